@@ -1,0 +1,243 @@
+package drivertest
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// An Op is a kind of call that a [Faulty] counts and fails.
+type Op string
+
+// The kinds of calls.
+const (
+	OpAdvance Op = "advance"
+	OpReturn  Op = "return"
+	OpTags    Op = "tags"
+	OpCatalog Op = "catalog" // Create, Alter and Delete
+)
+
+// A Call describes one call to a [Faulty].
+type Call struct {
+	Op  Op
+	Tag string // empty for OpTags
+	N   int64  // of Advance
+	Seq int    // 1 for the first call of this Op
+}
+
+// A Fault is what befalls one call, in the order of its fields. The zero value lets
+// the call through.
+type Fault struct {
+	Hold    <-chan struct{} // wait until it is closed, or ctx ends
+	Latency time.Duration   // sleep that long, or until ctx ends
+	Before  error           // fail without having called the store
+	Mute    bool            // after the store's answer, wait for ctx to end, and fail with its error
+	After   error           // fail although the store has done the call
+}
+
+// Faulty is a [segment.Store] that forwards to another one, fails as it is told
+// to, and records what was handed out. Without a plan it is transparent. It is a
+// [segment.Returner] and a [segment.Catalog]; where Store is not, those calls
+// return [leaf.ErrUnsupported]. It uses nothing but the clock and channels, so that
+// it works in a synctest bubble. Its methods are safe for concurrent use.
+type Faulty struct {
+	Store segment.Store // the store behind; set before first use
+
+	mu       sync.Mutex
+	plan     func(Call) Fault
+	calls    map[Op]int
+	granted  map[string][]leaf.Range
+	returned map[string][]leaf.Range
+}
+
+// Plan has fault decide on each call from now on; nil lets all through. It is called
+// by one goroutine at a time and must not call the Faulty.
+func (f *Faulty) Plan(fault func(Call) Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.plan = fault
+}
+
+// Set has each call from now on meet fault. The zero Fault makes the store healthy.
+func (f *Faulty) Set(fault Fault) { f.Plan(func(Call) Fault { return fault }) }
+
+// Next has the following calls of kind op meet the faults, one each; all others go
+// through.
+func (f *Faulty) Next(op Op, faults ...Fault) {
+	f.Plan(func(c Call) (fault Fault) {
+		if c.Op == op && len(faults) > 0 {
+			fault, faults = faults[0], faults[1:]
+		}
+		return fault
+	})
+}
+
+// Calls returns how many calls of kind op were made.
+func (f *Faulty) Calls(op Op) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[op]
+}
+
+// Granted returns the ranges of tag that the store behind has handed out, in the
+// order of its answers, also those whose answer was kept from the caller.
+func (f *Faulty) Granted(tag string) []leaf.Range {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.granted[tag])
+}
+
+// Returned returns the ranges of tag that the store behind has taken back.
+func (f *Faulty) Returned(tag string) []leaf.Range {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.returned[tag])
+}
+
+// Advance forwards to the store behind.
+func (f *Faulty) Advance(ctx context.Context, tag string, n int64) (grant segment.Grant, err error) {
+	err = f.do(ctx, Call{Op: OpAdvance, Tag: tag, N: n}, func() (err error) {
+		if grant, err = f.Store.Advance(ctx, tag, n); err == nil {
+			f.record(&f.granted, tag, grant.Range)
+		}
+		return err
+	})
+	if err != nil {
+		return segment.Grant{}, err
+	}
+	return grant, nil
+}
+
+// Return forwards to the store behind.
+func (f *Faulty) Return(ctx context.Context, tag string, unused leaf.Range) error {
+	return f.do(ctx, Call{Op: OpReturn, Tag: tag}, func() error {
+		r, ok := f.Store.(segment.Returner)
+		if !ok {
+			return leaf.ErrUnsupported
+		}
+		err := r.Return(ctx, tag, unused)
+		if err == nil {
+			f.record(&f.returned, tag, unused)
+		}
+		return err
+	})
+}
+
+// Tags forwards to the store behind. A [Fault] with After set yields that error
+// behind the last tag.
+func (f *Faulty) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
+	return func(yield func(segment.Tag, error) bool) {
+		stopped := false
+		err := f.do(ctx, Call{Op: OpTags}, func() error {
+			for tag, err := range f.Store.Tags(ctx) {
+				if err != nil {
+					return err
+				}
+				if stopped = !yield(tag, nil); stopped {
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil && !stopped {
+			yield(segment.Tag{}, err)
+		}
+	}
+}
+
+// Create forwards to the store behind.
+func (f *Faulty) Create(ctx context.Context, tag segment.Tag) error {
+	return f.catalog(ctx, tag.Name, func(c segment.Catalog) error { return c.Create(ctx, tag) })
+}
+
+// Alter forwards to the store behind.
+func (f *Faulty) Alter(ctx context.Context, name string, change segment.Change) (tag segment.Tag, err error) {
+	err = f.catalog(ctx, name, func(c segment.Catalog) (err error) {
+		tag, err = c.Alter(ctx, name, change)
+		return err
+	})
+	return tag, err
+}
+
+// Delete forwards to the store behind.
+func (f *Faulty) Delete(ctx context.Context, name string) error {
+	return f.catalog(ctx, name, func(c segment.Catalog) error { return c.Delete(ctx, name) })
+}
+
+func (f *Faulty) catalog(ctx context.Context, tag string, call func(segment.Catalog) error) error {
+	return f.do(ctx, Call{Op: OpCatalog, Tag: tag}, func() error {
+		c, ok := f.Store.(segment.Catalog)
+		if !ok {
+			return leaf.ErrUnsupported
+		}
+		return call(c)
+	})
+}
+
+// do counts the call and makes it, with its fault.
+func (f *Faulty) do(ctx context.Context, c Call, call func() error) error {
+	fault := f.begin(c)
+	if err := fault.wait(ctx); err != nil {
+		return err
+	}
+	if fault.Before != nil {
+		return fault.Before
+	}
+	if err := call(); err != nil {
+		return err
+	}
+	if fault.Mute {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return fault.After
+}
+
+func (f *Faulty) begin(c Call) Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.calls == nil {
+		f.calls = make(map[Op]int)
+	}
+	f.calls[c.Op]++
+	if f.plan == nil {
+		return Fault{}
+	}
+	c.Seq = f.calls[c.Op]
+	return f.plan(c)
+}
+
+func (f *Faulty) record(to *map[string][]leaf.Range, tag string, r leaf.Range) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if *to == nil {
+		*to = make(map[string][]leaf.Range)
+	}
+	(*to)[tag] = append((*to)[tag], r)
+}
+
+func (f Fault) wait(ctx context.Context) error {
+	if f.Hold != nil {
+		select {
+		case <-f.Hold:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if f.Latency <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(f.Latency)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,18 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// TestStore holds the store against the definition of one; every client of a backend
+// is the same Store, since its state is nowhere else.
+func TestStore(t *testing.T) {
+	drivertest.TestStore(t, func(testing.TB) drivertest.StoreBackend {
+		store := memory.New()
+		return drivertest.StoreBackend{Open: func(testing.TB) segment.Store { return store }}
+	})
+}

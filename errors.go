@@ -1,0 +1,33 @@
+package leaf
+
+import "errors"
+
+// The errors that callers branch on. Packages wrap them with what they know; test
+// with errors.Is.
+var (
+	// ErrInvalid: an argument is out of its range or malformed. Nothing changed.
+	ErrInvalid = errors.New("invalid argument")
+
+	// ErrUnknownTag: no tag of that name was ever created, or it was deleted.
+	ErrUnknownTag = errors.New("unknown tag")
+
+	// ErrTagExists: a tag of that name exists already.
+	ErrTagExists = errors.New("tag exists")
+
+	// ErrExhausted: the stock in memory is used up and the store did not deliver in
+	// time. A later call may succeed.
+	ErrExhausted = errors.New("no IDs left in memory")
+
+	// ErrOverflow: the counter has come to the end of the 63-bit ID space. No later
+	// call will succeed.
+	ErrOverflow = errors.New("counter at the end of its range")
+
+	// ErrRegression: an operation would lower a counter below IDs that are in use.
+	ErrRegression = errors.New("counter would move backwards")
+
+	// ErrUnsupported: the store cannot do this.
+	ErrUnsupported = errors.New("not supported by this store")
+
+	// ErrClosed: the generator or store was closed.
+	ErrClosed = errors.New("closed")
+)

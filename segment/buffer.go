@@ -1,0 +1,215 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// A Buffer hands out the IDs of one tag from memory and fetches the next range
+// from its store before the last one is missed. It implements [leaf.Generator].
+//
+// A Buffer starts a goroutine when it has to call its store; [Buffer.Close] ends
+// it.
+type Buffer struct {
+	tag   string
+	store Store
+	opts  Options
+	limit chan struct{} // a place for each call in flight of the set; nil: no bound
+	guard guard         // owned by the refill in flight, then by Close
+
+	onUnknown func() // called once, when the store does not know the tag; may be nil
+
+	ctx    context.Context // of calls to the store
+	cancel context.CancelFunc
+
+	current atomic.Pointer[span]
+
+	mu        sync.Mutex
+	queue     []*span       // what follows current
+	short     int64         // how many IDs the waiting callers need
+	wake      chan struct{} // closed when waiting callers should look again; nil: none wait
+	refilling bool
+	idle      chan struct{} // closed when the refill in flight has ended
+	closing   chan struct{} // closed when no refill may start any more
+	end       error         // why no ID will ever be issued again; nil while there may be
+	trouble   trouble
+	demand    demand
+	account   account
+}
+
+// account is what a buffer has received and issued.
+type account struct {
+	retired  int64 // IDs issued from spans that are no longer current
+	step     int64 // the tag's step as last heard
+	last     int64 // size of the last grant
+	lastAt   time.Time
+	grants   int64
+	failures int64
+}
+
+// NewBuffer returns a buffer over tag's counter in store. It does not call the
+// store before the first ID is asked for.
+func NewBuffer(store Store, tag string, opts *Options) *Buffer {
+	o := opts.withDefaults()
+	b := &Buffer{
+		tag:     tag,
+		store:   store,
+		opts:    o,
+		guard:   guard{tag: tag, jump: o.RegressionJump, memory: o.Memory, log: o.Logger},
+		closing: make(chan struct{}),
+	}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.current.Store(&span{})
+	return b
+}
+
+// Next returns the next ID. When the stock is used up it waits for the store,
+// bounded by ctx and by [Options.Wait]. It fails with an error that wraps
+// [leaf.ErrUnknownTag], [leaf.ErrExhausted], [leaf.ErrOverflow], [leaf.ErrClosed]
+// or ctx's own.
+func (b *Buffer) Next(ctx context.Context) (int64, error) {
+	s := b.current.Load()
+	used := s.used.Add(1)
+	if used <= s.quiet.Load() {
+		return s.start + used - 1, nil
+	}
+	if used <= s.size {
+		if s.due(used) {
+			b.look()
+		}
+		return s.start + used - 1, nil
+	}
+	var one [1]leaf.Range
+	ranges, err := b.take(ctx, one[:0], 1)
+	if err != nil {
+		return 0, err
+	}
+	return ranges[0].Start, nil
+}
+
+// Take appends n IDs to dst as few ranges; see [leaf.Generator]. n is 1 …
+// [Options.MaxStock], else the error wraps [leaf.ErrInvalid]. The other errors are
+// those of [Buffer.Next].
+func (b *Buffer) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Range, error) {
+	if n < 1 || int64(n) > b.opts.MaxStock {
+		return dst, fmt.Errorf("take from %q: %w: n = %d is not in 1 … %d", b.tag, leaf.ErrInvalid, n, b.opts.MaxStock)
+	}
+	return b.take(ctx, dst, int64(n))
+}
+
+func (b *Buffer) take(ctx context.Context, dst []leaf.Range, n int64) ([]leaf.Range, error) {
+	out := dst
+	var patience *time.Timer
+	for n > 0 {
+		s := b.current.Load()
+		if r := s.reserve(n); !r.Empty() {
+			out = appendRange(out, len(dst), r)
+			n -= r.Len()
+			if s.due(r.End - s.start) {
+				b.look()
+			}
+			continue
+		}
+		if patience == nil {
+			patience = time.NewTimer(b.opts.Wait)
+			defer patience.Stop()
+		}
+		if err := b.await(ctx, s, n, patience); err != nil {
+			return dst, err
+		}
+	}
+	return out, nil
+}
+
+// appendRange joins r to the last of ranges where the two touch; the first keep
+// ranges are left alone.
+func appendRange(ranges []leaf.Range, keep int, r leaf.Range) []leaf.Range {
+	if last := len(ranges) - 1; last >= keep && ranges[last].End == r.Start {
+		ranges[last].End = r.End
+		return ranges
+	}
+	return append(ranges, r)
+}
+
+// await returns when something other than the drained span s may be current, or
+// with the reason why a caller that still needs n IDs should give up.
+func (b *Buffer) await(ctx context.Context, drained *span, n int64, patience *time.Timer) error {
+	b.mu.Lock()
+	if b.current.Load() != drained || b.pop() {
+		b.mu.Unlock()
+		return nil
+	}
+	if b.end != nil {
+		defer b.mu.Unlock()
+		return b.end
+	}
+	trying := b.refilling
+	b.kick()
+	if err := b.trouble.verdict(time.Now(), b.opts.Wait, trying); err != nil {
+		defer b.mu.Unlock()
+		return b.exhausted(err)
+	}
+	if b.wake == nil {
+		b.wake = make(chan struct{})
+	}
+	wake := b.wake
+	b.short += n
+	b.mu.Unlock()
+
+	var err error
+	select {
+	case <-wake:
+	case <-patience.C:
+		err = errPatience
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.short -= n
+	switch {
+	case err == errPatience:
+		return b.exhausted(b.trouble.err)
+	case err != nil:
+		return fmt.Errorf("wait for IDs of %q: %w", b.tag, err)
+	}
+	return nil
+}
+
+// pop makes the next span of the queue current; b.mu is held and the current span
+// is drained.
+func (b *Buffer) pop() bool {
+	if len(b.queue) == 0 {
+		return false
+	}
+	b.account.retired += b.current.Load().size
+	b.current.Store(b.queue[0])
+	b.queue = b.queue[1:]
+	return true
+}
+
+// wakeAll lets every waiting caller look again; b.mu is held.
+func (b *Buffer) wakeAll() {
+	if b.wake != nil {
+		close(b.wake)
+		b.wake = nil
+	}
+}
+
+// stock is how many IDs are left in memory; b.mu is held.
+func (b *Buffer) stock() int64 {
+	n := b.current.Load().remaining()
+	for _, s := range b.queue {
+		n += s.remaining()
+	}
+	return n
+}
+
+// issued is how many IDs have been issued; b.mu is held.
+func (b *Buffer) issued() int64 { return b.account.retired + b.current.Load().issued() }

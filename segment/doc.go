@@ -1,0 +1,61 @@
+// Package segment hands out IDs from ranges that a durable counter granted: Leaf's
+// segment mode with its prefetched buffer.
+//
+// A [Store] keeps one counter per tag and moves it forward. A [Buffer] holds what
+// was granted in memory, issues it with one atomic add per ID, and fetches the next
+// range before it is missed. A [Set] is a buffer for every tag of a store.
+//
+// # What always holds
+//
+//  1. No ID is issued twice, by this process or by any other on the same counter,
+//     as long as the store does not lose acknowledged writes.
+//  2. IDs of one buffer are issued in increasing order, unless an operator lowered
+//     the counter.
+//  3. A call waits at most [Options.Wait], and never for anything but the store.
+//  4. A crash loses at most the stock in memory, [Options.MaxStock]; a clean stop of
+//     the only node loses nothing.
+//
+// # The protocol
+//
+// Owning comes before issuing. [Store.Advance] returns only after the counter's
+// new value is durable; the range between the old value and the new one then has
+// one owner. An Advance with an unknown outcome is simply repeated: what the first
+// one may have granted is lost, never issued. This is why the counter is moved by
+// an amount and never set to a value.
+//
+// A range becomes a span with a cursor that counts reserved IDs up from zero. The
+// cursor only grows; an add that ends beyond the span reserved nothing there. A
+// span is never used again once it was drained, so a caller that holds on to an old
+// one for a long time reserves nothing from it either. Counting from zero keeps a
+// drained span's cursor from wrapping near the largest int64.
+//
+// One call to the store is in flight per buffer, and a bounded number per set.
+// After a failure the next call follows a back-off with full jitter. Callers who
+// find the stock empty wait; every outcome wakes them. Once the store has been
+// failing for longer than a caller would wait, callers fail at once, until a call
+// in the background has succeeded.
+//
+// # Giving back
+//
+// [Buffer.Close] seals every span, first to last, by swapping its cursor to the end.
+// What the swap returns is exact: callers before it own their IDs, callers after
+// it get none. A grant that arrives later is dropped. Of what is left, the last
+// contiguous run goes back by one conditional update ("if the counter still stands
+// at the run's end"); runs that do not touch belong to different allocations, and
+// others may own what lies between. The update is sent once. A second one could
+// come after a first one that had succeeded, when another node had already been
+// granted the same IDs and the counter stood at the same end again: it would take
+// them away from under that node.
+//
+// # The regression guard
+//
+// A store can lose acknowledged writes: an asynchronous replica takes over, a
+// backup is restored. The buffer therefore keeps, per source, one past the highest
+// ID it was granted, across restarts if there is a [Memory]. A grant below that, or
+// one from another server where the store is made of several, is never issued. The
+// counter is lifted by an Advance whose range is discarded, by
+// [Options.RegressionJump] above everything known. The guard narrows the loss and
+// does not prove its absence: a node that remembers nothing of the lost ranges and
+// asks first notices nothing. A store that never loses acknowledged writes is the
+// cure.
+package segment

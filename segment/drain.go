@@ -1,0 +1,91 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leaf-id/leaf"
+)
+
+// Close stops the buffer for good: later calls fail with [leaf.ErrClosed]. It waits
+// for the call to the store that may be in flight, then gives the unused end of the
+// stock back where the store takes it, so that a single node's next ID after a
+// restart follows its last. When ctx ends first, what is left is lost, which is
+// safe. The error says that giving back failed; the buffer is closed all the same.
+func (b *Buffer) Close(ctx context.Context) error {
+	b.mu.Lock()
+	if b.over() {
+		b.mu.Unlock()
+		return nil
+	}
+	close(b.closing)
+	refilling, idle := b.refilling, b.idle
+	b.mu.Unlock()
+
+	quiet := true
+	if refilling {
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			quiet = false
+		}
+	}
+	b.mu.Lock()
+	end := b.end
+	unused, source := b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrClosed))
+	b.mu.Unlock()
+	if end != nil || !quiet || unused.Empty() {
+		return nil
+	}
+	return b.giveBack(ctx, unused, source)
+}
+
+// giveBack returns unused, the end of what source granted, to the store. The memory
+// learns first that this node has issued nothing of it: the other way round, a
+// crash between the two would look like a store that lost writes.
+func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, source string) error {
+	returner, ok := b.store.(Returner)
+	if !ok {
+		return nil
+	}
+	mark := b.guard.marks[source]
+	b.guard.remember(source, Mark{High: unused.Start, Server: mark.Server})
+	if err := returner.Return(ctx, b.tag, unused); err != nil && !errors.Is(err, leaf.ErrUnsupported) {
+		return fmt.Errorf("give back %v of %q: %w", unused, b.tag, err)
+	}
+	return nil
+}
+
+// finish seals all spans, first to last, wakes the waiting callers with err, and
+// returns the last contiguous run of IDs that nobody has reserved; b.mu is held.
+func (b *Buffer) finish(err error) (unused leaf.Range, source string) {
+	if b.end != nil {
+		return leaf.Range{}, ""
+	}
+	b.end = err
+	b.cancel()
+	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
+		rest := s.seal()
+		if !unused.Empty() && unused.End == rest.Start && source == s.source {
+			unused.End = rest.End
+			continue
+		}
+		unused, source = rest, s.source
+	}
+	b.queue = nil
+	b.wakeAll()
+	return unused, source
+}
+
+// abandon ends the buffer with err, drops its stock, and returns when no call to
+// the store is in flight any more.
+func (b *Buffer) abandon(err error) {
+	b.mu.Lock()
+	b.finish(err)
+	refilling, idle := b.refilling, b.idle
+	b.mu.Unlock()
+	if refilling {
+		<-idle
+	}
+}

@@ -1,0 +1,109 @@
+package segment
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"sync/atomic"
+
+	"github.com/leaf-id/leaf"
+)
+
+// minJump is the least distance by which a counter that has gone backwards is
+// lifted above what is known of it, and jumpSteps the same in steps.
+const (
+	minJump   = 10_000_000
+	jumpSteps = 100
+)
+
+// A guard notices that a store has lost writes: a counter that only goes up grants
+// IDs below ones that this node has seen, or another server answers that may not
+// know the last writes of the former one. It narrows such a loss; a node that has
+// seen nothing notices nothing.
+type guard struct {
+	tag     string
+	jump    int64 // 0: jumpSteps times the largest step seen, at least minJump
+	largest int64 // step or grant seen
+	memory  Memory
+	log     *slog.Logger
+
+	marks  map[string]Mark  // by source; nil: not recalled yet
+	floors map[string]int64 // sources being lifted: no ID below is issued
+
+	regressions atomic.Int64
+}
+
+// admit returns -1 when grant may be issued. Otherwise grant is lost, and admit
+// returns by how much the counter has to advance before it may be asked again.
+func (g *guard) admit(grant Grant) (lift int64, err error) {
+	g.largest = max(g.largest, grant.Step, min(grant.Range.Len(), MaxStep))
+	mark, known := g.marks[grant.Source]
+	floor, lifting := g.floors[grant.Source]
+	if !lifting && known && mark.contradicts(grant) {
+		if floor, err = g.raise(mark, grant); err != nil {
+			return 0, err
+		}
+		lifting = true
+	}
+	if lifting && grant.Range.Start < floor {
+		return max(0, floor-grant.Range.End), nil
+	}
+	delete(g.floors, grant.Source)
+	g.remember(grant.Source, Mark{High: grant.Range.End, Server: grant.Server})
+	return -1, nil
+}
+
+// contradicts reports whether a grant cannot follow on what is known.
+func (m Mark) contradicts(grant Grant) bool {
+	otherServer := m.Server != "" && grant.Server != "" && m.Server != grant.Server
+	return grant.Range.Start < m.High || otherServer
+}
+
+// raise decides from where on a counter that contradicts mark is trusted again.
+func (g *guard) raise(mark Mark, grant Grant) (floor int64, err error) {
+	jump := g.jump
+	if jump == 0 {
+		jump = max(minJump, jumpSteps*g.largest)
+	}
+	g.regressions.Add(1)
+	high := max(mark.High, grant.Range.End)
+	if high > math.MaxInt64-jump {
+		return 0, fmt.Errorf("tag %q: %w: it went back to %d, and %d above the %d seen there is no room",
+			g.tag, leaf.ErrOverflow, grant.Range.Start, jump, mark.High)
+	}
+	floor = high + jump
+	g.log.Error("the store has lost writes: lifting the counter above what may be in use",
+		"tag", g.tag, "source", grant.Source, "granted", grant.Range.Start, "seen", mark.High,
+		"server", grant.Server, "server_before", mark.Server, "lift_to", floor)
+	if g.floors == nil {
+		g.floors = make(map[string]int64)
+	}
+	g.floors[grant.Source] = floor
+	return floor, nil
+}
+
+// recall must come before the first call to the store: another process that shares
+// the memory may be granted the following range before this one has looked.
+func (g *guard) recall() {
+	if g.marks != nil {
+		return
+	}
+	g.marks = make(map[string]Mark)
+	if g.memory != nil {
+		for source, mark := range g.memory.Recall(g.tag) {
+			g.marks[source] = mark
+		}
+	}
+}
+
+// remember goes on without its memory when that fails: it guards against a fault
+// of the store, and failing itself must not be one.
+func (g *guard) remember(source string, mark Mark) {
+	g.marks[source] = mark
+	if g.memory == nil {
+		return
+	}
+	if err := g.memory.Remember(g.tag, source, mark); err != nil {
+		g.log.Warn("remember the counter across restarts", "tag", g.tag, "err", err)
+	}
+}

@@ -1,0 +1,213 @@
+package segment_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// notes is a Memory that lives as long as the test.
+type notes map[string]map[string]segment.Mark
+
+func (n notes) Recall(tag string) map[string]segment.Mark { return n[tag] }
+
+func (n notes) Remember(tag, source string, mark segment.Mark) error {
+	if n[tag] == nil {
+		n[tag] = make(map[string]segment.Mark)
+	}
+	n[tag][source] = mark
+	return nil
+}
+
+func (n notes) Forget(tag string) error {
+	delete(n, tag)
+	return nil
+}
+
+// loseWrites sets the counter back, as a restored backup does.
+func loseWrites(t testing.TB, store *drivertest.Faulty, maxID int64) {
+	t.Helper()
+	if _, err := store.Alter(t.Context(), "order", segment.Change{MaxID: &maxID, Force: true}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGuardLiftsACounterThatWentBack(t *testing.T) {
+	for _, policy := range []segment.Policy{segment.Adaptive, segment.Leaf} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newStore(t, 1, 1000)
+			b := segment.NewBuffer(store, "order", &segment.Options{Policy: policy, RegressionJump: 50_000, MaxStock: 5000})
+			defer b.Close(t.Context())
+			var ranges drivertest.Ranges
+			take := func(n int) {
+				got, err := b.Take(t.Context(), nil, n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ranges.Add(got...)
+				synctest.Wait()
+			}
+			for range 20 {
+				take(300)
+			}
+			high := ranges.Sorted()[19].End
+			loseWrites(t, store, 500)
+			for range 20 {
+				take(300)
+			}
+			if err := ranges.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.Stats().Regressions; got != 1 {
+				t.Fatalf("%d regressions counted, want 1", got)
+			}
+			after, err := store.Advance(t.Context(), "order", 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if after.Range.Start < high+50_000 {
+				t.Fatalf("the counter stands at %d, want it at least 50,000 above %d", after.Range.Start, high)
+			}
+		})
+	}
+}
+
+// The memory makes a restarted node notice; after a clean stop it holds what was
+// issued, so that the node's own give-back is no regression.
+func TestGuardRemembers(t *testing.T) {
+	store := newStore(t, 1, 1000)
+	memory := notes{}
+	opts := &segment.Options{Memory: memory, RegressionJump: 100_000}
+
+	b := segment.NewBuffer(store, "order", opts)
+	for range 10 {
+		next(t, b)
+	}
+	if got := memory["order"][""].High; got < 1001 {
+		t.Fatalf("while serving, %d is remembered; [1, 1001) was granted", got)
+	}
+	closeBuffer(t, b)
+	if got := memory["order"][""].High; got != 11 {
+		t.Fatalf("after a clean stop, %d is remembered, want 11", got)
+	}
+
+	b = segment.NewBuffer(store, "order", opts)
+	if got := next(t, b); got != 11 {
+		t.Fatalf("got %d, want 11", got)
+	}
+	closeBuffer(t, b)
+	if got := b.Stats().Regressions; got != 0 {
+		t.Fatalf("%d regressions counted after a clean stop", got)
+	}
+
+	loseWrites(t, store, 3)
+	b = segment.NewBuffer(store, "order", opts)
+	defer closeBuffer(t, b)
+	if got := next(t, b); got < 100_000 {
+		t.Fatalf("got %d from a store that had lost writes", got)
+	}
+}
+
+// Another process with the same memory is granted the next range, and says so,
+// before this one has looked at its own: that is no lost write.
+func TestGuardSharesItsMemory(t *testing.T) {
+	memory := notes{}
+	store := &neighbour{newStore(t, 1, 10), memory}
+	b := segment.NewBuffer(store, "order", &segment.Options{Memory: memory, Policy: segment.Leaf})
+	defer b.Close(t.Context())
+	if got := next(t, b); got != 1 {
+		t.Fatalf("got %d, want 1", got)
+	}
+}
+
+// neighbour lets another process advance right after each call.
+type neighbour struct {
+	*drivertest.Faulty
+	memory notes
+}
+
+func (s *neighbour) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	grant, err := s.Faulty.Advance(ctx, tag, n)
+	if err != nil {
+		return grant, err
+	}
+	theirs, err := s.Faulty.Advance(ctx, tag, n)
+	if err != nil {
+		return grant, err
+	}
+	return grant, s.memory.Remember(tag, theirs.Source, segment.Mark{High: theirs.Range.End})
+}
+
+func TestGuardDefaultJump(t *testing.T) {
+	for _, c := range []struct{ step, want int64 }{{1000, 10_000_000}, {300_000, 30_000_000}} {
+		store := newStore(t, 1, c.step)
+		memory := notes{"order": {"": {High: 5000}}}
+		b := segment.NewBuffer(store, "order", &segment.Options{Memory: memory})
+		if got := next(t, b); got < c.want {
+			t.Errorf("step %d: got %d, want at least %d", c.step, got, c.want)
+		}
+		closeBuffer(t, b)
+	}
+}
+
+func TestGuardHasNoRoom(t *testing.T) {
+	memory := notes{"order": {"": {High: math.MaxInt64 - 100}}}
+	b := segment.NewBuffer(newStore(t, 1, 10), "order", &segment.Options{Memory: memory})
+	defer closeBuffer(t, b)
+	_, err := b.Next(t.Context())
+	wantError(t, err, leaf.ErrOverflow)
+}
+
+// A lift that fails half-way is taken up again: nothing below it is ever issued.
+func TestGuardLiftFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		memory := notes{"order": {"": {High: 5000}}}
+		store.Next(drivertest.OpAdvance, drivertest.Fault{}, drivertest.Fault{Before: errDown},
+			drivertest.Fault{}, drivertest.Fault{After: errDown})
+		b := segment.NewBuffer(store, "order", &segment.Options{Memory: memory, RegressionJump: 1000})
+		defer closeBuffer(t, b)
+		if got := next(t, b); got < 6000 {
+			t.Fatalf("issued %d, below the lift", got)
+		}
+	})
+}
+
+// servers grants from a memory store in the name of a server.
+type servers struct {
+	*drivertest.Faulty
+	name string
+}
+
+func (s *servers) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	grant, err := s.Faulty.Advance(ctx, tag, n)
+	grant.Server = s.name
+	return grant, err
+}
+
+// Another server may not know what the former one granted to other nodes last.
+func TestGuardDistrustsAnotherServer(t *testing.T) {
+	store := &servers{newStore(t, 1, 1000), "1"}
+	b := segment.NewBuffer(store, "order", &segment.Options{RegressionJump: 100_000, MaxStock: 1500})
+	defer closeBuffer(t, b)
+	next(t, b)
+	store.name = "2"
+	drainTo(t, b, 1000)
+	if got := next(t, b); got < 101_000 {
+		t.Fatalf("got %d from another server", got)
+	}
+	if got := b.Stats().Regressions; got != 1 {
+		t.Fatalf("%d regressions counted, want 1", got)
+	}
+}
+
+func drainTo(t testing.TB, b *segment.Buffer, last int64) {
+	t.Helper()
+	for next(t, b) < last {
+	}
+}

@@ -1,0 +1,24 @@
+package segment
+
+// A Memory keeps, for one store and across restarts of this node, what the node
+// knows of each counter, so that a store that lost writes while the node was down
+// is noticed. It narrows that loss; it proves nothing (see the package
+// documentation). Its methods are safe for concurrent use.
+type Memory interface {
+	// Recall returns what was remembered of tag, by source. A tag that nothing is
+	// known of has no entries.
+	Recall(tag string) map[string]Mark
+
+	// Remember replaces what is known of a source of tag. The last write wins, also
+	// when it is the lower one.
+	Remember(tag, source string, mark Mark) error
+
+	// Forget drops all that is known of tag.
+	Forget(tag string) error
+}
+
+// A Mark is what a node knows of one source of one tag.
+type Mark struct {
+	High   int64  // one past the highest ID this node may have issued; after a clean stop: has issued
+	Server string // the last [Grant.Server]
+}

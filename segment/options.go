@@ -1,0 +1,69 @@
+package segment
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+)
+
+// A Policy decides how many IDs to allocate at once.
+type Policy int
+
+const (
+	// Adaptive allocates what the outage budget needs at the measured demand,
+	// within the loss budget.
+	Adaptive Policy = iota
+
+	// Leaf is Java Leaf's rule, [LeafStep], over a chain of two segments. A crash
+	// loses at most these two.
+	Leaf
+)
+
+// Options configures a [Buffer]. The zero value of a field means its default.
+type Options struct {
+	// Policy is how allocations are sized; default [Adaptive].
+	Policy Policy
+
+	// OutageBudget is how long the stock is to last, at the demand seen lately,
+	// with the store gone; default 10 minutes. [Adaptive] only.
+	OutageBudget time.Duration
+
+	// MaxStock is the loss budget: the most IDs that are held in memory, hence the
+	// most that a crash can cost; default 10,000,000, at most 2^40. It wins over
+	// OutageBudget. Only the first allocation of a tag, whose size is the tag's own
+	// step, may exceed it. [Adaptive] only; for both policies it bounds one Take.
+	MaxStock int64
+
+	// Wait bounds how long a call waits for the store when the stock is used up;
+	// default 1 s.
+	Wait time.Duration
+
+	// CallTimeout bounds one call to the store; default 5 s.
+	CallTimeout time.Duration
+
+	// RegressionJump is how far above all it knows of a node lifts a counter that
+	// has gone backwards; default 100 times the largest step seen, at least
+	// 10,000,000.
+	RegressionJump int64
+
+	// Memory remembers the counters across restarts; nil: nothing does.
+	Memory Memory
+
+	// Logger receives what an operator should know; nil discards it.
+	Logger *slog.Logger
+}
+
+const maxMaxStock = 1 << 40
+
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	opts.OutageBudget = cmp.Or(opts.OutageBudget, 10*time.Minute)
+	opts.MaxStock = min(cmp.Or(opts.MaxStock, 10_000_000), maxMaxStock)
+	opts.Wait = cmp.Or(opts.Wait, time.Second)
+	opts.CallTimeout = cmp.Or(opts.CallTimeout, 5*time.Second)
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	return opts
+}

@@ -1,0 +1,192 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// look tops up the stock if that is due.
+func (b *Buffer) look() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, due := b.size(time.Now()); due {
+		b.kick()
+	}
+}
+
+// kick starts a refill unless one is in flight; b.mu is held.
+func (b *Buffer) kick() {
+	if b.refilling || b.over() {
+		return
+	}
+	b.refilling = true
+	b.idle = make(chan struct{})
+	go b.refill()
+}
+
+// over reports whether the store is not to be called any more; b.mu is held.
+func (b *Buffer) over() bool {
+	select {
+	case <-b.closing:
+		return true
+	default:
+		return b.end != nil
+	}
+}
+
+// refill calls the store until nobody waits for it. One runs at a time.
+func (b *Buffer) refill() {
+	for {
+		n, due := b.prepare()
+		if !due {
+			return
+		}
+		grant, err := b.fetch(n)
+		if !b.settle(grant, err) {
+			return
+		}
+	}
+}
+
+// prepare waits out the back-off and says how much to ask for. Once it has said
+// that nothing is due the refill is no longer in flight.
+func (b *Buffer) prepare() (n int64, due bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if pause := time.Until(b.trouble.retryAt); pause > 0 {
+		b.mu.Unlock()
+		select {
+		case <-time.After(pause):
+		case <-b.closing:
+		case <-b.ctx.Done():
+		}
+		b.mu.Lock()
+	}
+	if !b.over() {
+		n, due = b.size(time.Now())
+	}
+	if !due {
+		b.rest()
+	}
+	return n, due
+}
+
+// rest marks the refill as ended; b.mu is held.
+func (b *Buffer) rest() {
+	b.refilling = false
+	close(b.idle)
+}
+
+// size says how many IDs the next allocation is to have, 0 for the tag's own step,
+// and whether one is due; b.mu is held.
+func (b *Buffer) size(now time.Time) (n int64, due bool) {
+	a := &b.account
+	stock := b.stock()
+	if b.opts.Policy == Leaf {
+		due = len(b.queue) == 0 || b.short > stock
+		if a.grants < 2 {
+			return 0, due
+		}
+		return LeafStep(a.last, a.step, now.Sub(a.lastAt)), due
+	}
+	b.demand.observe(now, b.issued())
+	if a.grants == 0 {
+		return 0, true
+	}
+	n = adaptiveSize(stock, b.short, a.step, a.last, b.opts.MaxStock, b.demand.rate, b.opts.OutageBudget)
+	return n, n > 0
+}
+
+// settle takes up what a call to the store brought and reports whether to call
+// again.
+func (b *Buffer) settle(grant Grant, err error) (again bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.end != nil: // sealed meanwhile: what comes now is lost
+	case err == nil:
+		b.accept(grant)
+		again = b.short > b.stock()
+	case errors.Is(err, leaf.ErrUnknownTag):
+		b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
+		if b.onUnknown != nil {
+			b.onUnknown()
+		}
+	default:
+		b.account.failures++
+		now := time.Now()
+		b.trouble.note(now, err, b.opts.Logger, b.tag)
+		if b.trouble.verdict(now, b.opts.Wait, true) != nil {
+			b.wakeAll()
+		}
+		again = !isVerdict(err) && (b.short > 0 || b.account.grants > 0)
+	}
+	if !again {
+		b.rest()
+	}
+	return again
+}
+
+// accept puts a grant behind what is in memory; b.mu is held.
+func (b *Buffer) accept(grant Grant) {
+	now := time.Now()
+	b.trouble.clear(now, b.opts.Logger, b.tag)
+	b.account.grants++
+	b.account.step = grant.Step
+	b.account.last = grant.Range.Len()
+	b.account.lastAt = now
+	b.queue = append(b.queue, newSpan(grant.Range, grant.Source))
+	b.wakeAll()
+}
+
+// fetch gets a range that may be issued: one that the guard admits.
+func (b *Buffer) fetch(n int64) (Grant, error) {
+	const patience = 8 // calls; lifting a counter takes two where the store deals in any size
+	b.guard.recall()
+	ask := n
+	for range patience {
+		grant, err := b.call(ask)
+		if err != nil {
+			return Grant{}, err
+		}
+		lift, err := b.guard.admit(grant)
+		if err != nil {
+			return Grant{}, err
+		}
+		if lift < 0 {
+			return grant, nil
+		}
+		ask = lift
+		if lift == 0 {
+			ask = n
+		}
+	}
+	return Grant{}, fmt.Errorf("tag %q: the store keeps granting IDs that may be in use", b.tag)
+}
+
+// call makes one call to the store and checks what it returns.
+func (b *Buffer) call(n int64) (Grant, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, b.opts.CallTimeout)
+	defer cancel()
+	if b.limit != nil {
+		select {
+		case b.limit <- struct{}{}:
+			defer func() { <-b.limit }()
+		case <-ctx.Done():
+			return Grant{}, fmt.Errorf("wait for a place among the calls to the store: %w", ctx.Err())
+		}
+	}
+	grant, err := b.store.Advance(ctx, b.tag, n)
+	if err != nil {
+		return Grant{}, err
+	}
+	r := grant.Range
+	if r.Start < 0 || r.Empty() || n > 0 && r.Len() > n || grant.Step < 1 {
+		return Grant{}, fmt.Errorf("tag %q: the store granted %v with step %d when asked for %d", b.tag, r, grant.Step, n)
+	}
+	return grant, nil
+}

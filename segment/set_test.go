@@ -1,0 +1,240 @@
+package segment_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/segment"
+)
+
+func create(t testing.TB, store segment.Catalog, tag string, maxID, step int64) {
+	t.Helper()
+	if err := store.Create(t.Context(), segment.Tag{Name: tag, MaxID: maxID, Step: step}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSetServesEveryTag(t *testing.T) {
+	store := memory.New()
+	for i := range 50 {
+		create(t, store, fmt.Sprintf("tag-%d", i), int64(i), 10)
+	}
+	set := segment.NewSet(store, nil)
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			for want := int64(i); want < int64(i)+300; want++ {
+				if id, err := set.Next(t.Context(), fmt.Sprintf("tag-%d", i)); err != nil || id != want {
+					t.Errorf("got %d, %v; want %d", id, err, want)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	stats := set.Stats()
+	if len(stats) != 50 || stats[1].Tag != "tag-1" || stats[2].Tag != "tag-10" || stats[1].Issued != 300 {
+		t.Errorf("stats: %+v", stats[:3])
+	}
+	if err := set.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_, err := set.Next(t.Context(), "tag-1")
+	wantError(t, err, leaf.ErrClosed)
+	_, err = set.Take(t.Context(), "another", nil, 1)
+	wantError(t, err, leaf.ErrClosed)
+	for tag, err := range store.Tags(t.Context()) {
+		var i int64
+		if _, scan := fmt.Sscanf(tag.Name, "tag-%d", &i); scan != nil || err != nil || tag.MaxID != i+300 {
+			t.Errorf("after the stop %s stands at %d, want %d (%v)", tag.Name, tag.MaxID, i+300, err)
+		}
+	}
+}
+
+func TestSetRefusesBadNames(t *testing.T) {
+	store := newStore(t, 1, 10)
+	set := segment.NewSet(store, nil)
+	defer set.Close(t.Context())
+	for _, name := range []string{"", "a\x00b", "a\nb", "\xff", fmt.Sprintf("%0129d", 0)} {
+		_, err := set.Next(t.Context(), name)
+		wantError(t, err, leaf.ErrInvalid)
+		_, err = set.Take(t.Context(), name, nil, 5)
+		wantError(t, err, leaf.ErrInvalid)
+	}
+	if n := store.Calls(drivertest.OpAdvance); n != 0 {
+		t.Errorf("%d calls to the store for bad names", n)
+	}
+}
+
+// An unknown tag is asked for once a second, however often callers want it, and is
+// usable a second after it was created at the latest.
+func TestUnknownTagIsCached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		set := segment.NewSet(store, nil)
+		defer set.Close(t.Context())
+		for range 500 {
+			_, err := set.Next(t.Context(), "late")
+			wantError(t, err, leaf.ErrUnknownTag)
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := store.Calls(drivertest.OpAdvance); n < 4 || n > 6 {
+			t.Errorf("%d calls to the store in 5 s", n)
+		}
+		if n := len(set.Stats()); n > 1 {
+			t.Errorf("%d tags in memory", n)
+		}
+		create(t, store, "late", 7, 10)
+		time.Sleep(time.Second)
+		if id, err := set.Next(t.Context(), "late"); err != nil || id != 7 {
+			t.Errorf("got %d, %v", id, err)
+		}
+	})
+}
+
+// Removed tags are noticed within a minute, all of them when the table is emptied;
+// others go on.
+func TestRemovedTags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		create(t, store, "gone", 1, 1000)
+		set := segment.NewSet(store, nil)
+		defer set.Close(t.Context())
+		use := func(tag string) error {
+			_, err := set.Next(t.Context(), tag)
+			return err
+		}
+		for _, tag := range []string{"order", "gone"} {
+			if err := use(tag); err != nil {
+				t.Fatal(err)
+			}
+		}
+		remove := func(tag string) {
+			if err := store.Delete(t.Context(), tag); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		remove("gone")
+		wantError(t, use("gone"), leaf.ErrUnknownTag)
+		if err := use("order"); err != nil {
+			t.Error(err)
+		}
+		remove("order")
+		wantError(t, use("order"), leaf.ErrUnknownTag)
+	})
+}
+
+// A listing that fails half-way says nothing about what it did not list.
+func TestFailedListingRemovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		set := segment.NewSet(store, nil)
+		defer set.Close(t.Context())
+		if _, err := set.Next(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		store.Set(drivertest.Fault{Before: errDown})
+		time.Sleep(5 * time.Minute)
+		if id, err := set.Next(t.Context(), "order"); err != nil || id != 2 {
+			t.Errorf("got %d, %v", id, err)
+		}
+	})
+}
+
+// Deleting and creating a tag on purpose is no lost write once the set was told.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		memory := notes{}
+		set := segment.NewSet(store, &segment.SetOptions{Options: segment.Options{Memory: memory}})
+		defer set.Close(t.Context())
+		for range 5 {
+			if _, err := set.Next(t.Context(), "order"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := store.Delete(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		if err := set.Forget("order"); err != nil {
+			t.Fatal(err)
+		}
+		create(t, store, "order", 1, 1000)
+		if id, err := set.Next(t.Context(), "order"); err != nil || id != 1 {
+			t.Errorf("got %d, %v; want 1", id, err)
+		}
+	})
+}
+
+// However many tags want a range at once, calls in flight are bounded.
+func TestCallsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := memory.New()
+		for i := range 100 {
+			create(t, inner, fmt.Sprint(i), 1, 10)
+		}
+		store := &counting{Store: inner}
+		set := segment.NewSet(store, &segment.SetOptions{MaxCalls: 7})
+		defer set.Close(t.Context())
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				if _, err := set.Next(t.Context(), fmt.Sprint(i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if store.most != 7 {
+			t.Errorf("%d calls in flight, the bound is 7", store.most)
+		}
+	})
+}
+
+// counting knows the most calls that were in flight at once.
+type counting struct {
+	segment.Store
+	mu        sync.Mutex
+	now, most int
+}
+
+func (c *counting) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	c.add(1)
+	defer c.add(-1)
+	time.Sleep(20 * time.Millisecond)
+	return c.Store.Advance(ctx, tag, n)
+}
+
+func (c *counting) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += n
+	c.most = max(c.most, c.now)
+}
+
+// Ready tells when the store first answers.
+func TestReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		store.Set(drivertest.Fault{Before: errDown})
+		set := segment.NewSet(store, nil)
+		defer set.Close(t.Context())
+		time.Sleep(time.Minute)
+		select {
+		case <-set.Ready():
+			t.Error("ready without a store")
+		default:
+		}
+		store.Set(drivertest.Fault{})
+		time.Sleep(time.Second)
+		<-set.Ready()
+	})
+}

@@ -1,0 +1,57 @@
+package segment
+
+import (
+	"sync/atomic"
+
+	"github.com/leaf-id/leaf"
+)
+
+// sealed is a cursor beyond the end of every span, far enough from the largest
+// int64 that the adds of late callers cannot wrap it.
+const sealed = 1 << 62
+
+// A span is a granted range with a cursor in it. It is used once: a cursor only
+// grows, and a span that was drained or sealed never serves again. Its fields
+// share one cache line, which the caller owns after the add.
+type span struct {
+	used  atomic.Int64 // IDs reserved from the front; size or more: drained
+	quiet atomic.Int64 // while used is not above this, nobody looks at the stock
+	start int64
+	size  int64
+
+	source string
+}
+
+// newSpan's first look at the stock is due when 10 % are used, Leaf's rule, and
+// at the latest with the last ID.
+func newSpan(r leaf.Range, source string) *span {
+	s := &span{start: r.Start, size: r.Len(), source: source}
+	s.quiet.Store(max(0, min(s.size/10+1, s.size-1)))
+	return s
+}
+
+// reserve takes up to n IDs off the front; empty when s is drained.
+func (s *span) reserve(n int64) leaf.Range {
+	if s.used.Load() >= s.size {
+		return leaf.Range{}
+	}
+	end := s.used.Add(n)
+	return leaf.Range{Start: s.start + end - n, End: s.start + min(end, s.size)} // empty if others were first
+}
+
+// due reports whether it falls to the caller, who reserved up to used, to look at
+// the stock: one caller for each tenth of the span.
+func (s *span) due(used int64) bool {
+	quiet := s.quiet.Load()
+	next := min(s.size, used+max(1, s.size/10))
+	return used > quiet && s.quiet.CompareAndSwap(quiet, next)
+}
+
+// seal drains s and returns what nobody had reserved.
+func (s *span) seal() leaf.Range {
+	used := min(s.used.Swap(sealed), s.size)
+	return leaf.Range{Start: s.start + used, End: s.start + s.size}
+}
+
+func (s *span) issued() int64    { return min(s.used.Load(), s.size) }
+func (s *span) remaining() int64 { return s.size - s.issued() }

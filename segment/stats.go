@@ -1,0 +1,90 @@
+package segment
+
+import (
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// Stats is a snapshot of one [Buffer].
+type Stats struct {
+	Tag      string
+	Loaded   bool           // the store has granted at least once
+	Segments []SegmentStats // what is in memory, the current one first
+	Stock    int64          // IDs in memory
+	Issued   int64          // IDs issued since the start
+	Step     int64          // the tag's own step as last heard; 0 before the first grant
+	Rate     float64        // demand seen lately, IDs per second; Adaptive only
+	Lasts    time.Duration  // how long Stock lasts at Rate; 0 where Rate is 0
+
+	Refills     int64 // grants received
+	Failures    int64 // calls to the store that failed
+	Regressions int64 // times the counter had gone backwards
+	Refilling   bool  // a call to the store is in flight or due
+
+	Err          error     // what is wrong with the store at present
+	FailingSince time.Time // since when; zero while nothing is
+}
+
+// SegmentStats is a snapshot of one range in memory.
+type SegmentStats struct {
+	Range leaf.Range
+	Next  int64 // the next ID; Range.End when none is left
+}
+
+// Stats returns a snapshot; the figures come from the cursors, so that counting
+// costs the callers nothing.
+func (b *Buffer) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	st := Stats{
+		Tag:         b.tag,
+		Loaded:      b.account.grants > 0,
+		Stock:       b.stock(),
+		Issued:      b.issued(),
+		Step:        b.account.step,
+		Rate:        b.demand.rate,
+		Refills:     b.account.grants,
+		Failures:    b.account.failures,
+		Regressions: b.guard.regressions.Load(),
+		Refilling:   b.refilling,
+		Err:         b.trouble.err,
+	}
+	if st.Err != nil {
+		st.FailingSince = b.trouble.since
+	}
+	if st.Rate > 0 {
+		st.Lasts = lasts(st.Stock, st.Rate)
+	}
+	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
+		if s.size > 0 {
+			r := leaf.Range{Start: s.start, End: s.start + s.size}
+			st.Segments = append(st.Segments, SegmentStats{Range: r, Next: s.start + s.issued()})
+		}
+	}
+	return st
+}
+
+func lasts(stock int64, rate float64) time.Duration {
+	const most = 1<<63 - 1
+	if ns := float64(stock) / rate * float64(time.Second); ns < most {
+		return time.Duration(ns)
+	}
+	return most
+}
+
+// loaded reports whether the store has granted at least once.
+func (b *Buffer) loaded() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.account.grants > 0
+}
+
+// setStep takes up a changed step of the tag.
+func (b *Buffer) setStep(step int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if step > 0 {
+		b.account.step = step
+	}
+}

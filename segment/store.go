@@ -1,0 +1,145 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/leaf-id/leaf"
+)
+
+// A Store durably advances named counters. Package drivertest defines, as a test
+// suite, what an implementation must do. All methods are safe for concurrent use
+// and return soon after ctx ends.
+type Store interface {
+	// Advance atomically and durably moves tag's counter forward by up to n and
+	// returns the non-empty range, of at most n IDs, that the caller now owns
+	// alone; fewer than n where the source deals in smaller units. n = 0 means the
+	// tag's own configured step. A negative n is an error wrapping
+	// [leaf.ErrInvalid].
+	//
+	// Ranges returned to anyone, anywhere, never overlap, also when an earlier
+	// call returned an error although its write had succeeded: the IDs of such a
+	// call are lost, never issued twice.
+	//
+	// Advance wraps [leaf.ErrUnknownTag] when no such tag exists; names are
+	// compared byte for byte. It wraps [leaf.ErrOverflow], and changes nothing,
+	// when the counter would pass the largest int64.
+	Advance(ctx context.Context, tag string, n int64) (Grant, error)
+
+	// Tags lists all tags, for people and for noticing removed ones. An error ends
+	// the listing; whoever acts on absence must have seen it end without one.
+	Tags(ctx context.Context) iter.Seq2[Tag, error]
+}
+
+// A Grant is what one [Store.Advance] returns.
+type Grant struct {
+	// Range is what the caller now owns.
+	Range leaf.Range
+
+	// Step is the tag's configured step at the time of the call, at least 1.
+	Step int64
+
+	// Source names the counter that the range came from. Ranges of one source only
+	// go up. A store with one counter per tag leaves it empty.
+	Source string
+
+	// Server identifies the server that answered, where the store consists of
+	// servers of which one may take over without the other's last writes. Empty
+	// where acknowledged writes are never lost. A change makes the reader distrust
+	// the counter (see the package documentation).
+	Server string
+}
+
+// A Tag describes one counter.
+type Tag struct {
+	Name        string
+	MaxID       int64 // one past the highest ID allocated to anyone
+	Step        int64 // the least number of IDs to allocate at once, 1 … 2^31-1
+	Description string
+	Updated     time.Time // of the last change; zero where the store does not know
+}
+
+// A Returner is a [Store] that can take back the unused end of a grant.
+type Returner interface {
+	// Return moves tag's counter back to unused.Start if, and only if, it stands
+	// at unused.End, that is, if nothing was allocated since. It is sent at most
+	// once: neither the implementation nor a client library below it repeats the
+	// write, because a repeated one could take an equal range away from under a
+	// new owner. An error means that the outcome is unknown or that the counter
+	// has moved on; either way the range is lost.
+	Return(ctx context.Context, tag string, unused leaf.Range) error
+}
+
+// A Catalog is a [Store] whose tags can be administered.
+type Catalog interface {
+	// Create adds a tag. It wraps [leaf.ErrTagExists] if the name is taken.
+	Create(ctx context.Context, tag Tag) error
+
+	// Alter changes a tag and returns it as it then is. It wraps
+	// [leaf.ErrUnknownTag], and [leaf.ErrRegression] if MaxID is below the counter
+	// and Force is not set.
+	Alter(ctx context.Context, name string, change Change) (Tag, error)
+
+	// Delete removes a tag. It wraps [leaf.ErrUnknownTag].
+	Delete(ctx context.Context, name string) error
+}
+
+// A Change says what [Catalog.Alter] is to change; nil fields stay as they are.
+type Change struct {
+	Step        *int64
+	MaxID       *int64
+	Force       bool // allow MaxID to lower the counter: IDs may then be issued twice
+	Description *string
+}
+
+// Limits of tags, those of Java Leaf's table.
+const (
+	MaxTagLength         = 128       // characters
+	MaxStep              = 1<<31 - 1 // IDs
+	MaxDescriptionLength = 256       // characters
+)
+
+// CheckTagName reports, wrapping [leaf.ErrInvalid], why name cannot name a tag: it
+// is empty, longer than [MaxTagLength] characters, not UTF-8, or holds a control
+// character.
+func CheckTagName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: the tag is empty", leaf.ErrInvalid)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%w: the tag is not valid UTF-8", leaf.ErrInvalid)
+	case utf8.RuneCountInString(name) > MaxTagLength:
+		return fmt.Errorf("%w: the tag is longer than %d characters", leaf.ErrInvalid, MaxTagLength)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Errorf("%w: the tag holds a control character", leaf.ErrInvalid)
+	}
+	return nil
+}
+
+// Check reports, wrapping [leaf.ErrInvalid], why t cannot be created.
+func (t Tag) Check() error {
+	if err := CheckTagName(t.Name); err != nil {
+		return err
+	}
+	return Change{Step: &t.Step, MaxID: &t.MaxID, Description: &t.Description}.Check()
+}
+
+// Check reports, wrapping [leaf.ErrInvalid], why c cannot be applied to any tag.
+func (c Change) Check() error {
+	switch {
+	case c.Step != nil && (*c.Step < 1 || *c.Step > MaxStep):
+		return fmt.Errorf("%w: step %d is not in 1 … %d", leaf.ErrInvalid, *c.Step, int64(MaxStep))
+	case c.MaxID != nil && *c.MaxID < 0:
+		return fmt.Errorf("%w: max_id %d is negative", leaf.ErrInvalid, *c.MaxID)
+	case c.Description != nil && utf8.RuneCountInString(*c.Description) > MaxDescriptionLength:
+		return fmt.Errorf("%w: the description is longer than %d characters", leaf.ErrInvalid, MaxDescriptionLength)
+	case c.Description != nil && !utf8.ValidString(*c.Description):
+		return fmt.Errorf("%w: the description is not valid UTF-8", leaf.ErrInvalid)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// Back-off between calls to a store that fails: full jitter, doubling up to a
+// bound that is also how long after its recovery a store is noticed.
+const (
+	firstBackoff = 10 * time.Millisecond
+	maxBackoff   = time.Second
+)
+
+// trouble is what is wrong with the store at present; the zero value: nothing.
+type trouble struct {
+	err      error
+	since    time.Time
+	retryAt  time.Time
+	attempts int
+}
+
+func (t *trouble) note(now time.Time, err error, log *slog.Logger, tag string) {
+	if t.err == nil {
+		t.since = now
+		log.Warn("store call failed, serving from memory", "tag", tag, "err", err)
+	}
+	t.err = err
+	bound := min(maxBackoff, firstBackoff<<min(t.attempts, 10))
+	t.retryAt = now.Add(rand.N(bound))
+	t.attempts++
+}
+
+func (t *trouble) clear(now time.Time, log *slog.Logger, tag string) {
+	if t.err != nil {
+		log.Info("store answers again", "tag", tag, "after", now.Sub(t.since))
+	}
+	*t = trouble{}
+}
+
+// verdict returns why a caller should not even wait: the store will not deliver,
+// or has been failing for as long as a caller would wait. A failure that nobody has
+// looked into since, neither trying again nor due to, is no verdict.
+func (t *trouble) verdict(now time.Time, wait time.Duration, trying bool) error {
+	switch {
+	case t.err == nil, !trying && now.After(t.retryAt):
+		return nil
+	case isVerdict(t.err), now.Sub(t.since) >= wait:
+		return t.err
+	}
+	return nil
+}
+
+// isVerdict reports whether waiting does not help against err.
+func isVerdict(err error) bool {
+	return errors.Is(err, leaf.ErrOverflow) || errors.Is(err, leaf.ErrClosed) || errors.Is(err, leaf.ErrInvalid)
+}
+
+// errPatience ends a wait that has lasted [Options.Wait].
+var errPatience = errors.New("waited long enough")
+
+// exhausted is the error of a caller that gets no ID because of cause; nil: the
+// store has not answered yet.
+func (b *Buffer) exhausted(cause error) error {
+	switch {
+	case cause == nil:
+		return fmt.Errorf("tag %q: %w: the store has not answered within %v", b.tag, leaf.ErrExhausted, b.opts.Wait)
+	case isVerdict(cause):
+		return fmt.Errorf("tag %q: %w", b.tag, cause)
+	}
+	return fmt.Errorf("tag %q: %w: %w", b.tag, leaf.ErrExhausted, cause)
+}
