@@ -1,0 +1,75 @@
+package sqldb_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"testing"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/internal/testserver"
+)
+
+// childFile makes the test binary a second process that uses the SQLite file of
+// that name.
+const childFile = "LEAF_TEST_SQLITE_CHILD"
+
+// mariadb is shared by the tests, each of which has a database of its own.
+var mariadb *testserver.MariaDBServer
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childFile); path != "" {
+		if err := child(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	var err error
+	if mariadb, err = testserver.StartMariaDB(nil); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer mariadb.Close()
+	return m.Run()
+}
+
+// child advances a counter and prints each range.
+func child(path string) error {
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		return err
+	}
+	s, err := sqldb.OpenSQLite(db, nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for range childCalls {
+		g, err := s.Advance(context.Background(), "order", 3)
+		if err != nil {
+			return err
+		}
+		printRange(g.Range)
+	}
+	return nil
+}
+
+const childCalls = 300
+
+func printRange(r leaf.Range) { fmt.Println(r.Start, r.End) }
+
+func writeFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

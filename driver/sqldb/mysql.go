@@ -1,0 +1,184 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// OpenMySQL returns a store in the MySQL or MariaDB database db, opened with
+// github.com/go-sql-driver/mysql as the package documentation says. It does not
+// connect: what is wrong with the server, the table or the session shows at the
+// first call, and each call looks anew until all is well.
+func OpenMySQL(db *sql.DB, opts *Options) (*Store, error) {
+	if db == nil {
+		return nil, fmt.Errorf("open mysql store: %w: no database", leaf.ErrInvalid)
+	}
+	return &Store{dialect: &mysqlDB{db: db, logger: opts.logger()}}, nil
+}
+
+// mysqlDB has every call use a connection of the pool.
+type mysqlDB struct {
+	db     *sql.DB
+	logger *slog.Logger
+	facts  atomic.Pointer[mysqlFacts] // nil until the server and its table were found fit
+}
+
+// mysqlExact holds for the one row whose name is that of the two parameters byte
+// for byte. The plain equality finds it by the index, but under the column's
+// collation; the second term decides.
+const mysqlExact = `biz_tag = ? AND CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = CAST(? AS BINARY)`
+
+// One packet, committed by its first statement. A counter that cannot move by n is
+// left alone, so that there is no row to report instead of a failed statement.
+const mysqlAdvance = `UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?)
+		WHERE ` + mysqlExact + ` AND max_id BETWEEN 0 AND ?;
+	SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, @@autocommit, FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode) > 0,
+			max_id, step
+		FROM (SELECT 1) AS one LEFT JOIN leaf_alloc ON ` + mysqlExact
+
+func (d *mysqlDB) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	var grant segment.Grant
+	err := d.use(ctx, func(conn *sql.Conn, facts *mysqlFacts) (err error) {
+		// A step that somebody changes between the two packets does no harm: the
+		// range is computed from the n that the second one is given.
+		if n == 0 {
+			if n, err = readStep(ctx, conn, tag); err != nil {
+				return err
+			}
+		}
+		var a mysqlAnswer
+		err = conn.QueryRowContext(ctx, mysqlAdvance, n, tag, tag, math.MaxInt64-n, tag, tag).
+			Scan(&a.rows, &a.end, &a.server, &a.autocommit, &a.strict, &a.maxID, &a.step)
+		if err != nil {
+			return err
+		}
+		grant, err = a.grant(n)
+		if facts.agreed {
+			grant.Server = ""
+		}
+		return err
+	})
+	return grant, err
+}
+
+func readStep(ctx context.Context, conn *sql.Conn, tag string) (int64, error) {
+	var step int64
+	err := conn.QueryRowContext(ctx, `SELECT step FROM leaf_alloc WHERE `+mysqlExact, tag, tag).Scan(&step)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, leaf.ErrUnknownTag
+	case err == nil && step < 1:
+		return 0, fmt.Errorf("the row has step %d: set one of at least 1 with leaf tag set TAG --step N", step)
+	}
+	return step, err
+}
+
+// A mysqlAnswer is what the second statement of mysqlAdvance says of the first.
+type mysqlAnswer struct {
+	rows               int64  // that the UPDATE changed
+	end                uint64 // LAST_INSERT_ID(): says something only if rows is 1
+	server             int64
+	autocommit, strict bool
+	maxID              sql.Null[int64] // of the row as it stands; NULL: there is no row
+	step               sql.Null[int64]
+}
+
+func (a mysqlAnswer) grant(n int64) (segment.Grant, error) {
+	switch {
+	case !a.autocommit:
+		return segment.Grant{}, fmt.Errorf("%w: autocommit is off: open the database with autocommit=1", errSession)
+	case !a.strict:
+		return segment.Grant{}, fmt.Errorf("%w: sql_mode lacks STRICT_ALL_TABLES: open the database with it", errSession)
+	case a.rows > 1:
+		return segment.Grant{}, fmt.Errorf("%d rows have this biz_tag: delete all but the one with the highest max_id, "+
+			"and make biz_tag a unique key", a.rows)
+	case a.rows == 1 && (!a.maxID.Valid || uint64(a.maxID.V) >= a.end):
+		step := max(a.step.V, 1)
+		end := int64(a.end)
+		return segment.Grant{Range: leaf.Range{Start: end - n, End: end}, Step: step, Server: strconv.FormatInt(a.server, 10)}, nil
+	case a.rows == 1:
+		return segment.Grant{}, fmt.Errorf("max_id is %d although %d was just written: somebody lowered it, "+
+			"or the column is too small and clamps", a.maxID.V, a.end)
+	case !a.maxID.Valid:
+		return segment.Grant{}, leaf.ErrUnknownTag
+	case a.maxID.V < 0:
+		return segment.Grant{}, fmt.Errorf("the row has the negative max_id %d: set it above every ID in use with leaf tag set TAG --max-id N", a.maxID.V)
+	}
+	return segment.Grant{}, fmt.Errorf("%w: %d IDs from %d", leaf.ErrOverflow, n, a.maxID.V)
+}
+
+// giveBack uses one connection from first to last: database/sql sends nothing
+// twice on a connection that its caller holds.
+func (d *mysqlDB) giveBack(ctx context.Context, tag string, unused leaf.Range) error {
+	return d.write(ctx, func(tx *sql.Tx, _ *mysqlFacts) error {
+		return changeOne(ctx, tx, errMovedOn, `UPDATE leaf_alloc SET max_id = ? WHERE `+mysqlExact+` AND max_id = ?`,
+			unused.Start, tag, tag, unused.End)
+	})
+}
+
+// errSession is a session that must not be used, nor given back to the pool.
+var errSession = errors.New("unfit session")
+
+// use runs do on one connection, after a look at the server where that is due.
+func (d *mysqlDB) use(ctx context.Context, do func(*sql.Conn, *mysqlFacts) error) error {
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	facts := d.facts.Load()
+	if facts == nil {
+		if facts, err = d.inspect(ctx, conn); err == nil {
+			d.facts.Store(facts)
+		}
+	}
+	if err == nil {
+		err = do(conn, facts)
+	}
+	if errors.Is(err, errSession) {
+		d.logger.Warn("mysql session given up", "err", err)
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // that is the way to close it
+	}
+	return err
+}
+
+// write runs do in a transaction on one connection. Nothing of it is ever repeated.
+func (d *mysqlDB) write(ctx context.Context, do func(*sql.Tx, *mysqlFacts) error) error {
+	return d.use(ctx, func(conn *sql.Conn, facts *mysqlFacts) error {
+		tx, err := conn.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if err := do(tx, facts); err != nil {
+			_ = tx.Rollback() // the first error is the one to tell
+			return err
+		}
+		return tx.Commit()
+	})
+}
+
+// changeOne runs a statement that changes one row, and fails with none if it finds
+// no row to change.
+func changeOne(ctx context.Context, tx *sql.Tx, none error, query string, args ...any) error {
+	result, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n != 1 {
+		return none
+	}
+	return err
+}
+
+func (d *mysqlDB) close() error { return nil }

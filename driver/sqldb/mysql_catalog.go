@@ -1,0 +1,129 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// columns is the select list of a tag. UNIX_TIMESTAMP makes the time independent
+// of the session's time zone.
+func (f *mysqlFacts) columns() string {
+	const always = `SELECT biz_tag, max_id, step, UNIX_TIMESTAMP(update_time)`
+	if f.description {
+		return always + `, COALESCE(description, '') FROM leaf_alloc`
+	}
+	return always + `, '' FROM leaf_alloc`
+}
+
+func scanMySQL(row interface{ Scan(...any) error }) (segment.Tag, error) {
+	var tag segment.Tag
+	var updated sql.Null[float64]
+	if err := row.Scan(&tag.Name, &tag.MaxID, &tag.Step, &updated, &tag.Description); err != nil {
+		return segment.Tag{}, err
+	}
+	if updated.V > 0 {
+		tag.Updated = time.UnixMicro(int64(updated.V * 1e6))
+	}
+	return tag, nil
+}
+
+func (d *mysqlDB) list(ctx context.Context) ([]segment.Tag, error) {
+	var tags []segment.Tag
+	err := d.use(ctx, func(conn *sql.Conn, facts *mysqlFacts) error {
+		rows, err := conn.QueryContext(ctx, facts.columns()+` ORDER BY biz_tag`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			tag, err := scanMySQL(rows)
+			if err != nil {
+				return err
+			}
+			tags = append(tags, tag)
+		}
+		return rows.Err()
+	})
+	return tags, err
+}
+
+func (d *mysqlDB) create(ctx context.Context, tag segment.Tag) error {
+	return d.write(ctx, func(tx *sql.Tx, facts *mysqlFacts) error {
+		return insertMySQL(ctx, tx, facts, tag)
+	})
+}
+
+func insertMySQL(ctx context.Context, tx *sql.Tx, facts *mysqlFacts, tag segment.Tag) error {
+	if err := facts.holds(tag.Description); err != nil {
+		return err
+	}
+	query, args := `INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES (?, ?, ?)`, []any{tag.Name, tag.MaxID, tag.Step}
+	if tag.Description != "" {
+		query, args = `INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES (?, ?, ?, ?)`, append(args, tag.Description)
+	}
+	_, err := tx.ExecContext(ctx, query, args...)
+	return err
+}
+
+func (d *mysqlDB) alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
+	var tag segment.Tag
+	err := d.write(ctx, func(tx *sql.Tx, facts *mysqlFacts) (err error) {
+		if tag, err = facts.load(ctx, tx, name, ` FOR UPDATE`); err != nil {
+			return err
+		}
+		if err := amend(&tag, change); err != nil {
+			return err
+		}
+		if err := facts.update(ctx, tx, tag, change); err != nil {
+			return err
+		}
+		tag, err = facts.load(ctx, tx, name, ``)
+		return err
+	})
+	if err != nil {
+		return segment.Tag{}, err
+	}
+	return tag, nil
+}
+
+func (f *mysqlFacts) load(ctx context.Context, tx *sql.Tx, name, lock string) (segment.Tag, error) {
+	tag, err := scanMySQL(tx.QueryRowContext(ctx, f.columns()+` WHERE `+mysqlExact+lock, name, name))
+	if errors.Is(err, sql.ErrNoRows) {
+		return segment.Tag{}, leaf.ErrUnknownTag
+	}
+	return tag, err
+}
+
+func (f *mysqlFacts) update(ctx context.Context, tx *sql.Tx, tag segment.Tag, change segment.Change) error {
+	_, err := tx.ExecContext(ctx, `UPDATE leaf_alloc SET max_id = ?, step = ? WHERE `+mysqlExact,
+		tag.MaxID, tag.Step, tag.Name, tag.Name)
+	if err != nil || change.Description == nil {
+		return err
+	}
+	if err := f.holds(tag.Description); err != nil || !f.description {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE leaf_alloc SET description = ? WHERE `+mysqlExact,
+		tag.Description, tag.Name, tag.Name)
+	return err
+}
+
+// holds reports why the table cannot keep a description.
+func (f *mysqlFacts) holds(description string) error {
+	if description != "" && !f.description {
+		return fmt.Errorf("%w: the table leaf_alloc has no column description", leaf.ErrUnsupported)
+	}
+	return nil
+}
+
+func (d *mysqlDB) remove(ctx context.Context, name string) error {
+	return d.write(ctx, func(tx *sql.Tx, _ *mysqlFacts) error {
+		return changeOne(ctx, tx, leaf.ErrUnknownTag, `DELETE FROM leaf_alloc WHERE `+mysqlExact, name, name)
+	})
+}

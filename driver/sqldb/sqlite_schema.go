@@ -1,0 +1,150 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+const (
+	sqliteApplication = 0x4c656166 // "Leaf", as file(1) and PRAGMA application_id show it
+	sqliteFormat      = 1          // PRAGMA user_version
+
+	// update_time is in Unix milliseconds.
+	sqliteTable = `CREATE TABLE leaf_alloc (
+		biz_tag     TEXT    NOT NULL PRIMARY KEY COLLATE BINARY,
+		max_id      INTEGER NOT NULL CHECK (max_id >= 0),
+		step        INTEGER NOT NULL CHECK (step > 0),
+		description TEXT    NOT NULL DEFAULT '',
+		update_time INTEGER NOT NULL
+	) STRICT, WITHOUT ROWID`
+
+	sqliteSelect = `SELECT biz_tag, max_id, step, description, update_time FROM leaf_alloc`
+	sqliteInsert = `INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) VALUES (?, ?, ?, ?, ?)`
+)
+
+// InitSQLite makes the empty SQLite database db ready for [OpenSQLite], with the
+// given tags in it, all or nothing. It refuses a database that holds anything,
+// with an error that wraps [fs.ErrExist] if that is Leaf's table.
+func InitSQLite(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
+	if err := checkTags(tags); err != nil {
+		return fmt.Errorf("init sqlite store: %w", err)
+	}
+	if err := initSQLite(ctx, db, tags); err != nil {
+		return fmt.Errorf("init sqlite store: %w", explainSQLite(err))
+	}
+	return nil
+}
+
+func initSQLite(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	s := &session{ctx: ctx, conn: conn}
+	defer s.drop() // undoes what was not committed
+	for _, statement := range []string{
+		fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()),
+		"PRAGMA journal_mode = WAL",
+		"PRAGMA synchronous = FULL",
+		"BEGIN IMMEDIATE",
+	} {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	if err := checkEmpty(ctx, conn); err != nil {
+		return err
+	}
+	return s.fill(tags)
+}
+
+// fill creates the table with tags in it, and commits.
+func (s *session) fill(tags []segment.Tag) error {
+	for _, statement := range []string{
+		sqliteTable,
+		fmt.Sprintf("PRAGMA application_id = %d", sqliteApplication),
+		fmt.Sprintf("PRAGMA user_version = %d", sqliteFormat),
+	} {
+		if _, err := s.conn.ExecContext(s.ctx, statement); err != nil {
+			return err
+		}
+	}
+	for _, t := range tags {
+		if err := s.changeOne(leaf.ErrTagExists, sqliteInsert, t.Name, t.MaxID, t.Step, t.Description, now()); err != nil {
+			return err
+		}
+	}
+	_, err := s.conn.ExecContext(s.ctx, "COMMIT")
+	return err
+}
+
+// ExistsSQLite reports whether db holds Leaf's table.
+func ExistsSQLite(ctx context.Context, db *sql.DB) (bool, error) {
+	h, err := readHeader(ctx, db)
+	if err != nil {
+		return false, fmt.Errorf("look for the sqlite store: %w", explainSQLite(err))
+	}
+	return h.table, nil
+}
+
+func checkEmpty(ctx context.Context, conn *sql.Conn) error {
+	h, err := readHeader(ctx, conn)
+	switch {
+	case err != nil:
+		return err
+	case h.table:
+		return fmt.Errorf("the database has the table leaf_alloc already: %w", fs.ErrExist)
+	case h.objects > 0 || h.application != 0 || h.format != 0:
+		return fmt.Errorf("%w: the database belongs to another application; give Leaf a file of its own", leaf.ErrInvalid)
+	}
+	return nil
+}
+
+// checkSQLite reports why a store must not use the database.
+func checkSQLite(ctx context.Context, conn *sql.Conn) error {
+	h, err := readHeader(ctx, conn)
+	switch {
+	case err != nil:
+		return err
+	case !h.table:
+		return errors.New("the database has no table leaf_alloc: create it with leaf init --store sqlite:PATH")
+	case h.application != sqliteApplication:
+		return errors.New("the database was not made by Leaf (its application_id is another): " +
+			"make a file with leaf init --store sqlite:PATH")
+	case h.format > sqliteFormat:
+		return fmt.Errorf("%w: the database has format %d, this version of Leaf knows up to %d: use a newer Leaf",
+			leaf.ErrUnsupported, h.format, sqliteFormat)
+	case h.format < 1:
+		return fmt.Errorf("the database has the unknown format %d", h.format)
+	case h.journal == "memory" || h.journal == "off":
+		return fmt.Errorf("%w: journal_mode %s would lose ranges in a crash: use a file with journal_mode WAL",
+			leaf.ErrUnsupported, h.journal)
+	}
+	return nil
+}
+
+// A header is what an SQLite file says about itself.
+type header struct {
+	application, format int64
+	journal             string
+	objects             int // tables, indexes and so on
+	table               bool
+}
+
+func readHeader(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) (header, error) {
+	var h header
+	err := db.QueryRowContext(ctx, `SELECT
+			(SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
+			(SELECT journal_mode FROM pragma_journal_mode),
+			count(*), count(*) FILTER (WHERE name = 'leaf_alloc' AND type = 'table')
+		FROM sqlite_schema`).Scan(&h.application, &h.format, &h.journal, &h.objects, &h.table)
+	return h, err
+}

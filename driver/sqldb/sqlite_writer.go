@@ -1,0 +1,137 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"runtime"
+	"sync"
+
+	"github.com/leaf-id/leaf"
+)
+
+// maxBatch bounds the calls of one transaction, and with them its time.
+const maxBatch = 256
+
+// A writer runs the calls of all goroutines, those that wait together in one
+// transaction, on the one connection that it owns.
+type writer struct {
+	db     *sql.DB
+	logger *slog.Logger
+	calls  chan *call    // unbuffered: a call that was received will be answered
+	quit   chan struct{} // closed by close
+	done   chan struct{} // closed when run has returned
+	stop   sync.Once
+
+	session *session // owned by run; nil before the first use and after a failure
+}
+
+// A call is one caller's work in a batch.
+type call struct {
+	ctx    context.Context
+	run    func(*session) error
+	answer chan error // holds one: the writer never waits for a caller that left
+}
+
+// A refusal is an error that concerns one call alone: it changed nothing, and the
+// rest of its batch goes on. Any other error fails the whole batch.
+type refusal struct{ error }
+
+func newWriter(db *sql.DB, logger *slog.Logger) *writer {
+	w := &writer{db: db, logger: logger, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
+	go w.run()
+	return w
+}
+
+// do has run executed within some transaction and returns once that was committed,
+// or has failed. When ctx ends first, run may still be executed, also later: what
+// it writes to is then the writer's alone.
+func (w *writer) do(ctx context.Context, run func(*session) error) error {
+	c := &call{ctx: ctx, run: run, answer: make(chan error, 1)}
+	select {
+	case w.calls <- c:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w.quit:
+		return leaf.ErrClosed
+	}
+	select {
+	case err := <-c.answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// close lets the batch that is under way end, and then gives up the connection.
+func (w *writer) close() error {
+	w.stop.Do(func() { close(w.quit) })
+	<-w.done
+	return nil
+}
+
+func (w *writer) run() {
+	defer close(w.done)
+	defer w.drop()
+	batch := make([]*call, 0, maxBatch)
+	for {
+		select {
+		case c := <-w.calls:
+			batch = w.collect(append(batch[:0], c))
+			w.serve(batch)
+			clear(batch)
+		case <-w.quit:
+			return
+		}
+	}
+}
+
+// collect adds to batch the calls that wait already. It lets the other goroutines
+// run first: those that were just answered are about to call again, and a larger
+// batch shares the price of one commit.
+func (w *writer) collect(batch []*call) []*call {
+	runtime.Gosched()
+	for len(batch) < maxBatch {
+		select {
+		case c := <-w.calls:
+			batch = append(batch, c)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// serve answers each call of batch, after the commit.
+func (w *writer) serve(batch []*call) {
+	answers := make([]error, len(batch))
+	err := w.commit(batch, answers)
+	if err != nil {
+		w.logger.Warn("sqlite transaction failed", "calls", len(batch), "err", err)
+		w.drop()
+	}
+	for i, c := range batch {
+		if err != nil {
+			answers[i] = err
+		}
+		c.answer <- answers[i]
+	}
+}
+
+func (w *writer) commit(batch []*call, answers []error) error {
+	if w.session == nil {
+		s, err := openSession(w.db)
+		if err != nil {
+			return err
+		}
+		w.session = s
+	}
+	return w.session.transact(batch, answers)
+}
+
+func (w *writer) drop() {
+	if w.session != nil {
+		w.session.drop()
+		w.session = nil
+	}
+}

@@ -1,0 +1,181 @@
+package drivers
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A Store is a store whose connections are its own: Close ends them.
+type Store interface {
+	segment.Store
+	io.Closer
+}
+
+// Options are the optional settings of [Open]; nil means all defaults.
+type Options struct {
+	Logger *slog.Logger // default: nothing is logged
+}
+
+// InitOptions say what [Init] creates beside the empty store.
+type InitOptions struct {
+	Tags []segment.Tag
+}
+
+// A driver is one way to keep tags. All its functions get the part of the URL that
+// follows the scheme and its colon.
+type driver struct {
+	scheme string
+	form   string // of the URL, for people
+	open   func(rest string, o *Options) (Store, error)
+	init   func(ctx context.Context, rest string, o InitOptions) error
+	exists func(ctx context.Context, rest string) (bool, error)
+	key    func(rest string) (string, error)
+}
+
+// table is the table of drivers: a new one is a line here.
+func table() []driver {
+	return []driver{
+		{"sqlite", "sqlite:PATH", openSQLite, initSQLite, existsSQLite, keySQLite},
+		{"mysql", "mysql://user:password@host:3306/db", openMySQL, initMySQL, existsMySQL, keyMySQL},
+	}
+}
+
+// Schemes returns the schemes of the URLs that [Open] knows.
+func Schemes() []string {
+	var schemes []string
+	for _, d := range table() {
+		schemes = append(schemes, d.scheme)
+	}
+	return schemes
+}
+
+// Open returns the store that a URL names. It neither connects nor creates
+// anything; it fails, wrapping [leaf.ErrInvalid], if the URL is malformed.
+func Open(storeURL string, o *Options) (Store, error) {
+	d, rest, err := find(storeURL)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil {
+		o = &Options{}
+	}
+	store, err := d.open(rest, o)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", Redact(storeURL), err)
+	}
+	return store, nil
+}
+
+// Init creates the durable state that a URL names. It fails, wrapping
+// [io/fs.ErrExist], if that exists, and leaves it as it is.
+func Init(ctx context.Context, storeURL string, o InitOptions) error {
+	d, rest, err := find(storeURL)
+	if err != nil {
+		return err
+	}
+	if err := d.init(ctx, rest, o); err != nil {
+		return fmt.Errorf("create store %s: %w", Redact(storeURL), err)
+	}
+	return nil
+}
+
+// Exists reports whether [Init] has created the state that a URL names.
+func Exists(ctx context.Context, storeURL string) (bool, error) {
+	d, rest, err := find(storeURL)
+	if err != nil {
+		return false, err
+	}
+	ok, err := d.exists(ctx, rest)
+	if err != nil {
+		return false, fmt.Errorf("look for store %s: %w", Redact(storeURL), err)
+	}
+	return ok, nil
+}
+
+// Key returns what identifies the state that a URL names, without credentials and
+// parameters: two URLs of one state have one key, as far as can be told without
+// asking the server.
+func Key(storeURL string) (string, error) {
+	d, rest, err := find(storeURL)
+	if err != nil {
+		return "", err
+	}
+	key, err := d.key(rest)
+	if err != nil {
+		return "", fmt.Errorf("identify store %s: %w", Redact(storeURL), err)
+	}
+	return d.scheme + ":" + key, nil
+}
+
+// find returns the driver of a URL and what it gets of it. A jdbc:mysql: URL, as it
+// stands in a leaf.properties, is another way to write a mysql: one.
+func find(storeURL string) (driver, string, error) {
+	scheme, rest, ok := strings.Cut(storeURL, ":")
+	if strings.EqualFold(scheme, "jdbc") {
+		mysqlURL, err := FromJDBC(storeURL, "", "")
+		if err != nil {
+			return driver{}, "", fmt.Errorf("store URL %s: %w", Redact(storeURL), err)
+		}
+		return find(mysqlURL)
+	}
+	if ok {
+		for _, d := range table() {
+			if strings.EqualFold(d.scheme, scheme) {
+				return d, rest, nil
+			}
+		}
+	}
+	return driver{}, "", fmt.Errorf("%w: store URL %s: %s", leaf.ErrInvalid, Redact(storeURL), hint(scheme, ok))
+}
+
+// hint says how a URL with an unknown scheme might be meant.
+func hint(scheme string, ok bool) string {
+	var forms []string
+	nearest, least := "", 3 // more than two typing errors are no typing error
+	for _, d := range table() {
+		forms = append(forms, d.form)
+		if n := distance(strings.ToLower(scheme), d.scheme); n < least {
+			nearest, least = d.scheme, n
+		}
+	}
+	known := "write " + strings.Join(forms, " or ")
+	switch {
+	case !ok:
+		return "it has no scheme: " + known
+	case nearest != "":
+		return fmt.Sprintf("unknown scheme (did you mean %s?): %s", nearest, known)
+	}
+	return "unknown scheme: " + known
+}
+
+// distance counts the edits of one character, or swaps of two neighbours, that
+// make b of a.
+func distance(a, b string) int {
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
+	}
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}

@@ -1,0 +1,287 @@
+package drivers_test
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
+)
+
+var sample = drivers.InitOptions{Tags: []segment.Tag{{Name: "order", MaxID: 1, Step: 2000}}}
+
+func open(t *testing.T, storeURL string) drivers.Store {
+	t.Helper()
+	s, err := drivers.Open(storeURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// roundTrip creates a store and uses it.
+func roundTrip(t *testing.T, storeURL string) {
+	t.Helper()
+	if ok, err := drivers.Exists(t.Context(), storeURL); ok || err != nil {
+		t.Fatalf("exists before init: %v, %v", ok, err)
+	}
+	if err := drivers.Init(t.Context(), storeURL, sample); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := drivers.Exists(t.Context(), storeURL); !ok || err != nil {
+		t.Fatalf("exists after init: %v, %v", ok, err)
+	}
+	if err := drivers.Init(t.Context(), storeURL, sample); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("second init: %v, want fs.ErrExist", err)
+	}
+	s := open(t, storeURL)
+	g, err := s.Advance(t.Context(), "order", 0)
+	if want := (leaf.Range{Start: 1, End: 2001}); err != nil || g.Range != want || g.Step != 2000 {
+		t.Errorf("first range %+v, %v, want %v", g, err, want)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Advance(t.Context(), "order", 0); !errors.Is(err, leaf.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestSQLite(t *testing.T) {
+	for _, name := range []string{"leaf.db", "a b%20c?d#e&f=ü.db"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			roundTrip(t, "sqlite:"+filepath.Join(dir, name))
+			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("relative", func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		roundTrip(t, "sqlite:leaf.db")
+		roundTrip(t, "sqlite:./other.db")
+	})
+}
+
+func TestSQLiteNeverCreates(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{filepath.Join(dir, "typo.db"), filepath.Join(dir, "no", "folder.db")} {
+		s := open(t, "sqlite:"+path)
+		if _, err := s.Advance(t.Context(), "order", 1); err == nil || !strings.Contains(err.Error(), "leaf init") {
+			t.Errorf("%s: %v, want a word of leaf init", path, err)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("something was created: %v", entries)
+	}
+}
+
+func TestOpenMalformed(t *testing.T) {
+	tests := map[string]string{
+		"":                                      "no scheme",
+		"leaf.db":                               "no scheme",
+		"sqlit:leaf.db":                         "did you mean sqlite?",
+		"mysq://h/db":                           "did you mean mysql?",
+		"myslq://h/db":                          "did you mean mysql?",
+		"memory:":                               "unknown scheme: write sqlite:PATH",
+		"jdbc:postgresql://h/db":                "begin with jdbc:mysql",
+		"sqlite:":                               "names no file",
+		"sqlite::memory:":                       "in memory",
+		"sqlite://relative.db":                  "without slashes",
+		"mysql:h/db":                            "two slashes",
+		"mysql://h":                             "database is missing",
+		"mysql://h/":                            "database is missing",
+		"mysql://u:secret@h:port/db":            "port is malformed",
+		"mysql://u:secret@h:99999/db":           "port is malformed",
+		"mysql://u:sec%ret@h/db":                "percent-encoded",
+		"mysql://u:secret@h1,h2/db":             "several hosts",
+		"mysql://u:secret@h/db?tls=perhaps":     "tls is none of",
+		"mysql://u:secret@h/db?timeout=5":       "no duration",
+		"mysql://u:secret@h/db?sql_mode=x":      "unknown parameter",
+		"mysql://u:secret@unix(/tmp/s":          "socket is written",
+		"mysql://root:secret":                   "malformed",
+		"mysql://u:secret@/db":                  "malformed",
+		"mysql://u:secret@h/db?%zz=1":           "parameters are malformed",
+		"mysql//u:secret@h/db":                  "unknown scheme",
+		"u:secret@h/db":                         "unknown scheme",
+		"mysqlx:u:secret@h":                     "unknown scheme",
+		"jdbc:mysql://h1,h2/db?password=secret": "several hosts",
+	}
+	for storeURL, want := range tests {
+		_, err := drivers.Open(storeURL, nil)
+		if !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%q): %v, want ErrInvalid and %q", storeURL, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("Open(%q): %v: holds the password", storeURL, err)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	tests := map[string]string{
+		"mysql://root:secret@h:3306/db":             "mysql://root:xxxxx@h:3306/db",
+		"mysql://root:se@cr:et/x?y#z@h/db?tls=true": "mysql://root:xxxxx@h/db?tls=true",
+		"mysql://root@h/db":                         "mysql://root@h/db",
+		"mysql://h:3306/db":                         "mysql://h:3306/db",
+		"mysql://h/db":                              "mysql://h/db",
+		"mysql://root:secret":                       "mysql://root:xxxxx",
+		"redis://:secret@h":                         "redis://:xxxxx@h",
+		"jdbc:mysql://h/db?user=u&password=secret":  "jdbc:mysql://h/db?user=u&password=xxxxx",
+		"etcd://h1:2379,h2:2379/p":                  "etcd://h1:2379,h2:2379/p",
+		"t+mysql://u:secret@h/db,u:secret@h2/db":    "t+mysql://u:xxxxx@h2/db",
+		"sqlite:/a/b@c:d":                           "sqlite:/a/b@c:d",
+		"u:secret@h":                                "xxxxx@h",
+		"\x00://u:secret@%zz":                       "\x00://u:xxxxx@%zz",
+		"":                                          "",
+	}
+	for storeURL, want := range tests {
+		if got := drivers.Redact(storeURL); got != want {
+			t.Errorf("Redact(%q) = %q, want %q", storeURL, got, want)
+		}
+	}
+}
+
+func TestKey(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	if err := os.Symlink(dir, "link"); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]string{
+		"sqlite:leaf.db":                     "sqlite:" + dir + "/leaf.db",
+		"sqlite:" + dir + "/x/../leaf.db":    "sqlite:" + dir + "/leaf.db",
+		"sqlite:link/leaf.db":                "sqlite:" + dir + "/leaf.db",
+		"sqlite:///var/leaf.db":              "sqlite:/var/leaf.db",
+		"mysql://u:p@H/db?tls=true":          "mysql://h:3306/db",
+		"MySQL://h:3307/db":                  "mysql://h:3307/db",
+		"mysql://[::1]/db":                   "mysql://[::1]:3306/db",
+		"mysql://u@unix(/run/mysqld.sock)/d": "mysql:///run/mysqld.sock/d",
+	}
+	for storeURL, want := range tests {
+		if got, err := drivers.Key(storeURL); err != nil || got != want {
+			t.Errorf("Key(%q) = %q, %v, want %q", storeURL, got, err, want)
+		}
+	}
+}
+
+// A JDBC URL names the same state as the URL that it stands for.
+func TestJDBCIsAStoreURL(t *testing.T) {
+	store, err := drivers.Open("jdbc:mysql://h:3307/leaf?user=u&password=p", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.Close()
+	jdbc, err := drivers.Key("jdbc:mysql://h:3307/leaf?user=u&password=p")
+	if want, werr := drivers.Key("mysql://u:p@h:3307/leaf"); jdbc != want || cmp.Or(err, werr) != nil {
+		t.Errorf("key %q, %v; want %q, %v", jdbc, err, want, werr)
+	}
+}
+
+func TestFromJDBC(t *testing.T) {
+	tests := []struct{ jdbc, user, password, want string }{
+		{"jdbc:mysql://h:3307/leaf?useUnicode=true&characterEncoding=utf8", "root", "p", "mysql://root:p@h:3307/leaf?tls=preferred"},
+		{"jdbc:mysql://h/leaf", "", "", "mysql://h/leaf?tls=preferred"},
+		{"jdbc:mysql:///leaf", "root", "", "mysql://root@localhost/leaf?tls=preferred"},
+		{"JDBC:MySQL://h/leaf?user=u&password=p", "", "", "mysql://u:p@h/leaf?tls=preferred"},
+		{"jdbc:mysql://h/leaf?user=u&password=p", "a", "b", "mysql://a:b@h/leaf?tls=preferred"},
+		{"jdbc:mysql://h/leaf?useSSL=false", "", "", "mysql://h/leaf?tls=false"},
+		{"jdbc:mysql://h/leaf?useSSL=true", "", "", "mysql://h/leaf?tls=true"},
+		{"jdbc:mysql://h/leaf?useSSL=true&verifyServerCertificate=false", "", "", "mysql://h/leaf?tls=preferred"},
+		{"jdbc:mysql://h/leaf?useSSL=true&verifyServerCertificate=false&requireSSL=true", "", "", "mysql://h/leaf?tls=skip-verify"},
+		{"jdbc:mysql://h/leaf?sslMode=DISABLED&useSSL=true", "", "", "mysql://h/leaf?tls=false"},
+		{"jdbc:mysql://h/leaf?sslMode=REQUIRED", "", "", "mysql://h/leaf?tls=skip-verify"},
+		{"jdbc:mysql://h/leaf?sslMode=verify_identity", "", "", "mysql://h/leaf?tls=true"},
+		{"jdbc:mysql://h/leaf?connectTimeout=1500&socketTimeout=60000", "", "", "mysql://h/leaf?readTimeout=60000ms&timeout=1500ms&tls=preferred&writeTimeout=60000ms"},
+		{"jdbc:mysql://h/leaf?connectTimeout=0&socketTimeout=x", "", "", "mysql://h/leaf?tls=preferred"},
+		{"jdbc:mysql://h/leaf", "a:b@c", "p@s/s:w?o#r%d+ ", "mysql://a%3Ab%40c:p%40s%2Fs%3Aw%3Fo%23r%25d%2B%20@h/leaf?tls=preferred"},
+	}
+	for _, tt := range tests {
+		got, err := drivers.FromJDBC(tt.jdbc, tt.user, tt.password)
+		if err != nil || got != tt.want {
+			t.Errorf("FromJDBC(%q) = %q, %v, want %q", tt.jdbc, got, err, tt.want)
+		}
+		if strings.Contains(drivers.Redact(got), "p%40s") {
+			t.Errorf("Redact(%q) = %q", got, drivers.Redact(got))
+		}
+	}
+	for jdbc, want := range map[string]string{
+		"jdbc:postgresql://h/leaf":         "begin with jdbc:mysql://",
+		"mysql://h/leaf":                   "begin with jdbc:mysql://",
+		"jdbc:mysql://h1:3306,h2:3306/db":  "several hosts",
+		"jdbc:mysql://h":                   "malformed",
+		"jdbc:mysql://h:x/leaf":            "malformed",
+		"jdbc:mysql://h/leaf?%zz":          "parameters are malformed",
+		"jdbc:mysql:loadbalance://h1,h2/d": "begin with jdbc:mysql://",
+	} {
+		if got, err := drivers.FromJDBC(jdbc, "u", "secret"); !errors.Is(err, leaf.ErrInvalid) ||
+			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("FromJDBC(%q) = %q, %v, want %q", jdbc, got, err, want)
+		}
+	}
+}
+
+func TestMySQL(t *testing.T) {
+	server := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: []string{"--sql-mode=", "--character-set-server=latin1", "--skip-character-set-client-handshake"}})
+
+	t.Run("round trip", func(t *testing.T) { roundTrip(t, server.URL(server.NewDatabase(t))) })
+	t.Run("socket", func(t *testing.T) {
+		roundTrip(t, "mysql://root@unix("+server.Socket()+")/"+server.NewDatabase(t))
+	})
+	t.Run("odd password", func(t *testing.T) {
+		db := server.NewDatabase(t)
+		server.Exec(t, "", `CREATE USER 'o@d:d'@'127.0.0.1' IDENTIFIED BY 'p@s/s:w?o#r%d+ ü'`, `GRANT ALL ON `+db+`.* TO 'o@d:d'@'127.0.0.1'`)
+		host := strings.TrimPrefix(server.URL(db), "mysql://root@")
+		fromJDBC, err := drivers.FromJDBC("jdbc:mysql://"+host+"?useSSL=false", "o@d:d", "p@s/s:w?o#r%d+ ü")
+		if err != nil {
+			t.Fatal(err)
+		}
+		roundTrip(t, fromJDBC)
+		s := open(t, "mysql://"+url.UserPassword("o@d:d", "p@s/s:w?o#r%d+ ü").String()+"@"+host)
+		if _, err := s.Advance(t.Context(), "order", 1); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("hung server", func(t *testing.T) {
+		db := server.NewDatabase(t)
+		if err := drivers.Init(t.Context(), server.URL(db), sample); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, server.URL(db)+"?readTimeout=300ms&timeout=300ms")
+		if _, err := s.Advance(t.Context(), "order", 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		for _, what := range []string{"an open connection", "a new connection"} {
+			begin := time.Now()
+			if _, err := s.Advance(t.Context(), "order", 1); err == nil {
+				t.Errorf("%s: a paused server answered", what)
+			}
+			if d := time.Since(begin); d > 3*time.Second {
+				t.Errorf("%s: the call lasted %v", what, d)
+			}
+		}
+		if err := server.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Advance(t.Context(), "order", 1); err != nil {
+			t.Errorf("after the pause: %v", err)
+		}
+	})
+}

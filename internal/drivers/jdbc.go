@@ -1,0 +1,98 @@
+package drivers
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/leaf-id/leaf"
+)
+
+// FromJDBC returns the mysql: URL of a jdbc:mysql: URL as it stands in a
+// leaf.properties, with the user name and the password that stand beside it; where
+// these are empty, the URL's own parameters user and password count. Of the other
+// parameters those for encryption and time limits are taken over, and the rest,
+// which tunes the Java driver, is left out. Without a word on encryption it is used
+// where the server offers it, unverified, as Connector/J does.
+func FromJDBC(jdbcURL, user, password string) (string, error) {
+	rest, ok := cutPrefixFold(strings.TrimSpace(jdbcURL), "jdbc:mysql://")
+	if !ok {
+		return "", badJDBC("it does not begin with jdbc:mysql://")
+	}
+	address, query, _ := strings.Cut(rest, "?")
+	params, err := url.ParseQuery(query)
+	if err != nil {
+		return "", badJDBC("its parameters are malformed")
+	}
+	if strings.Contains(address, ",") {
+		return "", badJDBC("it names several hosts: name the primary server alone")
+	}
+	host, name, _ := strings.Cut(address, "/")
+	if host == "" {
+		host = "localhost" // as Connector/J
+	}
+	userinfo := escape(cmp.Or(user, params.Get("user")))
+	if secret := cmp.Or(password, params.Get("password")); secret != "" {
+		userinfo += ":" + escape(secret)
+	}
+	if userinfo != "" {
+		userinfo += "@"
+	}
+	result := "//" + userinfo + host + "/" + name + "?" + fromJDBCParams(params).Encode()
+	if _, err := mysqlConfig(result); err != nil {
+		return "", badJDBC("its host, port or database is malformed")
+	}
+	return "mysql:" + result, nil
+}
+
+func fromJDBCParams(params url.Values) url.Values {
+	out := url.Values{"tls": {jdbcTLS(params)}}
+	if ms, err := strconv.ParseUint(params.Get("connectTimeout"), 10, 31); err == nil && ms > 0 {
+		out.Set("timeout", fmt.Sprintf("%dms", ms))
+	}
+	if ms, err := strconv.ParseUint(params.Get("socketTimeout"), 10, 31); err == nil && ms > 0 {
+		out.Set("readTimeout", fmt.Sprintf("%dms", ms))
+		out.Set("writeTimeout", fmt.Sprintf("%dms", ms))
+	}
+	return out
+}
+
+// jdbcTLS reads sslMode, and the parameters that it has replaced.
+func jdbcTLS(params url.Values) string {
+	switch strings.ToUpper(params.Get("sslMode")) {
+	case "DISABLED":
+		return "false"
+	case "PREFERRED":
+		return "preferred"
+	case "REQUIRED":
+		return "skip-verify"
+	case "VERIFY_CA", "VERIFY_IDENTITY":
+		return "true"
+	}
+	use := params.Get("useSSL")
+	switch {
+	case strings.EqualFold(use, "false"):
+		return "false"
+	case strings.EqualFold(use, "true") && !strings.EqualFold(params.Get("verifyServerCertificate"), "false"):
+		return "true"
+	case strings.EqualFold(params.Get("requireSSL"), "true"):
+		return "skip-verify"
+	}
+	return "preferred"
+}
+
+// escape percent-encodes every byte that is not plain anywhere in a URL.
+func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+func cutPrefixFold(s, prefix string) (string, bool) {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return s, false
+	}
+	return s[len(prefix):], true
+}
+
+func badJDBC(what string) error {
+	return fmt.Errorf("%w: JDBC URL: %s: write jdbc:mysql://host:3306/db", leaf.ErrInvalid, what)
+}

@@ -1,0 +1,57 @@
+package drivers
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Redact returns a URL fit for logs and errors: without the password, however
+// malformed it is. Rather than a part of a password it leaves out too much.
+func Redact(storeURL string) string {
+	if strings.HasPrefix(strings.ToLower(storeURL), "sqlite:") {
+		return storeURL // the path may hold any character, and no password
+	}
+	head, rest, ok := strings.Cut(storeURL, "//")
+	if !ok {
+		if at := strings.LastIndex(storeURL, "@"); at >= 0 {
+			return "xxxxx" + storeURL[at:]
+		}
+		return redactQuery(storeURL)
+	}
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		if user, _, hasPassword := strings.Cut(rest[:at], ":"); hasPassword {
+			rest = user + ":xxxxx" + rest[at:]
+		}
+	} else if host, port, found := strings.Cut(rest, ":"); found && !startsWithPort(port) {
+		rest = host + ":xxxxx" // user:password whose host was forgotten
+	}
+	return head + "//" + redactQuery(rest)
+}
+
+func startsWithPort(s string) bool {
+	port, _, _ := strings.Cut(s, "/")
+	port, _, _ = strings.Cut(port, "?")
+	port, _, _ = strings.Cut(port, ",")
+	return port != "" && strings.Trim(port, "0123456789") == ""
+}
+
+// redactQuery hides the values of parameters whose names tell a secret.
+func redactQuery(rest string) string {
+	path, query, ok := strings.Cut(rest, "?")
+	if !ok {
+		return rest
+	}
+	params := strings.Split(query, "&")
+	for i, p := range params {
+		name, _, _ := strings.Cut(p, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		for _, secret := range []string{"pass", "pwd", "secret", "token"} {
+			if strings.Contains(strings.ToLower(name), secret) {
+				params[i] = name + "=xxxxx"
+			}
+		}
+	}
+	return path + "?" + strings.Join(params, "&")
+}

@@ -1,0 +1,127 @@
+package drivers
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	sqlite "modernc.org/sqlite"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/internal/localfs"
+)
+
+// An owned store closes its database with itself.
+type owned struct {
+	*sqldb.Store
+	db *sql.DB
+}
+
+func (o *owned) Close() error { return errors.Join(o.Store.Close(), o.db.Close()) }
+
+func openSQLite(rest string, o *Options) (Store, error) {
+	path, err := sqlitePath(rest)
+	if err != nil {
+		return nil, err
+	}
+	// A folder that is missing is no malformed URL: it shows at the first call.
+	if err := localfs.Check(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	db, err := sqliteDB(path, "rw")
+	if err != nil {
+		return nil, err
+	}
+	store, err := sqldb.OpenSQLite(db, &sqldb.Options{Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	return &owned{store, db}, nil
+}
+
+func initSQLite(ctx context.Context, rest string, o InitOptions) error {
+	path, err := sqlitePath(rest)
+	if err != nil {
+		return err
+	}
+	if err := localfs.Check(path); err != nil {
+		return err
+	}
+	db, err := sqliteDB(path, "rwc")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return sqldb.InitSQLite(ctx, db, o.Tags)
+}
+
+func existsSQLite(ctx context.Context, rest string) (bool, error) {
+	path, err := sqlitePath(rest)
+	if err != nil {
+		return false, err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case info.Size() == 0: // an init that was cut off
+		return false, nil
+	}
+	db, err := sqliteDB(path, "rw")
+	if err != nil {
+		return false, err
+	}
+	defer db.Close()
+	return sqldb.ExistsSQLite(ctx, db)
+}
+
+// keySQLite returns the absolute path, symbolic links followed as far as they lead.
+func keySQLite(rest string) (string, error) {
+	path, err := sqlitePath(rest)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real, nil
+	}
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(folder, filepath.Base(path)), nil
+	}
+	return path, nil
+}
+
+// sqlitePath returns the absolute path of sqlite:PATH.
+func sqlitePath(rest string) (string, error) {
+	switch {
+	case rest == "" || strings.HasSuffix(rest, "/"):
+		return "", fmt.Errorf("%w: it names no file: write sqlite:PATH", leaf.ErrInvalid)
+	case strings.HasPrefix(rest, "//") && !strings.HasPrefix(rest, "///"):
+		return "", fmt.Errorf("%w: write sqlite:PATH, without slashes before a relative path", leaf.ErrInvalid)
+	case strings.HasPrefix(rest, ":"):
+		return "", fmt.Errorf("%w: a database in memory keeps no counters: write sqlite:PATH", leaf.ErrInvalid)
+	case strings.ContainsRune(rest, 0):
+		return "", fmt.Errorf("%w: the path holds a NUL", leaf.ErrInvalid)
+	}
+	return filepath.Abs(rest)
+}
+
+// sqliteDB opens the file with what an SQLite store needs; mode is SQLite's: rw
+// never creates, rwc does.
+func sqliteDB(path, mode string) (*sql.DB, error) {
+	dsn := "file://" + (&url.URL{Path: path}).EscapedPath() + "?mode=" + mode +
+		"&_pragma=busy_timeout(5000)&_pragma=synchronous(full)&_error_rc=1"
+	connector, err := sqlite.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}

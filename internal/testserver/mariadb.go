@@ -1,0 +1,256 @@
+package testserver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+const (
+	startTimeout = 30 * time.Second
+	stopTimeout  = 20 * time.Second
+)
+
+// MariaDBOptions are the choices of [MariaDB]; nil means none.
+type MariaDBOptions struct {
+	// Args are further arguments of mariadbd, such as "--sql-mode=".
+	Args []string
+}
+
+// A MariaDBServer is a private MariaDB on 127.0.0.1 whose root has no password.
+// Its methods are not safe for concurrent use, except for DSN, URL and NewDatabase.
+type MariaDBServer struct {
+	Port int
+	Dir  string // holds the data and the socket
+
+	args      []string
+	proc      *process
+	databases atomic.Int64
+}
+
+// MariaDB starts a server that ends with t.
+func MariaDB(t TB, opts *MariaDBOptions) *MariaDBServer {
+	t.Helper()
+	s, err := StartMariaDB(opts)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// StartMariaDB starts a server that ends with [MariaDBServer.Close].
+func StartMariaDB(opts *MariaDBOptions) (*MariaDBServer, error) {
+	if opts == nil {
+		opts = &MariaDBOptions{}
+	}
+	// Not t.TempDir: the path of a socket must be shorter than 108 bytes.
+	dir, err := os.MkdirTemp("", "leafdb")
+	if err != nil {
+		return nil, fmt.Errorf("start mariadb: %w", err)
+	}
+	s := &MariaDBServer{Dir: dir, args: opts.Args}
+	if err := s.install(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if err := s.Start(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *MariaDBServer) install() error {
+	binary, err := find("mariadb-install-db")
+	if err != nil {
+		return err
+	}
+	args := []string{"--no-defaults", "--datadir=" + s.data(), "--auth-root-authentication-method=normal", "--skip-test-db"}
+	out, err := exec.Command(binary, append(args, asRoot()...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("create mariadb data: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// Start starts the server after [MariaDBServer.Stop] or [MariaDBServer.Kill], on
+// the same port and data, and returns when it answers.
+func (s *MariaDBServer) Start() error {
+	binary, err := find("mariadbd")
+	if err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		if s.Port == 0 {
+			if s.Port, err = freePort(); err != nil {
+				return err
+			}
+		}
+		err = s.run(binary)
+		if err == nil || try == 3 || s.databases.Load() > 0 {
+			return err
+		}
+		s.Port = 0 // somebody else took it meanwhile; nobody knows ours yet
+	}
+}
+
+func (s *MariaDBServer) run(binary string) error {
+	args := []string{"--no-defaults", "--datadir=" + s.data(), "--socket=" + s.Socket(),
+		fmt.Sprintf("--port=%d", s.Port), "--bind-address=127.0.0.1", "--skip-name-resolve",
+		"--innodb-buffer-pool-size=64M", "--performance-schema=OFF"}
+	args = append(append(args, asRoot()...), s.args...)
+	proc, err := start(exec.Command(binary, args...))
+	if err != nil {
+		return fmt.Errorf("start mariadb: %w", err)
+	}
+	s.proc = proc
+	return s.awaitReady()
+}
+
+func (s *MariaDBServer) awaitReady() error {
+	db, err := s.open("")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		if err = db.PingContext(ctx); err == nil {
+			return nil
+		}
+		select {
+		case <-s.proc.done:
+			return fmt.Errorf("start mariadb: it ended\n%s", s.proc.out.tail())
+		case <-ctx.Done():
+			return fmt.Errorf("start mariadb: no answer: %w\n%s", err, s.proc.out.tail())
+		case <-poll.C:
+		}
+	}
+}
+
+// Stop ends the server in good order and waits for its end.
+func (s *MariaDBServer) Stop() error { return s.end(syscall.SIGTERM) }
+
+// Kill ends the server at once, as kill -9 does, and waits for its end.
+func (s *MariaDBServer) Kill() error { return s.end(syscall.SIGKILL) }
+
+// Pause freezes the server: connections stand, nothing answers.
+func (s *MariaDBServer) Pause() error { return s.proc.signal(syscall.SIGSTOP) }
+
+// Resume ends [MariaDBServer.Pause].
+func (s *MariaDBServer) Resume() error { return s.proc.signal(syscall.SIGCONT) }
+
+func (s *MariaDBServer) end(sig syscall.Signal) error {
+	if s.proc == nil || s.proc.ended() {
+		return nil
+	}
+	if err := s.proc.signal(sig); err != nil {
+		return fmt.Errorf("stop mariadb: %w", err)
+	}
+	select {
+	case <-s.proc.done:
+		return nil
+	case <-time.After(stopTimeout):
+		return errors.New("stop mariadb: it did not end")
+	}
+}
+
+// Close ends the server and deletes its data.
+func (s *MariaDBServer) Close() {
+	_ = s.Kill() // the data goes away as well: nothing to save
+	_ = os.RemoveAll(s.Dir)
+}
+
+// Log returns the end of what the server wrote to its log.
+func (s *MariaDBServer) Log() string { return s.proc.out.tail() }
+
+// Socket is the path of the server's Unix socket.
+func (s *MariaDBServer) Socket() string { return filepath.Join(s.Dir, "s") }
+
+func (s *MariaDBServer) data() string { return filepath.Join(s.Dir, "data") }
+
+// DSN names the database for go-sql-driver, as root, with nothing but a time limit
+// set: a test sees the server's own defaults.
+func (s *MariaDBServer) DSN(database string) string {
+	return fmt.Sprintf("root@tcp(127.0.0.1:%d)/%s?timeout=5s", s.Port, database)
+}
+
+// URL names the database as a store URL.
+func (s *MariaDBServer) URL(database string) string {
+	return fmt.Sprintf("mysql://root@127.0.0.1:%d/%s", s.Port, database)
+}
+
+// NewDatabase creates an empty database for one test and returns its name. It is
+// dropped with the server.
+func (s *MariaDBServer) NewDatabase(t TB) string {
+	t.Helper()
+	name := fmt.Sprintf("test%d", s.databases.Add(1))
+	s.Exec(t, "", "CREATE DATABASE "+name)
+	return name
+}
+
+// Exec runs statements, one after the other on one connection, in the database, or
+// outside of any if it is "".
+func (s *MariaDBServer) Exec(t TB, database string, statements ...string) {
+	t.Helper()
+	db, err := s.open(database)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	defer db.Close()
+	conn, err := db.Conn(context.Background())
+	if err != nil {
+		t.Fatalf("connect to mariadb: %v", err)
+	}
+	defer conn.Close()
+	for _, statement := range statements {
+		if _, err := conn.ExecContext(context.Background(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+func (s *MariaDBServer) open(database string) (*sql.DB, error) {
+	cfg, err := mysql.ParseDSN(s.DSN(database))
+	if err != nil {
+		return nil, fmt.Errorf("open mariadb: %w", err)
+	}
+	cfg.Logger = &mysql.NopLogger{} // a server that is not up yet is no news
+	cfg.ReadTimeout = startTimeout
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open mariadb: %w", err)
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// find looks for a server's binary, also where only root's PATH leads.
+func find(name string) (string, error) {
+	for _, path := range []string{name, "/usr/sbin/" + name, "/usr/local/sbin/" + name} {
+		if found, err := exec.LookPath(path); err == nil {
+			return found, nil
+		}
+	}
+	return "", fmt.Errorf("find %s: install mariadb-server (make test does it on Debian as root)", name)
+}
+
+// asRoot allows the server to run as root where the tests do.
+func asRoot() []string {
+	if os.Geteuid() == 0 {
+		return []string{"--user=root"}
+	}
+	return nil
+}
