@@ -1,0 +1,122 @@
+// Package issuer maps the names that callers use, a scheme and a key, to what makes
+// the IDs. Every front end issues through one [Issuer] and knows nothing behind it;
+// a further scheme is one more entry in the map given to [New].
+//
+// [Tags] is the other half: looking at, and administering, the tags of the store
+// behind the segment scheme.
+package issuer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// Segment is the name of the scheme whose keys are tags of a store. It is also the
+// scheme of callers who name none.
+const Segment = "segment"
+
+// DefaultMaxBatch is how many IDs one Take may ask for unless configured.
+const DefaultMaxBatch = 10_000
+
+// ErrSchemeOff is wrapped by errors about a scheme that this server does not have,
+// or that is not enabled.
+var ErrSchemeOff = errors.New("scheme not enabled")
+
+// A Source makes the IDs of one scheme. A [segment.Set] is one. Its methods are safe
+// for concurrent use and mean what those of [leaf.Generator] mean.
+type Source interface {
+	Next(ctx context.Context, key string) (int64, error)
+	Take(ctx context.Context, key string, dst []leaf.Range, n int) ([]leaf.Range, error)
+}
+
+// Options configures an [Issuer]. The zero value of a field means its default.
+type Options struct {
+	// MaxBatch is the most IDs that one Take may ask for; default
+	// [DefaultMaxBatch].
+	MaxBatch int
+}
+
+// An Issuer hands out IDs by scheme and key. Its methods are safe for concurrent use.
+type Issuer struct {
+	sources  map[string]Source // never written after New
+	maxBatch int
+}
+
+// New returns an Issuer of the given sources, by scheme.
+func New(sources map[string]Source, opts *Options) *Issuer {
+	if opts == nil {
+		opts = new(Options)
+	}
+	return &Issuer{
+		sources:  maps.Clone(sources),
+		maxBatch: cmp.Or(opts.MaxBatch, DefaultMaxBatch),
+	}
+}
+
+// Schemes returns the names of the enabled schemes, sorted.
+func (i *Issuer) Schemes() []string { return slices.Sorted(maps.Keys(i.sources)) }
+
+// MaxBatch reports the most IDs that one Take may ask for.
+func (i *Issuer) MaxBatch() int { return i.maxBatch }
+
+// Check reports why no ID can be asked for under scheme and key: an error wrapping
+// [ErrSchemeOff] or [leaf.ErrInvalid]. It consumes nothing and asks no store, so
+// nil does not mean that the key exists.
+func (i *Issuer) Check(scheme, key string) error {
+	_, err := i.source(scheme, key)
+	return err
+}
+
+// Next returns one ID. An empty scheme means [Segment]. It wraps [ErrSchemeOff],
+// [leaf.ErrInvalid] for a malformed key, or what the scheme's source returns.
+func (i *Issuer) Next(ctx context.Context, scheme, key string) (int64, error) {
+	source, err := i.source(scheme, key)
+	if err != nil {
+		return 0, err
+	}
+	return source.Next(ctx, key)
+}
+
+// Take appends n IDs, 1 … [Issuer.MaxBatch], to dst as few ranges, in the order in
+// which they are issued. Its errors are those of [Issuer.Next]; n out of range is
+// [leaf.ErrInvalid]. On an error dst is returned as it was.
+func (i *Issuer) Take(ctx context.Context, scheme, key string, dst []leaf.Range, n int) ([]leaf.Range, error) {
+	source, err := i.source(scheme, key)
+	if err != nil {
+		return dst, err
+	}
+	if err := i.CheckCount(n); err != nil {
+		return dst, err
+	}
+	return source.Take(ctx, key, dst, n)
+}
+
+// CheckCount reports, wrapping [leaf.ErrInvalid], why n IDs cannot be taken at once.
+func (i *Issuer) CheckCount(n int) error {
+	if n < 1 || n > i.maxBatch {
+		return fmt.Errorf("%w: %d IDs at once; ask for 1 to %d", leaf.ErrInvalid, n, i.maxBatch)
+	}
+	return nil
+}
+
+func (i *Issuer) source(scheme, key string) (Source, error) {
+	if scheme == "" {
+		scheme = Segment
+	}
+	source, ok := i.sources[scheme]
+	if !ok {
+		return nil, fmt.Errorf("%w: %q; this server has: %s", ErrSchemeOff, scheme, strings.Join(i.Schemes(), ", "))
+	}
+	if err := segment.CheckTagName(key); err != nil {
+		return nil, err
+	}
+	return source, nil
+}

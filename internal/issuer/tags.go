@@ -1,0 +1,236 @@
+package issuer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// Bounds on what a caller may make a store do. A caller's own context may be shorter.
+const (
+	probeTimeout  = 2 * time.Second
+	changeTimeout = 10 * time.Second
+	listTimeout   = time.Minute
+)
+
+// Segments is what [Tags] needs of the generators that issue from the store. A
+// [segment.Set] is one.
+type Segments interface {
+	// Forget drops what is held and remembered of tag.
+	Forget(tag string) error
+
+	// Ready returns a channel that is closed once the store has answered.
+	Ready() <-chan struct{}
+
+	// Stats describes each tag in use, sorted by tag.
+	Stats() []segment.Stats
+}
+
+// Tags administers the tags of one store. Its methods are safe for concurrent use.
+type Tags struct {
+	store    segment.Store
+	segments Segments // nil: nothing issues from the store in this process
+	log      *slog.Logger
+}
+
+// NewTags returns the administration of store. segments is what issues from it in
+// this process, nil if nothing does. Each change is logged once to logger; nil
+// discards.
+func NewTags(store segment.Store, segments Segments, logger *slog.Logger) *Tags {
+	return &Tags{store, segments, cmp.Or(logger, slog.New(slog.DiscardHandler))}
+}
+
+// Ready reports whether the store has answered since the process started.
+func (t *Tags) Ready() bool {
+	if t.segments == nil {
+		return false
+	}
+	select {
+	case <-t.segments.Ready():
+		return true
+	default:
+		return false
+	}
+}
+
+// Stats describes each tag in use, sorted by tag.
+func (t *Tags) Stats() []segment.Stats {
+	if t.segments == nil {
+		return nil
+	}
+	return t.segments.Stats()
+}
+
+// Probe asks the store something and reports why it does not answer within 2 s.
+func (t *Tags) Probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	for _, err := range t.store.Tags(ctx) {
+		return err
+	}
+	return nil
+}
+
+// All lists all tags in the order of the store, as [segment.Store] does, for at most
+// a minute.
+func (t *Tags) All(ctx context.Context) iter.Seq2[segment.Tag, error] {
+	return func(yield func(segment.Tag, error) bool) {
+		ctx, cancel := context.WithTimeout(ctx, listTimeout)
+		defer cancel()
+		t.store.Tags(ctx)(yield)
+	}
+}
+
+// Create adds a tag and returns it. It wraps [leaf.ErrInvalid], [leaf.ErrTagExists]
+// or [leaf.ErrUnsupported].
+func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error) {
+	catalog, err := t.catalog()
+	if err == nil {
+		err = tag.Check()
+	}
+	if err != nil {
+		return segment.Tag{}, fmt.Errorf("create tag %q: %w", tag.Name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	if err := catalog.Create(ctx, tag); err != nil {
+		return segment.Tag{}, err
+	}
+	t.log.Info("tag created", "tag", tag.Name, "step", tag.Step, "max_id", tag.MaxID)
+	return tag, nil
+}
+
+// Delete removes a tag; what this process still held of it is never issued. It wraps
+// [leaf.ErrUnknownTag] or [leaf.ErrUnsupported].
+func (t *Tags) Delete(ctx context.Context, name string) error {
+	catalog, err := t.catalog()
+	if err == nil {
+		err = segment.CheckTagName(name)
+	}
+	if err != nil {
+		return fmt.Errorf("delete tag %q: %w", name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	if err := catalog.Delete(ctx, name); err != nil {
+		return err
+	}
+	t.log.Info("tag deleted", "tag", name)
+	return t.forget(name)
+}
+
+// A Change says what [Tags.Alter] is to change; nil fields stay as they are.
+type Change struct {
+	segment.Change
+
+	// RaiseBy is how many IDs to skip, at least 1: the counter goes up by so many
+	// from wherever it stands. Not together with MaxID.
+	RaiseBy *int64
+}
+
+// Check reports, wrapping [leaf.ErrInvalid], why c cannot be applied to any tag.
+func (c Change) Check() error {
+	switch {
+	case !c.alters() && c.RaiseBy == nil:
+		return fmt.Errorf("%w: nothing to change", leaf.ErrInvalid)
+	case c.MaxID != nil && c.RaiseBy != nil:
+		return fmt.Errorf("%w: either set max_id or raise it, not both", leaf.ErrInvalid)
+	case c.RaiseBy != nil && *c.RaiseBy < 1:
+		return fmt.Errorf("%w: the counter cannot be raised by %d", leaf.ErrInvalid, *c.RaiseBy)
+	}
+	return c.Change.Check()
+}
+
+func (c Change) alters() bool { return c.Step != nil || c.MaxID != nil || c.Description != nil }
+
+// Alter changes a tag and returns it as it then is. It wraps [leaf.ErrInvalid],
+// [leaf.ErrUnknownTag], [leaf.ErrRegression], [leaf.ErrOverflow] or, where the store
+// cannot do what c asks for, [leaf.ErrUnsupported]. RaiseBy works on every store and
+// comes last: when it fails, the rest has been changed.
+func (t *Tags) Alter(ctx context.Context, name string, c Change) (segment.Tag, error) {
+	err := segment.CheckTagName(name)
+	if err == nil {
+		err = c.Check()
+	}
+	if err != nil {
+		return segment.Tag{}, fmt.Errorf("alter tag %q: %w", name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	var tag segment.Tag
+	if c.alters() {
+		if tag, err = t.alter(ctx, name, c.Change); err != nil {
+			return segment.Tag{}, err
+		}
+	}
+	if c.RaiseBy != nil {
+		return t.raise(ctx, name, *c.RaiseBy)
+	}
+	return tag, nil
+}
+
+func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
+	catalog, err := t.catalog()
+	if err != nil {
+		return segment.Tag{}, fmt.Errorf("alter tag %q: %w", name, err)
+	}
+	tag, err := catalog.Alter(ctx, name, change)
+	if err != nil {
+		return segment.Tag{}, err
+	}
+	t.log.Info("tag altered", "tag", name, "step", tag.Step, "max_id", tag.MaxID, "force", change.Force)
+	if change.Force && change.MaxID != nil {
+		return tag, t.forget(name)
+	}
+	return tag, nil
+}
+
+// raise allocates n IDs and discards them: an absolute value could lower a counter
+// that others move at the same time.
+func (t *Tags) raise(ctx context.Context, name string, n int64) (segment.Tag, error) {
+	for left := n; left > 0; {
+		grant, err := t.store.Advance(ctx, name, left)
+		if err != nil {
+			return segment.Tag{}, fmt.Errorf("raise %q by %d, after %d: %w", name, n, n-left, err)
+		}
+		left -= grant.Range.Len()
+	}
+	t.log.Info("tag raised", "tag", name, "by", n)
+	return t.find(ctx, name)
+}
+
+func (t *Tags) find(ctx context.Context, name string) (segment.Tag, error) {
+	for tag, err := range t.store.Tags(ctx) {
+		if err != nil {
+			return segment.Tag{}, err
+		}
+		if tag.Name == name {
+			return tag, nil
+		}
+	}
+	return segment.Tag{}, fmt.Errorf("find tag %q: %w", name, leaf.ErrUnknownTag)
+}
+
+func (t *Tags) catalog() (segment.Catalog, error) {
+	catalog, ok := t.store.(segment.Catalog)
+	if !ok {
+		return nil, leaf.ErrUnsupported
+	}
+	return catalog, nil
+}
+
+func (t *Tags) forget(name string) error {
+	if t.segments == nil {
+		return nil
+	}
+	if err := t.segments.Forget(name); err != nil {
+		return fmt.Errorf("forget %q after it was changed in the store: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package issuer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A recorder stands for the generators.
+type recorder struct{ forgotten []string }
+
+func (r *recorder) Forget(tag string) error { r.forgotten = append(r.forgotten, tag); return nil }
+func (r *recorder) Ready() <-chan struct{}  { return nil }
+func (r *recorder) Stats() []segment.Stats  { return nil }
+
+type fixture struct {
+	*issuer.Tags
+	store    *memory.Store
+	segments *recorder
+	log      *bytes.Buffer
+}
+
+func newFixture(t *testing.T) fixture {
+	f := fixture{store: memory.New(), segments: new(recorder), log: new(bytes.Buffer)}
+	f.Tags = issuer.NewTags(f.store, f.segments, slog.New(slog.NewTextHandler(f.log, nil)))
+	if err := f.store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1000, Step: 10, Description: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f fixture) list(t *testing.T) []segment.Tag {
+	var tags []segment.Tag
+	for tag, err := range f.All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		tags = append(tags, tag)
+	}
+	return tags
+}
+
+var ignoreUpdated = cmpopts.IgnoreFields(segment.Tag{}, "Updated")
+
+func TestAlter(t *testing.T) {
+	order := segment.Tag{Name: "order", MaxID: 1000, Step: 10, Description: "d"}
+	with := func(edit func(*segment.Tag)) segment.Tag { tag := order; edit(&tag); return tag }
+	tests := []struct {
+		name   string
+		tag    string
+		change issuer.Change
+		want   segment.Tag // the tag afterwards
+		err    error
+		forget bool
+	}{
+		{name: "step", change: issuer.Change{Change: segment.Change{Step: new(int64(20))}},
+			want: with(func(t *segment.Tag) { t.Step = 20 })},
+		{name: "description to nothing", change: issuer.Change{Change: segment.Change{Description: new("")}},
+			want: with(func(t *segment.Tag) { t.Description = "" })},
+		{name: "lift", change: issuer.Change{Change: segment.Change{MaxID: new(int64(5000))}},
+			want: with(func(t *segment.Tag) { t.MaxID = 5000 })},
+		{name: "lower", change: issuer.Change{Change: segment.Change{MaxID: new(int64(5))}}, want: order, err: leaf.ErrRegression},
+		{name: "lower by force", change: issuer.Change{Change: segment.Change{MaxID: new(int64(5)), Force: true}},
+			want: with(func(t *segment.Tag) { t.MaxID = 5 }), forget: true},
+		{name: "raise", change: issuer.Change{RaiseBy: new(int64(7))},
+			want: with(func(t *segment.Tag) { t.MaxID = 1007 })},
+		{name: "raise and step", change: issuer.Change{Change: segment.Change{Step: new(int64(3))}, RaiseBy: new(int64(7))},
+			want: with(func(t *segment.Tag) { t.MaxID, t.Step = 1007, 3 })},
+		{name: "raise past the end", change: issuer.Change{RaiseBy: new(int64(1<<63 - 1))}, want: order, err: leaf.ErrOverflow},
+		{name: "raise by nothing", change: issuer.Change{RaiseBy: new(int64(0))}, want: order, err: leaf.ErrInvalid},
+		{name: "raise downwards", change: issuer.Change{RaiseBy: new(int64(-7))}, want: order, err: leaf.ErrInvalid},
+		{name: "raise and set", change: issuer.Change{Change: segment.Change{MaxID: new(int64(5000))}, RaiseBy: new(int64(7))},
+			want: order, err: leaf.ErrInvalid},
+		{name: "nothing", want: order, err: leaf.ErrInvalid},
+		{name: "step 0", change: issuer.Change{Change: segment.Change{Step: new(int64(0))}}, want: order, err: leaf.ErrInvalid},
+		{name: "unknown", tag: "nope", change: issuer.Change{RaiseBy: new(int64(7))}, want: order, err: leaf.ErrUnknownTag},
+		{name: "bad name", tag: "\x00", change: issuer.Change{RaiseBy: new(int64(7))}, want: order, err: leaf.ErrInvalid},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			name := "order"
+			if tt.tag != "" {
+				name = tt.tag
+			}
+			got, err := f.Alter(t.Context(), name, tt.change)
+			if !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) {
+				t.Fatalf("Alter: %v, want %v", err, tt.err)
+			}
+			if err == nil {
+				if diff := cmp.Diff(tt.want, got, ignoreUpdated); diff != "" {
+					t.Errorf("returned: %s", diff)
+				}
+			}
+			if diff := cmp.Diff([]segment.Tag{tt.want}, f.list(t), ignoreUpdated); diff != "" {
+				t.Errorf("stored: %s", diff)
+			}
+			if forgot := slices.Equal(f.segments.forgotten, []string{"order"}); forgot != tt.forget {
+				t.Errorf("forgotten: %q, want it: %v", f.segments.forgotten, tt.forget)
+			}
+			if logged := f.log.Len() > 0; logged != (tt.err == nil) {
+				t.Errorf("log: %q", f.log)
+			}
+		})
+	}
+}
+
+func TestCreateAndDelete(t *testing.T) {
+	f := newFixture(t)
+	user := segment.Tag{Name: "user", MaxID: 1, Step: 5}
+	if got, err := f.Create(t.Context(), user); err != nil || got.Name != "user" {
+		t.Fatalf("Create: %v, %v", got, err)
+	}
+	if _, err := f.Create(t.Context(), user); !errors.Is(err, leaf.ErrTagExists) {
+		t.Errorf("again: %v, want ErrTagExists", err)
+	}
+	if _, err := f.Create(t.Context(), segment.Tag{Name: "x"}); !errors.Is(err, leaf.ErrInvalid) {
+		t.Errorf("step 0: %v, want ErrInvalid", err)
+	}
+	if err := f.Delete(t.Context(), "order"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Delete(t.Context(), "order"); !errors.Is(err, leaf.ErrUnknownTag) {
+		t.Errorf("again: %v, want ErrUnknownTag", err)
+	}
+	if diff := cmp.Diff([]segment.Tag{user}, f.list(t), ignoreUpdated); diff != "" {
+		t.Errorf("stored: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"order"}, f.segments.forgotten); diff != "" {
+		t.Errorf("forgotten: %s", diff)
+	}
+	if got := strings.Count(f.log.String(), "\n"); got != 2 {
+		t.Errorf("%d lines logged, want one for each of 2 changes:\n%s", got, f.log)
+	}
+}
+
+// A plain is a store that can only advance, and only in units of at most 4 IDs.
+type plain struct{ store *memory.Store }
+
+func (p plain) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	return p.store.Advance(ctx, tag, min(n, 4))
+}
+
+func (p plain) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] { return p.store.Tags(ctx) }
+
+func TestPlainStore(t *testing.T) {
+	f := newFixture(t)
+	tags := issuer.NewTags(plain{f.store}, nil, nil)
+	if _, err := tags.Create(t.Context(), segment.Tag{Name: "user", Step: 1}); !errors.Is(err, leaf.ErrUnsupported) {
+		t.Errorf("Create: %v, want ErrUnsupported", err)
+	}
+	if err := tags.Delete(t.Context(), "order"); !errors.Is(err, leaf.ErrUnsupported) {
+		t.Errorf("Delete: %v, want ErrUnsupported", err)
+	}
+	got, err := tags.Alter(t.Context(), "order", issuer.Change{RaiseBy: new(int64(10))})
+	if err != nil || got.MaxID != 1010 {
+		t.Errorf("raise in units of 4: max_id %d, %v, want 1010", got.MaxID, err)
+	}
+}
+
+// A mute is a store that never answers.
+type mute struct{ segment.Store }
+
+func (mute) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
+	return func(yield func(segment.Tag, error) bool) {
+		<-ctx.Done()
+		yield(segment.Tag{}, ctx.Err())
+	}
+}
+
+func TestProbe(t *testing.T) {
+	if err := newFixture(t).Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		err := issuer.NewTags(mute{}, nil, nil).Probe(t.Context())
+		if took := time.Since(start); err == nil || took != 2*time.Second {
+			t.Errorf("a store that never answers: %v after %v, want an error after 2s", err, took)
+		}
+	})
+}

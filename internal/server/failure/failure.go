@@ -1,0 +1,58 @@
+// Package failure is the one table that maps errors to the codes of the protocols.
+package failure
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"connectrpc.com/connect"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/issuer"
+)
+
+// StatusCanceled is the HTTP status of a request whose client has gone; nobody but a
+// log reads it.
+const StatusCanceled = 499
+
+// RetryAfter is how long, in seconds, a caller is told to wait where [Kind.Retry] is
+// set.
+const RetryAfter = "1"
+
+// A Kind is how an error is told to a caller.
+type Kind struct {
+	HTTP  int          // status of HTTP routes that are not Java Leaf's
+	RPC   connect.Code // code of gRPC and Connect
+	Java  int          // number in Java Leaf's error text; 0: Java has no such error
+	Retry bool         // a later call may succeed without anybody doing anything
+}
+
+// The first match counts: an error that wraps several, like an exhausted stock and the
+// store's time-out behind it, is told by the one that says most to a caller.
+var kinds = []struct {
+	err  error
+	kind Kind
+}{
+	{leaf.ErrInvalid, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument}},
+	{issuer.ErrSchemeOff, Kind{HTTP: http.StatusNotImplemented, RPC: connect.CodeUnimplemented}},
+	{leaf.ErrUnknownTag, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeNotFound, Java: -2}},
+	{leaf.ErrTagExists, Kind{HTTP: http.StatusConflict, RPC: connect.CodeAlreadyExists}},
+	{leaf.ErrRegression, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition}},
+	{leaf.ErrUnsupported, Kind{HTTP: http.StatusNotImplemented, RPC: connect.CodeUnimplemented}},
+	{leaf.ErrOverflow, Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeOutOfRange, Java: -3}},
+	{leaf.ErrExhausted, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true}},
+	{leaf.ErrClosed, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true}},
+	{context.DeadlineExceeded, Kind{HTTP: http.StatusGatewayTimeout, RPC: connect.CodeDeadlineExceeded}},
+	{context.Canceled, Kind{HTTP: StatusCanceled, RPC: connect.CodeCanceled}},
+}
+
+// Of returns the kind of err, which is not nil.
+func Of(err error) Kind {
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.kind
+		}
+	}
+	return Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeInternal, Java: -3}
+}

@@ -1,0 +1,76 @@
+package httpapi
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A format is one of the content types that Java Leaf's routes answer with.
+type format int
+
+const (
+	asText format = iota
+	asHTML
+	asJSON
+)
+
+// Values of Content-Type, written as Java Leaf writes them.
+var (
+	plainText = []string{"text/plain;charset=UTF-8"}
+	htmlText  = []string{"text/html;charset=UTF-8"}
+	jsonText  = []string{"application/json;charset=UTF-8"}
+
+	contentTypes = [...][]string{asText: plainText, asHTML: htmlText, asJSON: jsonText}
+)
+
+// negotiate picks the format that the values of an Accept header prefer. A format
+// that is named wins over a wildcard, then the higher q, then the first; text where
+// none is named.
+func negotiate(accept []string) format {
+	if len(accept) == 0 || len(accept) == 1 && accept[0] == "*/*" {
+		return asText
+	}
+	best, bestQ := asText, 0.0
+	for _, value := range accept {
+		for media := range strings.SplitSeq(value, ",") {
+			name, params, _ := strings.Cut(media, ";")
+			f, ok := namedFormat(strings.TrimSpace(name))
+			if !ok {
+				continue
+			}
+			if q := quality(params); q > bestQ {
+				best, bestQ = f, q
+			}
+		}
+	}
+	return best
+}
+
+func namedFormat(name string) (format, bool) {
+	switch {
+	case strings.EqualFold(name, "text/plain"):
+		return asText, true
+	case strings.EqualFold(name, "text/html"):
+		return asHTML, true
+	case strings.EqualFold(name, "application/json"):
+		return asJSON, true
+	}
+	return asText, false
+}
+
+// quality returns the q among the parameters of a media type: 1 where there is none,
+// 0 where it cannot be read.
+func quality(params string) float64 {
+	for param := range strings.SplitSeq(params, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+		if !strings.EqualFold(name, "q") {
+			continue
+		}
+		q, err := strconv.ParseFloat(value, 64)
+		if err != nil || q < 0 || q > 1 { // NaN fails neither and wins over nothing
+			return 0
+		}
+		return q
+	}
+	return 1
+}

@@ -1,0 +1,41 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/httpapi"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A discard is a ResponseWriter that costs nothing itself.
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) WriteHeader(int)             {}
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+
+func BenchmarkNext(b *testing.B) { benchmark(b, "/api/segment/get/leaf-segment-test") }
+
+func BenchmarkBatch100(b *testing.B) { benchmark(b, "/api/segment/get/leaf-segment-test?n=100") }
+
+func benchmark(b *testing.B, target string) {
+	store := memory.New()
+	if err := store.Create(b.Context(), segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 1 << 30}); err != nil {
+		b.Fatal(err)
+	}
+	set := segment.NewSet(store, nil)
+	defer set.Close(b.Context())
+	h := httpapi.New(http.NewServeMux(), issuer.New(map[string]issuer.Source{issuer.Segment: set}, nil), nil)
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, target, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := &discard{make(http.Header)}
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(w, req)
+	}
+}

@@ -1,0 +1,128 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/server/failure"
+)
+
+// Names of the exceptions in Java Leaf's error bodies.
+const (
+	leafServerException      = "com.sankuai.inf.leaf.server.exception.LeafServerException"
+	illegalArgumentException = "java.lang.IllegalArgumentException"
+)
+
+// Numbers in Java Leaf's error text; package failure has the others.
+const (
+	javaNotInitialised = -1
+	javaExhausted      = -3
+)
+
+// An errorBody is Java Leaf's JSON error, whose clients read it, with one field more
+// at its end.
+type errorBody struct {
+	Timestamp int64  `json:"timestamp"` // milliseconds since 1970
+	Status    int    `json:"status"`
+	Error     string `json:"error"`
+	Exception string `json:"exception,omitempty"`
+	Message   string `json:"message"`
+	Path      string `json:"path"`
+	Detail    string `json:"detail,omitempty"` // what went wrong, in our own words
+}
+
+// idsError answers a request for IDs that failed: as Java Leaf does, with status 500
+// and a number in the message, where Java Leaf has a number for err.
+func (h *handler) idsError(w http.ResponseWriter, r *http.Request, err error) {
+	kind := failure.Of(err)
+	if kind.Retry {
+		w.Header().Set("Retry-After", failure.RetryAfter)
+	}
+	if kind.Java == 0 {
+		writeError(w, r, errorBody{Status: kind.HTTP, Message: err.Error()})
+		return
+	}
+	code := kind.Java
+	if code == javaExhausted && h.storeSilent() {
+		code = javaNotInitialised
+	}
+	writeError(w, r, errorBody{
+		Status:    http.StatusInternalServerError,
+		Exception: leafServerException,
+		Message:   fmt.Sprintf("Result{id=%d, status=EXCEPTION}", code),
+		Detail:    err.Error(),
+	})
+}
+
+// storeSilent reports whether the store has not answered since the server started.
+func (h *handler) storeSilent() bool { return h.tags != nil && !h.tags.Ready() }
+
+// listError answers a page whose listing failed before its first row.
+func (h *handler) listError(w http.ResponseWriter, r *http.Request, err error) {
+	writeError(w, r, errorBody{Status: failure.Of(err).HTTP, Message: err.Error()})
+}
+
+func (h *handler) notFound(w http.ResponseWriter, r *http.Request) {
+	writeError(w, r, errorBody{Status: http.StatusNotFound, Message: "No message available"})
+}
+
+func methodNotAllowed(w http.ResponseWriter, r *http.Request, allow string) {
+	w.Header().Set("Allow", allow)
+	writeError(w, r, errorBody{
+		Status:  http.StatusMethodNotAllowed,
+		Message: fmt.Sprintf("Request method '%s' not supported", r.Method),
+	})
+}
+
+// segmentOff answers the two pages that need the segment scheme as Java Leaf does.
+func segmentOff(w http.ResponseWriter, r *http.Request) {
+	writeError(w, r, errorBody{
+		Status:    http.StatusInternalServerError,
+		Exception: illegalArgumentException,
+		Message:   "You should config leaf.segment.enable=true first",
+	})
+}
+
+// writeError completes body and writes it as JSON, or as the page that Java Leaf shows
+// to browsers.
+func writeError(w http.ResponseWriter, r *http.Request, body errorBody) {
+	now := time.Now()
+	body.Timestamp = now.UnixMilli()
+	body.Error = cmp.Or(http.StatusText(body.Status), "Client Closed Request")
+	body.Path = r.URL.EscapedPath()
+	w.Header()["Cache-Control"] = noStore
+	w.Header()["X-Content-Type-Options"] = noSniff
+	text, contentType := jsonError(body), jsonText
+	if negotiate(r.Header["Accept"]) == asHTML {
+		text, contentType = htmlError(body, now), htmlText
+	}
+	w.Header()["Content-Type"] = contentType
+	w.WriteHeader(body.Status)
+	_, _ = w.Write(text) // a client that has gone needs no answer
+}
+
+func jsonError(body errorBody) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // nor does Java Leaf; the content type is not to be sniffed
+	_ = enc.Encode(body)     // numbers and strings always encode
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+func htmlError(body errorBody, now time.Time) []byte {
+	var buf bytes.Buffer
+	fmt.Fprintf(&buf, "<html><body><h1>Whitelabel Error Page</h1>"+
+		"<p>This application has no explicit mapping for /error, so you are seeing this as a fallback.</p>"+
+		"<div id='created'>%s</div><div>There was an unexpected error (type=%s, status=%d).</div><div>%s</div>",
+		now.Format("Mon Jan 02 15:04:05 MST 2006"), html.EscapeString(body.Error), body.Status, html.EscapeString(body.Message))
+	if body.Detail != "" {
+		fmt.Fprintf(&buf, "<div>%s</div>", html.EscapeString(body.Detail))
+	}
+	buf.WriteString("</body></html>")
+	return buf.Bytes()
+}

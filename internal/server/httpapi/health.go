@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+)
+
+func healthz(w http.ResponseWriter, _ *http.Request) {
+	w.Header()["Content-Type"] = plainText
+	w.Header()["Cache-Control"] = noStore
+	fmt.Fprint(w, "ok")
+}
+
+// readyz tells a load balancer whether to send requests here. A store that fails
+// later on does not count: the server goes on serving from its stock, and the others
+// would fail alike.
+func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
+	w.Header()["Content-Type"] = plainText
+	w.Header()["Cache-Control"] = noStore
+	err := h.notReady()
+	verdict := "ok"
+	if err != nil {
+		verdict = "not ready"
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	fmt.Fprint(w, verdict)
+	if _, verbose := r.URL.Query()["verbose"]; verbose {
+		h.explain(w, err)
+	}
+}
+
+func (h *handler) notReady() error {
+	if h.ready == nil {
+		return nil
+	}
+	return h.ready()
+}
+
+func (h *handler) explain(w http.ResponseWriter, err error) {
+	if err != nil {
+		fmt.Fprintf(w, ": %v", err)
+	}
+	fmt.Fprintln(w)
+	for _, scheme := range h.ids.Schemes() {
+		fmt.Fprintf(w, "scheme %s enabled\n", scheme)
+	}
+	if h.tags == nil {
+		return
+	}
+	for _, s := range h.tags.Stats() {
+		if s.Err != nil {
+			fmt.Fprintf(w, "tag %s: %d IDs left; failing since %s: %v\n", s.Tag, s.Stock, s.FailingSince.Format("15:04:05"), s.Err)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"bufio"
+	"html/template"
+	"net/http"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// The two pages have the columns of Java Leaf's. A page is written row by row, so that
+// a table of any length needs no memory.
+var (
+	pageHead = template.Must(template.New("head").Parse(`<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Leaf: {{.Title}}</title>
+<style>
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem }
+h1 { font-size: 1.3rem; font-weight: 600 }
+table { border-collapse: collapse; width: 100% }
+th, td { border-bottom: 1px solid #8884; padding: .35rem .6rem; text-align: right; font-variant-numeric: tabular-nums }
+th { font-weight: 600 }
+th:first-child, td:first-child { overflow-wrap: anywhere; text-align: left }
+tbody tr:hover { background: #8882 }
+.error { color: #c33 }
+</style></head>
+<body><h1>{{.Title}}</h1>
+<table><thead><tr>{{range .Columns}}<th>{{.}}</th>{{end}}</tr></thead><tbody>
+`))
+	pageRow  = template.Must(template.New("row").Parse("<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>\n"))
+	pageFoot = template.Must(template.New("foot").Parse(
+		"</tbody></table>{{with .}}<p class=\"error\">The list ends here: {{.}}</p>{{end}}</body></html>\n"))
+)
+
+// A page writes a table. Its head waits for the first row, or for the end, so that a
+// failure before that can still be answered as one.
+type page struct {
+	Title   string
+	Columns []string
+
+	w       http.ResponseWriter
+	buf     *bufio.Writer
+	started bool
+}
+
+func (p *page) start() {
+	if p.started {
+		return
+	}
+	p.started = true
+	p.w.Header()["Content-Type"] = htmlText
+	p.w.Header()["Cache-Control"] = noStore
+	p.buf = bufio.NewWriterSize(p.w, 16<<10)
+	_ = pageHead.Execute(p.buf, p) // buf keeps a write error until end
+}
+
+func (p *page) row(cells ...any) error {
+	p.start()
+	return pageRow.Execute(p.buf, cells)
+}
+
+func (p *page) end(err error) {
+	p.start()
+	_ = pageFoot.Execute(p.buf, err)
+	_ = p.buf.Flush() // a client that has gone needs no answer
+}
+
+func (h *handler) cache(w http.ResponseWriter, r *http.Request) {
+	if h.tags == nil {
+		segmentOff(w, r)
+		return
+	}
+	p := &page{w: w, Title: "Segments in memory", Columns: []string{
+		"name", "init", "next", "pos", "value0", "max0", "step0", "value1", "max1", "step1",
+	}}
+	for _, s := range h.tags.Stats() {
+		first, second := javaSegment(s, 0), javaSegment(s, 1)
+		err := p.row(s.Tag, s.Loaded, len(s.Segments) > 1, 0, // the current segment is always shown first
+			first.Next, first.Range.End, first.Range.Len(), second.Next, second.Range.End, second.Range.Len())
+		if err != nil {
+			return // the client has gone
+		}
+	}
+	p.end(nil)
+}
+
+func javaSegment(s segment.Stats, i int) segment.SegmentStats {
+	if i < len(s.Segments) {
+		return s.Segments[i]
+	}
+	return segment.SegmentStats{Range: leaf.Range{}}
+}
+
+func (h *handler) db(w http.ResponseWriter, r *http.Request) {
+	if h.tags == nil {
+		segmentOff(w, r)
+		return
+	}
+	p := &page{w: w, Title: "Tags in the store", Columns: []string{"tag", "max", "step", "update"}}
+	for tag, err := range h.tags.All(r.Context()) {
+		if err != nil && !p.started {
+			h.listError(w, r, err)
+			return
+		}
+		if err != nil {
+			p.end(err)
+			return
+		}
+		if err := p.row(tag.Name, tag.MaxID, tag.Step, javaTime(tag.Updated)); err != nil {
+			return // the client has gone
+		}
+	}
+	p.end(nil)
+}
+
+// javaTime writes t as Java Leaf's page does.
+func javaTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format("2006-01-02 15:04:05.0")
+}

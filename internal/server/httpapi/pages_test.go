@@ -1,0 +1,200 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/leaf-id/leaf/api"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/httpapi"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// cells returns the text of the cells of a page's rows, its head first.
+func cells(body string) [][]string {
+	var rows [][]string
+	cell := regexp.MustCompile(`<t[hd]>(.*?)</t[hd]>`)
+	for _, row := range regexp.MustCompile(`(?s)<tr>.*?</tr>`).FindAllString(body, -1) {
+		var texts []string
+		for _, m := range cell.FindAllStringSubmatch(row, -1) {
+			texts = append(texts, m[1])
+		}
+		rows = append(rows, texts)
+	}
+	return rows
+}
+
+func TestCachePage(t *testing.T) {
+	store := newStore(t,
+		segment.Tag{Name: "k<b>", MaxID: 1, Step: 2000},
+		segment.Tag{Name: "unused", MaxID: 1, Step: 2000})
+	h, set := newReal(t, store, nil)
+	if res, body := get(h, "/cache"); res.StatusCode != 200 || len(cells(body)) != 1 {
+		t.Errorf("before any request: %d %s", res.StatusCode, body)
+	}
+	for range 3 {
+		if _, err := set.Next(t.Context(), "k<b>"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, body := get(h, "/cache")
+	want := [][]string{
+		{"name", "init", "next", "pos", "value0", "max0", "step0", "value1", "max1", "step1"},
+		{"k&lt;b&gt;", "true", "false", "0", "4", "2001", "2000", "0", "0", "0"},
+	}
+	if diff := cmp.Diff(want, cells(body)); diff != "" || res.Header.Get("Content-Type") != typeHTML {
+		t.Errorf("%s %s", res.Header.Get("Content-Type"), diff)
+	}
+	if _, err := set.Take(t.Context(), "k<b>", nil, 300); err != nil { // more than 10 %: the next segment is fetched
+		t.Fatal(err)
+	}
+	for len(set.Stats()[0].Segments) < 2 && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	_, body = get(h, "/cache")
+	if got := cells(body)[1]; got[2] != "true" || got[7] != "2001" {
+		t.Errorf("with a second segment: %q", got)
+	}
+}
+
+func TestDBPage(t *testing.T) {
+	h, _ := newReal(t, newStore(t,
+		segment.Tag{Name: "<i>", MaxID: 1234567, Step: 10},
+		segment.Tag{Name: "user", MaxID: 1, Step: 2000}), nil)
+	res, body := get(h, "/db")
+	got := cells(body)
+	for _, row := range got[1:] {
+		if !regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d$`).MatchString(row[3]) {
+			t.Errorf("update: %q", row[3])
+		}
+		row[3] = ""
+	}
+	want := [][]string{{"tag", "max", "step", "update"}, {"&lt;i&gt;", "1234567", "10", ""}, {"user", "1", "2000", ""}}
+	if diff := cmp.Diff(want, got); diff != "" || res.StatusCode != 200 || res.Header.Get("Content-Type") != typeHTML {
+		t.Errorf("%d %s %s", res.StatusCode, res.Header.Get("Content-Type"), diff)
+	}
+}
+
+// A longStore lists n tags, then fails with err, if there is one.
+type longStore struct {
+	segment.Store
+	n   int
+	err error
+}
+
+func (s longStore) Tags(context.Context) iter.Seq2[segment.Tag, error] {
+	return func(yield func(segment.Tag, error) bool) {
+		for i := range s.n {
+			if !yield(segment.Tag{Name: fmt.Sprint("tag", i)}, nil) {
+				return
+			}
+		}
+		if s.err != nil {
+			yield(segment.Tag{}, s.err)
+		}
+	}
+}
+
+// pieces counts how an answer is written.
+type pieces struct {
+	http.ResponseWriter
+	header        http.Header
+	count, length int
+	largest       int
+	tail          string
+}
+
+func (p *pieces) Header() http.Header { return p.header }
+func (p *pieces) WriteHeader(int)     {}
+func (p *pieces) Write(b []byte) (int, error) {
+	p.count++
+	p.length += len(b)
+	p.largest = max(p.largest, len(b))
+	p.tail = string(b[max(0, len(b)-200):])
+	return len(b), nil
+}
+
+func TestLongPageIsStreamed(t *testing.T) {
+	store := longStore{n: 20_000, err: errors.New("gone & lost")}
+	h := httpapi.New(http.NewServeMux(), issuer.New(nil, nil), &httpapi.Options{Tags: issuer.NewTags(store, nil, nil)})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/db", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pieces{header: make(http.Header)}
+	h.ServeHTTP(p, req)
+	if p.count < 10 || p.largest > 32<<10 || p.length < 20_000*20 {
+		t.Errorf("%d bytes in %d pieces of up to %d", p.length, p.count, p.largest)
+	}
+	if !strings.Contains(p.tail, "The list ends here: gone &amp; lost") {
+		t.Errorf("the end does not tell of the failure: %q", p.tail)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	var notReady error
+	ids := issuer.New(map[string]issuer.Source{issuer.Segment: new(fakeSource)}, nil)
+	h := httpapi.New(http.NewServeMux(), ids, &httpapi.Options{Ready: func() error { return notReady }})
+	check := func(target string, status int, want string) {
+		t.Helper()
+		if res, body := get(h, target); res.StatusCode != status || body != want || res.Header.Get("Content-Type") != typeText {
+			t.Errorf("%s: %d %q %s, want %d %q", target, res.StatusCode, body, res.Header.Get("Content-Type"), status, want)
+		}
+	}
+	check("/healthz", 200, "ok")
+	check("/readyz", 200, "ok")
+	check("/readyz?verbose", 200, "ok\nscheme segment enabled\n")
+	notReady = errors.New("the store has not answered yet")
+	check("/healthz", 200, "ok")
+	check("/readyz", 503, "not ready")
+	check("/readyz?verbose", 503, "not ready: the store has not answered yet\nscheme segment enabled\n")
+}
+
+func TestVerboseTellsOfFailingTags(t *testing.T) {
+	h, _ := newReal(t, downStore{}, &segment.SetOptions{Options: segment.Options{Wait: 50 * time.Millisecond}})
+	get(h, "/api/segment/get/k")
+	if _, body := get(h, "/readyz?verbose"); !regexp.MustCompile(`tag k: 0 IDs left; failing since .*connection refused`).MatchString(body) {
+		t.Error(body)
+	}
+}
+
+// The routes, their listing and their description are the same, and each is served.
+func TestOpenAPI(t *testing.T) {
+	h, _ := newReal(t, newStore(t, segment.Tag{Name: "k", MaxID: 1, Step: 10}), nil)
+	var doc struct {
+		Paths map[string]map[string]any
+	}
+	res, body := get(h, "/openapi.yaml")
+	if err := yaml.Unmarshal([]byte(body), &doc); err != nil || body != api.OpenAPI || res.Header.Get("Content-Type") != "application/yaml" {
+		t.Fatalf("%d: %v", res.StatusCode, err)
+	}
+	var described, listed []string
+	for path := range doc.Paths {
+		described = append(described, path)
+		if res, body := get(h, strings.Replace(path, "{key}", "k", 1)); res.StatusCode == 404 || res.StatusCode == 405 {
+			t.Errorf("%s: %d %s", path, res.StatusCode, body)
+		}
+	}
+	_, index := get(h, "/")
+	for line := range strings.Lines(index) {
+		if strings.HasPrefix(line, "/") {
+			listed = append(listed, strings.Fields(line)[0])
+		}
+	}
+	slices.Sort(described)
+	slices.Sort(listed)
+	if diff := cmp.Diff(described, listed); diff != "" {
+		t.Errorf("described and listed differ: %s", diff)
+	}
+}

@@ -1,0 +1,74 @@
+package rpcapi_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/rpcapi"
+	"github.com/leaf-id/leaf/segment"
+)
+
+var (
+	loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}
+	everyone = &net.TCPAddr{IP: net.IPv4zero, Port: 8080}
+	started  = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+)
+
+type fixture struct {
+	url   string
+	http  *http.Client
+	store *memory.Store
+	ids   leafv1connect.LeafServiceClient
+	admin leafv1connect.AdminServiceClient
+}
+
+// serve starts both services over a store with the tag "order" (step 10, from 100),
+// as a server that listens on the given address.
+func serve(t *testing.T, listen net.Addr, opts ...connect.ClientOption) fixture {
+	store := memory.New()
+	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 100, Step: 10, Description: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	set := segment.NewSet(store, nil)
+	<-set.Ready()
+	ids := issuer.New(map[string]issuer.Source{issuer.Segment: set}, &issuer.Options{MaxBatch: 1000})
+	mux := http.NewServeMux()
+	rpcapi.Register(mux, ids, issuer.NewTags(store, set, nil), rpcapi.Info{
+		Version: "v1.2.3", Started: started, Listen: listen, StoreName: "memory:",
+	})
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	client := &http.Client{Transport: &http.Transport{Protocols: new(http.Protocols)}}
+	client.Transport.(*http.Transport).Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		server.Close()
+		if err := set.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return fixture{
+		url: server.URL, http: client, store: store,
+		ids:   leafv1connect.NewLeafServiceClient(client, server.URL, opts...),
+		admin: leafv1connect.NewAdminServiceClient(client, server.URL, opts...),
+	}
+}
+
+func wantCode(t *testing.T, what string, err error, want connect.Code) {
+	t.Helper()
+	if err == nil || connect.CodeOf(err) != want {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}

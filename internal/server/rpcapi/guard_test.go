@@ -1,0 +1,78 @@
+package rpcapi_test
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+)
+
+func TestGuardOnPublicAddress(t *testing.T) {
+	for _, listen := range []net.Addr{everyone, &net.TCPAddr{IP: net.IPv6zero}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}, &net.UnixAddr{Name: "x"}} {
+		for name, opts := range map[string][]connect.ClientOption{"connect": nil, "grpc": {connect.WithGRPC()}, "grpc-web": {connect.WithGRPCWeb()}} {
+			f := serve(t, listen, opts...)
+			_, err := f.admin.CreateTag(t.Context(), &leafv1.CreateTagRequest{Name: "a", Step: 1})
+			wantCode(t, name+" create", err, connect.CodePermissionDenied)
+			if err != nil && (!strings.Contains(err.Error(), "--store URL") || !strings.Contains(err.Error(), "loopback")) {
+				t.Errorf("the message does not help: %v", err)
+			}
+			_, err = f.admin.AlterTag(t.Context(), &leafv1.AlterTagRequest{Name: "order", Step: new(int64(1))})
+			wantCode(t, name+" alter", err, connect.CodePermissionDenied)
+			_, err = f.admin.DeleteTag(t.Context(), &leafv1.DeleteTagRequest{Name: "order"})
+			wantCode(t, name+" delete", err, connect.CodePermissionDenied)
+			list, err := f.admin.ListTags(t.Context(), new(leafv1.ListTagsRequest))
+			if err != nil || len(list.GetTags()) != 1 || list.GetTags()[0].GetStep() != 10 {
+				t.Errorf("%s: tags were changed: %v, %v", name, list, err)
+			}
+		}
+	}
+}
+
+func TestGuardOnLoopback(t *testing.T) {
+	tests := []struct {
+		host, origin, site string
+		status             int
+	}{
+		{"localhost:8080", "", "", 200},
+		{"LOCALHOST", "", "", 200},
+		{"127.0.0.1", "", "", 200},
+		{"127.0.0.1:8080", "", "", 200},
+		{"[::1]:8080", "", "", 200},
+		{"[::1]", "", "", 200},
+		{"127.0.0.1:8080", "http://127.0.0.1:8080", "same-origin", 200},
+		{"rebound.example:8080", "", "", 403},
+		{"rebound.example", "http://rebound.example", "same-origin", 403},
+		{"localhost.rebound.example", "", "", 403},
+		{"127.0.0.1.rebound.example", "", "", 403},
+		{"127.0.0.1:8080", "http://evil.example", "", 403},
+		{"127.0.0.1:8080", "http://evil.example", "cross-site", 403},
+		{"localhost:8080", "http://localhost:3000", "same-site", 403},
+	}
+	for _, tt := range tests {
+		f := serve(t, loopback)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url+"/leaf.v1.AdminService/CreateTag", strings.NewReader(`{"name":"a","step":"1"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = tt.host
+		req.Header.Set("Content-Type", "application/json")
+		if tt.origin != "" {
+			req.Header.Set("Origin", tt.origin)
+		}
+		if tt.site != "" {
+			req.Header.Set("Sec-Fetch-Site", tt.site)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != tt.status {
+			t.Errorf("host %q, origin %q, site %q: %d, want %d", tt.host, tt.origin, tt.site, res.StatusCode, tt.status)
+		}
+	}
+}

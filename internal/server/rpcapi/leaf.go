@@ -1,0 +1,30 @@
+package rpcapi
+
+import (
+	"context"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/issuer"
+)
+
+type leafService struct{ ids *issuer.Issuer }
+
+func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv1.NextResponse, error) {
+	id, err := s.ids.Next(ctx, req.GetScheme(), req.GetKey())
+	if err != nil {
+		return nil, err
+	}
+	return &leafv1.NextResponse{Id: id}, nil
+}
+
+func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv1.TakeResponse, error) {
+	ranges, err := s.ids.Take(ctx, req.GetScheme(), req.GetKey(), nil, int(req.GetCount()))
+	if err != nil {
+		return nil, err
+	}
+	res := &leafv1.TakeResponse{Ranges: make([]*leafv1.Range, len(ranges))}
+	for i, r := range ranges {
+		res.Ranges[i] = &leafv1.Range{Start: r.Start, End: r.End}
+	}
+	return res, nil
+}

@@ -1,0 +1,127 @@
+package rpcapi_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/leaf-id/leaf"
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/rpcapi"
+)
+
+func TestProtocols(t *testing.T) {
+	for name, opts := range map[string][]connect.ClientOption{
+		"connect":  nil,
+		"json":     {connect.WithProtoJSON()},
+		"grpc":     {connect.WithGRPC()},
+		"grpc-web": {connect.WithGRPCWeb()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := serve(t, loopback, opts...)
+			next, err := f.ids.Next(t.Context(), &leafv1.NextRequest{Key: "order"})
+			if err != nil || next.GetId() != 100 {
+				t.Fatalf("Next: %v, %v", next, err)
+			}
+			take, err := f.ids.Take(t.Context(), &leafv1.TakeRequest{Scheme: "segment", Key: "order", Count: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got int64
+			for _, r := range take.GetRanges() {
+				got += r.GetEnd() - r.GetStart()
+			}
+			if first := take.GetRanges()[0].GetStart(); got != 1000 || first != 101 {
+				t.Errorf("Take: %d IDs from %d, want 1000 from 101", got, first)
+			}
+			_, err = f.ids.Next(t.Context(), &leafv1.NextRequest{Key: "nope"})
+			wantCode(t, "unknown tag", err, connect.CodeNotFound)
+		})
+	}
+}
+
+// What a client without any library sends and gets: IDs are strings.
+func TestPlainJSON(t *testing.T) {
+	f := serve(t, loopback)
+	post := func(method, body string) (int, string) {
+		res, err := http.Post(f.url+"/leaf.v1.LeafService/"+method, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(b)
+	}
+	for _, tt := range []struct {
+		method, body string
+		status       int
+		want         string
+	}{
+		{"Next", `{"key":"order"}`, 200, `{"id":"100"}`},
+		{"Take", `{"key":"order","count":3}`, 200, `{"ranges":[{"start":"101","end":"104"}]}`},
+		{"Next", `{"key":"nope"}`, 404, `{"code":"not_found","message":"`},
+		{"Next", `{`, 400, `{"code":"invalid_argument","message":"`},
+		{"Next", `{"key":"` + strings.Repeat("k", 70_000) + `"}`, 429, `{"code":"resource_exhausted","message":"`},
+		{"Nope", `{}`, 404, "404 page not found"},
+	} {
+		status, got := post(tt.method, tt.body)
+		got = strings.ReplaceAll(got, `": "`, `":"`) // protojson varies its spaces on purpose
+		got = strings.ReplaceAll(got, `, "`, `,"`)
+		if status != tt.status || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s %.40s: %d %s, want %d %s", tt.method, tt.body, status, got, tt.status, tt.want)
+		}
+	}
+}
+
+func TestIDErrors(t *testing.T) {
+	f := serve(t, loopback)
+	for _, tt := range []struct {
+		scheme, key string
+		count       int32
+		want        connect.Code
+	}{
+		{"", "nope", 1, connect.CodeNotFound},
+		{"", "", 1, connect.CodeInvalidArgument},
+		{"", "a\x00", 1, connect.CodeInvalidArgument},
+		{"", strings.Repeat("k", 129), 1, connect.CodeInvalidArgument},
+		{"snowflake", "order", 1, connect.CodeUnimplemented},
+		{"", "order", 0, connect.CodeInvalidArgument},
+		{"", "order", -1, connect.CodeInvalidArgument},
+		{"", "order", 1001, connect.CodeInvalidArgument},
+	} {
+		_, err := f.ids.Take(t.Context(), &leafv1.TakeRequest{Scheme: tt.scheme, Key: tt.key, Count: tt.count})
+		wantCode(t, tt.scheme+" "+tt.key, err, tt.want)
+	}
+}
+
+// A failing source is asked through the RPC layer alone.
+type failing struct{ issuer.Source }
+
+func (failing) Next(context.Context, string) (int64, error) { return 0, leaf.ErrExhausted }
+
+func TestRetryAfter(t *testing.T) {
+	mux := http.NewServeMux()
+	ids := issuer.New(map[string]issuer.Source{issuer.Segment: failing{}}, nil)
+	rpcapi.Register(mux, ids, issuer.NewTags(memory.New(), nil, nil), rpcapi.Info{Listen: loopback})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	for _, opts := range [][]connect.ClientOption{nil, {connect.WithGRPCWeb()}} {
+		_, err := leafv1connect.NewLeafServiceClient(server.Client(), server.URL, opts...).Next(t.Context(), &leafv1.NextRequest{Key: "k"})
+		wantCode(t, "exhausted", err, connect.CodeUnavailable)
+		if e, ok := errors.AsType[*connect.Error](err); !ok || e.Meta().Get("Retry-After") != "1" {
+			t.Errorf("no Retry-After: %v", err)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.uber.org/goleak"
+
+	"github.com/leaf-id/leaf"
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/server"
+	"github.com/leaf-id/leaf/segment"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestServe(t *testing.T) {
+	r := run(t, nil, nil)
+	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+	for want := range 3 {
+		r.want(t, "/api/segment/get/order", 200, fmt.Sprint(want+1))
+	}
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	rpc := leafv1connect.NewLeafServiceClient(&http.Client{Transport: transport}, "http://"+r.addr, connect.WithGRPC())
+	if res, err := rpc.Next(t.Context(), &leafv1.NextRequest{Key: "order"}); err != nil || res.GetId() != 4 {
+		t.Errorf("gRPC: %v, %v, want 4", res, err)
+	}
+	admin := leafv1connect.NewAdminServiceClient(r.client, "http://"+r.addr)
+	status, err := admin.Status(t.Context(), new(leafv1.StatusRequest))
+	if err != nil || status.GetListen() != r.addr || status.GetVersion() != "v1.2.3" || status.GetStore().GetName() != "memory:" {
+		t.Errorf("Status: %v, %v", status, err)
+	}
+	if _, err := admin.CreateTag(t.Context(), &leafv1.CreateTagRequest{Name: "user", Step: 1}); err != nil {
+		t.Errorf("CreateTag on loopback: %v", err)
+	}
+	r.want(t, "/api/segment/get/user", 200, "1")
+
+	r.stop()
+	r.wantStop(t)
+	transport.CloseIdleConnections()
+	if _, _, err := r.get("/healthz"); err == nil {
+		t.Error("still accepts connections")
+	}
+	grant, err := r.store.Advance(t.Context(), "order", 1)
+	if err != nil || grant.Range.Start != 5 {
+		t.Errorf("the next range starts at %d, %v; want 5, one past the last ID", grant.Range.Start, err)
+	}
+	serving := fmt.Sprintf(`level=INFO msg=serving url=http://%s protocols="HTTP, gRPC" scheme=segment store=memory: version=v1.2.3`, r.addr)
+	if got := r.log.String(); strings.Count(got, serving) != 1 || strings.Count(got, "\n") != 3 {
+		t.Errorf("want one line at start, one for the new tag, one at the stop:\n%s", got)
+	}
+}
+
+func TestPublicAddressChangesNoTags(t *testing.T) {
+	r := run(t, nil, func(o *server.Options) { o.Listen = "0.0.0.0:0" })
+	_, port, err := net.SplitHostPort(r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := leafv1connect.NewAdminServiceClient(r.client, "http://127.0.0.1:"+port)
+	_, err = admin.DeleteTag(t.Context(), &leafv1.DeleteTagRequest{Name: "order"})
+	if connect.CodeOf(err) != connect.CodePermissionDenied {
+		t.Errorf("DeleteTag: %v, want permission_denied", err)
+	}
+	r.stop()
+	r.wantStop(t)
+}
+
+// A request that waits for the store when the stop begins is answered.
+func TestStopWaitsForRequests(t *testing.T) {
+	hold := make(chan struct{})
+	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
+		if c.Op == drivertest.OpAdvance {
+			f.Hold = hold
+		}
+		return f
+	}, func(o *server.Options) { o.Segment = patient() })
+	answer := make(chan string, 1)
+	go func() {
+		status, body, err := r.get("/api/segment/get/order")
+		answer <- fmt.Sprint(status, " ", body, " ", err)
+	}()
+	until(t, "the request waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	r.stop()
+	until(t, "closed for new connections", func() bool { _, _, err := r.get("/healthz"); return err != nil })
+	select {
+	case err := <-r.done:
+		t.Fatalf("Run returned with a request in flight: %v", err)
+	case got := <-answer:
+		t.Fatalf("answered without the store: %s", got)
+	default:
+	}
+	close(hold)
+	if got := <-answer; got != "200 1 <nil>" {
+		t.Errorf("answer: %s", got)
+	}
+	r.wantStop(t)
+	if got := r.store.Returned("order"); len(got) != 1 || got[0].Start != 2 {
+		t.Errorf("given back: %v, want from 2", got)
+	}
+}
+
+func patient() *segment.SetOptions {
+	return &segment.SetOptions{Options: segment.Options{Wait: time.Hour, CallTimeout: time.Hour}}
+}
+
+// A request that would wait for longer than the stop may take is told so in time.
+func TestStopIsBounded(t *testing.T) {
+	const limit = 2 * time.Second
+	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
+		if c.Op == drivertest.OpAdvance {
+			f.Hold = make(chan struct{})
+		}
+		return f
+	}, func(o *server.Options) { o.Segment = patient(); o.ShutdownTimeout = limit })
+	answer := make(chan string, 1)
+	go func() {
+		status, body, err := r.get("/api/segment/get/order")
+		answer <- fmt.Sprint(status, " ", body, " ", err)
+	}()
+	half, err := net.Dial("tcp", r.addr) // a client that never ends its request
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer half.Close()
+	fmt.Fprint(half, "GET / HTTP/1.1\r\n")
+	until(t, "the request waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	r.stop()
+	if took := r.wantStop(t); took < limit/2 || took > limit+2*time.Second {
+		t.Errorf("the stop took %v, want about %v", took, limit)
+	}
+	if err := half.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := half.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection that never sends its request was not cut: %v", err)
+	}
+	if got := <-answer; !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "the server is stopping") {
+		t.Errorf("answer: %s", got)
+	}
+}
+
+func TestStoreDownAtStart(t *testing.T) {
+	r := run(t, func(drivertest.Call) drivertest.Fault {
+		return drivertest.Fault{Before: errors.New("connection refused")}
+	}, func(o *server.Options) {
+		o.Segment = &segment.SetOptions{Options: segment.Options{Wait: 50 * time.Millisecond}}
+	})
+	r.want(t, "/healthz", 200, "ok")
+	r.want(t, "/readyz?verbose", 503, "not ready: the store memory: has not answered yet")
+	r.want(t, "/api/segment/get/order", 500, "Result{id=-1, status=EXCEPTION}")
+	status, err := leafv1connect.NewAdminServiceClient(r.client, "http://"+r.addr).Status(t.Context(), new(leafv1.StatusRequest))
+	if err != nil || status.GetStore().GetReachable() || !strings.Contains(status.GetStore().GetLastError(), "connection refused") || status.GetSchemes()[0].GetReady() {
+		t.Errorf("Status: %v, %v", status, err)
+	}
+	r.store.Plan(nil)
+	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+	until(t, "serves", func() bool { return r.status("/api/segment/get/order") == 200 })
+	r.stop()
+	r.wantStop(t)
+}
+
+// Between the signal and the stop the server is not ready but still serves.
+func TestStopDelay(t *testing.T) {
+	const delay = time.Second
+	r := run(t, nil, func(o *server.Options) { o.StopDelay = delay })
+	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+	start := time.Now()
+	r.stop()
+	until(t, "not ready", func() bool { return r.status("/readyz") == 503 })
+	r.want(t, "/readyz?verbose", 503, "not ready: the server is stopping")
+	r.want(t, "/api/segment/get/order", 200, "1")
+	r.wantStop(t)
+	if took := time.Since(start); took < delay {
+		t.Errorf("stopped after %v, want at least %v", took, delay)
+	}
+}
+
+func TestNewFails(t *testing.T) {
+	if _, err := server.New(server.Options{Listen: "127.0.0.1:0"}); err == nil {
+		t.Error("without a store: no error")
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if _, err := server.New(server.Options{Listen: taken.Addr().String(), Store: memory.New()}); err == nil || !strings.Contains(err.Error(), taken.Addr().String()) {
+		t.Errorf("address in use: %v", err)
+	}
+}
+
+// What cannot be given back is lost and told, and the stop is in good order: beside
+// other servers that is the usual end.
+func TestGiveBackFails(t *testing.T) {
+	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
+		if c.Op == drivertest.OpReturn {
+			f.Before = leaf.ErrClosed
+		}
+		return f
+	}, nil)
+	r.want(t, "/api/segment/get/order", 200, "1")
+	r.stop()
+	if err := <-r.done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if !strings.Contains(r.log.String(), "not taken back") {
+		t.Errorf("log: %s", r.log)
+	}
+}
