@@ -1,0 +1,105 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+)
+
+const defaultServer = "http://127.0.0.1:8080"
+
+// A client is how a command reaches a server.
+type client struct {
+	server  string // as the user names it
+	timeout time.Duration
+}
+
+// addFlags defines the flags of every command that talks to a server.
+func (c *client) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.server, "server", "", "URL of the server (default $LEAF_SERVER, or "+defaultServer+")")
+	cmd.Flags().DurationVar(&c.timeout, "timeout", 10*time.Second, "how long to wait for each answer")
+}
+
+// url returns the server's address; a bare host:port means http.
+func (c *client) url() (string, error) {
+	text := cmp.Or(c.server, os.Getenv("LEAF_SERVER"), defaultServer)
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", &cliError{
+			err:  fmt.Errorf("the server's URL %q is no http or https address", text),
+			hint: "write it like " + defaultServer,
+			code: exitUsage,
+		}
+	}
+	return strings.TrimSuffix(text, "/"), nil
+}
+
+func (c *client) ids() (leafv1connect.LeafServiceClient, error) {
+	base, err := c.url()
+	if err != nil {
+		return nil, err
+	}
+	return leafv1connect.NewLeafServiceClient(http.DefaultClient, base), nil
+}
+
+func (c *client) admin() (leafv1connect.AdminServiceClient, error) {
+	base, err := c.url()
+	if err != nil {
+		return nil, err
+	}
+	return leafv1connect.NewAdminServiceClient(http.DefaultClient, base), nil
+}
+
+// call makes one call within the time-out and explains its error.
+func call[Req, Res any](ctx context.Context, c *client, do func(context.Context, *Req) (*Res, error), req *Req) (*Res, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	res, err := do(ctx, req)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	return res, nil
+}
+
+// explain says what an error of a call means to whoever sits at the keyboard.
+func (c *client) explain(err error) error {
+	base, _ := c.url()
+	text, ok := strings.CutPrefix(err.Error(), connect.CodeOf(err).String()+": ")
+	if !ok {
+		text = err.Error()
+	}
+	plain := &wireError{text: text, cause: err}
+	switch code := connect.CodeOf(err); {
+	case code == connect.CodeDeadlineExceeded:
+		return hinted(fmt.Errorf("no answer from %s within %s", base, c.timeout), "wait longer with --timeout, or ask 'leaf status' what the server is busy with")
+	case code == connect.CodeUnavailable && !connect.IsWireError(err):
+		return hinted(fmt.Errorf("no server answers at %s: %s", base, text), "start one with 'leaf serve', or name it with --server URL")
+	case !connect.IsWireError(err) && code != connect.CodeCanceled:
+		return hinted(fmt.Errorf("what answers at %s is no Leaf server: %s", base, text), "name the server with --server URL")
+	case code == connect.CodePermissionDenied:
+		return hinted(plain, "change the store itself with --store URL")
+	}
+	return plain
+}
+
+// A wireError is a server's answer without the code in front of its text.
+type wireError struct {
+	text  string
+	cause error
+}
+
+func (e *wireError) Error() string { return e.text }
+func (e *wireError) Unwrap() error { return e.cause }

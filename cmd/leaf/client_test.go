@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// leafRun runs one command line in this process.
+func leafRun(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(ctx, args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestOtherServers(t *testing.T) {
+	hang := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/hang/", func(http.ResponseWriter, *http.Request) { <-hang })
+	mux.HandleFunc("/page/", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>hello")) })
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	defer close(hang)
+	tests := map[string]struct{ path, err, hint string }{
+		"no such page": {"/none", "is no Leaf server", "--server URL"},
+		"a web page":   {"/page", "is no Leaf server", "--server URL"},
+		"hangs":        {"/hang", "no answer from " + srv.URL + "/hang within 200ms", "--timeout"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, args := range [][]string{{"status"}, {"next", "a"}, {"tag", "list"}, {"tag", "delete", "a"}} {
+				code, stdout, stderr := leafRun(t.Context(), append(args, "--server", srv.URL+test.path, "--timeout", "200ms")...)
+				if code != 1 || stdout != "" || !strings.Contains(stderr, test.err) || !strings.Contains(stderr, test.hint) {
+					t.Errorf("leaf %v: exit code %d, stdout %q, stderr:\n%s", args, code, stdout, stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestShellWord(t *testing.T) {
+	for name, want := range map[string]string{
+		"order":   "order",
+		"a b":     "'a b'",
+		"it's":    `'it'\''s'`,
+		"-x":      "'-x'",
+		"订单":      "'订单'",
+		"$(date)": "'$(date)'",
+	} {
+		if got := shellWord(name); got != want {
+			t.Errorf("shellWord(%q) = %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"order 订单":   "order 订单",
+		"\x1b[2Jred": `"\x1b[2Jred"`,
+		"a\tb\nc":    `"a\tb\nc"`,
+		"\xff":       `"\xff"`,
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("printable(%q) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestDescribeVersion(t *testing.T) {
+	commit := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123"}
+	modified := debug.BuildSetting{Key: "vcs.modified", Value: "true"}
+	tests := []struct {
+		version  string
+		settings []debug.BuildSetting
+		want     string
+	}{
+		{"v1.2.3", nil, "v1.2.3"},
+		{"(devel)", []debug.BuildSetting{commit}, "(devel) (commit 0123456789ab)"},
+		{"(devel)", []debug.BuildSetting{commit, modified}, "(devel) (commit 0123456789ab, modified)"},
+		{"v0.0.0-20260101000000-0123456789ab", []debug.BuildSetting{commit}, "v0.0.0-20260101000000-0123456789ab"},
+	}
+	for _, test := range tests {
+		if got := describe(test.version, test.settings); got != test.want {
+			t.Errorf("describe(%q) = %q, want %q", test.version, got, test.want)
+		}
+	}
+}

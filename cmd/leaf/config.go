@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/drivers"
+)
+
+func newConfig() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "config",
+		Short: "Check, show and convert configuration files",
+		Long: `Check, show and convert configuration files.
+
+'leaf serve' reads one file, in YAML or a leaf.properties of Java Leaf as it is. The
+environment overrules the file, key by key (LEAF_LISTEN, LEAF_SEGMENT_MAX_STOCK, …),
+and the flags of 'leaf serve' overrule both.`,
+	})
+	cmd.AddCommand(newConfigCheck(), newConfigExample(), newConfigConvert())
+	return cmd
+}
+
+func newConfigCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Say what is wrong with a configuration file",
+		Long: `Read a configuration file as 'leaf serve --config FILE' would, without the
+environment, and list everything that is wrong with it. No store is contacted.`,
+		Example: `  leaf config check leaf.yaml
+  leaf config check leaf.properties`,
+		Args: args("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := loadConfig(cmd.ErrOrStderr(), config.Source{File: args[0]})
+			if err != nil {
+				return err
+			}
+			if err := checkStore(cfg.Store); err != nil {
+				return fmt.Errorf("%s: store: %w", args[0], err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", args[0])
+			return err
+		},
+	}
+}
+
+func checkStore(url string) error {
+	if url == "" {
+		return nil
+	}
+	store, err := drivers.Open(url, nil)
+	if err != nil {
+		return err
+	}
+	return store.Close()
+}
+
+func newConfigExample() *cobra.Command {
+	return &cobra.Command{
+		Use:     "example",
+		Short:   "Print a file that explains every key",
+		Long:    "Print a configuration file that explains every key and sets each to its default.",
+		Example: "  leaf config example > leaf.yaml",
+		Args:    args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := io.WriteString(cmd.OutOrStdout(), config.Example())
+			return err
+		},
+	}
+}
+
+func newConfigConvert() *cobra.Command {
+	return &cobra.Command{
+		Use:   "convert leaf.properties",
+		Short: "Print the YAML for a leaf.properties of Java Leaf",
+		Long: `Print the YAML file that says what a leaf.properties of Java Leaf says, with a
+comment on everything that is dropped. The output holds the database's password.
+
+There is no need to convert: 'leaf serve --config leaf.properties' reads it as it is.`,
+		Example: "  leaf config convert leaf.properties > leaf.yaml",
+		Args:    args("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !strings.HasSuffix(strings.ToLower(args[0]), ".properties") {
+				return usage(cmd, fmt.Errorf("%s is not named *.properties", args[0]))
+			}
+			text, notices, err := config.Convert(args[0])
+			for _, n := range notices {
+				say(cmd.ErrOrStderr(), "note", n)
+			}
+			if err != nil {
+				return explainConfig(err)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), text)
+			return err
+		},
+	}
+}
+
+// loadConfig loads src and prints its notices.
+func loadConfig(stderr io.Writer, src config.Source) (config.Config, error) {
+	cfg, notices, err := config.Load(src)
+	for _, n := range notices {
+		say(stderr, "note", n)
+	}
+	return cfg, explainConfig(err)
+}
+
+func explainConfig(err error) error {
+	if problems, ok := err.(config.Problems); ok {
+		return hinted(fmt.Errorf("the configuration is not valid:\n%w", problems), "'leaf config example' explains every key")
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+)
+
+// takeAtOnce is how many IDs one call asks for, at first: the limit of a server
+// that is not configured otherwise.
+const takeAtOnce = 10_000
+
+type nextFlags struct {
+	client
+	n      int64
+	scheme string
+	json   bool
+}
+
+func newNext() *cobra.Command {
+	var f nextFlags
+	cmd := &cobra.Command{
+		Use:   "next TAG",
+		Short: "Print new IDs, one a line",
+		Long: `Ask a server for IDs of a tag and print them, one a line.
+
+An ID that was printed is never handed out again, to anyone. A large -n is fetched
+and printed in parts: if it fails midway, the IDs printed so far are good.`,
+		Example: `  leaf next order                  one ID
+  leaf next order -n 100           a hundred
+  leaf next order -n 3 --json      as a JSON array of strings`,
+		Args:              args("TAG"),
+		ValidArgsFunction: f.completeTag,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.n < 1 {
+				return usage(cmd, fmt.Errorf("-n %d: ask for at least one ID", f.n))
+			}
+			if err := checkTag(cmd, args[0]); err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), cmd.OutOrStdout(), args[0])
+		},
+	}
+	f.addFlags(cmd)
+	cmd.Flags().Int64VarP(&f.n, "count", "n", 1, "how many IDs")
+	cmd.Flags().StringVar(&f.scheme, "scheme", "segment", "what makes the IDs")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array of strings")
+	return cmd
+}
+
+func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
+	ids, err := f.ids()
+	if err != nil {
+		return err
+	}
+	out := newIDPrinter(w, f.json)
+	for left, chunk := f.n, int64(takeAtOnce); left > 0; {
+		n := min(left, chunk)
+		res, err := f.take(ctx, ids, tag, n)
+		if connect.CodeOf(err) == connect.CodeInvalidArgument && n > 1 {
+			chunk = n / 2 // the server's limit is lower; a wrong tag fails at 1
+			continue
+		}
+		if err != nil {
+			return explainTag(err, tag)
+		}
+		if err := out.print(res.GetRanges()); err != nil {
+			return fmt.Errorf("print the IDs: %w", err)
+		}
+		left -= n
+	}
+	return out.close()
+}
+
+func (f *nextFlags) take(ctx context.Context, ids leafv1connect.LeafServiceClient, tag string, n int64) (*leafv1.TakeResponse, error) {
+	req := &leafv1.TakeRequest{Scheme: f.scheme, Key: tag, Count: int32(n)}
+	res, err := call(ctx, &f.client, ids.Take, req)
+	if err != nil {
+		return nil, err
+	}
+	var got int64
+	for _, r := range res.GetRanges() {
+		got += r.GetEnd() - r.GetStart()
+	}
+	if got != n {
+		return nil, fmt.Errorf("the server answered with %d IDs instead of %d", got, n)
+	}
+	return res, nil
+}
+
+// An idPrinter writes IDs as they come, as lines or as one JSON array.
+type idPrinter struct {
+	w    *bufio.Writer
+	json bool
+	buf  []byte
+	sep  string
+}
+
+func newIDPrinter(w io.Writer, json bool) *idPrinter {
+	p := &idPrinter{w: bufio.NewWriterSize(w, 1<<16), json: json}
+	if json {
+		p.sep = "["
+	}
+	return p
+}
+
+func (p *idPrinter) print(ranges []*leafv1.Range) error {
+	for _, r := range ranges {
+		for id := r.GetStart(); id < r.GetEnd(); id++ {
+			if _, err := p.w.Write(p.line(id)); err != nil {
+				return err
+			}
+		}
+	}
+	return p.w.Flush()
+}
+
+func (p *idPrinter) line(id int64) []byte {
+	if !p.json {
+		p.buf = strconv.AppendInt(p.buf[:0], id, 10)
+		return append(p.buf, '\n')
+	}
+	p.buf = append(p.buf[:0], p.sep...)
+	p.buf = append(p.buf, '"')
+	p.buf = strconv.AppendInt(p.buf, id, 10)
+	p.sep = ",\n"
+	return append(p.buf, '"')
+}
+
+func (p *idPrinter) close() error {
+	if !p.json {
+		return nil
+	}
+	_, _ = p.w.WriteString("]\n") // a failure comes back from Flush
+	return p.w.Flush()
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `Leaf hands out unique 64-bit IDs over HTTP, gRPC and the command line.
+
+IDs come from tags. A tag is a named counter in a database (the store); a server
+takes runs of it, called segments, into memory and deals them out one by one.
+
+Start a server, with an embedded database, and ask it for an ID:
+
+  leaf serve
+  curl http://127.0.0.1:8080/api/segment/get/leaf-segment-test
+
+Exit codes: 0 done, 1 failed, 2 the command line was wrong.`
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		return report(stderr, err)
+	}
+	return 0
+}
+
+func newRoot() *cobra.Command {
+	root := group(&cobra.Command{
+		Use:   "leaf",
+		Short: "Unique IDs from one command",
+		Long:  rootLong,
+	})
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	root.AddCommand(newServe(), newInit(), newNext(), newTag(), newStatus(), newConfig(), newVersion())
+	root.InitDefaultCompletionCmd("")
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		group(completion)
+	}
+	return root
+}
+
+// group makes cmd one that does nothing but hold others.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		err := fmt.Errorf("%q is no command of '%s'", args[0], cmd.CommandPath())
+		cmd.SuggestionsMinimumDistance = 2
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return &cliError{err: err, code: exitUsage, hint: fmt.Sprintf("did you mean '%s %s'?", cmd.CommandPath(), near[0])}
+		}
+		return usage(cmd, err)
+	}
+	return cmd
+}
+
+// args checks that a command gets exactly one argument for each name.
+func args(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usage(cmd, fmt.Errorf("%s is missing", strings.Join(names[len(args):], " and ")))
+		case len(args) > len(names):
+			return usage(cmd, fmt.Errorf("%q is one argument too many", args[len(names)]))
+		}
+		return nil
+	}
+}

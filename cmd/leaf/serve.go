@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/server"
+	"github.com/leaf-id/leaf/segment"
+)
+
+const serveLong = `Start a server. It serves HTTP, Java Leaf's own API included, and gRPC on one port.
+
+Without any configuration it listens on 127.0.0.1:8080 and keeps its counters in an
+SQLite database in ./leaf-data, which the first start creates, with the tag
+leaf-segment-test in it. Any other store must exist: see 'leaf init'.
+
+Settings come from --config (YAML, or a leaf.properties of Java Leaf), which the
+environment overrules, which the flags overrule. 'leaf config example' prints all of
+them. With a leaf.properties the server listens on all interfaces, port 8080, unless
+told otherwise.
+
+SIGINT or SIGTERM stops the server cleanly: requests in flight are answered and
+unused IDs go back to the store. A second one ends it at once.
+
+Environment: LEAF_CONFIG, LEAF_LISTEN, LEAF_DATA, LEAF_STORE, LEAF_STORE_FILE (a file
+that holds the store's URL), LEAF_LOG_LEVEL, LEAF_SEGMENT_MAX_STOCK, and so on for
+every key.`
+
+func newServe() *cobra.Command {
+	var file string
+	flags := map[string]*string{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Start a server",
+		Long:  serveLong,
+		Example: `  leaf serve
+  leaf serve --listen :8080 --data /var/lib/leaf
+  leaf serve --store mysql://root:secret@db:3306/leaf
+  leaf serve --config leaf.properties`,
+		Args: args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			src := config.Source{File: file, Env: os.Getenv, Flags: map[string]string{}}
+			for key, value := range flags {
+				if cmd.Flags().Changed(key) {
+					src.Flags[key] = *value
+				}
+			}
+			return serve(cmd.Context(), cmd.ErrOrStderr(), src)
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE`: YAML, or a leaf.properties")
+	flags["listen"] = cmd.Flags().String("listen", "", "`ADDR` to listen on, HOST:PORT (default 127.0.0.1:8080)")
+	flags["data"] = cmd.Flags().String("data", "", "`DIR` for what the server remembers (default ./leaf-data)")
+	flags["store"] = cmd.Flags().String("store", "", "`URL` of the store (default: an SQLite database in the data directory)")
+	return cmd
+}
+
+func serve(ctx context.Context, stderr io.Writer, src config.Source) error {
+	cfg, notices, err := config.Load(src)
+	if err != nil {
+		for _, n := range notices {
+			say(stderr, "note", n)
+		}
+		return explainConfig(err)
+	}
+	log := newLogger(stderr, cfg)
+	ctx, stop := stoppable(ctx, log)
+	defer stop()
+	for _, n := range notices {
+		log.Warn(n)
+	}
+	return runServer(ctx, cfg, log)
+}
+
+// stoppable returns a context that the first SIGINT or SIGTERM ends. The second one
+// finds the default handling back in place, which ends the process.
+func stoppable(parent context.Context, log *slog.Logger) (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	quiet := context.AfterFunc(ctx, func() {
+		stop()
+		log.Info("stopping; a second signal ends the process at once", "cause", context.Cause(ctx))
+	})
+	return ctx, func() { quiet(); stop() }
+}
+
+func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: cfg.LogLevel()}
+	if cfg.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// runServer opens what cfg names, serves until ctx ends, and closes all again.
+func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
+	base, err := openBase(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, base.close()) }()
+	store, err := drivers.Open(base.url, &drivers.Options{Logger: log})
+	if err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	opts := segmentOptions(cfg.Segment, log)
+	opts.Memory = base.memory
+	srv, err := server.New(server.Options{
+		Listen:          cfg.Listen,
+		Store:           store,
+		StoreName:       drivers.Redact(base.url),
+		Segment:         opts,
+		MaxBatch:        cfg.MaxBatch,
+		ShutdownTimeout: cfg.ShutdownTimeout,
+		Version:         fullVersion(),
+		Logger:          log,
+	})
+	if err != nil {
+		return explainListen(err)
+	}
+	return srv.Run(ctx)
+}
+
+func explainListen(err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return hinted(err, "another program listens there; choose another address with --listen HOST:PORT")
+	case errors.Is(err, syscall.EACCES):
+		return hinted(err, "ports below 1024 need privileges; choose another one with --listen HOST:PORT")
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return hinted(err, "this machine has no such address; --listen :8080 takes all that it has")
+	}
+	return err
+}
+
+func segmentOptions(c config.Segment, log *slog.Logger) *segment.SetOptions {
+	opts := &segment.SetOptions{
+		Options: segment.Options{
+			OutageBudget:   c.OutageBudget,
+			MaxStock:       c.MaxStock,
+			Wait:           c.Wait,
+			CallTimeout:    c.CallTimeout,
+			RegressionJump: c.RegressionJump,
+			Logger:         log,
+		},
+		MaxCalls:      c.MaxCalls,
+		CheckInterval: c.CheckInterval,
+	}
+	if c.Policy == config.PolicyLeaf {
+		opts.Policy = segment.Leaf
+	}
+	return opts
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// TestDefaultsAgree keeps what the configuration calls the default in step with
+// what the server does when told nothing.
+func TestDefaultsAgree(t *testing.T) {
+	cfg := config.Default()
+	if cfg.Listen != server.DefaultListen || cfg.ShutdownTimeout != server.DefaultShutdownTimeout || cfg.MaxBatch != issuer.DefaultMaxBatch {
+		t.Errorf("defaults %q, %s, %d differ from the server's", cfg.Listen, cfg.ShutdownTimeout, cfg.MaxBatch)
+	}
+}
+
+// unfinishedRequest sends a request whose body never comes. Once it returns, the
+// request is being handled.
+func unfinishedRequest(t *testing.T, url string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	const head = "POST /leaf.v1.LeafService/Take HTTP/1.1\r\nHost: 127.0.0.1\r\n" +
+		"Content-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"
+	if _, err := io.WriteString(conn, head); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("the server answered %q, %v; want 100 Continue", line, err)
+	}
+}
+
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	p, err := startServer(t.TempDir(), append(os.Environ(), "LEAF_SHUTDOWN_TIMEOUT=1h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	unfinishedRequest(t, p.url)
+	sendSignal(t, p, syscall.SIGTERM)
+	if _, err := p.waitFor(regexp.MustCompile("stopping;.*cause=.*terminated")); err != nil {
+		t.Fatal(err)
+	}
+	sendSignal(t, p, syscall.SIGTERM)
+	exit, ok := errors.AsType[*exec.ExitError](p.wait())
+	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("the process ended with %v, want the second signal to end it", exit)
+	}
+}
+
+// TestShutdownTimeoutHolds stops a server that has a request which never ends.
+func TestShutdownTimeoutHolds(t *testing.T) {
+	p, err := startServer(t.TempDir(), append(os.Environ(), "LEAF_SHUTDOWN_TIMEOUT=200ms"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	unfinishedRequest(t, p.url)
+	begin := time.Now()
+	sendSignal(t, p, syscall.SIGINT)
+	if err := p.wait(); err != nil {
+		t.Errorf("the server ended with %v:\n%s", err, p.text())
+	}
+	if took := time.Since(begin); took > server.DefaultShutdownTimeout/2 {
+		t.Errorf("the stop took %s, as if there were no shutdown_timeout", took)
+	}
+}
+
+func TestMaxBatchHolds(t *testing.T) {
+	p, err := startServer(t.TempDir(), append(os.Environ(), "LEAF_MAX_BATCH=3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	for n, want := range map[string]int{"3": http.StatusOK, "4": http.StatusBadRequest} {
+		res, err := http.Get(p.url + "/api/segment/get/leaf-segment-test?n=" + n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("a batch of %s: status %d, want %d", n, res.StatusCode, want)
+		}
+	}
+}
+
+func TestSegmentOptions(t *testing.T) {
+	got := segmentOptions(config.Segment{
+		Policy: config.PolicyLeaf, OutageBudget: 1, MaxStock: 2, Wait: 3, CallTimeout: 4, MaxCalls: 5, CheckInterval: 6, RegressionJump: 7,
+	}, nil)
+	want := &segment.SetOptions{
+		Options:  segment.Options{Policy: segment.Leaf, OutageBudget: 1, MaxStock: 2, Wait: 3, CallTimeout: 4, RegressionJump: 7},
+		MaxCalls: 5, CheckInterval: 6,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p := segmentOptions(config.Default().Segment, nil).Policy; p != segment.Adaptive {
+		t.Errorf("the default policy is %v, want adaptive", p)
+	}
+}
+
+func sendSignal(t *testing.T, p *process, s syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestServersShareFirstRun starts servers on one data directory that does not exist
+// yet: one creates it, and all hand out different IDs.
+func TestServersShareFirstRun(t *testing.T) {
+	const servers = 3
+	dir := t.TempDir()
+	started := make(chan *process, servers)
+	for range servers {
+		go func() {
+			p, err := startServer(dir, os.Environ())
+			if err != nil {
+				t.Error(err)
+			}
+			started <- p
+		}()
+	}
+	created, seen := 0, map[string]bool{}
+	for range servers {
+		p := <-started
+		if p == nil {
+			continue
+		}
+		t.Cleanup(p.kill)
+		created += strings.Count(p.text(), "created an embedded database")
+		var out strings.Builder
+		if code := run(t.Context(), []string{"next", "leaf-segment-test", "-n", "5", "--server", p.url}, &out, t.Output()); code != 0 {
+			t.Errorf("leaf next: exit code %d", code)
+		}
+		for id := range strings.Lines(out.String()) {
+			if seen[id] {
+				t.Errorf("ID %s was handed out twice", strings.TrimSpace(id))
+			}
+			seen[id] = true
+		}
+	}
+	if created != 1 || len(seen) != 5*servers {
+		t.Errorf("%d databases created, %d IDs; want 1 and %d", created, len(seen), 5*servers)
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+)
+
+func newStatus() *cobra.Command {
+	var c client
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what a server is doing",
+		Long: `Show what a server serves, from which store, and what it holds of each tag in use:
+
+  STOCK   IDs in memory             LASTS     how long they last at that rate
+  ISSUED  since the server started  REFILLS   allocations from the store
+  STEP    size of the next one      FAILURES  allocations that failed
+  RATE    IDs a second, lately      LIFTED    times the counter was found moved back`,
+		Example: `  leaf status
+  leaf status --server http://10.0.0.7:8080 --json`,
+		Args: args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			admin, err := c.admin()
+			if err != nil {
+				return err
+			}
+			res, err := call(cmd.Context(), &c, admin.Status, &leafv1.StatusRequest{})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printProto(cmd.OutOrStdout(), res)
+			}
+			return printStatus(cmd.OutOrStdout(), res, time.Now())
+		},
+	}
+	c.addFlags(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
+	return cmd
+}
+
+func printProto(w io.Writer, res *leafv1.StatusResponse) error {
+	text, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(res)
+	if err != nil {
+		return fmt.Errorf("print the status: %w", err)
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", "  "); err != nil { // protojson's own spacing varies on purpose
+		return fmt.Errorf("print the status: %w", err)
+	}
+	_, err = fmt.Fprintln(w, b.String())
+	return err
+}
+
+func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
+	up := now.Sub(s.GetStarted().AsTime()).Round(time.Second)
+	fmt.Fprintf(w, "server   leaf %s, listening on %s, up %s\n", printable(s.GetVersion()), s.GetListen(), up)
+	for _, scheme := range s.GetSchemes() {
+		fmt.Fprintf(w, "scheme   %s, %s\n", scheme.GetName(), choose(scheme.GetReady(), "ready", "not ready"))
+	}
+	store := s.GetStore()
+	if _, err := fmt.Fprintf(w, "store    %s, %s\n", printable(store.GetName()), choose(store.GetReachable(), "reachable", "does not answer")); err != nil {
+		return err
+	}
+	if store.GetLastError() != "" {
+		fmt.Fprintf(w, "trouble  %s\n", printable(store.GetLastError()))
+	}
+	return printStats(w, slices.DeleteFunc(s.GetTags(), idle))
+}
+
+// idle tells a tag of which there is nothing to say, such as one that does not exist.
+func idle(t *leafv1.TagStats) bool { return !t.GetLoaded() && t.GetError() == "" }
+
+func printStats(w io.Writer, tags []*leafv1.TagStats) error {
+	if len(tags) == 0 {
+		_, err := fmt.Fprintln(w, "\nno tag is in use")
+		return err
+	}
+	fmt.Fprintln(w)
+	return printTable(w, "TAG\tSTOCK\tISSUED\tSTEP\tRATE\tLASTS\tREFILLS\tFAILURES\tLIFTED\tTROUBLE", func(row func(...string)) {
+		for _, t := range tags {
+			row(t.GetTag(), decimal(t.GetStock()), decimal(t.GetIssued()), decimal(t.GetStep()),
+				fmt.Sprintf("%.1f/s", t.GetRate()), lasts(t), decimal(t.GetRefills()), decimal(t.GetFailures()),
+				decimal(t.GetRegressions()), strings.TrimSpace(t.GetError()))
+		}
+	})
+}
+
+func choose(ok bool, yes, no string) string {
+	if ok {
+		return yes
+	}
+	return no
+}
+
+func lasts(t *leafv1.TagStats) string {
+	if t.GetLasts() == nil || t.GetRate() == 0 {
+		return "-"
+	}
+	return t.GetLasts().AsDuration().Round(time.Second).String()
+}

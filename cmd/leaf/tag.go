@@ -1,0 +1,272 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// What lowering or deleting a tag means to the servers that used it.
+const (
+	noteLower = `IDs between the new max_id and the old one may be issued a second time.
+The server that carries this out forgets how far the tag was. Every other server
+that has served it remembers, takes a lower counter for a store that lost writes, and
+lifts it again. To keep it low, stop those first and remove the files marks-* from
+their data directories.`
+	noteDelete = `a tag of this name that is created again starts its IDs again.
+The server that carries this out forgets how far the tag was. Every other server
+that has served it notices within a minute that it is gone, but remembers, and lifts
+the counter of a new tag of this name above the old IDs.`
+	noteStore = `With --store no server carries this out: all that have served the tag remember it.`
+)
+
+func newTag() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "tag",
+		Short: "List, create, change and delete tags",
+		Long: `List, create, change and delete tags.
+
+A tag is a named counter in the store. Its max_id is the next number to be taken
+into a server's memory, its step the least number of IDs that a server takes at
+once; the description is for people.
+
+The commands act through a server. With --store they act on the store itself, with
+or without servers around.`,
+	})
+	cmd.AddCommand(newTagList(), newTagCreate(), newTagSet(), newTagRaise(), newTagDelete())
+	return cmd
+}
+
+func newTagList() *cobra.Command {
+	var a adminFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List all tags of the store",
+		Long:  "List all tags of the store, sorted by name. max_id is one past the highest ID\nthat any server has taken into its memory.",
+		Example: `  leaf tag list
+  leaf tag list --json
+  leaf tag list --store mysql://root:secret@db/leaf`,
+		Args: args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd, func(admin tagAdmin) error {
+				tags, err := admin.list(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return printTags(cmd.OutOrStdout(), tags, asJSON)
+			})
+		},
+	}
+	a.addFlags(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func newTagCreate() *cobra.Command {
+	var a adminFlags
+	tag := segment.Tag{}
+	cmd := &cobra.Command{
+		Use:   "create TAG --step N",
+		Short: "Create a tag",
+		Long: `Create a tag. It can be used at once, on every server.
+
+--step is the least number of IDs that a server takes from the store at once. 1000
+is a good start: servers take more by themselves when the demand is high.`,
+		Example: `  leaf tag create order --step 1000
+  leaf tag create invoice --step 100 --max-id 500000 --description "invoice numbers"`,
+		Args: args("TAG"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("step") {
+				return usage(cmd, errors.New("--step is missing: say how many IDs a server takes at once, for example 1000"))
+			}
+			tag.Name = args[0]
+			if err := tag.Check(); err != nil {
+				return usage(cmd, err)
+			}
+			return a.with(cmd, func(admin tagAdmin) error {
+				created, err := admin.create(cmd.Context(), tag)
+				if err != nil {
+					return err
+				}
+				return sayTag(cmd.OutOrStdout(), "created", created)
+			})
+		},
+	}
+	a.addFlags(cmd)
+	cmd.Flags().Int64Var(&tag.Step, "step", 0, "least number of IDs to take from the store at once (required)")
+	cmd.Flags().Int64Var(&tag.MaxID, "max-id", 1, "the first ID")
+	cmd.Flags().StringVar(&tag.Description, "description", "", "what the tag is for")
+	return cmd
+}
+
+func newTagSet() *cobra.Command {
+	var a adminFlags
+	var step, maxID int64
+	var description string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "set TAG",
+		Short: "Change step, counter or description of a tag",
+		Long: `Change the step, the counter or the description of a tag; what is not named stays.
+
+Servers take a new step up when they next take IDs from the store. A higher --max-id
+skips the IDs below it. A lower one is refused unless --force is given:
+
+` + noteLower,
+		Example: `  leaf tag set order --step 5000
+  leaf tag set order --max-id 1000000`,
+		Args:              args("TAG"),
+		ValidArgsFunction: a.completeTag,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change := issuer.Change{Change: segment.Change{Force: force}}
+			change.Step = given(cmd, "step", &step)
+			change.MaxID = given(cmd, "max-id", &maxID)
+			change.Description = given(cmd, "description", &description)
+			if err := checkTag(cmd, args[0]); err != nil {
+				return err
+			}
+			if err := change.Check(); err != nil {
+				return usage(cmd, err)
+			}
+			return a.with(cmd, func(admin tagAdmin) error {
+				if force && change.MaxID != nil {
+					a.warn(cmd, noteLower)
+				}
+				tag, err := admin.alter(cmd.Context(), args[0], change)
+				if err != nil {
+					return err
+				}
+				return sayTag(cmd.OutOrStdout(), "changed", tag)
+			})
+		},
+	}
+	a.addFlags(cmd)
+	cmd.Flags().Int64Var(&step, "step", 0, "least number of IDs to take from the store at once")
+	cmd.Flags().Int64Var(&maxID, "max-id", 0, "the next ID to take from the store")
+	cmd.Flags().BoolVar(&force, "force", false, "allow --max-id to lower the counter")
+	cmd.Flags().StringVar(&description, "description", "", "what the tag is for")
+	return cmd
+}
+
+func newTagRaise() *cobra.Command {
+	var a adminFlags
+	var by int64
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "raise TAG|--all --by N",
+		Short: "Skip IDs of one tag or of all",
+		Long: `Skip IDs: lift the counter by N from wherever it stands. This is always safe. It is
+what to do after the store was restored from a backup: raise all tags by more IDs
+than can have been handed out since.`,
+		Example: `  leaf tag raise order --by 100000
+  leaf tag raise --all --by 100000000 --store mysql://root:secret@db/leaf`,
+		ValidArgsFunction: a.completeTag,
+		Args:              cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if err := checkRaise(cmd, names, all, by); err != nil {
+				return err
+			}
+			return a.with(cmd, func(admin tagAdmin) error {
+				if all {
+					return raiseAll(cmd, admin, by)
+				}
+				return raise(cmd, admin, names[0], by)
+			})
+		},
+	}
+	a.addFlags(cmd)
+	cmd.Flags().Int64Var(&by, "by", 0, "how many IDs to skip (required)")
+	cmd.Flags().BoolVar(&all, "all", false, "every tag of the store")
+	return cmd
+}
+
+func checkRaise(cmd *cobra.Command, names []string, all bool, by int64) error {
+	switch {
+	case all && len(names) > 0:
+		return usage(cmd, errors.New("give either a TAG or --all"))
+	case by < 1:
+		return usage(cmd, errors.New("say with --by N how many IDs to skip, at least 1"))
+	case all:
+		return nil
+	}
+	if err := args("TAG, or --all,")(cmd, names); err != nil {
+		return err
+	}
+	return checkTag(cmd, names[0])
+}
+
+func raise(cmd *cobra.Command, admin tagAdmin, name string, by int64) error {
+	tag, err := admin.alter(cmd.Context(), name, issuer.Change{RaiseBy: &by})
+	if err != nil {
+		return err
+	}
+	return sayTag(cmd.OutOrStdout(), "raised", tag)
+}
+
+// raiseAll goes on after a failure: after a restore, every tag that was raised is
+// one that is safe.
+func raiseAll(cmd *cobra.Command, admin tagAdmin, by int64) error {
+	tags, err := admin.list(cmd.Context())
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, tag := range tags {
+		if err := raise(cmd, admin, tag.Name, by); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", printable(tag.Name), err))
+		}
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%d of %d tags were not raised:\n%w", len(failed), len(tags), errors.Join(failed...))
+	}
+	return nil
+}
+
+func newTagDelete() *cobra.Command {
+	var a adminFlags
+	cmd := &cobra.Command{
+		Use:   "delete TAG",
+		Short: "Delete a tag",
+		Long: `Delete a tag from the store. Servers stop handing out its IDs within a minute.
+
+Mind: ` + noteDelete,
+		Example:           "  leaf tag delete order",
+		Args:              args("TAG"),
+		ValidArgsFunction: a.completeTag,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkTag(cmd, args[0]); err != nil {
+				return err
+			}
+			return a.with(cmd, func(admin tagAdmin) error {
+				a.warn(cmd, noteDelete)
+				if err := admin.delete(cmd.Context(), args[0]); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "deleted %s\n", printable(args[0]))
+				return err
+			})
+		},
+	}
+	a.addFlags(cmd)
+	return cmd
+}
+
+// given returns value if the flag was on the command line, else nil.
+func given[T any](cmd *cobra.Command, flag string, value *T) *T {
+	if cmd.Flags().Changed(flag) {
+		return value
+	}
+	return nil
+}
+
+func checkTag(cmd *cobra.Command, name string) error {
+	if err := segment.CheckTagName(name); err != nil {
+		return usage(cmd, err)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// Package config gathers what a Leaf server is told: built-in defaults, one file
+// (this project's YAML, or the leaf.properties of Java Leaf), the environment and
+// the command line, each overruling the one before.
+package config
+
+import (
+	"time"
+)
+
+// A Config is everything a server can be told. The yaml tag of a field is its key
+// in the file; in the environment the same key reads LEAF_ and the path in capital
+// letters, so that segment.max_stock is LEAF_SEGMENT_MAX_STOCK.
+type Config struct {
+	// Listen is the host:port of HTTP and gRPC; without a host, all interfaces.
+	Listen string `yaml:"listen"`
+
+	// Data is the directory for what this server remembers across restarts, and
+	// for the embedded database where no store is configured.
+	Data string `yaml:"data"`
+
+	// Store is the URL of the database that holds the counters. Empty: an SQLite
+	// database in Data.
+	Store string `yaml:"store"`
+
+	// StoreFile names a file that holds the store's URL, to keep its password out
+	// of this one. [Load] reads it into Store.
+	StoreFile string `yaml:"store_file"`
+
+	// ShutdownTimeout bounds a clean stop.
+	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`
+
+	// MaxBatch is the largest number of IDs that one request may ask for, 1 … 2^31-1.
+	MaxBatch int `yaml:"max_batch"`
+
+	Segment Segment `yaml:"segment"`
+	Log     Log     `yaml:"log"`
+}
+
+// Segment configures the segment scheme.
+type Segment struct {
+	// Enable says whether the scheme is served.
+	Enable bool `yaml:"enable"`
+
+	// Policy is how many IDs to allocate at once: "adaptive", or "leaf" for Java
+	// Leaf's rule.
+	Policy string `yaml:"policy"`
+
+	// OutageBudget is how long the stock in memory is to last while the store is
+	// away.
+	OutageBudget time.Duration `yaml:"outage_budget"`
+
+	// MaxStock is the largest number of unused IDs held per tag, 1 … 2^40: what a crash may
+	// cost.
+	MaxStock int64 `yaml:"max_stock"`
+
+	// Wait bounds how long a request waits for a refill.
+	Wait time.Duration `yaml:"wait"`
+
+	// CallTimeout bounds one call of the store.
+	CallTimeout time.Duration `yaml:"call_timeout"`
+
+	// MaxCalls bounds the store calls in flight over all tags.
+	MaxCalls int `yaml:"max_calls"`
+
+	// CheckInterval is how often the tags in use are compared with the store's.
+	CheckInterval time.Duration `yaml:"check_interval"`
+
+	// RegressionJump is how far a counter that was found moved back is lifted above
+	// all that is known of it. 0: chosen from the steps seen.
+	RegressionJump int64 `yaml:"regression_jump"`
+}
+
+// Log configures the log, which goes to standard error.
+type Log struct {
+	Level  string `yaml:"level"`  // debug, info, warn or error
+	Format string `yaml:"format"` // text or json
+}
+
+// The values of segment.policy.
+const (
+	PolicyAdaptive = "adaptive"
+	PolicyLeaf     = "leaf"
+)
+
+// Default returns the configuration of a server that was told nothing.
+func Default() Config {
+	return Config{
+		Listen:          "127.0.0.1:8080",
+		Data:            "./leaf-data",
+		ShutdownTimeout: 10 * time.Second,
+		MaxBatch:        10_000,
+		Segment: Segment{
+			Enable:        true,
+			Policy:        PolicyAdaptive,
+			OutageBudget:  10 * time.Minute,
+			MaxStock:      10_000_000,
+			Wait:          time.Second,
+			CallTimeout:   5 * time.Second,
+			MaxCalls:      64,
+			CheckInterval: 30 * time.Second,
+		},
+		Log: Log{Level: "info", Format: "text"},
+	}
+}

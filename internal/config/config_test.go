@@ -1,0 +1,222 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-id/leaf/internal/config"
+)
+
+// write puts text into a file of that name in a fresh directory.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func environ(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+func load(t *testing.T, src config.Source) config.Config {
+	t.Helper()
+	cfg, _, err := config.Load(src)
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	return cfg
+}
+
+// fails checks that Load refuses src with exactly these lines, in which FILE
+// stands for the name of the file.
+func fails(t *testing.T, src config.Source, want ...string) {
+	t.Helper()
+	_, _, err := config.Load(src)
+	if err == nil {
+		t.Fatal("Load accepted it")
+	}
+	if _, ok := errors.AsType[config.Problems](err); !ok {
+		t.Errorf("Load: error %v is no Problems", err)
+	}
+	text := err.Error()
+	if src.File != "" {
+		text = strings.ReplaceAll(text, src.File, "FILE")
+	}
+	got := strings.Split(text, "\n")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingSaidIsDefault(t *testing.T) {
+	if diff := cmp.Diff(config.Default(), load(t, config.Source{})); diff != "" {
+		t.Errorf("Load of nothing (-want +got):\n%s", diff)
+	}
+	if err := config.Default().Validate(); err != nil {
+		t.Errorf("Default is invalid: %v", err)
+	}
+}
+
+func TestEmptyFiles(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "---\n", "segment:\nlog:\n", "store:\n"} {
+		cfg := load(t, config.Source{File: write(t, "leaf.yaml", text)})
+		if diff := cmp.Diff(config.Default(), cfg); diff != "" {
+			t.Errorf("Load of %q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestOrderOfLayers(t *testing.T) {
+	file := write(t, "leaf.yaml", "listen: :1\ndata: from-file\nsegment:\n  wait: 2s\n  max_stock: 1_000\nlog: {level: debug}\n")
+	cfg := load(t, config.Source{
+		File:  file,
+		Env:   environ(map[string]string{"LEAF_LISTEN": ":2", "LEAF_DATA": "from-env", "LEAF_SEGMENT_WAIT": "3s", "LEAF_LOG_FORMAT": "json"}),
+		Flags: map[string]string{"listen": ":3"},
+	})
+	want := config.Default()
+	want.Listen = ":3"
+	want.Data = "from-env"
+	want.Segment.Wait = 3 * time.Second
+	want.Segment.MaxStock = 1000
+	want.Log = config.Log{Level: "debug", Format: "json"}
+	if diff := cmp.Diff(want, cfg); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestFileFromEnvironment(t *testing.T) {
+	file := write(t, "leaf.yaml", "data: there\n")
+	cfg := load(t, config.Source{Env: environ(map[string]string{"LEAF_CONFIG": file})})
+	if cfg.Data != "there" {
+		t.Errorf("data = %q: LEAF_CONFIG was not read", cfg.Data)
+	}
+}
+
+func TestYAMLProblems(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		want []string
+	}{
+		"typo":           {"listne: :80\n", []string{"FILE:1: listne: no such key; did you mean listen?"}},
+		"typo inside":    {"\nsegment:\n  polcy: leaf\n", []string{"FILE:3: segment.polcy: no such key; did you mean segment.policy?"}},
+		"wrong section":  {"policy: leaf\n", []string{"FILE:1: policy: no such key; did you mean segment.policy?"}},
+		"typo section":   {"segmnet: {}\n", []string{"FILE:1: segmnet: no such key; did you mean segment?"}},
+		"nothing near":   {"quux: 1\n", []string{"FILE:1: quux: no such key"}},
+		"twice":          {"data: a\ndata: b\n", []string{"FILE:2: data: this key stands on line 1 already"}},
+		"duration":       {"shutdown_timeout: 10\n", []string{`FILE:1: shutdown_timeout: "10" is not a duration such as 10m, 1.5s or 500ms`}},
+		"number":         {"max_batch: many\n", []string{`FILE:1: max_batch: "many" is not a whole number`}},
+		"fraction":       {"max_batch: 1.5\n", []string{`FILE:1: max_batch: "1.5" is not a whole number`}},
+		"too large":      {"segment: {max_stock: 99999999999999999999}\n", []string{"FILE:1: segment.max_stock: 99999999999999999999 is too large"}},
+		"bool":           {"segment: {enable: yes}\n", []string{`FILE:1: segment.enable: "yes" is neither true nor false`}},
+		"list":           {"store: [a, b]\n", []string{"FILE:1: store: this must be a single value"}},
+		"scalar section": {"segment: on\n", []string{"FILE:1: segment: this must be a list of keys with their values"}},
+		"no mapping":     {"- a\n", []string{"FILE:1: this must be a list of keys with their values"}},
+		"two documents":  {"data: a\n---\ndata: b\n", []string{"FILE: line 2: a second YAML document begins; there must be one"}},
+		"both stores":    {"store: sqlite:a\nstore_file: b\n", []string{"FILE:2: store_file: give either store or store_file, not both"}},
+		"policy":         {"segment:\n  policy: laef\n", []string{`FILE:2: segment.policy: "laef" is none of adaptive, leaf; did you mean leaf?`}},
+		"several": {"listen: nowhere\nmax_batch: 0\nlog:\n  level: loud\n", []string{
+			`FILE:1: listen: "nowhere" is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces`,
+			"FILE:2: max_batch: 0 is not in 1 … 2147483647",
+			`FILE:4: log.level: "loud" is none of debug, info, warn, error`,
+		}},
+		"ranges": {"segment: {max_stock: 0, max_calls: -1, wait: -1s, regression_jump: -5}\n", []string{
+			"FILE:1: segment.max_stock: 0 is not in 1 … 1099511627776",
+			"FILE:1: segment.wait: -1s is not above 0",
+			"FILE:1: segment.max_calls: -1 is not in 1 … 2147483647",
+			"FILE:1: segment.regression_jump: -5 is not in 0 … 9223372036854775807",
+		}},
+		"nothing to serve": {"segment: {enable: false}\n", []string{"FILE:1: segment.enable: nothing is left to serve: segment is the only scheme of this version"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			fails(t, config.Source{File: write(t, "leaf.yaml", test.text)}, test.want...)
+		})
+	}
+}
+
+func TestBrokenYAML(t *testing.T) {
+	for _, text := range []string{"a: [", "\tx: 1", "a: *nowhere", "\xff\xfe\x00", "a: b: c"} {
+		_, _, err := config.Load(config.Source{File: write(t, "leaf.yaml", text)})
+		if _, ok := errors.AsType[config.Problems](err); !ok {
+			t.Errorf("Load of %q: error %v, want Problems", text, err)
+		}
+	}
+}
+
+func TestProblemsNameEnvironmentAndFlags(t *testing.T) {
+	fails(t, config.Source{
+		Env:   environ(map[string]string{"LEAF_LOG_LEVEL": "trace", "LEAF_MAX_BATCH": "x"}),
+		Flags: map[string]string{"listen": "8080"},
+	},
+		`LEAF_MAX_BATCH: "x" is not a whole number`,
+		`--listen: "8080" is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces`,
+		`LEAF_LOG_LEVEL: "trace" is none of debug, info, warn, error`,
+	)
+}
+
+func TestMissingFile(t *testing.T) {
+	_, _, err := config.Load(config.Source{File: filepath.Join(t.TempDir(), "none.yaml")})
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Load: %v, want ErrNotExist", err)
+	}
+}
+
+func TestStoreFile(t *testing.T) {
+	secret := write(t, "url", "mysql://u:p@h/db\n")
+	yaml := write(t, "leaf.yaml", "store_file: "+secret+"\n")
+	if cfg := load(t, config.Source{File: yaml}); cfg.Store != "mysql://u:p@h/db" {
+		t.Errorf("store = %q, want the line of store_file", cfg.Store)
+	}
+	later := config.Source{File: yaml, Env: environ(map[string]string{"LEAF_STORE": "sqlite:x"})}
+	if cfg := load(t, later); cfg.Store != "sqlite:x" {
+		t.Errorf("store = %q, want LEAF_STORE to overrule store_file of the file", cfg.Store)
+	}
+	for _, text := range []string{"", "\n", "a\nb\n"} {
+		file := write(t, "url", text)
+		fails(t, config.Source{Env: environ(map[string]string{"LEAF_STORE_FILE": file})},
+			file+": store_file: the file must hold one line, the store's URL")
+	}
+	_, _, err := config.Load(config.Source{Env: environ(map[string]string{"LEAF_STORE_FILE": secret + "-none"})})
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Load with a missing store_file: %v, want ErrNotExist", err)
+	}
+}
+
+func TestExampleIsDefault(t *testing.T) {
+	cfg := load(t, config.Source{File: write(t, "leaf.yaml", config.Example())})
+	if diff := cmp.Diff(config.Default(), cfg); diff != "" {
+		t.Errorf("the example differs from the defaults (-want +got):\n%s", diff)
+	}
+}
+
+// A key that the example lacks would be one that nobody hears of.
+func TestExampleNamesEveryKey(t *testing.T) {
+	for _, key := range config.KeyPaths() {
+		name := key[strings.LastIndexByte(key, '.')+1:]
+		indent := strings.Repeat("  ", strings.Count(key, "."))
+		if !strings.Contains(config.Example(), "\n"+indent+name+":") {
+			t.Errorf("the example lacks %s", key)
+		}
+	}
+}
+
+func FuzzYAML(f *testing.F) {
+	f.Add(config.Example())
+	f.Add("a: &a {a: *a}")
+	f.Add("segment: &s\n  wait: 1s\nlog: *s\n? [x]\n: y")
+	f.Fuzz(func(t *testing.T, text string) {
+		cfg, _, err := config.Load(config.Source{File: write(t, "leaf.yaml", text)})
+		if err == nil && cfg.StoreFile == "" && cfg.Validate() != nil {
+			t.Errorf("Load accepted an invalid configuration: %v", cfg.Validate())
+		}
+	})
+}

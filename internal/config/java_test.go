@@ -1,0 +1,153 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-id/leaf/internal/config"
+)
+
+const shipped = `leaf.name=com.sankuai.leaf.opensource.test
+leaf.segment.enable=false
+#leaf.jdbc.url=
+#leaf.jdbc.username=
+#leaf.jdbc.password=
+
+leaf.snowflake.enable=false
+#leaf.snowflake.zk.address=
+#leaf.snowflake.port=
+`
+
+func TestJava(t *testing.T) {
+	tests := map[string]struct {
+		text    string
+		store   string
+		notices []string
+	}{
+		"master": {
+			"leaf.segment.enable=true\nleaf.jdbc.url=jdbc:mysql://db:3306/leaf\nleaf.jdbc.username=root\nleaf.jdbc.password=p@ss\nleaf.snowflake.enable=false\n",
+			"mysql://root:p%40ss@db:3306/leaf?tls=preferred", nil,
+		},
+		"starter spelling": {
+			"leaf.segment.enable=true\nleaf.segment.url=jdbc:mysql://db/leaf\nleaf.segment.username=u\nleaf.segment.password=p\nleaf.snowflake.enable=false\n",
+			"mysql://u:p@db/leaf?tls=preferred", nil,
+		},
+		"no expansion, Latin-1, escapes": {
+			"leaf.jdbc.url: jdbc:mysql://db/leaf\nleaf.jdbc.username u\nleaf.jdbc.password=${x}\\u0024\xe9\nleaf.snowflake.enable=false\n",
+			"mysql://u:%24%7Bx%7D%24%C3%A9@db/leaf?tls=preferred", nil,
+		},
+		"absent enable means on": {
+			"leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.jdbc.username=u\nleaf.jdbc.password=p\n",
+			"mysql://u:p@db/leaf?tls=preferred",
+			[]string{"FILE: snowflake is on (leaf.snowflake.enable is absent, which means true) but leaf.snowflake.zk.address is missing: the scheme does not start"},
+		},
+		"snowflake": {
+			"leaf.name=n\nleaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.jdbc.username=u\nleaf.jdbc.password=p\nleaf.snowflake.enable=TRUE\nleaf.snowflake.zk.address=zk:2181\nleaf.snowflake.port=8080\n",
+			"mysql://u:p@db/leaf?tls=preferred",
+			[]string{"FILE: snowflake is on (leaf.snowflake.enable=TRUE) but this version serves segment only: the scheme does not start"},
+		},
+		"both spellings, unknown keys": {
+			"leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.segment.url=jdbc:mysql://other/leaf\nleaf.jdbc.username=u\nleaf.segment.username=u\nleaf.jdbc.password=p\nleaf.jdbc.pasword=p\nleaf.zzzzzzzzzzzz=1\nother=1\nleaf.snowflake.enable=no\n",
+			"mysql://u:p@db/leaf?tls=preferred",
+			[]string{
+				"FILE: leaf.segment.url is ignored, because leaf.jdbc.url is set too",
+				"FILE: leaf.snowflake.enable=no is neither true nor false; Java Leaf takes it for false, and so does this server",
+				"FILE: leaf.jdbc.pasword is no key of Java Leaf and is ignored; did you mean leaf.jdbc.password?",
+				"FILE: leaf.zzzzzzzzzzzz is no key of Java Leaf and is ignored",
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			file := write(t, "leaf.properties", test.text)
+			cfg, notices, err := config.Load(config.Source{File: file})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := config.Default()
+			want.Listen = ":8080"
+			want.Segment.Policy = config.PolicyLeaf
+			want.Store = test.store
+			if diff := cmp.Diff(want, cfg); diff != "" {
+				t.Errorf("configuration (-want +got):\n%s", diff)
+			}
+			for i, n := range notices {
+				notices[i] = strings.ReplaceAll(n, file, "FILE")
+			}
+			if diff := cmp.Diff(test.notices, notices); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
+			}
+			checkConvert(t, file, cfg)
+		})
+	}
+}
+
+// checkConvert checks that the converted file means the same as the original.
+func checkConvert(t *testing.T, file string, want config.Config) {
+	t.Helper()
+	text, notices, err := config.Convert(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := load(t, config.Source{File: write(t, "leaf.yaml", text)})
+	if diff := cmp.Diff(want, cfg); diff != "" {
+		t.Errorf("converted configuration (-want +got):\n%s\n%s", diff, text)
+	}
+	for _, n := range append(notices, "password") {
+		if !strings.Contains(text, n) {
+			t.Errorf("the converted file does not say %q:\n%s", n, text)
+		}
+	}
+}
+
+func TestJavaNothingToServe(t *testing.T) {
+	const nothing = "FILE: segment.enable: nothing is left to serve: segment is the only scheme of this version"
+	for name, text := range map[string]string{
+		"shipped file":   shipped,
+		"empty":          "",
+		"snowflake only": "leaf.segment.enable=false\nleaf.snowflake.zk.address=zk:2181\nleaf.snowflake.port=1\n",
+		"no address":     "leaf.segment.enable=true\nleaf.jdbc.username=u\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := write(t, "leaf.properties", text)
+			fails(t, config.Source{File: file}, nothing)
+			if _, _, err := config.Convert(file); err == nil {
+				t.Error("Convert accepted it")
+			}
+		})
+	}
+}
+
+func TestJavaMissingAddressIsSaid(t *testing.T) {
+	file := write(t, "leaf.properties", "leaf.snowflake.enable=false\n")
+	_, notices, err := config.Load(config.Source{File: file})
+	want := []string{file + ": segment is on (an absent leaf.segment.enable means true) but leaf.jdbc.url is missing: the scheme does not start"}
+	if diff := cmp.Diff(want, notices); diff != "" || err == nil {
+		t.Errorf("error %v, notices (-want +got):\n%s", err, diff)
+	}
+	cfg := load(t, config.Source{File: file, Flags: map[string]string{"store": "sqlite:x"}})
+	if cfg.Store != "sqlite:x" || cfg.Segment.Policy != config.PolicyLeaf {
+		t.Errorf("store %q, policy %q: --store should stand in for leaf.jdbc.url", cfg.Store, cfg.Segment.Policy)
+	}
+}
+
+func TestJavaBadURL(t *testing.T) {
+	file := write(t, "leaf.properties", "leaf.jdbc.url=jdbc:oracle:thin:@db\nleaf.jdbc.password=secret\n")
+	_, _, err := config.Load(config.Source{File: file})
+	if err == nil || !strings.HasPrefix(err.Error(), file+": leaf.jdbc.url: ") {
+		t.Errorf("error %v, want one that names leaf.jdbc.url", err)
+	}
+	if err != nil && strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %v shows the password", err)
+	}
+}
+
+func TestJavaListen(t *testing.T) {
+	file := write(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://db/leaf\n")
+	cfg := load(t, config.Source{File: file, Flags: map[string]string{"listen": "127.0.0.1:9"}})
+	if cfg.Listen != "127.0.0.1:9" {
+		t.Errorf("listen = %q, want --listen to win", cfg.Listen)
+	}
+}

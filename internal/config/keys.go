@@ -1,0 +1,124 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A key is one setting of a Config: its path in the file and where its value goes.
+type key struct {
+	path string
+	dst  any // *string, *bool, *int, *int64 or *time.Duration
+}
+
+// keys lists the settings of c in the order of its fields.
+func keys(c *Config) []key { return appendKeys(nil, "", reflect.ValueOf(c).Elem()) }
+
+func appendKeys(list []key, prefix string, v reflect.Value) []key {
+	for i := range v.NumField() {
+		path := prefix + v.Type().Field(i).Tag.Get("yaml")
+		if f := v.Field(i); f.Kind() == reflect.Struct {
+			list = appendKeys(list, path+".", f)
+		} else {
+			list = append(list, key{path, f.Addr().Interface()})
+		}
+	}
+	return list
+}
+
+// env is the name of the environment variable that sets k.
+func (k key) env() string {
+	return "LEAF_" + strings.ToUpper(strings.ReplaceAll(k.path, ".", "_"))
+}
+
+// set parses text into k's value. Its errors do not repeat the text of a string,
+// which may hold a password.
+func (k key) set(text string) error {
+	switch dst := k.dst.(type) {
+	case *string:
+		*dst = text
+	case *bool:
+		return setBool(dst, text)
+	case *int:
+		n, err := parseInt(text, strconv.IntSize)
+		if err == nil {
+			*dst = int(n)
+		}
+		return err
+	case *int64:
+		n, err := parseInt(text, 64)
+		if err == nil {
+			*dst = n
+		}
+		return err
+	case *time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a duration such as 10m, 1.5s or 500ms", text)
+		}
+		*dst = d
+	}
+	return nil
+}
+
+func setBool(dst *bool, text string) error {
+	if text != "true" && text != "false" {
+		return fmt.Errorf("%q is neither true nor false", text)
+	}
+	*dst = text == "true"
+	return nil
+}
+
+// parseInt reads a whole number, in which underscores may group the digits.
+func parseInt(text string, bits int) (int64, error) {
+	n, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, bits)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, fmt.Errorf("%s is too large", text)
+	case err != nil:
+		return 0, fmt.Errorf("%q is not a whole number", text)
+	}
+	return n, nil
+}
+
+// nearest returns the candidate that text was most likely meant to be, or "".
+// A path is also recognised by its last part, which catches a key in the wrong
+// section.
+func nearest(text string, candidates []string) string {
+	best, bestDistance := "", max(2, len(text)/3)+1
+	for _, c := range candidates {
+		d := min(distance(text, c), distance(lastPart(text), lastPart(c))+1)
+		if d < bestDistance {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+func lastPart(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+
+// distance is the number of letters to insert, delete or replace on the way from a
+// to b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,43 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Problem is one thing wrong with a configuration.
+type Problem struct {
+	Where string // where it was said: "leaf.yaml:7", "LEAF_LISTEN", "--listen"; may be empty
+	Key   string // the path of the key, as in segment.max_stock; may be empty
+	Text  string // what is wrong, and what would be right
+}
+
+// String writes p on one line, without the key where a variable's or a flag's name
+// says it already.
+func (p Problem) String() string {
+	if strings.HasPrefix(p.Where, "--") || strings.HasPrefix(p.Where, "LEAF_") {
+		return p.Where + ": " + p.Text
+	}
+	parts := []string{p.Where, p.Key, p.Text}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
+}
+
+// Problems are all the things wrong with a configuration, as an error.
+type Problems []Problem
+
+// Error writes one problem a line.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// err is ps as an error, nil where there is nothing wrong.
+func (ps Problems) err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps
+}
