@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+)
+
+// status is what `leaf status --json` says of the sample tag.
+func (s *server) refills() int64 {
+	s.t.Helper()
+	out, err := leaf(s.t, "status", "--json", "--server", s.url)
+	if err != nil {
+		s.t.Fatalf("%v\n%s", err, out)
+	}
+	var status struct {
+		Tags []struct {
+			Tag     string
+			Refills json.Number
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &status); err != nil {
+		s.t.Fatalf("%v\n%s", err, out)
+	}
+	for _, tag := range status.Tags {
+		if tag.Tag == sampleTag {
+			n, err := tag.Refills.Int64()
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return n
+		}
+	}
+	s.t.Fatalf("no statistics of %s in\n%s", sampleTag, out)
+	return 0
+}
+
+// pace asks for rate IDs a second for d, n at a time, and returns the highest ID.
+func (s *server) pace(rate, n int, d time.Duration) (highest int64) {
+	s.t.Helper()
+	pause := time.Second * time.Duration(n) / time.Duration(rate)
+	for end, due := time.Now().Add(d), time.Now(); time.Now().Before(end); due = due.Add(pause) {
+		time.Sleep(time.Until(due))
+		ids, err := s.ids(sampleTag, n)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		highest = slices.Max(append(ids, highest))
+	}
+	return highest
+}
+
+// From 10 IDs a second to 10,000 without an error, with a handful of calls to the
+// store; a crash then costs no more than the loss budget.
+func TestBurstAndLossBudget(t *testing.T) {
+	const maxStock = 2_000_000
+	data := filepath.Join(t.TempDir(), "data")
+	t.Setenv("LEAF_SEGMENT_MAX_STOCK", strconv.Itoa(maxStock))
+	s := serve(t, "--data", data)
+	s.pace(10, 1, figure(2*time.Second, 20*time.Second))
+	calm := s.refills()
+	highest := s.pace(10_000, 100, figure(4*time.Second, 30*time.Second))
+	calls := s.refills() - calm
+	s.kill()
+	lost := sqliteMaxID(t, filepath.Join(data, "leaf.db")) - highest - 1
+	t.Logf("%d store calls in the burst; %d IDs lost by the crash, the budget is %d", calls, lost, maxStock)
+	if calls > 8 {
+		t.Errorf("%d store calls in the burst", calls)
+	}
+	if lost < 0 || lost > maxStock {
+		t.Errorf("%d IDs lost", lost)
+	}
+}
+
+func sqliteMaxID(t testing.TB, path string) (maxID int64) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.QueryRowContext(t.Context(), "SELECT max_id FROM leaf_alloc WHERE biz_tag = ?", sampleTag).Scan(&maxID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return maxID
+}
+
+// From the start of the process to the first ID, on a new embedded store and on an
+// existing one, and what the idle process then keeps in memory. Logged, not judged.
+func TestStartAndMemory(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	var first, again []time.Duration
+	for i := range figure(2, 11) {
+		if i%2 == 0 {
+			if err := os.RemoveAll(data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start := time.Now()
+		s := serve(t, "--data", data)
+		s.next(sampleTag)
+		took := time.Since(start)
+		if i%2 == 0 {
+			first = append(first, took)
+		} else {
+			again = append(again, took)
+		}
+		time.Sleep(figure(0, 2*time.Second))
+		t.Logf("first ID after %v, resident %s", took.Round(time.Millisecond), residentMemory(t, s.cmd.Process.Pid))
+		s.stop()
+	}
+	t.Logf("median: %v with a new store, %v with an existing one", median(first), median(again))
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2].Round(time.Millisecond)
+}
+
+func residentMemory(t testing.TB, pid int) string {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if size, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			return strings.TrimSpace(size)
+		}
+	}
+	t.Fatal("no VmRSS")
+	return ""
+}

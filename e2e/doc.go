@@ -1,0 +1,11 @@
+// Package e2e holds the end-to-end tests: the built leaf command beside real
+// databases, with faults. They start every server that they need, on loopback and
+// in temporary folders, and fail with a message that says what to install where a
+// program is missing (make deps).
+//
+// The tests have a short form, which `make test` runs, and a long one that gives
+// the full figures: `make lab`, which sets LEAF_LAB=1.
+//
+// The folder is a module of its own, so that what only tests need never appears
+// among the requirements of the product.
+package e2e

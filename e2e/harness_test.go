@@ -1,0 +1,328 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/testserver"
+)
+
+// javaTable is what Java Leaf's own script creates.
+var javaTable = []string{
+	`CREATE TABLE leaf_alloc (
+		biz_tag varchar(128) NOT NULL DEFAULT '',
+		max_id bigint(20) NOT NULL DEFAULT '1',
+		step int(11) NOT NULL,
+		description varchar(256) DEFAULT NULL,
+		update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+		PRIMARY KEY (biz_tag)
+	) ENGINE=InnoDB`,
+	`INSERT INTO leaf_alloc(biz_tag, max_id, step, description)
+		VALUES ('leaf-segment-test', 1, 2000, 'Test leaf Segment Mode Get Id')`,
+}
+
+const sampleTag = "leaf-segment-test"
+
+var (
+	leafBinary string                    // the command under test, built once
+	mariadb    *testserver.MariaDBServer // shared by tests that do not stop it
+)
+
+// lab reports whether the full figures are wanted.
+func lab() bool { return os.Getenv("LEAF_LAB") != "" }
+
+// figure returns the short form of a figure, or the full one in the lab.
+func figure[T any](short, full T) T {
+	if lab() {
+		return full
+	}
+	return short
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "leaf-e2e-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		leafBinary, err = build(dir)
+	}
+	if err == nil {
+		mariadb, err = testserver.StartMariaDB(nil)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	defer mariadb.Close()
+	return m.Run()
+}
+
+// build makes the command; in the lab without the race detector, which would spoil
+// the figures.
+func build(dir string) (string, error) {
+	binary := filepath.Join(dir, "leaf")
+	args := []string{"build", "-o", binary}
+	if !lab() {
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, "./cmd/leaf")...)
+	cmd.Dir = ".." // the product's own module, with its own requirements
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the leaf command: %w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+// leaf runs the command to its end and returns what it printed.
+func leaf(t testing.TB, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), leafBinary, args...)
+	cmd.Dir = t.TempDir()
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// A server is a running `leaf serve`.
+type server struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	url    string
+	log    *bytes.Buffer
+	logMu  sync.Mutex
+	exited chan struct{}
+}
+
+var servingURL = regexp.MustCompile(`msg=serving.* url=(http://\S+)`)
+
+// serve starts a server on a free port and returns once it listens. It ends with
+// the test.
+func serve(t testing.TB, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, log: new(bytes.Buffer), exited: make(chan struct{})}
+	s.cmd = exec.Command(leafBinary, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	s.cmd.Dir = t.TempDir()
+	stderr, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kill)
+	urls := make(chan string, 1)
+	go s.follow(stderr, urls)
+	select {
+	case s.url = <-urls:
+	case <-s.exited:
+		t.Fatalf("leaf serve ended:\n%s", s.output())
+	case <-time.After(30 * time.Second):
+		t.Fatalf("leaf serve does not listen:\n%s", s.output())
+	}
+	return s
+}
+
+func (s *server) follow(stderr io.Reader, urls chan<- string) {
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		s.logMu.Lock()
+		fmt.Fprintln(s.log, lines.Text())
+		s.logMu.Unlock()
+		if m := servingURL.FindStringSubmatch(lines.Text()); m != nil {
+			urls <- m[1]
+		}
+	}
+	_ = s.cmd.Wait()
+	close(s.exited)
+}
+
+func (s *server) output() string {
+	s.logMu.Lock()
+	defer s.logMu.Unlock()
+	return s.log.String()
+}
+
+// kill ends the server as kill -9 does.
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.exited
+}
+
+// stop ends the server in good order.
+func (s *server) stop() {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	select {
+	case <-s.exited:
+	case <-time.After(30 * time.Second):
+		s.t.Fatalf("leaf serve does not stop:\n%s", s.output())
+	}
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		s.t.Fatalf("leaf serve ended with %d:\n%s", code, s.output())
+	}
+}
+
+// client keeps its connections, as a service in production does.
+var client = &http.Client{
+	Timeout:   20 * time.Second,
+	Transport: &http.Transport{MaxIdleConnsPerHost: 256},
+}
+
+// until waits for do to succeed.
+func until(t testing.TB, limit time.Duration, what string, do func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
+		err := do()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s after %v: %v", what, limit, err)
+		}
+	}
+}
+
+// get returns the body of an answer with status 200.
+func get(url string) (string, error) {
+	resp, err := client.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, body)
+	}
+	return string(body), err
+}
+
+// ids asks for n IDs of tag; n = 0 for one by Java Leaf's own route.
+func (s *server) ids(tag string, n int) ([]int64, error) {
+	url := s.url + "/api/segment/get/" + tag
+	if n > 0 {
+		url += "?n=" + strconv.Itoa(n)
+	}
+	body, err := get(url)
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	for line := range strings.FieldsSeq(body) {
+		id, err := strconv.ParseInt(line, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	if len(ids) != max(n, 1) {
+		return nil, fmt.Errorf("asked for %d IDs, got %d", n, len(ids))
+	}
+	return ids, nil
+}
+
+// next returns one ID.
+func (s *server) next(tag string) int64 {
+	s.t.Helper()
+	ids, err := s.ids(tag, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return ids[0]
+}
+
+// A load is clients that ask without a pause.
+type load struct {
+	seen   drivertest.IDs
+	count  atomic.Int64
+	errors atomic.Int64
+	first  atomic.Pointer[error]
+
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// startLoad has each of clients ask whichever server pick returns for n IDs at a
+// time, until the load is stopped.
+func startLoad(t testing.TB, clients, n int, tag string, pick func(client int) *server) *load {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &load{cancel: cancel}
+	t.Cleanup(l.stop)
+	for c := range clients {
+		shard := l.seen.Shard()
+		l.wg.Go(func() {
+			for ctx.Err() == nil {
+				ids, err := pick(c).ids(tag, n)
+				if err != nil {
+					l.fail(err)
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				shard.Add(ids...)
+				l.count.Add(int64(len(ids)))
+			}
+		})
+	}
+	return l
+}
+
+func (l *load) fail(err error) {
+	l.errors.Add(1)
+	l.first.CompareAndSwap(nil, &err)
+}
+
+func (l *load) stop() {
+	l.cancel()
+	l.wg.Wait()
+}
+
+// await returns when n IDs have come in.
+func (l *load) await(t testing.TB, n int64) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); l.count.Load() < n; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d IDs in 5 minutes, want %d (first error: %v)", l.count.Load(), n, l.firstError())
+		}
+	}
+}
+
+func (l *load) firstError() error {
+	if err := l.first.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// check compares every ID with every other one.
+func (l *load) check(t testing.TB) {
+	t.Helper()
+	if err := l.seen.Check(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d IDs, no duplicate; %d failed calls (first: %v)", l.count.Load(), l.errors.Load(), l.firstError())
+}
+
+// column reads one number from the sample row of a database.
+func column(t testing.TB, database, name string) int64 {
+	t.Helper()
+	return queryInt(t, database, "SELECT "+name+" FROM leaf_alloc WHERE biz_tag = '"+sampleTag+"'")
+}

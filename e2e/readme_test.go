@@ -1,0 +1,117 @@
+package e2e_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestReadme does what README.md tells its reader to do, line by line, in a fresh copy
+// of the checkout, and compares what comes out with the comments. The ports are the
+// only difference: nobody's server on 8080 or 3306 is disturbed.
+func TestReadme(t *testing.T) {
+	sh := newShell(t)
+	for _, f := range fences(t, "README.md") {
+		switch f.lang {
+		case "sh":
+			for _, c := range commands(t, f.body) {
+				sh.run(c)
+			}
+		case "properties":
+			sh.write("leaf.properties", f.body)
+		case "go":
+			sh.write("example/main.go", f.body)
+			sh.run(command{line: "go run ./example", want: []string{"1"}})
+		default:
+			t.Errorf("a block marked %q: this test runs sh, properties and go", f.lang)
+		}
+	}
+	sh.stopServer()
+}
+
+func TestReadmeInChineseHasTheSameBlocks(t *testing.T) {
+	english, chinese := fences(t, "README.md"), fences(t, "README_CN.md")
+	if len(english) != len(chinese) {
+		t.Fatalf("%d blocks in README.md, %d in README_CN.md", len(english), len(chinese))
+	}
+	for i, f := range english {
+		if chinese[i] != f {
+			t.Errorf("block %d differs:\n%s\nin Chinese:\n%s", i+1, f.body, chinese[i].body)
+		}
+	}
+}
+
+func TestLinksBetweenDocuments(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`)
+	documents, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents = append(documents, "../README.md", "../README_CN.md", "../CONTRIBUTING.md", "../CHANGELOG.md")
+	for _, name := range documents {
+		text := read(t, name)
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if u, err := url.Parse(m[1]); err != nil || u.Scheme != "" {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s: broken link: %v", name, err)
+			}
+		}
+	}
+}
+
+// A fence is a marked block of a document.
+type fence struct{ lang, body string }
+
+func fences(t *testing.T, name string) []fence {
+	t.Helper()
+	var found []fence
+	block := regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+	for _, m := range block.FindAllStringSubmatch(read(t, filepath.Join("..", name)), -1) {
+		found = append(found, fence{lang: m[1], body: m[2]})
+	}
+	if len(found) == 0 {
+		t.Fatalf("%s: no blocks found", name)
+	}
+	return found
+}
+
+// A command is a line of a block, with the comments below it: what it prints. Without
+// any, what it prints does not matter.
+type command struct {
+	line string
+	want []string
+}
+
+func commands(t *testing.T, body string) []command {
+	t.Helper()
+	var list []command
+	for line := range strings.Lines(body) {
+		line = strings.TrimSpace(line)
+		output, comment := strings.CutPrefix(line, "# ")
+		switch {
+		case line == "":
+		case !comment:
+			list = append(list, command{line: line})
+		case len(list) == 0:
+			t.Fatalf("a block begins with the output %q", line)
+		default:
+			last := &list[len(list)-1]
+			last.want = append(last.want, output)
+		}
+	}
+	return list
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
