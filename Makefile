@@ -1,0 +1,48 @@
+# Everything a developer or the CI runs. `make` alone lists the targets.
+
+FUZZTIME ?= 10s
+COUNT    ?= 1
+ARGS     ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test deps lint vuln bench lab fuzz generate clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## start a server with the embedded store (ARGS="--listen :9000" adds flags)
+	go run ./cmd/leaf serve $(ARGS)
+
+build: ## build bin/leaf
+	go build -trimpath -o bin/leaf ./cmd/leaf
+
+test: deps ## run all tests with the race detector, short figures
+	go vet ./...
+	go test -race ./...
+	go test -count=1 -run Imports .
+	cd e2e && go vet ./... && go test -race -count=1 ./...
+	cd bench && go vet ./... && go test -run . ./...
+
+deps: ## install what the tests need beside Go (Debian as root), or say what is missing
+	@scripts/deps.sh
+
+lint: ## check form: gofmt, vet, staticcheck, go fix, go.mod, sizes, generated code
+	@scripts/lint.sh
+
+vuln: ## look for known vulnerabilities (needs vuln.go.dev)
+	go tool -modfile=tools.mod govulncheck ./...
+
+bench: ## run the benchmarks on one and two cores (COUNT=10 for benchstat)
+	cd bench && go test -run '^$$' -bench . -benchmem -cpu 1,2 -count $(COUNT) ./...
+
+lab: deps ## run the end-to-end tests at full length (up to an hour)
+	cd e2e && LEAF_LAB=1 go test -count=1 -timeout 60m -v ./...
+
+fuzz: ## run each fuzz target for FUZZTIME (default 10s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+generate: ## write the generated code again (needs protoc)
+	sh api/generate.sh
+
+clean: ## remove what the targets above built
+	rm -rf bin

@@ -1,0 +1,196 @@
+package leaf_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const module = "github.com/leaf-id/leaf"
+
+// An importRule says what the packages of a folder may import beside the standard
+// library and each other. The first rule whose folder fits a package is the one that counts.
+type importRule struct {
+	folder string   // "." is the root package, "driver/*" any folder below driver
+	ours   []string // folders of this module that may be reached, directly or not
+	libs   []string // prefixes of the third-party packages that may be imported directly
+}
+
+// The library half of the module stays free of third-party code and points inwards;
+// a driver adds its own client library and knows no other driver.
+var importRules = []importRule{
+	{folder: "."},
+	{folder: "segment", ours: []string{"."}},
+	{folder: "worker", ours: []string{"."}},
+	{folder: "snowflake", ours: []string{".", "worker"}},
+	{folder: "uid", ours: []string{".", "worker", "segment", "snowflake"}},
+	{folder: "driver/sqldb", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql"}},
+	{folder: "driver/etcd", ours: driverMay, libs: []string{"go.etcd.io/etcd/"}},
+	{folder: "driver/redis", ours: driverMay, libs: []string{"github.com/redis/go-redis/"}},
+	{folder: "driver/zookeeper", ours: driverMay, libs: []string{"github.com/go-zookeeper/zk"}},
+	{folder: "driver/*", ours: driverMay},
+}
+
+var driverMay = []string{".", "segment", "worker"}
+
+// A listed package is one as `go list -json` prints it; tests are not part of it.
+type listed struct {
+	ImportPath string
+	Imports    []string // directly
+	Deps       []string // directly or not
+}
+
+// TestImports keeps the direction of the arrows. The go command does not know that
+// it reads other folders: run it with -count=1.
+func TestImports(t *testing.T) {
+	packages := listPackages(t)
+	if len(packages) < 2 {
+		t.Fatalf("go list found %d packages: is the test run in the root folder?", len(packages))
+	}
+	for _, p := range packages {
+		for _, v := range violations(p) {
+			t.Errorf("%s %s", p.ImportPath, v)
+		}
+	}
+}
+
+// TestImportsRules shows that the rules forbid what they are there to forbid, and no
+// more.
+func TestImportsRules(t *testing.T) {
+	tests := []struct {
+		folder string
+		deps   []string
+		want   []string
+	}{
+		{".", []string{"context", "vendor/golang.org/x/net/idna"}, nil},
+		{".", []string{"golang.org/x/sync/errgroup"}, []string{"imports golang.org/x/sync/errgroup"}},
+		{".", []string{module + "/segment"}, []string{"reaches segment"}},
+		{"segment", []string{module}, nil},
+		{"segment", []string{module + "/worker"}, []string{"reaches worker"}},
+		{"segment", []string{"go.yaml.in/yaml/v3"}, []string{"imports go.yaml.in/yaml/v3"}},
+		{"snowflake", []string{module, module + "/worker"}, nil},
+		{"snowflake", []string{module + "/driver/sqldb"}, []string{"reaches driver/sqldb"}},
+		{"uid/inner", []string{module + "/uid", module + "/snowflake"}, nil},
+		{"driver/sqldb", []string{module + "/segment", "github.com/go-sql-driver/mysql"}, nil},
+		{"driver/sqldb", []string{"github.com/redis/go-redis/v9"}, []string{"imports github.com/redis/go-redis/v9"}},
+		{"driver/sqldb/inner", []string{module + "/driver/sqldb"}, nil},
+		{"driver/memory", []string{module + "/driver/sqldb"}, []string{"reaches driver/sqldb"}},
+		{"driver/sqldb", []string{module + "/driver/drivertest"}, []string{"reaches driver/drivertest"}},
+		{"driver/drivertest", []string{module + "/segment"}, nil},
+		{"driver/drivertest", []string{"github.com/google/go-cmp/cmp"}, []string{"imports github.com/google/go-cmp/cmp"}},
+		{"internal/server/httpapi", []string{module + "/segment", "connectrpc.com/connect"}, nil},
+		{"internal/server/httpapi", []string{module + "/driver/memory"}, []string{"reaches driver/memory"}},
+		{"internal/server", []string{module + "/internal/drivers"}, []string{"reaches internal/drivers"}},
+		{"internal/drivers", []string{module + "/driver/memory", "modernc.org/sqlite"}, nil},
+		{"cmd/leaf", []string{module + "/driver/drivertest"}, []string{"reaches driver/drivertest"}},
+		{"cmd/leaf", []string{module + "/internal/testserver"}, []string{"reaches internal/testserver"}},
+		{"cmd/leaf", []string{module + "/internal/drivers", "github.com/spf13/cobra"}, nil},
+	}
+	for _, tt := range tests {
+		p := listed{ImportPath: strings.TrimSuffix(module+"/"+tt.folder, "/."), Imports: tt.deps, Deps: tt.deps}
+		if diff := cmp.Diff(tt.want, violations(p)); diff != "" {
+			t.Errorf("%s importing %q (-want +got):\n%s", tt.folder, tt.deps, diff)
+		}
+	}
+}
+
+func listPackages(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", "./...").Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+	} else if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var packages []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); err == io.EOF {
+			return packages
+		} else if err != nil {
+			t.Fatalf("decode the output of go list: %v", err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// violations reports what p imports against the rules.
+func violations(p listed) []string {
+	var found []string
+	from, _ := folderOf(p.ImportPath)
+	rule, ruled := ruleFor(from)
+	for _, dep := range p.Deps {
+		if to, ours := folderOf(dep); ours && to != from && !mayReach(from, to, rule, ruled) {
+			found = append(found, "reaches "+to)
+		}
+	}
+	for _, dep := range p.Imports {
+		if _, ours := folderOf(dep); ruled && !ours && !standard(dep) && !rule.allows(dep) {
+			found = append(found, "imports "+dep)
+		}
+	}
+	return found
+}
+
+func ruleFor(folder string) (rule importRule, ok bool) {
+	i := slices.IndexFunc(importRules, func(r importRule) bool { return within(folder, r.folder) })
+	if i < 0 {
+		return importRule{}, false
+	}
+	return importRules[i], true
+}
+
+func mayReach(from, to string, rule importRule, ruled bool) bool {
+	switch {
+	case to == "driver/drivertest" || to == "internal/testserver": // from tests only
+		return false
+	case within(from, "internal/server"):
+		return !within(to, "driver/*") && !within(to, "internal/drivers")
+	case !ruled || within(to, tree(from)):
+		return true
+	}
+	return slices.ContainsFunc(rule.ours, func(folder string) bool { return within(to, folder) })
+}
+
+func (r importRule) allows(path string) bool {
+	return slices.ContainsFunc(r.libs, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+}
+
+// tree returns the folder whose packages may import each other: one driver, or a
+// folder of the root.
+func tree(folder string) string {
+	parts := strings.SplitN(folder, "/", 3)
+	if parts[0] == "driver" && len(parts) > 1 {
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
+}
+
+// within reports whether a folder is the one that a rule names, or below it.
+func within(folder, rule string) bool {
+	if above, ok := strings.CutSuffix(rule, "*"); ok {
+		return strings.HasPrefix(folder, above)
+	}
+	return folder == rule || rule != "." && strings.HasPrefix(folder, rule+"/")
+}
+
+// folderOf returns the folder of a package of this module.
+func folderOf(path string) (folder string, ours bool) {
+	if path == module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+// standard reports whether path is of the standard library: its first element has
+// no dot.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}

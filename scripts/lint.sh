@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Checks the form of the code. Every check runs; the script fails if one did.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+modules=(. e2e bench)
+failed=()
+
+# check TITLE COMMAND...: the command must succeed and print nothing on standard output.
+check() {
+	local title=$1 out
+	shift
+	if out=$("$@") && [ -z "$out" ]; then
+		echo "lint: $title"
+		return
+	fi
+	failed+=("$title")
+	printf 'lint: FAILED: %s\n%s\n' "$title" "$out"
+}
+
+# each COMMAND...: runs the command in every module.
+each() {
+	local module status=0
+	for module in "${modules[@]}"; do
+		(cd "$module" && "$@") || status=1
+	done
+	return $status
+}
+
+sources() { find . -name '*.go' -not -path './.git/*' "$@"; }
+
+long_files() {
+	local file
+	sources -print | while read -r file; do
+		grep -qE '^// Code generated .* DO NOT EDIT\.$' "$file" || echo "$(wc -l <"$file") $file"
+	done | awk '$1 > 500 { print $2 ": " $1 " lines, at most 500" }'
+}
+
+skipped_tests() { sources -exec grep -nHE '\b(t|b|f|tb)\.Skip(f|Now)?\(' {} + || true; }
+
+# stale_generated generates the code again in a copy. The line that names the version
+# of protoc may differ between machines.
+stale_generated() {
+	local copy
+	copy=$(mktemp -d)
+	cp -r go.mod go.sum tools.mod tools.sum api "$copy"
+	sh "$copy/api/generate.sh"
+	diff -ru -I '^// .*protoc' api "$copy/api" || true
+	rm -rf "$copy"
+}
+
+staticcheck=$(go tool -modfile=tools.mod -n staticcheck)
+
+check 'gofmt' gofmt -l .
+check 'go vet' each go vet ./...
+check 'staticcheck' each "$staticcheck" ./...
+check 'go fix' each go fix -diff ./...
+check 'go mod tidy' each go mod tidy -diff
+check 'no file above 500 lines' long_files
+check 'no skipped tests' skipped_tests
+if command -v protoc >/dev/null && [ -d api ]; then
+	check 'generated code is up to date' stale_generated
+fi
+
+if [ ${#failed[@]} -gt 0 ]; then
+	printf 'lint: failed: %s\n' "${failed[@]}" >&2
+	exit 1
+fi
