@@ -3,6 +3,7 @@ package segment
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"sync/atomic"
 
@@ -90,9 +91,7 @@ func (g *guard) recall() {
 	}
 	g.marks = make(map[string]Mark)
 	if g.memory != nil {
-		for source, mark := range g.memory.Recall(g.tag) {
-			g.marks[source] = mark
-		}
+		maps.Copy(g.marks, g.memory.Recall(g.tag))
 	}
 }
 
