@@ -68,8 +68,8 @@ func NewBuffer(store Store, tag string, opts *Options) *Buffer {
 	return b
 }
 
-// Next returns the next ID. When the stock is used up it waits for the store,
-// bounded by ctx and by [Options.Wait]. It fails with an error that wraps
+// Next returns the next ID. When the stock is used up it waits for the store to
+// deliver, bounded by ctx and by [Options.Wait]. It fails with an error that wraps
 // [leaf.ErrUnknownTag], [leaf.ErrExhausted], [leaf.ErrOverflow], [leaf.ErrClosed]
 // or ctx's own.
 func (b *Buffer) Next(ctx context.Context) (int64, error) {
@@ -122,6 +122,7 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, n int64) ([]leaf.Ra
 		if err := b.await(ctx, s, n, patience); err != nil {
 			return dst, err
 		}
+		patience.Reset(b.opts.Wait) // the store delivers, be it to others
 	}
 	return out, nil
 }

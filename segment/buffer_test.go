@@ -197,6 +197,28 @@ func TestSlowStoreIsNoError(t *testing.T) {
 	}
 }
 
+// Where the store deals in units smaller than the demand, callers take turns.
+func TestSmallUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		store.Set(drivertest.Fault{Latency: 50 * time.Millisecond})
+		b := segment.NewBuffer(ones{store}, "order", nil)
+		var wg sync.WaitGroup
+		for range 64 {
+			wg.Go(func() { next(t, b) })
+		}
+		wg.Wait()
+		closeBuffer(t, b)
+	})
+}
+
+// ones grants one ID at a time.
+type ones struct{ *drivertest.Faulty }
+
+func (o ones) Advance(ctx context.Context, tag string, _ int64) (segment.Grant, error) {
+	return o.Faulty.Advance(ctx, tag, 1)
+}
+
 // A store that fails for less than a caller waits is no error; one that is dead
 // makes the first callers wait and later ones fail at once; it is noticed when it
 // comes back.

@@ -11,7 +11,8 @@
 //     as long as the store does not lose acknowledged writes.
 //  2. IDs of one buffer are issued in increasing order, unless an operator lowered
 //     the counter.
-//  3. A call waits at most [Options.Wait], and never for anything but the store.
+//  3. A call waits for nothing but the store, and fails when that has not delivered
+//     for [Options.Wait].
 //  4. A crash loses at most the stock in memory, [Options.MaxStock]; a clean stop of
 //     the only node loses nothing.
 //

@@ -34,8 +34,8 @@ type Options struct {
 	// step, may exceed it. [Adaptive] only; for both policies it bounds one Take.
 	MaxStock int64
 
-	// Wait bounds how long a call waits for the store when the stock is used up;
-	// default 1 s.
+	// Wait bounds how long a call waits for the store to deliver when the stock is
+	// used up; default 1 s. Where what came went to other callers, it begins anew.
 	Wait time.Duration
 
 	// CallTimeout bounds one call to the store; default 5 s.
