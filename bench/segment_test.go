@@ -28,6 +28,7 @@ var sources = []struct {
 }{
 	{"atomic", func(testing.TB) source { return new(counter) }},
 	{"buffer", func(tb testing.TB) source { return newBuffer(tb) }},
+	{"set", func(tb testing.TB) source { return newNamed(tb) }},
 	{"rwmutex", func(tb testing.TB) source { return newPair(tb) }},
 }
 
@@ -108,6 +109,18 @@ func newBuffer(tb testing.TB) *segment.Buffer {
 	tb.Helper()
 	return segment.NewBuffer(newStore(tb), tag, nil)
 }
+
+// A named looks the buffer up by its tag each time, as a server does.
+type named struct{ set *segment.Set }
+
+func newNamed(tb testing.TB) named {
+	tb.Helper()
+	set := segment.NewSet(newStore(tb), nil)
+	tb.Cleanup(func() { set.Close(context.WithoutCancel(tb.Context())) })
+	return named{set}
+}
+
+func (n named) Next(ctx context.Context) (int64, error) { return n.set.Next(ctx, tag) }
 
 // A counter is the floor: an atomic add and nothing else. The padding keeps other
 // data off its cache line.

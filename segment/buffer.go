@@ -39,6 +39,7 @@ type Buffer struct {
 	end       error         // why no ID will ever be issued again; nil while there may be
 	trouble   trouble
 	demand    demand
+	clipped   bool // the loss budget is less than the outage budget asks for
 	account   account
 }
 

@@ -19,6 +19,16 @@ const (
 	Leaf
 )
 
+// Defaults of [Options] and [SetOptions].
+const (
+	DefaultOutageBudget  = 10 * time.Minute
+	DefaultMaxStock      = 10_000_000
+	DefaultWait          = time.Second
+	DefaultCallTimeout   = 5 * time.Second
+	DefaultMaxCalls      = 64
+	DefaultCheckInterval = 30 * time.Second
+)
+
 // Options configures a [Buffer]. The zero value of a field means its default.
 type Options struct {
 	// Policy is how allocations are sized; default [Adaptive].
@@ -60,10 +70,10 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		opts = *o
 	}
-	opts.OutageBudget = cmp.Or(opts.OutageBudget, 10*time.Minute)
-	opts.MaxStock = min(cmp.Or(opts.MaxStock, 10_000_000), maxMaxStock)
-	opts.Wait = cmp.Or(opts.Wait, time.Second)
-	opts.CallTimeout = cmp.Or(opts.CallTimeout, 5*time.Second)
+	opts.OutageBudget = cmp.Or(opts.OutageBudget, DefaultOutageBudget)
+	opts.MaxStock = min(cmp.Or(opts.MaxStock, DefaultMaxStock), maxMaxStock)
+	opts.Wait = cmp.Or(opts.Wait, DefaultWait)
+	opts.CallTimeout = cmp.Or(opts.CallTimeout, DefaultCallTimeout)
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return opts
 }

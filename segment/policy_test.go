@@ -2,7 +2,9 @@ package segment_test
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -225,6 +227,25 @@ func TestLossBudget(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where the budgets disagree an operator is told for how long the stock lasts.
+func TestBudgetsDisagree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		b := segment.NewBuffer(newStore(t, 1, 2000), "order", &segment.Options{MaxStock: 60_000, Logger: logger})
+		defer closeBuffer(t, b)
+		consume(t, b, 10, time.Minute)
+		if log.Len() > 0 {
+			t.Errorf("at 10/s: %s", &log)
+		}
+		consume(t, b, 1000, time.Minute)
+		synctest.Wait()
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "lasts=1m0s outage_budget=10m0s") {
+			t.Errorf("at 1000/s: %s", got)
+		}
+	})
 }
 
 // What callers wait for is fetched at once, however much it is.

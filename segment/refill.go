@@ -97,8 +97,22 @@ func (b *Buffer) size(now time.Time) (n int64, due bool) {
 	if a.grants == 0 {
 		return 0, true
 	}
+	b.compareBudgets()
 	n = adaptiveSize(stock, b.short, a.step, a.last, b.opts.MaxStock, b.demand.rate, b.opts.OutageBudget)
 	return n, n > 0
+}
+
+// compareBudgets tells, once each time it comes to that, that the loss budget keeps
+// the stock from lasting as long as the outage budget asks; b.mu is held.
+func (b *Buffer) compareBudgets() {
+	longest := lasts(b.opts.MaxStock, b.demand.rate)
+	if clipped := longest < b.opts.OutageBudget; clipped != b.clipped {
+		b.clipped = clipped
+		if clipped {
+			b.opts.Logger.Warn("max_stock keeps the stock from lasting for outage_budget",
+				"tag", b.tag, "rate", int64(b.demand.rate), "lasts", longest.Round(time.Second), "outage_budget", b.opts.OutageBudget)
+		}
+	}
 }
 
 // settle takes up what a call to the store brought and reports whether to call

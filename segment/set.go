@@ -53,8 +53,8 @@ func NewSet(store Store, opts *SetOptions) *Set {
 		o = *opts
 	}
 	o.Options = o.Options.withDefaults()
-	o.MaxCalls = cmp.Or(o.MaxCalls, 64)
-	o.CheckInterval = cmp.Or(o.CheckInterval, 30*time.Second)
+	o.MaxCalls = cmp.Or(o.MaxCalls, DefaultMaxCalls)
+	o.CheckInterval = cmp.Or(o.CheckInterval, DefaultCheckInterval)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Set{
 		store:  store,

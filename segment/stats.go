@@ -65,6 +65,7 @@ func (b *Buffer) Stats() Stats {
 	return st
 }
 
+// lasts is for how long stock serves rate.
 func lasts(stock int64, rate float64) time.Duration {
 	const most = 1<<63 - 1
 	if ns := float64(stock) / rate * float64(time.Second); ns < most {

@@ -5,6 +5,8 @@ package config
 
 import (
 	"time"
+
+	"github.com/leaf-id/leaf/segment"
 )
 
 // A Config is everything a server can be told. The yaml tag of a field is its key
@@ -53,7 +55,7 @@ type Segment struct {
 	// cost.
 	MaxStock int64 `yaml:"max_stock"`
 
-	// Wait bounds how long a request waits for a refill.
+	// Wait bounds how long a request waits for the store to deliver.
 	Wait time.Duration `yaml:"wait"`
 
 	// CallTimeout bounds one call of the store.
@@ -92,12 +94,12 @@ func Default() Config {
 		Segment: Segment{
 			Enable:        true,
 			Policy:        PolicyAdaptive,
-			OutageBudget:  10 * time.Minute,
-			MaxStock:      10_000_000,
-			Wait:          time.Second,
-			CallTimeout:   5 * time.Second,
-			MaxCalls:      64,
-			CheckInterval: 30 * time.Second,
+			OutageBudget:  segment.DefaultOutageBudget,
+			MaxStock:      segment.DefaultMaxStock,
+			Wait:          segment.DefaultWait,
+			CallTimeout:   segment.DefaultCallTimeout,
+			MaxCalls:      segment.DefaultMaxCalls,
+			CheckInterval: segment.DefaultCheckInterval,
 		},
 		Log: Log{Level: "info", Format: "text"},
 	}
