@@ -115,7 +115,8 @@ func newTagSet() *cobra.Command {
 		Long: `Change the step, the counter or the description of a tag; what is not named stays.
 
 Servers take a new step up when they next take IDs from the store. A higher --max-id
-skips the IDs below it. A lower one is refused unless --force is given:
+skips the IDs below it, once the servers have used up what they hold in memory. A
+lower one is refused unless --force is given:
 
 ` + noteLower,
 		Example: `  leaf tag set order --step 5000

@@ -149,7 +149,8 @@ func (c Change) Check() error {
 
 func (c Change) alters() bool { return c.Step != nil || c.MaxID != nil || c.Description != nil }
 
-// Alter changes a tag and returns it as it then is. It wraps [leaf.ErrInvalid],
+// Alter changes a tag and returns it as it then is; where the counter was only raised,
+// its description is left out. It wraps [leaf.ErrInvalid],
 // [leaf.ErrUnknownTag], [leaf.ErrRegression], [leaf.ErrOverflow] or, where the store
 // cannot do what c asks for, [leaf.ErrUnsupported]. RaiseBy works on every store and
 // comes last: when it fails, the rest has been changed.
@@ -163,14 +164,14 @@ func (t *Tags) Alter(ctx context.Context, name string, c Change) (segment.Tag, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	var tag segment.Tag
+	tag := segment.Tag{Name: name}
 	if c.alters() {
 		if tag, err = t.alter(ctx, name, c.Change); err != nil {
 			return segment.Tag{}, err
 		}
 	}
 	if c.RaiseBy != nil {
-		return t.raise(ctx, name, *c.RaiseBy)
+		return t.raise(ctx, tag, *c.RaiseBy)
 	}
 	return tag, nil
 }
@@ -192,29 +193,19 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 }
 
 // raise allocates n IDs and discards them: an absolute value could lower a counter
-// that others move at the same time.
-func (t *Tags) raise(ctx context.Context, name string, n int64) (segment.Tag, error) {
+// that others move at the same time. It returns tag as it then is, which is what the
+// last allocation says of it.
+func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag, error) {
 	for left := n; left > 0; {
-		grant, err := t.store.Advance(ctx, name, left)
+		grant, err := t.store.Advance(ctx, tag.Name, left)
 		if err != nil {
-			return segment.Tag{}, fmt.Errorf("raise %q by %d, after %d: %w", name, n, n-left, err)
+			return segment.Tag{}, fmt.Errorf("raise %q by %d, after %d: %w", tag.Name, n, n-left, err)
 		}
 		left -= grant.Range.Len()
+		tag.MaxID, tag.Step = grant.Range.End, grant.Step
 	}
-	t.log.Info("tag raised", "tag", name, "by", n)
-	return t.find(ctx, name)
-}
-
-func (t *Tags) find(ctx context.Context, name string) (segment.Tag, error) {
-	for tag, err := range t.store.Tags(ctx) {
-		if err != nil {
-			return segment.Tag{}, err
-		}
-		if tag.Name == name {
-			return tag, nil
-		}
-	}
-	return segment.Tag{}, fmt.Errorf("find tag %q: %w", name, leaf.ErrUnknownTag)
+	t.log.Info("tag raised", "tag", tag.Name, "by", n)
+	return tag, nil
 }
 
 func (t *Tags) catalog() (segment.Catalog, error) {
