@@ -8,11 +8,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/segment"
 )
 
-// BenchmarkAdvance measures durable allocations, each caller with a tag of its own;
-// plain is one SQLite transaction for each call, what group commit is held against.
+// BenchmarkAdvance measures durable allocations, each caller with a tag of its own.
+// What the stores are held against: sqlite-plain is a transaction for each call, and
+// mariadb-java what Java Leaf sends.
 func BenchmarkAdvance(b *testing.B) {
 	stores := []struct {
 		name string
@@ -20,14 +22,10 @@ func BenchmarkAdvance(b *testing.B) {
 	}{
 		{"sqlite", func(b *testing.B) advancer { return openSQLite(b, newSQLite(b, benchTags()...)) }},
 		{"sqlite-plain", func(b *testing.B) advancer { return newPlain(b, newSQLite(b, benchTags()...)) }},
-		{"mariadb", func(b *testing.B) advancer {
-			s, _ := newMySQL(b, javaTable)
-			for _, tag := range benchTags() {
-				if err := s.Create(b.Context(), tag); err != nil {
-					b.Fatal(err)
-				}
-			}
-			return s
+		{"mariadb", func(b *testing.B) advancer { s, _ := newBenchMySQL(b); return s }},
+		{"mariadb-java", func(b *testing.B) advancer {
+			_, database := newBenchMySQL(b)
+			return javaTransaction{mysqlDB(b, mysqlConfig(b, mariadb, database))}
 		}},
 	}
 	for _, store := range stores {
@@ -113,4 +111,36 @@ func (p plain) Advance(ctx context.Context, tag string, n int64) (segment.Grant,
 	err := p.stmt.QueryRowContext(ctx, n, tag).Scan(&g.Range.End, &g.Step)
 	g.Range.Start = g.Range.End - n
 	return g, err
+}
+
+func newBenchMySQL(b *testing.B) (store *sqldb.Store, database string) {
+	b.Helper()
+	store, database = newMySQL(b, javaTable)
+	for _, tag := range benchTags() {
+		if err := store.Create(b.Context(), tag); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return store, database
+}
+
+// javaTransaction is BEGIN, UPDATE, SELECT, COMMIT.
+type javaTransaction struct{ db *sql.DB }
+
+func (j javaTransaction) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	var g segment.Grant
+	tx, err := j.db.BeginTx(ctx, nil)
+	if err != nil {
+		return g, err
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(ctx, `UPDATE leaf_alloc SET max_id = max_id + ? WHERE biz_tag = ?`, n, tag); err != nil {
+		return g, err
+	}
+	query := `SELECT max_id, step FROM leaf_alloc WHERE biz_tag = ?`
+	if err := tx.QueryRowContext(ctx, query, tag).Scan(&g.Range.End, &g.Step); err != nil {
+		return g, err
+	}
+	g.Range.Start = g.Range.End - n
+	return g, tx.Commit()
 }
