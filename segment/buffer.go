@@ -21,6 +21,7 @@ type Buffer struct {
 	opts  Options
 	limit chan struct{} // a place for each call in flight of the set; nil: no bound
 	guard guard         // owned by the refill in flight, then by Close
+	made  time.Time
 
 	onUnknown func() // called once, when the store does not know the tag; may be nil
 
@@ -45,9 +46,10 @@ type Buffer struct {
 
 // account is what a buffer has received and issued.
 type account struct {
-	retired  int64 // IDs issued from spans that are no longer current
-	step     int64 // the tag's step as last heard
-	last     int64 // size of the last grant
+	retired  int64            // IDs issued from spans that are no longer current
+	reached  map[string]int64 // one past the highest ID issued from such spans, by source
+	step     int64            // the tag's step as last heard
+	last     int64            // size of the last grant
 	lastAt   time.Time
 	grants   int64
 	failures int64
@@ -63,6 +65,7 @@ func NewBuffer(store Store, tag string, opts *Options) *Buffer {
 		opts:    o,
 		guard:   guard{tag: tag, jump: o.RegressionJump, memory: o.Memory, log: o.Logger},
 		closing: make(chan struct{}),
+		made:    time.Now(),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.current.Store(&span{})
@@ -106,9 +109,10 @@ func (b *Buffer) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Rang
 func (b *Buffer) take(ctx context.Context, dst []leaf.Range, n int64) ([]leaf.Range, error) {
 	out := dst
 	var patience *time.Timer
+	delivered := false // the store is alive: it has delivered while the call waited
 	for n > 0 {
 		s := b.current.Load()
-		if r := s.reserve(n); !r.Empty() {
+		if r := b.reserve(s, n, delivered); !r.Empty() {
 			out = appendRange(out, len(dst), r)
 			n -= r.Len()
 			if s.due(r.End - s.start) {
@@ -120,12 +124,36 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, n int64) ([]leaf.Ra
 			patience = time.NewTimer(b.opts.Wait)
 			defer patience.Stop()
 		}
-		if err := b.await(ctx, s, n, patience); err != nil {
+		woken, err := b.await(ctx, s, n, delivered, patience)
+		if err != nil {
 			return dst, err
 		}
-		patience.Reset(b.opts.Wait) // the store delivers, be it to others
+		if woken {
+			delivered = true
+			patience.Reset(b.opts.Wait) // the store delivers, be it to others
+		}
 	}
 	return out, nil
+}
+
+// reserve takes up to n IDs off s, or none if the call had better wait.
+func (b *Buffer) reserve(s *span, n int64, delivered bool) leaf.Range {
+	if n > s.remaining() {
+		b.mu.Lock()
+		affordable := b.affords(n, delivered)
+		b.mu.Unlock()
+		if !affordable {
+			return leaf.Range{}
+		}
+	}
+	return s.reserve(n)
+}
+
+// affords reports whether a call for n IDs should take what there is although it may
+// have to wait for the rest; b.mu is held. A batch that will fail is not to use up what
+// single calls could have: the stock must have it all, or the store be seen alive.
+func (b *Buffer) affords(n int64, delivered bool) bool {
+	return delivered || b.stock() >= n
 }
 
 // appendRange joins r to the last of ranges where the two touch; the first keep
@@ -138,23 +166,24 @@ func appendRange(ranges []leaf.Range, keep int, r leaf.Range) []leaf.Range {
 	return append(ranges, r)
 }
 
-// await returns when something other than the drained span s may be current, or
-// with the reason why a caller that still needs n IDs should give up.
-func (b *Buffer) await(ctx context.Context, drained *span, n int64, patience *time.Timer) error {
+// await returns when a caller that still needs n IDs, and got none of the current
+// span s, should look again, or with the reason why it should give up. woken: the
+// store has delivered, or failed for good.
+func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, patience *time.Timer) (woken bool, err error) {
 	b.mu.Lock()
-	if b.current.Load() != drained || b.pop() {
+	if b.current.Load() != s || s.remaining() == 0 && b.pop() || s.remaining() > 0 && b.affords(n, delivered) {
 		b.mu.Unlock()
-		return nil
+		return false, nil
 	}
 	if b.end != nil {
 		defer b.mu.Unlock()
-		return b.end
+		return false, b.end
 	}
 	trying := b.refilling
 	b.kick()
 	if err := b.trouble.verdict(time.Now(), b.opts.Wait, trying); err != nil {
 		defer b.mu.Unlock()
-		return b.exhausted(err)
+		return false, b.exhausted(err)
 	}
 	if b.wake == nil {
 		b.wake = make(chan struct{})
@@ -163,7 +192,6 @@ func (b *Buffer) await(ctx context.Context, drained *span, n int64, patience *ti
 	b.short += n
 	b.mu.Unlock()
 
-	var err error
 	select {
 	case <-wake:
 	case <-patience.C:
@@ -177,11 +205,11 @@ func (b *Buffer) await(ctx context.Context, drained *span, n int64, patience *ti
 	b.short -= n
 	switch {
 	case err == errPatience:
-		return b.exhausted(b.trouble.err)
+		return false, b.exhausted(b.trouble.err)
 	case err != nil:
-		return fmt.Errorf("wait for IDs of %q: %w", b.tag, err)
+		return false, fmt.Errorf("wait for IDs of %q: %w", b.tag, err)
 	}
-	return nil
+	return true, nil
 }
 
 // pop makes the next span of the queue current; b.mu is held and the current span
@@ -190,10 +218,23 @@ func (b *Buffer) pop() bool {
 	if len(b.queue) == 0 {
 		return false
 	}
-	b.account.retired += b.current.Load().size
+	s := b.current.Load()
+	b.retire(s, leaf.Range{Start: s.start, End: s.start + s.size})
 	b.current.Store(b.queue[0])
 	b.queue = b.queue[1:]
 	return true
+}
+
+// retire notes what was issued of a span that is not used any more; b.mu is held.
+func (b *Buffer) retire(s *span, issued leaf.Range) {
+	if issued.Empty() {
+		return
+	}
+	b.account.retired += issued.Len()
+	if b.account.reached == nil {
+		b.account.reached = make(map[string]int64)
+	}
+	b.account.reached[s.source] = issued.End
 }
 
 // wakeAll lets every waiting caller look again; b.mu is held.
@@ -214,4 +255,9 @@ func (b *Buffer) stock() int64 {
 }
 
 // issued is how many IDs have been issued; b.mu is held.
-func (b *Buffer) issued() int64 { return b.account.retired + b.current.Load().issued() }
+func (b *Buffer) issued() int64 {
+	if b.end != nil { // the current span is sealed and retired
+		return b.account.retired
+	}
+	return b.account.retired + b.current.Load().issued()
+}

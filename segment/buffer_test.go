@@ -205,10 +205,38 @@ func TestSmallUnits(t *testing.T) {
 		b := segment.NewBuffer(ones{store}, "order", nil)
 		var wg sync.WaitGroup
 		for range 64 {
-			wg.Go(func() { next(t, b) })
+			wg.Go(func() {
+				if _, err := b.Next(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
 		}
 		wg.Wait()
 		closeBuffer(t, b)
+	})
+}
+
+// There a batch gets its turn among single calls.
+func TestBatchAmongSingles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		store.Set(drivertest.Fault{Latency: time.Millisecond})
+		b := segment.NewBuffer(ones{store}, "order", nil)
+		defer closeBuffer(t, b)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = b.Next(ctx)
+				}
+			})
+		}
+		if _, err := b.Take(ctx, nil, 20); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		wg.Wait()
 	})
 }
 
@@ -219,8 +247,21 @@ func (o ones) Advance(ctx context.Context, tag string, _ int64) (segment.Grant, 
 	return o.Faulty.Advance(ctx, tag, 1)
 }
 
-// A store that fails for less than a caller waits is no error; one that is dead
-// makes the first callers wait and later ones fail at once; it is noticed when it
+// A store that fails for less than a caller waits is no error.
+func TestShortOutage(t *testing.T) {
+	for range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			store := newStore(t, 1, 10)
+			b := segment.NewBuffer(store, "order", nil)
+			defer closeBuffer(t, b)
+			store.Set(drivertest.Fault{Before: errDown})
+			time.AfterFunc(850*time.Millisecond, func() { store.Set(drivertest.Fault{}) })
+			next(t, b)
+		})
+	}
+}
+
+// A dead store makes the first callers wait and later ones fail at once; it is noticed when it
 // comes back.
 func TestDeadStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -228,10 +269,7 @@ func TestDeadStore(t *testing.T) {
 		b := segment.NewBuffer(store, "order", nil)
 		defer closeBuffer(t, b)
 
-		store.Set(drivertest.Fault{Before: errDown})
-		time.AfterFunc(300*time.Millisecond, func() { store.Set(drivertest.Fault{}) })
 		next(t, b)
-
 		store.Set(drivertest.Fault{Before: errDown})
 		for range 9 { // the rest of the stock
 			next(t, b)
@@ -261,6 +299,70 @@ func drain(t testing.TB, b *segment.Buffer) (n int64) {
 		}
 		n++
 	}
+}
+
+// A batch that cannot be had during an outage leaves single calls what there is.
+func TestBatchLeavesTheStock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		b := segment.NewBuffer(store, "order", &segment.Options{MaxStock: 10_000})
+		defer closeBuffer(t, b)
+		if _, err := b.Take(t.Context(), nil, 200); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		store.Set(drivertest.Fault{Before: errDown})
+		if _, err := b.Take(t.Context(), nil, 300); err != nil { // finds out
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		left := b.Stats().Stock
+		for range 20 {
+			_, err := b.Take(t.Context(), nil, 9000)
+			wantError(t, err, leaf.ErrExhausted)
+		}
+		if got := b.Stats().Stock; got != left || left == 0 {
+			t.Fatalf("%d IDs left of %d", got, left)
+		}
+		if _, err := b.Take(t.Context(), nil, int(left)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Replies that are lost again and again cost a step each, not the whole target.
+func TestLostRepliesCostLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		b := segment.NewBuffer(store, "order", nil)
+		defer b.Close(t.Context())
+		if errs := consume(t, b, 10_000, time.Minute); errs != 0 {
+			t.Fatal(errs)
+		}
+		before := store.Granted("order")
+		store.Set(drivertest.Fault{After: errDown})
+		consume(t, b, 10_000, 5*time.Minute)
+		after := store.Granted("order")
+		if lost := after[len(after)-1].End - before[len(before)-1].End; lost > 5_000_000 {
+			t.Errorf("%d IDs lost in %d calls", lost, len(after)-len(before))
+		}
+	})
+}
+
+// A store that can never serve makes nobody wait.
+func TestUnfitStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		store.Set(drivertest.Fault{Before: leaf.ErrUnsupported})
+		b := segment.NewBuffer(store, "order", nil)
+		defer closeBuffer(t, b)
+		start := time.Now()
+		_, err := b.Next(t.Context())
+		wantError(t, err, leaf.ErrUnsupported)
+		if waited := time.Since(start); waited > 0 {
+			t.Errorf("waited %v", waited)
+		}
+	})
 }
 
 // A store that hangs costs a caller no more than Wait.

@@ -42,16 +42,20 @@ func (b *Buffer) Close(ctx context.Context) error {
 }
 
 // giveBack returns unused, the end of what source granted, to the store. The memory
-// learns first that this node has issued nothing of it: the other way round, a
-// crash between the two would look like a store that lost writes.
+// learns first how far this node has issued: the other way round, a crash between the
+// two would look like a store that lost writes, as it would if the memory fails. That
+// is less than unused.Start where a run before was left unused too: its owner may
+// give back what lies between, and then the counter stands there.
 func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, source string) error {
 	returner, ok := b.store.(Returner)
 	if !ok {
 		return nil
 	}
-	mark := b.guard.marks[source]
-	b.guard.remember(source, Mark{High: unused.Start, Server: mark.Server})
-	if err := returner.Return(ctx, b.tag, unused); err != nil && !errors.Is(err, leaf.ErrUnsupported) {
+	err := b.guard.issuedUpTo(source, b.account.reached[source])
+	if err == nil {
+		err = returner.Return(ctx, b.tag, unused)
+	}
+	if err != nil && !errors.Is(err, leaf.ErrUnsupported) {
 		return fmt.Errorf("give back %v of %q: %w", unused, b.tag, err)
 	}
 	return nil
@@ -67,6 +71,7 @@ func (b *Buffer) finish(err error) (unused leaf.Range, source string) {
 	b.cancel()
 	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
 		rest := s.seal()
+		b.retire(s, leaf.Range{Start: s.start, End: rest.Start})
 		if !unused.Empty() && unused.End == rest.Start && source == s.source {
 			unused.End = rest.End
 			continue

@@ -28,8 +28,9 @@ type guard struct {
 	memory  Memory
 	log     *slog.Logger
 
-	marks  map[string]Mark  // by source; nil: not recalled yet
-	floors map[string]int64 // sources being lifted: no ID below is issued
+	recalled map[string]Mark  // by source, from the memory; nil: not yet
+	own      map[string]Mark  // by source, of what this buffer was granted
+	floors   map[string]int64 // sources being lifted: no ID below is issued
 
 	regressions atomic.Int64
 }
@@ -38,9 +39,12 @@ type guard struct {
 // returns by how much the counter has to advance before it may be asked again.
 func (g *guard) admit(grant Grant) (lift int64, err error) {
 	g.largest = max(g.largest, grant.Step, min(grant.Range.Len(), MaxStep))
-	mark, known := g.marks[grant.Source]
 	floor, lifting := g.floors[grant.Source]
-	if !lifting && known && mark.contradicts(grant) {
+	mark := g.known(grant.Source)
+	if !lifting && mark.contradicts(grant) {
+		mark = g.reconsider(grant.Source)
+	}
+	if !lifting && mark.contradicts(grant) {
 		if floor, err = g.raise(mark, grant); err != nil {
 			return 0, err
 		}
@@ -50,7 +54,12 @@ func (g *guard) admit(grant Grant) (lift int64, err error) {
 		return max(0, floor-grant.Range.End), nil
 	}
 	delete(g.floors, grant.Source)
-	g.remember(grant.Source, Mark{High: grant.Range.End, Server: grant.Server})
+	mark = Mark{High: grant.Range.End, Server: grant.Server}
+	g.own[grant.Source] = mark
+	if err := g.remember(grant.Source, mark); err != nil {
+		// The guard is there for faults of the store, and must not be one itself.
+		g.log.Warn("the counter will not be remembered across a restart", "tag", g.tag, "err", err)
+	}
 	return -1, nil
 }
 
@@ -86,23 +95,46 @@ func (g *guard) raise(mark Mark, grant Grant) (floor int64, err error) {
 // recall must come before the first call to the store: another process that shares
 // the memory may be granted the following range before this one has looked.
 func (g *guard) recall() {
-	if g.marks != nil {
-		return
-	}
-	g.marks = make(map[string]Mark)
-	if g.memory != nil {
-		maps.Copy(g.marks, g.memory.Recall(g.tag))
+	if g.recalled == nil {
+		g.own = make(map[string]Mark)
+		g.recalled = g.load()
 	}
 }
 
-// remember goes on without its memory when that fails: it guards against a fault
-// of the store, and failing itself must not be one.
-func (g *guard) remember(source string, mark Mark) {
-	g.marks[source] = mark
+func (g *guard) load() map[string]Mark {
+	marks := make(map[string]Mark)
+	if g.memory != nil {
+		maps.Copy(marks, g.memory.Recall(g.tag))
+	}
+	return marks
+}
+
+// known joins what is recalled of a source with what this buffer was granted.
+func (g *guard) known(source string) Mark {
+	recalled, own := g.recalled[source], g.own[source]
+	if own.High >= recalled.High {
+		return own
+	}
+	return recalled
+}
+
+// reconsider recalls anew what a grant contradicts: a process that shares the memory
+// may have given IDs back since, having lowered its mark before.
+func (g *guard) reconsider(source string) Mark {
+	g.recalled = g.load()
+	return g.known(source)
+}
+
+// issuedUpTo lowers what is remembered of a source to what was issued, which is known
+// once the buffer is sealed; reached is 0 if this buffer issued nothing of it.
+func (g *guard) issuedUpTo(source string, reached int64) error {
+	high := max(reached, g.recalled[source].High)
+	return g.remember(source, Mark{High: high, Server: g.own[source].Server})
+}
+
+func (g *guard) remember(source string, mark Mark) error {
 	if g.memory == nil {
-		return
+		return nil
 	}
-	if err := g.memory.Remember(g.tag, source, mark); err != nil {
-		g.log.Warn("remember the counter across restarts", "tag", g.tag, "err", err)
-	}
+	return g.memory.Remember(g.tag, source, mark)
 }

@@ -2,9 +2,11 @@ package segment_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
@@ -142,6 +144,74 @@ func (s *neighbour) Advance(ctx context.Context, tag string, n int64) (segment.G
 	}
 	return grant, s.memory.Remember(tag, theirs.Source, segment.Mark{High: theirs.Range.End})
 }
+
+// Two nodes stop in good order, each giving back its last run, so that the counter
+// stands below what one of them had prefetched: that is no lost write.
+func TestTwoCleanStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		open := func(memory notes) *segment.Buffer {
+			return segment.NewBuffer(store, "order", &segment.Options{Policy: segment.Leaf, Memory: memory})
+		}
+		memoryA, memoryB := notes{}, notes{}
+		a, b := open(memoryA), open(memoryB)
+		next(t, b) // [1, 1001)
+		next(t, a) // [1001, 2001)
+		if _, err := b.Take(t.Context(), nil, 300); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // b has prefetched [2001, 3001)
+		closeBuffer(t, b)
+		closeBuffer(t, a)
+		b = open(memoryB)
+		defer closeBuffer(t, b)
+		if got := next(t, b); got != 1002 {
+			t.Errorf("got %d, want 1002", got)
+		}
+		if n := b.Stats().Regressions; n != 0 {
+			t.Errorf("%d regressions", n)
+		}
+	})
+}
+
+// A process takes over from one that shares its memory and gives back after this one
+// has looked.
+func TestTakeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		opts := &segment.Options{Policy: segment.Leaf, Memory: notes{}}
+		before := segment.NewBuffer(store, "order", opts)
+		next(t, before)
+		store.Set(drivertest.Fault{Latency: 100 * time.Millisecond})
+		after := segment.NewBuffer(store, "order", opts)
+		defer closeBuffer(t, after)
+		go func() { _, _ = after.Next(t.Context()) }()
+		synctest.Wait()
+		store.Set(drivertest.Fault{})
+		closeBuffer(t, before)
+		if got := next(t, after); got > 10 {
+			t.Errorf("got %d", got)
+		}
+	})
+}
+
+// Where the memory cannot be told how far was issued, nothing is given back.
+func TestNoGiveBackWithoutMemory(t *testing.T) {
+	store := newStore(t, 1, 10)
+	memory := &fullNotes{}
+	b := segment.NewBuffer(store, "order", &segment.Options{Memory: memory})
+	next(t, b)
+	wantError(t, b.Close(t.Context()), errFull)
+	if n := store.Calls(drivertest.OpReturn); n != 0 {
+		t.Errorf("%d give-backs", n)
+	}
+}
+
+var errFull = errors.New("disk full")
+
+type fullNotes struct{ notes }
+
+func (fullNotes) Remember(string, string, segment.Mark) error { return errFull }
 
 func TestGuardDefaultJump(t *testing.T) {
 	for _, c := range []struct{ step, want int64 }{{1000, 10_000_000}, {300_000, 30_000_000}} {

@@ -26,13 +26,12 @@ func LeafStep(last, tagStep int64, lived time.Duration) int64 {
 }
 
 const (
-	// growth is how many times larger than its predecessor an allocation may be:
-	// a hundredfold burst is answered at once, while a single large batch does
-	// not take the whole loss budget.
+	// growth is how many times larger than its predecessor an allocation may be.
 	growth = 100
 
-	// A rate is measured over at least demandWindow, and forgotten over
-	// demandMemory.
+	// A rise of demand counts once two windows in a row have shown it, so that a
+	// burst is answered at once and a single large batch is not taken for one.
+	// Otherwise the average over demandMemory counts.
 	demandWindow = 100 * time.Millisecond
 	demandMemory = time.Minute
 )
@@ -55,27 +54,26 @@ func adaptiveSize(stock, short, step, last, maxStock int64, rate float64, budget
 	return max(0, min(n, maxStock-stock))
 }
 
-// demand estimates how many IDs a second are asked for: a rise counts at once, a
-// fall over demandMemory.
+// demand estimates how many IDs a second are asked for.
 type demand struct {
-	rate   float64 // IDs per second
-	at     time.Time
-	issued int64
+	rate   float64   // the estimate
+	window float64   // the rate of the last window
+	at     time.Time // when that ended
+	issued int64     // how many IDs had been issued by then
 }
 
+// observe takes in how many IDs have been issued by now.
 func (d *demand) observe(now time.Time, issued int64) {
-	if d.at.IsZero() {
+	elapsed := now.Sub(d.at)
+	switch {
+	case d.at.IsZero():
 		d.at, d.issued = now, issued
 		return
-	}
-	elapsed := now.Sub(d.at)
-	seen := float64(issued-d.issued) / max(elapsed, demandWindow).Seconds()
-	if seen >= d.rate {
-		d.rate = seen
-	}
-	if elapsed < demandWindow {
+	case elapsed < demandWindow:
 		return
 	}
-	d.rate = seen + (d.rate-seen)*math.Exp(-elapsed.Seconds()/demandMemory.Seconds())
-	d.at, d.issued = now, issued
+	seen := float64(issued-d.issued) / elapsed.Seconds()
+	average := seen + (d.rate-seen)*math.Exp(-elapsed.Seconds()/demandMemory.Seconds())
+	d.rate = max(average, min(seen, d.window))
+	d.window, d.at, d.issued = seen, now, issued
 }

@@ -177,6 +177,30 @@ func TestBurst(t *testing.T) {
 	})
 }
 
+// A single large batch is no burst: it does not fill the memory.
+func TestBatchIsNoBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		b := segment.NewBuffer(store, "order", nil)
+		defer closeBuffer(t, b)
+		consume(t, b, 10, time.Minute)
+		for _, n := range []int{200, 10_000, 1} {
+			if _, err := b.Take(t.Context(), nil, n); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(150 * time.Millisecond)
+		}
+		consume(t, b, 10, time.Minute)
+		if st := b.Stats(); st.Stock > 200_000 {
+			t.Errorf("%d IDs in memory after one batch of 10,000", st.Stock)
+		}
+		time.Sleep(10 * time.Minute)
+		if st := b.Stats(); st.Rate > 20 { // 10,600 IDs in 11 minutes
+			t.Errorf("rate %.0f/s after ten minutes of silence", st.Rate)
+		}
+	})
+}
+
 // A store that is gone for almost the outage budget is not noticed by callers.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

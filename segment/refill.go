@@ -99,6 +99,11 @@ func (b *Buffer) size(now time.Time) (n int64, due bool) {
 	}
 	b.compareBudgets()
 	n = adaptiveSize(stock, b.short, a.step, a.last, b.opts.MaxStock, b.demand.rate, b.opts.OutageBudget)
+	if n > 0 && b.trouble.err != nil {
+		// The call may succeed and its reply be lost, again and again: what that
+		// costs is to be little.
+		n = max(1, min(n, max(a.step, b.short-stock)))
+	}
 	return n, n > 0
 }
 
@@ -133,7 +138,7 @@ func (b *Buffer) settle(grant Grant, err error) (again bool) {
 	default:
 		b.account.failures++
 		now := time.Now()
-		b.trouble.note(now, err, b.opts.Logger, b.tag)
+		b.trouble.note(now, err, b.short > 0, b.opts.Logger, b.tag)
 		if b.trouble.verdict(now, b.opts.Wait, true) != nil {
 			b.wakeAll()
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -27,7 +26,10 @@ type Set struct {
 	limit chan struct{}
 	tags  sync.Map // string → *Buffer
 
-	closed atomic.Bool
+	mu     sync.Mutex
+	closed bool  // no buffer is made any more
+	lookAt error // how the latest look at the store ended
+
 	ready  chan struct{}
 	cancel context.CancelFunc
 	done   chan struct{} // closed when watch has returned
@@ -94,17 +96,22 @@ func (s *Set) buffer(tag string) (*Buffer, error) {
 	if err := CheckTagName(tag); err != nil {
 		return nil, err
 	}
-	fresh := NewBuffer(s.store, tag, &s.opts.Options)
-	fresh.limit = s.limit
-	fresh.onUnknown = func() {
-		time.AfterFunc(unknownFor, func() { s.tags.CompareAndDelete(tag, fresh) })
-	}
-	b, loaded := s.tags.LoadOrStore(tag, fresh)
-	if !loaded && s.closed.Load() {
-		s.tags.CompareAndDelete(tag, fresh)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return nil, fmt.Errorf("tag %q: %w", tag, leaf.ErrClosed)
 	}
+	b, _ := s.tags.LoadOrStore(tag, s.newBuffer(tag))
 	return b.(*Buffer), nil
+}
+
+func (s *Set) newBuffer(tag string) *Buffer {
+	b := NewBuffer(s.store, tag, &s.opts.Options)
+	b.limit = s.limit
+	b.onUnknown = func() {
+		time.AfterFunc(unknownFor, func() { s.tags.CompareAndDelete(tag, b) })
+	}
+	return b
 }
 
 // buffers iterates over the buffers of the tags in use.
@@ -114,21 +121,36 @@ func (s *Set) buffers() iter.Seq[*Buffer] {
 	}
 }
 
-// Forget drops what is in memory of tag and what is remembered of its counter. It
-// belongs after an administrator deleted the tag or lowered its counter on
-// purpose, which would otherwise look like a store that lost writes.
-func (s *Set) Forget(tag string) error {
-	if b, ok := s.tags.Load(tag); ok {
-		s.drop(tag, b.(*Buffer))
+// Forget has change lower or delete tag's counter in the store on purpose, which
+// would otherwise look like a store that lost writes: it drops what is in memory of
+// the tag, runs change, and drops what is remembered of the counter. Calls for the tag
+// fail meanwhile with [leaf.ErrExhausted]. An error of change is returned as it is,
+// and what is remembered stays.
+func (s *Set) Forget(tag string, change func() error) error {
+	err := fmt.Errorf("tag %q: %w: its counter is being changed", tag, leaf.ErrExhausted)
+	closed := s.newBuffer(tag) // stands in the way of a new one until all is done
+	closed.abandon(err)
+	if old, ok := s.tags.Swap(tag, closed); ok {
+		old.(*Buffer).abandon(err)
 	}
-	if s.opts.Memory == nil {
-		return nil
+	defer s.tags.CompareAndDelete(tag, closed)
+	if err := change(); err != nil || s.opts.Memory == nil {
+		return err
 	}
 	return s.opts.Memory.Forget(tag)
 }
 
 // Ready is closed once the store has answered for the first time.
 func (s *Set) Ready() <-chan struct{} { return s.ready }
+
+// StoreErr returns why the latest look at the store failed, nil if it did not. A set
+// looks at its store when it is made, until that has succeeded, and then every
+// [SetOptions.CheckInterval].
+func (s *Set) StoreErr() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lookAt
+}
 
 // Stats returns a snapshot of every tag in use, sorted by name.
 func (s *Set) Stats() []Stats {
@@ -143,7 +165,11 @@ func (s *Set) Stats() []Stats {
 // Close closes all buffers, giving back what the store takes back, as far as ctx
 // allows; see [Buffer.Close].
 func (s *Set) Close(ctx context.Context) error {
-	if s.closed.Swap(true) {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
 		return nil
 	}
 	s.cancel()
@@ -172,7 +198,7 @@ func (s *Set) Close(ctx context.Context) error {
 func (s *Set) watch(ctx context.Context) {
 	defer close(s.done)
 	pause := firstBackoff
-	for s.check(ctx) != nil {
+	for s.look(ctx) != nil {
 		if !sleep(ctx, pause) {
 			return
 		}
@@ -180,14 +206,32 @@ func (s *Set) watch(ctx context.Context) {
 	}
 	close(s.ready)
 	for sleep(ctx, s.opts.CheckInterval) {
-		if err := s.check(ctx); err != nil && ctx.Err() == nil {
-			s.opts.Logger.Warn("compare the tags in use with the store", "err", err)
-		}
+		_ = s.look(ctx) // it has told; the next one may go well
 	}
 }
 
-// check lists the store's tags and ends the buffers of those that are gone. Only
-// buffers that had been served before the listing began can be missed in it.
+// look checks the tags in use and tells when the outcome is another than before.
+func (s *Set) look(ctx context.Context) error {
+	err := s.check(ctx)
+	if ctx.Err() != nil {
+		return err
+	}
+	s.mu.Lock()
+	before := s.lookAt
+	s.lookAt = err
+	s.mu.Unlock()
+	switch {
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		s.opts.Logger.Warn("the store does not serve", "err", err)
+	case err == nil && before != nil:
+		s.opts.Logger.Info("the store serves again")
+	}
+	return err
+}
+
+// check lists the store's tags and ends the buffers of those that are gone, and of
+// those that were never served and nobody asks for any more. Only buffers that had been
+// served before the listing began can be missed in it.
 func (s *Set) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CheckInterval)
 	defer cancel()
@@ -195,6 +239,8 @@ func (s *Set) check(ctx context.Context) error {
 	for b := range s.buffers() {
 		if b.loaded() {
 			missing[b.tag] = b
+		} else if b.unwanted(time.Now()) {
+			s.drop(b, leaf.ErrExhausted)
 		}
 	}
 	for tag, err := range s.store.Tags(ctx) {
@@ -209,17 +255,17 @@ func (s *Set) check(ctx context.Context) error {
 			break
 		}
 	}
-	for tag, b := range missing {
-		s.opts.Logger.Info("tag is gone from the store", "tag", tag)
-		s.drop(tag, b)
+	for _, b := range missing {
+		s.opts.Logger.Info("tag is gone from the store", "tag", b.tag)
+		s.drop(b, leaf.ErrUnknownTag)
 	}
 	return nil
 }
 
-// drop ends a buffer whose tag is gone.
-func (s *Set) drop(tag string, b *Buffer) {
-	b.abandon(fmt.Errorf("tag %q: %w", tag, leaf.ErrUnknownTag))
-	s.tags.CompareAndDelete(tag, b)
+// drop ends a buffer for the given reason.
+func (s *Set) drop(b *Buffer, reason error) {
+	b.abandon(fmt.Errorf("tag %q: %w", b.tag, reason))
+	s.tags.CompareAndDelete(b.tag, b)
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -2,8 +2,12 @@ package segment_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,10 +165,13 @@ func TestForget(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := store.Delete(t.Context(), "order"); err != nil {
-			t.Fatal(err)
-		}
-		if err := set.Forget("order"); err != nil {
+		err := set.Forget("order", func() error {
+			if _, err := set.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrExhausted) {
+				t.Errorf("while the counter is being changed: %v", err)
+			}
+			return store.Delete(t.Context(), "order")
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		create(t, store, "order", 1, 1000)
@@ -172,6 +179,94 @@ func TestForget(t *testing.T) {
 			t.Errorf("got %d, %v; want 1", id, err)
 		}
 	})
+}
+
+// What cannot be changed is as it was, and is remembered.
+func TestForgetFails(t *testing.T) {
+	store := newStore(t, 1, 1000)
+	memory := notes{}
+	set := segment.NewSet(store, &segment.SetOptions{Options: segment.Options{Memory: memory}})
+	defer set.Close(t.Context())
+	for want := range int64(3) {
+		if id, err := set.Next(t.Context(), "order"); err != nil || id < want {
+			t.Errorf("got %d, %v", id, err)
+		}
+		wantError(t, set.Forget("order", func() error { return errDown }), errDown)
+		if memory["order"][""].High == 0 {
+			t.Error("forgotten")
+		}
+	}
+}
+
+// Tags that are asked for while the store is down do not stay in memory for ever.
+func TestTagsOfADeadStoreAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		store.Set(drivertest.Fault{Before: errDown})
+		set := segment.NewSet(store, nil)
+		defer set.Close(t.Context())
+		for i := range 500 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			_, err := set.Next(ctx, fmt.Sprint(i))
+			cancel()
+			wantError(t, err, context.DeadlineExceeded)
+		}
+		time.Sleep(5 * time.Second)
+		if n := len(set.Stats()); n > 0 {
+			t.Errorf("%d tags in memory", n)
+		}
+	})
+}
+
+// What is wrong with the store is told once, and again when it is something else.
+func TestStoreErr(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		store := newStore(t, 1, 10)
+		store.Set(drivertest.Fault{Before: errDown})
+		opts := segment.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		set := segment.NewSet(store, &segment.SetOptions{Options: opts})
+		defer set.Close(t.Context())
+		time.Sleep(time.Minute)
+		wantError(t, set.StoreErr(), errDown)
+		store.Set(drivertest.Fault{Before: errors.New("no table")})
+		time.Sleep(time.Minute)
+		store.Set(drivertest.Fault{})
+		time.Sleep(time.Minute)
+		if err := set.StoreErr(); err != nil {
+			t.Error(err)
+		}
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != 3 || !strings.Contains(lines[0], "store is down") || !strings.Contains(lines[1], "no table") ||
+			!strings.Contains(lines[2], "serves again") {
+			t.Errorf("log:\n%s", &log)
+		}
+	})
+}
+
+// Once Close has returned nothing is issued, whoever asks.
+func TestClosedSetIssuesNothing(t *testing.T) {
+	for range 200 {
+		set := segment.NewSet(newStore(t, 1, 1000), nil)
+		var closed atomic.Bool
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				late := closed.Load()
+				for range 50 {
+					if id, err := set.Next(t.Context(), "order"); err == nil && late {
+						t.Errorf("got %d from a closed set", id)
+					}
+					late = closed.Load()
+				}
+			})
+		}
+		if err := set.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		closed.Store(true)
+		wg.Wait()
+	}
 }
 
 // However many tags want a range at once, calls in flight are bounded.

@@ -32,11 +32,18 @@ func newSpan(r leaf.Range, source string) *span {
 
 // reserve takes up to n IDs off the front; empty when s is drained.
 func (s *span) reserve(n int64) leaf.Range {
-	if s.used.Load() >= s.size {
+	if s.used.Load() >= s.size { // keeps late callers from pushing the cursor on
 		return leaf.Range{}
 	}
+	return s.take(n)
+}
+
+func (s *span) take(n int64) leaf.Range {
 	end := s.used.Add(n)
-	return leaf.Range{Start: s.start + end - n, End: s.start + min(end, s.size)} // empty if others were first
+	if end-n >= s.size { // others were first; the sums below might not even fit
+		return leaf.Range{}
+	}
+	return leaf.Range{Start: s.start + end - n, End: s.start + min(end, s.size)}
 }
 
 // due reports whether it falls to the caller, who reserved up to used, to look at

@@ -37,13 +37,15 @@ type SegmentStats struct {
 func (b *Buffer) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	demand := b.demand // as it would be seen now
+	demand.observe(time.Now(), b.issued())
 	st := Stats{
 		Tag:         b.tag,
 		Loaded:      b.account.grants > 0,
 		Stock:       b.stock(),
 		Issued:      b.issued(),
 		Step:        b.account.step,
-		Rate:        b.demand.rate,
+		Rate:        demand.rate,
 		Refills:     b.account.grants,
 		Failures:    b.account.failures,
 		Regressions: b.guard.regressions.Load(),
@@ -79,6 +81,13 @@ func (b *Buffer) loaded() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.account.grants > 0
+}
+
+// unwanted reports whether the store has never granted and nobody has asked lately.
+func (b *Buffer) unwanted(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.account.grants == 0 && !b.refilling && now.Sub(b.made) > unknownFor && now.Sub(b.trouble.retryAt) > unknownFor
 }
 
 // setStep takes up a changed step of the tag.

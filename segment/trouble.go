@@ -11,10 +11,12 @@ import (
 )
 
 // Back-off between calls to a store that fails: full jitter, doubling up to a
-// bound that is also how long after its recovery a store is noticed.
+// bound. That is also how long after its recovery a store is noticed; it is shorter
+// while callers wait, which they do at the beginning of an outage only.
 const (
-	firstBackoff = 10 * time.Millisecond
-	maxBackoff   = time.Second
+	firstBackoff  = 10 * time.Millisecond
+	waitedBackoff = 100 * time.Millisecond
+	maxBackoff    = time.Second
 )
 
 // trouble is what is wrong with the store at present; the zero value: nothing.
@@ -25,13 +27,18 @@ type trouble struct {
 	attempts int
 }
 
-func (t *trouble) note(now time.Time, err error, log *slog.Logger, tag string) {
+// note takes in a failed call; waited: callers wait for it.
+func (t *trouble) note(now time.Time, err error, waited bool, log *slog.Logger, tag string) {
 	if t.err == nil {
 		t.since = now
-		log.Warn("store call failed, serving from memory", "tag", tag, "err", err)
+		log.Warn("store call failed", "tag", tag, "err", err)
 	}
 	t.err = err
-	bound := min(maxBackoff, firstBackoff<<min(t.attempts, 10))
+	bound := maxBackoff
+	if waited {
+		bound = waitedBackoff
+	}
+	bound = min(bound, firstBackoff<<min(t.attempts, 10))
 	t.retryAt = now.Add(rand.N(bound))
 	t.attempts++
 }
@@ -58,7 +65,8 @@ func (t *trouble) verdict(now time.Time, wait time.Duration, trying bool) error 
 
 // isVerdict reports whether waiting does not help against err.
 func isVerdict(err error) bool {
-	return errors.Is(err, leaf.ErrOverflow) || errors.Is(err, leaf.ErrClosed) || errors.Is(err, leaf.ErrInvalid)
+	return errors.Is(err, leaf.ErrOverflow) || errors.Is(err, leaf.ErrUnsupported) ||
+		errors.Is(err, leaf.ErrInvalid) || errors.Is(err, leaf.ErrClosed)
 }
 
 // errPatience ends a wait that has lasted [Options.Wait].

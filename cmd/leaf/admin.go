@@ -50,12 +50,15 @@ func (a *adminFlags) with(cmd *cobra.Command, do func(tagAdmin) error) error {
 		}
 		return do(&serverAdmin{&a.client, admin})
 	}
+	if err := checkStoreFlag(cmd, a.store); err != nil {
+		return err
+	}
 	store, err := drivers.Open(a.store, nil)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	return explainStore(do(&storeAdmin{issuer.NewTags(store, nil, nil), a.timeout}), a.store)
+	return do(&storeAdmin{issuer.NewTags(store, nil, nil), a.store, a.timeout})
 }
 
 // warn tells what the command is about to mean.
@@ -114,41 +117,54 @@ func fromWire(t *leafv1.Tag) segment.Tag {
 // A storeAdmin administers the tags of a store that this process opened.
 type storeAdmin struct {
 	tags    *issuer.Tags
+	url     string
 	timeout time.Duration
 }
 
-func (s *storeAdmin) list(ctx context.Context) ([]segment.Tag, error) {
+// call runs do within the time-out and explains its error.
+func (s *storeAdmin) call(ctx context.Context, do func(ctx context.Context) error) error {
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	var tags []segment.Tag
-	for tag, err := range s.tags.All(ctx) {
-		if err != nil {
-			return nil, err
+	return explainStore(do(ctx), s.url, time.Since(start))
+}
+
+func (s *storeAdmin) list(ctx context.Context) (tags []segment.Tag, err error) {
+	err = s.call(ctx, func(ctx context.Context) error {
+		for tag, err := range s.tags.All(ctx) {
+			if err != nil {
+				return err
+			}
+			tags = append(tags, tag)
 		}
-		tags = append(tags, tag)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(tags, func(a, b segment.Tag) int { return cmp.Compare(a.Name, b.Name) })
 	return tags, nil
 }
 
-func (s *storeAdmin) create(ctx context.Context, tag segment.Tag) (segment.Tag, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	created, err := s.tags.Create(ctx, tag)
+func (s *storeAdmin) create(ctx context.Context, tag segment.Tag) (created segment.Tag, err error) {
+	err = s.call(ctx, func(ctx context.Context) (err error) {
+		created, err = s.tags.Create(ctx, tag)
+		return err
+	})
 	return created, explainTag(err, tag.Name)
 }
 
-func (s *storeAdmin) alter(ctx context.Context, name string, change issuer.Change) (segment.Tag, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	tag, err := s.tags.Alter(ctx, name, change)
+func (s *storeAdmin) alter(ctx context.Context, name string, change issuer.Change) (tag segment.Tag, err error) {
+	err = s.call(ctx, func(ctx context.Context) (err error) {
+		tag, err = s.tags.Alter(ctx, name, change)
+		return err
+	})
 	return tag, explainTag(err, name)
 }
 
 func (s *storeAdmin) delete(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return explainTag(s.tags.Delete(ctx, name), name)
+	err := s.call(ctx, func(ctx context.Context) error { return s.tags.Delete(ctx, name) })
+	return explainTag(err, name)
 }
 
 // explainTag adds to err what to do where the tag itself is the trouble.

@@ -21,7 +21,7 @@ var firstTag = segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Desc
 // machine.
 type base struct {
 	url    string
-	memory segment.Memory // nil: nothing is remembered
+	memory *datadir.Marks // nil: nothing is remembered
 	dir    *datadir.Dir   // nil if it could not be opened
 }
 
@@ -50,7 +50,7 @@ func openBase(ctx context.Context, cfg config.Config, log *slog.Logger) (base, e
 		err = hinted(err, "name another data directory with --data DIR")
 	case err != nil:
 	case embedded:
-		err = createEmbedded(ctx, b.url, log)
+		err = b.createEmbedded(ctx, log)
 	}
 	if err != nil {
 		return base{}, errors.Join(err, b.close())
@@ -67,33 +67,37 @@ func unusable(err error) bool {
 
 // remember opens the data directory and what it knows of the store.
 func (b *base) remember(path string, log *slog.Logger) error {
-	key, err := drivers.Key(b.url)
-	if err != nil {
+	if _, err := drivers.Key(b.url); err != nil { // a URL that is none leaves nothing behind
 		return err
 	}
+	var err error
 	if b.dir, err = datadir.Open(path); err != nil {
 		return err
 	}
-	marks, err := b.dir.Marks(key, log)
+	key, err := drivers.Key(b.url) // that of a file is certain only once its folder is there
 	if err != nil {
 		return err
 	}
-	b.memory = marks
-	return nil
+	b.memory, err = b.dir.Marks(key, log)
+	return err
 }
 
 // createEmbedded makes the embedded database unless it is there. Of several servers
 // that start at once, one makes it.
-func createEmbedded(ctx context.Context, url string, log *slog.Logger) error {
-	exists, err := drivers.Exists(ctx, url)
+func (b *base) createEmbedded(ctx context.Context, log *slog.Logger) error {
+	exists, err := drivers.Exists(ctx, b.url)
 	if err == nil && !exists {
-		err = drivers.Init(ctx, url, drivers.InitOptions{Tags: []segment.Tag{firstTag}})
+		err = drivers.Init(ctx, b.url, drivers.InitOptions{Tags: []segment.Tag{firstTag}})
 	}
 	switch {
 	case exists || errors.Is(err, fs.ErrExist):
 		return nil
 	case err == nil:
-		log.Info("created an embedded database, because no store is configured and there was none", "store", url, "tag", firstTag.Name)
+		log.Info("created an embedded database, because no store is configured and there was none", "store", b.url, "tag", firstTag.Name)
+		if n := b.memory.Tags(); n > 0 {
+			log.Warn("this server remembers an embedded database that is gone: tags of that one are missing, "+
+				"and the counters of those it remembers will be lifted above the IDs it knows of", "store", b.url, "remembered", n)
+		}
 		return nil
 	}
 	return fmt.Errorf("create the embedded database: %w", err)

@@ -27,7 +27,7 @@ type client struct {
 // addFlags defines the flags of every command that talks to a server.
 func (c *client) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.server, "server", "", "URL of the server (default $LEAF_SERVER, or "+defaultServer+")")
-	cmd.Flags().DurationVar(&c.timeout, "timeout", 10*time.Second, "how long to wait for each answer")
+	patienceVar(cmd, &c.timeout, "timeout", 10*time.Second, "how long to wait for each answer")
 }
 
 // url returns the server's address; a bare host:port means http.
@@ -81,7 +81,7 @@ func (c *client) explain(err error) error {
 	if !ok {
 		text = err.Error()
 	}
-	plain := &wireError{text: text, cause: err}
+	plain := &plainError{text, err}
 	switch code := connect.CodeOf(err); {
 	case code == connect.CodeDeadlineExceeded:
 		return hinted(fmt.Errorf("no answer from %s within %s", base, c.timeout), "wait longer with --timeout, or ask 'leaf status' what the server is busy with")
@@ -95,11 +95,11 @@ func (c *client) explain(err error) error {
 	return plain
 }
 
-// A wireError is a server's answer without the code in front of its text.
-type wireError struct {
+// A plainError is an error in words for people.
+type plainError struct {
 	text  string
 	cause error
 }
 
-func (e *wireError) Error() string { return e.text }
-func (e *wireError) Unwrap() error { return e.cause }
+func (e *plainError) Error() string { return e.text }
+func (e *plainError) Unwrap() error { return e.cause }

@@ -3,11 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/leaf-id/leaf/internal/drivers"
 )
 
 // leafRun runs one command line in this process.
@@ -42,6 +47,32 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
+// A store that accepts connections and says nothing.
+func TestSilentStore(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	url := "mysql://u:secret@" + silent.Addr().String() + "/leaf"
+	for _, args := range [][]string{{"tag", "list"}, {"tag", "create", "a", "--step", "1"}, {"tag", "raise", "--all", "--by", "1"}, {"tag", "delete", "a"}, {"init"}} {
+		code, stdout, stderr := leafRun(t.Context(), append(args, "--store", url, "--timeout", "300ms")...)
+		want := "leaf: error: no answer from the store mysql://u:xxxxx@" + silent.Addr().String() + "/leaf within 300ms\n"
+		if code != 1 || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--timeout") || strings.Contains(stderr, "secret") {
+			t.Errorf("leaf %v: exit code %d, stdout %q, stderr:\n%s\nwant %s", args, code, stdout, stderr, want)
+		}
+	}
+}
+
+// Only a table that is missing is one that 'leaf init' makes.
+func TestInitHint(t *testing.T) {
+	missing := explainStore(fmt.Errorf("list tags: %w", drivers.ErrNotCreated), "sqlite:x", 0)
+	denied := explainStore(errors.New("the user lacks a privilege: GRANT SELECT (and CREATE for leaf init) on the database"), "sqlite:x", 0)
+	if !isHinted(missing) || isHinted(denied) {
+		t.Errorf("hinted: %v for a missing table, %v for a missing privilege", isHinted(missing), isHinted(denied))
+	}
+}
+
 func TestShellWord(t *testing.T) {
 	for name, want := range map[string]string{
 		"order":   "order",
@@ -61,6 +92,9 @@ func TestPrintable(t *testing.T) {
 	for text, want := range map[string]string{
 		"order 订单":   "order 订单",
 		"\x1b[2Jred": `"\x1b[2Jred"`,
+		" order":     `" order"`,
+		"order ":     `"order "`,
+		"":           "",
 		"a\tb\nc":    `"a\tb\nc"`,
 		"\xff":       `"\xff"`,
 	} {

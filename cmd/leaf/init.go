@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,16 +35,24 @@ Stores:
 			if store == "" {
 				return usage(cmd, fmt.Errorf("--store is missing: say which store to create"))
 			}
+			if err := checkStoreFlag(cmd, store); err != nil {
+				return err
+			}
+			start := time.Now()
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			if err := drivers.Init(ctx, store, drivers.InitOptions{}); err != nil {
-				return explainStore(err, store)
+			err := drivers.Init(ctx, store, drivers.InitOptions{})
+			if errors.Is(err, fs.ErrExist) {
+				return fmt.Errorf("the table leaf_alloc exists already in %s: nothing to do", drivers.Redact(store))
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "created the table leaf_alloc in %s\n", drivers.Redact(store))
+			if err != nil {
+				return explainStore(err, store, time.Since(start))
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "created the table leaf_alloc in %s\n", drivers.Redact(store))
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&store, "store", "", "URL of the store (required)")
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long to wait for the store")
+	patienceVar(cmd, &timeout, "timeout", 10*time.Second, "how long to wait for the store")
 	return cmd
 }

@@ -50,7 +50,7 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
 		},
 	}
 	f.addFlags(cmd)
-	cmd.Flags().Int64VarP(&f.n, "count", "n", 1, "how many IDs")
+	wholeVar(cmd, &f.n, "count", "n", 1, "how many IDs")
 	cmd.Flags().StringVar(&f.scheme, "scheme", "segment", "what makes the IDs")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array of strings")
 	return cmd

@@ -39,6 +39,8 @@ func newRoot() *cobra.Command {
 		Short: "Unique IDs from one command",
 		Long:  rootLong,
 	})
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -49,10 +50,15 @@ func newServe() *cobra.Command {
   leaf serve --config leaf.properties`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			src := config.Source{File: file, Env: os.Getenv, Flags: map[string]string{}}
+			src := config.Source{File: file, Env: os.Getenv, Environ: os.Environ(), Flags: map[string]string{}}
 			for key, value := range flags {
 				if cmd.Flags().Changed(key) {
 					src.Flags[key] = *value
+				}
+			}
+			if url := src.Flags["store"]; url != "" {
+				if err := checkStoreFlag(cmd, url); err != nil {
+					return err
 				}
 			}
 			return serve(cmd.Context(), cmd.ErrOrStderr(), src)
@@ -85,12 +91,14 @@ func serve(ctx context.Context, stderr io.Writer, src config.Source) error {
 // stoppable returns a context that the first SIGINT or SIGTERM ends. The second one
 // finds the default handling back in place, which ends the process.
 func stoppable(parent context.Context, log *slog.Logger) (context.Context, func()) {
-	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
-	quiet := context.AfterFunc(ctx, func() {
+	signals, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	ctx, end := context.WithCancelCause(context.WithoutCancel(parent))
+	quiet := context.AfterFunc(signals, func() {
 		stop()
-		log.Info("stopping; a second signal ends the process at once", "cause", context.Cause(ctx))
+		log.Info("stopping; a second signal ends the process at once", "cause", context.Cause(signals))
+		end(context.Cause(signals)) // last, so that nothing is logged about the stop before its cause
 	})
-	return ctx, func() { quiet(); stop() }
+	return ctx, func() { quiet(); stop(); end(nil) }
 }
 
 func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
@@ -103,6 +111,11 @@ func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
 
 // runServer opens what cfg names, serves until ctx ends, and closes all again.
 func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
+	listener, err := net.Listen("tcp", cfg.Listen) // first: a port that is taken leaves nothing behind
+	if err != nil {
+		return explainListen(fmt.Errorf("start server: %w", err))
+	}
+	defer listener.Close()
 	base, err := openBase(ctx, cfg, log)
 	if err != nil {
 		return err
@@ -114,9 +127,12 @@ func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) (err er
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	opts := segmentOptions(cfg.Segment, log)
-	opts.Memory = base.memory
+	if base.memory != nil {
+		opts.Memory = base.memory
+	}
 	srv, err := server.New(server.Options{
 		Listen:          cfg.Listen,
+		Listener:        listener,
 		Store:           store,
 		StoreName:       drivers.Redact(base.url),
 		Segment:         opts,
@@ -126,7 +142,7 @@ func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) (err er
 		Logger:          log,
 	})
 	if err != nil {
-		return explainListen(err)
+		return err
 	}
 	return srv.Run(ctx)
 }

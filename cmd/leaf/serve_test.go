@@ -82,6 +82,9 @@ func TestShutdownTimeoutHolds(t *testing.T) {
 	if err := p.wait(); err != nil {
 		t.Errorf("the server ended with %v:\n%s", err, p.text())
 	}
+	if stopping, stopped := strings.Index(p.text(), "stopping;"), strings.Index(p.text(), "msg=stopped"); stopping < 0 || stopped < stopping {
+		t.Errorf("the stop is told in the wrong order:\n%s", p.text())
+	}
 	if took := time.Since(begin); took > server.DefaultShutdownTimeout/2 {
 		t.Errorf("the stop took %s, as if there were no shutdown_timeout", took)
 	}

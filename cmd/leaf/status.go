@@ -70,7 +70,7 @@ func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 		fmt.Fprintf(w, "scheme   %s, %s\n", scheme.GetName(), choose(scheme.GetReady(), "ready", "not ready"))
 	}
 	store := s.GetStore()
-	if _, err := fmt.Fprintf(w, "store    %s, %s\n", printable(store.GetName()), choose(store.GetReachable(), "reachable", "does not answer")); err != nil {
+	if _, err := fmt.Fprintf(w, "store    %s, %s\n", printable(store.GetName()), choose(store.GetReachable(), "reachable", "does not serve")); err != nil {
 		return err
 	}
 	if store.GetLastError() != "" {

@@ -66,9 +66,9 @@ func sayTag(w io.Writer, verb string, t segment.Tag) error {
 }
 
 // printable quotes text that would upset a terminal or the columns of a table: rows
-// may come from anywhere.
+// may come from anywhere. Spaces around it show.
 func printable(text string) string {
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !utf8.ValidString(text) || text != strings.TrimSpace(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)
 	}
 	return text

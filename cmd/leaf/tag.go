@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -98,8 +101,8 @@ is a good start: servers take more by themselves when the demand is high.`,
 		},
 	}
 	a.addFlags(cmd)
-	cmd.Flags().Int64Var(&tag.Step, "step", 0, "least number of IDs to take from the store at once (required)")
-	cmd.Flags().Int64Var(&tag.MaxID, "max-id", 1, "the first ID")
+	wholeVar(cmd, &tag.Step, "step", "", 0, "least number of IDs to take from the store at once (required)")
+	wholeVar(cmd, &tag.MaxID, "max-id", "", 1, "the first ID")
 	cmd.Flags().StringVar(&tag.Description, "description", "", "what the tag is for")
 	return cmd
 }
@@ -147,8 +150,8 @@ lower one is refused unless --force is given:
 		},
 	}
 	a.addFlags(cmd)
-	cmd.Flags().Int64Var(&step, "step", 0, "least number of IDs to take from the store at once")
-	cmd.Flags().Int64Var(&maxID, "max-id", 0, "the next ID to take from the store")
+	wholeVar(cmd, &step, "step", "", 0, "least number of IDs to take from the store at once")
+	wholeVar(cmd, &maxID, "max-id", "", 0, "the next ID to take from the store")
 	cmd.Flags().BoolVar(&force, "force", false, "allow --max-id to lower the counter")
 	cmd.Flags().StringVar(&description, "description", "", "what the tag is for")
 	return cmd
@@ -181,7 +184,7 @@ than can have been handed out since.`,
 		},
 	}
 	a.addFlags(cmd)
-	cmd.Flags().Int64Var(&by, "by", 0, "how many IDs to skip (required)")
+	wholeVar(cmd, &by, "by", "", 0, "how many IDs to skip (required)")
 	cmd.Flags().BoolVar(&all, "all", false, "every tag of the store")
 	return cmd
 }
@@ -244,6 +247,9 @@ Mind: ` + noteDelete,
 				return err
 			}
 			return a.with(cmd, func(admin tagAdmin) error {
+				if err := mustExist(cmd.Context(), admin, args[0]); err != nil {
+					return err
+				}
 				a.warn(cmd, noteDelete)
 				if err := admin.delete(cmd.Context(), args[0]); err != nil {
 					return err
@@ -255,6 +261,15 @@ Mind: ` + noteDelete,
 	}
 	a.addFlags(cmd)
 	return cmd
+}
+
+// mustExist reports that there is no such tag, before anything is said about it.
+func mustExist(ctx context.Context, admin tagAdmin, name string) error {
+	tags, err := admin.list(ctx)
+	if err != nil || slices.ContainsFunc(tags, func(t segment.Tag) bool { return t.Name == name }) {
+		return err
+	}
+	return hinted(fmt.Errorf("tag %q: %w", name, leaf.ErrUnknownTag), "see 'leaf tag list' for its right name")
 }
 
 // given returns value if the flag was on the command line, else nil.

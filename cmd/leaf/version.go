@@ -20,10 +20,14 @@ func newVersion() *cobra.Command {
 		Long:  "Print the version of this program, the commit it was built from, and the version of Go.",
 		Args:  args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "leaf %s, %s %s/%s\n", fullVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
+}
+
+func versionLine() string {
+	return fmt.Sprintf("leaf %s, %s %s/%s", fullVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // fullVersion is the version with the commit, as far as the build recorded them.

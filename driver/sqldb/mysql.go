@@ -3,7 +3,6 @@ package sqldb
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,7 +22,8 @@ func OpenMySQL(db *sql.DB, opts *Options) (*Store, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open mysql store: %w: no database", leaf.ErrInvalid)
 	}
-	return &Store{dialect: &mysqlDB{db: db, logger: opts.logger()}}, nil
+	logger := opts.logger()
+	return &Store{dialect: &mysqlDB{db: db, logger: logger}, logger: logger}, nil
 }
 
 // mysqlDB has every call use a connection of the pool.
@@ -39,11 +39,12 @@ type mysqlDB struct {
 const mysqlExact = `biz_tag = ? AND CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = CAST(? AS BINARY)`
 
 // One packet, committed by its first statement. A counter that cannot move by n is
-// left alone, so that there is no row to report instead of a failed statement.
+// left alone, so that there is no row to report instead of a failed statement. The
+// %s says whether a transaction is open, which the UPDATE would have become part of.
 const mysqlAdvance = `UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?)
 		WHERE ` + mysqlExact + ` AND max_id BETWEEN 0 AND ?;
 	SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, @@autocommit, FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode) > 0,
-			max_id, step
+			%s, biz_tag IS NOT NULL, max_id, step
 		FROM (SELECT 1) AS one LEFT JOIN leaf_alloc ON ` + mysqlExact
 
 func (d *mysqlDB) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -57,8 +58,8 @@ func (d *mysqlDB) advance(ctx context.Context, tag string, n int64) (segment.Gra
 			}
 		}
 		var a mysqlAnswer
-		err = conn.QueryRowContext(ctx, mysqlAdvance, n, tag, tag, math.MaxInt64-n, tag, tag).
-			Scan(&a.rows, &a.end, &a.server, &a.autocommit, &a.strict, &a.maxID, &a.step)
+		err = conn.QueryRowContext(ctx, facts.advance, n, tag, tag, math.MaxInt64-n, tag, tag).
+			Scan(&a.rows, &a.end, &a.server, &a.autocommit, &a.strict, &a.open, &a.found, &a.maxID, &a.step)
 		if err != nil {
 			return err
 		}
@@ -72,15 +73,15 @@ func (d *mysqlDB) advance(ctx context.Context, tag string, n int64) (segment.Gra
 }
 
 func readStep(ctx context.Context, conn *sql.Conn, tag string) (int64, error) {
-	var step int64
+	var step sql.Null[int64]
 	err := conn.QueryRowContext(ctx, `SELECT step FROM leaf_alloc WHERE `+mysqlExact, tag, tag).Scan(&step)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 0, leaf.ErrUnknownTag
-	case err == nil && step < 1:
-		return 0, fmt.Errorf("the row has step %d: set one of at least 1 with leaf tag set TAG --step N", step)
+	case err != nil:
+		return 0, err
 	}
-	return step, err
+	return step.V, stepFault(step)
 }
 
 // A mysqlAnswer is what the second statement of mysqlAdvance says of the first.
@@ -89,8 +90,9 @@ type mysqlAnswer struct {
 	end                uint64 // LAST_INSERT_ID(): says something only if rows is 1
 	server             int64
 	autocommit, strict bool
-	maxID              sql.Null[int64] // of the row as it stands; NULL: there is no row
-	step               sql.Null[int64]
+	open               bool            // a transaction is
+	found              bool            // the row was, by the SELECT
+	maxID, step        sql.Null[int64] // of the row as it stands
 }
 
 func (a mysqlAnswer) grant(n int64) (segment.Grant, error) {
@@ -99,20 +101,23 @@ func (a mysqlAnswer) grant(n int64) (segment.Grant, error) {
 		return segment.Grant{}, fmt.Errorf("%w: autocommit is off: open the database with autocommit=1", errSession)
 	case !a.strict:
 		return segment.Grant{}, fmt.Errorf("%w: sql_mode lacks STRICT_ALL_TABLES: open the database with it", errSession)
+	case a.open:
+		return segment.Grant{}, fmt.Errorf("%w: a transaction was left open on it: give the store a pool of its own", errSession)
 	case a.rows > 1:
 		return segment.Grant{}, fmt.Errorf("%d rows have this biz_tag: delete all but the one with the highest max_id, "+
 			"and make biz_tag a unique key", a.rows)
-	case a.rows == 1 && (!a.maxID.Valid || uint64(a.maxID.V) >= a.end):
+	case a.rows == 1 && (!a.found || uint64(a.maxID.V) >= a.end):
 		step := max(a.step.V, 1)
 		end := int64(a.end)
 		return segment.Grant{Range: leaf.Range{Start: end - n, End: end}, Step: step, Server: strconv.FormatInt(a.server, 10)}, nil
 	case a.rows == 1:
 		return segment.Grant{}, fmt.Errorf("max_id is %d although %d was just written: somebody lowered it, "+
 			"or the column is too small and clamps", a.maxID.V, a.end)
-	case !a.maxID.Valid:
+	case !a.found:
 		return segment.Grant{}, leaf.ErrUnknownTag
-	case a.maxID.V < 0:
-		return segment.Grant{}, fmt.Errorf("the row has the negative max_id %d: set it above every ID in use with leaf tag set TAG --max-id N", a.maxID.V)
+	}
+	if err := maxIDFault(a.maxID); err != nil {
+		return segment.Grant{}, err
 	}
 	return segment.Grant{}, fmt.Errorf("%w: %d IDs from %d", leaf.ErrOverflow, n, a.maxID.V)
 }
@@ -147,7 +152,7 @@ func (d *mysqlDB) use(ctx context.Context, do func(*sql.Conn, *mysqlFacts) error
 	}
 	if errors.Is(err, errSession) {
 		d.logger.Warn("mysql session given up", "err", err)
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // that is the way to close it
+		discard(conn)
 	}
 	return err
 }

@@ -21,36 +21,34 @@ func (f *mysqlFacts) columns() string {
 	return always + `, '' FROM leaf_alloc`
 }
 
-func scanMySQL(row interface{ Scan(...any) error }) (segment.Tag, error) {
-	var tag segment.Tag
+func scanMySQL(row scanner) (record, error) {
+	var r record
 	var updated sql.Null[float64]
-	if err := row.Scan(&tag.Name, &tag.MaxID, &tag.Step, &updated, &tag.Description); err != nil {
-		return segment.Tag{}, err
+	if err := row.Scan(&r.name, &r.maxID, &r.step, &updated, &r.description); err != nil {
+		return record{}, err
 	}
 	if updated.V > 0 {
-		tag.Updated = time.UnixMicro(int64(updated.V * 1e6))
+		r.updated = time.UnixMicro(int64(updated.V * 1e6))
 	}
-	return tag, nil
+	return r, nil
 }
 
-func (d *mysqlDB) list(ctx context.Context) ([]segment.Tag, error) {
-	var tags []segment.Tag
+// page returns up to limit rows in the order of the column's collation.
+func (d *mysqlDB) page(ctx context.Context, after *string, limit int) ([]record, error) {
+	where, args := ` WHERE biz_tag IS NOT NULL`, []any{limit}
+	if after != nil {
+		where, args = ` WHERE biz_tag > ?`, []any{*after, limit}
+	}
+	var records []record
 	err := d.use(ctx, func(conn *sql.Conn, facts *mysqlFacts) error {
-		rows, err := conn.QueryContext(ctx, facts.columns()+` ORDER BY biz_tag`)
+		rows, err := conn.QueryContext(ctx, facts.columns()+where+` ORDER BY biz_tag LIMIT ?`, args...)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			tag, err := scanMySQL(rows)
-			if err != nil {
-				return err
-			}
-			tags = append(tags, tag)
-		}
-		return rows.Err()
+		records, err = collect(rows, scanMySQL)
+		return err
 	})
-	return tags, err
+	return records, err
 }
 
 func (d *mysqlDB) create(ctx context.Context, tag segment.Tag) error {
@@ -73,17 +71,19 @@ func insertMySQL(ctx context.Context, tx *sql.Tx, facts *mysqlFacts, tag segment
 
 func (d *mysqlDB) alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
 	var tag segment.Tag
-	err := d.write(ctx, func(tx *sql.Tx, facts *mysqlFacts) (err error) {
-		if tag, err = facts.load(ctx, tx, name, ` FOR UPDATE`); err != nil {
+	err := d.write(ctx, func(tx *sql.Tx, facts *mysqlFacts) error {
+		row, err := facts.load(ctx, tx, name, ` FOR UPDATE`)
+		if err != nil {
 			return err
 		}
-		if err := amend(&tag, change); err != nil {
+		if tag, err = row.amend(change); err != nil {
 			return err
 		}
 		if err := facts.update(ctx, tx, tag, change); err != nil {
 			return err
 		}
-		tag, err = facts.load(ctx, tx, name, ``)
+		row, err = facts.load(ctx, tx, name, ``)
+		tag = row.tag()
 		return err
 	})
 	if err != nil {
@@ -92,12 +92,12 @@ func (d *mysqlDB) alter(ctx context.Context, name string, change segment.Change)
 	return tag, nil
 }
 
-func (f *mysqlFacts) load(ctx context.Context, tx *sql.Tx, name, lock string) (segment.Tag, error) {
-	tag, err := scanMySQL(tx.QueryRowContext(ctx, f.columns()+` WHERE `+mysqlExact+lock, name, name))
+func (f *mysqlFacts) load(ctx context.Context, tx *sql.Tx, name, lock string) (record, error) {
+	r, err := scanMySQL(tx.QueryRowContext(ctx, f.columns()+` WHERE `+mysqlExact+lock, name, name))
 	if errors.Is(err, sql.ErrNoRows) {
-		return segment.Tag{}, leaf.ErrUnknownTag
+		return record{}, leaf.ErrUnknownTag
 	}
-	return tag, err
+	return r, err
 }
 
 func (f *mysqlFacts) update(ctx context.Context, tx *sql.Tx, tag segment.Tag, change segment.Change) error {

@@ -4,9 +4,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -32,6 +32,13 @@ func (d *mysqlDB) explain(err error) error { return explainMySQL(err) }
 // passes on holds a password.
 func explainMySQL(err error) error {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		if e.Number == mysqlTableExists {
+			return existsError{err}
+		}
+		// Another table may be missing too: one that a trigger writes to.
+		if e.Number == mysqlNoTable && strings.Contains(e.Message, "leaf_alloc") {
+			return fmt.Errorf("%w: the database has no table leaf_alloc: create it with leaf init --store URL: %w", ErrNotCreated, err)
+		}
 		if meaning := mysqlMeaning(e.Number); meaning != nil {
 			return fmt.Errorf("%w: %w", meaning, err)
 		}
@@ -49,8 +56,6 @@ func explainMySQL(err error) error {
 // mysqlMeaning returns the error of package leaf that an error number stands for.
 func mysqlMeaning(number uint16) error {
 	switch number {
-	case mysqlTableExists:
-		return fmt.Errorf("the database has a table leaf_alloc already: %w", fs.ErrExist)
 	case mysqlDuplicate:
 		return fmt.Errorf("%w, or one that the collation of biz_tag does not tell from it (by case, accents or trailing spaces)", leaf.ErrTagExists)
 	case 1267, 3988: // the name has characters that the column cannot hold
@@ -71,8 +76,6 @@ func mysqlAdvice(number uint16) string {
 		return "the user lacks a privilege: GRANT SELECT, INSERT, UPDATE, DELETE (and CREATE for leaf init) on the database"
 	case 1046, 1049:
 		return "there is no such database: create it (CREATE DATABASE), or correct the store's URL"
-	case mysqlNoTable:
-		return "the database has no table leaf_alloc: create it with leaf init --store URL"
 	case 1054:
 		return "the table leaf_alloc lacks a column of Java Leaf's (biz_tag, max_id, step, update_time): add it"
 	case 1290, 1792, 1836:

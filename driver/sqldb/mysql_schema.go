@@ -80,8 +80,10 @@ func ExistsMySQL(ctx context.Context, db *sql.DB) (bool, error) {
 
 // mysqlFacts is what a store needs to know of its server and table.
 type mysqlFacts struct {
-	description bool // there is a column for it
-	agreed      bool // commits are agreed upon with other servers: none is lost in a fail-over
+	description bool   // there is a column for it
+	agreed      bool   // commits are agreed upon with other servers: none is lost in a fail-over
+	flush       string // innodb_flush_log_at_trx_commit
+	advance     string // mysqlAdvance as this server understands it
 }
 
 // inspect reports why the server, its table or this session must not be used.
@@ -95,6 +97,10 @@ func (d *mysqlDB) inspect(ctx context.Context, conn *sql.Conn) (*mysqlFacts, err
 		}
 	}
 	d.logger.Info("mysql store ready", "description", facts.description, "commits_agreed", facts.agreed)
+	if facts.flush != "1" {
+		d.logger.Warn("a power cut may take back IDs that were handed out: set innodb_flush_log_at_trx_commit=1 on the server",
+			"innodb_flush_log_at_trx_commit", facts.flush)
+	}
 	return &facts, nil
 }
 
@@ -115,30 +121,6 @@ func checkSession(ctx context.Context, conn *sql.Conn, _ *mysqlFacts) error {
 		return err
 	}
 	return nil
-}
-
-// checkServer asks for variables of which no server has all.
-func checkServer(ctx context.Context, conn *sql.Conn, facts *mysqlFacts) error {
-	rows, err := conn.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN
-		('wsrep_on', 'group_replication_group_name', 'read_only', 'super_read_only', 'innodb_read_only')`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return err
-		}
-		on := !strings.EqualFold(value, "OFF") && value != ""
-		switch {
-		case on && strings.HasSuffix(name, "read_only"):
-			return fmt.Errorf("the server is read-only (%s=%s): name the primary server in the store's URL", name, value)
-		case on:
-			facts.agreed = true
-		}
-	}
-	return rows.Err()
 }
 
 func checkReadable(ctx context.Context, conn *sql.Conn, _ *mysqlFacts) error {

@@ -13,17 +13,26 @@ import (
 
 // OpenSQLite returns a store in the SQLite database db, which [InitSQLite] has
 // prepared. It does not touch the database: what is wrong with it shows at the
-// first call. The store uses one connection of db, which it keeps; close the store
-// before db. Use one store per file and process: two of them do not share commits.
+// first call. The store keeps one connection of db, and opens another for a listing
+// unless db is limited to one. No connection stays idle in db from then on, lest a
+// file that was replaced be used through an old one. Close the store before db. Use
+// one store per file and process: two of them do not share commits.
 func OpenSQLite(db *sql.DB, opts *Options) (*Store, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open sqlite store: %w: no database", leaf.ErrInvalid)
 	}
-	return &Store{dialect: &sqlite{writer: newWriter(db, opts.logger())}}, nil
+	db.SetMaxIdleConns(0)
+	logger, file := opts.logger(), ""
+	if opts != nil {
+		file = opts.File
+	}
+	return &Store{dialect: &sqlite{db: db, file: file, writer: newWriter(db, file, logger)}, logger: logger}, nil
 }
 
-// sqlite has every call run by its writer.
+// sqlite has every call but a listing run by its writer.
 type sqlite struct {
+	db     *sql.DB
+	file   string // as its user calls it; may be empty
 	writer *writer
 }
 
@@ -31,25 +40,27 @@ type sqlite struct {
 // error for one call that would have to fail its whole batch.
 const sqliteAdvance = `UPDATE leaf_alloc
 	SET max_id = max_id + iif(?1 > 0, ?1, step), update_time = ?2
-	WHERE biz_tag = ?3 AND max_id <= 9223372036854775807 - iif(?1 > 0, ?1, step)
+	WHERE biz_tag = ?3 AND iif(?1 > 0, ?1, step) > 0
+		AND max_id BETWEEN 0 AND 9223372036854775807 - iif(?1 > 0, ?1, step)
 	RETURNING max_id, step`
 
 func (d *sqlite) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	var grant segment.Grant
 	err := d.writer.do(ctx, func(s *session) error {
-		var end, step int64
+		var end int64
+		var step sql.Null[int64]
 		err := s.advance.QueryRowContext(s.ctx, n, now(), tag).Scan(&end, &step)
 		if errors.Is(err, sql.ErrNoRows) {
-			return d.whyNot(s, tag)
+			return whyNot(s, tag, n)
 		}
 		if err != nil {
 			return err
 		}
 		// With n = 0 the step is that of the very row and statement that moved.
 		if n == 0 {
-			n = step
+			n = step.V
 		}
-		grant = segment.Grant{Range: leaf.Range{Start: end - n, End: end}, Step: step}
+		grant = segment.Grant{Range: leaf.Range{Start: end - n, End: end}, Step: max(step.V, 1)}
 		return nil
 	})
 	if err != nil {
@@ -58,13 +69,19 @@ func (d *sqlite) advance(ctx context.Context, tag string, n int64) (segment.Gran
 	return grant, nil
 }
 
-// whyNot says why an advance of tag found no row.
-func (d *sqlite) whyNot(s *session, tag string) error {
-	t, err := s.load(tag)
+// whyNot says why an advance of tag by n found no row.
+func whyNot(s *session, tag string, n int64) error {
+	r, err := s.load(tag)
 	if err != nil {
 		return err
 	}
-	return refusal{fmt.Errorf("%w: max_id is %d", leaf.ErrOverflow, t.MaxID)}
+	if n > 0 {
+		r.step.V, r.step.Valid = n, true
+	}
+	if err := r.fault(); err != nil {
+		return refusal{err}
+	}
+	return refusal{fmt.Errorf("%w: max_id is %d", leaf.ErrOverflow, r.maxID.V)}
 }
 
 func (d *sqlite) giveBack(ctx context.Context, tag string, unused leaf.Range) error {
@@ -74,18 +91,37 @@ func (d *sqlite) giveBack(ctx context.Context, tag string, unused leaf.Range) er
 	})
 }
 
-// list goes through the writer as well, so that a database with a single
-// connection suffices.
-func (d *sqlite) list(ctx context.Context) ([]segment.Tag, error) {
-	var tags []segment.Tag
+// page reads on a connection of its own, so that listings do not hold up those who
+// advance. A database with a single connection suffices: then the writer reads.
+func (d *sqlite) page(ctx context.Context, after *string, limit int) ([]record, error) {
+	if d.db.Stats().MaxOpenConnections != 1 {
+		return d.readPage(ctx, after, limit)
+	}
+	var records []record
 	err := d.writer.do(ctx, func(s *session) (err error) {
-		tags, err = s.all()
+		records, err = pageSQLite(s.ctx, s.conn, after, limit)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return tags, nil
+	return records, nil
+}
+
+func (d *sqlite) readPage(ctx context.Context, after *string, limit int) ([]record, error) {
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer discard(conn)
+	pragmas := fmt.Sprintf("PRAGMA busy_timeout = %d; PRAGMA query_only = ON", busyTimeout.Milliseconds())
+	if _, err := conn.ExecContext(ctx, pragmas); err != nil {
+		return nil, err
+	}
+	if err := checkSQLite(ctx, conn); err != nil {
+		return nil, err
+	}
+	return pageSQLite(ctx, conn, after, limit)
 }
 
 func (d *sqlite) create(ctx context.Context, tag segment.Tag) error {
@@ -97,11 +133,12 @@ func (d *sqlite) create(ctx context.Context, tag segment.Tag) error {
 
 func (d *sqlite) alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
 	var tag segment.Tag
-	err := d.writer.do(ctx, func(s *session) (err error) {
-		if tag, err = s.load(name); err != nil {
+	err := d.writer.do(ctx, func(s *session) error {
+		row, err := s.load(name)
+		if err != nil {
 			return err
 		}
-		if err := amend(&tag, change); err != nil {
+		if tag, err = row.amend(change); err != nil {
 			return refusal{err}
 		}
 		stamp := now()

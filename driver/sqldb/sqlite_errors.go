@@ -3,6 +3,8 @@ package sqldb
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 )
 
 // The primary result codes of SQLite that people can do something about.
@@ -16,11 +18,18 @@ const (
 	sqliteNotADB   = 26
 )
 
-func (d *sqlite) explain(err error) error { return explainSQLite(err) }
+var (
+	errReplaced = errors.New("it is not the file that was opened")
+	errDamaged  = errors.New(damaged)
+)
+
+const damaged = "the database file is damaged: restore it from a backup, and raise every counter (leaf tag raise)"
+
+func (d *sqlite) explain(err error) error { return explainSQLite(err, d.file) }
 
 // explainSQLite says what is wrong and what to do. It knows SQLite's errors by
-// their codes, whichever driver they come from.
-func explainSQLite(err error) error {
+// their codes, whichever driver they come from. The file's name may be empty.
+func explainSQLite(err error, file string) error {
 	var coded interface {
 		error
 		Code() int
@@ -28,10 +37,22 @@ func explainSQLite(err error) error {
 	if !errors.As(err, &coded) {
 		return err
 	}
-	if advice := sqliteAdvice(coded.Code() & 0xff); advice != "" {
+	code := coded.Code() & 0xff
+	if code == sqliteCantOpen && isMissing(file) {
+		return fmt.Errorf("%w: there is no file %s: create it with leaf init --store sqlite:PATH: %w", ErrNotCreated, file, err)
+	}
+	if advice := sqliteAdvice(code); advice != "" {
 		return fmt.Errorf("%s: %w", advice, err)
 	}
 	return err
+}
+
+func isMissing(file string) bool {
+	if file == "" {
+		return false // not known
+	}
+	_, err := os.Stat(file)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func sqliteAdvice(code int) string {
@@ -43,11 +64,11 @@ func sqliteAdvice(code int) string {
 	case sqliteIOError:
 		return "the disk failed: check the disk and the kernel's log"
 	case sqliteCorrupt:
-		return "the database file is damaged: restore it, and raise every counter (leaf tag raise)"
+		return damaged
 	case sqliteFull:
 		return "the disk is full: free some space"
 	case sqliteCantOpen:
-		return "the database file cannot be opened: check its path and rights, or create it with leaf init --store sqlite:PATH"
+		return "the database file cannot be opened: check its path, and the rights to it and to its folder"
 	case sqliteNotADB:
 		return "the file is not an SQLite database: check its path"
 	}

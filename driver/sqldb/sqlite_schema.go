@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
@@ -30,13 +29,13 @@ const (
 
 // InitSQLite makes the empty SQLite database db ready for [OpenSQLite], with the
 // given tags in it, all or nothing. It refuses a database that holds anything,
-// with an error that wraps [fs.ErrExist] if that is Leaf's table.
+// with an error that wraps [io/fs.ErrExist] if that is Leaf's table.
 func InitSQLite(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
 	if err := checkTags(tags); err != nil {
 		return fmt.Errorf("init sqlite store: %w", err)
 	}
 	if err := initSQLite(ctx, db, tags); err != nil {
-		return fmt.Errorf("init sqlite store: %w", explainSQLite(err))
+		return fmt.Errorf("init sqlite store: %w", explainSQLite(err, ""))
 	}
 	return nil
 }
@@ -48,10 +47,18 @@ func initSQLite(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
 	}
 	s := &session{ctx: ctx, conn: conn}
 	defer s.drop() // undoes what was not committed
+	// Looked at twice: nothing of another application's is changed, not even its
+	// journal, and of those who init at once one wins.
+	busy := fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds())
+	if _, err := conn.ExecContext(ctx, busy); err != nil {
+		return err
+	}
+	if err := checkEmpty(ctx, conn); err != nil {
+		return err
+	}
 	for _, statement := range []string{
-		fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()),
 		"PRAGMA journal_mode = WAL",
-		"PRAGMA synchronous = FULL",
+		"PRAGMA synchronous = EXTRA",
 		"BEGIN IMMEDIATE",
 	} {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
@@ -88,7 +95,7 @@ func (s *session) fill(tags []segment.Tag) error {
 func ExistsSQLite(ctx context.Context, db *sql.DB) (bool, error) {
 	h, err := readHeader(ctx, db)
 	if err != nil {
-		return false, fmt.Errorf("look for the sqlite store: %w", explainSQLite(err))
+		return false, fmt.Errorf("look for the sqlite store: %w", explainSQLite(err, ""))
 	}
 	return h.table, nil
 }
@@ -99,7 +106,7 @@ func checkEmpty(ctx context.Context, conn *sql.Conn) error {
 	case err != nil:
 		return err
 	case h.table:
-		return fmt.Errorf("the database has the table leaf_alloc already: %w", fs.ErrExist)
+		return existsError{}
 	case h.objects > 0 || h.application != 0 || h.format != 0:
 		return fmt.Errorf("%w: the database belongs to another application; give Leaf a file of its own", leaf.ErrInvalid)
 	}
@@ -113,7 +120,7 @@ func checkSQLite(ctx context.Context, conn *sql.Conn) error {
 	case err != nil:
 		return err
 	case !h.table:
-		return errors.New("the database has no table leaf_alloc: create it with leaf init --store sqlite:PATH")
+		return fmt.Errorf("%w: the database has no table leaf_alloc: create it with leaf init --store sqlite:PATH", ErrNotCreated)
 	case h.application != sqliteApplication:
 		return errors.New("the database was not made by Leaf (its application_id is another): " +
 			"make a file with leaf init --store sqlite:PATH")
@@ -129,6 +136,17 @@ func checkSQLite(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
+// quickCheck looks through the whole file: where a part is missing, SQLite may take
+// what it finds there for rows that were deleted.
+func quickCheck(ctx context.Context, conn *sql.Conn) error {
+	var verdict string
+	err := conn.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict)
+	if err == nil && verdict != "ok" {
+		return fmt.Errorf("%w: %s", errDamaged, verdict)
+	}
+	return err
+}
+
 // A header is what an SQLite file says about itself.
 type header struct {
 	application, format int64
@@ -141,10 +159,16 @@ func readHeader(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }) (header, error) {
 	var h header
+	var application, format sql.Null[int64]
+	var journal sql.Null[string]
 	err := db.QueryRowContext(ctx, `SELECT
 			(SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
 			(SELECT journal_mode FROM pragma_journal_mode),
 			count(*), count(*) FILTER (WHERE name = 'leaf_alloc' AND type = 'table')
-		FROM sqlite_schema`).Scan(&h.application, &h.format, &h.journal, &h.objects, &h.table)
+		FROM sqlite_schema`).Scan(&application, &format, &journal, &h.objects, &h.table)
+	if err == nil && !(application.Valid && format.Valid && journal.Valid) {
+		return header{}, errDamaged
+	}
+	h.application, h.format, h.journal = application.V, format.V, journal.V
 	return h, err
 }

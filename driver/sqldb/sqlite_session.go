@@ -3,13 +3,11 @@ package sqldb
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/segment"
 )
 
 // busyTimeout is how long a transaction waits for other processes.
@@ -23,26 +21,28 @@ type session struct {
 	ctx                    context.Context
 	conn                   *sql.Conn
 	begin, commit, advance *sql.Stmt
+	file                   dbFile
 }
 
-func openSession(db *sql.DB) (*session, error) {
+// openSession opens a session; the file's name may be empty.
+func openSession(db *sql.DB, file string) (*session, error) {
 	ctx := context.Background()
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := &session{ctx: ctx, conn: conn}
-	if err := s.prepare(); err != nil {
+	if err := s.prepare(file); err != nil {
 		s.drop()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *session) prepare() (err error) {
+func (s *session) prepare(file string) (err error) {
 	for _, pragma := range []string{
 		fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()),
-		"PRAGMA synchronous = FULL",
+		"PRAGMA synchronous = EXTRA",
 	} {
 		if _, err := s.conn.ExecContext(s.ctx, pragma); err != nil {
 			return err
@@ -50,6 +50,15 @@ func (s *session) prepare() (err error) {
 	}
 	if err := checkSQLite(s.ctx, s.conn); err != nil {
 		return err
+	}
+	if err := quickCheck(s.ctx, s.conn); err != nil {
+		return err
+	}
+	if s.file, err = findFile(s.ctx, s.conn, file); err != nil {
+		return err
+	}
+	if _, err := s.conn.ExecContext(s.ctx, "PRAGMA journal_mode = WAL"); err != nil {
+		return err // a copy made by VACUUM INTO is in another mode
 	}
 	for _, p := range []struct {
 		to    **sql.Stmt
@@ -82,48 +91,44 @@ func (s *session) transact(batch []*call, answers []error) error {
 			return err
 		}
 	}
-	_, err := s.commit.ExecContext(s.ctx)
-	return err
+	if _, err := s.commit.ExecContext(s.ctx); err != nil {
+		return err
+	}
+	return s.file.check() // before any answer
 }
 
-// drop undoes a transaction that is still open and closes the connection rather
-// than give it back to the pool. SQLite itself closes a connection, and lets go of
-// its locks, only after its last statement.
+// drop undoes a transaction that is still open and closes the connection. SQLite
+// itself lets go of its locks only after the last statement is closed.
 func (s *session) drop() {
 	for _, stmt := range []*sql.Stmt{s.begin, s.commit, s.advance} {
 		if stmt != nil {
 			_ = stmt.Close()
 		}
 	}
-	_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK")  // an error if none is open
-	_ = s.conn.Raw(func(any) error { return driver.ErrBadConn }) // that is the way to say so
-	_ = s.conn.Close()
+	_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK") // an error if none is open
+	discard(s.conn)
 }
 
-// load returns a tag, or a refusal if there is none of that name.
-func (s *session) load(name string) (segment.Tag, error) {
-	tag, err := scanSQLite(s.conn.QueryRowContext(s.ctx, sqliteSelect+` WHERE biz_tag = ?`, name))
+// load returns a row, or a refusal if there is none of that name.
+func (s *session) load(name string) (record, error) {
+	r, err := scanSQLite(s.conn.QueryRowContext(s.ctx, sqliteSelect+` WHERE biz_tag = ?`, name))
 	if errors.Is(err, sql.ErrNoRows) {
-		return segment.Tag{}, refusal{leaf.ErrUnknownTag}
+		return record{}, refusal{leaf.ErrUnknownTag}
 	}
-	return tag, err
+	return r, err
 }
 
-func (s *session) all() ([]segment.Tag, error) {
-	rows, err := s.conn.QueryContext(s.ctx, sqliteSelect+` ORDER BY biz_tag`)
+// pageSQLite returns up to limit rows by name, from the first if after is nil.
+func pageSQLite(ctx context.Context, conn *sql.Conn, after *string, limit int) ([]record, error) {
+	where, args := ``, []any{limit}
+	if after != nil {
+		where, args = ` WHERE biz_tag > ?2`, append(args, *after)
+	}
+	rows, err := conn.QueryContext(ctx, sqliteSelect+where+` ORDER BY biz_tag LIMIT ?1`, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var tags []segment.Tag
-	for rows.Next() {
-		tag, err := scanSQLite(rows)
-		if err != nil {
-			return nil, err
-		}
-		tags = append(tags, tag)
-	}
-	return tags, rows.Err()
+	return collect(rows, scanSQLite)
 }
 
 // changeOne runs a statement that changes one row, and is refused with none if it
@@ -140,12 +145,19 @@ func (s *session) changeOne(none error, query string, args ...any) error {
 	return err
 }
 
-func scanSQLite(row interface{ Scan(...any) error }) (segment.Tag, error) {
-	var tag segment.Tag
-	var updated int64
-	if err := row.Scan(&tag.Name, &tag.MaxID, &tag.Step, &tag.Description, &updated); err != nil {
-		return segment.Tag{}, err
+func scanSQLite(row scanner) (record, error) {
+	var r record
+	var name, description sql.Null[string]
+	var updated sql.Null[int64]
+	if err := row.Scan(&name, &r.maxID, &r.step, &description, &updated); err != nil {
+		return record{}, err
 	}
-	tag.Updated = time.UnixMilli(updated)
-	return tag, nil
+	if !name.Valid {
+		return record{}, errDamaged // a key is never NULL
+	}
+	r.name, r.description = name.V, description.V
+	if updated.Valid {
+		r.updated = time.UnixMilli(updated.V)
+	}
+	return r, nil
 }

@@ -87,6 +87,10 @@ func TestSQLiteInitRefuses(t *testing.T) {
 	if err := sqldb.InitSQLite(t.Context(), other, nil); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("init of another application's database: %v", err)
 	}
+	var journal string
+	if err := other.QueryRow("PRAGMA journal_mode").Scan(&journal); err != nil || journal != "delete" {
+		t.Errorf("its journal_mode is now %q, %v: it was changed", journal, err)
+	}
 	twice := []segment.Tag{{Name: "a", Step: 1}, {Name: "a", Step: 1}}
 	if err := sqldb.InitSQLite(t.Context(), sqliteDB(t, filepath.Join(t.TempDir(), "x.db")), twice); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("init with one tag twice: %v", err)

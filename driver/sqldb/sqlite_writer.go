@@ -17,13 +17,16 @@ const maxBatch = 256
 // transaction, on the one connection that it owns.
 type writer struct {
 	db     *sql.DB
+	file   string // as its user calls it; may be empty
 	logger *slog.Logger
 	calls  chan *call    // unbuffered: a call that was received will be answered
 	quit   chan struct{} // closed by close
 	done   chan struct{} // closed when run has returned
 	stop   sync.Once
 
-	session *session // owned by run; nil before the first use and after a failure
+	// Owned by run.
+	session *session // nil before the first use and after a failure
+	trouble string   // what the last batch failed with, as it was logged
 }
 
 // A call is one caller's work in a batch.
@@ -37,8 +40,8 @@ type call struct {
 // rest of its batch goes on. Any other error fails the whole batch.
 type refusal struct{ error }
 
-func newWriter(db *sql.DB, logger *slog.Logger) *writer {
-	w := &writer{db: db, logger: logger, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
+func newWriter(db *sql.DB, file string, logger *slog.Logger) *writer {
+	w := &writer{db: db, file: file, logger: logger, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -106,8 +109,8 @@ func (w *writer) collect(batch []*call) []*call {
 func (w *writer) serve(batch []*call) {
 	answers := make([]error, len(batch))
 	err := w.commit(batch, answers)
+	w.report(err)
 	if err != nil {
-		w.logger.Warn("sqlite transaction failed", "calls", len(batch), "err", err)
 		w.drop()
 	}
 	for i, c := range batch {
@@ -118,9 +121,35 @@ func (w *writer) serve(batch []*call) {
 	}
 }
 
+// report logs how a batch went if it went otherwise than the last one: a store that
+// stays broken is tried again and again.
+func (w *writer) report(err error) {
+	trouble := ""
+	if err != nil {
+		trouble = explainSQLite(err, w.file).Error()
+	}
+	switch {
+	case trouble == w.trouble:
+		return
+	case err != nil:
+		w.logger.Warn("sqlite transaction failed", "file", w.path(), "err", trouble)
+	default:
+		w.logger.Info("sqlite store works again", "file", w.path())
+	}
+	w.trouble = trouble
+}
+
+// path is the file's for the log, as far as it is known.
+func (w *writer) path() string {
+	if w.session != nil {
+		return w.session.file.path
+	}
+	return w.file
+}
+
 func (w *writer) commit(batch []*call, answers []error) error {
 	if w.session == nil {
-		s, err := openSession(w.db)
+		s, err := openSession(w.db, w.file)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
@@ -19,11 +20,21 @@ var (
 	_ segment.Catalog  = (*Store)(nil)
 )
 
+// ErrNotCreated is wrapped where there is no store yet: the table is missing, or an
+// SQLite file is missing or empty. An init creates it.
+var ErrNotCreated = errors.New("the store was not created")
+
 // Options are the optional settings of a [Store]; nil means all defaults.
 type Options struct {
-	// Logger gets one line when the store is first used, and one for each
-	// connection that is given up. Default: nothing is logged.
+	// Logger gets a line when a MySQL store is first used, when a connection is given
+	// up for a new reason, and for each row that cannot be a tag. Default: nothing
+	// is logged.
 	Logger *slog.Logger
+
+	// File is the path of an SQLite file as people know it: errors and the log name
+	// it, and only with it a file that is missing is told from one that cannot be
+	// opened. Default: what SQLite says once it is open.
+	File string
 }
 
 func (o *Options) logger() *slog.Logger {
@@ -37,7 +48,9 @@ func (o *Options) logger() *slog.Logger {
 // and a [segment.Catalog]. Its methods are safe for concurrent use.
 type Store struct {
 	dialect dialect
+	logger  *slog.Logger
 	closed  atomic.Bool
+	skipped sync.Map // names that were logged because they cannot be a tag's
 }
 
 // A dialect is what differs between databases. Its methods get arguments that were
@@ -45,7 +58,7 @@ type Store struct {
 type dialect interface {
 	advance(ctx context.Context, tag string, n int64) (segment.Grant, error)
 	giveBack(ctx context.Context, tag string, unused leaf.Range) error
-	list(ctx context.Context) ([]segment.Tag, error)
+	page(ctx context.Context, after *string, limit int) ([]record, error) // by name
 	create(ctx context.Context, tag segment.Tag) error
 	alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error)
 	remove(ctx context.Context, name string) error
@@ -89,23 +102,51 @@ func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error
 	return nil
 }
 
-// Tags lists all tags by name, as they are when the listing begins.
+// Tags lists all tags by name. It reads some at a time and holds nothing of the
+// database in between, so that a slow reader of the listing is in nobody's way. A
+// tag that exists from first to last is listed once. A row whose name cannot be a
+// tag's is left out and logged; values that are missing are zero.
 func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
-		var tags []segment.Tag
-		err := s.call(ctx, func() (err error) {
-			tags, err = s.dialect.list(ctx)
-			return err
-		})
-		for _, tag := range tags {
-			if err == nil && !yield(tag, nil) {
+		var after *string
+		for limit := firstPage; ; limit = min(4*limit, maxPage) {
+			var records []record
+			err := s.call(ctx, func() (err error) {
+				records, err = s.dialect.page(ctx, after, limit)
+				return err
+			})
+			if err != nil {
+				yield(segment.Tag{}, fmt.Errorf("list tags: %w", err))
 				return
 			}
-		}
-		if err != nil {
-			yield(segment.Tag{}, fmt.Errorf("list tags: %w", err))
+			for _, r := range records {
+				if s.listable(r.name) && !yield(r.tag(), nil) {
+					return
+				}
+			}
+			if len(records) < limit {
+				return
+			}
+			after = &records[limit-1].name
 		}
 	}
+}
+
+// The rows that a listing reads at once: few at first, because a probe wants but one.
+const (
+	firstPage = 16
+	maxPage   = 1024
+)
+
+// listable reports whether a tag can have that name, and logs one that cannot once.
+func (s *Store) listable(name string) bool {
+	err := segment.CheckTagName(name)
+	if err != nil {
+		if _, known := s.skipped.LoadOrStore(name, true); !known {
+			s.logger.Warn("row of leaf_alloc left out: delete it", "biz_tag", name, "err", err)
+		}
+	}
+	return err == nil
 }
 
 // Create adds a tag; the time of its last change is the database's.
@@ -187,23 +228,6 @@ func (s *Store) call(ctx context.Context, do func() error) error {
 func knowable(name string) error {
 	if err := segment.CheckTagName(name); err != nil {
 		return fmt.Errorf("%w: %w", leaf.ErrUnknownTag, err)
-	}
-	return nil
-}
-
-// amend applies change to tag, all or nothing.
-func amend(tag *segment.Tag, change segment.Change) error {
-	if change.MaxID != nil && *change.MaxID < tag.MaxID && !change.Force {
-		return fmt.Errorf("%w: max_id is %d, not to be lowered to %d", leaf.ErrRegression, tag.MaxID, *change.MaxID)
-	}
-	if change.MaxID != nil {
-		tag.MaxID = *change.MaxID
-	}
-	if change.Step != nil {
-		tag.Step = *change.Step
-	}
-	if change.Description != nil {
-		tag.Description = *change.Description
 	}
 	return nil
 }

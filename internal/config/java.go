@@ -154,6 +154,9 @@ func (l *loader) properties(file string, data []byte) {
 	l.cfg.Listen = javaListen
 	l.cfg.Store = java.store
 	l.cfg.Segment.Enable = java.segment
+	if !java.segment {
+		l.off = javaSegmentEnable[0] + " is not true, and segment is the only scheme of this version"
+	}
 	l.cfg.Segment.Policy = PolicyLeaf
 	for _, path := range []string{"listen", "store", "segment.enable", "segment.policy"} {
 		l.origins[path] = file
@@ -167,6 +170,5 @@ func (l *loader) requireAddress() {
 		return
 	}
 	l.cfg.Segment.Enable = false
-	l.notices = append(l.notices, fmt.Sprintf("%s: segment is on (an absent %s means true) but %s is missing: the scheme does not start",
-		l.java, javaSegmentEnable[0], javaURL[0]))
+	l.off = fmt.Sprintf("segment is on (an absent %s means true) but %s is missing", javaSegmentEnable[0], javaURL[0])
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -20,6 +21,10 @@ type Source struct {
 	// Env looks up an environment variable; an empty one counts as unset. nil: none
 	// is set.
 	Env func(name string) string
+
+	// Environ holds all variables, as NAME=VALUE: those that look like settings and
+	// are none are told in the notices.
+	Environ []string
 
 	// Flags holds the values given on the command line, by the path of their key.
 	Flags map[string]string
@@ -40,6 +45,7 @@ func Load(src Source) (cfg Config, notices []string, err error) {
 		return Config{}, nil, err
 	}
 	l.layer(func() { l.environment(env) })
+	l.strangers(src.Environ)
 	l.layer(func() { l.flags(src.Flags) })
 	l.requireAddress()
 	if err := l.readStoreFile(); err != nil {
@@ -53,6 +59,7 @@ type loader struct {
 	keys     []key             // of cfg
 	origins  map[string]string // by path: where the value was said
 	java     string            // the leaf.properties that was read
+	off      string            // why the segment scheme of java is off
 	notices  []string
 	problems Problems
 }
@@ -80,6 +87,32 @@ func (l *loader) environment(env func(string) string) {
 		if text := env(k.env()); text != "" {
 			l.set(k, text, k.env())
 		}
+	}
+}
+
+// otherEnv are the variables, without LEAF_ in front, that other commands read, or that name the file.
+var otherEnv = []string{"CONFIG", "SERVER", "TOKEN"}
+
+// kubernetes matches what Kubernetes sets for a service that is called leaf or leaf-*.
+var kubernetes = regexp.MustCompile(`^LEAF_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_|PORT=\w+://)`)
+
+// strangers notices variables that were meant to be settings.
+func (l *loader) strangers(environ []string) {
+	known := slices.Clone(otherEnv)
+	for _, k := range l.keys {
+		known = append(known, strings.TrimPrefix(k.env(), "LEAF_"))
+	}
+	for _, variable := range slices.Sorted(slices.Values(environ)) {
+		name, value, _ := strings.Cut(variable, "=")
+		name, ours := strings.CutPrefix(name, "LEAF_")
+		if !ours || value == "" || slices.Contains(known, name) || kubernetes.MatchString(variable) {
+			continue
+		}
+		notice := "LEAF_" + name + " is no setting and is ignored"
+		if near := nearest(name, known); near != "" {
+			notice += "; did you mean LEAF_" + near + "?"
+		}
+		l.notices = append(l.notices, notice)
 	}
 }
 
@@ -137,6 +170,9 @@ func (l *loader) check() error {
 	if found, ok := l.cfg.Validate().(Problems); ok {
 		for _, p := range found {
 			p.Where = l.origins[p.Key]
+			if p.Key == "segment.enable" && l.off != "" {
+				p.Text = "nothing is left to serve: " + l.off
+			}
 			l.problems = append(l.problems, p)
 		}
 	}

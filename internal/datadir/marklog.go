@@ -121,6 +121,20 @@ func (l *markLog) recall(k key) map[string]segment.Mark {
 	return marks
 }
 
+// tags counts the tags of store that the files know of.
+func (l *markLog) tags(store string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := make(map[string]bool)
+	for _, t := range l.tails {
+		for k := range t.content {
+			known[k.tag] = known[k.tag] || k.store == store
+		}
+	}
+	maps.DeleteFunc(known, func(_ string, ours bool) bool { return !ours })
+	return len(known)
+}
+
 func (l *markLog) add(r record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,13 +163,13 @@ func (l *markLog) append(line string) error {
 
 // forget voids what the files say of k so far.
 func (l *markLog) forget(k key) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lock, err := l.lock(l.patience)
+	lock, err := l.lock(l.patience) // before mu, for which every Remember waits
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	err = l.refresh()
 	line := record{key: k, forget: true}.line()
 	for slot, t := range l.tails {

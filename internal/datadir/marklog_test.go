@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf/segment"
 )
@@ -163,5 +164,48 @@ func TestTornWrite(t *testing.T) {
 	}
 	if got := marks.Recall("order")[""].High; got != 9 {
 		t.Errorf("recalled %d behind a torn line, want 9", got)
+	}
+}
+
+// TestForgetHoldsUpNobody waits for the lock of the files while another holds the
+// mutex, which must be asked for later: every Remember needs it.
+func TestForgetHoldsUpNobody(t *testing.T) {
+	path := t.TempDir()
+	m := openMarks(t, path)
+	lock, err := lockFile(filepath.Join(path, "marks.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	m.log.patience = 0
+	m.log.mu.Lock()
+	defer m.log.mu.Unlock()
+	done := make(chan error, 1)
+	go func() { done <- m.Forget("order") }()
+	select {
+	case err := <-done:
+		if !errors.Is(err, errLocked) {
+			t.Errorf("Forget: %v, want errLocked", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("Forget takes the mutex before it has the lock of the files")
+	}
+}
+
+func TestTagsAreCounted(t *testing.T) {
+	path := t.TempDir()
+	a, b := openMarks(t, path), openMarks(t, path)
+	other := &Marks{store: "other", log: a.log}
+	for _, tag := range []string{"order", "user", "order"} {
+		remember(t, a, tag, 1)
+	}
+	remember(t, b, "item", 1)
+	remember(t, other, "else", 1)
+	if err := a.Forget("user"); err != nil {
+		t.Fatal(err)
+	}
+	c := openMarks(t, path)
+	if got := c.Tags(); got != 2 {
+		t.Errorf("%d tags, want order and item", got)
 	}
 }

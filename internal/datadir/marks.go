@@ -39,6 +39,9 @@ func (m *Marks) Recall(tag string) map[string]segment.Mark {
 	return m.log.recall(key{m.store, tag})
 }
 
+// Tags reports of how many tags something is remembered.
+func (m *Marks) Tags() int { return m.log.tags(m.store) }
+
 // Remember replaces what this process knows of a source of tag. On an error,
 // such as that of a full disk, what was known before stays.
 func (m *Marks) Remember(tag, source string, mark segment.Mark) error {

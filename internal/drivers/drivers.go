@@ -8,8 +8,12 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/segment"
 )
+
+// ErrNotCreated is wrapped where there is no store yet at a URL: [Init] creates it.
+var ErrNotCreated = sqldb.ErrNotCreated
 
 // A Store is a store whose connections are its own: Close ends them.
 type Store interface {

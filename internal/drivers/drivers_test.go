@@ -179,6 +179,63 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// A key is the same before the state exists and afterwards, whatever links lead there.
+func TestKeyOfWhatIsYetToBe(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for link, target := range map[string]string{
+		"link": dir, "dangling": "later", "dangling.db": "link/later/real.db", "loop": "pool", "pool": "loop",
+	} {
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]string{
+		"sqlite:link/later/deep/leaf.db": dir + "/later/deep/leaf.db",
+		"sqlite:dangling/leaf.db":        dir + "/later/leaf.db",
+		"sqlite:dangling.db":             dir + "/later/real.db",
+	}
+	check := func(when string) {
+		t.Helper()
+		for storeURL, path := range want {
+			if got, err := drivers.Key(storeURL); err != nil || got != "sqlite:"+path {
+				t.Errorf("%s: Key(%q) = %q, %v, want the path %q", when, storeURL, got, err, path)
+			}
+		}
+	}
+	check("before")
+	if _, err := drivers.Key("sqlite:loop/leaf.db"); err != nil {
+		t.Errorf("a loop of links: %v", err)
+	}
+	if err := os.MkdirAll("later/deep", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range want {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("after")
+}
+
+// What was never created is told from what cannot be opened.
+func TestNotCreated(t *testing.T) {
+	dir := t.TempDir()
+	empty, folder := filepath.Join(dir, "empty.db"), filepath.Join(dir, "folder.db")
+	if err := errors.Join(os.WriteFile(empty, nil, 0o600), os.Mkdir(folder, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{filepath.Join(dir, "missing.db"): true, empty: true, folder: false} {
+		_, err := open(t, "sqlite:"+path).Advance(t.Context(), "order", 1)
+		if err == nil || errors.Is(err, drivers.ErrNotCreated) != want {
+			t.Errorf("%s: %v, want ErrNotCreated: %v", path, err, want)
+		}
+	}
+}
+
 // A JDBC URL names the same state as the URL that it stands for.
 func TestJDBCIsAStoreURL(t *testing.T) {
 	store, err := drivers.Open("jdbc:mysql://h:3307/leaf?user=u&password=p", nil)

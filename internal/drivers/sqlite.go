@@ -39,7 +39,7 @@ func openSQLite(rest string, o *Options) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := sqldb.OpenSQLite(db, &sqldb.Options{Logger: o.Logger})
+	store, err := sqldb.OpenSQLite(db, &sqldb.Options{Logger: o.Logger, File: path})
 	if err != nil {
 		return nil, err
 	}
@@ -84,19 +84,35 @@ func existsSQLite(ctx context.Context, rest string) (bool, error) {
 	return sqldb.ExistsSQLite(ctx, db)
 }
 
-// keySQLite returns the absolute path, symbolic links followed as far as they lead.
+// keySQLite returns the absolute path, symbolic links followed. It is the same
+// before the file and its folders exist as afterwards.
 func keySQLite(rest string) (string, error) {
 	path, err := sqlitePath(rest)
 	if err != nil {
 		return "", err
 	}
+	return realPath(path, maxLinks), nil
+}
+
+// maxLinks is how many dangling links a path may lead through; more are a loop.
+const maxLinks = 40
+
+// realPath follows the links of what exists of path, and links to what does not.
+func realPath(path string, links int) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real, nil
+		return real
 	}
-	if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		return filepath.Join(folder, filepath.Base(path)), nil
+	if target, err := os.Readlink(path); err == nil && links > 0 {
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(realPath(filepath.Dir(path), links), target)
+		}
+		return realPath(target, links-1)
 	}
-	return path, nil
+	folder := filepath.Dir(path)
+	if folder == path {
+		return path
+	}
+	return filepath.Join(realPath(folder, links), filepath.Base(path))
 }
 
 // sqlitePath returns the absolute path of sqlite:PATH.
@@ -114,14 +130,19 @@ func sqlitePath(rest string) (string, error) {
 	return filepath.Abs(rest)
 }
 
+// sqliteConns bounds the files held open: one connection writes, listings use others.
+const sqliteConns = 8
+
 // sqliteDB opens the file with what an SQLite store needs; mode is SQLite's: rw
 // never creates, rwc does.
 func sqliteDB(path, mode string) (*sql.DB, error) {
 	dsn := "file://" + (&url.URL{Path: path}).EscapedPath() + "?mode=" + mode +
-		"&_pragma=busy_timeout(5000)&_pragma=synchronous(full)&_error_rc=1"
+		"&_pragma=busy_timeout(5000)&_pragma=synchronous(extra)&_error_rc=1"
 	connector, err := sqlite.NewConnector(dsn)
 	if err != nil {
 		return nil, err
 	}
-	return sql.OpenDB(connector), nil
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(sqliteConns)
+	return db, nil
 }

@@ -3,6 +3,7 @@ package issuer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -22,8 +23,9 @@ const (
 // Segments is what [Tags] needs of the generators that issue from the store. A
 // [segment.Set] is one.
 type Segments interface {
-	// Forget drops what is held and remembered of tag.
-	Forget(tag string) error
+	// Forget has change lower or delete tag in the store, and drops what is held and
+	// remembered of it.
+	Forget(tag string, change func() error) error
 
 	// Ready returns a channel that is closed once the store has answered.
 	Ready() <-chan struct{}
@@ -72,6 +74,9 @@ func (t *Tags) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for _, err := range t.store.Tags(ctx) {
+		if err != nil && ctx.Err() == context.DeadlineExceeded {
+			return fmt.Errorf("no answer within %v: %w", probeTimeout, err)
+		}
 		return err
 	}
 	return nil
@@ -118,11 +123,11 @@ func (t *Tags) Delete(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if err := catalog.Delete(ctx, name); err != nil {
+	if err := t.forget(name, func() error { return catalog.Delete(ctx, name) }); err != nil {
 		return err
 	}
 	t.log.Info("tag deleted", "tag", name)
-	return t.forget(name)
+	return nil
 }
 
 // A Change says what [Tags.Alter] is to change; nil fields stay as they are.
@@ -181,14 +186,20 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 	if err != nil {
 		return segment.Tag{}, fmt.Errorf("alter tag %q: %w", name, err)
 	}
-	tag, err := catalog.Alter(ctx, name, change)
+	var tag segment.Tag
+	alter := func() (err error) {
+		tag, err = catalog.Alter(ctx, name, change)
+		return err
+	}
+	if change.Force && change.MaxID != nil {
+		err = t.forget(name, alter)
+	} else {
+		err = alter()
+	}
 	if err != nil {
 		return segment.Tag{}, err
 	}
 	t.log.Info("tag altered", "tag", name, "step", tag.Step, "max_id", tag.MaxID, "force", change.Force)
-	if change.Force && change.MaxID != nil {
-		return tag, t.forget(name)
-	}
 	return tag, nil
 }
 
@@ -198,8 +209,13 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag, error) {
 	for left := n; left > 0; {
 		grant, err := t.store.Advance(ctx, tag.Name, left)
-		if err != nil {
-			return segment.Tag{}, fmt.Errorf("raise %q by %d, after %d: %w", tag.Name, n, n-left, err)
+		switch {
+		case errors.Is(err, leaf.ErrUnknownTag):
+			return segment.Tag{}, fmt.Errorf("raise tag %q: %w", tag.Name, leaf.ErrUnknownTag)
+		case err != nil && left == n:
+			return segment.Tag{}, err
+		case err != nil:
+			return segment.Tag{}, fmt.Errorf("raised by %d of %d: %w", n-left, n, err)
 		}
 		left -= grant.Range.Len()
 		tag.MaxID, tag.Step = grant.Range.End, grant.Step
@@ -216,12 +232,10 @@ func (t *Tags) catalog() (segment.Catalog, error) {
 	return catalog, nil
 }
 
-func (t *Tags) forget(name string) error {
+// forget runs change as something that the generators must not take for lost writes.
+func (t *Tags) forget(name string, change func() error) error {
 	if t.segments == nil {
-		return nil
+		return change()
 	}
-	if err := t.segments.Forget(name); err != nil {
-		return fmt.Errorf("forget %q after it was changed in the store: %w", name, err)
-	}
-	return nil
+	return t.segments.Forget(name, change)
 }

@@ -24,9 +24,16 @@ import (
 // A recorder stands for the generators.
 type recorder struct{ forgotten []string }
 
-func (r *recorder) Forget(tag string) error { r.forgotten = append(r.forgotten, tag); return nil }
-func (r *recorder) Ready() <-chan struct{}  { return nil }
-func (r *recorder) Stats() []segment.Stats  { return nil }
+func (r *recorder) Forget(tag string, change func() error) error {
+	err := change()
+	if err == nil {
+		r.forgotten = append(r.forgotten, tag)
+	}
+	return err
+}
+
+func (r *recorder) Ready() <-chan struct{} { return nil }
+func (r *recorder) Stats() []segment.Stats { return nil }
 
 type fixture struct {
 	*issuer.Tags
@@ -177,6 +184,22 @@ func TestPlainStore(t *testing.T) {
 	}
 }
 
+// What was raised before a failure is told, and nothing of how it was done.
+func TestRaiseFails(t *testing.T) {
+	f := newFixture(t)
+	_, err := f.Alter(t.Context(), "nope", issuer.Change{RaiseBy: new(int64(3))})
+	if want := `raise tag "nope": unknown tag`; err == nil || err.Error() != want {
+		t.Errorf("unknown tag: %v, want %s", err, want)
+	}
+	if err := f.store.Create(t.Context(), segment.Tag{Name: "end", MaxID: 1<<63 - 6, Step: 1}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = issuer.NewTags(plain{f.store}, nil, nil).Alter(t.Context(), "end", issuer.Change{RaiseBy: new(int64(100))})
+	if !errors.Is(err, leaf.ErrOverflow) || !strings.Contains(err.Error(), "raised by 4 of 100: ") {
+		t.Errorf("overflow on the way: %v", err)
+	}
+}
+
 // A mute is a store that never answers.
 type mute struct{ segment.Store }
 
@@ -194,7 +217,7 @@ func TestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		err := issuer.NewTags(mute{}, nil, nil).Probe(t.Context())
-		if took := time.Since(start); err == nil || took != 2*time.Second {
+		if took := time.Since(start); took != 2*time.Second || err == nil || !strings.HasPrefix(err.Error(), "no answer within 2s") {
 			t.Errorf("a store that never answers: %v after %v, want an error after 2s", err, took)
 		}
 	})

@@ -46,7 +46,7 @@ func newHTTP(h http.Handler, log *slog.Logger) (*http.Server, context.CancelCaus
 // orderly stop.
 func (s *Server) Run(ctx context.Context) error {
 	s.log.Info("serving",
-		"url", "http://"+s.Addr().String(), "protocols", "HTTP, gRPC", "scheme", "segment",
+		"url", "http://"+s.address(), "protocols", "HTTP, gRPC", "scheme", "segment",
 		"store", s.opts.StoreName, "version", s.opts.Version)
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.listener) }()

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,10 @@ type Options struct {
 	// Listen is the TCP address for HTTP and gRPC; default [DefaultListen]. Port 0
 	// takes a free one.
 	Listen string
+
+	// Listener is what to listen on instead, already open; it is closed in any case.
+	// Listen then only says how the address was asked for.
+	Listener net.Listener
 
 	// Store is where the segments come from; required. It stays open.
 	Store segment.Store
@@ -73,18 +78,23 @@ type Server struct {
 // for the store.
 func New(opts Options) (*Server, error) {
 	if opts.Store == nil {
+		if opts.Listener != nil {
+			opts.Listener.Close()
+		}
 		return nil, errors.New("start server: no store")
 	}
 	opts.Listen = cmp.Or(opts.Listen, DefaultListen)
 	opts.ShutdownTimeout = cmp.Or(opts.ShutdownTimeout, DefaultShutdownTimeout)
-	listener, err := net.Listen("tcp", opts.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("start server: %w", err)
+	if opts.Listener == nil {
+		var err error
+		if opts.Listener, err = net.Listen("tcp", opts.Listen); err != nil {
+			return nil, fmt.Errorf("start server: %w", err)
+		}
 	}
 	s := &Server{
 		opts:     opts,
 		log:      cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)),
-		listener: listener,
+		listener: opts.Listener,
 		set:      segment.NewSet(opts.Store, opts.Segment),
 	}
 	s.http, s.cancel = newHTTP(s.handler(), s.log)
@@ -93,6 +103,17 @@ func New(opts Options) (*Server, error) {
 
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// address is Addr for people: all interfaces are named as they were asked for, since
+// the system calls those of IPv4 "[::]" as well.
+func (s *Server) address() string {
+	asked, _, err := net.SplitHostPort(s.opts.Listen)
+	tcp, ok := s.Addr().(*net.TCPAddr)
+	if err != nil || !ok || !tcp.IP.IsUnspecified() {
+		return s.Addr().String()
+	}
+	return net.JoinHostPort(cmp.Or(asked, "0.0.0.0"), strconv.Itoa(tcp.Port))
+}
 
 // handler wires the front ends.
 func (s *Server) handler() http.Handler {
@@ -103,9 +124,11 @@ func (s *Server) handler() http.Handler {
 		Version:   s.opts.Version,
 		Started:   time.Now(),
 		Listen:    s.Addr(),
+		Address:   s.address(),
 		StoreName: s.opts.StoreName,
 	})
-	return httpapi.New(mux, ids, &httpapi.Options{Tags: tags, Ready: s.ready})
+	h := httpapi.New(mux, ids, &httpapi.Options{Tags: tags, Ready: s.ready, Listen: s.Addr()})
+	return boundBody(h, bodyTimeout)
 }
 
 // ready says why no requests should be sent here.
@@ -117,6 +140,9 @@ func (s *Server) ready() error {
 	case <-s.set.Ready():
 		return nil
 	default:
-		return fmt.Errorf("the store %s has not answered yet", s.opts.StoreName)
 	}
+	if err := s.set.StoreErr(); err != nil {
+		return fmt.Errorf("the store %s does not serve: %w", s.opts.StoreName, err)
+	}
+	return fmt.Errorf("the store %s has not answered yet", s.opts.StoreName)
 }

@@ -158,7 +158,9 @@ func TestStoreDownAtStart(t *testing.T) {
 		o.Segment = &segment.SetOptions{Options: segment.Options{Wait: 50 * time.Millisecond}}
 	})
 	r.want(t, "/healthz", 200, "ok")
-	r.want(t, "/readyz?verbose", 503, "not ready: the store memory: has not answered yet")
+	const reason = "not ready: the store memory: does not serve: connection refused"
+	until(t, "the reason is known", func() bool { _, body, _ := r.get("/readyz"); return body == reason })
+	r.want(t, "/readyz?verbose", 503, reason+"\n")
 	r.want(t, "/api/segment/get/order", 500, "Result{id=-1, status=EXCEPTION}")
 	status, err := leafv1connect.NewAdminServiceClient(r.client, "http://"+r.addr).Status(t.Context(), new(leafv1.StatusRequest))
 	if err != nil || status.GetStore().GetReachable() || !strings.Contains(status.GetStore().GetLastError(), "connection refused") || status.GetSchemes()[0].GetReady() {
@@ -187,9 +189,76 @@ func TestStopDelay(t *testing.T) {
 	}
 }
 
+// A store that answers with nothing but its unfitness never was Java's 501.
+func TestUnfitStore(t *testing.T) {
+	r := run(t, func(drivertest.Call) drivertest.Fault {
+		return drivertest.Fault{Before: fmt.Errorf("%w: max_id is of type int", leaf.ErrUnsupported)}
+	}, func(o *server.Options) {
+		o.Segment = &segment.SetOptions{Options: segment.Options{Wait: 50 * time.Millisecond}}
+	})
+	r.want(t, "/api/segment/get/order", 500, "Result{id=-1, status=EXCEPTION}")
+	r.want(t, "/db", 500, "max_id is of type int")
+	r.want(t, "/api/snowflake/get/order", 501, "scheme not enabled")
+	r.store.Plan(nil)
+	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+	r.store.Plan(func(drivertest.Call) drivertest.Fault {
+		return drivertest.Fault{Before: fmt.Errorf("%w: max_id is of type int", leaf.ErrUnsupported)}
+	})
+	r.want(t, "/api/segment/get/other", 500, "Result{id=-3, status=EXCEPTION}")
+	r.stop()
+	r.wantStop(t)
+}
+
+// All interfaces are named as they were asked for.
+func TestAddressAskedFor(t *testing.T) {
+	for asked, want := range map[string]string{"0.0.0.0:0": "0.0.0.0:", ":0": "0.0.0.0:", "[::]:0": "[::]:", "127.0.0.1:0": "127.0.0.1:"} {
+		r := run(t, nil, func(o *server.Options) { o.Listen = asked })
+		_, port, err := net.SplitHostPort(r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, "logs its address", func() bool { return strings.Contains(r.log.String(), "url=http://"+want+port+" ") })
+		status, err := leafv1connect.NewAdminServiceClient(r.client, "http://127.0.0.1:"+port).Status(t.Context(), new(leafv1.StatusRequest))
+		if asked != "[::]:0" && (err != nil || status.GetListen() != want+port) {
+			t.Errorf("%s: Status says %q, %v; want %q", asked, status.GetListen(), err, want+port)
+		}
+		r.stop()
+		r.wantStop(t)
+	}
+}
+
+// A tag's own trouble is no trouble of the store's.
+func TestTroubleOfATag(t *testing.T) {
+	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
+		if c.Op == drivertest.OpAdvance {
+			f.Before = errors.New("row is locked")
+		}
+		return f
+	}, func(o *server.Options) {
+		o.Segment = &segment.SetOptions{Options: segment.Options{Wait: 50 * time.Millisecond}}
+	})
+	r.want(t, "/api/segment/get/order", 500, "row is locked")
+	status, err := leafv1connect.NewAdminServiceClient(r.client, "http://"+r.addr).Status(t.Context(), new(leafv1.StatusRequest))
+	if err != nil || !status.GetStore().GetReachable() || status.GetStore().GetLastError() != "" {
+		t.Errorf("the store: %v, %v; want no trouble", status.GetStore(), err)
+	}
+	if tags := status.GetTags(); len(tags) != 1 || !strings.Contains(tags[0].GetError(), "row is locked") {
+		t.Errorf("the tags: %v", tags)
+	}
+	r.stop()
+	r.wantStop(t)
+}
+
 func TestNewFails(t *testing.T) {
-	if _, err := server.New(server.Options{Listen: "127.0.0.1:0"}); err == nil {
+	open, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.New(server.Options{Listener: open}); err == nil {
 		t.Error("without a store: no error")
+	}
+	if _, err := open.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the listener was left open: %v", err)
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

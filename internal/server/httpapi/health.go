@@ -18,14 +18,14 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Content-Type"] = plainText
 	w.Header()["Cache-Control"] = noStore
 	err := h.notReady()
-	verdict := "ok"
 	if err != nil {
-		verdict = "not ready"
 		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintf(w, "not ready: %v", err)
+	} else {
+		fmt.Fprint(w, "ok")
 	}
-	fmt.Fprint(w, verdict)
 	if _, verbose := r.URL.Query()["verbose"]; verbose {
-		h.explain(w, err)
+		h.explain(w)
 	}
 }
 
@@ -36,10 +36,7 @@ func (h *handler) notReady() error {
 	return h.ready()
 }
 
-func (h *handler) explain(w http.ResponseWriter, err error) {
-	if err != nil {
-		fmt.Fprintf(w, ": %v", err)
-	}
+func (h *handler) explain(w http.ResponseWriter) {
 	fmt.Fprintln(w)
 	for _, scheme := range h.ids.Schemes() {
 		fmt.Fprintf(w, "scheme %s enabled\n", scheme)

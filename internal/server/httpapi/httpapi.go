@@ -6,11 +6,15 @@ package httpapi
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/leaf-id/leaf/api"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/loopback"
 )
 
 // Options configures the routes.
@@ -18,15 +22,20 @@ type Options struct {
 	// Tags is what /cache and /db show; nil: the segment scheme is not enabled.
 	Tags *issuer.Tags
 
+	// Listen is the address of the server. Where only this machine reaches it, /cache
+	// and /db answer only those who name the machine itself; nil: all.
+	Listen net.Addr
+
 	// Ready says why no requests should be sent to this server, nil if they should.
 	// A nil func means always ready.
 	Ready func() error
 }
 
 type handler struct {
-	ids   *issuer.Issuer
-	tags  *issuer.Tags
-	ready func() error
+	ids    *issuer.Issuer
+	tags   *issuer.Tags
+	listen net.Addr
+	ready  func() error
 }
 
 // A route is a line of the one table of routes.
@@ -44,27 +53,40 @@ func New(mux *http.ServeMux, ids *issuer.Issuer, opts *Options) http.Handler {
 	if opts == nil {
 		opts = new(Options)
 	}
-	h := &handler{ids: ids, tags: opts.Tags, ready: opts.Ready}
+	h := &handler{ids: ids, tags: opts.Tags, listen: opts.Listen, ready: opts.Ready}
 	for _, r := range h.routes() {
 		mux.HandleFunc(r.pattern, r.serve)
 	}
-	mux.HandleFunc("/", h.notFound)
+	mux.HandleFunc("/decodeSnowflakeId", h.decodeSnowflake)
+	for _, prefix := range []string{"/", strings.TrimSuffix(segmentPrefix, "/"), strings.TrimSuffix(snowflakePrefix, "/")} {
+		mux.HandleFunc(prefix, h.notFound) // where mux would redirect, Java Leaf has no page
+	}
 	segments := h.idsRoute(issuer.Segment, segmentPrefix)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, segmentPrefix) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, segmentPrefix):
 			segments(w, r)
-			return
+		case !isClean(r.URL.Path):
+			h.notFound(w, r)
+		default:
+			mux.ServeHTTP(w, r)
 		}
-		mux.ServeHTTP(w, r)
 	})
+}
+
+// isClean reports whether mux serves path as it is: others it redirects to the path
+// that they might mean.
+func isClean(p string) bool {
+	clean := path.Clean(p)
+	return p == clean || clean != "/" && p == clean+"/"
 }
 
 func (h *handler) routes() []route {
 	return []route{
 		{segmentPrefix, segmentPrefix + "{key}", "one ID; ?n=100 for a batch", h.idsRoute(issuer.Segment, segmentPrefix)},
 		{snowflakePrefix, snowflakePrefix + "{key}", "one ID; ?n=100 for a batch", h.idsRoute("snowflake", snowflakePrefix)},
-		{"/cache", "/cache", "what this server holds in memory", get(h.cache)},
-		{"/db", "/db", "the tags in the store", get(h.db)},
+		{"/cache", "/cache", "what this server holds in memory", javaPage(h.local(h.cache))},
+		{"/db", "/db", "the tags in the store", javaPage(h.local(h.db))},
 		{"/healthz", "/healthz", "200 while the process lives", get(healthz)},
 		{"/readyz", "/readyz", "200 when requests can be served; ?verbose says why not", get(h.readyz)},
 		{"/openapi.yaml", "/openapi.yaml", "this API, described for machines", get(openAPI)},
@@ -73,18 +95,46 @@ func (h *handler) routes() []route {
 }
 
 // get serves GET and HEAD with next and answers all other methods itself.
-func get(next http.HandlerFunc) http.HandlerFunc {
-	const allow = "GET, HEAD, OPTIONS"
+func get(next http.HandlerFunc) http.HandlerFunc { return only("GET, HEAD, OPTIONS", next) }
+
+// javaPage serves with next the methods that Java Leaf serves, which are most.
+func javaPage(next http.HandlerFunc) http.HandlerFunc { return only(allowIDs, next) }
+
+// only serves the methods listed in allow, as in the header of that name, with next;
+// but OPTIONS it answers itself.
+func only(allow string, next http.HandlerFunc) http.HandlerFunc {
+	methods := strings.Split(allow, ", ")
 	return func(w http.ResponseWriter, r *http.Request) {
-		switch r.Method {
-		case http.MethodGet, http.MethodHead:
-			next(w, r)
-		case http.MethodOptions:
+		switch {
+		case r.Method == http.MethodOptions:
 			w.Header().Set("Allow", allow)
+		case slices.Contains(methods, r.Method):
+			next(w, r)
 		default:
 			methodNotAllowed(w, r, allow)
 		}
 	}
+}
+
+// local serves with next those who name this machine itself, where nobody else
+// reaches the server.
+func (h *handler) local(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := loopback.Check(h.listen, r); err != nil {
+			writeError(w, r, errorBody{Status: http.StatusForbidden, Message: err.Error()})
+			return
+		}
+		next(w, r)
+	}
+}
+
+// decodeSnowflake answers Java Leaf's route as its other one of that scheme.
+func (h *handler) decodeSnowflake(w http.ResponseWriter, r *http.Request) {
+	if err := h.ids.Check("snowflake", "decode"); err != nil {
+		h.idsError(w, r, err)
+		return
+	}
+	h.notFound(w, r)
 }
 
 func openAPI(w http.ResponseWriter, _ *http.Request) {

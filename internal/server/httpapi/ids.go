@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/leaf-id/leaf"
 )
@@ -120,20 +121,26 @@ func (h *handler) count(u *url.URL) (n int, batch bool, err error) {
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return 0, false, fmt.Errorf("%w: parse query: %w", leaf.ErrInvalid, err)
+		return 0, false, fmt.Errorf("%w: the query string is malformed", leaf.ErrInvalid)
 	}
-	switch values := query["n"]; len(values) {
-	case 0:
+	values := query["n"]
+	if len(values) == 0 {
 		return 0, false, nil
-	case 1:
-		n, err = strconv.Atoi(values[0])
-	default:
-		err = fmt.Errorf("given %d times", len(values))
 	}
-	if err != nil {
-		return 0, true, fmt.Errorf("%w: n must be one number, 1 to %d: %w", leaf.ErrInvalid, h.ids.MaxBatch(), err)
+	n, ok := parseCount(values[0])
+	if !ok || len(values) > 1 {
+		return 0, true, fmt.Errorf("%w: n must be a number from 1 to %d, given once", leaf.ErrInvalid, h.ids.MaxBatch())
 	}
 	return n, true, nil
+}
+
+// parseCount reads a number written in digits alone.
+func parseCount(text string) (int, bool) {
+	if strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil
 }
 
 // writeBatch writes the IDs in pieces, so that memory does not grow with their number.

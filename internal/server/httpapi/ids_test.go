@@ -184,7 +184,10 @@ func TestRawPaths(t *testing.T) {
 		"/api/segment/get//":           404,
 		"/api/segment/get/a//":         404,
 		"/api/segment/get/a//b":        404,
-		"/api/segment/get":             307,
+		"/api/segment/get":             404,
+		"//":                           404,
+		"//cache":                      404,
+		"//api/segment/get/k":          404,
 		"/api/segment/get/a\x00b":      400,
 		"/api/segment/get/k?n=1&n=2":   400,
 		"/api/segment/get/k?n=%zz":     400,
@@ -198,6 +201,9 @@ func TestRawPaths(t *testing.T) {
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatalf("%q: %v", target, err)
+		}
+		if got := res.Header.Get("Content-Type"); want == 404 && got != typeJSON {
+			t.Errorf("%q: type %q", target, got)
 		}
 		if res.StatusCode != want {
 			t.Errorf("%q: %d, want %d", target, res.StatusCode, want)
@@ -227,6 +233,7 @@ func TestBatch(t *testing.T) {
 		{"n=2&x=y", "application/json", `["5005","5006"]`, typeJSON},
 		{"n=1", "application/json", `["5007"]`, typeJSON},
 		{"x=y", "application/json", "5008", typeJSON},
+		{"n=002", "application/json", `["5009","5010"]`, typeJSON},
 	}
 	for _, tt := range tests {
 		res, body := do(t, server, http.MethodGet, "/api/segment/get/k?"+tt.query, "Accept", tt.accept)
@@ -239,14 +246,14 @@ func TestBatch(t *testing.T) {
 	}
 	_, body := do(t, server, http.MethodGet, "/api/segment/get/k?n=5000", "Accept", "application/json")
 	var ids []string
-	if err := json.Unmarshal([]byte(body), &ids); err != nil || len(ids) != 5000 || ids[0] != "5009" || ids[4999] != "10008" {
+	if err := json.Unmarshal([]byte(body), &ids); err != nil || len(ids) != 5000 || ids[0] != "5011" || ids[4999] != "10010" {
 		t.Errorf("JSON batch: %v, %d IDs", err, len(ids))
 	}
 }
 
 func TestBadBatch(t *testing.T) {
 	h, source := newFake()
-	for _, n := range []string{"0", "-1", "5001", "99999999999999999999", "x", "", "1e3", "0x10", "1.0", " 1", "%31%00", "1&n=1"} {
+	for _, n := range []string{"0", "-1", "5001", "99999999999999999999", "x", "", "1e3", "0x10", "1.0", " 1", "%2B2", "-0", "%D9%A2", "%31%00", "1&n=1"} {
 		res, body := get(h, "/api/segment/get/k?n="+strings.ReplaceAll(n, " ", "%20"))
 		var got struct {
 			Status         int

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -86,6 +88,36 @@ func TestDBPage(t *testing.T) {
 	}
 }
 
+func TestPagesTakeJavasMethods(t *testing.T) {
+	h, _ := newReal(t, newStore(t, segment.Tag{Name: "k", MaxID: 1, Step: 10}), nil)
+	for _, target := range []string{"/cache", "/db"} {
+		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 200, "PUT": 200, "PATCH": 200, "DELETE": 200, "OPTIONS": 200, "TRACE": 405} {
+			rec := httptest.NewRecorder()
+			h.ServeHTTP(rec, httptest.NewRequest(method, target, nil))
+			if rec.Code != want {
+				t.Errorf("%s %s: %d, want %d", method, target, rec.Code, want)
+			}
+		}
+	}
+}
+
+// Who owns a name that points to this machine reads no pages.
+func TestPagesOnLoopback(t *testing.T) {
+	store := newStore(t, segment.Tag{Name: "k", MaxID: 1, Step: 10})
+	source := issuer.New(map[string]issuer.Source{issuer.Segment: new(fakeSource)}, nil)
+	h := httpapi.New(http.NewServeMux(), source, &httpapi.Options{
+		Tags: issuer.NewTags(store, nil, nil), Listen: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
+	})
+	for url, want := range map[string]int{
+		"http://rebound.example/cache": 403, "http://rebound.example/db": 403, "http://rebound.example/api/segment/get/k": 200,
+		"http://localhost:8080/cache": 200, "http://127.0.0.1:8080/db": 200,
+	} {
+		if res, body := get(h, url); res.StatusCode != want {
+			t.Errorf("%s: %d %s, want %d", url, res.StatusCode, body, want)
+		}
+	}
+}
+
 // A longStore lists n tags, then fails with err, if there is one.
 type longStore struct {
 	segment.Store
@@ -157,7 +189,7 @@ func TestHealth(t *testing.T) {
 	check("/readyz?verbose", 200, "ok\nscheme segment enabled\n")
 	notReady = errors.New("the store has not answered yet")
 	check("/healthz", 200, "ok")
-	check("/readyz", 503, "not ready")
+	check("/readyz", 503, "not ready: the store has not answered yet")
 	check("/readyz?verbose", 503, "not ready: the store has not answered yet\nscheme segment enabled\n")
 }
 

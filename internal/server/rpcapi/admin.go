@@ -64,34 +64,26 @@ func (s *adminService) DeleteTag(ctx context.Context, req *leafv1.DeleteTagReque
 }
 
 func (s *adminService) Status(ctx context.Context, _ *leafv1.StatusRequest) (*leafv1.StatusResponse, error) {
-	stats := s.tags.Stats()
 	res := &leafv1.StatusResponse{
 		Version: s.info.Version,
 		Started: timestamp(s.info.Started),
-		Listen:  s.info.Listen.String(),
-		Store:   s.storeStatus(ctx, stats),
+		Listen:  s.info.Address,
+		Store:   s.storeStatus(ctx),
 	}
 	for _, scheme := range s.ids.Schemes() {
 		ready := scheme != issuer.Segment || s.tags.Ready()
 		res.Schemes = append(res.Schemes, &leafv1.SchemeStatus{Name: scheme, Ready: ready})
 	}
-	for _, st := range stats {
+	for _, st := range s.tags.Stats() {
 		res.Tags = append(res.Tags, statsMessage(st))
 	}
 	return res, nil
 }
 
-func (s *adminService) storeStatus(ctx context.Context, stats []segment.Stats) *leafv1.StoreStatus {
+func (s *adminService) storeStatus(ctx context.Context) *leafv1.StoreStatus {
 	res := &leafv1.StoreStatus{Name: s.info.StoreName, Reachable: true}
 	if err := s.tags.Probe(ctx); err != nil {
 		res.Reachable, res.LastError = false, err.Error()
-		return res
-	}
-	var latest time.Time
-	for _, st := range stats {
-		if st.Err != nil && !st.FailingSince.Before(latest) {
-			latest, res.LastError = st.FailingSince, st.Err.Error()
-		}
 	}
 	return res
 }

@@ -43,7 +43,7 @@ func serve(t *testing.T, listen net.Addr, opts ...connect.ClientOption) fixture 
 	ids := issuer.New(map[string]issuer.Source{issuer.Segment: set}, &issuer.Options{MaxBatch: 1000})
 	mux := http.NewServeMux()
 	rpcapi.Register(mux, ids, issuer.NewTags(store, set, nil), rpcapi.Info{
-		Version: "v1.2.3", Started: started, Listen: listen, StoreName: "memory:",
+		Version: "v1.2.3", Started: started, Listen: listen, Address: listen.String(), StoreName: "memory:",
 	})
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.Protocols = new(http.Protocols)

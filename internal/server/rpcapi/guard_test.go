@@ -76,3 +76,28 @@ func TestGuardOnLoopback(t *testing.T) {
 		}
 	}
 }
+
+// A host name that was made to point here reads nothing either.
+func TestGuardOnReads(t *testing.T) {
+	for _, method := range []string{"ListTags", "Status"} {
+		for host, want := range map[string]int{"rebound.example:8080": 403, "localhost:8080": 200} {
+			for listen, want := range map[net.Addr]int{loopback: want, everyone: 200} {
+				f := serve(t, listen)
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url+"/leaf.v1.AdminService/"+method, strings.NewReader("{}"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Host = host
+				req.Header.Set("Content-Type", "application/json")
+				res, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = res.Body.Close()
+				if res.StatusCode != want {
+					t.Errorf("%s for host %s on %v: %d, want %d", method, host, listen, res.StatusCode, want)
+				}
+			}
+		}
+	}
+}

@@ -25,6 +25,7 @@ type Info struct {
 	Version   string
 	Started   time.Time
 	Listen    net.Addr // decides whether administrative calls are allowed
+	Address   string   // Listen for people
 	StoreName string   // without credentials
 }
 

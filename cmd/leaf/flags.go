@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// wholeVar defines a flag for a whole number.
+func wholeVar(cmd *cobra.Command, p *int64, name, short string, value int64, usage string) {
+	*p = value
+	cmd.Flags().VarP((*whole)(p), name, short, usage)
+}
+
+type whole int64
+
+func (w *whole) String() string { return strconv.FormatInt(int64(*w), 10) }
+func (*whole) Type() string     { return "int" }
+
+func (w *whole) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return errors.New("it is too large")
+	case err != nil:
+		return errors.New("it is not a whole number")
+	}
+	*w = whole(n)
+	return nil
+}
+
+// patienceVar defines a flag for how long to wait.
+func patienceVar(cmd *cobra.Command, p *time.Duration, name string, value time.Duration, usage string) {
+	*p = value
+	cmd.Flags().Var((*patience)(p), name, usage)
+}
+
+type patience time.Duration
+
+func (p *patience) String() string { return time.Duration(*p).String() }
+func (*patience) Type() string     { return "duration" }
+
+func (p *patience) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return errors.New("it is not a duration such as 10s, 1.5s or 500ms")
+	case d <= 0:
+		return errors.New("it is not above 0")
+	}
+	*p = patience(d)
+	return nil
+}

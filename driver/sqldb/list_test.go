@@ -1,0 +1,191 @@
+package sqldb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// Listings neither wait for writers nor make them wait.
+func TestSQLiteListsBesideTheWriter(t *testing.T) {
+	path := newSQLite(t, order)
+	s := openSQLite(t, path)
+	if _, err := s.Advance(t.Context(), "order", 1); err != nil {
+		t.Fatal(err)
+	}
+	hold, err := sqliteDB(t, path).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
+	execOn(t, hold, "BEGIN IMMEDIATE") // the writer waits
+	go s.Advance(t.Context(), "order", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	for tag, err := range s.Tags(ctx) {
+		if err != nil || tag.Name != "order" {
+			t.Errorf("%v, %v", tag, err)
+		}
+	}
+	execOn(t, hold, "COMMIT")
+}
+
+// A listing holds no connection while its reader thinks, and reads no more than is
+// asked for.
+func TestListingHoldsNothing(t *testing.T) {
+	tags := benchTags()
+	for i := range 2000 {
+		tags = append(tags, segment.Tag{Name: fmt.Sprintf("z-%04d", i), Step: 1})
+	}
+	sqlite := sqliteDB(t, newSQLite(t, tags...))
+	mysql := mysqlDB(t, mysqlConfig(t, mariadb, mariadb.NewDatabase(t)))
+	if err := sqldb.InitMySQL(t.Context(), mysql, tags); err != nil {
+		t.Fatal(err)
+	}
+	sqlite.SetMaxOpenConns(1)
+	mysql.SetMaxOpenConns(1)
+	lite, err := sqldb.OpenSQLite(sqlite, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lite.Close()
+	for name, s := range map[string]*sqldb.Store{"sqlite": lite, "mysql": openMySQL(t, mysql)} {
+		t.Run(name, func(t *testing.T) { testListingHoldsNothing(t, s, len(tags)) })
+	}
+}
+
+func testListingHoldsNothing(t *testing.T, s *sqldb.Store, all int) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	listed := make(map[string]bool)
+	for tag, err := range s.Tags(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if listed[tag.Name] {
+			t.Errorf("%s is listed twice", tag.Name)
+		}
+		listed[tag.Name] = true
+		if len(listed) > 1 {
+			continue
+		}
+		if _, err := s.Advance(ctx, "tag-1", 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Delete(ctx, "z-1999"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(listed) != all-1 || listed["z-1999"] {
+		t.Errorf("%d tags listed, want %d: the last was deleted before it was read", len(listed), all-1)
+	}
+}
+
+// One row that somebody made by hand does not hide the others.
+func TestMySQLIncompleteRows(t *testing.T) {
+	table := strings.NewReplacer("NOT NULL DEFAULT '1'", "NULL", "int(11) NOT NULL", "int(11) NULL", "timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP", "timestamp NULL").Replace(javaTable)
+	_, database := newMySQL(t, table, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('good', 7, 10), ('no-max', NULL, 10), ('no-step', 5, NULL), ('', 1, 1), ('new\nline', 1, 1)")
+	var log strings.Builder
+	s, err := sqldb.OpenMySQL(mysqlDB(t, mysqlConfig(t, mariadb, database)), &sqldb.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if got := strings.Join(names(t, s), " "); got != "good@7 no-max@0 no-step@5" {
+			t.Errorf("listed %q", got)
+		}
+	}
+	if n := strings.Count(log.String(), "left out"); n != 2 {
+		t.Errorf("%d lines about rows left out, want 2:\n%s", n, &log)
+	}
+	for _, n := range []int64{0, 5} {
+		if g, err := s.Advance(t.Context(), "no-max", n); err == nil || !strings.Contains(err.Error(), `"no-max": the row has no max_id (NULL): set it`) {
+			t.Errorf("no-max by %d: %v, %v", n, g, err)
+		}
+	}
+	if g, err := s.Advance(t.Context(), "no-step", 0); err == nil || !strings.Contains(err.Error(), "no step (NULL): set one") {
+		t.Errorf("no-step: %v, %v", g, err)
+	}
+	if g, err := s.Advance(t.Context(), "no-step", 3); err != nil || g.Range != (leaf.Range{Start: 5, End: 8}) || g.Step != 1 {
+		t.Errorf("no-step by 3: %+v, %v", g, err)
+	}
+	// A max_id is not made up by a change of something else.
+	if tag, err := s.Alter(t.Context(), "no-max", segment.Change{Step: new(int64(20))}); err == nil {
+		t.Errorf("alter: %+v", tag)
+	}
+	if _, err := s.Alter(t.Context(), "no-max", segment.Change{MaxID: new(int64(500))}); err != nil {
+		t.Errorf("alter: %v", err)
+	}
+	if g, err := s.Advance(t.Context(), "no-max", 0); err != nil || g.Range != (leaf.Range{Start: 500, End: 510}) {
+		t.Errorf("after the mend: %v, %v", g, err)
+	}
+}
+
+// SQLite's own table refuses such rows; one that was made by hand may hold them.
+func TestSQLiteIncompleteRows(t *testing.T) {
+	path := newSQLite(t)
+	db := sqliteDB(t, path)
+	for _, statement := range []string{
+		"DROP TABLE leaf_alloc", "CREATE TABLE leaf_alloc (biz_tag TEXT PRIMARY KEY, max_id INTEGER, step INTEGER, description TEXT, update_time INTEGER)",
+		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('good', 7, 10), ('no-max', NULL, 10), ('no-step', 5, NULL), ('minus', 5, -3), ('low', -5, 3), (x'' || 'a' || char(10), 1, 1)",
+	} {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := openSQLite(t, path)
+	if got := strings.Join(names(t, s), " "); got != "good@7 low@-5 minus@5 no-max@0 no-step@5" {
+		t.Errorf("listed %q", got)
+	}
+	for tag, want := range map[string]string{"no-max": "no max_id", "no-step": "no step", "minus": "step -3", "low": "negative max_id"} {
+		if g, err := s.Advance(t.Context(), tag, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v, want %q", tag, g, err, want)
+		}
+	}
+	if g, err := s.Advance(t.Context(), "no-step", 3); err != nil || g.Range != (leaf.Range{Start: 5, End: 8}) || g.Step != 1 {
+		t.Errorf("no-step by 3: %+v, %v", g, err)
+	}
+}
+
+func TestMySQLNotCreated(t *testing.T) {
+	s, database := newMySQL(t)
+	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, sqldb.ErrNotCreated) || !strings.Contains(err.Error(), "leaf init --store") {
+		t.Errorf("no table: %v, want ErrNotCreated", err)
+	}
+	mariadb.Exec(t, "", "CREATE USER stranger@'127.0.0.1'")
+	cfg := mysqlConfig(t, mariadb, database)
+	cfg.User = "stranger"
+	if _, err := openMySQL(t, mysqlDB(t, cfg)).Advance(t.Context(), "order", 1); err == nil || errors.Is(err, sqldb.ErrNotCreated) {
+		t.Errorf("no privilege: %v, which is not ErrNotCreated", err)
+	}
+	// The missing table of a trigger is not the store's.
+	mariadb.Exec(t, database, javaTable, "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 1)",
+		"CREATE TRIGGER audit AFTER UPDATE ON leaf_alloc FOR EACH ROW INSERT INTO gone VALUES (1)")
+	if _, err := s.Advance(t.Context(), "order", 1); err == nil || errors.Is(err, sqldb.ErrNotCreated) {
+		t.Errorf("a trigger's table: %v, which is not ErrNotCreated", err)
+	}
+}
+
+func TestInitTwiceSaysSoPlainly(t *testing.T) {
+	mysql := mysqlDB(t, mysqlConfig(t, mariadb, mariadb.NewDatabase(t)))
+	if err := sqldb.InitMySQL(t.Context(), mysql, nil); err != nil {
+		t.Fatal(err)
+	}
+	for want, err := range map[string]error{
+		"init mysql store: the database has a table leaf_alloc already":  sqldb.InitMySQL(t.Context(), mysql, nil),
+		"init sqlite store: the database has a table leaf_alloc already": sqldb.InitSQLite(t.Context(), sqliteDB(t, newSQLite(t)), nil),
+	} {
+		if !errors.Is(err, fs.ErrExist) || err.Error() != want {
+			t.Errorf("error %v, want %q that is fs.ErrExist", err, want)
+		}
+	}
+}

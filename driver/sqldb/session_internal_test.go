@@ -1,0 +1,51 @@
+package sqldb
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+
+	_ "modernc.org/sqlite"
+)
+
+// In a rollback journal FULL leaves out the sync of the folder, and with it the
+// commit may be lost in a power cut.
+func TestSQLiteSynchronous(t *testing.T) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "leaf.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := InitSQLite(t.Context(), db, nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openSession(db, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.drop()
+	var level int
+	const extra = 3
+	if err := s.conn.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&level); err != nil || level != extra {
+		t.Errorf("synchronous = %d, %v, want %d", level, err, extra)
+	}
+}
+
+func TestGalera(t *testing.T) {
+	tests := []struct {
+		on, provider string
+		want         bool
+	}{
+		{"ON", "/usr/lib/galera/libgalera_smm.so", true},
+		{"1", "/usr/lib/galera/libgalera_smm.so", true},
+		{"ON", "none", false},
+		{"ON", "", false},
+		{"OFF", "/usr/lib/galera/libgalera_smm.so", false},
+		{"", "", false},
+	}
+	for _, tt := range tests {
+		if got := isGalera(map[string]string{"wsrep_on": tt.on, "wsrep_provider": tt.provider}); got != tt.want {
+			t.Errorf("wsrep_on=%s wsrep_provider=%s: %v", tt.on, tt.provider, got)
+		}
+	}
+}

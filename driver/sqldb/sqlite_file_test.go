@@ -1,0 +1,236 @@
+package sqldb_test
+
+import (
+	"database/sql"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/segment"
+)
+
+var order = segment.Tag{Name: "order", MaxID: 1, Step: 10}
+
+// vacuumed returns a copy of the database beside it.
+func vacuumed(t *testing.T, path string) string {
+	t.Helper()
+	copied := filepath.Join(filepath.Dir(path), "copy.db")
+	if _, err := sqliteDB(t, path).Exec("VACUUM INTO ?", copied); err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}
+
+func openNamed(t *testing.T, file string, logger *slog.Logger) *sqldb.Store {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+file+"?mode=rw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sqldb.OpenSQLite(db, &sqldb.Options{File: file, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(); db.Close() })
+	return s
+}
+
+func TestSQLiteCopyBecomesWAL(t *testing.T) {
+	path := vacuumed(t, newSQLite(t, order))
+	db := sqliteDB(t, path)
+	db.SetMaxIdleConns(0) // a connection remembers the mode
+	mode := func() (mode string) {
+		t.Helper()
+		if err := db.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil {
+			t.Fatal(err)
+		}
+		return mode
+	}
+	if mode() != "delete" {
+		t.Fatalf("the copy is in mode %s: nothing is tested", mode())
+	}
+	if _, err := openSQLite(t, path).Advance(t.Context(), "order", 1); err != nil || mode() != "wal" {
+		t.Errorf("journal_mode %s, %v", mode(), err)
+	}
+}
+
+// A store whose file is no longer there under its name must not go on: others would
+// deal out the same ranges from the file that is.
+func TestSQLiteFileReplaced(t *testing.T) {
+	tests := map[string]func(t *testing.T, path string){
+		"replaced": func(t *testing.T, path string) { rename(t, vacuumed(t, path), path) },
+		"removed":  func(t *testing.T, path string) { remove(t, path) },
+		"moved":    func(t *testing.T, path string) { rename(t, path, path+".old") },
+	}
+	for name, harm := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := newSQLite(t, order)
+			s := openSQLite(t, path)
+			if _, err := s.Advance(t.Context(), "order", 5); err != nil {
+				t.Fatal(err)
+			}
+			harm(t, path)
+			if g, err := s.Advance(t.Context(), "order", 100); err == nil || !strings.Contains(err.Error(), "leaf tag raise") || !strings.Contains(err.Error(), path) {
+				t.Errorf("%v, %v: want an error that names the file and the mend", g, err)
+			}
+		})
+	}
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The name under which people know the file counts, not where it led once.
+func TestSQLiteLinkTurned(t *testing.T) {
+	path := newSQLite(t, order)
+	other, link := vacuumed(t, path), filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	s := openNamed(t, link, nil)
+	if _, err := s.Advance(t.Context(), "order", 5); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, link)
+	if err := os.Symlink(other, link); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := s.Advance(t.Context(), "order", 100); err == nil {
+		t.Errorf("%v from the file that the link led to before", g)
+	}
+}
+
+// A connection that the pool kept from before must not lead to a file that is gone.
+func TestSQLiteIdleConnection(t *testing.T) {
+	path := newSQLite(t, order)
+	db := sqliteDB(t, path)
+	if ok, err := sqldb.ExistsSQLite(t.Context(), db); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	s, err := sqldb.OpenSQLite(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	rename(t, vacuumed(t, path), path)
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	first, err := s.Advance(t.Context(), "order", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := openSQLite(t, path).Advance(t.Context(), "order", 10)
+	if err != nil || first.Range.Overlaps(second.Range) {
+		t.Errorf("%v and %v, %v", first.Range, second.Range, err)
+	}
+}
+
+func TestSQLiteDamaged(t *testing.T) {
+	path := newSQLite(t, order)
+	whole, err := os.ReadFile(vacuumed(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	garbage := append(append([]byte{}, whole[:100]...), make([]byte, len(whole)-100)...)
+	for name, content := range map[string]string{
+		"600 bytes": string(whole[:600]), "one page": string(whole[:4096]), "5000 bytes": string(whole[:5000]), "zeros": string(garbage),
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "leaf.db")
+			writeFile(t, path, content)
+			s := openSQLite(t, path)
+			_, err := s.Advance(t.Context(), "order", 1)
+			wantDamaged(t, err)
+			for _, err := range s.Tags(t.Context()) {
+				wantDamaged(t, err)
+			}
+		})
+	}
+}
+
+func wantDamaged(t *testing.T, err error) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), "is damaged: restore it from a backup") || errors.Is(err, sqldb.ErrNotCreated) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestSQLiteNotCreated(t *testing.T) {
+	dir := t.TempDir()
+	empty, folder := filepath.Join(dir, "empty.db"), filepath.Join(dir, "folder.db")
+	writeFile(t, empty, "")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{
+		filepath.Join(dir, "missing.db"):       true,
+		filepath.Join(dir, "no", "missing.db"): true,
+		empty:                                  true,
+		folder:                                 false, // as a file whose rights are wrong: it is there
+	}
+	for path, want := range tests {
+		_, err := openNamed(t, path, nil).Advance(t.Context(), "order", 1)
+		if err == nil || errors.Is(err, sqldb.ErrNotCreated) != want || strings.Contains(err.Error(), "leaf init") != want {
+			t.Errorf("%s: %v, want ErrNotCreated: %v", path, err, want)
+		}
+	}
+}
+
+// What stays broken is logged once, as it is explained to callers.
+func TestSQLiteLogsTroubleOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	var log strings.Builder
+	s := openNamed(t, path, slog.New(slog.NewTextHandler(&log, nil)))
+	for range 2 {
+		for range 5 {
+			if _, err := s.Advance(t.Context(), "order", 1); err == nil {
+				t.Fatal("there is no file")
+			}
+		}
+		if err := sqldb.InitSQLite(t.Context(), sqliteDB(t, path), []segment.Tag{order}); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			if _, err := s.Advance(t.Context(), "order", 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			remove(t, path+suffix)
+		}
+	}
+	s.Close()
+	text := log.String()
+	// Not there, replaced by nothing, not there; and twice well again.
+	if n := strings.Count(text, "sqlite transaction failed"); n != 3 {
+		t.Errorf("%d failures logged, want 3", n)
+	}
+	if n := strings.Count(text, "sqlite store works again"); n != 2 {
+		t.Errorf("%d recoveries logged, want 2", n)
+	}
+	if !strings.Contains(text, "leaf init") || strings.Count(text, "file="+path) != 5 {
+		t.Errorf("the log does not say where and what to do")
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}

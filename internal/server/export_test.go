@@ -1,0 +1,4 @@
+package server
+
+// BoundBody is boundBody.
+var BoundBody = boundBody
