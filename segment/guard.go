@@ -24,7 +24,7 @@ const (
 type guard struct {
 	tag     string
 	jump    int64 // 0: jumpSteps times the largest step seen, at least minJump
-	largest int64 // step or grant seen
+	largest int64 // step of the tag, or grant, seen so far
 	memory  Memory
 	log     *slog.Logger
 
@@ -38,7 +38,7 @@ type guard struct {
 // admit returns -1 when grant may be issued. Otherwise grant is lost, and admit
 // returns by how much the counter has to advance before it may be asked again.
 func (g *guard) admit(grant Grant) (lift int64, err error) {
-	g.largest = max(g.largest, grant.Step, min(grant.Range.Len(), MaxStep))
+	g.largest = max(g.largest, grant.Step)
 	floor, lifting := g.floors[grant.Source]
 	mark := g.known(grant.Source)
 	if !lifting && mark.contradicts(grant) {
@@ -54,6 +54,7 @@ func (g *guard) admit(grant Grant) (lift int64, err error) {
 		return max(0, floor-grant.Range.End), nil
 	}
 	delete(g.floors, grant.Source)
+	g.largest = max(g.largest, min(grant.Range.Len(), MaxStep)) // of what is issued: a lift is no step
 	mark = Mark{High: grant.Range.End, Server: grant.Server}
 	g.own[grant.Source] = mark
 	if err := g.remember(grant.Source, mark); err != nil {

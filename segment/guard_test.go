@@ -225,6 +225,21 @@ func TestGuardDefaultJump(t *testing.T) {
 	}
 }
 
+// One loss after the other: each lift goes as far as the first, not a hundred times
+// as far as the one before.
+func TestGuardLiftsEvenly(t *testing.T) {
+	store := newStore(t, 1, 10)
+	b := segment.NewBuffer(store, "order", &segment.Options{Policy: segment.Leaf})
+	defer b.Close(t.Context())
+	for range 5 {
+		drainTo(t, b, next(t, b)+1000)
+		loseWrites(t, store, 1)
+	}
+	if got := next(t, b); got > 60_000_000 {
+		t.Errorf("got %d after five losses", got)
+	}
+}
+
 func TestGuardHasNoRoom(t *testing.T) {
 	memory := notes{"order": {"": {High: math.MaxInt64 - 100}}}
 	b := segment.NewBuffer(newStore(t, 1, 10), "order", &segment.Options{Memory: memory})
