@@ -124,11 +124,11 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, n int64) ([]leaf.Ra
 			patience = time.NewTimer(b.opts.Wait)
 			defer patience.Stop()
 		}
-		woken, err := b.await(ctx, s, n, delivered, patience)
+		fed, err := b.await(ctx, s, n, delivered, patience)
 		if err != nil {
 			return dst, err
 		}
-		if woken {
+		if fed {
 			delivered = true
 			patience.Reset(b.opts.Wait) // the store delivers, be it to others
 		}
@@ -167,9 +167,9 @@ func appendRange(ranges []leaf.Range, keep int, r leaf.Range) []leaf.Range {
 }
 
 // await returns when a caller that still needs n IDs, and got none of the current
-// span s, should look again, or with the reason why it should give up. woken: the
-// store has delivered, or failed for good.
-func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, patience *time.Timer) (woken bool, err error) {
+// span s, should look again, or with the reason why it should give up. fed: the store
+// has delivered meanwhile.
+func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, patience *time.Timer) (fed bool, err error) {
 	b.mu.Lock()
 	if b.current.Load() != s || s.remaining() == 0 && b.pop() || s.remaining() > 0 && b.affords(n, delivered) {
 		b.mu.Unlock()
@@ -190,6 +190,7 @@ func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, pa
 	}
 	wake := b.wake
 	b.short += n
+	granted := b.account.grants
 	b.mu.Unlock()
 
 	select {
@@ -209,7 +210,7 @@ func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, pa
 	case err != nil:
 		return false, fmt.Errorf("wait for IDs of %q: %w", b.tag, err)
 	}
-	return true, nil
+	return b.account.grants > granted, nil
 }
 
 // pop makes the next span of the queue current; b.mu is held and the current span

@@ -330,6 +330,66 @@ func TestBatchLeavesTheStock(t *testing.T) {
 	})
 }
 
+// That holds too when the batch waits while the store is found to be beyond hope.
+func TestBatchLeavesTheStockOnVerdict(t *testing.T) {
+	for _, fault := range []error{errDown, leaf.ErrOverflow} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newStore(t, 1, 1000)
+			b := segment.NewBuffer(store, "order", &segment.Options{MaxStock: 10_000})
+			defer closeBuffer(t, b)
+			next(t, b)
+			synctest.Wait()
+			store.Set(drivertest.Fault{Before: fault, Latency: 10 * time.Millisecond})
+			defer store.Set(drivertest.Fault{})
+			for range 110 { // a tenth is used: the store is asked
+				next(t, b)
+			}
+			time.Sleep(500 * time.Millisecond)
+			left := b.Stats().Stock
+			_, err := b.Take(t.Context(), nil, 9000)
+			if err == nil || b.Stats().Stock != left || left == 0 {
+				t.Errorf("%v: %d IDs left of %d", err, b.Stats().Stock, left)
+			}
+			next(t, b)
+		})
+	}
+}
+
+// After an outage the stock is topped up at once: the next one may come soon.
+func TestSecondOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		b := segment.NewBuffer(store, "order", nil)
+		defer closeBuffer(t, b)
+		consume(t, b, 100, 2*time.Minute)
+		for range 3 {
+			store.Set(drivertest.Fault{Before: errDown})
+			if errs := consume(t, b, 100, 5*time.Minute); errs > 0 {
+				t.Fatalf("%d calls failed", errs)
+			}
+			store.Set(drivertest.Fault{})
+			if errs := consume(t, b, 100, 5*time.Second); errs > 0 || b.Stats().Lasts < 8*time.Minute {
+				t.Fatalf("%d calls failed, the stock lasts %v", errs, b.Stats().Lasts)
+			}
+		}
+	})
+}
+
+// A failure of long ago says nothing about how long the store has been failing now.
+func TestStaleTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		store.Set(drivertest.Fault{Before: errDown})
+		b := segment.NewBuffer(store, "order", nil)
+		defer closeBuffer(t, b)
+		_, err := b.Next(t.Context())
+		wantError(t, err, leaf.ErrExhausted)
+		time.Sleep(time.Hour)
+		store.Next(drivertest.OpAdvance, drivertest.Fault{Before: errDown})
+		next(t, b)
+	})
+}
+
 // Replies that are lost again and again cost a step each, not the whole target.
 func TestLostRepliesCostLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leaf-id/leaf"
 )
@@ -93,4 +94,16 @@ func (b *Buffer) abandon(err error) {
 	if refilling {
 		<-idle
 	}
+}
+
+// expire ends the buffer if the store has never granted and nobody has asked lately.
+func (b *Buffer) expire(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.end != nil || b.account.grants > 0 || b.refilling ||
+		now.Sub(b.made) <= unknownFor || now.Sub(b.trouble.retryAt) <= unknownFor {
+		return false
+	}
+	b.finish(b.exhausted(b.trouble.err))
+	return true
 }

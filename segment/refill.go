@@ -23,6 +23,7 @@ func (b *Buffer) kick() {
 	if b.refilling || b.over() {
 		return
 	}
+	b.trouble.resume(time.Now(), b.opts.Wait)
 	b.refilling = true
 	b.idle = make(chan struct{})
 	go b.refill()
@@ -128,8 +129,9 @@ func (b *Buffer) settle(grant Grant, err error) (again bool) {
 	switch {
 	case b.end != nil: // sealed meanwhile: what comes now is lost
 	case err == nil:
+		recovered := b.trouble.err != nil // and so little was asked for
 		b.accept(grant)
-		again = b.short > b.stock()
+		again = recovered || b.short > b.stock()
 	case errors.Is(err, leaf.ErrUnknownTag):
 		b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
 		if b.onUnknown != nil {
@@ -153,11 +155,14 @@ func (b *Buffer) settle(grant Grant, err error) (again bool) {
 // accept puts a grant behind what is in memory; b.mu is held.
 func (b *Buffer) accept(grant Grant) {
 	now := time.Now()
+	a := &b.account
+	a.grants++
+	a.step = grant.Step
+	if b.trouble.err == nil || b.opts.Policy == Leaf { // else its size says nothing of the demand
+		a.last = grant.Range.Len()
+	}
+	a.lastAt = now
 	b.trouble.clear(now, b.opts.Logger, b.tag)
-	b.account.grants++
-	b.account.step = grant.Step
-	b.account.last = grant.Range.Len()
-	b.account.lastAt = now
 	b.queue = append(b.queue, newSpan(grant.Range, grant.Source))
 	b.wakeAll()
 }

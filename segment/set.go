@@ -26,6 +26,8 @@ type Set struct {
 	limit chan struct{}
 	tags  sync.Map // string → *Buffer
 
+	changing chan struct{} // holds one while a Forget is under way
+
 	mu     sync.Mutex
 	closed bool  // no buffer is made any more
 	lookAt error // how the latest look at the store ended
@@ -59,12 +61,13 @@ func NewSet(store Store, opts *SetOptions) *Set {
 	o.CheckInterval = cmp.Or(o.CheckInterval, DefaultCheckInterval)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Set{
-		store:  store,
-		opts:   o,
-		limit:  make(chan struct{}, o.MaxCalls),
-		ready:  make(chan struct{}),
-		cancel: cancel,
-		done:   make(chan struct{}),
+		store:    store,
+		opts:     o,
+		limit:    make(chan struct{}, o.MaxCalls),
+		changing: make(chan struct{}, 1),
+		ready:    make(chan struct{}),
+		cancel:   cancel,
+		done:     make(chan struct{}),
 	}
 	go s.watch(ctx)
 	return s
@@ -127,6 +130,8 @@ func (s *Set) buffers() iter.Seq[*Buffer] {
 // fail meanwhile with [leaf.ErrExhausted]. An error of change is returned as it is,
 // and what is remembered stays.
 func (s *Set) Forget(tag string, change func() error) error {
+	s.changing <- struct{}{}
+	defer func() { <-s.changing }()
 	err := fmt.Errorf("tag %q: %w: its counter is being changed", tag, leaf.ErrExhausted)
 	closed := s.newBuffer(tag) // stands in the way of a new one until all is done
 	closed.abandon(err)
@@ -239,8 +244,8 @@ func (s *Set) check(ctx context.Context) error {
 	for b := range s.buffers() {
 		if b.loaded() {
 			missing[b.tag] = b
-		} else if b.unwanted(time.Now()) {
-			s.drop(b, leaf.ErrExhausted)
+		} else if b.expire(time.Now()) {
+			s.tags.CompareAndDelete(b.tag, b)
 		}
 	}
 	for tag, err := range s.store.Tags(ctx) {
@@ -257,15 +262,10 @@ func (s *Set) check(ctx context.Context) error {
 	}
 	for _, b := range missing {
 		s.opts.Logger.Info("tag is gone from the store", "tag", b.tag)
-		s.drop(b, leaf.ErrUnknownTag)
+		b.abandon(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
+		s.tags.CompareAndDelete(b.tag, b)
 	}
 	return nil
-}
-
-// drop ends a buffer for the given reason.
-func (s *Set) drop(b *Buffer, reason error) {
-	b.abandon(fmt.Errorf("tag %q: %w", b.tag, reason))
-	s.tags.CompareAndDelete(b.tag, b)
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

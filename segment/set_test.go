@@ -181,6 +181,39 @@ func TestForget(t *testing.T) {
 	})
 }
 
+// However long a change takes, and whatever else is changed meanwhile, nothing is issued
+// before it is done.
+func TestForgetTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		set := segment.NewSet(store, &segment.SetOptions{Options: segment.Options{Memory: notes{}}})
+		defer set.Close(t.Context())
+		if _, err := set.Next(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		var changing atomic.Bool
+		change := func() error {
+			changing.Store(true)
+			time.Sleep(45 * time.Second) // longer than between two looks at the store
+			changing.Store(false)
+			return nil
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = set.Forget("order", change) })
+		wg.Go(func() {
+			time.Sleep(time.Second)
+			_ = set.Forget("order", func() error { return nil })
+		})
+		for range 6000 {
+			if id, err := set.Next(t.Context(), "order"); err == nil && changing.Load() {
+				t.Fatalf("issued %d while the counter was being changed", id)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		wg.Wait()
+	})
+}
+
 // What cannot be changed is as it was, and is remembered.
 func TestForgetFails(t *testing.T) {
 	store := newStore(t, 1, 1000)

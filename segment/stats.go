@@ -83,13 +83,6 @@ func (b *Buffer) loaded() bool {
 	return b.account.grants > 0
 }
 
-// unwanted reports whether the store has never granted and nobody has asked lately.
-func (b *Buffer) unwanted(now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.account.grants == 0 && !b.refilling && now.Sub(b.made) > unknownFor && now.Sub(b.trouble.retryAt) > unknownFor
-}
-
 // setStep takes up a changed step of the tag.
 func (b *Buffer) setStep(step int64) {
 	b.mu.Lock()

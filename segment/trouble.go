@@ -43,6 +43,14 @@ func (t *trouble) note(now time.Time, err error, waited bool, log *slog.Logger, 
 	t.attempts++
 }
 
+// resume is for a store that is asked again: a failure that nobody has looked into for
+// longer than a caller waits does not tell how long the store has been failing.
+func (t *trouble) resume(now time.Time, wait time.Duration) {
+	if t.err != nil && now.Sub(t.retryAt) > wait {
+		t.since = now
+	}
+}
+
 func (t *trouble) clear(now time.Time, log *slog.Logger, tag string) {
 	if t.err != nil {
 		log.Info("store answers again", "tag", tag, "after", now.Sub(t.since))

@@ -14,8 +14,10 @@ import (
 // A dbFile is the file behind a session. The system lets a process go on writing to
 // a file that was replaced or removed; its counters then exist twice.
 type dbFile struct {
-	path string
-	info fs.FileInfo
+	path string      // for people, and where it is looked for
+	info fs.FileInfo // of the file that is open
+	wal  string      // path of the write-ahead log beside it
+	log  fs.FileInfo // of the log; nil until there is one
 }
 
 // findFile asks SQLite for the file; given is what its user calls it, or empty.
@@ -32,12 +34,15 @@ func findFile(ctx context.Context, conn *sql.Conn, given string) (dbFile, error)
 	if err != nil {
 		return dbFile{}, err
 	}
-	f := dbFile{path: cmp.Or(given, path.V), info: info}
-	return f, f.check()
+	f := dbFile{path: cmp.Or(given, path.V), info: info, wal: path.V + "-wal"}
+	return f, f.checkPath()
 }
 
-// check reports that the path leads to another file by now, or to none.
-func (f dbFile) check() error {
+// check reports, after a commit, that what was written may not be what others read.
+func (f *dbFile) check() error { return cmp.Or(f.checkPath(), f.checkLog()) }
+
+// checkPath reports that the path leads to another file by now, or to none.
+func (f *dbFile) checkPath() error {
 	info, err := os.Stat(f.path)
 	if err == nil && os.SameFile(info, f.info) {
 		return nil
@@ -47,4 +52,18 @@ func (f dbFile) check() error {
 	}
 	return fmt.Errorf("the database file %s was moved, removed or replaced while it was open: stop every server that uses it "+
 		"before it is touched, and after restoring a backup raise every counter (leaf tag raise): %w", f.path, err)
+}
+
+// checkLog reports that the log is gone, which stays the same as long as any process
+// has the database open.
+func (f *dbFile) checkLog() error {
+	info, err := os.Stat(f.wal)
+	if err == nil && f.log == nil {
+		f.log = info
+	}
+	if err == nil && os.SameFile(info, f.log) {
+		return nil
+	}
+	return fmt.Errorf("the database's log %s was removed while it was open: leave the files beside a database alone "+
+		"while a server uses it: %w", f.wal, cmp.Or(err, errReplaced))
 }

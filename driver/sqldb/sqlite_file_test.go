@@ -1,14 +1,19 @@
 package sqldb_test
 
 import (
+	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+
+	sqlite "modernc.org/sqlite"
 
 	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/segment"
@@ -82,10 +87,61 @@ func TestSQLiteFileReplaced(t *testing.T) {
 	}
 }
 
+// Whoever opens a database whose log is gone does not see what the log's owner goes on
+// writing into it.
+func TestSQLiteLogRemoved(t *testing.T) {
+	path := newSQLite(t, order)
+	s := openSQLite(t, path)
+	if _, err := s.Advance(t.Context(), "order", 5); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, path+"-wal")
+	remove(t, path+"-shm")
+	if g, err := s.Advance(t.Context(), "order", 100); err == nil || !strings.Contains(err.Error(), path+"-wal") {
+		t.Errorf("%v, %v: want an error that names the log", g, err)
+	}
+}
+
+// Opening takes a while, for a large database, in which it may be replaced: here right
+// after the connection was made.
+func TestSQLiteFileReplacedWhileItOpens(t *testing.T) {
+	path := newSQLite(t, order)
+	other := vacuumed(t, path)
+	connector, err := sqlite.NewConnector("file:" + path + "?mode=rw&_pragma=user_version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(&afterConnect{Connector: connector, do: func() { rename(t, other, path) }})
+	first, err := sqldb.OpenSQLite(db, &sqldb.Options{File: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { first.Close(); db.Close() })
+	if g, err := first.Advance(t.Context(), "order", 100); err == nil {
+		t.Errorf("%v from the file that was replaced", g.Range)
+	}
+	if _, err := first.Advance(t.Context(), "order", 100); err != nil {
+		t.Errorf("the new file: %v", err)
+	}
+}
+
+// afterConnect does something once, after the first connection was made.
+type afterConnect struct {
+	driver.Connector
+	once sync.Once
+	do   func()
+}
+
+func (a *afterConnect) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := a.Connector.Connect(ctx)
+	a.once.Do(a.do)
+	return conn, err
+}
+
 func rename(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 }
 

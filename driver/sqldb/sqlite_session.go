@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -27,12 +28,18 @@ type session struct {
 // openSession opens a session; the file's name may be empty.
 func openSession(db *sql.DB, file string) (*session, error) {
 	ctx := context.Background()
+	before, _ := os.Stat(file) // as it may be replaced while it is being opened; nil if it is not known
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := &session{ctx: ctx, conn: conn}
-	if err := s.prepare(file); err != nil {
+	err = s.prepare(file)
+	if err == nil && before != nil {
+		s.file.info = before
+		err = s.file.checkPath()
+	}
+	if err != nil {
 		s.drop()
 		return nil, err
 	}
