@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/edit"
 )
 
 // A key is one setting of a Config: its path in the file and where its value goes.
@@ -91,7 +93,7 @@ func parseInt(text string, bits int) (int64, error) {
 func nearest(text string, candidates []string) string {
 	best, bestDistance := "", max(2, len(text)/3)+1
 	for _, c := range candidates {
-		d := min(distance(text, c), distance(lastPart(text), lastPart(c))+1)
+		d := min(edit.Distance(text, c), edit.Distance(lastPart(text), lastPart(c))+1)
 		if d < bestDistance {
 			best, bestDistance = c, d
 		}
@@ -100,25 +102,3 @@ func nearest(text string, candidates []string) string {
 }
 
 func lastPart(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
-
-// distance is the number of letters to insert, delete or replace on the way from a
-// to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/internal/edit"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -144,7 +145,7 @@ func hint(scheme string, ok bool) string {
 	nearest, least := "", 3 // more than two typing errors are no typing error
 	for _, d := range table() {
 		forms = append(forms, d.form)
-		if n := distance(strings.ToLower(scheme), d.scheme); n < least {
+		if n := edit.Distance(strings.ToLower(scheme), d.scheme); n < least {
 			nearest, least = d.scheme, n
 		}
 	}
@@ -156,30 +157,4 @@ func hint(scheme string, ok bool) string {
 		return fmt.Sprintf("unknown scheme (did you mean %s?): %s", nearest, known)
 	}
 	return "unknown scheme: " + known
-}
-
-// distance counts the edits of one character, or swaps of two neighbours, that
-// make b of a.
-func distance(a, b string) int {
-	d := make([][]int, len(a)+1)
-	for i := range d {
-		d[i] = make([]int, len(b)+1)
-		d[i][0] = i
-	}
-	for j := range d[0] {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(a)][len(b)]
 }
