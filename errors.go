@@ -30,4 +30,12 @@ var (
 
 	// ErrClosed: the generator or store was closed.
 	ErrClosed = errors.New("closed")
+
+	// ErrNoLease: no worker ID is held, or its lease ran out. A later call may
+	// succeed.
+	ErrNoLease = errors.New("no valid lease of a worker ID")
+
+	// ErrClock: the clock is too far behind the times that may be issued. A later
+	// call may succeed.
+	ErrClock = errors.New("the clock is behind")
 )

@@ -1,0 +1,336 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// maxRivals is how many candidates are lost to others before a claim looks anew.
+const maxRivals = 16
+
+// begin gets a lease: it hands back what is left of an earlier process, if that is
+// known to be dead, and claims a worker ID; or it goes on with the earlier lease
+// where the registry cannot be asked.
+func (k *Keeper) begin(ctx context.Context) (*tenure, error) {
+	v, err := k.look(ctx)
+	if err != nil {
+		if t := k.resume(); t != nil {
+			k.log.Warn("the worker registry cannot be asked; going on with the lease in the state file", "worker", t.record.Worker, "until", Time(t.record.Horizon), "err", err)
+			return t, nil
+		}
+		return nil, fmt.Errorf("ask the worker registry: %w", err)
+	}
+	if err := k.handBack(ctx, v); err != nil {
+		return nil, err
+	}
+	if err := k.checkClock(v); err != nil {
+		return nil, err
+	}
+	if err := k.checkLayouts(v.records); err != nil {
+		return nil, err
+	}
+	t, err := k.claim(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.confirm(ctx, t); err != nil {
+		return nil, errors.Join(err, t.end())
+	}
+	return t, nil
+}
+
+// resume returns a tenure from the state file alone, nil if it must not: its process
+// must be known to be dead, since two processes would issue under one lease.
+func (k *Keeper) resume() *tenure {
+	s := k.saved
+	if s == nil || !k.opts.State.proven(s) || !sameLayouts(s.Layouts, k.opts.Layouts) || s.Worker > k.max || k.clock.Now() >= s.Horizon {
+		return nil
+	}
+	k.saved = nil
+	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon, Layouts: s.Layouts}
+	return k.newTenure(record, Record{Worker: s.Worker}, s.Mark)
+}
+
+// handBack releases the lease in the state file at its mark, if its process is known
+// to be dead. The file is voided first: a release that arrives late must find that
+// nobody goes on from the file.
+func (k *Keeper) handBack(ctx context.Context, v view) error {
+	s := k.saved
+	if s == nil {
+		return nil
+	}
+	if !k.opts.State.proven(s) && !k.opts.Reclaim {
+		k.log.Warn("the state file is a copy, or from before a restart of this machine: its worker ID is left to run out", "worker", s.Worker, "until", Time(s.Horizon))
+		k.saved = nil
+		return nil
+	}
+	if err := k.opts.State.void(); err != nil {
+		return err
+	}
+	k.saved = nil
+	old, ok := v.records[s.Worker]
+	if !ok {
+		old = Record{Worker: s.Worker}
+	}
+	next := old
+	next.Instance = Instance{}
+	switch {
+	case old.Instance == s.Instance && old.Term == s.Term:
+		next.Horizon = s.Mark
+	case old.Term < s.Term && old.Horizon < s.Mark:
+		next.Term, next.Horizon, next.Layouts = s.Term, s.Mark, mergeLayouts(old.Layouts, s.Layouts)
+		k.log.Error("the worker registry has lost writes: what this node issued is put back", "worker", s.Worker, "floor", Time(s.Mark))
+		k.count(func(st *Status) { st.PutBacks++ })
+	default:
+		return nil // somebody else's by now
+	}
+	k.stamp(&next, v.registry, v.own)
+	err := k.call(ctx, func(ctx context.Context) error { return k.reg.Swap(ctx, old, next) })
+	if err != nil {
+		k.log.Info("the worker ID of the process before was not handed back; it runs out by itself", "worker", s.Worker, "until", Time(old.Horizon), "err", err)
+		return nil
+	}
+	v.records[s.Worker] = next
+	return nil
+}
+
+// claim takes a worker ID: the one that is assigned, or a free one.
+func (k *Keeper) claim(ctx context.Context, v view) (*tenure, error) {
+	now := k.clock.Now()
+	horizon := now + millis(k.opts.Horizon)
+	if horizon > v.registry+2*millis(k.opts.Horizon) {
+		return nil, fmt.Errorf("%w: it is %v ahead of the worker registry's, and a lease must not reach so far: set the clock",
+			errClockOff, time.Duration(now-v.registry)*time.Millisecond)
+	}
+	if b := k.unsure; b != nil && b.won(v.records[b.next.Worker]) {
+		k.unsure = nil
+		return k.enter(ctx, *b, v.records[b.next.Worker])
+	}
+	ids, err := k.candidates(ctx, v, min(now, v.registry))
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		if i == maxRivals {
+			break
+		}
+		bid := k.bid(v, id, horizon)
+		got, err := k.swap(ctx, bid)
+		if errors.Is(err, ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("claim worker ID %d: %w", id, err)
+		}
+		return k.enter(ctx, bid, got)
+	}
+	return nil, errors.New("other nodes were faster to claim every worker ID that was tried; trying again")
+}
+
+// enter begins the tenure of a bid that was successful.
+func (k *Keeper) enter(ctx context.Context, b bid, got Record) (*tenure, error) {
+	floor, err := k.claimFloor(ctx)
+	t := k.newTenure(got, b.old, max(b.old.Horizon, floor))
+	if err != nil {
+		return nil, errors.Join(err, t.end())
+	}
+	return t, nil
+}
+
+// A bid is one attempt to claim a worker ID. Its outcome may be unknown; only it has
+// the instance in next, so that it may be repeated as it is, and told from all others.
+type bid struct{ old, next Record }
+
+// bid returns the bid for a worker ID: the one before, if nobody knows whether that
+// was successful and nothing speaks against it.
+func (k *Keeper) bid(v view, id, horizon int64) bid {
+	old, ok := v.records[id]
+	if !ok {
+		old = Record{Worker: id}
+	}
+	if b := k.unsure; b != nil && b.old.Equal(old) && b.next.Horizon > k.clock.Now()+millis(k.opts.Horizon)/2 {
+		return *b
+	}
+	next := Record{Worker: id, Instance: NewInstance(), Term: old.Term + 1, Horizon: horizon, Layouts: mergeLayouts(old.Layouts, k.opts.Layouts)}
+	k.stamp(&next, v.registry, v.own)
+	return bid{old, next}
+}
+
+// swap makes a bid and finds out what became of it. The error wraps [ErrConflict] if
+// somebody else was faster.
+func (k *Keeper) swap(ctx context.Context, b bid) (Record, error) {
+	k.unsure = nil
+	err := k.call(ctx, func(ctx context.Context) error { return k.reg.Swap(ctx, b.old, b.next) })
+	if err == nil {
+		return b.next, nil
+	}
+	found, lerr := k.load(ctx, b.old.Worker)
+	switch {
+	case lerr != nil:
+		err = lerr
+	case b.won(found):
+		return found, nil
+	case errors.Is(err, ErrConflict), !found.Equal(b.old):
+		return Record{}, fmt.Errorf("%w: %w", ErrConflict, err)
+	}
+	k.unsure = &b
+	return Record{}, err
+}
+
+// won reports whether r is what the bid was to write.
+func (b bid) won(r Record) bool { return r.Instance == b.next.Instance && r.Term == b.next.Term }
+
+// load returns the record of a worker.
+func (k *Keeper) load(ctx context.Context, worker int64) (r Record, err error) {
+	err = k.call(ctx, func(ctx context.Context) error {
+		r, err = k.reg.Load(ctx, worker)
+		return err
+	})
+	return r, err
+}
+
+// claimFloor returns the earliest floor of a claim that was just made: on a registry
+// that may lose writes, one that a holder whose record was lost has noticed by then.
+func (k *Keeper) claimFloor(ctx context.Context) (int64, error) {
+	f, ok := k.reg.(Forgetful)
+	if !ok || k.opts.ClaimDelay < 0 {
+		return 0, nil
+	}
+	var forgets bool
+	err := k.call(ctx, func(ctx context.Context) (err error) {
+		forgets, err = f.Forgetful(ctx)
+		return err
+	})
+	if err != nil || !forgets {
+		return 0, err
+	}
+	now, _, err := k.registryClock(ctx)
+	return now + millis(k.opts.ClaimDelay), err
+}
+
+// candidates returns the worker IDs that may be claimed at the time now, the best
+// first: handed back or never used before run out, and low ones before high ones.
+func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, error) {
+	if a, ok := k.reg.(Assigner); ok {
+		return k.assigned(ctx, a, v, now)
+	}
+	var free, expired []int64
+	earliest := int64(Forever)
+	for id := range k.max + 1 {
+		r := v.records[id]
+		switch {
+		case r.Horizon > now:
+			earliest = min(earliest, r.Horizon)
+		case r.Held():
+			expired = append(expired, id)
+		default:
+			free = append(free, id)
+		}
+		if len(free) > 2*maxRivals {
+			break
+		}
+	}
+	ids := append(free, expired...)
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended (see leaf worker list)",
+			errNoneFree, k.max+1, Time(earliest).UTC().Format(time.RFC3339))
+	}
+	rest := ids[1:min(len(ids), 2*maxRivals)] // the first for all alike; after a lost race, not the same for all
+	rand.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
+	return ids, nil
+}
+
+var errNoneFree = errors.New("no worker ID is free")
+
+func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([]int64, error) {
+	var id int64
+	err := k.call(ctx, func(ctx context.Context) (err error) {
+		id, err = a.Assign(ctx, k.max)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("get the worker ID that is assigned to this node: %w", err)
+	}
+	if r := v.records[id]; r.Horizon > now {
+		return nil, fmt.Errorf("%w: worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s: waiting until then",
+			errNoneFree, id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), orNobody(r.Owner))
+	}
+	return []int64{id}, nil
+}
+
+func orNobody(owner string) string {
+	if owner == "" {
+		return "an unknown node"
+	}
+	return owner
+}
+
+// confirm makes a claim good before its first time is issued: the state file has it,
+// and no other node serves a layout of the same name with other values. Of two such
+// nodes that claim at the same time at least one sees the other here.
+func (k *Keeper) confirm(ctx context.Context, t *tenure) error {
+	if err := t.save(); err != nil {
+		return err
+	}
+	v, err := k.look(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the worker registry: %w", err)
+	}
+	return k.checkLayouts(v.records)
+}
+
+// checkLayouts reports a layout of ours that any record has under other values: the
+// IDs of one name would not be unique.
+func (k *Keeper) checkLayouts(records map[int64]Record) error {
+	for _, ours := range k.opts.Layouts {
+		for _, r := range records {
+			i := slices.IndexFunc(r.Layouts, func(l Layout) bool { return l.Name == ours.Name })
+			if i >= 0 && r.Layouts[i] != ours {
+				return &LayoutError{Ours: ours, Theirs: r.Layouts[i], Worker: r.Worker, Owner: r.Owner}
+			}
+		}
+	}
+	return nil
+}
+
+// A LayoutError says that a layout's name is taken: IDs were issued under it with
+// other values.
+type LayoutError struct {
+	Ours, Theirs Layout
+	Worker       int64
+	Owner        string
+}
+
+func (e *LayoutError) Error() string {
+	return fmt.Sprintf("layout %q is %s here, but IDs were issued under that name as %s (worker ID %d, %s), and the two would collide: give the new layout another name",
+		e.Ours.Name, describe(e.Ours), describe(e.Theirs), e.Worker, orNobody(e.Owner))
+}
+
+func describe(l Layout) string {
+	return fmt.Sprintf("%d/%d/%d bits of %v from %s", l.TimeBits, l.WorkerBits, l.SequenceBits,
+		time.Duration(l.Tick)*time.Millisecond, time.UnixMilli(l.Epoch).UTC().Format(time.RFC3339Nano))
+}
+
+// mergeLayouts returns the layouts of a record with ours added, by name.
+func mergeLayouts(recorded, ours []Layout) []Layout {
+	all := slices.Clone(recorded)
+	for _, l := range ours {
+		i, found := slices.BinarySearchFunc(all, l.Name, func(l Layout, name string) int {
+			switch {
+			case l.Name < name:
+				return -1
+			case l.Name > name:
+				return 1
+			}
+			return 0
+		})
+		if !found {
+			all = slices.Insert(all, i, l)
+		}
+	}
+	return all
+}

@@ -1,0 +1,111 @@
+// Package worker leases worker IDs, so that IDs made of a time and a worker ID are
+// unique whatever clocks, pauses, crashes and networks do.
+//
+// A [Registry] holds one cell per worker ID and changes it only by compare-and-swap.
+// The cell's [Record] names an instance (the holder), a term (how many claims there
+// were) and a horizon (a time). A [Keeper] claims a worker ID, moves the horizon
+// ahead of the clock, and tells its generators through a [Lease] which times they may
+// issue; a [State] file remembers the lease across restarts. All times are Unix
+// milliseconds; a layout rounds floors up and limits down to its own ticks.
+//
+// # What always holds
+//
+//  1. No time is issued under one worker ID by two tenures, that is, by two holders or
+//     by one holder before and after it lost the ID. Within a tenure a generator's
+//     cursor only grows. So no ID of one layout is issued twice.
+//  2. This needs no clock, and no bound on how long anything takes.
+//  3. It needs a registry that does not lose acknowledged writes, and a disk that
+//     keeps what was synced. Where a registry may lose writes, see below.
+//
+// Clocks decide only which time is sensible to issue and which worker ID is worth
+// claiming: order and availability.
+//
+// # The protocol
+//
+// Claim. Read all records. Choose a worker ID whose horizon is ahead neither of this
+// machine's clock nor of the registry's. Swap its record for one with a fresh random
+// instance, the next term, and a horizon ahead of the clock. The floor is the horizon
+// that was replaced. Write the state file. Read all records again and compare their
+// layouts with ours: a name that stands for other values is refused. Only then is the
+// first time issued.
+//
+// Hold. A generator may issue the times from the floor up to the least of three: the
+// horizon, as far as the registry was heard to agree; the mark, as far as the state
+// file was synced; and its own bound ahead of the clock. The horizon is extended by a
+// swap every few seconds. The mark is written ahead of use.
+//
+// Lose. A swap that fails, or whose outcome is unknown, is looked into by reading the
+// record. Another instance, or nobody, in a record that is not older than ours means
+// that the ID was taken: the generators are sealed at once, and another ID is claimed.
+// A record that is missing or older means that the registry lost writes: it is put
+// back, counted and reported.
+//
+// Hand back. Seal every generator: its cursor is swapped to its end, so that a caller
+// on its way either owns what it gets or gets nothing. Void the state file. Swap the
+// record for one without an instance, whose horizon lies above everything issued.
+// That order, and only after each step has succeeded; else the lease runs out.
+//
+// Start again. A state file that is about a dead process gives the lease back at its
+// mark, after it was voided; then an ID is claimed as above, usually another one, since
+// the mark is ahead of the clock. Where the registry cannot be asked, the new process
+// goes on from the file alone, from the mark up to the horizon in the file. That the
+// old process is dead is proven by the file being the very same one (boot ID, device,
+// inode, birth time) and its lock, held for a process's life, being free. A file
+// without that proof, a copy or one from before a restart of the machine, is left
+// alone: another worker ID is claimed, at the cost of one ID for one horizon.
+//
+// # Why no time has two owners
+//
+// Step 1. A record's horizon never goes below a time that may have been issued under
+// its worker ID. A holder issues only below the horizon that the registry agreed to.
+// A claim and an extension only raise the horizon. A hand-back lowers it to what lies
+// above everything issued, and nothing is issued afterwards, because the generators
+// were sealed (or their process is dead and issued nothing from the mark on) and
+// because the state file was voided before, so that nobody goes on from it.
+//
+// Step 2. Every swap compares the whole record, and every claim writes an instance that
+// never existed before. So of two claims of one record one fails; an extension or a
+// hand-back fails once another claim has succeeded; and a swap that was delayed for any
+// time either finds exactly the record that it was made for, or does nothing.
+//
+// Step 3. By 1, what earlier tenures issued lies below the horizon that a claim
+// replaces, and what they may still issue does too: they never hear of a larger one, by
+// 2. The claim issues only from that horizon on. Hence tenures do not meet.
+//
+// Step 4. A process that goes on from a state file continues a tenure of a dead one.
+// The dead one issued only below the mark, as the mark was synced before use; the new
+// one issues only from the mark on. Two processes never go on from one file, because
+// of its lock, nor from two copies, because a copy has another identity.
+//
+// Step 5. Lease and cursor are one object in a generator: a time reserved under one
+// worker ID is never made an ID with another.
+//
+// # Failures
+//
+//	the clock steps back or forth, or strobes   IDs go on with the monotonic clock; a step forwards is followed once it is steady and confirmed
+//	the clock is off at the start               no claim, with by how much and against whom
+//	process killed                              handed back at its mark by the next start; at most that span of times is lost
+//	process or machine paused                   goes on below its old limit, which nobody else issues; loses its ID if that was claimed meanwhile
+//	registry away                               goes on until the horizon, 30 minutes; then no IDs, and a clear error
+//	registry away at the start                  goes on from the state file, if that is proven and its horizon not passed; else waits
+//	answer to a swap lost                       the record is read; only this node has its instance
+//	registry lost writes                        put back; or, where another node has claimed meanwhile, stopped
+//	disk full or broken                         no more IDs once the mark is reached, within seconds
+//	state file lost, damaged, copied, foreign   another worker ID is claimed
+//	all worker IDs held                         waits for one; an error says when the first runs out
+//
+// # Registries that lose writes
+//
+// A fail-over to a replica that lags forgets the last writes, perhaps a claim. A
+// holder notices when it next extends. On a [Forgetful] registry a claim therefore
+// counts only from a floor that lies ahead of the registry's clock by
+// [Options.ClaimDelay], long enough for that. A holder that is cut off for longer
+// remains possible, and can then issue what another one does.
+//
+// # Outside the model
+//
+// A process or a virtual machine that is restored from a snapshot of its memory, and a
+// data directory that is rolled back in place without a restart of the machine: both
+// bring back a past that nothing here can tell from the present. [Static] and
+// [Options.Reclaim] trust what their users say about other machines.
+package worker

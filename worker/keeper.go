@@ -1,0 +1,206 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// defaultMaxWorker bounds the worker ID where no layout does.
+const defaultMaxWorker = 1023
+
+// markMargin is how far beyond what may be in use the mark is written.
+const markMargin = 2 * time.Second
+
+// Bounds of the pause between attempts to get a lease.
+const (
+	minPause = 100 * time.Millisecond
+	maxPause = 2 * time.Second
+)
+
+// A Keeper claims a worker ID, extends its lease, and has its generators issue under
+// it. See the package's documentation for the protocol. Its methods are safe for
+// concurrent use; [Keeper.Run] is called once.
+type Keeper struct {
+	reg   Registry
+	opts  Options
+	log   *slog.Logger
+	clock *Clock
+	max   int64  // largest worker ID
+	saved *saved // the lease of an earlier process, until it has been dealt with
+
+	unsure *bid // the latest bid, if nobody knows what became of it
+
+	mu     sync.Mutex
+	status Status
+	ills   [2]error // what is wrong while a lease is held
+	told   string   // the latest trouble that was logged
+}
+
+// NewKeeper returns a keeper; [Keeper.Run] makes it work. nil options mean all
+// defaults. It fails, wrapping [leaf.ErrInvalid], if two layouts have one name.
+func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	o.Horizon = cmp.Or(o.Horizon, DefaultHorizon)
+	o.Extend = cmp.Or(o.Extend, DefaultExtend)
+	o.MaxAhead = cmp.Or(o.MaxAhead, DefaultMaxAhead)
+	o.CallTimeout = cmp.Or(o.CallTimeout, DefaultCallTimeout)
+	o.Tolerance = cmp.Or(o.Tolerance, DefaultTolerance)
+	o.MaxJump = cmp.Or(o.MaxJump, DefaultMaxJump)
+	o.ClaimDelay = cmp.Or(o.ClaimDelay, 2*o.Extend+o.MaxAhead+o.Tolerance)
+	o.Layouts = slices.Clone(o.Layouts)
+	slices.SortFunc(o.Layouts, func(a, b Layout) int { return cmp.Compare(a.Name, b.Name) })
+	k := &Keeper{reg: reg, opts: o, log: o.Logger, clock: o.Clock, max: defaultMaxWorker}
+	if k.log == nil {
+		k.log = slog.New(slog.DiscardHandler)
+	}
+	if k.clock == nil {
+		k.clock = NewClock()
+	}
+	for i, l := range o.Layouts {
+		if i > 0 && o.Layouts[i-1].Name == l.Name {
+			return nil, fmt.Errorf("%w: two layouts are called %q", leaf.ErrInvalid, l.Name)
+		}
+		if i == 0 || l.MaxWorker() < k.max {
+			k.max = l.MaxWorker()
+		}
+	}
+	if o.State != nil {
+		k.saved = o.State.found
+	}
+	k.status.Err = errors.New("no worker ID has been claimed yet")
+	return k, nil
+}
+
+// Run gets a lease, keeps it, gets another one when it was lost, and hands it back
+// when ctx ends. It returns an error only if the lease could not be handed back in
+// order: it then runs out by itself.
+func (k *Keeper) Run(ctx context.Context) error {
+	if s := k.opts.State; s != nil && s.Notice() != nil {
+		k.log.Warn("the state file says nothing of use: another worker ID may be claimed", "err", s.Notice())
+	}
+	pause := minPause
+	for ctx.Err() == nil {
+		t, err := k.begin(ctx)
+		if err == nil {
+			pause = minPause
+			if err = t.hold(ctx); ctx.Err() != nil {
+				return t.end()
+			}
+		}
+		k.trouble(err)
+		if !sleep(ctx, pause/2+rand.N(pause/2)) {
+			break
+		}
+		pause = min(2*pause, maxPause)
+	}
+	k.sealAll(errStopped)
+	return nil
+}
+
+var errStopped = errors.New("this server is stopping")
+
+// sealAll seals every generator and returns the earliest time after all they issued.
+func (k *Keeper) sealAll(why error) (floor int64) {
+	for _, g := range k.opts.Generators {
+		floor = max(floor, g.Seal(why))
+	}
+	return floor
+}
+
+// trouble tells callers and operator why there is no lease.
+func (k *Keeper) trouble(err error) {
+	k.sealAll(err)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.status = Status{Err: err, ClockStep: k.status.ClockStep, PutBacks: k.status.PutBacks, Lost: k.status.Lost}
+	if k.told != err.Error() {
+		k.told = err.Error()
+		k.log.Warn("no worker ID: time-based IDs cannot be issued", "err", err)
+	}
+}
+
+// call bounds one call of the registry.
+func (k *Keeper) call(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, k.opts.CallTimeout)
+	defer cancel()
+	return do(ctx)
+}
+
+// A view is what the registry says at one time.
+type view struct {
+	records  map[int64]Record
+	registry int64 // its clock in Unix milliseconds; our own where it has none of its own
+	own      bool  // registry is our own clock
+}
+
+// look asks the registry for everything.
+func (k *Keeper) look(ctx context.Context) (v view, err error) {
+	err = k.call(ctx, func(ctx context.Context) error {
+		list, err := k.reg.List(ctx)
+		if err != nil {
+			return err
+		}
+		v.records = make(map[int64]Record, len(list))
+		for _, r := range list {
+			v.records[r.Worker] = r
+		}
+		return nil
+	})
+	if err == nil {
+		v.registry, v.own, err = k.registryClock(ctx)
+	}
+	return v, err
+}
+
+// registryClock returns the registry's time, or ours where it has no clock of its own.
+func (k *Keeper) registryClock(ctx context.Context) (now int64, own bool, err error) {
+	err = k.call(ctx, func(ctx context.Context) error {
+		before := k.clock.Now()
+		t, err := k.reg.Clock(ctx)
+		switch {
+		case err != nil:
+			return err
+		case t.IsZero():
+			now, own = k.clock.Now(), true
+		default:
+			// The answer was right somewhere between the question and its arrival.
+			now = t.UnixMilli() + (k.clock.Now()-before)/2
+		}
+		return nil
+	})
+	return now, own, err
+}
+
+// stamp completes what next says about its writer.
+func (k *Keeper) stamp(next *Record, registry int64, own bool) {
+	next.Owner, next.Seen, next.Offset = k.opts.Owner, registry, 0
+	if !own {
+		next.Offset = k.clock.Now() - registry
+	}
+}
+
+// sleep waits for d and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func millis(d time.Duration) int64 { return d.Milliseconds() }

@@ -1,0 +1,76 @@
+package worker
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Defaults of [Options].
+const (
+	DefaultHorizon     = 30 * time.Minute
+	DefaultExtend      = 10 * time.Second
+	DefaultMaxAhead    = 2 * time.Second
+	DefaultCallTimeout = 5 * time.Second
+	DefaultTolerance   = 5 * time.Second
+	DefaultMaxJump     = 24 * time.Hour
+)
+
+// Options configures a [Keeper]. The zero value of a field means its default.
+type Options struct {
+	// Layouts are all layouts that are served under the lease. The smallest of
+	// their worker ID ranges bounds the worker ID; none: 1023.
+	Layouts []Layout
+
+	// Generators issue under the lease.
+	Generators []Generator
+
+	// State remembers the lease across restarts; nil: nothing does, and every start
+	// takes another worker ID.
+	State *State
+
+	// Clock is the time by which horizons are set; default [NewClock]. The
+	// generators should have the same.
+	Clock *Clock
+
+	// Owner is what people are told about this node, such as its host name and port.
+	Owner string
+
+	// Horizon is how far ahead of the clock a lease reaches, so how long an outage
+	// of the registry is survived; default 30 minutes.
+	Horizon time.Duration
+
+	// Extend is how often the lease is extended; default 10 s.
+	Extend time.Duration
+
+	// MaxAhead is the most that any of the generators runs ahead of the clock;
+	// default 2 s.
+	MaxAhead time.Duration
+
+	// CallTimeout bounds one call of the registry; default 5 s.
+	CallTimeout time.Duration
+
+	// Tolerance is how far the clock may be off the registry's, or its peers'
+	// median, at the start; default 5 s.
+	Tolerance time.Duration
+
+	// MaxJump bounds the step forwards of this machine's clock that is followed where
+	// no other clock confirms it; default 24 hours.
+	MaxJump time.Duration
+
+	// Reclaim says that this machine is known to run no other copy of this node, also
+	// after a restart of the machine or a copy of its data directory: the
+	// worker ID of the state file is handed back without the proof that its process
+	// is dead. For worker IDs that are assigned.
+	Reclaim bool
+
+	// Settle has a clean stop wait until the clock has passed everything issued,
+	// for the sake of those who take the worker ID over and know no floor.
+	Settle bool
+
+	// ClaimDelay overrides how long a claim waits on a registry that is [Forgetful];
+	// default two Extend + MaxAhead + Tolerance. Negative: not at all.
+	ClaimDelay time.Duration
+
+	// Logger receives what an operator should know; nil discards it.
+	Logger *slog.Logger
+}

@@ -1,0 +1,156 @@
+package worker
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// recordVersion is the version of the text form that this release writes.
+const recordVersion = 1
+
+// An Instance tells one claim of a worker ID from every other: 128 random bits. The
+// zero Instance is nobody.
+type Instance [16]byte
+
+// NewInstance returns a random instance.
+func NewInstance() (i Instance) {
+	_, _ = rand.Read(i[:]) // never fails
+	return i
+}
+
+// IsZero reports whether i is nobody.
+func (i Instance) IsZero() bool { return i == Instance{} }
+
+// String returns i as 32 hexadecimal digits.
+func (i Instance) String() string { return hex.EncodeToString(i[:]) }
+
+// MarshalText writes i as [Instance.String] does; nobody is empty.
+func (i Instance) MarshalText() ([]byte, error) {
+	if i.IsZero() {
+		return nil, nil
+	}
+	return []byte(i.String()), nil
+}
+
+// UnmarshalText reads what MarshalText wrote.
+func (i *Instance) UnmarshalText(text []byte) error {
+	*i = Instance{}
+	if len(text) == 0 {
+		return nil
+	}
+	if hex.DecodedLen(len(text)) != len(i) {
+		return fmt.Errorf("instance of %d digits", len(text))
+	}
+	_, err := hex.Decode(i[:], text)
+	return err
+}
+
+// A Layout is what decides how times and worker IDs become IDs, under the name that
+// its IDs go by. IDs of one name are unique only as long as its values stay.
+type Layout struct {
+	Name         string `json:"name"`
+	Epoch        int64  `json:"epoch"` // Unix milliseconds
+	Tick         int64  `json:"tick"`  // milliseconds
+	TimeBits     int    `json:"time"`
+	WorkerBits   int    `json:"worker"`
+	SequenceBits int    `json:"sequence"`
+}
+
+// MaxWorker returns the largest worker ID that l holds.
+func (l Layout) MaxWorker() int64 { return 1<<l.WorkerBits - 1 }
+
+// A Record is the content of a worker's cell. The first four fields are the lease;
+// the others are for the layout check, for clock checks, and for people.
+type Record struct {
+	Worker   int64
+	Instance Instance // the holder; zero: nobody
+	Term     int64    // how many claims there were
+	Horizon  int64    // Unix milliseconds: times below it may have been issued, by the holder or before it
+
+	Layouts []Layout // every layout ever served under the worker ID, by name
+	Owner   string   // who wrote last, for people
+	Seen    int64    // Unix milliseconds on the registry's clock when it was written; 0: not known
+	Offset  int64    // milliseconds: the writer's clock minus the registry's, then
+}
+
+// Held reports whether somebody holds r; its horizon may have passed.
+func (r Record) Held() bool { return !r.Instance.IsZero() }
+
+// IsZero reports whether r was never written.
+func (r Record) IsZero() bool {
+	return r.Equal(Record{Worker: r.Worker})
+}
+
+// Equal reports whether r and s are the same in all fields.
+func (r Record) Equal(s Record) bool {
+	return r.Worker == s.Worker && r.Instance == s.Instance && r.Term == s.Term && r.Horizon == s.Horizon &&
+		slices.Equal(r.Layouts, s.Layouts) && r.Owner == s.Owner && r.Seen == s.Seen && r.Offset == s.Offset
+}
+
+// recordText is the text form, in the order in which it is written.
+type recordText struct {
+	Version  int      `json:"v"`
+	Instance Instance `json:"instance"`
+	Term     int64    `json:"term"`
+	Horizon  int64    `json:"horizon"`
+	Layouts  []Layout `json:"layouts,omitempty"`
+	Owner    string   `json:"owner,omitempty"`
+	Seen     int64    `json:"seen,omitempty"`
+	Offset   int64    `json:"offset,omitempty"`
+}
+
+// MarshalText returns r, but for Worker, as one line of JSON. Equal records have
+// equal texts, so that a driver may keep and compare texts.
+func (r Record) MarshalText() ([]byte, error) {
+	layouts := slices.Clone(r.Layouts)
+	slices.SortFunc(layouts, func(a, b Layout) int { return cmp.Compare(a.Name, b.Name) })
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(recordText{recordVersion, r.Instance, r.Term, r.Horizon, layouts, r.Owner, r.Seen, r.Offset})
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+}
+
+// UnmarshalText reads what MarshalText wrote; r.Worker stays. The error wraps
+// [ErrNewer] if a newer release wrote it.
+func (r *Record) UnmarshalText(text []byte) error {
+	var version struct {
+		Version int `json:"v"`
+	}
+	if err := json.Unmarshal(text, &version); err != nil {
+		return fmt.Errorf("worker record %q: %w", shorten(text), err)
+	}
+	if version.Version > recordVersion {
+		return fmt.Errorf("worker record of format %d: %w", version.Version, ErrNewer)
+	}
+	var t recordText
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&t); err != nil {
+		return fmt.Errorf("worker record %q: %w", shorten(text), err)
+	}
+	if _, err := dec.Token(); err != io.EOF || t.Version < 1 || t.Term < 0 || t.Horizon < 0 {
+		return fmt.Errorf("worker record %q is malformed", shorten(text))
+	}
+	*r = Record{r.Worker, t.Instance, t.Term, t.Horizon, t.Layouts, t.Owner, t.Seen, t.Offset}
+	return nil
+}
+
+// shorten bounds what an error quotes.
+func shorten(text []byte) []byte { return text[:min(len(text), 200)] }
+
+// Time returns a time of the protocol, in Unix milliseconds, as a time.Time; the
+// zero Time for 0.
+func Time(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}

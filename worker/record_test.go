@@ -1,0 +1,112 @@
+package worker_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+func TestRecordText(t *testing.T) {
+	i := worker.Instance{0: 0xab, 15: 1}
+	full := worker.Record{
+		Worker: 7, Instance: i, Term: math.MaxInt64, Horizon: 1795260434883,
+		Layouts: []worker.Layout{
+			{Name: "a<b", Epoch: -1, Tick: 1000, TimeBits: 28, WorkerBits: 22, SequenceBits: 13},
+			{Name: "leaf", Epoch: 1288834974657, Tick: 1, TimeBits: 41, WorkerBits: 10, SequenceBits: 12},
+		},
+		Owner: `höst "1"`, Seen: 5, Offset: -3,
+	}
+	const want = `{"v":1,"instance":"ab000000000000000000000000000001","term":9223372036854775807,"horizon":1795260434883,` +
+		`"layouts":[{"name":"a<b","epoch":-1,"tick":1000,"time":28,"worker":22,"sequence":13},` +
+		`{"name":"leaf","epoch":1288834974657,"tick":1,"time":41,"worker":10,"sequence":12}],"owner":"höst \"1\"","seen":5,"offset":-3}`
+	text, err := full.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(text)); diff != "" {
+		t.Error(diff)
+	}
+	for _, r := range []worker.Record{full, {Worker: 7}, {Worker: 7, Term: 3, Horizon: 9}} {
+		text, err := r.MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := worker.Record{Worker: 7}
+		if err := got.UnmarshalText(text); err != nil || !got.Equal(r) {
+			t.Errorf("%s became %+v, %v", text, got, err)
+		}
+	}
+}
+
+func TestRecordTextRefused(t *testing.T) {
+	for _, text := range []string{
+		"", "null", "7", "nonsense", `{"v":1,"term":1}x`, `{"v":0}`, `{}`, `{"v":1,"term":-1}`, `{"v":1,"horizon":-5}`,
+		`{"v":1,"instance":"ab"}`, `{"v":1,"instance":"zz000000000000000000000000000001"}`, `{"v":1,"colour":"red"}`,
+	} {
+		r := worker.Record{Worker: 7, Term: 4}
+		if err := r.UnmarshalText([]byte(text)); err == nil || errors.Is(err, worker.ErrNewer) {
+			t.Errorf("%q: got error %v", text, err)
+		}
+		if !r.Equal(worker.Record{Worker: 7, Term: 4}) {
+			t.Errorf("%q changed the record", text)
+		}
+	}
+	var r worker.Record
+	if err := r.UnmarshalText([]byte(`{"v":2,"colour":"red"}`)); !errors.Is(err, worker.ErrNewer) {
+		t.Errorf("a newer format: %v", err)
+	}
+	if err := r.UnmarshalText([]byte(strings.Repeat("x", 1<<20))); err == nil || len(err.Error()) > 1000 {
+		t.Error("the error of a long text is long")
+	}
+}
+
+func TestRecordEqual(t *testing.T) {
+	r := worker.Record{Worker: 1, Instance: worker.Instance{1}, Term: 2, Horizon: 3, Layouts: []worker.Layout{{Name: "a"}}, Owner: "o", Seen: 4, Offset: 5}
+	for field, change := range map[string]func(*worker.Record){
+		"worker": func(r *worker.Record) { r.Worker++ }, "instance": func(r *worker.Record) { r.Instance[15]++ },
+		"term": func(r *worker.Record) { r.Term++ }, "horizon": func(r *worker.Record) { r.Horizon++ },
+		"layouts": func(r *worker.Record) { r.Layouts = []worker.Layout{{Name: "b"}} }, "owner": func(r *worker.Record) { r.Owner = "" },
+		"seen": func(r *worker.Record) { r.Seen++ }, "offset": func(r *worker.Record) { r.Offset++ },
+	} {
+		s := r
+		change(&s)
+		if r.Equal(s) || !s.Equal(s) {
+			t.Errorf("records with another %s are equal", field)
+		}
+	}
+	if r.IsZero() || !(worker.Record{Worker: 9}).IsZero() {
+		t.Error("IsZero is wrong")
+	}
+}
+
+func FuzzRecordText(f *testing.F) {
+	f.Add([]byte(`{"v":1,"instance":"ab000000000000000000000000000001","term":1,"horizon":5,"layouts":[{"name":"a"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var r worker.Record
+		if r.UnmarshalText(text) != nil {
+			return
+		}
+		again, err := r.MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s worker.Record
+		if err := s.UnmarshalText(again); err != nil || !sameButOrder(r, s) {
+			t.Errorf("%q became %q: %v", text, again, err)
+		}
+	})
+}
+
+// sameButOrder compares records whose layouts need not have been sorted.
+func sameButOrder(r, s worker.Record) bool {
+	n := len(r.Layouts)
+	r.Layouts, s.Layouts = nil, s.Layouts[:len(s.Layouts):len(s.Layouts)]
+	same := len(s.Layouts) == n
+	s.Layouts = nil
+	return same && r.Equal(s)
+}

@@ -1,0 +1,71 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// The errors that the protocol branches on.
+var (
+	// ErrConflict: the cell does not hold the record that a [Registry.Swap] was to
+	// replace. Nothing was written, unless an earlier attempt of the same call was.
+	ErrConflict = errors.New("the worker's record has changed")
+
+	// ErrTaken: somebody else uses the worker ID. A registry that notices wraps it;
+	// the holder stops at once.
+	ErrTaken = errors.New("the worker ID is used by somebody else")
+
+	// ErrNotCreated: there is no registry yet. An init creates it.
+	ErrNotCreated = errors.New("the worker registry was not created")
+
+	// ErrNewer: a record was written by a newer release, whose meaning is not known.
+	ErrNewer = errors.New("written by a newer release")
+)
+
+// A Registry keeps one cell per worker ID, durably, and changes it only by
+// compare-and-swap. The protocol itself lives in [Keeper]; a driver holds none of
+// it. Cells have no time to live and are never deleted. The methods are safe for
+// concurrent use, and fail when their context ends.
+type Registry interface {
+	// Load returns the record in the cell of a worker, as it is now: not from a
+	// cache, nor from a replica that may lag. A cell that was never written holds
+	// the zero Record with Worker set.
+	Load(ctx context.Context, worker int64) (Record, error)
+
+	// Swap writes new into the cell that old and new name, atomically and durably,
+	// if the cell holds old; a cell that was never written holds a zero record. It
+	// compares whole records, see [Record.Equal]. If the cell holds something else
+	// it returns an error that wraps [ErrConflict]. After any other error the
+	// outcome is unknown: the write may have happened, or may happen later. A driver
+	// does not repeat a Swap by itself.
+	Swap(ctx context.Context, old, new Record) error
+
+	// List returns all records that were ever written, by worker ID.
+	List(ctx context.Context) ([]Record, error)
+
+	// Clock returns the time by the registry's own clock, the zero Time if that is
+	// the clock of this machine.
+	Clock(ctx context.Context) (time.Time, error)
+}
+
+// An Assigner is a [Registry] that says which worker ID to use; others have the
+// keeper choose a free one.
+type Assigner interface {
+	// Assign returns the worker ID of this node, at most max. A later call may
+	// return another one.
+	Assign(ctx context.Context, max int64) (int64, error)
+}
+
+// A Watcher is a [Registry] that notices when somebody else writes.
+type Watcher interface {
+	// Watch returns a channel that receives, or is closed, when a cell may have been
+	// written by others, or can no longer be watched. It ends with ctx.
+	Watch(ctx context.Context, worker int64) (<-chan struct{}, error)
+}
+
+// A Forgetful is a [Registry] that may be able to lose writes that it has
+// acknowledged, by a fail-over for example. Claims then wait before they count.
+type Forgetful interface {
+	Forgetful(ctx context.Context) (bool, error)
+}

@@ -1,0 +1,194 @@
+package worker_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+// A state file that says nothing of use costs a worker ID, and nothing else.
+func TestStateOfNoUse(t *testing.T) {
+	tests := map[string]func(d *disk){
+		"empty":      func(d *disk) { d.cached = nil },
+		"truncated":  func(d *disk) { d.cached = d.cached[:5000] },
+		"one byte":   func(d *disk) { d.cached = d.cached[:1] },
+		"bit rot":    func(d *disk) { d.cached[4096+100] ^= 1 },
+		"bit rot, 2": func(d *disk) { d.cached[100] ^= 1 },
+		"foreign":    func(d *disk) { d.cached = []byte("hello, world") },
+		"zeros":      func(d *disk) { d.cached = make([]byte, 8192) },
+		"other file": func(d *disk) { d.identity = "another" },
+	}
+	for name, harm := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 1, func(t *testing.T, w *world) {
+				n := w.nodes[0]
+				p := hold(t, n, 0)
+				mustIssue(t, p, 100)
+				time.Sleep(5 * time.Second)
+				mustIssue(t, p, 100)
+				p.kill()
+				harm(n.disk)
+				w.down.Store(true)
+				p = n.start()
+				awaitErr(t, p, "ask the worker registry")
+				w.down.Store(false)
+				awaitHeld(t, p, 1)
+				mustIssue(t, p, 100)
+				p.kill()
+				mustIssue(t, hold(t, n, 2), 100) // 0 is left to run out, and the mark of 1 is ahead
+			})
+		})
+	}
+}
+
+func TestStateOfAnotherRegistry(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, w *world) {
+		n := w.nodes[0]
+		mustIssue(t, hold(t, n, 0), 100)
+		n.proc.kill()
+		state, err := worker.OpenState(&handle{&process{node: n, dead: make(chan struct{})}, n.disk},
+			worker.StateOptions{Identity: n.disk.identity, Registry: "other"})
+		if err != nil || state.Notice() == nil || !strings.Contains(state.Notice().Error(), "another registry, memory") {
+			t.Errorf("got %v, %v", state.Notice(), err)
+		}
+	})
+}
+
+func TestStateOfNewerRelease(t *testing.T) {
+	f := openFile(t, filepath.Join(t.TempDir(), "state"))
+	if _, err := f.WriteAt(append([]byte("leaf-slot 2 whatever it says\n"), make([]byte, 8192)...), 0); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := os.ReadFile(f.Name())
+	if _, err := worker.OpenState(f, worker.StateOptions{}); !errors.Is(err, worker.ErrNewer) {
+		t.Errorf("got error %v", err)
+	}
+	if after, _ := os.ReadFile(f.Name()); !bytes.Equal(before, after) {
+		t.Error("the file was changed")
+	}
+}
+
+// A disk that fails stops IDs at the mark, and they go on when it works again.
+func TestDiskFails(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, w *world) {
+		n := w.nodes[0]
+		p := hold(t, n, 0)
+		mustIssue(t, p, 100)
+		n.disk.broken.Store(true)
+		time.Sleep(10 * time.Second)
+		if p.issue(1) != 0 {
+			t.Error("issued beyond the mark")
+		}
+		if p.keeper.Status().Err == nil {
+			t.Error("the keeper says nothing")
+		}
+		n.disk.broken.Store(false)
+		time.Sleep(10 * time.Second)
+		mustIssue(t, p, 100)
+		n.disk.broken.Store(true)
+		if err := p.stop(); err == nil || !strings.Contains(err.Error(), "not handed back") {
+			t.Errorf("got error %v", err)
+		}
+		if records, _ := w.reg.List(t.Context()); !records[0].Held() {
+			t.Error("handed back although the file was not voided")
+		}
+	})
+}
+
+func TestStatic(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "static-7")
+	s, err := worker.OpenStatic(openFile(t, path), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := s.Assign(t.Context(), 1023); id != 7 || err != nil {
+		t.Errorf("assigned %d, %v", id, err)
+	}
+	if _, err := s.Assign(t.Context(), 3); err == nil {
+		t.Error("assigned a worker ID that the layout does not hold")
+	}
+	held := worker.Record{Worker: 7, Instance: worker.NewInstance(), Term: 1, Horizon: 1000}
+	if err := s.Swap(t.Context(), worker.Record{Worker: 7}, held); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Swap(t.Context(), worker.Record{Worker: 7}, held); !errors.Is(err, worker.ErrConflict) {
+		t.Errorf("a second claim: %v", err)
+	}
+	if err := s.Swap(t.Context(), worker.Record{Worker: 8}, worker.Record{Worker: 8, Term: 1}); err == nil {
+		t.Error("another worker ID was written")
+	}
+	again, err := worker.OpenStatic(openFile(t, path), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := again.Load(t.Context(), 7); err != nil || !r.Equal(held) {
+		t.Errorf("after a restart: %+v, %v", r, err)
+	}
+	if err := os.WriteFile(path, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worker.OpenStatic(openFile(t, path), 7); err == nil || !strings.Contains(err.Error(), "delete the file when") {
+		t.Errorf("a damaged file: %v", err)
+	}
+}
+
+// A worker ID that is assigned is waited for.
+func TestAssignedWorkerIDWaits(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, w *world) {
+		static, err := worker.OpenStatic(openFile(t, filepath.Join(t.TempDir(), "static-3")), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := w.nodes[0]
+		start := func(reclaim bool) *process {
+			n.registry = static
+			return n.start(func(o *worker.Options) { o.Reclaim = reclaim })
+		}
+		p := start(false)
+		awaitHeld(t, p, 3)
+		mustIssue(t, p, 1000)
+		p.kill()
+		begin := time.Now()
+		p = start(false)
+		awaitErr(t, p, "waiting until then")
+		awaitHeld(t, p, 3)
+		mustIssue(t, p, 1000)
+		if took := time.Since(begin); took > 6*time.Second {
+			t.Errorf("after a kill it took %v", took)
+		}
+		p.kill()
+		w.reboot(n.disk)
+		begin = time.Now()
+		p = start(false)
+		awaitHeld(t, p, 3)
+		mustIssue(t, p, 1000)
+		if took := time.Since(begin); took < 20*time.Second {
+			t.Errorf("after a reboot it took only %v", took)
+		}
+		p.kill()
+		w.reboot(n.disk)
+		begin = time.Now()
+		p = start(true)
+		awaitHeld(t, p, 3)
+		mustIssue(t, p, 1000)
+		if took := time.Since(begin); took > 6*time.Second {
+			t.Errorf("with reclaim it took %v", took)
+		}
+	})
+}
+
+func openFile(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}

@@ -1,0 +1,136 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Status is what a [Keeper] can tell people. Times are the zero Time where there is
+// nothing to tell.
+type Status struct {
+	Held     bool
+	Worker   int64
+	Term     int64
+	Floor    time.Time
+	Horizon  time.Time // as far as the registry was heard to agree
+	Since    time.Time // when the lease was got
+	Extended time.Time // when the registry last agreed
+
+	Err error // why there is no lease, or what is wrong at present; nil if all is well
+
+	ClockStep time.Duration // how far this machine's clock has moved away from the time that IDs carry
+
+	PutBacks int64 // how often the registry had lost writes
+	Lost     int64 // how often the lease was lost to others
+}
+
+// Status returns how things are.
+func (k *Keeper) Status() Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.status
+}
+
+// Err returns why no IDs can be issued under the keeper's lease at present, nil if
+// they can.
+func (k *Keeper) Err() error {
+	s := k.Status()
+	now := k.clock.Now()
+	switch {
+	case !s.Held:
+		return s.Err
+	case s.Floor.UnixMilli() > now+millis(k.opts.MaxAhead):
+		return fmt.Errorf("worker ID %d may be used from %s on", s.Worker, s.Floor.UTC().Format(time.RFC3339))
+	case now >= s.Horizon.UnixMilli():
+		return fmt.Errorf("the lease of worker ID %d ran out at %s: %w", s.Worker, s.Horizon.UTC().Format(time.RFC3339), s.Err)
+	}
+	return nil
+}
+
+// count changes the status.
+func (k *Keeper) count(change func(*Status)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change(&k.status)
+}
+
+// began notes a new lease.
+func (t *tenure) began() {
+	t.log.Info("holding a worker ID", "worker", t.record.Worker, "term", t.record.Term, "floor", Time(t.lease.floor), "horizon", Time(t.record.Horizon))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told, t.ills = "", [2]error{}
+	now := Time(t.clock.Now())
+	s := &t.status
+	s.Held, s.Err, s.Worker, s.Term = true, nil, t.record.Worker, t.record.Term
+	s.Floor, s.Horizon, s.Since, s.Extended = Time(t.lease.floor), Time(t.record.Horizon), now, now
+}
+
+// heard notes how a call of the registry went.
+func (t *tenure) heard(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		t.status.Horizon, t.status.Extended = Time(t.record.Horizon), Time(t.clock.Now())
+	}
+	t.ills[registryIll] = err
+	t.tell("the worker registry cannot be asked; the lease goes on until its horizon", "horizon", Time(t.record.Horizon))
+}
+
+// saving notes how a write of the state file went.
+func (t *tenure) saving(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ills[stateIll] = err
+	t.tell("the state file cannot be written: soon no time-based ID can be issued")
+}
+
+// What can be wrong while a lease is held.
+const (
+	registryIll = iota
+	stateIll
+)
+
+// tell brings the status up to date, and logs what is wrong when it is new. The caller
+// holds mu.
+func (k *Keeper) tell(what string, args ...any) {
+	err := errors.Join(k.ills[:]...)
+	k.status.Err = err
+	switch {
+	case err == nil && k.told != "":
+		k.told = ""
+		k.log.Info("the worker lease is in order again")
+	case err != nil && k.told != err.Error():
+		k.told = err.Error()
+		k.log.Warn(what, append(args, "err", err)...)
+	}
+}
+
+// freeAhead is more than any generator runs ahead of the clock: a worker ID that an
+// operator frees starts beyond it.
+const freeAhead = 2 * time.Minute
+
+// Free resets the record of a worker ID that nobody is to hold any more, so that it
+// can be claimed two minutes later. It must be certain that whoever held it is dead, or
+// will see the change before it issues anything two minutes ahead: its times above
+// that are dealt out again. It returns the record as it is then. The error wraps
+// [ErrConflict] if the record was changed meanwhile.
+func Free(ctx context.Context, reg Registry, worker int64) (Record, error) {
+	old, err := reg.Load(ctx, worker)
+	if err != nil {
+		return Record{}, err
+	}
+	now, err := reg.Clock(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	if now.IsZero() {
+		now = time.Now()
+	}
+	next := old
+	next.Instance, next.Term = Instance{}, old.Term+1
+	next.Horizon = min(old.Horizon, now.Add(freeAhead).UnixMilli())
+	return next, reg.Swap(ctx, old, next)
+}

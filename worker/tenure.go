@@ -1,0 +1,290 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// A tenure is one lease from its claim to its end.
+type tenure struct {
+	*Keeper
+	lease  *Lease
+	record Record // as the registry was last heard to hold it
+	prior  Record // what the claim replaced
+
+	claimed   int64 // the claim's horizon
+	claimedAt time.Duration
+
+	held     saved         // what the state file says, but for its times; never changed
+	horizon  atomic.Int64  // of record
+	extended chan struct{} // holds one element when horizon has grown
+	mark     int64         // nothing from here on was issued; owned by keepMark once that runs
+}
+
+func (k *Keeper) newTenure(record, prior Record, floor int64) *tenure {
+	t := &tenure{
+		Keeper: k, record: record, prior: prior,
+		lease:     &Lease{worker: record.Worker, floor: floor, wake: make(chan struct{}, 1)},
+		held:      saved{Worker: record.Worker, Instance: record.Instance, Term: record.Term, Layouts: k.opts.Layouts},
+		claimed:   record.Horizon,
+		claimedAt: k.clock.mono(),
+		extended:  make(chan struct{}, 1),
+	}
+	t.horizon.Store(record.Horizon)
+	return t
+}
+
+// hold has the generators issue until the lease is lost, which its error tells, or
+// ctx ends.
+func (t *tenure) hold(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	marked := make(chan struct{})
+	go func() { defer close(marked); t.keepMark(ctx) }()
+	defer func() { cancel(); <-marked }()
+	watch, err := t.watch(ctx)
+	if err != nil {
+		return err
+	}
+	for _, g := range t.opts.Generators {
+		g.Begin(t.lease)
+	}
+	t.began()
+	extend := time.NewTimer(t.opts.Extend)
+	defer extend.Stop()
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	eye := clockEye{Keeper: t.Keeper}
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-look.C:
+			if !eye.look(ctx) {
+				continue
+			}
+			err = t.extend(ctx) // the clock was moved forwards, and the horizon is to follow
+		case <-extend.C:
+			err = t.extend(ctx)
+		case <-watch:
+			watch, err = t.noticed(ctx)
+		}
+		if errors.Is(err, ErrTaken) {
+			t.sealAll(err)
+			t.count(func(s *Status) { s.Lost++ })
+			return err
+		}
+		t.heard(err)
+		next := t.opts.Extend
+		if err != nil {
+			next /= 4
+		}
+		extend.Reset(next)
+	}
+}
+
+// watch returns a channel that tells of foreign writes, nil if the registry does not.
+func (t *tenure) watch(ctx context.Context) (<-chan struct{}, error) {
+	w, ok := t.reg.(Watcher)
+	if !ok {
+		return nil, nil
+	}
+	ch, err := w.Watch(ctx, t.record.Worker)
+	if err != nil && !errors.Is(err, ErrTaken) {
+		t.log.Warn("foreign writes to the worker registry are noticed only when the lease is extended", "err", err)
+		return nil, nil
+	}
+	return ch, err
+}
+
+// noticed watches on, and looks whether somebody else has written.
+func (t *tenure) noticed(ctx context.Context) (<-chan struct{}, error) {
+	if !sleep(ctx, watchPause) {
+		return nil, ctx.Err()
+	}
+	ch, err := t.watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := t.load(ctx, t.record.Worker)
+	if err != nil || found.Equal(t.record) {
+		return ch, err
+	}
+	return ch, t.extend(ctx)
+}
+
+// watchPause keeps a watch that fires all the time from using a core.
+const watchPause = 10 * time.Millisecond
+
+// extend moves the horizon forwards. It returns an error that wraps [ErrTaken] when
+// the lease is lost; other errors leave it as it is.
+func (t *tenure) extend(ctx context.Context) error {
+	registry, own, err := t.registryClock(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the worker registry for the time: %w", err)
+	}
+	next := t.record
+	next.Horizon = max(t.record.Horizon, t.reach(registry))
+	t.stamp(&next, registry, own)
+	err = t.call(ctx, func(ctx context.Context) error { return t.reg.Swap(ctx, t.record, next) })
+	if err == nil {
+		t.adopt(next)
+		return nil
+	}
+	if errors.Is(err, ErrTaken) {
+		return err
+	}
+	return t.reconcile(ctx, next, err)
+}
+
+// reach returns the horizon that an extension may ask for: a clock that is far ahead
+// of the registry's must not carry the lease with it.
+func (t *tenure) reach(registry int64) int64 {
+	bound := max(registry+2*millis(t.opts.Horizon), t.claimed+millis(t.clock.mono()-t.claimedAt))
+	return min(t.clock.Now()+millis(t.opts.Horizon), bound)
+}
+
+// reconcile finds out what the registry holds after an extension to next failed.
+func (t *tenure) reconcile(ctx context.Context, next Record, cause error) error {
+	found, err := t.load(ctx, t.record.Worker)
+	if err != nil {
+		return fmt.Errorf("extend the lease of worker ID %d: %w", t.record.Worker, errors.Join(cause, err))
+	}
+	switch {
+	case t.taken(found):
+		return fmt.Errorf("%w: worker ID %d is now with %s, term %d", ErrTaken, found.Worker, orNobody(found.Owner), found.Term)
+	case found.Horizon >= t.record.Horizon && found.Term == t.record.Term:
+		t.adopt(found) // an extension whose answer was lost, or none
+		if errors.Is(cause, ErrConflict) {
+			return nil
+		}
+		return fmt.Errorf("extend the lease of worker ID %d: %w", t.record.Worker, cause)
+	}
+	t.log.Error("the worker registry has lost writes: the lease is put back", "worker", t.record.Worker,
+		"found", Time(found.Horizon), "held", Time(t.record.Horizon))
+	t.count(func(s *Status) { s.PutBacks++ })
+	next.Layouts = mergeLayouts(found.Layouts, t.record.Layouts)
+	if err := t.call(ctx, func(ctx context.Context) error { return t.reg.Swap(ctx, found, next) }); err != nil {
+		return fmt.Errorf("put the lease of worker ID %d back: %w", t.record.Worker, err)
+	}
+	t.adopt(next)
+	return nil
+}
+
+// taken reports whether found means that somebody else has, or had, the worker ID: it
+// is neither ours nor what was there before our claim.
+func (t *tenure) taken(found Record) bool {
+	if found.Term == t.record.Term {
+		return found.Instance != t.record.Instance
+	}
+	return found.Term > t.record.Term || found.Horizon > t.prior.Horizon
+}
+
+// adopt notes what the registry holds.
+func (t *tenure) adopt(r Record) {
+	t.record = r
+	if r.Horizon <= t.horizon.Load() {
+		return
+	}
+	t.horizon.Store(r.Horizon)
+	select {
+	case t.extended <- struct{}{}:
+	default:
+	}
+}
+
+// keepMark moves the lease's limit forwards until ctx ends. It runs beside the calls
+// of the registry: neither a slow disk nor a slow registry holds up the other.
+func (t *tenure) keepMark(ctx context.Context) {
+	pause := minPause
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.lease.wake:
+			if t.mark >= t.horizon.Load() {
+				continue // the lease reaches no further
+			}
+		case <-t.extended:
+		}
+		err := t.save()
+		t.saving(err)
+		for err != nil && sleep(ctx, pause) {
+			pause = min(2*pause, maxPause)
+			err = t.save()
+			t.saving(err)
+		}
+		pause = minPause
+		sleep(ctx, markPause)
+	}
+}
+
+// markPause keeps a generator that is never satisfied from wearing the disk out.
+const markPause = 20 * time.Millisecond
+
+// save writes the state file ahead of what is to be used, and then lets it be used.
+func (t *tenure) save() error {
+	horizon := t.horizon.Load()
+	if t.opts.State == nil {
+		t.lease.limit.Store(horizon)
+		return nil
+	}
+	mark := min(horizon, max(t.mark, t.clock.Now()+millis(t.opts.MaxAhead+markMargin)))
+	held := t.held
+	held.Horizon, held.Mark = horizon, mark
+	if err := t.opts.State.save(held); err != nil {
+		return err
+	}
+	t.mark = mark
+	t.lease.limit.Store(mark)
+	return nil
+}
+
+// end hands the worker ID back. The order matters: nothing is issued any more before
+// the floor is known; the file says nothing any more before anybody else may be given
+// the times from the floor on. After a failure the lease is left to run out.
+func (t *tenure) end() error {
+	floor := max(t.sealAll(errStopped), t.lease.floor)
+	ctx, cancel := context.WithTimeout(context.Background(), t.opts.CallTimeout)
+	defer cancel()
+	if wait := floor - t.clock.Now(); t.opts.Settle && wait > 0 && floor > t.lease.floor {
+		sleep(ctx, time.Duration(wait)*time.Millisecond)
+	}
+	if t.opts.State != nil {
+		if err := t.opts.State.void(); err != nil {
+			return fmt.Errorf("worker ID %d is not handed back: %w", t.record.Worker, err)
+		}
+	}
+	err := t.release(ctx, floor)
+	if err != nil {
+		return fmt.Errorf("hand worker ID %d back (it runs out by itself at %s): %w",
+			t.record.Worker, Time(t.record.Horizon).UTC().Format(time.RFC3339), err)
+	}
+	t.log.Info("handed back the worker ID", "worker", t.record.Worker, "floor", Time(floor))
+	return nil
+}
+
+// release frees the record at floor. The registry may hold a later extension than the
+// one that was heard of: that one is tried too.
+func (t *tenure) release(ctx context.Context, floor int64) error {
+	for {
+		next := t.record
+		next.Instance, next.Horizon = Instance{}, floor
+		err := t.reg.Swap(ctx, t.record, next)
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+		found, lerr := t.reg.Load(ctx, t.record.Worker)
+		if lerr != nil {
+			return errors.Join(err, lerr)
+		}
+		if found.Instance != t.record.Instance || found.Term != t.record.Term || found.Equal(t.record) {
+			return err
+		}
+		t.record = found
+	}
+}

@@ -1,0 +1,119 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// How the clock of this machine is watched.
+const (
+	lookInterval = time.Second
+	smallStep    = 10 * time.Millisecond  // less is no step
+	steadyStep   = 100 * time.Millisecond // two looks that differ by less see the same step
+	steadyLooks  = 3                      // a clock that jumps to and fro is not followed
+	refusedLooks = 30                     // a step that was not confirmed is looked at again then
+	peerAge      = 30 * time.Second       // peers that reported since then are running
+)
+
+var errClockOff = errors.New("this machine's clock is off")
+
+// checkClock compares this machine's clock with the registry's and with the median of
+// the running peers. Records that this node may have written do not count.
+func (k *Keeper) checkClock(v view) error {
+	var offset int64
+	if !v.own {
+		offset = k.clock.Now() - v.registry
+		if err := k.checkOffset(offset, "the worker registry's"); err != nil {
+			return err
+		}
+	}
+	var peers []int64
+	for _, r := range v.records {
+		if r.Held() && r.Owner != k.opts.Owner && r.Seen > v.registry-millis(peerAge) && r.Seen <= v.registry+millis(peerAge) {
+			peers = append(peers, r.Offset)
+		}
+	}
+	if len(peers) == 0 {
+		return nil
+	}
+	slices.Sort(peers)
+	return k.checkOffset(offset-peers[len(peers)/2], fmt.Sprintf("the median of %d running nodes", len(peers)))
+}
+
+func (k *Keeper) checkOffset(ms int64, whose string) error {
+	off := time.Duration(ms) * time.Millisecond
+	if off.Abs() <= k.opts.Tolerance {
+		return nil
+	}
+	direction := "ahead of"
+	if off < 0 {
+		direction = "behind"
+	}
+	return fmt.Errorf("%w: it is %v %s %s, more than the %v that are tolerated: set the clock", errClockOff, off.Abs(), direction, whose, k.opts.Tolerance)
+}
+
+// A clockEye watches for steps of this machine's clock.
+type clockEye struct {
+	*Keeper
+	seen  time.Duration // the step that was seen
+	looks int           // how often, one after the other
+	told  time.Duration // the step that was last logged
+}
+
+// look reports whether it has moved the time that IDs carry forwards.
+func (e *clockEye) look(ctx context.Context) bool {
+	step := e.clock.Step()
+	e.count(func(s *Status) { s.ClockStep = step })
+	if step.Abs() < smallStep {
+		e.looks, e.told = 0, 0
+		return false
+	}
+	if e.looks == 0 || (step-e.seen).Abs() > steadyStep {
+		e.seen, e.looks = step, 0
+	}
+	e.looks++
+	if e.looks%refusedLooks != steadyLooks {
+		return false
+	}
+	if step < 0 {
+		e.tell(step, func() {
+			e.log.Warn("this machine's clock was set back; IDs go on with the time from before", "by", -step)
+		})
+		return false
+	}
+	if err := e.confirmStep(ctx, step); err != nil {
+		e.tell(step, func() {
+			e.log.Error("this machine's clock was set forwards, and is not followed", "by", step, "err", err)
+		})
+		return false
+	}
+	e.clock.Follow(step)
+	e.log.Warn("this machine's clock was set forwards; IDs follow", "by", step)
+	e.looks, e.told = 0, 0
+	return true
+}
+
+// tell logs a step once.
+func (e *clockEye) tell(step time.Duration, log func()) {
+	if (step - e.told).Abs() > steadyStep {
+		e.told = step
+		log()
+	}
+}
+
+// confirmStep reports why a step forwards is not to be followed.
+func (e *clockEye) confirmStep(ctx context.Context, step time.Duration) error {
+	registry, own, err := e.registryClock(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the worker registry's clock cannot be asked: %w", err)
+	case own && step > e.opts.MaxJump:
+		return fmt.Errorf("no other clock confirms it, and it is more than %v: restart the server if the clock is right now", e.opts.MaxJump)
+	case own:
+		return nil
+	}
+	return e.checkOffset(e.clock.Now()+millis(step)-registry, "the worker registry's")
+}

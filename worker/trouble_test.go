@@ -1,0 +1,187 @@
+package worker_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+func TestRegistryAway(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, w *world) {
+		w.opts.Horizon, w.opts.Extend = 0, 0
+		p := hold(t, w.nodes[0], 0)
+		w.down.Store(true)
+		for range 20 * 60 {
+			mustIssue(t, p, 5)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := p.issue(1); got != 0 {
+			t.Error("issued beyond the horizon")
+		}
+		awaitErr(t, p, "ran out at")
+		w.down.Store(false)
+		awaitHeld(t, p, 0)
+		mustIssue(t, p, 5)
+	})
+}
+
+func TestLostRepliesOfClaims(t *testing.T) {
+	for name, fault := range map[string]swapFault{"request lost": swapLost, "reply lost": replyLost, "request late": swapLate} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 2, func(t *testing.T, w *world) {
+				var calls atomic.Int64
+				w.plan(func(_, _ worker.Record) swapFault {
+					if calls.Add(1) == 1 {
+						return fault
+					}
+					return swapWorks
+				})
+				p := hold(t, w.nodes[0], 0)
+				mustIssue(t, p, 100)
+				w.arrive()
+				mustIssue(t, hold(t, w.nodes[1], 1), 100)
+				time.Sleep(5 * time.Second)
+				mustIssue(t, p, 100)
+			})
+		})
+	}
+}
+
+func TestLateReleaseDoesNothing(t *testing.T) {
+	inBubble(t, 2, func(t *testing.T, w *world) {
+		w.opts.Layouts[0].WorkerBits = 0
+		p := hold(t, w.nodes[0], 0)
+		mustIssue(t, p, 100)
+		w.plan(func(_, next worker.Record) swapFault {
+			if !next.Held() {
+				return swapLate
+			}
+			return swapWorks
+		})
+		if err := p.stop(); !errors.Is(err, errNetwork) {
+			t.Fatalf("got error %v of a release whose answer is not known", err)
+		}
+		time.Sleep(time.Minute)
+		q := hold(t, w.nodes[1], 0)
+		mustIssue(t, q, 100)
+		w.arrive()
+		time.Sleep(5 * time.Second)
+		mustIssue(t, q, 100)
+	})
+}
+
+func TestRegistryLostWrites(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, w *world) {
+		before := w.reg.Snapshot()
+		p := hold(t, w.nodes[0], 0)
+		claimed := w.reg.Snapshot()
+		mustIssue(t, p, 100)
+		time.Sleep(10 * time.Second)
+		for i, snapshot := range [][]worker.Record{claimed, before} {
+			w.reg.Restore(snapshot)
+			time.Sleep(5 * time.Second)
+			mustIssue(t, p, 100)
+			records, _ := w.reg.List(t.Context())
+			if len(records) != 1 || records[0].Horizon < time.Now().Add(25*time.Second).UnixMilli() {
+				t.Errorf("the record was not put back: %+v", records)
+			}
+			if got := p.keeper.Status().PutBacks; got != int64(i+1) {
+				t.Errorf("counted %d, want %d", got, i+1)
+			}
+		}
+	})
+}
+
+// A registry loses a claim, and deals the worker ID out again before the first holder
+// looks. What that has issued by then lies below the floor of the second one.
+func TestRegistryLostClaimAndAnotherClaimed(t *testing.T) {
+	inBubble(t, 2, func(t *testing.T, w *world) {
+		w.lossy.Store(true)
+		before := w.reg.Snapshot()
+		p := w.nodes[0].start()
+		if p.issue(1) != 0 {
+			t.Fatal("issued before the claim counts")
+		}
+		time.Sleep(15 * time.Second)
+		awaitHeld(t, p, 0)
+		mustIssue(t, p, 2000)
+		time.Sleep(10 * time.Millisecond)
+		p.pause() // its generator goes on
+		w.reg.Restore(before)
+		q := w.nodes[1].start()
+		for range 20 {
+			p.issue(100)
+			q.issue(100)
+		}
+		p.resume()
+		awaitLost(t, p)
+		time.Sleep(15 * time.Second)
+		mustIssue(t, q, 100)
+		awaitHeld(t, p, 1)
+		mustIssue(t, p, 100)
+	})
+}
+
+func TestRegistryLostWritesWhileStopped(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, w *world) {
+		before := w.reg.Snapshot()
+		p := hold(t, w.nodes[0], 0)
+		mustIssue(t, p, 100)
+		p.kill()
+		w.reg.Restore(before)
+		hold(t, w.nodes[0], 1) // 0 was put back at its mark
+	})
+}
+
+// Nobody can tell whether a claim was successful: the same claim is made again, and
+// what it wrote is recognised.
+func TestClaimOfUnknownOutcome(t *testing.T) {
+	for name, fault := range map[string]swapFault{"lost": swapLost, "written": replyLost} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 1, func(t *testing.T, w *world) {
+				w.opts.Layouts[0].WorkerBits = 0
+				w.plan(func(_, _ worker.Record) swapFault {
+					w.fault.Store(nil)
+					w.down.Store(true)
+					return fault
+				})
+				p := w.nodes[0].start()
+				awaitErr(t, p, "deadline exceeded")
+				w.down.Store(false)
+				back := time.Now()
+				awaitHeld(t, p, 0)
+				if took := time.Since(back); took > 5*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				if term := p.keeper.Status().Term; term != 1 {
+					t.Errorf("got term %d", term)
+				}
+				mustIssue(t, p, 100)
+			})
+		})
+	}
+}
+
+// The registry forgets a claim, and the holder before it, who was only paused, extends.
+func TestEarlierHolderCameBack(t *testing.T) {
+	inBubble(t, 2, func(t *testing.T, w *world) {
+		w.opts.Layouts[0].WorkerBits = 0
+		p := hold(t, w.nodes[0], 0)
+		p.pause()
+		time.Sleep(time.Minute)
+		before := w.reg.Snapshot()
+		q := hold(t, w.nodes[1], 0)
+		q.pause()
+		time.Sleep(10 * time.Millisecond)
+		w.reg.Restore(before)
+		p.resume()
+		time.Sleep(5 * time.Second)
+		q.resume()
+		awaitLost(t, q)
+		awaitHeld(t, p, 0)
+	})
+}
