@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,6 +60,7 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 	o.Tolerance = cmp.Or(o.Tolerance, DefaultTolerance)
 	o.MaxJump = cmp.Or(o.MaxJump, DefaultMaxJump)
 	o.ClaimDelay = cmp.Or(o.ClaimDelay, 2*o.Extend+o.MaxAhead+o.Tolerance)
+	o.Owner = strings.ToValidUTF8(o.Owner, "?")
 	o.Layouts = slices.Clone(o.Layouts)
 	slices.SortFunc(o.Layouts, func(a, b Layout) int { return cmp.Compare(a.Name, b.Name) })
 	k := &Keeper{reg: reg, opts: o, log: o.Logger, clock: o.Clock, max: defaultMaxWorker}

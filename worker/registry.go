@@ -35,7 +35,7 @@ type Registry interface {
 
 	// Swap writes new into the cell that old and new name, atomically and durably,
 	// if the cell holds old; a cell that was never written holds a zero record. It
-	// compares whole records, see [Record.Equal]. If the cell holds something else
+	// compares whole records, see [Record.Equal]; new is not the zero record. If the cell holds something else
 	// it returns an error that wraps [ErrConflict]. After any other error the
 	// outcome is unknown: the write may have happened, or may happen later. A driver
 	// does not repeat a Swap by itself.

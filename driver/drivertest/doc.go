@@ -10,6 +10,8 @@
 //		})
 //	}
 //
+// That of a registry of workers is a call of [TestRegistry], in the same way.
+//
 // The tools are [Ranges] and [IDs], which find whatever was issued twice, and
-// [Faulty], a store that fails on demand.
+// [Faulty] and [FaultyRegistry], a store and a registry that fail on demand.
 package drivertest

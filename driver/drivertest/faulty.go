@@ -181,21 +181,7 @@ func (f *Faulty) catalog(ctx context.Context, tag string, call func(segment.Cata
 
 // do counts the call and makes it, with its fault.
 func (f *Faulty) do(ctx context.Context, c Call, call func() error) error {
-	fault := f.begin(c)
-	if err := fault.wait(ctx); err != nil {
-		return err
-	}
-	if fault.Before != nil {
-		return fault.Before
-	}
-	if err := call(); err != nil {
-		return err
-	}
-	if fault.Mute {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return fault.After
+	return f.begin(c).befall(ctx, call)
 }
 
 func (f *Faulty) begin(c Call) Fault {
@@ -219,6 +205,24 @@ func (f *Faulty) record(to *map[string][]leaf.Range, tag string, r leaf.Range) {
 		*to = make(map[string][]leaf.Range)
 	}
 	(*to)[tag] = append((*to)[tag], r)
+}
+
+// befall makes the call with what befalls it.
+func (f Fault) befall(ctx context.Context, call func() error) error {
+	if err := f.wait(ctx); err != nil {
+		return err
+	}
+	if f.Before != nil {
+		return f.Before
+	}
+	if err := call(); err != nil {
+		return err
+	}
+	if f.Mute {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return f.After
 }
 
 func (f Fault) wait(ctx context.Context) error {

@@ -1,5 +1,6 @@
-// Package memory is a store of tags in the memory of this process: for tests, and
-// for IDs that need to be unique only while the process runs. Nothing outlives it.
+// Package memory is a store of tags and a registry of workers in the memory of this
+// process: for tests, and for IDs that need to be unique only while the process runs.
+// Nothing outlives it.
 package memory
 
 import (

@@ -1,8 +1,28 @@
-// Package sqldb keeps tags in the table leaf_alloc of an SQL database: SQLite, and
-// MySQL or MariaDB with the very table of Java Leaf. The database is opened by the
+// Package sqldb keeps tags in the table leaf_alloc of an SQL database, and the
+// records of workers in the table leaf_worker: in SQLite, and in MySQL or MariaDB,
+// there with the very table of tags of Java Leaf. The database is opened by the
 // caller, with the database/sql driver of the caller's choice for SQLite and with
-// github.com/go-sql-driver/mysql for MySQL. Opening a [Store] neither connects nor
-// creates anything; [InitSQLite] and [InitMySQL] create, and refuse what exists.
+// github.com/go-sql-driver/mysql for MySQL. Opening a [Store] or a [Registry] neither
+// connects nor creates anything; [InitSQLite], [InitSQLiteRegistry], [InitMySQL] and
+// [InitMySQLRegistry] create, and refuse what exists. One database may hold both.
+//
+// # Workers
+//
+// A row of leaf_worker is one cell of a [worker.Registry]: the worker ID and the
+// record as text. A swap reads the text, compares the record in it, and sends one
+// statement that replaces that very text, byte for byte, or adds the row where there
+// is none; it is never repeated. Rows are never deleted.
+//
+// In SQLite all of what follows on files, durability and locks holds for a registry
+// as for a store; its clock is this machine's, and it forgets nothing.
+//
+// In MySQL the registry looks at the server, the table and the session as the store
+// does, and with each call at read_only too, because a server that has become a
+// replica lags. On Galera it waits until the node shows all that the cluster agreed
+// upon; Group Replication with several primaries needs group_replication_consistency
+// BEFORE or above for that. Its clock is the server's. It may forget what it has
+// acknowledged unless commits are agreed upon (below), or the server keeps no binary
+// log, so that no replica can take over, and innodb_flush_log_at_trx_commit is 1.
 //
 // # SQLite
 //

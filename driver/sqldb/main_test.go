@@ -18,11 +18,18 @@ import (
 // that name.
 const childFile = "LEAF_TEST_SQLITE_CHILD"
 
+// childRegistry is childFile for a registry.
+const childRegistry = "LEAF_TEST_SQLITE_REGISTRY_CHILD"
+
 // mariadb is shared by the tests, each of which has a database of its own.
 var mariadb *testserver.MariaDBServer
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(childFile); path != "" {
+	for env, child := range map[string]func(string) error{childFile: child, childRegistry: registryChild} {
+		path := os.Getenv(env)
+		if path == "" {
+			continue
+		}
 		if err := child(path); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

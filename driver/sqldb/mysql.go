@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
@@ -23,14 +22,14 @@ func OpenMySQL(db *sql.DB, opts *Options) (*Store, error) {
 		return nil, fmt.Errorf("open mysql store: %w: no database", leaf.ErrInvalid)
 	}
 	logger := opts.logger()
-	return &Store{dialect: &mysqlDB{db: db, logger: logger}, logger: logger}, nil
+	return &Store{dialect: newMySQL(db, logger), logger: logger}, nil
 }
 
 // mysqlDB has every call use a connection of the pool.
-type mysqlDB struct {
-	db     *sql.DB
-	logger *slog.Logger
-	facts  atomic.Pointer[mysqlFacts] // nil until the server and its table were found fit
+type mysqlDB struct{ *mysqlPool }
+
+func newMySQL(db *sql.DB, logger *slog.Logger) *mysqlDB {
+	return &mysqlDB{newMySQLPool(db, allocTable(), logger, checkColumns)}
 }
 
 // mysqlExact holds for the one row whose name is that of the two parameters byte
@@ -95,14 +94,24 @@ type mysqlAnswer struct {
 	maxID, step        sql.Null[int64] // of the row as it stands
 }
 
-func (a mysqlAnswer) grant(n int64) (segment.Grant, error) {
+// session reports that the session must not be used.
+func (a mysqlAnswer) session() error {
 	switch {
 	case !a.autocommit:
-		return segment.Grant{}, fmt.Errorf("%w: autocommit is off: open the database with autocommit=1", errSession)
+		return fmt.Errorf("%w: autocommit is off: open the database with autocommit=1", errSession)
 	case !a.strict:
-		return segment.Grant{}, fmt.Errorf("%w: sql_mode lacks STRICT_ALL_TABLES: open the database with it", errSession)
+		return fmt.Errorf("%w: sql_mode lacks STRICT_ALL_TABLES: open the database with it", errSession)
 	case a.open:
-		return segment.Grant{}, fmt.Errorf("%w: a transaction was left open on it: give the store a pool of its own", errSession)
+		return fmt.Errorf("%w: a transaction was left open on it: give Leaf a pool of its own", errSession)
+	}
+	return nil
+}
+
+func (a mysqlAnswer) grant(n int64) (segment.Grant, error) {
+	if err := a.session(); err != nil {
+		return segment.Grant{}, err
+	}
+	switch {
 	case a.rows > 1:
 		return segment.Grant{}, fmt.Errorf("%d rows have this biz_tag: delete all but the one with the highest max_id, "+
 			"and make biz_tag a unique key", a.rows)
@@ -129,32 +138,6 @@ func (d *mysqlDB) giveBack(ctx context.Context, tag string, unused leaf.Range) e
 		return changeOne(ctx, tx, errMovedOn, `UPDATE leaf_alloc SET max_id = ? WHERE `+mysqlExact+` AND max_id = ?`,
 			unused.Start, tag, tag, unused.End)
 	})
-}
-
-// errSession is a session that must not be used, nor given back to the pool.
-var errSession = errors.New("unfit session")
-
-// use runs do on one connection, after a look at the server where that is due.
-func (d *mysqlDB) use(ctx context.Context, do func(*sql.Conn, *mysqlFacts) error) error {
-	conn, err := d.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	facts := d.facts.Load()
-	if facts == nil {
-		if facts, err = d.inspect(ctx, conn); err == nil {
-			d.facts.Store(facts)
-		}
-	}
-	if err == nil {
-		err = do(conn, facts)
-	}
-	if errors.Is(err, errSession) {
-		d.logger.Warn("mysql session given up", "err", err)
-		discard(conn)
-	}
-	return err
 }
 
 // write runs do in a transaction on one connection. Nothing of it is ever repeated.

@@ -18,22 +18,29 @@ func checkServer(ctx context.Context, conn *sql.Conn, facts *mysqlFacts) error {
 	}
 	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
 		if isOn(vars[name]) {
-			return fmt.Errorf("the server is read-only (%s=%s): name the primary server in the store's URL", name, vars[name])
+			return readOnlyError(name, vars[name])
 		}
 	}
 	facts.flush = vars["innodb_flush_log_at_trx_commit"]
-	facts.advance = fmt.Sprintf(mysqlAdvance, "0")
+	facts.galera = isGalera(vars)
+	facts.replicated = isOn(vars["log_bin"])
+	facts.open = "0"
 	if _, ok := vars["in_transaction"]; ok { // MySQL has no way to ask
-		facts.advance = fmt.Sprintf(mysqlAdvance, "@@in_transaction")
+		facts.open = "@@in_transaction"
 	}
+	facts.advance = fmt.Sprintf(mysqlAdvance, facts.open)
 	facts.agreed, err = agreed(ctx, conn, vars)
 	return err
+}
+
+func readOnlyError(name, value string) error {
+	return fmt.Errorf("the server is read-only (%s=%s): name the primary server in the URL", name, value)
 }
 
 // serverVariables returns those of the named variables that the server has.
 func serverVariables(ctx context.Context, conn *sql.Conn) (map[string]string, error) {
 	rows, err := conn.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only',
-		'innodb_flush_log_at_trx_commit', 'in_transaction', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name')`)
+		'innodb_flush_log_at_trx_commit', 'log_bin', 'in_transaction', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name')`)
 	if err != nil {
 		return nil, err
 	}

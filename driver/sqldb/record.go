@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -92,11 +91,3 @@ func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // that is the way to say so
 	_ = conn.Close()
 }
-
-// An existsError says that there is a store already. It is [fs.ErrExist], without
-// its words about files.
-type existsError struct{ cause error }
-
-func (e existsError) Error() string        { return "the database has a table leaf_alloc already" }
-func (e existsError) Is(target error) bool { return target == fs.ErrExist }
-func (e existsError) Unwrap() error        { return e.cause }

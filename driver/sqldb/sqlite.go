@@ -22,17 +22,13 @@ func OpenSQLite(db *sql.DB, opts *Options) (*Store, error) {
 		return nil, fmt.Errorf("open sqlite store: %w: no database", leaf.ErrInvalid)
 	}
 	db.SetMaxIdleConns(0)
-	logger, file := opts.logger(), ""
-	if opts != nil {
-		file = opts.File
-	}
-	return &Store{dialect: &sqlite{db: db, file: file, writer: newWriter(db, file, logger)}, logger: logger}, nil
+	w := newWriter(db, opts.file(), allocTable(), opts.logger())
+	return &Store{dialect: &sqlite{db: db, writer: w}, logger: w.logger}, nil
 }
 
 // sqlite has every call but a listing run by its writer.
 type sqlite struct {
 	db     *sql.DB
-	file   string // as its user calls it; may be empty
 	writer *writer
 }
 
@@ -49,7 +45,7 @@ func (d *sqlite) advance(ctx context.Context, tag string, n int64) (segment.Gran
 	err := d.writer.do(ctx, func(s *session) error {
 		var end int64
 		var step sql.Null[int64]
-		err := s.advance.QueryRowContext(s.ctx, n, now(), tag).Scan(&end, &step)
+		err := s.hot.QueryRowContext(s.ctx, n, now(), tag).Scan(&end, &step)
 		if errors.Is(err, sql.ErrNoRows) {
 			return whyNot(s, tag, n)
 		}
@@ -118,7 +114,7 @@ func (d *sqlite) readPage(ctx context.Context, after *string, limit int) ([]reco
 	if _, err := conn.ExecContext(ctx, pragmas); err != nil {
 		return nil, err
 	}
-	if err := checkSQLite(ctx, conn); err != nil {
+	if err := checkSQLite(ctx, conn, allocTable()); err != nil {
 		return nil, err
 	}
 	return pageSQLite(ctx, conn, after, limit)

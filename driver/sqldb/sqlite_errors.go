@@ -25,11 +25,11 @@ var (
 
 const damaged = "the database file is damaged: restore it from a backup, and raise every counter (leaf tag raise)"
 
-func (d *sqlite) explain(err error) error { return explainSQLite(err, d.file) }
+func (d *sqlite) explain(err error) error { return explainSQLite(err, d.writer.file, allocTable()) }
 
 // explainSQLite says what is wrong and what to do. It knows SQLite's errors by
 // their codes, whichever driver they come from. The file's name may be empty.
-func explainSQLite(err error, file string) error {
+func explainSQLite(err error, file string, t table) error {
 	var coded interface {
 		error
 		Code() int
@@ -39,7 +39,7 @@ func explainSQLite(err error, file string) error {
 	}
 	code := coded.Code() & 0xff
 	if code == sqliteCantOpen && isMissing(file) {
-		return fmt.Errorf("%w: there is no file %s: create it with leaf init --store sqlite:PATH: %w", ErrNotCreated, file, err)
+		return fmt.Errorf("%w: %w", t.absent("there is no file "+file, "sqlite:PATH"), err)
 	}
 	if advice := sqliteAdvice(code); advice != "" {
 		return fmt.Errorf("%s: %w", advice, err)

@@ -27,20 +27,20 @@ const (
 	sqliteInsert = `INSERT INTO leaf_alloc (biz_tag, max_id, step, description, update_time) VALUES (?, ?, ?, ?, ?)`
 )
 
-// InitSQLite makes the empty SQLite database db ready for [OpenSQLite], with the
-// given tags in it, all or nothing. It refuses a database that holds anything,
-// with an error that wraps [io/fs.ErrExist] if that is Leaf's table.
+// InitSQLite makes the SQLite database db ready for [OpenSQLite], with the given tags
+// in it, all or nothing. It refuses a database that holds anything but Leaf's
+// registry, with an error that wraps [io/fs.ErrExist] if that is Leaf's store.
 func InitSQLite(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
 	if err := checkTags(tags); err != nil {
 		return fmt.Errorf("init sqlite store: %w", err)
 	}
-	if err := initSQLite(ctx, db, tags); err != nil {
-		return fmt.Errorf("init sqlite store: %w", explainSQLite(err, ""))
+	if err := initSQLite(ctx, db, allocTable(), tags); err != nil {
+		return fmt.Errorf("init sqlite store: %w", explainSQLite(err, "", allocTable()))
 	}
 	return nil
 }
 
-func initSQLite(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
+func initSQLite(ctx context.Context, db *sql.DB, t table, tags []segment.Tag) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func initSQLite(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
 	if _, err := conn.ExecContext(ctx, busy); err != nil {
 		return err
 	}
-	if err := checkEmpty(ctx, conn); err != nil {
+	if err := checkRoom(ctx, conn, t); err != nil {
 		return err
 	}
 	for _, statement := range []string{
@@ -65,16 +65,16 @@ func initSQLite(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
 			return err
 		}
 	}
-	if err := checkEmpty(ctx, conn); err != nil {
+	if err := checkRoom(ctx, conn, t); err != nil {
 		return err
 	}
-	return s.fill(tags)
+	return s.fill(t, tags)
 }
 
 // fill creates the table with tags in it, and commits.
-func (s *session) fill(tags []segment.Tag) error {
+func (s *session) fill(t table, tags []segment.Tag) error {
 	for _, statement := range []string{
-		sqliteTable,
+		t.sqlite,
 		fmt.Sprintf("PRAGMA application_id = %d", sqliteApplication),
 		fmt.Sprintf("PRAGMA user_version = %d", sqliteFormat),
 	} {
@@ -93,37 +93,51 @@ func (s *session) fill(tags []segment.Tag) error {
 
 // ExistsSQLite reports whether db holds Leaf's table.
 func ExistsSQLite(ctx context.Context, db *sql.DB) (bool, error) {
-	h, err := readHeader(ctx, db)
+	return existsSQLite(ctx, db, allocTable())
+}
+
+func existsSQLite(ctx context.Context, db *sql.DB, t table) (bool, error) {
+	h, err := readHeader(ctx, db, t)
 	if err != nil {
-		return false, fmt.Errorf("look for the sqlite store: %w", explainSQLite(err, ""))
+		return false, fmt.Errorf("look for the sqlite %s: %w", t.use, explainSQLite(err, "", t))
 	}
 	return h.table, nil
 }
 
-func checkEmpty(ctx context.Context, conn *sql.Conn) error {
-	h, err := readHeader(ctx, conn)
+// checkRoom reports why the table cannot be created in the database.
+func checkRoom(ctx context.Context, conn *sql.Conn, t table) error {
+	h, err := readHeader(ctx, conn, t)
 	switch {
 	case err != nil:
 		return err
 	case h.table:
-		return existsError{}
+		return existsError{table: t.name}
+	case h.application == sqliteApplication:
+		return h.fault()
 	case h.objects > 0 || h.application != 0 || h.format != 0:
 		return fmt.Errorf("%w: the database belongs to another application; give Leaf a file of its own", leaf.ErrInvalid)
 	}
 	return nil
 }
 
-// checkSQLite reports why a store must not use the database.
-func checkSQLite(ctx context.Context, conn *sql.Conn) error {
-	h, err := readHeader(ctx, conn)
+// checkSQLite reports why the table must not be used.
+func checkSQLite(ctx context.Context, conn *sql.Conn, t table) error {
+	h, err := readHeader(ctx, conn, t)
 	switch {
 	case err != nil:
 		return err
 	case !h.table:
-		return fmt.Errorf("%w: the database has no table leaf_alloc: create it with leaf init --store sqlite:PATH", ErrNotCreated)
+		return t.absent("the database has no table "+t.name, "sqlite:PATH")
 	case h.application != sqliteApplication:
 		return errors.New("the database was not made by Leaf (its application_id is another): " +
-			"make a file with leaf init --store sqlite:PATH")
+			"make a file with leaf init " + t.flag + " sqlite:PATH")
+	}
+	return h.fault()
+}
+
+// fault reports why Leaf's own database must not be used.
+func (h header) fault() error {
+	switch {
 	case h.format > sqliteFormat:
 		return fmt.Errorf("%w: the database has format %d, this version of Leaf knows up to %d: use a newer Leaf",
 			leaf.ErrUnsupported, h.format, sqliteFormat)
@@ -151,21 +165,21 @@ func quickCheck(ctx context.Context, conn *sql.Conn) error {
 type header struct {
 	application, format int64
 	journal             string
-	objects             int // tables, indexes and so on
-	table               bool
+	objects             int  // tables, indexes and so on
+	table               bool // there is the one asked for
 }
 
 func readHeader(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}) (header, error) {
+}, t table) (header, error) {
 	var h header
 	var application, format sql.Null[int64]
 	var journal sql.Null[string]
 	err := db.QueryRowContext(ctx, `SELECT
 			(SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
 			(SELECT journal_mode FROM pragma_journal_mode),
-			count(*), count(*) FILTER (WHERE name = 'leaf_alloc' AND type = 'table')
-		FROM sqlite_schema`).Scan(&application, &format, &journal, &h.objects, &h.table)
+			count(*), count(*) FILTER (WHERE name = ? AND type = 'table')
+		FROM sqlite_schema`, t.name).Scan(&application, &format, &journal, &h.objects, &h.table)
 	if err == nil && !(application.Valid && format.Valid && journal.Valid) {
 		return header{}, errDamaged
 	}

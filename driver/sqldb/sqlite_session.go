@@ -19,14 +19,14 @@ const busyTimeout = 5 * time.Second
 type session struct {
 	// ctx never ends: a statement is not to be cut off by whoever asked first.
 	// Every wait is bounded by busyTimeout.
-	ctx                    context.Context
-	conn                   *sql.Conn
-	begin, commit, advance *sql.Stmt
-	file                   dbFile
+	ctx                context.Context
+	conn               *sql.Conn
+	begin, commit, hot *sql.Stmt // hot is that of the table
+	file               dbFile
 }
 
-// openSession opens a session; the file's name may be empty.
-func openSession(db *sql.DB, file string) (*session, error) {
+// openSession opens a session for the use of a table; the file's name may be empty.
+func openSession(db *sql.DB, file string, t table) (*session, error) {
 	ctx := context.Background()
 	before, _ := os.Stat(file) // as it may be replaced while it is being opened; nil if it is not known
 	conn, err := db.Conn(ctx)
@@ -34,7 +34,7 @@ func openSession(db *sql.DB, file string) (*session, error) {
 		return nil, err
 	}
 	s := &session{ctx: ctx, conn: conn}
-	err = s.prepare(file)
+	err = s.prepare(file, t)
 	if err == nil && before != nil {
 		s.file.info = before
 		err = s.file.checkPath()
@@ -46,7 +46,7 @@ func openSession(db *sql.DB, file string) (*session, error) {
 	return s, nil
 }
 
-func (s *session) prepare(file string) (err error) {
+func (s *session) prepare(file string, t table) (err error) {
 	for _, pragma := range []string{
 		fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()),
 		"PRAGMA synchronous = EXTRA",
@@ -55,7 +55,7 @@ func (s *session) prepare(file string) (err error) {
 			return err
 		}
 	}
-	if err := checkSQLite(s.ctx, s.conn); err != nil {
+	if err := checkSQLite(s.ctx, s.conn, t); err != nil {
 		return err
 	}
 	if err := quickCheck(s.ctx, s.conn); err != nil {
@@ -71,8 +71,11 @@ func (s *session) prepare(file string) (err error) {
 		to    **sql.Stmt
 		query string
 	}{
-		{&s.begin, "BEGIN IMMEDIATE"}, {&s.commit, "COMMIT"}, {&s.advance, sqliteAdvance},
+		{&s.begin, "BEGIN IMMEDIATE"}, {&s.commit, "COMMIT"}, {&s.hot, t.hot},
 	} {
+		if p.query == "" {
+			continue
+		}
 		if *p.to, err = s.conn.PrepareContext(s.ctx, p.query); err != nil {
 			return err
 		}
@@ -107,7 +110,7 @@ func (s *session) transact(batch []*call, answers []error) error {
 // drop undoes a transaction that is still open and closes the connection. SQLite
 // itself lets go of its locks only after the last statement is closed.
 func (s *session) drop() {
-	for _, stmt := range []*sql.Stmt{s.begin, s.commit, s.advance} {
+	for _, stmt := range []*sql.Stmt{s.begin, s.commit, s.hot} {
 		if stmt != nil {
 			_ = stmt.Close()
 		}

@@ -18,6 +18,7 @@ const maxBatch = 256
 type writer struct {
 	db     *sql.DB
 	file   string // as its user calls it; may be empty
+	table  table
 	logger *slog.Logger
 	calls  chan *call    // unbuffered: a call that was received will be answered
 	quit   chan struct{} // closed by close
@@ -40,8 +41,8 @@ type call struct {
 // rest of its batch goes on. Any other error fails the whole batch.
 type refusal struct{ error }
 
-func newWriter(db *sql.DB, file string, logger *slog.Logger) *writer {
-	w := &writer{db: db, file: file, logger: logger, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
+func newWriter(db *sql.DB, file string, t table, logger *slog.Logger) *writer {
+	w := &writer{db: db, file: file, table: t, logger: logger, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -126,7 +127,7 @@ func (w *writer) serve(batch []*call) {
 func (w *writer) report(err error) {
 	trouble := ""
 	if err != nil {
-		trouble = explainSQLite(err, w.file).Error()
+		trouble = explainSQLite(err, w.file, w.table).Error()
 	}
 	switch {
 	case trouble == w.trouble:
@@ -134,7 +135,7 @@ func (w *writer) report(err error) {
 	case err != nil:
 		w.logger.Warn("sqlite transaction failed", "file", w.path(), "err", trouble)
 	default:
-		w.logger.Info("sqlite store works again", "file", w.path())
+		w.logger.Info("sqlite "+w.table.use+" works again", "file", w.path())
 	}
 	w.trouble = trouble
 }
@@ -149,7 +150,7 @@ func (w *writer) path() string {
 
 func (w *writer) commit(batch []*call, answers []error) error {
 	if w.session == nil {
-		s, err := openSession(w.db, w.file)
+		s, err := openSession(w.db, w.file, w.table)
 		if err != nil {
 			return err
 		}

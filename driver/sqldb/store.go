@@ -24,9 +24,9 @@ var (
 // SQLite file is missing or empty. An init creates it.
 var ErrNotCreated = errors.New("the store was not created")
 
-// Options are the optional settings of a [Store]; nil means all defaults.
+// Options are the optional settings of a [Store] or [Registry]; nil means all defaults.
 type Options struct {
-	// Logger gets a line when a MySQL store is first used, when a connection is given
+	// Logger gets a line when a MySQL database is first used, when a connection is given
 	// up for a new reason, and for each row that cannot be a tag. Default: nothing
 	// is logged.
 	Logger *slog.Logger
@@ -35,6 +35,13 @@ type Options struct {
 	// it, and only with it a file that is missing is told from one that cannot be
 	// opened. Default: what SQLite says once it is open.
 	File string
+}
+
+func (o *Options) file() string {
+	if o == nil {
+		return ""
+	}
+	return o.File
 }
 
 func (o *Options) logger() *slog.Logger {
@@ -205,9 +212,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// call runs one call of the dialect and makes its error fit for people.
 func (s *Store) call(ctx context.Context, do func() error) error {
-	if s.closed.Load() {
+	return attempt(ctx, &s.closed, s.dialect.explain, do)
+}
+
+// attempt runs one call of a dialect and makes its error fit for people.
+func attempt(ctx context.Context, closed *atomic.Bool, explain func(error) error, do func() error) error {
+	if closed.Load() {
 		return leaf.ErrClosed
 	}
 	if err := ctx.Err(); err != nil {
@@ -217,7 +228,7 @@ func (s *Store) call(ctx context.Context, do func() error) error {
 	if err == nil {
 		return nil
 	}
-	err = s.dialect.explain(err)
+	err = explain(err)
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}

@@ -1,0 +1,181 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+var registryMutants = []registryMutant{
+	{"reads, then writes", onSwap(readThenSet), []string{"swap/racing creation", "swap/racing", "swap/chain"}},
+	{"creates in two steps", onSwap(createInTwoSteps), []string{"swap/racing creation"}},
+	{"has a lock for all cells", oneLock, []string{"swap/neighbours"}},
+	{"compares nothing", comparing(func(_, _ worker.Record) bool { return true }), []string{"swap/other record", "swap/repeated", "record/permanent", "swap/to the same"}},
+	{"compares terms", comparing(func(held, old worker.Record) bool { return held.Term == old.Term }), []string{"swap/other record"}},
+	{"compares the lease", comparing(func(held, old worker.Record) bool {
+		return held.Instance == old.Instance && held.Term == old.Term && held.Horizon == old.Horizon
+	}), []string{"swap/other record"}},
+	{"ignores the instance", without(func(r *worker.Record) { r.Instance = worker.Instance{} }), []string{"swap/other record"}},
+	{"ignores the term", without(func(r *worker.Record) { r.Term = 0 }), []string{"swap/other record"}},
+	{"ignores the horizon", without(func(r *worker.Record) { r.Horizon = 0 }), []string{"swap/other record"}},
+	{"ignores the layouts", without(func(r *worker.Record) { r.Layouts = nil }), []string{"swap/other record"}},
+	{"ignores the names of layouts", without(func(r *worker.Record) {
+		for i := range r.Layouts {
+			r.Layouts[i].Name = ""
+		}
+	}), []string{"swap/other record"}},
+	{"ignores the owner", without(func(r *worker.Record) { r.Owner = "" }), []string{"swap/other record"}},
+	{"folds case", without(capital), []string{"swap/other record"}},
+	{"folds accents", without(func(r *worker.Record) { r.Owner = strings.ReplaceAll(r.Owner, "ö", "o") }), []string{"swap/other record"}},
+	{"pads with spaces", without(func(r *worker.Record) { r.Owner = strings.TrimRight(r.Owner, " ") }), []string{"swap/other record"}},
+	{"ignores the time", without(func(r *worker.Record) { r.Seen = 0 }), []string{"swap/other record"}},
+	{"ignores the offset", without(func(r *worker.Record) { r.Offset = 0 }), []string{"swap/other record"}},
+	{"overwrites on creation", comparing(func(held, old worker.Record) bool { return old.IsZero() || held.Equal(old) }), []string{"swap/other record", "swap/repeated", "record/permanent", "swap/racing creation"}},
+	{"creates whatever is replaced", comparing(func(held, old worker.Record) bool { return held.IsZero() || held.Equal(old) }), []string{"swap/other record", "swap/to the same"}},
+	{"takes what is there for done", onSwap(idempotent), []string{"swap/repeated"}},
+	{"counts changed rows", onSwap(changedRows), []string{"swap/to the same"}},
+	{"loses a conflict's name", onSwap(func(s *shelf) swapFunc {
+		return func(ctx context.Context, old, new worker.Record) error {
+			err := s.Swap(ctx, old, new)
+			if errors.Is(err, worker.ErrConflict) {
+				return errOther
+			}
+			return err
+		}
+	}), []string{"swap/other record", "swap/racing", "swap/repeated"}},
+	{"writes before it compares", onSwap(func(s *shelf) swapFunc {
+		return func(ctx context.Context, old, new worker.Record) error {
+			err := s.Swap(ctx, old, new)
+			if errors.Is(err, worker.ErrConflict) {
+				s.force(new)
+			}
+			return err
+		}
+	}), []string{"swap/other record", "swap/racing"}},
+
+	{"writes a cell by looking", func(s *shelf) worker.Registry {
+		return &client{shelf: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
+			if s.peek(id).IsZero() {
+				s.force(never(id))
+			}
+			return s.Load(ctx, id)
+		}}
+	}, []string{"swap/absent", "swap/create", "list/all"}},
+	{"has no worker in an absent record", func(s *shelf) worker.Registry {
+		return &client{shelf: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
+			r, err := s.Load(ctx, id)
+			if r.IsZero() {
+				r.Worker = 0
+			}
+			return r, err
+		}}
+	}, []string{"swap/absent"}},
+	{"writes the neighbour too", onSwap(func(s *shelf) swapFunc {
+		return func(ctx context.Context, old, new worker.Record) error {
+			err := s.Swap(ctx, old, new)
+			if next := new; err == nil && s.peek(new.Worker+1).IsZero() {
+				next.Worker++
+				s.force(next)
+			}
+			return err
+		}
+	}), []string{"swap/create", "list/all"}},
+	{"replaces some fields", onSwap(func(s *shelf) swapFunc {
+		return func(ctx context.Context, old, new worker.Record) error {
+			if new.Owner == "" {
+				new.Owner = old.Owner
+			}
+			return s.Swap(ctx, old, new)
+		}
+	}), []string{"swap/replace"}},
+	{"mixes workers", unchecked(func(old, new worker.Record) bool { return old.Worker != new.Worker }), []string{"swap/invalid"}},
+	{"takes negative workers", unchecked(func(_, new worker.Record) bool { return new.Worker < 0 }), []string{"swap/invalid"}},
+	{"empties cells", unchecked(func(old, new worker.Record) bool { return new.IsZero() && !old.IsZero() }), []string{"swap/invalid"}},
+
+	{"has horizons in 32 bits", keeping(func(r *worker.Record) { r.Horizon = int64(int32(r.Horizon)) }), []string{"record/round trip", "swap/create"}},
+	{"has numbers in floating point", keeping(func(r *worker.Record) {
+		if r.Seen < 1<<62 {
+			r.Seen = int64(float64(r.Seen))
+		}
+	}), []string{"record/round trip"}},
+	{"cuts long owners", keeping(func(r *worker.Record) { r.Owner = r.Owner[:min(255, len(r.Owner))] }), []string{"record/round trip"}},
+	{"cuts many layouts", keeping(func(r *worker.Record) { r.Layouts = r.Layouts[:min(16, len(r.Layouts))] }), []string{"record/round trip"}},
+	{"trims owners", keeping(func(r *worker.Record) { r.Owner = strings.TrimSpace(r.Owner) }), []string{"record/round trip"}},
+	{"writes capitals", keeping(capital), []string{"record/round trip", "swap/create"}},
+	{"has no other plane", keeping(func(r *worker.Record) { r.Owner = strings.ReplaceAll(r.Owner, "😀", "????") }), []string{"record/round trip"}},
+	{"has workers in 10 bits", func(s *shelf) worker.Registry {
+		return &client{shelf: s, swap: func(ctx context.Context, old, new worker.Record) error {
+			if new.Worker > 1023 {
+				return errOther
+			}
+			return s.Swap(ctx, old, new)
+		}}
+	}, []string{"record/worker IDs", "faults/reopen"}},
+
+	{"deletes what nobody holds", onSwap(dropping), []string{"record/permanent"}},
+	{"caches records", caching, []string{"record/fresh"}},
+	{"caches listings", cachingList, []string{"record/fresh"}},
+	{"writes behind", writingBehind, []string{"record/fresh", "faults/reopen", "swap/racing"}},
+	{"keeps its state to itself", forked, []string{"record/fresh", "faults/reopen", "swap/racing creation"}},
+
+	{"overwrites what it cannot read", onSwap(overwriting), []string{"record/newer", "record/garbage"}},
+	{"shows what it cannot read as empty", lenient, []string{"record/newer", "record/garbage"}},
+	{"lists what it can read", skipping, []string{"record/newer", "record/garbage"}},
+	{"does not name the worker", nameless, []string{"record/newer", "record/garbage"}},
+	{"hides that a record is newer", opaque, []string{"record/newer"}},
+
+	{"lists by digits", onList(func(all []worker.Record) []worker.Record {
+		slices.Reverse(all)
+		return all
+	}), []string{"list/all", "list/many", "record/worker IDs"}},
+	{"lists one page", onList(func(all []worker.Record) []worker.Record { return all[:min(100, len(all))] }), []string{"list/many"}},
+	{"lists twice", onList(func(all []worker.Record) []worker.Record {
+		if len(all) > 1 {
+			all = append(all, all[len(all)-1])
+		}
+		return all
+	}), []string{"list/all", "list/many"}},
+
+	{"has a clock without a zone", clockOf(func() time.Time { return time.Now().Add(-8 * time.Hour) }), []string{"clock"}},
+	{"has a clock that goes backwards", clockOf(backwards()), []string{"clock"}},
+	{"has a clock that stands at 1970", clockOf(func() time.Time { return time.Unix(0, 0) }), []string{"clock"}},
+
+	{"ignores the context", ignoring, []string{"faults/cancelled before"}},
+	{"writes afterwards", onSwap(afterwards), []string{"faults/cancelled before"}},
+	{"writes late, whatever is there", onSwap(late), []string{"faults/cancelled before"}},
+	{"undoes what was cut short", onSwap(undoing), []string{"faults/cancelled during"}},
+	{"hangs on an ended context", onSwap(hanging), []string{"faults/cancelled before"}},
+	{"does nothing on Close", func(s *shelf) worker.Registry {
+		return struct {
+			*shelf
+			closer
+		}{shelf: s}
+	}, []string{"faults/use after Close"}},
+
+	{"watches only what was written before", func(s *shelf) worker.Registry {
+		return &client{shelf: s, watch: func(ctx context.Context, id int64) (<-chan struct{}, error) {
+			if s.peek(id).IsZero() {
+				return nil, errOther
+			}
+			return s.Watch(ctx, id)
+		}}
+	}, []string{"watch/foreign write"}},
+	{"watches for ever", func(s *shelf) worker.Registry {
+		return &client{shelf: s, watch: func(context.Context, int64) (<-chan struct{}, error) { return make(chan struct{}), nil }}
+	}, []string{"watch/cancelled before"}},
+	{"cannot tell whether it forgets", func(s *shelf) worker.Registry {
+		return &client{shelf: s, forget: func(context.Context) (bool, error) { return false, errOther }}
+	}, []string{"forgetful"}},
+	{"assigns what the layouts do not hold", func(s *shelf) worker.Registry {
+		return &client{shelf: s, assign: func(_ context.Context, max int64) (int64, error) { return max + 1, nil }}
+	}, []string{"assign"}},
+}
+
+// closer is a Close that does nothing at all.
+type closer struct{}
+
+func (closer) Close() error { return nil }

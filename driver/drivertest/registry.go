@@ -1,0 +1,52 @@
+package drivertest
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+// A RegistryBackend is one durable state, such as a database, and the way to it.
+type RegistryBackend struct {
+	// Open returns a further client of the state, with connections of its own, and
+	// has t.Cleanup close it. It is called several times, also after the suite
+	// closed an earlier client, and never from two goroutines at once.
+	Open func(t testing.TB) worker.Registry
+
+	// Corrupt has the cell of a worker hold text, whatever it held, past the
+	// registry. Nil excuses the registry from the rules about cells that it cannot
+	// read.
+	Corrupt func(t testing.TB, worker int64, text string)
+}
+
+// TestRegistry checks every rule of [worker.Registry] and of the optional interfaces
+// that the registry implements, each rule in a subtest on a state of its own.
+// newBackend makes a fresh state without any record.
+func TestRegistry(t *testing.T, newBackend func(t testing.TB) RegistryBackend) {
+	for _, r := range registryRules() {
+		t.Run(r.name, func(t *testing.T) {
+			if err := r.run(t, newBackend(t)); err != nil {
+				t.Errorf("%v\nthe rule: %s", err, r.why)
+			}
+		})
+	}
+}
+
+// A registryRule is one thing that a registry must do, see [storeRule].
+type registryRule struct {
+	name  string
+	why   string
+	check func(ctx context.Context, b *cells) error
+}
+
+func (r registryRule) run(t testing.TB, backend RegistryBackend) error {
+	ctx, cancel := context.WithTimeout(t.Context(), ruleTimeout)
+	defer cancel()
+	return r.check(ctx, &cells{t: t, RegistryBackend: backend})
+}
+
+func registryRules() []registryRule {
+	return slices.Concat(swapRules(), recordRules(), registryFaultRules(), watchRules())
+}

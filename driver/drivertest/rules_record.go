@@ -1,0 +1,270 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+func recordRules() []registryRule {
+	return []registryRule{
+		{"record/round trip", "every field comes back as it was written, whatever it holds", roundTrips},
+		{"record/worker IDs", "worker IDs of 19 bits have a cell each", workerIDs},
+		{"record/fresh", "what one client has written every other loads and lists at once", fresh},
+		{"record/permanent", "the cell of a worker that nobody holds keeps its record", permanent},
+		{"record/newer", "a record of a newer release is an error that says so and names the worker, and is not overwritten", newerRecord},
+		{"record/garbage", "a cell that cannot be read is an error that names the worker, and is not overwritten", garbage},
+		{"list/all", "every cell that was ever written is listed once, by worker ID, and nothing else", listCells},
+		{"list/many", "hundreds of cells are listed once each, by worker ID", listMany},
+		{"clock", "the clock is the zero time, or within a minute of this machine's and never goes backwards", registryClock},
+		{"forgetful", "a registry that may lose writes can tell", tells},
+		{"assign", "a registry that assigns worker IDs assigns one that the layouts hold", assigns},
+	}
+}
+
+// oddRecords are records that are hard to keep.
+func oddRecords() []worker.Record {
+	var layouts []worker.Layout
+	for i := range 60 {
+		layouts = append(layouts, worker.Layout{Name: fmt.Sprintf("layout-%02d", i), Epoch: int64(i), Tick: 10, TimeBits: 41, WorkerBits: 10, SequenceBits: 12})
+	}
+	full := worker.Instance([]byte("\x00\x01\x7f\x80\xff'\"\\%_\n\r\t {}"))
+	all := []worker.Record{
+		{Term: 1},
+		{Horizon: 1},
+		{Seen: 1},
+		{Offset: -1},
+		{Owner: "x"},
+		{Layouts: []worker.Layout{{}}},
+		{Instance: worker.Instance{15: 1}},
+		{Instance: full, Term: math.MaxInt64, Horizon: math.MaxInt64, Seen: math.MaxInt64, Offset: math.MaxInt64},
+		{Instance: full, Seen: math.MinInt64, Offset: math.MinInt64},
+		{Term: 1<<53 + 1, Horizon: 1<<53 + 1, Seen: 1<<53 + 1, Offset: -1<<53 - 1},
+		{Layouts: []worker.Layout{{Name: "a 'b' \"c\" \\ 订单 😀", Epoch: math.MinInt64, Tick: math.MaxInt64, TimeBits: 63}}},
+		{Term: 1, Layouts: layouts, Owner: strings.Repeat("long ", 400)},
+	}
+	for _, owner := range []string{
+		`'; DROP TABLE leaf_worker; --`, `"quoted" 'twice' \ \\ \' %s %d ? $1 :a @b {}`, "<a href='x'>&amp;</a>", " spaces \t",
+		"line\nbreak\r\n\x00\x1f\x7f", "Zürich e\u0301 订单 😀 \u2028", "NULL", "null",
+	} {
+		all = append(all, worker.Record{Term: 1, Owner: owner})
+	}
+	for i := range all {
+		all[i].Worker = int64(i)
+	}
+	return all
+}
+
+func roundTrips(ctx context.Context, b *cells) error {
+	r, other := b.open(), b.open()
+	all := oddRecords()
+	for _, record := range all {
+		if err := first(swap(ctx, r, never(record.Worker), record), holds(ctx, r, record), holds(ctx, other, record)); err != nil {
+			return err
+		}
+	}
+	if err := listed(ctx, other, all...); err != nil {
+		return err
+	}
+	for i, record := range all { // and each is found when it is to be replaced
+		all[i] = claimed(record.Worker, 2)
+		if err := swap(ctx, r, record, all[i]); err != nil {
+			return err
+		}
+	}
+	return listed(ctx, other, all...)
+}
+
+func workerIDs(ctx context.Context, b *cells) error {
+	r := b.open()
+	var all []worker.Record
+	for _, id := range []int64{0, 1, 9, 10, 99, 1023, 1024, 65536, 524287} {
+		record := claimed(id, id+1)
+		all = append(all, record)
+		if err := first(swap(ctx, r, never(id), record), holds(ctx, r, record)); err != nil {
+			return err
+		}
+	}
+	return listed(ctx, b.open(), all...)
+}
+
+func fresh(ctx context.Context, b *cells) error {
+	clients := b.clients(3)
+	old := never(7)
+	for term := range int64(60) {
+		writer := clients[int(term)%len(clients)]
+		record := claimed(7, term+1)
+		if err := swap(ctx, writer, old, record); err != nil {
+			return err
+		}
+		for i, r := range clients {
+			if err := first(holds(ctx, r, record), listed(ctx, r, record)); err != nil {
+				return fmt.Errorf("client %d: %w", i, err)
+			}
+		}
+		old = record
+	}
+	return nil
+}
+
+func permanent(ctx context.Context, b *cells) error {
+	r, one := b.open(), claimed(7, 1)
+	free := one
+	free.Instance = worker.Instance{}
+	if err := first(swap(ctx, r, never(7), one), swap(ctx, r, one, free), holds(ctx, r, free)); err != nil {
+		return err
+	}
+	r, err := b.reopen(r)
+	if err != nil {
+		return err
+	}
+	return first(
+		holds(ctx, r, free),
+		listed(ctx, r, free),
+		conflicts(ctx, r, "the zero record", never(7), claimed(7, 1), free))
+}
+
+func newerRecord(ctx context.Context, b *cells) error {
+	return unreadable(ctx, b, `{"v":99,"holder":{"instance":"x"},"until":"2100-01-01"}`, worker.ErrNewer)
+}
+
+func garbage(ctx context.Context, b *cells) error {
+	for _, text := range []string{"garbage", "{}", `{"v":1,"instance":"","term":-1,"horizon":0}`} {
+		if err := unreadable(ctx, b, text, nil); err != nil {
+			return fmt.Errorf("with the text %s in it: %w", text, err)
+		}
+	}
+	return nil
+}
+
+// unreadable checks what comes of a cell that holds text.
+func unreadable(ctx context.Context, b *cells, text string, want error) error {
+	if b.Corrupt == nil {
+		return nil
+	}
+	const bad, good = 4711, 7
+	r := b.open()
+	old, neighbour := claimed(bad, 1), claimed(good, 1)
+	if held, err := r.Load(ctx, bad); err == nil { // the first text
+		if err := first(swap(ctx, r, held, old), put(ctx, r, neighbour)); err != nil {
+			return err
+		}
+	} else if neighbour, err = r.Load(ctx, good); err != nil {
+		return fmt.Errorf("load of a good cell: %w", err)
+	}
+	b.Corrupt(b.t, bad, text)
+	for range 2 {
+		_, loadErr := r.Load(ctx, bad)
+		_, listErr := r.List(ctx)
+		if err := first(
+			blames("load", loadErr, bad, want),
+			blames("list", listErr, bad, want),
+			fails("swap from the zero record", r.Swap(ctx, never(bad), claimed(bad, 2))),
+			fails("swap from the record before", r.Swap(ctx, old, claimed(bad, 2))),
+			holds(ctx, r, neighbour)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blames checks that err names the worker and wraps want, if that is an error.
+func blames(what string, err error, id int64, want error) error {
+	if err == nil {
+		return fails(what, err)
+	}
+	if !strings.Contains(err.Error(), strconv.FormatInt(id, 10)) {
+		return fmt.Errorf("%s: %w: does not name worker %d", what, err, id)
+	}
+	if want == nil {
+		return nil
+	}
+	return is(what, err, want)
+}
+
+func listCells(ctx context.Context, b *cells) error {
+	r := b.open()
+	all := make(map[int64]worker.Record)
+	for _, id := range []int64{10, 2, 100, 1, 1000, 0, 11} {
+		all[id] = claimed(id, 1)
+		if err := swap(ctx, r, never(id), all[id]); err != nil {
+			return err
+		}
+	}
+	again := claimed(100, 2)
+	return first(
+		swap(ctx, r, all[100], again),
+		holds(ctx, r, never(5)),
+		listed(ctx, r, all[0], all[1], all[2], all[10], all[11], again, all[1000]))
+}
+
+func listMany(ctx context.Context, b *cells) error {
+	const n = 400
+	r := b.open()
+	all := make([]worker.Record, n)
+	for i := range all {
+		all[i] = claimed(int64(3*i), 1)
+	}
+	if err := together(8, func(part int) error {
+		for i := part; i < n; i += 8 {
+			if err := swap(ctx, r, never(all[i].Worker), all[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return first(listed(ctx, r, all...), listed(ctx, b.open(), all...))
+}
+
+func registryClock(ctx context.Context, b *cells) error {
+	var last time.Time
+	for i, r := range b.clients(2) {
+		for range 5 {
+			now, err := r.Clock(ctx)
+			switch {
+			case err != nil:
+				return fmt.Errorf("clock: %w", err)
+			case now.IsZero() && last.IsZero():
+				continue
+			case now.IsZero() || now.Before(last):
+				return fmt.Errorf("the clock of client %d says %v after %v", i, now, last)
+			case time.Since(now).Abs() > time.Minute:
+				return fmt.Errorf("the clock is off by %v", time.Since(now))
+			}
+			last = now
+		}
+	}
+	return nil
+}
+
+func tells(ctx context.Context, b *cells) error {
+	f, ok := b.open().(worker.Forgetful)
+	if !ok {
+		return nil
+	}
+	if _, err := f.Forgetful(ctx); err != nil {
+		return fmt.Errorf("forgetful: %w", err)
+	}
+	return nil
+}
+
+func assigns(ctx context.Context, b *cells) error {
+	a, ok := b.open().(worker.Assigner)
+	if !ok {
+		return nil
+	}
+	const highest = 1023
+	for range 3 {
+		if id, err := a.Assign(ctx, highest); err != nil || id < 0 || id > highest {
+			return fmt.Errorf("assign: got worker %d and error %v, want one from 0 to %d", id, err, highest)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/worker"
+)
+
+func registryFaultRules() []registryRule {
+	return []registryRule{
+		{"faults/cancelled before", "a call whose context has ended returns its error, soon, and writes nothing, not even later", registryCancelledBefore},
+		{"faults/cancelled during", "a call whose context ends under way returns soon, and whatever became of it, no term is won twice", registryCancelledDuring},
+		{"faults/reopen", "a client opened later finds every record", registryReopen},
+		{"faults/use after Close", "a closed registry answers with errors", registryUseAfterClose},
+	}
+}
+
+// registryCalls returns one call of each method of r, on worker 7, whose record is old.
+func registryCalls(ctx context.Context, r worker.Registry, old worker.Record) map[string]func() error {
+	return map[string]func() error{
+		"Load":                 func() error { _, err := r.Load(ctx, 7); return err },
+		"Swap":                 func() error { return r.Swap(ctx, old, claimed(7, 2)) },
+		"Swap of a fresh cell": func() error { return r.Swap(ctx, never(8), claimed(8, 1)) },
+		"List":                 func() error { _, err := r.List(ctx); return err },
+		"Clock":                func() error { _, err := r.Clock(ctx); return err },
+	}
+}
+
+func registryCancelledBefore(ctx context.Context, b *cells) error {
+	r, one := b.open(), claimed(7, 1)
+	if err := swap(ctx, r, never(7), one); err != nil {
+		return err
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	for name, call := range registryCalls(ended, r, one) {
+		var err error
+		if late := promptly(name, func() { err = call() }); late != nil {
+			return late
+		}
+		if err := is(name+" with a cancelled context", err, context.Canceled); err != nil {
+			return err
+		}
+	}
+	two := claimed(7, 2)
+	return first(listed(ctx, r, one), swap(ctx, r, one, two), listed(ctx, b.open(), two))
+}
+
+func registryCancelledDuring(ctx context.Context, b *cells) error {
+	const rounds = 40
+	clients := b.clients(3)
+	wins := make([]atomic.Int64, 8*rounds+2)
+	if err := together(8, func(i int) error {
+		r := clients[i%len(clients)]
+		for round := range rounds {
+			term, err := hurriedSwap(ctx, r, time.Duration(round*(i+1))*20*time.Microsecond)
+			if err != nil {
+				return err
+			}
+			if n := wins[min(int(term), len(wins)-1)].Add(1); term > 0 && n > 1 {
+				return fmt.Errorf("term %d was won %d times", term, n)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	// A swap whose caller has left may still come, but none wins a term again.
+	for range 5 {
+		term, err := countUp(ctx, b.open())
+		if err != nil {
+			return err
+		}
+		if n := wins[min(int(term), len(wins)-1)].Add(1); n > 1 {
+			return fmt.Errorf("term %d was won %d times", term, n)
+		}
+	}
+	return nil
+}
+
+// hurriedSwap counts up worker 7 within limit and returns the term that it is sure to
+// have won, or 0.
+func hurriedSwap(ctx context.Context, r worker.Registry, limit time.Duration) (int64, error) {
+	old, err := r.Load(ctx, 7)
+	if err != nil {
+		return 0, fmt.Errorf("load: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if late := promptly("Swap", func() { err = r.Swap(ctx, old, claimed(7, old.Term+1)) }); late != nil {
+		return 0, late
+	}
+	if errors.Is(err, leaf.ErrInvalid) || errors.Is(err, worker.ErrNotCreated) {
+		return 0, fmt.Errorf("a call cut short was reported as %w", err)
+	}
+	if err != nil {
+		return 0, nil
+	}
+	return old.Term + 1, nil
+}
+
+func registryReopen(ctx context.Context, b *cells) error {
+	r := b.open()
+	one, two := never(7), never(524287)
+	for term := range int64(3) {
+		next1, next2 := claimed(7, term+1), claimed(524287, term+1)
+		err := first(swap(ctx, r, one, next1), swap(ctx, r, two, next2))
+		if err != nil {
+			return err
+		}
+		one, two = next1, next2
+		if r, err = b.reopen(r); err != nil {
+			return err
+		}
+		if err := first(holds(ctx, r, one), listed(ctx, r, one, two)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func registryUseAfterClose(ctx context.Context, b *cells) error {
+	r, one := b.open(), claimed(7, 1)
+	c, ok := r.(io.Closer)
+	if !ok {
+		return nil
+	}
+	if err := swap(ctx, r, never(7), one); err != nil {
+		return err
+	}
+	if err := c.Close(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	for name, call := range registryCalls(ctx, r, one) {
+		var err error
+		if late := promptly(name+" after Close", func() { err = call() }); late != nil {
+			return late
+		}
+		if err := fails(name+" after Close", err); err != nil {
+			return err
+		}
+	}
+	return first(
+		promptly("Close after Close", func() { _ = c.Close() }),
+		listed(ctx, b.open(), one))
+}
+
+func watchRules() []registryRule {
+	return []registryRule{
+		{"watch/foreign write", "a watch notices that another client writes, also to a cell that was never written, and can be set again", watchNotices},
+		{"watch/cancelled before", "a watch whose context has ended is refused or ends soon", watchCancelled},
+	}
+}
+
+func watchNotices(ctx context.Context, b *cells) error {
+	r, other := b.open(), b.open()
+	w, ok := r.(worker.Watcher)
+	if !ok {
+		return nil
+	}
+	old := never(7)
+	for term := range int64(4) {
+		noticed, err := w.Watch(ctx, 7)
+		if err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+		record := claimed(7, term+1)
+		if err := swap(ctx, other, old, record); err != nil {
+			return err
+		}
+		if err := promptly("the watch", func() { <-noticed }); err != nil {
+			return err
+		}
+		if err := holds(ctx, r, record); err != nil {
+			return err
+		}
+		old = record
+	}
+	return nil
+}
+
+func watchCancelled(ctx context.Context, b *cells) error {
+	w, ok := b.open().(worker.Watcher)
+	if !ok {
+		return nil
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	return promptly("a watch with a cancelled context", func() {
+		if noticed, err := w.Watch(ended, 7); err == nil {
+			<-noticed
+		}
+	})
+}

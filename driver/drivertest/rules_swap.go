@@ -1,0 +1,255 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/worker"
+)
+
+func swapRules() []registryRule {
+	return []registryRule{
+		{"swap/absent", "a cell that was never written holds a zero record with its worker ID, and a look at it writes nothing", absent},
+		{"swap/create", "a swap from the zero record fills a cell that was never written, and only that one", createCell},
+		{"swap/replace", "a swap from what the cell holds replaces it as a whole", replaceCell},
+		{"swap/other record", "a swap from anything but what the cell holds conflicts, whichever field differs, and changes nothing", otherRecord},
+		{"swap/repeated", "a swap that is sent again conflicts, and changes nothing", repeatedSwap},
+		{"swap/to the same", "a swap to what the cell holds already succeeds, and still conflicts where the cell holds something else", swapToSame},
+		{"swap/invalid", "records of two workers, a negative worker and an empty new record are refused, and nothing changes", invalidSwap},
+		{"swap/racing creation", "of several clients that fill one cell at once exactly one wins, and its record stands", racingCreation},
+		{"swap/racing", "of several clients that replace one record at once exactly one wins, and its record stands", racingSwap},
+		{"swap/chain", "clients that count up one cell together lose no step and win none twice", chain},
+		{"swap/neighbours", "clients at work on cells of their own are never in conflict", neighbours},
+	}
+}
+
+func absent(ctx context.Context, b *cells) error {
+	r := b.open()
+	for _, id := range []int64{0, 1, 1023, 524287} {
+		if err := holds(ctx, r, never(id)); err != nil {
+			return err
+		}
+	}
+	return listed(ctx, r)
+}
+
+func createCell(ctx context.Context, b *cells) error {
+	r, record := b.open(), claimed(7, 1)
+	return first(
+		swap(ctx, r, never(7), record),
+		holds(ctx, r, record),
+		holds(ctx, r, never(6)),
+		holds(ctx, r, never(8)),
+		listed(ctx, r, record))
+}
+
+func replaceCell(ctx context.Context, b *cells) error {
+	r := b.open()
+	old := never(7)
+	for term := range int64(5) {
+		record := claimed(7, term+1)
+		if err := first(swap(ctx, r, old, record), holds(ctx, r, record)); err != nil {
+			return err
+		}
+		old = record
+	}
+	// The other fields do not say what a record is worth: all of it is replaced.
+	bare := worker.Record{Worker: 7, Term: 3}
+	return first(swap(ctx, r, old, bare), holds(ctx, r, bare), listed(ctx, r, bare))
+}
+
+// differing returns records each of which differs from r in one field.
+func differing(r worker.Record) map[string]worker.Record {
+	all := make(map[string]worker.Record)
+	edit := func(what string, change func(*worker.Record)) {
+		other := r
+		other.Layouts = append([]worker.Layout(nil), r.Layouts...)
+		change(&other)
+		all["a record with "+what] = other
+	}
+	edit("another instance", func(o *worker.Record) { o.Instance = worker.NewInstance() })
+	edit("an instance of one other bit", func(o *worker.Record) { o.Instance[15] ^= 1 })
+	edit("no instance", func(o *worker.Record) { o.Instance = worker.Instance{} })
+	edit("another term", func(o *worker.Record) { o.Term++ })
+	edit("another horizon", func(o *worker.Record) { o.Horizon-- })
+	edit("another owner", func(o *worker.Record) { o.Owner += "x" })
+	edit("an owner in capitals", func(o *worker.Record) { o.Owner = "NODE-1:8080" })
+	edit("an owner with a space behind", func(o *worker.Record) { o.Owner += " " })
+	edit("an owner with an accent", func(o *worker.Record) { o.Owner = "nöde-1:8080" })
+	edit("another time", func(o *worker.Record) { o.Seen++ })
+	edit("another offset", func(o *worker.Record) { o.Offset = -o.Offset })
+	edit("no layouts", func(o *worker.Record) { o.Layouts = nil })
+	edit("fewer layouts", func(o *worker.Record) { o.Layouts = o.Layouts[:1] })
+	edit("another layout", func(o *worker.Record) { o.Layouts[1].Epoch++ })
+	edit("another name of a layout", func(o *worker.Record) { o.Layouts[1].Name = "Uid" })
+	all["the zero record"] = never(r.Worker)
+	return all
+}
+
+func otherRecord(ctx context.Context, b *cells) error {
+	r, record := b.open(), claimed(7, 5)
+	if err := conflicts(ctx, r, "a record that was never written", record, claimed(7, 6), never(7)); err != nil {
+		return err
+	}
+	if err := first(listed(ctx, r), swap(ctx, r, never(7), record)); err != nil {
+		return err
+	}
+	for what, other := range differing(record) {
+		if err := conflicts(ctx, r, what, other, claimed(7, 6), record); err != nil {
+			return err
+		}
+	}
+	return listed(ctx, r, record)
+}
+
+func repeatedSwap(ctx context.Context, b *cells) error {
+	r, one, two := b.open(), claimed(7, 1), claimed(7, 2)
+	f := &FaultyRegistry{Registry: r}
+	f.Next(OpSwap, Fault{After: errReplyLost}, Fault{}, Fault{After: errReplyLost})
+	return first(
+		is("swap", f.Swap(ctx, never(7), one), errReplyLost),
+		conflicts(ctx, f, "the zero record, again", never(7), one, one),
+		is("swap", f.Swap(ctx, one, two), errReplyLost),
+		conflicts(ctx, f, "the first record, again", one, two, two))
+}
+
+func swapToSame(ctx context.Context, b *cells) error {
+	r, one, two := b.open(), claimed(7, 1), claimed(7, 2)
+	return first(
+		conflicts(ctx, r, "a record that was never written", one, one, never(7)),
+		swap(ctx, r, never(7), one),
+		swap(ctx, r, one, one),
+		swap(ctx, r, one, one),
+		holds(ctx, r, one),
+		conflicts(ctx, r, "another record", two, two, one))
+}
+
+func invalidSwap(ctx context.Context, b *cells) error {
+	r, one := b.open(), claimed(7, 1)
+	if err := swap(ctx, r, never(7), one); err != nil {
+		return err
+	}
+	_, loadErr := r.Load(ctx, -1)
+	return first(
+		is("swap from a record of another worker", r.Swap(ctx, never(8), claimed(7, 2)), leaf.ErrInvalid),
+		is("swap to a record of another worker", r.Swap(ctx, one, claimed(8, 2)), leaf.ErrInvalid),
+		is("swap of worker -1", r.Swap(ctx, never(-1), claimed(-1, 1)), leaf.ErrInvalid),
+		is("load of worker -1", loadErr, leaf.ErrInvalid),
+		is("swap to the zero record", r.Swap(ctx, one, never(7)), leaf.ErrInvalid),
+		is("swap from the zero record to itself", r.Swap(ctx, never(9), never(9)), leaf.ErrInvalid),
+		listed(ctx, r, one))
+}
+
+// racers is the number of clients of a race, and of goroutines on each of them.
+const racers, perRacer = 4, 2
+
+// race has all clients swap old for a record of their own, and returns the winner's.
+func race(ctx context.Context, clients []worker.Registry, old worker.Record) (worker.Record, error) {
+	var winners atomic.Int64
+	var winner atomic.Pointer[worker.Record]
+	err := together(len(clients)*perRacer, func(i int) error {
+		record := claimed(old.Worker, old.Term+1)
+		ok, err := won(clients[i%len(clients)].Swap(ctx, old, record))
+		if ok {
+			winners.Add(1)
+			winner.Store(&record)
+		}
+		return err
+	})
+	if err != nil {
+		return worker.Record{}, fmt.Errorf("swap of worker %d: %w", old.Worker, err)
+	}
+	if n := winners.Load(); n != 1 {
+		return worker.Record{}, fmt.Errorf("%d of %d clients won worker %d with term %d, want 1", n, len(clients)*perRacer, old.Worker, old.Term+1)
+	}
+	return *winner.Load(), first(holds(ctx, clients[0], *winner.Load()), holds(ctx, clients[1], *winner.Load()))
+}
+
+func racingCreation(ctx context.Context, b *cells) error {
+	clients := b.clients(racers)
+	for id := range int64(25) {
+		if _, err := race(ctx, clients, never(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func racingSwap(ctx context.Context, b *cells) error {
+	clients := b.clients(racers)
+	old := claimed(7, 1)
+	if err := swap(ctx, clients[0], never(7), old); err != nil {
+		return err
+	}
+	for range 25 {
+		record, err := race(ctx, clients, old)
+		if err != nil {
+			return err
+		}
+		old = record
+	}
+	return nil
+}
+
+func chain(ctx context.Context, b *cells) error {
+	const each = 15
+	clients := b.clients(racers)
+	wins := make([]atomic.Int64, racers*each+2)
+	err := together(racers, func(i int) error {
+		for range each {
+			term, err := countUp(ctx, clients[i])
+			if err != nil {
+				return err
+			}
+			wins[min(int(term), len(wins)-1)].Add(1)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for term := 1; term <= racers*each; term++ {
+		if n := wins[term].Load(); n != 1 {
+			return fmt.Errorf("term %d of %d was won %d times", term, racers*each, n)
+		}
+	}
+	last, err := b.open().Load(ctx, 7)
+	if err == nil && last.Term != racers*each {
+		err = fmt.Errorf("%d clients counted to %d, %d times each", racers, last.Term, each)
+	}
+	return err
+}
+
+// countUp raises the term of worker 7 by one, however often it takes, and returns it.
+func countUp(ctx context.Context, r worker.Registry) (int64, error) {
+	for {
+		old, err := r.Load(ctx, 7)
+		if err != nil {
+			return 0, fmt.Errorf("load: %w", err)
+		}
+		ok, err := won(r.Swap(ctx, old, claimed(7, old.Term+1)))
+		if err != nil {
+			return 0, fmt.Errorf("swap: %w", err)
+		}
+		if ok {
+			return old.Term + 1, nil
+		}
+	}
+}
+
+func neighbours(ctx context.Context, b *cells) error {
+	clients := b.clients(racers)
+	return together(racers*perRacer, func(i int) error {
+		r, old := clients[i%racers], never(int64(i))
+		for term := range int64(10) {
+			record := claimed(old.Worker, term+1)
+			if err := first(swap(ctx, r, old, record), holds(ctx, r, record)); err != nil {
+				return err
+			}
+			old = record
+		}
+		return nil
+	})
+}

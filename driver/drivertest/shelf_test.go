@@ -1,0 +1,279 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// A shelf keeps the texts of records. Its clients are [ticker]s.
+type shelf struct {
+	mu    sync.Mutex
+	texts map[int64]string
+	wrote chan struct{} // closed at the next write
+}
+
+func newShelf() *shelf { return &shelf{texts: make(map[int64]string), wrote: make(chan struct{})} }
+
+// set fills a cell, whatever it holds.
+func (s *shelf) set(id int64, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.write(id, text)
+}
+
+func (s *shelf) write(id int64, text string) {
+	s.texts[id] = text
+	close(s.wrote)
+	s.wrote = make(chan struct{})
+}
+
+// force writes a record, whatever the cell holds.
+func (s *shelf) force(r worker.Record) { s.set(r.Worker, text(r)) }
+
+func text(r worker.Record) string {
+	text, _ := r.MarshalText()
+	return string(text)
+}
+
+func (s *shelf) read(id int64) (r worker.Record, err error) {
+	r.Worker = id
+	if held, ok := s.texts[id]; ok {
+		if err = r.UnmarshalText([]byte(held)); err != nil {
+			err = fmt.Errorf("worker %d: %w", id, err)
+		}
+	}
+	return r, err
+}
+
+// peek is read for those who do not hold the lock; in doubt the zero record.
+func (s *shelf) peek(id int64) worker.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.read(id)
+	if err != nil {
+		return never(id)
+	}
+	return r
+}
+
+func (s *shelf) Load(ctx context.Context, id int64) (worker.Record, error) {
+	if id < 0 {
+		return worker.Record{}, leaf.ErrInvalid
+	}
+	if err := ctx.Err(); err != nil {
+		return worker.Record{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read(id)
+}
+
+func (s *shelf) Swap(ctx context.Context, old, new worker.Record) error {
+	return s.swapIf(ctx, old, new, func(held worker.Record) bool { return held.Equal(old) })
+}
+
+// swapIf swaps if matches says that what the cell holds is old.
+func (s *shelf) swapIf(ctx context.Context, old, new worker.Record, matches func(held worker.Record) bool) error {
+	if old.Worker != new.Worker || new.Worker < 0 || new.IsZero() {
+		return leaf.ErrInvalid
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held, err := s.read(new.Worker)
+	if err != nil {
+		return err
+	}
+	if !matches(held) {
+		return worker.ErrConflict
+	}
+	s.write(new.Worker, text(new))
+	return nil
+}
+
+func (s *shelf) List(ctx context.Context) ([]worker.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []worker.Record
+	for _, id := range slices.Sorted(maps.Keys(s.texts)) {
+		r, err := s.read(id)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func (s *shelf) Clock(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
+
+func (s *shelf) Watch(ctx context.Context, _ int64) (<-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wrote, ctx.Err()
+}
+
+func (s *shelf) Forgetful(ctx context.Context) (bool, error) { return false, ctx.Err() }
+
+func (s *shelf) Assign(ctx context.Context, max int64) (int64, error) { return max, ctx.Err() }
+
+// client is one client of a shelf; the methods that are set stand in for it.
+type client struct {
+	*shelf
+	load   func(ctx context.Context, id int64) (worker.Record, error)
+	swap   func(ctx context.Context, old, new worker.Record) error
+	list   func(ctx context.Context) ([]worker.Record, error)
+	clock  func(ctx context.Context) (time.Time, error)
+	watch  func(ctx context.Context, id int64) (<-chan struct{}, error)
+	forget func(ctx context.Context) (bool, error)
+	assign func(ctx context.Context, max int64) (int64, error)
+	closed bool
+}
+
+func (c *client) Load(ctx context.Context, id int64) (worker.Record, error) {
+	if c.closed {
+		return worker.Record{}, leaf.ErrClosed
+	}
+	if c.load != nil {
+		return c.load(ctx, id)
+	}
+	return c.shelf.Load(ctx, id)
+}
+
+func (c *client) Swap(ctx context.Context, old, new worker.Record) error {
+	if c.closed {
+		return leaf.ErrClosed
+	}
+	if c.swap != nil {
+		return c.swap(ctx, old, new)
+	}
+	return c.shelf.Swap(ctx, old, new)
+}
+
+func (c *client) List(ctx context.Context) ([]worker.Record, error) {
+	if c.closed {
+		return nil, leaf.ErrClosed
+	}
+	if c.list != nil {
+		return c.list(ctx)
+	}
+	return c.shelf.List(ctx)
+}
+
+func (c *client) Clock(ctx context.Context) (time.Time, error) {
+	if c.closed {
+		return time.Time{}, leaf.ErrClosed
+	}
+	if c.clock != nil {
+		return c.clock(ctx)
+	}
+	return c.shelf.Clock(ctx)
+}
+
+func (c *client) Watch(ctx context.Context, id int64) (<-chan struct{}, error) {
+	if c.watch != nil {
+		return c.watch(ctx, id)
+	}
+	return c.shelf.Watch(ctx, id)
+}
+
+func (c *client) Forgetful(ctx context.Context) (bool, error) {
+	if c.forget != nil {
+		return c.forget(ctx)
+	}
+	return c.shelf.Forgetful(ctx)
+}
+
+func (c *client) Assign(ctx context.Context, max int64) (int64, error) {
+	if c.assign != nil {
+		return c.assign(ctx, max)
+	}
+	return c.shelf.Assign(ctx, max)
+}
+
+func (c *client) Close() error {
+	c.closed = true
+	return nil
+}
+
+// shelfBackend is a fresh state whose clients open makes.
+func shelfBackend(open func(*shelf) worker.Registry) RegistryBackend {
+	s := newShelf()
+	return RegistryBackend{
+		Open:    func(testing.TB) worker.Registry { return open(s) },
+		Corrupt: func(_ testing.TB, id int64, text string) { s.set(id, text) },
+	}
+}
+
+// TestRegistryRulesPassGoodRegistry holds the rules against a registry that is right,
+// with and without its optional methods.
+func TestRegistryRulesPassGoodRegistry(t *testing.T) {
+	for _, r := range registryRules() {
+		full := shelfBackend(func(s *shelf) worker.Registry { return &client{shelf: s} })
+		if err := r.run(t, full); err != nil {
+			t.Errorf("%s: %v", r.name, err)
+		}
+		plain := shelfBackend(func(s *shelf) worker.Registry { return struct{ worker.Registry }{s} })
+		plain.Corrupt = nil
+		if err := r.run(t, plain); err != nil {
+			t.Errorf("%s, plain registry: %v", r.name, err)
+		}
+	}
+}
+
+// TestRegistryRulesCatchBrokenRegistries checks that each broken registry is caught
+// by the rules that are about its fault, and that no rule is without a registry that
+// it catches.
+func TestRegistryRulesCatchBrokenRegistries(t *testing.T) {
+	idle := make(map[string]bool)
+	for _, r := range registryRules() {
+		idle[r.name] = true
+	}
+	for _, m := range registryMutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			for _, r := range registryRules() {
+				if !slices.Contains(m.caughtBy, r.name) {
+					continue
+				}
+				if err := r.run(t, shelfBackend(m.open)); err == nil {
+					t.Errorf("rule %q has nothing to say", r.name)
+				} else {
+					t.Logf("%s: %v", r.name, err)
+				}
+			}
+		})
+		for _, name := range m.caughtBy {
+			if !slices.ContainsFunc(registryRules(), func(r registryRule) bool { return r.name == name }) {
+				t.Errorf("mutant %q names the rule %q, which is none", m.name, name)
+			}
+			delete(idle, name)
+		}
+	}
+	for name := range idle {
+		t.Errorf("no broken registry shows that rule %q can fail", name)
+	}
+}
+
+// A registryMutant is a way to be broken, and the rules that must notice.
+type registryMutant struct {
+	name     string
+	open     func(*shelf) worker.Registry
+	caughtBy []string
+}
+
+var errOther = errors.New("out of order")

@@ -1,0 +1,193 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/worker"
+)
+
+var (
+	_ worker.Registry  = (*Registry)(nil)
+	_ worker.Forgetful = (*Registry)(nil)
+)
+
+// A Registry keeps the records of workers in a database. It is a [worker.Registry]
+// and a [worker.Forgetful]. Its methods are safe for concurrent use.
+type Registry struct {
+	dialect registryDialect
+	closed  atomic.Bool
+}
+
+// A registryDialect is what differs between databases. Its methods get arguments
+// that were checked; their errors need not say which call failed.
+type registryDialect interface {
+	load(ctx context.Context, id int64) (heldText, error)
+
+	// swap writes text into a cell, whose text it shows to replaces; an error of
+	// that ends the call. It returns errMoved if the cell was changed since.
+	swap(ctx context.Context, id int64, text string, replaces func(heldText) error) error
+
+	list(ctx context.Context) ([]cell, error) // by worker ID
+	clock(ctx context.Context) (time.Time, error)
+	forgetful(ctx context.Context) (bool, error)
+	explain(err error) error // says what to do about an error of the database
+	close() error
+}
+
+// A heldText is the text in a cell, null if that was never written.
+type heldText = sql.Null[string]
+
+// A cell is a row of leaf_worker.
+type cell struct {
+	id   int64
+	text heldText
+}
+
+// record reads the cell.
+func (c cell) record() (worker.Record, error) {
+	r := worker.Record{Worker: c.id}
+	if !c.text.Valid {
+		return r, nil
+	}
+	if err := r.UnmarshalText([]byte(c.text.V)); err != nil {
+		return worker.Record{}, err
+	}
+	return r, nil
+}
+
+// errMoved is the conflict of a swap that read the cell before another one wrote it.
+var errMoved = fmt.Errorf("%w meanwhile", worker.ErrConflict)
+
+// Load returns the record of a worker.
+func (r *Registry) Load(ctx context.Context, id int64) (worker.Record, error) {
+	c := cell{id: id}
+	err := r.call(ctx, func() (err error) {
+		if id < 0 {
+			return fmt.Errorf("%w: no worker has a negative ID", leaf.ErrInvalid)
+		}
+		c.text, err = r.dialect.load(ctx, id)
+		return err
+	})
+	var record worker.Record
+	if err == nil {
+		record, err = c.record()
+	}
+	if err != nil {
+		return worker.Record{}, fmt.Errorf("load worker %d: %w", id, err)
+	}
+	return record, nil
+}
+
+// Swap writes new in the place of old. It is sent once.
+func (r *Registry) Swap(ctx context.Context, old, new worker.Record) error {
+	err := r.call(ctx, func() error {
+		switch {
+		case old.Worker != new.Worker:
+			return fmt.Errorf("%w: the old record is of worker %d", leaf.ErrInvalid, old.Worker)
+		case new.Worker < 0:
+			return fmt.Errorf("%w: no worker has a negative ID", leaf.ErrInvalid)
+		case new.IsZero():
+			return fmt.Errorf("%w: the new record is empty", leaf.ErrInvalid)
+		}
+		text, err := new.MarshalText()
+		if err != nil {
+			return err
+		}
+		return r.dialect.swap(ctx, new.Worker, string(text), func(held heldText) error { return compare(held, old) })
+	})
+	if err != nil {
+		return fmt.Errorf("swap worker %d: %w", new.Worker, err)
+	}
+	return nil
+}
+
+// compare reports why held is not old. Records are compared, not texts: one record
+// may have been written in two ways, by another release or by hand.
+func compare(held heldText, old worker.Record) error {
+	record, err := cell{old.Worker, held}.record()
+	if err == nil && !record.Equal(old) {
+		return worker.ErrConflict
+	}
+	return err
+}
+
+// List returns all records, by worker ID. It fails if there is one that it cannot read.
+func (r *Registry) List(ctx context.Context) ([]worker.Record, error) {
+	var cells []cell
+	err := r.call(ctx, func() (err error) {
+		cells, err = r.dialect.list(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list workers: %w", err)
+	}
+	all := make([]worker.Record, len(cells))
+	for i, c := range cells {
+		if all[i], err = c.record(); err != nil {
+			return nil, fmt.Errorf("list workers: worker %d: %w", c.id, err)
+		}
+	}
+	return all, nil
+}
+
+// Clock returns the server's time; the zero Time for SQLite, which is on this machine.
+func (r *Registry) Clock(ctx context.Context) (time.Time, error) {
+	var now time.Time
+	err := r.call(ctx, func() (err error) {
+		now, err = r.dialect.clock(ctx)
+		return err
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask the registry's clock: %w", err)
+	}
+	return now, nil
+}
+
+// Forgetful reports whether the database may lose writes that it has acknowledged.
+// In doubt it may.
+func (r *Registry) Forgetful(ctx context.Context) (bool, error) {
+	var forgets bool
+	err := r.call(ctx, func() (err error) {
+		forgets, err = r.dialect.forgetful(ctx)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("ask whether the registry loses writes: %w", err)
+	}
+	return forgets, nil
+}
+
+// Close ends the use of the database, which stays open: it is the caller's. Calls
+// that wait fail with an error that wraps [leaf.ErrClosed], as later calls do.
+func (r *Registry) Close() error {
+	if r.closed.Swap(true) {
+		return nil
+	}
+	if err := r.dialect.close(); err != nil {
+		return fmt.Errorf("close registry: %w", err)
+	}
+	return nil
+}
+
+func (r *Registry) call(ctx context.Context, do func() error) error {
+	return attempt(ctx, &r.closed, r.dialect.explain, do)
+}
+
+// scanCells reads all of rows, whose columns are worker and record, and closes them.
+func scanCells(rows *sql.Rows) ([]cell, error) {
+	defer rows.Close()
+	var cells []cell
+	for rows.Next() {
+		c := cell{text: heldText{Valid: true}}
+		if err := rows.Scan(&c.id, &c.text.V); err != nil {
+			return nil, err
+		}
+		cells = append(cells, c)
+	}
+	return cells, rows.Err()
+}
