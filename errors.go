@@ -15,12 +15,13 @@ var (
 	ErrTagExists = errors.New("tag exists")
 
 	// ErrExhausted: the stock in memory is used up and the store did not deliver in
-	// time. A later call may succeed.
-	ErrExhausted = errors.New("no IDs left in memory")
+	// time, or IDs are asked for faster than a layout has them. A later call may
+	// succeed.
+	ErrExhausted = errors.New("no IDs left for the moment")
 
-	// ErrOverflow: the counter has come to the end of the 63-bit ID space. No later
-	// call will succeed.
-	ErrOverflow = errors.New("counter at the end of its range")
+	// ErrOverflow: the counter has come to the end of the 63-bit ID space, or the
+	// layout to the end of its time. No later call will succeed.
+	ErrOverflow = errors.New("at the end of the range of IDs")
 
 	// ErrRegression: an operation would lower a counter below IDs that are in use.
 	ErrRegression = errors.New("counter would move backwards")

@@ -18,7 +18,8 @@ import (
 // defaultMaxWorker bounds the worker ID where no layout does.
 const defaultMaxWorker = 1023
 
-// markMargin is how far beyond what may be in use the mark is written.
+// markMargin is how far beyond what may be in use the mark is written, and a tick of
+// the coarsest layout beyond that.
 const markMargin = 2 * time.Second
 
 // Bounds of the pause between attempts to get a lease.
@@ -36,6 +37,7 @@ type Keeper struct {
 	log   *slog.Logger
 	clock *Clock
 	max   int64  // largest worker ID
+	stock int64  // milliseconds by which the mark is ahead of the clock
 	saved *saved // the lease of an earlier process, until it has been dealt with
 
 	unsure *bid // the latest bid, if nobody knows what became of it
@@ -70,7 +72,9 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 	if k.clock == nil {
 		k.clock = NewClock()
 	}
+	var coarsest int64
 	for i, l := range o.Layouts {
+		coarsest = max(coarsest, l.Tick)
 		if i > 0 && o.Layouts[i-1].Name == l.Name {
 			return nil, fmt.Errorf("%w: two layouts are called %q", leaf.ErrInvalid, l.Name)
 		}
@@ -78,6 +82,7 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 			k.max = l.MaxWorker()
 		}
 	}
+	k.stock = millis(o.MaxAhead+markMargin) + coarsest
 	if o.State != nil {
 		k.saved = o.State.found
 	}

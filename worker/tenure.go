@@ -233,7 +233,7 @@ func (t *tenure) save() error {
 		t.lease.limit.Store(horizon)
 		return nil
 	}
-	mark := min(horizon, max(t.mark, t.clock.Now()+millis(t.opts.MaxAhead+markMargin)))
+	mark := min(horizon, max(t.mark, t.clock.Now()+t.stock))
 	held := t.held
 	held.Horizon, held.Mark = horizon, mark
 	if err := t.opts.State.save(held); err != nil {

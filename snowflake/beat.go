@@ -1,0 +1,102 @@
+package snowflake
+
+import "time"
+
+// finest is the shortest time between two beats, coarsest the longest: a tick that
+// begins is noticed at most that much later. After lingering beats without traffic
+// there are no more.
+const (
+	finest    = time.Millisecond
+	coarsest  = 10 * time.Millisecond
+	lingering = 32
+)
+
+// A lease is asked to grow when less than slack is left beyond what the clock allows,
+// to stock beyond that, in milliseconds.
+const (
+	slack = 1000
+	stock = 2000
+)
+
+// A beat is the coarse clock of a generator: a timer that refreshes the lane every now
+// and then, so that callers need not read the clock.
+type beat struct {
+	timer   *time.Timer // nil before the first use
+	running bool
+	asked   bool   // a call came through the slow path since the last beat
+	seen    uint64 // the cursor at the last beat
+	idle    int    // beats without traffic
+}
+
+// start has the coarse clock run; g.mu is held.
+func (g *Generator) start() {
+	b := &g.beat
+	b.asked = true
+	if b.running {
+		return
+	}
+	b.running, b.idle = true, 0
+	b.seen = g.lane.Load().cursor.Load()
+	if b.timer == nil {
+		b.timer = time.AfterFunc(finest, g.tick)
+		return
+	}
+	b.timer.Reset(finest)
+}
+
+// stop ends the coarse clock; g.mu is held. A beat that is under way comes to nothing,
+// or counts as one of those that are started after this.
+func (g *Generator) stop() {
+	if g.beat.running {
+		g.beat.running = false
+		g.beat.timer.Stop()
+	}
+}
+
+// tick is one beat.
+func (g *Generator) tick() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b, l := &g.beat, g.lane.Load()
+	if !b.running {
+		return
+	}
+	if b.asked || g.line.len() > 0 || l.cursor.Load() != b.seen {
+		b.idle = 0
+	}
+	b.asked = false
+	g.refresh(g.opts.Clock.Now())
+	b.seen = l.cursor.Load()
+	if b.idle++; b.idle > lingering {
+		l.gate.Store(0)
+		g.stop()
+		g.stalled = 0
+		return
+	}
+	next := min(max(g.layout.Tick, finest), coarsest)
+	if g.line.len() > 0 {
+		next = finest
+	}
+	b.timer.Reset(next)
+}
+
+// refresh brings the lane up to now, has the lease grow, and serves those who wait;
+// g.mu is held.
+func (g *Generator) refresh(now int64) {
+	if !g.held {
+		return
+	}
+	l := g.lane.Load()
+	l.pull(now, g.random())
+	l.raise(now, g.ahead)
+	if until := l.layout.Start(l.tickOf(l.over.clock)); until > l.lease.Limit()-slack {
+		l.lease.Need(until + stock)
+	}
+	g.line.feed(l, g.beat.running)
+	switch stalled := l.over.lease <= l.over.clock && l.cursor.Load() >= l.limit; {
+	case !stalled:
+		g.stalled = 0
+	case g.stalled == 0:
+		g.stalled = now
+	}
+}

@@ -1,0 +1,174 @@
+package snowflake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// errUnclaimed is why a new generator has no lease.
+var errUnclaimed = errors.New("no worker ID has been claimed yet")
+
+// A Generator issues the IDs of one layout under the leases that a [worker.Keeper]
+// gives it. It implements [leaf.Generator] and [worker.Generator].
+//
+// A Generator has a timer run while there is traffic, no longer than its lease. It need
+// not be closed.
+type Generator struct {
+	layout Layout
+	opts   Options
+	ahead  int64 // Options.MaxAhead in milliseconds
+
+	lane atomic.Pointer[lane] // never nil
+	_    [128]byte            // what follows is written often, what is above is not
+
+	mu      sync.Mutex
+	held    bool  // lane is not sealed
+	why     error // why not
+	above   int64 // the tick after the last one that was issued under earlier lanes
+	issued  uint64
+	stalled int64 // since when the lease is what stops callers, Unix milliseconds; 0: it is not
+	line    line  // who waits
+	beat    beat
+}
+
+// New returns a generator without a lease. The error wraps [leaf.ErrInvalid] if the
+// layout or an option is not valid.
+func New(layout Layout, opts *Options) (*Generator, error) {
+	if err := layout.Check(); err != nil {
+		return nil, err
+	}
+	o, err := opts.withDefaults(layout)
+	if err != nil {
+		return nil, err
+	}
+	g := &Generator{layout: layout, opts: o, ahead: o.MaxAhead.Milliseconds(), why: errUnclaimed}
+	g.lane.Store(&lane{})
+	g.stalled = g.opts.Clock.Now()
+	return g, nil
+}
+
+// Layout returns the layout.
+func (g *Generator) Layout() Layout { return g.layout }
+
+// Next returns one ID. Where it has to wait, it does so for up to [Options.Wait] and
+// until ctx ends. It fails with an error that wraps
+//
+//   - [leaf.ErrExhausted] if IDs are asked for faster than the layout has them,
+//   - [leaf.ErrNoLease] if no worker ID is held or its lease has come to its end,
+//   - [leaf.ErrClock] if the clock is behind the times of the lease,
+//   - [leaf.ErrOverflow] if the layout has run out of time, for good,
+//   - or the cause of ctx's end.
+func (g *Generator) Next(ctx context.Context) (int64, error) {
+	l := g.lane.Load()
+	if gate := l.gate.Load(); gate != 0 {
+		end := l.cursor.Add(1)
+		if end < gate || l.edge(gate, end) {
+			return l.compose(end - 1), nil
+		}
+	}
+	pieces, err := g.wait(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	return pieces[0].lane.compose(pieces[0].from), nil
+}
+
+// Take appends n IDs to dst as few ranges: one for every tick touched, joined where
+// they touch. The errors are those of [Generator.Next]; n < 1 and an n larger than
+// what can be issued within [Options.MaxAhead] and [Options.Wait] wrap
+// [leaf.ErrInvalid]. A batch that is not available and would not become so in time
+// fails at once and uses nothing up; where that turns out later, its IDs are lost.
+func (g *Generator) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Range, error) {
+	if most := g.largest(); n < 1 || uint64(n) > most {
+		return dst, fmt.Errorf("take IDs: %w: n = %d is not in 1 … %d", leaf.ErrInvalid, n, most)
+	}
+	l := g.lane.Load()
+	if gate := l.gate.Load(); gate != 0 {
+		if from, ok := l.batch(uint64(n), gate); ok {
+			return l.appendRanges(dst, len(dst), from, from+uint64(n)), nil
+		}
+	}
+	pieces, err := g.wait(ctx, uint64(n))
+	if err != nil {
+		return dst, err
+	}
+	keep := len(dst)
+	for _, p := range pieces {
+		dst = p.lane.appendRanges(dst, keep, p.from, p.to)
+	}
+	return dst, nil
+}
+
+// largest returns how many IDs there are between the beginning of a tick and the last
+// one that may be used when a call gives up.
+func (g *Generator) largest() uint64 {
+	ticks := (g.ahead+g.opts.Wait.Milliseconds())/g.layout.tick() + 2
+	if ticks > most(62)>>g.layout.SequenceBits {
+		return uint64(most(62))
+	}
+	return min(uint64(ticks)<<g.layout.SequenceBits, math.MaxInt)
+}
+
+// Begin has the generator issue under lease; see [worker.Generator]. Its first tick is
+// not before the lease's floor, not before the clock's, and after every tick that
+// the generator has ever issued an ID in.
+func (g *Generator) Begin(lease *worker.Lease) { g.begin(lease) }
+
+func (g *Generator) begin(lease lease) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.finish(nil)
+	if w := lease.Worker(); w < 0 || w > g.layout.MaxWorker() {
+		g.why = fmt.Errorf("worker ID %d is not in 0 … %d, what the layout holds", w, g.layout.MaxWorker())
+		return
+	}
+	now := g.opts.Clock.Now()
+	g.lane.Store(newLane(g.layout, lease, now, g.above, g.random()))
+	g.held, g.why, g.stalled = true, nil, 0
+	g.refresh(now)
+	if g.line.len() > 0 {
+		g.start()
+	}
+}
+
+// Seal ends issuing under the present lease; see [worker.Generator]. What it returns
+// is the beginning of the tick after the last one in which an ID was reserved. Callers
+// are told why; those who wait go on with the next lease if that begins in time.
+func (g *Generator) Seal(why error) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.finish(why)
+}
+
+// finish seals the lane, if one is held, and returns when its successor may begin, in
+// Unix milliseconds, 0 for any time; g.mu is held.
+func (g *Generator) finish(why error) int64 {
+	if why != nil {
+		g.why = why
+	} else if g.held {
+		g.why = errors.New("the lease was handed back")
+	}
+	if !g.held {
+		return 0
+	}
+	l := g.lane.Load()
+	above := l.seal()
+	g.stop()
+	g.held, g.issued, g.stalled = false, g.issued+l.issued, g.opts.Clock.Now()
+	if above == 0 {
+		return 0
+	}
+	g.above = max(g.above, above)
+	return g.layout.Start(above)
+}
+
+// random returns where an idle tick begins.
+func (g *Generator) random() uint64 { return rand.Uint64N(uint64(g.opts.RandomStart)) }

@@ -1,0 +1,181 @@
+package snowflake
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/leaf-id/leaf"
+)
+
+// sealed is the cursor of a lane that has ended. It is not below any limit: a tick and
+// a sequence number have 63 bits at most.
+const sealed = 1 << 63
+
+// A lease is a [worker.Lease]; tests have one that grows at their word.
+type lease interface {
+	Worker() int64
+	Floor() int64
+	Limit() int64
+	Need(until int64)
+}
+
+// A lane is a lease and the cursor that runs under it. It counts in slots: a slot is
+// tick<<sequenceBits | sequence, and gives one ID. The cursor is the next slot that
+// nobody has reserved. It only grows; so does the limit, the first slot that may not
+// be issued yet.
+//
+// A lane knows no clock: now is an argument, in Unix milliseconds, and may go
+// backwards.
+type lane struct {
+	// What every call reads. gate is the limit if callers may add to the cursor, else
+	// 0. Callers shut it; it is opened only under the generator's lock.
+	gate   atomic.Uint64
+	prefix uint64 // the worker ID in its place
+	mask   uint64 // the sequence bits of a slot
+	shift  uint   // the worker bits
+
+	_      [128]byte // the cursor's cache line, and the one fetched with it, are its own
+	cursor atomic.Uint64
+	_      [128]byte
+
+	// The rest belongs to the generator's lock.
+	layout Layout
+	lease  lease
+	end    uint64 // one past the last slot of the layout
+	first  uint64 // where the cursor began
+	limit  uint64
+	base   uint64 // up to where the cursor is accounted for: what lies beyond was reserved
+	last   uint64 // one past the last slot that was reserved below base; 0: none
+	issued uint64 // how many were
+	over   struct {
+		clock, lease uint64 // the limits by each, as of the last raise
+	}
+}
+
+// newLane returns a lane under lease that begins at the lease's floor, now, or the tick
+// above, whichever is last, with the sequence number seq. Its gate is shut.
+func newLane(layout Layout, lease lease, now, above int64, seq uint64) *lane {
+	l := &lane{
+		prefix: uint64(lease.Worker()) << layout.SequenceBits,
+		mask:   uint64(layout.MaxSequence()),
+		shift:  uint(layout.WorkerBits),
+		layout: layout,
+		lease:  lease,
+	}
+	l.end = l.slot(layout.ticks())
+	if l.compose(l.end-1) == math.MaxInt64 {
+		l.end-- // a Range could not end after it
+	}
+	l.first = l.at(max(layout.TickUp(lease.Floor()), layout.TickDown(now), above), seq)
+	l.base = l.first
+	l.cursor.Store(l.first)
+	return l
+}
+
+// slot returns the first slot of a tick.
+func (l *lane) slot(tick int64) uint64 { return uint64(tick) << l.layout.SequenceBits }
+
+// at returns the slot of seq in a tick, at most the end of the layout.
+func (l *lane) at(tick int64, seq uint64) uint64 { return min(l.slot(tick)|seq, l.end) }
+
+// tickOf returns the tick of a slot.
+func (l *lane) tickOf(slot uint64) int64 { return int64(slot >> l.layout.SequenceBits) }
+
+// compose returns the ID of a slot.
+func (l *lane) compose(slot uint64) int64 {
+	return int64((slot&^l.mask)<<(l.shift&63) | l.prefix | slot&l.mask)
+}
+
+// appendRanges appends the IDs of the slots from … to-1 to dst: a range for each tick,
+// joined where they touch. The first keep ranges of dst are left alone.
+func (l *lane) appendRanges(dst []leaf.Range, keep int, from, to uint64) []leaf.Range {
+	for from < to {
+		next := min(to, from|l.mask+1)
+		start := l.compose(from)
+		r := leaf.Range{Start: start, End: start + int64(next-from)}
+		if i := len(dst) - 1; i >= keep && dst[i].End == r.Start {
+			dst[i].End = r.End
+		} else {
+			dst = append(dst, r)
+		}
+		from = next
+	}
+	return dst
+}
+
+// edge decides about a reservation that ended at or beyond the gate, and shuts that.
+// Only the slot just below it may be issued; one beyond is lost.
+func (l *lane) edge(gate, end uint64) (ok bool) {
+	l.gate.CompareAndSwap(gate, 0)
+	return end == gate
+}
+
+// reserve takes up to n slots below limit.
+func (l *lane) reserve(n, limit uint64) (from, to uint64) {
+	for {
+		from = l.cursor.Load()
+		if from >= limit {
+			return from, from
+		}
+		to = min(from+n, limit)
+		if l.cursor.CompareAndSwap(from, to) {
+			return from, to
+		}
+	}
+}
+
+// pull moves the cursor up to the tick of now, at the sequence number seq, if it is in
+// an earlier one.
+func (l *lane) pull(now int64, seq uint64) {
+	tick := l.layout.TickDown(now)
+	to := l.at(tick, seq)
+	for {
+		old := l.cursor.Load()
+		if old >= to || tick <= l.tickOf(old) {
+			return
+		}
+		if l.cursor.CompareAndSwap(old, to) {
+			l.account(old)
+			l.base = to
+			return
+		}
+	}
+}
+
+// account notes that the slots from base up to the cursor were reserved. Those at or
+// beyond the limit were not: who added that much got nothing, as no gate was higher.
+func (l *lane) account(cursor uint64) {
+	if to := min(cursor, l.limit); to > l.base {
+		l.issued += to - l.base
+		l.last = to
+	}
+	l.base = max(l.base, cursor)
+}
+
+// raise moves the limit up to what the lease and the clock, by which a tick may begin
+// ahead milliseconds early, allow now.
+func (l *lane) raise(now, ahead int64) {
+	l.account(l.cursor.Load()) // while it is known what lies beyond the limit, and is lost
+	l.over.clock = l.clockLimit(now + ahead)
+	l.over.lease = min(l.slot(l.layout.TickDown(l.lease.Limit())), l.end)
+	l.limit = max(l.limit, min(l.over.clock, l.over.lease))
+}
+
+// clockLimit returns one past the last slot of the tick that ms lies in.
+func (l *lane) clockLimit(ms int64) uint64 {
+	if ms < l.layout.epoch() {
+		return 0
+	}
+	return min(l.slot(min(l.layout.TickDown(ms)+1, l.layout.ticks())), l.end)
+}
+
+// seal ends the lane and returns the tick after the last one that was reserved, 0 if
+// none was.
+func (l *lane) seal() (above int64) {
+	l.gate.Store(0)
+	l.account(l.cursor.Swap(sealed))
+	if l.last == 0 {
+		return 0
+	}
+	return l.tickOf(l.last-1) + 1
+}

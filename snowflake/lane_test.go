@@ -1,0 +1,259 @@
+package snowflake
+
+import (
+	"math"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/leaf-id/leaf"
+)
+
+// A fakeLease grows when it is told to.
+type fakeLease struct {
+	worker, floor int64
+	limit, needed atomic.Int64
+	calls         atomic.Int64
+}
+
+func newFakeLease(worker, floor, limit int64) *fakeLease {
+	l := &fakeLease{worker: worker, floor: floor}
+	l.limit.Store(limit)
+	return l
+}
+
+func (l *fakeLease) Worker() int64 { return l.worker }
+func (l *fakeLease) Floor() int64  { return l.floor }
+func (l *fakeLease) Limit() int64  { return l.limit.Load() }
+
+func (l *fakeLease) Need(until int64) {
+	l.calls.Add(1)
+	for old := l.needed.Load(); until > old && !l.needed.CompareAndSwap(old, until); {
+		old = l.needed.Load()
+	}
+}
+
+func (l *fakeLease) grow(to int64) { l.limit.Store(max(l.limit.Load(), to)) }
+
+// next is what Generator.Next does before it waits.
+func (l *lane) next() (id int64, ok bool) {
+	gate := l.gate.Load()
+	if gate == 0 {
+		return 0, false
+	}
+	end := l.cursor.Add(1)
+	return l.compose(end - 1), end < gate || l.edge(gate, end)
+}
+
+const start = 1_000_000 // Unix milliseconds
+
+// A model is a lane and what is known of it by other means.
+type model struct {
+	*lane
+	lease     *fakeLease
+	ahead     int64
+	queue     line
+	latest    int64 // the latest clock that the limit was raised by
+	last      int64 // the last ID; -1: none
+	firstTick int64
+}
+
+func drawModel(t *rapid.T) *model {
+	layout := Layout{
+		Epoch:        time.UnixMilli(rapid.Int64Range(start-100, start+5).Draw(t, "epoch")),
+		Tick:         time.Duration(rapid.SampledFrom([]int64{1, 10, 1000}).Draw(t, "tick")) * time.Millisecond,
+		TimeBits:     rapid.SampledFrom([]int{1, 3, 5, 20, 41}).Draw(t, "time"),
+		WorkerBits:   rapid.IntRange(0, 10).Draw(t, "worker bits"),
+		SequenceBits: rapid.SampledFrom([]int{0, 1, 2, 4, 12}).Draw(t, "sequence"),
+	}
+	lease := newFakeLease(rapid.Int64Range(0, layout.MaxWorker()).Draw(t, "worker"),
+		rapid.Int64Range(start-50, start+50).Draw(t, "floor"), rapid.Int64Range(start-50, start+100).Draw(t, "limit"))
+	m := &model{lease: lease, ahead: rapid.Int64Range(0, 30).Draw(t, "ahead"), last: -1}
+	above := min(rapid.Int64Range(0, 3).Draw(t, "above"), layout.ticks())
+	m.lane = newLane(layout, lease, m.now(t), above, m.seq(t, layout))
+	m.firstTick = max(above, layout.TickUp(lease.floor))
+	return m
+}
+
+func (m *model) now(t *rapid.T) int64 { return start + rapid.Int64Range(-60, 200).Draw(t, "now") }
+
+func (m *model) seq(t *rapid.T, l Layout) uint64 {
+	return uint64(rapid.Int64Range(0, l.MaxSequence()).Draw(t, "seq"))
+}
+
+// issued checks an ID against the rules.
+func (m *model) issued(t *rapid.T, id int64) {
+	if id <= m.last {
+		t.Fatalf("ID %d after %d", id, m.last)
+	}
+	m.last = id
+	p, err := m.layout.Decode(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := m.layout.Start(p.Tick), m.layout.Start(p.Tick+1)
+	switch {
+	case p.Worker != m.lease.worker:
+		t.Fatalf("worker ID %d", p.Worker)
+	case p.Tick < m.firstTick || begin < m.lease.floor:
+		t.Fatalf("tick %d begins %d before the floor", p.Tick, m.lease.floor-begin)
+	case end > m.lease.Limit():
+		t.Fatalf("tick %d ends %d after the lease", p.Tick, end-m.lease.Limit())
+	case begin > m.latest+m.ahead:
+		t.Fatalf("tick %d is %d ahead of the clock", p.Tick, begin-m.latest)
+	}
+}
+
+func (m *model) ranges(t *rapid.T, ranges []leaf.Range) (n uint64) {
+	for _, r := range ranges {
+		if r.Empty() {
+			t.Fatalf("range %v", r)
+		}
+		m.issued(t, r.Start)
+		if r.Len() > 1 {
+			m.issued(t, r.End-1)
+		}
+		n += uint64(r.Len())
+	}
+	return n
+}
+
+// Whatever the clock does, what a lane issues increases and lies within the lease and
+// the reach of the clock; sealing tells exactly how far it came.
+func TestLaneModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawModel(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"next": func(t *rapid.T) {
+				for range rapid.IntRange(1, 20).Draw(t, "times") {
+					if id, ok := m.next(); ok {
+						m.issued(t, id)
+					}
+				}
+			},
+			"late": func(t *rapid.T) { // callers between the look at the gate and the add
+				if m.gate.Load() > 0 {
+					for range rapid.IntRange(1, 3).Draw(t, "callers") {
+						m.gate.Store(m.limit)
+						if id, ok := m.next(); ok {
+							m.issued(t, id)
+						}
+					}
+				}
+			},
+			"batch": func(t *rapid.T) {
+				n := rapid.Uint64Range(1, 50).Draw(t, "n")
+				if from, ok := m.batch(n, m.gate.Load()); ok {
+					if got := m.ranges(t, m.appendRanges(nil, 0, from, from+n)); got != n {
+						t.Fatalf("%d IDs of %d", got, n)
+					}
+				}
+			},
+			"wait": func(t *rapid.T) {
+				w := m.queue.join(rapid.Uint64Range(1, 50).Draw(t, "n"))
+				m.queue.feed(m.lane, true)
+				if w.need > 0 && m.gate.Load() != 0 {
+					t.Fatal("the gate is open while a call waits")
+				}
+				for _, p := range w.pieces {
+					m.ranges(t, m.appendRanges(nil, 0, p.from, p.to))
+				}
+				if w.need > 0 {
+					m.queue.leave(w)
+				}
+			},
+			"beat": func(t *rapid.T) {
+				now := m.now(t)
+				m.latest = max(m.latest, now)
+				before := m.limit
+				m.pull(now, m.seq(t, m.layout))
+				m.raise(now, m.ahead)
+				m.queue.feed(m.lane, true)
+				if m.limit < before {
+					t.Fatalf("the limit fell from %d to %d", before, m.limit)
+				}
+				if tick := m.layout.TickDown(now); m.tickOf(m.cursor.Load()) < min(tick, m.tickOf(m.end)) {
+					t.Fatalf("the cursor is behind tick %d", tick)
+				}
+			},
+			"grow": func(t *rapid.T) { m.lease.grow(start + rapid.Int64Range(-50, 300).Draw(t, "limit")) },
+			"look": func(*rapid.T) { m.account(m.cursor.Load()) },
+		})
+		want := int64(0)
+		if m.last >= 0 {
+			p, _ := m.layout.Decode(m.last)
+			want = p.Tick + 1
+		}
+		gate := m.gate.Load()
+		if got := m.seal(); got != want {
+			t.Fatalf("sealed at tick %d, want %d", got, want)
+		}
+		m.gate.Store(gate) // a caller that read it before
+		if id, ok := m.next(); ok {
+			t.Fatalf("ID %d after the end", id)
+		}
+		if _, ok := m.batch(1, gate); ok {
+			t.Fatal("a batch after the end")
+		}
+		m.pull(start+1000, 0)
+		if m.cursor.Load() < sealed {
+			t.Fatal("the clock has moved the end")
+		}
+	})
+}
+
+// A slot that was reserved beyond the limit is lost. It does not count as issued when
+// the limit has passed it.
+func TestLaneForgetsWhatWasLost(t *testing.T) {
+	layout := Layout{time.UnixMilli(0), time.Millisecond, 41, 10, 1}
+	l := newLane(layout, newFakeLease(1, 0, math.MaxInt64), start, 0, 0)
+	var queue line
+	l.raise(start, 0)
+	queue.feed(l, true)
+	gate := l.gate.Load()
+	for i := range 5 { // all of them have seen the gate open
+		l.gate.Store(gate)
+		if _, ok := l.next(); ok != (i < 2) {
+			t.Fatalf("call %d got an ID: %t", i, ok)
+		}
+	}
+	l.raise(start+10, 0)
+	if l.issued != 2 {
+		t.Errorf("%d issued, want 2", l.issued)
+	}
+	if above := l.seal(); above != start+1 {
+		t.Errorf("sealed at tick %d, want %d", above, start+1)
+	}
+}
+
+// The last ID of 63 bits is not issued, as no range could end after it; every other is.
+func TestLaneAtTheEndOfTheLayout(t *testing.T) {
+	for _, tt := range []struct {
+		layout Layout
+		worker int64
+		want   int64 // IDs in the last tick
+	}{
+		{Layout{time.UnixMilli(0), time.Millisecond, 41, 10, 12}, 1023, 4095},
+		{Layout{time.UnixMilli(0), time.Millisecond, 41, 10, 12}, 1022, 4096},
+		{Layout{time.UnixMilli(0), time.Millisecond, 41, 5, 7}, 31, 128},
+		{Layout{time.UnixMilli(0), time.Millisecond, 1, 0, 62}, 0, 1<<62 - 1},
+		{Layout{time.UnixMilli(-1000), time.Millisecond, 62, 1, 0}, 1, 0},
+	} {
+		last := tt.layout.Last().UnixMilli()
+		l := newLane(tt.layout, newFakeLease(tt.worker, last, math.MaxInt64), last, 0, 0)
+		l.raise(last, 100)
+		from, to := l.reserve(1<<62, l.limit)
+		if got := int64(to - from); got != tt.want {
+			t.Errorf("%+v: %d IDs, want %d", tt.layout, got, tt.want)
+		}
+		if got := l.appendRanges(nil, 0, from, to); tt.want > 0 && (len(got) != 1 || got[0].Len() != tt.want || got[0].Start < 0) {
+			t.Errorf("%+v: ranges %v", tt.layout, got)
+		}
+		l.pull(last+1, 0)
+		if l.cursor.Load() != l.end {
+			t.Errorf("%+v: the cursor is not at the end when the layout has run out", tt.layout)
+		}
+	}
+}

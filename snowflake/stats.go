@@ -1,0 +1,40 @@
+package snowflake
+
+import (
+	"time"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+// Stats is a snapshot of a [Generator].
+type Stats struct {
+	Held    bool          // a lease is held; the next four are its
+	Worker  int64         // the worker ID
+	Until   time.Time     // the first time that it does not allow yet
+	Last    time.Time     // the tick of the last ID; zero: there was none
+	Ahead   time.Duration // how far Last is ahead of the clock; 0: it is not
+	Why     error         // why no lease is held
+	Waiting int           // calls that wait
+	Issued  int64         // IDs issued since the start, a few that were lost included
+}
+
+// Stats returns a snapshot; the figures come from the cursor, so that counting costs
+// the callers nothing.
+func (g *Generator) Stats() Stats {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	st := Stats{Held: g.held, Why: g.why, Waiting: g.line.len(), Issued: int64(g.issued)}
+	if !g.held {
+		return st
+	}
+	l := g.lane.Load()
+	l.account(l.cursor.Load())
+	st.Issued += int64(l.issued)
+	st.Worker, st.Until = l.lease.Worker(), worker.Time(l.lease.Limit())
+	if l.last > 0 {
+		last := l.layout.Start(l.tickOf(l.last - 1))
+		st.Last = time.UnixMilli(last)
+		st.Ahead = max(time.Duration(last-g.opts.Clock.Now())*time.Millisecond, 0)
+	}
+	return st
+}

@@ -1,0 +1,204 @@
+package snowflake
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// A waiter is a call that did not get all its slots at once.
+type waiter struct {
+	need   uint64        // how many it still lacks
+	pieces []piece       // what it has got
+	done   chan struct{} // closed when it lacks none
+	place  *list.Element
+}
+
+// A piece is a run of slots that was reserved on a lane.
+type piece struct {
+	lane     *lane
+	from, to uint64
+}
+
+// A line is who waits, in the order in which they came.
+type line struct {
+	list    list.List
+	backlog uint64 // what all of them lack
+}
+
+func (q *line) len() int { return q.list.Len() }
+
+func (q *line) join(n uint64) *waiter {
+	w := &waiter{need: n, done: make(chan struct{})}
+	w.place = q.list.PushBack(w)
+	q.backlog += n
+	return w
+}
+
+func (q *line) leave(w *waiter) {
+	q.list.Remove(w.place)
+	q.backlog -= w.need
+}
+
+// feed hands what there is on l below its limit to those who wait, and opens the gate
+// when that leaves something for others.
+func (q *line) feed(l *lane, open bool) {
+	for e := q.list.Front(); e != nil; e = q.list.Front() {
+		w := e.Value.(*waiter)
+		from, to := l.reserve(w.need, l.limit)
+		if from == to {
+			break
+		}
+		w.pieces = append(w.pieces, piece{l, from, to})
+		w.need -= to - from
+		q.backlog -= to - from
+		if w.need == 0 {
+			q.leave(w)
+			close(w.done)
+		}
+	}
+	gate := uint64(0)
+	if open && l.cursor.Load() < l.limit { // so that nobody waits
+		gate = l.limit
+	}
+	if l.gate.Load() != gate {
+		l.gate.Store(gate)
+	}
+}
+
+// batch reserves n slots below the gate, or none.
+func (l *lane) batch(n, gate uint64) (from uint64, ok bool) {
+	for {
+		from = l.cursor.Load()
+		if from >= gate || gate-from < n {
+			return 0, false
+		}
+		if l.cursor.CompareAndSwap(from, from+n) {
+			if from+n == gate {
+				l.gate.CompareAndSwap(gate, 0)
+			}
+			return from, true
+		}
+	}
+}
+
+// wait returns n slots, in order, once it has got them.
+func (g *Generator) wait(ctx context.Context, n uint64) ([]piece, error) {
+	w, patience, err := g.join(n)
+	if err != nil || patience == 0 {
+		return w.pieces, err
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+		return w.pieces, nil
+	case <-timer.C:
+		err = g.leave(w, nil)
+	case <-ctx.Done():
+		err = g.leave(w, context.Cause(ctx))
+	}
+	return w.pieces, err
+}
+
+// join puts a call for n slots in line, unless it is known that waiting does not help.
+// A patience of 0 says that it got them at once.
+func (g *Generator) join(n uint64) (*waiter, time.Duration, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.opts.Clock.Now()
+	g.refresh(now)
+	patience := g.patience(now)
+	if err := g.hopeless(now, n, patience); err != nil {
+		return &waiter{}, 0, err
+	}
+	w := g.line.join(n)
+	if g.held {
+		g.start()
+		g.line.feed(g.lane.Load(), true)
+	}
+	switch {
+	case w.need == 0:
+		return w, 0, nil
+	case patience == 0:
+		g.line.leave(w)
+		return w, 0, g.trouble(now)
+	}
+	return w, patience, nil
+}
+
+// patience returns how long a call that comes now may wait; g.mu is held.
+func (g *Generator) patience(now int64) time.Duration {
+	if g.stalled == 0 {
+		return g.opts.Wait
+	}
+	lasted := min(max(now-g.stalled, 0), g.opts.Wait.Milliseconds()+1)
+	return max(g.opts.Wait-time.Duration(lasted)*time.Millisecond, 0)
+}
+
+// leave takes w out of the line because of its context's end, or nil: it has waited
+// for long enough. If it got all it needs just then, it is none the worse.
+func (g *Generator) leave(w *waiter, cause error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if w.need == 0 {
+		return nil
+	}
+	g.line.leave(w)
+	trouble := g.trouble(g.opts.Clock.Now())
+	if cause != nil {
+		return fmt.Errorf("wait for an ID: %w (%v)", cause, trouble)
+	}
+	return trouble
+}
+
+// hopeless returns why n slots, after those that others wait for, cannot be had within
+// patience, nil if they can; g.mu is held.
+func (g *Generator) hopeless(now int64, n uint64, patience time.Duration) error {
+	if !g.held {
+		return nil
+	}
+	l := g.lane.Load()
+	last := l.cursor.Load() + g.line.backlog + n
+	switch {
+	case last > l.end:
+		return g.overflow()
+	case last > max(l.limit, l.clockLimit(now+g.ahead+patience.Milliseconds())):
+		return g.late(l, now)
+	}
+	return nil
+}
+
+// trouble returns why there are no slots now; g.mu is held.
+func (g *Generator) trouble(now int64) error {
+	l := g.lane.Load()
+	switch {
+	case !g.held:
+		return fmt.Errorf("%w: %w", leaf.ErrNoLease, g.why)
+	case l.cursor.Load() >= l.end:
+		return g.overflow()
+	case l.over.lease <= l.over.clock:
+		return fmt.Errorf("%w: that of worker ID %d allows times before %s and was not extended; see to the registry and the state file",
+			leaf.ErrNoLease, l.lease.Worker(), text(l.lease.Limit()))
+	}
+	return g.late(l, now)
+}
+
+// late returns why the clock does not allow more; g.mu is held.
+func (g *Generator) late(l *lane, now int64) error {
+	if first := l.tickOf(l.first); l.first >= l.over.clock {
+		return fmt.Errorf("%w: worker ID %d may issue times from %s on, and it is %s; at most %v ahead is allowed",
+			leaf.ErrClock, l.lease.Worker(), text(l.layout.Start(first)), text(now), g.opts.MaxAhead)
+	}
+	return fmt.Errorf("%w: more than %d in %v are asked for, and what may be borrowed, %v, is used up",
+		leaf.ErrExhausted, l.mask+1, g.layout.Tick, g.opts.MaxAhead)
+}
+
+func (g *Generator) overflow() error {
+	return fmt.Errorf("%w: the layout ends on %s", leaf.ErrOverflow, text(g.layout.Start(g.layout.ticks())))
+}
+
+func text(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
