@@ -32,7 +32,7 @@
 // Hold. A generator may issue the times from the floor up to the least of three: the
 // horizon, as far as the registry was heard to agree; the mark, as far as the state
 // file was synced; and its own bound ahead of the clock. The horizon is extended by a
-// swap every few seconds. The mark is written ahead of use.
+// swap every few seconds. The mark is written ahead of use, and only grows.
 //
 // Lose. A swap that fails, or whose outcome is unknown, is looked into by reading the
 // record. Another instance, or nobody, in a record that is not older than ours means

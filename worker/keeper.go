@@ -102,7 +102,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		t, err := k.begin(ctx)
 		if err == nil {
 			pause = minPause
-			if err = t.hold(ctx); ctx.Err() != nil {
+			if err = t.hold(ctx); ctx.Err() != nil && !errors.Is(err, ErrTaken) {
 				return t.end()
 			}
 		}

@@ -192,3 +192,33 @@ func openFile(t *testing.T, path string) *os.File {
 	t.Cleanup(func() { f.Close() })
 	return f
 }
+
+// A process goes on from the file, with a clock that was set back: the mark that it
+// writes must not be less than the one that it began at.
+func TestMarkOnlyGrows(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, w *world) {
+		w.opts.Layouts[0].WorkerBits = 0
+		n := w.nodes[0]
+		p := hold(t, n, 0)
+		for range 60 {
+			mustIssue(t, p, 10)
+			time.Sleep(100 * time.Millisecond)
+		}
+		p.kill()
+		n.skew.Store(int64(-10 * time.Second))
+		w.down.Store(true)
+		p = n.start()
+		time.Sleep(2 * time.Second)
+		p.gen.reserve(1, byClock) // has the file written
+		time.Sleep(100 * time.Millisecond)
+		p.kill()
+		w.down.Store(false)
+		p = n.start()
+		time.Sleep(3 * time.Second)
+		for range 40 {
+			p.gen.reserve(1000, atCursor)
+			p.gen.answer()
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+}

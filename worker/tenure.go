@@ -32,6 +32,7 @@ func (k *Keeper) newTenure(record, prior Record, floor int64) *tenure {
 		claimed:   record.Horizon,
 		claimedAt: k.clock.mono(),
 		extended:  make(chan struct{}, 1),
+		mark:      floor, // a file that is gone on from says so already, and must not say less
 	}
 	t.horizon.Store(record.Horizon)
 	return t

@@ -185,3 +185,22 @@ func TestEarlierHolderCameBack(t *testing.T) {
 		awaitHeld(t, p, 0)
 	})
 }
+
+// The registry tells of somebody else at the moment when the process is to stop: what
+// was issued must not be handed back below its floor.
+func TestTakenWhenStopping(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, w *world) {
+		p := hold(t, w.nodes[0], 0)
+		mustIssue(t, p, 1000)
+		w.plan(func(_, _ worker.Record) swapFault {
+			w.fault.Store(nil)
+			p.cancel()
+			return foreign
+		})
+		<-p.ended
+		p.node.proc = nil
+		if records, _ := w.reg.List(t.Context()); !records[0].Held() {
+			t.Errorf("handed back: %+v", records[0])
+		}
+	})
+}

@@ -57,6 +57,7 @@ const (
 	swapLost            // the request never arrives
 	replyLost           // it arrives, the answer does not
 	swapLate            // it arrives when nobody waits for it any more
+	foreign             // the registry has noticed somebody else
 )
 
 var errNetwork = errors.New("the network is down")
@@ -316,6 +317,8 @@ func (r *port) Swap(ctx context.Context, old, next worker.Record) error {
 	switch fault {
 	case swapLost:
 		return errNetwork
+	case foreign:
+		return worker.ErrTaken
 	case replyLost:
 		_ = w.reg.Swap(ctx, old, next)
 		return errNetwork

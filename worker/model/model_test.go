@@ -1,0 +1,220 @@
+// Package model_test checks the lease protocol of package worker with the model checker
+// Spin: the models lease.pml and generator.pml have no error, and each safety rule that
+// is taken out of them leads to an ID that is issued twice.
+//
+//	go test -v -run Model ./worker/model
+//
+// prints the shortest way there for every rule.
+package model_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const (
+	maxEvents = 30     // of a counterexample that people can still read
+	maxDepth  = "5000" // steps; no run of a model is nearly as long
+	memory    = "2048" // megabytes for one run of the checker
+)
+
+// A setup is a model with some of its macros set.
+type setup struct {
+	name    string
+	model   string
+	defines string // as in "TICKS=3 SWAP_COMPARES=0"
+}
+
+// complete lists what is searched to the end, for want of an error.
+//
+// TERM_BUMP is the one rule that safety does not need: the instance alone makes a
+// claim unlike all others.
+var complete = []setup{
+	{"lease/three ticks", "lease", "TICKS=3 LIVES0=2 LIVES1=1"},
+	{"lease/three lives of a disk", "lease", "TICKS=2 LIVES0=3 LIVES1=1"},
+	{"lease/without a file", "lease", "TICKS=2 LIVES0=2 LIVES1=0 FILELESS=1"},
+	{"lease/two late swaps", "lease", "TICKS=2 LIVES0=2 LIVES1=1 FLIGHT=2"},
+	{"lease/claiming again", "lease", "TICKS=2 LIVES0=1 LIVES1=1 CLAIMS=2"},
+	{"lease/same term", "lease", "TICKS=2 LIVES0=2 LIVES1=1 TERM_BUMP=0"},
+	{"generator", "generator", "TICKS=2 LEASES=2 CALLS=1"},
+}
+
+// completeLab lists what takes minutes.
+var completeLab = []setup{
+	{"lab/lease/four ticks", "lease", "TICKS=4 LIVES0=2 LIVES1=1"},
+	{"lab/lease/three lives of a disk", "lease", "TICKS=3 LIVES0=3 LIVES1=1"},
+	{"lab/lease/two lives of the copy", "lease", "TICKS=2 LIVES0=2 LIVES1=2"},
+	{"lab/lease/without a file", "lease", "TICKS=2 LIVES0=2 LIVES1=1 FILELESS=1"},
+	{"lab/lease/two late swaps", "lease", "TICKS=3 LIVES0=2 LIVES1=1 FLIGHT=2"},
+	{"lab/lease/claiming again", "lease", "TICKS=2 LIVES0=2 LIVES1=1 CLAIMS=2"},
+	{"lab/generator/three ticks", "generator", "TICKS=3 LEASES=2 CALLS=1"},
+	{"lab/generator/two calls each", "generator", "TICKS=2 LEASES=2 CALLS=2"},
+}
+
+// broken lists each rule with the bounds that suffice to show what it is for.
+var broken = []setup{
+	{"MARK_BEFORE_USE", "lease", "TICKS=2 LIVES0=2 LIVES1=0"},
+	{"MARK_ONLY_GROWS", "lease", "TICKS=2 LIVES0=3 LIVES1=0"},
+	{"FILE_BEFORE_FIRST_TICK", "lease", "TICKS=2 LIVES0=2 LIVES1=0"},
+	{"SEAL_BEFORE_RELEASE", "lease", "TICKS=2 LIVES0=1 LIVES1=1"},
+	{"VOID_BEFORE_RELEASE", "lease", "TICKS=2 LIVES0=2 LIVES1=1"},
+	{"VOID_BEFORE_HAND_BACK", "lease", "TICKS=2 LIVES0=3 LIVES1=1"},
+	{"RELEASE_ABOVE_LAST", "lease", "TICKS=2 LIVES0=1 LIVES1=1"},
+	{"FLOOR_IS_OLD_HORIZON", "lease", "TICKS=2 LIVES0=1 LIVES1=1"},
+	{"SWAP_COMPARES", "lease", "TICKS=2 LIVES0=1 LIVES1=1"},
+	{"PERMANENT_RECORDS", "lease", "TICKS=2 LIVES0=1 LIVES1=1"},
+	{"FRESH_INSTANCE", "lease", "TICKS=2 LIVES0=1 LIVES1=1"},
+	{"PROOF_IDENTITY", "lease", "TICKS=2 LIVES0=1 LIVES1=1"},
+	{"PROOF_LOCK", "lease", "TICKS=2 LIVES0=2 LIVES1=0"},
+	{"HAND_BACK_OWN", "lease", "TICKS=2 LIVES0=2 LIVES1=1"},
+	{"CURSOR_SWAP", "generator", "TICKS=2"},
+	{"EVERY_GENERATOR", "generator", "TICKS=2"},
+	{"ONE_OBJECT", "generator", "TICKS=2"},
+}
+
+var issuedTwice = regexp.MustCompile(`assertion violated\s+!\(issued`)
+
+// atOnce bounds how many checkers run at the same time.
+var atOnce = make(chan struct{}, 2)
+
+func TestModelHasNoError(t *testing.T) {
+	setups := complete
+	if os.Getenv("LEAF_LAB") != "" {
+		setups = append(setups, completeLab...)
+	}
+	for _, s := range setups {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			dir, out := check(t, s, "-O1", "-DCOLLAPSE") // smaller, a little slower
+			if !strings.Contains(out, "errors: 0") {
+				t.Fatalf("%s is wrong:\n%s\n%s", s.name, out, strings.Join(events(t, dir, s), "\n"))
+			}
+			t.Logf("%s: %s", s.defines, figures(out))
+		})
+	}
+}
+
+func TestModelNeedsEachRule(t *testing.T) {
+	for _, s := range broken {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.defines += " " + s.name + "=0"
+			dir, out := check(t, s, "-O0", "-DBFS") // breadth first finds a shortest one, before -O2 has been compiled
+			if !strings.Contains(out, "errors: 1") || !issuedTwice.MatchString(out) {
+				t.Fatalf("without %s no tick is issued twice:\n%s", s.name, out)
+			}
+			steps := events(t, dir, s)
+			t.Logf("without %s:\n%s", s.name, strings.Join(steps, "\n"))
+			if len(steps) == 0 || len(steps) > maxEvents {
+				t.Errorf("a counterexample of %d events, want 1 to %d", len(steps), maxEvents)
+			}
+		})
+	}
+}
+
+// TestModelRules keeps the list of rules in step with the models.
+func TestModelRules(t *testing.T) {
+	rule := regexp.MustCompile(`\*/\n#ifndef ([A-Z_]+)`) // the bounds have no comment
+	tested := make(map[string]bool)
+	for _, s := range broken {
+		tested[s.model+" "+s.name] = true
+	}
+	tested["lease TERM_BUMP"] = true // is not needed
+	for _, model := range []string{"lease", "generator"} {
+		text, err := os.ReadFile(model + ".pml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rules, _ := strings.Cut(string(text), "/* ")
+		for _, m := range rule.FindAllStringSubmatch(rules, -1) {
+			if !tested[model+" "+m[1]] {
+				t.Errorf("%s.pml: no test takes out %s", model, m[1])
+			}
+		}
+	}
+}
+
+// check searches all states of a setup and returns the folder with what came of it,
+// and the report. It fails the test if the search was given up.
+func check(t *testing.T, s setup, flags ...string) (dir, out string) {
+	t.Helper()
+	atOnce <- struct{}{}
+	defer func() { <-atOnce }()
+	dir = t.TempDir()
+	text, err := os.ReadFile(s.model + ".pml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, s.model+".pml"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command(t, dir, "spin", append(s.macros(), "-a", s.model+".pml")...)
+	command(t, dir, "gcc", append(flags, "-w", "-DSAFETY", "-DMEMLIM="+memory, "-o", "pan", "pan.c")...)
+	out = command(t, dir, filepath.Join(dir, "pan"), "-m"+maxDepth)
+	wrong := []string{"max search depth too small", "truncated", "MEMLIM bound", "out of memory"}
+	if !strings.Contains(out, "errors: 1") {
+		wrong = append(wrong, "Search not completed")
+	}
+	for _, w := range wrong {
+		if strings.Contains(out, w) {
+			t.Fatalf("%s: the search was not complete:\n%s", s.name, out)
+		}
+	}
+	return dir, out
+}
+
+// events returns what happened on the way to the error that was found.
+func events(t *testing.T, dir string, s setup) []string {
+	t.Helper()
+	out := command(t, dir, "spin", append(s.macros(), "-t", "-T", s.model+".pml")...)
+	out, _, _ = strings.Cut(out, "spin: ")
+	return strings.Split(strings.TrimSpace(out), "\n")
+}
+
+// macros returns the defines as arguments.
+func (s setup) macros() []string {
+	var args []string
+	for d := range strings.FieldsSeq(s.defines) {
+		args = append(args, "-D"+d)
+	}
+	return args
+}
+
+// command runs a program in dir and returns what it printed.
+func command(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("%v: the models need the Debian packages spin and gcc (apt-get install spin gcc libc6-dev)", err)
+	}
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+var (
+	stored  = regexp.MustCompile(`(\d+) states, stored`)
+	reached = regexp.MustCompile(`depth reached (\d+)`)
+	elapsed = regexp.MustCompile(`elapsed time (\S+) seconds`)
+	used    = regexp.MustCompile(`(\S+)\s+total actual memory usage`)
+)
+
+// figures shortens a report to one line.
+func figures(out string) string {
+	find := func(re *regexp.Regexp) string {
+		if m := re.FindStringSubmatch(out); m != nil {
+			return m[1]
+		}
+		return "?"
+	}
+	return fmt.Sprintf("%s states, depth %s, %s s, %s MB", find(stored), find(reached), find(elapsed), find(used))
+}
