@@ -74,6 +74,9 @@ func (t *tenure) hold(ctx context.Context) error {
 		case <-watch:
 			watch, err = t.noticed(ctx)
 		}
+		if watch == nil && err == nil {
+			watch, err = t.watch(ctx)
+		}
 		if errors.Is(err, ErrTaken) {
 			t.sealAll(err)
 			t.count(func(s *Status) { s.Lost++ })
@@ -96,7 +99,7 @@ func (t *tenure) watch(ctx context.Context) (<-chan struct{}, error) {
 	}
 	ch, err := w.Watch(ctx, t.record.Worker)
 	if err != nil && !errors.Is(err, ErrTaken) {
-		t.log.Warn("foreign writes to the worker registry are noticed only when the lease is extended", "err", err)
+		t.log.Debug("foreign writes to the worker registry are noticed only when the lease is extended", "err", err)
 		return nil, nil
 	}
 	return ch, err

@@ -1,0 +1,169 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+// choose returns the child whose worker ID this server may use.
+func (l *Leaf) choose(ctx context.Context, max int64) (child, error) {
+	names, err := call(ctx, l.client, l.children)
+	if err != nil {
+		return child{}, err
+	}
+	c, found, err := l.highest(ctx, names)
+	if err != nil {
+		return child{}, err
+	}
+	if found {
+		if done, err := l.adopt(ctx, c, max, names); done || err != nil {
+			return c, err
+		}
+	}
+	for range len(names) + 2 { // each name, and worker 0, may be in the way once
+		c, err := call(ctx, l.client, func(conn *zk.Conn) (child, error) { return l.make(conn, max, names) })
+		if !errors.Is(err, errUnfit) {
+			return c, err
+		}
+	}
+	return child{}, fmt.Errorf("all numbers that zookeeper gave are in use in other names: %w", worker.ErrTaken)
+}
+
+// children returns the names in Java Leaf's tree.
+func (l *Leaf) children(conn *zk.Conn) ([]string, error) {
+	if _, err := conn.Sync(l.forever()); err != nil {
+		return nil, err
+	}
+	names, _, err := conn.Children(l.forever())
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, l.makeParents(conn, l.forever())
+	}
+	for _, name := range names {
+		if _, ok := javaID(name); !ok {
+			l.logger.Warn("a node that servers of Java Leaf fail to start on: delete it", "path", l.child(name))
+		}
+	}
+	return names, err
+}
+
+// highest returns the child of ours that counts, if there is one.
+func (l *Leaf) highest(ctx context.Context, names []string) (c child, found bool, err error) {
+	best := ""
+	top := int64(-1)
+	for _, name := range names {
+		if id, ok := ownID(name, l.address); ok && id > top {
+			best, top = name, id
+		}
+	}
+	if best == "" {
+		return child{}, false, nil
+	}
+	c, err = call(ctx, l.client, func(conn *zk.Conn) (child, error) { return l.inspect(conn, best, top) })
+	return c, err == nil, err
+}
+
+// adopt has this server use a child that there was, and reports whether it may. If
+// not, another one is to be made.
+func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (bool, error) {
+	if c.id > max {
+		return false, l.runOut(c.id, max)
+	}
+	if !c.ours() {
+		if err := l.awaitStill(ctx, c); err != nil {
+			return false, err
+		}
+	}
+	if c.id == 0 {
+		// A server of Java Leaf that found no tree uses worker 0 whatever its node says.
+		_, err := call(ctx, l.client, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, l.remove(conn, c) })
+		return false, err
+	}
+	if inUse(names, c) {
+		l.logger.Warn("the number of this server's node in zookeeper is in use in another name: making another node",
+			"node", l.child(c.name))
+		return false, nil
+	}
+	_, err := call(ctx, l.client, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, l.ensureNote(conn, c) })
+	return true, err
+}
+
+// inUse reports whether the worker ID of c is in another name as well. ZooKeeper
+// gives no number twice, but a tree that was copied from elsewhere has it begin anew.
+func inUse(names []string, c child) bool {
+	for _, name := range names {
+		if id, ok := javaID(name); ok && id == c.id && name != c.name {
+			return true
+		}
+	}
+	return false
+}
+
+// errUnfit is a child whose worker ID must not be used; it was deleted.
+var errUnfit = errors.New("unfit worker ID")
+
+// make adds a child.
+func (l *Leaf) make(conn *zk.Conn, max int64, names []string) (child, error) {
+	data, err := javaData(l.address, l.opts.Now().UnixMilli())
+	if err != nil {
+		return child{}, err
+	}
+	path, err := conn.Create(l.child(l.address+"-"), data, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		return child{}, err
+	}
+	name := path[len(l.child("")):]
+	id, ok := ownID(name, l.address)
+	if !ok {
+		return child{}, fmt.Errorf("zookeeper made %s, whose number is no worker ID", path)
+	}
+	c, err := l.inspect(conn, name, id)
+	switch {
+	case err != nil:
+		return child{}, err
+	case c.version != 0:
+		return child{}, l.takenBy(name)
+	case id > max:
+		err = l.runOut(id, max)
+	case id == 0 || inUse(names, c):
+		err = errUnfit
+	default:
+		return c, l.writeNote(conn, c)
+	}
+	if failed := l.remove(conn, c); failed != nil {
+		return child{}, failed
+	}
+	return child{}, err
+}
+
+// remove deletes a child of ours that nobody has written to meanwhile.
+func (l *Leaf) remove(conn *zk.Conn, c child) error {
+	err := conn.Delete(l.child(c.name), c.version)
+	if errors.Is(err, zk.ErrBadVersion) {
+		return l.takenBy(c.name)
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// ensureNote makes room for the notes about a child that was taken over. It says
+// nothing yet of who wrote last.
+func (l *Leaf) ensureNote(conn *zk.Conn, c child) error {
+	if exists, _, err := conn.Exists(l.note(c.name)); err != nil || exists {
+		return err
+	}
+	if err := l.makeParents(conn, l.notes()); err != nil {
+		return err
+	}
+	err := create(conn, l.note(c.name), []byte("{}"))
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}

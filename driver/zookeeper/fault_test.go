@@ -1,0 +1,435 @@
+package zookeeper_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/zookeeper"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// behind has the tree's registries go through a proxy.
+func behind(t testing.TB, tr *tree) *proxy {
+	p := newProxy(t, tr.addr)
+	tr.addr = p.addr
+	return p
+}
+
+func TestLostAnswerOfASwap(t *testing.T) {
+	tr := newTree(t)
+	tr.pool(t)
+	p := behind(t, tr)
+	pool := tr.pool(t)
+	old := worker.Record{Worker: 5}
+	for _, what := range []string{"create", "set"} {
+		next := old
+		next.Instance, next.Term = worker.NewInstance(), old.Term+1
+		p.writes.Store(0)
+		p.loseNext.Store(true)
+		err := pool.Swap(t.Context(), old, next)
+		if err == nil || errors.Is(err, worker.ErrConflict) {
+			t.Errorf("%s: %v, want an error that leaves the outcome open", what, err)
+		}
+		got, err := pool.Load(t.Context(), 5)
+		if err != nil || !got.Equal(next) {
+			t.Errorf("%s: the cell holds %v, %v, want %v", what, got, err, next)
+		}
+		if n := p.writes.Load(); n != 1 {
+			t.Errorf("%s: sent %d times, want once", what, n)
+		}
+		old = next
+	}
+}
+
+// TestReadsAreSynced has a follower, if there were one, catch up before it is read.
+func TestReadsAreSynced(t *testing.T) {
+	tr := newTree(t)
+	p := behind(t, tr)
+	pool := tr.pool(t)
+	if _, err := pool.List(t.Context()); err != nil { // of no record: no more reads than that of the list
+		t.Fatal(err)
+	}
+	if _, err := pool.Load(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.Swap(t.Context(), worker.Record{Worker: 1}, worker.Record{Worker: 1, Term: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.unsynced.Load(); n != 0 {
+		t.Errorf("%d reads without a sync before", n)
+	}
+}
+
+func TestLostAnswerOfAnUpload(t *testing.T) {
+	tr := newTree(t)
+	p := behind(t, tr)
+	l := tr.leaf(t, nil)
+	id := assign(t, l)
+	hold(t, l, id)
+	node := tr.path("forever", child("192.0.2.2:8080", int(id)))
+	for range 3 {
+		p.loseNext.Store(true)
+		eventually(t, "an answer is lost", func() bool { return !p.loseNext.Load() })
+		_, before := tr.get(node)
+		eventually(t, "uploads go on", func() bool {
+			_, now := tr.get(node)
+			return now.Version > before.Version+2
+		})
+	}
+	if _, err := l.Load(t.Context(), id); err != nil {
+		t.Errorf("load: %v", err)
+	}
+}
+
+func TestLostAnswerOfTheFirstNode(t *testing.T) {
+	tr := newTree(t)
+	tr.parents(tr.path("forever"))
+	startJava(t, tr, "192.0.2.3", "8080").stop()
+	p := behind(t, tr)
+	p.loseNext.Store(true)
+	l := tr.leaf(t, nil)
+	if id, err := l.Assign(t.Context(), 1023); err == nil {
+		t.Errorf("assigned %d although the answer was lost", id)
+	}
+	if id := assign(t, l); id != 1 {
+		t.Errorf("worker ID %d, want 1", id)
+	}
+	if names := tr.forever(); len(names) != 2 {
+		t.Errorf("children %q, want 2: no number is wasted", names)
+	}
+}
+
+// calls are one of each that reaches the server.
+func calls(ctx context.Context, l *zookeeper.Leaf) map[string]error {
+	_, load := l.Load(ctx, 1)
+	_, list := l.List(ctx)
+	_, clock := l.Clock(ctx)
+	_, assign := l.Assign(ctx, 1023)
+	_, watch := l.Watch(ctx, 1) // what was assigned
+	swap := l.Swap(ctx, worker.Record{Worker: 2}, worker.Record{Worker: 2, Term: 1})
+	return map[string]error{"load": load, "list": list, "clock": clock, "assign": assign, "watch": watch, "swap": swap}
+}
+
+func TestServerThatIsDown(t *testing.T) {
+	server := testserver.ZooKeeper(t)
+	tr := newTreeOn(t, server)
+	l := tr.leaf(t, nil)
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range calls(t.Context(), l) {
+		if err == nil || !strings.Contains(err.Error(), tr.addr) {
+			t.Errorf("%s: %v, want an error that names %s", what, err, tr.addr)
+		}
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range calls(t.Context(), l) {
+		if err != nil {
+			t.Errorf("%s, with the server up: %v", what, err)
+		}
+	}
+}
+
+func TestServerThatDoesNotAnswer(t *testing.T) {
+	server := testserver.ZooKeeper(t)
+	tr := newTreeOn(t, server)
+	for _, connected := range []bool{false, true} {
+		l := tr.leaf(t, nil)
+		if connected {
+			if _, err := l.Load(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for what, call := range map[string]func(context.Context) error{
+			"load":   func(ctx context.Context) error { _, err := l.Load(ctx, 1); return err },
+			"assign": func(ctx context.Context) error { _, err := l.Assign(ctx, 1023); return err },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			err := call(ctx)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), tr.addr) {
+				t.Errorf("%s: %v, want the deadline and %s", what, err, tr.addr)
+			}
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("two calls of 100 ms took %v", took)
+		}
+		if err := server.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestServerKilledOrFrozenMeanwhile(t *testing.T) {
+	server := testserver.ZooKeeper(t)
+	tr := newTreeOn(t, server)
+	l := tr.leaf(t, func(o *zookeeper.Options) { o.SessionTimeout = time.Second })
+	id := assign(t, l)
+	held := hold(t, l, id)
+	signals, err := l.Watch(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := tr.path("forever", child("192.0.2.2:8080", int(id)))
+	for what, trouble := range map[string]func() error{
+		"kill": func() error { return errors.Join(server.Kill(), server.Start()) },
+		"freeze beyond the session": func() error {
+			if err := server.Pause(); err != nil {
+				return err
+			}
+			time.Sleep(2 * time.Second) // what passes here is the server's time
+			return server.Resume()
+		},
+	} {
+		if err := trouble(); err != nil {
+			t.Fatal(err)
+		}
+		var version int32
+		eventually(t, "the server answers after "+what, func() bool {
+			_, stat, err := tr.conn.Get(node)
+			if err == nil {
+				version = stat.Version
+			}
+			return err == nil
+		})
+		eventually(t, "uploads go on after "+what, func() bool {
+			_, stat, err := tr.conn.Get(node)
+			return err == nil && stat.Version > version+2
+		})
+		next := held
+		next.Horizon++
+		if err := l.Swap(t.Context(), held, next); err != nil {
+			t.Errorf("after %s: %v", what, err)
+		}
+		held = next
+	}
+	select {
+	case _, open := <-signals:
+		t.Errorf("a signal (channel open: %v) although nobody else wrote", open)
+	default:
+	}
+}
+
+func TestForeignWriteWhileCutOff(t *testing.T) {
+	tr := newTree(t)
+	other := tr.leaf(t, port(8081)).Cells()
+	p := behind(t, tr)
+	l := tr.leaf(t, nil)
+	id := assign(t, l)
+	held := hold(t, l, id)
+	ownCell, err := l.Watch(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thirdCell, err := tr.leaf(t, nil).Cells().(worker.Watcher).Watch(t.Context(), 700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.refuse.Store(true)
+	p.cut()
+	dials := p.dials.Load()
+	eventually(t, "all have tried to connect again", func() bool { return p.dials.Load() > dials+4 })
+	next := held
+	next.Horizon++
+	if err := other.Swap(t.Context(), held, next); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Swap(t.Context(), worker.Record{Worker: 700}, worker.Record{Worker: 700, Term: 1}); err != nil {
+		t.Fatal(err)
+	}
+	p.refuse.Store(false)
+	<-ownCell
+	<-thirdCell
+	if ownCell, err = l.Watch(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	p.refuse.Store(true)
+	p.cut()
+	startJava(t, &tree{t: t, addr: shared.Addr(), chroot: tr.chroot, conn: tr.conn}, "192.0.2.2", "8080")
+	p.refuse.Store(false)
+	for range ownCell {
+	}
+	_, err = l.Load(t.Context(), id)
+	isTaken(t, "load", err)
+}
+
+func TestReconnectsAreNoStorm(t *testing.T) {
+	p := newProxy(t, shared.Addr())
+	p.refuse.Store(true)
+	l, err := zookeeper.OpenPool([]string{p.addr}, name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = l.Load(ctx, 1) // it fails
+			}
+		})
+	}
+	callers.Wait()
+	if n := p.dials.Load(); n < 2 || n > 6 {
+		t.Errorf("%d connections in a second, want 2 to 6", n)
+	}
+}
+
+func TestSecondServerOfTheList(t *testing.T) {
+	tr := newTree(t)
+	dead := newProxy(t, shared.Addr())
+	dead.refuse.Store(true)
+	for range 4 { // the first one to be tried is chosen at random
+		l, err := zookeeper.OpenLeaf([]string{dead.addr, tr.addr}, name, tr.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Load(t.Context(), 1); err != nil {
+			t.Error(err)
+		}
+		l.Close()
+	}
+}
+
+func TestWhatIsNoZooKeeper(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") // and waits
+		}
+	}()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	p, err := zookeeper.OpenPool([]string{listener.Addr().String()}, name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	began := time.Now()
+	if _, err := p.Load(t.Context(), 1); err == nil || !strings.Contains(err.Error(), listener.Addr().String()) {
+		t.Errorf("%v, want an error that names the server", err)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %v to notice", took)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
+		t.Errorf("%d MiB were allocated for its answer", used>>20)
+	}
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	server := testserver.ZooKeeper(t)
+	tr := newTreeOn(t, server)
+	open := func(port int) *zookeeper.Leaf {
+		opts := tr.options()
+		opts.Port = port
+		l, err := zookeeper.OpenLeaf([]string{tr.addr}, name, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	before := runtime.NumGoroutine()
+	idle, busy, unconnected := open(8081), open(8082), open(8083)
+	hold(t, idle, assign(t, idle))
+	id := assign(t, busy)
+	hold(t, busy, id)
+	signals, err := busy.Watch(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := idle.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("closing an idle one took %v", took)
+	}
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	var callers sync.WaitGroup
+	for _, l := range []*zookeeper.Leaf{busy, unconnected} {
+		callers.Go(func() {
+			if _, err := l.Load(context.Background(), id); err == nil {
+				t.Error("a paused server answered")
+			}
+		})
+	}
+	began = time.Now()
+	for _, l := range []*zookeeper.Leaf{busy, unconnected, busy} {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	callers.Wait()
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("closing took %v", took)
+	}
+	for range signals { // until it is closed
+	}
+	for what, err := range calls(t.Context(), unconnected) {
+		if !errors.Is(err, leaf.ErrClosed) {
+			t.Errorf("%s after close: %v, want one that wraps leaf.ErrClosed", what, err)
+		}
+	}
+	eventually(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLibraryLogsToTheLogger(t *testing.T) {
+	tr := newTree(t)
+	var mu sync.Mutex
+	var log bytes.Buffer
+	handler := slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return log.Write(p)
+	}), &slog.HandlerOptions{Level: slog.LevelDebug})
+	l := tr.leaf(t, func(o *zookeeper.Options) { o.Logger = slog.New(handler) })
+	assign(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, want := range []string{"connected to zookeeper", "zookeeper client", "worker ID assigned"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q is not in the log:\n%s", want, log.String())
+		}
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

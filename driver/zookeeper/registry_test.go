@@ -1,0 +1,230 @@
+package zookeeper_test
+
+import (
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/zookeeper"
+	"github.com/leaf-id/leaf/worker"
+)
+
+func (tr *tree) backend(open func(t testing.TB) worker.Registry) drivertest.RegistryBackend {
+	return drivertest.RegistryBackend{
+		Open: open,
+		Corrupt: func(t testing.TB, id int64, text string) {
+			cell := tr.path("workers", strconv.FormatInt(id, 10))
+			tr.parents(cell)
+			tr.set(cell, text)
+		},
+	}
+}
+
+func TestPoolRegistry(t *testing.T) {
+	drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
+		tr := newTree(t)
+		return tr.backend(func(t testing.TB) worker.Registry { return tr.pool(t) })
+	})
+}
+
+func TestLeafRegistry(t *testing.T) {
+	drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
+		tr := newTree(t)
+		return tr.backend(func(t testing.TB) worker.Registry { return tr.leaf(t, nil).Cells() })
+	})
+}
+
+func TestPoolIsCreatedOnce(t *testing.T) {
+	p := newTree(t).bare(t)
+	if exists, err := p.Exists(t.Context()); err != nil || exists {
+		t.Fatalf("exists: %v, %v before it was created", exists, err)
+	}
+	if err := p.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if exists, err := p.Exists(t.Context()); err != nil || !exists {
+		t.Fatalf("exists: %v, %v after it was created", exists, err)
+	}
+	if err := p.Init(t.Context()); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("second init: %v, want one that wraps fs.ErrExist", err)
+	}
+}
+
+func TestPoolThatWasNotCreated(t *testing.T) {
+	p := newTree(t).bare(t)
+	_, loadErr := p.Load(t.Context(), 1)
+	_, listErr := p.List(t.Context())
+	_, clockErr := p.Clock(t.Context())
+	swapErr := p.Swap(t.Context(), worker.Record{Worker: 1}, worker.Record{Worker: 1, Term: 1})
+	for call, err := range map[string]error{"load": loadErr, "list": listErr, "clock": clockErr, "swap": swapErr} {
+		if !errors.Is(err, worker.ErrNotCreated) {
+			t.Errorf("%s: %v, want one that wraps worker.ErrNotCreated", call, err)
+		}
+	}
+}
+
+func TestMissingChroot(t *testing.T) {
+	tr := newTree(t)
+	tr.chroot += "/missing"
+	_, poolErr := tr.bare(t).Load(t.Context(), 1)
+	_, loadErr := tr.leaf(t, nil).Load(t.Context(), 1)
+	_, assignErr := tr.leaf(t, nil).Assign(t.Context(), 1023)
+	for what, err := range map[string]error{
+		"load of pool": poolErr, "load of leaf": loadErr, "assign": assignErr, "init": tr.bare(t).Init(t.Context()),
+	} {
+		if err == nil || errors.Is(err, worker.ErrNotCreated) || !strings.Contains(err.Error(), "no "+tr.chroot+",") {
+			t.Errorf("%s: %v, want one that names the missing chroot", what, err)
+		}
+	}
+	if exists, _, err := tr.conn.Exists(tr.chroot); err != nil || exists {
+		t.Errorf("the missing chroot was created (%v)", err)
+	}
+}
+
+func TestPoolRefusesToShareWithJavaLeaf(t *testing.T) {
+	tr := newTree(t)
+	p := tr.pool(t)
+	if _, err := p.Load(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	startJava(t, tr, "192.0.2.9", "8080")
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "layout=leaf") {
+			t.Errorf("%s: %v, want one that says what to do", what, err)
+		}
+	}
+	_, err := p.List(t.Context())
+	refused("list", err)
+	fresh := tr.bare(t)
+	_, err = fresh.Load(t.Context(), 1)
+	refused("first load", err)
+	refused("first swap", tr.bare(t).Swap(t.Context(), worker.Record{Worker: 1}, worker.Record{Worker: 1, Term: 1}))
+	refused("init", tr.bare(t).Init(t.Context()))
+
+	for _, child := range tr.forever() {
+		if err := tr.conn.Delete(tr.path("forever", child), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := fresh.List(t.Context()); err != nil {
+		t.Errorf("after they are gone: %v", err)
+	}
+}
+
+func TestCellsArePersistentAndOpen(t *testing.T) {
+	tr := newTree(t)
+	p := tr.pool(t)
+	r := worker.Record{Worker: 7, Instance: worker.NewInstance(), Term: 1, Horizon: 1795260434883}
+	if err := p.Swap(t.Context(), worker.Record{Worker: 7}, r); err != nil {
+		t.Fatal(err)
+	}
+	text, err := r.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, stat := tr.get(tr.path("workers", "7"))
+	if data != string(text) || stat.EphemeralOwner != 0 {
+		t.Errorf("the cell holds %q and has owner %x, want %q and none", data, stat.EphemeralOwner, text)
+	}
+	acl, _, err := tr.conn.GetACL(tr.path("workers", "7"))
+	if err != nil || len(acl) != 1 || acl[0] != zk.WorldACL(zk.PermAll)[0] {
+		t.Errorf("the cell's access list is %v, %v, want world:anyone", acl, err)
+	}
+}
+
+func TestClockIsThatOfAWrite(t *testing.T) {
+	tr := newTree(t)
+	p := tr.pool(t)
+	first, err := p.Clock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stat := tr.get(tr.path("clock"))
+	if stat.Mtime != first.UnixMilli() {
+		t.Errorf("clock %v, but the node was written at %d", first, stat.Mtime)
+	}
+	eventually(t, "the clock goes on", func() bool {
+		next, err := p.Clock(t.Context())
+		return err == nil && next.After(first)
+	})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	good := []string{"127.0.0.1:1"}
+	for what, c := range map[string]struct {
+		servers []string
+		name    string
+		change  func(*zookeeper.Options)
+	}{
+		"no server":        {nil, name, nil},
+		"server without":   {[]string{""}, name, nil},
+		"path in server":   {[]string{"h:1/x"}, name, nil},
+		"no name":          {good, "", nil},
+		"name with slash":  {good, "a/b", nil},
+		"name dots":        {good, "..", nil},
+		"relative chroot":  {good, name, func(o *zookeeper.Options) { o.Chroot = "x" }},
+		"chroot with gap":  {good, name, func(o *zookeeper.Options) { o.Chroot = "/x//y" }},
+		"no address":       {good, name, func(o *zookeeper.Options) { o.IP = "" }},
+		"host name":        {good, name, func(o *zookeeper.Options) { o.IP = "my-host" }},
+		"IPv6":             {good, name, func(o *zookeeper.Options) { o.IP = "2001:db8::1" }},
+		"IPv4 in IPv6":     {good, name, func(o *zookeeper.Options) { o.IP = "::ffff:192.0.2.2" }},
+		"no port":          {good, name, port(0)},
+		"negative port":    {good, name, port(-8080)},
+		"port too large":   {good, name, port(65536)},
+		"negative timeout": {good, name, func(o *zookeeper.Options) { o.SessionTimeout = -1 }},
+	} {
+		opts := (&tree{}).options()
+		if c.change != nil {
+			c.change(opts)
+		}
+		l, err := zookeeper.OpenLeaf(c.servers, c.name, opts)
+		if err == nil {
+			l.Close()
+			t.Errorf("%s: opened", what)
+		}
+	}
+}
+
+func TestServersMayLackAPort(t *testing.T) {
+	p, err := zookeeper.OpenPool([]string{"127.0.0.1", "[::1]:2182"}, name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+}
+
+func TestWatchTellsOfOthersOnly(t *testing.T) {
+	tr := newTree(t)
+	p, other := tr.pool(t), tr.pool(t)
+	changed, err := p.Watch(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := worker.Record{Worker: 3}
+	swap := func(by *zookeeper.Pool) {
+		t.Helper()
+		next := record
+		next.Term++
+		if err := by.Swap(t.Context(), record, next); err != nil {
+			t.Fatal(err)
+		}
+		record = next
+	}
+	for range 20 {
+		swap(p)
+		select {
+		case <-changed:
+			t.Fatal("the watch tells of a write of its own registry")
+		case <-time.After(5 * time.Millisecond): // not a proof, but 20 chances
+		}
+	}
+	swap(other)
+	<-changed
+}
