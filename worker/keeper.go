@@ -56,7 +56,7 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 		o = *opts
 	}
 	o.Horizon = cmp.Or(o.Horizon, DefaultHorizon)
-	o.Extend = cmp.Or(o.Extend, DefaultExtend)
+	o.Extend = cmp.Or(o.Extend, min(DefaultExtend, o.Horizon/3))
 	o.MaxAhead = cmp.Or(o.MaxAhead, DefaultMaxAhead)
 	o.CallTimeout = cmp.Or(o.CallTimeout, DefaultCallTimeout)
 	o.Tolerance = cmp.Or(o.Tolerance, DefaultTolerance)

@@ -39,7 +39,8 @@ type Options struct {
 	// of the registry is survived; default 30 minutes.
 	Horizon time.Duration
 
-	// Extend is how often the lease is extended; default 10 s.
+	// Extend is how often the lease is extended; default 10 s, at most a third of
+	// Horizon.
 	Extend time.Duration
 
 	// MaxAhead is the most that any of the generators runs ahead of the clock;

@@ -58,7 +58,6 @@ func (k *Keeper) count(change func(*Status)) {
 
 // began notes a new lease.
 func (t *tenure) began() {
-	t.log.Info("holding a worker ID", "worker", t.record.Worker, "term", t.record.Term, "floor", Time(t.lease.floor), "horizon", Time(t.record.Horizon))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.told, t.ills = "", [2]error{}
@@ -66,6 +65,7 @@ func (t *tenure) began() {
 	s := &t.status
 	s.Held, s.Err, s.Worker, s.Term = true, nil, t.record.Worker, t.record.Term
 	s.Floor, s.Horizon, s.Since, s.Extended = Time(t.lease.floor), Time(t.record.Horizon), now, now
+	t.log.Info("holding a worker ID", "worker", t.record.Worker, "term", t.record.Term, "horizon", Time(t.record.Horizon))
 }
 
 // heard notes how a call of the registry went.

@@ -20,8 +20,8 @@ var firstTag = segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Desc
 // A base is what a server stands on: its store, and what it remembers on this
 // machine.
 type base struct {
-	url    string
-	memory *datadir.Marks // nil: nothing is remembered
+	url    string         // of the store; empty: none is needed
+	memory *datadir.Marks // nil: nothing is remembered of the counters
 	dir    *datadir.Dir   // nil if it could not be opened
 }
 
@@ -32,19 +32,26 @@ func (b base) close() error {
 	return b.dir.Close()
 }
 
+// ownWorkers reports whether the worker IDs come from the store's database.
+func ownWorkers(cfg config.Config) bool { return cfg.Snowflake.Enable && cfg.Workers == "" }
+
 // openBase opens the data directory. Without a store in cfg the store is the
 // embedded database, which is created if need be; any other one can do without the
 // directory.
 func openBase(ctx context.Context, cfg config.Config, log *slog.Logger) (base, error) {
-	b := base{url: cfg.Store}
-	embedded := b.url == ""
+	b := base{}
+	needed := cfg.Segment.Enable || ownWorkers(cfg)
+	if needed {
+		b.url = cfg.Store
+	}
+	embedded := needed && b.url == ""
 	if embedded {
 		b.url = "sqlite:" + filepath.Join(cfg.Data, "leaf.db")
 	}
 	err := b.remember(cfg.Data, log)
 	switch {
 	case err != nil && !embedded && unusable(err):
-		log.Warn("no data directory: a store that loses writes while this server is down will not be noticed", "data", cfg.Data, "err", err)
+		log.Warn("no data directory: a store that loses writes while this server is down will not be noticed, and every start takes another worker ID", "data", cfg.Data, "err", err)
 		err = nil
 	case err != nil && unusable(err):
 		err = hinted(err, "name another data directory with --data DIR")
@@ -65,8 +72,13 @@ func unusable(err error) bool {
 	return ok || errors.Is(err, errors.ErrUnsupported)
 }
 
-// remember opens the data directory and what it knows of the store.
+// remember opens the data directory and what it knows of the store, if there is one.
 func (b *base) remember(path string, log *slog.Logger) error {
+	if b.url == "" {
+		dir, err := datadir.Open(path)
+		b.dir = dir
+		return err
+	}
 	if _, err := drivers.Key(b.url); err != nil { // a URL that is none leaves nothing behind
 		return err
 	}
@@ -85,20 +97,41 @@ func (b *base) remember(path string, log *slog.Logger) error {
 // createEmbedded makes the embedded database unless it is there. Of several servers
 // that start at once, one makes it.
 func (b *base) createEmbedded(ctx context.Context, log *slog.Logger) error {
-	exists, err := drivers.Exists(ctx, b.url)
-	if err == nil && !exists {
-		err = drivers.Init(ctx, b.url, drivers.InitOptions{Tags: []segment.Tag{firstTag}})
+	made, err := makeMissing(
+		func() (bool, error) { return drivers.Exists(ctx, b.url) },
+		func() error { return drivers.Init(ctx, b.url, drivers.InitOptions{Tags: []segment.Tag{firstTag}}) })
+	if err != nil {
+		return fmt.Errorf("create the embedded database: %w", err)
 	}
-	switch {
-	case exists || errors.Is(err, fs.ErrExist):
-		return nil
-	case err == nil:
+	if made {
 		log.Info("created an embedded database, because no store is configured and there was none", "store", b.url, "tag", firstTag.Name)
 		if n := b.memory.Tags(); n > 0 {
 			log.Warn("this server remembers an embedded database that is gone: tags of that one are missing, "+
 				"and the counters of those it remembers will be lifted above the IDs it knows of", "store", b.url, "remembered", n)
 		}
-		return nil
 	}
-	return fmt.Errorf("create the embedded database: %w", err)
+	added, err := makeMissing(
+		func() (bool, error) { return drivers.RegistryExists(ctx, b.url) },
+		func() error { return drivers.InitRegistry(ctx, b.url) })
+	if err != nil {
+		return fmt.Errorf("add the table of worker IDs to the embedded database: %w", err)
+	}
+	if added && !made {
+		log.Info("added the table of worker IDs to the embedded database", "store", b.url)
+	}
+	return nil
+}
+
+// makeMissing makes what does not exist, and reports whether it did. Somebody else may
+// be faster.
+func makeMissing(exists func() (bool, error), create func() error) (made bool, err error) {
+	ok, err := exists()
+	if err != nil || ok {
+		return false, err
+	}
+	err = create()
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
 }

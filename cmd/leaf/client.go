@@ -90,7 +90,7 @@ func (c *client) explain(err error) error {
 	case !connect.IsWireError(err) && code != connect.CodeCanceled:
 		return hinted(fmt.Errorf("what answers at %s is no Leaf server: %s", base, text), "name the server with --server URL")
 	case code == connect.CodePermissionDenied:
-		return hinted(plain, "change the store itself with --store URL")
+		return hinted(plain, "change the store itself with --store URL, worker IDs with --workers URL")
 	}
 	return plain
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // leafRun runs one command line in this process.
@@ -55,9 +56,22 @@ func TestSilentStore(t *testing.T) {
 	}
 	defer silent.Close()
 	url := "mysql://u:secret@" + silent.Addr().String() + "/leaf"
-	for _, args := range [][]string{{"tag", "list"}, {"tag", "create", "a", "--step", "1"}, {"tag", "raise", "--all", "--by", "1"}, {"tag", "delete", "a"}, {"init"}} {
-		code, stdout, stderr := leafRun(t.Context(), append(args, "--store", url, "--timeout", "300ms")...)
-		want := "leaf: error: no answer from the store mysql://u:xxxxx@" + silent.Addr().String() + "/leaf within 300ms\n"
+	tests := []struct {
+		who, flag string
+		args      []string
+	}{
+		{"store", "--store", []string{"tag", "list"}},
+		{"store", "--store", []string{"tag", "create", "a", "--step", "1"}},
+		{"store", "--store", []string{"tag", "raise", "--all", "--by", "1"}},
+		{"store", "--store", []string{"tag", "delete", "a"}},
+		{"store", "--store", []string{"init"}},
+		{"worker registry", "--workers", []string{"init"}},
+		{"worker registry", "--workers", []string{"worker", "list"}},
+	}
+	for _, test := range tests {
+		args := test.args
+		code, stdout, stderr := leafRun(t.Context(), append(args, test.flag, url, "--timeout", "300ms")...)
+		want := "leaf: error: no answer from the " + test.who + " mysql://u:xxxxx@" + silent.Addr().String() + "/leaf within 300ms\n"
 		if code != 1 || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--timeout") || strings.Contains(stderr, "secret") {
 			t.Errorf("leaf %v: exit code %d, stdout %q, stderr:\n%s\nwant %s", args, code, stdout, stderr, want)
 		}
@@ -70,6 +84,9 @@ func TestInitHint(t *testing.T) {
 	denied := explainStore(errors.New("the user lacks a privilege: GRANT SELECT (and CREATE for leaf init) on the database"), "sqlite:x", 0)
 	if !isHinted(missing) || isHinted(denied) {
 		t.Errorf("hinted: %v for a missing table, %v for a missing privilege", isHinted(missing), isHinted(denied))
+	}
+	if err := explainRegistry(fmt.Errorf("list workers: %w", worker.ErrNotCreated), "sqlite:x", 0); !isHinted(err) {
+		t.Errorf("no hint for a missing table of worker IDs: %v", err)
 	}
 }
 

@@ -42,6 +42,11 @@ environment, and list everything that is wrong with it. No store is contacted.`,
 			if err := checkStore(cfg.Store); err != nil {
 				return fmt.Errorf("%s: store: %w", args[0], err)
 			}
+			if cfg.Workers != "" {
+				if err := drivers.CheckRegistry(cfg.Workers); err != nil {
+					return fmt.Errorf("%s: workers: %w", args[0], err)
+				}
+			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", args[0])
 			return err
 		},

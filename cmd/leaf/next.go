@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/internal/issuer"
 )
 
 // takeAtOnce is how many IDs one call asks for, at first: the limit of a server
@@ -28,32 +30,46 @@ type nextFlags struct {
 func newNext() *cobra.Command {
 	var f nextFlags
 	cmd := &cobra.Command{
-		Use:   "next TAG",
+		Use:   "next TAG | next [LAYOUT] --scheme snowflake",
 		Short: "Print new IDs, one a line",
-		Long: `Ask a server for IDs of a tag and print them, one a line.
+		Long: `Ask a server for IDs of a tag and print them, one a line. With --scheme snowflake
+the IDs are made of the time and belong to no tag; the name of a layout of the server
+selects that, anything else, or nothing, the default one.
 
 An ID that was printed is never handed out again, to anyone. A large -n is fetched
 and printed in parts: if it fails midway, the IDs printed so far are good.`,
 		Example: `  leaf next order                  one ID
   leaf next order -n 100           a hundred
-  leaf next order -n 3 --json      as a JSON array of strings`,
-		Args:              args("TAG"),
+  leaf next order -n 3 --json      as a JSON array of strings
+  leaf next --scheme snowflake     one made of the time`,
+		Args:              f.args,
 		ValidArgsFunction: f.completeTag,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.n < 1 {
 				return usage(cmd, fmt.Errorf("-n %d: ask for at least one ID", f.n))
 			}
-			if err := checkTag(cmd, args[0]); err != nil {
-				return err
+			key := strings.Join(args, "") // at most one
+			if f.scheme == issuer.Segment {
+				if err := checkTag(cmd, key); err != nil {
+					return err
+				}
 			}
-			return f.run(cmd.Context(), cmd.OutOrStdout(), args[0])
+			return f.run(cmd.Context(), cmd.OutOrStdout(), key)
 		},
 	}
 	f.addFlags(cmd)
 	wholeVar(cmd, &f.n, "count", "n", 1, "how many IDs")
-	cmd.Flags().StringVar(&f.scheme, "scheme", "segment", "what makes the IDs")
+	cmd.Flags().StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: segment or snowflake")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array of strings")
 	return cmd
+}
+
+// args checks the arguments: only a tag must be named.
+func (f *nextFlags) args(cmd *cobra.Command, given []string) error {
+	if f.scheme != issuer.Segment && len(given) == 0 {
+		return nil
+	}
+	return args("TAG")(cmd, given)
 }
 
 func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
@@ -70,7 +86,7 @@ func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
 			continue
 		}
 		if err != nil {
-			return explainTag(err, tag)
+			return f.explainKey(err, tag)
 		}
 		if err := out.print(res.GetRanges()); err != nil {
 			return fmt.Errorf("print the IDs: %w", err)
@@ -78,6 +94,13 @@ func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
 		left -= n
 	}
 	return out.close()
+}
+
+func (f *nextFlags) explainKey(err error, tag string) error {
+	if f.scheme != issuer.Segment {
+		return err
+	}
+	return explainTag(err, tag)
 }
 
 func (f *nextFlags) take(ctx context.Context, ids leafv1connect.LeafServiceClient, tag string, n int64) (*leafv1.TakeResponse, error) {

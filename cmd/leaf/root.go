@@ -11,13 +11,16 @@ import (
 
 const rootLong = `Leaf hands out unique 64-bit IDs over HTTP, gRPC and the command line.
 
-IDs come from tags. A tag is a named counter in a database (the store); a server
-takes runs of it, called segments, into memory and deals them out one by one.
+IDs come from tags (scheme segment). A tag is a named counter in a database (the
+store); a server takes runs of it, called segments, into memory and deals them out one
+by one. Or they are made of the time (scheme snowflake), a worker ID that no other
+server has, and a sequence number.
 
-Start a server, with an embedded database, and ask it for an ID:
+Start a server, with an embedded database, and ask it for IDs:
 
   leaf serve
   curl http://127.0.0.1:8080/api/segment/get/leaf-segment-test
+  curl http://127.0.0.1:8080/api/snowflake/get/any
 
 Exit codes: 0 done, 1 failed, 2 the command line was wrong.`
 
@@ -44,7 +47,7 @@ func newRoot() *cobra.Command {
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
-	root.AddCommand(newServe(), newInit(), newNext(), newTag(), newStatus(), newConfig(), newVersion())
+	root.AddCommand(newServe(), newInit(), newNext(), newDecode(), newTag(), newWorker(), newStatus(), newConfig(), newVersion())
 	root.InitDefaultCompletionCmd("")
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		group(completion)

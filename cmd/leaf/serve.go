@@ -15,6 +15,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -25,6 +26,11 @@ Without any configuration it listens on 127.0.0.1:8080 and keeps its counters in
 SQLite database in ./leaf-data, which the first start creates, with the tag
 leaf-segment-test in it. Any other store must exist: see 'leaf init'.
 
+IDs made of the time (scheme snowflake) need a worker ID that no other server has at
+the same time. It comes from the store's database, or from where --workers says. The
+embedded database is for this machine only: with an address that other machines reach
+that scheme stays off until --workers is given.
+
 Settings come from --config (YAML, or a leaf.properties of Java Leaf), which the
 environment overrules, which the flags overrule. 'leaf config example' prints all of
 them. With a leaf.properties the server listens on all interfaces, port 8080, unless
@@ -34,8 +40,8 @@ SIGINT or SIGTERM stops the server cleanly: requests in flight are answered and
 unused IDs go back to the store. A second one ends it at once.
 
 Environment: LEAF_CONFIG, LEAF_LISTEN, LEAF_DATA, LEAF_STORE, LEAF_STORE_FILE (a file
-that holds the store's URL), LEAF_LOG_LEVEL, LEAF_SEGMENT_MAX_STOCK, and so on for
-every key.`
+that holds the store's URL), LEAF_WORKERS, LEAF_WORKERS_FILE, LEAF_LOG_LEVEL,
+LEAF_SEGMENT_MAX_STOCK, and so on for every key.`
 
 func newServe() *cobra.Command {
 	var file string
@@ -47,6 +53,7 @@ func newServe() *cobra.Command {
 		Example: `  leaf serve
   leaf serve --listen :8080 --data /var/lib/leaf
   leaf serve --store mysql://root:secret@db:3306/leaf
+  leaf serve --listen :8080 --workers zookeeper://zk1:2181,zk2:2181
   leaf serve --config leaf.properties`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,6 +68,11 @@ func newServe() *cobra.Command {
 					return err
 				}
 			}
+			if url := src.Flags["workers"]; url != "" {
+				if err := checkWorkersFlag(cmd, url); err != nil {
+					return err
+				}
+			}
 			return serve(cmd.Context(), cmd.ErrOrStderr(), src)
 		},
 	}
@@ -68,6 +80,7 @@ func newServe() *cobra.Command {
 	flags["listen"] = cmd.Flags().String("listen", "", "`ADDR` to listen on, HOST:PORT (default 127.0.0.1:8080)")
 	flags["data"] = cmd.Flags().String("data", "", "`DIR` for what the server remembers (default ./leaf-data)")
 	flags["store"] = cmd.Flags().String("store", "", "`URL` of the store (default: an SQLite database in the data directory)")
+	flags["workers"] = cmd.Flags().String("workers", "", "`URL` of the registry of worker IDs (default: the store's database)")
 	return cmd
 }
 
@@ -121,30 +134,54 @@ func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, base.close()) }()
-	store, err := drivers.Open(base.url, &drivers.Options{Logger: log})
-	if err != nil {
-		return fmt.Errorf("open the store: %w", err)
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	opts := segmentOptions(cfg.Segment, log)
-	if base.memory != nil {
-		opts.Memory = base.memory
-	}
-	srv, err := server.New(server.Options{
+	opts := server.Options{
 		Listen:          cfg.Listen,
 		Listener:        listener,
-		Store:           store,
-		StoreName:       drivers.Redact(base.url),
-		Segment:         opts,
+		Off:             map[string]string{},
 		MaxBatch:        cfg.MaxBatch,
 		ShutdownTimeout: cfg.ShutdownTimeout,
 		Version:         fullVersion(),
 		Logger:          log,
-	})
+	}
+	closeStore, err := addSegment(&opts, cfg, base)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	closeRegistry, err := addSnowflake(ctx, &opts, cfg, base)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeRegistry()) }()
+	if opts.Store == nil && opts.Snowflake == nil {
+		return fmt.Errorf("nothing is left to serve: snowflake: %s", opts.Off[issuer.Snowflake])
+	}
+	srv, err := server.New(opts)
 	if err != nil {
 		return err
 	}
 	return srv.Run(ctx)
+}
+
+func nothing() error { return nil }
+
+// addSegment adds the segment scheme to what is served; the store is closed with the
+// function that it returns.
+func addSegment(opts *server.Options, cfg config.Config, base base) (closeStore func() error, err error) {
+	if !cfg.Segment.Enable {
+		opts.Off[issuer.Segment] = "segment.enable is false"
+		return nothing, nil
+	}
+	store, err := drivers.Open(base.url, &drivers.Options{Logger: opts.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	opts.Store, opts.StoreName = store, drivers.Redact(base.url)
+	opts.Segment = segmentOptions(cfg.Segment, opts.Logger)
+	if base.memory != nil {
+		opts.Segment.Memory = base.memory
+	}
+	return store.Close, nil
 }
 
 func explainListen(err error) error {

@@ -17,9 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // TestDefaultsAgree keeps what the configuration calls the default in step with
@@ -121,6 +123,44 @@ func TestSegmentOptions(t *testing.T) {
 	}
 	if p := segmentOptions(config.Default().Segment, nil).Policy; p != segment.Adaptive {
 		t.Errorf("the default policy is %v, want adaptive", p)
+	}
+}
+
+func TestKeeperOptions(t *testing.T) {
+	c := config.Snowflake{MaxAhead: 2 * time.Second, ClockTolerance: 3, Horizon: 4}
+	tests := []struct {
+		terms drivers.Terms
+		want  worker.Options
+	}{
+		{drivers.Terms{}, worker.Options{Horizon: 4, Tolerance: 3, MaxAhead: 2 * time.Second}},
+		{drivers.Terms{Reclaim: true, Settle: true, ClaimDelay: -1, MaxAhead: time.Second},
+			worker.Options{Horizon: 4, Tolerance: 3, MaxAhead: time.Second, Reclaim: true, Settle: true, ClaimDelay: -1}},
+		{drivers.Terms{MaxAhead: time.Minute}, worker.Options{Horizon: 4, Tolerance: 3, MaxAhead: 2 * time.Second}},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, keeperOptions(c, tt.terms)); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", tt.terms, diff)
+		}
+	}
+}
+
+// A store that cannot be asked whether it has worker IDs may have them.
+func TestUnreachableStoreMayHaveWorkers(t *testing.T) {
+	far := &net.TCPAddr{IP: net.IPv4zero, Port: 1}
+	near := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+	for _, tt := range []struct {
+		url    string
+		listen net.Addr
+		want   string
+	}{
+		{"mysql://127.0.0.1:1/leaf", far, ""},
+		{"mysql://127.0.0.1:1/leaf", near, ""},
+		{"sqlite:" + t.TempDir() + "/none.db", near, "leaf init --workers"},
+		{"sqlite:x", far, "two such machines"},
+	} {
+		if got := whyNoWorkers(t.Context(), tt.url, tt.listen); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s on %s: %q, want %q", tt.url, tt.listen, got, tt.want)
+		}
 	}
 }
 

@@ -21,7 +21,8 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what a server is doing",
-		Long: `Show what a server serves, from which store, and what it holds of each tag in use:
+		Long: `Show what a server serves, from which store, the lease of its worker ID, and what it
+holds of each tag in use:
 
   STOCK   IDs in memory             LASTS     how long they last at that rate
   ISSUED  since the server started  REFILLS   allocations from the store
@@ -67,7 +68,13 @@ func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 	up := now.Sub(s.GetStarted().AsTime()).Round(time.Second)
 	fmt.Fprintf(w, "server   leaf %s, listening on %s, up %s\n", printable(s.GetVersion()), s.GetListen(), up)
 	for _, scheme := range s.GetSchemes() {
-		fmt.Fprintf(w, "scheme   %s, %s\n", scheme.GetName(), choose(scheme.GetReady(), "ready", "not ready"))
+		fmt.Fprintf(w, "scheme   %s, %s\n", scheme.GetName(), schemeState(scheme))
+	}
+	if s.GetLease() != nil {
+		printLease(w, s.GetLease())
+	}
+	if s.GetStore() == nil {
+		return nil
 	}
 	store := s.GetStore()
 	if _, err := fmt.Fprintf(w, "store    %s, %s\n", printable(store.GetName()), choose(store.GetReachable(), "reachable", "does not serve")); err != nil {
@@ -77,6 +84,41 @@ func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 		fmt.Fprintf(w, "trouble  %s\n", printable(store.GetLastError()))
 	}
 	return printStats(w, slices.DeleteFunc(s.GetTags(), idle))
+}
+
+func schemeState(s *leafv1.SchemeStatus) string {
+	switch {
+	case s.GetOff() != "":
+		return "off: " + printable(s.GetOff())
+	case s.GetReady():
+		return "ready"
+	case s.GetError() != "":
+		return "not ready: " + printable(s.GetError())
+	}
+	return "not ready"
+}
+
+// printLease tells how the worker ID is held. What is wrong with a lease that is not
+// held stands with the scheme.
+func printLease(w io.Writer, l *leafv1.Lease) {
+	if !l.GetHeld() {
+		fmt.Fprintf(w, "worker   none, from %s\n", printable(l.GetRegistry()))
+	} else {
+		fmt.Fprintf(w, "worker   %d, term %d, from %s, reserved until %s, last confirmed %s\n", l.GetWorker(), l.GetTerm(),
+			printable(l.GetRegistry()), moment(l.GetHorizon().AsTime()), moment(l.GetExtended().AsTime()))
+		if l.GetError() != "" {
+			fmt.Fprintf(w, "trouble  %s\n", printable(l.GetError()))
+		}
+	}
+	if step := l.GetClockStep().AsDuration(); step.Abs() >= time.Second {
+		fmt.Fprintf(w, "clock    this machine's clock has moved by %s, which IDs do not follow\n", step)
+	}
+	if l.GetPutBacks() > 0 || l.GetLost() > 0 {
+		fmt.Fprintf(w, "worker   put back %d times after the registry had lost writes, lost to others %d times\n", l.GetPutBacks(), l.GetLost())
+	}
+	for _, layout := range l.GetLayouts() {
+		fmt.Fprintf(w, "layout   %s, until %s\n", printable(layout.GetName()), layout.GetLast().AsTime().UTC().Format(time.DateOnly))
+	}
 }
 
 // idle tells a tag of which there is nothing to say, such as one that does not exist.

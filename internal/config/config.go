@@ -6,7 +6,10 @@ package config
 import (
 	"time"
 
+	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/snowflake"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // A Config is everything a server can be told. The yaml tag of a field is its key
@@ -28,14 +31,22 @@ type Config struct {
 	// of this one. [Load] reads it into Store.
 	StoreFile string `yaml:"store_file"`
 
+	// Workers is the URL of the registry of worker IDs. Empty: the store's database.
+	Workers string `yaml:"workers"`
+
+	// WorkersFile names a file that holds the registry's URL, as StoreFile does for
+	// the store's. [Load] reads it into Workers.
+	WorkersFile string `yaml:"workers_file"`
+
 	// ShutdownTimeout bounds a clean stop.
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`
 
 	// MaxBatch is the largest number of IDs that one request may ask for, 1 … 2^31-1.
 	MaxBatch int `yaml:"max_batch"`
 
-	Segment Segment `yaml:"segment"`
-	Log     Log     `yaml:"log"`
+	Segment   Segment   `yaml:"segment"`
+	Snowflake Snowflake `yaml:"snowflake"`
+	Log       Log       `yaml:"log"`
 }
 
 // Segment configures the segment scheme.
@@ -72,6 +83,31 @@ type Segment struct {
 	RegressionJump int64 `yaml:"regression_jump"`
 }
 
+// Snowflake configures the time-based scheme.
+type Snowflake struct {
+	// Enable says whether the scheme is served.
+	Enable bool `yaml:"enable"`
+
+	// Layout is the name of the default layout: a preset of package snowflake or one
+	// of Layouts.
+	Layout string `yaml:"layout"`
+
+	// Layouts are the further layouts that are served, by name.
+	Layouts Layouts `yaml:"layouts"`
+
+	// MaxAhead is how far IDs may run ahead of the clock, 1ms … 1m.
+	MaxAhead time.Duration `yaml:"max_ahead"`
+
+	// Wait bounds how long a request waits for an ID.
+	Wait time.Duration `yaml:"wait"`
+
+	// ClockTolerance is how far the clock may be off at the start.
+	ClockTolerance time.Duration `yaml:"clock_tolerance"`
+
+	// Horizon is how far ahead the lease of the worker ID reaches, 1m … 24h.
+	Horizon time.Duration `yaml:"horizon"`
+}
+
 // Log configures the log, which goes to standard error.
 type Log struct {
 	Level  string `yaml:"level"`  // debug, info, warn or error
@@ -100,6 +136,14 @@ func Default() Config {
 			CallTimeout:   segment.DefaultCallTimeout,
 			MaxCalls:      segment.DefaultMaxCalls,
 			CheckInterval: segment.DefaultCheckInterval,
+		},
+		Snowflake: Snowflake{
+			Enable:         true,
+			Layout:         issuer.DefaultLayout,
+			MaxAhead:       worker.DefaultMaxAhead,
+			Wait:           snowflake.DefaultWait,
+			ClockTolerance: worker.DefaultTolerance,
+			Horizon:        worker.DefaultHorizon,
 		},
 		Log: Log{Level: "info", Format: "text"},
 	}

@@ -134,7 +134,14 @@ func TestYAMLProblems(t *testing.T) {
 			"FILE:1: segment.max_calls: -1 is not in 1 … 2147483647",
 			"FILE:1: segment.regression_jump: -5 is not in 0 … 9223372036854775807",
 		}},
-		"nothing to serve": {"segment: {enable: false}\n", []string{"FILE:1: segment.enable: nothing is left to serve: segment is the only scheme of this version"}},
+		"nothing to serve": {"segment: {enable: false}\nsnowflake: {enable: false}\n", []string{"FILE:1: segment.enable: nothing is left to serve: segment and snowflake are both off"}},
+		"both workers":     {"workers: static:1\nworkers_file: b\n", []string{"FILE:2: workers_file: give either workers or workers_file, not both"}},
+		"snowflake ranges": {"snowflake: {max_ahead: 0s, wait: 0s, clock_tolerance: -1s, horizon: 1s}\n", []string{
+			"FILE:1: snowflake.max_ahead: 0s is not in 1ms … 1m0s",
+			"FILE:1: snowflake.wait: 0s is not above 0",
+			"FILE:1: snowflake.clock_tolerance: -1s is not above 0",
+			"FILE:1: snowflake.horizon: 1s is not in 1m0s … 24h0m0s",
+		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -191,6 +198,24 @@ func TestStoreFile(t *testing.T) {
 	}
 }
 
+func TestWorkersFile(t *testing.T) {
+	secret := write(t, "url", "mysql://u:p@h/workers\n")
+	yaml := write(t, "leaf.yaml", "store: mysql://h/ids\nworkers_file: "+secret+"\n")
+	if cfg := load(t, config.Source{File: yaml}); cfg.Workers != "mysql://u:p@h/workers" || cfg.Store != "mysql://h/ids" {
+		t.Errorf("workers = %q, store = %q", cfg.Workers, cfg.Store)
+	}
+	env := environ(map[string]string{"LEAF_WORKERS": "static:1"})
+	if cfg := load(t, config.Source{File: yaml, Env: env}); cfg.Workers != "static:1" {
+		t.Errorf("workers = %q, want LEAF_WORKERS to overrule workers_file of the file", cfg.Workers)
+	}
+	if cfg := load(t, config.Source{File: yaml, Env: env, Flags: map[string]string{"workers": "static:2"}}); cfg.Workers != "static:2" {
+		t.Errorf("workers = %q, want --workers to win", cfg.Workers)
+	}
+	file := write(t, "url", "a\nb\n")
+	fails(t, config.Source{Env: environ(map[string]string{"LEAF_WORKERS_FILE": file})},
+		file+": workers_file: the file must hold one line, the worker registry's URL")
+}
+
 func TestExampleIsDefault(t *testing.T) {
 	cfg := load(t, config.Source{File: write(t, "leaf.yaml", config.Example())})
 	if diff := cmp.Diff(config.Default(), cfg); diff != "" {
@@ -212,6 +237,7 @@ func TestExampleNamesEveryKey(t *testing.T) {
 func FuzzYAML(f *testing.F) {
 	f.Add(config.Example())
 	f.Add("a: &a {a: *a}")
+	f.Add("snowflake:\n  layout: a\n  layouts: &l\n    a: {preset: leaf, random_start: 3}\n    b: *l\n    c: {epoch: 2026-01-01T00:00:00Z, tick: 1s, time: 31}")
 	f.Add("segment: &s\n  wait: 1s\nlog: *s\n? [x]\n: y")
 	f.Fuzz(func(t *testing.T, text string) {
 		cfg, _, err := config.Load(config.Source{File: write(t, "leaf.yaml", text)})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/magiconair/properties"
@@ -33,12 +34,16 @@ func javaKeys() []string {
 		javaSnowflakeEnable, javaZooKeeper, javaSnowflakePort, javaName)
 }
 
-// javaSettings is what a leaf.properties says to this version.
+// javaSettings is what a leaf.properties says.
 type javaSettings struct {
-	segment  bool   // the scheme is on
-	store    string // its store's URL, with user and password; empty where none is given
-	notices  []string
-	problems Problems
+	segment   bool   // the scheme is on
+	store     string // its store's URL, with user and password; empty where none is given
+	snowflake bool   // the scheme is on
+	workers   string // its worker URL; empty where something is missing
+	missing   string // what is missing of workers
+	said      string // how snowflake comes to be on
+	notices   []string
+	problems  Problems
 }
 
 // readJava reads a leaf.properties as java.util.Properties does: ISO-8859-1, and
@@ -111,16 +116,42 @@ func (r *javaReader) store() {
 	r.out.store = store
 }
 
+// javaNullName is what Java Leaf uses in ZooKeeper without a leaf.name.
+const javaNullName = "null"
+
 func (r *javaReader) snowflake() {
 	enable := javaSnowflakeEnable[0]
-	_, address := r.get(javaZooKeeper)
-	switch {
-	case !r.enabled(enable):
-	case address == "":
-		r.notice("snowflake is on (%s) but %s is missing: the scheme does not start", r.said(enable), javaZooKeeper[0])
-	default:
-		r.notice("snowflake is on (%s) but this version serves segment only: the scheme does not start", r.said(enable))
+	if r.out.snowflake = r.enabled(enable); !r.out.snowflake {
+		return
 	}
+	r.out.said = r.said(enable)
+	addressKey, address := r.get(javaZooKeeper)
+	portKey, portText := r.get(javaSnowflakePort)
+	switch {
+	case address == "":
+		r.out.missing = addressKey
+		return
+	case portText == "":
+		r.out.missing = portKey
+		return
+	}
+	port, err := strconv.Atoi(strings.TrimSpace(portText))
+	if err != nil || port < 1 || port > 65535 {
+		r.out.problems = append(r.out.problems, Problem{r.file, portKey, fmt.Sprintf("%q is no number from 1 to 65535", portText)})
+		return
+	}
+	_, name := r.get(javaName)
+	if name == "" {
+		name = javaNullName
+		r.notice("%s is missing: Java Leaf is called %s in ZooKeeper then, and so is this server", javaName[0], name)
+	}
+	workers, err := drivers.FromCurator(address, name, port)
+	if err != nil {
+		text := strings.TrimPrefix(err.Error(), leaf.ErrInvalid.Error()+": ")
+		r.out.problems = append(r.out.problems, Problem{r.file, addressKey, text})
+		return
+	}
+	r.out.workers = workers
 }
 
 // said is how name comes to be true.
@@ -148,27 +179,43 @@ func (r *javaReader) unknown() {
 // properties applies a leaf.properties.
 func (l *loader) properties(file string, data []byte) {
 	java := readJava(file, data)
-	l.java = file
+	l.javaFile = file
 	l.problems = append(l.problems, java.problems...)
 	l.notices = append(l.notices, java.notices...)
+	l.java = java
 	l.cfg.Listen = javaListen
-	l.cfg.Store = java.store
-	l.cfg.Segment.Enable = java.segment
+	l.cfg.Store, l.cfg.Workers = java.store, java.workers
+	l.cfg.Segment.Enable, l.cfg.Snowflake.Enable = java.segment, java.snowflake
 	if !java.segment {
-		l.off = javaSegmentEnable[0] + " is not true, and segment is the only scheme of this version"
+		l.off = append(l.off, javaSegmentEnable[0]+" is not true")
+	}
+	if !java.snowflake {
+		l.off = append(l.off, javaSnowflakeEnable[0]+" is not true")
 	}
 	l.cfg.Segment.Policy = PolicyLeaf
-	for _, path := range []string{"listen", "store", "segment.enable", "segment.policy"} {
+	for _, path := range []string{"listen", "store", "workers", "segment.enable", "segment.policy", "snowflake.enable"} {
 		l.origins[path] = file
 	}
 }
 
-// requireAddress turns a scheme of a leaf.properties off that nobody gave an
-// address: the embedded database is for those who have no counters yet.
-func (l *loader) requireAddress() {
-	if l.java == "" || !l.cfg.Segment.Enable || l.cfg.Store != "" || l.cfg.StoreFile != "" || len(l.problems) > 0 {
+// requireAddresses turns schemes of a leaf.properties off that nobody gave an address:
+// the embedded database is for those who have no counters yet.
+func (l *loader) requireAddresses() {
+	if l.javaFile == "" || len(l.problems) > 0 {
 		return
 	}
-	l.cfg.Segment.Enable = false
-	l.off = fmt.Sprintf("segment is on (an absent %s means true) but %s is missing", javaSegmentEnable[0], javaURL[0])
+	if l.cfg.Segment.Enable && l.cfg.Store == "" && l.cfg.StoreFile == "" {
+		l.cfg.Segment.Enable = false
+		l.withoutAddress(fmt.Sprintf("segment is on (an absent %s means true) but %s is missing", javaSegmentEnable[0], javaURL[0]))
+	}
+	if l.cfg.Snowflake.Enable && l.cfg.Workers == "" && l.cfg.WorkersFile == "" {
+		l.cfg.Snowflake.Enable = false
+		said, missing := cmp.Or(l.java.said, "snowflake.enable"), cmp.Or(l.java.missing, javaZooKeeper[0])
+		l.withoutAddress(fmt.Sprintf("snowflake is on (%s) but %s is missing", said, missing))
+	}
+}
+
+func (l *loader) withoutAddress(why string) {
+	l.off = append(l.off, why)
+	l.notices = append(l.notices, l.javaFile+": "+why+": the scheme does not start")
 }

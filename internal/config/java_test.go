@@ -24,33 +24,48 @@ func TestJava(t *testing.T) {
 	tests := map[string]struct {
 		text    string
 		store   string
+		workers string // empty: the scheme is off
 		notices []string
 	}{
 		"master": {
 			"leaf.segment.enable=true\nleaf.jdbc.url=jdbc:mysql://db:3306/leaf\nleaf.jdbc.username=root\nleaf.jdbc.password=p@ss\nleaf.snowflake.enable=false\n",
-			"mysql://root:p%40ss@db:3306/leaf?tls=preferred", nil,
+			"mysql://root:p%40ss@db:3306/leaf?tls=preferred", "", nil,
 		},
 		"starter spelling": {
 			"leaf.segment.enable=true\nleaf.segment.url=jdbc:mysql://db/leaf\nleaf.segment.username=u\nleaf.segment.password=p\nleaf.snowflake.enable=false\n",
-			"mysql://u:p@db/leaf?tls=preferred", nil,
+			"mysql://u:p@db/leaf?tls=preferred", "", nil,
 		},
 		"no expansion, Latin-1, escapes": {
 			"leaf.jdbc.url: jdbc:mysql://db/leaf\nleaf.jdbc.username u\nleaf.jdbc.password=${x}\\u0024\xe9\nleaf.snowflake.enable=false\n",
-			"mysql://u:%24%7Bx%7D%24%C3%A9@db/leaf?tls=preferred", nil,
+			"mysql://u:%24%7Bx%7D%24%C3%A9@db/leaf?tls=preferred", "", nil,
 		},
 		"absent enable means on": {
 			"leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.jdbc.username=u\nleaf.jdbc.password=p\n",
-			"mysql://u:p@db/leaf?tls=preferred",
+			"mysql://u:p@db/leaf?tls=preferred", "",
 			[]string{"FILE: snowflake is on (leaf.snowflake.enable is absent, which means true) but leaf.snowflake.zk.address is missing: the scheme does not start"},
+		},
+		"no port": {
+			"leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.jdbc.username=u\nleaf.jdbc.password=p\nleaf.snowflake.enable=TRUE\nleaf.snowflake.zk.address=zk\n",
+			"mysql://u:p@db/leaf?tls=preferred", "",
+			[]string{"FILE: snowflake is on (leaf.snowflake.enable=TRUE) but leaf.snowflake.port is missing: the scheme does not start"},
 		},
 		"snowflake": {
 			"leaf.name=n\nleaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.jdbc.username=u\nleaf.jdbc.password=p\nleaf.snowflake.enable=TRUE\nleaf.snowflake.zk.address=zk:2181\nleaf.snowflake.port=8080\n",
-			"mysql://u:p@db/leaf?tls=preferred",
-			[]string{"FILE: snowflake is on (leaf.snowflake.enable=TRUE) but this version serves segment only: the scheme does not start"},
+			"mysql://u:p@db/leaf?tls=preferred", "zookeeper://zk:2181?layout=leaf&name=n&port=8080", nil,
+		},
+		"snowflake alone, chroot, no name": {
+			"leaf.segment.enable=false\nleaf.snowflake.address=zk1, zk2:2182/apps/leaf\nleaf.snowflake.port=9\n",
+			"", "zookeeper://zk1,zk2:2182/apps/leaf?layout=leaf&name=null&port=9",
+			[]string{"FILE: leaf.name is missing: Java Leaf is called null in ZooKeeper then, and so is this server"},
+		},
+		"segment without address": {
+			"leaf.name=com.shop\nleaf.snowflake.zk.address=zk\nleaf.snowflake.port=9\n",
+			"", "zookeeper://zk?layout=leaf&name=com.shop&port=9",
+			[]string{"FILE: segment is on (an absent leaf.segment.enable means true) but leaf.jdbc.url is missing: the scheme does not start"},
 		},
 		"both spellings, unknown keys": {
 			"leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.segment.url=jdbc:mysql://other/leaf\nleaf.jdbc.username=u\nleaf.segment.username=u\nleaf.jdbc.password=p\nleaf.jdbc.pasword=p\nleaf.zzzzzzzzzzzz=1\nother=1\nleaf.snowflake.enable=no\n",
-			"mysql://u:p@db/leaf?tls=preferred",
+			"mysql://u:p@db/leaf?tls=preferred", "",
 			[]string{
 				"FILE: leaf.segment.url is ignored, because leaf.jdbc.url is set too",
 				"FILE: leaf.snowflake.enable=no is neither true nor false; Java Leaf takes it for false, and so does this server",
@@ -69,7 +84,8 @@ func TestJava(t *testing.T) {
 			want := config.Default()
 			want.Listen = ":8080"
 			want.Segment.Policy = config.PolicyLeaf
-			want.Store = test.store
+			want.Store, want.Segment.Enable = test.store, test.store != ""
+			want.Workers, want.Snowflake.Enable = test.workers, test.workers != ""
 			if diff := cmp.Diff(want, cfg); diff != "" {
 				t.Errorf("configuration (-want +got):\n%s", diff)
 			}
@@ -104,23 +120,44 @@ func checkConvert(t *testing.T, file string, want config.Config) {
 
 func TestJavaNothingToServe(t *testing.T) {
 	const (
-		nothing = "FILE: segment.enable: nothing is left to serve: "
-		off     = nothing + "leaf.segment.enable is not true, and segment is the only scheme of this version"
-		address = nothing + "segment is on (an absent leaf.segment.enable means true) but leaf.jdbc.url is missing"
+		nothing      = "FILE: segment.enable: nothing is left to serve: "
+		segmentOff   = "leaf.segment.enable is not true"
+		segmentBare  = "segment is on (an absent leaf.segment.enable means true) but leaf.jdbc.url is missing"
+		snowflakeOff = "leaf.snowflake.enable is not true"
+		noZooKeeper  = "snowflake is on (leaf.snowflake.enable is absent, which means true) but leaf.snowflake.zk.address is missing"
+		noPort       = "snowflake is on (leaf.snowflake.enable is absent, which means true) but leaf.snowflake.port is missing"
 	)
 	for name, test := range map[string]struct{ text, want string }{
-		"shipped file":   {shipped, off},
-		"empty":          {"", address},
-		"snowflake only": {"leaf.segment.enable=false\nleaf.snowflake.zk.address=zk:2181\nleaf.snowflake.port=1\n", off},
-		"no address":     {"leaf.segment.enable=true\nleaf.jdbc.username=u\n", address},
+		"shipped file":       {shipped, segmentOff + "; " + snowflakeOff},
+		"empty":              {"", segmentBare + "; " + noZooKeeper},
+		"snowflake, no port": {"leaf.segment.enable=false\nleaf.snowflake.zk.address=zk:2181\n", segmentOff + "; " + noPort},
+		"no address":         {"leaf.segment.enable=true\nleaf.jdbc.username=u\nleaf.snowflake.enable=false\n", snowflakeOff + "; " + segmentBare},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, "leaf.properties", test.text)
-			fails(t, config.Source{File: file}, test.want)
+			fails(t, config.Source{File: file}, nothing+test.want)
 			if _, _, err := config.Convert(file); err == nil {
 				t.Error("Convert accepted it")
 			}
 		})
+	}
+}
+
+func TestWorkersStandInForJavaAddress(t *testing.T) {
+	file := write(t, "leaf.properties", "leaf.segment.enable=false\n")
+	cfg, notices, err := config.Load(config.Source{File: file, Flags: map[string]string{"workers": "static:3"}})
+	if err != nil || cfg.Workers != "static:3" || !cfg.Snowflake.Enable || len(notices) != 0 {
+		t.Errorf("workers %q, enabled %v, %q, %v: --workers should stand in for leaf.snowflake.zk.address", cfg.Workers, cfg.Snowflake.Enable, notices, err)
+	}
+}
+
+func TestJavaBadZooKeeper(t *testing.T) {
+	const segment = "leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.snowflake.zk.address="
+	for text, want := range map[string]string{
+		"zk:2181\nleaf.snowflake.port=http\n": `FILE: leaf.snowflake.port: "http" is no number from 1 to 65535`,
+		"zk:x\nleaf.snowflake.port=1\n":       "FILE: leaf.snowflake.zk.address: worker URL zookeeper://zk:xxxxx: invalid argument: a host or its port is malformed: write zookeeper://h1:2181,h2:2181, or zookeeper://h1:2181,h2:2181/chroot?layout=leaf&name=N&port=P",
+	} {
+		fails(t, config.Source{File: write(t, "leaf.properties", segment+text)}, want)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // A key is one setting of a Config: its path in the file and where its value goes.
 type key struct {
 	path string
-	dst  any // *string, *bool, *int, *int64 or *time.Duration
+	dst  any // *string, *bool, *int, *int64, *time.Duration, *time.Time or *Layouts
 }
 
 // keys lists the settings of c in the order of its fields.
@@ -63,6 +63,18 @@ func (k key) set(text string) error {
 			return fmt.Errorf("%q is not a duration such as 10m, 1.5s or 500ms", text)
 		}
 		*dst = d
+	case *time.Time:
+		t, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return fmt.Errorf("%q is not a time with its zone such as 2026-01-01T00:00:00Z or 2016-05-20T00:00:00+08:00", text)
+		}
+		*dst = t
+	case *Layouts:
+		layouts, err := parseLayouts(text)
+		if err == nil {
+			*dst = layouts
+		}
+		return err
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Source says where [Load] finds the settings. Its zero value means the
@@ -33,7 +34,7 @@ type Source struct {
 // Load puts the defaults, the file, the environment and the flags together, in
 // this order. Its error, of type [Problems] unless a file cannot be read, lists
 // everything that is wrong. The notices, also returned beside an error, are for the
-// log: they say what in a leaf.properties has no effect.
+// log: they say what in a leaf.properties has no effect, and what is about to end.
 func Load(src Source) (cfg Config, notices []string, err error) {
 	env := src.Env
 	if env == nil {
@@ -47,19 +48,28 @@ func Load(src Source) (cfg Config, notices []string, err error) {
 	l.layer(func() { l.environment(env) })
 	l.strangers(src.Environ)
 	l.layer(func() { l.flags(src.Flags) })
-	l.requireAddress()
-	if err := l.readStoreFile(); err != nil {
-		return Config{}, l.notices, err
+	l.requireAddresses()
+	for _, u := range l.urls() {
+		if err := l.readURLFile(u); err != nil {
+			return Config{}, l.notices, err
+		}
 	}
-	return l.cfg, l.notices, l.check()
+	if err := l.check(); err != nil {
+		return l.cfg, l.notices, err
+	}
+	if l.cfg.Snowflake.Enable {
+		l.notices = append(l.notices, l.cfg.Snowflake.ending(time.Now())...)
+	}
+	return l.cfg, l.notices, nil
 }
 
 type loader struct {
 	cfg      Config
 	keys     []key             // of cfg
 	origins  map[string]string // by path: where the value was said
-	java     string            // the leaf.properties that was read
-	off      string            // why the segment scheme of java is off
+	javaFile string            // the leaf.properties that was read, and what it says
+	java     javaSettings
+	off      []string // why schemes of java are off
 	notices  []string
 	problems Problems
 }
@@ -136,31 +146,52 @@ func (l *loader) set(k key, text, where string) {
 	l.origins[k.path] = where
 }
 
-// layer applies one source of settings. store and store_file are two ways to say
-// the same thing: the later source wins as a whole.
-func (l *loader) layer(apply func()) {
-	store, storeFile := l.cfg.Store, l.cfg.StoreFile
-	l.cfg.Store, l.cfg.StoreFile = "", ""
-	apply()
-	switch {
-	case l.cfg.Store != "" && l.cfg.StoreFile != "":
-		l.problems = append(l.problems, Problem{l.origins["store_file"], "store_file", "give either store or store_file, not both"})
-	case l.cfg.Store == "" && l.cfg.StoreFile == "":
-		l.cfg.Store, l.cfg.StoreFile = store, storeFile
+// A urlSetting is a setting that may stand in a file of its own, to keep a password out
+// of other eyes.
+type urlSetting struct {
+	path      string
+	url, file *string
+	whose     string
+}
+
+func (l *loader) urls() []urlSetting {
+	return []urlSetting{
+		{"store", &l.cfg.Store, &l.cfg.StoreFile, "the store's"},
+		{"workers", &l.cfg.Workers, &l.cfg.WorkersFile, "the worker registry's"},
 	}
 }
 
-func (l *loader) readStoreFile() error {
-	if l.cfg.StoreFile == "" || len(l.problems) > 0 {
+// layer applies one source of settings. A URL and the file that holds it are two ways
+// to say the same thing: the later source wins as a whole.
+func (l *loader) layer(apply func()) {
+	type values struct{ url, file string }
+	var before []values
+	for _, u := range l.urls() {
+		before = append(before, values{*u.url, *u.file})
+		*u.url, *u.file = "", ""
+	}
+	apply()
+	for i, u := range l.urls() {
+		switch {
+		case *u.url != "" && *u.file != "":
+			l.problems = append(l.problems, Problem{l.origins[u.path+"_file"], u.path + "_file", fmt.Sprintf("give either %s or %[1]s_file, not both", u.path)})
+		case *u.url == "" && *u.file == "":
+			*u.url, *u.file = before[i].url, before[i].file
+		}
+	}
+}
+
+func (l *loader) readURLFile(u urlSetting) error {
+	if *u.file == "" || len(l.problems) > 0 {
 		return nil
 	}
-	data, err := os.ReadFile(l.cfg.StoreFile)
+	data, err := os.ReadFile(*u.file)
 	if err != nil {
-		return fmt.Errorf("read the store's URL (store_file): %w", err)
+		return fmt.Errorf("read %s URL (%s_file): %w", u.whose, u.path, err)
 	}
-	l.cfg.Store = strings.TrimSpace(string(data))
-	if l.cfg.Store == "" || strings.ContainsAny(l.cfg.Store, "\r\n") {
-		l.problems = append(l.problems, Problem{l.cfg.StoreFile, "store_file", "the file must hold one line, the store's URL"})
+	*u.url = strings.TrimSpace(string(data))
+	if *u.url == "" || strings.ContainsAny(*u.url, "\r\n") {
+		l.problems = append(l.problems, Problem{*u.file, u.path + "_file", fmt.Sprintf("the file must hold one line, %s URL", u.whose)})
 	}
 	return nil
 }
@@ -169,12 +200,23 @@ func (l *loader) readStoreFile() error {
 func (l *loader) check() error {
 	if found, ok := l.cfg.Validate().(Problems); ok {
 		for _, p := range found {
-			p.Where = l.origins[p.Key]
-			if p.Key == "segment.enable" && l.off != "" {
-				p.Text = "nothing is left to serve: " + l.off
+			p.Where = l.origin(p.Key)
+			if p.Key == "segment.enable" && len(l.off) > 0 {
+				p.Text = "nothing is left to serve: " + strings.Join(l.off, "; ")
 			}
 			l.problems = append(l.problems, p)
 		}
 	}
 	return l.problems.err()
+}
+
+// origin returns where the value of a key, or of what it is part of, was said.
+func (l *loader) origin(path string) string {
+	if where, ok := l.origins[path]; ok {
+		return where
+	}
+	if i := strings.LastIndexByte(path, '.'); i > 0 {
+		return l.origin(path[:i])
+	}
+	return ""
 }

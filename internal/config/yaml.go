@@ -84,6 +84,8 @@ func (r *yamlReader) entry(path string, name, value *yaml.Node) {
 	case section:
 		r.mapping(path+".", value)
 	case isNull(value):
+	case isLayouts(k):
+		r.layouts(k, name, value)
 	case value.Kind != yaml.ScalarNode:
 		r.problem(value, path, "this must be a single value")
 	default:
@@ -112,11 +114,29 @@ func (r *yamlReader) unknown(path string, name *yaml.Node) {
 			candidates = append(candidates, section)
 		}
 	}
+	r.problem(name, path, unknownKey(path, candidates))
+}
+
+// unknownKey says what is wrong with a key.
+func unknownKey(name string, known []string) string {
 	text := "no such key"
-	if near := nearest(path, candidates); near != "" {
+	if near := nearest(name, known); near != "" {
 		text += fmt.Sprintf("; did you mean %s?", near)
 	}
-	r.problem(name, path, text)
+	return text
+}
+
+func isLayouts(k key) bool { _, ok := k.dst.(*Layouts); return ok }
+
+// layouts reads the layouts of k, and where each of them stands.
+func (r *yamlReader) layouts(k key, name, n *yaml.Node) {
+	*k.dst.(*Layouts) = layoutsReader{r.problem}.read(k.path, n)
+	r.origins[k.path] = r.where(name)
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i < len(n.Content); i += 2 {
+			r.origins[k.path+"."+n.Content[i].Value] = r.where(n.Content[i])
+		}
+	}
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }

@@ -9,11 +9,11 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/sqldb"
-	"github.com/leaf-id/leaf/internal/edit"
 	"github.com/leaf-id/leaf/segment"
 )
 
 // ErrNotCreated is wrapped where there is no store yet at a URL: [Init] creates it.
+// Where there is no registry of worker IDs yet it is [worker.ErrNotCreated].
 var ErrNotCreated = sqldb.ErrNotCreated
 
 // A Store is a store whose connections are its own: Close ends them.
@@ -136,25 +136,23 @@ func find(storeURL string) (driver, string, error) {
 			}
 		}
 	}
-	return driver{}, "", fmt.Errorf("%w: store URL %s: %s", leaf.ErrInvalid, Redact(storeURL), hint(scheme, ok))
+	var schemes, forms []string
+	for _, d := range table() {
+		schemes, forms = append(schemes, d.scheme), append(forms, d.form)
+	}
+	return driver{}, "", fmt.Errorf("%w: store URL %s: %s", leaf.ErrInvalid, Redact(storeURL), hint(scheme, ok, schemes, forms))
 }
 
-// hint says how a URL with an unknown scheme might be meant.
-func hint(scheme string, ok bool) string {
-	var forms []string
-	nearest, least := "", 3 // more than two typing errors are no typing error
-	for _, d := range table() {
-		forms = append(forms, d.form)
-		if n := edit.Distance(strings.ToLower(scheme), d.scheme); n < least {
-			nearest, least = d.scheme, n
-		}
-	}
+// hint says how a URL with an unknown scheme might be meant; forms are those of URLs
+// with the schemes that there are.
+func hint(scheme string, ok bool, schemes, forms []string) string {
 	known := "write " + strings.Join(forms, " or ")
+	near := nearest(scheme, schemes)
 	switch {
 	case !ok:
 		return "it has no scheme: " + known
-	case nearest != "":
-		return fmt.Sprintf("unknown scheme (did you mean %s?): %s", nearest, known)
+	case near != "":
+		return fmt.Sprintf("unknown scheme (did you mean %s?): %s", near, known)
 	}
 	return "unknown scheme: " + known
 }

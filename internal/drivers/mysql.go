@@ -173,6 +173,8 @@ func tcpAddress(host string) (string, error) {
 	return net.JoinHostPort(u.Hostname(), port), nil
 }
 
+func mysqlParams() []string { return []string{"tls", "timeout", "readTimeout", "writeTimeout"} }
+
 func setParameters(cfg *mysql.Config, query string) error {
 	params, err := url.ParseQuery(query)
 	if err != nil {
@@ -188,7 +190,7 @@ func setParameters(cfg *mysql.Config, query string) error {
 				return badMySQL(name + " is no duration above 0 such as 5s")
 			}
 		} else if name != "tls" {
-			return badMySQL(fmt.Sprintf("unknown parameter %q (known: tls, timeout, readTimeout, writeTimeout)", name))
+			return badMySQL(unknownParam(name, mysqlParams()))
 		} else if !slices.Contains([]string{"true", "false", "skip-verify", "preferred"}, value) {
 			return badMySQL("tls is none of true, false, skip-verify, preferred")
 		} else {

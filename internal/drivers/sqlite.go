@@ -67,21 +67,7 @@ func existsSQLite(ctx context.Context, rest string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	case info.Size() == 0: // an init that was cut off
-		return false, nil
-	}
-	db, err := sqliteDB(path, "rw")
-	if err != nil {
-		return false, err
-	}
-	defer db.Close()
-	return sqldb.ExistsSQLite(ctx, db)
+	return withSQLite(path, func(db *sql.DB) (bool, error) { return sqldb.ExistsSQLite(ctx, db) })
 }
 
 // keySQLite returns the absolute path, symbolic links followed. It is the same

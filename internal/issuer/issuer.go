@@ -3,7 +3,8 @@
 // a further scheme is one more entry in the map given to [New].
 //
 // [Tags] is the other half: looking at, and administering, the tags of the store
-// behind the segment scheme.
+// behind the segment scheme; [Workers] is that for the worker IDs behind the
+// time-based one.
 package issuer
 
 import (
@@ -42,12 +43,16 @@ type Options struct {
 	// MaxBatch is the most IDs that one Take may ask for; default
 	// [DefaultMaxBatch].
 	MaxBatch int
+
+	// Off says why a scheme is not enabled, by its name; callers are told.
+	Off map[string]string
 }
 
 // An Issuer hands out IDs by scheme and key. Its methods are safe for concurrent use.
 type Issuer struct {
 	sources  map[string]Source // never written after New
 	maxBatch int
+	off      map[string]string
 }
 
 // New returns an Issuer of the given sources, by scheme.
@@ -58,11 +63,15 @@ func New(sources map[string]Source, opts *Options) *Issuer {
 	return &Issuer{
 		sources:  maps.Clone(sources),
 		maxBatch: cmp.Or(opts.MaxBatch, DefaultMaxBatch),
+		off:      maps.Clone(opts.Off),
 	}
 }
 
 // Schemes returns the names of the enabled schemes, sorted.
 func (i *Issuer) Schemes() []string { return slices.Sorted(maps.Keys(i.sources)) }
+
+// Off says why schemes are not enabled, by their names. It is not to be changed.
+func (i *Issuer) Off() map[string]string { return i.off }
 
 // MaxBatch reports the most IDs that one Take may ask for.
 func (i *Issuer) MaxBatch() int { return i.maxBatch }
@@ -75,8 +84,9 @@ func (i *Issuer) Check(scheme, key string) error {
 	return err
 }
 
-// Next returns one ID. An empty scheme means [Segment]. It wraps [ErrSchemeOff],
-// [leaf.ErrInvalid] for a malformed key, or what the scheme's source returns.
+// Next returns one ID. An empty scheme means [Segment], whose key is not empty. It
+// wraps [ErrSchemeOff], [leaf.ErrInvalid] for a malformed key, or what the scheme's
+// source returns.
 func (i *Issuer) Next(ctx context.Context, scheme, key string) (int64, error) {
 	source, err := i.source(scheme, key)
 	if err != nil {
@@ -113,10 +123,20 @@ func (i *Issuer) source(scheme, key string) (Source, error) {
 	}
 	source, ok := i.sources[scheme]
 	if !ok {
-		return nil, fmt.Errorf("%w: %q; this server has: %s", ErrSchemeOff, scheme, strings.Join(i.Schemes(), ", "))
+		return nil, i.schemeOff(scheme)
+	}
+	if key == "" && scheme != Segment {
+		return source, nil
 	}
 	if err := segment.CheckTagName(key); err != nil {
 		return nil, err
 	}
 	return source, nil
+}
+
+func (i *Issuer) schemeOff(scheme string) error {
+	if why := i.off[scheme]; why != "" {
+		return fmt.Errorf("%w: %q: %s", ErrSchemeOff, scheme, why)
+	}
+	return fmt.Errorf("%w: %q; this server has: %s", ErrSchemeOff, scheme, strings.Join(i.Schemes(), ", "))
 }

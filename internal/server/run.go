@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -42,35 +46,56 @@ func newHTTP(h http.Handler, log *slog.Logger) (*http.Server, context.CancelCaus
 
 // Run serves until ctx ends and then stops: it is not ready any more and, after the
 // stop delay and within the shutdown timeout, accepts no connections, lets requests
-// finish, and gives the IDs that are left back to the store. It returns nil after an
-// orderly stop.
+// finish, and gives the IDs that are left back to the store, and the worker ID to its
+// registry. It returns nil after an orderly stop.
 func (s *Server) Run(ctx context.Context) error {
-	s.log.Info("serving",
-		"url", "http://"+s.address(), "protocols", "HTTP, gRPC", "scheme", "segment",
-		"store", s.opts.StoreName, "version", s.opts.Version)
+	s.log.Info("serving", s.about()...)
+	release := func(context.Context) {}
+	if s.times != nil {
+		release = s.times.start(s.log)
+	}
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.listener) }()
 	select {
 	case <-ctx.Done():
 		s.stopping.Store(true)
 		time.Sleep(s.opts.StopDelay)
-		s.stop()
+		s.stop(release)
 		<-served
 		return nil
 	case err := <-served:
-		s.stop()
+		s.stop(release)
 		return fmt.Errorf("serve: %w", err)
 	}
 }
 
-func (s *Server) stop() {
+// about is what the first line of the log tells.
+func (s *Server) about() []any {
+	schemes := slices.Sorted(maps.Keys(s.sources()))
+	about := []any{"url", "http://" + s.address(), "protocols", "HTTP, gRPC", "scheme", strings.Join(schemes, ", ")}
+	if s.set != nil {
+		about = append(about, "store", s.opts.StoreName)
+	}
+	if s.times != nil {
+		about = append(about, "workers", s.opts.Snowflake.RegistryName)
+	}
+	return append(about, "version", s.opts.Version)
+}
+
+// stop ends serving; release hands the worker ID back.
+func (s *Server) stop(release func(context.Context)) {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.ShutdownTimeout)
 	defer cancel()
 	s.drain()
-	if err := s.set.Close(ctx); err != nil { // beside other servers that is how most stops go
-		s.log.Info("unused IDs were not taken back and are lost", "store", s.opts.StoreName, "err", err)
+	var released sync.WaitGroup
+	released.Go(func() { release(ctx) })
+	if s.set != nil {
+		if err := s.set.Close(ctx); err != nil { // beside other servers that is how most stops go
+			s.log.Info("unused IDs were not taken back and are lost", "store", s.opts.StoreName, "err", err)
+		}
 	}
+	released.Wait()
 	s.log.Info("stopped", "took", time.Since(start).Round(time.Millisecond))
 }
 

@@ -36,7 +36,8 @@ type Options struct {
 	// Listen then only says how the address was asked for.
 	Listener net.Listener
 
-	// Store is where the segments come from; required. It stays open.
+	// Store is where the segments come from; nil: the segment scheme is not served.
+	// It stays open.
 	Store segment.Store
 
 	// StoreName is what people are told about the store. It holds no credentials.
@@ -44,6 +45,12 @@ type Options struct {
 
 	// Segment configures the generators; nil: its defaults.
 	Segment *segment.SetOptions
+
+	// Snowflake configures the time-based scheme; nil: it is not served.
+	Snowflake *Snowflake
+
+	// Off says why a scheme is not served, by its name.
+	Off map[string]string
 
 	// MaxBatch is the most IDs in one request; default [issuer.DefaultMaxBatch].
 	MaxBatch int
@@ -62,40 +69,42 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// A Server serves the IDs of one store. [Server.Run] must be called once after New:
+// A Server serves IDs over the network. [Server.Run] must be called once after New:
 // it also releases what New took.
 type Server struct {
 	opts     Options
 	log      *slog.Logger
 	listener net.Listener
-	set      *segment.Set
+	set      *segment.Set // nil: no segment scheme
+	times    *times       // nil: no time-based scheme
 	http     *http.Server
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	stopping atomic.Bool
 }
 
-// New listens and returns a Server that [Server.Run] makes serve. It does not wait
-// for the store.
-func New(opts Options) (*Server, error) {
-	if opts.Store == nil {
-		if opts.Listener != nil {
-			opts.Listener.Close()
-		}
-		return nil, errors.New("start server: no store")
-	}
+// New listens and returns a Server that [Server.Run] makes serve. It waits for neither
+// the store nor the registry of worker IDs.
+func New(opts Options) (_ *Server, err error) {
 	opts.Listen = cmp.Or(opts.Listen, DefaultListen)
 	opts.ShutdownTimeout = cmp.Or(opts.ShutdownTimeout, DefaultShutdownTimeout)
 	if opts.Listener == nil {
-		var err error
 		if opts.Listener, err = net.Listen("tcp", opts.Listen); err != nil {
 			return nil, fmt.Errorf("start server: %w", err)
 		}
 	}
-	s := &Server{
-		opts:     opts,
-		log:      cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)),
-		listener: opts.Listener,
-		set:      segment.NewSet(opts.Store, opts.Segment),
+	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), listener: opts.Listener}
+	if opts.Store == nil && opts.Snowflake == nil {
+		err = errors.New("nothing to serve")
+	}
+	if err == nil && opts.Snowflake != nil {
+		s.times, err = newTimes(*opts.Snowflake, s.Addr(), s.log)
+	}
+	if err != nil {
+		opts.Listener.Close()
+		return nil, fmt.Errorf("start server: %w", err)
+	}
+	if opts.Store != nil {
+		s.set = segment.NewSet(opts.Store, opts.Segment)
 	}
 	s.http, s.cancel = newHTTP(s.handler(), s.log)
 	return s, nil
@@ -117,25 +126,61 @@ func (s *Server) address() string {
 
 // handler wires the front ends.
 func (s *Server) handler() http.Handler {
-	ids := issuer.New(map[string]issuer.Source{issuer.Segment: s.set}, &issuer.Options{MaxBatch: s.opts.MaxBatch})
-	tags := issuer.NewTags(s.opts.Store, s.set, s.log)
-	mux := http.NewServeMux()
-	rpcapi.Register(mux, ids, tags, rpcapi.Info{
+	b := rpcapi.Backend{IDs: issuer.New(s.sources(), &issuer.Options{MaxBatch: s.opts.MaxBatch, Off: s.opts.Off})}
+	info := rpcapi.Info{
 		Version:   s.opts.Version,
 		Started:   time.Now(),
 		Listen:    s.Addr(),
 		Address:   s.address(),
 		StoreName: s.opts.StoreName,
+	}
+	if s.set != nil {
+		b.Tags = issuer.NewTags(s.opts.Store, s.set, s.log)
+	}
+	if s.times != nil {
+		b.Workers, b.Layouts = s.times.workers, s.opts.Snowflake.Layouts
+		info.Registry = s.opts.Snowflake.RegistryName
+	}
+	mux := http.NewServeMux()
+	rpcapi.Register(mux, b, info)
+	h := httpapi.New(mux, b.IDs, &httpapi.Options{
+		Tags: b.Tags, Workers: b.Workers, Layouts: b.Layouts, Ready: s.ready, Listen: s.Addr(),
 	})
-	h := httpapi.New(mux, ids, &httpapi.Options{Tags: tags, Ready: s.ready, Listen: s.Addr()})
 	return boundBody(h, bodyTimeout)
 }
 
-// ready says why no requests should be sent here.
+// sources lists what makes the IDs, by scheme.
+func (s *Server) sources() map[string]issuer.Source {
+	sources := make(map[string]issuer.Source)
+	if s.set != nil {
+		sources[issuer.Segment] = s.set
+	}
+	if s.times != nil {
+		sources[issuer.Snowflake] = s.times.source
+	}
+	return sources
+}
+
+// ready says why no requests should be sent here: every scheme that is served must be
+// able to.
 func (s *Server) ready() error {
 	if s.stopping.Load() {
 		return errors.New("the server is stopping")
 	}
+	if s.set != nil {
+		if err := s.storeReady(); err != nil {
+			return err
+		}
+	}
+	if s.times != nil {
+		if err := s.times.keeper.Err(); err != nil {
+			return fmt.Errorf("%s: %w", issuer.Snowflake, err)
+		}
+	}
+	return nil
+}
+
+func (s *Server) storeReady() error {
 	select {
 	case <-s.set.Ready():
 		return nil

@@ -554,7 +554,9 @@ type StatusResponse struct {
 	Schemes []*SchemeStatus `protobuf:"bytes,4,rep,name=schemes,proto3" json:"schemes,omitempty"`
 	Store   *StoreStatus    `protobuf:"bytes,5,opt,name=store,proto3" json:"store,omitempty"`
 	// The tags in use on this server, sorted by name.
-	Tags          []*TagStats `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
+	Tags []*TagStats `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
+	// The lease of a worker ID. Absent: no time-based scheme is enabled.
+	Lease         *Lease `protobuf:"bytes,7,opt,name=lease,proto3" json:"lease,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -631,11 +633,23 @@ func (x *StatusResponse) GetTags() []*TagStats {
 	return nil
 }
 
+func (x *StatusResponse) GetLease() *Lease {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
 type SchemeStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Whether the scheme has been able to issue IDs since the server started.
-	Ready         bool `protobuf:"varint,2,opt,name=ready,proto3" json:"ready,omitempty"`
+	// Whether the scheme has been able to issue IDs since the server started; for
+	// "snowflake": whether it is at present.
+	Ready bool `protobuf:"varint,2,opt,name=ready,proto3" json:"ready,omitempty"`
+	// Why it is not ready.
+	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	// Why the scheme is not enabled. Empty: it is.
+	Off           string `protobuf:"bytes,4,opt,name=off,proto3" json:"off,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -684,6 +698,552 @@ func (x *SchemeStatus) GetReady() bool {
 	return false
 }
 
+func (x *SchemeStatus) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *SchemeStatus) GetOff() string {
+	if x != nil {
+		return x.Off
+	}
+	return ""
+}
+
+// A Lease is the right of a server to issue times under a worker ID.
+type Lease struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether there is one. If not, the fields from worker to extended say nothing.
+	Held   bool  `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"`
+	Worker int64 `protobuf:"varint,2,opt,name=worker,proto3" json:"worker,omitempty"`
+	// How many claims of the worker ID there were, this one included.
+	Term int64 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
+	// Times before it are not issued.
+	Floor *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=floor,proto3" json:"floor,omitempty"`
+	// Times from it on are not issued, unless the lease is extended before.
+	Horizon *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=horizon,proto3" json:"horizon,omitempty"`
+	// When the lease was got, and when the registry last agreed to it.
+	Since    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	Extended *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=extended,proto3" json:"extended,omitempty"`
+	// What is wrong at present.
+	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	// How far the clock of the machine has moved away from the time that IDs carry.
+	ClockStep *durationpb.Duration `protobuf:"bytes,9,opt,name=clock_step,json=clockStep,proto3" json:"clock_step,omitempty"`
+	// How often the registry was found to have lost writes.
+	PutBacks int64 `protobuf:"varint,10,opt,name=put_backs,json=putBacks,proto3" json:"put_backs,omitempty"`
+	// How often the lease was lost to others.
+	Lost int64 `protobuf:"varint,11,opt,name=lost,proto3" json:"lost,omitempty"`
+	// The registry's address without credentials.
+	Registry string `protobuf:"bytes,12,opt,name=registry,proto3" json:"registry,omitempty"`
+	// The layouts that are served, the default one first.
+	Layouts       []*Layout `protobuf:"bytes,13,rep,name=layouts,proto3" json:"layouts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lease) Reset() {
+	*x = Lease{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lease) ProtoMessage() {}
+
+func (x *Lease) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lease.ProtoReflect.Descriptor instead.
+func (*Lease) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Lease) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *Lease) GetWorker() int64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *Lease) GetTerm() int64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Lease) GetFloor() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Floor
+	}
+	return nil
+}
+
+func (x *Lease) GetHorizon() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Horizon
+	}
+	return nil
+}
+
+func (x *Lease) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Lease) GetExtended() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Extended
+	}
+	return nil
+}
+
+func (x *Lease) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *Lease) GetClockStep() *durationpb.Duration {
+	if x != nil {
+		return x.ClockStep
+	}
+	return nil
+}
+
+func (x *Lease) GetPutBacks() int64 {
+	if x != nil {
+		return x.PutBacks
+	}
+	return 0
+}
+
+func (x *Lease) GetLost() int64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *Lease) GetRegistry() string {
+	if x != nil {
+		return x.Registry
+	}
+	return ""
+}
+
+func (x *Lease) GetLayouts() []*Layout {
+	if x != nil {
+		return x.Layouts
+	}
+	return nil
+}
+
+type Layout struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Name         string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Epoch        *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Tick         *durationpb.Duration   `protobuf:"bytes,3,opt,name=tick,proto3" json:"tick,omitempty"`
+	TimeBits     int32                  `protobuf:"varint,4,opt,name=time_bits,json=timeBits,proto3" json:"time_bits,omitempty"`
+	WorkerBits   int32                  `protobuf:"varint,5,opt,name=worker_bits,json=workerBits,proto3" json:"worker_bits,omitempty"`
+	SequenceBits int32                  `protobuf:"varint,6,opt,name=sequence_bits,json=sequenceBits,proto3" json:"sequence_bits,omitempty"`
+	// The last time that an ID can carry.
+	Last          *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Layout) Reset() {
+	*x = Layout{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Layout) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Layout) ProtoMessage() {}
+
+func (x *Layout) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Layout.ProtoReflect.Descriptor instead.
+func (*Layout) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Layout) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Layout) GetEpoch() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Epoch
+	}
+	return nil
+}
+
+func (x *Layout) GetTick() *durationpb.Duration {
+	if x != nil {
+		return x.Tick
+	}
+	return nil
+}
+
+func (x *Layout) GetTimeBits() int32 {
+	if x != nil {
+		return x.TimeBits
+	}
+	return 0
+}
+
+func (x *Layout) GetWorkerBits() int32 {
+	if x != nil {
+		return x.WorkerBits
+	}
+	return 0
+}
+
+func (x *Layout) GetSequenceBits() int32 {
+	if x != nil {
+		return x.SequenceBits
+	}
+	return 0
+}
+
+func (x *Layout) GetLast() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+type ListWorkersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkersRequest) Reset() {
+	*x = ListWorkersRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkersRequest) ProtoMessage() {}
+
+func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
+func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{14}
+}
+
+type ListWorkersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workers       []*Worker              `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkersResponse) Reset() {
+	*x = ListWorkersResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkersResponse) ProtoMessage() {}
+
+func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
+func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListWorkersResponse) GetWorkers() []*Worker {
+	if x != nil {
+		return x.Workers
+	}
+	return nil
+}
+
+// A Worker is the record of one worker ID.
+type Worker struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Worker int64                  `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	// Whether somebody holds it. Its horizon may have passed.
+	Held bool `protobuf:"varint,2,opt,name=held,proto3" json:"held,omitempty"`
+	// Who wrote the record last, in words.
+	Owner string `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
+	// How many claims there were.
+	Term int64 `protobuf:"varint,4,opt,name=term,proto3" json:"term,omitempty"`
+	// Times below it may have been issued; whoever claims the worker ID next starts
+	// there.
+	Horizon *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=horizon,proto3" json:"horizon,omitempty"`
+	// When the record was last written, by the registry's clock.
+	Seen *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=seen,proto3" json:"seen,omitempty"`
+	// How far the clock of who wrote it was ahead of the registry's.
+	ClockOffset *durationpb.Duration `protobuf:"bytes,7,opt,name=clock_offset,json=clockOffset,proto3" json:"clock_offset,omitempty"`
+	// Whether this server holds it.
+	Mine bool `protobuf:"varint,8,opt,name=mine,proto3" json:"mine,omitempty"`
+	// The names of the layouts that were ever served under it.
+	Layouts       []string `protobuf:"bytes,9,rep,name=layouts,proto3" json:"layouts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Worker) Reset() {
+	*x = Worker{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Worker) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Worker) ProtoMessage() {}
+
+func (x *Worker) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Worker.ProtoReflect.Descriptor instead.
+func (*Worker) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Worker) GetWorker() int64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *Worker) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *Worker) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Worker) GetTerm() int64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Worker) GetHorizon() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Horizon
+	}
+	return nil
+}
+
+func (x *Worker) GetSeen() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Seen
+	}
+	return nil
+}
+
+func (x *Worker) GetClockOffset() *durationpb.Duration {
+	if x != nil {
+		return x.ClockOffset
+	}
+	return nil
+}
+
+func (x *Worker) GetMine() bool {
+	if x != nil {
+		return x.Mine
+	}
+	return false
+}
+
+func (x *Worker) GetLayouts() []string {
+	if x != nil {
+		return x.Layouts
+	}
+	return nil
+}
+
+type FreeWorkerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        int64                  `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FreeWorkerRequest) Reset() {
+	*x = FreeWorkerRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FreeWorkerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FreeWorkerRequest) ProtoMessage() {}
+
+func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FreeWorkerRequest.ProtoReflect.Descriptor instead.
+func (*FreeWorkerRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *FreeWorkerRequest) GetWorker() int64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+type FreeWorkerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The record as it then is.
+	Worker        *Worker `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FreeWorkerResponse) Reset() {
+	*x = FreeWorkerResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FreeWorkerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FreeWorkerResponse) ProtoMessage() {}
+
+func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FreeWorkerResponse.ProtoReflect.Descriptor instead.
+func (*FreeWorkerResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *FreeWorkerResponse) GetWorker() *Worker {
+	if x != nil {
+		return x.Worker
+	}
+	return nil
+}
+
 type StoreStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The store's address without credentials.
@@ -699,7 +1259,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -711,7 +1271,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -724,7 +1284,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StoreStatus) GetName() string {
@@ -779,7 +1339,7 @@ type TagStats struct {
 
 func (x *TagStats) Reset() {
 	*x = TagStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +1351,7 @@ func (x *TagStats) String() string {
 func (*TagStats) ProtoMessage() {}
 
 func (x *TagStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +1364,7 @@ func (x *TagStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStats.ProtoReflect.Descriptor instead.
 func (*TagStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TagStats) GetTag() string {
@@ -916,7 +1476,7 @@ type SegmentStats struct {
 
 func (x *SegmentStats) Reset() {
 	*x = SegmentStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1488,7 @@ func (x *SegmentStats) String() string {
 func (*SegmentStats) ProtoMessage() {}
 
 func (x *SegmentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1501,7 @@ func (x *SegmentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentStats.ProtoReflect.Descriptor instead.
 func (*SegmentStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SegmentStats) GetRange() *Range {
@@ -996,17 +1556,62 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x10DeleteTagRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x13\n" +
 	"\x11DeleteTagResponse\"\x0f\n" +
-	"\rStatusRequest\"\xfc\x01\n" +
+	"\rStatusRequest\"\xa2\x02\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x16\n" +
 	"\x06listen\x18\x03 \x01(\tR\x06listen\x12/\n" +
 	"\aschemes\x18\x04 \x03(\v2\x15.leaf.v1.SchemeStatusR\aschemes\x12*\n" +
 	"\x05store\x18\x05 \x01(\v2\x14.leaf.v1.StoreStatusR\x05store\x12%\n" +
-	"\x04tags\x18\x06 \x03(\v2\x11.leaf.v1.TagStatsR\x04tags\"8\n" +
+	"\x04tags\x18\x06 \x03(\v2\x11.leaf.v1.TagStatsR\x04tags\x12$\n" +
+	"\x05lease\x18\a \x01(\v2\x0e.leaf.v1.LeaseR\x05lease\"`\n" +
 	"\fSchemeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05ready\x18\x02 \x01(\bR\x05ready\"^\n" +
+	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\x12\x10\n" +
+	"\x03off\x18\x04 \x01(\tR\x03off\"\xe1\x03\n" +
+	"\x05Lease\x12\x12\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\x12\x16\n" +
+	"\x06worker\x18\x02 \x01(\x03R\x06worker\x12\x12\n" +
+	"\x04term\x18\x03 \x01(\x03R\x04term\x120\n" +
+	"\x05floor\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05floor\x124\n" +
+	"\ahorizon\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\ahorizon\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x126\n" +
+	"\bextended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\bextended\x12\x14\n" +
+	"\x05error\x18\b \x01(\tR\x05error\x128\n" +
+	"\n" +
+	"clock_step\x18\t \x01(\v2\x19.google.protobuf.DurationR\tclockStep\x12\x1b\n" +
+	"\tput_backs\x18\n" +
+	" \x01(\x03R\bputBacks\x12\x12\n" +
+	"\x04lost\x18\v \x01(\x03R\x04lost\x12\x1a\n" +
+	"\bregistry\x18\f \x01(\tR\bregistry\x12)\n" +
+	"\alayouts\x18\r \x03(\v2\x0f.leaf.v1.LayoutR\alayouts\"\x90\x02\n" +
+	"\x06Layout\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
+	"\x05epoch\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05epoch\x12-\n" +
+	"\x04tick\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04tick\x12\x1b\n" +
+	"\ttime_bits\x18\x04 \x01(\x05R\btimeBits\x12\x1f\n" +
+	"\vworker_bits\x18\x05 \x01(\x05R\n" +
+	"workerBits\x12#\n" +
+	"\rsequence_bits\x18\x06 \x01(\x05R\fsequenceBits\x12.\n" +
+	"\x04last\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04last\"\x14\n" +
+	"\x12ListWorkersRequest\"@\n" +
+	"\x13ListWorkersResponse\x12)\n" +
+	"\aworkers\x18\x01 \x03(\v2\x0f.leaf.v1.WorkerR\aworkers\"\xb0\x02\n" +
+	"\x06Worker\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\x03R\x06worker\x12\x12\n" +
+	"\x04held\x18\x02 \x01(\bR\x04held\x12\x14\n" +
+	"\x05owner\x18\x03 \x01(\tR\x05owner\x12\x12\n" +
+	"\x04term\x18\x04 \x01(\x03R\x04term\x124\n" +
+	"\ahorizon\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\ahorizon\x12.\n" +
+	"\x04seen\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04seen\x12<\n" +
+	"\fclock_offset\x18\a \x01(\v2\x19.google.protobuf.DurationR\vclockOffset\x12\x12\n" +
+	"\x04mine\x18\b \x01(\bR\x04mine\x12\x18\n" +
+	"\alayouts\x18\t \x03(\tR\alayouts\"+\n" +
+	"\x11FreeWorkerRequest\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\x03R\x06worker\"=\n" +
+	"\x12FreeWorkerResponse\x12'\n" +
+	"\x06worker\x18\x01 \x01(\v2\x0f.leaf.v1.WorkerR\x06worker\"^\n" +
 	"\vStoreStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\treachable\x18\x02 \x01(\bR\treachable\x12\x1d\n" +
@@ -1030,12 +1635,15 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\rfailing_since\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\ffailingSince\"H\n" +
 	"\fSegmentStats\x12$\n" +
 	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x03R\x04next2\xd3\x02\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next2\xe4\x03\n" +
 	"\fAdminService\x12?\n" +
 	"\bListTags\x12\x18.leaf.v1.ListTagsRequest\x1a\x19.leaf.v1.ListTagsResponse\x12B\n" +
 	"\tCreateTag\x12\x19.leaf.v1.CreateTagRequest\x1a\x1a.leaf.v1.CreateTagResponse\x12?\n" +
 	"\bAlterTag\x12\x18.leaf.v1.AlterTagRequest\x1a\x19.leaf.v1.AlterTagResponse\x12B\n" +
-	"\tDeleteTag\x12\x19.leaf.v1.DeleteTagRequest\x1a\x1a.leaf.v1.DeleteTagResponse\x129\n" +
+	"\tDeleteTag\x12\x19.leaf.v1.DeleteTagRequest\x1a\x1a.leaf.v1.DeleteTagResponse\x12H\n" +
+	"\vListWorkers\x12\x1b.leaf.v1.ListWorkersRequest\x1a\x1c.leaf.v1.ListWorkersResponse\x12E\n" +
+	"\n" +
+	"FreeWorker\x12\x1a.leaf.v1.FreeWorkerRequest\x1a\x1b.leaf.v1.FreeWorkerResponse\x129\n" +
 	"\x06Status\x12\x16.leaf.v1.StatusRequest\x1a\x17.leaf.v1.StatusResponseB,Z*github.com/leaf-id/leaf/api/leaf/v1;leafv1b\x06proto3"
 
 var (
@@ -1050,7 +1658,7 @@ func file_leaf_v1_admin_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_admin_proto_rawDescData
 }
 
-var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_leaf_v1_admin_proto_goTypes = []any{
 	(*Tag)(nil),                   // 0: leaf.v1.Tag
 	(*ListTagsRequest)(nil),       // 1: leaf.v1.ListTagsRequest
@@ -1064,41 +1672,67 @@ var file_leaf_v1_admin_proto_goTypes = []any{
 	(*StatusRequest)(nil),         // 9: leaf.v1.StatusRequest
 	(*StatusResponse)(nil),        // 10: leaf.v1.StatusResponse
 	(*SchemeStatus)(nil),          // 11: leaf.v1.SchemeStatus
-	(*StoreStatus)(nil),           // 12: leaf.v1.StoreStatus
-	(*TagStats)(nil),              // 13: leaf.v1.TagStats
-	(*SegmentStats)(nil),          // 14: leaf.v1.SegmentStats
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
-	(*Range)(nil),                 // 17: leaf.v1.Range
+	(*Lease)(nil),                 // 12: leaf.v1.Lease
+	(*Layout)(nil),                // 13: leaf.v1.Layout
+	(*ListWorkersRequest)(nil),    // 14: leaf.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),   // 15: leaf.v1.ListWorkersResponse
+	(*Worker)(nil),                // 16: leaf.v1.Worker
+	(*FreeWorkerRequest)(nil),     // 17: leaf.v1.FreeWorkerRequest
+	(*FreeWorkerResponse)(nil),    // 18: leaf.v1.FreeWorkerResponse
+	(*StoreStatus)(nil),           // 19: leaf.v1.StoreStatus
+	(*TagStats)(nil),              // 20: leaf.v1.TagStats
+	(*SegmentStats)(nil),          // 21: leaf.v1.SegmentStats
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
+	(*Range)(nil),                 // 24: leaf.v1.Range
 }
 var file_leaf_v1_admin_proto_depIdxs = []int32{
-	15, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
+	22, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
 	0,  // 1: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
 	0,  // 2: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
 	0,  // 3: leaf.v1.AlterTagResponse.tag:type_name -> leaf.v1.Tag
-	15, // 4: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	22, // 4: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
 	11, // 5: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
-	12, // 6: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
-	13, // 7: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
-	14, // 8: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
-	16, // 9: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
-	15, // 10: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
-	17, // 11: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
-	1,  // 12: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
-	3,  // 13: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
-	5,  // 14: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
-	7,  // 15: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
-	9,  // 16: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
-	2,  // 17: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
-	4,  // 18: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
-	6,  // 19: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
-	8,  // 20: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
-	10, // 21: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	19, // 6: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
+	20, // 7: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
+	12, // 8: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
+	22, // 9: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
+	22, // 10: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
+	22, // 11: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
+	22, // 12: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
+	23, // 13: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
+	13, // 14: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
+	22, // 15: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
+	23, // 16: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
+	22, // 17: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
+	16, // 18: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
+	22, // 19: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
+	22, // 20: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
+	23, // 21: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
+	16, // 22: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
+	21, // 23: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
+	23, // 24: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
+	22, // 25: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
+	24, // 26: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
+	1,  // 27: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
+	3,  // 28: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
+	5,  // 29: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
+	7,  // 30: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
+	14, // 31: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
+	17, // 32: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
+	9,  // 33: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
+	2,  // 34: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
+	4,  // 35: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
+	6,  // 36: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
+	8,  // 37: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
+	15, // 38: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
+	18, // 39: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
+	10, // 40: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
+	34, // [34:41] is the sub-list for method output_type
+	27, // [27:34] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_admin_proto_init() }
@@ -1115,7 +1749,7 @@ func file_leaf_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_admin_proto_rawDesc), len(file_leaf_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

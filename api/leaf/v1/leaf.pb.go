@@ -9,6 +9,7 @@ package leafv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -25,7 +26,8 @@ type NextRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scheme that makes the ID. Empty: "segment".
 	Scheme string `protobuf:"bytes,1,opt,name=scheme,proto3" json:"scheme,omitempty"`
-	// For "segment": the tag.
+	// For "segment": the tag. For "snowflake": the name of a layout; any other key, or
+	// none, means the default one.
 	Key           string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -123,7 +125,8 @@ type TakeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scheme that makes the IDs. Empty: "segment".
 	Scheme string `protobuf:"bytes,1,opt,name=scheme,proto3" json:"scheme,omitempty"`
-	// For "segment": the tag.
+	// For "segment": the tag. For "snowflake": the name of a layout; any other key, or
+	// none, means the default one.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	// How many IDs, from 1 to the limit of the server (10,000 unless configured).
 	Count         int32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
@@ -281,11 +284,144 @@ func (x *Range) GetEnd() int64 {
 	return 0
 }
 
+type DecodeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The name of a layout of the server, or of a built-in one. Empty: the default one
+	// of the server.
+	Layout        string `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecodeRequest) Reset() {
+	*x = DecodeRequest{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecodeRequest) ProtoMessage() {}
+
+func (x *DecodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecodeRequest.ProtoReflect.Descriptor instead.
+func (*DecodeRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DecodeRequest) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *DecodeRequest) GetLayout() string {
+	if x != nil {
+		return x.Layout
+	}
+	return ""
+}
+
+type DecodeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When the tick began.
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// Ticks since the layout's epoch.
+	Tick     int64 `protobuf:"varint,2,opt,name=tick,proto3" json:"tick,omitempty"`
+	Worker   int64 `protobuf:"varint,3,opt,name=worker,proto3" json:"worker,omitempty"`
+	Sequence int64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// The name of the layout.
+	Layout        string `protobuf:"bytes,5,opt,name=layout,proto3" json:"layout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecodeResponse) Reset() {
+	*x = DecodeResponse{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecodeResponse) ProtoMessage() {}
+
+func (x *DecodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecodeResponse.ProtoReflect.Descriptor instead.
+func (*DecodeResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DecodeResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *DecodeResponse) GetTick() int64 {
+	if x != nil {
+		return x.Tick
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetWorker() int64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetSequence() int64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetLayout() string {
+	if x != nil {
+		return x.Layout
+	}
+	return ""
+}
+
 var File_leaf_v1_leaf_proto protoreflect.FileDescriptor
 
 const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\n" +
-	"\x12leaf/v1/leaf.proto\x12\aleaf.v1\"7\n" +
+	"\x12leaf/v1/leaf.proto\x12\aleaf.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"7\n" +
 	"\vNextRequest\x12\x16\n" +
 	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\"\x1e\n" +
@@ -299,10 +435,20 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\"/\n" +
 	"\x05Range\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x03R\x05start\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\x03R\x03end2w\n" +
+	"\x03end\x18\x02 \x01(\x03R\x03end\"7\n" +
+	"\rDecodeRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
+	"\x06layout\x18\x02 \x01(\tR\x06layout\"\xa0\x01\n" +
+	"\x0eDecodeResponse\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
+	"\x04tick\x18\x02 \x01(\x03R\x04tick\x12\x16\n" +
+	"\x06worker\x18\x03 \x01(\x03R\x06worker\x12\x1a\n" +
+	"\bsequence\x18\x04 \x01(\x03R\bsequence\x12\x16\n" +
+	"\x06layout\x18\x05 \x01(\tR\x06layout2\xb2\x01\n" +
 	"\vLeafService\x123\n" +
 	"\x04Next\x12\x14.leaf.v1.NextRequest\x1a\x15.leaf.v1.NextResponse\x123\n" +
-	"\x04Take\x12\x14.leaf.v1.TakeRequest\x1a\x15.leaf.v1.TakeResponseB,Z*github.com/leaf-id/leaf/api/leaf/v1;leafv1b\x06proto3"
+	"\x04Take\x12\x14.leaf.v1.TakeRequest\x1a\x15.leaf.v1.TakeResponse\x129\n" +
+	"\x06Decode\x12\x16.leaf.v1.DecodeRequest\x1a\x17.leaf.v1.DecodeResponseB,Z*github.com/leaf-id/leaf/api/leaf/v1;leafv1b\x06proto3"
 
 var (
 	file_leaf_v1_leaf_proto_rawDescOnce sync.Once
@@ -316,25 +462,31 @@ func file_leaf_v1_leaf_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_leaf_proto_rawDescData
 }
 
-var file_leaf_v1_leaf_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_leaf_v1_leaf_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_leaf_v1_leaf_proto_goTypes = []any{
-	(*NextRequest)(nil),  // 0: leaf.v1.NextRequest
-	(*NextResponse)(nil), // 1: leaf.v1.NextResponse
-	(*TakeRequest)(nil),  // 2: leaf.v1.TakeRequest
-	(*TakeResponse)(nil), // 3: leaf.v1.TakeResponse
-	(*Range)(nil),        // 4: leaf.v1.Range
+	(*NextRequest)(nil),           // 0: leaf.v1.NextRequest
+	(*NextResponse)(nil),          // 1: leaf.v1.NextResponse
+	(*TakeRequest)(nil),           // 2: leaf.v1.TakeRequest
+	(*TakeResponse)(nil),          // 3: leaf.v1.TakeResponse
+	(*Range)(nil),                 // 4: leaf.v1.Range
+	(*DecodeRequest)(nil),         // 5: leaf.v1.DecodeRequest
+	(*DecodeResponse)(nil),        // 6: leaf.v1.DecodeResponse
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
 }
 var file_leaf_v1_leaf_proto_depIdxs = []int32{
 	4, // 0: leaf.v1.TakeResponse.ranges:type_name -> leaf.v1.Range
-	0, // 1: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
-	2, // 2: leaf.v1.LeafService.Take:input_type -> leaf.v1.TakeRequest
-	1, // 3: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
-	3, // 4: leaf.v1.LeafService.Take:output_type -> leaf.v1.TakeResponse
-	3, // [3:5] is the sub-list for method output_type
-	1, // [1:3] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	7, // 1: leaf.v1.DecodeResponse.time:type_name -> google.protobuf.Timestamp
+	0, // 2: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
+	2, // 3: leaf.v1.LeafService.Take:input_type -> leaf.v1.TakeRequest
+	5, // 4: leaf.v1.LeafService.Decode:input_type -> leaf.v1.DecodeRequest
+	1, // 5: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
+	3, // 6: leaf.v1.LeafService.Take:output_type -> leaf.v1.TakeResponse
+	6, // 7: leaf.v1.LeafService.Decode:output_type -> leaf.v1.DecodeResponse
+	5, // [5:8] is the sub-list for method output_type
+	2, // [2:5] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_leaf_proto_init() }
@@ -348,7 +500,7 @@ func file_leaf_v1_leaf_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_leaf_proto_rawDesc), len(file_leaf_v1_leaf_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

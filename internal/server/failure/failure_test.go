@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/failure"
+	"github.com/leaf-id/leaf/worker"
 )
 
 func TestOf(t *testing.T) {
@@ -34,6 +35,11 @@ func TestOf(t *testing.T) {
 		{leaf.ErrClosed, failure.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Retry: true}},
 		{context.Canceled, failure.Kind{HTTP: 499, RPC: connect.CodeCanceled}},
 		{context.DeadlineExceeded, failure.Kind{HTTP: 504, RPC: connect.CodeDeadlineExceeded}},
+		{leaf.ErrNoLease, exhausted},
+		{fmt.Errorf("%w: ask the registry: %w", leaf.ErrNoLease, leaf.ErrInvalid), exhausted},
+		{leaf.ErrClock, failure.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Java: -1, Retry: true}},
+		{issuer.ErrHeld, failure.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition}},
+		{worker.ErrConflict, failure.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition}},
 		{errors.New("dial tcp: refused"), failure.Kind{HTTP: 500, RPC: connect.CodeInternal, Java: -3}},
 	}
 	for _, tt := range tests {

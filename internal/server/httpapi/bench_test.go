@@ -8,6 +8,8 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/snowflake"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // A discard is a ResponseWriter that costs nothing itself.
@@ -28,7 +30,11 @@ func benchmark(b *testing.B, target string) {
 	}
 	set := segment.NewSet(store, nil)
 	defer set.Close(b.Context())
-	h := httpapi.New(http.NewServeMux(), issuer.New(map[string]issuer.Source{issuer.Segment: set}, nil), nil)
+	run(b, issuer.New(map[string]issuer.Source{issuer.Segment: set}, nil), target)
+}
+
+func run(b *testing.B, ids *issuer.Issuer, target string) {
+	h := httpapi.New(http.NewServeMux(), ids, nil)
 	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, target, nil)
 	if err != nil {
 		b.Fatal(err)
@@ -38,4 +44,16 @@ func benchmark(b *testing.B, target string) {
 	for b.Loop() {
 		h.ServeHTTP(w, req)
 	}
+}
+
+func BenchmarkSnowflakeNext(b *testing.B) {
+	layout, _ := snowflake.Preset("leaf")
+	times, err := issuer.NewTimes(issuer.Layouts{{Name: "leaf", Layout: layout}}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, g := range times.Generators() {
+		g.Begin(worker.Unfenced(1, 0, worker.Forever))
+	}
+	run(b, issuer.New(map[string]issuer.Source{issuer.Snowflake: times}, nil), "/api/snowflake/get/order")
 }

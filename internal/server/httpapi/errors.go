@@ -3,12 +3,12 @@ package httpapi
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"html"
 	"net/http"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/failure"
 )
 
@@ -16,6 +16,8 @@ import (
 const (
 	leafServerException      = "com.sankuai.inf.leaf.server.exception.LeafServerException"
 	illegalArgumentException = "java.lang.IllegalArgumentException"
+
+	missingParameterException = "org.springframework.web.bind.MissingServletRequestParameterException"
 )
 
 // Numbers in Java Leaf's error text; package failure has the others.
@@ -38,7 +40,7 @@ type errorBody struct {
 
 // idsError answers a request for IDs that failed: as Java Leaf does, with status 500
 // and a number in the message, where Java Leaf has a number for err.
-func (h *handler) idsError(w http.ResponseWriter, r *http.Request, err error) {
+func (h *handler) idsError(w http.ResponseWriter, r *http.Request, scheme string, err error) {
 	kind := failure.Of(err)
 	if kind.Retry {
 		w.Header().Set("Retry-After", failure.RetryAfter)
@@ -48,7 +50,7 @@ func (h *handler) idsError(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	code := kind.Java
-	if code == javaExhausted && h.storeSilent() {
+	if scheme == issuer.Segment && code == javaExhausted && h.storeSilent() {
 		code = javaNotInitialised
 	}
 	writeError(w, r, errorBody{
@@ -97,21 +99,13 @@ func writeError(w http.ResponseWriter, r *http.Request, body errorBody) {
 	body.Path = r.URL.EscapedPath()
 	w.Header()["Cache-Control"] = noStore
 	w.Header()["X-Content-Type-Options"] = noSniff
-	text, contentType := jsonError(body), jsonText
+	text, contentType := jsonLine(body), jsonText // not escaped: the content type is not to be sniffed
 	if negotiate(r.Header["Accept"]) == asHTML {
 		text, contentType = htmlError(body, now), htmlText
 	}
 	w.Header()["Content-Type"] = contentType
 	w.WriteHeader(body.Status)
 	_, _ = w.Write(text) // a client that has gone needs no answer
-}
-
-func jsonError(body errorBody) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // nor does Java Leaf; the content type is not to be sniffed
-	_ = enc.Encode(body)     // numbers and strings always encode
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
 func htmlError(body errorBody, now time.Time) []byte {

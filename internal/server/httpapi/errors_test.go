@@ -80,8 +80,9 @@ func TestOtherErrors(t *testing.T) {
 			`"status":503,"error":"Service Unavailable","message":"closed","path":"/api/segment/get/k"}`},
 		{"GET", "/api/segment/get/k", context.Canceled, 499,
 			`"status":499,"error":"Client Closed Request","message":"context canceled","path":"/api/segment/get/k"}`},
-		{"GET", "/decodeSnowflakeId?snowflakeId=1", nil, 501,
-			`"status":501,"error":"Not Implemented","message":"scheme not enabled: \"snowflake\"; this server has: segment","path":"/decodeSnowflakeId"}`},
+		{"GET", "/decodeSnowflakeId", nil, 400,
+			`"status":400,"error":"Bad Request","exception":"org.springframework.web.bind.MissingServletRequestParameterException",` +
+				`"message":"Required String parameter 'snowflakeId' is not present","path":"/decodeSnowflakeId"}`},
 		{"GET", "/api/segment/get/k?n=%zz", nil, 400,
 			`"status":400,"error":"Bad Request","message":"invalid argument: the query string is malformed","path":"/api/segment/get/k"}`},
 		{"GET", "/api/segment/get/k?n=+2", nil, 400,

@@ -2,7 +2,11 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+
+	"github.com/leaf-id/leaf/internal/issuer"
 )
 
 func healthz(w http.ResponseWriter, _ *http.Request) {
@@ -39,7 +43,11 @@ func (h *handler) notReady() error {
 func (h *handler) explain(w http.ResponseWriter) {
 	fmt.Fprintln(w)
 	for _, scheme := range h.ids.Schemes() {
-		fmt.Fprintf(w, "scheme %s enabled\n", scheme)
+		fmt.Fprintf(w, "scheme %s enabled%s\n", scheme, h.trouble(scheme))
+	}
+	off := h.ids.Off()
+	for _, scheme := range slices.Sorted(maps.Keys(off)) {
+		fmt.Fprintf(w, "scheme %s off: %s\n", scheme, off[scheme])
 	}
 	if h.tags == nil {
 		return
@@ -49,4 +57,17 @@ func (h *handler) explain(w http.ResponseWriter) {
 			fmt.Fprintf(w, "tag %s: %d IDs left; failing since %s: %v\n", s.Tag, s.Stock, s.FailingSince.Format("15:04:05"), s.Err)
 		}
 	}
+}
+
+// trouble says why a scheme that is enabled cannot serve at present.
+func (h *handler) trouble(scheme string) string {
+	if scheme == issuer.Snowflake && h.workers != nil {
+		if err := h.workers.Err(); err != nil {
+			return fmt.Sprintf("; not ready: %v", err)
+		}
+	}
+	if scheme == issuer.Segment && h.storeSilent() {
+		return "; not ready: the store has not answered yet"
+	}
+	return ""
 }

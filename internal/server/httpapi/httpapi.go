@@ -22,6 +22,12 @@ type Options struct {
 	// Tags is what /cache and /db show; nil: the segment scheme is not enabled.
 	Tags *issuer.Tags
 
+	// Workers tells of the worker ID; nil: no time-based scheme is enabled.
+	Workers *issuer.Workers
+
+	// Layouts are for decoding; none: those that package snowflake has.
+	Layouts issuer.Layouts
+
 	// Listen is the address of the server. Where only this machine reaches it, /cache
 	// and /db answer only those who name the machine itself; nil: all.
 	Listen net.Addr
@@ -32,10 +38,12 @@ type Options struct {
 }
 
 type handler struct {
-	ids    *issuer.Issuer
-	tags   *issuer.Tags
-	listen net.Addr
-	ready  func() error
+	ids     *issuer.Issuer
+	tags    *issuer.Tags
+	workers *issuer.Workers
+	layouts issuer.Layouts
+	listen  net.Addr
+	ready   func() error
 }
 
 // A route is a line of the one table of routes.
@@ -47,25 +55,27 @@ type route struct {
 }
 
 // New adds the routes, and the answer for unknown paths, to mux and returns the handler
-// that serves all of mux. Segment IDs go past mux, whose general matching costs twice
+// that serves all of mux. IDs go past mux, whose general matching costs twice
 // what it takes to make and write an ID.
 func New(mux *http.ServeMux, ids *issuer.Issuer, opts *Options) http.Handler {
 	if opts == nil {
 		opts = new(Options)
 	}
-	h := &handler{ids: ids, tags: opts.Tags, listen: opts.Listen, ready: opts.Ready}
+	h := &handler{ids: ids, tags: opts.Tags, workers: opts.Workers, layouts: opts.Layouts, listen: opts.Listen, ready: opts.Ready}
 	for _, r := range h.routes() {
 		mux.HandleFunc(r.pattern, r.serve)
 	}
-	mux.HandleFunc("/decodeSnowflakeId", h.decodeSnowflake)
 	for _, prefix := range []string{"/", strings.TrimSuffix(segmentPrefix, "/"), strings.TrimSuffix(snowflakePrefix, "/")} {
 		mux.HandleFunc(prefix, h.notFound) // where mux would redirect, Java Leaf has no page
 	}
 	segments := h.idsRoute(issuer.Segment, segmentPrefix)
+	snowflakes := h.idsRoute(issuer.Snowflake, snowflakePrefix)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasPrefix(r.URL.Path, segmentPrefix):
 			segments(w, r)
+		case strings.HasPrefix(r.URL.Path, snowflakePrefix):
+			snowflakes(w, r)
 		case !isClean(r.URL.Path):
 			h.notFound(w, r)
 		default:
@@ -84,7 +94,8 @@ func isClean(p string) bool {
 func (h *handler) routes() []route {
 	return []route{
 		{segmentPrefix, segmentPrefix + "{key}", "one ID; ?n=100 for a batch", h.idsRoute(issuer.Segment, segmentPrefix)},
-		{snowflakePrefix, snowflakePrefix + "{key}", "one ID; ?n=100 for a batch", h.idsRoute("snowflake", snowflakePrefix)},
+		{snowflakePrefix, snowflakePrefix + "{key}", "one ID; ?n=100 for a batch", h.idsRoute(issuer.Snowflake, snowflakePrefix)},
+		{decodePath, decodePath, "?snowflakeId=N: what an ID of that scheme says", javaPage(h.decodeSnowflake)},
 		{"/cache", "/cache", "what this server holds in memory", javaPage(h.local(h.cache))},
 		{"/db", "/db", "the tags in the store", javaPage(h.local(h.db))},
 		{"/healthz", "/healthz", "200 while the process lives", get(healthz)},
@@ -126,15 +137,6 @@ func (h *handler) local(next http.HandlerFunc) http.HandlerFunc {
 		}
 		next(w, r)
 	}
-}
-
-// decodeSnowflake answers Java Leaf's route as its other one of that scheme.
-func (h *handler) decodeSnowflake(w http.ResponseWriter, r *http.Request) {
-	if err := h.ids.Check("snowflake", "decode"); err != nil {
-		h.idsError(w, r, err)
-		return
-	}
-	h.notFound(w, r)
 }
 
 func openAPI(w http.ResponseWriter, _ *http.Request) {

@@ -56,7 +56,7 @@ const allowIDs = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 func (h *handler) idsOne(w http.ResponseWriter, r *http.Request, scheme, key string) {
 	id, err := h.ids.Next(r.Context(), scheme, key)
 	if err != nil {
-		h.idsError(w, r, err)
+		h.idsError(w, r, scheme, err)
 		return
 	}
 	w.Header()["Content-Type"] = contentTypes[negotiate(r.Header["Accept"])]
@@ -75,7 +75,7 @@ func (h *handler) idsHead(w http.ResponseWriter, r *http.Request, scheme, key st
 		err = h.ids.CheckCount(n)
 	}
 	if err != nil {
-		h.idsError(w, r, err)
+		h.idsError(w, r, scheme, err)
 		return
 	}
 	w.Header()["Content-Type"] = contentTypes[batchFormat(r, batch)]
@@ -84,7 +84,7 @@ func (h *handler) idsHead(w http.ResponseWriter, r *http.Request, scheme, key st
 func (h *handler) idsQuery(w http.ResponseWriter, r *http.Request, scheme, key string) {
 	n, batch, err := h.count(r.URL)
 	if err != nil {
-		h.idsError(w, r, err)
+		h.idsError(w, r, scheme, err)
 		return
 	}
 	if !batch {
@@ -93,7 +93,7 @@ func (h *handler) idsQuery(w http.ResponseWriter, r *http.Request, scheme, key s
 	}
 	ranges, err := h.ids.Take(r.Context(), scheme, key, nil, n)
 	if err != nil {
-		h.idsError(w, r, err)
+		h.idsError(w, r, scheme, err)
 		return
 	}
 	f := batchFormat(r, true)

@@ -41,9 +41,21 @@ func serve(t *testing.T, listen net.Addr, opts ...connect.ClientOption) fixture 
 	set := segment.NewSet(store, nil)
 	<-set.Ready()
 	ids := issuer.New(map[string]issuer.Source{issuer.Segment: set}, &issuer.Options{MaxBatch: 1000})
+	t.Cleanup(func() {
+		if err := set.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	f := serveBackend(t, listen, rpcapi.Backend{IDs: ids, Tags: issuer.NewTags(store, set, nil)}, opts...)
+	f.store = store
+	return f
+}
+
+// serveBackend starts both services over b.
+func serveBackend(t *testing.T, listen net.Addr, b rpcapi.Backend, opts ...connect.ClientOption) fixture {
 	mux := http.NewServeMux()
-	rpcapi.Register(mux, ids, issuer.NewTags(store, set, nil), rpcapi.Info{
-		Version: "v1.2.3", Started: started, Listen: listen, Address: listen.String(), StoreName: "memory:",
+	rpcapi.Register(mux, b, rpcapi.Info{
+		Version: "v1.2.3", Started: started, Listen: listen, Address: listen.String(), StoreName: "memory:", Registry: "memory:workers",
 	})
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.Protocols = new(http.Protocols)
@@ -55,12 +67,9 @@ func serve(t *testing.T, listen net.Addr, opts ...connect.ClientOption) fixture 
 	t.Cleanup(func() {
 		client.CloseIdleConnections()
 		server.Close()
-		if err := set.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
 	})
 	return fixture{
-		url: server.URL, http: client, store: store,
+		url: server.URL, http: client,
 		ids:   leafv1connect.NewLeafServiceClient(client, server.URL, opts...),
 		admin: leafv1connect.NewAdminServiceClient(client, server.URL, opts...),
 	}

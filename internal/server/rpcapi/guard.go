@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/loopback"
 )
 
-// A guard lets only callers on this machine change tags, since there are no
+// A guard lets only callers on this machine change anything, since there are no
 // credentials yet. A browser on this machine runs other people's code, so what a page
 // of another origin sends is refused as well; and everything, reads too, if that
 // page's host name was made to point here.
@@ -40,15 +40,15 @@ func (g *guard) check(r *http.Request) error {
 		return err
 	}
 	switch r.URL.Path {
-	case leafv1connect.AdminServiceListTagsProcedure, leafv1connect.AdminServiceStatusProcedure:
+	case leafv1connect.AdminServiceListTagsProcedure, leafv1connect.AdminServiceListWorkersProcedure, leafv1connect.AdminServiceStatusProcedure:
 		return nil
 	}
 	if !loopback.Is(g.listen) {
-		return errors.New("this server listens on an address that other machines reach and has no credentials, so it changes no tags: " +
-			"use --store URL to work on the store itself, or let the server listen on a loopback address such as 127.0.0.1:8080")
+		return errors.New("this server listens on an address that other machines reach and has no credentials, so it changes no tags and frees no worker IDs: " +
+			"use --store URL to work on the store itself, --workers URL on the registry of worker IDs, or let the server listen on a loopback address such as 127.0.0.1:8080")
 	}
 	if err := g.origins.Check(r); err != nil {
-		return fmt.Errorf("tags are not changed on behalf of another web site: %w", err)
+		return fmt.Errorf("nothing is changed on behalf of another web site: %w", err)
 	}
 	return nil
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
-	"github.com/leaf-id/leaf/internal/issuer"
 )
 
-type leafService struct{ ids *issuer.Issuer }
+type leafService struct{ Backend }
 
 func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv1.NextResponse, error) {
-	id, err := s.ids.Next(ctx, req.GetScheme(), req.GetKey())
+	id, err := s.IDs.Next(ctx, req.GetScheme(), req.GetKey())
 	if err != nil {
 		return nil, err
 	}
@@ -18,7 +17,7 @@ func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv
 }
 
 func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv1.TakeResponse, error) {
-	ranges, err := s.ids.Take(ctx, req.GetScheme(), req.GetKey(), nil, int(req.GetCount()))
+	ranges, err := s.IDs.Take(ctx, req.GetScheme(), req.GetKey(), nil, int(req.GetCount()))
 	if err != nil {
 		return nil, err
 	}
@@ -27,4 +26,14 @@ func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv
 		res.Ranges[i] = &leafv1.Range{Start: r.Start, End: r.End}
 	}
 	return res, nil
+}
+
+func (s *leafService) Decode(_ context.Context, req *leafv1.DecodeRequest) (*leafv1.DecodeResponse, error) {
+	d, err := s.Layouts.Decode(req.GetLayout(), req.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return &leafv1.DecodeResponse{
+		Time: timestamp(d.Time), Tick: d.Tick, Worker: d.Worker, Sequence: d.Sequence, Layout: d.Layout,
+	}, nil
 }

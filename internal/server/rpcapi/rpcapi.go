@@ -27,17 +27,26 @@ type Info struct {
 	Listen    net.Addr // decides whether administrative calls are allowed
 	Address   string   // Listen for people
 	StoreName string   // without credentials
+	Registry  string   // of worker IDs; without credentials
+}
+
+// A Backend is what the services are the front end of.
+type Backend struct {
+	IDs     *issuer.Issuer
+	Tags    *issuer.Tags    // nil: the segment scheme is not enabled
+	Workers *issuer.Workers // nil: no time-based scheme is enabled
+	Layouts issuer.Layouts
 }
 
 // Register adds both services to mux.
-func Register(mux *http.ServeMux, ids *issuer.Issuer, tags *issuer.Tags, info Info) {
+func Register(mux *http.ServeMux, b Backend, info Info) {
 	opts := []connect.HandlerOption{
 		connect.WithCompressMinBytes(minCompress),
 		connect.WithReadMaxBytes(maxRequest),
 		connect.WithInterceptors(connect.UnaryInterceptorFunc(withCodes)),
 	}
-	mux.Handle(leafv1connect.NewLeafServiceHandler(&leafService{ids}, opts...))
-	path, admin := leafv1connect.NewAdminServiceHandler(&adminService{ids, tags, info}, opts...)
+	mux.Handle(leafv1connect.NewLeafServiceHandler(&leafService{b}, opts...))
+	path, admin := leafv1connect.NewAdminServiceHandler(&adminService{b, info}, opts...)
 	mux.Handle(path, newGuard(info.Listen, admin))
 }
 

@@ -114,7 +114,7 @@ func (failing) Next(context.Context, string) (int64, error) { return 0, leaf.Err
 func TestRetryAfter(t *testing.T) {
 	mux := http.NewServeMux()
 	ids := issuer.New(map[string]issuer.Source{issuer.Segment: failing{}}, nil)
-	rpcapi.Register(mux, ids, issuer.NewTags(memory.New(), nil, nil), rpcapi.Info{Listen: loopback})
+	rpcapi.Register(mux, rpcapi.Backend{IDs: ids, Tags: issuer.NewTags(memory.New(), nil, nil)}, rpcapi.Info{Listen: loopback})
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	for _, opts := range [][]connect.ClientOption{nil, {connect.WithGRPCWeb()}} {

@@ -41,6 +41,11 @@ const (
 	AdminServiceAlterTagProcedure = "/leaf.v1.AdminService/AlterTag"
 	// AdminServiceDeleteTagProcedure is the fully-qualified name of the AdminService's DeleteTag RPC.
 	AdminServiceDeleteTagProcedure = "/leaf.v1.AdminService/DeleteTag"
+	// AdminServiceListWorkersProcedure is the fully-qualified name of the AdminService's ListWorkers
+	// RPC.
+	AdminServiceListWorkersProcedure = "/leaf.v1.AdminService/ListWorkers"
+	// AdminServiceFreeWorkerProcedure is the fully-qualified name of the AdminService's FreeWorker RPC.
+	AdminServiceFreeWorkerProcedure = "/leaf.v1.AdminService/FreeWorker"
 	// AdminServiceStatusProcedure is the fully-qualified name of the AdminService's Status RPC.
 	AdminServiceStatusProcedure = "/leaf.v1.AdminService/Status"
 )
@@ -56,6 +61,14 @@ type AdminServiceClient interface {
 	AlterTag(context.Context, *v1.AlterTagRequest) (*v1.AlterTagResponse, error)
 	// DeleteTag removes a tag. Creating it again starts its counter anew.
 	DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error)
+	// ListWorkers returns all worker IDs that were ever claimed, by number.
+	// UNIMPLEMENTED: no time-based scheme is enabled.
+	ListWorkers(context.Context, *v1.ListWorkersRequest) (*v1.ListWorkersResponse, error)
+	// FreeWorker makes a worker ID claimable that nobody is to hold any more. It must be
+	// certain that the holder is dead: times that it has issued more than two minutes
+	// ahead of the clock are dealt out again. FAILED_PRECONDITION: this server holds it,
+	// or it was changed meanwhile.
+	FreeWorker(context.Context, *v1.FreeWorkerRequest) (*v1.FreeWorkerResponse, error)
 	// Status describes the server, its store and what it holds in memory.
 	Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error)
 }
@@ -95,6 +108,18 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(adminServiceMethods.ByName("DeleteTag")),
 			connect.WithClientOptions(opts...),
 		),
+		listWorkers: connect.NewClient[v1.ListWorkersRequest, v1.ListWorkersResponse](
+			httpClient,
+			baseURL+AdminServiceListWorkersProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ListWorkers")),
+			connect.WithClientOptions(opts...),
+		),
+		freeWorker: connect.NewClient[v1.FreeWorkerRequest, v1.FreeWorkerResponse](
+			httpClient,
+			baseURL+AdminServiceFreeWorkerProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("FreeWorker")),
+			connect.WithClientOptions(opts...),
+		),
 		status: connect.NewClient[v1.StatusRequest, v1.StatusResponse](
 			httpClient,
 			baseURL+AdminServiceStatusProcedure,
@@ -106,11 +131,13 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 
 // adminServiceClient implements AdminServiceClient.
 type adminServiceClient struct {
-	listTags  *connect.Client[v1.ListTagsRequest, v1.ListTagsResponse]
-	createTag *connect.Client[v1.CreateTagRequest, v1.CreateTagResponse]
-	alterTag  *connect.Client[v1.AlterTagRequest, v1.AlterTagResponse]
-	deleteTag *connect.Client[v1.DeleteTagRequest, v1.DeleteTagResponse]
-	status    *connect.Client[v1.StatusRequest, v1.StatusResponse]
+	listTags    *connect.Client[v1.ListTagsRequest, v1.ListTagsResponse]
+	createTag   *connect.Client[v1.CreateTagRequest, v1.CreateTagResponse]
+	alterTag    *connect.Client[v1.AlterTagRequest, v1.AlterTagResponse]
+	deleteTag   *connect.Client[v1.DeleteTagRequest, v1.DeleteTagResponse]
+	listWorkers *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
+	freeWorker  *connect.Client[v1.FreeWorkerRequest, v1.FreeWorkerResponse]
+	status      *connect.Client[v1.StatusRequest, v1.StatusResponse]
 }
 
 // ListTags calls leaf.v1.AdminService.ListTags.
@@ -149,6 +176,24 @@ func (c *adminServiceClient) DeleteTag(ctx context.Context, req *v1.DeleteTagReq
 	return nil, err
 }
 
+// ListWorkers calls leaf.v1.AdminService.ListWorkers.
+func (c *adminServiceClient) ListWorkers(ctx context.Context, req *v1.ListWorkersRequest) (*v1.ListWorkersResponse, error) {
+	response, err := c.listWorkers.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// FreeWorker calls leaf.v1.AdminService.FreeWorker.
+func (c *adminServiceClient) FreeWorker(ctx context.Context, req *v1.FreeWorkerRequest) (*v1.FreeWorkerResponse, error) {
+	response, err := c.freeWorker.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Status calls leaf.v1.AdminService.Status.
 func (c *adminServiceClient) Status(ctx context.Context, req *v1.StatusRequest) (*v1.StatusResponse, error) {
 	response, err := c.status.CallUnary(ctx, connect.NewRequest(req))
@@ -169,6 +214,14 @@ type AdminServiceHandler interface {
 	AlterTag(context.Context, *v1.AlterTagRequest) (*v1.AlterTagResponse, error)
 	// DeleteTag removes a tag. Creating it again starts its counter anew.
 	DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error)
+	// ListWorkers returns all worker IDs that were ever claimed, by number.
+	// UNIMPLEMENTED: no time-based scheme is enabled.
+	ListWorkers(context.Context, *v1.ListWorkersRequest) (*v1.ListWorkersResponse, error)
+	// FreeWorker makes a worker ID claimable that nobody is to hold any more. It must be
+	// certain that the holder is dead: times that it has issued more than two minutes
+	// ahead of the clock are dealt out again. FAILED_PRECONDITION: this server holds it,
+	// or it was changed meanwhile.
+	FreeWorker(context.Context, *v1.FreeWorkerRequest) (*v1.FreeWorkerResponse, error)
 	// Status describes the server, its store and what it holds in memory.
 	Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error)
 }
@@ -204,6 +257,18 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(adminServiceMethods.ByName("DeleteTag")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminServiceListWorkersHandler := connect.NewUnaryHandlerSimple(
+		AdminServiceListWorkersProcedure,
+		svc.ListWorkers,
+		connect.WithSchema(adminServiceMethods.ByName("ListWorkers")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceFreeWorkerHandler := connect.NewUnaryHandlerSimple(
+		AdminServiceFreeWorkerProcedure,
+		svc.FreeWorker,
+		connect.WithSchema(adminServiceMethods.ByName("FreeWorker")),
+		connect.WithHandlerOptions(opts...),
+	)
 	adminServiceStatusHandler := connect.NewUnaryHandlerSimple(
 		AdminServiceStatusProcedure,
 		svc.Status,
@@ -220,6 +285,10 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceAlterTagHandler.ServeHTTP(w, r)
 		case AdminServiceDeleteTagProcedure:
 			adminServiceDeleteTagHandler.ServeHTTP(w, r)
+		case AdminServiceListWorkersProcedure:
+			adminServiceListWorkersHandler.ServeHTTP(w, r)
+		case AdminServiceFreeWorkerProcedure:
+			adminServiceFreeWorkerHandler.ServeHTTP(w, r)
 		case AdminServiceStatusProcedure:
 			adminServiceStatusHandler.ServeHTTP(w, r)
 		default:
@@ -245,6 +314,14 @@ func (UnimplementedAdminServiceHandler) AlterTag(context.Context, *v1.AlterTagRe
 
 func (UnimplementedAdminServiceHandler) DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.DeleteTag is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ListWorkers(context.Context, *v1.ListWorkersRequest) (*v1.ListWorkersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.ListWorkers is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) FreeWorker(context.Context, *v1.FreeWorkerRequest) (*v1.FreeWorkerResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.FreeWorker is not implemented"))
 }
 
 func (UnimplementedAdminServiceHandler) Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error) {

@@ -37,6 +37,8 @@ const (
 	LeafServiceNextProcedure = "/leaf.v1.LeafService/Next"
 	// LeafServiceTakeProcedure is the fully-qualified name of the LeafService's Take RPC.
 	LeafServiceTakeProcedure = "/leaf.v1.LeafService/Take"
+	// LeafServiceDecodeProcedure is the fully-qualified name of the LeafService's Decode RPC.
+	LeafServiceDecodeProcedure = "/leaf.v1.LeafService/Decode"
 )
 
 // LeafServiceClient is a client for the leaf.v1.LeafService service.
@@ -45,6 +47,9 @@ type LeafServiceClient interface {
 	Next(context.Context, *v1.NextRequest) (*v1.NextResponse, error)
 	// Take returns several IDs at once, as few ranges.
 	Take(context.Context, *v1.TakeRequest) (*v1.TakeResponse, error)
+	// Decode takes an ID of the scheme "snowflake" apart. Nothing says whether the ID
+	// was ever issued, or in that layout.
+	Decode(context.Context, *v1.DecodeRequest) (*v1.DecodeResponse, error)
 }
 
 // NewLeafServiceClient constructs a client for the leaf.v1.LeafService service. By default, it uses
@@ -70,13 +75,20 @@ func NewLeafServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(leafServiceMethods.ByName("Take")),
 			connect.WithClientOptions(opts...),
 		),
+		decode: connect.NewClient[v1.DecodeRequest, v1.DecodeResponse](
+			httpClient,
+			baseURL+LeafServiceDecodeProcedure,
+			connect.WithSchema(leafServiceMethods.ByName("Decode")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // leafServiceClient implements LeafServiceClient.
 type leafServiceClient struct {
-	next *connect.Client[v1.NextRequest, v1.NextResponse]
-	take *connect.Client[v1.TakeRequest, v1.TakeResponse]
+	next   *connect.Client[v1.NextRequest, v1.NextResponse]
+	take   *connect.Client[v1.TakeRequest, v1.TakeResponse]
+	decode *connect.Client[v1.DecodeRequest, v1.DecodeResponse]
 }
 
 // Next calls leaf.v1.LeafService.Next.
@@ -97,12 +109,24 @@ func (c *leafServiceClient) Take(ctx context.Context, req *v1.TakeRequest) (*v1.
 	return nil, err
 }
 
+// Decode calls leaf.v1.LeafService.Decode.
+func (c *leafServiceClient) Decode(ctx context.Context, req *v1.DecodeRequest) (*v1.DecodeResponse, error) {
+	response, err := c.decode.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // LeafServiceHandler is an implementation of the leaf.v1.LeafService service.
 type LeafServiceHandler interface {
 	// Next returns one ID.
 	Next(context.Context, *v1.NextRequest) (*v1.NextResponse, error)
 	// Take returns several IDs at once, as few ranges.
 	Take(context.Context, *v1.TakeRequest) (*v1.TakeResponse, error)
+	// Decode takes an ID of the scheme "snowflake" apart. Nothing says whether the ID
+	// was ever issued, or in that layout.
+	Decode(context.Context, *v1.DecodeRequest) (*v1.DecodeResponse, error)
 }
 
 // NewLeafServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -124,12 +148,20 @@ func NewLeafServiceHandler(svc LeafServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(leafServiceMethods.ByName("Take")),
 		connect.WithHandlerOptions(opts...),
 	)
+	leafServiceDecodeHandler := connect.NewUnaryHandlerSimple(
+		LeafServiceDecodeProcedure,
+		svc.Decode,
+		connect.WithSchema(leafServiceMethods.ByName("Decode")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/leaf.v1.LeafService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case LeafServiceNextProcedure:
 			leafServiceNextHandler.ServeHTTP(w, r)
 		case LeafServiceTakeProcedure:
 			leafServiceTakeHandler.ServeHTTP(w, r)
+		case LeafServiceDecodeProcedure:
+			leafServiceDecodeHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -145,4 +177,8 @@ func (UnimplementedLeafServiceHandler) Next(context.Context, *v1.NextRequest) (*
 
 func (UnimplementedLeafServiceHandler) Take(context.Context, *v1.TakeRequest) (*v1.TakeResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.LeafService.Take is not implemented"))
+}
+
+func (UnimplementedLeafServiceHandler) Decode(context.Context, *v1.DecodeRequest) (*v1.DecodeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.LeafService.Decode is not implemented"))
 }

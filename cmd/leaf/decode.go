@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/snowflake"
+)
+
+type decodeFlags struct {
+	client
+	layout string
+	json   bool
+}
+
+func newDecode() *cobra.Command {
+	var f decodeFlags
+	cmd := &cobra.Command{
+		Use:   "decode ID",
+		Short: "Say when and where a time-based ID was made",
+		Long: `Take an ID of the scheme snowflake apart: the time, the worker ID and the sequence
+number in it. Nothing in an ID says which layout it was made in: name it.
+
+The built-in layouts, leaf and js53, need no server. A layout of another name is one
+of the server's.`,
+		Example: `  leaf decode 2124187246151073968
+  leaf decode 7250361098241 --layout js53
+  leaf decode 7250361098241 --layout shop --server http://10.0.0.7:8080`,
+		Args: args("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := strconv.ParseUint(args[0], 10, 63)
+			if err != nil {
+				return usage(cmd, fmt.Errorf("%s is no ID: write a whole number from 0 to %d", printable(args[0]), int64(1<<63-1)))
+			}
+			d, err := f.decode(cmd.Context(), int64(id))
+			if err != nil {
+				return err
+			}
+			return printDecoded(cmd.OutOrStdout(), d, f.json)
+		},
+	}
+	f.addFlags(cmd)
+	cmd.Flags().StringVar(&f.layout, "layout", issuer.DefaultLayout, "`NAME` of the layout")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (f *decodeFlags) decode(ctx context.Context, id int64) (issuer.Decoded, error) {
+	if _, ok := snowflake.Preset(f.layout); ok {
+		return issuer.Layouts(nil).Decode(f.layout, id)
+	}
+	ids, err := f.ids()
+	if err != nil {
+		return issuer.Decoded{}, err
+	}
+	res, err := call(ctx, &f.client, ids.Decode, &leafv1.DecodeRequest{Id: id, Layout: f.layout})
+	if err != nil && connect.CodeOf(err) == connect.CodeUnknown { // no server has answered
+		err = fmt.Errorf("layout %s is not built in: %w", printable(f.layout), err)
+	}
+	if err != nil {
+		return issuer.Decoded{}, err
+	}
+	return issuer.Decoded{Layout: res.GetLayout(), Parts: snowflake.Parts{
+		Time: res.GetTime().AsTime(), Tick: res.GetTick(), Worker: res.GetWorker(), Sequence: res.GetSequence(),
+	}}, nil
+}
+
+// A decodedJSON is an ID as `leaf decode --json` prints it.
+type decodedJSON struct {
+	Layout   string    `json:"layout"`
+	Time     time.Time `json:"time"`
+	Tick     int64     `json:"tick,string"`
+	Worker   int64     `json:"worker,string"`
+	Sequence int64     `json:"sequence,string"`
+}
+
+// Forms of times, with the precision that IDs have.
+const (
+	millisLocal = "2006-01-02 15:04:05.000 -07:00"
+	millisUTC   = "2006-01-02T15:04:05.000Z"
+)
+
+func printDecoded(w io.Writer, d issuer.Decoded, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, decodedJSON{d.Layout, d.Time.UTC(), d.Tick, d.Worker, d.Sequence})
+	}
+	_, err := fmt.Fprintf(w, "time      %s\nUTC       %s\nworker    %d\nsequence  %d\nlayout    %s\n",
+		d.Time.Local().Format(millisLocal), d.Time.UTC().Format(millisUTC), d.Worker, d.Sequence, printable(d.Layout))
+	return err
+}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// What must be true before a worker ID is freed.
+const noteFree = `whoever held this worker ID must be stopped, and must stay stopped, or be able to
+reach the registry: then it notices within seconds. Its IDs that lie more than two
+minutes ahead of the clock are dealt out again. Without this command a worker ID is
+free again by itself when its horizon has passed.`
+
+func newWorker() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "worker",
+		Short: "List and free worker IDs",
+		Long: `List and free the worker IDs that time-based IDs are made with.
+
+A server holds its worker ID on a lease: up to a time that it keeps moving ahead, the
+horizon. A server that is stopped cleanly hands its worker ID back at once; that of
+one that crashed is taken by others once the horizon has passed.
+
+The commands act through a server. With --workers they act on the registry itself.`,
+	})
+	cmd.AddCommand(newWorkerList(), newWorkerFree())
+	return cmd
+}
+
+func newWorkerList() *cobra.Command {
+	var f workerFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List all worker IDs that were ever claimed",
+		Long: `List all worker IDs that were ever claimed:
+
+  HELD     whether somebody holds it; mine: the server that was asked does
+  TERM     how many claims there were
+  HORIZON  times up to there may have been used; whoever claims it next begins there
+  SEEN     when it was last written, by the registry's clock
+  CLOCK    how far the clock of who wrote it was ahead of the registry's`,
+		Example: `  leaf worker list
+  leaf worker list --workers mysql://root:secret@db/leaf`,
+		Args: args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.with(cmd, func(admin workerAdmin) error {
+				list, err := admin.list(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return printWorkers(cmd.OutOrStdout(), list, asJSON)
+			})
+		},
+	}
+	f.addFlags(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func newWorkerFree() *cobra.Command {
+	var f workerFlags
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "free ID --yes",
+		Short: "Make a worker ID claimable again",
+		Long: `Make a worker ID claimable two minutes from now, instead of at its horizon. Needed
+only where worker IDs run out, or one was claimed by a machine whose clock was far
+ahead.
+
+Mind: ` + noteFree,
+		Example: `  leaf worker free 17 --yes
+  leaf worker free 17 --yes --workers zookeeper://zk1:2181`,
+		Args: args("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := strconv.ParseUint(args[0], 10, 63)
+			if err != nil {
+				return usage(cmd, fmt.Errorf("%s is no worker ID", printable(args[0])))
+			}
+			say(cmd.ErrOrStderr(), "note", noteFree)
+			if !yes {
+				return hinted(fmt.Errorf("worker ID %d was not freed", id), "if that is so, say --yes")
+			}
+			return f.with(cmd, func(admin workerAdmin) error {
+				w, err := admin.free(cmd.Context(), int64(id))
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "freed worker ID %d: it can be claimed from %s on\n", id, moment(w.Horizon))
+				return err
+			})
+		},
+	}
+	f.addFlags(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "what must be true is")
+	return cmd
+}
+
+// A workerRow is one worker ID as people see it.
+type workerRow struct {
+	Worker      int64         `json:"worker"`
+	Held        bool          `json:"held"`
+	Mine        bool          `json:"mine"`
+	Owner       string        `json:"owner"`
+	Term        int64         `json:"term"`
+	Horizon     time.Time     `json:"horizon,omitzero"`
+	Seen        time.Time     `json:"seen,omitzero"`
+	ClockOffset time.Duration `json:"clock_offset_ns"`
+	Layouts     []string      `json:"layouts"`
+}
+
+func printWorkers(w io.Writer, list []workerRow, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, list)
+	}
+	return printTable(w, "WORKER\tHELD\tTERM\tHORIZON\tSEEN\tCLOCK\tOWNER\tLAYOUTS", func(row func(...string)) {
+		for _, r := range list {
+			held := choose(r.Mine, "mine", choose(r.Held, "yes", "no"))
+			row(decimal(r.Worker), held, decimal(r.Term), moment(r.Horizon), moment(r.Seen), r.ClockOffset.String(), r.Owner, strings.Join(r.Layouts, ","))
+		}
+	})
+}
+
+// A workerAdmin administers worker IDs, through a server or on the registry itself.
+type workerAdmin interface {
+	list(ctx context.Context) ([]workerRow, error) // by number
+	free(ctx context.Context, id int64) (workerRow, error)
+}
+
+// workerFlags say what a worker command acts on.
+type workerFlags struct {
+	client
+	workers string
+}
+
+func (f *workerFlags) addFlags(cmd *cobra.Command) {
+	f.client.addFlags(cmd)
+	cmd.Flags().StringVar(&f.workers, "workers", "", "`URL` of the registry of worker IDs, to act on it without a server")
+}
+
+// with runs do with what the flags name.
+func (f *workerFlags) with(cmd *cobra.Command, do func(workerAdmin) error) error {
+	if f.workers != "" && f.server != "" {
+		return usage(cmd, errors.New("give either --server or --workers"))
+	}
+	if f.workers == "" {
+		admin, err := f.admin()
+		if err != nil {
+			return err
+		}
+		return do(&serverWorkers{&f.client, admin})
+	}
+	if err := checkWorkersFlag(cmd, f.workers); err != nil {
+		return err
+	}
+	registry, _, err := drivers.OpenRegistry(f.workers, &drivers.RegistryOptions{Observe: true})
+	if err != nil {
+		return err
+	}
+	defer registry.Close()
+	return do(&registryWorkers{issuer.NewWorkers(registry, nil, nil), f.workers, f.timeout})
+}
+
+// serverWorkers administers worker IDs through a server.
+type serverWorkers struct {
+	client *client
+	admin  leafv1connect.AdminServiceClient
+}
+
+func (s *serverWorkers) list(ctx context.Context) ([]workerRow, error) {
+	res, err := call(ctx, s.client, s.admin.ListWorkers, &leafv1.ListWorkersRequest{})
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]workerRow, 0, len(res.GetWorkers()))
+	for _, w := range res.GetWorkers() {
+		rows = append(rows, workerFromWire(w))
+	}
+	return rows, nil
+}
+
+func (s *serverWorkers) free(ctx context.Context, id int64) (workerRow, error) {
+	res, err := call(ctx, s.client, s.admin.FreeWorker, &leafv1.FreeWorkerRequest{Worker: id})
+	return workerFromWire(res.GetWorker()), err
+}
+
+func workerFromWire(w *leafv1.Worker) workerRow {
+	row := workerRow{
+		Worker: w.GetWorker(), Held: w.GetHeld(), Mine: w.GetMine(), Owner: w.GetOwner(), Term: w.GetTerm(),
+		ClockOffset: w.GetClockOffset().AsDuration(), Layouts: w.GetLayouts(),
+	}
+	if w.GetHorizon() != nil {
+		row.Horizon = w.GetHorizon().AsTime()
+	}
+	if w.GetSeen() != nil {
+		row.Seen = w.GetSeen().AsTime()
+	}
+	return row
+}
+
+// registryWorkers administers the worker IDs of a registry that this process opened.
+type registryWorkers struct {
+	workers *issuer.Workers
+	url     string
+	timeout time.Duration
+}
+
+// call runs do within the time-out and explains its error.
+func (r *registryWorkers) call(ctx context.Context, do func(ctx context.Context) error) error {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	return explainRegistry(do(ctx), r.url, time.Since(start))
+}
+
+func (r *registryWorkers) list(ctx context.Context) (rows []workerRow, err error) {
+	err = r.call(ctx, func(ctx context.Context) error {
+		list, err := r.workers.List(ctx)
+		rows = make([]workerRow, 0, len(list))
+		for _, record := range list {
+			rows = append(rows, workerFromRecord(record))
+		}
+		return err
+	})
+	return rows, err
+}
+
+func (r *registryWorkers) free(ctx context.Context, id int64) (row workerRow, err error) {
+	err = r.call(ctx, func(ctx context.Context) error {
+		record, err := r.workers.Free(ctx, id)
+		row = workerFromRecord(record)
+		return err
+	})
+	return row, err
+}
+
+func workerFromRecord(r worker.Record) workerRow {
+	row := workerRow{
+		Worker: r.Worker, Held: r.Held(), Owner: r.Owner, Term: r.Term,
+		Horizon: worker.Time(r.Horizon), Seen: worker.Time(r.Seen), ClockOffset: time.Duration(r.Offset) * time.Millisecond,
+	}
+	for _, l := range r.Layouts {
+		row.Layouts = append(row.Layouts, l.Name)
+	}
+	return row
+}

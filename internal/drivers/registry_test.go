@@ -1,0 +1,254 @@
+package drivers_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// lock opens files of a directory, unlocked.
+func lock(dir string) func(string) (*os.File, error) {
+	return func(name string) (*os.File, error) {
+		return os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o600)
+	}
+}
+
+func openRegistry(t *testing.T, url string) (drivers.Registry, drivers.Terms) {
+	t.Helper()
+	registry, terms, err := drivers.OpenRegistry(url, &drivers.RegistryOptions{Lock: lock(t.TempDir()), Port: 8080})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := registry.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return registry, terms
+}
+
+// registryRoundTrip creates the registry at url and writes a record through a second
+// URL of the same.
+func registryRoundTrip(t *testing.T, url, again string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	registry, _ := openRegistry(t, url)
+	if ok, err := drivers.RegistryExists(ctx, url); err != nil || ok {
+		t.Fatalf("RegistryExists before: %v, %v", ok, err)
+	}
+	if _, err := registry.Load(ctx, 3); !errors.Is(err, worker.ErrNotCreated) {
+		t.Errorf("Load before: %v, want ErrNotCreated", err)
+	}
+	if err := drivers.InitRegistry(ctx, url); err != nil {
+		t.Fatal(err)
+	}
+	if err := drivers.InitRegistry(ctx, again); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("InitRegistry again: %v, want ErrExist", err)
+	}
+	if ok, err := drivers.RegistryExists(ctx, again); err != nil || !ok {
+		t.Errorf("RegistryExists after: %v, %v", ok, err)
+	}
+	record := worker.Record{Worker: 3, Instance: worker.NewInstance(), Term: 1, Horizon: 77}
+	if err := registry.Swap(ctx, worker.Record{Worker: 3}, record); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := openRegistry(t, again)
+	if got, err := other.Load(ctx, 3); err != nil || !got.Equal(record) {
+		t.Errorf("Load through the other URL: %+v, %v", got, err)
+	}
+	keys := [2]string{}
+	for i, u := range []string{url, again} {
+		key, err := drivers.RegistryKey(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[i] = key
+	}
+	if keys[0] != keys[1] || strings.Contains(keys[0], "secret") {
+		t.Errorf("keys %q", keys)
+	}
+}
+
+func TestSQLiteRegistry(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ids.db")
+	if err := drivers.Init(t.Context(), "sqlite:"+file, drivers.InitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	registryRoundTrip(t, "sqlite:"+file, "SQLite://"+file)
+	alone := filepath.Join(t.TempDir(), "alone.db")
+	registryRoundTrip(t, "sqlite:"+alone, "sqlite:"+alone)
+}
+
+func TestMySQLRegistry(t *testing.T) {
+	server := testserver.MariaDB(t, nil)
+	url := server.URL(server.NewDatabase(t))
+	registryRoundTrip(t, url, url+"?claim_delay=0")
+}
+
+func TestZooKeeperPool(t *testing.T) {
+	server := testserver.ZooKeeper(t)
+	url := "zookeeper://" + server.Addr() + "?name=shop"
+	registryRoundTrip(t, url, url+"&layout=pool&claim_delay=1s")
+}
+
+func TestZooKeeperLeaf(t *testing.T) {
+	server := testserver.ZooKeeper(t)
+	url := "zookeeper://" + server.Addr() + "?layout=leaf&name=shop&ip=192.0.2.7"
+	if ok, err := drivers.RegistryExists(t.Context(), url); err != nil || !ok {
+		t.Errorf("RegistryExists: %v, %v; it makes what it needs", ok, err)
+	}
+	if err := drivers.InitRegistry(t.Context(), url); !errors.Is(err, leaf.ErrUnsupported) {
+		t.Errorf("InitRegistry: %v, want ErrUnsupported", err)
+	}
+	registry, _ := openRegistry(t, url)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if id, err := registry.(worker.Assigner).Assign(ctx, 1023); err != nil || id != 1 {
+		t.Errorf("Assign: %d, %v, want 1, since 0 is the number that Java servers race for", id, err)
+	}
+}
+
+func TestStatic(t *testing.T) {
+	registry, terms := openRegistry(t, "static:7?reclaim=machine")
+	if id, err := registry.(worker.Assigner).Assign(t.Context(), 1023); err != nil || id != 7 || !terms.Reclaim {
+		t.Errorf("Assign: %d, %v, terms %+v", id, err, terms)
+	}
+	if _, _, err := drivers.OpenRegistry("static:7", nil); err == nil || !strings.Contains(err.Error(), "ask that server") {
+		t.Errorf("without a data directory: %v", err)
+	}
+	if err := drivers.InitRegistry(t.Context(), "static:7"); !errors.Is(err, leaf.ErrUnsupported) {
+		t.Errorf("InitRegistry: %v, want ErrUnsupported", err)
+	}
+	if ok, err := drivers.RegistryExists(t.Context(), "static:7"); err != nil || !ok {
+		t.Errorf("RegistryExists: %v, %v", ok, err)
+	}
+}
+
+func TestTerms(t *testing.T) {
+	leafTree := drivers.Terms{Settle: true, MaxAhead: time.Second}
+	for url, want := range map[string]drivers.Terms{
+		"mysql://h/db":                            {},
+		"mysql://u:p?x@h/db?claim_delay=30s":      {ClaimDelay: 30 * time.Second},
+		"mysql://h/db?tls=true&claim_delay=0":     {ClaimDelay: -1},
+		"jdbc:mysql://h/db":                       {},
+		"zookeeper://h?claim_delay=0s":            {ClaimDelay: -1},
+		"zookeeper://h/a/b?layout=leaf&name=n":    leafTree,
+		"static:7":                                {},
+		"static:0?reclaim=machine&claim_delay=1m": {Reclaim: true, ClaimDelay: time.Minute},
+		"zookeeper://h?layout=leaf&name=n&port=1&ip=10.0.0.1&reclaim=machine": {Reclaim: true, Settle: true, MaxAhead: time.Second},
+	} {
+		_, got := openRegistry(t, strings.Replace(url, "name=n", "name=n&ip=10.0.0.1", 1-strings.Count(url, "ip=")))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", url, diff)
+		}
+	}
+}
+
+func TestRegistryMalformed(t *testing.T) {
+	for url, want := range map[string]string{
+		"":                                        "it has no scheme",
+		"7":                                       "it has no scheme: write sqlite:PATH or mysql://user:password@host:3306/db or zookeeper://host:2181 or static:7",
+		"zookeper://h":                            "unknown scheme (did you mean zookeeper?)",
+		"etcd://h":                                "unknown scheme: write",
+		"static:":                                 "write the worker ID as a number",
+		"static:-1":                               "write the worker ID as a number",
+		"static:07":                               "write the worker ID as a number",
+		"static:x":                                "write the worker ID as a number",
+		"static:7?reclaim=yes":                    "the only value is machine",
+		"static:7?recliam=machine":                `unknown parameter "recliam" (known: reclaim, claim_delay); did you mean reclaim?`,
+		"static:7?claim_delay=1":                  "no duration such as 30s",
+		"static:7?claim_delay=-1s":                "no duration such as 30s",
+		"static:7?reclaim=machine&reclaim=x":      "more than once",
+		"sqlite:":                                 "it names no file",
+		"mysql://u:secret@h/db?reclaim=machine":   "is for worker IDs that are assigned",
+		"mysql://u:secret@h/db?claimdelay=3s":     `unknown parameter "claimdelay"`,
+		"mysql://u:secret@h/db?tsl=true":          "did you mean tls?",
+		"mysql://u:secret@h":                      "the name of the database is missing",
+		"zookeeper:h":                             "two slashes are missing",
+		"zookeeper://":                            "a host or its port is malformed",
+		"zookeeper://h,,i":                        "a host or its port is malformed",
+		"zookeeper://h:x":                         "a host or its port is malformed",
+		"zookeeper://h?layout=java":               `layout "java" is neither pool, nor leaf`,
+		"zookeeper://h?layout=leaf":               "needs name=…, the leaf.name",
+		"zookeeper://h?port=1":                    "ip and port are for layout=leaf",
+		"zookeeper://h?layout=leaf&name=":         "the name is empty",
+		"zookeeper://h?name=a/b":                  "holds a slash",
+		"zookeeper://h?layout=leaf&name=n&port=0": "port is no number",
+		"zookeeper://h?layout=leaf&name=n&ip=::1": "ip is no IPv4 address",
+		"zookeeper://h//x":                        "no path such as /apps/id",
+		"zookeeper://h?nmae=x":                    "did you mean name?",
+		"zookeeper://h?reclaim=machine":           "is for worker IDs that are assigned",
+	} {
+		err := drivers.CheckRegistry(url)
+		if !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
+		if _, _, openErr := drivers.OpenRegistry(url, &drivers.RegistryOptions{Port: 1}); openErr == nil || err != nil && openErr.Error() != err.Error() {
+			t.Errorf("%s: OpenRegistry: %v, CheckRegistry: %v", url, openErr, err)
+		}
+	}
+	if _, _, err := drivers.OpenRegistry("zookeeper://h?layout=leaf&name=n&ip=10.0.0.1", nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "needs port=") {
+		t.Errorf("no port at all: %v", err)
+	}
+	registry, _, err := drivers.OpenRegistry("zookeeper://h?layout=leaf&name=n", &drivers.RegistryOptions{Observe: true})
+	if err != nil {
+		t.Fatalf("no port to look at: %v", err)
+	}
+	if err := registry.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRegistryKey(t *testing.T) {
+	for url, want := range map[string]string{
+		"mysql://u:secret@H/db?claim_delay=0":                 "mysql://h:3306/db",
+		"jdbc:mysql://h:3306/db?user=u&password=secret":       "mysql://h:3306/db",
+		"zookeeper://b:2182,A/x/":                             "zookeeper://a:2181,b:2182/x?layout=pool&name=leaf",
+		"zookeeper://a:2181?layout=leaf&name=n&port=9&ip=::1": "",
+		"zookeeper://a:2181?layout=leaf&name=n&port=9":        "zookeeper://a:2181?layout=leaf&name=n",
+		"STATIC:7?reclaim=machine":                            "static:7",
+	} {
+		got, err := drivers.RegistryKey(url)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v, want %q", url, got, err, want)
+		}
+	}
+}
+
+func TestFromCurator(t *testing.T) {
+	for connect, want := range map[string]string{
+		"zk":                      "zookeeper://zk?layout=leaf&name=com.x&port=8080",
+		" h1:2181, h2:2182 ":      "zookeeper://h1:2181,h2:2182?layout=leaf&name=com.x&port=8080",
+		"h1:2181,h2:2181/apps/id": "zookeeper://h1:2181,h2:2181/apps/id?layout=leaf&name=com.x&port=8080",
+		"h1/a b":                  "zookeeper://h1/a%20b?layout=leaf&name=com.x&port=8080",
+		"":                        "",
+		"h1:x":                    "",
+		"h1//x":                   "",
+	} {
+		got, err := drivers.FromCurator(connect, "com.x", 8080)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", connect, got, err, want)
+		}
+	}
+}
+
+func TestOnThisMachine(t *testing.T) {
+	for url, want := range map[string]bool{"sqlite:x": true, "SQLITE:x": true, "static:7": true, "mysql://h/db": false, "zookeeper://127.0.0.1": false} {
+		if got := drivers.OnThisMachine(url); got != want {
+			t.Errorf("%s: %v", url, got)
+		}
+	}
+}

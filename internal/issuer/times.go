@@ -1,0 +1,103 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/snowflake"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// Snowflake is the name of the scheme whose IDs are made of time, worker ID and
+// sequence. A key that is the name of a layout means that layout; every other key
+// is a label of the default one.
+const Snowflake = "snowflake"
+
+// TimesOptions configures [Times]. The zero value of a field means its default.
+type TimesOptions struct {
+	MaxAhead time.Duration // default [worker.DefaultMaxAhead]
+	Wait     time.Duration // default [snowflake.DefaultWait]
+	Clock    *worker.Clock // default [worker.NewClock]
+}
+
+// Times is the [Source] of [Snowflake]: one generator for each layout. Layouts of
+// equal values are one layout under several names, and have one generator, since two
+// would issue the same IDs.
+type Times struct {
+	layouts    Layouts
+	generators map[string]*snowflake.Generator // by name; never written after NewTimes
+	standard   *snowflake.Generator
+	distinct   []*snowflake.Generator
+}
+
+// NewTimes returns the source of the given layouts, whose names differ and of which
+// the first is the default one. The error wraps [leaf.ErrInvalid] if a layout or an
+// option is not valid.
+func NewTimes(layouts Layouts, opts *TimesOptions) (*Times, error) {
+	if len(layouts) == 0 {
+		return nil, errors.New("serve snowflake: no layout")
+	}
+	if opts == nil {
+		opts = new(TimesOptions)
+	}
+	if opts.Clock == nil {
+		opts.Clock = worker.NewClock()
+	}
+	t := &Times{layouts: layouts, generators: make(map[string]*snowflake.Generator, len(layouts))}
+	shared := make(map[worker.Layout]*snowflake.Generator, len(layouts))
+	for _, l := range layouts {
+		values := l.Record("")
+		g := shared[values]
+		if g == nil {
+			var err error
+			if g, err = snowflake.New(l.Layout, &snowflake.Options{
+				MaxAhead: opts.MaxAhead, Wait: opts.Wait, RandomStart: l.RandomStart, Clock: opts.Clock,
+			}); err != nil {
+				return nil, fmt.Errorf("layout %s: %w", l.Name, err)
+			}
+			shared[values] = g
+			t.distinct = append(t.distinct, g)
+		}
+		t.generators[l.Name] = g
+	}
+	t.standard = t.generators[layouts[0].Name]
+	return t, nil
+}
+
+func (t *Times) generator(key string) *snowflake.Generator {
+	if g, ok := t.generators[key]; ok {
+		return g
+	}
+	return t.standard
+}
+
+// Next returns one ID; see [snowflake.Generator.Next].
+func (t *Times) Next(ctx context.Context, key string) (int64, error) {
+	return t.generator(key).Next(ctx)
+}
+
+// Take appends n IDs to dst; see [snowflake.Generator.Take].
+func (t *Times) Take(ctx context.Context, key string, dst []leaf.Range, n int) ([]leaf.Range, error) {
+	return t.generator(key).Take(ctx, dst, n)
+}
+
+// Layouts returns the layouts as they stand in worker records.
+func (t *Times) Layouts() []worker.Layout {
+	list := make([]worker.Layout, len(t.layouts))
+	for i, l := range t.layouts {
+		list[i] = l.Record(l.Name)
+	}
+	return list
+}
+
+// Generators returns what is to issue under the lease of a worker ID.
+func (t *Times) Generators() []worker.Generator {
+	list := make([]worker.Generator, len(t.distinct))
+	for i, g := range t.distinct {
+		list[i] = g
+	}
+	return list
+}

@@ -1,0 +1,106 @@
+package issuer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// ErrHeld is wrapped where a worker ID is not freed because it is in use.
+var ErrHeld = errors.New("the worker ID is in use")
+
+// A Keeper is what [Workers] needs of what keeps this process's lease. A
+// [worker.Keeper] is one.
+type Keeper interface {
+	// Status returns how things are.
+	Status() worker.Status
+
+	// Err returns why no IDs can be issued at present, nil if they can.
+	Err() error
+}
+
+// Workers looks at, and administers, the worker IDs of one registry. Its methods are
+// safe for concurrent use.
+type Workers struct {
+	registry worker.Registry
+	keeper   Keeper // nil: this process holds no worker ID
+	log      *slog.Logger
+}
+
+// NewWorkers returns the administration of registry. keeper is what holds a worker ID
+// of it in this process, nil if nothing does. Each change is logged once to logger;
+// nil discards.
+func NewWorkers(registry worker.Registry, keeper Keeper, logger *slog.Logger) *Workers {
+	return &Workers{registry, keeper, cmp.Or(logger, slog.New(slog.DiscardHandler))}
+}
+
+// Err returns why this process can issue no IDs under a worker ID at present, nil if
+// it can.
+func (w *Workers) Err() error {
+	if w.keeper == nil {
+		return leaf.ErrNoLease
+	}
+	return w.keeper.Err()
+}
+
+// Status returns how the lease of this process is.
+func (w *Workers) Status() worker.Status {
+	if w.keeper == nil {
+		return worker.Status{Err: leaf.ErrNoLease}
+	}
+	return w.keeper.Status()
+}
+
+// Mine reports whether this process holds the worker ID.
+func (w *Workers) Mine(id int64) bool {
+	s := w.Status()
+	return s.Held && s.Worker == id
+}
+
+// List returns the records of all worker IDs that were ever claimed, by number.
+func (w *Workers) List(ctx context.Context) ([]worker.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	list, err := w.registry.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list worker IDs: %w", err)
+	}
+	return list, nil
+}
+
+// Free makes a worker ID claimable that nobody is to hold any more, as [worker.Free]
+// says, and returns its record as it then is. It wraps [leaf.ErrInvalid] for a worker
+// ID that was never claimed, [ErrHeld] for that of this process, and
+// [worker.ErrConflict] if it was changed meanwhile.
+func (w *Workers) Free(ctx context.Context, id int64) (worker.Record, error) {
+	record, err := w.free(ctx, id)
+	if err != nil {
+		return worker.Record{}, fmt.Errorf("free worker ID %d: %w", id, err)
+	}
+	w.log.Warn("worker ID freed", "worker", id, "term", record.Term, "floor", worker.Time(record.Horizon), "owner", record.Owner)
+	return record, nil
+}
+
+func (w *Workers) free(ctx context.Context, id int64) (worker.Record, error) {
+	if id < 0 {
+		return worker.Record{}, fmt.Errorf("%w: it is negative", leaf.ErrInvalid)
+	}
+	if w.Mine(id) {
+		return worker.Record{}, fmt.Errorf("%w, by this server: stop it first", ErrHeld)
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	old, err := w.registry.Load(ctx, id)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	if old.IsZero() {
+		return worker.Record{}, fmt.Errorf("%w: it was never claimed", leaf.ErrInvalid)
+	}
+	return worker.Free(ctx, w.registry, id)
+}

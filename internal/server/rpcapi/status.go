@@ -1,0 +1,116 @@
+package rpcapi
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/segment"
+)
+
+func (s *adminService) Status(ctx context.Context, _ *leafv1.StatusRequest) (*leafv1.StatusResponse, error) {
+	res := &leafv1.StatusResponse{
+		Version: s.info.Version,
+		Started: timestamp(s.info.Started),
+		Listen:  s.info.Address,
+		Schemes: s.schemes(),
+		Lease:   s.lease(),
+	}
+	if s.Tags == nil {
+		return res, nil
+	}
+	res.Store = s.storeStatus(ctx)
+	for _, st := range s.Tags.Stats() {
+		res.Tags = append(res.Tags, statsMessage(st))
+	}
+	return res, nil
+}
+
+// schemes lists those that are enabled and then those of which it is known why not.
+func (s *adminService) schemes() []*leafv1.SchemeStatus {
+	var list []*leafv1.SchemeStatus
+	for _, name := range s.IDs.Schemes() {
+		st := &leafv1.SchemeStatus{Name: name, Ready: true}
+		switch {
+		case name == issuer.Segment && s.Tags != nil:
+			st.Ready = s.Tags.Ready()
+		case name == issuer.Snowflake && s.Workers != nil:
+			if err := s.Workers.Err(); err != nil {
+				st.Ready, st.Error = false, err.Error()
+			}
+		}
+		list = append(list, st)
+	}
+	off := s.IDs.Off()
+	for _, name := range slices.Sorted(maps.Keys(off)) {
+		list = append(list, &leafv1.SchemeStatus{Name: name, Off: off[name]})
+	}
+	return list
+}
+
+func (s *adminService) storeStatus(ctx context.Context) *leafv1.StoreStatus {
+	res := &leafv1.StoreStatus{Name: s.info.StoreName, Reachable: true}
+	if err := s.Tags.Probe(ctx); err != nil {
+		res.Reachable, res.LastError = false, err.Error()
+	}
+	return res
+}
+
+// lease describes the lease of a worker ID, nil where no scheme needs one.
+func (s *adminService) lease() *leafv1.Lease {
+	if s.Workers == nil {
+		return nil
+	}
+	st := s.Workers.Status()
+	res := &leafv1.Lease{Held: st.Held, Registry: s.info.Registry, PutBacks: st.PutBacks, Lost: st.Lost}
+	if step := st.ClockStep.Round(time.Millisecond); step != 0 {
+		res.ClockStep = durationpb.New(step)
+	}
+	if st.Held {
+		res.Worker, res.Term = st.Worker, st.Term
+		res.Floor, res.Horizon = timestamp(st.Floor), timestamp(st.Horizon)
+		res.Since, res.Extended = timestamp(st.Since), timestamp(st.Extended)
+	}
+	if st.Err != nil {
+		res.Error = st.Err.Error()
+	}
+	for _, l := range s.Layouts {
+		res.Layouts = append(res.Layouts, &leafv1.Layout{
+			Name: l.Name, Epoch: timestamppb.New(l.Epoch), Tick: durationpb.New(l.Tick),
+			TimeBits: int32(l.TimeBits), WorkerBits: int32(l.WorkerBits), SequenceBits: int32(l.SequenceBits),
+			Last: timestamp(l.Last()),
+		})
+	}
+	return res
+}
+
+func statsMessage(s segment.Stats) *leafv1.TagStats {
+	res := &leafv1.TagStats{
+		Tag: s.Tag, Loaded: s.Loaded,
+		Stock: s.Stock, Issued: s.Issued, Step: s.Step, Rate: s.Rate, Lasts: durationpb.New(s.Lasts),
+		Refills: s.Refills, Failures: s.Failures, Regressions: s.Regressions, Refilling: s.Refilling,
+		FailingSince: timestamp(s.FailingSince),
+	}
+	if s.Err != nil {
+		res.Error = s.Err.Error()
+	}
+	for _, seg := range s.Segments {
+		r := &leafv1.Range{Start: seg.Range.Start, End: seg.Range.End}
+		res.Segments = append(res.Segments, &leafv1.SegmentStats{Range: r, Next: seg.Next})
+	}
+	return res
+}
+
+// timestamp leaves a time that is not known out of the message.
+func timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}

@@ -1,0 +1,62 @@
+package rpcapi
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// workers returns the administration of worker IDs, an error where there is none.
+func (s *adminService) workers() (*issuer.Workers, error) {
+	if s.Workers == nil {
+		return nil, s.IDs.Check(issuer.Snowflake, "")
+	}
+	return s.Workers, nil
+}
+
+func (s *adminService) ListWorkers(ctx context.Context, _ *leafv1.ListWorkersRequest) (*leafv1.ListWorkersResponse, error) {
+	workers, err := s.workers()
+	if err != nil {
+		return nil, err
+	}
+	records, err := workers.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res := new(leafv1.ListWorkersResponse)
+	for _, r := range records {
+		res.Workers = append(res.Workers, workerMessage(r, workers.Mine(r.Worker)))
+	}
+	return res, nil
+}
+
+func (s *adminService) FreeWorker(ctx context.Context, req *leafv1.FreeWorkerRequest) (*leafv1.FreeWorkerResponse, error) {
+	workers, err := s.workers()
+	if err != nil {
+		return nil, err
+	}
+	record, err := workers.Free(ctx, req.GetWorker())
+	if err != nil {
+		return nil, err
+	}
+	return &leafv1.FreeWorkerResponse{Worker: workerMessage(record, false)}, nil
+}
+
+func workerMessage(r worker.Record, mine bool) *leafv1.Worker {
+	m := &leafv1.Worker{
+		Worker: r.Worker, Held: r.Held(), Owner: r.Owner, Term: r.Term, Mine: mine,
+		Horizon: timestamp(worker.Time(r.Horizon)), Seen: timestamp(worker.Time(r.Seen)),
+	}
+	if r.Offset != 0 {
+		m.ClockOffset = durationpb.New(time.Duration(r.Offset) * time.Millisecond)
+	}
+	for _, l := range r.Layouts {
+		m.Layouts = append(m.Layouts, l.Name)
+	}
+	return m
+}

@@ -1,0 +1,205 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server"
+	"github.com/leaf-id/leaf/snowflake"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// A registry is one in memory that can be away.
+type registry struct {
+	*memory.Registry
+	down atomic.Pointer[error]
+	hung atomic.Pointer[chan struct{}] // receives when a call that hung was given up
+}
+
+func (r *registry) trouble(ctx context.Context) error {
+	if gaveUp := r.hung.Load(); gaveUp != nil {
+		<-ctx.Done()
+		*gaveUp <- struct{}{}
+		return ctx.Err()
+	}
+	if err := r.down.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (r *registry) List(ctx context.Context) ([]worker.Record, error) {
+	if err := r.trouble(ctx); err != nil {
+		return nil, err
+	}
+	return r.Registry.List(ctx)
+}
+
+func (r *registry) Swap(ctx context.Context, old, new worker.Record) error {
+	if err := r.trouble(ctx); err != nil {
+		return err
+	}
+	return r.Registry.Swap(ctx, old, new)
+}
+
+// held reports whether somebody holds worker 0.
+func (r *registry) held(t *testing.T) bool {
+	t.Helper()
+	record, err := r.Load(context.Background(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record.Held()
+}
+
+func newRegistry() *registry { return &registry{Registry: memory.NewRegistry()} }
+
+// timeBased returns the options of the time-based scheme over r.
+func timeBased(t *testing.T, r worker.Registry) *server.Snowflake {
+	t.Helper()
+	preset, ok := snowflake.Preset("leaf")
+	if !ok {
+		t.Fatal("no preset leaf")
+	}
+	return &server.Snowflake{
+		Registry: r, RegistryName: "memory:workers", Layouts: issuer.Layouts{{Name: "leaf", Layout: preset}}, Wait: 50 * time.Millisecond,
+	}
+}
+
+func TestServeBothSchemes(t *testing.T) {
+	reg := newRegistry()
+	r := run(t, nil, func(o *server.Options) { o.Snowflake = timeBased(t, reg) })
+	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+	_, body, err := r.get("/api/snowflake/get/x")
+	id, parseErr := strconv.ParseInt(body, 10, 64)
+	if err != nil || parseErr != nil || id>>22 == 0 {
+		t.Errorf("/api/snowflake/get/x: %q, %v", body, err)
+	}
+	r.want(t, "/decodeSnowflakeId?snowflakeId="+body, 200, `"workerId":"0"`)
+	r.want(t, "/api/segment/get/order", 200, "1")
+	r.want(t, "/readyz?verbose", 200, "scheme segment enabled\nscheme snowflake enabled\n")
+	status, err := leafv1connect.NewAdminServiceClient(r.client, "http://"+r.addr).Status(t.Context(), new(leafv1.StatusRequest))
+	if err != nil || !status.GetLease().GetHeld() || status.GetLease().GetRegistry() != "memory:workers" || len(status.GetLease().GetLayouts()) != 1 {
+		t.Errorf("Status: %v, %v", status, err)
+	}
+	record, err := reg.Load(t.Context(), 0)
+	_, port, _ := strings.Cut(r.addr, ":")
+	if err != nil || !record.Held() || !strings.HasSuffix(record.Owner, fmt.Sprintf(":%s pid %d", port, os.Getpid())) {
+		t.Errorf("record %+v, %v", record, err)
+	}
+	r.stop()
+	r.wantStop(t)
+	if reg.held(t) {
+		t.Error("the worker ID was not handed back")
+	}
+	if log := r.log.String(); !strings.Contains(log, `scheme="segment, snowflake" store=memory: workers=memory:workers version=v1.2.3`) {
+		t.Errorf("the first line does not name both schemes:\n%s", log)
+	}
+}
+
+func TestServeWithoutStore(t *testing.T) {
+	r := run(t, nil, func(o *server.Options) {
+		o.Store, o.Snowflake = nil, timeBased(t, newRegistry())
+		o.Off = map[string]string{"segment": "nobody wants it"}
+	})
+	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+	r.want(t, "/api/snowflake/get/x", 200, "")
+	r.want(t, "/api/segment/get/order", 501, "nobody wants it")
+	r.want(t, "/cache", 500, "leaf.segment.enable=true")
+	r.stop()
+	r.wantStop(t)
+	if log := r.log.String(); !strings.Contains(log, "scheme=snowflake workers=memory:workers version=") {
+		t.Errorf("the first line is wrong:\n%s", log)
+	}
+}
+
+// A registry that is away keeps its scheme, and that alone, from serving.
+func TestRegistryDownAtStart(t *testing.T) {
+	reg := newRegistry()
+	reg.down.Store(new(errors.New("connection refused")))
+	r := run(t, nil, func(o *server.Options) { o.Snowflake = timeBased(t, reg) })
+	until(t, "the store is ready", func() bool { return r.status("/api/segment/get/order") == 200 })
+	until(t, "the reason is known", func() bool { _, body, _ := r.get("/readyz"); return strings.Contains(body, "connection refused") })
+	r.want(t, "/readyz", 503, "not ready: snowflake: ")
+	r.want(t, "/readyz?verbose", 503, "scheme segment enabled\nscheme snowflake enabled; not ready: ")
+	r.want(t, "/api/snowflake/get/x", 500, "Result{id=-3, status=EXCEPTION}")
+	r.want(t, "/api/snowflake/get/x", 500, "connection refused")
+	reg.down.Store(nil)
+	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+	r.want(t, "/api/snowflake/get/x", 200, "")
+	r.stop()
+	r.wantStop(t)
+}
+
+// The worker ID is handed back only after the last request.
+func TestStopHandsBackLast(t *testing.T) {
+	reg, hold := newRegistry(), make(chan struct{})
+	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
+		if c.Op == drivertest.OpAdvance {
+			f.Hold = hold
+		}
+		return f
+	}, func(o *server.Options) { o.Segment, o.Snowflake = patient(), timeBased(t, reg) })
+	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+	answer := make(chan int, 1)
+	go func() { answer <- r.status("/api/segment/get/order") }()
+	until(t, "the request waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	r.stop()
+	until(t, "closed for new connections", func() bool { _, _, err := r.get("/healthz"); return err != nil })
+	for start := time.Now(); time.Since(start) < 300*time.Millisecond; time.Sleep(5 * time.Millisecond) {
+		if !reg.held(t) {
+			t.Fatal("the worker ID was handed back with a request in flight")
+		}
+	}
+	close(hold)
+	if got := <-answer; got != 200 {
+		t.Errorf("answer: %d", got)
+	}
+	r.wantStop(t)
+	if reg.held(t) {
+		t.Error("the worker ID was not handed back")
+	}
+}
+
+// A registry that hangs does not hold up the stop for longer than it may take.
+func TestStopWithHungRegistry(t *testing.T) {
+	const limit = 300 * time.Millisecond
+	reg, gaveUp := newRegistry(), make(chan struct{}, 100)
+	r := run(t, nil, func(o *server.Options) {
+		o.Snowflake, o.ShutdownTimeout = timeBased(t, reg), limit
+		o.Snowflake.Keeper.CallTimeout = 2 * time.Second
+	})
+	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+	reg.hung.Store(&gaveUp)
+	r.stop()
+	if took := r.wantStop(t); took > time.Second {
+		t.Errorf("the stop took %v, want about %v", took, limit)
+	}
+	if log := r.log.String(); !strings.Contains(log, "the worker ID was not handed back") {
+		t.Errorf("the log says nothing of the worker ID:\n%s", log)
+	}
+	<-gaveUp
+}
+
+func TestBadOptions(t *testing.T) {
+	if _, err := server.New(server.Options{Listen: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "nothing to serve") {
+		t.Errorf("no scheme at all: %v", err)
+	}
+	bad := timeBased(t, newRegistry())
+	bad.Layouts = append(bad.Layouts, issuer.NamedLayout{Name: "x"})
+	if _, err := server.New(server.Options{Listen: "127.0.0.1:0", Snowflake: bad}); err == nil || !strings.Contains(err.Error(), "layout x") {
+		t.Errorf("a bad layout: %v", err)
+	}
+}
