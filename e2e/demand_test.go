@@ -18,7 +18,7 @@ import (
 // status is what `leaf status --json` says of the sample tag.
 func (s *server) refills() int64 {
 	s.t.Helper()
-	out, err := leaf(s.t, "status", "--json", "--server", s.url)
+	out, err := command(s.t, "status", "--json", "--server", s.url)
 	if err != nil {
 		s.t.Fatalf("%v\n%s", err, out)
 	}

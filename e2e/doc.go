@@ -6,6 +6,11 @@
 // The tests have a short form, which `make test` runs, and a long one that gives
 // the full figures: `make lab`, which sets LEAF_LAB=1.
 //
+// Tests of clocks and leases start the test binary itself as nodes: processes that
+// hold a worker ID with a clock that can be wrong and a horizon of seconds, and that
+// can be paused and killed. The test of copied data directories needs a mount
+// namespace, and so root.
+//
 // The folder is a module of its own, so that what only tests need never appears
 // among the requirements of the product.
 package e2e

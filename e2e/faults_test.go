@@ -215,7 +215,7 @@ func TestSlowStore(t *testing.T) {
 	mariadb.Exec(t, database, javaTable...)
 	mariadb.Exec(t, database, "UPDATE leaf_alloc SET step = 10")
 	direct := fmt.Sprintf("127.0.0.1:%d", mariadb.Port)
-	slow := startProxy(t, direct, 25*time.Millisecond) // each way
+	slow := startProxy(t, direct, 25*time.Millisecond).addr // each way
 	for _, policy := range []string{"adaptive", "leaf"} {
 		t.Setenv("LEAF_SEGMENT_POLICY", policy)
 		s := serve(t, "--store", strings.Replace(mariadb.URL(database), direct, slow, 1))

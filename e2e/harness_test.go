@@ -56,6 +56,9 @@ func figure[T any](short, full T) T {
 }
 
 func TestMain(m *testing.M) {
+	if config := os.Getenv(nodeVariable); config != "" {
+		os.Exit(nodeMain(config))
+	}
 	os.Exit(run(m))
 }
 
@@ -73,6 +76,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer mariadb.Close()
+	defer sharedZooKeeper.close()
 	return m.Run()
 }
 
@@ -92,8 +96,8 @@ func build(dir string) (string, error) {
 	return binary, nil
 }
 
-// leaf runs the command to its end and returns what it printed.
-func leaf(t testing.TB, args ...string) (string, error) {
+// command runs the leaf command to its end and returns what it printed.
+func command(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), leafBinary, args...)
 	cmd.Dir = t.TempDir()
@@ -108,6 +112,7 @@ type server struct {
 	url    string
 	log    *bytes.Buffer
 	logMu  sync.Mutex
+	urls   chan string
 	exited chan struct{}
 }
 
@@ -117,8 +122,26 @@ var servingURL = regexp.MustCompile(`msg=serving.* url=(http://\S+)`)
 // the test.
 func serve(t testing.TB, args ...string) *server {
 	t.Helper()
-	s := &server{t: t, log: new(bytes.Buffer), exited: make(chan struct{})}
-	s.cmd = exec.Command(leafBinary, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	return serveBy(t, append([]string{leafBinary}, serveArgs(args)...)...)
+}
+
+func serveArgs(args []string) []string {
+	return append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)
+}
+
+// serveBy is serve with a command that becomes the server.
+func serveBy(t testing.TB, command ...string) *server {
+	t.Helper()
+	s := launch(t, command...)
+	s.awaitListening()
+	return s
+}
+
+// launch starts a server and does not wait for it.
+func launch(t testing.TB, command ...string) *server {
+	t.Helper()
+	s := &server{t: t, log: new(bytes.Buffer), urls: make(chan string, 1), exited: make(chan struct{})}
+	s.cmd = exec.Command(command[0], command[1:]...)
 	s.cmd.Dir = t.TempDir()
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
@@ -128,26 +151,29 @@ func serve(t testing.TB, args ...string) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.kill)
-	urls := make(chan string, 1)
-	go s.follow(stderr, urls)
-	select {
-	case s.url = <-urls:
-	case <-s.exited:
-		t.Fatalf("leaf serve ended:\n%s", s.output())
-	case <-time.After(30 * time.Second):
-		t.Fatalf("leaf serve does not listen:\n%s", s.output())
-	}
+	go s.follow(stderr)
 	return s
 }
 
-func (s *server) follow(stderr io.Reader, urls chan<- string) {
+func (s *server) awaitListening() {
+	s.t.Helper()
+	select {
+	case s.url = <-s.urls:
+	case <-s.exited:
+		s.t.Fatalf("leaf serve ended:\n%s", s.output())
+	case <-time.After(30 * time.Second):
+		s.t.Fatalf("leaf serve does not listen:\n%s", s.output())
+	}
+}
+
+func (s *server) follow(stderr io.Reader) {
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
 		s.logMu.Lock()
 		fmt.Fprintln(s.log, lines.Text())
 		s.logMu.Unlock()
 		if m := servingURL.FindStringSubmatch(lines.Text()); m != nil {
-			urls <- m[1]
+			s.urls <- m[1]
 		}
 	}
 	_ = s.cmd.Wait()
@@ -252,21 +278,15 @@ func (s *server) next(tag string) int64 {
 
 // A load is clients that ask without a pause.
 type load struct {
-	seen   drivertest.IDs
-	count  atomic.Int64
-	errors atomic.Int64
-	first  atomic.Pointer[error]
-
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	tally
+	seen drivertest.IDs
 }
 
 // startLoad has each of clients ask whichever server pick returns for n IDs at a
 // time, until the load is stopped.
 func startLoad(t testing.TB, clients, n int, tag string, pick func(client int) *server) *load {
-	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{cancel: cancel}
-	t.Cleanup(l.stop)
+	l := new(load)
+	ctx := l.begin(t)
 	for c := range clients {
 		shard := l.seen.Shard()
 		l.wg.Go(func() {
@@ -285,18 +305,36 @@ func startLoad(t testing.TB, clients, n int, tag string, pick func(client int) *
 	return l
 }
 
-func (l *load) fail(err error) {
+// A tally is what clients that work beside the test have come to.
+type tally struct {
+	count  atomic.Int64 // IDs
+	errors atomic.Int64 // failed calls
+	first  atomic.Pointer[error]
+
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// begin returns the context of the clients, which end with the test at the latest.
+func (l *tally) begin(t testing.TB) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	l.cancel = cancel
+	t.Cleanup(l.stop)
+	return ctx
+}
+
+func (l *tally) fail(err error) {
 	l.errors.Add(1)
 	l.first.CompareAndSwap(nil, &err)
 }
 
-func (l *load) stop() {
+func (l *tally) stop() {
 	l.cancel()
 	l.wg.Wait()
 }
 
 // await returns when n IDs have come in.
-func (l *load) await(t testing.TB, n int64) {
+func (l *tally) await(t testing.TB, n int64) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); l.count.Load() < n; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -305,7 +343,7 @@ func (l *load) await(t testing.TB, n int64) {
 	}
 }
 
-func (l *load) firstError() error {
+func (l *tally) firstError() error {
 	if err := l.first.Load(); err != nil {
 		return *err
 	}

@@ -88,7 +88,8 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 // fails at once and uses nothing up; where that turns out later, its IDs are lost.
 func (g *Generator) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Range, error) {
 	if most := g.largest(); n < 1 || uint64(n) > most {
-		return dst, fmt.Errorf("take IDs: %w: n = %d is not in 1 … %d", leaf.ErrInvalid, n, most)
+		return dst, fmt.Errorf("take IDs: %w: n = %d is not in 1 … %d, which this layout has between %v ahead of the clock and %v later",
+			leaf.ErrInvalid, n, most, max(g.opts.MaxAhead, 0), g.opts.Wait)
 	}
 	l := g.lane.Load()
 	if gate := l.gate.Load(); gate != 0 {

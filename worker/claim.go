@@ -16,6 +16,7 @@ const maxRivals = 16
 // known to be dead, and claims a worker ID; or it goes on with the earlier lease
 // where the registry cannot be asked.
 func (k *Keeper) begin(ctx context.Context) (*tenure, error) {
+	k.clock.anchor() // no lease is held: a clock that was set is believed, and checked
 	v, err := k.look(ctx)
 	if err != nil {
 		if t := k.resume(); t != nil {
@@ -47,17 +48,19 @@ func (k *Keeper) begin(ctx context.Context) (*tenure, error) {
 // must be known to be dead, since two processes would issue under one lease.
 func (k *Keeper) resume() *tenure {
 	s := k.saved
-	if s == nil || !k.opts.State.proven(s) || !sameLayouts(s.Layouts, k.opts.Layouts) || s.Worker > k.max || k.clock.Now() >= s.Horizon {
+	if s == nil || s.Ended || s.sealed || !k.opts.State.proven(s) || !sameLayouts(s.Layouts, k.opts.Layouts) || s.Worker > k.max || k.clock.Now() >= s.Horizon {
 		return nil
 	}
 	k.saved = nil
 	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon, Layouts: s.Layouts}
-	return k.newTenure(record, Record{Worker: s.Worker}, s.Mark)
+	t := k.newTenure(record, Record{Worker: s.Worker}, s.Mark)
+	t.alone = true
+	return t
 }
 
 // handBack releases the lease in the state file at its mark, if its process is known
-// to be dead. The file is voided first: a release that arrives late must find that
-// nobody goes on from the file.
+// to be dead. The file says first that nobody goes on from it: the release may arrive
+// late.
 func (k *Keeper) handBack(ctx context.Context, v view) error {
 	s := k.saved
 	if s == nil {
@@ -68,14 +71,19 @@ func (k *Keeper) handBack(ctx context.Context, v view) error {
 		k.saved = nil
 		return nil
 	}
-	if err := k.opts.State.void(); err != nil {
-		return err
-	}
-	k.saved = nil
 	old, ok := v.records[s.Worker]
 	if !ok {
 		old = Record{Worker: s.Worker}
 	}
+	if !k.opts.State.proven(s) && old.Horizon != s.Horizon {
+		k.log.Warn("the state file is out of date: its worker ID is left to run out", "worker", s.Worker, "until", Time(old.Horizon))
+		k.saved = nil
+		return nil
+	}
+	if err := k.opts.State.end(*s); err != nil {
+		return err
+	}
+	k.saved = nil
 	next := old
 	next.Instance = Instance{}
 	switch {
@@ -108,7 +116,7 @@ func (k *Keeper) claim(ctx context.Context, v view) (*tenure, error) {
 	}
 	if b := k.unsure; b != nil && b.won(v.records[b.next.Worker]) {
 		k.unsure = nil
-		return k.enter(ctx, *b, v.records[b.next.Worker])
+		return k.enter(v, *b, v.records[b.next.Worker]), nil
 	}
 	ids, err := k.candidates(ctx, v, min(now, v.registry))
 	if err != nil {
@@ -119,6 +127,9 @@ func (k *Keeper) claim(ctx context.Context, v view) (*tenure, error) {
 			break
 		}
 		bid := k.bid(v, id, horizon)
+		if err := k.announce(bid); err != nil {
+			return nil, err
+		}
 		got, err := k.swap(ctx, bid)
 		if errors.Is(err, ErrConflict) {
 			continue
@@ -126,19 +137,30 @@ func (k *Keeper) claim(ctx context.Context, v view) (*tenure, error) {
 		if err != nil {
 			return nil, fmt.Errorf("claim worker ID %d: %w", id, err)
 		}
-		return k.enter(ctx, bid, got)
+		return k.enter(v, bid, got), nil
 	}
 	return nil, errors.New("other nodes were faster to claim every worker ID that was tried; trying again")
 }
 
-// enter begins the tenure of a bid that was successful.
-func (k *Keeper) enter(ctx context.Context, b bid, got Record) (*tenure, error) {
-	floor, err := k.claimFloor(ctx)
-	t := k.newTenure(got, b.old, max(b.old.Horizon, floor))
-	if err != nil {
-		return nil, errors.Join(err, t.end())
+// announce has the state file know of a bid before it is made: a process that is killed
+// then can hand back what it claimed, and one that cannot write claims nothing.
+func (k *Keeper) announce(b bid) error {
+	return k.opts.State.end(saved{
+		Worker: b.next.Worker, Instance: b.next.Instance, Term: b.next.Term,
+		Horizon: b.next.Horizon, Mark: b.old.Horizon, Layouts: k.opts.Layouts,
+	})
+}
+
+// enter begins the tenure of a bid that was successful. Where the registry may lose
+// writes it counts only from a floor ahead: by then a holder whose record was lost
+// has noticed.
+func (k *Keeper) enter(v view, b bid, got Record) *tenure {
+	floor := b.old.Horizon
+	if v.forgets && k.opts.ClaimDelay >= 0 {
+		now := v.registry + millis(k.clock.mono()-v.at)
+		floor = max(floor, now+millis(k.opts.ClaimDelay))
 	}
-	return t, nil
+	return k.newTenure(got, b.old, floor)
 }
 
 // A bid is one attempt to claim a worker ID. Its outcome may be unknown; only it has
@@ -193,25 +215,6 @@ func (k *Keeper) load(ctx context.Context, worker int64) (r Record, err error) {
 	return r, err
 }
 
-// claimFloor returns the earliest floor of a claim that was just made: on a registry
-// that may lose writes, one that a holder whose record was lost has noticed by then.
-func (k *Keeper) claimFloor(ctx context.Context) (int64, error) {
-	f, ok := k.reg.(Forgetful)
-	if !ok || k.opts.ClaimDelay < 0 {
-		return 0, nil
-	}
-	var forgets bool
-	err := k.call(ctx, func(ctx context.Context) (err error) {
-		forgets, err = f.Forgetful(ctx)
-		return err
-	})
-	if err != nil || !forgets {
-		return 0, err
-	}
-	now, _, err := k.registryClock(ctx)
-	return now + millis(k.opts.ClaimDelay), err
-}
-
 // candidates returns the worker IDs that may be claimed at the time now, the best
 // first: handed back or never used before run out, and low ones before high ones.
 func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, error) {
@@ -236,15 +239,21 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 	}
 	ids := append(free, expired...)
 	if len(ids) == 0 {
-		return nil, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended (see leaf worker list)",
-			errNoneFree, k.max+1, Time(earliest).UTC().Format(time.RFC3339))
+		return nil, &noneFree{earliest, fmt.Sprintf("all %d worker IDs are in use; the first lease runs out at %s, unless it is extended (see leaf worker list)",
+			k.max+1, Time(earliest).UTC().Format(time.RFC3339))}
 	}
 	rest := ids[1:min(len(ids), 2*maxRivals)] // the first for all alike; after a lost race, not the same for all
 	rand.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
 	return ids, nil
 }
 
-var errNoneFree = errors.New("no worker ID is free")
+// noneFree says that there is no worker ID to claim before some time.
+type noneFree struct {
+	until int64
+	text  string
+}
+
+func (e *noneFree) Error() string { return "no worker ID is free: " + e.text }
 
 func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([]int64, error) {
 	var id int64
@@ -256,8 +265,8 @@ func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([
 		return nil, fmt.Errorf("get the worker ID that is assigned to this node: %w", err)
 	}
 	if r := v.records[id]; r.Horizon > now {
-		return nil, fmt.Errorf("%w: worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s: waiting until then",
-			errNoneFree, id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), orNobody(r.Owner))
+		return nil, &noneFree{r.Horizon, fmt.Sprintf("worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s: waiting until then",
+			id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), orNobody(r.Owner))}
 	}
 	return []int64{id}, nil
 }
@@ -276,11 +285,20 @@ func (k *Keeper) confirm(ctx context.Context, t *tenure) error {
 	if err := t.save(); err != nil {
 		return err
 	}
-	v, err := k.look(ctx)
-	if err != nil {
-		return fmt.Errorf("ask the worker registry: %w", err)
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		v, err := k.look(ctx)
+		if err == nil {
+			return k.checkLayouts(v.records)
+		}
+		err = fmt.Errorf("ask the worker registry: %w", err)
+		if k.clock.Now() > t.record.Horizon-millis(k.opts.Horizon)/2 {
+			return err
+		}
+		k.trouble(err)
+		if !sleep(ctx, pause) {
+			return ctx.Err()
+		}
 	}
-	return k.checkLayouts(v.records)
 }
 
 // checkLayouts reports a layout of ours that any record has under other values: the

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// A Clock tells the time that IDs carry: the monotonic clock, anchored once to the
-// wall clock, so that steps of the wall clock do not move it. [Clock.Step] tells how
-// far the wall clock has moved away since; [Clock.Follow] goes along, forwards only.
-// Its methods are safe for concurrent use.
+// A Clock tells the time that IDs carry: the monotonic clock, anchored to the wall
+// clock, so that steps of the wall clock do not move it. [Clock.Step] tells how far
+// the wall clock has moved away since; [Clock.Follow] goes along, forwards only. A
+// [Keeper] that holds no lease anchors it again. Its methods are safe for concurrent
+// use.
 type Clock struct {
 	wall   func() time.Time
 	mono   func() time.Duration
-	offset atomic.Int64 // nanoseconds to add to mono for Unix time; only grows
+	offset atomic.Int64 // nanoseconds to add to mono for Unix time
 }
 
 // NewClock returns a clock that is anchored to the wall clock as it is now.
@@ -25,11 +26,15 @@ func NewClock() *Clock {
 // not matter.
 func NewClockFrom(wall func() time.Time, mono func() time.Duration) *Clock {
 	c := &Clock{wall: wall, mono: mono}
-	c.offset.Store(wall().UnixNano() - int64(mono()))
+	c.anchor()
 	return c
 }
 
-// Now returns the time in Unix milliseconds. It never goes backwards.
+// anchor sets c by the wall clock.
+func (c *Clock) anchor() { c.offset.Store(c.wall().UnixNano() - int64(c.mono())) }
+
+// Now returns the time in Unix milliseconds. It does not go backwards while a lease is
+// held.
 func (c *Clock) Now() int64 {
 	return (c.offset.Load() + int64(c.mono())) / int64(time.Millisecond)
 }

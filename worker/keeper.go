@@ -22,10 +22,12 @@ const defaultMaxWorker = 1023
 // the coarsest layout beyond that.
 const markMargin = 2 * time.Second
 
-// Bounds of the pause between attempts to get a lease.
+// Bounds of the pause between attempts to get a lease, and between looks where none is
+// free.
 const (
-	minPause = 100 * time.Millisecond
-	maxPause = 2 * time.Second
+	minPause   = 100 * time.Millisecond
+	maxPause   = 2 * time.Second
+	queuePause = 15 * time.Second
 )
 
 // A Keeper claims a worker ID, extends its lease, and has its generators issue under
@@ -44,12 +46,13 @@ type Keeper struct {
 
 	mu     sync.Mutex
 	status Status
-	ills   [2]error // what is wrong while a lease is held
-	told   string   // the latest trouble that was logged
+	ills   [numIlls]error // what is wrong while a lease is held
+	told   telling
 }
 
 // NewKeeper returns a keeper; [Keeper.Run] makes it work. nil options mean all
-// defaults. It fails, wrapping [leaf.ErrInvalid], if two layouts have one name.
+// defaults. It fails, wrapping [leaf.ErrInvalid], if two layouts have one name, or do
+// not hold the worker ID of a [Static].
 func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 	o := Options{}
 	if opts != nil {
@@ -83,6 +86,9 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 		}
 	}
 	k.stock = millis(o.MaxAhead+markMargin) + coarsest
+	if static, ok := reg.(interface{ chosen() int64 }); ok && static.chosen() > k.max {
+		return nil, fmt.Errorf("%w: worker ID %d: the layouts hold 0 … %d", leaf.ErrInvalid, static.chosen(), k.max)
+	}
 	if o.State != nil {
 		k.saved = o.State.found
 	}
@@ -105,15 +111,28 @@ func (k *Keeper) Run(ctx context.Context) error {
 			if err = t.hold(ctx); ctx.Err() != nil && !errors.Is(err, ErrTaken) {
 				return t.end()
 			}
+			t.forsake()
+		}
+		if ctx.Err() != nil {
+			break
 		}
 		k.trouble(err)
-		if !sleep(ctx, pause/2+rand.N(pause/2)) {
+		if !sleep(ctx, k.patience(err, pause)) {
 			break
 		}
 		pause = min(2*pause, maxPause)
 	}
 	k.sealAll(errStopped)
 	return nil
+}
+
+// patience returns how long to wait after an attempt that failed.
+func (k *Keeper) patience(err error, pause time.Duration) time.Duration {
+	if none, ok := errors.AsType[*noneFree](err); ok {
+		pause = min(max(time.Duration(none.until-k.clock.Now())*time.Millisecond, pause), queuePause)
+		return pause + rand.N(minPause)
+	}
+	return pause/2 + rand.N(pause/2)
 }
 
 var errStopped = errors.New("this server is stopping")
@@ -132,24 +151,54 @@ func (k *Keeper) trouble(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.status = Status{Err: err, ClockStep: k.status.ClockStep, PutBacks: k.status.PutBacks, Lost: k.status.Lost}
-	if k.told != err.Error() {
-		k.told = err.Error()
+	if k.told.worth(err, k.clock.mono()) {
 		k.log.Warn("no worker ID: time-based IDs cannot be issued", "err", err)
 	}
 }
 
+// A telling keeps one trouble from being logged again and again: its text may change
+// from one attempt to the next.
+type telling struct {
+	text string
+	at   time.Duration
+}
+
+// tellAgain is how long a trouble is not logged again in other words.
+const tellAgain = time.Minute
+
+// worth reports whether err is to be logged at the time now.
+func (t *telling) worth(err error, now time.Duration) bool {
+	if t.text != "" && (t.text == err.Error() || now-t.at < tellAgain) {
+		return false
+	}
+	t.text, t.at = err.Error(), now
+	return true
+}
+
 // call bounds one call of the registry.
 func (k *Keeper) call(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, k.opts.CallTimeout)
+	limited, cancel := context.WithTimeout(ctx, k.opts.CallTimeout)
 	defer cancel()
-	return do(ctx)
+	err := do(limited)
+	if err == context.DeadlineExceeded && ctx.Err() == nil {
+		return silence{k.opts.CallTimeout}
+	}
+	return err
 }
+
+// silence is a call of the registry that ran into its time limit.
+type silence struct{ limit time.Duration }
+
+func (s silence) Error() string { return fmt.Sprintf("no answer within %v", s.limit) }
+func (s silence) Unwrap() error { return context.DeadlineExceeded }
 
 // A view is what the registry says at one time.
 type view struct {
 	records  map[int64]Record
-	registry int64 // its clock in Unix milliseconds; our own where it has none of its own
-	own      bool  // registry is our own clock
+	registry int64         // its clock in Unix milliseconds; our own where it has none of its own
+	own      bool          // registry is our own clock
+	at       time.Duration // when that was, by the monotonic clock
+	forgets  bool          // it may lose writes
 }
 
 // look asks the registry for everything.
@@ -165,8 +214,15 @@ func (k *Keeper) look(ctx context.Context) (v view, err error) {
 		}
 		return nil
 	})
+	if f, ok := k.reg.(Forgetful); ok && err == nil {
+		err = k.call(ctx, func(ctx context.Context) (err error) {
+			v.forgets, err = f.Forgetful(ctx)
+			return err
+		})
+	}
 	if err == nil {
 		v.registry, v.own, err = k.registryClock(ctx)
+		v.at = k.clock.mono()
 	}
 	return v, err
 }

@@ -14,9 +14,8 @@ const Forever = math.MaxInt64
 type Lease struct {
 	worker, floor int64
 
-	limit  atomic.Int64
-	needed atomic.Int64
-	wake   chan struct{} // holds one element when needed has grown; nil: nobody listens
+	limit atomic.Int64
+	wake  chan struct{} // holds one element when the limit is to grow; nil: nobody listens
 }
 
 // Unfenced returns a lease without a registry behind it, for tests and for those who
@@ -37,19 +36,11 @@ func (l *Lease) Floor() int64 { return l.floor }
 // Limit returns the first time that may not be issued yet. It only grows.
 func (l *Lease) Limit() int64 { return l.limit.Load() }
 
-// Need asks for the limit to grow to at least until, which it will not where the
-// lease does not reach that far. It returns at once; the limit grows later. It is
-// cheap enough to be called again until that has happened.
+// Need asks for the limit to grow to until, which it will not where the lease does not
+// reach that far, nor beyond what [Options.MaxAhead] of the keeper calls for. It returns
+// at once; the limit grows later. It is cheap enough to be called again until that has
+// happened.
 func (l *Lease) Need(until int64) {
-	for {
-		old := l.needed.Load()
-		if until <= old {
-			break
-		}
-		if l.needed.CompareAndSwap(old, until) {
-			break
-		}
-	}
 	if l.wake == nil || until <= l.limit.Load() {
 		return
 	}

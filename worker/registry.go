@@ -20,7 +20,7 @@ var (
 	ErrNotCreated = errors.New("the worker registry was not created")
 
 	// ErrNewer: a record was written by a newer release, whose meaning is not known.
-	ErrNewer = errors.New("written by a newer release")
+	ErrNewer = errors.New("written by a newer release of this program, which has to be used here")
 )
 
 // A Registry keeps one cell per worker ID, durably, and changes it only by

@@ -9,9 +9,13 @@ import (
 	"strconv"
 )
 
-// slotSize is the size of a slot: a block of its own, so that a write that is cut
-// off leaves the other slot alone.
-const slotSize = 4096
+// stateSlot is the size of a slot of a state: a block of its own, so that a write that
+// is cut off leaves the other slot alone. A record, which keeps every layout that was
+// ever served, gets more room.
+const (
+	stateSlot  = 4096
+	recordSlot = 16 * stateSlot
+)
 
 // slotMagic begins every slot; the number of the format follows it.
 const (
@@ -35,6 +39,7 @@ var errDamaged = errors.New("the file is damaged, or not one of this program's")
 // written before stays until the new content is on the disk.
 type slots struct {
 	file File
+	size int64
 	next uint64 // number of the next write
 }
 
@@ -42,7 +47,7 @@ type slots struct {
 // may have been the last one, or a write that was cut off: nobody can tell, so that
 // the error wraps errDamaged. It wraps [ErrNewer] if a newer release wrote the file.
 func (s *slots) read() ([]byte, error) {
-	buf := make([]byte, 2*slotSize)
+	buf := make([]byte, 2*s.size)
 	n, err := s.file.ReadAt(buf, 0)
 	if err != nil && err != io.EOF {
 		return nil, fmt.Errorf("read the state: %w", err)
@@ -54,7 +59,7 @@ func (s *slots) read() ([]byte, error) {
 	var text []byte
 	var damaged error
 	for i := range 2 {
-		number, content, err := parseSlot(buf[i*slotSize:][:slotSize])
+		number, content, err := parseSlot(buf[int64(i)*s.size:][:s.size])
 		switch {
 		case errors.Is(err, ErrNewer):
 			return nil, err
@@ -76,16 +81,16 @@ func (s *slots) read() ([]byte, error) {
 // write makes text the content. If it fails the content may be the old or the new
 // one; the next write goes to the same slot again.
 func (s *slots) write(text []byte) error {
-	slot, err := formatSlot(s.next, text)
+	slot, err := formatSlot(s.next, text, s.size)
 	if err != nil {
 		return err
 	}
 	if s.next == 1 { // the first write of a file fills both slots
-		if _, err := s.file.WriteAt(make([]byte, slotSize), 0); err != nil {
+		if _, err := s.file.WriteAt(make([]byte, s.size), 0); err != nil {
 			return fmt.Errorf("write the state: %w", err)
 		}
 	}
-	if _, err := s.file.WriteAt(slot, int64(s.next%2)*slotSize); err != nil {
+	if _, err := s.file.WriteAt(slot, int64(s.next%2)*s.size); err != nil {
 		return fmt.Errorf("write the state: %w", err)
 	}
 	if err := s.file.Sync(); err != nil {
@@ -97,7 +102,7 @@ func (s *slots) write(text []byte) error {
 
 // erase prepares a damaged file for its next write.
 func (s *slots) erase() error {
-	if _, err := s.file.WriteAt(make([]byte, 2*slotSize), 0); err != nil {
+	if _, err := s.file.WriteAt(make([]byte, 2*s.size), 0); err != nil {
 		return fmt.Errorf("erase the state: %w", err)
 	}
 	s.next = 1
@@ -107,14 +112,14 @@ func (s *slots) erase() error {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // formatSlot returns "leaf-slot VERSION NUMBER LENGTH CHECKSUM\nTEXT", padded.
-func formatSlot(number uint64, text []byte) ([]byte, error) {
+func formatSlot(number uint64, text []byte, size int64) ([]byte, error) {
 	sum := checksum(number, text)
 	slot := fmt.Appendf(nil, "%s %d %d %d %08x\n", slotMagic, slotVersion, number, len(text), sum)
 	slot = append(slot, text...)
-	if len(slot) > slotSize {
-		return nil, fmt.Errorf("write the state: %d bytes do not fit in %d", len(slot), slotSize)
+	if int64(len(slot)) > size {
+		return nil, fmt.Errorf("write the state: %d bytes do not fit in %d", len(slot), size)
 	}
-	return append(slot, make([]byte, slotSize-len(slot))...), nil
+	return append(slot, make([]byte, size-int64(len(slot)))...), nil
 }
 
 func checksum(number uint64, text []byte) uint32 {

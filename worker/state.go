@@ -33,13 +33,16 @@ type StateOptions struct {
 type saved struct {
 	Identity string   `json:"identity"`
 	Registry string   `json:"registry"`
-	Void     bool     `json:"void,omitempty"` // nothing may be concluded from the rest
+	Void     bool     `json:"void,omitempty"`  // nothing may be concluded from the rest
+	Ended    bool     `json:"ended,omitempty"` // it may be handed back, but nobody may go on from it
 	Worker   int64    `json:"worker"`
 	Instance Instance `json:"instance"`
 	Term     int64    `json:"term"`
 	Horizon  int64    `json:"horizon"` // as far as the registry was heard to agree
 	Mark     int64    `json:"mark"`    // nothing from here on was issued
 	Layouts  []Layout `json:"layouts"`
+
+	sealed bool // it was this process's own, whose generators are sealed
 }
 
 // OpenState reads what f remembers. f must be locked against other processes and
@@ -47,7 +50,7 @@ type saved struct {
 // somebody else's remembers nothing, see [State.Notice]. The error wraps
 // [ErrNewer] if a newer release wrote the file.
 func OpenState(f File, o StateOptions) (*State, error) {
-	s := &State{slots: slots{file: f}, identity: o.Identity, registry: o.Registry}
+	s := &State{slots: slots{file: f, size: stateSlot}, identity: o.Identity, registry: o.Registry}
 	text, err := s.slots.read()
 	switch {
 	case errors.Is(err, errDamaged):
@@ -82,7 +85,9 @@ func OpenState(f File, o StateOptions) (*State, error) {
 func (s *State) Notice() error { return s.notice }
 
 // proven reports whether the process that held the lease is known to be dead.
-func (s *State) proven(l *saved) bool { return s.identity != "" && l.Identity == s.identity }
+func (s *State) proven(l *saved) bool {
+	return l.sealed || s.identity != "" && l.Identity == s.identity
+}
 
 // save makes l durable.
 func (s *State) save(l saved) error {
@@ -96,6 +101,16 @@ func (s *State) save(l saved) error {
 
 // void makes it durable that nothing is remembered.
 func (s *State) void() error { return s.save(saved{Void: true}) }
+
+// end makes it durable that nobody goes on from l, of which nothing from its mark on
+// was issued.
+func (s *State) end(l saved) error {
+	if s == nil {
+		return nil
+	}
+	l.Ended = true
+	return s.save(l)
+}
 
 // sameLayouts reports whether two lists name the same layouts with the same values.
 func sameLayouts(a, b []Layout) bool { return slices.Equal(a, b) }

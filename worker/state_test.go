@@ -103,7 +103,7 @@ func TestDiskFails(t *testing.T) {
 
 func TestStatic(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "static-7")
-	s, err := worker.OpenStatic(openFile(t, path), 7)
+	s, err := worker.OpenStatic(openFile(t, path), 7, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,11 @@ func TestStatic(t *testing.T) {
 		t.Error("assigned a worker ID that the layout does not hold")
 	}
 	held := worker.Record{Worker: 7, Instance: worker.NewInstance(), Term: 1, Horizon: 1000}
-	if err := s.Swap(t.Context(), worker.Record{Worker: 7}, held); err != nil {
+	first, err := s.Load(t.Context(), 7)
+	if err != nil || first.Horizon == 0 {
+		t.Fatalf("a file that may stand in the place of one that was lost: %+v, %v", first, err)
+	}
+	if err := s.Swap(t.Context(), first, held); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Swap(t.Context(), worker.Record{Worker: 7}, held); !errors.Is(err, worker.ErrConflict) {
@@ -123,7 +127,7 @@ func TestStatic(t *testing.T) {
 	if err := s.Swap(t.Context(), worker.Record{Worker: 8}, worker.Record{Worker: 8, Term: 1}); err == nil {
 		t.Error("another worker ID was written")
 	}
-	again, err := worker.OpenStatic(openFile(t, path), 7)
+	again, err := worker.OpenStatic(openFile(t, path), 7, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +137,7 @@ func TestStatic(t *testing.T) {
 	if err := os.WriteFile(path, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := worker.OpenStatic(openFile(t, path), 7); err == nil || !strings.Contains(err.Error(), "delete the file when") {
+	if _, err := worker.OpenStatic(openFile(t, path), 7, 0); err == nil || !strings.Contains(err.Error(), "delete the file when") {
 		t.Errorf("a damaged file: %v", err)
 	}
 }
@@ -141,7 +145,7 @@ func TestStatic(t *testing.T) {
 // A worker ID that is assigned is waited for.
 func TestAssignedWorkerIDWaits(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
-		static, err := worker.OpenStatic(openFile(t, filepath.Join(t.TempDir(), "static-3")), 3)
+		static, err := worker.OpenStatic(openFile(t, filepath.Join(t.TempDir(), "static-3")), 3, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

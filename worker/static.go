@@ -28,18 +28,23 @@ var (
 )
 
 // OpenStatic returns the registry of one worker ID in f, which must be locked against
-// other processes and stay open and locked while it is used.
-func OpenStatic(f File, worker int64) (*Static, error) {
+// other processes and stay open and locked while it is used. An empty file may be the
+// first one, or one in the place of one that was lost with its machine: the worker ID
+// is held back for as long as a holder that was killed a moment ago may have issued
+// ahead of the clock.
+func OpenStatic(f File, worker int64, ahead time.Duration) (*Static, error) {
 	if worker < 0 {
 		return nil, fmt.Errorf("%w: worker ID %d", leaf.ErrInvalid, worker)
 	}
-	s := &Static{worker: worker, slots: slots{file: f}, record: Record{Worker: worker}}
+	s := &Static{worker: worker, slots: slots{file: f, size: recordSlot}, record: Record{Worker: worker}}
+	s.record.Horizon = time.Now().Add(ahead).UnixMilli()
 	text, err := s.slots.read()
 	if errors.Is(err, errDamaged) {
 		return nil, fmt.Errorf("the record of worker ID %d: %w: times up to %v ahead of the clock may have been issued: delete the file when that long has passed",
 			worker, err, DefaultHorizon)
 	}
 	if err == nil && text != nil {
+		s.record = Record{Worker: worker}
 		err = s.record.UnmarshalText(text)
 	}
 	if err != nil {
@@ -47,6 +52,9 @@ func OpenStatic(f File, worker int64) (*Static, error) {
 	}
 	return s, nil
 }
+
+// chosen returns the worker ID, also of types that embed s.
+func (s *Static) chosen() int64 { return s.worker }
 
 // Assign returns the worker ID.
 func (s *Static) Assign(_ context.Context, limit int64) (int64, error) {

@@ -60,11 +60,14 @@ func (k *Keeper) count(change func(*Status)) {
 func (t *tenure) began() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.told, t.ills = "", [2]error{}
+	t.told, t.ills = telling{}, [numIlls]error{}
 	now := Time(t.clock.Now())
 	s := &t.status
 	s.Held, s.Err, s.Worker, s.Term = true, nil, t.record.Worker, t.record.Term
-	s.Floor, s.Horizon, s.Since, s.Extended = Time(t.lease.floor), Time(t.record.Horizon), now, now
+	s.Floor, s.Horizon, s.Since = Time(t.lease.floor), Time(t.record.Horizon), now
+	if s.Extended = now; t.alone {
+		s.Extended = time.Time{}
+	}
 	t.log.Info("holding a worker ID", "worker", t.record.Worker, "term", t.record.Term, "horizon", Time(t.record.Horizon))
 }
 
@@ -87,10 +90,24 @@ func (t *tenure) saving(err error) {
 	t.tell("the state file cannot be written: soon no time-based ID can be issued")
 }
 
+// compared notes how far the time that IDs carry is off the registry's clock.
+func (t *tenure) compared(registry int64, own bool) {
+	var err error
+	if !own {
+		err = t.checkOffset(t.clock.Now()-registry, "the worker registry's")
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ills[clockIll] = err
+	t.tell("IDs carry a time that is off")
+}
+
 // What can be wrong while a lease is held.
 const (
 	registryIll = iota
 	stateIll
+	clockIll
+	numIlls
 )
 
 // tell brings the status up to date, and logs what is wrong when it is new. The caller
@@ -99,11 +116,10 @@ func (k *Keeper) tell(what string, args ...any) {
 	err := errors.Join(k.ills[:]...)
 	k.status.Err = err
 	switch {
-	case err == nil && k.told != "":
-		k.told = ""
+	case err == nil && k.told.text != "":
+		k.told = telling{}
 		k.log.Info("the worker lease is in order again")
-	case err != nil && k.told != err.Error():
-		k.told = err.Error()
+	case err != nil && k.told.worth(err, k.clock.mono()):
 		k.log.Warn(what, append(args, "err", err)...)
 	}
 }
@@ -113,9 +129,9 @@ func (k *Keeper) tell(what string, args ...any) {
 const freeAhead = 2 * time.Minute
 
 // Free resets the record of a worker ID that nobody is to hold any more, so that it
-// can be claimed two minutes later. It must be certain that whoever held it is dead, or
-// will see the change before it issues anything two minutes ahead: its times above
-// that are dealt out again. It returns the record as it is then. The error wraps
+// can be claimed two minutes later. It must be certain that whoever held it is dead and
+// will not be started again without the registry, or will see the change before it
+// issues anything two minutes ahead: its times above that are dealt out again. It returns the record as it is then. The error wraps
 // [ErrConflict] if the record was changed meanwhile.
 func Free(ctx context.Context, reg Registry, worker int64) (Record, error) {
 	old, err := reg.Load(ctx, worker)

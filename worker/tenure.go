@@ -14,6 +14,8 @@ type tenure struct {
 	lease  *Lease
 	record Record // as the registry was last heard to hold it
 	prior  Record // what the claim replaced
+	alone  bool   // it goes on from the state file alone
+	sealed int64  // after everything issued, once it was lost
 
 	claimed   int64 // the claim's horizon
 	claimedAt time.Duration
@@ -77,8 +79,11 @@ func (t *tenure) hold(ctx context.Context) error {
 		if watch == nil && err == nil {
 			watch, err = t.watch(ctx)
 		}
+		if ctx.Err() != nil && !errors.Is(err, ErrTaken) {
+			return ctx.Err()
+		}
 		if errors.Is(err, ErrTaken) {
-			t.sealAll(err)
+			t.sealed = t.sealAll(err)
 			t.count(func(s *Status) { s.Lost++ })
 			return err
 		}
@@ -137,6 +142,7 @@ func (t *tenure) extend(ctx context.Context) error {
 	err = t.call(ctx, func(ctx context.Context) error { return t.reg.Swap(ctx, t.record, next) })
 	if err == nil {
 		t.adopt(next)
+		t.compared(registry, own)
 		return nil
 	}
 	if errors.Is(err, ErrTaken) {
@@ -159,6 +165,8 @@ func (t *tenure) reconcile(ctx context.Context, next Record, cause error) error 
 		return fmt.Errorf("extend the lease of worker ID %d: %w", t.record.Worker, errors.Join(cause, err))
 	}
 	switch {
+	case t.taken(found) && !found.Held():
+		return fmt.Errorf("%w: worker ID %d was freed, by an operator (leaf worker free) or by who held it meanwhile, term %d", ErrTaken, found.Worker, found.Term)
 	case t.taken(found):
 		return fmt.Errorf("%w: worker ID %d is now with %s, term %d", ErrTaken, found.Worker, orNobody(found.Owner), found.Term)
 	case found.Horizon >= t.record.Horizon && found.Term == t.record.Term:
@@ -168,8 +176,7 @@ func (t *tenure) reconcile(ctx context.Context, next Record, cause error) error 
 		}
 		return fmt.Errorf("extend the lease of worker ID %d: %w", t.record.Worker, cause)
 	}
-	t.log.Error("the worker registry has lost writes: the lease is put back", "worker", t.record.Worker,
-		"found", Time(found.Horizon), "held", Time(t.record.Horizon))
+	t.log.Error("the worker registry has lost writes: the lease is put back", "worker", t.record.Worker, "term", t.record.Term, "found", found.Term)
 	t.count(func(s *Status) { s.PutBacks++ })
 	next.Layouts = mergeLayouts(found.Layouts, t.record.Layouts)
 	if err := t.call(ctx, func(ctx context.Context) error { return t.reg.Swap(ctx, found, next) }); err != nil {
@@ -228,7 +235,7 @@ func (t *tenure) keepMark(ctx context.Context) {
 }
 
 // markPause keeps a generator that is never satisfied from wearing the disk out.
-const markPause = 20 * time.Millisecond
+const markPause = 200 * time.Millisecond
 
 // save writes the state file ahead of what is to be used, and then lets it be used.
 func (t *tenure) save() error {
@@ -248,18 +255,40 @@ func (t *tenure) save() error {
 	return nil
 }
 
+// forsake ends a tenure whose worker ID was lost: nobody may go on from the file. What
+// the registry still holds of it is handed back when it is looked at next.
+func (t *tenure) forsake() {
+	ended := t.held
+	ended.Horizon = t.horizon.Load()
+	ended.Mark = min(max(t.sealed, t.lease.floor), ended.Horizon)
+	ended.sealed = true
+	t.saved = &ended
+	if err := t.opts.State.end(ended); err != nil {
+		t.log.Error("the state file still says that the worker ID is held: remove it before this server is started without its worker registry", "worker", t.held.Worker, "err", err)
+	}
+}
+
+// settleLimit bounds how long a stop waits for the clock.
+const settleLimit = 5 * time.Second
+
 // end hands the worker ID back. The order matters: nothing is issued any more before
-// the floor is known; the file says nothing any more before anybody else may be given
-// the times from the floor on. After a failure the lease is left to run out.
+// the floor is known; nobody goes on from the file any more before anybody else may be
+// given the times from the floor on. After a failure the lease is left to run out.
+// Where the registry cannot be asked the file stays as it is, for the next process.
 func (t *tenure) end() error {
 	floor := max(t.sealAll(errStopped), t.lease.floor)
+	if floor > t.lease.floor {
+		t.settle(floor)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), t.opts.CallTimeout)
 	defer cancel()
-	if wait := floor - t.clock.Now(); t.opts.Settle && wait > 0 && floor > t.lease.floor {
-		sleep(ctx, time.Duration(wait)*time.Millisecond)
-	}
 	if t.opts.State != nil {
-		if err := t.opts.State.void(); err != nil {
+		if _, err := t.reg.Load(ctx, t.record.Worker); err != nil {
+			return fmt.Errorf("worker ID %d is not handed back; the next start goes on with it or hands it back: %w", t.record.Worker, err)
+		}
+		held := t.held
+		held.Horizon, held.Mark = t.horizon.Load(), min(floor, t.horizon.Load())
+		if err := t.opts.State.end(held); err != nil {
 			return fmt.Errorf("worker ID %d is not handed back: %w", t.record.Worker, err)
 		}
 	}
@@ -268,8 +297,21 @@ func (t *tenure) end() error {
 		return fmt.Errorf("hand worker ID %d back (it runs out by itself at %s): %w",
 			t.record.Worker, Time(t.record.Horizon).UTC().Format(time.RFC3339), err)
 	}
-	t.log.Info("handed back the worker ID", "worker", t.record.Worker, "floor", Time(floor))
+	t.log.Info("handed back the worker ID", "worker", t.record.Worker)
 	return nil
+}
+
+// settle waits until this machine's clock has passed the floor, for those who take the
+// worker ID over and go by that clock alone.
+func (t *tenure) settle(floor int64) {
+	wait := time.Duration(floor-t.clock.Now())*time.Millisecond - t.clock.Step()
+	if !t.opts.Settle || wait <= 0 {
+		return
+	}
+	if wait > settleLimit {
+		t.log.Warn("this machine's clock is behind what was issued under the worker ID: do not give it to a server of Java Leaf before the clock has passed that", "worker", t.record.Worker, "by", wait)
+	}
+	time.Sleep(min(wait, settleLimit))
 }
 
 // release frees the record at floor. The registry may hold a later extension than the

@@ -150,7 +150,7 @@ func TestClaimOfUnknownOutcome(t *testing.T) {
 					return fault
 				})
 				p := w.nodes[0].start()
-				awaitErr(t, p, "deadline exceeded")
+				awaitErr(t, p, "no answer within 1s")
 				w.down.Store(false)
 				back := time.Now()
 				awaitHeld(t, p, 0)
@@ -202,5 +202,29 @@ func TestTakenWhenStopping(t *testing.T) {
 		if records, _ := w.reg.List(t.Context()); !records[0].Held() {
 			t.Errorf("handed back: %+v", records[0])
 		}
+	})
+}
+
+// A registry that noticed somebody else still holds our record: the worker ID is not
+// to be left alone until its horizon.
+func TestTakenByWhoKnowsNoLease(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, w *world) {
+		w.opts.Layouts[0].WorkerBits = 0
+		w.opts.Horizon = 30 * time.Minute
+		p := hold(t, w.nodes[0], 0)
+		p.gen.reserve(1000, atCursor)
+		p.gen.answer()
+		w.plan(func(_, _ worker.Record) swapFault {
+			w.fault.Store(nil)
+			return foreign
+		})
+		awaitLost(t, p)
+		back := time.Now()
+		awaitHeld(t, p, 0)
+		if took := time.Since(back); took > 5*time.Second {
+			t.Errorf("held again after %v", took)
+		}
+		p.gen.reserve(1000, atCursor)
+		p.gen.answer()
 	})
 }

@@ -17,6 +17,10 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
+// aheadMargin is added to how far IDs may run ahead of the clock, for a tick of a layout
+// and a clock that is a little off.
+const aheadMargin = 2 * time.Second
+
 // lookTimeout bounds how long the start waits to hear whether a store has worker IDs.
 const lookTimeout = 3 * time.Second
 
@@ -24,7 +28,7 @@ const lookTimeout = 3 * time.Second
 // registry is closed with the function that it returns.
 func addSnowflake(ctx context.Context, opts *server.Options, cfg config.Config, base base) (closeRegistry func() error, err error) {
 	if !cfg.Snowflake.Enable {
-		opts.Off[issuer.Snowflake] = "snowflake.enable is false"
+		opts.Off[issuer.Snowflake] = cmp.Or(cfg.SnowflakeOff, "snowflake.enable is false")
 		return nothing, nil
 	}
 	if ownWorkers(cfg) {
@@ -35,7 +39,7 @@ func addSnowflake(ctx context.Context, opts *server.Options, cfg config.Config, 
 		}
 	}
 	url := cmp.Or(cfg.Workers, base.url)
-	registry, terms, err := drivers.OpenRegistry(url, registryOptions(opts, base))
+	registry, terms, err := drivers.OpenRegistry(url, registryOptions(opts, cfg, base))
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +51,7 @@ func addSnowflake(ctx context.Context, opts *server.Options, cfg config.Config, 
 		Registry:     registry,
 		RegistryName: drivers.Redact(url),
 		Layouts:      cfg.Snowflake.Served(),
+		Implicit:     ownWorkers(cfg),
 		Wait:         cfg.Snowflake.Wait,
 		Keeper:       keeperOptions(cfg.Snowflake, terms),
 	}
@@ -71,8 +76,8 @@ func whyNoWorkers(ctx context.Context, url string, listen net.Addr) string {
 		"snowflake.enable to false", shellWord(drivers.Redact(url)))
 }
 
-func registryOptions(opts *server.Options, base base) *drivers.RegistryOptions {
-	o := &drivers.RegistryOptions{Logger: opts.Logger}
+func registryOptions(opts *server.Options, cfg config.Config, base base) *drivers.RegistryOptions {
+	o := &drivers.RegistryOptions{Logger: opts.Logger, Ahead: cfg.Snowflake.MaxAhead + aheadMargin}
 	if tcp, ok := opts.Listener.Addr().(*net.TCPAddr); ok {
 		o.Port = tcp.Port
 	}

@@ -105,7 +105,7 @@ Mind: ` + noteFree,
 		},
 	}
 	f.addFlags(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "what must be true is")
+	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that whoever held it is stopped, and stays so")
 	return cmd
 }
 
@@ -193,7 +193,7 @@ func (s *serverWorkers) list(ctx context.Context) ([]workerRow, error) {
 }
 
 func (s *serverWorkers) free(ctx context.Context, id int64) (workerRow, error) {
-	res, err := call(ctx, s.client, s.admin.FreeWorker, &leafv1.FreeWorkerRequest{Worker: id})
+	res, err := call(ctx, s.client, s.admin.FreeWorker, &leafv1.FreeWorkerRequest{Worker: &id})
 	return workerFromWire(res.GetWorker()), err
 }
 

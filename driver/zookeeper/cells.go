@@ -134,7 +134,7 @@ func (c *cells) explain(conn *zk.Conn) error {
 	if err := c.explainChroot(conn); err != nil {
 		return err
 	}
-	return worker.ErrNotCreated
+	return fmt.Errorf("%w: create it with leaf init --workers URL", worker.ErrNotCreated)
 }
 
 // explainChroot fails if the chroot is missing. It is not created: Java Leaf's client

@@ -108,7 +108,7 @@ var errUnfit = errors.New("unfit worker ID")
 
 // make adds a child.
 func (l *Leaf) make(conn *zk.Conn, max int64, names []string) (child, error) {
-	data, err := javaData(l.address, l.opts.Now().UnixMilli())
+	data, err := javaData(l.address, l.now())
 	if err != nil {
 		return child{}, err
 	}

@@ -23,6 +23,7 @@ var (
 // and keeps its records beside it. It is a [worker.Registry], a [worker.Assigner] and
 // a [worker.Watcher]. Its methods are safe for concurrent use.
 type Leaf struct {
+	clock *worker.Clock // anchored when the Leaf was opened
 	*cells
 	address string // ip:port
 	writer  string
@@ -48,7 +49,9 @@ func OpenLeaf(servers []string, name string, opts *Options) (*Leaf, error) {
 		return nil, err
 	}
 	cells.create = true
-	return &Leaf{cells: cells, address: address, opts: o,
+	start := time.Now()
+	clock := worker.NewClockFrom(o.Now, func() time.Duration { return time.Since(start) })
+	return &Leaf{cells: cells, clock: clock, address: address, opts: o,
 		writer: worker.NewInstance().String(), turn: make(chan struct{}, 1)}, nil
 }
 

@@ -46,7 +46,11 @@ type Config struct {
 
 	Segment   Segment   `yaml:"segment"`
 	Snowflake Snowflake `yaml:"snowflake"`
-	Log       Log       `yaml:"log"`
+
+	// SnowflakeOff says why Snowflake is not enabled, where a file enables it and
+	// lacks something. It is no setting.
+	SnowflakeOff string
+	Log          Log `yaml:"log"`
 }
 
 // Segment configures the segment scheme.

@@ -18,8 +18,10 @@ func Convert(file string) (text string, notices []string, err error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Made from %s by 'leaf config convert'.\n", strconv.Quote(file))
-	fmt.Fprintf(&b, "# CAUTION: this file holds the password of the database. Keep it from other eyes\n")
-	fmt.Fprintf(&b, "# (chmod 600), or move the URL into a file of its own and name that in store_file.\n")
+	if cfg.Store != "" {
+		fmt.Fprintf(&b, "# CAUTION: this file holds the password of the database. Keep it from other eyes\n")
+		fmt.Fprintf(&b, "# (chmod 600), or move the URL into a file of its own and name that in store_file.\n")
+	}
 	for _, n := range notices {
 		fmt.Fprintf(&b, "#\n# Note: %s\n", n)
 	}

@@ -211,7 +211,8 @@ func (l *loader) requireAddresses() {
 	if l.cfg.Snowflake.Enable && l.cfg.Workers == "" && l.cfg.WorkersFile == "" {
 		l.cfg.Snowflake.Enable = false
 		said, missing := cmp.Or(l.java.said, "snowflake.enable"), cmp.Or(l.java.missing, javaZooKeeper[0])
-		l.withoutAddress(fmt.Sprintf("snowflake is on (%s) but %s is missing", said, missing))
+		l.cfg.SnowflakeOff = fmt.Sprintf("snowflake is on (%s) but %s is missing", said, missing)
+		l.withoutAddress(l.cfg.SnowflakeOff)
 	}
 }
 

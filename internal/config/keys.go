@@ -22,7 +22,11 @@ func keys(c *Config) []key { return appendKeys(nil, "", reflect.ValueOf(c).Elem(
 
 func appendKeys(list []key, prefix string, v reflect.Value) []key {
 	for i := range v.NumField() {
-		path := prefix + v.Type().Field(i).Tag.Get("yaml")
+		name := v.Type().Field(i).Tag.Get("yaml")
+		if name == "" {
+			continue
+		}
+		path := prefix + name
 		if f := v.Field(i); f.Kind() == reflect.Struct {
 			list = appendKeys(list, path+".", f)
 		} else {

@@ -152,7 +152,7 @@ type layoutsReader struct {
 // read reads name: preset, or name: {epoch: …, tick: …, …}.
 func (r layoutsReader) read(path string, n *yaml.Node) Layouts {
 	if n.Kind != yaml.MappingNode {
-		r.problem(n, path, "this must be a list of names with their layouts")
+		r.problem(n, path, "this must be names with their layouts, one a line, such as js53: js53")
 		return nil
 	}
 	if len(n.Content) == 0 {
@@ -187,7 +187,7 @@ func (r layoutsReader) layout(path string, n *yaml.Node) Layout {
 		"preset": &l.Preset, "epoch": &l.Epoch, "tick": &l.Tick,
 		"time": &l.Time, "worker": &l.Worker, "sequence": &l.Sequence, "random_start": &l.RandomStart,
 	}
-	said := map[string]bool{}
+	said, known := map[string]bool{}, 0
 	for i := 0; i < len(n.Content); i += 2 {
 		name, value := n.Content[i], n.Content[i+1]
 		dst, ok := fields[name.Value]
@@ -201,6 +201,8 @@ func (r layoutsReader) layout(path string, n *yaml.Node) Layout {
 		default:
 			if err := (key{dst: dst}).set(value.Value); err != nil {
 				r.problem(value, path+"."+name.Value, err.Error())
+			} else {
+				known++
 			}
 		}
 		said[name.Value] = true
@@ -211,7 +213,20 @@ func (r layoutsReader) layout(path string, n *yaml.Node) Layout {
 	if l.Preset == "" && !said["tick"] {
 		l.Tick = time.Millisecond
 	}
+	if l.Preset == "" && len(said) == known {
+		r.required(n, path, said)
+	}
 	return l
+}
+
+// required notes which bits nobody said a number of.
+func (r layoutsReader) required(n *yaml.Node, path string, said map[string]bool) {
+	for _, name := range []string{"time", "worker", "sequence"} {
+		if !said[name] {
+			r.problem(n, path, name+" is missing: a layout of your own has time, worker and sequence bits; 0 is a number too")
+			return
+		}
+	}
 }
 
 // parseLayouts reads layouts from the text of a variable: YAML on one line.

@@ -2,6 +2,7 @@ package drivers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,6 +27,10 @@ type RegistryOptions struct {
 
 	// Lock opens and locks a file of the data directory. static: needs it.
 	Lock func(name string) (*os.File, error)
+
+	// Ahead is how far beyond the clock this server issues: static: holds a worker ID
+	// of which it knows nothing back for as long.
+	Ahead time.Duration
 
 	// Port tells this server from others at its address in Java Leaf's tree where the
 	// URL names none; 0: the URL must.
@@ -99,17 +104,19 @@ func CheckRegistry(workersURL string) error {
 	return err
 }
 
+// ErrNothingToCreate is wrapped where a registry needs no init.
+var ErrNothingToCreate = errors.New("there is nothing to create")
+
 // InitRegistry creates the durable state that a URL names. It fails, wrapping
 // [io/fs.ErrExist], if that exists, and leaves it as it is; and, wrapping
-// [leaf.ErrUnsupported], where nothing is to be created.
+// [ErrNothingToCreate], where nothing is to be created.
 func InitRegistry(ctx context.Context, workersURL string) error {
 	src, err := findRegistry(workersURL)
 	if err != nil {
 		return err
 	}
 	if src.init == nil {
-		return fmt.Errorf("create worker registry %s: %w: there is nothing to create, 'leaf serve' uses it as it is",
-			Redact(workersURL), leaf.ErrUnsupported)
+		return fmt.Errorf("create worker registry %s: %w: 'leaf serve' uses it as it is", Redact(workersURL), ErrNothingToCreate)
 	}
 	if err := src.init(ctx); err != nil {
 		return fmt.Errorf("create worker registry %s: %w", Redact(workersURL), err)

@@ -110,8 +110,8 @@ func TestZooKeeperLeaf(t *testing.T) {
 	if ok, err := drivers.RegistryExists(t.Context(), url); err != nil || !ok {
 		t.Errorf("RegistryExists: %v, %v; it makes what it needs", ok, err)
 	}
-	if err := drivers.InitRegistry(t.Context(), url); !errors.Is(err, leaf.ErrUnsupported) {
-		t.Errorf("InitRegistry: %v, want ErrUnsupported", err)
+	if err := drivers.InitRegistry(t.Context(), url); !errors.Is(err, drivers.ErrNothingToCreate) {
+		t.Errorf("InitRegistry: %v, want ErrNothingToCreate", err)
 	}
 	registry, _ := openRegistry(t, url)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -129,8 +129,8 @@ func TestStatic(t *testing.T) {
 	if _, _, err := drivers.OpenRegistry("static:7", nil); err == nil || !strings.Contains(err.Error(), "ask that server") {
 		t.Errorf("without a data directory: %v", err)
 	}
-	if err := drivers.InitRegistry(t.Context(), "static:7"); !errors.Is(err, leaf.ErrUnsupported) {
-		t.Errorf("InitRegistry: %v, want ErrUnsupported", err)
+	if err := drivers.InitRegistry(t.Context(), "static:7"); !errors.Is(err, drivers.ErrNothingToCreate) {
+		t.Errorf("InitRegistry: %v, want ErrNothingToCreate", err)
 	}
 	if ok, err := drivers.RegistryExists(t.Context(), "static:7"); err != nil || !ok {
 		t.Errorf("RegistryExists: %v, %v", ok, err)

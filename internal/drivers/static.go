@@ -53,7 +53,7 @@ func openStatic(id int64, o RegistryOptions) (Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	static, err := worker.OpenStatic(file, id)
+	static, err := worker.OpenStatic(file, id, o.Ahead)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

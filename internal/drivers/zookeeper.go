@@ -100,6 +100,9 @@ func parseZooKeeper(rest string) (registrySource, error) {
 }
 
 func newZKURL(address string, params url.Values) (zkURL, error) {
+	if strings.Contains(address, "@") {
+		return zkURL{}, badZooKeeper("it takes no user and password")
+	}
 	hosts, chroot, _ := strings.Cut(address, "/")
 	z := zkURL{layout: zkPool, name: zkName, ip: params.Get("ip")}
 	for host := range strings.SplitSeq(hosts, ",") {

@@ -67,21 +67,35 @@ func NewTimes(layouts Layouts, opts *TimesOptions) (*Times, error) {
 	return t, nil
 }
 
-func (t *Times) generator(key string) *snowflake.Generator {
+// generator returns what makes the IDs of a key. The name of a built-in layout that is
+// not served is no label: whoever asks for numbers that JavaScript can hold must not get
+// others.
+func (t *Times) generator(key string) (*snowflake.Generator, error) {
 	if g, ok := t.generators[key]; ok {
-		return g
+		return g, nil
 	}
-	return t.standard
+	if _, builtIn := snowflake.Preset(key); builtIn {
+		return nil, fmt.Errorf("%w: this server does not serve the layout %s: add it to snowflake.layouts", leaf.ErrInvalid, key)
+	}
+	return t.standard, nil
 }
 
 // Next returns one ID; see [snowflake.Generator.Next].
 func (t *Times) Next(ctx context.Context, key string) (int64, error) {
-	return t.generator(key).Next(ctx)
+	g, err := t.generator(key)
+	if err != nil {
+		return 0, err
+	}
+	return g.Next(ctx)
 }
 
 // Take appends n IDs to dst; see [snowflake.Generator.Take].
 func (t *Times) Take(ctx context.Context, key string, dst []leaf.Range, n int) ([]leaf.Range, error) {
-	return t.generator(key).Take(ctx, dst, n)
+	g, err := t.generator(key)
+	if err != nil {
+		return dst, err
+	}
+	return g.Take(ctx, dst, n)
 }
 
 // Layouts returns the layouts as they stand in worker records.

@@ -44,7 +44,7 @@ func TestKeySelectsLayout(t *testing.T) {
 	times := newTimes(t, layouts...)
 	begin(times)
 	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: times}, nil)
-	for key, layout := range map[string]string{"leaf": "leaf", "js": "js", "JS": "leaf", "js53": "leaf", "order": "leaf", "": "leaf"} {
+	for key, layout := range map[string]string{"leaf": "leaf", "js": "js", "JS": "leaf", "order": "leaf", "": "leaf"} {
 		id, err := ids.Next(t.Context(), issuer.Snowflake, key)
 		if err != nil {
 			t.Fatal(err)
@@ -150,5 +150,17 @@ func TestOffSaysWhy(t *testing.T) {
 	err := ids.Check(issuer.Snowflake, "x")
 	if want := `scheme not enabled: "snowflake": no clock`; !errors.Is(err, issuer.ErrSchemeOff) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestBuiltInLayoutThatIsNotServed(t *testing.T) {
+	times := newTimes(t, named(t, "leaf", "leaf"))
+	begin(times)
+	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: times}, nil)
+	if _, err := ids.Next(t.Context(), issuer.Snowflake, "js53"); !errors.Is(err, leaf.ErrInvalid) {
+		t.Errorf("Next: %v", err)
+	}
+	if _, err := ids.Take(t.Context(), issuer.Snowflake, "js53", nil, 2); !errors.Is(err, leaf.ErrInvalid) {
+		t.Errorf("Take: %v", err)
 	}
 }

@@ -14,6 +14,9 @@ import (
 // ErrHeld is wrapped where a worker ID is not freed because it is in use.
 var ErrHeld = errors.New("the worker ID is in use")
 
+// ErrRegistry is wrapped where the registry of worker IDs cannot be asked.
+var ErrRegistry = errors.New("the registry of worker IDs does not answer")
+
 // A Keeper is what [Workers] needs of what keeps this process's lease. A
 // [worker.Keeper] is one.
 type Keeper interface {
@@ -68,7 +71,7 @@ func (w *Workers) List(ctx context.Context) ([]worker.Record, error) {
 	defer cancel()
 	list, err := w.registry.List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list worker IDs: %w", err)
+		return nil, fmt.Errorf("list worker IDs: %w: %w", ErrRegistry, err)
 	}
 	return list, nil
 }
@@ -97,7 +100,7 @@ func (w *Workers) free(ctx context.Context, id int64) (worker.Record, error) {
 	defer cancel()
 	old, err := w.registry.Load(ctx, id)
 	if err != nil {
-		return worker.Record{}, err
+		return worker.Record{}, fmt.Errorf("%w: %w", ErrRegistry, err)
 	}
 	if old.IsZero() {
 		return worker.Record{}, fmt.Errorf("%w: it was never claimed", leaf.ErrInvalid)

@@ -18,6 +18,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // Defaults of [Options].
@@ -173,7 +174,11 @@ func (s *Server) ready() error {
 		}
 	}
 	if s.times != nil {
-		if err := s.times.keeper.Err(); err != nil {
+		err := s.times.keeper.Err()
+		if s.opts.Snowflake.Implicit && errors.Is(err, worker.ErrNotCreated) {
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", issuer.Snowflake, err)
 		}
 	}

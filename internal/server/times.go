@@ -24,6 +24,10 @@ type Snowflake struct {
 	// Layouts are served, the first one by default; required.
 	Layouts issuer.Layouts
 
+	// Implicit says that nobody has asked for this scheme: a registry that was never
+	// created then is no reason for the server not to be ready.
+	Implicit bool
+
 	// Wait bounds how long a request waits for an ID; 0: the generators' default.
 	Wait time.Duration
 

@@ -1040,7 +1040,7 @@ func (x *ListWorkersResponse) GetWorkers() []*Worker {
 // A Worker is the record of one worker ID.
 type Worker struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
-	Worker int64                  `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	Worker *int64                 `protobuf:"varint,1,opt,name=worker,proto3,oneof" json:"worker,omitempty"`
 	// Whether somebody holds it. Its horizon may have passed.
 	Held bool `protobuf:"varint,2,opt,name=held,proto3" json:"held,omitempty"`
 	// Who wrote the record last, in words.
@@ -1093,8 +1093,8 @@ func (*Worker) Descriptor() ([]byte, []int) {
 }
 
 func (x *Worker) GetWorker() int64 {
-	if x != nil {
-		return x.Worker
+	if x != nil && x.Worker != nil {
+		return *x.Worker
 	}
 	return 0
 }
@@ -1156,8 +1156,9 @@ func (x *Worker) GetLayouts() []string {
 }
 
 type FreeWorkerRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Worker        int64                  `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required, also where it is 0.
+	Worker        *int64 `protobuf:"varint,1,opt,name=worker,proto3,oneof" json:"worker,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1193,8 +1194,8 @@ func (*FreeWorkerRequest) Descriptor() ([]byte, []int) {
 }
 
 func (x *FreeWorkerRequest) GetWorker() int64 {
-	if x != nil {
-		return x.Worker
+	if x != nil && x.Worker != nil {
+		return *x.Worker
 	}
 	return 0
 }
@@ -1597,9 +1598,9 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x04last\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04last\"\x14\n" +
 	"\x12ListWorkersRequest\"@\n" +
 	"\x13ListWorkersResponse\x12)\n" +
-	"\aworkers\x18\x01 \x03(\v2\x0f.leaf.v1.WorkerR\aworkers\"\xb0\x02\n" +
-	"\x06Worker\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\x03R\x06worker\x12\x12\n" +
+	"\aworkers\x18\x01 \x03(\v2\x0f.leaf.v1.WorkerR\aworkers\"\xc0\x02\n" +
+	"\x06Worker\x12\x1b\n" +
+	"\x06worker\x18\x01 \x01(\x03H\x00R\x06worker\x88\x01\x01\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\bR\x04held\x12\x14\n" +
 	"\x05owner\x18\x03 \x01(\tR\x05owner\x12\x12\n" +
 	"\x04term\x18\x04 \x01(\x03R\x04term\x124\n" +
@@ -1607,9 +1608,11 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x04seen\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04seen\x12<\n" +
 	"\fclock_offset\x18\a \x01(\v2\x19.google.protobuf.DurationR\vclockOffset\x12\x12\n" +
 	"\x04mine\x18\b \x01(\bR\x04mine\x12\x18\n" +
-	"\alayouts\x18\t \x03(\tR\alayouts\"+\n" +
-	"\x11FreeWorkerRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\x03R\x06worker\"=\n" +
+	"\alayouts\x18\t \x03(\tR\alayoutsB\t\n" +
+	"\a_worker\";\n" +
+	"\x11FreeWorkerRequest\x12\x1b\n" +
+	"\x06worker\x18\x01 \x01(\x03H\x00R\x06worker\x88\x01\x01B\t\n" +
+	"\a_worker\"=\n" +
 	"\x12FreeWorkerResponse\x12'\n" +
 	"\x06worker\x18\x01 \x01(\v2\x0f.leaf.v1.WorkerR\x06worker\"^\n" +
 	"\vStoreStatus\x12\x12\n" +
@@ -1743,6 +1746,8 @@ func file_leaf_v1_admin_proto_init() {
 	file_leaf_v1_leaf_proto_init()
 	file_leaf_v1_admin_proto_msgTypes[3].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[5].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[16].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -343,9 +343,9 @@ type DecodeResponse struct {
 	// When the tick began.
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// Ticks since the layout's epoch.
-	Tick     int64 `protobuf:"varint,2,opt,name=tick,proto3" json:"tick,omitempty"`
-	Worker   int64 `protobuf:"varint,3,opt,name=worker,proto3" json:"worker,omitempty"`
-	Sequence int64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Tick     *int64 `protobuf:"varint,2,opt,name=tick,proto3,oneof" json:"tick,omitempty"`
+	Worker   *int64 `protobuf:"varint,3,opt,name=worker,proto3,oneof" json:"worker,omitempty"`
+	Sequence *int64 `protobuf:"varint,4,opt,name=sequence,proto3,oneof" json:"sequence,omitempty"`
 	// The name of the layout.
 	Layout        string `protobuf:"bytes,5,opt,name=layout,proto3" json:"layout,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -390,22 +390,22 @@ func (x *DecodeResponse) GetTime() *timestamppb.Timestamp {
 }
 
 func (x *DecodeResponse) GetTick() int64 {
-	if x != nil {
-		return x.Tick
+	if x != nil && x.Tick != nil {
+		return *x.Tick
 	}
 	return 0
 }
 
 func (x *DecodeResponse) GetWorker() int64 {
-	if x != nil {
-		return x.Worker
+	if x != nil && x.Worker != nil {
+		return *x.Worker
 	}
 	return 0
 }
 
 func (x *DecodeResponse) GetSequence() int64 {
-	if x != nil {
-		return x.Sequence
+	if x != nil && x.Sequence != nil {
+		return *x.Sequence
 	}
 	return 0
 }
@@ -438,13 +438,16 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x03end\x18\x02 \x01(\x03R\x03end\"7\n" +
 	"\rDecodeRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
-	"\x06layout\x18\x02 \x01(\tR\x06layout\"\xa0\x01\n" +
+	"\x06layout\x18\x02 \x01(\tR\x06layout\"\xd0\x01\n" +
 	"\x0eDecodeResponse\x12.\n" +
-	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
-	"\x04tick\x18\x02 \x01(\x03R\x04tick\x12\x16\n" +
-	"\x06worker\x18\x03 \x01(\x03R\x06worker\x12\x1a\n" +
-	"\bsequence\x18\x04 \x01(\x03R\bsequence\x12\x16\n" +
-	"\x06layout\x18\x05 \x01(\tR\x06layout2\xb2\x01\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x17\n" +
+	"\x04tick\x18\x02 \x01(\x03H\x00R\x04tick\x88\x01\x01\x12\x1b\n" +
+	"\x06worker\x18\x03 \x01(\x03H\x01R\x06worker\x88\x01\x01\x12\x1f\n" +
+	"\bsequence\x18\x04 \x01(\x03H\x02R\bsequence\x88\x01\x01\x12\x16\n" +
+	"\x06layout\x18\x05 \x01(\tR\x06layoutB\a\n" +
+	"\x05_tickB\t\n" +
+	"\a_workerB\v\n" +
+	"\t_sequence2\xb2\x01\n" +
 	"\vLeafService\x123\n" +
 	"\x04Next\x12\x14.leaf.v1.NextRequest\x1a\x15.leaf.v1.NextResponse\x123\n" +
 	"\x04Take\x12\x14.leaf.v1.TakeRequest\x1a\x15.leaf.v1.TakeResponse\x129\n" +
@@ -494,6 +497,7 @@ func file_leaf_v1_leaf_proto_init() {
 	if File_leaf_v1_leaf_proto != nil {
 		return
 	}
+	file_leaf_v1_leaf_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

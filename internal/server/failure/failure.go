@@ -37,6 +37,7 @@ var kinds = []struct {
 	kind Kind
 }{
 	{leaf.ErrClock, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -1, Retry: true}},
+	{issuer.ErrRegistry, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true}},
 	{leaf.ErrNoLease, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true}},
 	{leaf.ErrInvalid, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument}},
 	{issuer.ErrSchemeOff, Kind{HTTP: http.StatusNotImplemented, RPC: connect.CodeUnimplemented}},

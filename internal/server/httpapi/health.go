@@ -65,6 +65,9 @@ func (h *handler) trouble(scheme string) string {
 		if err := h.workers.Err(); err != nil {
 			return fmt.Sprintf("; not ready: %v", err)
 		}
+		if err := h.workers.Status().Err; err != nil {
+			return fmt.Sprintf("; ready, but: %v", err)
+		}
 	}
 	if scheme == issuer.Segment && h.storeSilent() {
 		return "; not ready: the store has not answered yet"

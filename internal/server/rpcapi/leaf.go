@@ -34,6 +34,6 @@ func (s *leafService) Decode(_ context.Context, req *leafv1.DecodeRequest) (*lea
 		return nil, err
 	}
 	return &leafv1.DecodeResponse{
-		Time: timestamp(d.Time), Tick: d.Tick, Worker: d.Worker, Sequence: d.Sequence, Layout: d.Layout,
+		Time: timestamp(d.Time), Tick: &d.Tick, Worker: &d.Worker, Sequence: &d.Sequence, Layout: d.Layout,
 	}, nil
 }

@@ -2,10 +2,12 @@ package rpcapi
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/worker"
@@ -40,6 +42,9 @@ func (s *adminService) FreeWorker(ctx context.Context, req *leafv1.FreeWorkerReq
 	if err != nil {
 		return nil, err
 	}
+	if req.Worker == nil {
+		return nil, fmt.Errorf("free a worker ID: %w: worker is missing", leaf.ErrInvalid)
+	}
 	record, err := workers.Free(ctx, req.GetWorker())
 	if err != nil {
 		return nil, err
@@ -49,7 +54,7 @@ func (s *adminService) FreeWorker(ctx context.Context, req *leafv1.FreeWorkerReq
 
 func workerMessage(r worker.Record, mine bool) *leafv1.Worker {
 	m := &leafv1.Worker{
-		Worker: r.Worker, Held: r.Held(), Owner: r.Owner, Term: r.Term, Mine: mine,
+		Worker: &r.Worker, Held: r.Held(), Owner: r.Owner, Term: r.Term, Mine: mine,
 		Horizon: timestamp(worker.Time(r.Horizon)), Seen: timestamp(worker.Time(r.Seen)),
 	}
 	if r.Offset != 0 {

@@ -106,7 +106,7 @@ func TestSnowflakeRPC(t *testing.T) {
 func TestDecode(t *testing.T) {
 	f := serve(t, loopback) // without the scheme: the default layout is Java Leaf's
 	d, err := f.ids.Decode(t.Context(), &leafv1.DecodeRequest{Id: 1169786042799259000})
-	want := &leafv1.DecodeResponse{Time: timestamppb.New(time.UnixMilli(1567733700834)), Tick: 278898726177, Worker: 39, Sequence: 3448, Layout: "leaf"}
+	want := &leafv1.DecodeResponse{Time: timestamppb.New(time.UnixMilli(1567733700834)), Tick: new(int64(278898726177)), Worker: new(int64(39)), Sequence: new(int64(3448)), Layout: "leaf"}
 	if diff := cmp.Diff(want, d, protocmp.Transform()); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
@@ -122,24 +122,24 @@ func TestWorkers(t *testing.T) {
 	list, err := f.admin.ListWorkers(t.Context(), new(leafv1.ListWorkersRequest))
 	horizon := list.GetWorkers()[0].GetHorizon()
 	want := []*leafv1.Worker{
-		{Worker: 0, Held: true, Owner: "a:1 pid 2", Term: 4, Horizon: horizon, Seen: timestamppb.New(time.UnixMilli(5000)), ClockOffset: durationpb.New(-3 * time.Millisecond)},
-		{Worker: 1, Held: true, Term: 1, Horizon: timestamppb.New(time.UnixMilli(1)), Mine: true, Layouts: []string{"js53", "leaf"}},
+		{Worker: new(int64(0)), Held: true, Owner: "a:1 pid 2", Term: 4, Horizon: horizon, Seen: timestamppb.New(time.UnixMilli(5000)), ClockOffset: durationpb.New(-3 * time.Millisecond)},
+		{Worker: new(int64(1)), Held: true, Term: 1, Horizon: timestamppb.New(time.UnixMilli(1)), Mine: true, Layouts: []string{"js53", "leaf"}},
 	}
 	if diff := cmp.Diff(want, list.GetWorkers(), protocmp.Transform()); err != nil || diff != "" || time.Until(horizon.AsTime()) < 50*time.Minute {
 		t.Fatalf("ListWorkers: %v %s", err, diff)
 	}
-	freed, err := f.admin.FreeWorker(t.Context(), &leafv1.FreeWorkerRequest{Worker: 0})
+	freed, err := f.admin.FreeWorker(t.Context(), &leafv1.FreeWorkerRequest{Worker: new(int64(0))})
 	if err != nil || freed.GetWorker().GetHeld() || freed.GetWorker().GetTerm() != 5 || time.Until(freed.GetWorker().GetHorizon().AsTime()) > 3*time.Minute {
 		t.Errorf("FreeWorker: %v, %v", freed, err)
 	}
 	if r, err := registry.Load(t.Context(), 0); err != nil || r.Held() {
 		t.Errorf("stored: %+v, %v", r, err)
 	}
-	_, err = f.admin.FreeWorker(t.Context(), &leafv1.FreeWorkerRequest{Worker: 1})
+	_, err = f.admin.FreeWorker(t.Context(), &leafv1.FreeWorkerRequest{Worker: new(int64(1))})
 	wantCode(t, "free the own one", err, connect.CodeFailedPrecondition)
-	_, err = f.admin.FreeWorker(t.Context(), &leafv1.FreeWorkerRequest{Worker: 7})
+	_, err = f.admin.FreeWorker(t.Context(), &leafv1.FreeWorkerRequest{Worker: new(int64(7))})
 	wantCode(t, "free one that never was", err, connect.CodeInvalidArgument)
-	_, err = f.admin.FreeWorker(t.Context(), &leafv1.FreeWorkerRequest{Worker: -7})
+	_, err = f.admin.FreeWorker(t.Context(), &leafv1.FreeWorkerRequest{Worker: new(int64(-7))})
 	wantCode(t, "free a negative one", err, connect.CodeInvalidArgument)
 	k.status = worker.Status{}
 	list, err = f.admin.ListWorkers(t.Context(), new(leafv1.ListWorkersRequest))
