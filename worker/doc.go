@@ -23,9 +23,10 @@
 // # The protocol
 //
 // Claim. Read all records. Choose a worker ID whose horizon is ahead neither of this
-// machine's clock nor of the registry's. Swap its record for one with a fresh random
-// instance, the next term, and a horizon ahead of the clock. The floor is the horizon
-// that was replaced. Write the state file. Read all records again and compare their
+// machine's clock nor of the registry's. Note in the state file what is going to be
+// claimed, so that a process that is killed now can give it back. Swap the record for
+// one with a fresh random instance, the next term, and a horizon ahead of the clock. The
+// floor is the horizon that was replaced. Write the state file. Read all records again and compare their
 // layouts with ours: a name that stands for other values is refused. Only then is the
 // first time issued.
 //
@@ -41,12 +42,14 @@
 // back, counted and reported.
 //
 // Hand back. Seal every generator: its cursor is swapped to its end, so that a caller
-// on its way either owns what it gets or gets nothing. Void the state file. Swap the
-// record for one without an instance, whose horizon lies above everything issued.
-// That order, and only after each step has succeeded; else the lease runs out.
+// on its way either owns what it gets or gets nothing. Note in the state file that the
+// lease has ended, and where: nobody goes on from it. Swap the record for one without an
+// instance, whose horizon lies above everything issued. That order, and only after each
+// step has succeeded; else the lease runs out, or the next process hands it back. Where
+// the registry cannot be asked the file is left as it is, for the next process.
 //
 // Start again. A state file that is about a dead process gives the lease back at its
-// mark, after it was voided; then an ID is claimed as above, usually another one, since
+// mark, after it was noted there that it has ended; then an ID is claimed as above, usually another one, since
 // the mark is ahead of the clock. Where the registry cannot be asked, the new process
 // goes on from the file alone, from the mark up to the horizon in the file. That the
 // old process is dead is proven by the file being the very same one (boot ID, device,
@@ -61,7 +64,8 @@
 // A claim and an extension only raise the horizon. A hand-back lowers it to what lies
 // above everything issued, and nothing is issued afterwards, because the generators
 // were sealed (or their process is dead and issued nothing from the mark on) and
-// because the state file was voided before, so that nobody goes on from it.
+// because the state file said before that the lease has ended, so that nobody goes on
+// from it. The same is noted when a lease is lost.
 //
 // Step 2. Every swap compares the whole record, and every claim writes an instance that
 // never existed before. So of two claims of one record one fails; an extension or a

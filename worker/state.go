@@ -33,7 +33,6 @@ type StateOptions struct {
 type saved struct {
 	Identity string   `json:"identity"`
 	Registry string   `json:"registry"`
-	Void     bool     `json:"void,omitempty"`  // nothing may be concluded from the rest
 	Ended    bool     `json:"ended,omitempty"` // it may be handed back, but nobody may go on from it
 	Worker   int64    `json:"worker"`
 	Instance Instance `json:"instance"`
@@ -70,7 +69,6 @@ func OpenState(f File, o StateOptions) (*State, error) {
 		return s, nil
 	}
 	switch {
-	case found.Void:
 	case found.Registry != o.Registry:
 		s.notice = fmt.Errorf("it is about a worker ID of another registry, %s", found.Registry)
 	case found.Instance.IsZero() || found.Mark > found.Horizon:
@@ -98,9 +96,6 @@ func (s *State) save(l saved) error {
 	}
 	return s.slots.write(text)
 }
-
-// void makes it durable that nothing is remembered.
-func (s *State) void() error { return s.save(saved{Void: true}) }
 
 // end makes it durable that nobody goes on from l, of which nothing from its mark on
 // was issued.
