@@ -27,7 +27,7 @@ const markMargin = 2 * time.Second
 const (
 	minPause   = 100 * time.Millisecond
 	maxPause   = 2 * time.Second
-	queuePause = 15 * time.Second
+	queuePause = 5 * time.Second
 )
 
 // A Keeper claims a worker ID, extends its lease, and has its generators issue under
