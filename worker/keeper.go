@@ -166,9 +166,11 @@ type telling struct {
 // tellAgain is how long a trouble is not logged again in other words.
 const tellAgain = time.Minute
 
-// worth reports whether err is to be logged at the time now.
+// worth reports whether err is to be logged at the time now: one that is new, and a
+// lost worker ID whatever was said before.
 func (t *telling) worth(err error, now time.Duration) bool {
-	if t.text != "" && (t.text == err.Error() || now-t.at < tellAgain) {
+	soon := now-t.at < tellAgain && !errors.Is(err, ErrTaken)
+	if t.text != "" && (t.text == err.Error() || soon) {
 		return false
 	}
 	t.text, t.at = err.Error(), now
