@@ -98,6 +98,7 @@ func TestLostThenStartedWithoutRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitLost(t, p)
+		time.Sleep(10 * time.Millisecond) // in which the file is written
 		p.kill()
 		q := w.nodes[1].start()
 		time.Sleep(3 * time.Minute)
