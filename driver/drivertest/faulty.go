@@ -4,8 +4,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
@@ -30,16 +28,6 @@ type Call struct {
 	Seq int    // 1 for the first call of this Op
 }
 
-// A Fault is what befalls one call, in the order of its fields. The zero value lets
-// the call through.
-type Fault struct {
-	Hold    <-chan struct{} // wait until it is closed, or ctx ends
-	Latency time.Duration   // sleep that long, or until ctx ends
-	Before  error           // fail without having called the store
-	Mute    bool            // after the store's answer, wait for ctx to end, and fail with its error
-	After   error           // fail although the store has done the call
-}
-
 // Faulty is a [segment.Store] that forwards to another one, fails as it is told
 // to, and records what was handed out. Without a plan it is transparent. It is a
 // [segment.Returner] and a [segment.Catalog]; where Store is not, those calls
@@ -48,40 +36,9 @@ type Fault struct {
 type Faulty struct {
 	Store segment.Store // the store behind; set before first use
 
-	mu       sync.Mutex
-	plan     func(Call) Fault
-	calls    map[Op]int
+	plans[Call]
 	granted  map[string][]leaf.Range
 	returned map[string][]leaf.Range
-}
-
-// Plan has fault decide on each call from now on; nil lets all through. It is called
-// by one goroutine at a time and must not call the Faulty.
-func (f *Faulty) Plan(fault func(Call) Fault) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.plan = fault
-}
-
-// Set has each call from now on meet fault. The zero Fault makes the store healthy.
-func (f *Faulty) Set(fault Fault) { f.Plan(func(Call) Fault { return fault }) }
-
-// Next has the following calls of kind op meet the faults, one each; all others go
-// through.
-func (f *Faulty) Next(op Op, faults ...Fault) {
-	f.Plan(func(c Call) (fault Fault) {
-		if c.Op == op && len(faults) > 0 {
-			fault, faults = faults[0], faults[1:]
-		}
-		return fault
-	})
-}
-
-// Calls returns how many calls of kind op were made.
-func (f *Faulty) Calls(op Op) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.calls[op]
 }
 
 // Granted returns the ranges of tag that the store behind has handed out, in the
@@ -181,21 +138,7 @@ func (f *Faulty) catalog(ctx context.Context, tag string, call func(segment.Cata
 
 // do counts the call and makes it, with its fault.
 func (f *Faulty) do(ctx context.Context, c Call, call func() error) error {
-	return f.begin(c).befall(ctx, call)
-}
-
-func (f *Faulty) begin(c Call) Fault {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.calls == nil {
-		f.calls = make(map[Op]int)
-	}
-	f.calls[c.Op]++
-	if f.plan == nil {
-		return Fault{}
-	}
-	c.Seq = f.calls[c.Op]
-	return f.plan(c)
+	return f.begin(c.Op, func(seq int) Call { c.Seq = seq; return c }).befall(ctx, call)
 }
 
 func (f *Faulty) record(to *map[string][]leaf.Range, tag string, r leaf.Range) {
@@ -205,43 +148,4 @@ func (f *Faulty) record(to *map[string][]leaf.Range, tag string, r leaf.Range) {
 		*to = make(map[string][]leaf.Range)
 	}
 	(*to)[tag] = append((*to)[tag], r)
-}
-
-// befall makes the call with what befalls it.
-func (f Fault) befall(ctx context.Context, call func() error) error {
-	if err := f.wait(ctx); err != nil {
-		return err
-	}
-	if f.Before != nil {
-		return f.Before
-	}
-	if err := call(); err != nil {
-		return err
-	}
-	if f.Mute {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return f.After
-}
-
-func (f Fault) wait(ctx context.Context) error {
-	if f.Hold != nil {
-		select {
-		case <-f.Hold:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	if f.Latency <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(f.Latency)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -3,7 +3,6 @@ package drivertest
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf/worker"
@@ -36,39 +35,8 @@ type RegistryCall struct {
 type FaultyRegistry struct {
 	Registry worker.Registry // the registry behind; set before first use
 
-	mu      sync.Mutex
-	plan    func(RegistryCall) Fault
-	calls   map[Op]int
+	plans[RegistryCall]
 	written []worker.Record
-}
-
-// Plan has fault decide on each call from now on; nil lets all through. It is called
-// by one goroutine at a time and must not call the FaultyRegistry.
-func (f *FaultyRegistry) Plan(fault func(RegistryCall) Fault) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.plan = fault
-}
-
-// Set has each call from now on meet fault. The zero Fault makes the registry healthy.
-func (f *FaultyRegistry) Set(fault Fault) { f.Plan(func(RegistryCall) Fault { return fault }) }
-
-// Next has the following calls of kind op meet the faults, one each; all others go
-// through.
-func (f *FaultyRegistry) Next(op Op, faults ...Fault) {
-	f.Plan(func(c RegistryCall) (fault Fault) {
-		if c.Op == op && len(faults) > 0 {
-			fault, faults = faults[0], faults[1:]
-		}
-		return fault
-	})
-}
-
-// Calls returns how many calls of kind op were made.
-func (f *FaultyRegistry) Calls(op Op) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.calls[op]
 }
 
 // Written returns the records that the registry behind was known to have written, in
@@ -128,21 +96,7 @@ func (f *FaultyRegistry) Clock(ctx context.Context) (now time.Time, err error) {
 
 // do counts the call and makes it, with its fault.
 func (f *FaultyRegistry) do(ctx context.Context, c RegistryCall, call func() error) error {
-	return f.begin(c).befall(ctx, call)
-}
-
-func (f *FaultyRegistry) begin(c RegistryCall) Fault {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.calls == nil {
-		f.calls = make(map[Op]int)
-	}
-	f.calls[c.Op]++
-	if f.plan == nil {
-		return Fault{}
-	}
-	c.Seq = f.calls[c.Op]
-	return f.plan(c)
+	return f.begin(c.Op, func(seq int) RegistryCall { c.Seq = seq; return c }).befall(ctx, call)
 }
 
 func (f *FaultyRegistry) record(r worker.Record) {
