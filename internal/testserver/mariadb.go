@@ -3,7 +3,6 @@ package testserver
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -148,24 +147,16 @@ func (s *MariaDBServer) Stop() error { return s.end(syscall.SIGTERM) }
 func (s *MariaDBServer) Kill() error { return s.end(syscall.SIGKILL) }
 
 // Pause freezes the server: connections stand, nothing answers.
-func (s *MariaDBServer) Pause() error { return s.proc.signal(syscall.SIGSTOP) }
+func (s *MariaDBServer) Pause() error { return s.proc.pause() }
 
 // Resume ends [MariaDBServer.Pause].
 func (s *MariaDBServer) Resume() error { return s.proc.signal(syscall.SIGCONT) }
 
 func (s *MariaDBServer) end(sig syscall.Signal) error {
-	if s.proc == nil || s.proc.ended() {
+	if s.proc == nil {
 		return nil
 	}
-	if err := s.proc.signal(sig); err != nil {
-		return fmt.Errorf("stop mariadb: %w", err)
-	}
-	select {
-	case <-s.proc.done:
-		return nil
-	case <-time.After(stopTimeout):
-		return errors.New("stop mariadb: it did not end")
-	}
+	return s.proc.end(sig)
 }
 
 // Close ends the server and deletes its data.

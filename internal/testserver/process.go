@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // A process is one server process that this package started.
@@ -50,6 +54,60 @@ func (p *process) ended() bool {
 	default:
 		return false
 	}
+}
+
+// end sends sig and waits for the process to end.
+func (p *process) end(sig syscall.Signal) error {
+	if p.ended() {
+		return nil
+	}
+	if err := p.signal(sig); err != nil {
+		return fmt.Errorf("stop %s: %w", p.cmd.Path, err)
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(stopTimeout):
+		return fmt.Errorf("stop %s: it did not end", p.cmd.Path)
+	}
+}
+
+// pause freezes the process, and waits until it is.
+func (p *process) pause() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("pause %s: %w", p.cmd.Path, err)
+	}
+	deadline := time.After(stopTimeout)
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for !frozen(p.cmd.Process.Pid) {
+		select {
+		case <-poll.C:
+		case <-deadline:
+			return fmt.Errorf("pause %s: it did not stop", p.cmd.Path)
+		}
+	}
+	return nil
+}
+
+// frozen reports whether all threads of a process have stopped: a signal is sent
+// before it has arrived everywhere. Where there is no /proc it is taken to have.
+func frozen(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return true
+	}
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		_, state, _ := strings.Cut(string(text), ") ") // after the name, which may hold anything but this
+		if !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // freePort returns a TCP port of loopback that was free a moment ago.

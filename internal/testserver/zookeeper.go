@@ -1,7 +1,6 @@
 package testserver
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -154,59 +153,16 @@ func (s *ZooKeeperServer) Stop() error { return s.end(syscall.SIGTERM) }
 func (s *ZooKeeperServer) Kill() error { return s.end(syscall.SIGKILL) }
 
 // Pause freezes the server: connections stand, nothing answers.
-func (s *ZooKeeperServer) Pause() error {
-	if err := s.proc.signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	deadline := time.After(stopTimeout)
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for !frozen(s.proc.cmd.Process.Pid) {
-		select {
-		case <-poll.C:
-		case <-deadline:
-			return errors.New("pause zookeeper: it did not stop")
-		}
-	}
-	return nil
-}
-
-// frozen reports whether all threads of a process have stopped: a signal is sent
-// before it has arrived everywhere. Where there is no /proc it is taken to have.
-func frozen(pid int) bool {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	if err != nil {
-		return true
-	}
-	for _, path := range threads {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		_, state, _ := strings.Cut(string(text), ") ") // after the name, which may hold anything but this
-		if !strings.HasPrefix(state, "T") {
-			return false
-		}
-	}
-	return true
-}
+func (s *ZooKeeperServer) Pause() error { return s.proc.pause() }
 
 // Resume ends [ZooKeeperServer.Pause].
 func (s *ZooKeeperServer) Resume() error { return s.proc.signal(syscall.SIGCONT) }
 
 func (s *ZooKeeperServer) end(sig syscall.Signal) error {
-	if s.proc == nil || s.proc.ended() {
+	if s.proc == nil {
 		return nil
 	}
-	if err := s.proc.signal(sig); err != nil {
-		return fmt.Errorf("stop zookeeper: %w", err)
-	}
-	select {
-	case <-s.proc.done:
-		return nil
-	case <-time.After(stopTimeout):
-		return errors.New("stop zookeeper: it did not end")
-	}
+	return s.proc.end(sig)
 }
 
 // Close ends the server and deletes its data.
