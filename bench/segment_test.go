@@ -35,24 +35,30 @@ var sources = []struct {
 func BenchmarkNext(b *testing.B) {
 	for _, s := range sources {
 		b.Run(s.name, func(b *testing.B) {
-			ids, ctx := s.open(b), b.Context()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					if _, err := ids.Next(ctx); err != nil {
-						b.Error(err)
-						return
-					}
-				}
-			})
+			benchmarkNext(b, s.open(b))
 		})
 	}
 }
 
+func benchmarkNext(b *testing.B, ids source) {
+	ctx := b.Context()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := ids.Next(ctx); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
 // BenchmarkTake reserves 1000 IDs at a time; ns/ID is the figure to compare with
 // BenchmarkNext.
-func BenchmarkTake(b *testing.B) {
+func BenchmarkTake(b *testing.B) { benchmarkTake(b, newBuffer(b)) }
+
+func benchmarkTake(b *testing.B, ids leaf.Generator) {
 	const n = 1000
-	ids, ctx := newBuffer(b), b.Context()
+	ctx := b.Context()
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		var ranges []leaf.Range
@@ -67,31 +73,36 @@ func BenchmarkTake(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/ID")
 }
 
+// everyIDOnce has callers take IDs at the same time, and compares all of them.
+func everyIDOnce(t *testing.T, ids source, callers, each int) {
+	t.Helper()
+	seen := make([][]int64, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for range each {
+				id, err := ids.Next(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				seen[i] = append(seen[i], id)
+			}
+		})
+	}
+	wg.Wait()
+	all := slices.Concat(seen...)
+	slices.Sort(all)
+	if got := len(slices.Compact(all)); got != callers*each {
+		t.Errorf("%d distinct IDs out of %d", got, callers*each)
+	}
+}
+
 // TestSources shows that what is measured does its work: every ID once.
 func TestSources(t *testing.T) {
-	const callers, each = 4, 600_000
 	for _, s := range sources {
 		t.Run(s.name, func(t *testing.T) {
-			ids, seen := s.open(t), make([][]int64, callers)
-			var wg sync.WaitGroup
-			for i := range callers {
-				wg.Go(func() {
-					for range each {
-						id, err := ids.Next(t.Context())
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						seen[i] = append(seen[i], id)
-					}
-				})
-			}
-			wg.Wait()
-			all := slices.Concat(seen...)
-			slices.Sort(all)
-			if got := len(slices.Compact(all)); got != callers*each {
-				t.Errorf("%d distinct IDs out of %d", got, callers*each)
-			}
+			everyIDOnce(t, s.open(t), 4, 600_000)
 		})
 	}
 }

@@ -2,14 +2,11 @@ package bench_test
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/bwmarrin/snowflake"
 
-	"github.com/leaf-id/leaf"
 	leafsnowflake "github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -31,64 +28,19 @@ var timeSources = []struct {
 func BenchmarkSnowflakeNext(b *testing.B) {
 	for _, s := range timeSources {
 		b.Run(s.name, func(b *testing.B) {
-			ids, ctx := s.open(b), b.Context()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					if _, err := ids.Next(ctx); err != nil {
-						b.Error(err)
-						return
-					}
-				}
-			})
+			benchmarkNext(b, s.open(b))
 		})
 	}
 }
 
 // BenchmarkSnowflakeTake reserves 1000 IDs at a time; ns/ID is the figure to compare
 // with BenchmarkSnowflakeNext.
-func BenchmarkSnowflakeTake(b *testing.B) {
-	const n = 1000
-	ids, ctx := newSnowflake(b, 1000*time.Hour), b.Context()
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		var ranges []leaf.Range
-		for pb.Next() {
-			var err error
-			if ranges, err = ids.Take(ctx, ranges[:0], n); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/ID")
-}
+func BenchmarkSnowflakeTake(b *testing.B) { benchmarkTake(b, newSnowflake(b, 1000*time.Hour)) }
 
 // TestTimeSources shows that what is measured does its work: every ID once.
 func TestTimeSources(t *testing.T) {
-	const callers, each = 4, 300_000
 	for _, s := range timeSources {
-		t.Run(s.name, func(t *testing.T) {
-			ids, seen := s.open(t), make([][]int64, callers)
-			var wg sync.WaitGroup
-			for i := range callers {
-				wg.Go(func() {
-					for range each {
-						id, err := ids.Next(t.Context())
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						seen[i] = append(seen[i], id)
-					}
-				})
-			}
-			wg.Wait()
-			all := slices.Concat(seen...)
-			slices.Sort(all)
-			if got := len(slices.Compact(all)); got != callers*each {
-				t.Errorf("%d distinct IDs out of %d", got, callers*each)
-			}
-		})
+		t.Run(s.name, func(t *testing.T) { everyIDOnce(t, s.open(t), 4, 300_000) })
 	}
 }
 
