@@ -82,31 +82,30 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 }
 
 func (f *initFlags) initStore(ctx context.Context, w io.Writer) error {
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	err := drivers.Init(ctx, f.store, drivers.InitOptions{})
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("the table leaf_alloc exists already in %s: nothing to do", drivers.Redact(f.store))
-	}
-	if err != nil {
-		return explainStore(err, f.store, time.Since(start))
-	}
-	_, err = fmt.Fprintf(w, "created the table leaf_alloc in %s\n", drivers.Redact(f.store))
-	return err
+	return f.create(ctx, w, "the table leaf_alloc", f.store, explainStore, func(ctx context.Context) error {
+		return drivers.Init(ctx, f.store, drivers.InitOptions{})
+	})
 }
 
 func (f *initFlags) initWorkers(ctx context.Context, w io.Writer) error {
+	return f.create(ctx, w, "the registry of worker IDs", f.workers, explainRegistry, func(ctx context.Context) error {
+		return drivers.InitRegistry(ctx, f.workers)
+	})
+}
+
+// create runs an init of what is called what, and tells how that went.
+func (f *initFlags) create(ctx context.Context, w io.Writer, what, url string,
+	explain func(error, string, time.Duration) error, init func(context.Context) error) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	err := drivers.InitRegistry(ctx, f.workers)
+	err := init(ctx)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("the registry of worker IDs exists already in %s: nothing to do", drivers.Redact(f.workers))
+		return fmt.Errorf("%s exists already in %s: nothing to do", what, drivers.Redact(url))
 	}
 	if err != nil {
-		return explainRegistry(err, f.workers, time.Since(start))
+		return explain(err, url, time.Since(start))
 	}
-	_, err = fmt.Fprintf(w, "created the registry of worker IDs in %s\n", drivers.Redact(f.workers))
+	_, err = fmt.Fprintf(w, "created %s in %s\n", what, drivers.Redact(url))
 	return err
 }

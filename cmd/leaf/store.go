@@ -39,26 +39,23 @@ func checkWorkersFlag(cmd *cobra.Command, url string) error {
 // explainStore adds to an error of the store at url, which took that long, what to do
 // about it.
 func explainStore(err error, url string, took time.Duration) error {
-	switch {
-	case err == nil || isHinted(err):
-		return err
-	case errors.Is(err, context.DeadlineExceeded):
-		return noAnswer("the store", err, url, took)
-	case errors.Is(err, drivers.ErrNotCreated):
-		return hinted(err, "leaf init --store %s", shellWord(drivers.Redact(url)))
-	}
-	return err
+	return explain(err, drivers.ErrNotCreated, "the store", "--store", url, took)
 }
 
 // explainRegistry is explainStore for a registry of worker IDs.
 func explainRegistry(err error, url string, took time.Duration) error {
+	return explain(err, worker.ErrNotCreated, "the worker registry", "--workers", url, took)
+}
+
+// explain does it for who is named by flag; notCreated says that it does not exist.
+func explain(err, notCreated error, who, flag, url string, took time.Duration) error {
 	switch {
 	case err == nil || isHinted(err):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return noAnswer("the worker registry", err, url, took)
-	case errors.Is(err, worker.ErrNotCreated):
-		return hinted(err, "leaf init --workers %s", shellWord(drivers.Redact(url)))
+		return noAnswer(who, err, url, took)
+	case errors.Is(err, notCreated):
+		return hinted(err, "leaf init %s %s", flag, shellWord(drivers.Redact(url)))
 	}
 	return err
 }
