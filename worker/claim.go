@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -48,7 +49,9 @@ func (k *Keeper) begin(ctx context.Context) (*tenure, error) {
 // must be known to be dead, since two processes would issue under one lease.
 func (k *Keeper) resume() *tenure {
 	s := k.saved
-	if s == nil || s.Ended || s.sealed || !k.opts.State.proven(s) || !sameLayouts(s.Layouts, k.opts.Layouts) || s.Worker > k.max || k.clock.Now() >= s.Horizon {
+	switch {
+	case s == nil, s.Ended, s.sealed, !k.opts.State.proven(s), k.clock.Now() >= s.Horizon,
+		s.Worker > k.max, !slices.Equal(s.Layouts, k.opts.Layouts):
 		return nil
 	}
 	k.saved = nil
@@ -337,15 +340,7 @@ func describe(l Layout) string {
 func mergeLayouts(recorded, ours []Layout) []Layout {
 	all := slices.Clone(recorded)
 	for _, l := range ours {
-		i, found := slices.BinarySearchFunc(all, l.Name, func(l Layout, name string) int {
-			switch {
-			case l.Name < name:
-				return -1
-			case l.Name > name:
-				return 1
-			}
-			return 0
-		})
+		i, found := slices.BinarySearchFunc(all, l.Name, func(l Layout, name string) int { return strings.Compare(l.Name, name) })
 		if !found {
 			all = slices.Insert(all, i, l)
 		}

@@ -32,7 +32,8 @@ type Options struct {
 	// generators should have the same.
 	Clock *Clock
 
-	// Owner is what people are told about this node, such as its host name and port.
+	// Owner is what people are told about this node: first, up to a space, what stays
+	// over a restart, such as its host name and port.
 	Owner string
 
 	// Horizon is how far ahead of the clock a lease reaches, so how long an outage

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // A State remembers a lease across restarts of the process, in a [File].
@@ -106,6 +105,3 @@ func (s *State) end(l saved) error {
 	l.Ended = true
 	return s.save(l)
 }
-
-// sameLayouts reports whether two lists name the same layouts with the same values.
-func sameLayouts(a, b []Layout) bool { return slices.Equal(a, b) }

@@ -131,8 +131,9 @@ const freeAhead = 2 * time.Minute
 // Free resets the record of a worker ID that nobody is to hold any more, so that it
 // can be claimed two minutes later. It must be certain that whoever held it is dead and
 // will not be started again without the registry, or will see the change before it
-// issues anything two minutes ahead: its times above that are dealt out again. It returns the record as it is then. The error wraps
-// [ErrConflict] if the record was changed meanwhile.
+// issues anything two minutes ahead: its times above that are dealt out again. It
+// returns the record as it is then. The error wraps [ErrConflict] if the record was
+// changed meanwhile.
 func Free(ctx context.Context, reg Registry, worker int64) (Record, error) {
 	old, err := reg.Load(ctx, worker)
 	if err != nil {
