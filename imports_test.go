@@ -30,9 +30,10 @@ var importRules = []importRule{
 	{folder: "worker", ours: []string{"."}},
 	{folder: "snowflake", ours: []string{".", "worker"}},
 	{folder: "uid", ours: []string{".", "worker", "segment", "snowflake"}},
-	{folder: "driver/sqldb", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql"}},
-	{folder: "driver/etcd", ours: driverMay, libs: []string{"go.etcd.io/etcd/"}},
+	{folder: "driver/sqldb", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/"}},
+	{folder: "driver/etcd", ours: driverMay, libs: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{folder: "driver/redis", ours: driverMay, libs: []string{"github.com/redis/go-redis/"}},
+	{folder: "driver/ticket", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/"}},
 	{folder: "driver/zookeeper", ours: driverMay, libs: []string{"github.com/go-zookeeper/zk"}},
 	{folder: "driver/*", ours: driverMay},
 }

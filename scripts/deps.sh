@@ -2,8 +2,9 @@
 # Makes sure that the tests find what they need beside Go, and does nothing when all is there. As root on Debian it
 # installs what is missing; elsewhere it names it and fails.
 #
-# Only packages that bring no system service are listed: mariadb-server-core and libzookeeper-java hold the servers'
-# programs and nothing that starts them. The tests start their own servers, on loopback, in temporary folders.
+# The tests start their own servers, on loopback, in temporary folders. Where there is a package with a server's program
+# and nothing that starts it, such as mariadb-server-core, that one is listed; services that other packages bring are
+# not started.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -20,12 +21,24 @@ wantFile() { # wantFile FILE PACKAGE...
 	packages+=("${@:2}")
 }
 
+wantGlob() { # wantGlob PATTERN PACKAGE...
+	compgen -G "$1" >/dev/null && return
+	commands+=("$1")
+	packages+=("${@:2}")
+}
+
 want "${CC:-$(go env CC)}" gcc libc6-dev # the race detector needs a C compiler
 want mariadbd mariadb-server-core
 want my_print_defaults mariadb-client-core
 want curl curl ca-certificates
 want java default-jre-headless
 wantFile /usr/share/java/zookeeper.jar libzookeeper-java libslf4j-java # the server's classes, without a service
+want etcd etcd-server
+want redis-server redis-server
+want redis-sentinel redis-sentinel
+want pgbouncer pgbouncer
+wantGlob '/usr/lib/postgresql/*/bin/postgres' postgresql
+want setpriv util-linux
 want spin spin                                                          # checks the model of the lease protocol
 
 [ ${#commands[@]} -eq 0 ] && exit 0
@@ -42,6 +55,13 @@ apt() {
 	DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 "$@" </dev/null >&2
 }
 install() { apt install --yes --no-install-recommends "${packages[@]}"; }
+
+policy=/usr/sbin/policy-rc.d # Debian's way to say that no service is to be started
+if ! [ -e "$policy" ]; then
+	trap 'rm -f "$policy"' EXIT
+	printf '#!/bin/sh\nexit 101\n' >"$policy"
+	chmod +x "$policy"
+fi
 
 echo "make: installing ${packages[*]}" >&2
 compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null || apt update || true

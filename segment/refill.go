@@ -188,8 +188,21 @@ func (b *Buffer) fetch(n int64) (Grant, error) {
 		if lift == 0 {
 			ask = n
 		}
+		if lifter, ok := b.store.(Lifter); ok && lift > 0 {
+			if err := b.lift(lifter, grant.Source, grant.Range.End+lift); err != nil {
+				return Grant{}, err
+			}
+			ask = n
+		}
 	}
 	return Grant{}, fmt.Errorf("tag %q: the store keeps granting IDs that may be in use", b.tag)
+}
+
+// lift has the store move a counter that went backwards.
+func (b *Buffer) lift(lifter Lifter, source string, floor int64) error {
+	ctx, cancel := context.WithTimeout(b.ctx, b.opts.CallTimeout)
+	defer cancel()
+	return lifter.Lift(ctx, b.tag, source, floor)
 }
 
 // call makes one call to the store and checks what it returns.

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/leaf-id/leaf"
 )
+
+// ErrNotCreated is wrapped by stores that do not exist yet: an init creates them.
+var ErrNotCreated = errors.New("the store was not created")
 
 // A Store durably advances named counters. Package drivertest defines, as a test
 // suite, what an implementation must do. All methods are safe for concurrent use
@@ -62,6 +66,14 @@ type Tag struct {
 	Step        int64 // the least number of IDs to allocate at once, 1 … 2^31-1
 	Description string
 	Updated     time.Time // of the last change; zero where the store does not know
+}
+
+// A Lifter is a [Store] whose counters cannot be moved far by an Advance, because it
+// deals in small units.
+type Lifter interface {
+	// Lift moves the counter of a [Grant].Source up to floor, if it stands below. It
+	// never lowers a counter, and may be repeated.
+	Lift(ctx context.Context, tag, source string, floor int64) error
 }
 
 // A Returner is a [Store] that can take back the unused end of a grant.

@@ -15,6 +15,8 @@ import (
 
 type initFlags struct {
 	store, workers string
+	resize         bool
+	retired        string
 	timeout        time.Duration
 }
 
@@ -34,9 +36,18 @@ A server never does this by itself, so that a mistyped address cannot start the
 counters again; except that 'leaf serve' without any store makes its embedded one, and
 that layout=leaf makes the nodes that Java Leaf would make.
 
+With --resize, the ticket servers in the URL become the set, which they or some of
+them, with those in --retired, are already: every server must answer, nothing is issued
+meanwhile, and it may be run again where it was cut off.
+
 Stores:
   sqlite:PATH                          a file on this machine's own disk
   mysql://user:password@host:3306/db   MySQL or MariaDB
+  postgres://user:password@host/db     PostgreSQL
+  etcd://h1:2379,h2:2379/prefix        etcd
+  redis://user:password@host:6379/0    Redis; redis+sentinel://h1,h2/MASTER and
+                                       redis+cluster://h1,h2 too; rediss over TLS
+  ticket+mysql://u:p@h1/db,u:p@h2/db   Flickr's ticket servers; no worker IDs
 Worker registries: the same, and
   zookeeper://h1:2181,h2:2181/chroot   ZooKeeper; the chroot, if any, must exist
 These need nothing created:
@@ -52,6 +63,8 @@ These need nothing created:
 	}
 	cmd.Flags().StringVar(&f.store, "store", "", "`URL` of the store")
 	cmd.Flags().StringVar(&f.workers, "workers", "", "`URL` of the registry of worker IDs")
+	cmd.Flags().BoolVar(&f.resize, "resize", false, "change the number of ticket servers")
+	cmd.Flags().StringVar(&f.retired, "retired", "", "`URL` of the ticket servers that are to be none any more; with --resize")
 	patienceVar(cmd, &f.timeout, "timeout", 10*time.Second, "how long to wait for it")
 	return cmd
 }
@@ -70,6 +83,9 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	if f.retired != "" && !f.resize || f.resize && f.store == "" {
+		return usage(cmd, errors.New("--resize goes with --store, and --retired with --resize"))
+	}
 	if f.store != "" {
 		if err := f.initStore(cmd.Context(), cmd.OutOrStdout()); err != nil {
 			return err
@@ -82,19 +98,33 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 }
 
 func (f *initFlags) initStore(ctx context.Context, w io.Writer) error {
-	return f.create(ctx, w, "the table leaf_alloc", f.store, explainStore, func(ctx context.Context) error {
-		return drivers.Init(ctx, f.store, drivers.InitOptions{})
+	err := f.create(ctx, "the store", f.store, explainStore, func(ctx context.Context) error {
+		return drivers.Init(ctx, f.store, drivers.InitOptions{Resize: f.resize, Retired: f.retired})
 	})
+	if err != nil {
+		return err
+	}
+	done := "created the store in"
+	if f.resize {
+		done = "these ticket servers are the set now:"
+	}
+	_, err = fmt.Fprintf(w, "%s %s\n", done, drivers.Redact(f.store))
+	return err
 }
 
 func (f *initFlags) initWorkers(ctx context.Context, w io.Writer) error {
-	return f.create(ctx, w, "the registry of worker IDs", f.workers, explainRegistry, func(ctx context.Context) error {
+	err := f.create(ctx, "the registry of worker IDs", f.workers, explainRegistry, func(ctx context.Context) error {
 		return drivers.InitRegistry(ctx, f.workers)
 	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "created the registry of worker IDs in %s\n", drivers.Redact(f.workers))
+	return err
 }
 
-// create runs an init of what is called what, and tells how that went.
-func (f *initFlags) create(ctx context.Context, w io.Writer, what, url string,
+// create runs an init of what is called what, and says what went wrong.
+func (f *initFlags) create(ctx context.Context, what, url string,
 	explain func(error, string, time.Duration) error, init func(context.Context) error) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
@@ -106,6 +136,5 @@ func (f *initFlags) create(ctx context.Context, w io.Writer, what, url string,
 	if err != nil {
 		return explain(err, url, time.Since(start))
 	}
-	_, err = fmt.Fprintf(w, "created %s in %s\n", what, drivers.Redact(url))
-	return err
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -27,6 +28,7 @@ func BenchmarkAdvance(b *testing.B) {
 			_, database := newBenchMySQL(b)
 			return javaTransaction{mysqlDB(b, mysqlConfig(b, mariadb, database))}
 		}},
+		{"postgres", newBenchPostgres},
 	}
 	for _, store := range stores {
 		for _, callers := range []int{1, 32} {
@@ -122,6 +124,17 @@ func newBenchMySQL(b *testing.B) (store *sqldb.Store, database string) {
 		}
 	}
 	return store, database
+}
+
+// newBenchPostgres starts a server of its own: the shared one does not sync.
+func newBenchPostgres(b *testing.B) advancer {
+	b.Helper()
+	server := testserver.Postgres(b, nil)
+	db := postgresDB(b, server.URL(server.NewDatabase(b)))
+	if err := sqldb.InitPostgres(b.Context(), db, benchTags()); err != nil {
+		b.Fatal(err)
+	}
+	return openPostgres(b, db)
 }
 
 // javaTransaction is BEGIN, UPDATE, SELECT, COMMIT.

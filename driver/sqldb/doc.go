@@ -1,10 +1,12 @@
 // Package sqldb keeps tags in the table leaf_alloc of an SQL database, and the
-// records of workers in the table leaf_worker: in SQLite, and in MySQL or MariaDB,
-// there with the very table of tags of Java Leaf. The database is opened by the
-// caller, with the database/sql driver of the caller's choice for SQLite and with
-// github.com/go-sql-driver/mysql for MySQL. Opening a [Store] or a [Registry] neither
-// connects nor creates anything; [InitSQLite], [InitSQLiteRegistry], [InitMySQL] and
-// [InitMySQLRegistry] create, and refuse what exists. One database may hold both.
+// records of workers in the table leaf_worker: in SQLite, in MySQL or MariaDB, there
+// with the very table of tags of Java Leaf, and in PostgreSQL and what speaks its
+// protocol. The database is opened by the caller, with the database/sql driver of the
+// caller's choice for SQLite, with github.com/go-sql-driver/mysql for MySQL and with
+// github.com/jackc/pgx/v5/stdlib for PostgreSQL. Opening a [Store] or a [Registry]
+// neither connects nor creates anything; [InitSQLite], [InitSQLiteRegistry],
+// [InitMySQL], [InitMySQLRegistry], [InitPostgres] and [InitPostgresRegistry] create,
+// and refuse what exists. One database may hold both.
 //
 // # Workers
 //
@@ -23,6 +25,9 @@
 // BEFORE or above for that. Its clock is the server's. It may forget what it has
 // acknowledged unless commits are agreed upon (below), or the server keeps no binary
 // log, so that no replica can take over, and innodb_flush_log_at_trx_commit is 1.
+//
+// In PostgreSQL each read says too whether the server is a standby by now, which lags.
+// Its clock is the server's.
 //
 // # SQLite
 //
@@ -96,4 +101,38 @@
 // Replication that performance_schema shows online, a commit is agreed upon first,
 // and it is empty. A server that is read-only, a max_id that is not a signed BIGINT
 // and a table without transactions are refused, at first use.
+//
+// # PostgreSQL, CockroachDB and YugabyteDB
+//
+// An Advance is one UPDATE … RETURNING that commits by itself, also by the tag's own
+// step; it is answered only after its commit. A statement that the server undid in
+// favour of others (40001, 40P01) is sent again, for up to five seconds. A Return, a
+// Swap, a Create and a Delete are sent once. Every call ends within five seconds: the
+// protocol knows no limit that could be set for one statement.
+//
+// PostgreSQL 12 is the oldest release that is supported. The database is encoded in
+// UTF8. Nothing outlives a transaction, neither a prepared statement, whatever the
+// pool's own mode is, nor a setting, so that PgBouncer may stand in between, with
+// pool_mode=transaction. What a store needs of a session it therefore checks and does
+// not set. synchronous_commit=off, with which a crash takes back the commits of the
+// last moments, is refused at first use, and by each statement that writes: a role, a
+// database, and behind a pooler a stranger may set it. Local and remote levels count
+// as on.
+//
+// fsync=off and full_page_writes=off are the server's own settings; a warning is
+// logged at first use. A standby, a max_id that is not a bigint, names that do not
+// compare byte for byte, and a table that is unlogged or temporary are refused.
+//
+// A standby that takes over may lack the last writes, unless it was synchronous, which
+// nobody can tell from the new primary. Therefore [segment.Grant].Server is the system
+// identifier of the cluster and its timeline, which changes with each promotion; all
+// users may ask for both. For the same reason the registry may forget, unless the
+// server can have no standby at all: wal_level=minimal, or max_wal_senders=0 with
+// archive_mode=off; and it syncs. That no standby is connected at this moment says
+// nothing. Where only synchronous standbys are ever promoted, nothing is forgotten
+// although the registry says that it may be.
+//
+// CockroachDB and YugabyteDB agree upon a commit first: Server is empty, and the
+// registry forgets nothing. They are told by version(); this package is not tested
+// with them.
 package sqldb

@@ -51,14 +51,16 @@ func TestListingHoldsNothing(t *testing.T) {
 	if err := sqldb.InitMySQL(t.Context(), mysql, tags); err != nil {
 		t.Fatal(err)
 	}
+	pg := postgresDB(t, postgres.URL(initPostgres(t, tags...)))
 	sqlite.SetMaxOpenConns(1)
 	mysql.SetMaxOpenConns(1)
+	pg.SetMaxOpenConns(1)
 	lite, err := sqldb.OpenSQLite(sqlite, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lite.Close()
-	for name, s := range map[string]*sqldb.Store{"sqlite": lite, "mysql": openMySQL(t, mysql)} {
+	for name, s := range map[string]*sqldb.Store{"sqlite": lite, "mysql": openMySQL(t, mysql), "postgres": openPostgres(t, pg)} {
 		t.Run(name, func(t *testing.T) { testListingHoldsNothing(t, s, len(tags)) })
 	}
 }
@@ -158,20 +160,20 @@ func TestSQLiteIncompleteRows(t *testing.T) {
 
 func TestMySQLNotCreated(t *testing.T) {
 	s, database := newMySQL(t)
-	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, sqldb.ErrNotCreated) || !strings.Contains(err.Error(), "leaf init --store") {
-		t.Errorf("no table: %v, want ErrNotCreated", err)
+	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) || !strings.Contains(err.Error(), "leaf init --store") {
+		t.Errorf("no table: %v, want segment.ErrNotCreated", err)
 	}
 	mariadb.Exec(t, "", "CREATE USER stranger@'127.0.0.1'")
 	cfg := mysqlConfig(t, mariadb, database)
 	cfg.User = "stranger"
-	if _, err := openMySQL(t, mysqlDB(t, cfg)).Advance(t.Context(), "order", 1); err == nil || errors.Is(err, sqldb.ErrNotCreated) {
-		t.Errorf("no privilege: %v, which is not ErrNotCreated", err)
+	if _, err := openMySQL(t, mysqlDB(t, cfg)).Advance(t.Context(), "order", 1); err == nil || errors.Is(err, segment.ErrNotCreated) {
+		t.Errorf("no privilege: %v, which is not segment.ErrNotCreated", err)
 	}
 	// The missing table of a trigger is not the store's.
 	mariadb.Exec(t, database, javaTable, "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 1)",
 		"CREATE TRIGGER audit AFTER UPDATE ON leaf_alloc FOR EACH ROW INSERT INTO gone VALUES (1)")
-	if _, err := s.Advance(t.Context(), "order", 1); err == nil || errors.Is(err, sqldb.ErrNotCreated) {
-		t.Errorf("a trigger's table: %v, which is not ErrNotCreated", err)
+	if _, err := s.Advance(t.Context(), "order", 1); err == nil || errors.Is(err, segment.ErrNotCreated) {
+		t.Errorf("a trigger's table: %v, which is not segment.ErrNotCreated", err)
 	}
 }
 

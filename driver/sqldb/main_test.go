@@ -21,8 +21,11 @@ const childFile = "LEAF_TEST_SQLITE_CHILD"
 // childRegistry is childFile for a registry.
 const childRegistry = "LEAF_TEST_SQLITE_REGISTRY_CHILD"
 
-// mariadb is shared by the tests, each of which has a database of its own.
-var mariadb *testserver.MariaDBServer
+// mariadb and postgres are shared by the tests, each of which has a database of its own.
+var (
+	mariadb  *testserver.MariaDBServer
+	postgres *testserver.PostgresServer
+)
 
 func TestMain(m *testing.M) {
 	for env, child := range map[string]func(string) error{childFile: child, childRegistry: registryChild} {
@@ -46,6 +49,12 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer mariadb.Close()
+	// No test of the shared server cuts the power, and a database a test is much to sync.
+	if postgres, err = testserver.StartPostgres(&testserver.PostgresOptions{Settings: []string{"fsync=off"}}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer postgres.Close()
 	return m.Run()
 }
 

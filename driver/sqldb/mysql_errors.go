@@ -43,7 +43,7 @@ func explainMySQL(err error, t table) error {
 		if e.Number == mysqlNoColumn {
 			return fmt.Errorf("the table %s lacks a column, or somebody renamed it: it must have %s: %w", t.name, t.columns, err)
 		}
-		if meaning := t.meaning(e.Number); meaning != nil {
+		if meaning := t.mysqlMeaning(e.Number); meaning != nil {
 			return fmt.Errorf("%w: %w", meaning, err)
 		}
 		if advice := mysqlAdvice(e.Number); advice != "" {

@@ -225,7 +225,7 @@ func TestSQLiteDamaged(t *testing.T) {
 
 func wantDamaged(t *testing.T, err error) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), "is damaged: restore it from a backup") || errors.Is(err, sqldb.ErrNotCreated) {
+	if err == nil || !strings.Contains(err.Error(), "is damaged: restore it from a backup") || errors.Is(err, segment.ErrNotCreated) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -245,8 +245,8 @@ func TestSQLiteNotCreated(t *testing.T) {
 	}
 	for path, want := range tests {
 		_, err := openNamed(t, path, nil).Advance(t.Context(), "order", 1)
-		if err == nil || errors.Is(err, sqldb.ErrNotCreated) != want || strings.Contains(err.Error(), "leaf init") != want {
-			t.Errorf("%s: %v, want ErrNotCreated: %v", path, err, want)
+		if err == nil || errors.Is(err, segment.ErrNotCreated) != want || strings.Contains(err.Error(), "leaf init") != want {
+			t.Errorf("%s: %v, want segment.ErrNotCreated: %v", path, err, want)
 		}
 	}
 }

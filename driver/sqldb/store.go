@@ -20,13 +20,9 @@ var (
 	_ segment.Catalog  = (*Store)(nil)
 )
 
-// ErrNotCreated is wrapped where there is no store yet: the table is missing, or an
-// SQLite file is missing or empty. An init creates it.
-var ErrNotCreated = errors.New("the store was not created")
-
 // Options are the optional settings of a [Store] or [Registry]; nil means all defaults.
 type Options struct {
-	// Logger gets a line when a MySQL database is first used, when a connection is given
+	// Logger gets a line when a MySQL or PostgreSQL database is first used, when a connection is given
 	// up for a new reason, and for each row that cannot be a tag. Default: nothing
 	// is logged.
 	Logger *slog.Logger

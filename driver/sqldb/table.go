@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -16,18 +17,21 @@ type table struct {
 	use     string // what the table is to people
 	stake   string // what a server loses that loses writes
 
-	sqlite, mysql string                        // statements that create it
-	meaning       func(mysqlError uint16) error // the error of package leaf, if it stands for one
-	hot           string                        // the statement that an SQLite session prepares; may be empty
+	sqlite, mysql, postgres string                    // statements that create it
+	mysqlMeaning            func(number uint16) error // the error of package leaf, if it stands for one
+	postgresMeaning         func(code string) error   // the same
+	postgresColumns         []postgresColumn          // that must be there
+	hot                     string                    // the statement that an SQLite session prepares; may be empty
 }
 
 // allocTable is the table of tags.
 func allocTable() table {
 	return table{
-		name: "leaf_alloc", flag: "--store", missing: ErrNotCreated,
+		name: "leaf_alloc", flag: "--store", missing: segment.ErrNotCreated,
 		columns: "biz_tag, max_id, step, update_time",
 		use:     "store", stake: "IDs that were handed out",
-		sqlite: sqliteTable, mysql: mysqlTable, meaning: allocMeaning, hot: sqliteAdvance,
+		sqlite: sqliteTable, mysql: mysqlTable, postgres: postgresTable, hot: sqliteAdvance,
+		mysqlMeaning: allocMeaning, postgresMeaning: postgresAllocMeaning, postgresColumns: postgresAllocColumns(),
 	}
 }
 
@@ -37,7 +41,8 @@ func workerTable() table {
 		name: "leaf_worker", flag: "--workers", missing: worker.ErrNotCreated,
 		columns: "worker, record, update_time",
 		use:     "registry", stake: "leases that were granted",
-		sqlite: sqliteWorkers, mysql: mysqlWorkers, meaning: workerMeaning,
+		sqlite: sqliteWorkers, mysql: mysqlWorkers, postgres: postgresWorkers,
+		mysqlMeaning: workerMeaning, postgresMeaning: postgresWorkerMeaning, postgresColumns: postgresWorkerColumns(),
 	}
 }
 

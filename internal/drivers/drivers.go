@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/segment"
 )
 
 // ErrNotCreated is wrapped where there is no store yet at a URL: [Init] creates it.
 // Where there is no registry of worker IDs yet it is [worker.ErrNotCreated].
-var ErrNotCreated = sqldb.ErrNotCreated
+var ErrNotCreated = segment.ErrNotCreated
 
 // A Store is a store whose connections are its own: Close ends them.
 type Store interface {
@@ -30,6 +29,11 @@ type Options struct {
 // InitOptions say what [Init] creates beside the empty store.
 type InitOptions struct {
 	Tags []segment.Tag
+
+	// Resize has ticket servers, which exist, become as many as the URL names. Retired
+	// is the URL of those that are to be none of them any more.
+	Resize  bool
+	Retired string
 }
 
 // A driver is one way to keep tags. All its functions get the part of the URL that
@@ -45,10 +49,13 @@ type driver struct {
 
 // table is the table of drivers: a new one is a line here.
 func table() []driver {
-	return []driver{
+	return append([]driver{
 		{"sqlite", "sqlite:PATH", openSQLite, initSQLite, existsSQLite, keySQLite},
 		{"mysql", "mysql://user:password@host:3306/db", openMySQL, initMySQL, existsMySQL, keyMySQL},
-	}
+		{"postgres", "postgres://user:password@host:5432/db", openPostgres, initPostgres, existsPostgres, keyPostgres},
+		{"etcd", "etcd://h1:2379,h2:2379/prefix", openEtcd, initEtcd, existsEtcd, keyEtcd},
+		{"ticket+mysql", "ticket+mysql://u:p@h1/db,u:p@h2/db", openTicket, initTicket, existsTicket, keyTicket},
+	}, redisDrivers()...)
 }
 
 // Schemes returns the schemes of the URLs that [Open] knows.
@@ -83,6 +90,9 @@ func Init(ctx context.Context, storeURL string, o InitOptions) error {
 	d, rest, err := find(storeURL)
 	if err != nil {
 		return err
+	}
+	if (o.Resize || o.Retired != "") && d.scheme != "ticket+mysql" {
+		return fmt.Errorf("resize store %s: %w: only ticket servers have a number", Redact(storeURL), leaf.ErrInvalid)
 	}
 	if err := d.init(ctx, rest, o); err != nil {
 		return fmt.Errorf("create store %s: %w", Redact(storeURL), err)
@@ -146,7 +156,7 @@ func find(storeURL string) (driver, string, error) {
 // hint says how a URL with an unknown scheme might be meant; forms are those of URLs
 // with the schemes that there are.
 func hint(scheme string, ok bool, schemes, forms []string) string {
-	known := "write " + strings.Join(forms, " or ")
+	known := fmt.Sprintf("write it as in %s; there are %s", strings.Join(forms[:2], " or "), strings.Join(schemes, ", "))
 	near := nearest(scheme, schemes)
 	switch {
 	case !ok:

@@ -94,7 +94,7 @@ func TestOpenMalformed(t *testing.T) {
 		"sqlit:leaf.db":                         "did you mean sqlite?",
 		"mysq://h/db":                           "did you mean mysql?",
 		"myslq://h/db":                          "did you mean mysql?",
-		"memory:":                               "unknown scheme: write sqlite:PATH",
+		"memory:":                               "unknown scheme: write it as in sqlite:PATH",
 		"jdbc:postgresql://h/db":                "begin with jdbc:mysql",
 		"sqlite:":                               "names no file",
 		"sqlite::memory:":                       "in memory",

@@ -71,12 +71,14 @@ type registryDriver struct {
 
 // registryTable is the table of drivers for worker IDs: a new one is a line here.
 func registryTable() []registryDriver {
-	return []registryDriver{
+	return append([]registryDriver{
 		{"sqlite", "sqlite:PATH", parseSQLiteRegistry},
 		{"mysql", "mysql://user:password@host:3306/db", parseMySQLRegistry},
 		{"zookeeper", "zookeeper://host:2181", parseZooKeeper},
+		{"postgres", "postgres://user:password@host:5432/db", parsePostgresRegistry},
+		{"etcd", "etcd://host:2379/prefix", parseEtcdRegistry},
 		{"static", "static:7", parseStatic},
-	}
+	}, redisRegistryDrivers()...)
 }
 
 // OpenRegistry returns the registry of worker IDs that a URL names, and the terms on

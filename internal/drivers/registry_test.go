@@ -160,9 +160,9 @@ func TestTerms(t *testing.T) {
 func TestRegistryMalformed(t *testing.T) {
 	for url, want := range map[string]string{
 		"":                                        "it has no scheme",
-		"7":                                       "it has no scheme: write sqlite:PATH or mysql://user:password@host:3306/db or zookeeper://host:2181 or static:7",
+		"7":                                       "it has no scheme: write it as in sqlite:PATH or mysql://user:password@host:3306/db; there are sqlite, mysql, zookeeper, postgres, etcd, static, redis",
 		"zookeper://h":                            "unknown scheme (did you mean zookeeper?)",
-		"etcd://h":                                "unknown scheme: write",
+		"consul://h":                                "unknown scheme: write",
 		"static:":                                 "write the worker ID as a number",
 		"static:-1":                               "write the worker ID as a number",
 		"static:07":                               "write the worker ID as a number",

@@ -1,0 +1,201 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+const (
+	// commitTimeout bounds one round of a line, however many transactions it takes.
+	commitTimeout = 2 * attemptTimeout
+
+	// Those who want the same counter spread over at most so many times what a reading
+	// and a writing take, and no longer than mostSpread.
+	mostFold   = 64
+	mostSpread = time.Second
+
+	// calm is how long without a round has a spread forgotten.
+	calm = mostSpread
+)
+
+// A line is the calls of this process that wait for one tag. One goroutine at a time
+// serves it: it takes all calls that wait, moves the counter by what they want
+// together, and deals the range out among them.
+type line struct {
+	waiting []*call // guarded by Store.mu
+	served  bool    // by a goroutine; guarded by Store.mu
+
+	// What follows is that goroutine's.
+	key    string
+	known  held          // what the key was last seen to hold
+	spread time.Duration // 0: nobody else wanted the counter lately
+	pace   time.Duration // what a reading and a writing took of late
+	last   time.Time     // the end of the round before
+}
+
+// A call is one Advance that waits in a line.
+type call struct {
+	ctx  context.Context
+	n    int64
+	done chan outcome // of one
+}
+
+type outcome struct {
+	grant segment.Grant
+	err   error
+}
+
+// join puts a call into the line of its tag.
+func (s *Store) join(tag string, c *call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return leaf.ErrClosed
+	}
+	l := s.lines[tag]
+	if l == nil {
+		l = &line{key: s.client.folder + tag}
+		s.lines[tag] = l
+	}
+	l.waiting = append(l.waiting, c)
+	if !l.served {
+		l.served = true
+		s.work.Go(func() { s.serve(tag, l) })
+	}
+	return nil
+}
+
+// next takes the calls that wait, without those whose callers have left. Where there
+// are none it ends the service; a line of a tag that may not exist is forgotten.
+func (s *Store) next(tag string, l *line) []*call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := slices.DeleteFunc(l.waiting, func(c *call) bool { return c.ctx.Err() != nil })
+	l.waiting = nil
+	if len(calls) == 0 {
+		l.served = false
+		if l.known.revision == 0 {
+			delete(s.lines, tag)
+		}
+	}
+	return calls
+}
+
+func (s *Store) serve(tag string, l *line) {
+	if time.Since(l.last) > calm {
+		l.spread = 0
+	}
+	for calls := s.next(tag, l); len(calls) > 0; calls = s.next(tag, l) {
+		outcomes, err := s.round(l, calls)
+		if l.last = time.Now(); err != nil && s.client.ctx.Err() != nil {
+			err = leaf.ErrClosed
+		}
+		for i, c := range calls {
+			if err != nil {
+				c.done <- outcome{err: err}
+			} else {
+				c.done <- outcomes[i]
+			}
+		}
+	}
+}
+
+// round moves the counter for all calls at once. Its error is the error of all of
+// them: where it is not known what became of the transaction the range is lost.
+func (s *Store) round(l *line, calls []*call) ([]outcome, error) {
+	ctx, cancel := context.WithTimeout(s.client.ctx, commitTimeout)
+	defer cancel()
+	for fresh := false; ; fresh = true {
+		// Where others want the counter too, one who waits with what he has read
+		// comes too late: wait first.
+		look := l.spread > 0 || l.known.revision == 0 || !s.client.connected()
+		if err := l.pause(ctx); err != nil {
+			return nil, fmt.Errorf("too many want the counter at once: %w", err)
+		}
+		if !slices.ContainsFunc(calls, func(c *call) bool { return c.ctx.Err() == nil }) {
+			return nil, context.Canceled // nobody is left to be told
+		}
+		began := time.Now()
+		if look {
+			if err := l.look(ctx, s.client); err != nil {
+				return nil, err
+			}
+		}
+		outcomes, done, err := l.move(ctx, s.client, calls, fresh || look)
+		l.pace += (time.Since(began) - l.pace) / 4
+		if done || err != nil {
+			return outcomes, err
+		}
+	}
+}
+
+// pause waits for a random part of the spread.
+func (l *line) pause(ctx context.Context) error {
+	if l.spread == 0 {
+		return nil
+	}
+	timer := time.NewTimer(rand.N(l.spread))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// look reads what the key holds.
+func (l *line) look(ctx context.Context, c *client) (err error) {
+	l.known, err = c.load(ctx, l.key)
+	return err
+}
+
+// move makes one attempt to move the counter from what is known, which was seen in
+// this round if it is fresh. It is not done if somebody else has moved it.
+func (l *line) move(ctx context.Context, c *client, calls []*call, fresh bool) (outcomes []outcome, done bool, err error) {
+	state, err := readTag(l.key, l.known)
+	if err != nil {
+		l.known = held{}
+		return nil, false, err
+	}
+	was := state.MaxID
+	for _, call := range calls {
+		grant, err := state.advance(call.n)
+		outcomes = append(outcomes, outcome{grant, err})
+	}
+	if state.MaxID == was { // nobody gets anything, which has to be so now
+		l.known = held{}
+		return outcomes, fresh, nil
+	}
+	moved, now, err := c.put(ctx, l.key, l.known, state.written())
+	if err != nil {
+		l.known = held{}
+		return nil, false, err
+	}
+	l.known = now
+	if moved {
+		l.narrow()
+	} else if fresh {
+		l.widen()
+	}
+	return outcomes, moved, nil
+}
+
+// widen and narrow keep the spread where about every second attempt comes too late: an
+// attempt costs less than the time that a wider spread would waste.
+func (l *line) widen() {
+	pace := max(l.pace, time.Millisecond)
+	l.spread = min(max(2*l.spread, pace), mostFold*pace, mostSpread)
+}
+
+func (l *line) narrow() {
+	if l.spread /= 2; l.spread < l.pace {
+		l.spread = 0
+	}
+}

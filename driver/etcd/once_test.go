@@ -1,0 +1,217 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/etcd"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// A lossy member carries out transactions, and then fails those that write with a
+// status, as a server does whose answer is lost.
+type lossy struct {
+	etcdserverpb.UnimplementedKVServer
+	behind etcdserverpb.KVClient
+	fail   atomic.Uint32 // codes.Code; OK: does not fail
+	writes atomic.Int64
+}
+
+func (l *lossy) Txn(ctx context.Context, req *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+	resp, err := l.behind.Txn(context.WithoutCancel(ctx), req)
+	if len(req.Compare) == 0 {
+		return resp, err
+	}
+	l.writes.Add(1)
+	if code := codes.Code(l.fail.Load()); code != codes.OK && err == nil {
+		return nil, status.Error(code, "the answer was lost")
+	}
+	return resp, err
+}
+
+// newLossy starts a lossy member before the shared one, and returns where it is.
+func newLossy(t testing.TB) (l *lossy, endpoint string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l = &lossy{behind: etcdserverpb.NewKVClient(connect(t, shared.Endpoints()).ActiveConnection())}
+	server := grpc.NewServer()
+	etcdserverpb.RegisterKVServer(server, l)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() { server.Stop(); <-served })
+	return l, listener.Addr().String()
+}
+
+// A write whose answer is lost is an error, and is repeated neither by the driver nor by
+// the client library, whatever the answer says that was lost.
+func TestSentOnce(t *testing.T) {
+	member, at := newLossy(t)
+	o := newOptions()
+	real := newStore(t, shared, o, order)(t)
+	newRegistry(t, shared, o)
+	endpoints := []string{at, at, at} // others to turn to
+	s, r := open(t, endpoints, o), openRegistry(t, endpoints, o)
+	once := func(code codes.Code, what string, call func() error) {
+		t.Helper()
+		member.fail.Store(uint32(code))
+		before := member.writes.Load()
+		err := call()
+		member.fail.Store(uint32(codes.OK))
+		if err == nil || errors.Is(err, worker.ErrConflict) {
+			t.Errorf("%s, lost with %v: got error %v", what, code, err)
+		}
+		if n := member.writes.Load() - before; n != 1 {
+			t.Errorf("%s, lost with %v, was sent %d times", what, code, n)
+		}
+	}
+	ctx, record := t.Context(), worker.Record{Worker: 7}
+	next := order.MaxID
+	for _, code := range []codes.Code{codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Internal, codes.Unknown, codes.ResourceExhausted, codes.Aborted} {
+		if _, err := s.Advance(ctx, "order", 10); err != nil { // it now knows what the key holds
+			t.Fatal(err)
+		}
+		next += 10
+		once(code, "advance", func() error { _, err := s.Advance(ctx, "order", 10); return err })
+		next += 10 // which are lost
+		grant, err := s.Advance(ctx, "order", 20)
+		if err != nil || grant.Range != (leaf.Range{Start: next, End: next + 20}) {
+			t.Fatalf("after an advance lost with %v: got %v, %v, want a range from %d", code, grant.Range, err, next)
+		}
+		next += 10
+		once(code, "return", func() error { return s.Return(ctx, "order", leaf.Range{Start: next, End: next + 10}) })
+		if grant, err := real.Advance(ctx, "order", 10); err != nil || grant.Range.Start != next {
+			t.Errorf("after a return lost with %v: got %v, %v, want a range from %d", code, grant.Range, err, next)
+		}
+		next += 10
+		again := record
+		again.Term++
+		once(code, "swap", func() error { return r.Swap(ctx, record, again) })
+		if got, err := r.Load(ctx, 7); err != nil || !got.Equal(again) {
+			t.Errorf("after a swap lost with %v: got %+v, %v", code, got, err)
+		}
+		record = again
+	}
+}
+
+// A counter that was restored from a backup may come to a revision that a store knows,
+// with another value: the value counts too.
+func TestValueIsCompared(t *testing.T) {
+	member, at := newLossy(t)
+	o := newOptions()
+	newStore(t, shared, o, order)
+	s := open(t, []string{at}, o)
+	if _, err := s.Advance(t.Context(), "order", 10); err != nil {
+		t.Fatal(err)
+	}
+	compares := make(chan []*etcdserverpb.Compare, 1)
+	member.behind = recorder{member.behind, compares}
+	if _, err := s.Advance(t.Context(), "order", 10); err != nil {
+		t.Fatal(err)
+	}
+	targets := make(map[etcdserverpb.Compare_CompareTarget]int)
+	for _, c := range <-compares {
+		targets[c.Target]++
+	}
+	if targets[etcdserverpb.Compare_MOD] != 1 || targets[etcdserverpb.Compare_VALUE] != 2 { // of the counter and of the marker
+		t.Errorf("an advance compares %v", targets)
+	}
+}
+
+type recorder struct {
+	etcdserverpb.KVClient
+	compares chan []*etcdserverpb.Compare
+}
+
+func (r recorder) Txn(ctx context.Context, req *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+	r.compares <- req.Compare
+	return r.KVClient.Txn(ctx, req, opts...)
+}
+
+// What a store knows of a counter may be out of date: it does not refuse by it.
+func TestOverflowIsLookedUp(t *testing.T) {
+	o := newOptions()
+	open := newStore(t, shared, o, segment.Tag{Name: "order", MaxID: math.MaxInt64 - 10, Step: 1})
+	s, other := open(t), open(t)
+	if _, err := s.Advance(t.Context(), "order", 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Alter(t.Context(), "order", segment.Change{MaxID: new(int64(100)), Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if grant, err := s.Advance(t.Context(), "order", 10); err != nil || grant.Range.Start != 100 {
+		t.Errorf("got %v, %v, want a range from 100", grant.Range, err)
+	}
+}
+
+// A first call succeeds where any member can be reached, whichever it begins with.
+func TestOneMemberReachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := l.Addr().String()
+	_ = l.Close()
+	o := newOptions()
+	newStore(t, shared, o, order)
+	newRegistry(t, shared, o)
+	for range 10 { // the first member is chosen at random
+		endpoints := []string{gone, shared.Endpoints()[0], gone}
+		if _, err := open(t, endpoints, o).Advance(t.Context(), "order", 1); err != nil {
+			t.Error(err)
+		}
+		if _, err := openRegistry(t, endpoints, o).Load(t.Context(), 7); err != nil {
+			t.Error(err)
+		}
+		if _, err := openRegistry(t, endpoints, o).Clock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A door that stays closed is an error.
+func TestTokenRefusedForEver(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	etcdserverpb.RegisterKVServer(server, closedDoor{})
+	etcdserverpb.RegisterAuthServer(server, porter{})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() { server.Stop(); <-served })
+	store, registry := both(t, []string{listener.Addr().String()}, &etcd.Options{Username: "leaf", Password: "secret"})
+	says(t, "store", store, "invalid auth token")
+	says(t, "registry", registry, "invalid auth token")
+}
+
+type closedDoor struct {
+	etcdserverpb.UnimplementedKVServer
+}
+
+func (closedDoor) Txn(context.Context, *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+	return nil, rpctypes.ErrGRPCInvalidAuthToken
+}
+
+type porter struct {
+	etcdserverpb.UnimplementedAuthServer
+}
+
+func (porter) Authenticate(context.Context, *etcdserverpb.AuthenticateRequest) (*etcdserverpb.AuthenticateResponse, error) {
+	return &etcdserverpb.AuthenticateResponse{Token: "ticket"}, nil
+}

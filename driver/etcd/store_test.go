@@ -1,0 +1,32 @@
+package etcd_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// TestStore holds the store against the definition of one.
+func TestStore(t *testing.T) {
+	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
+		open := newStore(t, shared, newOptions())
+		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return open(t) }}
+	})
+}
+
+// TestRegistry holds the registry against the definition of one.
+func TestRegistry(t *testing.T) {
+	drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
+		o := newOptions()
+		open := newRegistry(t, shared, o)
+		return drivertest.RegistryBackend{
+			Open: func(t testing.TB) worker.Registry { return open(t) },
+			Corrupt: func(t testing.TB, id int64, text string) {
+				put(t, shared.Endpoints(), o.Prefix+"/workers/"+strconv.FormatInt(id, 10), text)
+			},
+		}
+	})
+}

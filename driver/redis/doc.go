@@ -1,0 +1,67 @@
+// Package redis keeps tags and the records of workers in a Redis: in one server, in
+// the primary that Sentinel names, or in a Redis Cluster, also over TLS. [Parse] reads
+// a URL. Opening a [Store] or a [Registry] neither connects nor creates anything;
+// [InitStore] and [InitRegistry] create, and refuse what exists. One prefix may hold
+// both.
+//
+// # Keys
+//
+//	{PREFIX}:format            the format of the store's keys; without it there is no store
+//	{PREFIX}:tags              sorted set: the tags
+//	{PREFIX}:alloc:TAG         hash: max_id, step, description, updated (Unix microseconds)
+//	{PREFIX}:worker-format     the format of the registry's keys
+//	{PREFIX}:workers           sorted set: the IDs of the workers
+//	{PREFIX}:worker:ID         the record of a worker, as text
+//
+// The braces have a cluster keep all keys of a prefix in one slot, hence on one node,
+// which answers all calls; give stores that are to share the load prefixes of their
+// own. While a slot moves to another node calls fail. Keys have no time to live, and
+// one that somebody gave one is refused.
+//
+// # Calls
+//
+// Each call is a script, which the server runs as one step, and which begins by making
+// sure that it runs on the server that was looked at. Counters are never numbers of the
+// scripts' language, which are exact only to 2^53: the server's own 64-bit addition
+// does the work, and refuses to overflow. What was sent is not sent again, unless the
+// server has said that it did nothing. A write whose answer is lost is in an unknown
+// state: the range of an Advance is lost then.
+//
+// # Server
+//
+// Redis 6.0 or newer (tested with 7.0), and of its user
+//
+//	ACL SETUSER leaf on >PASSWORD ~{leaf}:* +@read +@write +@scripting +info +config|get +time +ping +select +wait +waitaof +cluster
+//
+// A server is looked at before its first call and once a minute. Refused are replicas,
+// servers that may evict keys (maxmemory with a maxmemory-policy other than
+// noeviction), and servers without an append-only file, whose restart forgets, unless
+// the URL says durability=none.
+//
+// # What is kept
+//
+// One server that no replica may take over from, with appendonly yes, appendfsync
+// always and no-appendfsync-on-rewrite no, loses nothing that it has acknowledged, as
+// long as its disk keeps what it acknowledged. [segment.Grant].Server is empty then,
+// and [Registry.Forgetful] false.
+//
+// Everything else may lose writes that were acknowledged:
+//
+//   - appendfsync everysec loses the last second or two when the machine crashes;
+//   - a replica that takes over, by Sentinel, in a cluster, or by hand, lacks what had
+//     not reached it;
+//   - a primary that was cut off goes on answering those who reach it until it learns of
+//     its successor; set min-replicas-to-write and min-replicas-max-lag so that it stops;
+//   - durability=none loses what came after the last snapshot, or everything.
+//
+// There Server is the server's master_replid, which every restart of a primary and
+// every takeover changes, also that of a server which was the primary once before. So
+// a node notices, and lifts the counter, once for each restart. The registry is
+// forgetful, and claims wait. Neither is proof, see packages segment and worker.
+//
+// With wait=N a write counts only when N replicas have it, with waitaof=L,N (Redis 7.2)
+// when the primary (L=1) and N replicas have it on disk; until then the range of an Advance is
+// not issued, and if it takes longer than wait_timeout it is lost. That makes the loss
+// of acknowledged writes unlikely, not impossible: nothing has the one replica elected
+// that has them. So the above stays as it is.
+package redis

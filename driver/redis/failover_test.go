@@ -1,0 +1,213 @@
+package redis_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// cutReplica has the replica of a pair miss every write from now on.
+func cutReplica(t *testing.T, p *testserver.RedisPair) {
+	t.Helper()
+	do(t, p.Replica, "CONFIG", "SET", "masteruser", "nobody")
+	do(t, p.Replica, "CONFIG", "SET", "masterauth", "wrong")
+	do(t, p.Replica, "CLIENT", "KILL", "TYPE", "master")
+	if err := p.Primary.AwaitInfo("replication", "connected_slaves:0"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failOver kills the primary and waits until the replica has taken over.
+func failOver(t *testing.T, p *testserver.RedisPair) {
+	t.Helper()
+	if err := p.Primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Replica.AwaitInfo("replication", "role:master"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// caughtUp waits until the replica has every write.
+func caughtUp(t *testing.T, p *testserver.RedisPair) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		primary, replica := offset(t, p.Primary), offset(t, p.Replica)
+		if primary == replica {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the replica stands at %s, the primary at %s", replica, primary)
+		}
+	}
+}
+
+func offset(t *testing.T, s *testserver.RedisServer) string {
+	t.Helper()
+	return do(t, s, "HGET", "{leaf}:alloc:order", "max_id")
+}
+
+// A node is a buffer with what it has issued.
+type node struct {
+	buffer *segment.Buffer
+	issued *drivertest.Ranges
+}
+
+func (n node) take(t *testing.T, count int) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); count > 0; {
+		got, err := n.buffer.Take(t.Context(), nil, min(count, 500))
+		for _, r := range got {
+			n.issued.Add(r)
+			count -= int(r.Len())
+		}
+		if err != nil && (!errors.Is(err, leaf.ErrExhausted) || time.Now().After(deadline)) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// rest waits until the buffer has no call to the store under way.
+func (n node) rest(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); n.buffer.Stats().Refilling; {
+		if time.Now().After(deadline) {
+			t.Fatal("the buffer does not come to rest")
+		}
+	}
+}
+
+// TestFailOverWithLostWrites has a replica take over that lacks the last writes. The
+// node "knew" was granted nothing that was lost: only the change of servers tells it.
+func TestFailOverWithLostWrites(t *testing.T) {
+	p := testserver.RedisWithReplica(t, nil)
+	config := parse(t, p.URL())
+	newStore(t, config, order)
+	var issued drivertest.Ranges
+	newNode := func() node {
+		b := segment.NewBuffer(openStore(t, config), "order", &segment.Options{Policy: segment.Leaf})
+		return node{b, &issued}
+	}
+	knew, lost := newNode(), newNode()
+	knew.take(t, 100)
+	knew.rest(t)
+	caughtUp(t, p)
+	cutReplica(t, p)
+	lost.take(t, 10_000)
+	lost.rest(t)
+	failOver(t, p)
+	for _, n := range []node{knew, lost} {
+		for had := n.buffer.Stats().Refills; n.buffer.Stats().Refills < had+2; {
+			n.take(t, 2000)
+		}
+		if n.buffer.Stats().Regressions == 0 {
+			t.Error("a node did not notice that another server had taken over")
+		}
+	}
+	if err := issued.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServerChangesWithFailOver(t *testing.T) {
+	p := testserver.RedisWithReplica(t, nil)
+	config := parse(t, p.URL())
+	s := newStore(t, config, order)
+	r := newRegistry(t, config)
+	if forgets, err := r.Forgetful(t.Context()); err != nil || !forgets {
+		t.Errorf("forgetful: %v, %v", forgets, err)
+	}
+	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, claimed(7, 1)); err != nil {
+		t.Fatal(err)
+	}
+	before, same := advance(t, s, 10), advance(t, s, 10)
+	if before.Server == "" || same.Server != before.Server {
+		t.Errorf("servers %q, %q", before.Server, same.Server)
+	}
+	caughtUp(t, p)
+	failOver(t, p)
+	var after segment.Grant
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		var err error
+		if after, err = s.Advance(t.Context(), "order", 10); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	if after.Server == "" || after.Server == before.Server {
+		t.Errorf("server %q before, %q after the fail-over", before.Server, after.Server)
+	}
+	if _, err := r.Load(t.Context(), 7); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSwitchOver changes the roles of two servers that both go on.
+func TestSwitchOver(t *testing.T) {
+	p := testserver.RedisWithReplica(t, nil)
+	s := newStore(t, parse(t, p.URL()), order)
+	before := advance(t, s, 10)
+	caughtUp(t, p)
+	for deadline := time.Now().Add(20 * time.Second); ; { // the sentinel has yet to get to know the replica
+		_, err := p.Sentinel.Do("SENTINEL", "FAILOVER", "leaf")
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Primary.AwaitInfo("replication", "role:slave", "master_link_status:up"); err != nil {
+		t.Fatal(err)
+	}
+	after := advance(t, s, 10)
+	if after.Range.Start < before.Range.End || after.Server == before.Server {
+		t.Errorf("%+v follows %+v", after, before)
+	}
+}
+
+func TestReplicaUnderAnOpenStore(t *testing.T) {
+	server := testserver.Redis(t, nil)
+	s := newStore(t, parse(t, server.URL()), order)
+	advance(t, s, 10)
+	do(t, server, "REPLICAOF", "127.0.0.1", "1")
+	if _, err := s.Advance(t.Context(), "order", 10); err == nil || !strings.Contains(err.Error(), "name the primary") {
+		t.Errorf("a server that has become a replica: %v", err)
+	}
+}
+
+func TestWait(t *testing.T) {
+	p := testserver.RedisWithReplica(t, nil)
+	config := parse(t, p.URL()+"?wait=1&wait_timeout=3s")
+	s, r := newStore(t, config, order), newRegistry(t, config)
+	advance(t, s, 10)
+	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, claimed(7, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Replica.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Advance(t.Context(), "order", 10)
+	if err == nil || !strings.Contains(err.Error(), "not confirmed: check the replicas") {
+		t.Errorf("with the replica paused: %v", err)
+	}
+	if err := r.Swap(t.Context(), worker.Record{Worker: 8}, claimed(8, 1)); err == nil || errors.Is(err, worker.ErrConflict) {
+		t.Errorf("with the replica paused: swap: %v", err)
+	}
+	if err := p.Replica.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if got := advance(t, s, 10).Range; got.Start != 21 {
+		t.Errorf("got %v, want it behind the range that was lost", got)
+	}
+}

@@ -1,0 +1,152 @@
+package redis_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/redis"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// shared and cluster are the servers of the tests that do not end them, each of which
+// has a prefix of its own.
+var (
+	shared  *testserver.RedisServer
+	cluster *testserver.RedisCluster
+)
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	redis.LogTo(slog.New(slog.DiscardHandler))
+	var err error
+	if shared, err = testserver.StartRedis(nil); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer shared.Close()
+	if cluster, err = testserver.StartRedisCluster(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer cluster.Close()
+	return m.Run()
+}
+
+// parse returns what a URL says.
+func parse(t testing.TB, url string) redis.Config {
+	t.Helper()
+	config, err := redis.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// fresh returns the configuration of a prefix that nobody has used.
+func fresh(t testing.TB, url string) redis.Config {
+	t.Helper()
+	config := parse(t, url)
+	config.Prefix = "test-" + worker.NewInstance().String()
+	return config
+}
+
+func openStore(t testing.TB, config redis.Config) *redis.Store {
+	t.Helper()
+	s, err := redis.OpenStore(config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func openRegistry(t testing.TB, config redis.Config) *redis.Registry {
+	t.Helper()
+	r, err := redis.OpenRegistry(config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// newStore creates a store with tags and opens it.
+func newStore(t testing.TB, config redis.Config, tags ...segment.Tag) *redis.Store {
+	t.Helper()
+	if err := redis.InitStore(t.Context(), config, tags); err != nil {
+		t.Fatal(err)
+	}
+	return openStore(t, config)
+}
+
+func newRegistry(t testing.TB, config redis.Config) *redis.Registry {
+	t.Helper()
+	if err := redis.InitRegistry(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	return openRegistry(t, config)
+}
+
+// A doer takes commands past the driver.
+type doer interface {
+	Do(args ...string) (string, error)
+}
+
+func do(t testing.TB, s doer, args ...string) string {
+	t.Helper()
+	answer, err := s.Do(args...)
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return answer
+}
+
+// servers are those that the suites run on.
+func servers() map[string]struct {
+	url string
+	doer
+} {
+	return map[string]struct {
+		url string
+		doer
+	}{"single": {shared.URL(), shared}, "cluster": {cluster.URL(), cluster}}
+}
+
+func TestStore(t *testing.T) {
+	for name, server := range servers() {
+		t.Run(name, func(t *testing.T) {
+			drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
+				config := fresh(t, server.url)
+				if err := redis.InitStore(t.Context(), config, nil); err != nil {
+					t.Fatal(err)
+				}
+				return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return openStore(t, config) }}
+			})
+		})
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	for name, server := range servers() {
+		t.Run(name, func(t *testing.T) {
+			drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
+				config := fresh(t, server.url)
+				if err := redis.InitRegistry(t.Context(), config); err != nil {
+					t.Fatal(err)
+				}
+				return drivertest.RegistryBackend{
+					Open: func(t testing.TB) worker.Registry { return openRegistry(t, config) },
+					Corrupt: func(t testing.TB, id int64, text string) {
+						do(t, server, "SET", fmt.Sprintf("{%s}:worker:%d", config.Prefix, id), text)
+					},
+				}
+			})
+		})
+	}
+}

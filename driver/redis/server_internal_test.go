@@ -1,0 +1,94 @@
+package redis
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
+)
+
+func TestVersions(t *testing.T) {
+	info := func(version string) server {
+		return server{info: map[string]string{"redis_version": version, "role": "master", "master_replid": "x", "aof_enabled": "1", "maxmemory": "0"}}
+	}
+	tests := []struct {
+		version string
+		local   int
+		want    string
+	}{
+		{"5.0.14", 0, "needs 6.0"}, {"6.0.0", 0, ""}, {"6.2", 0, ""}, {"7.0.15", 0, ""}, {"10.1.0", 0, ""}, {"", 0, "needs 6.0"}, {"x", 0, "needs 6.0"},
+		{"7.0.15", 1, "needs 7.2"}, {"7.2.0", 1, ""}, {"8.0.0", 1, ""},
+	}
+	for _, tt := range tests {
+		err := info(tt.version).unfit(Config{WaitLocal: tt.local})
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("version %q, waitaof %d: %v, want %q", tt.version, tt.local, err, tt.want)
+		}
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	for text, want := range map[string]string{
+		"DENIED Redis is running in protected mode because ...":                 "protected mode",
+		"LOADING Redis is loading the dataset in memory":                        "still loading",
+		"MISCONF Redis is configured to save RDB snapshots":                     "its disk",
+		"ERR max number of clients reached":                                     "maxclients",
+		"CLUSTERDOWN Hash slot not served":                                      "CLUSTER INFO",
+		"BUSY Redis is busy running a script":                                   "SCRIPT KILL",
+		"ERR AUTH <password> called without any password configured for the":    "has no password",
+		"READONLY You can't write against a read only replica. script: 1, on @": "name the primary",
+		"ERR unknown command 'EVALSHA'":                                         "rename-command",
+		"WRONGTYPE Operation against a key holding the wrong kind of value":     "another prefix",
+		"hello": "",
+	} {
+		got := serverAdvice(text)
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestLooksAgain changes the settings of a server that was found fit.
+func TestLooksAgain(t *testing.T) {
+	s := testserver.Redis(t, nil)
+	config, err := Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := InitStore(t.Context(), config, []segment.Tag{{Name: "order", Step: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	store, err := OpenStore(config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	age := func() {
+		f := *store.client.facts.Load()
+		f.at = f.at.Add(-lookEvery - time.Second)
+		store.client.facts.Store(&f)
+	}
+	advance := func() error {
+		_, err := store.Advance(t.Context(), "order", 1)
+		return err
+	}
+	if err := advance(); err != nil {
+		t.Fatal(err)
+	}
+	for _, maxmemory := range []string{"100mb", "0"} {
+		for _, args := range [][]string{{"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}, {"CONFIG", "SET", "maxmemory", maxmemory}} {
+			if _, err := s.Do(args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := advance(); maxmemory != "0" && err != nil {
+			t.Errorf("looked again at once: %v", err)
+		}
+		age()
+		if err := advance(); (err != nil) != (maxmemory != "0") {
+			t.Errorf("with maxmemory %s: %v", maxmemory, err)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package sqldb
+
+import (
+	"crypto/tls"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/leaf-id/leaf"
+)
+
+// The error codes of PostgreSQL that this package acts upon.
+const (
+	postgresDuplicate     = "23505"
+	postgresSerialization = "40001"
+	postgresDeadlock      = "40P01"
+	postgresNoColumn      = "42703"
+	postgresNoTable       = "42P01"
+	postgresTableExists   = "42P07"
+	postgresNoKey         = "42P10"
+)
+
+func isPostgres(err error, codes ...string) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && slices.Contains(codes, e.Code)
+}
+
+// explainPostgres says what is wrong and what to do. None of the errors that it
+// passes on holds a password.
+func explainPostgres(err error, t table) error {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		if advice := postgresNetworkAdvice(err); advice != "" {
+			return fmt.Errorf("%s: %w", advice, err)
+		}
+		return err
+	}
+	switch {
+	case e.Code == postgresTableExists,
+		e.Code == postgresDuplicate && strings.HasPrefix(e.ConstraintName, "pg_"): // made at the same moment
+		return existsError{t.name, err}
+	case e.Code == postgresNoTable && strings.Contains(e.Message, `"`+t.name+`"`): // another may be missing too
+		return fmt.Errorf("%w: %w", t.absent("the database has no table "+t.name, "URL"), err)
+	case e.Code == postgresNoColumn:
+		return fmt.Errorf("the table %s lacks a column, or somebody renamed it: it must have %s: %w", t.name, t.columns, err)
+	case e.Code == postgresNoKey:
+		key, _, _ := strings.Cut(t.columns, ",")
+		return fmt.Errorf("%w: %s is no unique key: ALTER TABLE %s ADD PRIMARY KEY (%s): %w", leaf.ErrUnsupported, key, t.name, key, err)
+	}
+	if meaning := t.postgresMeaning(e.Code); meaning != nil {
+		return fmt.Errorf("%w: %w", meaning, err)
+	}
+	if advice := postgresAdvice(e.Code, t); advice != "" {
+		return fmt.Errorf("%s: %w", advice, err)
+	}
+	return err
+}
+
+// postgresAllocMeaning returns the error of package leaf that a code stands for.
+func postgresAllocMeaning(code string) error {
+	switch code {
+	case postgresDuplicate:
+		return leaf.ErrTagExists
+	case "22003":
+		return leaf.ErrOverflow
+	}
+	return postgresWorkerMeaning(code)
+}
+
+// postgresWorkerMeaning is postgresAllocMeaning for the table of workers.
+func postgresWorkerMeaning(code string) error {
+	switch code {
+	case "22001", "22021", "22P05":
+		return fmt.Errorf("%w: the table's column cannot hold it", leaf.ErrInvalid)
+	}
+	return nil
+}
+
+func postgresAdvice(code string, t table) string {
+	switch code {
+	case "28P01":
+		return "the server refuses the user: check the user name and the password in the URL"
+	case "28000":
+		return "the server does not let this user in from here, or not without encryption: check the user name and sslmode in the URL, and the server's pg_hba.conf"
+	case "3D000":
+		return "there is no such database: create it (CREATE DATABASE), or correct the URL"
+	case "3F000":
+		return "there is no schema for the table: ALTER ROLE … SET search_path"
+	case "42501":
+		return "the user lacks a privilege: GRANT SELECT, INSERT, UPDATE, DELETE ON " + t.name + " (and CREATE ON SCHEMA for leaf init) to the user"
+	case "25006":
+		return "the server is read-only: name the primary server in the URL"
+	case "53300":
+		return "the server has no connection left: raise max_connections or the user's limit, or put a pooler in front"
+	case "53100", "53200", "58030":
+		return "the server cannot write: check its disk and memory"
+	case "57P01", "57P02", "57P03":
+		return "the server is starting or stopping"
+	case "57014", "55P03":
+		return "the server gave up, by its statement_timeout or lock_timeout: end the transaction that holds the row"
+	case postgresSerialization, postgresDeadlock:
+		return "others changed the row at the same moment: nothing was written, try again"
+	case "40003":
+		return "the server does not know whether it was written"
+	case "23502":
+		return "the table has a further column without a default value: give it one"
+	case "08P01":
+		return "a pooler refuses the connection: remove parameters from the URL, or name them in its ignore_startup_parameters"
+	}
+	return ""
+}
+
+func postgresNetworkAdvice(err error) string {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "the server's certificate is not trusted: name its authority with sslrootcert in the URL, or set sslmode=require"
+	}
+	if strings.Contains(err.Error(), "server refused TLS connection") {
+		return "the server offers no encryption: set sslmode=disable in the URL, or ssl=on on the server"
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return "no server answers there: check that it runs, and the host and port in the URL"
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, driver.ErrBadConn) {
+		return "the server closed the connection"
+	}
+	return ""
+}

@@ -1,0 +1,156 @@
+package ticket
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// The session is set in the packet itself, so that no pool, proxy or reconnect can
+// come between. In MySQL a change from autocommit=0 commits what was open.
+const (
+	setSession = `SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES'`
+	setSteps   = `, auto_increment_increment = %d, auto_increment_offset = %d`
+)
+
+// answer selects what there is to know of the statement before it.
+const answer = `;
+SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, %s, @@auto_increment_increment, @@auto_increment_offset,
+	@@GLOBAL.auto_increment_increment, @@GLOBAL.auto_increment_offset,
+	t.generation, COALESCE(t.next_id, 0), COALESCE(t.step, 1)
+	FROM (SELECT 1) AS one LEFT JOIN leaf_ticket_tag AS t ON t.name = ?`
+
+// ticketDraw is Flickr's statement, for a tag that exists in the generation. The lock on
+// the tag's row is shared; a change of the generation waits for the draws under way.
+const ticketDraw = "REPLACE INTO `%s` (stub) " +
+	"SELECT 'a' FROM leaf_ticket_tag WHERE name = ? AND generation = ? LOCK IN SHARE MODE"
+
+// blockDraw leaves the counter as it was in LAST_INSERT_ID(), from which this program
+// computes what the server did. Behind the end of a block lie those of the others.
+const blockDraw = `UPDATE leaf_ticket_tag
+	SET next_id = LAST_INSERT_ID(next_id) + LEAST(?, %[1]d - next_id %% %[1]d) + IF(? >= %[1]d - next_id %% %[1]d, %[2]d, 0)
+	WHERE name = ? AND generation = ? AND next_id BETWEEN 0 AND ? AND next_id DIV %[1]d %% %[3]d = %[4]d`
+
+// A drawn is what a server says of a draw.
+type drawn struct {
+	rows               int64  // that were changed
+	last               uint64 // LAST_INSERT_ID(): says something only if rows is not 0
+	server             int64
+	open               bool // a transaction is
+	increment, offset  int64
+	globalInc, globOff int64
+	generation         sql.Null[int64] // of the tag's row; null: there is none
+	next, step         int64
+}
+
+func (f *facts) draw(ctx context.Context, conn *sql.Conn, statement, tag string, args ...any) (drawn, error) {
+	session := setSession
+	if f.share.stride == 0 {
+		session += fmt.Sprintf(setSteps, f.share.servers, f.share.number)
+	}
+	query := session + ";\n" + statement + fmt.Sprintf(answer, f.open)
+	var d drawn
+	err := conn.QueryRowContext(ctx, query, append(args, []byte(tag))...).
+		Scan(&d.rows, &d.last, &d.server, &d.open, &d.increment, &d.offset, &d.globalInc, &d.globOff, &d.generation, &d.next, &d.step)
+	if err != nil {
+		return drawn{}, err
+	}
+	return d, f.judge(d)
+}
+
+// judge reports what is wrong with a draw, or why there was none.
+func (f *facts) judge(d drawn) error {
+	s := f.share
+	switch {
+	case d.open:
+		return fmt.Errorf("%w: a transaction was left open on it: give Leaf a pool of its own", errSession)
+	case d.rows == 0 && !d.generation.Valid:
+		return leaf.ErrUnknownTag
+	case d.rows == 0 && d.generation.V != f.generation:
+		return errResized
+	case s.stride > 0:
+		return nil
+	case d.increment != s.servers || d.offset != s.number:
+		return fmt.Errorf("%w: it steps by %d from %d, not by %d from %d: something between here and the server changes the settings",
+			errSession, d.increment, d.offset, s.servers, s.number)
+	case (d.globalInc != s.servers || d.globOff != s.number) && (d.globalInc != 1 || d.globOff != 1):
+		return fmt.Errorf("the server's auto_increment_increment is %d and its auto_increment_offset %d: whoever draws tickets without Leaf "+
+			"draws those of other servers: set them to %d and %d, or both to 1 where only Leaf draws", d.globalInc, d.globOff, s.servers, s.number)
+	}
+	return nil
+}
+
+// ticket draws one ID.
+func (f *facts) ticket(ctx context.Context, conn *sql.Conn, tag string) (segment.Grant, error) {
+	table := f.layout.table(tag)
+	if err := f.checkTickets(ctx, conn, table); err != nil {
+		return segment.Grant{}, f.missing(ctx, conn, tag, err)
+	}
+	d, err := f.draw(ctx, conn, fmt.Sprintf(ticketDraw, table), tag, []byte(tag), f.generation)
+	switch {
+	case isMySQL(err, mysqlNoTable):
+		f.tables.Delete(table)
+		return segment.Grant{}, f.missing(ctx, conn, tag, err)
+	case err != nil:
+		return segment.Grant{}, err
+	case d.rows == 0:
+		return segment.Grant{}, errors.New("the server drew no ticket although it has the tag")
+	case !f.share.owns(d.last):
+		return segment.Grant{}, fmt.Errorf("%w: ticket %d is none of server %d of %d", errSession, d.last, f.share.number, f.share.servers)
+	case d.last >= math.MaxInt64:
+		return segment.Grant{}, fmt.Errorf("%w: ticket %d", leaf.ErrOverflow, d.last)
+	}
+	return f.grant(leaf.Range{Start: int64(d.last), End: int64(d.last) + 1}, d), nil
+}
+
+// missing tells a tag that is unknown from a table that is gone; err is the latter.
+func (f *facts) missing(ctx context.Context, conn *sql.Conn, tag string, err error) error {
+	if _, known := findTag(ctx, conn, tag); known != nil {
+		return known
+	}
+	return err
+}
+
+// block draws up to n IDs that follow each other.
+func (f *facts) block(ctx context.Context, conn *sql.Conn, tag string, n int64) (segment.Grant, error) {
+	if n == 0 {
+		// A step that somebody changes between the two packets does no harm: the
+		// range is computed from the n that the second one is given.
+		row, err := findTag(ctx, conn, tag)
+		if err != nil {
+			return segment.Grant{}, err
+		}
+		n = row.step
+	}
+	s := f.share
+	statement := fmt.Sprintf(blockDraw, s.stride, (s.servers-1)*s.stride, s.servers, s.number-1)
+	d, err := f.draw(ctx, conn, statement, tag, n, n, []byte(tag), f.generation, s.limit())
+	switch {
+	case err != nil:
+		return segment.Grant{}, err
+	case d.rows == 0 && d.next > s.limit():
+		return segment.Grant{}, fmt.Errorf("%w: the counter stands at %d", leaf.ErrOverflow, d.next)
+	case d.rows == 0:
+		return segment.Grant{}, fmt.Errorf("the counter stands at %d, which is not in a block of server %d of %d: "+
+			"somebody changed it: leaf init --resize with the same servers puts it right", d.next, s.number, s.servers)
+	}
+	start := int64(d.last)
+	return f.grant(leaf.Range{Start: start, End: start + s.take(start, n)}, d), nil
+}
+
+func (f *facts) source() string { return strconv.FormatInt(f.share.number, 10) }
+
+func (f *facts) grant(r leaf.Range, d drawn) segment.Grant {
+	return segment.Grant{
+		Range:  r,
+		Step:   max(d.step, 1),
+		Source: f.source(),
+		Server: strconv.FormatInt(d.server, 10),
+	}
+}

@@ -1,0 +1,246 @@
+package ticket_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/ticket"
+	"github.com/leaf-id/leaf/internal/testserver"
+)
+
+// A logbook is a log that tests read.
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logbook) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
+}
+
+func (l *logbook) options() *ticket.Options {
+	return &ticket.Options{Logger: slog.New(slog.NewTextHandler(l, nil)), Timeout: 5 * time.Second}
+}
+
+// drawFrom draws until each of the sources has answered, and nobody else once they have.
+func drawFrom(t *testing.T, s *ticket.Store, got *drivertest.Ranges, sources ...string) {
+	t.Helper()
+	missing := make(map[string]bool)
+	for _, source := range sources {
+		missing[source] = true
+	}
+	for deadline := time.Now().Add(40 * time.Second); len(missing) > 0; {
+		if time.Now().After(deadline) {
+			t.Fatalf("servers %v do not answer", missing)
+		}
+		delete(missing, draw(t.Context(), t, s, 3, got).Source)
+	}
+}
+
+func TestDeadServerIsSkippedAndPutBack(t *testing.T) {
+	own := ownServer(t)
+	for _, layout := range []ticket.Layout{{}, {Stride: 10}} {
+		s := newSet(t, shared[0], own)
+		initSet(t, s.servers(t), layout, order)
+		var log logbook
+		store := open(t, s.servers(t), layout, log.options())
+		var got drivertest.Ranges
+		drawFrom(t, store, &got, "1", "2")
+		for _, end := range []func() error{own.Kill, own.Stop} {
+			if err := end(); err != nil {
+				t.Fatal(err)
+			}
+			for range 50 { // not one call fails
+				if g := draw(t.Context(), t, store, 3, &got); g.Source != "1" {
+					t.Errorf("a dead server drew %+v", g)
+				}
+			}
+			if err := own.Start(); err != nil {
+				t.Fatal(err)
+			}
+			drawFrom(t, store, &got, "2")
+		}
+		if err := got.Check(); err != nil {
+			t.Error(err)
+		}
+		if n := log.count("ticket server left out"); n < 2 || n > 12 {
+			t.Errorf("%d lines on a server left out\n%s", n, log.text.String())
+		}
+		if log.count("ticket server put back") < 2 {
+			t.Errorf("no line on a server put back\n%s", log.text.String())
+		}
+	}
+}
+
+// A server that hangs costs one call its time-out, the others nothing.
+func TestHangingServer(t *testing.T) {
+	own := ownServer(t)
+	s := newSet(t, shared[0], own)
+	initSet(t, s.servers(t), ticket.Layout{Stride: 10}, order)
+	store := open(t, s.servers(t), ticket.Layout{Stride: 10}, &ticket.Options{Timeout: time.Second})
+	var got drivertest.Ranges
+	drawFrom(t, store, &got, "1", "2")
+	if err := own.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	slow := 0
+	for range 100 {
+		begun := time.Now()
+		if draw(t.Context(), t, store, 3, &got); time.Since(begun) > 900*time.Millisecond {
+			slow++
+		}
+	}
+	if slow > 3 {
+		t.Errorf("%d of 100 calls waited for the server that hangs", slow)
+	}
+	if err := own.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	drawFrom(t, store, &got, "2")
+	if err := got.Check(); err != nil { // what the server drew while nobody listened is lost
+		t.Error(err)
+	}
+}
+
+func TestAllServersDead(t *testing.T) {
+	own := ownServer(t)
+	s := newSet(t, own, own)
+	initSet(t, s.servers(t), ticket.Layout{}, order)
+	store := open(t, s.servers(t), ticket.Layout{}, patient)
+	var got drivertest.Ranges
+	draw(t.Context(), t, store, 1, &got)
+	if err := own.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, err := store.Advance(t.Context(), "order", 1)
+		if err == nil || errors.Is(err, leaf.ErrUnknownTag) {
+			t.Fatalf("all dead: %v", err)
+		}
+		for _, want := range []string{"no ticket server is fit for use", "server1/", "server2/"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: does not say %q", err, want)
+			}
+		}
+	}
+	if _, err := store.Alter(t.Context(), "order", changeOf(5)); err == nil || !strings.Contains(err.Error(), "no server answers there") {
+		t.Errorf("alter: %v", err)
+	}
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	drawFrom(t, store, &got, "1", "2")
+	if err := got.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Clients draw all the time while one server at a time is killed and comes back.
+func TestKillOneAtATime(t *testing.T) {
+	hosts := []*testserver.MariaDBServer{ownServer(t), ownServer(t)}
+	for _, layout := range []ticket.Layout{{}, {Stride: 50}} {
+		t.Run(fmt.Sprint(layout), func(t *testing.T) { killOneAtATime(t, layout, newSet(t, hosts...)) })
+	}
+}
+
+func killOneAtATime(t *testing.T, layout ticket.Layout, s set) {
+	initSet(t, s.servers(t), layout, order)
+	const clients = 4
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var got drivertest.Ranges
+	var wg sync.WaitGroup
+	failed := make([]int, clients)
+	sources := make([]map[string]int, clients)
+	for i := range clients {
+		store := open(t, s.servers(t), layout, &ticket.Options{Timeout: 5 * time.Second})
+		sources[i] = make(map[string]int)
+		wg.Go(func() {
+			for n := int64(1); ctx.Err() == nil; n = n%60 + 1 {
+				g, err := store.Advance(context.Background(), "order", n)
+				if err != nil {
+					failed[i]++
+					continue
+				}
+				got.Add(g.Range)
+				sources[i][g.Source]++
+			}
+		})
+	}
+	watch := open(t, s.servers(t), layout, nil)
+	for round := range 4 {
+		victim := round % 2
+		if err := s.hosts[victim].Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			draw(t.Context(), t, watch, 1, &got)
+		}
+		if err := s.hosts[victim].Start(); err != nil {
+			t.Fatal(err)
+		}
+		drawFrom(t, watch, &got, "1", "2")
+	}
+	cancel()
+	wg.Wait()
+	if err := got.Check(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d IDs in %d grants, calls that failed %v, by server %v", got.Count(), len(got.Sorted()), failed, sources)
+	if len(got.Sorted()) < 200 {
+		t.Errorf("only %d grants", len(got.Sorted()))
+	}
+}
+
+// An operator gives one server the wrong steps: whoever draws by hand there draws the
+// other server's tickets. Leaf's own draws are not touched by it, and stop there.
+func TestWrongIncrement(t *testing.T) {
+	own := ownServer(t)
+	s := newSet(t, shared[0], own)
+	initSet(t, s.servers(t), ticket.Layout{}, order)
+	var log logbook
+	store := open(t, s.servers(t), ticket.Layout{}, log.options())
+	var got drivertest.Ranges
+	drawFrom(t, store, &got, "1", "2")
+	for _, wrong := range []string{"auto_increment_increment = 3, GLOBAL auto_increment_offset = 1", "auto_increment_increment = 2, GLOBAL auto_increment_offset = 1"} {
+		own.Exec(t, "", "SET GLOBAL "+wrong)
+		for range 20 {
+			if g := draw(t.Context(), t, store, 1, &got); g.Source != "1" {
+				t.Errorf("%s: drew %+v", wrong, g)
+			}
+		}
+		if log.count("auto_increment_increment") == 0 {
+			t.Errorf("%s: no line about it", wrong)
+		}
+		own.Exec(t, "", "SET GLOBAL auto_increment_increment = 2, GLOBAL auto_increment_offset = 2")
+		drawFrom(t, store, &got, "2")
+	}
+	own.Exec(t, "", "SET GLOBAL auto_increment_increment = 3")
+	alone := open(t, s.servers(t), ticket.Layout{}, log.options())
+	if err := shared[0].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer shared[0].Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := alone.Advance(ctx, "order", 1); err == nil || !strings.Contains(err.Error(), "set them to 2 and 2") {
+		t.Errorf("only the wrong one is left: %v", err)
+	}
+}

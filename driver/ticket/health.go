@@ -1,0 +1,133 @@
+package ticket
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// How long a server that failed is left alone: twice as long after each failure in a
+// row, with jitter.
+const (
+	minPause = 100 * time.Millisecond
+	maxPause = 10 * time.Second
+)
+
+// A health is what the store thinks of a server; the store's mutex guards it.
+type health struct {
+	down    bool
+	failed  int // times in a row
+	retryAt time.Time
+	looking bool // somebody is
+	last    string
+}
+
+// order returns the members in the order in which a call is to try them: those that
+// are up, each in its turn, and the others behind them. It has those looked at whose
+// time has come.
+func (s *Store) order() (up, down []*member) {
+	turn := s.turn.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for i := range s.members {
+		m := s.members[(turn+uint64(i))%uint64(len(s.members))]
+		if !m.health.down {
+			up = append(up, m)
+			continue
+		}
+		down = append(down, m)
+		if !m.health.looking && !now.Before(m.health.retryAt) && s.ctx.Err() == nil {
+			m.health.looking = true
+			s.lookers.Go(func() { s.look(m) })
+		}
+	}
+	return up, down
+}
+
+// look finds out whether a server that failed is fit again. No caller waits for it.
+func (s *Store) look(m *member) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
+	defer cancel()
+	m.facts.Store(nil)
+	err := m.within(ctx, func(conn *sql.Conn) error {
+		_, err := s.inspect(ctx, conn, m)
+		return err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.health.looking = false
+	switch {
+	case s.ctx.Err() != nil:
+	case err != nil:
+		s.note(m, err)
+	case m.health.down:
+		m.health.down = false
+		s.logger.Info("ticket server put back", "server", m.Name)
+	}
+}
+
+// succeeded notes that a server has dealt IDs.
+func (s *Store) succeeded(m *member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.health.down {
+		s.logger.Info("ticket server put back", "server", m.Name)
+	}
+	m.health = health{looking: m.health.looking}
+}
+
+// failed notes that a server could not deal IDs.
+func (s *Store) failed(m *member, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note(m, err)
+}
+
+// note leaves a server out for a while, and says so when that is news; s.mu is held.
+func (s *Store) note(m *member, err error) {
+	h := &m.health
+	pause := min(minPause<<min(h.failed, 10), maxPause)
+	h.failed++
+	h.retryAt = time.Now().Add(pause/2 + rand.N(pause/2+1))
+	text := explain(err).Error()
+	if !h.down || h.last != text {
+		s.logger.Warn("ticket server left out", "server", m.Name, "err", text)
+	}
+	h.down, h.last = true, text
+}
+
+// admit compares a server with those that are in use, and makes it one of them. Of
+// two generations the later one counts.
+func (s *Store) admit(m *member, f *facts) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, other := range s.members {
+		known := other.facts.Load()
+		if other == m || known == nil {
+			continue
+		}
+		switch cmp.Compare(f.generation, known.generation) {
+		case -1:
+			return errors.Join(leaf.ErrInvalid, errors.New("the server is of an older generation than "+other.Name+
+				": it was left out of a resize, or a backup was put in place: run leaf init --resize"))
+		case +1:
+			other.facts.Store(nil)
+			continue
+		}
+		if f.cluster != known.cluster {
+			return errors.Join(leaf.ErrInvalid, errors.New("the server belongs to another set than "+other.Name+": correct the URL"))
+		}
+		if f.share.number == known.share.number {
+			return errors.Join(leaf.ErrInvalid, errors.New("the server has the same number as "+other.Name+
+				": the URL names one twice, or one was copied from the other: both would deal the same IDs"))
+		}
+	}
+	m.facts.Store(f)
+	return nil
+}

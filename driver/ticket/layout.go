@@ -1,0 +1,114 @@
+package ticket
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"regexp"
+
+	"github.com/leaf-id/leaf"
+)
+
+// MaxStride is the largest block, and MaxServers the largest number of servers: more
+// MySQL cannot step by.
+const (
+	MaxStride  = 1 << 30
+	MaxServers = 65535
+)
+
+// A Layout is how the IDs are shared out among the servers. It is chosen by [Init] and
+// never changes. The zero value is Flickr's scheme with one table for all tags.
+type Layout struct {
+	// TablePerTag gives each tag a table, and so an ID space, of its own. It does
+	// not go with Stride, where each tag has one anyway.
+	TablePerTag bool
+
+	// Stride is the number of IDs in a block, 1 … [MaxStride]; 0: single tickets.
+	Stride int64
+}
+
+func (l Layout) check() error {
+	switch {
+	case l.Stride < 0 || l.Stride > MaxStride:
+		return fmt.Errorf("%w: stride %d is not in 1 … %d", leaf.ErrInvalid, l.Stride, MaxStride)
+	case l.Stride > 0 && l.TablePerTag:
+		return fmt.Errorf("%w: table_per_tag does not go with stride, which keeps a counter per tag without it", leaf.ErrInvalid)
+	}
+	return nil
+}
+
+func (l Layout) String() string {
+	switch {
+	case l.Stride > 0:
+		return fmt.Sprintf("stride=%d", l.Stride)
+	case l.TablePerTag:
+		return "table_per_tag=true"
+	}
+	return "single tickets from one table"
+}
+
+// sharedTable is Flickr's.
+const sharedTable = "Tickets64"
+
+// plainTag is a name that can be part of a table's, on servers that fold case too.
+var plainTag = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,49}$`)
+
+// table returns the name of the table that a tag's tickets come from. It holds
+// nothing that would have to be quoted. Names that cannot be part of one are hashed;
+// the marker keeps them apart from the others.
+func (l Layout) table(tag string) string {
+	switch {
+	case !l.TablePerTag:
+		return sharedTable
+	case plainTag.MatchString(tag):
+		return sharedTable + "_" + tag
+	}
+	sum := sha256.Sum256([]byte(tag))
+	return sharedTable + "__" + hex.EncodeToString(sum[:16])
+}
+
+// A share is the part of all IDs that one server owns.
+type share struct {
+	servers int64
+	number  int64 // of the server, 1 … servers
+	stride  int64 // 0: single tickets
+}
+
+// align returns the lowest ID of the share's blocks from floor on, or the largest
+// int64 if there is none.
+func (s share) align(floor int64) int64 {
+	block := floor / s.stride
+	behind := (s.number - 1 - block%s.servers + s.servers) % s.servers
+	if behind == 0 {
+		return floor
+	}
+	if block > math.MaxInt64/s.stride-behind {
+		return math.MaxInt64
+	}
+	return (block + behind) * s.stride
+}
+
+// drawn returns one past the highest ID that was drawn when next is the following
+// one, 0 if there was none.
+func (s share) drawn(next int64) int64 {
+	switch gap := (s.servers - 1) * s.stride; {
+	case next%s.stride != 0 || next == math.MaxInt64:
+		return next
+	case next/s.stride < s.servers:
+		return 0
+	default:
+		return next - gap
+	}
+}
+
+// limit is the largest counter that can still be moved.
+func (s share) limit() int64 { return math.MaxInt64 - s.servers*s.stride }
+
+// take returns how many of n IDs a counter at next has left in its block.
+func (s share) take(next, n int64) int64 { return min(n, s.stride-next%s.stride) }
+
+// owns reports whether a ticket is one that the server can have made.
+func (s share) owns(id uint64) bool {
+	return id%uint64(s.servers) == uint64(s.number)%uint64(s.servers)
+}

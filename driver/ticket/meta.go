@@ -1,0 +1,107 @@
+package ticket
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// format is the version of the tables.
+const format = 1
+
+// The tables that each database has beside those of the tickets. A row of
+// leaf_ticket_tag with generation 0 issues nothing: no generation is 0. next_id is
+// the next ID of this server where it deals in blocks.
+const (
+	metaTable = `CREATE TABLE IF NOT EXISTS leaf_ticket (
+	one           TINYINT NOT NULL PRIMARY KEY,
+	format        INT NOT NULL,
+	state         VARCHAR(16) CHARACTER SET ascii NOT NULL,
+	cluster       CHAR(26) CHARACTER SET ascii NOT NULL,
+	member        CHAR(26) CHARACTER SET ascii NOT NULL,
+	generation    BIGINT NOT NULL,
+	servers       BIGINT NOT NULL,
+	number        BIGINT NOT NULL,
+	stride        BIGINT NOT NULL,
+	table_per_tag BOOLEAN NOT NULL,
+	members       MEDIUMTEXT CHARACTER SET ascii NOT NULL
+) ENGINE=InnoDB`
+
+	tagTable = `CREATE TABLE IF NOT EXISTS leaf_ticket_tag (
+	name        VARBINARY(512) NOT NULL PRIMARY KEY,
+	generation  BIGINT NOT NULL,
+	next_id     BIGINT NOT NULL,
+	step        INT NOT NULL,
+	description VARCHAR(256) CHARACTER SET utf8mb4 NOT NULL,
+	updated     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP
+) ENGINE=InnoDB`
+
+	ticketTable = "CREATE TABLE IF NOT EXISTS `%s` (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, stub CHAR(1) NOT NULL DEFAULT '', " +
+		"PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB"
+)
+
+// What a server may be doing, as its table leaf_ticket says.
+const (
+	stateNew      = "new"      // its first Init or Resize is not through
+	stateReady    = "ready"    // it issues
+	stateResizing = "resizing" // it was stopped
+	stateRetired  = "retired"  // it was taken out of the set
+)
+
+// A meta is what a database says of itself.
+type meta struct {
+	state      string
+	cluster    string
+	member     string
+	generation int64
+	share      share
+	layout     Layout
+	members    []string // of the generation, in order
+}
+
+// readMeta returns nil where there is none.
+func readMeta(ctx context.Context, conn *sql.Conn) (*meta, error) {
+	var m meta
+	var version int
+	var members string
+	err := conn.QueryRowContext(ctx, `SELECT format, state, cluster, member, generation, servers, number, stride, table_per_tag, members
+		FROM leaf_ticket WHERE one = 1`).Scan(&version, &m.state, &m.cluster, &m.member, &m.generation,
+		&m.share.servers, &m.share.number, &m.layout.Stride, &m.layout.TablePerTag, &members)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), isMySQL(err, mysqlNoTable):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case version != format:
+		return nil, fmt.Errorf("%w: the tables have format %d, this program knows %d: use the program that made them, or a newer one",
+			leaf.ErrUnsupported, version, format)
+	}
+	m.share.stride = m.layout.Stride
+	m.members = strings.Fields(members)
+	return &m, nil
+}
+
+// fits reports why a server cannot be one of n in a set of that layout.
+func (m *meta) fits(l Layout, n int64) error {
+	switch {
+	case m == nil || m.state == stateNew:
+		return fmt.Errorf("%w: it has no table leaf_ticket, or one left half-way: leaf init creates a new set, leaf init --resize extends one", segment.ErrNotCreated)
+	case m.state == stateRetired:
+		return fmt.Errorf("%w: the server was taken out of the set: remove it from the URL, or take it in again with leaf init --resize", leaf.ErrUnsupported)
+	case m.state != stateReady:
+		return errResized
+	case m.layout != l:
+		return fmt.Errorf("%w: the URL says %v, the server was set up for %v, which never changes: correct the URL", leaf.ErrInvalid, l, m.layout)
+	case m.share.servers != n:
+		return fmt.Errorf("%w: the URL names %d servers, this one is number %d of %d: name all of them, or change their number with leaf init --resize",
+			leaf.ErrInvalid, n, m.share.number, m.share.servers)
+	case m.share.number < 1 || m.share.number > n || m.generation < 1:
+		return fmt.Errorf("%w: its table leaf_ticket was changed by hand (number %d, generation %d)", leaf.ErrInvalid, m.share.number, m.generation)
+	}
+	return nil
+}

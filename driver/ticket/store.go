@@ -1,0 +1,251 @@
+package ticket
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+var (
+	_ segment.Store   = (*Store)(nil)
+	_ segment.Catalog = (*Store)(nil)
+)
+
+// Options are the optional settings of a [Store]; nil means all defaults.
+type Options struct {
+	// Logger gets a line when a server is first used, left out or put back.
+	// Default: nothing is logged.
+	Logger *slog.Logger
+
+	// Timeout is how long one server may take before the next one is tried.
+	// Default: 2 s.
+	Timeout time.Duration
+}
+
+const defaultTimeout = 2 * time.Second
+
+// A Store draws IDs from ticket servers. It is a [segment.Store] and a
+// [segment.Catalog]. Its methods are safe for concurrent use.
+type Store struct {
+	members []*member
+	layout  Layout
+	logger  *slog.Logger
+	timeout time.Duration
+	turn    atomic.Uint64
+
+	ctx     context.Context // of the looks at servers that failed
+	cancel  context.CancelFunc
+	lookers sync.WaitGroup
+	mu      sync.Mutex // guards the health of all members, and who is admitted
+}
+
+// Open returns a store of these servers; their order is of no account. It does not
+// connect: what is wrong shows at the first call. Errors wrap [leaf.ErrInvalid].
+func Open(servers []Server, layout Layout, opts *Options) (*Store, error) {
+	if err := layout.check(); err != nil {
+		return nil, fmt.Errorf("open ticket store: %w", err)
+	}
+	members, err := newMembers(servers)
+	if err != nil {
+		return nil, fmt.Errorf("open ticket store: %w", err)
+	}
+	if opts == nil {
+		opts = &Options{}
+	}
+	s := &Store{members: members, layout: layout, logger: opts.Logger, timeout: opts.Timeout}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	if s.timeout <= 0 {
+		s.timeout = defaultTimeout
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Close ends the use of the databases, which stay open: they are the caller's. Later
+// calls fail with an error that wraps [leaf.ErrClosed].
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.cancel() // under the lock: nobody starts to look at a server afterwards
+	s.mu.Unlock()
+	s.lookers.Wait()
+	return nil
+}
+
+func (s *Store) usable(ctx context.Context) error {
+	if s.ctx.Err() != nil {
+		return leaf.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// Advance draws up to n IDs of a tag, or up to its step if n is 0, from one server:
+// one ID where the servers deal single tickets, at most the rest of a block where they
+// deal in blocks. [segment.Grant].Source is the server's number in its set.
+func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	grant, err := s.advance(ctx, tag, n)
+	if err != nil {
+		return segment.Grant{}, fmt.Errorf("advance %q: %w", tag, err)
+	}
+	return grant, nil
+}
+
+func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	if err := s.usable(ctx); err != nil {
+		return segment.Grant{}, err
+	}
+	if n < 0 {
+		return segment.Grant{}, fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
+	}
+	if err := knowable(tag); err != nil {
+		return segment.Grant{}, err
+	}
+	up, down := s.order()
+	var a attempt
+	for _, members := range [][]*member{up, down} {
+		for _, m := range members {
+			if grant, ok := a.try(ctx, s, m, tag, n); ok {
+				return grant, nil
+			}
+			if err := s.usable(ctx); err != nil {
+				return segment.Grant{}, fmt.Errorf("%w: %w", err, errors.Join(a.failed...))
+			}
+		}
+		if a.verdict != nil { // a server that is down has nothing to add
+			break
+		}
+	}
+	return segment.Grant{}, a.err()
+}
+
+// knowable reports a name that no tag can have, without asking a server.
+func knowable(name string) error {
+	if err := segment.CheckTagName(name); err != nil {
+		return fmt.Errorf("%w: %w", leaf.ErrUnknownTag, err)
+	}
+	return nil
+}
+
+// An attempt is one call's way through the servers.
+type attempt struct {
+	verdict error   // of a server that answered: the tag is unknown, or its IDs are used up
+	failed  []error // of those that did not
+}
+
+// deadlocks is how often a draw is repeated that the server undid because it and another
+// REPLACE waited for each other.
+const deadlocks = 5
+
+func (a *attempt) try(ctx context.Context, s *Store, m *member, tag string, n int64) (segment.Grant, bool) {
+	var grant segment.Grant
+	within, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := s.drawn(within, m, tag, func(conn *sql.Conn, f *facts) (err error) {
+		if s.layout.Stride > 0 {
+			grant, err = f.block(within, conn, tag, n)
+		} else {
+			grant, err = f.ticket(within, conn, tag)
+		}
+		return err
+	})
+	if err == nil {
+		s.succeeded(m)
+		return grant, true
+	}
+	switch told := explain(err); {
+	case errors.Is(told, leaf.ErrUnknownTag), errors.Is(told, leaf.ErrOverflow):
+		if a.verdict == nil || errors.Is(told, leaf.ErrUnknownTag) {
+			a.verdict = told
+		}
+	default:
+		if s.usable(ctx) == nil { // else it is the caller who left
+			s.failed(m, err)
+		}
+		a.failed = append(a.failed, fmt.Errorf("%s: %w", m.Name, told))
+	}
+	return segment.Grant{}, false
+}
+
+// drawn runs draw on one server, in its turn.
+func (s *Store) drawn(ctx context.Context, m *member, tag string, draw func(*sql.Conn, *facts) error) error {
+	if s.layout.Stride == 0 {
+		leave, err := m.pass(ctx, s.layout.table(tag))
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	err := s.use(ctx, m, draw)
+	for try := 0; isMySQL(err, mysqlDeadlock) && try < deadlocks; try++ {
+		err = s.use(ctx, m, draw)
+	}
+	return err
+}
+
+func (a *attempt) err() error {
+	if a.verdict != nil {
+		return a.verdict
+	}
+	return fmt.Errorf("no ticket server is fit for use: %w", errors.Join(a.failed...))
+}
+
+// use runs do on a connection of one server, after a look at it where that is due.
+func (s *Store) use(ctx context.Context, m *member, do func(*sql.Conn, *facts) error) error {
+	return m.within(ctx, func(conn *sql.Conn) error {
+		f := m.facts.Load()
+		if f == nil {
+			var err error
+			if f, err = s.inspect(ctx, conn, m); err != nil {
+				return err
+			}
+		}
+		err := do(conn, f)
+		if errors.Is(err, errResized) {
+			m.facts.CompareAndSwap(f, nil)
+		}
+		return err
+	})
+}
+
+// inspect finds out whether a server is fit for use, and what it is like.
+func (s *Store) inspect(ctx context.Context, conn *sql.Conn, m *member) (*facts, error) {
+	f := &facts{}
+	if err := cmp.Or(checkSession(ctx, conn), checkServer(ctx, conn, f)); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.meta, err = readMeta(ctx, conn); err != nil {
+		return nil, err
+	}
+	if err := f.fits(s.layout, int64(len(s.members))); err != nil {
+		return nil, err
+	}
+	if err := checkEngine(ctx, conn, "leaf_ticket_tag"); err != nil {
+		return nil, err
+	}
+	if s.layout.Stride == 0 && !s.layout.TablePerTag {
+		if err := f.checkTickets(ctx, conn, sharedTable); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.admit(m, f); err != nil {
+		return nil, err
+	}
+	s.logger.Info("ticket server ready", "server", m.Name, "number", f.share.number, "of", f.share.servers,
+		"layout", f.layout.String(), "generation", f.generation)
+	if f.flush != "1" {
+		s.logger.Warn("a power cut may take back IDs that were issued: set innodb_flush_log_at_trx_commit=1 on the server",
+			"server", m.Name, "innodb_flush_log_at_trx_commit", f.flush)
+	}
+	return f, nil
+}

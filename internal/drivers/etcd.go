@@ -1,0 +1,218 @@
+package drivers
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/etcd"
+)
+
+const etcdPort = "2379"
+
+// An etcdURL is an etcd: URL taken apart.
+type etcdURL struct {
+	endpoints []string
+	opts      etcd.Options
+}
+
+func openEtcd(rest string, o *Options) (Store, error) {
+	u, err := parseEtcd(rest, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return etcd.Open(u.endpoints, &u.opts)
+}
+
+func initEtcd(ctx context.Context, rest string, o InitOptions) error {
+	u, err := parseEtcd(rest, nil)
+	if err != nil {
+		return err
+	}
+	return etcd.Init(ctx, u.endpoints, &u.opts, o.Tags)
+}
+
+func existsEtcd(ctx context.Context, rest string) (bool, error) {
+	u, err := parseEtcd(rest, nil)
+	if err != nil {
+		return false, err
+	}
+	return etcd.Exists(ctx, u.endpoints, &u.opts)
+}
+
+func keyEtcd(rest string) (string, error) {
+	u, err := parseEtcd(rest, nil)
+	if err != nil {
+		return "", err
+	}
+	return u.key(), nil
+}
+
+func parseEtcdRegistry(rest string) (registrySource, error) {
+	rest, query, _ := strings.Cut(rest, "?")
+	params, err := parseParams(query)
+	if err != nil {
+		return registrySource{}, err
+	}
+	terms, err := cutTerms(params, false)
+	if err != nil {
+		return registrySource{}, err
+	}
+	rest += "?" + params.Encode()
+	u, err := parseEtcd(rest, nil)
+	if err != nil {
+		return registrySource{}, err
+	}
+	return registrySource{
+		key:   u.key(),
+		terms: terms,
+		open: func(o RegistryOptions) (Registry, error) {
+			opts := u.opts
+			opts.Logger = o.Logger
+			return etcd.OpenRegistry(u.endpoints, &opts)
+		},
+		init:   func(ctx context.Context) error { return etcd.InitRegistry(ctx, u.endpoints, &u.opts) },
+		exists: func(ctx context.Context) (bool, error) { return etcd.ExistsRegistry(ctx, u.endpoints, &u.opts) },
+	}, nil
+}
+
+// parseEtcd reads //user:password@h1:2379,h2:2379/prefix?parameters.
+func parseEtcd(rest string, logger *slog.Logger) (etcdURL, error) {
+	rest, ok := strings.CutPrefix(rest, "//")
+	if !ok {
+		return etcdURL{}, badEtcd("two slashes are missing after etcd:")
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	u := etcdURL{opts: etcd.Options{Logger: logger}}
+	var err error
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		if err = u.setUser(rest[:at]); err != nil {
+			return etcdURL{}, err
+		}
+		rest = rest[at+1:]
+	}
+	hosts, prefix, _ := strings.Cut(rest, "/")
+	for host := range strings.SplitSeq(hosts, ",") {
+		endpoint, err := etcdEndpoint(host)
+		if err != nil {
+			return etcdURL{}, err
+		}
+		u.endpoints = append(u.endpoints, endpoint)
+	}
+	if prefix, err = url.PathUnescape(strings.Trim(prefix, "/")); err != nil {
+		return etcdURL{}, badEtcd("the prefix is malformed")
+	}
+	if u.opts.Prefix = etcd.DefaultPrefix; prefix != "" {
+		u.opts.Prefix = "/" + prefix
+	}
+	params, err := parseParams(query)
+	if err == nil {
+		err = u.setParams(params)
+	}
+	return u, err
+}
+
+func (u *etcdURL) setUser(userinfo string) (err error) {
+	user, password, _ := strings.Cut(userinfo, ":")
+	if u.opts.Username, err = url.PathUnescape(user); err != nil {
+		return badEtcd("the user name is not percent-encoded: write %25 for a percent sign")
+	}
+	if u.opts.Password, err = url.PathUnescape(password); err != nil {
+		return badEtcd("the password is not percent-encoded: write %25 for a percent sign")
+	}
+	if u.opts.Username == "" || u.opts.Password == "" {
+		return badEtcd("a user of etcd needs a name and a password")
+	}
+	return nil
+}
+
+func etcdEndpoint(host string) (string, error) {
+	u := url.URL{Host: host}
+	port := u.Port()
+	if port == "" {
+		port = etcdPort
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 1 || n > 65535 || u.Hostname() == "" || strings.ContainsAny(u.Hostname(), " @:") && !strings.HasPrefix(host, "[") {
+		return "", badEtcd("a host or its port is malformed")
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port), nil
+}
+
+func (u *etcdURL) setParams(params url.Values) error {
+	if err := onlyParams(params, "tls", "ca", "cert", "key", "http"); err != nil {
+		return err
+	}
+	if params.Has("http") {
+		for host := range strings.SplitSeq(params.Get("http"), ",") {
+			endpoint, err := etcdEndpoint(host)
+			if err != nil {
+				return err
+			}
+			u.opts.HTTP = append(u.opts.HTTP, endpoint)
+		}
+	}
+	files := params.Has("ca") || params.Has("cert") || params.Has("key")
+	switch params.Get("tls") {
+	case "true":
+		return u.setTLS(params)
+	case "skip-verify":
+		if params.Has("ca") {
+			return badEtcd("tls=skip-verify has no use for ca")
+		}
+		err := u.setTLS(params)
+		if err == nil {
+			u.opts.TLS.InsecureSkipVerify = true
+		}
+		return err
+	case "", "false":
+		if files {
+			return badEtcd("ca, cert and key need tls=true")
+		}
+		return nil
+	}
+	return badEtcd("tls is none of true, false, skip-verify")
+}
+
+func (u *etcdURL) setTLS(params url.Values) error {
+	u.opts.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca := params.Get("ca"); ca != "" {
+		text, err := os.ReadFile(ca)
+		if err != nil {
+			return fmt.Errorf("%w: ca: %w", leaf.ErrInvalid, err)
+		}
+		u.opts.TLS.RootCAs = x509.NewCertPool()
+		if !u.opts.TLS.RootCAs.AppendCertsFromPEM(text) {
+			return badEtcd("the file of ca holds no certificate (PEM)")
+		}
+	}
+	if params.Has("cert") != params.Has("key") {
+		return badEtcd("cert and key go together")
+	}
+	if params.Has("cert") {
+		pair, err := tls.LoadX509KeyPair(params.Get("cert"), params.Get("key"))
+		if err != nil {
+			return fmt.Errorf("%w: cert and key: %w", leaf.ErrInvalid, err)
+		}
+		u.opts.TLS.Certificates = []tls.Certificate{pair}
+	}
+	return nil
+}
+
+func (u etcdURL) key() string {
+	return "//" + strings.Join(slices.Sorted(slices.Values(u.endpoints)), ",") + u.opts.Prefix
+}
+
+// badEtcd never quotes the URL, which may hold a password.
+func badEtcd(what string) error {
+	return fmt.Errorf("%w: %s: write etcd://h1:2379,h2:2379/prefix, or etcd://user:password@h1:2379/prefix?tls=true&ca=FILE", leaf.ErrInvalid, what)
+}

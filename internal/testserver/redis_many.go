@@ -1,0 +1,194 @@
+package testserver
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	redisSentinel = "redis-sentinel"
+	// sentinelMaster is the name under which a sentinel knows the primary server.
+	sentinelMaster = "leaf"
+	redisSlots     = 16384
+)
+
+// A RedisPair is a primary Redis, a replica and the sentinel that looks after them.
+type RedisPair struct {
+	Primary, Replica, Sentinel *RedisServer // as they are at the start
+}
+
+// RedisWithReplica starts a pair that ends with t and whose replica has caught up.
+func RedisWithReplica(t TB, opts *RedisOptions) *RedisPair {
+	t.Helper()
+	p := &RedisPair{}
+	t.Cleanup(p.close)
+	if err := p.start(opts); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return p
+}
+
+func (p *RedisPair) start(opts *RedisOptions) (err error) {
+	if p.Primary, err = StartRedis(opts); err != nil {
+		return err
+	}
+	quick := [2]string{"repl-diskless-sync-delay", "0"}
+	if _, err := p.Primary.Do("CONFIG", "SET", quick[0], quick[1]); err != nil {
+		return err
+	}
+	port := strconv.Itoa(p.Primary.Port)
+	follower := &RedisOptions{Config: [][2]string{quick, {"replicaof", "127.0.0.1 " + port}}}
+	if opts != nil {
+		follower.Config = append(follower.Config, opts.Config...)
+	}
+	if p.Replica, err = StartRedis(follower); err != nil {
+		return err
+	}
+	if err := p.Replica.AwaitInfo("replication", "master_link_status:up"); err != nil {
+		return err
+	}
+	if err := p.Primary.AwaitInfo("replication", "state=online"); err != nil {
+		return err
+	}
+	p.Sentinel, err = startRedis(redisSentinel, [][2]string{
+		{"sentinel", "monitor " + sentinelMaster + " 127.0.0.1 " + port + " 1"},
+		{"sentinel", "down-after-milliseconds " + sentinelMaster + " 500"},
+		{"sentinel", "failover-timeout " + sentinelMaster + " 3000"},
+	})
+	if err != nil {
+		return err
+	}
+	return p.Sentinel.AwaitInfo("sentinel", "status=ok", "slaves=1")
+}
+
+func (p *RedisPair) close() {
+	for _, s := range []*RedisServer{p.Sentinel, p.Replica, p.Primary} {
+		if s != nil {
+			s.Close()
+		}
+	}
+}
+
+// URL names the pair by its sentinel.
+func (p *RedisPair) URL() string {
+	return "redis+sentinel://" + p.Sentinel.Addr() + "/" + sentinelMaster
+}
+
+// AwaitInfo waits until a section of INFO holds all of texts.
+func (s *RedisServer) AwaitInfo(section string, texts ...string) error {
+	return s.await("wait for "+strings.Join(texts, " "), func() error {
+		info, err := s.Do("INFO", section)
+		for _, text := range texts {
+			if err == nil && !strings.Contains(info, text) {
+				err = errors.New(info)
+			}
+		}
+		return err
+	})
+}
+
+// A RedisCluster is a Redis Cluster of three primaries without replicas.
+type RedisCluster struct {
+	Nodes []*RedisServer
+}
+
+// RedisClusterOf3 starts a cluster that ends with t.
+func RedisClusterOf3(t TB) *RedisCluster {
+	t.Helper()
+	c, err := StartRedisCluster()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// StartRedisCluster starts a cluster that ends with [RedisCluster.Close].
+func StartRedisCluster() (*RedisCluster, error) {
+	c := &RedisCluster{}
+	for range 3 {
+		if err := c.add(); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	if err := c.join(); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("start redis cluster: %w", err)
+	}
+	return c, nil
+}
+
+func (c *RedisCluster) add() error {
+	bus, err := freePort()
+	if err != nil {
+		return err
+	}
+	node, err := StartRedis(&RedisOptions{Config: [][2]string{{"cluster-enabled", "yes"},
+		{"cluster-port", strconv.Itoa(bus)}, {"cluster-node-timeout", "2000"}}})
+	if err != nil {
+		return err
+	}
+	node.config = append(node.config, [2]string{"cluster-port", strconv.Itoa(bus)})
+	c.Nodes = append(c.Nodes, node)
+	return nil
+}
+
+// join deals out the slots and has the nodes meet.
+func (c *RedisCluster) join() error {
+	n := len(c.Nodes)
+	for i, node := range c.Nodes {
+		from, to := strconv.Itoa(i*redisSlots/n), strconv.Itoa((i+1)*redisSlots/n-1)
+		if _, err := node.Do("CLUSTER", "ADDSLOTSRANGE", from, to); err != nil {
+			return err
+		}
+		if _, err := node.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1)); err != nil {
+			return err
+		}
+		bus := node.config[len(node.config)-1][1]
+		if _, err := c.Nodes[0].Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(node.Port), bus); i > 0 && err != nil {
+			return err
+		}
+	}
+	for _, node := range c.Nodes {
+		err := node.await("wait for the cluster", func() error {
+			info, err := node.Do("CLUSTER", "INFO")
+			if err == nil && (!strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_known_nodes:"+strconv.Itoa(n))) {
+				err = errors.New(info)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// URL names all nodes.
+func (c *RedisCluster) URL() string {
+	addrs := make([]string, len(c.Nodes))
+	for i, node := range c.Nodes {
+		addrs[i] = node.Addr()
+	}
+	return "redis+cluster://" + strings.Join(addrs, ",")
+}
+
+// Do sends a command to each node until one takes it, see [RedisServer.Do].
+func (c *RedisCluster) Do(args ...string) (answer string, err error) {
+	for _, node := range c.Nodes {
+		if answer, err = node.Do(args...); err == nil || !strings.HasPrefix(err.Error(), "MOVED ") {
+			return answer, err
+		}
+	}
+	return answer, err
+}
+
+// Close ends the cluster and deletes its data.
+func (c *RedisCluster) Close() {
+	for _, node := range c.Nodes {
+		node.Close()
+	}
+}
