@@ -162,7 +162,7 @@ func TestRegistryMalformed(t *testing.T) {
 		"":                                        "it has no scheme",
 		"7":                                       "it has no scheme: write it as in sqlite:PATH or mysql://user:password@host:3306/db; there are sqlite, mysql, zookeeper, postgres, etcd, static, redis",
 		"zookeper://h":                            "unknown scheme (did you mean zookeeper?)",
-		"consul://h":                                "unknown scheme: write",
+		"consul://h":                              "unknown scheme: write",
 		"static:":                                 "write the worker ID as a number",
 		"static:-1":                               "write the worker ID as a number",
 		"static:07":                               "write the worker ID as a number",
