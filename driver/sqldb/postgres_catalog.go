@@ -44,7 +44,9 @@ func (d *postgresDB) page(ctx context.Context, after *string, limit int) ([]reco
 }
 
 func (d *postgresDB) create(ctx context.Context, tag segment.Tag) error {
-	return d.use(ctx, func(ctx context.Context, s *postgresSession) error { return s.insert(ctx, tag) })
+	return d.use(ctx, func(ctx context.Context, s *postgresSession) error {
+		return repeat(ctx, func() error { return s.insert(ctx, tag) })
+	})
 }
 
 // insert needs a unique key on biz_tag, and fails without.
@@ -93,6 +95,8 @@ func (s *postgresSession) alter(ctx context.Context, name string, change segment
 
 func (d *postgresDB) remove(ctx context.Context, name string) error {
 	return d.use(ctx, func(ctx context.Context, s *postgresSession) error {
-		return s.changeOne(ctx, leaf.ErrUnknownTag, `DELETE FROM leaf_alloc WHERE biz_tag = $1`, name)
+		return repeat(ctx, func() error {
+			return s.changeOne(ctx, leaf.ErrUnknownTag, `DELETE FROM leaf_alloc WHERE biz_tag = $1`, name)
+		})
 	})
 }
