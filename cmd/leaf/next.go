@@ -30,18 +30,21 @@ type nextFlags struct {
 func newNext() *cobra.Command {
 	var f nextFlags
 	cmd := &cobra.Command{
-		Use:   "next TAG | next [LAYOUT] --scheme snowflake",
+		Use:   "next TAG | next [LAYOUT] --scheme snowflake | next [v4|v7] --scheme uuid",
 		Short: "Print new IDs, one a line",
 		Long: `Ask a server for IDs of a tag and print them, one a line. With --scheme snowflake
 the IDs are made of the time and belong to no tag; the name of a layout of the server
-selects that, anything else, or nothing, the default one.
+selects that, anything else, or nothing, the default one. With --scheme uuid they are
+UUIDs, of version 7 unless v4 is asked for. The scheme ticket is for tags of ticket
+servers.
 
 An ID that was printed is never handed out again, to anyone. A large -n is fetched
 and printed in parts: if it fails midway, the IDs printed so far are good.`,
 		Example: `  leaf next order                  one ID
   leaf next order -n 100           a hundred
   leaf next order -n 3 --json      as a JSON array of strings
-  leaf next --scheme snowflake     one made of the time`,
+  leaf next --scheme snowflake     one made of the time
+  leaf next --scheme uuid          a UUID of version 7`,
 		Args:              f.args,
 		ValidArgsFunction: f.completeTag,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +52,7 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
 				return usage(cmd, fmt.Errorf("-n %d: ask for at least one ID", f.n))
 			}
 			key := strings.Join(args, "") // at most one
-			if f.scheme == issuer.Segment {
+			if f.tagged() {
 				if err := checkTag(cmd, key); err != nil {
 					return err
 				}
@@ -59,14 +62,17 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
 	}
 	f.addFlags(cmd)
 	wholeVar(cmd, &f.n, "count", "n", 1, "how many IDs")
-	cmd.Flags().StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: segment or snowflake")
+	cmd.Flags().StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: segment, snowflake, ticket or uuid")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array of strings")
 	return cmd
 }
 
+// tagged reports whether the keys of the scheme are tags.
+func (f *nextFlags) tagged() bool { return f.scheme == issuer.Segment || f.scheme == issuer.Ticket }
+
 // args checks the arguments: only a tag must be named.
 func (f *nextFlags) args(cmd *cobra.Command, given []string) error {
-	if f.scheme != issuer.Segment && len(given) == 0 {
+	if !f.tagged() && len(given) == 0 {
 		return nil
 	}
 	return args("TAG")(cmd, given)
@@ -88,7 +94,7 @@ func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
 		if err != nil {
 			return f.explainKey(err, tag)
 		}
-		if err := out.print(res.GetRanges()); err != nil {
+		if err := out.print(res); err != nil {
 			return fmt.Errorf("print the IDs: %w", err)
 		}
 		left -= n
@@ -97,7 +103,7 @@ func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
 }
 
 func (f *nextFlags) explainKey(err error, tag string) error {
-	if f.scheme != issuer.Segment {
+	if !f.tagged() {
 		return err
 	}
 	return explainTag(err, tag)
@@ -109,7 +115,7 @@ func (f *nextFlags) take(ctx context.Context, ids leafv1connect.LeafServiceClien
 	if err != nil {
 		return nil, err
 	}
-	var got int64
+	got := int64(len(res.GetTexts()))
 	for _, r := range res.GetRanges() {
 		got += r.GetEnd() - r.GetStart()
 	}
@@ -135,27 +141,31 @@ func newIDPrinter(w io.Writer, json bool) *idPrinter {
 	return p
 }
 
-func (p *idPrinter) print(ranges []*leafv1.Range) error {
-	for _, r := range ranges {
+func (p *idPrinter) print(res *leafv1.TakeResponse) error {
+	for _, r := range res.GetRanges() {
 		for id := r.GetStart(); id < r.GetEnd(); id++ {
-			if _, err := p.w.Write(p.line(id)); err != nil {
-				return err
-			}
+			p.buf = strconv.AppendInt(p.buf[:0], id, 10)
+			p.line(p.buf)
 		}
+	}
+	for _, text := range res.GetTexts() {
+		p.line([]byte(text))
 	}
 	return p.w.Flush()
 }
 
-func (p *idPrinter) line(id int64) []byte {
+// line writes one ID. A failure comes back from Flush.
+func (p *idPrinter) line(id []byte) {
 	if !p.json {
-		p.buf = strconv.AppendInt(p.buf[:0], id, 10)
-		return append(p.buf, '\n')
+		_, _ = p.w.Write(id)
+		_ = p.w.WriteByte('\n')
+		return
 	}
-	p.buf = append(p.buf[:0], p.sep...)
-	p.buf = append(p.buf, '"')
-	p.buf = strconv.AppendInt(p.buf, id, 10)
+	_, _ = p.w.WriteString(p.sep)
 	p.sep = ",\n"
-	return append(p.buf, '"')
+	_ = p.w.WriteByte('"')
+	_, _ = p.w.Write(id)
+	_ = p.w.WriteByte('"')
 }
 
 func (p *idPrinter) close() error {

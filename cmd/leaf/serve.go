@@ -181,6 +181,7 @@ func addSegment(opts *server.Options, cfg config.Config, base base) (closeStore 
 	if base.memory != nil {
 		opts.Segment.Memory = base.memory
 	}
+	opts.Ticket = drivers.IsTicket(base.url)
 	return store.Close, nil
 }
 

@@ -1,10 +1,12 @@
 package drivers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/leaf-id/leaf"
@@ -79,7 +81,7 @@ func Open(storeURL string, o *Options) (Store, error) {
 	}
 	store, err := d.open(rest, o)
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", Redact(storeURL), err)
+		return nil, fmt.Errorf("store %s: %w", Redact(storeURL), err)
 	}
 	return store, nil
 }
@@ -95,9 +97,15 @@ func Init(ctx context.Context, storeURL string, o InitOptions) error {
 		return fmt.Errorf("resize store %s: %w: only ticket servers have a number", Redact(storeURL), leaf.ErrInvalid)
 	}
 	if err := d.init(ctx, rest, o); err != nil {
-		return fmt.Errorf("create store %s: %w", Redact(storeURL), err)
+		return fmt.Errorf("store %s: %w", Redact(storeURL), err)
 	}
 	return nil
+}
+
+// IsTicket reports whether a URL names ticket servers.
+func IsTicket(storeURL string) bool {
+	d, _, err := find(storeURL)
+	return err == nil && d.scheme == "ticket+mysql"
 }
 
 // Exists reports whether [Init] has created the state that a URL names.
@@ -108,7 +116,7 @@ func Exists(ctx context.Context, storeURL string) (bool, error) {
 	}
 	ok, err := d.exists(ctx, rest)
 	if err != nil {
-		return false, fmt.Errorf("look for store %s: %w", Redact(storeURL), err)
+		return false, fmt.Errorf("store %s: %w", Redact(storeURL), err)
 	}
 	return ok, nil
 }
@@ -123,10 +131,14 @@ func Key(storeURL string) (string, error) {
 	}
 	key, err := d.key(rest)
 	if err != nil {
-		return "", fmt.Errorf("identify store %s: %w", Redact(storeURL), err)
+		return "", fmt.Errorf("store %s: %w", Redact(storeURL), err)
 	}
-	return d.scheme + ":" + key, nil
+	return keyScheme(d.scheme) + ":" + key, nil
 }
+
+// keyScheme returns the scheme of a key: whether the way to a server is encrypted does
+// not make it another one.
+func keyScheme(scheme string) string { return strings.Replace(scheme, "rediss", "redis", 1) }
 
 // find returns the driver of a URL and what it gets of it. A jdbc:mysql: URL, as it
 // stands in a leaf.properties, is another way to write a mysql: one.
@@ -150,14 +162,18 @@ func find(storeURL string) (driver, string, error) {
 	for _, d := range table() {
 		schemes, forms = append(schemes, d.scheme), append(forms, d.form)
 	}
-	return driver{}, "", fmt.Errorf("%w: store URL %s: %s", leaf.ErrInvalid, Redact(storeURL), hint(scheme, ok, schemes, forms))
+	why := hint(scheme, ok, schemes, forms)
+	if slices.ContainsFunc(registryTable(), func(d registryDriver) bool { return ok && strings.EqualFold(d.scheme, scheme) }) {
+		why = "it keeps worker IDs, no counters: give it as --workers, and a store as --store"
+	}
+	return driver{}, "", fmt.Errorf("%w: store URL %s: %s", leaf.ErrInvalid, Redact(storeURL), why)
 }
 
 // hint says how a URL with an unknown scheme might be meant; forms are those of URLs
 // with the schemes that there are.
 func hint(scheme string, ok bool, schemes, forms []string) string {
 	known := fmt.Sprintf("write it as in %s; there are %s", strings.Join(forms[:2], " or "), strings.Join(schemes, ", "))
-	near := nearest(scheme, schemes)
+	near := cmp.Or(otherNames()[strings.ToLower(scheme)], nearest(scheme, schemes))
 	switch {
 	case !ok:
 		return "it has no scheme: " + known
@@ -165,4 +181,9 @@ func hint(scheme string, ok bool, schemes, forms []string) string {
 		return fmt.Sprintf("unknown scheme (did you mean %s?): %s", near, known)
 	}
 	return "unknown scheme: " + known
+}
+
+// otherNames are schemes that people may expect.
+func otherNames() map[string]string {
+	return map[string]string{"mariadb": "mysql", "postgresql": "postgres", "file": "sqlite", "sqlite3": "sqlite", "zk": "zookeeper"}
 }

@@ -17,12 +17,16 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/uuids"
 	"github.com/leaf-id/leaf/segment"
 )
 
-// Segment is the name of the scheme whose keys are tags of a store. It is also the
-// scheme of callers who name none.
-const Segment = "segment"
+// Names of schemes. The keys of [Segment] and [Ticket] are tags of a store.
+const (
+	Segment = "segment" // also that of callers who name none
+	Ticket  = "ticket"  // the same, from ticket servers
+	UUID    = "uuid"    // text, not numbers: see [Issuer.Texts]
+)
 
 // DefaultMaxBatch is how many IDs one Take may ask for unless configured.
 const DefaultMaxBatch = 10_000
@@ -67,8 +71,11 @@ func New(sources map[string]Source, opts *Options) *Issuer {
 	}
 }
 
-// Schemes returns the names of the enabled schemes, sorted.
-func (i *Issuer) Schemes() []string { return slices.Sorted(maps.Keys(i.sources)) }
+// Schemes returns the names of the enabled schemes, sorted. [UUID], which needs
+// nothing, is always one.
+func (i *Issuer) Schemes() []string {
+	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(i.sources)), UUID)))
+}
 
 // Off says why schemes are not enabled, by their names. It is not to be changed.
 func (i *Issuer) Off() map[string]string { return i.off }
@@ -80,12 +87,15 @@ func (i *Issuer) MaxBatch() int { return i.maxBatch }
 // [ErrSchemeOff] or [leaf.ErrInvalid]. It consumes nothing and asks no store, so
 // nil does not mean that the key exists.
 func (i *Issuer) Check(scheme, key string) error {
+	if scheme == UUID {
+		return checkKey(scheme, key)
+	}
 	_, err := i.source(scheme, key)
 	return err
 }
 
-// Next returns one ID. An empty scheme means [Segment], whose key is not empty. It
-// wraps [ErrSchemeOff], [leaf.ErrInvalid] for a malformed key, or what the scheme's
+// Next returns one ID. An empty scheme means [Segment], whose key is not empty, nor is
+// that of [Ticket]. It wraps [ErrSchemeOff], [leaf.ErrInvalid] for a malformed key, or what the scheme's
 // source returns.
 func (i *Issuer) Next(ctx context.Context, scheme, key string) (int64, error) {
 	source, err := i.source(scheme, key)
@@ -117,25 +127,56 @@ func (i *Issuer) CheckCount(n int) error {
 	return nil
 }
 
+// Texts returns n IDs, 1 … [Issuer.MaxBatch], of a scheme whose IDs are text, in the
+// order in which they are issued: UUIDs of version 4 under the key v4, otherwise of
+// version 7. Its errors are those of [Issuer.Take].
+func (i *Issuer) Texts(scheme, key string, n int) ([]string, error) {
+	if scheme != UUID {
+		return nil, fmt.Errorf("%w: the IDs of %q are numbers", leaf.ErrInvalid, scheme)
+	}
+	if err := cmp.Or(checkKey(scheme, key), i.CheckCount(n)); err != nil {
+		return nil, err
+	}
+	version, err := uuids.Version(key)
+	if err != nil {
+		return nil, err
+	}
+	generator, err := uuids.New(version)
+	if err != nil {
+		return nil, err
+	}
+	return generator.Append(make([]string, 0, n), n)
+}
+
 func (i *Issuer) source(scheme, key string) (Source, error) {
 	if scheme == "" {
 		scheme = Segment
+	}
+	if scheme == UUID {
+		return nil, fmt.Errorf("%w: UUIDs are text: this caller takes numbers only", leaf.ErrInvalid)
 	}
 	source, ok := i.sources[scheme]
 	if !ok {
 		return nil, i.schemeOff(scheme)
 	}
-	if key == "" && scheme != Segment {
-		return source, nil
+	return source, checkKey(scheme, key)
+}
+
+// checkKey reports, wrapping [leaf.ErrInvalid], what is no key of a scheme. Only those
+// whose keys are tags need one.
+func checkKey(scheme, key string) error {
+	if key == "" && scheme != Segment && scheme != Ticket {
+		return nil
 	}
-	if err := segment.CheckTagName(key); err != nil {
-		return nil, err
-	}
-	return source, nil
+	return segment.CheckTagName(key)
 }
 
 func (i *Issuer) schemeOff(scheme string) error {
-	if why := i.off[scheme]; why != "" {
+	why := i.off[scheme]
+	if scheme == Ticket {
+		why = "the store is no set of ticket servers (ticket+mysql://…)"
+	}
+	if why != "" {
 		return fmt.Errorf("%w: %q: %s", ErrSchemeOff, scheme, why)
 	}
 	return fmt.Errorf("%w: %q; this server has: %s", ErrSchemeOff, scheme, strings.Join(i.Schemes(), ", "))

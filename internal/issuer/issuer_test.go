@@ -96,3 +96,25 @@ func TestDefaultMaxBatch(t *testing.T) {
 		t.Errorf("one more: %v, want ErrInvalid", err)
 	}
 }
+
+func TestTexts(t *testing.T) {
+	ids, _ := newIssuer()
+	got, err := ids.Texts("uuid", "v4", 50)
+	if err != nil || len(got) != 50 || got[0][14] != '4' {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, bad := range []struct {
+		scheme, key string
+		n           int
+	}{{"uuid", "v4", 0}, {"uuid", "v4", 51}, {"uuid", "a\x00", 1}, {"uuid", "v1", 1}, {"segment", "order", 1}, {"", "order", 1}} {
+		if got, err := ids.Texts(bad.scheme, bad.key, bad.n); !errors.Is(err, leaf.ErrInvalid) || len(got) > 0 {
+			t.Errorf("%v: %q, %v", bad, got, err)
+		}
+	}
+	if _, err := ids.Next(t.Context(), "uuid", ""); !errors.Is(err, leaf.ErrInvalid) {
+		t.Errorf("Next: %v", err)
+	}
+	if err := ids.Check("uuid", ""); err != nil {
+		t.Error(err)
+	}
+}

@@ -44,6 +44,9 @@ type Options struct {
 	// StoreName is what people are told about the store. It holds no credentials.
 	StoreName string
 
+	// Ticket says that the store deals tickets: the scheme of that name is served too.
+	Ticket bool
+
 	// Segment configures the generators; nil: its defaults.
 	Segment *segment.SetOptions
 
@@ -155,6 +158,9 @@ func (s *Server) sources() map[string]issuer.Source {
 	sources := make(map[string]issuer.Source)
 	if s.set != nil {
 		sources[issuer.Segment] = s.set
+		if s.opts.Ticket {
+			sources[issuer.Ticket] = s.set
+		}
 	}
 	if s.times != nil {
 		sources[issuer.Snowflake] = s.times.source

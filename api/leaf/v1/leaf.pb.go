@@ -26,8 +26,9 @@ type NextRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scheme that makes the ID. Empty: "segment".
 	Scheme string `protobuf:"bytes,1,opt,name=scheme,proto3" json:"scheme,omitempty"`
-	// For "segment": the tag. For "snowflake": the name of a layout; any other key, or
-	// none, means the default one.
+	// For "segment" and "ticket": the tag. For "snowflake": the name of a layout; any
+	// other key, or none, means the default one. For "uuid": v4; any other key, or none,
+	// means v7.
 	Key           string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -78,8 +79,10 @@ func (x *NextRequest) GetKey() string {
 }
 
 type NextResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The ID where it is no number, which is so for "uuid"; id is 0 then.
+	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -121,12 +124,20 @@ func (x *NextResponse) GetId() int64 {
 	return 0
 }
 
+func (x *NextResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type TakeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scheme that makes the IDs. Empty: "segment".
 	Scheme string `protobuf:"bytes,1,opt,name=scheme,proto3" json:"scheme,omitempty"`
-	// For "segment": the tag. For "snowflake": the name of a layout; any other key, or
-	// none, means the default one.
+	// For "segment" and "ticket": the tag. For "snowflake": the name of a layout; any
+	// other key, or none, means the default one. For "uuid": v4; any other key, or none,
+	// means v7.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	// How many IDs, from 1 to the limit of the server (10,000 unless configured).
 	Count         int32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
@@ -189,7 +200,9 @@ type TakeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order in which the IDs are issued. Together they hold exactly as many
 	// IDs as were asked for.
-	Ranges        []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Ranges []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	// The IDs where they are no numbers, which is so for "uuid"; ranges is empty then.
+	Texts         []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -227,6 +240,13 @@ func (*TakeResponse) Descriptor() ([]byte, []int) {
 func (x *TakeResponse) GetRanges() []*Range {
 	if x != nil {
 		return x.Ranges
+	}
+	return nil
+}
+
+func (x *TakeResponse) GetTexts() []string {
+	if x != nil {
+		return x.Texts
 	}
 	return nil
 }
@@ -424,15 +444,17 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x12leaf/v1/leaf.proto\x12\aleaf.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"7\n" +
 	"\vNextRequest\x12\x16\n" +
 	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key\"\x1e\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\"2\n" +
 	"\fNextResponse\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"M\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"M\n" +
 	"\vTakeRequest\x12\x16\n" +
 	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x05R\x05count\"6\n" +
+	"\x05count\x18\x03 \x01(\x05R\x05count\"L\n" +
 	"\fTakeResponse\x12&\n" +
-	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\"/\n" +
+	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12\x14\n" +
+	"\x05texts\x18\x02 \x03(\tR\x05texts\"/\n" +
 	"\x05Range\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x03R\x05start\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x03R\x03end\"7\n" +

@@ -38,19 +38,19 @@ type errorBody struct {
 	Detail    string `json:"detail,omitempty"` // what went wrong, in our own words
 }
 
-// idsError answers a request for IDs that failed: as Java Leaf does, with status 500
-// and a number in the message, where Java Leaf has a number for err.
-func (h *handler) idsError(w http.ResponseWriter, r *http.Request, scheme string, err error) {
+// fail answers a request for IDs that failed: as Java Leaf does, with status 500 and a
+// number in the message, where Java Leaf has the route and a number for err.
+func (i *idsRoute) fail(w http.ResponseWriter, r *http.Request, err error) {
 	kind := failure.Of(err)
 	if kind.Retry {
 		w.Header().Set("Retry-After", failure.RetryAfter)
 	}
-	if kind.Java == 0 {
+	if !i.java || kind.Java == 0 {
 		writeError(w, r, errorBody{Status: kind.HTTP, Message: err.Error()})
 		return
 	}
 	code := kind.Java
-	if scheme == issuer.Segment && code == javaExhausted && h.storeSilent() {
+	if i.scheme == issuer.Segment && code == javaExhausted && i.storeSilent() {
 		code = javaNotInitialised
 	}
 	writeError(w, r, errorBody{

@@ -75,7 +75,7 @@ func TestOtherErrors(t *testing.T) {
 		{"POST", "/healthz", nil, 405,
 			`"status":405,"error":"Method Not Allowed","message":"Request method 'POST' not supported","path":"/healthz"}`},
 		{"GET", "/api/snowflake/get/k", nil, 501,
-			`"status":501,"error":"Not Implemented","message":"scheme not enabled: \"snowflake\"; this server has: segment","path":"/api/snowflake/get/k"}`},
+			`"status":501,"error":"Not Implemented","message":"scheme not enabled: \"snowflake\"; this server has: segment, uuid","path":"/api/snowflake/get/k"}`},
 		{"GET", "/api/segment/get/k", leaf.ErrClosed, 503,
 			`"status":503,"error":"Service Unavailable","message":"closed","path":"/api/segment/get/k"}`},
 		{"GET", "/api/segment/get/k", context.Canceled, 499,

@@ -65,22 +65,23 @@ func New(mux *http.ServeMux, ids *issuer.Issuer, opts *Options) http.Handler {
 	for _, r := range h.routes() {
 		mux.HandleFunc(r.pattern, r.serve)
 	}
-	for _, prefix := range []string{"/", strings.TrimSuffix(segmentPrefix, "/"), strings.TrimSuffix(snowflakePrefix, "/")} {
-		mux.HandleFunc(prefix, h.notFound) // where mux would redirect, Java Leaf has no page
+	routes := h.idsRoutes()
+	mux.HandleFunc("/", h.notFound)
+	for i := range routes { // where mux would redirect, Java Leaf has no page
+		mux.HandleFunc(strings.TrimSuffix(routes[i].prefix, "/"), h.notFound)
 	}
-	segments := h.idsRoute(issuer.Segment, segmentPrefix)
-	snowflakes := h.idsRoute(issuer.Snowflake, snowflakePrefix)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case strings.HasPrefix(r.URL.Path, segmentPrefix):
-			segments(w, r)
-		case strings.HasPrefix(r.URL.Path, snowflakePrefix):
-			snowflakes(w, r)
-		case !isClean(r.URL.Path):
-			h.notFound(w, r)
-		default:
-			mux.ServeHTTP(w, r)
+		for i := range routes {
+			if strings.HasPrefix(r.URL.Path, routes[i].prefix) {
+				routes[i].serve(w, r)
+				return
+			}
 		}
+		if !isClean(r.URL.Path) {
+			h.notFound(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
 	})
 }
 
@@ -93,8 +94,6 @@ func isClean(p string) bool {
 
 func (h *handler) routes() []route {
 	return []route{
-		{segmentPrefix, segmentPrefix + "{key}", "one ID; ?n=100 for a batch", h.idsRoute(issuer.Segment, segmentPrefix)},
-		{snowflakePrefix, snowflakePrefix + "{key}", "one ID; ?n=100 for a batch", h.idsRoute(issuer.Snowflake, snowflakePrefix)},
 		{decodePath, decodePath, "?snowflakeId=N: what an ID of that scheme says", javaPage(h.decodeSnowflake)},
 		{"/cache", "/cache", "what this server holds in memory", javaPage(h.local(h.cache))},
 		{"/db", "/db", "the tags in the store", javaPage(h.local(h.db))},
@@ -147,6 +146,9 @@ func openAPI(w http.ResponseWriter, _ *http.Request) {
 func (h *handler) index(w http.ResponseWriter, _ *http.Request) {
 	w.Header()["Content-Type"] = plainText
 	fmt.Fprint(w, "Leaf hands out unique IDs.\n\n")
+	for _, r := range h.idsRoutes() {
+		fmt.Fprintf(w, "%-30s one ID; ?n=100 for a batch\n", r.prefix+"{key}")
+	}
 	for _, r := range h.routes() {
 		fmt.Fprintf(w, "%-30s %s\n", r.path, r.about)
 	}

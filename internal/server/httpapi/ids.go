@@ -2,18 +2,32 @@ package httpapi
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/issuer"
 )
 
-const (
-	segmentPrefix   = "/api/segment/get/"
-	snowflakePrefix = "/api/snowflake/get/"
-)
+// An idsRoute is a route whose answers are IDs.
+type idsRoute struct {
+	*handler
+	scheme string
+	prefix string // what precedes the key in a path
+	java   bool   // Java Leaf has it: its errors are told as Java Leaf tells them
+}
+
+func (h *handler) idsRoutes() []idsRoute {
+	return []idsRoute{
+		{h, issuer.Segment, "/api/segment/get/", true},
+		{h, issuer.Snowflake, "/api/snowflake/get/", true},
+		{h, issuer.Ticket, "/api/ticket/get/", false},
+		{h, issuer.UUID, "/api/uuid/get/", false},
+	}
+}
 
 // Header values that many responses share. They are never written to.
 var (
@@ -21,42 +35,43 @@ var (
 	noSniff = []string{"nosniff"}
 )
 
-// idsRoute serves {prefix}{key}. It is the hot path: it does nothing per request that the
-// answer does not need.
-func (h *handler) idsRoute(scheme, prefix string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		key, ok := parseKey(r.URL, prefix)
-		if !ok {
-			h.notFound(w, r)
-			return
-		}
-		w.Header()["Cache-Control"] = noStore
-		switch r.Method {
-		case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		case http.MethodHead:
-			h.idsHead(w, r, scheme, key)
-			return
-		case http.MethodOptions:
-			w.Header().Set("Allow", allowIDs)
-			return
-		default:
-			methodNotAllowed(w, r, allowIDs)
-			return
-		}
-		if r.URL.RawQuery != "" {
-			h.idsQuery(w, r, scheme, key)
-			return
-		}
-		h.idsOne(w, r, scheme, key)
+// serve is the hot path: it does nothing per request that the answer does not need.
+func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request) {
+	key, ok := parseKey(r.URL, i.prefix)
+	if !ok {
+		i.notFound(w, r)
+		return
 	}
+	w.Header()["Cache-Control"] = noStore
+	switch r.Method {
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+	case http.MethodHead:
+		i.head(w, r, key)
+		return
+	case http.MethodOptions:
+		w.Header().Set("Allow", allowIDs)
+		return
+	default:
+		methodNotAllowed(w, r, allowIDs)
+		return
+	}
+	if r.URL.RawQuery != "" {
+		i.query(w, r, key)
+		return
+	}
+	i.one(w, r, key)
 }
 
 const allowIDs = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-func (h *handler) idsOne(w http.ResponseWriter, r *http.Request, scheme, key string) {
-	id, err := h.ids.Next(r.Context(), scheme, key)
+func (i *idsRoute) one(w http.ResponseWriter, r *http.Request, key string) {
+	if i.scheme == issuer.UUID {
+		i.texts(w, r, key, 1, false)
+		return
+	}
+	id, err := i.ids.Next(r.Context(), i.scheme, key)
 	if err != nil {
-		h.idsError(w, r, scheme, err)
+		i.fail(w, r, err)
 		return
 	}
 	w.Header()["Content-Type"] = contentTypes[negotiate(r.Header["Accept"])]
@@ -64,36 +79,42 @@ func (h *handler) idsOne(w http.ResponseWriter, r *http.Request, scheme, key str
 	_, _ = w.Write(strconv.AppendInt(digits[:0], id, 10)) // the ID is spent whether it arrives or not
 }
 
-// idsHead answers what a GET would, without the ID, which it does not consume.
-func (h *handler) idsHead(w http.ResponseWriter, r *http.Request, scheme, key string) {
-	err := h.ids.Check(scheme, key)
-	n, batch, queryErr := h.count(r.URL)
+// head answers what a GET would, without the ID, which it does not consume.
+func (i *idsRoute) head(w http.ResponseWriter, r *http.Request, key string) {
+	err := i.ids.Check(i.scheme, key)
+	n, batch, queryErr := i.count(r.URL)
 	if err == nil {
 		err = queryErr
 	}
 	if err == nil && batch {
-		err = h.ids.CheckCount(n)
+		err = i.ids.CheckCount(n)
 	}
 	if err != nil {
-		h.idsError(w, r, scheme, err)
+		i.fail(w, r, err)
 		return
 	}
 	w.Header()["Content-Type"] = contentTypes[batchFormat(r, batch)]
 }
 
-func (h *handler) idsQuery(w http.ResponseWriter, r *http.Request, scheme, key string) {
-	n, batch, err := h.count(r.URL)
-	if err != nil {
-		h.idsError(w, r, scheme, err)
-		return
+func (i *idsRoute) query(w http.ResponseWriter, r *http.Request, key string) {
+	n, batch, err := i.count(r.URL)
+	switch {
+	case err != nil:
+		i.fail(w, r, err)
+	case !batch:
+		i.one(w, r, key)
+	case i.scheme == issuer.UUID:
+		i.texts(w, r, key, n, true)
+	default:
+		i.numbers(w, r, key, n)
 	}
-	if !batch {
-		h.idsOne(w, r, scheme, key)
-		return
-	}
-	ranges, err := h.ids.Take(r.Context(), scheme, key, nil, n)
+}
+
+// numbers answers with a batch.
+func (i *idsRoute) numbers(w http.ResponseWriter, r *http.Request, key string, n int) {
+	ranges, err := i.ids.Take(r.Context(), i.scheme, key, nil, n)
 	if err != nil {
-		h.idsError(w, r, scheme, err)
+		i.fail(w, r, err)
 		return
 	}
 	f := batchFormat(r, true)
@@ -102,6 +123,26 @@ func (h *handler) idsQuery(w http.ResponseWriter, r *http.Request, scheme, key s
 		writeBatch(w, ranges, `["`, `","`, `"]`)
 	} else {
 		writeBatch(w, ranges, "", "\n", "\n")
+	}
+}
+
+// texts answers with IDs that are no numbers. A lone one is bare, as a number is, also
+// where JSON was asked for.
+func (i *idsRoute) texts(w http.ResponseWriter, r *http.Request, key string, n int, batch bool) {
+	ids, err := i.ids.Texts(i.scheme, key, n)
+	if err != nil {
+		i.fail(w, r, err)
+		return
+	}
+	f := batchFormat(r, batch)
+	w.Header()["Content-Type"] = contentTypes[f]
+	switch {
+	case !batch:
+		_, _ = io.WriteString(w, ids[0])
+	case f == asJSON:
+		_, _ = w.Write(jsonLine(ids))
+	default:
+		_, _ = io.WriteString(w, strings.Join(ids, "\n")+"\n")
 	}
 }
 

@@ -186,11 +186,11 @@ func TestHealth(t *testing.T) {
 	}
 	check("/healthz", 200, "ok")
 	check("/readyz", 200, "ok")
-	check("/readyz?verbose", 200, "ok\nscheme segment enabled\n")
+	check("/readyz?verbose", 200, "ok\nscheme segment enabled\nscheme uuid enabled\n")
 	notReady = errors.New("the store has not answered yet")
 	check("/healthz", 200, "ok")
 	check("/readyz", 503, "not ready: the store has not answered yet")
-	check("/readyz?verbose", 503, "not ready: the store has not answered yet\nscheme segment enabled\n")
+	check("/readyz?verbose", 503, "not ready: the store has not answered yet\nscheme segment enabled\nscheme uuid enabled\n")
 }
 
 func TestVerboseTellsOfFailingTags(t *testing.T) {

@@ -157,7 +157,7 @@ func TestVerboseListsSchemes(t *testing.T) {
 	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: new(fakeSource)}, &issuer.Options{Off: map[string]string{issuer.Segment: "nobody wants it"}})
 	h := httpapi.New(http.NewServeMux(), ids, &httpapi.Options{Workers: issuer.NewWorkers(nil, keeper{}, nil)})
 	_, body := get(h, "/readyz?verbose")
-	want := `scheme snowflake enabled; not ready: no valid lease of a worker ID\nscheme segment off: nobody wants it\n`
+	want := `scheme snowflake enabled; not ready: no valid lease of a worker ID\nscheme uuid enabled\nscheme segment off: nobody wants it\n`
 	if !regexp.MustCompile(want).MatchString(body) {
 		t.Error(body)
 	}

@@ -4,11 +4,19 @@ import (
 	"context"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/issuer"
 )
 
 type leafService struct{ Backend }
 
 func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv1.NextResponse, error) {
+	if req.GetScheme() == issuer.UUID {
+		texts, err := s.IDs.Texts(req.GetScheme(), req.GetKey(), 1)
+		if err != nil {
+			return nil, err
+		}
+		return &leafv1.NextResponse{Text: texts[0]}, nil
+	}
 	id, err := s.IDs.Next(ctx, req.GetScheme(), req.GetKey())
 	if err != nil {
 		return nil, err
@@ -17,6 +25,10 @@ func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv
 }
 
 func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv1.TakeResponse, error) {
+	if req.GetScheme() == issuer.UUID {
+		texts, err := s.IDs.Texts(req.GetScheme(), req.GetKey(), int(req.GetCount()))
+		return &leafv1.TakeResponse{Texts: texts}, err
+	}
 	ranges, err := s.IDs.Take(ctx, req.GetScheme(), req.GetKey(), nil, int(req.GetCount()))
 	if err != nil {
 		return nil, err

@@ -125,3 +125,19 @@ func TestRetryAfter(t *testing.T) {
 		}
 	}
 }
+
+func TestTexts(t *testing.T) {
+	f := serve(t, everyone)
+	one, err := f.ids.Next(t.Context(), &leafv1.NextRequest{Scheme: "uuid"})
+	if err != nil || len(one.GetText()) != 36 || one.GetId() != 0 {
+		t.Errorf("Next: %v, %v", one, err)
+	}
+	many, err := f.ids.Take(t.Context(), &leafv1.TakeRequest{Scheme: "uuid", Key: "v4", Count: 100})
+	if err != nil || len(many.GetTexts()) != 100 || len(many.GetRanges()) != 0 || many.GetTexts()[99][14] != '4' {
+		t.Errorf("Take: %v, %v", many, err)
+	}
+	_, err = f.ids.Take(t.Context(), &leafv1.TakeRequest{Scheme: "uuid", Count: 1001})
+	wantCode(t, "too many", err, connect.CodeInvalidArgument)
+	_, err = f.ids.Next(t.Context(), &leafv1.NextRequest{Scheme: "uuid", Key: "v6"})
+	wantCode(t, "version 6", err, connect.CodeInvalidArgument)
+}

@@ -38,7 +38,7 @@ func (s *adminService) schemes() []*leafv1.SchemeStatus {
 	for _, name := range s.IDs.Schemes() {
 		st := &leafv1.SchemeStatus{Name: name, Ready: true}
 		switch {
-		case name == issuer.Segment && s.Tags != nil:
+		case (name == issuer.Segment || name == issuer.Ticket) && s.Tags != nil:
 			st.Ready = s.Tags.Ready()
 		case name == issuer.Snowflake && s.Workers != nil:
 			if err := s.Workers.Err(); err != nil {

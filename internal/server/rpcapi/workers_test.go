@@ -182,7 +182,7 @@ func TestLeaseStatus(t *testing.T) {
 	at := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(started.Add(d)) }
 	want := &leafv1.StatusResponse{
 		Version: "v1.2.3", Started: at(0), Listen: "127.0.0.1:8080",
-		Schemes: []*leafv1.SchemeStatus{{Name: "snowflake", Ready: true}, {Name: "segment", Off: "nobody wants it"}},
+		Schemes: []*leafv1.SchemeStatus{{Name: "snowflake", Ready: true}, {Name: "uuid", Ready: true}, {Name: "segment", Off: "nobody wants it"}},
 		Lease: &leafv1.Lease{
 			Held: true, Worker: 1, Term: 1, Floor: at(0), Horizon: at(time.Hour), Since: at(time.Minute), Extended: at(2 * time.Minute),
 			ClockStep: durationpb.New(-2 * time.Millisecond), PutBacks: 3, Lost: 4, Registry: "memory:workers",

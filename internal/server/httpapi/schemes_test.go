@@ -1,0 +1,62 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/httpapi"
+)
+
+func TestUUIDs(t *testing.T) {
+	h, _ := newFake()
+	form := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	for key, version := range map[string]byte{"v4": '4', "v7": '7', "order": '7'} {
+		res, body := get(h, "/api/uuid/get/"+key)
+		if res.StatusCode != 200 || !form.MatchString(body) || body[14] != version || res.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %q", key, res.StatusCode, body)
+		}
+	}
+	_, one := get(h, "/api/uuid/get/v7", "Accept", "application/json")
+	_, lines := get(h, "/api/uuid/get/v7?n=5000")
+	_, array := get(h, "/api/uuid/get/v7?n=3", "Accept", "application/json")
+	var last []string
+	if err := json.Unmarshal([]byte(array), &last); err != nil || len(last) != 3 {
+		t.Errorf("%v: %s", err, array)
+	}
+	all := append(append([]string{one}, strings.Fields(lines)...), last...)
+	if len(all) != 5004 || !slices.IsSorted(all) || len(slices.Compact(all)) != 5004 {
+		t.Errorf("%d UUIDs of version 7 do not ascend", len(all))
+	}
+	for target, status := range map[string]int{"v1": 400, "v7?n=5001": 400, "v7?n=0": 400, "%00": 400, "": 404, "v7/x": 404} {
+		if res, body := get(h, "/api/uuid/get/"+target); res.StatusCode != status || strings.Contains(body, "Result{") {
+			t.Errorf("%s: %d %s", target, res.StatusCode, body)
+		}
+	}
+}
+
+// The errors of routes that Java Leaf does not have are told by the status.
+func TestTickets(t *testing.T) {
+	source := new(fakeSource)
+	ids := issuer.New(map[string]issuer.Source{issuer.Ticket: source}, nil)
+	h := httpapi.New(http.NewServeMux(), ids, nil)
+	if res, body := get(h, "/api/ticket/get/order?n=2"); res.StatusCode != 200 || body != "1\n2\n" || source.lastKey() != "order" {
+		t.Errorf("%d %q of %q", res.StatusCode, body, source.lastKey())
+	}
+	for err, status := range map[error]int{leaf.ErrUnknownTag: 404, leaf.ErrExhausted: 503, leaf.ErrOverflow: 500} {
+		source.err = err
+		res, body := get(h, "/api/ticket/get/order")
+		if res.StatusCode != status || strings.Contains(body, "Result{") || (status == 503) != (res.Header.Get("Retry-After") != "") {
+			t.Errorf("%v: %d %s", err, res.StatusCode, body)
+		}
+	}
+	h, _ = newFake()
+	if res, body := get(h, "/api/ticket/get/order"); res.StatusCode != 501 || !strings.Contains(body, "ticket+mysql://") {
+		t.Errorf("no ticket servers: %d %s", res.StatusCode, body)
+	}
+}
