@@ -36,6 +36,7 @@ bench: ## run the benchmarks on one and two cores (COUNT=10 for benchstat)
 	cd bench && go test -run '^$$' -bench . -benchmem -cpu 1,2 -count $(COUNT) ./...
 
 lab: deps ## run the end-to-end tests and the model checker at full length (up to an hour)
+	LEAF_LAB=1 go test -count=1 -timeout 10m -run FollowsTheClock -v ./snowflake
 	LEAF_LAB=1 go test -count=1 -timeout 30m -v ./worker/model
 	cd e2e && LEAF_LAB=1 go test -count=1 -timeout 60m -v ./...
 

@@ -88,7 +88,7 @@ func (g *Generator) refresh(now int64) {
 	}
 	l := g.lane.Load()
 	l.pull(now, g.random())
-	l.raise(now, g.ahead)
+	l.raise(now, g.ahead, g.line.backlog)
 	if until := l.layout.Start(l.tickOf(l.over.clock)); until > l.lease.Limit()-slack {
 		l.lease.Need(until + stock)
 	}

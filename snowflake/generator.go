@@ -132,7 +132,9 @@ func (g *Generator) begin(lease lease) {
 		return
 	}
 	now := g.opts.Clock.Now()
-	g.lane.Store(newLane(g.layout, lease, now, g.above, g.random()))
+	l := newLane(g.layout, lease, now, g.above, g.random())
+	l.stock = newReserve(g.opts.Reserve)
+	g.lane.Store(l)
 	g.held, g.why, g.stalled = true, nil, 0
 	g.refresh(now)
 	if g.line.len() > 0 {

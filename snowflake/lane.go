@@ -41,6 +41,7 @@ type lane struct {
 	// The rest belongs to the generator's lock.
 	layout Layout
 	lease  lease
+	stock  reserve
 	end    uint64 // one past the last slot of the layout
 	first  uint64 // where the cursor began
 	limit  uint64
@@ -153,12 +154,25 @@ func (l *lane) account(cursor uint64) {
 }
 
 // raise moves the limit up to what the lease and the clock, by which a tick may begin
-// ahead milliseconds early, allow now.
-func (l *lane) raise(now, ahead int64) {
-	l.account(l.cursor.Load()) // while it is known what lies beyond the limit, and is lost
+// ahead milliseconds early, allow now, as far as the reserve asks for it. Those who wait
+// lack backlog slots.
+func (l *lane) raise(now, ahead int64, backlog uint64) {
+	cursor := l.cursor.Load()
+	l.account(cursor) // while it is known what lies beyond the limit, and is lost
 	l.over.clock = l.clockLimit(now + ahead)
 	l.over.lease = min(l.slot(l.layout.TickDown(l.lease.Limit())), l.end)
-	l.limit = max(l.limit, min(l.over.clock, l.over.lease))
+	left := l.limit - min(cursor, l.limit)
+	if fill, due := l.stock.fill(now, left, backlog); due {
+		l.limit = max(l.limit, min(l.over.clock, l.over.lease, satAdd(cursor, fill)))
+	}
+}
+
+// satAdd returns a+b, at most the largest uint64.
+func satAdd(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
 }
 
 // clockLimit returns one past the last slot of the tick that ms lies in.

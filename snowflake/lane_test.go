@@ -73,6 +73,11 @@ func drawModel(t *rapid.T) *model {
 	m := &model{lease: lease, ahead: rapid.Int64Range(0, 30).Draw(t, "ahead"), last: -1}
 	above := min(rapid.Int64Range(0, 3).Draw(t, "above"), layout.ticks())
 	m.lane = newLane(layout, lease, m.now(t), above, m.seq(t, layout))
+	m.stock = newReserve(Reserve{
+		Size:     rapid.SampledFrom([]int64{0, 1, 3, 100, math.MaxInt64}).Draw(t, "reserve"),
+		Refill:   rapid.IntRange(1, 99).Draw(t, "refill"),
+		Interval: time.Duration(rapid.IntRange(0, 50).Draw(t, "interval")) * time.Millisecond,
+	})
 	m.firstTick = max(above, layout.TickUp(lease.floor))
 	return m
 }
@@ -168,12 +173,16 @@ func TestLaneModel(t *testing.T) {
 				now := m.now(t)
 				m.latest = max(m.latest, now)
 				before := m.limit
+				backlog := rapid.Uint64Range(0, 60).Draw(t, "backlog")
 				m.pull(now, m.seq(t, m.layout))
-				m.raise(now, m.ahead)
-				m.queue.feed(m.lane, true)
+				m.raise(now, m.ahead, backlog)
 				if m.limit < before {
 					t.Fatalf("the limit fell from %d to %d", before, m.limit)
 				}
+				if m.stock.size > 0 && m.limit > max(before, m.cursor.Load()+max(m.stock.size, backlog)) {
+					t.Fatalf("%d slots are open, with a reserve of %d and a backlog of %d", m.limit-m.cursor.Load(), m.stock.size, backlog)
+				}
+				m.queue.feed(m.lane, true)
 				if tick := m.layout.TickDown(now); m.tickOf(m.cursor.Load()) < min(tick, m.tickOf(m.end)) {
 					t.Fatalf("the cursor is behind tick %d", tick)
 				}
@@ -210,7 +219,7 @@ func TestLaneForgetsWhatWasLost(t *testing.T) {
 	layout := Layout{time.UnixMilli(0), time.Millisecond, 41, 10, 1}
 	l := newLane(layout, newFakeLease(1, 0, math.MaxInt64), start, 0, 0)
 	var queue line
-	l.raise(start, 0)
+	l.raise(start, 0, 0)
 	queue.feed(l, true)
 	gate := l.gate.Load()
 	for i := range 5 { // all of them have seen the gate open
@@ -219,7 +228,7 @@ func TestLaneForgetsWhatWasLost(t *testing.T) {
 			t.Fatalf("call %d got an ID: %t", i, ok)
 		}
 	}
-	l.raise(start+10, 0)
+	l.raise(start+10, 0, 0)
 	if l.issued != 2 {
 		t.Errorf("%d issued, want 2", l.issued)
 	}
@@ -243,7 +252,7 @@ func TestLaneAtTheEndOfTheLayout(t *testing.T) {
 	} {
 		last := tt.layout.Last().UnixMilli()
 		l := newLane(tt.layout, newFakeLease(tt.worker, last, math.MaxInt64), last, 0, 0)
-		l.raise(last, 100)
+		l.raise(last, 100, 0)
 		from, to := l.reserve(1<<62, l.limit)
 		if got := int64(to - from); got != tt.want {
 			t.Errorf("%+v: %d IDs, want %d", tt.layout, got, tt.want)

@@ -75,11 +75,14 @@ func TestPresets(t *testing.T) {
 	want := map[string]facts{
 		"leaf": {"2010-11-04T01:42:54.657Z", "2080-07-10T17:30:30.208Z", 1023, 4095, math.MaxInt64},
 		"js53": {"2026-01-01T00:00:00Z", "2095-09-07T15:47:35.551Z", 31, 127, 1<<53 - 1},
+
+		"uid":       {"2016-05-19T16:00:00Z", "2084-06-06T19:14:07Z", 1<<19 - 1, 8191, math.MaxInt64},
+		"uid-baidu": {"2016-05-19T16:00:00Z", "2024-11-20T13:24:15Z", 1<<22 - 1, 8191, math.MaxInt64},
 	}
 	got := map[string]facts{}
 	for _, name := range snowflake.PresetNames() {
 		l := preset(t, name)
-		largest, err := l.Compose(1<<41-1, l.MaxWorker(), l.MaxSequence())
+		largest, err := l.Compose(1<<l.TimeBits-1, l.MaxWorker(), l.MaxSequence())
 		if err != nil {
 			t.Error(err)
 		}

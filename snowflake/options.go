@@ -30,6 +30,14 @@ type Options struct {
 	// them; 1: always at 0; [LeafRandomStart]: like Java Leaf.
 	RandomStart int64
 
+	// Reject has calls fail at once when more IDs are asked for than there are, instead
+	// of waiting until there are.
+	Reject bool
+
+	// Reserve bounds what is taken without a look at the clock and the lease; default
+	// all that they allow.
+	Reserve Reserve
+
 	// Clock is the time that IDs carry; default [worker.NewClock]. It should be the
 	// keeper's.
 	Clock *worker.Clock
@@ -47,6 +55,10 @@ func (o *Options) withDefaults(layout Layout) (Options, error) {
 	opts.RandomStart = cmp.Or(opts.RandomStart, int64(min(width, 1<<62)))
 	if opts.Clock == nil {
 		opts.Clock = worker.NewClock()
+	}
+	opts.Reserve.Refill = cmp.Or(opts.Reserve.Refill, DefaultRefill)
+	if err := opts.Reserve.check(); err != nil {
+		return opts, err
 	}
 	if opts.Wait < 0 {
 		return opts, fmt.Errorf("generator: %w: a wait of %v", leaf.ErrInvalid, opts.Wait)

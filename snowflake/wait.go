@@ -161,6 +161,9 @@ func (g *Generator) hopeless(now int64, n uint64, patience time.Duration) error 
 	if !g.held {
 		return nil
 	}
+	if g.opts.Reject {
+		patience = 0
+	}
 	l := g.lane.Load()
 	last := l.cursor.Load() + g.line.backlog + n
 	switch {

@@ -33,7 +33,9 @@ func (b base) close() error {
 }
 
 // ownWorkers reports whether the worker IDs come from the store's database.
-func ownWorkers(cfg config.Config) bool { return cfg.Snowflake.Enable && cfg.Workers == "" }
+func ownWorkers(cfg config.Config) bool {
+	return (cfg.Snowflake.Enable || cfg.ServesUID()) && cfg.Workers == ""
+}
 
 // openBase opens the data directory. Without a store in cfg the store is the
 // embedded database, which is created if need be; any other one can do without the

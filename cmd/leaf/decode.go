@@ -26,13 +26,14 @@ func newDecode() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "decode ID",
 		Short: "Say when and where a time-based ID was made",
-		Long: `Take an ID of the scheme snowflake apart: the time, the worker ID and the sequence
+		Long: `Take an ID of the scheme snowflake or uid apart: the time, the worker ID and the sequence
 number in it. Nothing in an ID says which layout it was made in: name it.
 
-The built-in layouts, leaf and js53, need no server. A layout of another name is one
-of the server's.`,
+The built-in layouts need no server: leaf, js53, uid, and uid-baidu, that of IDs made by
+uid-generator with its own defaults. A layout of another name is one of the server's.`,
 		Example: `  leaf decode 2124187246151073968
   leaf decode 7250361098241 --layout js53
+  leaf decode 1424155419563001856 --layout uid
   leaf decode 7250361098241 --layout shop --server http://10.0.0.7:8080`,
 		Args: args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -33,9 +33,9 @@ func newNext() *cobra.Command {
 		Use:   "next TAG | next [LAYOUT] --scheme snowflake | next [v4|v7] --scheme uuid",
 		Short: "Print new IDs, one a line",
 		Long: `Ask a server for IDs of a tag and print them, one a line. With --scheme snowflake
-the IDs are made of the time and belong to no tag; the name of a layout of the server
-selects that, anything else, or nothing, the default one. With --scheme uuid they are
-UUIDs, of version 7 unless v4 is asked for. The scheme ticket is for tags of ticket
+or uid the IDs are made of the time and belong to no tag; the name of a layout of the
+server selects that, anything else, or nothing, the default one. With --scheme uuid they
+are UUIDs, of version 7 unless v4 is asked for. The scheme ticket is for tags of ticket
 servers.
 
 An ID that was printed is never handed out again, to anyone. A large -n is fetched
@@ -62,7 +62,7 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
 	}
 	f.addFlags(cmd)
 	wholeVar(cmd, &f.n, "count", "n", 1, "how many IDs")
-	cmd.Flags().StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: segment, snowflake, ticket or uuid")
+	cmd.Flags().StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: segment, snowflake, uid, ticket or uuid")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array of strings")
 	return cmd
 }

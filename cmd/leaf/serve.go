@@ -148,12 +148,12 @@ func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	closeRegistry, err := addSnowflake(ctx, &opts, cfg, base)
+	closeRegistry, err := addTimes(ctx, &opts, cfg, base)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeRegistry()) }()
-	if opts.Store == nil && opts.Snowflake == nil {
+	if opts.Store == nil && opts.Times == nil {
 		return fmt.Errorf("nothing is left to serve: snowflake: %s", opts.Off[issuer.Snowflake])
 	}
 	srv, err := server.New(opts)

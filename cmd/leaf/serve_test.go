@@ -17,11 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-id/leaf/internal/config"
-	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // TestDefaultsAgree keeps what the configuration calls the default in step with
@@ -126,21 +124,25 @@ func TestSegmentOptions(t *testing.T) {
 	}
 }
 
-func TestKeeperOptions(t *testing.T) {
-	c := config.Snowflake{MaxAhead: 2 * time.Second, ClockTolerance: 3, Horizon: 4}
-	tests := []struct {
-		terms drivers.Terms
-		want  worker.Options
-	}{
-		{drivers.Terms{}, worker.Options{Horizon: 4, Tolerance: 3, MaxAhead: 2 * time.Second}},
-		{drivers.Terms{Reclaim: true, Settle: true, ClaimDelay: -1, MaxAhead: time.Second},
-			worker.Options{Horizon: 4, Tolerance: 3, MaxAhead: time.Second, Reclaim: true, Settle: true, ClaimDelay: -1}},
-		{drivers.Terms{MaxAhead: time.Minute}, worker.Options{Horizon: 4, Tolerance: 3, MaxAhead: 2 * time.Second}},
+func TestTimeSchemes(t *testing.T) {
+	cfg := config.Default()
+	opts := &server.Options{Off: map[string]string{}}
+	schemes := timeSchemes(opts, cfg)
+	bound(schemes, 0)
+	if len(schemes) != 2 || len(opts.Off) != 0 || schemes[0].Generators.MaxAhead != 2*time.Second || schemes[1].Generators.MaxAhead != time.Minute {
+		t.Errorf("with the embedded database: %+v, off: %v", schemes, opts.Off)
 	}
-	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, keeperOptions(c, tt.terms)); diff != "" {
-			t.Errorf("%+v (-want +got):\n%s", tt.terms, diff)
-		}
+	bound(schemes, time.Second)
+	if schemes[0].Generators.MaxAhead != time.Second || schemes[1].Generators.MaxAhead != time.Second {
+		t.Errorf("bounded: %+v", schemes)
+	}
+	cfg.Store = "mysql://db/leaf"
+	if schemes := timeSchemes(opts, cfg); len(schemes) != 1 || !strings.Contains(opts.Off[issuer.UID], "set it to true") {
+		t.Errorf("with another: %+v, off: %v", schemes, opts.Off)
+	}
+	cfg.UID.Enable, cfg.Snowflake.Enable = config.EnableTrue, false
+	if schemes := timeSchemes(opts, cfg); len(schemes) != 1 || schemes[0].Name != issuer.UID {
+		t.Errorf("uid alone: %+v", schemes)
 	}
 }
 
@@ -157,6 +159,7 @@ func TestUnreachableStoreMayHaveWorkers(t *testing.T) {
 		{"mysql://127.0.0.1:1/leaf", near, ""},
 		{"sqlite:" + t.TempDir() + "/none.db", near, "leaf init --workers"},
 		{"sqlite:x", far, "two such machines"},
+		{"ticket+mysql://127.0.0.1:1/leaf", near, "--workers URL"},
 	} {
 		if got := whyNoWorkers(t.Context(), tt.url, tt.listen); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s on %s: %q, want %q", tt.url, tt.listen, got, tt.want)

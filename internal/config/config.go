@@ -46,6 +46,7 @@ type Config struct {
 
 	Segment   Segment   `yaml:"segment"`
 	Snowflake Snowflake `yaml:"snowflake"`
+	UID       UID       `yaml:"uid"`
 
 	// SnowflakeOff says why Snowflake is not enabled, where a file enables it and
 	// lacks something. It is no setting.
@@ -149,6 +150,7 @@ func Default() Config {
 			ClockTolerance: worker.DefaultTolerance,
 			Horizon:        worker.DefaultHorizon,
 		},
+		UID: defaultUID(),
 		Log: Log{Level: "info", Format: "text"},
 	}
 }

@@ -134,7 +134,7 @@ func TestYAMLProblems(t *testing.T) {
 			"FILE:1: segment.max_calls: -1 is not in 1 … 2147483647",
 			"FILE:1: segment.regression_jump: -5 is not in 0 … 9223372036854775807",
 		}},
-		"nothing to serve": {"segment: {enable: false}\nsnowflake: {enable: false}\n", []string{"FILE:1: segment.enable: nothing is left to serve: segment and snowflake are both off"}},
+		"nothing to serve": {"segment: {enable: false}\nsnowflake: {enable: false}\nuid: {enable: false}\n", []string{"FILE:1: segment.enable: nothing is left to serve: segment, snowflake and uid are all off"}},
 		"both workers":     {"workers: static:1\nworkers_file: b\n", []string{"FILE:2: workers_file: give either workers or workers_file, not both"}},
 		"snowflake ranges": {"snowflake: {max_ahead: 0s, wait: 0s, clock_tolerance: -1s, horizon: 1s}\n", []string{
 			"FILE:1: snowflake.max_ahead: 0s is not in 1ms … 1m0s",

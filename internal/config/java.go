@@ -214,6 +214,9 @@ func (l *loader) requireAddresses() {
 		l.cfg.SnowflakeOff = fmt.Sprintf("snowflake is on (%s) but %s is missing", said, missing)
 		l.withoutAddress(l.cfg.SnowflakeOff)
 	}
+	if l.cfg.UID.Enable == EnableAuto && l.cfg.Store == "" && l.cfg.StoreFile == "" && l.cfg.Workers == "" && l.cfg.WorkersFile == "" {
+		l.cfg.UID.Enable = EnableFalse
+	}
 }
 
 func (l *loader) withoutAddress(why string) {

@@ -27,7 +27,8 @@ func appendKeys(list []key, prefix string, v reflect.Value) []key {
 			continue
 		}
 		path := prefix + name
-		if f := v.Field(i); f.Kind() == reflect.Struct {
+		f := v.Field(i)
+		if _, isTime := f.Interface().(time.Time); f.Kind() == reflect.Struct && !isTime {
 			list = appendKeys(list, path+".", f)
 		} else {
 			list = append(list, key{path, f.Addr().Interface()})

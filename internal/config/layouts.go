@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -56,12 +57,17 @@ func (l Layout) resolve() (snowflake.Layout, error) {
 		return own, fmt.Errorf("a tick of %v is none of 1ms, 10ms, 1s", l.Tick)
 	}
 	if err := own.Check(); err != nil {
-		return own, errors.New(strings.TrimPrefix(err.Error(), "layout: "+leaf.ErrInvalid.Error()+": "))
+		return own, errors.New(plain(err))
 	}
 	if l.RandomStart < 0 || l.RandomStart > own.MaxSequence()+1 {
 		return own, fmt.Errorf("random_start %d is not in 0 … %d", l.RandomStart, own.MaxSequence()+1)
 	}
 	return own, nil
+}
+
+// plain is what is wrong with a layout.
+func plain(err error) string {
+	return strings.TrimPrefix(err.Error(), "layout: "+leaf.ErrInvalid.Error()+": ")
 }
 
 // Served returns the layouts that are served, the default one first and the others by
@@ -82,12 +88,13 @@ func (s Snowflake) Served() issuer.Layouts {
 	return served
 }
 
-// ending says which layouts that are served run out within a year.
-func (s Snowflake) ending(now time.Time) []string {
+// ending says which of layouts that are served run out within a year.
+func ending(served issuer.Layouts, now time.Time) []string {
 	var notices []string
-	for _, l := range s.Served() {
+	for _, l := range served {
 		if l.Last().Before(now.AddDate(1, 0, 0)) {
-			notices = append(notices, fmt.Sprintf("the snowflake layout %s runs out on %s: after that it issues no ID", l.Name, day(l.Last())))
+			notices = append(notices, fmt.Sprintf("the %s layout %s runs out on %s: after that it issues no ID",
+				cmp.Or(l.Scheme, issuer.Snowflake), l.Name, day(l.Last())))
 		}
 	}
 	return notices

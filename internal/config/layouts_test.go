@@ -60,7 +60,7 @@ func TestLayoutsFromEnvironment(t *testing.T) {
 	for text, want := range map[string]string{
 		"shop":              "LEAF_SNOWFLAKE_LAYOUTS: this must be names with their layouts, one a line, such as js53: js53",
 		"{a: {tock: 1ms}}":  "LEAF_SNOWFLAKE_LAYOUTS: a.tock: no such key; did you mean tick?",
-		"{a: js35}":         `LEAF_SNOWFLAKE_LAYOUTS: "js35" is none of js53, leaf; did you mean js53?`,
+		"{a: js35}":         `LEAF_SNOWFLAKE_LAYOUTS: "js35" is none of js53, leaf, uid, uid-baidu; did you mean js53?`,
 		"{a: ":              `LEAF_SNOWFLAKE_LAYOUTS: "{a: " is no list such as {game: js53, shop: {epoch: 2026-01-01T00:00:00Z, time: 41, worker: 10, sequence: 12}}`,
 		"{a: {tick: soon}}": `LEAF_SNOWFLAKE_LAYOUTS: a.tick: "soon" is not a duration such as 10m, 1.5s or 500ms`,
 	} {
@@ -74,7 +74,7 @@ func TestLayoutProblems(t *testing.T) {
 		text string
 		want []string
 	}{
-		"unknown default": {"layout: uid", []string{`FILE:2: snowflake.layout: "uid" is none of js53, leaf`}},
+		"unknown default": {"layout: baidu", []string{`FILE:2: snowflake.layout: "baidu" is none of js53, leaf, uid, uid-baidu`}},
 		"typo":            {"layouts:\n    a: {epoch: 2026-01-01T00:00:00Z, tiem: 41, worker: 1, sequence: 1}", []string{"FILE:3: snowflake.layouts.a.tiem: no such key; did you mean time?", "FILE:3: snowflake.layouts.a: 0 time, 1 worker and 1 sequence bits; needed are at least 1, 0 and 0, at most 63 in all"}},
 		"no epoch":        {"layouts:\n    a: {time: 41, worker: 1, sequence: 1}", []string{"FILE:3: snowflake.layouts.a: the epoch is missing: write the time that ticks are counted from, such as 2026-01-01T00:00:00Z"}},
 		"no zone":         {"layouts:\n    a: {epoch: 2026-01-01T00:00:00, time: 41, worker: 1, sequence: 1}", []string{`FILE:3: snowflake.layouts.a.epoch: "2026-01-01T00:00:00" is not a time with its zone such as 2026-01-01T00:00:00Z or 2016-05-20T00:00:00+08:00`, "FILE:3: snowflake.layouts.a: the epoch is missing: write the time that ticks are counted from, such as 2026-01-01T00:00:00Z"}},

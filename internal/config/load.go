@@ -58,7 +58,10 @@ func Load(src Source) (cfg Config, notices []string, err error) {
 		return l.cfg, l.notices, err
 	}
 	if l.cfg.Snowflake.Enable {
-		l.notices = append(l.notices, l.cfg.Snowflake.ending(time.Now())...)
+		l.notices = append(l.notices, ending(l.cfg.Snowflake.Served(), time.Now())...)
+	}
+	if l.cfg.ServesUID() {
+		l.notices = append(l.notices, ending(l.cfg.UID.Served(), time.Now())...)
 	}
 	return l.cfg, l.notices, nil
 }

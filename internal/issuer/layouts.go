@@ -1,6 +1,7 @@
 package issuer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,11 +20,14 @@ type NamedLayout struct {
 
 	// RandomStart is [snowflake.Options.RandomStart].
 	RandomStart int64
+
+	// Scheme is the scheme that it is served by; empty: [Snowflake].
+	Scheme string
 }
 
-// Layouts are the layouts that a server serves, the default one first. The presets of
-// package snowflake can be decoded as well; without any layout, [DefaultLayout] is
-// the default one.
+// Layouts are the layouts that a server serves, the default one of each scheme before its
+// others. The presets of package snowflake can be decoded as well; where a scheme has no
+// layout, the default one is [DefaultLayout], of [UID] the preset of that name.
 type Layouts []NamedLayout
 
 // A Decoded is what an ID says in a layout.
@@ -33,7 +37,7 @@ type Decoded struct {
 }
 
 // Decode takes id apart in the layout of that name; an empty one is the default
-// layout. The error wraps [leaf.ErrInvalid]: there is no such layout, or it has no
+// layout of [Snowflake]. The error wraps [leaf.ErrInvalid]: there is no such layout, or it has no
 // such ID.
 func (ls Layouts) Decode(name string, id int64) (Decoded, error) {
 	l, err := ls.find(name)
@@ -44,12 +48,35 @@ func (ls Layouts) Decode(name string, id int64) (Decoded, error) {
 	return Decoded{l.Name, parts}, err
 }
 
-func (ls Layouts) find(name string) (NamedLayout, error) {
-	if name == "" && len(ls) > 0 {
-		return ls[0], nil
+// Apart reports two schemes that have a layout in common, which has one generator in each:
+// they would issue the same IDs.
+func (ls Layouts) Apart() error {
+	for i, l := range ls {
+		for _, m := range ls[:i] {
+			if (l.Scheme == UID) != (m.Scheme == UID) && l.Record("") == m.Record("") {
+				return fmt.Errorf("%w: the layout %s of %s is %s of the other scheme: both would issue the same IDs", leaf.ErrInvalid, l.Name, cmp.Or(l.Scheme, Snowflake), m.Name)
+			}
+		}
 	}
+	return nil
+}
+
+// Default returns the name of the default layout of a time-based scheme.
+func (ls Layouts) Default(scheme string) string {
+	for _, l := range ls {
+		if (scheme == UID) == (l.Scheme == UID) {
+			return l.Name
+		}
+	}
+	if scheme == UID {
+		return UID
+	}
+	return DefaultLayout
+}
+
+func (ls Layouts) find(name string) (NamedLayout, error) {
 	if name == "" {
-		name = DefaultLayout
+		name = ls.Default(Snowflake)
 	}
 	for _, l := range ls {
 		if l.Name == name {

@@ -2,60 +2,59 @@ package issuer
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
 )
 
-// Snowflake is the name of the scheme whose IDs are made of time, worker ID and
-// sequence. A key that is the name of a layout means that layout; every other key
-// is a label of the default one.
-const Snowflake = "snowflake"
+// The schemes whose IDs are made of time, worker ID and sequence. A key that is the name
+// of a layout of the scheme means that layout; every other key is a label of the default
+// one.
+const (
+	Snowflake = "snowflake"
+	UID       = "uid" // the layouts and the modes of Baidu's uid-generator
+)
 
-// TimesOptions configures [Times]. The zero value of a field means its default.
-type TimesOptions struct {
-	MaxAhead time.Duration // default [worker.DefaultMaxAhead]
-	Wait     time.Duration // default [snowflake.DefaultWait]
-	Clock    *worker.Clock // default [worker.NewClock]
-}
+// TimesOptions configures [Times]. The fields mean those of [snowflake.Options]; that of
+// a layout's own random start wins.
+type TimesOptions = snowflake.Options
 
-// Times is the [Source] of [Snowflake]: one generator for each layout. Layouts of
-// equal values are one layout under several names, and have one generator, since two
+// Times is the [Source] of a time-based scheme: one generator for each layout. Layouts
+// of equal values are one layout under several names, and have one generator, since two
 // would issue the same IDs.
 type Times struct {
+	scheme     string
 	layouts    Layouts
 	generators map[string]*snowflake.Generator // by name; never written after NewTimes
 	standard   *snowflake.Generator
 	distinct   []*snowflake.Generator
 }
 
-// NewTimes returns the source of the given layouts, whose names differ and of which
+// NewTimes returns the source of a scheme with the given layouts, whose names differ and of which
 // the first is the default one. The error wraps [leaf.ErrInvalid] if a layout or an
 // option is not valid.
-func NewTimes(layouts Layouts, opts *TimesOptions) (*Times, error) {
+func NewTimes(scheme string, layouts Layouts, opts *TimesOptions) (*Times, error) {
 	if len(layouts) == 0 {
-		return nil, errors.New("serve snowflake: no layout")
+		return nil, fmt.Errorf("serve %s: no layout", scheme)
 	}
-	if opts == nil {
-		opts = new(TimesOptions)
+	o := TimesOptions{}
+	if opts != nil {
+		o = *opts
 	}
-	if opts.Clock == nil {
-		opts.Clock = worker.NewClock()
+	if o.Clock == nil {
+		o.Clock = worker.NewClock()
 	}
-	t := &Times{layouts: layouts, generators: make(map[string]*snowflake.Generator, len(layouts))}
+	t := &Times{scheme: scheme, layouts: layouts, generators: make(map[string]*snowflake.Generator, len(layouts))}
 	shared := make(map[worker.Layout]*snowflake.Generator, len(layouts))
 	for _, l := range layouts {
 		values := l.Record("")
 		g := shared[values]
 		if g == nil {
 			var err error
-			if g, err = snowflake.New(l.Layout, &snowflake.Options{
-				MaxAhead: opts.MaxAhead, Wait: opts.Wait, RandomStart: l.RandomStart, Clock: opts.Clock,
-			}); err != nil {
+			o.RandomStart = l.RandomStart
+			if g, err = snowflake.New(l.Layout, &o); err != nil {
 				return nil, fmt.Errorf("layout %s: %w", l.Name, err)
 			}
 			shared[values] = g
@@ -75,7 +74,7 @@ func (t *Times) generator(key string) (*snowflake.Generator, error) {
 		return g, nil
 	}
 	if _, builtIn := snowflake.Preset(key); builtIn {
-		return nil, fmt.Errorf("%w: this server does not serve the layout %s: add it to snowflake.layouts", leaf.ErrInvalid, key)
+		return nil, fmt.Errorf("%w: this server does not serve the layout %s under %s: add it to snowflake.layouts", leaf.ErrInvalid, key, t.scheme)
 	}
 	return t.standard, nil
 }

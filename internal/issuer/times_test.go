@@ -25,7 +25,7 @@ func named(t *testing.T, name, preset string) issuer.NamedLayout {
 
 func newTimes(t *testing.T, layouts ...issuer.NamedLayout) *issuer.Times {
 	t.Helper()
-	times, err := issuer.NewTimes(layouts, &issuer.TimesOptions{Wait: time.Millisecond})
+	times, err := issuer.NewTimes(issuer.Snowflake, layouts, &issuer.TimesOptions{Wait: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,10 +107,10 @@ func TestTimesWithoutLease(t *testing.T) {
 }
 
 func TestBadTimes(t *testing.T) {
-	if _, err := issuer.NewTimes(nil, nil); err == nil {
+	if _, err := issuer.NewTimes(issuer.Snowflake, nil, nil); err == nil {
 		t.Error("no layout was accepted")
 	}
-	if _, err := issuer.NewTimes(issuer.Layouts{{Name: "x"}}, nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "layout x") {
+	if _, err := issuer.NewTimes(issuer.Snowflake, issuer.Layouts{{Name: "x"}}, nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "layout x") {
 		t.Errorf("an empty layout: %v", err)
 	}
 }
@@ -130,7 +130,7 @@ func TestDecode(t *testing.T) {
 		"preset":            {shop, "leaf", issuer.Decoded{Layout: "leaf", Parts: leafParts}, ""},
 		"named":             {shop, "shop", issuer.Decoded{Layout: "shop", Parts: leafParts}, ""},
 		"default, too long": {shop, "", issuer.Decoded{Layout: "js"}, "is not in 0 … 9007199254740991"},
-		"unknown":           {shop, "nope", issuer.Decoded{}, `there is no layout "nope"; there are: js, shop, js53, leaf`},
+		"unknown":           {shop, "nope", issuer.Decoded{}, `there is no layout "nope"; there are: js, shop, js53, leaf, uid, uid-baidu`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

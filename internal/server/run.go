@@ -77,7 +77,7 @@ func (s *Server) about() []any {
 		about = append(about, "store", s.opts.StoreName)
 	}
 	if s.times != nil {
-		about = append(about, "workers", s.opts.Snowflake.RegistryName)
+		about = append(about, "workers", s.opts.Times.RegistryName)
 	}
 	return append(about, "version", s.opts.Version)
 }

@@ -50,8 +50,8 @@ type Options struct {
 	// Segment configures the generators; nil: its defaults.
 	Segment *segment.SetOptions
 
-	// Snowflake configures the time-based scheme; nil: it is not served.
-	Snowflake *Snowflake
+	// Times configures the time-based schemes; nil: none is served.
+	Times *Times
 
 	// Off says why a scheme is not served, by its name.
 	Off map[string]string
@@ -97,11 +97,11 @@ func New(opts Options) (_ *Server, err error) {
 		}
 	}
 	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), listener: opts.Listener}
-	if opts.Store == nil && opts.Snowflake == nil {
+	if opts.Store == nil && opts.Times == nil {
 		err = errors.New("nothing to serve")
 	}
-	if err == nil && opts.Snowflake != nil {
-		s.times, err = newTimes(*opts.Snowflake, s.Addr(), s.log)
+	if err == nil && opts.Times != nil {
+		s.times, err = newTimes(*opts.Times, s.Addr(), s.log)
 	}
 	if err != nil {
 		opts.Listener.Close()
@@ -142,8 +142,8 @@ func (s *Server) handler() http.Handler {
 		b.Tags = issuer.NewTags(s.opts.Store, s.set, s.log)
 	}
 	if s.times != nil {
-		b.Workers, b.Layouts = s.times.workers, s.opts.Snowflake.Layouts
-		info.Registry = s.opts.Snowflake.RegistryName
+		b.Workers, b.Layouts = s.times.workers, s.times.layouts
+		info.Registry = s.opts.Times.RegistryName
 	}
 	mux := http.NewServeMux()
 	rpcapi.Register(mux, b, info)
@@ -163,7 +163,9 @@ func (s *Server) sources() map[string]issuer.Source {
 		}
 	}
 	if s.times != nil {
-		sources[issuer.Snowflake] = s.times.source
+		for name, source := range s.times.sources {
+			sources[name] = source
+		}
 	}
 	return sources
 }
@@ -181,11 +183,11 @@ func (s *Server) ready() error {
 	}
 	if s.times != nil {
 		err := s.times.keeper.Err()
-		if s.opts.Snowflake.Implicit && errors.Is(err, worker.ErrNotCreated) {
+		if s.opts.Times.Implicit && errors.Is(err, worker.ErrNotCreated) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", issuer.Snowflake, err)
+			return fmt.Errorf("%s: %w", s.times.names(), err)
 		}
 	}
 	return nil

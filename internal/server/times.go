@@ -4,60 +4,85 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strconv"
-	"time"
+	"strings"
 
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
 )
 
-// Snowflake configures the time-based scheme.
-type Snowflake struct {
+// Times configures the time-based schemes, which share one worker ID.
+type Times struct {
 	// Registry is where the worker ID comes from; required. It stays open.
 	Registry worker.Registry
 
 	// RegistryName is what people are told about it. It holds no credentials.
 	RegistryName string
 
-	// Layouts are served, the first one by default; required.
-	Layouts issuer.Layouts
+	// Schemes are those that are served; at least one.
+	Schemes []TimeScheme
 
-	// Implicit says that nobody has asked for this scheme: a registry that was never
+	// Implicit says that nobody has asked for these schemes: a registry that was never
 	// created then is no reason for the server not to be ready.
 	Implicit bool
 
-	// Wait bounds how long a request waits for an ID; 0: the generators' default.
-	Wait time.Duration
-
-	// Keeper configures the lease. The server sets its Layouts, Generators, Clock,
-	// Owner and Logger itself.
+	// Keeper configures the lease. The server sets its Layouts, Generators, MaxAhead,
+	// Clock, Owner and Logger itself.
 	Keeper worker.Options
 }
 
-// times is the time-based scheme of a server.
+// A TimeScheme is a time-based scheme.
+type TimeScheme struct {
+	Name string
+
+	// Layouts are served, the first one by default; required.
+	Layouts issuer.Layouts
+
+	// Generators configures the generators, but for the clock and the random start.
+	Generators snowflake.Options
+}
+
+// times are the time-based schemes of a server.
 type times struct {
-	source  *issuer.Times
+	sources map[string]*issuer.Times
+	layouts issuer.Layouts
 	keeper  *worker.Keeper
 	workers *issuer.Workers
 }
 
-func newTimes(o Snowflake, addr net.Addr, log *slog.Logger) (*times, error) {
-	clock := worker.NewClock()
-	source, err := issuer.NewTimes(o.Layouts, &issuer.TimesOptions{MaxAhead: o.Keeper.MaxAhead, Wait: o.Wait, Clock: clock})
-	if err != nil {
-		return nil, err
-	}
+func newTimes(o Times, addr net.Addr, log *slog.Logger) (*times, error) {
+	t := &times{sources: make(map[string]*issuer.Times)}
 	k := o.Keeper
-	k.Layouts, k.Generators, k.Clock = source.Layouts(), source.Generators(), clock
-	k.Owner, k.Logger = owner(addr), log
-	keeper, err := worker.NewKeeper(o.Registry, &k)
-	if err != nil {
+	k.Clock, k.Owner, k.Logger = worker.NewClock(), owner(addr), log
+	for _, s := range o.Schemes {
+		s.Generators.Clock = k.Clock
+		source, err := issuer.NewTimes(s.Name, s.Layouts, &s.Generators)
+		if err != nil {
+			return nil, err
+		}
+		t.sources[s.Name] = source
+		t.layouts = append(t.layouts, s.Layouts...)
+		k.Layouts, k.Generators = append(k.Layouts, source.Layouts()...), append(k.Generators, source.Generators()...)
+		k.MaxAhead = max(k.MaxAhead, s.Generators.MaxAhead)
+	}
+	if err := t.layouts.Apart(); err != nil {
 		return nil, err
 	}
-	return &times{source, keeper, issuer.NewWorkers(o.Registry, keeper, log)}, nil
+	var err error
+	if t.keeper, err = worker.NewKeeper(o.Registry, &k); err != nil {
+		return nil, err
+	}
+	t.workers = issuer.NewWorkers(o.Registry, t.keeper, log)
+	return t, nil
 }
+
+// names returns those of the schemes, for people.
+func (t *times) names() string { return strings.Join(slices.Sorted(maps.Keys(t.sources)), ", ") }
 
 // owner tells this process from others, for people.
 func owner(addr net.Addr) string {

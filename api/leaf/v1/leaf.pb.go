@@ -26,9 +26,9 @@ type NextRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scheme that makes the ID. Empty: "segment".
 	Scheme string `protobuf:"bytes,1,opt,name=scheme,proto3" json:"scheme,omitempty"`
-	// For "segment" and "ticket": the tag. For "snowflake": the name of a layout; any
-	// other key, or none, means the default one. For "uuid": v4; any other key, or none,
-	// means v7.
+	// For "segment" and "ticket": the tag. For "snowflake" and "uid": the name of a
+	// layout; any other key, or none, means the default one. For "uuid": v4; any other
+	// key, or none, means v7.
 	Key           string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -135,9 +135,9 @@ type TakeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scheme that makes the IDs. Empty: "segment".
 	Scheme string `protobuf:"bytes,1,opt,name=scheme,proto3" json:"scheme,omitempty"`
-	// For "segment" and "ticket": the tag. For "snowflake": the name of a layout; any
-	// other key, or none, means the default one. For "uuid": v4; any other key, or none,
-	// means v7.
+	// For "segment" and "ticket": the tag. For "snowflake" and "uid": the name of a
+	// layout; any other key, or none, means the default one. For "uuid": v4; any other
+	// key, or none, means v7.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	// How many IDs, from 1 to the limit of the server (10,000 unless configured).
 	Count         int32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`

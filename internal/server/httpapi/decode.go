@@ -2,11 +2,14 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/leaf-id/leaf/internal/issuer"
 )
 
 const decodePath = "/decodeSnowflakeId"
@@ -56,6 +59,43 @@ func (h *handler) decoded(text string) []byte {
 		Sequence:  strconv.FormatInt(d.Sequence, 10),
 		Timestamp: fmt.Sprintf("%d(%s)", d.Time.UnixMilli(), d.Time.Local().Format("2006-01-02 15:04:05.000")),
 	})
+}
+
+const uidParsePrefix = "/api/uid/parse/"
+
+// A parsedUID is what parseUID of uid-generator answers, whose values are all strings.
+type parsedUID struct {
+	UID       string `json:"UID"`
+	Timestamp string `json:"timestamp"`
+	Worker    string `json:"workerId"`
+	Sequence  string `json:"sequence"`
+}
+
+// parseUID answers as parseUID of uid-generator does, in the default layout of the scheme
+// or the one that is named.
+func (h *handler) parseUID(w http.ResponseWriter, r *http.Request) {
+	text, ok := parseKey(r.URL, uidParsePrefix)
+	if !ok {
+		h.notFound(w, r)
+		return
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: "the uid must be a whole number from 0 to 9223372036854775807"})
+		return
+	}
+	d, err := h.layouts.Decode(cmp.Or(r.URL.Query().Get("layout"), h.layouts.Default(issuer.UID)), id)
+	if err != nil {
+		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: err.Error()})
+		return
+	}
+	w.Header()["Content-Type"] = jsonText
+	_, _ = w.Write(jsonLine(parsedUID{ // a client that has gone needs no answer
+		UID:       strconv.FormatInt(id, 10),
+		Timestamp: d.Time.Local().Format("2006-01-02 15:04:05"),
+		Worker:    strconv.FormatInt(d.Worker, 10),
+		Sequence:  strconv.FormatInt(d.Sequence, 10),
+	}))
 }
 
 // jsonLine is v as JSON the way Java Leaf writes it: nothing is escaped for HTML, and

@@ -61,7 +61,7 @@ func (h *handler) explain(w http.ResponseWriter) {
 
 // trouble says why a scheme that is enabled cannot serve at present.
 func (h *handler) trouble(scheme string) string {
-	if scheme == issuer.Snowflake && h.workers != nil {
+	if (scheme == issuer.Snowflake || scheme == issuer.UID) && h.workers != nil {
 		if err := h.workers.Err(); err != nil {
 			return fmt.Sprintf("; not ready: %v", err)
 		}
@@ -69,7 +69,7 @@ func (h *handler) trouble(scheme string) string {
 			return fmt.Sprintf("; ready, but: %v", err)
 		}
 	}
-	if scheme == issuer.Segment && h.storeSilent() {
+	if (scheme == issuer.Segment || scheme == issuer.Ticket) && h.storeSilent() {
 		return "; not ready: the store has not answered yet"
 	}
 	return ""

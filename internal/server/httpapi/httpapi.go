@@ -95,6 +95,7 @@ func isClean(p string) bool {
 func (h *handler) routes() []route {
 	return []route{
 		{decodePath, decodePath, "?snowflakeId=N: what an ID of that scheme says", javaPage(h.decodeSnowflake)},
+		{uidParsePrefix, uidParsePrefix + "{uid}", "what an ID of that scheme says; ?layout=NAME", get(h.parseUID)},
 		{"/cache", "/cache", "what this server holds in memory", javaPage(h.local(h.cache))},
 		{"/db", "/db", "the tags in the store", javaPage(h.local(h.db))},
 		{"/healthz", "/healthz", "200 while the process lives", get(healthz)},

@@ -24,6 +24,7 @@ func (h *handler) idsRoutes() []idsRoute {
 	return []idsRoute{
 		{h, issuer.Segment, "/api/segment/get/", true},
 		{h, issuer.Snowflake, "/api/snowflake/get/", true},
+		{h, issuer.UID, "/api/uid/get/", false},
 		{h, issuer.Ticket, "/api/ticket/get/", false},
 		{h, issuer.UUID, "/api/uuid/get/", false},
 	}

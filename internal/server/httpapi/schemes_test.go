@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
+	"github.com/leaf-id/leaf/snowflake"
 )
 
 func TestUUIDs(t *testing.T) {
@@ -58,5 +60,41 @@ func TestTickets(t *testing.T) {
 	h, _ = newFake()
 	if res, body := get(h, "/api/ticket/get/order"); res.StatusCode != 501 || !strings.Contains(body, "ticket+mysql://") {
 		t.Errorf("no ticket servers: %d %s", res.StatusCode, body)
+	}
+}
+
+// What parseUID of uid-generator says.
+func TestParseUID(t *testing.T) {
+	defer func(was *time.Location) { time.Local = was }(time.Local)
+	time.Local = time.FixedZone("", 8*60*60)
+	other := snowflake.Layout{Epoch: time.Unix(0, 0), Tick: time.Second, TimeBits: 31, WorkerBits: 23, SequenceBits: 9}
+	layouts := issuer.Layouts{
+		{Name: "uid-31-23-9-0", Layout: other, Scheme: issuer.UID},
+		{Name: "shop", Layout: other},
+	}
+	served := httpapi.New(http.NewServeMux(), issuer.New(nil, nil), &httpapi.Options{Layouts: layouts})
+	bare, _ := newFake()
+	for _, tt := range []struct {
+		h      http.Handler
+		target string
+		status int
+		body   string
+	}{
+		{bare, "0", 200, `{"UID":"0","timestamp":"2016-05-20 00:00:00","workerId":"0","sequence":"0"}`},
+		{bare, "9223372036854775807", 200, `{"UID":"9223372036854775807","timestamp":"2084-06-07 03:14:07","workerId":"524287","sequence":"8191"}`},
+		{bare, "9223372036854775807?layout=uid-baidu", 200, `{"UID":"9223372036854775807","timestamp":"2024-11-20 21:24:15","workerId":"4194303","sequence":"8191"}`},
+		{bare, "00?layout=leaf", 200, `{"UID":"0","timestamp":"2010-11-04 09:42:54","workerId":"0","sequence":"0"}`},
+		{served, "9223372036854775807", 200, `{"UID":"9223372036854775807","timestamp":"2038-01-19 11:14:07","workerId":"8388607","sequence":"511"}`},
+		{bare, "-1", 400, ""},
+		{bare, "x", 400, ""},
+		{bare, "9223372036854775808", 400, ""},
+		{bare, "1?layout=nope", 400, ""},
+		{bare, "", 404, ""},
+		{bare, "1/2", 404, ""},
+	} {
+		res, body := get(tt.h, "/api/uid/parse/"+tt.target)
+		if res.StatusCode != tt.status || tt.body != "" && body != tt.body {
+			t.Errorf("%s: %d %s, want %d %s", tt.target, res.StatusCode, body, tt.status, tt.body)
+		}
 	}
 }

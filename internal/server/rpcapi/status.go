@@ -40,7 +40,7 @@ func (s *adminService) schemes() []*leafv1.SchemeStatus {
 		switch {
 		case (name == issuer.Segment || name == issuer.Ticket) && s.Tags != nil:
 			st.Ready = s.Tags.Ready()
-		case name == issuer.Snowflake && s.Workers != nil:
+		case (name == issuer.Snowflake || name == issuer.UID) && s.Workers != nil:
 			if err := s.Workers.Err(); err != nil {
 				st.Ready, st.Error = false, err.Error()
 			}

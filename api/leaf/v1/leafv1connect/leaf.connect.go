@@ -47,8 +47,8 @@ type LeafServiceClient interface {
 	Next(context.Context, *v1.NextRequest) (*v1.NextResponse, error)
 	// Take returns several IDs at once, as few ranges.
 	Take(context.Context, *v1.TakeRequest) (*v1.TakeResponse, error)
-	// Decode takes an ID of the scheme "snowflake" apart. Nothing says whether the ID
-	// was ever issued, or in that layout.
+	// Decode takes an ID of the schemes "snowflake" and "uid" apart. Nothing says whether
+	// the ID was ever issued, or in that layout.
 	Decode(context.Context, *v1.DecodeRequest) (*v1.DecodeResponse, error)
 }
 
@@ -124,8 +124,8 @@ type LeafServiceHandler interface {
 	Next(context.Context, *v1.NextRequest) (*v1.NextResponse, error)
 	// Take returns several IDs at once, as few ranges.
 	Take(context.Context, *v1.TakeRequest) (*v1.TakeResponse, error)
-	// Decode takes an ID of the scheme "snowflake" apart. Nothing says whether the ID
-	// was ever issued, or in that layout.
+	// Decode takes an ID of the schemes "snowflake" and "uid" apart. Nothing says whether
+	// the ID was ever issued, or in that layout.
 	Decode(context.Context, *v1.DecodeRequest) (*v1.DecodeResponse, error)
 }
 

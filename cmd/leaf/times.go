@@ -14,6 +14,7 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/internal/server/loopback"
+	"github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -24,22 +25,24 @@ const aheadMargin = 2 * time.Second
 // lookTimeout bounds how long the start waits to hear whether a store has worker IDs.
 const lookTimeout = 3 * time.Second
 
-// addSnowflake adds the time-based scheme to what is served, or says why it is off; the
+// addTimes adds the time-based schemes to what is served, or says why they are off; the
 // registry is closed with the function that it returns.
-func addSnowflake(ctx context.Context, opts *server.Options, cfg config.Config, base base) (closeRegistry func() error, err error) {
-	if !cfg.Snowflake.Enable {
-		opts.Off[issuer.Snowflake] = cmp.Or(cfg.SnowflakeOff, "snowflake.enable is false")
+func addTimes(ctx context.Context, opts *server.Options, cfg config.Config, base base) (closeRegistry func() error, err error) {
+	schemes := timeSchemes(opts, cfg)
+	if len(schemes) == 0 {
 		return nothing, nil
 	}
 	if ownWorkers(cfg) {
 		if why := whyNoWorkers(ctx, base.url, opts.Listener.Addr()); why != "" {
-			opts.Off[issuer.Snowflake] = why
+			for _, s := range schemes {
+				opts.Off[s.Name] = why
+			}
 			opts.Logger.Warn("time-based IDs are not served: " + why)
 			return nothing, nil
 		}
 	}
 	url := cmp.Or(cfg.Workers, base.url)
-	registry, terms, err := drivers.OpenRegistry(url, registryOptions(opts, cfg, base))
+	registry, terms, err := drivers.OpenRegistry(url, registryOptions(opts, schemes, base))
 	if err != nil {
 		return nil, err
 	}
@@ -47,16 +50,56 @@ func addSnowflake(ctx context.Context, opts *server.Options, cfg config.Config, 
 	if err != nil {
 		return nil, errors.Join(err, registry.Close())
 	}
-	opts.Snowflake = &server.Snowflake{
+	bound(schemes, terms.MaxAhead)
+	opts.Times = &server.Times{
 		Registry:     registry,
 		RegistryName: drivers.Redact(url),
-		Layouts:      cfg.Snowflake.Served(),
-		Implicit:     ownWorkers(cfg),
-		Wait:         cfg.Snowflake.Wait,
-		Keeper:       keeperOptions(cfg.Snowflake, terms),
+		Schemes:      schemes,
+		Implicit:     ownWorkers(cfg) && cfg.UID.Enable != config.EnableTrue,
+		Keeper: worker.Options{
+			State:      state,
+			Horizon:    cfg.Snowflake.Horizon,
+			Tolerance:  cfg.Snowflake.ClockTolerance,
+			Reclaim:    terms.Reclaim,
+			Settle:     terms.Settle,
+			ClaimDelay: terms.ClaimDelay,
+		},
 	}
-	opts.Snowflake.Keeper.State = state
 	return registry.Close, nil
+}
+
+// bound has no scheme run further ahead of the clock than the registry allows; 0: as far
+// as it likes.
+func bound(schemes []server.TimeScheme, ahead time.Duration) {
+	for i := range schemes {
+		if g := &schemes[i].Generators; ahead > 0 {
+			g.MaxAhead = min(g.MaxAhead, ahead)
+		}
+	}
+}
+
+// timeSchemes returns the time-based schemes that are to be served, and says why others
+// are not.
+func timeSchemes(opts *server.Options, cfg config.Config) []server.TimeScheme {
+	var schemes []server.TimeScheme
+	if cfg.Snowflake.Enable {
+		schemes = append(schemes, server.TimeScheme{
+			Name:       issuer.Snowflake,
+			Layouts:    cfg.Snowflake.Served(),
+			Generators: snowflake.Options{MaxAhead: cfg.Snowflake.MaxAhead, Wait: cfg.Snowflake.Wait},
+		})
+	} else {
+		opts.Off[issuer.Snowflake] = cmp.Or(cfg.SnowflakeOff, "snowflake.enable is false")
+	}
+	switch {
+	case cfg.ServesUID():
+		schemes = append(schemes, server.TimeScheme{Name: issuer.UID, Layouts: cfg.UID.Served(), Generators: cfg.UID.Generators()})
+	case cfg.UID.Enable == config.EnableAuto:
+		opts.Off[issuer.UID] = "uid.enable is auto, which means true with the embedded database only: set it to true"
+	default:
+		opts.Off[issuer.UID] = "uid.enable is false"
+	}
+	return schemes
 }
 
 // whyNoWorkers says why the store's database, which nobody has named as the registry of
@@ -67,6 +110,12 @@ func whyNoWorkers(ctx context.Context, url string, listen net.Addr) string {
 			"of this machine alone: two such machines would issue the same IDs. Name where worker IDs come from with --workers URL "+
 			"(--workers %s if this is the only machine)", listen, shellWord(drivers.Redact(url)))
 	}
+	if drivers.IsTicket(url) {
+		return "ticket servers keep no worker IDs: name where they come from with --workers URL"
+	}
+	if err := drivers.CheckRegistry(url); err != nil {
+		return "the store keeps counters, no worker IDs: name where they come from with --workers URL"
+	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if ok, err := drivers.RegistryExists(ctx, url); ok || err != nil {
@@ -76,8 +125,11 @@ func whyNoWorkers(ctx context.Context, url string, listen net.Addr) string {
 		"snowflake.enable to false", shellWord(drivers.Redact(url)))
 }
 
-func registryOptions(opts *server.Options, cfg config.Config, base base) *drivers.RegistryOptions {
-	o := &drivers.RegistryOptions{Logger: opts.Logger, Ahead: cfg.Snowflake.MaxAhead + aheadMargin}
+func registryOptions(opts *server.Options, schemes []server.TimeScheme, base base) *drivers.RegistryOptions {
+	o := &drivers.RegistryOptions{Logger: opts.Logger, Ahead: aheadMargin}
+	for _, s := range schemes {
+		o.Ahead = max(o.Ahead, s.Generators.MaxAhead+aheadMargin)
+	}
 	if tcp, ok := opts.Listener.Addr().(*net.TCPAddr); ok {
 		o.Port = tcp.Port
 	}
@@ -101,19 +153,4 @@ func openState(url string, base base) (*worker.State, error) {
 		return nil, err
 	}
 	return base.dir.State(key)
-}
-
-func keeperOptions(c config.Snowflake, terms drivers.Terms) worker.Options {
-	o := worker.Options{
-		Horizon:    c.Horizon,
-		MaxAhead:   c.MaxAhead,
-		Tolerance:  c.ClockTolerance,
-		Reclaim:    terms.Reclaim,
-		Settle:     terms.Settle,
-		ClaimDelay: terms.ClaimDelay,
-	}
-	if terms.MaxAhead > 0 {
-		o.MaxAhead = min(o.MaxAhead, terms.MaxAhead)
-	}
-	return o
 }

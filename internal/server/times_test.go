@@ -67,20 +67,23 @@ func (r *registry) held(t *testing.T) bool {
 func newRegistry() *registry { return &registry{Registry: memory.NewRegistry()} }
 
 // timeBased returns the options of the time-based scheme over r.
-func timeBased(t *testing.T, r worker.Registry) *server.Snowflake {
+func timeBased(t *testing.T, r worker.Registry) *server.Times {
 	t.Helper()
 	preset, ok := snowflake.Preset("leaf")
 	if !ok {
 		t.Fatal("no preset leaf")
 	}
-	return &server.Snowflake{
-		Registry: r, RegistryName: "memory:workers", Layouts: issuer.Layouts{{Name: "leaf", Layout: preset}}, Wait: 50 * time.Millisecond,
+	return &server.Times{
+		Registry: r, RegistryName: "memory:workers",
+		Schemes: []server.TimeScheme{{
+			Name: issuer.Snowflake, Layouts: issuer.Layouts{{Name: "leaf", Layout: preset}}, Generators: snowflake.Options{Wait: 50 * time.Millisecond},
+		}},
 	}
 }
 
 func TestServeBothSchemes(t *testing.T) {
 	reg := newRegistry()
-	r := run(t, nil, func(o *server.Options) { o.Snowflake = timeBased(t, reg) })
+	r := run(t, nil, func(o *server.Options) { o.Times = timeBased(t, reg) })
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	_, body, err := r.get("/api/snowflake/get/x")
 	id, parseErr := strconv.ParseInt(body, 10, 64)
@@ -111,7 +114,7 @@ func TestServeBothSchemes(t *testing.T) {
 
 func TestServeWithoutStore(t *testing.T) {
 	r := run(t, nil, func(o *server.Options) {
-		o.Store, o.Snowflake = nil, timeBased(t, newRegistry())
+		o.Store, o.Times = nil, timeBased(t, newRegistry())
 		o.Off = map[string]string{"segment": "nobody wants it"}
 	})
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
@@ -129,7 +132,7 @@ func TestServeWithoutStore(t *testing.T) {
 func TestRegistryDownAtStart(t *testing.T) {
 	reg := newRegistry()
 	reg.down.Store(new(errors.New("connection refused")))
-	r := run(t, nil, func(o *server.Options) { o.Snowflake = timeBased(t, reg) })
+	r := run(t, nil, func(o *server.Options) { o.Times = timeBased(t, reg) })
 	until(t, "the store is ready", func() bool { return r.status("/api/segment/get/order") == 200 })
 	until(t, "the reason is known", func() bool { _, body, _ := r.get("/readyz"); return strings.Contains(body, "connection refused") })
 	r.want(t, "/readyz", 503, "not ready: snowflake: ")
@@ -151,7 +154,7 @@ func TestStopHandsBackLast(t *testing.T) {
 			f.Hold = hold
 		}
 		return f
-	}, func(o *server.Options) { o.Segment, o.Snowflake = patient(), timeBased(t, reg) })
+	}, func(o *server.Options) { o.Segment, o.Times = patient(), timeBased(t, reg) })
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	answer := make(chan int, 1)
 	go func() { answer <- r.status("/api/segment/get/order") }()
@@ -178,8 +181,8 @@ func TestStopWithHungRegistry(t *testing.T) {
 	const limit = 300 * time.Millisecond
 	reg, gaveUp := newRegistry(), make(chan struct{}, 100)
 	r := run(t, nil, func(o *server.Options) {
-		o.Snowflake, o.ShutdownTimeout = timeBased(t, reg), limit
-		o.Snowflake.Keeper.CallTimeout = 2 * time.Second
+		o.Times, o.ShutdownTimeout = timeBased(t, reg), limit
+		o.Times.Keeper.CallTimeout = 2 * time.Second
 	})
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	reg.hung.Store(&gaveUp)
@@ -198,8 +201,15 @@ func TestBadOptions(t *testing.T) {
 		t.Errorf("no scheme at all: %v", err)
 	}
 	bad := timeBased(t, newRegistry())
-	bad.Layouts = append(bad.Layouts, issuer.NamedLayout{Name: "x"})
-	if _, err := server.New(server.Options{Listen: "127.0.0.1:0", Snowflake: bad}); err == nil || !strings.Contains(err.Error(), "layout x") {
+	bad.Schemes[0].Layouts = append(bad.Schemes[0].Layouts, issuer.NamedLayout{Name: "x"})
+	if _, err := server.New(server.Options{Listen: "127.0.0.1:0", Times: bad}); err == nil || !strings.Contains(err.Error(), "layout x") {
 		t.Errorf("a bad layout: %v", err)
+	}
+	same := timeBased(t, newRegistry())
+	twin := same.Schemes[0].Layouts[0]
+	twin.Name, twin.Scheme = "twin", issuer.UID
+	same.Schemes = append(same.Schemes, server.TimeScheme{Name: issuer.UID, Layouts: issuer.Layouts{twin}})
+	if _, err := server.New(server.Options{Listen: "127.0.0.1:0", Times: same}); err == nil || !strings.Contains(err.Error(), "the same IDs") {
+		t.Errorf("one layout in two schemes: %v", err)
 	}
 }
