@@ -14,13 +14,17 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 
 	"github.com/leaf-id/leaf"
 )
 
 const (
-	// attemptTimeout is how long one member has for one answer.
-	attemptTimeout = 5 * time.Second
+	// A member has from leastPatience to mostPatience for one answer: little at first,
+	// because a write that went to a leader which is gone is never answered, though
+	// another leader may be there by now.
+	leastPatience = time.Second
+	mostPatience  = 5 * time.Second
 
 	// goneAfter is how long a member must have been silent to be given up when the
 	// caller's own time was shorter.
@@ -33,6 +37,7 @@ type client struct {
 	links   []*link
 	logger  *slog.Logger
 	current atomic.Int64 // the link in use, modulo their number
+	silent  atomic.Int64 // how many links in a row were given up because nothing came
 	blamed  atomic.Pointer[string]
 
 	ctx    context.Context // ends with close
@@ -157,27 +162,29 @@ func (c *client) ask(ctx context.Context, t txn) (resp *clientv3.TxnResponse, er
 // put has a key hold text if it holds old, sent once. It returns what the key then
 // holds.
 func (c *client) put(ctx context.Context, key string, old held, text string) (changed bool, now held, err error) {
-	return c.change(ctx, key, old, clientv3.OpPut(key, text), text)
+	changed, now, _, err = c.change(ctx, key, old, text, txn{then: []clientv3.Op{clientv3.OpPut(key, text)}})
+	return changed, now, err
 }
 
 // remove deletes a key if it holds old, sent once. If not it returns what the key holds.
 func (c *client) remove(ctx context.Context, key string, old held) (changed bool, now held, err error) {
-	return c.change(ctx, key, old, clientv3.OpDelete(key), "")
+	changed, now, _, err = c.change(ctx, key, old, "", txn{then: []clientv3.Op{clientv3.OpDelete(key)}})
+	return changed, now, err
 }
 
-func (c *client) change(ctx context.Context, key string, old held, op clientv3.Op, text string) (changed bool, now held, err error) {
-	resp, err := c.send(ctx, txn{
-		compare:   append(old.is(key), clientv3.Compare(clientv3.Value(c.marker), "=", format)),
-		then:      []clientv3.Op{op},
-		otherwise: []clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(c.marker)},
-	})
+// change carries out t.then, which has a key hold text, if the key holds old, and
+// t.otherwise if not, sent once. It returns their answers and what the key then holds.
+func (c *client) change(ctx context.Context, key string, old held, text string, t txn) (changed bool, now held, answers []*etcdserverpb.ResponseOp, err error) {
+	t.compare = append(old.is(key), clientv3.Compare(clientv3.Value(c.marker), "=", format))
+	t.otherwise = append([]clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(c.marker)}, t.otherwise...)
+	resp, err := c.send(ctx, t)
 	switch {
 	case err != nil:
-		return false, held{}, err
+		return false, held{}, nil, err
 	case resp.Succeeded:
-		return true, held{text, resp.Header.Revision}, nil
+		return true, held{text, resp.Header.Revision}, resp.Responses, nil
 	}
-	return false, heldBy(resp.Responses[0]), c.fault(heldBy(resp.Responses[1]))
+	return false, heldBy(resp.Responses[0]), resp.Responses[2:], c.fault(heldBy(resp.Responses[1]))
 }
 
 // send sends a transaction once, to the member in use. After an error that is the
@@ -186,12 +193,15 @@ func (c *client) send(ctx context.Context, t txn) (*clientv3.TxnResponse, error)
 	at := c.current.Load()
 	l := c.link(at)
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
+	limited, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
 	stop := context.AfterFunc(c.ctx, cancel)
 	defer stop()
 	resp, err := l.do(limited, t)
 	if err == nil {
+		if time.Since(began) < leastPatience/2 {
+			c.silent.Store(0)
+		}
 		return resp, nil
 	}
 	if c.ctx.Err() != nil {
@@ -203,12 +213,20 @@ func (c *client) send(ctx context.Context, t txn) (*clientv3.TxnResponse, error)
 	return nil, &memberError{l.addr, err}
 }
 
+// patience is how long a member has for an answer. It doubles whenever all members in
+// turn were silent for so long, since then they are slow rather than gone.
+func (c *client) patience() time.Duration {
+	return min(leastPatience<<min(c.silent.Load()/int64(len(c.links)), 8), mostPatience)
+}
+
 func (c *client) giveUp(at int64, err error) {
 	reason := err.Error()
 	if last := c.blamed.Swap(&reason); last == nil || *last != reason {
-		c.logger.Warn("etcd member failed", "member", c.link(at).addr, "err", err)
+		c.logger.Warn("etcd member failed", "member", c.link(at).addr, "err", words(err))
 	}
-	c.current.CompareAndSwap(at, at+1)
+	if c.current.CompareAndSwap(at, at+1) && code(err) == codes.DeadlineExceeded {
+		c.silent.Add(1)
+	}
 }
 
 func (c *client) close() error {

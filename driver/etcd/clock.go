@@ -45,10 +45,12 @@ func (r *Registry) clock(ctx context.Context) (time.Time, error) {
 	stop := context.AfterFunc(r.client.ctx, cancel)
 	defer stop()
 	var failed error
-	for _, url := range r.version {
-		now, err := r.date(stopped, url)
+	first := r.answers.Load()
+	for i := range int64(len(r.version)) {
+		now, err := r.date(stopped, r.version[(first+i)%int64(len(r.version))])
 		switch {
 		case err == nil:
+			r.answers.Store(first + i)
 			return now, nil
 		case r.client.ctx.Err() != nil:
 			return time.Time{}, leaf.ErrClosed
@@ -65,7 +67,7 @@ func (r *Registry) clock(ctx context.Context) (time.Time, error) {
 
 // date asks one member for its version, and returns the time of the answer.
 func (r *Registry) date(ctx context.Context, url string) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	ctx, cancel := context.WithTimeout(ctx, leastPatience) // a member asks no other for this
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

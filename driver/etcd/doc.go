@@ -7,6 +7,7 @@
 // # Keys
 //
 //	PREFIX/alloc/TAG         a counter: {"v":1,"max_id":1,"step":1000,"description":"…","updated":ms}
+//	PREFIX/late/TAG          a mark: processes want that counter at the same time; without content
 //	PREFIX/workers/ID        the record of a worker
 //	PREFIX/format/alloc      {"v":1}: there is a store
 //	PREFIX/format/workers    {"v":1}: there is a registry
@@ -31,16 +32,20 @@
 // takes those that wait and moves the counter once, by what they want together. It
 // goes by what its last transaction left, so that a counter that no other process
 // wants costs one transaction and no read. Processes that want the same counter at
-// the same time spread: one that came too late waits for a random time, which grows
-// with each failure and shrinks with each success, and only then reads and writes.
+// the same time spread: one that came too late tries again at once, by what it was told,
+// and then waits for a random time and reads anew. It also leaves a mark, in the same
+// transaction, which the next to succeed takes away: from its version each of them knows
+// how many came too late for that one move, and the waits grow and shrink by that, also
+// of those who were faster, so that each gets its share.
 //
 // # Members
 //
 // A client stays with one member until that fails: when the connection breaks, when it
-// is silent for five seconds, or when it has no leader. The next call then goes to the
-// next member. Reads, which the majority has to confirm, are repeated on each member
-// in turn. Writes are sent once, and repeated by nobody: neither by this package nor
-// by the client library, whose own repetitions are switched off.
+// is silent for a second (for longer, up to five, where all members are), or when it has
+// no leader. The next call then goes to the next member. Reads, which the majority has
+// to confirm, are repeated on each member in turn. Writes are sent once, and repeated by
+// nobody: neither by this package nor by the client library, whose own repetitions are
+// switched off.
 //
 // Each allocation is a revision that etcd keeps until it is compacted. Start etcd with
 // --auto-compaction-retention, or its database fills up (2 GiB by default) and refuses

@@ -19,7 +19,7 @@ type memberError struct {
 }
 
 func (e *memberError) Error() string {
-	if errors.Is(e.cause, context.DeadlineExceeded) {
+	if code(e.cause) == codes.DeadlineExceeded {
 		return fmt.Sprintf("etcd at %s does not answer: %v", e.addr, e.cause)
 	}
 	return fmt.Sprintf("etcd at %s: %s", e.addr, words(e.cause))
@@ -27,12 +27,18 @@ func (e *memberError) Error() string {
 
 func (e *memberError) Unwrap() error { return e.cause }
 
-// words leaves out what gRPC puts before the message.
+// words leaves out what gRPC puts around the message.
 func words(err error) string {
-	if s, ok := status.FromError(err); ok {
-		return s.Message()
+	s, ok := status.FromError(err)
+	if !ok {
+		return err.Error()
 	}
-	return err.Error()
+	text, ok := strings.CutPrefix(s.Message(), `connection error: desc = "`)
+	if !ok {
+		return text
+	}
+	text = strings.TrimPrefix(strings.TrimSuffix(text, `"`), "transport: ")
+	return strings.TrimPrefix(text, "Error while dialing: ")
 }
 
 // code returns the status that a call ended with.

@@ -3,6 +3,7 @@ package etcd_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -123,9 +124,9 @@ func (l *load) end(t testing.TB) {
 
 // cluster starts three members with a store, and returns clients of it, which begin
 // with different members.
-func cluster(t testing.TB) (*testserver.EtcdCluster, []*etcd.Store) {
+func cluster(t testing.TB, args ...string) (*testserver.EtcdCluster, []*etcd.Store) {
 	t.Helper()
-	c := testserver.Etcd(t, &testserver.EtcdOptions{Members: 3})
+	c := testserver.Etcd(t, &testserver.EtcdOptions{Members: 3, Args: args})
 	o := &etcd.Options{}
 	newStore(t, c, o, order)
 	stores := make([]*etcd.Store, 3)
@@ -165,6 +166,56 @@ func TestMemberKilled(t *testing.T) {
 	}
 	l.awaitMore(t, 200)
 	l.end(t)
+}
+
+// A member is lost with its disk, and another one joins in its place, under load. It
+// then counts: one more may fail.
+func TestMemberLost(t *testing.T) {
+	c, stores := cluster(t, "--strict-reconfig-check=false") // which wants members to be up for five seconds
+	operator := connect(t, c.Endpoints())
+	l := startLoad(t, stores...)
+	l.awaitMore(t, 200)
+	lost := leader(t, c)
+	if err := c.Kill(lost); err != nil {
+		t.Fatal(err)
+	}
+	l.awaitMore(t, 200)
+	replaceMember(t, operator, fmt.Sprintf("m%d", lost))
+	if err := c.Replace(lost); err != nil {
+		t.Fatal(err)
+	}
+	l.awaitMore(t, 200)
+	if err := c.Kill((lost + 1) % 3); err != nil {
+		t.Fatal(err)
+	}
+	l.awaitMore(t, 200)
+	for range 6 { // the first member is chosen at random
+		if _, err := open(t, c.Endpoints(), nil).Advance(within(t, 20*time.Second), "order", 1); err != nil {
+			t.Error(err)
+		}
+	}
+	l.end(t)
+}
+
+// replaceMember has the cluster forget a member and expect another one at its address.
+func replaceMember(t testing.TB, operator *clientv3.Client, name string) {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	list, err := operator.MemberList(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list.Members {
+		if m.Name != name {
+			continue
+		}
+		if _, err = operator.MemberRemove(ctx, m.ID); err == nil {
+			_, err = operator.MemberAdd(ctx, m.PeerURLs)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // The leader is frozen, with all its connections: those who used it go elsewhere.

@@ -7,17 +7,24 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
 )
 
 const (
 	// commitTimeout bounds one round of a line, however many transactions it takes.
-	commitTimeout = 2 * attemptTimeout
+	commitTimeout = 2 * mostPatience
+
+	// One who comes too late tries again at once, by what he is told, which is as good a
+	// chance as that of the one who was faster; after so many attempts he waits.
+	attempts = 3
 
 	// Those who want the same counter spread over at most so many times what a reading
 	// and a writing take, and no longer than mostSpread.
-	mostFold   = 64
+	mostFold   = 32
 	mostSpread = time.Second
 
 	// calm is how long without a round has a spread forgotten.
@@ -33,9 +40,10 @@ type line struct {
 
 	// What follows is that goroutine's.
 	key    string
-	known  held          // what the key was last seen to hold
+	late   string        // the key of the mark of those who came too late
+	known  held          // what the counter's key was last seen to hold
 	spread time.Duration // 0: nobody else wanted the counter lately
-	pace   time.Duration // what a reading and a writing took of late
+	pace   time.Duration // what a reading and a writing take of late, where all is well
 	last   time.Time     // the end of the round before
 }
 
@@ -60,7 +68,7 @@ func (s *Store) join(tag string, c *call) error {
 	}
 	l := s.lines[tag]
 	if l == nil {
-		l = &line{key: s.client.folder + tag}
+		l = &line{key: s.client.folder + tag, late: s.client.prefix + "/late/" + tag}
 		s.lines[tag] = l
 	}
 	l.waiting = append(l.waiting, c)
@@ -111,27 +119,25 @@ func (s *Store) serve(tag string, l *line) {
 func (s *Store) round(l *line, calls []*call) ([]outcome, error) {
 	ctx, cancel := context.WithTimeout(s.client.ctx, commitTimeout)
 	defer cancel()
-	for fresh := false; ; fresh = true {
-		// Where others want the counter too, one who waits with what he has read
-		// comes too late: wait first.
-		look := l.spread > 0 || l.known.revision == 0 || !s.client.connected()
-		if err := l.pause(ctx); err != nil {
-			return nil, fmt.Errorf("too many want the counter at once: %w", err)
-		}
-		if !slices.ContainsFunc(calls, func(c *call) bool { return c.ctx.Err() == nil }) {
-			return nil, context.Canceled // nobody is left to be told
-		}
-		began := time.Now()
+	look := l.spread > 0 || l.known.revision == 0 || !s.client.connected()
+	for attempt := 1; ; attempt++ {
 		if look {
+			// One who waits with what he has read comes too late: wait first.
+			if err := l.pause(ctx); err != nil {
+				return nil, fmt.Errorf("too many want the counter at once: %w", err)
+			}
+			if !slices.ContainsFunc(calls, func(c *call) bool { return c.ctx.Err() == nil }) {
+				return nil, context.Canceled // nobody is left to be told
+			}
 			if err := l.look(ctx, s.client); err != nil {
 				return nil, err
 			}
 		}
-		outcomes, done, err := l.move(ctx, s.client, calls, fresh || look)
-		l.pace += (time.Since(began) - l.pace) / 4
+		outcomes, done, err := l.move(ctx, s.client, calls, look || attempt > 1)
 		if done || err != nil {
 			return outcomes, err
 		}
+		look = attempt%attempts == 0 || l.known.revision == 0
 	}
 }
 
@@ -173,22 +179,39 @@ func (l *line) move(ctx context.Context, c *client, calls []*call, fresh bool) (
 		l.known = held{}
 		return outcomes, fresh, nil
 	}
-	moved, now, err := c.put(ctx, l.key, l.known, state.written())
+	text := state.written()
+	t := txn{then: []clientv3.Op{clientv3.OpPut(l.key, text), clientv3.OpDelete(l.late, clientv3.WithPrevKV())}}
+	if fresh { // else it was another one's turn, and it is no sign of a crowd
+		t.otherwise = []clientv3.Op{clientv3.OpPut(l.late, ""), clientv3.OpGet(l.late)}
+	}
+	began := time.Now()
+	moved, now, answers, err := c.change(ctx, l.key, l.known, text, t)
 	if err != nil {
 		l.known = held{}
 		return nil, false, err
 	}
 	l.known = now
+	l.pace += (2*time.Since(began) - l.pace) / 4
 	if moved {
-		l.narrow()
+		l.adapt(answers[1].GetResponseDeleteRange().GetPrevKvs())
 	} else if fresh {
-		l.widen()
+		l.adapt(answers[1].GetResponseRange().GetKvs())
 	}
 	return outcomes, moved, nil
 }
 
-// widen and narrow keep the spread where about every second attempt comes too late: an
-// attempt costs less than the time that a wider spread would waste.
+// adapt goes by the mark: each one who comes too late writes it, and who succeeds
+// deletes it, so that its version tells how many came too late since. That is so for
+// all alike: were the spread to go by one's own luck, those in luck would have no
+// spread and leave nothing to the others.
+func (l *line) adapt(mark []*mvccpb.KeyValue) {
+	if len(mark) > 0 && mark[0].Version > 1 {
+		l.widen()
+	} else {
+		l.narrow()
+	}
+}
+
 func (l *line) widen() {
 	pace := max(l.pace, time.Millisecond)
 	l.spread = min(max(2*l.spread, pace), mostFold*pace, mostSpread)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -26,11 +27,13 @@ type lossy struct {
 	etcdserverpb.UnimplementedKVServer
 	behind etcdserverpb.KVClient
 	fail   atomic.Uint32 // codes.Code; OK: does not fail
+	late   time.Duration // every answer
 	writes atomic.Int64
 }
 
 func (l *lossy) Txn(ctx context.Context, req *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
 	resp, err := l.behind.Txn(context.WithoutCancel(ctx), req)
+	time.Sleep(l.late)
 	if len(req.Compare) == 0 {
 		return resp, err
 	}
@@ -180,6 +183,59 @@ func TestOneMemberReachable(t *testing.T) {
 		if _, err := openRegistry(t, endpoints, o).Clock(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A member that takes connections and says nothing costs about a second, not the time
+// that a caller has.
+func TestOneMemberFrozen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	o := newOptions()
+	newStore(t, shared, o, order)
+	newRegistry(t, shared, o)
+	endpoints := []string{l.Addr().String(), shared.Endpoints()[0]}
+	r := openRegistry(t, endpoints, o)
+	for what, call := range map[string]func(context.Context) error{
+		"advance": func(ctx context.Context) error {
+			_, err := open(t, endpoints, o).Advance(ctx, "order", 1)
+			return err
+		},
+		"load":  func(ctx context.Context) error { _, err := r.Load(ctx, 7); return err },
+		"clock": func(ctx context.Context) error { _, err := r.Clock(ctx); return err },
+	} {
+		for range 4 { // the first member is chosen at random
+			if err := call(within(t, 3*time.Second)); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	if _, err := r.Clock(within(t, leastAnswer)); err != nil {
+		t.Errorf("the frozen member is asked for the time again: %v", err)
+	}
+}
+
+// leastAnswer is less than what a frozen member costs.
+const leastAnswer = 500 * time.Millisecond
+
+// Members that are slow, all of them, get more time.
+func TestAllMembersSlow(t *testing.T) {
+	t.Parallel() // it mostly waits
+	member, at := newLossy(t)
+	member.late = 1100 * time.Millisecond
+	o := newOptions()
+	newStore(t, shared, o, order)
+	s := open(t, []string{at}, o)
+	_, err := s.Advance(within(t, 10*time.Second), "order", 1)
+	for i := 0; err != nil && i < 3; i++ {
+		t.Log(err)
+		_, err = s.Advance(within(t, 10*time.Second), "order", 1)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

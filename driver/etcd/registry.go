@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -21,8 +22,9 @@ var _ worker.Registry = (*Registry)(nil)
 type Registry struct {
 	client  *client
 	http    *http.Client
-	version []string // URLs that tell the time
-	skipped sync.Map // keys that were logged because they are no worker's
+	version []string     // URLs that tell the time
+	answers atomic.Int64 // the one of them that did so last, modulo their number
+	skipped sync.Map     // keys that were logged because they are no worker's
 }
 
 // OpenRegistry returns a registry in the etcd whose members have the given endpoints,
@@ -155,9 +157,9 @@ func (r *Registry) page(ctx context.Context, after *string) (records []worker.Re
 	return records, last, err
 }
 
-// Clock returns the time of the first member in the order of the endpoints that
-// answers: the Date of its HTTP server, which is cut off to whole seconds, so that it
-// is up to a second behind.
+// Clock returns the time of one member, the same one for as long as that answers: the
+// Date of its HTTP server, which is cut off to whole seconds, so that it is up to a
+// second behind.
 func (r *Registry) Clock(ctx context.Context) (time.Time, error) {
 	var now time.Time
 	err := r.client.attempt(ctx, func() (err error) {

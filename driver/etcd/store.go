@@ -203,20 +203,20 @@ func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (
 		if err := cmp.Or(change.Check(), knowable(name)); err != nil {
 			return err
 		}
-		return s.edit(ctx, name, func(was held) (bool, error) {
+		return s.edit(ctx, name, func(was held) (bool, held, error) {
 			state, err := readTag(s.client.folder+name, was)
 			if err == nil {
 				err = state.amend(change)
 			}
 			if err != nil {
-				return false, err
+				return false, held{}, err
 			}
 			changed, now, err := s.client.put(ctx, s.client.folder+name, was, state.written())
 			if changed {
 				state, err = readTag(s.client.folder+name, now)
 				tag = state.tag(name)
 			}
-			return changed, err
+			return changed, now, err
 		})
 	})
 	if err != nil {
@@ -231,12 +231,11 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 		if err := knowable(name); err != nil {
 			return err
 		}
-		return s.edit(ctx, name, func(was held) (bool, error) {
+		return s.edit(ctx, name, func(was held) (bool, held, error) {
 			if was.revision == 0 {
-				return false, leaf.ErrUnknownTag
+				return false, held{}, leaf.ErrUnknownTag
 			}
-			deleted, _, err := s.client.remove(ctx, s.client.folder+name, was)
-			return deleted, err
+			return s.client.remove(ctx, s.client.folder+name, was)
 		})
 	})
 	if err != nil {
@@ -246,21 +245,13 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 }
 
 // edit has write replace what the key of a tag holds, anew whenever somebody else came
-// first.
-func (s *Store) edit(ctx context.Context, name string, write func(was held) (done bool, err error)) error {
-	l := line{key: s.client.folder + name}
-	for {
-		if err := l.pause(ctx); err != nil {
-			return err
-		}
-		if err := l.look(ctx, s.client); err != nil {
-			return err
-		}
-		if done, err := write(l.known); done || err != nil {
-			return err
-		}
-		l.widen()
+// first: at once, because an operator waits, and there are not many of them.
+func (s *Store) edit(ctx context.Context, name string, write func(was held) (done bool, now held, err error)) error {
+	was, err := s.client.load(ctx, s.client.folder+name)
+	for done := false; err == nil && !done; {
+		done, was, err = write(was)
 	}
+	return err
 }
 
 // Close ends the connections. Calls that wait fail with an error that wraps

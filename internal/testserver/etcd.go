@@ -43,6 +43,7 @@ type EtcdCluster struct {
 type etcdMember struct {
 	name                  string
 	client, peer, metrics int // ports
+	joins                 bool
 	proc                  *process
 }
 
@@ -130,6 +131,9 @@ func (c *EtcdCluster) args(m *etcdMember) []string {
 		"--listen-peer-urls", loopback("http", m.peer), "--initial-advertise-peer-urls", loopback("http", m.peer),
 		"--listen-metrics-urls", loopback("http", m.metrics), "--initial-cluster", strings.Join(peers, ","),
 		"--heartbeat-interval", "50", "--election-timeout", "500"}
+	if m.joins {
+		args = append(args, "--initial-cluster-state", "existing")
+	}
 	if c.opts.Cert != "" {
 		args = append(args, "--cert-file", c.opts.Cert, "--key-file", c.opts.Key)
 	}
@@ -244,6 +248,18 @@ func (c *EtcdCluster) Restart(i int) error {
 		return err
 	}
 	return c.awaitReady(c.members[i])
+}
+
+// Replace starts a member without the data that it had before [EtcdCluster.Kill], on the
+// same ports. The cluster must have been told first that the member it knew is gone and
+// that another one joins.
+func (c *EtcdCluster) Replace(i int) error {
+	m := c.members[i]
+	if err := os.RemoveAll(filepath.Join(c.Dir, m.name)); err != nil {
+		return fmt.Errorf("replace etcd: %w", err)
+	}
+	m.joins = true
+	return c.Restart(i)
 }
 
 // Pause freezes a member: connections stand, nothing answers.
