@@ -98,8 +98,8 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 }
 
 func (f *initFlags) initStore(ctx context.Context, w io.Writer) error {
-	err := f.create(ctx, "the store", f.store, explainStore, func(ctx context.Context) error {
-		return drivers.Init(ctx, f.store, drivers.InitOptions{Resize: f.resize, Retired: f.retired})
+	err := f.create(ctx, "the store", f.store, explainStore, drivers.Exists, func(ctx context.Context, url string) error {
+		return drivers.Init(ctx, url, drivers.InitOptions{Resize: f.resize, Retired: f.retired})
 	})
 	if err != nil {
 		return err
@@ -113,9 +113,7 @@ func (f *initFlags) initStore(ctx context.Context, w io.Writer) error {
 }
 
 func (f *initFlags) initWorkers(ctx context.Context, w io.Writer) error {
-	err := f.create(ctx, "the registry of worker IDs", f.workers, explainRegistry, func(ctx context.Context) error {
-		return drivers.InitRegistry(ctx, f.workers)
-	})
+	err := f.create(ctx, "the registry of worker IDs", f.workers, explainRegistry, drivers.RegistryExists, drivers.InitRegistry)
 	if err != nil {
 		return err
 	}
@@ -123,15 +121,18 @@ func (f *initFlags) initWorkers(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// create runs an init of what is called what, and says what went wrong.
-func (f *initFlags) create(ctx context.Context, what, url string,
-	explain func(error, string, time.Duration) error, init func(context.Context) error) error {
+// create runs an init of what is called what, and says what went wrong. What is in its
+// way may be less than what exists says is there: then the error tells.
+func (f *initFlags) create(ctx context.Context, what, url string, explain func(error, string, time.Duration) error,
+	exists func(context.Context, string) (bool, error), init func(context.Context, string) error) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	err := init(ctx)
+	err := init(ctx, url)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists already in %s: nothing to do", what, drivers.Redact(url))
+		if ok, existsErr := exists(ctx, url); ok && existsErr == nil {
+			return fmt.Errorf("%s exists already in %s: nothing to do", what, drivers.Redact(url))
+		}
 	}
 	if err != nil {
 		return explain(err, url, time.Since(start))

@@ -3,9 +3,13 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
+
+	"github.com/leaf-id/leaf/internal/drivers"
 )
 
 func main() {
+	drivers.LogTo(slog.New(slog.DiscardHandler)) // what is wrong, errors say
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }

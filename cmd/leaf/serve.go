@@ -93,6 +93,7 @@ func serve(ctx context.Context, stderr io.Writer, src config.Source) error {
 		return explainConfig(err)
 	}
 	log := newLogger(stderr, cfg)
+	drivers.LogTo(log)
 	ctx, stop := stoppable(ctx, log)
 	defer stop()
 	for _, n := range notices {
@@ -174,7 +175,7 @@ func addSegment(opts *server.Options, cfg config.Config, base base) (closeStore 
 	}
 	store, err := drivers.Open(base.url, &drivers.Options{Logger: opts.Logger})
 	if err != nil {
-		return nil, fmt.Errorf("open the store: %w", err)
+		return nil, err
 	}
 	opts.Store, opts.StoreName = store, drivers.Redact(base.url)
 	opts.Segment = segmentOptions(cfg.Segment, opts.Logger)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -61,6 +63,21 @@ func explain(err, notCreated error, who, flag, url string, took time.Duration) e
 }
 
 func noAnswer(who string, err error, url string, took time.Duration) error {
-	text := fmt.Sprintf("no answer from %s %s within %s", who, drivers.Redact(url), took.Round(100*time.Millisecond))
+	text := fmt.Sprintf("no answer from %s %s within %s%s", who, drivers.Redact(url), took.Round(100*time.Millisecond), detail(err, url))
 	return hinted(&plainError{text, err}, "check its address and that it runs, or wait longer with --timeout")
+}
+
+// detail returns what err says beside the end of the time and the URL; "" if that is
+// only what was tried.
+func detail(err error, url string) string {
+	text := strings.TrimSuffix(err.Error(), ": "+context.DeadlineExceeded.Error())
+	for _, known := range []string{drivers.Redact(url), issuer.ErrRegistry.Error()} {
+		if _, rest, ok := strings.Cut(text, known+": "); ok {
+			text = rest
+		}
+	}
+	if !strings.Contains(text, ": ") {
+		return ""
+	}
+	return ": " + text
 }

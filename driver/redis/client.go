@@ -161,7 +161,7 @@ func attempt[T any](ctx context.Context, c *client, do func() (T, error)) (T, er
 		}
 		return zero, err
 	case <-ctx.Done():
-		return zero, fmt.Errorf("redis does not answer: %w", ctx.Err())
+		return zero, c.explain(ctx.Err())
 	}
 }
 

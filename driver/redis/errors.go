@@ -1,9 +1,11 @@
 package redis
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"strings"
 
@@ -56,19 +58,30 @@ func (c *client) wrongFormat(u use, held string) error {
 	return fmt.Errorf("the key %s holds %.20q, which is no format: choose another prefix", marker, held)
 }
 
-// explain adds what to do about an error of the server or of the way to it.
+// An existsError is [fs.ErrExist], without its words about files.
+type existsError struct{ prefix string }
+
+func (e existsError) Error() string {
+	return "there are keys under the prefix " + e.prefix + " already"
+}
+func (e existsError) Is(target error) bool { return target == fs.ErrExist }
+
+// explain adds where an error of the server or of the way to it comes from, and what
+// to do about it.
 func (c *client) explain(err error) error {
 	if c.closed.Load() && errors.Is(err, goredis.ErrClosed) {
 		return leaf.ErrClosed
 	}
-	advice := serverAdvice(err.Error())
-	if advice == "" {
-		advice = c.networkAdvice(err)
-	}
+	advice := cmp.Or(serverAdvice(err.Error()), c.networkAdvice(err))
 	if advice == "" {
 		return err
 	}
-	return fmt.Errorf("%s: %w", advice, err)
+	return c.blame(fmt.Errorf("%s: %w", advice, err))
+}
+
+// blame says which server an error comes from.
+func (c *client) blame(err error) error {
+	return fmt.Errorf("redis at %s: %w", strings.Join(c.config.Addrs, ","), err)
 }
 
 // serverAdvice looks for the codes of the server anywhere in the text: errors of a
@@ -111,7 +124,7 @@ func serverAdvice(text string) string {
 
 func (c *client) networkAdvice(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "the server's certificate is not trusted: name its authority's with ca=FILE in the URL"
+		return "the server's certificate is not trusted: name its authority with ca=FILE in the URL"
 	}
 	text := err.Error()
 	switch {

@@ -3,14 +3,13 @@ package redis
 import (
 	"context"
 	"fmt"
-	"io/fs"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
 )
 
 // InitStore creates the keys of a store that config names, with tags in it. It fails,
-// wrapping [fs.ErrExist], if there is one under the prefix, and leaves it as it is.
+// wrapping [io/fs.ErrExist], if there is one under the prefix, and leaves it as it is.
 func InitStore(ctx context.Context, config Config, tags []segment.Tag) error {
 	if err := checkTags(tags); err != nil {
 		return fmt.Errorf("create redis store: %w", err)
@@ -28,7 +27,7 @@ func InitStore(ctx context.Context, config Config, tags []segment.Tag) error {
 }
 
 // InitRegistry creates the keys of a registry that config names. It fails, wrapping
-// [fs.ErrExist], if there is one under the prefix, and leaves it as it is.
+// [io/fs.ErrExist], if there is one under the prefix, and leaves it as it is.
 func InitRegistry(ctx context.Context, config Config) error {
 	config = config.complete()
 	if err := create(ctx, config, registryUse(), command{keys: []string{config.key("workers")}}); err != nil {
@@ -61,7 +60,7 @@ func create(ctx context.Context, config Config, u use, cmd command) error {
 	case err != nil:
 		return err
 	case a.status == answerExists:
-		return fmt.Errorf("there are keys under the prefix %s already: %w", config.Prefix, fs.ErrExist)
+		return existsError{config.Prefix}
 	case a.status != answerOK:
 		return c.failed(u, a, config.key(u.marker))
 	}

@@ -56,7 +56,7 @@ func (c *client) look(ctx context.Context, node *goredis.Client) (*facts, error)
 		return nil, err
 	}
 	if err := s.unfit(c.config); err != nil {
-		return nil, err
+		return nil, c.blame(err)
 	}
 	f := &facts{replid: s.info["master_replid"], at: time.Now(), keeps: s.keeps(), alone: c.config.Mode == Single && s.alone()}
 	if text, weak := s.durability(); text != c.said {

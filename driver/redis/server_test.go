@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -25,7 +26,12 @@ import (
 // refused checks that calls fail with an error that says want and tells no password.
 func refused(t *testing.T, url, want string) {
 	t.Helper()
-	s := openStore(t, parse(t, url))
+	refusedAs(t, parse(t, url), want)
+}
+
+func refusedAs(t *testing.T, config redis.Config, want string) {
+	t.Helper()
+	s := openStore(t, config)
 	_, err := s.Advance(t.Context(), "order", 1)
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") {
 		t.Errorf("got error %v, want one that says %q", err, want)
@@ -163,8 +169,16 @@ func TestTLS(t *testing.T) {
 	at := "rediss://127.0.0.1:" + strconv.Itoa(port)
 	refused(t, strings.Replace(at, "rediss", "redis", 1), "write rediss")
 	refused(t, at, "ca=FILE")
-	refused(t, at+"?ca="+cert, "cert=FILE&key=FILE")
-	s := newStore(t, parse(t, at+"?ca="+cert+"&cert="+cert+"&key="+key), order)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := parse(t, at)
+	config.TLS.RootCAs = x509.NewCertPool()
+	config.TLS.RootCAs.AddCert(pair.Leaf)
+	refusedAs(t, config, "cert=FILE&key=FILE")
+	config.TLS.Certificates = []tls.Certificate{pair}
+	s := newStore(t, config, order)
 	if got := advance(t, s, 1).Range.Start; got != 1 {
 		t.Errorf("got %d", got)
 	}

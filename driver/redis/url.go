@@ -2,11 +2,9 @@ package redis
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +17,7 @@ func Schemes() []string { return []string{"redis", "redis+sentinel", "redis+clus
 
 // Params returns the parameters of such a URL.
 func Params() []string {
-	return []string{"prefix", "wait", "waitaof", "wait_timeout", "durability", "ca", "cert", "key", "sentinel_user", "sentinel_password"}
+	return []string{"prefix", "wait", "waitaof", "wait_timeout", "durability", "sentinel_user", "sentinel_password"}
 }
 
 // Parse reads one of
@@ -35,11 +33,11 @@ func Params() []string {
 //	waitaof=L,N               L=1: the primary, and N replicas, have to have it on disk
 //	wait_timeout=1s           how long to wait for that
 //	durability=none           accept a server without an append-only file
-//	ca=FILE cert=FILE key=FILE   PEM files, over TLS: who signs the server's certificate; the client's
 //	sentinel_user=U sentinel_password=P   what the sentinels want
 //
-// Reserved characters in a user name or password are percent-encoded. The error wraps
-// [leaf.ErrInvalid], unless a file cannot be read.
+// Reserved characters in a user name or password are percent-encoded. Over TLS the
+// server's certificate is checked against this machine's authorities, and the client
+// shows none: set Config.TLS to have it otherwise. Errors wrap [leaf.ErrInvalid].
 func Parse(rawURL string) (Config, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {
@@ -63,8 +61,11 @@ func Parse(rawURL string) (Config, error) {
 	if err := c.parsePath(path); err != nil {
 		return Config{}, err
 	}
-	if err := c.parseParams(query, secure); err != nil {
+	if err := c.parseParams(query); err != nil {
 		return Config{}, err
+	}
+	if secure {
+		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	c = c.complete()
 	return c, c.check()
@@ -107,7 +108,7 @@ func (c *Config) parseHosts(hosts string) error {
 		}
 		n, err := strconv.Atoi(p)
 		if err != nil || n < 1 || n > 65535 || u.Hostname() == "" || strings.ContainsAny(u.Hostname(), " @:") && !strings.HasPrefix(host, "[") {
-			return bad("a host or its port is malformed")
+			return bad("a host or its port is malformed: write redis://host:6379, redis+sentinel://host:26379/MASTER or redis+cluster://host:6379")
 		}
 		c.Addrs = append(c.Addrs, net.JoinHostPort(u.Hostname(), p))
 	}
@@ -127,12 +128,12 @@ func (c *Config) parsePath(path string) (err error) {
 		return nil
 	}
 	if c.DB, err = strconv.Atoi(path); err != nil {
-		return bad("the database is no number")
+		return bad("the database is no number: write it as in redis://host:6379/0")
 	}
 	return nil
 }
 
-func (c *Config) parseParams(query string, secure bool) error {
+func (c *Config) parseParams(query string) error {
 	params, err := url.ParseQuery(query)
 	if err != nil {
 		return bad("the parameters are malformed")
@@ -152,10 +153,7 @@ func (c *Config) parseParams(query string, secure bool) error {
 	} else if d != "" {
 		return bad("the only value of durability is none")
 	}
-	if err := c.parseWait(params); err != nil {
-		return err
-	}
-	return c.parseTLS(params, secure)
+	return c.parseWait(params)
 }
 
 func (c *Config) parseWait(params url.Values) (err error) {
@@ -180,35 +178,4 @@ func (c *Config) parseWait(params url.Values) (err error) {
 		}
 	}
 	return nil // check says what is wrong
-}
-
-func (c *Config) parseTLS(params url.Values, secure bool) error {
-	ca, cert, key := params.Get("ca"), params.Get("cert"), params.Get("key")
-	switch {
-	case !secure && (ca != "" || cert != "" || key != ""):
-		return bad("ca, cert and key are for TLS: write rediss in place of redis")
-	case !secure:
-		return nil
-	case (cert == "") != (key == ""):
-		return bad("cert and key belong together")
-	}
-	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return fmt.Errorf("ca: %w", err)
-		}
-		c.TLS.RootCAs = x509.NewCertPool()
-		if !c.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return bad("there is no PEM certificate in the file that ca names")
-		}
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return fmt.Errorf("cert and key: %w", err)
-		}
-		c.TLS.Certificates = []tls.Certificate{pair}
-	}
-	return nil
 }

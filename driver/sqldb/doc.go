@@ -26,6 +26,11 @@
 // acknowledged unless commits are agreed upon (below), or the server keeps no binary
 // log, so that no replica can take over, and innodb_flush_log_at_trx_commit is 1.
 //
+// [NewMySQLConnector] makes one pool of several servers, of which it uses the one that
+// can be written. A call that the server has certainly undone in favour of others, a
+// deadlock or a commit that a cluster did not certify, is sent again for up to five
+// seconds; but a give-back and a swap never are.
+//
 // In PostgreSQL each read says too whether the server is a standby by now, which lags.
 // Its clock is the server's.
 //

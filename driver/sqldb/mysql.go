@@ -48,26 +48,33 @@ const mysqlAdvance = `UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?)
 
 func (d *mysqlDB) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	var grant segment.Grant
-	err := d.use(ctx, func(conn *sql.Conn, facts *mysqlFacts) (err error) {
-		// A step that somebody changes between the two packets does no harm: the
-		// range is computed from the n that the second one is given.
-		if n == 0 {
-			if n, err = readStep(ctx, conn, tag); err != nil {
-				return err
-			}
-		}
-		var a mysqlAnswer
-		err = conn.QueryRowContext(ctx, facts.advance, n, tag, tag, math.MaxInt64-n, tag, tag).
-			Scan(&a.rows, &a.end, &a.server, &a.autocommit, &a.strict, &a.open, &a.found, &a.maxID, &a.step)
-		if err != nil {
+	err := repeat(ctx, undoneMySQL, func() error {
+		return d.use(ctx, func(conn *sql.Conn, facts *mysqlFacts) (err error) {
+			grant, err = facts.advanceOn(ctx, conn, tag, n)
 			return err
-		}
-		grant, err = a.grant(n)
-		if facts.agreed {
-			grant.Server = ""
-		}
-		return err
+		})
 	})
+	return grant, err
+}
+
+func (f *mysqlFacts) advanceOn(ctx context.Context, conn *sql.Conn, tag string, n int64) (grant segment.Grant, err error) {
+	// A step that somebody changes between the two packets does no harm: the
+	// range is computed from the n that the second one is given.
+	if n == 0 {
+		if n, err = readStep(ctx, conn, tag); err != nil {
+			return segment.Grant{}, err
+		}
+	}
+	var a mysqlAnswer
+	err = conn.QueryRowContext(ctx, f.advance, n, tag, tag, math.MaxInt64-n, tag, tag).
+		Scan(&a.rows, &a.end, &a.server, &a.autocommit, &a.strict, &a.open, &a.found, &a.maxID, &a.step)
+	if err != nil {
+		return segment.Grant{}, err
+	}
+	grant, err = a.grant(n)
+	if f.agreed {
+		grant.Server = ""
+	}
 	return grant, err
 }
 
@@ -140,7 +147,7 @@ func (d *mysqlDB) giveBack(ctx context.Context, tag string, unused leaf.Range) e
 	})
 }
 
-// write runs do in a transaction on one connection. Nothing of it is ever repeated.
+// write runs do in a transaction on one connection. Nothing of it is repeated.
 func (d *mysqlDB) write(ctx context.Context, do func(*sql.Tx, *mysqlFacts) error) error {
 	return d.use(ctx, func(conn *sql.Conn, facts *mysqlFacts) error {
 		tx, err := conn.BeginTx(ctx, nil)

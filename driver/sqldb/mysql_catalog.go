@@ -51,8 +51,13 @@ func (d *mysqlDB) page(ctx context.Context, after *string, limit int) ([]record,
 	return records, err
 }
 
+// rewrite is write, again for as long as the server undoes it in favour of others.
+func (d *mysqlDB) rewrite(ctx context.Context, do func(*sql.Tx, *mysqlFacts) error) error {
+	return repeat(ctx, undoneMySQL, func() error { return d.write(ctx, do) })
+}
+
 func (d *mysqlDB) create(ctx context.Context, tag segment.Tag) error {
-	return d.write(ctx, func(tx *sql.Tx, facts *mysqlFacts) error {
+	return d.rewrite(ctx, func(tx *sql.Tx, facts *mysqlFacts) error {
 		return insertMySQL(ctx, tx, facts, tag)
 	})
 }
@@ -71,7 +76,7 @@ func insertMySQL(ctx context.Context, tx *sql.Tx, facts *mysqlFacts, tag segment
 
 func (d *mysqlDB) alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
 	var tag segment.Tag
-	err := d.write(ctx, func(tx *sql.Tx, facts *mysqlFacts) error {
+	err := d.rewrite(ctx, func(tx *sql.Tx, facts *mysqlFacts) error {
 		row, err := facts.load(ctx, tx, name, ` FOR UPDATE`)
 		if err != nil {
 			return err
@@ -123,7 +128,7 @@ func (f *mysqlFacts) holds(description string) error {
 }
 
 func (d *mysqlDB) remove(ctx context.Context, name string) error {
-	return d.write(ctx, func(tx *sql.Tx, _ *mysqlFacts) error {
+	return d.rewrite(ctx, func(tx *sql.Tx, _ *mysqlFacts) error {
 		return changeOne(ctx, tx, leaf.ErrUnknownTag, `DELETE FROM leaf_alloc WHERE `+mysqlExact, name, name)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/leaf-id/leaf"
 )
@@ -34,14 +35,15 @@ func newMySQLPool(db *sql.DB, t table, logger *slog.Logger, columns ...mysqlChec
 
 // mysqlFacts is what a store needs to know of its server and table.
 type mysqlFacts struct {
-	description bool   // there is a column for it
-	galera      bool   // the server replicates by Galera: what it shows may lag
-	agreed      bool   // commits are agreed upon with other servers: none is lost in a fail-over
-	flush       string // innodb_flush_log_at_trx_commit
-	replicated  bool   // there is a binary log, so that another server may have replicas of what this one commits
-	engine      string // of the table
-	open        string // an expression that says whether a transaction is open
-	advance     string // mysqlAdvance as this server understands it
+	stay        *mysqlStay // which server this holds for; nil: the only one
+	description bool       // there is a column for it
+	galera      bool       // the server replicates by Galera: what it shows may lag
+	agreed      bool       // commits are agreed upon with other servers: none is lost in a fail-over
+	flush       string     // innodb_flush_log_at_trx_commit
+	replicated  bool       // there is a binary log, so that another server may have replicas of what this one commits
+	engine      string     // of the table
+	open        string     // an expression that says whether a transaction is open
+	advance     string     // mysqlAdvance as this server understands it
 }
 
 // inspect runs all checks.
@@ -70,14 +72,20 @@ func (d *mysqlPool) use(ctx context.Context, do func(*sql.Conn, *mysqlFacts) err
 		return err
 	}
 	defer conn.Close()
+	start := time.Now()
+	stay, err := stayOf(conn)
 	facts := d.facts.Load()
-	if facts == nil {
+	if err == nil && (facts == nil || facts.stay != stay) {
 		if facts, err = d.inspect(ctx, conn); err == nil {
+			facts.stay = stay
 			d.facts.Store(facts)
 		}
 	}
 	if err == nil {
 		err = do(conn, facts)
+	}
+	if failsMySQL(err) && !hurried(err, start) {
+		stay.end(err)
 	}
 	if errors.Is(err, errSession) {
 		d.logger.Warn("mysql session given up", "err", err)

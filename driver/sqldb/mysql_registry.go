@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -107,7 +108,9 @@ func (d *mysqlRegistry) load(ctx context.Context, id int64) (heldText, error) {
 }
 
 // swap uses one connection from first to last: database/sql sends nothing twice on a
-// connection that its caller holds. The statement that writes commits by itself.
+// connection that its caller holds. The statement that writes commits by itself. Where
+// the server undid it in favour of others, who may have written to this very cell, the
+// cell is read again, and nothing is sent again.
 func (d *mysqlRegistry) swap(ctx context.Context, id int64, text string, replaces func(heldText) error) error {
 	return d.use(ctx, func(conn *sql.Conn, facts *mysqlFacts) error {
 		held, err := d.held(ctx, conn, facts, id)
@@ -119,11 +122,16 @@ func (d *mysqlRegistry) swap(ctx context.Context, id int64, text string, replace
 		}
 		switch {
 		case !held.Valid:
-			return insertCell(ctx, conn, id, text)
-		case held.V == text:
-			return nil // an UPDATE would count no row as changed
+			err = insertCell(ctx, conn, id, text)
+		case held.V != text: // else an UPDATE would count no row as changed
+			err = updateCell(ctx, conn, id, held.V, text)
 		}
-		return updateCell(ctx, conn, id, held.V, text)
+		if undoneMySQL(err) {
+			if held, lookErr := d.held(ctx, conn, facts, id); lookErr == nil {
+				return cmp.Or(replaces(held), err)
+			}
+		}
+		return err
 	})
 }
 

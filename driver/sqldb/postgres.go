@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
@@ -42,7 +40,7 @@ const postgresAdvance = `UPDATE leaf_alloc
 func (d *postgresDB) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	var grant segment.Grant
 	err := d.use(ctx, func(ctx context.Context, s *postgresSession) error {
-		return repeat(ctx, func() (err error) {
+		return repeat(ctx, undonePostgres, func() (err error) {
 			grant, err = s.advance(ctx, tag, n)
 			return err
 		})
@@ -51,23 +49,6 @@ func (d *postgresDB) advance(ctx context.Context, tag string, n int64) (segment.
 		return segment.Grant{}, err
 	}
 	return grant, nil
-}
-
-// repeat makes a call again for as long as the server undoes it in favour of others,
-// which it says for certain. Nothing else is ever repeated.
-func repeat(ctx context.Context, call func() error) error {
-	const longest = 100 * time.Millisecond
-	for wait := 2 * time.Millisecond; ; wait = min(2*wait, longest) {
-		err := call()
-		if !isPostgres(err, postgresSerialization, postgresDeadlock) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: others kept changing the row: %w", ctx.Err(), err)
-		case <-time.After(rand.N(wait)):
-		}
-	}
 }
 
 func (s *postgresSession) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {

@@ -45,7 +45,7 @@ func (d *postgresDB) page(ctx context.Context, after *string, limit int) ([]reco
 
 func (d *postgresDB) create(ctx context.Context, tag segment.Tag) error {
 	return d.use(ctx, func(ctx context.Context, s *postgresSession) error {
-		return repeat(ctx, func() error { return s.insert(ctx, tag) })
+		return repeat(ctx, undonePostgres, func() error { return s.insert(ctx, tag) })
 	})
 }
 
@@ -58,7 +58,7 @@ func (s *postgresSession) insert(ctx context.Context, tag segment.Tag) error {
 func (d *postgresDB) alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
 	var tag segment.Tag
 	err := d.use(ctx, func(ctx context.Context, s *postgresSession) error {
-		return repeat(ctx, func() error {
+		return repeat(ctx, undonePostgres, func() error {
 			return s.transact(ctx, func(s *postgresSession) (err error) {
 				tag, err = s.alter(ctx, name, change)
 				return err
@@ -95,7 +95,7 @@ func (s *postgresSession) alter(ctx context.Context, name string, change segment
 
 func (d *postgresDB) remove(ctx context.Context, name string) error {
 	return d.use(ctx, func(ctx context.Context, s *postgresSession) error {
-		return repeat(ctx, func() error {
+		return repeat(ctx, undonePostgres, func() error {
 			return s.changeOne(ctx, leaf.ErrUnknownTag, `DELETE FROM leaf_alloc WHERE biz_tag = $1`, name)
 		})
 	})

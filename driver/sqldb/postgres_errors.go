@@ -31,9 +31,15 @@ func isPostgres(err error, codes ...string) bool {
 	return ok && slices.Contains(codes, e.Code)
 }
 
+// undonePostgres reports that the server undid a statement in favour of others.
+func undonePostgres(err error) bool { return isPostgres(err, postgresSerialization, postgresDeadlock) }
+
 // explainPostgres says what is wrong and what to do. None of the errors that it
 // passes on holds a password.
 func explainPostgres(err error, t table) error {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		err = connectError{err}
+	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		if advice := postgresNetworkAdvice(err); advice != "" {
@@ -116,6 +122,28 @@ func postgresAdvice(code string, t table) string {
 	return ""
 }
 
+// A connectError is one of pgx, in one line and saying each thing once: its own has a
+// line for each address and each kind of encryption that was tried.
+type connectError struct{ cause error }
+
+func (e connectError) Error() string {
+	var tried []string
+	for line := range strings.Lines(e.cause.Error()) {
+		line = strings.TrimSpace(line)
+		if _, rest, ok := strings.Cut(line, "failed to connect to `"); ok {
+			_, line, _ = strings.Cut(rest, "`:")
+			line = strings.TrimSpace(line)
+		}
+		line = strings.Replace(line, "dial error: ", "", 1)
+		if line != "" && !slices.Contains(tried, line) {
+			tried = append(tried, line)
+		}
+	}
+	return strings.Join(tried, "; ")
+}
+
+func (e connectError) Unwrap() error { return e.cause }
+
 func postgresNetworkAdvice(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "the server's certificate is not trusted: name its authority with sslrootcert in the URL, or set sslmode=require"
@@ -123,7 +151,8 @@ func postgresNetworkAdvice(err error) string {
 	if strings.Contains(err.Error(), "server refused TLS connection") {
 		return "the server offers no encryption: set sslmode=disable in the URL, or ssl=on on the server"
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+	_, unknown := errors.AsType[*net.DNSError](err)
+	if op, ok := errors.AsType[*net.OpError](err); unknown || ok && op.Op == "dial" {
 		return "no server answers there: check that it runs, and the host and port in the URL"
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, driver.ErrBadConn) {

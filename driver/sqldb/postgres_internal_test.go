@@ -81,7 +81,7 @@ func TestRepeat(t *testing.T) {
 	for name, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
-			err := repeat(t.Context(), func() error {
+			err := repeat(t.Context(), undonePostgres, func() error {
 				if calls++; calls == 4 {
 					return nil
 				}
@@ -99,7 +99,7 @@ func TestRepeatEndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		calls := 0
-		err := repeat(ctx, func() error { calls++; return &pgconn.PgError{Code: "40001"} })
+		err := repeat(ctx, undonePostgres, func() error { calls++; return &pgconn.PgError{Code: "40001"} })
 		if !errors.Is(err, context.DeadlineExceeded) || !isPostgres(err, "40001") || calls < 5 || calls > 500 {
 			t.Errorf("%d calls, %v", calls, err)
 		}

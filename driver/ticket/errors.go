@@ -5,8 +5,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -46,6 +48,25 @@ func explain(err error) error {
 	return advise(networkAdvice(err), err)
 }
 
+// An existsError is [fs.ErrExist], without its words about files.
+type existsError struct{ text string }
+
+func (e existsError) Error() string        { return e.text }
+func (e existsError) Is(target error) bool { return target == fs.ErrExist }
+
+// failures are what several servers had to say, in one line.
+type failures []error
+
+func (f failures) Error() string {
+	texts := make([]string, len(f))
+	for i, err := range f {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (f failures) Unwrap() []error { return f }
+
 func advise(advice string, err error) error {
 	if advice == "" {
 		return err
@@ -70,7 +91,9 @@ func mysqlAdvice(number uint16) string {
 		return "the server has no connection left: raise max_connections or the user's limit"
 	case 1129, 1130:
 		return "the server does not accept this host: allow it (CREATE USER user@host, FLUSH HOSTS)"
-	case 1205, mysqlDeadlock:
+	case mysqlDeadlock:
+		return "others drew at the same moment: nothing was written, try again"
+	case 1205:
 		return "another transaction holds the row: end the one left open on the server"
 	case 1021, 1030, 1114:
 		return "the server cannot write: check its disk"

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -142,7 +141,7 @@ func (f *founding) check(context.Context) error {
 		case d.meta == nil:
 			continue
 		case f.fresh && d.meta.state != stateNew:
-			return d.blame(fmt.Errorf("the server is part of a set, number %d of %d: %w", d.meta.share.number, d.meta.share.servers, fs.ErrExist))
+			return d.blame(existsError{fmt.Sprintf("the server is part of a set already, number %d of %d", d.meta.share.number, d.meta.share.servers)})
 		case d.meta.layout != f.layout && d.meta.state != stateNew:
 			return d.blame(fmt.Errorf("%w: it was set up for %v, which never changes, the URL says %v", leaf.ErrInvalid, d.meta.layout, f.layout))
 		case given[d.meta.member] != nil:

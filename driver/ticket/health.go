@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -114,18 +114,18 @@ func (s *Store) admit(m *member, f *facts) error {
 		}
 		switch cmp.Compare(f.generation, known.generation) {
 		case -1:
-			return errors.Join(leaf.ErrInvalid, errors.New("the server is of an older generation than "+other.Name+
-				": it was left out of a resize, or a backup was put in place: run leaf init --resize"))
+			return fmt.Errorf("%w: the server is of an older generation than %s: it was left out of a resize, or a backup was put in place: "+
+				"run leaf init --resize", leaf.ErrInvalid, other.Name)
 		case +1:
 			other.facts.Store(nil)
 			continue
 		}
 		if f.cluster != known.cluster {
-			return errors.Join(leaf.ErrInvalid, errors.New("the server belongs to another set than "+other.Name+": correct the URL"))
+			return fmt.Errorf("%w: the server belongs to another set than %s: correct the URL", leaf.ErrInvalid, other.Name)
 		}
 		if f.share.number == known.share.number {
-			return errors.Join(leaf.ErrInvalid, errors.New("the server has the same number as "+other.Name+
-				": the URL names one twice, or one was copied from the other: both would deal the same IDs"))
+			return fmt.Errorf("%w: the server has the same number as %s: the URL names one twice, or one was copied from the other: "+
+				"both would deal the same IDs", leaf.ErrInvalid, other.Name)
 		}
 	}
 	m.facts.Store(f)

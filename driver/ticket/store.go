@@ -118,7 +118,7 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 				return grant, nil
 			}
 			if err := s.usable(ctx); err != nil {
-				return segment.Grant{}, fmt.Errorf("%w: %w", err, errors.Join(a.failed...))
+				return segment.Grant{}, fmt.Errorf("%w: %w", err, failures(a.failed))
 			}
 		}
 		if a.verdict != nil { // a server that is down has nothing to add
@@ -196,7 +196,7 @@ func (a *attempt) err() error {
 	if a.verdict != nil {
 		return a.verdict
 	}
-	return fmt.Errorf("no ticket server is fit for use: %w", errors.Join(a.failed...))
+	return fmt.Errorf("no ticket server is fit for use: %w", failures(a.failed))
 }
 
 // use runs do on a connection of one server, after a look at it where that is due.

@@ -157,7 +157,7 @@ func (s *Store) list(ctx context.Context) (map[string]segment.Tag, error) {
 			return all, nil
 		}
 	}
-	return nil, fmt.Errorf("no ticket server is fit for use: %w", errors.Join(failed...))
+	return nil, fmt.Errorf("no ticket server is fit for use: %w", failures(failed))
 }
 
 func (s *Store) listOne(ctx context.Context, m *member, all map[string]segment.Tag) error {

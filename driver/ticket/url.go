@@ -29,7 +29,7 @@ type URL struct {
 func ParseURL(rest string) (URL, error) {
 	rest, ok := strings.CutPrefix(rest, "//")
 	if !ok {
-		return URL{}, badURL("two slashes are missing after ticket+mysql:")
+		return URL{}, badURL("two slashes are missing after the scheme")
 	}
 	list, query, _ := strings.Cut(rest, "?")
 	params, err := url.ParseQuery(query)

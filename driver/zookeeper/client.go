@@ -88,10 +88,7 @@ func call[T any](ctx context.Context, c *client, do func(*zk.Conn) (T, error)) (
 	}
 	select {
 	case r := <-done:
-		if r.err != nil && l.lost() {
-			r.err = fmt.Errorf("zookeeper at %s: %w", l.addr, r.err)
-		}
-		return r.value, r.err
+		return r.value, l.explain(r.err)
 	case <-ctx.Done():
 		return zero, fmt.Errorf("zookeeper at %s does not answer: %w", l.addr, ctx.Err())
 	}
@@ -141,7 +138,7 @@ func (c *client) connect(try *attempt) {
 	c.try, c.tried = nil, time.Now()
 	switch {
 	case err != nil:
-		try.err = fmt.Errorf("no connection to zookeeper at %s: %w", c, err)
+		try.err = fmt.Errorf("no connection to zookeeper at %s: check that it runs, and the hosts and ports in the URL: %w", c, err)
 		if c.closed {
 			try.err = leaf.ErrClosed
 		}

@@ -85,6 +85,18 @@ func (l *link) lost() bool {
 	}
 }
 
+// explain says where an error comes from, and what to do about it.
+func (l *link) explain(err error) error {
+	switch {
+	case errors.Is(err, zk.ErrNoAuth):
+		return fmt.Errorf("zookeeper at %s: an ACL keeps out who does not log in, as Leaf does not: open the nodes "+
+			"(setAcl -R PATH world:anyone:cdrwa), or name another chroot in the URL: %w", l.addr, err)
+	case err != nil && l.lost():
+		return fmt.Errorf("zookeeper at %s: %w", l.addr, err)
+	}
+	return err
+}
+
 // bury ends a link that is gone. The library's Close waits for the server, at most a
 // few seconds, and leaves the connection to the server.
 func (l *link) bury(tcp net.Conn, events <-chan zk.Event) {
@@ -103,9 +115,9 @@ func (l *link) await(ctx context.Context, limit time.Duration) error {
 	case <-l.ready:
 		return nil
 	case <-l.gone:
-		return fmt.Errorf("%s: it gave no session: is it a ZooKeeper, and part of a quorum?", l.addr)
+		return fmt.Errorf("%s gave no session: is it a ZooKeeper, and part of a quorum?", l.addr)
 	case <-timer.C:
-		return fmt.Errorf("%s: it gave no session within %v", l.addr, limit)
+		return fmt.Errorf("%s gave no session within %v", l.addr, limit)
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -47,7 +47,7 @@ func (p *Pool) Init(ctx context.Context) error {
 			err = create(conn, p.workers(), []byte{}) // last: from now on there is a pool
 		}
 		if errors.Is(err, zk.ErrNodeExists) {
-			err = fmt.Errorf("%s: %w", p.workers(), fs.ErrExist)
+			err = existsError{p.workers()}
 		}
 		return struct{}{}, err
 	})
@@ -56,6 +56,12 @@ func (p *Pool) Init(ctx context.Context) error {
 	}
 	return nil
 }
+
+// An existsError is [fs.ErrExist], without its words about files.
+type existsError struct{ path string }
+
+func (e existsError) Error() string        { return "zookeeper has a node " + e.path + " already" }
+func (e existsError) Is(target error) bool { return target == fs.ErrExist }
 
 // Exists reports whether the pool was created.
 func (p *Pool) Exists(ctx context.Context) (bool, error) {

@@ -5,14 +5,19 @@
 //	sqlite:PATH                                   a file on this machine
 //	mysql://user:password@host:3306/db?tls=true   MySQL or MariaDB
 //	mysql://user:password@unix(/path/socket)/db
+//	mysql://user:password@h1:3306,h2:3306/db      the one of them that can be written
+//	postgres://user:password@host:5432/db         PostgreSQL
+//	etcd://h1:2379,h2:2379/prefix                 etcd
+//	redis://user:password@host:6379/0             Redis; +sentinel, +cluster; rediss: with TLS
+//	ticket+mysql://u:p@h1/db,u:p@h2/db            ticket servers
 //
 // The path of sqlite: is taken as it stands, relative or absolute. User names and
 // passwords are percent-encoded; a character that is not reserved in URLs, and "@",
 // may stand for itself. Parameters of mysql: are tls (true, false, skip-verify,
 // preferred), timeout (to connect), readTimeout and writeTimeout (durations such as
-// 5s, their default). No error holds a password.
+// 5s, their default). Those of the others are in docs/stores.md. No error holds a password.
 //
-// A worker URL is one of these, which puts the worker IDs into the same database as the
+// A worker URL is one of these but the last, which puts the worker IDs into the same database as the
 // counters, or
 //
 //	zookeeper://h1:2181,h2:2181/chroot?name=N               a pool of our own, by default called leaf

@@ -105,7 +105,9 @@ func TestOpenMalformed(t *testing.T) {
 		"mysql://u:secret@h:port/db":            "port is malformed",
 		"mysql://u:secret@h:99999/db":           "port is malformed",
 		"mysql://u:sec%ret@h/db":                "percent-encoded",
-		"mysql://u:secret@h1,h2/db":             "several hosts",
+		"mysql://u:secret@h1,h2:x/db":           "port is malformed",
+		"mysql://u:secret@h1,/db":               "port is malformed",
+		"mysql://u:secret@h1,H1:3306/db":        "names h1:3306 twice",
 		"mysql://u:secret@h/db?tls=perhaps":     "tls is none of",
 		"mysql://u:secret@h/db?timeout=5":       "no duration",
 		"mysql://u:secret@h/db?sql_mode=x":      "unknown parameter",
@@ -116,7 +118,7 @@ func TestOpenMalformed(t *testing.T) {
 		"mysql//u:secret@h/db":                  "unknown scheme",
 		"u:secret@h/db":                         "unknown scheme",
 		"mysqlx:u:secret@h":                     "unknown scheme",
-		"jdbc:mysql://h1,h2/db?password=secret": "several hosts",
+		"jdbc:mysql://h1,h1/db?password=secret": "malformed",
 	}
 	for storeURL, want := range tests {
 		_, err := drivers.Open(storeURL, nil)
@@ -131,20 +133,24 @@ func TestOpenMalformed(t *testing.T) {
 
 func TestRedact(t *testing.T) {
 	tests := map[string]string{
-		"mysql://root:secret@h:3306/db":             "mysql://root:xxxxx@h:3306/db",
-		"mysql://root:se@cr:et/x?y#z@h/db?tls=true": "mysql://root:xxxxx@h/db?tls=true",
-		"mysql://root@h/db":                         "mysql://root@h/db",
-		"mysql://h:3306/db":                         "mysql://h:3306/db",
-		"mysql://h/db":                              "mysql://h/db",
-		"mysql://root:secret":                       "mysql://root:xxxxx",
-		"redis://:secret@h":                         "redis://:xxxxx@h",
-		"jdbc:mysql://h/db?user=u&password=secret":  "jdbc:mysql://h/db?user=u&password=xxxxx",
-		"etcd://h1:2379,h2:2379/p":                  "etcd://h1:2379,h2:2379/p",
-		"t+mysql://u:secret@h/db,u:secret@h2/db":    "t+mysql://u:xxxxx@h2/db",
-		"sqlite:/a/b@c:d":                           "sqlite:/a/b@c:d",
-		"u:secret@h":                                "xxxxx@h",
-		"\x00://u:secret@%zz":                       "\x00://u:xxxxx@%zz",
-		"":                                          "",
+		"mysql://root:secret@h:3306/db":                      "mysql://root:xxxxx@h:3306/db",
+		"mysql://root:se@cr:et/x?y#z@h/db?tls=true":          "mysql://root:xxxxx@h/db?tls=true",
+		"mysql://root@h/db":                                  "mysql://root@h/db",
+		"mysql://h:3306/db":                                  "mysql://h:3306/db",
+		"mysql://h/db":                                       "mysql://h/db",
+		"mysql://root:secret":                                "mysql://root:xxxxx",
+		"redis://:secret@h":                                  "redis://:xxxxx@h",
+		"jdbc:mysql://h/db?user=u&password=secret":           "jdbc:mysql://h/db?user=u&password=xxxxx",
+		"etcd://h1:2379,h2:2379/p":                           "etcd://h1:2379,h2:2379/p",
+		"t+mysql://u:secret@h/db,u:secret@h2/db":             "t+mysql://u:xxxxx@h2/db",
+		"ticket+mysql://root@h:1/db,u:secret@h2/db?stride=9": "ticket+mysql://xxxxx@h:1/db,xxxxx@h2/db",
+		"ticket+mysql://h/db,u:se,cret@h2/db":                "ticket+mysql://h/db,xxxxx,xxxxx@h2/db",
+		"ticket+mysql://u:se?cret@h2/db":                     "ticket+mysql://xxxxx",
+		"ticket+mysql://u:secret":                            "ticket+mysql://xxxxx",
+		"sqlite:/a/b@c:d":                                    "sqlite:/a/b@c:d",
+		"u:secret@h":                                         "xxxxx@h",
+		"\x00://u:secret@%zz":                                "\x00://u:xxxxx@%zz",
+		"":                                                   "",
 	}
 	for storeURL, want := range tests {
 		if got := drivers.Redact(storeURL); got != want {
@@ -163,14 +169,16 @@ func TestKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := map[string]string{
-		"sqlite:leaf.db":                     "sqlite:" + dir + "/leaf.db",
-		"sqlite:" + dir + "/x/../leaf.db":    "sqlite:" + dir + "/leaf.db",
-		"sqlite:link/leaf.db":                "sqlite:" + dir + "/leaf.db",
-		"sqlite:///var/leaf.db":              "sqlite:/var/leaf.db",
-		"mysql://u:p@H/db?tls=true":          "mysql://h:3306/db",
-		"MySQL://h:3307/db":                  "mysql://h:3307/db",
-		"mysql://[::1]/db":                   "mysql://[::1]:3306/db",
-		"mysql://u@unix(/run/mysqld.sock)/d": "mysql:///run/mysqld.sock/d",
+		"sqlite:leaf.db":                        "sqlite:" + dir + "/leaf.db",
+		"sqlite:" + dir + "/x/../leaf.db":       "sqlite:" + dir + "/leaf.db",
+		"sqlite:link/leaf.db":                   "sqlite:" + dir + "/leaf.db",
+		"sqlite:///var/leaf.db":                 "sqlite:/var/leaf.db",
+		"mysql://u:p@H/db?tls=true":             "mysql://h:3306/db",
+		"MySQL://h:3307/db":                     "mysql://h:3307/db",
+		"mysql://u:p@h1,H2:3307/db":             "mysql://h1:3306,h2:3307/db",
+		"mysql://v@h2:3307,h1:3306/db?tls=true": "mysql://h1:3306,h2:3307/db",
+		"mysql://[::1]/db":                      "mysql://[::1]:3306/db",
+		"mysql://u@unix(/run/mysqld.sock)/d":    "mysql:///run/mysqld.sock/d",
 	}
 	for storeURL, want := range tests {
 		if got, err := drivers.Key(storeURL); err != nil || got != want {
@@ -253,6 +261,7 @@ func TestFromJDBC(t *testing.T) {
 	tests := []struct{ jdbc, user, password, want string }{
 		{"jdbc:mysql://h:3307/leaf?useUnicode=true&characterEncoding=utf8", "root", "p", "mysql://root:p@h:3307/leaf?tls=preferred"},
 		{"jdbc:mysql://h/leaf", "", "", "mysql://h/leaf?tls=preferred"},
+		{"jdbc:mysql://h1:3307,h2/leaf", "u", "p", "mysql://u:p@h1:3307,h2/leaf?tls=preferred"},
 		{"jdbc:mysql:///leaf", "root", "", "mysql://root@localhost/leaf?tls=preferred"},
 		{"JDBC:MySQL://h/leaf?user=u&password=p", "", "", "mysql://u:p@h/leaf?tls=preferred"},
 		{"jdbc:mysql://h/leaf?user=u&password=p", "a", "b", "mysql://a:b@h/leaf?tls=preferred"},
@@ -279,7 +288,7 @@ func TestFromJDBC(t *testing.T) {
 	for jdbc, want := range map[string]string{
 		"jdbc:postgresql://h/leaf":         "begin with jdbc:mysql://",
 		"mysql://h/leaf":                   "begin with jdbc:mysql://",
-		"jdbc:mysql://h1:3306,h2:3306/db":  "several hosts",
+		"jdbc:mysql://h1:3306,:3307/db":    "malformed",
 		"jdbc:mysql://h":                   "malformed",
 		"jdbc:mysql://h:x/leaf":            "malformed",
 		"jdbc:mysql://h/leaf?%zz":          "parameters are malformed",

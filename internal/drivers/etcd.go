@@ -2,15 +2,10 @@ package drivers
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/leaf-id/leaf"
@@ -89,7 +84,7 @@ func parseEtcdRegistry(rest string) (registrySource, error) {
 func parseEtcd(rest string, logger *slog.Logger) (etcdURL, error) {
 	rest, ok := strings.CutPrefix(rest, "//")
 	if !ok {
-		return etcdURL{}, badEtcd("two slashes are missing after etcd:")
+		return etcdURL{}, badEtcd("two slashes are missing after the scheme")
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	u := etcdURL{opts: etcd.Options{Logger: logger}}
@@ -102,9 +97,9 @@ func parseEtcd(rest string, logger *slog.Logger) (etcdURL, error) {
 	}
 	hosts, prefix, _ := strings.Cut(rest, "/")
 	for host := range strings.SplitSeq(hosts, ",") {
-		endpoint, err := etcdEndpoint(host)
-		if err != nil {
-			return etcdURL{}, err
+		endpoint, ok := hostPort(host, etcdPort)
+		if !ok {
+			return etcdURL{}, badEtcd("a host or its port is malformed")
 		}
 		u.endpoints = append(u.endpoints, endpoint)
 	}
@@ -135,77 +130,32 @@ func (u *etcdURL) setUser(userinfo string) (err error) {
 	return nil
 }
 
-func etcdEndpoint(host string) (string, error) {
-	u := url.URL{Host: host}
-	port := u.Port()
-	if port == "" {
-		port = etcdPort
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil || n < 1 || n > 65535 || u.Hostname() == "" || strings.ContainsAny(u.Hostname(), " @:") && !strings.HasPrefix(host, "[") {
-		return "", badEtcd("a host or its port is malformed")
-	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), port), nil
-}
-
 func (u *etcdURL) setParams(params url.Values) error {
-	if err := onlyParams(params, "tls", "ca", "cert", "key", "http"); err != nil {
+	if err := onlyParams(params, "tls", paramCA, paramCert, paramKey, "http"); err != nil {
 		return err
 	}
 	if params.Has("http") {
 		for host := range strings.SplitSeq(params.Get("http"), ",") {
-			endpoint, err := etcdEndpoint(host)
-			if err != nil {
-				return err
+			endpoint, ok := hostPort(host, etcdPort)
+			if !ok {
+				return badEtcd("a host or its port in http is malformed")
 			}
 			u.opts.HTTP = append(u.opts.HTTP, endpoint)
 		}
 	}
-	files := params.Has("ca") || params.Has("cert") || params.Has("key")
-	switch params.Get("tls") {
-	case "true":
-		return u.setTLS(params)
-	case "skip-verify":
-		if params.Has("ca") {
-			return badEtcd("tls=skip-verify has no use for ca")
-		}
-		err := u.setTLS(params)
-		if err == nil {
-			u.opts.TLS.InsecureSkipVerify = true
-		}
-		return err
-	case "", "false":
-		if files {
-			return badEtcd("ca, cert and key need tls=true")
-		}
-		return nil
+	mode := params.Get("tls")
+	if !slices.Contains([]string{"", "false", "true", "skip-verify"}, mode) {
+		return badEtcd("tls is none of true, false, skip-verify")
 	}
-	return badEtcd("tls is none of true, false, skip-verify")
-}
-
-func (u *etcdURL) setTLS(params url.Values) error {
-	u.opts.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca := params.Get("ca"); ca != "" {
-		text, err := os.ReadFile(ca)
-		if err != nil {
-			return fmt.Errorf("%w: ca: %w", leaf.ErrInvalid, err)
-		}
-		u.opts.TLS.RootCAs = x509.NewCertPool()
-		if !u.opts.TLS.RootCAs.AppendCertsFromPEM(text) {
-			return badEtcd("the file of ca holds no certificate (PEM)")
-		}
+	if mode == "skip-verify" && params.Has(paramCA) {
+		return badEtcd("tls=skip-verify has no use for ca")
 	}
-	if params.Has("cert") != params.Has("key") {
-		return badEtcd("cert and key go together")
+	var err error
+	u.opts.TLS, err = cutTLS(params, mode == "true" || mode == "skip-verify", "add tls=true to the URL")
+	if err == nil && mode == "skip-verify" {
+		u.opts.TLS.InsecureSkipVerify = true
 	}
-	if params.Has("cert") {
-		pair, err := tls.LoadX509KeyPair(params.Get("cert"), params.Get("key"))
-		if err != nil {
-			return fmt.Errorf("%w: cert and key: %w", leaf.ErrInvalid, err)
-		}
-		u.opts.TLS.Certificates = []tls.Certificate{pair}
-	}
-	return nil
+	return err
 }
 
 func (u etcdURL) key() string {

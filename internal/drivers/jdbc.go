@@ -26,9 +26,6 @@ func FromJDBC(jdbcURL, user, password string) (string, error) {
 	if err != nil {
 		return "", badJDBC("its parameters are malformed")
 	}
-	if strings.Contains(address, ",") {
-		return "", badJDBC("it names several hosts: name the primary server alone")
-	}
 	host, name, _ := strings.Cut(address, "/")
 	if host == "" {
 		host = "localhost" // as Connector/J
@@ -41,7 +38,7 @@ func FromJDBC(jdbcURL, user, password string) (string, error) {
 		userinfo += "@"
 	}
 	result := "//" + userinfo + host + "/" + name + "?" + fromJDBCParams(params).Encode()
-	if _, err := mysqlConfig(result); err != nil {
+	if _, err := mysqlServers(result); err != nil {
 		return "", badJDBC("its host, port or database is malformed")
 	}
 	return "mysql:" + result, nil

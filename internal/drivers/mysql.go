@@ -5,10 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,25 +52,19 @@ func existsMySQL(ctx context.Context, rest string) (bool, error) {
 	return sqldb.ExistsMySQL(ctx, db)
 }
 
-func keyMySQL(rest string) (string, error) {
-	cfg, err := mysqlConfig(rest)
-	if err != nil {
-		return "", err
-	}
-	return "//" + strings.ToLower(cfg.Addr) + "/" + cfg.DBName, nil
-}
-
 func mysqlDB(rest string, logger *slog.Logger) (*sql.DB, error) {
-	cfg, err := mysqlConfig(rest)
+	servers, err := mysqlServers(rest)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Logger = driverLog{logger}
-	// Said aloud: a server may be told to ignore what a client says when it connects.
-	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
-		return nil, err
+	for _, cfg := range servers {
+		cfg.Logger = driverLog{logger}
+		// Said aloud: a server may be told to ignore what a client says when it connects.
+		if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
+			return nil, err
+		}
 	}
-	connector, err := mysql.NewConnector(cfg)
+	connector, err := sqldb.NewMySQLConnector(servers, &sqldb.Options{Logger: logger})
 	if err != nil {
 		return nil, err
 	}
@@ -89,29 +81,6 @@ func (l driverLog) Print(v ...any) {
 	if l.logger != nil {
 		l.logger.Debug("mysql driver", "msg", fmt.Sprint(v...))
 	}
-}
-
-// mysqlConfig reads //user:password@host:port/db?parameters.
-func mysqlConfig(rest string) (*mysql.Config, error) {
-	rest, ok := strings.CutPrefix(rest, "//")
-	if !ok {
-		return nil, badMySQL("two slashes are missing after mysql:")
-	}
-	cfg := mysqlDefaults()
-	if at := strings.LastIndex(rest, "@"); at >= 0 {
-		if err := setUser(cfg, rest[:at]); err != nil {
-			return nil, err
-		}
-		rest = rest[at+1:]
-	}
-	rest, query, _ := strings.Cut(rest, "?")
-	if err := setAddress(cfg, rest); err != nil {
-		return nil, err
-	}
-	if err := setParameters(cfg, query); err != nil {
-		return nil, err
-	}
-	return cfg, nil
 }
 
 // mysqlDefaults is a configuration with what package sqldb asks of each session. A
@@ -137,40 +106,6 @@ func setUser(cfg *mysql.Config, userinfo string) (err error) {
 		return badMySQL("the password is not percent-encoded: write %25 for a percent sign")
 	}
 	return nil
-}
-
-func setAddress(cfg *mysql.Config, address string) (err error) {
-	host, name, _ := strings.Cut(address, "/")
-	if socket, ok := strings.CutPrefix(address, "unix("); ok {
-		cfg.Net = "unix"
-		if cfg.Addr, name, ok = strings.Cut(socket, ")/"); !ok {
-			return badMySQL("a socket is written unix(/path)/db")
-		}
-	} else if cfg.Addr, err = tcpAddress(host); err != nil {
-		return err
-	} else {
-		cfg.Net = "tcp"
-	}
-	if cfg.DBName, err = url.PathUnescape(name); err != nil || cfg.DBName == "" || strings.Contains(name, "/") {
-		return badMySQL("the name of the database is missing or malformed")
-	}
-	return nil
-}
-
-func tcpAddress(host string) (string, error) {
-	if strings.Contains(host, ",") {
-		return "", badMySQL("it names several hosts: name the primary server alone")
-	}
-	u := url.URL{Host: host}
-	port := u.Port()
-	if port == "" {
-		port = mysqlPort
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 ||
-		u.Hostname() == "" || strings.ContainsAny(u.Hostname(), " :") && !strings.HasPrefix(host, "[") {
-		return "", badMySQL("the host or its port is malformed")
-	}
-	return net.JoinHostPort(u.Hostname(), port), nil
 }
 
 func mysqlParams() []string { return []string{"tls", "timeout", "readTimeout", "writeTimeout"} }
@@ -202,5 +137,5 @@ func setParameters(cfg *mysql.Config, query string) error {
 
 // badMySQL never quotes the URL, which may hold a password.
 func badMySQL(what string) error {
-	return fmt.Errorf("%w: %s: write mysql://user:password@host:3306/db, with reserved characters percent-encoded", leaf.ErrInvalid, what)
+	return fmt.Errorf("%w: %s: write mysql://user:password@host:3306/db, or several hosts with commas, with reserved characters percent-encoded", leaf.ErrInvalid, what)
 }

@@ -1,10 +1,13 @@
 package drivers
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,15 +63,18 @@ func parseParams(query string) (url.Values, error) {
 	return params, nil
 }
 
-// onlyParams reports the first parameter that is not among known. paramReclaim and
-// paramClaimDelay have been taken out, but may be what was meant.
+// onlyParams reports the first parameter that is not among known. Those of every
+// worker URL have been taken out of one, but may be what was meant.
 func onlyParams(params url.Values, known ...string) error {
-	known = append(known, paramReclaim, paramClaimDelay)
+	workers := []string{paramReclaim, paramClaimDelay}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if slices.Contains(known, name) {
 			continue
 		}
-		return fmt.Errorf("%w: %s", leaf.ErrInvalid, unknownParam(name, known))
+		if slices.Contains(workers, name) {
+			return fmt.Errorf("%w: %s is for worker IDs: give it in --workers", leaf.ErrInvalid, name)
+		}
+		return fmt.Errorf("%w: %s", leaf.ErrInvalid, unknownParam(name, append(known, workers...)))
 	}
 	return nil
 }
@@ -91,4 +97,16 @@ func nearest(text string, names []string) string {
 		}
 	}
 	return best
+}
+
+// hostPort returns host:port, in small letters, of a host with or without a port.
+func hostPort(host, defaultPort string) (string, bool) {
+	u := url.URL{Host: host}
+	port := cmp.Or(u.Port(), defaultPort)
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 1 || n > 65535 || u.Hostname() == "" ||
+		strings.ContainsAny(u.Hostname(), " /@:") && !strings.HasPrefix(host, "[") {
+		return "", false
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port), true
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,11 +73,7 @@ func postgresHost(host string, port uint16) string {
 }
 
 func parsePostgresRegistry(rest string) (registrySource, error) {
-	address, query, _ := strings.Cut(rest, "?")
-	if at := strings.LastIndex(rest, "@"); at > len(address) { // the password holds a question mark
-		return registrySource{}, badPostgres("a question mark in the password is not percent-encoded: write %3F")
-	}
-	params, err := parseParams(query)
+	address, params, err := splitQuery(rest)
 	if err != nil {
 		return registrySource{}, err
 	}
@@ -141,23 +138,32 @@ func postgresParams() []string {
 // postgresConfig reads //user:password@host:port,host:port/db?parameters. What the
 // URL leaves out pgx takes from PGPASSWORD, PGSSLMODE and the like, and from ~/.pgpass.
 func postgresConfig(rest string) (*pgx.ConnConfig, error) {
-	after, ok := strings.CutPrefix(rest, "//")
+	rest, ok := strings.CutPrefix(rest, "//")
 	if !ok {
-		return nil, badPostgres("two slashes are missing after postgres:")
+		return nil, badPostgres("two slashes are missing after the scheme")
 	}
-	address, query, _ := strings.Cut(after, "?")
-	hosts, name, _ := strings.Cut(address[strings.LastIndex(address, "@")+1:], "/")
-	if hosts == "" {
-		return nil, badPostgres("the host is missing")
-	}
-	if decoded, err := url.PathUnescape(name); err != nil || decoded == "" || strings.Contains(decoded, "/") {
-		return nil, badPostgres("the name of the database is missing or malformed")
-	}
-	params, err := parseParams(query)
+	address, params, err := splitQuery(rest)
 	if err != nil {
 		return nil, err
 	}
-	if err := onlyParams(params, postgresParams()...); err != nil {
+	u := url.URL{Scheme: "postgres"}
+	if at := strings.LastIndex(address, "@"); at >= 0 {
+		if u.User, err = postgresUser(address[:at]); err != nil {
+			return nil, err
+		}
+		address = address[at+1:]
+	}
+	hosts, name, _ := strings.Cut(address, "/")
+	for host := range strings.SplitSeq(hosts, ",") {
+		if _, ok := hostPort(host, postgresPort); !ok {
+			return nil, badPostgres("a host or its port is missing or malformed")
+		}
+	}
+	name, err = url.PathUnescape(name)
+	if err != nil || name == "" || strings.Contains(name, "/") {
+		return nil, badPostgres("the name of the database is missing or malformed")
+	}
+	if err := checkPostgresParams(params); err != nil {
 		return nil, err
 	}
 	if !params.Has("connect_timeout") {
@@ -166,12 +172,54 @@ func postgresConfig(rest string) (*pgx.ConnConfig, error) {
 	if strings.Contains(hosts, ",") && !params.Has("target_session_attrs") {
 		params.Set("target_session_attrs", "read-write")
 	}
-	cfg, err := pgx.ParseConfig("postgres://" + address + "?" + params.Encode())
-	if err != nil {
-		return nil, badPostgres("the user, the password, a host, a port or a parameter is malformed, or a certificate cannot be read")
+	u.Host, u.Path, u.RawQuery = hosts, "/"+name, params.Encode()
+	cfg, err := pgx.ParseConfig(u.String())
+	if err != nil { // its text may hold the password
+		return nil, badPostgres("pgx cannot read it, or a file that a parameter names")
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // what package sqldb asks for anyway
 	return cfg, nil
+}
+
+func postgresUser(userinfo string) (*url.Userinfo, error) {
+	user, password, hasPassword := strings.Cut(userinfo, ":")
+	user, err := url.PathUnescape(user)
+	if err == nil {
+		password, err = url.PathUnescape(password)
+	}
+	switch {
+	case err != nil:
+		return nil, badPostgres("the user name or the password is not percent-encoded: write %25 for a percent sign")
+	case !hasPassword:
+		return url.User(user), nil
+	}
+	return url.UserPassword(user, password), nil
+}
+
+// checkPostgresParams reports what pgx would not say without the whole URL.
+func checkPostgresParams(params url.Values) error {
+	if err := onlyParams(params, postgresParams()...); err != nil {
+		return err
+	}
+	for name, values := range map[string][]string{
+		"sslmode":              {"disable", "allow", "prefer", "require", "verify-ca", "verify-full"},
+		"target_session_attrs": {"any", "read-write", "read-only", "primary", "standby", "prefer-standby"},
+	} {
+		if params.Has(name) && !slices.Contains(values, params.Get(name)) {
+			return badPostgres(name + " is none of " + strings.Join(values, ", "))
+		}
+	}
+	if n, err := strconv.Atoi(params.Get("connect_timeout")); params.Has("connect_timeout") && (err != nil || n < 1) {
+		return badPostgres("connect_timeout is no number of seconds above 0")
+	}
+	for _, name := range []string{"sslrootcert", "sslcert", "sslkey"} {
+		if file := params.Get(name); file != "" && file != "system" {
+			if _, err := os.ReadFile(file); err != nil {
+				return fmt.Errorf("%w: %s: %w", leaf.ErrInvalid, name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // badPostgres never quotes the URL, which may hold a password.

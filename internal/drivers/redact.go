@@ -18,6 +18,9 @@ func Redact(storeURL string) string {
 		}
 		return redactQuery(storeURL)
 	}
+	if strings.HasPrefix(strings.ToLower(head), "ticket+") {
+		return head + "//" + redactServers(rest)
+	}
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
 		if user, _, hasPassword := strings.Cut(rest[:at], ":"); hasPassword {
 			rest = user + ":xxxxx" + rest[at:]
@@ -26,6 +29,24 @@ func Redact(storeURL string) string {
 		rest = host + ":xxxxx" // user:password whose host was forgotten
 	}
 	return head + "//" + redactQuery(rest)
+}
+
+// redactServers is [Redact] for servers between commas, each with a user and a password,
+// which may hold a comma or a question mark too: only what is certainly a host and a
+// database is shown.
+func redactServers(rest string) string {
+	list, _, _ := strings.Cut(rest, "?")
+	servers := strings.Split(list, ",")
+	for i, server := range servers {
+		at := strings.LastIndex(server, "@")
+		switch {
+		case at >= 0:
+			servers[i] = "xxxxx" + server[at:]
+		case !strings.Contains(server, "/"):
+			servers[i] = "xxxxx"
+		}
+	}
+	return strings.Join(servers, ",")
 }
 
 func startsWithPort(s string) bool {

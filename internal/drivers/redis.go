@@ -3,10 +3,15 @@ package drivers
 import (
 	"context"
 	"log/slog"
+	"net/url"
 	"strings"
 
 	"github.com/leaf-id/leaf/driver/redis"
 )
+
+// LogTo has the client libraries that otherwise write to standard error write to logger,
+// at level debug. It holds for the whole process: call it once, before anything is opened.
+func LogTo(logger *slog.Logger) { redis.LogTo(logger) }
 
 // redisDrivers returns the drivers of Redis: for each way in which servers may stand to
 // each other one, and one over TLS.
@@ -16,23 +21,23 @@ func redisDrivers() []driver {
 	for i, f := range forms {
 		drivers[i] = driver{
 			scheme: f.scheme, form: f.form,
-			open: func(rest string, o *Options) (Store, error) { return openRedis(f.scheme+":"+rest, o.Logger) },
+			open: func(rest string, o *Options) (Store, error) { return openRedis(f.scheme, rest, o.Logger) },
 			init: func(ctx context.Context, rest string, o InitOptions) error {
-				c, err := redis.Parse(f.scheme + ":" + rest)
+				c, err := parseRedis(f.scheme, rest)
 				if err != nil {
 					return err
 				}
 				return redis.InitStore(ctx, c, o.Tags)
 			},
 			exists: func(ctx context.Context, rest string) (bool, error) {
-				c, err := redis.Parse(f.scheme + ":" + rest)
+				c, err := parseRedis(f.scheme, rest)
 				if err != nil {
 					return false, err
 				}
 				return redis.ExistsStore(ctx, c)
 			},
 			key: func(rest string) (string, error) {
-				c, err := redis.Parse(f.scheme + ":" + rest)
+				c, err := parseRedis(f.scheme, rest)
 				return c.Key(), err
 			},
 		}
@@ -67,8 +72,26 @@ func redisForms() []urlForm {
 	return forms
 }
 
-func openRedis(url string, logger *slog.Logger) (Store, error) {
-	c, err := redis.Parse(url)
+// parseRedis reads a URL of Redis. Its encryption is read here, as for other drivers.
+func parseRedis(scheme, rest string) (redis.Config, error) {
+	address, params, err := splitQuery(rest)
+	if err != nil {
+		return redis.Config{}, err
+	}
+	if err := onlyParams(params, append(redis.Params(), paramCA, paramCert, paramKey)...); err != nil {
+		return redis.Config{}, err
+	}
+	encryption, err := cutTLS(params, strings.HasPrefix(scheme, "rediss"), "write rediss in place of redis")
+	if err != nil {
+		return redis.Config{}, err
+	}
+	c, err := redis.Parse(scheme + ":" + address + "?" + params.Encode())
+	c.TLS = encryption
+	return c, err
+}
+
+func openRedis(scheme, rest string, logger *slog.Logger) (Store, error) {
+	c, err := parseRedis(scheme, rest)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +99,15 @@ func openRedis(url string, logger *slog.Logger) (Store, error) {
 }
 
 func parseRedisRegistry(scheme, rest string) (registrySource, error) {
-	plain, terms, err := cutQueryTerms(rest)
+	address, params, err := splitQuery(rest)
 	if err != nil {
 		return registrySource{}, err
 	}
-	c, err := redis.Parse(scheme + ":" + plain)
+	terms, err := cutTerms(params, false)
+	if err != nil {
+		return registrySource{}, err
+	}
+	c, err := parseRedis(scheme, address+"?"+params.Encode())
 	if err != nil {
 		return registrySource{}, err
 	}
@@ -95,25 +122,11 @@ func parseRedisRegistry(scheme, rest string) (registrySource, error) {
 	}, nil
 }
 
-// cutQueryTerms takes the parameters of every worker URL out of a URL whose query begins
-// at the first question mark after its user and password.
-func cutQueryTerms(rest string) (string, Terms, error) {
+// splitQuery splits a URL at the question mark behind its user and password. The
+// parameters may be changed.
+func splitQuery(rest string) (address string, params url.Values, err error) {
 	at := strings.LastIndex(rest, "@") + 1
-	address, query, ok := strings.Cut(rest[at:], "?")
-	if !ok {
-		return rest, Terms{}, nil
-	}
-	params, err := parseParams(query)
-	if err != nil {
-		return "", Terms{}, err
-	}
-	terms, err := cutTerms(params, false)
-	if err != nil {
-		return "", Terms{}, err
-	}
-	plain := rest[:at] + address
-	if len(params) > 0 {
-		plain += "?" + params.Encode()
-	}
-	return plain, terms, nil
+	hosts, query, _ := strings.Cut(rest[at:], "?")
+	params, err = parseParams(query)
+	return rest[:at] + hosts, params, err
 }

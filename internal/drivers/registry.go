@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,7 +95,7 @@ func OpenRegistry(workersURL string, o *RegistryOptions) (Registry, Terms, error
 	}
 	registry, err := src.open(*o)
 	if err != nil {
-		return nil, Terms{}, fmt.Errorf("open worker registry %s: %w", Redact(workersURL), err)
+		return nil, Terms{}, fmt.Errorf("worker registry %s: %w", Redact(workersURL), err)
 	}
 	return registry, src.terms, nil
 }
@@ -121,7 +122,7 @@ func InitRegistry(ctx context.Context, workersURL string) error {
 		return fmt.Errorf("create worker registry %s: %w: 'leaf serve' uses it as it is", Redact(workersURL), ErrNothingToCreate)
 	}
 	if err := src.init(ctx); err != nil {
-		return fmt.Errorf("create worker registry %s: %w", Redact(workersURL), err)
+		return fmt.Errorf("worker registry %s: %w", Redact(workersURL), err)
 	}
 	return nil
 }
@@ -135,7 +136,7 @@ func RegistryExists(ctx context.Context, workersURL string) (bool, error) {
 	}
 	ok, err := src.exists(ctx)
 	if err != nil {
-		return false, fmt.Errorf("look for worker registry %s: %w", Redact(workersURL), err)
+		return false, fmt.Errorf("worker registry %s: %w", Redact(workersURL), err)
 	}
 	return ok, nil
 }
@@ -148,7 +149,7 @@ func RegistryKey(workersURL string) (string, error) {
 		return "", err
 	}
 	scheme, _, _ := strings.Cut(canonical(workersURL), ":")
-	return strings.ToLower(scheme) + ":" + src.key, nil
+	return keyScheme(strings.ToLower(scheme)) + ":" + src.key, nil
 }
 
 // OnThisMachine reports whether a URL names something that no other machine reaches.
@@ -187,5 +188,9 @@ func findRegistry(workersURL string) (registrySource, error) {
 	for _, d := range registryTable() {
 		schemes, forms = append(schemes, d.scheme), append(forms, d.form)
 	}
-	return registrySource{}, fmt.Errorf("%w: worker URL %s: %s", leaf.ErrInvalid, Redact(workersURL), hint(scheme, ok, schemes, forms))
+	why := hint(scheme, ok, schemes, forms)
+	if slices.ContainsFunc(table(), func(d driver) bool { return ok && strings.EqualFold(d.scheme, scheme) }) {
+		why = "it keeps counters, no worker IDs: name another registry as --workers; there are " + strings.Join(schemes, ", ")
+	}
+	return registrySource{}, fmt.Errorf("%w: worker URL %s: %s", leaf.ErrInvalid, Redact(workersURL), why)
 }

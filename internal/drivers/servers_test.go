@@ -81,12 +81,21 @@ func with(url, param string) string {
 func TestKeysOfServers(t *testing.T) {
 	for _, urls := range [][2]string{
 		{"postgres://u:secret@DB/ids?sslmode=disable", "postgres://db:5432/ids"},
+		{"postgres://u:s/e#c r?et@h1,h2:5433/ids", "postgres://u:secret@h2:5433,h1:5432/ids"},
 		{"etcd://u:secret@h1,h2:2379/a", "etcd://h2,H1:2379/a/"},
 		{"etcd://h1", "etcd://h1:2379/leaf"},
 		{"redis://:secret@h/0?wait=1", "redis://H:6379"},
+		{"rediss://:secret@h", "redis://h"},
+		{"Rediss+cluster://h1,h2", "redis+cluster://:secret@h2,h1"},
 		{"redis+sentinel://s1,s2/main", "redis+sentinel://u:secret@s2,s1:26379/main/0"},
 		{"ticket+mysql://u:secret@h1/a,u:secret@h2:3306/b", "ticket+mysql://v:w@h2/b,v:w@h1:3306/a?stride=5"},
 	} {
+		if strings.HasPrefix(urls[1], "redis") {
+			a, errA := drivers.RegistryKey(urls[0])
+			if b, errB := drivers.RegistryKey(urls[1]); errors.Join(errA, errB) != nil || a != b {
+				t.Errorf("%q as registries: %q and %q, %v, %v", urls, a, b, errA, errB)
+			}
+		}
 		a, errA := drivers.Key(urls[0])
 		b, errB := drivers.Key(urls[1])
 		if err := errors.Join(errA, errB); err != nil || a != b || strings.Contains(a, "secret") {

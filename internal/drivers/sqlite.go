@@ -51,7 +51,7 @@ func initSQLite(ctx context.Context, rest string, o InitOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := localfs.Check(path); err != nil {
+	if err := checkFolder(path); err != nil {
 		return err
 	}
 	db, err := sqliteDB(path, "rwc")
@@ -60,6 +60,15 @@ func initSQLite(ctx context.Context, rest string, o InitOptions) error {
 	}
 	defer db.Close()
 	return sqldb.InitSQLite(ctx, db, o.Tags)
+}
+
+// checkFolder reports why a database cannot be created at path.
+func checkFolder(path string) error {
+	err := localfs.Check(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s: create it, or correct the path", filepath.Dir(path))
+	}
+	return err
 }
 
 func existsSQLite(ctx context.Context, rest string) (bool, error) {

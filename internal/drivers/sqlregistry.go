@@ -56,7 +56,7 @@ func openSQLiteRegistry(path string, o RegistryOptions) (Registry, error) {
 }
 
 func initSQLiteRegistry(ctx context.Context, path string) error {
-	if err := localfs.Check(path); err != nil {
+	if err := checkFolder(path); err != nil {
 		return err
 	}
 	db, err := sqliteDB(path, "rwc")

@@ -3,6 +3,7 @@ package drivers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -64,36 +65,45 @@ func existsTicket(ctx context.Context, rest string) (bool, error) {
 
 // keyTicket returns the set of the servers: their order is of no account.
 func keyTicket(rest string) (string, error) {
-	u, err := ticket.ParseURL(rest)
-	if err != nil {
-		return "", err
-	}
-	keys := make([]string, len(u.Servers))
-	for i, server := range u.Servers {
-		if keys[i], err = keyMySQL(server); err != nil {
-			return "", err
-		}
-	}
+	_, keys, err := parseTicket(rest)
 	slices.Sort(keys)
-	return strings.Join(keys, ","), nil
+	return strings.Join(keys, ","), err
+}
+
+// parseTicket reads a URL of ticket servers, and returns their keys in its order.
+func parseTicket(rest string) (u ticket.URL, keys []string, err error) {
+	_, params, err := splitQuery(rest)
+	if err == nil {
+		err = onlyParams(params, append(mysqlParams(), "stride", "table_per_tag")...)
+	}
+	if err == nil {
+		u, err = ticket.ParseURL(rest)
+	}
+	if err != nil {
+		return ticket.URL{}, nil, err
+	}
+	for i, server := range u.Servers {
+		key, err := keyMySQL(server)
+		if err != nil {
+			return ticket.URL{}, nil, fmt.Errorf("server %d: %w", i+1, err)
+		}
+		keys = append(keys, key)
+	}
+	return u, keys, nil
 }
 
 func ticketServers(rest string, logger *slog.Logger) ([]ticket.Server, ticket.Layout, error) {
-	u, err := ticket.ParseURL(rest)
+	u, keys, err := parseTicket(rest)
 	if err != nil {
 		return nil, ticket.Layout{}, err
 	}
 	var servers []ticket.Server
-	for _, server := range u.Servers {
-		key, err := keyMySQL(server)
-		if err == nil {
-			db, dbErr := mysqlDB(server, logger)
-			err = dbErr
-			servers = append(servers, ticket.Server{Name: strings.TrimPrefix(key, "//"), DB: db})
-		}
+	for i, server := range u.Servers {
+		db, err := mysqlDB(server, logger)
 		if err != nil {
 			return nil, ticket.Layout{}, errors.Join(err, closeTickets(servers))
 		}
+		servers = append(servers, ticket.Server{Name: strings.TrimPrefix(keys[i], "//"), DB: db})
 	}
 	return servers, u.Layout, nil
 }
@@ -101,9 +111,7 @@ func ticketServers(rest string, logger *slog.Logger) ([]ticket.Server, ticket.La
 func closeTickets(servers []ticket.Server) error {
 	var errs []error
 	for _, s := range servers {
-		if s.DB != nil {
-			errs = append(errs, s.DB.Close())
-		}
+		errs = append(errs, s.DB.Close())
 	}
 	return errors.Join(errs...)
 }

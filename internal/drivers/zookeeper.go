@@ -3,7 +3,6 @@ package drivers
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -15,10 +14,11 @@ import (
 	"github.com/leaf-id/leaf/driver/zookeeper"
 )
 
-// What a ZooKeeper registry is called, and how far ahead of the clock those may run
+// What a ZooKeeper registry is called, its port, and how far ahead of the clock those may run
 // that Java servers may take over from, who know no floor.
 const (
 	zkName     = "leaf"
+	zkPort     = "2181"
 	zkMaxAhead = time.Second
 )
 
@@ -62,7 +62,7 @@ func FromCurator(connect, name string, port int) (string, error) {
 func parseZooKeeper(rest string) (registrySource, error) {
 	rest, ok := strings.CutPrefix(rest, "//")
 	if !ok {
-		return registrySource{}, badZooKeeper("two slashes are missing after zookeeper:")
+		return registrySource{}, badZooKeeper("two slashes are missing after the scheme")
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	params, err := parseParams(query)
@@ -101,14 +101,14 @@ func parseZooKeeper(rest string) (registrySource, error) {
 
 func newZKURL(address string, params url.Values) (zkURL, error) {
 	if strings.Contains(address, "@") {
-		return zkURL{}, badZooKeeper("it takes no user and password")
+		return zkURL{}, badZooKeeper("Leaf does not log in to ZooKeeper: leave out the user and the password")
 	}
 	hosts, chroot, _ := strings.Cut(address, "/")
 	z := zkURL{layout: zkPool, name: zkName, ip: params.Get("ip")}
 	for host := range strings.SplitSeq(hosts, ",") {
-		server, err := zkServer(host)
-		if err != nil {
-			return zkURL{}, err
+		server, ok := hostPort(host, zkPort)
+		if !ok {
+			return zkURL{}, badZooKeeper("a host or its port is malformed")
 		}
 		z.servers = append(z.servers, server)
 	}
@@ -153,20 +153,6 @@ func (z zkURL) check(params url.Values) error {
 		return err
 	}
 	return registry.Close()
-}
-
-// zkServer returns host:port, in small letters.
-func zkServer(text string) (string, error) {
-	u := url.URL{Host: text}
-	port := u.Port()
-	if port == "" {
-		port = "2181"
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil || n < 1 || n > 65535 || u.Hostname() == "" || strings.ContainsAny(u.Hostname(), " @:") && !strings.HasPrefix(text, "[") {
-		return "", badZooKeeper("a host or its port is malformed")
-	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), port), nil
 }
 
 func (z zkURL) key() string {

@@ -74,7 +74,10 @@ func (s *MariaDBServer) install() error {
 	if err != nil {
 		return err
 	}
-	args := []string{"--no-defaults", "--datadir=" + s.data(), "--auth-root-authentication-method=normal", "--skip-test-db"}
+	if err := os.Mkdir(s.temp(), 0o700); err != nil {
+		return fmt.Errorf("create mariadb data: %w", err)
+	}
+	args := []string{"--no-defaults", "--datadir=" + s.data(), "--tmpdir=" + s.temp(), "--auth-root-authentication-method=normal", "--skip-test-db"}
 	out, err := exec.Command(binary, append(args, asRoot()...)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("create mariadb data: %w\n%s", err, out)
@@ -104,7 +107,7 @@ func (s *MariaDBServer) Start() error {
 }
 
 func (s *MariaDBServer) run(binary string) error {
-	args := []string{"--no-defaults", "--datadir=" + s.data(), "--socket=" + s.Socket(),
+	args := []string{"--no-defaults", "--datadir=" + s.data(), "--tmpdir=" + s.temp(), "--socket=" + s.Socket(),
 		fmt.Sprintf("--port=%d", s.Port), "--bind-address=127.0.0.1", "--skip-name-resolve",
 		"--innodb-buffer-pool-size=64M", "--performance-schema=OFF"}
 	args = append(append(args, asRoot()...), s.args...)
@@ -173,6 +176,10 @@ func (s *MariaDBServer) Socket() string { return filepath.Join(s.Dir, "s") }
 
 func (s *MariaDBServer) data() string { return filepath.Join(s.Dir, "data") }
 
+// temp is a folder of the server's own: one that starts deletes what it takes for
+// leftovers in it, also another's.
+func (s *MariaDBServer) temp() string { return filepath.Join(s.Dir, "tmp") }
+
 // DSN names the database for go-sql-driver, as root, with nothing but a time limit
 // set: a test sees the server's own defaults.
 func (s *MariaDBServer) DSN(database string) string {
@@ -197,21 +204,24 @@ func (s *MariaDBServer) NewDatabase(t TB) string {
 // outside of any if it is "".
 func (s *MariaDBServer) Exec(t TB, database string, statements ...string) {
 	t.Helper()
-	db, err := s.open(database)
-	if err != nil {
+	if err := s.exec(database, statements...); err != nil {
 		t.Fatalf("%v", err)
 	}
-	defer db.Close()
-	conn, err := db.Conn(context.Background())
+}
+
+func (s *MariaDBServer) exec(database string, statements ...string) error {
+	db, err := s.open(database)
 	if err != nil {
-		t.Fatalf("connect to mariadb: %v", err)
+		return err
 	}
-	defer conn.Close()
+	defer db.Close()
+	db.SetMaxOpenConns(1)
 	for _, statement := range statements {
-		if _, err := conn.ExecContext(context.Background(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
+		if _, err := db.Exec(statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
 		}
 	}
+	return nil
 }
 
 func (s *MariaDBServer) open(database string) (*sql.DB, error) {

@@ -1,0 +1,99 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// What may be sent again, and what says that a server is of no use any more.
+func TestMySQLErrorKinds(t *testing.T) {
+	number := func(n uint16, message string) error {
+		return fmt.Errorf("commit: %w", &mysql.MySQLError{Number: n, Message: message})
+	}
+	tests := map[string]struct {
+		err           error
+		undone, fails bool
+	}{
+		"none":                   {nil, false, false},
+		"deadlock":               {number(1213, "Deadlock found"), true, false},
+		"not certified":          {number(3101, "Plugin instructed the server to rollback"), true, false},
+		"not certified, 5.7":     {number(1180, "Got error 149 during COMMIT"), true, false},
+		"not certified, 8":       {number(1180, "Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT"), true, false},
+		"cut off in the commit":  {number(1180, "Got error 6 \"No such device or address\" during COMMIT"), false, false},
+		"disk in the commit":     {number(1180, "Got error 1490 during COMMIT"), false, false},
+		"lock held":              {number(1205, "Lock wait timeout exceeded"), false, false},
+		"galera node cut off":    {number(1047, "WSREP has not yet prepared node for application use"), false, true},
+		"read-only":              {number(1290, "The server is running with --read-only"), false, true},
+		"read-only, transaction": {number(1792, ""), false, true},
+		"read-only, group":       {number(1836, ""), false, true},
+		"read-only, seen":        {readOnlyError("read_only", "ON"), false, true},
+		"stopping":               {number(1053, ""), false, true},
+		"connection lost":        {mysql.ErrInvalidConn, false, true},
+		"connection bad":         {driver.ErrBadConn, false, true},
+		"no answer":              {context.DeadlineExceeded, false, true},
+		"caller left":            {context.Canceled, false, false},
+		"no row":                 {errors.New("x"), false, false},
+	}
+	for name, tt := range tests {
+		if got := undoneMySQL(tt.err); got != tt.undone {
+			t.Errorf("%s: undone %v", name, got)
+		}
+		if got := failsMySQL(tt.err); got != tt.fails {
+			t.Errorf("%s: fails %v", name, got)
+		}
+	}
+}
+
+func TestClusterFaults(t *testing.T) {
+	galera := func(ready, status string) error {
+		return galeraFault(map[string]string{"wsrep_ready": ready, "wsrep_cluster_status": status})
+	}
+	group := func(state, majority string) error {
+		return groupFault(map[string]string{"state": state, "majority": majority})
+	}
+	for name, tt := range map[string]struct {
+		err  error
+		fits bool
+	}{
+		"galera":              {galera("ON", "Primary"), true},
+		"galera, minority":    {galera("OFF", "non-Primary"), false},
+		"galera, joining":     {galera("OFF", "Primary"), false},
+		"galera, no status":   {galera("", ""), false},
+		"group":               {group("ONLINE", "ON"), true},
+		"group, minority":     {group("ONLINE", "OFF"), false},
+		"group, recovering":   {group("RECOVERING", "ON"), false},
+		"group, expelled":     {group("ERROR", "OFF"), false},
+		"group, not a member": {group("", "OFF"), false},
+	} {
+		if (tt.err == nil) != tt.fits || !tt.fits && !errors.Is(tt.err, errNotReady) {
+			t.Errorf("%s: %v", name, tt.err)
+		}
+	}
+}
+
+// Which servers may be written side by side.
+func TestServersSideBySide(t *testing.T) {
+	server := func(cluster, id, port string) mysqlState {
+		return mysqlState{cluster: cluster, vars: map[string]string{"server_id": id, "hostname": "h", "port": port, "datadir": "/d/"}}
+	}
+	for name, tt := range map[string]struct {
+		a, b mysqlState
+		want bool
+	}{
+		"two servers":            {server("", "1", "3306"), server("", "2", "3306"), false},
+		"with one server_id":     {server("", "1", "3306"), server("", "1", "3307"), false},
+		"two names of one":       {server("", "1", "3306"), server("", "1", "3306"), true},
+		"one cluster":            {server("galera x", "1", "3306"), server("galera x", "2", "3306"), true},
+		"two clusters":           {server("galera x", "1", "3306"), server("galera y", "1", "3306"), false},
+		"a cluster and a server": {server("galera x", "1", "3306"), server("", "1", "3306"), false},
+	} {
+		if got := tt.a.with(tt.b); got != tt.want || tt.b.with(tt.a) != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package sqldb
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// repeat makes a call again for as long as its error is one that undone knows: the
+// server says for certain that it undid the call in favour of others. Nothing else is
+// ever repeated. It ends with ctx, or after five seconds.
+func repeat(ctx context.Context, undone func(error) bool, call func() error) error {
+	const longest, limit = 100 * time.Millisecond, 5 * time.Second
+	start := time.Now()
+	for wait := 2 * time.Millisecond; ; wait = min(2*wait, longest) {
+		err := call()
+		if !undone(err) || time.Since(start) > limit {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: others kept changing the row: %w", ctx.Err(), err)
+		case <-time.After(rand.N(wait)):
+		}
+	}
+}

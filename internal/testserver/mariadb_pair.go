@@ -1,0 +1,149 @@
+package testserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// MariaDBPairOptions are the choices of [MariaDBPair]; nil means none.
+type MariaDBPairOptions struct {
+	// Timeout is how long the primary waits for its replica before it goes on alone;
+	// default 10 s, which is MariaDB's own.
+	Timeout time.Duration
+
+	// AfterSync has the primary wait before it commits rather than after, so that
+	// nobody sees what the replica may lack.
+	AfterSync bool
+}
+
+// A MariaDBPairServer is a primary server and its replica by semi-synchronous
+// replication. The replica is read-only and has server_id 2, the primary 1.
+type MariaDBPairServer struct {
+	Primary, Replica *MariaDBServer
+}
+
+// MariaDBPair starts a primary and its replica, which end with t, and returns when the
+// replica confirms what the primary commits.
+func MariaDBPair(t TB, opts *MariaDBPairOptions) *MariaDBPairServer {
+	t.Helper()
+	if opts == nil {
+		opts = &MariaDBPairOptions{}
+	}
+	p, err := startPair(*opts)
+	t.Cleanup(p.close)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return p
+}
+
+func startPair(opts MariaDBPairOptions) (*MariaDBPairServer, error) {
+	timeout := opts.Timeout
+	if timeout == 0 {
+		timeout = 10 * time.Second
+	}
+	point := "AFTER_COMMIT"
+	if opts.AfterSync {
+		point = "AFTER_SYNC"
+	}
+	both := []string{"--log-bin=bin", "--log-slave-updates", "--sync-binlog=1", "--binlog-format=ROW"}
+	p := new(MariaDBPairServer)
+	var errs [2]error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		p.Primary, errs[0] = StartMariaDB(&MariaDBOptions{Args: append([]string{"--server-id=1",
+			"--rpl-semi-sync-master-enabled=1", "--rpl-semi-sync-master-wait-point=" + point,
+			fmt.Sprintf("--rpl-semi-sync-master-timeout=%d", timeout.Milliseconds())}, both...)})
+	})
+	wg.Go(func() {
+		p.Replica, errs[1] = StartMariaDB(&MariaDBOptions{Args: append([]string{"--server-id=2",
+			"--rpl-semi-sync-slave-enabled=1", "--read-only=1"}, both...)})
+	})
+	wg.Wait()
+	err := errors.Join(errs[:]...)
+	if err == nil {
+		err = p.Replica.exec("", fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='root', "+
+			"MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", p.Primary.Port), "START SLAVE")
+	}
+	if err == nil {
+		err = p.Primary.awaitValue("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'RPL_SEMI_SYNC_MASTER_CLIENTS'", "1")
+	}
+	return p, err
+}
+
+func (p *MariaDBPairServer) close() {
+	for _, s := range []*MariaDBServer{p.Primary, p.Replica} {
+		if s != nil {
+			s.Close()
+		}
+	}
+}
+
+// URL names the database on both servers as a store URL.
+func (p *MariaDBPairServer) URL(database string) string {
+	return fmt.Sprintf("mysql://root@127.0.0.1:%d,127.0.0.1:%d/%s", p.Primary.Port, p.Replica.Port, database)
+}
+
+// CatchUp returns when the replica has done all that the primary has committed so far.
+func (p *MariaDBPairServer) CatchUp(t TB) {
+	t.Helper()
+	position, err := p.Primary.value("SELECT @@gtid_binlog_pos")
+	if err == nil {
+		err = p.Replica.awaitValue("SELECT MASTER_GTID_WAIT('"+position+"', 1)", "0")
+	}
+	if err != nil {
+		t.Fatalf("wait for the replica: %v", err)
+	}
+}
+
+// Break ends replication: what the primary commits from here on the replica lacks.
+func (p *MariaDBPairServer) Break(t TB) {
+	t.Helper()
+	p.Replica.Exec(t, "", "STOP SLAVE IO_THREAD")
+}
+
+// Promote makes the replica a server of its own that can be written. It does not ask
+// whether the primary is dead.
+func (p *MariaDBPairServer) Promote(t TB) {
+	t.Helper()
+	p.Replica.Exec(t, "", "STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0")
+}
+
+// ReturnReadOnly starts the former primary again as one that is read-only.
+func (p *MariaDBPairServer) ReturnReadOnly() error {
+	p.Primary.args = append(p.Primary.args, "--read-only=1")
+	return p.Primary.Start()
+}
+
+// value returns the only value that a query finds.
+func (s *MariaDBServer) value(query string) (value string, err error) {
+	db, err := s.open("")
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	err = db.QueryRow(query).Scan(&value)
+	return value, err
+}
+
+// awaitValue returns when a query finds want.
+func (s *MariaDBServer) awaitValue(query, want string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		got, err := s.value(query)
+		if err == nil && got == want {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %q, want %q: %w", query, got, want, err)
+		case <-poll.C:
+		}
+	}
+}
