@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	"github.com/leaf-id/leaf"
@@ -160,24 +163,35 @@ lower one is refused unless --force is given:
 func newTagRaise() *cobra.Command {
 	var a adminFlags
 	var by int64
-	var all bool
+	var all, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "raise TAG|--all --by N",
 		Short: "Skip IDs of one tag or of all",
-		Long: `Skip IDs: lift the counter by N from wherever it stands. This is always safe. It is
-what to do after the store was restored from a backup: raise all tags by more IDs
-than can have been handed out since.`,
+		Long: `Skip IDs: lift the counter by N from wherever it stands. This is always safe, and so
+is doing it again.
+
+It is what to do after the store was restored from a backup, with every server
+stopped, before the first one is started: raise all tags by more than their counters
+can have moved since. Choose a large N: 1000000000000 (10^12) is a ten-millionth of the
+IDs that a tag has.
+
+Tags that were created after the backup are missing in it. Create them again, with a
+--max-id above their old IDs: 'leaf tag create TAG --step N --max-id M'.`,
 		Example: `  leaf tag raise order --by 100000
-  leaf tag raise --all --by 100000000 --store mysql://root:secret@db/leaf`,
+  leaf tag raise --all --by 1000000000000 --store mysql://root:secret@db/leaf --dry-run
+  leaf tag raise --all --by 1000000000000 --store mysql://root:secret@db/leaf`,
 		ValidArgsFunction: a.completeTag,
 		Args:              cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if err := checkRaise(cmd, names, all, by); err != nil {
 				return err
 			}
+			if dryRun && !all {
+				return usage(cmd, errors.New("--dry-run goes with --all"))
+			}
 			return a.with(cmd, func(admin tagAdmin) error {
 				if all {
-					return raiseAll(cmd, admin, by)
+					return raiseAll(cmd, admin, by, dryRun)
 				}
 				return raise(cmd, admin, names[0], by)
 			})
@@ -186,6 +200,7 @@ than can have been handed out since.`,
 	a.addFlags(cmd)
 	wholeVar(cmd, &by, "by", "", 0, "how many IDs to skip (required)")
 	cmd.Flags().BoolVar(&all, "all", false, "every tag of the store")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "with --all: only show what would be done")
 	return cmd
 }
 
@@ -214,21 +229,68 @@ func raise(cmd *cobra.Command, admin tagAdmin, name string, by int64) error {
 
 // raiseAll goes on after a failure: after a restore, every tag that was raised is
 // one that is safe.
-func raiseAll(cmd *cobra.Command, admin tagAdmin, by int64) error {
+func raiseAll(cmd *cobra.Command, admin tagAdmin, by int64, dryRun bool) error {
 	tags, err := admin.list(cmd.Context())
 	if err != nil {
 		return err
 	}
+	if len(tags) == 0 {
+		say(cmd.ErrOrStderr(), "note", "the store has no tags")
+	}
+	if err := checkRoom(tags, by); err != nil {
+		return err
+	}
+	verb := "raised"
+	if dryRun {
+		verb = "would raise"
+	}
 	var failed []error
 	for _, tag := range tags {
-		if err := raise(cmd, admin, tag.Name, by); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", printable(tag.Name), err))
+		to := tag.MaxID + by
+		if !dryRun {
+			if to, err = raiseFrom(cmd.Context(), admin, tag, by); err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", printable(tag.Name), err))
+				continue
+			}
+		}
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: max_id %d → %d\n", verb, printable(tag.Name), tag.MaxID, to); err != nil {
+			return err
 		}
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("%d of %d tags were not raised:\n%w", len(failed), len(tags), errors.Join(failed...))
+		return hinted(fmt.Errorf("%d of %d tags were not raised:\n%w", len(failed), len(tags), errors.Join(failed...)),
+			"run it again when the cause is gone: it raises the others once more, which is safe")
 	}
 	return nil
+}
+
+// checkRoom reports, before any tag is raised, those that cannot be raised so far.
+func checkRoom(tags []segment.Tag, by int64) error {
+	var full []string
+	for _, tag := range tags {
+		if tag.MaxID > math.MaxInt64-by {
+			full = append(full, fmt.Sprintf("%s: max_id %d", printable(tag.Name), tag.MaxID))
+		}
+	}
+	if len(full) == 0 {
+		return nil
+	}
+	return hinted(fmt.Errorf("nothing was raised: the largest ID is %d, and %d of %d tags would pass it:\n%s",
+		int64(math.MaxInt64), len(full), len(tags), strings.Join(full, "\n")),
+		"choose a smaller N, or raise the others one by one with 'leaf tag raise TAG --by N'")
+}
+
+// raiseFrom raises a tag by so many from what was listed of it, and returns its max_id
+// then. It names the new value, so that a counter that several tags share, as on ticket
+// servers, is raised once. One that servers have moved beyond it meanwhile is raised from
+// wherever it stands.
+func raiseFrom(ctx context.Context, admin tagAdmin, tag segment.Tag, by int64) (int64, error) {
+	to := tag.MaxID + by
+	raised, err := admin.alter(ctx, tag.Name, issuer.Change{Change: segment.Change{MaxID: &to}})
+	if errors.Is(err, leaf.ErrRegression) || connect.CodeOf(err) == connect.CodeFailedPrecondition {
+		raised, err = admin.alter(ctx, tag.Name, issuer.Change{RaiseBy: &by})
+	}
+	return raised.MaxID, err
 }
 
 func newTagDelete() *cobra.Command {

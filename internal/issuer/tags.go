@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -155,7 +156,7 @@ func (c Change) Check() error {
 func (c Change) alters() bool { return c.Step != nil || c.MaxID != nil || c.Description != nil }
 
 // Alter changes a tag and returns it as it then is; where the counter was only raised,
-// its description is left out. It wraps [leaf.ErrInvalid],
+// its description may be left out. It wraps [leaf.ErrInvalid],
 // [leaf.ErrUnknownTag], [leaf.ErrRegression], [leaf.ErrOverflow] or, where the store
 // cannot do what c asks for, [leaf.ErrUnsupported]. RaiseBy works on every store and
 // comes last: when it fails, the rest has been changed.
@@ -207,6 +208,9 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 // that others move at the same time. It returns tag as it then is, which is what the
 // last allocation says of it.
 func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag, error) {
+	if _, small := t.store.(segment.Lifter); small {
+		return t.lift(ctx, tag.Name, n)
+	}
 	for left := n; left > 0; {
 		grant, err := t.store.Advance(ctx, tag.Name, left)
 		switch {
@@ -222,6 +226,28 @@ func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag
 	}
 	t.log.Info("tag raised", "tag", tag.Name, "by", n)
 	return tag, nil
+}
+
+// lift raises all counters of a tag above the highest of them, on a store that deals in
+// small units: to allocate n IDs there would take too long, and leave those counters
+// behind that did not grant any.
+func (t *Tags) lift(ctx context.Context, name string, n int64) (tag segment.Tag, err error) {
+	catalog, err := t.catalog()
+	if err == nil {
+		tag, err = catalog.Alter(ctx, name, segment.Change{})
+	}
+	switch {
+	case err != nil:
+		return segment.Tag{}, fmt.Errorf("raise tag %q: %w", name, err)
+	case tag.MaxID > math.MaxInt64-n:
+		return segment.Tag{}, fmt.Errorf("raise tag %q: %w: max_id is %d", name, leaf.ErrOverflow, tag.MaxID)
+	}
+	to := tag.MaxID + n
+	tag, err = t.alter(ctx, name, segment.Change{MaxID: &to})
+	if errors.Is(err, leaf.ErrRegression) { // others drew more than n meanwhile
+		return t.lift(ctx, name, n)
+	}
+	return tag, err
 }
 
 func (t *Tags) catalog() (segment.Catalog, error) {

@@ -184,6 +184,66 @@ func TestPlainStore(t *testing.T) {
 	}
 }
 
+// A single is a store of single tickets. Others draw meanwhile, if told to.
+type single struct {
+	*memory.Store
+	others int64 // how many they draw before the next change
+}
+
+func (s *single) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	return s.Store.Advance(ctx, tag, min(n, 1))
+}
+
+func (s *single) Alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
+	if change.MaxID != nil && s.others > 0 {
+		if _, err := s.Store.Advance(ctx, name, s.others); err != nil {
+			return segment.Tag{}, err
+		}
+		s.others = 0
+	}
+	return s.Store.Alter(ctx, name, change)
+}
+
+func (s *single) Lift(context.Context, string, string, int64) error {
+	return errors.New("no server has answered yet")
+}
+
+// A billion tickets are not drawn one by one.
+func TestRaiseTickets(t *testing.T) {
+	const n = 1_000_000_000
+	tests := []struct {
+		name   string
+		tag    string
+		others int64
+		n      int64
+		want   int64 // the counter afterwards
+		err    error
+	}{
+		{name: "alone", n: n, want: n + 1000},
+		{name: "beside others", others: 7, n: n, want: n + 1000},
+		{name: "overtaken", others: 7, n: 3, want: 1010},
+		{name: "past the end", n: 1<<63 - 1, want: 1000, err: leaf.ErrOverflow},
+		{name: "unknown", tag: "nope", n: n, want: 1000, err: leaf.ErrUnknownTag},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			tags := issuer.NewTags(&single{f.store, tt.others}, nil, nil)
+			name := "order"
+			if tt.tag != "" {
+				name = tt.tag
+			}
+			got, err := tags.Alter(t.Context(), name, issuer.Change{RaiseBy: &tt.n})
+			if !errors.Is(err, tt.err) || err == nil && got.MaxID != tt.want {
+				t.Errorf("raised to %d, %v, want %d, %v", got.MaxID, err, tt.want, tt.err)
+			}
+			if stored := f.list(t)[0].MaxID; stored != tt.want {
+				t.Errorf("the counter stands at %d, want %d", stored, tt.want)
+			}
+		})
+	}
+}
+
 // What was raised before a failure is told, and nothing of how it was done.
 func TestRaiseFails(t *testing.T) {
 	f := newFixture(t)
