@@ -101,8 +101,19 @@ func command(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), leafBinary, args...)
 	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // the race detector's second at each exit
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// leafCommand is command where that must succeed.
+func leafCommand(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := command(t, args...)
+	if err != nil {
+		t.Fatalf("leaf %q: %v\n%s", args, err, out)
+	}
+	return out
 }
 
 // A server is a running `leaf serve`.

@@ -39,6 +39,18 @@ type nodeConfig struct {
 	Skew       time.Duration // how far the clock is ahead of the right time
 	Tolerance  time.Duration // of the clock at the start; 0: the default
 	Port       int           // in Java Leaf's tree
+	UID        bool          // the layout of uid-generator, in cached mode
+}
+
+// layout returns what the node's IDs are made by, and how far they run ahead.
+func (c nodeConfig) layout(terms drivers.Terms) (snowflake.Layout, time.Duration) {
+	name, ahead := "leaf", terms.MaxAhead
+	if c.UID {
+		name, ahead = "uid", time.Minute
+	}
+	layout, _ := snowflake.Preset(name)
+	layout.WorkerBits = c.WorkerBits
+	return layout, ahead
 }
 
 // A nodeAnswer is what a node answers a command with.
@@ -114,15 +126,14 @@ func newNodeSide(c nodeConfig) (*nodeSide, error) {
 	clock := worker.NewClockFrom(
 		func() time.Time { return time.Now().Add(time.Duration(n.skew.Load())) },
 		func() time.Duration { return time.Since(start) })
-	layout, _ := snowflake.Preset("leaf")
-	layout.WorkerBits = c.WorkerBits
-	if n.generator, err = snowflake.New(layout, &snowflake.Options{Clock: clock, MaxAhead: terms.MaxAhead}); err != nil {
+	layout, ahead := c.layout(terms)
+	if n.generator, err = snowflake.New(layout, &snowflake.Options{Clock: clock, MaxAhead: ahead}); err != nil {
 		return nil, err
 	}
 	n.keeper, err = worker.NewKeeper(registry, &worker.Options{
 		Layouts: []worker.Layout{layout.Record("node")}, Generators: []worker.Generator{n.generator},
 		State: state, Clock: clock, Owner: fmt.Sprintf("node %d", os.Getpid()),
-		Horizon: c.Horizon, Extend: c.Horizon / 10, MaxAhead: terms.MaxAhead, CallTimeout: time.Second,
+		Horizon: c.Horizon, Extend: c.Horizon / 10, MaxAhead: ahead, CallTimeout: time.Second,
 		Tolerance: c.Tolerance, Reclaim: terms.Reclaim, Settle: terms.Settle, ClaimDelay: terms.ClaimDelay,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})

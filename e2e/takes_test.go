@@ -17,10 +17,15 @@ import (
 // maxBatch is the most IDs that a server gives at once by default.
 const maxBatch = 10_000
 
-// take asks for n time-based IDs in the layout that key selects. They come as ranges,
-// so that a test can compare tens of millions of them.
+// take asks for n IDs of the scheme snowflake in the layout that key selects.
 func (s *server) take(key string, n int) ([]leaf.Range, error) {
-	request, err := json.Marshal(map[string]any{"scheme": "snowflake", "key": key, "count": n})
+	return s.takeOf("snowflake", key, n)
+}
+
+// takeOf asks for n IDs of a scheme. They come as ranges, so that a test can compare
+// tens of millions of them.
+func (s *server) takeOf(scheme, key string, n int) ([]leaf.Range, error) {
+	request, err := json.Marshal(map[string]any{"scheme": scheme, "key": key, "count": n})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// startGaleraFleet starts three members and three servers, each of which uses another
+// member while all are well. The servers hold little, so that what the cluster does
+// reaches their callers at once. The stocked one uses the first member and holds what a
+// server does by default.
+func startGaleraFleet(t testing.TB) (f *fleet, c *testserver.GaleraCluster, stocked *load) {
+	t.Helper()
+	c = testserver.Galera(t)
+	database := c.Member(0).NewDatabase(t)
+	f = &fleet{t: t, ids: make(map[string]*drivertest.IDs)}
+	tags := []segment.Tag{{Name: sampleTag, MaxID: 1, Step: 50}}
+	for _, name := range []string{"order", "user", "invoice"} {
+		tags = append(tags, segment.Tag{Name: name, MaxID: 1, Step: 50})
+		f.ids[name] = new(drivertest.IDs)
+	}
+	if err := drivers.Init(t.Context(), c.URL(database, 0), drivers.InitOptions{Tags: tags}); err != nil {
+		t.Fatal(err)
+	}
+	initWorkers(t, c.URL(database, 0))
+	start := func(member int, args ...string) *server {
+		s := serve(t, append(args, "--store", c.URL(database, member), "--data", filepath.Join(t.TempDir(), "data"))...)
+		s.awaitSnowflake(10 * time.Second)
+		return s
+	}
+	for member := range 3 {
+		f.servers = append(f.servers, start(member, "--config", config(t, "leaf.yaml", "segment: {max_stock: 200}\n")))
+	}
+	s := start(0)
+	stocked = startLoad(t, 4, 0, sampleTag, func(int) *server { time.Sleep(5 * time.Millisecond); return s })
+	f.startClients()
+	return f, c, stocked
+}
+
+// Each of three members is killed in turn, and one is frozen until the others have
+// dropped it, while three servers take ranges from all of them and hold worker IDs:
+// nothing is issued twice, each server finds another member, and where there is a stock
+// not one call fails.
+func TestGaleraMembersFail(t *testing.T) {
+	f, c, stocked := startGaleraFleet(t)
+	time.Sleep(time.Second) // the demand is seen
+	event := func(name string, member int, do, undo func(int) error) {
+		t.Helper()
+		f.all()
+		f.report("before")
+		start := time.Now()
+		if err := do(member); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.AwaitSize((member+1)%3, 2); err != nil {
+			t.Fatal(err)
+		}
+		dropped := time.Since(start)
+		f.all()
+		time.Sleep(figure(0, 5*time.Second))
+		f.report(fmt.Sprintf("m%d %s, dropped in %v", member, name, dropped.Round(time.Millisecond)))
+		if err := undo(member); err != nil {
+			t.Fatal(err)
+		}
+		f.all()
+		f.report("back again")
+	}
+	for end := time.Now().Add(figure(0, 5*time.Minute)); ; {
+		for member := range figure(1, 3) {
+			event("killed", member, c.Kill, c.Restart)
+		}
+		event("frozen", 1, c.Pause, c.Resume)
+		if time.Now().After(end) {
+			break
+		}
+	}
+	f.stop()
+	f.check()
+	stocked.stop()
+	stocked.check(t)
+	if n := stocked.errors.Load(); n != 0 {
+		t.Errorf("%d calls failed on the server with a stock", n)
+	}
+	for _, s := range f.servers {
+		s.stop()
+	}
+}
