@@ -30,6 +30,7 @@ wantGlob() { # wantGlob PATTERN PACKAGE...
 want "${CC:-$(go env CC)}" gcc libc6-dev # the race detector needs a C compiler
 want mariadbd mariadb-server-core
 want my_print_defaults mariadb-client-core
+want mariadb-dump mariadb-client
 want curl curl ca-certificates
 want java default-jre-headless
 wantFile /usr/share/java/zookeeper.jar libzookeeper-java libslf4j-java # the server's classes, without a service
