@@ -20,7 +20,7 @@ func repeat(ctx context.Context, undone func(error) bool, call func() error) err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: others kept changing the row: %w", ctx.Err(), err)
+			return fmt.Errorf("%w: others were faster again and again: %w", ctx.Err(), err)
 		case <-time.After(rand.N(wait)):
 		}
 	}

@@ -30,14 +30,7 @@ func (d *sqlite) explain(err error) error { return explainSQLite(err, d.writer.f
 // explainSQLite says what is wrong and what to do. It knows SQLite's errors by
 // their codes, whichever driver they come from. The file's name may be empty.
 func explainSQLite(err error, file string, t table) error {
-	var coded interface {
-		error
-		Code() int
-	}
-	if !errors.As(err, &coded) {
-		return err
-	}
-	code := coded.Code() & 0xff
+	code := sqliteCode(err)
 	if code == sqliteCantOpen && isMissing(file) {
 		return fmt.Errorf("%w: %w", t.absent("there is no file "+file, "sqlite:PATH"), err)
 	}
@@ -45,6 +38,18 @@ func explainSQLite(err error, file string, t table) error {
 		return fmt.Errorf("%s: %w", advice, err)
 	}
 	return err
+}
+
+// sqliteCode returns the primary result code in err, 0 if there is none.
+func sqliteCode(err error) int {
+	var coded interface {
+		error
+		Code() int
+	}
+	if !errors.As(err, &coded) {
+		return 0
+	}
+	return coded.Code() & 0xff
 }
 
 func isMissing(file string) bool {

@@ -56,8 +56,10 @@ func initSQLite(ctx context.Context, db *sql.DB, t table, tags []segment.Tag) er
 	if err := checkRoom(ctx, conn, t); err != nil {
 		return err
 	}
+	if err := useWAL(ctx, conn); err != nil {
+		return err
+	}
 	for _, statement := range []string{
-		"PRAGMA journal_mode = WAL",
 		"PRAGMA synchronous = EXTRA",
 		"BEGIN IMMEDIATE",
 	} {
@@ -69,6 +71,15 @@ func initSQLite(ctx context.Context, db *sql.DB, t table, tags []segment.Tag) er
 		return err
 	}
 	return s.fill(t, tags)
+}
+
+// useWAL switches the journal's mode. Of several who do so at once SQLite refuses some
+// without waiting for busy_timeout.
+func useWAL(ctx context.Context, conn *sql.Conn) error {
+	return repeat(ctx, func(err error) bool { return sqliteCode(err) == sqliteBusy }, func() error {
+		_, err := conn.ExecContext(ctx, "PRAGMA journal_mode = WAL")
+		return err
+	})
 }
 
 // fill creates the table with tags in it, and commits.

@@ -64,8 +64,8 @@ func (s *session) prepare(file string, t table) (err error) {
 	if s.file, err = findFile(s.ctx, s.conn, file); err != nil {
 		return err
 	}
-	if _, err := s.conn.ExecContext(s.ctx, "PRAGMA journal_mode = WAL"); err != nil {
-		return err // a copy made by VACUUM INTO is in another mode
+	if err := useWAL(s.ctx, s.conn); err != nil { // a copy made by VACUUM INTO is in another mode
+		return err
 	}
 	for _, p := range []struct {
 		to    **sql.Stmt
