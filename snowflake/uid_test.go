@@ -44,7 +44,7 @@ func TestCachedBurst(t *testing.T) {
 							if err != nil {
 								return
 							}
-							if p := parts(t, g, id); p.Time.Sub(time.Now()) > time.Minute {
+							if p := parts(t, g, id); time.Until(p.Time) > time.Minute {
 								t.Errorf("at %v: %+v", time.Now(), p)
 							}
 							if time.Since(began) < 20*time.Millisecond {

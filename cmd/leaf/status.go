@@ -116,6 +116,9 @@ func printLease(w io.Writer, l *leafv1.Lease) {
 	if l.GetPutBacks() > 0 || l.GetLost() > 0 {
 		fmt.Fprintf(w, "worker   put back %d times after the registry had lost writes, lost to others %d times\n", l.GetPutBacks(), l.GetLost())
 	}
+	if l.StartsLeft != nil {
+		fmt.Fprintf(w, "starts   %d left, each of which uses up a worker ID\n", l.GetStartsLeft())
+	}
 	for _, layout := range l.GetLayouts() {
 		fmt.Fprintf(w, "layout   %s, until %s\n", printable(layout.GetName()), layout.GetLast().AsTime().UTC().Format(time.DateOnly))
 	}

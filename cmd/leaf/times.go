@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/internal/server/loopback"
+	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -28,6 +30,9 @@ const lookTimeout = 3 * time.Second
 // addTimes adds the time-based schemes to what is served, or says why they are off; the
 // registry is closed with the function that it returns.
 func addTimes(ctx context.Context, opts *server.Options, cfg config.Config, base base) (closeRegistry func() error, err error) {
+	if drivers.Disposable(cfg.Workers) {
+		cfg = forStarts(cfg)
+	}
 	schemes := timeSchemes(opts, cfg)
 	if len(schemes) == 0 {
 		return nothing, nil
@@ -42,11 +47,18 @@ func addTimes(ctx context.Context, opts *server.Options, cfg config.Config, base
 		}
 	}
 	url := cmp.Or(cfg.Workers, base.url)
-	registry, terms, err := drivers.OpenRegistry(url, registryOptions(opts, schemes, base))
+	registryOpts := registryOptions(opts, schemes, base)
+	if registryOpts.Memory, err = startMemory(url, base, opts.Logger); err != nil {
+		return nil, err
+	}
+	registry, terms, err := drivers.OpenRegistry(url, registryOpts)
 	if err != nil {
 		return nil, err
 	}
-	state, err := openState(url, base)
+	var state *worker.State // a start that uses a worker ID up has none before it to go on from
+	if !terms.Disposable {
+		state, err = openState(url, base)
+	}
 	if err != nil {
 		return nil, errors.Join(err, registry.Close())
 	}
@@ -95,11 +107,29 @@ func timeSchemes(opts *server.Options, cfg config.Config) []server.TimeScheme {
 	case cfg.ServesUID():
 		schemes = append(schemes, server.TimeScheme{Name: issuer.UID, Layouts: cfg.UID.Served(), Generators: cfg.UID.Generators()})
 	case cfg.UID.Enable == config.EnableAuto:
-		opts.Off[issuer.UID] = "uid.enable is auto, which means true with the embedded database only: set it to true"
+		opts.Off[issuer.UID] = "uid.enable is auto, which means true with the embedded database and with WORKER_NODE: set it to true"
 	default:
 		opts.Off[issuer.UID] = "uid.enable is false"
 	}
 	return schemes
+}
+
+// forStarts leaves snowflake out where each start uses up a worker ID, unless it has as
+// many of them as uid.
+func forStarts(cfg config.Config) config.Config {
+	if !cfg.Snowflake.Enable {
+		return cfg
+	}
+	for _, l := range cfg.Snowflake.Served() {
+		if l.WorkerBits < cfg.UID.WorkerBits {
+			cfg.Snowflake.Enable = false
+			cfg.SnowflakeOff = fmt.Sprintf("its layout %s has worker IDs up to %d, of which each start of a server would use one up for ever, as --workers with "+
+				"layout=worker_node has it: give the layout %d worker bits as scheme uid has, or lease worker IDs (--workers without layout)",
+				l.Name, l.MaxWorker(), cfg.UID.WorkerBits)
+			break
+		}
+	}
+	return cfg
 }
 
 // whyNoWorkers says why the store's database, which nobody has named as the registry of
@@ -109,9 +139,6 @@ func whyNoWorkers(ctx context.Context, url string, listen net.Addr) string {
 		return fmt.Sprintf("this server listens on %s, which other machines reach, while its worker ID would come from a database "+
 			"of this machine alone: two such machines would issue the same IDs. Name where worker IDs come from with --workers URL "+
 			"(--workers %s if this is the only machine)", listen, shellWord(drivers.Redact(url)))
-	}
-	if drivers.IsTicket(url) {
-		return "ticket servers keep no worker IDs: name where they come from with --workers URL"
 	}
 	if err := drivers.CheckRegistry(url); err != nil {
 		return "the store keeps counters, no worker IDs: name where they come from with --workers URL"
@@ -140,6 +167,19 @@ func registryOptions(opts *server.Options, schemes []server.TimeScheme, base bas
 		return base.dir.Lock(name)
 	}
 	return o
+}
+
+// startMemory returns what this machine remembers of the worker IDs that its starts have
+// used up; nil without a data directory, or where they are leased.
+func startMemory(url string, base base, log *slog.Logger) (segment.Memory, error) {
+	if base.dir == nil || !drivers.Disposable(url) {
+		return nil, nil
+	}
+	key, err := drivers.RegistryKey(url)
+	if err != nil {
+		return nil, err
+	}
+	return base.dir.Marks(key, log)
 }
 
 // openState opens what this server remembers of its worker ID; nil without a data

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -52,9 +53,13 @@ func newWorkerList() *cobra.Command {
   TERM     how many claims there were
   HORIZON  times up to there may have been used; whoever claims it next begins there
   SEEN     when it was last written, by the registry's clock
-  CLOCK    how far the clock of who wrote it was ahead of the registry's`,
+  CLOCK    how far the clock of who wrote it was ahead of the registry's
+
+Where each start of a server uses up a worker ID (layout=worker_node), list the latest
+100 starts instead, and how many are left.`,
 		Example: `  leaf worker list
-  leaf worker list --workers mysql://root:secret@db/leaf`,
+  leaf worker list --workers mysql://root:secret@db/leaf
+  leaf worker list --workers 'mysql://root:secret@db/leaf?layout=worker_node'`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.with(cmd, func(admin workerAdmin) error {
@@ -62,12 +67,15 @@ func newWorkerList() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printWorkers(cmd.OutOrStdout(), list, asJSON)
+				if list.starts != nil {
+					return printStarts(cmd.OutOrStdout(), *list.starts, asJSON)
+				}
+				return printWorkers(cmd.OutOrStdout(), list.workers, asJSON)
 			})
 		},
 	}
 	f.addFlags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON: an array, or an object where starts are listed")
 	return cmd
 }
 
@@ -134,9 +142,53 @@ func printWorkers(w io.Writer, list []workerRow, asJSON bool) error {
 	})
 }
 
+// startRows are the starts of servers as people see them, the last one first.
+type startRows struct {
+	Used   int64      `json:"used"`
+	Max    int64      `json:"max,omitzero"` // 0: not known
+	Left   int64      `json:"left"`         // says nothing without max
+	Latest []startRow `json:"latest"`
+}
+
+type startRow struct {
+	Worker int64  `json:"worker"`
+	Mine   bool   `json:"mine"`
+	Host   string `json:"host"`
+	Port   string `json:"port"`
+	Type   string `json:"type"`
+	Date   string `json:"launch_date"`
+}
+
+func printStarts(w io.Writer, s startRows, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, s)
+	}
+	err := printTable(w, "WORKER\tMINE\tADDRESS\tTYPE\tLAUNCHED", func(row func(...string)) {
+		for _, r := range s.Latest {
+			row(decimal(r.Worker), choose(r.Mine, "mine", "-"), net.JoinHostPort(r.Host, r.Port), r.Type, r.Date)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if s.Max > 0 {
+		_, err = fmt.Fprintf(w, "\nused %d of %d starts, %d left\n", s.Used, s.Max, s.Left)
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\nused %d starts; a layout of 19 worker bits has %d left, one of 22 bits %d\n",
+		s.Used, max(1<<19-1-s.Used, 0), max(1<<22-1-s.Used, 0))
+	return err
+}
+
+// A workerList holds the worker IDs by number, or the starts that have used them up.
+type workerList struct {
+	workers []workerRow
+	starts  *startRows
+}
+
 // A workerAdmin administers worker IDs, through a server or on the registry itself.
 type workerAdmin interface {
-	list(ctx context.Context) ([]workerRow, error) // by number
+	list(ctx context.Context) (workerList, error)
 	free(ctx context.Context, id int64) (workerRow, error)
 }
 
@@ -180,16 +232,23 @@ type serverWorkers struct {
 	admin  leafv1connect.AdminServiceClient
 }
 
-func (s *serverWorkers) list(ctx context.Context) ([]workerRow, error) {
+func (s *serverWorkers) list(ctx context.Context) (workerList, error) {
 	res, err := call(ctx, s.client, s.admin.ListWorkers, &leafv1.ListWorkersRequest{})
 	if err != nil {
-		return nil, err
+		return workerList{}, err
+	}
+	if st := res.GetStarts(); st != nil {
+		starts := startRows{Used: st.GetUsed(), Max: st.GetMax(), Left: st.GetLeft(), Latest: []startRow{}}
+		for _, l := range st.GetLatest() {
+			starts.Latest = append(starts.Latest, startRow{l.GetWorker(), l.GetMine(), l.GetHost(), l.GetPort(), l.GetKind(), l.GetDate()})
+		}
+		return workerList{starts: &starts}, nil
 	}
 	rows := make([]workerRow, 0, len(res.GetWorkers()))
 	for _, w := range res.GetWorkers() {
 		rows = append(rows, workerFromWire(w))
 	}
-	return rows, nil
+	return workerList{workers: rows}, nil
 }
 
 func (s *serverWorkers) free(ctx context.Context, id int64) (workerRow, error) {
@@ -226,16 +285,29 @@ func (r *registryWorkers) call(ctx context.Context, do func(ctx context.Context)
 	return explainRegistry(do(ctx), r.url, time.Since(start))
 }
 
-func (r *registryWorkers) list(ctx context.Context) (rows []workerRow, err error) {
+func (r *registryWorkers) list(ctx context.Context) (list workerList, err error) {
 	err = r.call(ctx, func(ctx context.Context) error {
-		list, err := r.workers.List(ctx)
-		rows = make([]workerRow, 0, len(list))
-		for _, record := range list {
-			rows = append(rows, workerFromRecord(record))
+		starts, supply, once, err := r.workers.Starts(ctx)
+		if err != nil || once {
+			list.starts = startsOf(starts, supply)
+			return err
+		}
+		records, err := r.workers.List(ctx)
+		list.workers = make([]workerRow, 0, len(records))
+		for _, record := range records {
+			list.workers = append(list.workers, workerFromRecord(record))
 		}
 		return err
 	})
-	return rows, err
+	return list, err
+}
+
+func startsOf(starts []worker.Start, supply worker.Supply) *startRows {
+	rows := startRows{Used: supply.Used, Max: supply.Max, Left: supply.Left(), Latest: []startRow{}}
+	for _, s := range starts {
+		rows.Latest = append(rows.Latest, startRow{Worker: s.Worker, Host: s.Host, Port: s.Port, Type: s.Kind, Date: s.Date})
+	}
+	return &rows
 }
 
 func (r *registryWorkers) free(ctx context.Context, id int64) (row workerRow, err error) {

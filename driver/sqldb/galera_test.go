@@ -64,6 +64,7 @@ func TestGalera(t *testing.T) {
 		wantForgetful(t, mysqlRegistryOf(t, g.config(t, database)), false)
 	})
 	t.Run("conflicts", func(t *testing.T) { galeraConflicts(t, g) })
+	t.Run("nodes", func(t *testing.T) { galeraNodes(t, g) })
 }
 
 // One tag on all members at once, most of whose commits the cluster refuses: that

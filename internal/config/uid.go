@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/snowflake"
 )
@@ -13,7 +14,7 @@ import (
 // them.
 type UID struct {
 	// Enable says whether the scheme is served: "true", "false", or "auto", which means
-	// true where the embedded database is used.
+	// true where the embedded database is used, or uid-generator's table of worker IDs.
 	Enable string `yaml:"enable"`
 
 	// Mode is "cached", which borrows from the future up to MaxAhead, or "default",
@@ -84,7 +85,7 @@ func (c Config) Embedded() bool { return c.Store == "" && c.Workers == "" }
 
 // ServesUID reports whether the scheme uid is served.
 func (c Config) ServesUID() bool {
-	return c.UID.Enable == EnableTrue || c.UID.Enable == EnableAuto && c.Embedded()
+	return c.UID.Enable == EnableTrue || c.UID.Enable == EnableAuto && (c.Embedded() || drivers.Disposable(c.Workers))
 }
 
 func (u UID) layout() snowflake.Layout {

@@ -63,14 +63,12 @@ func TestUIDParameters(t *testing.T) {
 			if diff := cmp.Diff(tt.want, scheme{got[0], cfg.UID.Generators()}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if _, err := snowflake.New(got[0].Layout, ptr(cfg.UID.Generators())); err != nil {
+			if _, err := snowflake.New(got[0].Layout, new(cfg.UID.Generators())); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // A ring larger than all the IDs there are is no overflow.
 func TestUIDLargestRing(t *testing.T) {
@@ -104,8 +102,9 @@ func TestUIDAuto(t *testing.T) {
 	for yaml, want := range map[string]bool{
 		"":                       true,
 		"store: mysql://db/leaf": false,
-		"workers: static:1":      false,
-		"uid: {enable: false}":   false,
+		"workers: mysql://db/leaf?layout=worker_node":   true,
+		"workers: static:1":                             false,
+		"uid: {enable: false}":                          false,
 		"{store: mysql://db/leaf, uid: {enable: true}}": true,
 	} {
 		if got := load(t, config.Source{File: write(t, "leaf.yaml", yaml+"\n")}).ServesUID(); got != want {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -37,6 +38,10 @@ type RegistryOptions struct {
 	// URL names none; 0: the URL must.
 	Port int
 
+	// Memory remembers over restarts which worker IDs of WORKER_NODE this machine was
+	// dealt; nil: nothing does.
+	Memory segment.Memory
+
 	// Observe says that no worker ID is going to be claimed, so that the URL need not
 	// say who would.
 	Observe bool
@@ -49,6 +54,10 @@ type Terms struct {
 	Settle     bool
 	ClaimDelay time.Duration // 0: the default; negative: none
 	MaxAhead   time.Duration // at most; 0: not bounded
+
+	// Disposable says that each start of a process uses a worker ID up: there is nothing
+	// for it to go on with, and so no [worker.State] to keep.
+	Disposable bool
 }
 
 // A registrySource is what a worker URL names.
@@ -73,10 +82,10 @@ type registryDriver struct {
 // registryTable is the table of drivers for worker IDs: a new one is a line here.
 func registryTable() []registryDriver {
 	return append([]registryDriver{
-		{"sqlite", "sqlite:PATH", parseSQLiteRegistry},
-		{"mysql", "mysql://user:password@host:3306/db", parseMySQLRegistry},
+		{"sqlite", "sqlite:PATH", orNodes(parseSQLiteRegistry, sqliteNodes())},
+		{"mysql", "mysql://user:password@host:3306/db", orNodes(parseMySQLRegistry, mysqlNodes())},
 		{"zookeeper", "zookeeper://host:2181", parseZooKeeper},
-		{"postgres", "postgres://user:password@host:5432/db", parsePostgresRegistry},
+		{"postgres", "postgres://user:password@host:5432/db", orNodes(parsePostgresRegistry, postgresNodes())},
 		{"etcd", "etcd://host:2379/prefix", parseEtcdRegistry},
 		{"static", "static:7", parseStatic},
 	}, redisRegistryDrivers()...)

@@ -76,10 +76,39 @@ func (w *Workers) List(ctx context.Context) ([]worker.Record, error) {
 	return list, nil
 }
 
+// MaxStarts bounds how many starts [Workers.Starts] lists.
+const MaxStarts = 100
+
+// Starts returns the latest starts of processes, the last one first, and how many there
+// were, where each uses up a worker ID of its own; ok says whether that is so.
+func (w *Workers) Starts(ctx context.Context) (list []worker.Start, supply worker.Supply, ok bool, err error) {
+	d, ok := w.registry.(worker.Disposable)
+	if !ok {
+		return nil, worker.Supply{}, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	if list, err = d.Starts(ctx, MaxStarts); err != nil {
+		return nil, worker.Supply{}, true, fmt.Errorf("%w: %w", ErrRegistry, err)
+	}
+	return list, d.Supply(), true, nil
+}
+
+// Supply returns how many starts of processes have used up a worker ID, as it was last
+// heard, and asks nobody; ok says whether starts do.
+func (w *Workers) Supply() (supply worker.Supply, ok bool) {
+	d, ok := w.registry.(worker.Disposable)
+	if !ok {
+		return worker.Supply{}, false
+	}
+	return d.Supply(), true
+}
+
 // Free makes a worker ID claimable that nobody is to hold any more, as [worker.Free]
 // says, and returns its record as it then is. It wraps [leaf.ErrInvalid] for a worker
-// ID that was never claimed, [ErrHeld] for that of this process, and
-// [worker.ErrConflict] if it was changed meanwhile.
+// ID that was never claimed, [ErrHeld] for that of this process,
+// [worker.ErrConflict] if it was changed meanwhile, and [leaf.ErrUnsupported] where
+// worker IDs are used once.
 func (w *Workers) Free(ctx context.Context, id int64) (worker.Record, error) {
 	record, err := w.free(ctx, id)
 	if err != nil {
@@ -92,6 +121,9 @@ func (w *Workers) Free(ctx context.Context, id int64) (worker.Record, error) {
 func (w *Workers) free(ctx context.Context, id int64) (worker.Record, error) {
 	if id < 0 {
 		return worker.Record{}, fmt.Errorf("%w: it is negative", leaf.ErrInvalid)
+	}
+	if _, once := w.Supply(); once {
+		return worker.Record{}, fmt.Errorf("%w: its worker IDs are used for one start of a process each, and never again", leaf.ErrUnsupported)
 	}
 	if w.Mine(id) {
 		return worker.Record{}, fmt.Errorf("%w, by this server: stop it first", ErrHeld)

@@ -738,7 +738,10 @@ type Lease struct {
 	// The registry's address without credentials.
 	Registry string `protobuf:"bytes,12,opt,name=registry,proto3" json:"registry,omitempty"`
 	// The layouts that are served, the default one first.
-	Layouts       []*Layout `protobuf:"bytes,13,rep,name=layouts,proto3" json:"layouts,omitempty"`
+	Layouts []*Layout `protobuf:"bytes,13,rep,name=layouts,proto3" json:"layouts,omitempty"`
+	// How many starts are left, as far as the server has heard, where each start of a
+	// process uses up a worker ID. Absent for leases, and before the first worker ID.
+	StartsLeft    *int64 `protobuf:"varint,14,opt,name=starts_left,json=startsLeft,proto3,oneof" json:"starts_left,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -862,6 +865,13 @@ func (x *Lease) GetLayouts() []*Layout {
 		return x.Layouts
 	}
 	return nil
+}
+
+func (x *Lease) GetStartsLeft() int64 {
+	if x != nil && x.StartsLeft != nil {
+		return *x.StartsLeft
+	}
+	return 0
 }
 
 type Layout struct {
@@ -994,8 +1004,11 @@ func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
 }
 
 type ListWorkersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Workers       []*Worker              `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Workers []*Worker              `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
+	// Present where each start of a process uses up a worker ID, as in the table
+	// WORKER_NODE of uid-generator. There, workers holds that of this server alone.
+	Starts        *Starts `protobuf:"bytes,2,opt,name=starts,proto3" json:"starts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1037,6 +1050,174 @@ func (x *ListWorkersResponse) GetWorkers() []*Worker {
 	return nil
 }
 
+func (x *ListWorkersResponse) GetStarts() *Starts {
+	if x != nil {
+		return x.Starts
+	}
+	return nil
+}
+
+// Starts says how many worker IDs are used up for ever.
+type Starts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The highest worker ID that was dealt; 0: none.
+	Used int64 `protobuf:"varint,1,opt,name=used,proto3" json:"used,omitempty"`
+	// How many there are: the highest one that the layouts hold. 0: not known yet.
+	Max int64 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	// How many are left; 0 also where max is not known.
+	Left int64 `protobuf:"varint,3,opt,name=left,proto3" json:"left,omitempty"`
+	// The latest 100, the last one first.
+	Latest        []*Start `protobuf:"bytes,4,rep,name=latest,proto3" json:"latest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Starts) Reset() {
+	*x = Starts{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Starts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Starts) ProtoMessage() {}
+
+func (x *Starts) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Starts.ProtoReflect.Descriptor instead.
+func (*Starts) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Starts) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *Starts) GetMax() int64 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *Starts) GetLeft() int64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *Starts) GetLatest() []*Start {
+	if x != nil {
+		return x.Latest
+	}
+	return nil
+}
+
+// A Start is one start of a process.
+type Start struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Worker int64                  `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	Host   string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	Port   string                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"`
+	// "container" or "actual".
+	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	// YYYY-MM-DD, where the process ran.
+	Date string `protobuf:"bytes,5,opt,name=date,proto3" json:"date,omitempty"`
+	// Whether it is that of this server.
+	Mine          bool `protobuf:"varint,6,opt,name=mine,proto3" json:"mine,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Start) Reset() {
+	*x = Start{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Start) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Start) ProtoMessage() {}
+
+func (x *Start) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Start.ProtoReflect.Descriptor instead.
+func (*Start) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Start) GetWorker() int64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *Start) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *Start) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *Start) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Start) GetDate() string {
+	if x != nil {
+		return x.Date
+	}
+	return ""
+}
+
+func (x *Start) GetMine() bool {
+	if x != nil {
+		return x.Mine
+	}
+	return false
+}
+
 // A Worker is the record of one worker ID.
 type Worker struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1064,7 +1245,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1257,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1270,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Worker) GetWorker() int64 {
@@ -1165,7 +1346,7 @@ type FreeWorkerRequest struct {
 
 func (x *FreeWorkerRequest) Reset() {
 	*x = FreeWorkerRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1177,7 +1358,7 @@ func (x *FreeWorkerRequest) String() string {
 func (*FreeWorkerRequest) ProtoMessage() {}
 
 func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1190,7 +1371,7 @@ func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerRequest.ProtoReflect.Descriptor instead.
 func (*FreeWorkerRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FreeWorkerRequest) GetWorker() int64 {
@@ -1210,7 +1391,7 @@ type FreeWorkerResponse struct {
 
 func (x *FreeWorkerResponse) Reset() {
 	*x = FreeWorkerResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1403,7 @@ func (x *FreeWorkerResponse) String() string {
 func (*FreeWorkerResponse) ProtoMessage() {}
 
 func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1416,7 @@ func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerResponse.ProtoReflect.Descriptor instead.
 func (*FreeWorkerResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FreeWorkerResponse) GetWorker() *Worker {
@@ -1260,7 +1441,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1453,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1466,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StoreStatus) GetName() string {
@@ -1340,7 +1521,7 @@ type TagStats struct {
 
 func (x *TagStats) Reset() {
 	*x = TagStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +1533,7 @@ func (x *TagStats) String() string {
 func (*TagStats) ProtoMessage() {}
 
 func (x *TagStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +1546,7 @@ func (x *TagStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStats.ProtoReflect.Descriptor instead.
 func (*TagStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TagStats) GetTag() string {
@@ -1477,7 +1658,7 @@ type SegmentStats struct {
 
 func (x *SegmentStats) Reset() {
 	*x = SegmentStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1489,7 +1670,7 @@ func (x *SegmentStats) String() string {
 func (*SegmentStats) ProtoMessage() {}
 
 func (x *SegmentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1502,7 +1683,7 @@ func (x *SegmentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentStats.ProtoReflect.Descriptor instead.
 func (*SegmentStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SegmentStats) GetRange() *Range {
@@ -1570,7 +1751,7 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12\x10\n" +
-	"\x03off\x18\x04 \x01(\tR\x03off\"\xe1\x03\n" +
+	"\x03off\x18\x04 \x01(\tR\x03off\"\x97\x04\n" +
 	"\x05Lease\x12\x12\n" +
 	"\x04held\x18\x01 \x01(\bR\x04held\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\x03R\x06worker\x12\x12\n" +
@@ -1586,7 +1767,10 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	" \x01(\x03R\bputBacks\x12\x12\n" +
 	"\x04lost\x18\v \x01(\x03R\x04lost\x12\x1a\n" +
 	"\bregistry\x18\f \x01(\tR\bregistry\x12)\n" +
-	"\alayouts\x18\r \x03(\v2\x0f.leaf.v1.LayoutR\alayouts\"\x90\x02\n" +
+	"\alayouts\x18\r \x03(\v2\x0f.leaf.v1.LayoutR\alayouts\x12$\n" +
+	"\vstarts_left\x18\x0e \x01(\x03H\x00R\n" +
+	"startsLeft\x88\x01\x01B\x0e\n" +
+	"\f_starts_left\"\x90\x02\n" +
 	"\x06Layout\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
 	"\x05epoch\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05epoch\x12-\n" +
@@ -1596,9 +1780,22 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"workerBits\x12#\n" +
 	"\rsequence_bits\x18\x06 \x01(\x05R\fsequenceBits\x12.\n" +
 	"\x04last\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04last\"\x14\n" +
-	"\x12ListWorkersRequest\"@\n" +
+	"\x12ListWorkersRequest\"i\n" +
 	"\x13ListWorkersResponse\x12)\n" +
-	"\aworkers\x18\x01 \x03(\v2\x0f.leaf.v1.WorkerR\aworkers\"\xc0\x02\n" +
+	"\aworkers\x18\x01 \x03(\v2\x0f.leaf.v1.WorkerR\aworkers\x12'\n" +
+	"\x06starts\x18\x02 \x01(\v2\x0f.leaf.v1.StartsR\x06starts\"j\n" +
+	"\x06Starts\x12\x12\n" +
+	"\x04used\x18\x01 \x01(\x03R\x04used\x12\x10\n" +
+	"\x03max\x18\x02 \x01(\x03R\x03max\x12\x12\n" +
+	"\x04left\x18\x03 \x01(\x03R\x04left\x12&\n" +
+	"\x06latest\x18\x04 \x03(\v2\x0e.leaf.v1.StartR\x06latest\"\x83\x01\n" +
+	"\x05Start\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\x03R\x06worker\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\tR\x04port\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04date\x18\x05 \x01(\tR\x04date\x12\x12\n" +
+	"\x04mine\x18\x06 \x01(\bR\x04mine\"\xc0\x02\n" +
 	"\x06Worker\x12\x1b\n" +
 	"\x06worker\x18\x01 \x01(\x03H\x00R\x06worker\x88\x01\x01\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\bR\x04held\x12\x14\n" +
@@ -1661,7 +1858,7 @@ func file_leaf_v1_admin_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_admin_proto_rawDescData
 }
 
-var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_leaf_v1_admin_proto_goTypes = []any{
 	(*Tag)(nil),                   // 0: leaf.v1.Tag
 	(*ListTagsRequest)(nil),       // 1: leaf.v1.ListTagsRequest
@@ -1679,63 +1876,67 @@ var file_leaf_v1_admin_proto_goTypes = []any{
 	(*Layout)(nil),                // 13: leaf.v1.Layout
 	(*ListWorkersRequest)(nil),    // 14: leaf.v1.ListWorkersRequest
 	(*ListWorkersResponse)(nil),   // 15: leaf.v1.ListWorkersResponse
-	(*Worker)(nil),                // 16: leaf.v1.Worker
-	(*FreeWorkerRequest)(nil),     // 17: leaf.v1.FreeWorkerRequest
-	(*FreeWorkerResponse)(nil),    // 18: leaf.v1.FreeWorkerResponse
-	(*StoreStatus)(nil),           // 19: leaf.v1.StoreStatus
-	(*TagStats)(nil),              // 20: leaf.v1.TagStats
-	(*SegmentStats)(nil),          // 21: leaf.v1.SegmentStats
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*Range)(nil),                 // 24: leaf.v1.Range
+	(*Starts)(nil),                // 16: leaf.v1.Starts
+	(*Start)(nil),                 // 17: leaf.v1.Start
+	(*Worker)(nil),                // 18: leaf.v1.Worker
+	(*FreeWorkerRequest)(nil),     // 19: leaf.v1.FreeWorkerRequest
+	(*FreeWorkerResponse)(nil),    // 20: leaf.v1.FreeWorkerResponse
+	(*StoreStatus)(nil),           // 21: leaf.v1.StoreStatus
+	(*TagStats)(nil),              // 22: leaf.v1.TagStats
+	(*SegmentStats)(nil),          // 23: leaf.v1.SegmentStats
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
+	(*Range)(nil),                 // 26: leaf.v1.Range
 }
 var file_leaf_v1_admin_proto_depIdxs = []int32{
-	22, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
+	24, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
 	0,  // 1: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
 	0,  // 2: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
 	0,  // 3: leaf.v1.AlterTagResponse.tag:type_name -> leaf.v1.Tag
-	22, // 4: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	24, // 4: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
 	11, // 5: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
-	19, // 6: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
-	20, // 7: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
+	21, // 6: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
+	22, // 7: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
 	12, // 8: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
-	22, // 9: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
-	22, // 10: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
-	22, // 11: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
-	22, // 12: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
-	23, // 13: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
+	24, // 9: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
+	24, // 10: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
+	24, // 11: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
+	24, // 12: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
+	25, // 13: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
 	13, // 14: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
-	22, // 15: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
-	23, // 16: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
-	22, // 17: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
-	16, // 18: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
-	22, // 19: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
-	22, // 20: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
-	23, // 21: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
-	16, // 22: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
-	21, // 23: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
-	23, // 24: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
-	22, // 25: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
-	24, // 26: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
-	1,  // 27: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
-	3,  // 28: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
-	5,  // 29: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
-	7,  // 30: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
-	14, // 31: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
-	17, // 32: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
-	9,  // 33: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
-	2,  // 34: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
-	4,  // 35: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
-	6,  // 36: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
-	8,  // 37: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
-	15, // 38: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
-	18, // 39: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
-	10, // 40: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
-	34, // [34:41] is the sub-list for method output_type
-	27, // [27:34] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	24, // 15: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
+	25, // 16: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
+	24, // 17: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
+	18, // 18: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
+	16, // 19: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
+	17, // 20: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
+	24, // 21: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
+	24, // 22: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
+	25, // 23: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
+	18, // 24: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
+	23, // 25: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
+	25, // 26: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
+	24, // 27: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
+	26, // 28: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
+	1,  // 29: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
+	3,  // 30: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
+	5,  // 31: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
+	7,  // 32: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
+	14, // 33: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
+	19, // 34: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
+	9,  // 35: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
+	2,  // 36: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
+	4,  // 37: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
+	6,  // 38: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
+	8,  // 39: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
+	15, // 40: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
+	20, // 41: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
+	10, // 42: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
+	36, // [36:43] is the sub-list for method output_type
+	29, // [29:36] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_admin_proto_init() }
@@ -1746,15 +1947,16 @@ func file_leaf_v1_admin_proto_init() {
 	file_leaf_v1_leaf_proto_init()
 	file_leaf_v1_admin_proto_msgTypes[3].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[5].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[16].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[17].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[12].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_admin_proto_rawDesc), len(file_leaf_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -80,6 +80,9 @@ func (s *adminService) lease() *leafv1.Lease {
 	if st.Err != nil {
 		res.Error = st.Err.Error()
 	}
+	if supply, ok := s.Workers.Supply(); ok && supply.Max > 0 {
+		res.StartsLeft = new(supply.Left())
+	}
 	for _, l := range s.Layouts {
 		res.Layouts = append(res.Layouts, &leafv1.Layout{
 			Name: l.Name, Epoch: timestamppb.New(l.Epoch), Tick: durationpb.New(l.Tick),

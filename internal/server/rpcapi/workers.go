@@ -34,6 +34,16 @@ func (s *adminService) ListWorkers(ctx context.Context, _ *leafv1.ListWorkersReq
 	for _, r := range records {
 		res.Workers = append(res.Workers, workerMessage(r, workers.Mine(r.Worker)))
 	}
+	starts, supply, ok, err := workers.Starts(ctx)
+	if err != nil || !ok {
+		return res, err
+	}
+	res.Starts = &leafv1.Starts{Used: supply.Used, Max: supply.Max, Left: supply.Left()}
+	for _, st := range starts {
+		res.Starts.Latest = append(res.Starts.Latest, &leafv1.Start{
+			Worker: st.Worker, Host: st.Host, Port: st.Port, Kind: st.Kind, Date: st.Date, Mine: workers.Mine(st.Worker),
+		})
+	}
 	return res, nil
 }
 

@@ -61,13 +61,14 @@ type AdminServiceClient interface {
 	AlterTag(context.Context, *v1.AlterTagRequest) (*v1.AlterTagResponse, error)
 	// DeleteTag removes a tag. Creating it again starts its counter anew.
 	DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error)
-	// ListWorkers returns all worker IDs that were ever claimed, by number.
+	// ListWorkers returns all worker IDs that were ever claimed, by number; where each
+	// start of a process uses one up, the latest starts.
 	// UNIMPLEMENTED: no time-based scheme is enabled.
 	ListWorkers(context.Context, *v1.ListWorkersRequest) (*v1.ListWorkersResponse, error)
 	// FreeWorker makes a worker ID claimable that nobody is to hold any more. It must be
 	// certain that the holder is dead: times that it has issued more than two minutes
 	// ahead of the clock are dealt out again. FAILED_PRECONDITION: this server holds it,
-	// or it was changed meanwhile.
+	// or it was changed meanwhile. UNIMPLEMENTED: worker IDs are used once.
 	FreeWorker(context.Context, *v1.FreeWorkerRequest) (*v1.FreeWorkerResponse, error)
 	// Status describes the server, its store and what it holds in memory.
 	Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error)
@@ -214,13 +215,14 @@ type AdminServiceHandler interface {
 	AlterTag(context.Context, *v1.AlterTagRequest) (*v1.AlterTagResponse, error)
 	// DeleteTag removes a tag. Creating it again starts its counter anew.
 	DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error)
-	// ListWorkers returns all worker IDs that were ever claimed, by number.
+	// ListWorkers returns all worker IDs that were ever claimed, by number; where each
+	// start of a process uses one up, the latest starts.
 	// UNIMPLEMENTED: no time-based scheme is enabled.
 	ListWorkers(context.Context, *v1.ListWorkersRequest) (*v1.ListWorkersResponse, error)
 	// FreeWorker makes a worker ID claimable that nobody is to hold any more. It must be
 	// certain that the holder is dead: times that it has issued more than two minutes
 	// ahead of the clock are dealt out again. FAILED_PRECONDITION: this server holds it,
-	// or it was changed meanwhile.
+	// or it was changed meanwhile. UNIMPLEMENTED: worker IDs are used once.
 	FreeWorker(context.Context, *v1.FreeWorkerRequest) (*v1.FreeWorkerResponse, error)
 	// Status describes the server, its store and what it holds in memory.
 	Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error)

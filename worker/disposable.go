@@ -1,0 +1,34 @@
+package worker
+
+import "context"
+
+// A Disposable is an [Assigner] whose worker IDs are used once: each start of a process
+// is dealt one that no other start ever had or will have. So nothing has to be known
+// about who used it before, and its cells are those of this process alone.
+type Disposable interface {
+	Assigner
+
+	// Starts asks for the latest starts, at most n, the last one first.
+	Starts(ctx context.Context, n int) ([]Start, error)
+
+	// Supply returns how many starts are used up, as it was last heard. It asks nobody.
+	Supply() Supply
+}
+
+// A Start is one start of a process, and the worker ID that it was dealt.
+type Start struct {
+	Worker int64
+	Host   string
+	Port   string
+	Kind   string // container or actual, for people
+	Date   string // YYYY-MM-DD, where the process ran
+}
+
+// A Supply says how many worker IDs were dealt, and how many there are.
+type Supply struct {
+	Used int64 // the highest that was dealt; 0: none that is known of
+	Max  int64 // the highest that the layouts hold; 0: not known yet
+}
+
+// Left returns how many starts are left; 0 also where that is not known.
+func (s Supply) Left() int64 { return max(s.Max-s.Used, 0) }
