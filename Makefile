@@ -5,7 +5,7 @@ COUNT    ?= 1
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test deps lint vuln bench lab fuzz generate clean
+.PHONY: help run build test deps lint vuln bench stores lab fuzz generate clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,11 +33,15 @@ vuln: ## look for known vulnerabilities (needs vuln.go.dev)
 	go tool -modfile=tools.mod govulncheck ./...
 
 bench: ## run the benchmarks on one and two cores (COUNT=10 for benchstat)
-	cd bench && go test -run '^$$' -bench . -benchmem -cpu 1,2 -count $(COUNT) ./...
+	cd bench && go test -run '^$$' -bench 'Next|Take' -benchmem -cpu 1,2 -count $(COUNT) ./...
+
+stores: deps ## measure every store, as a table for docs/stores.md (3 minutes, on a quiet machine)
+	cd bench && go test -v -run '^$$' -bench Stores -timeout 20m . | sed -n 's/^ *|/|/p'
 
 lab: deps ## run the end-to-end tests and the model checker at full length (up to an hour)
 	LEAF_LAB=1 go test -count=1 -timeout 10m -run FollowsTheClock -v ./snowflake
 	LEAF_LAB=1 go test -count=1 -timeout 30m -v ./worker/model
+	cd bench && LEAF_LAB=1 go test -count=1 -run UID -v ./...
 	cd e2e && LEAF_LAB=1 go test -count=1 -timeout 60m -v ./...
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)

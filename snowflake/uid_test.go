@@ -59,7 +59,8 @@ func TestCachedBurst(t *testing.T) {
 				if n := atOnce.Load(); n <= 60*8192 || n > 61*8192 {
 					t.Errorf("%d at once, want what 60 to 61 seconds hold", n)
 				}
-				if n := later.Load(); n != 20*8192 {
+				// A caller who comes upon the end of what there is may lose a slot.
+				if n := later.Load(); n > 20*8192 || n < 20*(8192-int64(callers-1)) {
 					t.Errorf("%d in the 20 s after that, want 8192 a second", n)
 				}
 			})
