@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 )
 
 func TestMessagesOfRedis(t *testing.T) {
-	var library bytes.Buffer
+	var library lockedBuffer // connections that nobody waits for any more still write to it
 	drivers.LogTo(slog.New(slog.NewTextHandler(&library, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	server := testserver.Redis(t, nil)
 	initBoth(t, server.URL())
@@ -66,6 +67,23 @@ func TestMessagesOfRedis(t *testing.T) {
 	if text := library.String(); !strings.Contains(text, "connection refused") || strings.Contains(text, secret) {
 		t.Errorf("the client library logged\n%s", text)
 	}
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }
 
 func TestMessagesOfEtcd(t *testing.T) {

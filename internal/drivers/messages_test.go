@@ -126,7 +126,7 @@ func (c complaint) check(t *testing.T, name string, call func(context.Context, s
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), c.within)
 	defer cancel()
-	var log bytes.Buffer
+	var log lockedBuffer
 	err := call(ctx, c.url, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	if strings.Contains(log.String(), secret) {
 		t.Errorf("%s: the log holds the password:\n%s", name, &log)
