@@ -99,16 +99,23 @@ func takeWithin(t *testing.T, ids *snowflake.Generator, seen []int64, n int) []i
 			return seen
 		}
 		seen = append(seen, id)
-		if id <= 0 {
-			t.Errorf("ID %d", id)
-		}
-		if i%4096 == 0 {
-			if p, err := uidWide.Decode(id); err != nil || time.Until(p.Time) > time.Minute {
-				t.Errorf("ID %d: %+v, %v", id, p, err)
-			}
+		if i%4096 == 4095 || i == n-1 {
+			checkBlock(t, seen[i&^4095:])
 		}
 	}
 	return seen
+}
+
+// checkBlock reports IDs that are not positive or more than a minute ahead of the clock,
+// which is that of the end of the block: a few microseconds later than their issue.
+func checkBlock(t *testing.T, ids []int64) {
+	last := uidWide.TickDown(time.Now().Add(time.Minute).UnixMilli())
+	for _, id := range ids {
+		if tick := id >> (uidWide.WorkerBits + uidWide.SequenceBits); id <= 0 || tick > last {
+			t.Errorf("ID %d: second %d, the last one allowed is %d", id, tick, last)
+			return
+		}
+	}
 }
 
 // distinctSlots compares all IDs by a bit for each that there could be.

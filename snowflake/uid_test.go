@@ -119,6 +119,22 @@ func TestDefaultMode(t *testing.T) {
 	})
 }
 
+// A batch whose caller leaves before it can be had takes nothing from others.
+func TestBatchWithoutHope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newHeld(t, uidLayout, &Options{MaxAhead: -1, Wait: 3 * time.Second, RandomStart: 1})
+		for range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			_, err := g.Take(ctx, nil, 10_000)
+			wantError(t, err, leaf.ErrExhausted)
+			cancel()
+		}
+		if took := elapsed(func() { take(t, g, 8192) }); took != 0 {
+			t.Errorf("a second's worth took %v: refused batches use up IDs", took)
+		}
+	})
+}
+
 // At little traffic an ID carries the second in which it was issued, for an hour or, in
 // the lab, all day long, also after a burst has borrowed from the future.
 func TestCachedFollowsTheClock(t *testing.T) {

@@ -87,7 +87,7 @@ func (l *lane) batch(n, gate uint64) (from uint64, ok bool) {
 
 // wait returns n slots, in order, once it has got them.
 func (g *Generator) wait(ctx context.Context, n uint64) ([]piece, error) {
-	w, patience, err := g.join(n)
+	w, patience, err := g.join(ctx, n)
 	if err != nil || patience == 0 {
 		return w.pieces, err
 	}
@@ -106,13 +106,16 @@ func (g *Generator) wait(ctx context.Context, n uint64) ([]piece, error) {
 
 // join puts a call for n slots in line, unless it is known that waiting does not help.
 // A patience of 0 says that it got them at once.
-func (g *Generator) join(n uint64) (*waiter, time.Duration, error) {
+func (g *Generator) join(ctx context.Context, n uint64) (*waiter, time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.opts.Clock.Now()
 	g.refresh(now)
-	patience := g.patience(now)
-	if err := g.hopeless(now, n, patience); err != nil {
+	patience, hope := g.patience(now), g.patience(now)
+	if end, ok := ctx.Deadline(); ok && n > 1 { // a part of a batch would be lost
+		hope = min(hope, max(time.Until(end), 0))
+	}
+	if err := g.hopeless(now, n, hope); err != nil {
 		return &waiter{}, 0, err
 	}
 	w := g.line.join(n)

@@ -61,10 +61,12 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 	o.Horizon = cmp.Or(o.Horizon, DefaultHorizon)
 	o.Extend = cmp.Or(o.Extend, min(DefaultExtend, o.Horizon/3))
 	o.MaxAhead = cmp.Or(o.MaxAhead, DefaultMaxAhead)
+	o.LeastAhead = cmp.Or(o.LeastAhead, o.MaxAhead)
 	o.CallTimeout = cmp.Or(o.CallTimeout, DefaultCallTimeout)
 	o.Tolerance = cmp.Or(o.Tolerance, DefaultTolerance)
 	o.MaxJump = cmp.Or(o.MaxJump, DefaultMaxJump)
-	o.ClaimDelay = cmp.Or(o.ClaimDelay, 2*o.Extend+o.MaxAhead+o.Tolerance)
+	needed := 2*o.Extend + o.MaxAhead + o.Tolerance
+	o.ClaimDelay = cmp.Or(o.ClaimDelay, needed)
 	o.Owner = strings.ToValidUTF8(o.Owner, "?")
 	o.Layouts = slices.Clone(o.Layouts)
 	slices.SortFunc(o.Layouts, func(a, b Layout) int { return cmp.Compare(a.Name, b.Name) })
@@ -74,6 +76,10 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 	}
 	if k.clock == nil {
 		k.clock = NewClock()
+	}
+	if o.ClaimDelay > 0 && o.ClaimDelay < needed {
+		k.log.Warn("claim_delay is too short for a holder whose record was lost to have stopped: leave it out, or set it to 0 where nothing can be lost",
+			"claim_delay", o.ClaimDelay, "needed", needed)
 	}
 	var coarsest int64
 	for i, l := range o.Layouts {

@@ -48,6 +48,10 @@ type Options struct {
 	// default 2 s.
 	MaxAhead time.Duration
 
+	// LeastAhead is the least that any of them does, which says when all can issue;
+	// default MaxAhead.
+	LeastAhead time.Duration
+
 	// CallTimeout bounds one call of the registry; default 5 s.
 	CallTimeout time.Duration
 

@@ -41,7 +41,7 @@ func (k *Keeper) Err() error {
 	switch {
 	case !s.Held:
 		return s.Err
-	case s.Floor.UnixMilli() > now+millis(k.opts.MaxAhead):
+	case s.Floor.UnixMilli() > now+millis(k.opts.LeastAhead):
 		return fmt.Errorf("worker ID %d may be used from %s on", s.Worker, s.Floor.UTC().Format(time.RFC3339))
 	case now >= s.Horizon.UnixMilli():
 		return fmt.Errorf("the lease of worker ID %d ran out at %s: %w", s.Worker, s.Horizon.UTC().Format(time.RFC3339), s.Err)

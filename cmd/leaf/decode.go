@@ -30,18 +30,20 @@ func newDecode() *cobra.Command {
 number in it. Nothing in an ID says which layout it was made in: name it.
 
 The built-in layouts need no server: leaf, js53, uid, and uid-baidu, that of IDs made by
-uid-generator with its own defaults. A layout of another name is one of the server's.`,
+uid-generator with its own defaults, also the negative ones that it has issued since
+2024: write -- before those. A layout of another name is one of the server's.`,
 		Example: `  leaf decode 2124187246151073968
   leaf decode 7250361098241 --layout js53
   leaf decode 1424155419563001856 --layout uid
+  leaf decode --layout uid-baidu -- -7053501026443165696
   leaf decode 7250361098241 --layout shop --server http://10.0.0.7:8080`,
 		Args: args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := strconv.ParseUint(args[0], 10, 63)
-			if err != nil {
+			id, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil || id < 0 && f.layout != "uid-baidu" {
 				return usage(cmd, fmt.Errorf("%s is no ID: write a whole number from 0 to %d", printable(args[0]), int64(1<<63-1)))
 			}
-			d, err := f.decode(cmd.Context(), int64(id))
+			d, err := f.decode(cmd.Context(), id)
 			if err != nil {
 				return err
 			}

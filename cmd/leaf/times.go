@@ -106,6 +106,8 @@ func timeSchemes(opts *server.Options, cfg config.Config) []server.TimeScheme {
 	switch {
 	case cfg.ServesUID():
 		schemes = append(schemes, server.TimeScheme{Name: issuer.UID, Layouts: cfg.UID.Served(), Generators: cfg.UID.Generators()})
+	case cfg.UID.Enable == config.EnableAuto && cfg.WhyNotUID() != "":
+		opts.Off[issuer.UID] = "uid.enable is auto, and " + cfg.WhyNotUID()
 	case cfg.UID.Enable == config.EnableAuto:
 		opts.Off[issuer.UID] = "uid.enable is auto, which means true with the embedded database and with WORKER_NODE: set it to true"
 	default:

@@ -141,7 +141,7 @@ func (n *Nodes) Assign(ctx context.Context, limit int64) (int64, error) {
 
 func usedUp(id, limit int64) error {
 	return fmt.Errorf("%w: WORKER_NODE has dealt worker ID %d, and the layout has %d starts, one for each of its worker IDs 1 … %d: "+
-		"give the layout more worker bits (uid.worker_bits, with fewer time_bits or seq_bits), or lease worker IDs, which are used again (--workers without layout=worker_node)",
+		"give the layout more worker bits (uid.worker_bits, with fewer time_bits or seq_bits), or lease worker IDs, which are used again (--workers without layout=worker_node); for either stop all servers first (docs/uid-mode.md)",
 		leaf.ErrOverflow, id, limit, limit)
 }
 

@@ -37,6 +37,8 @@ const maxLayouts = 16
 
 var layoutName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
 
+const badLayoutName = "the name of a layout is made of 1 to 32 letters, digits, dots, dashes and underscores"
+
 // ticks are the values of tick.
 var ticks = []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second}
 
@@ -119,7 +121,7 @@ func (v *validator) layouts(s Snowflake, now time.Time) {
 }
 
 func (v *validator) layout(path, name string, l Layout, now time.Time) {
-	v.require(layoutName.MatchString(name), path, "the name of a layout is made of 1 to 32 letters, digits, dots, dashes and underscores")
+	v.require(layoutName.MatchString(name), path, badLayoutName)
 	layout, err := l.resolve()
 	if err != nil {
 		v.require(false, path, err.Error())

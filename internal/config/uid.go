@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/leaf-id/leaf/internal/drivers"
@@ -20,6 +19,10 @@ type UID struct {
 	// Mode is "cached", which borrows from the future up to MaxAhead, or "default",
 	// which does not.
 	Mode string `yaml:"mode"`
+
+	// Layout is the name of the layout: issuer.UID for the built-in one, whose values the
+	// next four then have, another name for others.
+	Layout string `yaml:"layout"`
 
 	// Epoch is the time that seconds are counted from.
 	Epoch time.Time `yaml:"epoch"`
@@ -43,7 +46,7 @@ type UID struct {
 	// Wait, or "error".
 	RejectedTake string `yaml:"rejected_take"`
 
-	// MaxAhead is how far cached mode may run ahead of the clock, 1s … 10m.
+	// MaxAhead is how far cached mode may run ahead of the clock, 1s … 1m.
 	MaxAhead time.Duration `yaml:"max_ahead"`
 
 	// Wait bounds how long a request waits for an ID.
@@ -68,6 +71,7 @@ func defaultUID() UID {
 	return UID{
 		Enable: EnableAuto,
 		Mode:   ModeCached,
+		Layout: issuer.UID,
 		Epoch:  l.Epoch.In(time.FixedZone("", 8*60*60)),
 
 		TimeBits: l.TimeBits, WorkerBits: l.WorkerBits, SeqBits: l.SequenceBits,
@@ -85,30 +89,40 @@ func (c Config) Embedded() bool { return c.Store == "" && c.Workers == "" }
 
 // ServesUID reports whether the scheme uid is served.
 func (c Config) ServesUID() bool {
-	return c.UID.Enable == EnableTrue || c.UID.Enable == EnableAuto && (c.Embedded() || drivers.Disposable(c.Workers))
+	wanted := c.Embedded() || drivers.Disposable(c.Workers)
+	return c.UID.Enable == EnableTrue || c.UID.Enable == EnableAuto && wanted && c.WhyNotUID() == ""
+}
+
+// leastWorkers is how many worker IDs there must be for nobody to miss those of servers
+// that were killed in the last minute: uid mode keeps them for so long.
+const leastWorkers = 256
+
+// WhyNotUID says why uid would be in the way of snowflake, "" if it is not.
+func (c Config) WhyNotUID() string {
+	if !c.Snowflake.Enable {
+		return ""
+	}
+	uid := c.UID.layout()
+	for _, l := range c.Snowflake.Served() {
+		switch {
+		case l.Name == c.UID.Layout:
+			return fmt.Sprintf("snowflake has a layout %s too: name that of uid otherwise", l.Name)
+		case l.Record("") == uid.Record(""):
+			return fmt.Sprintf("the layout %s of snowflake has the same values: both would issue the same IDs", l.Name)
+		case l.MaxWorker()+1 < leastWorkers && c.UID.Enable == EnableAuto:
+			return fmt.Sprintf("the layout %s of snowflake has %d worker IDs, and uid would keep those of killed servers for a minute", l.Name, l.MaxWorker()+1)
+		}
+	}
+	return ""
 }
 
 func (u UID) layout() snowflake.Layout {
 	return snowflake.Layout{Epoch: u.Epoch, Tick: time.Second, TimeBits: u.TimeBits, WorkerBits: u.WorkerBits, SequenceBits: u.SeqBits}
 }
 
-// name is made of the values, so that one name never stands for two layouts.
-func (u UID) name() string {
-	preset, _ := snowflake.Preset(issuer.UID)
-	l := u.layout()
-	if l.Record("") == preset.Record("") {
-		return issuer.UID
-	}
-	name := fmt.Sprintf("%s-%d-%d-%d", issuer.UID, u.TimeBits, u.WorkerBits, u.SeqBits)
-	if !l.Epoch.Equal(preset.Epoch) {
-		name += "-" + strconv.FormatInt(l.Epoch.Unix(), 10)
-	}
-	return name
-}
-
 // Served returns the layout that is served. u must be valid.
 func (u UID) Served() issuer.Layouts {
-	l := issuer.NamedLayout{Name: u.name(), Layout: u.layout(), Scheme: issuer.UID}
+	l := issuer.NamedLayout{Name: u.Layout, Layout: u.layout(), Scheme: issuer.UID}
 	if u.Mode == ModeDefault {
 		// An idle second spreads over shards, and has its IDs nearly all.
 		l.RandomStart = max((l.MaxSequence()+1)/16, 1)
@@ -138,17 +152,23 @@ func (v *validator) uid(c Config, now time.Time) {
 	v.between("uid.boost_power", int64(u.BoostPower), 1, 16)
 	v.between("uid.padding_factor", int64(u.PaddingFactor), 1, 99)
 	v.require(u.ScheduleInterval >= 0, "uid.schedule_interval", fmt.Sprintf("%s is below 0", u.ScheduleInterval))
-	v.within("uid.max_ahead", u.MaxAhead, time.Second, 10*time.Minute)
+	v.within("uid.max_ahead", u.MaxAhead, time.Second, time.Minute)
 	v.positive("uid.wait", u.Wait)
 	if !c.ServesUID() {
 		return
 	}
+	v.require(layoutName.MatchString(u.Layout), "uid.layout", badLayoutName)
 	l := u.layout()
 	if err := l.Check(); err != nil {
 		v.require(false, "uid.time_bits", plain(err))
 		return
 	}
+	v.require(u.Epoch.Nanosecond() == 0, "uid.epoch", "the epoch is not a whole second")
 	v.require(u.TimeBits+u.WorkerBits+u.SeqBits == 63, "uid.time_bits",
 		fmt.Sprintf("time_bits, worker_bits and seq_bits are %d together, not 63", u.TimeBits+u.WorkerBits+u.SeqBits))
+	preset, builtIn := snowflake.Preset(u.Layout)
+	v.require(!builtIn || preset.Record("") == l.Record(""), "uid.layout",
+		fmt.Sprintf("%s is the name of a built-in layout with other values: choose a name for yours, which stands for these values ever after", u.Layout))
+	v.require(c.UID.Enable != EnableTrue || c.WhyNotUID() == "", "uid.enable", c.WhyNotUID())
 	v.lasts("uid.time_bits", l, now)
 }

@@ -32,14 +32,14 @@ func TestUIDParameters(t *testing.T) {
 		want scheme
 	}{
 		"nothing said": {"uid: {enable: true}", with(func(*scheme) {})},
-		"timeBits, workerBits, seqBits": {"uid: {time_bits: 31, worker_bits: 23, seq_bits: 9}", with(func(s *scheme) {
-			s.Layout.Name, s.Layout.WorkerBits, s.Layout.SequenceBits, s.Generators.Reserve.Size = "uid-31-23-9", 23, 9, 4096
+		"timeBits, workerBits, seqBits": {"uid: {layout: wide, time_bits: 31, worker_bits: 23, seq_bits: 9}", with(func(s *scheme) {
+			s.Layout.Name, s.Layout.WorkerBits, s.Layout.SequenceBits, s.Generators.Reserve.Size = "wide", 23, 9, 4096
 		})},
-		"the README's other split": {"uid: {time_bits: 30, worker_bits: 27, seq_bits: 6}", with(func(s *scheme) {
-			s.Layout.Name, s.Layout.TimeBits, s.Layout.WorkerBits, s.Layout.SequenceBits, s.Generators.Reserve.Size = "uid-30-27-6", 30, 27, 6, 512
+		"the README's other split": {"uid: {layout: w27, time_bits: 30, worker_bits: 27, seq_bits: 6}", with(func(s *scheme) {
+			s.Layout.Name, s.Layout.TimeBits, s.Layout.WorkerBits, s.Layout.SequenceBits, s.Generators.Reserve.Size = "w27", 30, 27, 6, 512
 		})},
-		"epochStr": {"uid: {epoch: 2016-09-20T00:00:00+08:00, time_bits: 29, worker_bits: 21}", with(func(s *scheme) {
-			s.Layout.Name, s.Layout.TimeBits, s.Layout.WorkerBits = "uid-29-21-13-1474300800", 29, 21
+		"epochStr": {"uid: {layout: sample, epoch: 2016-09-20T00:00:00+08:00, time_bits: 29, worker_bits: 21}", with(func(s *scheme) {
+			s.Layout.Name, s.Layout.TimeBits, s.Layout.WorkerBits = "sample", 29, 21
 			s.Layout.Epoch = time.Date(2016, 9, 20, 0, 0, 0, 0, epoch.Location())
 		})},
 		"boostPower":                {"uid: {boost_power: 4}", with(func(s *scheme) { s.Generators.Reserve.Size = 131072 })},
@@ -72,7 +72,7 @@ func TestUIDParameters(t *testing.T) {
 
 // A ring larger than all the IDs there are is no overflow.
 func TestUIDLargestRing(t *testing.T) {
-	cfg := load(t, config.Source{File: write(t, "leaf.yaml", "uid: {time_bits: 31, worker_bits: 1, seq_bits: 31, boost_power: 16}\n")})
+	cfg := load(t, config.Source{File: write(t, "leaf.yaml", "uid: {layout: x, time_bits: 31, worker_bits: 1, seq_bits: 31, boost_power: 16}\n")})
 	if got := cfg.UID.Generators().Reserve.Size; got != 1<<47 || got > math.MaxInt64/2 {
 		t.Error(got)
 	}
@@ -80,18 +80,23 @@ func TestUIDLargestRing(t *testing.T) {
 
 func TestUIDProblems(t *testing.T) {
 	for yaml, want := range map[string][]string{
-		"{enable: yes}":                    {`FILE:1: uid.enable: "yes" is none of auto, true, false`},
-		"{mode: chached}":                  {`FILE:1: uid.mode: "chached" is none of cached, default; did you mean cached?`},
-		"{rejected_take: throw}":           {`FILE:1: uid.rejected_take: "throw" is none of wait, error`},
-		"{boost_power: 0}":                 {"FILE:1: uid.boost_power: 0 is not in 1 … 16"},
-		"{padding_factor: 100}":            {"FILE:1: uid.padding_factor: 100 is not in 1 … 99"},
-		"{schedule_interval: -1s}":         {"FILE:1: uid.schedule_interval: -1s is below 0"},
-		"{max_ahead: 1h, wait: 0s}":        {"FILE:1: uid.max_ahead: 1h0m0s is not in 1s … 10m0s", "FILE:1: uid.wait: 0s is not above 0"},
-		"{seq_bits: 12}":                   {"uid.time_bits: time_bits, worker_bits and seq_bits are 62 together, not 63"},
-		"{seq_bits: 14}":                   {"uid.time_bits: 31 time, 19 worker and 14 sequence bits; needed are at least 1, 0 and 0, at most 63 in all"},
-		"{time_bits: 28, worker_bits: 22}": {"FILE:1: uid.time_bits: this layout ran out on 2024-11-20"},
-		"{epoch: 2016-05-20}":              {`FILE:1: uid.epoch: "2016-05-20" is not a time with its zone such as 2026-01-01T00:00:00Z or 2016-05-20T00:00:00+08:00`},
-		"{epoch: 2099-01-01T00:00:00Z}":    {"uid.time_bits: the epoch is in the future, on 2099-01-01"},
+		"{enable: yes}":                                    {`FILE:1: uid.enable: "yes" is none of auto, true, false`},
+		"{mode: chached}":                                  {`FILE:1: uid.mode: "chached" is none of cached, default; did you mean cached?`},
+		"{rejected_take: throw}":                           {`FILE:1: uid.rejected_take: "throw" is none of wait, error`},
+		"{boost_power: 0}":                                 {"FILE:1: uid.boost_power: 0 is not in 1 … 16"},
+		"{padding_factor: 100}":                            {"FILE:1: uid.padding_factor: 100 is not in 1 … 99"},
+		"{schedule_interval: -1s}":                         {"FILE:1: uid.schedule_interval: -1s is below 0"},
+		"{max_ahead: 1h, wait: 0s}":                        {"FILE:1: uid.max_ahead: 1h0m0s is not in 1s … 1m0s", "FILE:1: uid.wait: 0s is not above 0"},
+		"{layout: x, seq_bits: 12}":                        {"uid.time_bits: time_bits, worker_bits and seq_bits are 62 together, not 63"},
+		"{seq_bits: 14}":                                   {"uid.time_bits: 31 time, 19 worker and 14 sequence bits; needed are at least 1, 0 and 0, at most 63 in all"},
+		"{layout: x, time_bits: 28, worker_bits: 22}":      {"FILE:1: uid.time_bits: this layout ran out on 2024-11-20"},
+		"{epoch: 2016-05-20}":                              {`FILE:1: uid.epoch: "2016-05-20" is not a time with its zone such as 2026-01-01T00:00:00Z or 2016-05-20T00:00:00+08:00`},
+		"{layout: x, epoch: 2099-01-01T00:00:00Z}":         {"uid.time_bits: the epoch is in the future, on 2099-01-01"},
+		"{worker_bits: 18, seq_bits: 14}":                  {"uid.layout: uid is the name of a built-in layout with other values: choose a name for yours, which stands for these values ever after"},
+		"{layout: a b}":                                    {"FILE:1: uid.layout: the name of a layout is made of 1 to 32 letters, digits, dots, dashes and underscores"},
+		"{layout: x, epoch: 2016-05-20T00:00:00.5Z}":       {"FILE:1: uid.epoch: the epoch is not a whole second"},
+		"{enable: true}\nsnowflake: {layouts: {uid: uid}}": {"FILE:1: uid.enable: snowflake has a layout uid too: name that of uid otherwise"},
+		"{enable: true}\nsnowflake: {layout: js53, layouts: {other: uid}}": {"FILE:1: uid.enable: the layout other of snowflake has the same values: both would issue the same IDs"},
 	} {
 		fails(t, config.Source{File: write(t, "leaf.yaml", "uid: "+yaml+"\n")}, want...)
 	}
@@ -102,10 +107,13 @@ func TestUIDAuto(t *testing.T) {
 	for yaml, want := range map[string]bool{
 		"":                       true,
 		"store: mysql://db/leaf": false,
-		"workers: mysql://db/leaf?layout=worker_node":   true,
-		"workers: static:1":                             false,
-		"uid: {enable: false}":                          false,
-		"{store: mysql://db/leaf, uid: {enable: true}}": true,
+		"workers: mysql://db/leaf?layout=worker_node":             true,
+		"snowflake: {layouts: {other: uid}}":                      false,
+		"snowflake: {layouts: {js: js53}}":                        false,
+		"{snowflake: {layouts: {js: js53}}, uid: {enable: true}}": true,
+		"workers: static:1":                                       false,
+		"uid: {enable: false}":                                    false,
+		"{store: mysql://db/leaf, uid: {enable: true}}":           true,
 	} {
 		if got := load(t, config.Source{File: write(t, "leaf.yaml", yaml+"\n")}).ServesUID(); got != want {
 			t.Errorf("%s: served: %t", yaml, got)
@@ -121,7 +129,7 @@ func TestUIDAuto(t *testing.T) {
 func TestUIDEnding(t *testing.T) {
 	// 28 bits of seconds are 8.5 years
 	epoch := time.Now().AddDate(0, 0, -(1<<28)/86400+200).UTC().Format("2006-01-02T00:00:00Z")
-	_, notices, err := config.Load(config.Source{File: write(t, "leaf.yaml", "uid: {time_bits: 28, worker_bits: 22, epoch: "+epoch+"}\n")})
+	_, notices, err := config.Load(config.Source{File: write(t, "leaf.yaml", "uid: {layout: x, time_bits: 28, worker_bits: 22, epoch: "+epoch+"}\n")})
 	if err != nil || len(notices) != 1 {
 		t.Errorf("%q, %v", notices, err)
 	}

@@ -88,7 +88,8 @@ func (i *Issuer) MaxBatch() int { return i.maxBatch }
 // nil does not mean that the key exists.
 func (i *Issuer) Check(scheme, key string) error {
 	if scheme == UUID {
-		return checkKey(scheme, key)
+		_, err := uuids.Version(key)
+		return cmp.Or(checkKey(scheme, key), err)
 	}
 	_, err := i.source(scheme, key)
 	return err

@@ -3,8 +3,10 @@ package issuer
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/snowflake"
@@ -44,8 +46,20 @@ func (ls Layouts) Decode(name string, id int64) (Decoded, error) {
 	if err != nil {
 		return Decoded{}, err
 	}
+	if l.Name == "uid-baidu" && id < 0 {
+		return Decoded{l.Name, expired(l.Layout, id)}, nil
+	}
 	parts, err := l.Layout.Decode(id)
 	return Decoded{l.Name, parts}, err
+}
+
+// expired takes apart what uid-generator issued after its layout had run out: the time
+// went on into the sign bit.
+func expired(l snowflake.Layout, id int64) snowflake.Parts {
+	parts, _ := l.Decode(id & math.MaxInt64) // every such number is one of its IDs
+	parts.Tick += 1 << l.TimeBits
+	parts.Time = time.UnixMilli(l.Start(parts.Tick)).UTC()
+	return parts
 }
 
 // Apart reports two schemes that have a layout in common, which has one generator in each:

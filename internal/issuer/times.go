@@ -73,7 +73,7 @@ func (t *Times) generator(key string) (*snowflake.Generator, error) {
 	if g, ok := t.generators[key]; ok {
 		return g, nil
 	}
-	if _, builtIn := snowflake.Preset(key); builtIn {
+	if _, builtIn := snowflake.Preset(key); builtIn && t.scheme == Snowflake {
 		return nil, fmt.Errorf("%w: this server does not serve the layout %s under %s: add it to snowflake.layouts", leaf.ErrInvalid, key, t.scheme)
 	}
 	return t.standard, nil

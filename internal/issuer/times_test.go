@@ -119,6 +119,7 @@ func TestDecode(t *testing.T) {
 	const id = int64(278898726177)<<22 | 39<<12 | 3448
 	at := time.UnixMilli(1567733700834).UTC()
 	leafParts := snowflake.Parts{Time: at, Tick: 278898726177, Worker: 39, Sequence: 3448}
+	uidParts := snowflake.Parts{Time: time.Unix(1463673600+id>>32, 0).UTC(), Tick: id >> 32, Worker: id >> 13 & (1<<19 - 1), Sequence: id & 8191}
 	shop := issuer.Layouts{named(t, "js", "js53"), named(t, "shop", "leaf")}
 	tests := map[string]struct {
 		layouts issuer.Layouts
@@ -126,6 +127,7 @@ func TestDecode(t *testing.T) {
 		want    issuer.Decoded
 		err     string
 	}{
+		"uid":               {nil, "uid", issuer.Decoded{Layout: "uid", Parts: uidParts}, ""},
 		"no layouts":        {nil, "", issuer.Decoded{Layout: "leaf", Parts: leafParts}, ""},
 		"preset":            {shop, "leaf", issuer.Decoded{Layout: "leaf", Parts: leafParts}, ""},
 		"named":             {shop, "shop", issuer.Decoded{Layout: "shop", Parts: leafParts}, ""},
@@ -162,5 +164,31 @@ func TestBuiltInLayoutThatIsNotServed(t *testing.T) {
 	}
 	if _, err := ids.Take(t.Context(), issuer.Snowflake, "js53", nil, 2); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("Take: %v", err)
+	}
+}
+
+// What uid-generator went on with when its layout had run out.
+func TestDecodeNegative(t *testing.T) {
+	got, err := issuer.Layouts(nil).Decode("uid-baidu", -7053501026443165696)
+	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	if err != nil || got.Time.Sub(at).Abs() > 10*24*time.Hour || got.Tick != int64(uint64(1<<64-7053501026443165696)>>35) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := issuer.Layouts(nil).Decode("uid", -1); !errors.Is(err, leaf.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+// In uid every key but the layout's name is a label; in snowflake the name of a built-in
+// layout is none.
+func TestBuiltInNames(t *testing.T) {
+	for scheme, want := range map[string]error{issuer.UID: leaf.ErrNoLease, issuer.Snowflake: leaf.ErrInvalid} {
+		times, err := issuer.NewTimes(scheme, issuer.Layouts{named(t, "mine", "uid")}, &issuer.TimesOptions{Wait: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := times.Next(t.Context(), "leaf"); !errors.Is(err, want) {
+			t.Errorf("%s: %v", scheme, err)
+		}
 	}
 }

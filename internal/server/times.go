@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/snowflake"
@@ -68,7 +70,8 @@ func newTimes(o Times, addr net.Addr, log *slog.Logger) (*times, error) {
 		t.sources[s.Name] = source
 		t.layouts = append(t.layouts, s.Layouts...)
 		k.Layouts, k.Generators = append(k.Layouts, source.Layouts()...), append(k.Generators, source.Generators()...)
-		k.MaxAhead = max(k.MaxAhead, s.Generators.MaxAhead)
+		ahead := max(cmp.Or(s.Generators.MaxAhead, worker.DefaultMaxAhead), time.Millisecond)
+		k.MaxAhead, k.LeastAhead = max(k.MaxAhead, ahead), min(cmp.Or(k.LeastAhead, ahead), ahead)
 	}
 	if err := t.layouts.Apart(); err != nil {
 		return nil, err
