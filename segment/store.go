@@ -53,8 +53,8 @@ type Grant struct {
 	Source string
 
 	// Server identifies the server that answered, where the store consists of
-	// servers of which one may take over without the other's last writes. Empty
-	// where acknowledged writes are never lost. A change makes the reader distrust
+	// servers of which one may take over without the other's last writes. Empty, or
+	// always the same, where acknowledged writes are never lost. A change makes the reader distrust
 	// the counter (see the package documentation).
 	Server string
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,10 @@ type client struct {
 	current atomic.Int64 // the link in use, modulo their number
 	silent  atomic.Int64 // how many links in a row were given up because nothing came
 	blamed  atomic.Pointer[string]
+
+	home      atomic.Pointer[membership] // of the first member that answered
+	surveyed  atomic.Bool
+	surveying sync.Mutex
 
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
@@ -166,12 +171,6 @@ func (c *client) put(ctx context.Context, key string, old held, text string) (ch
 	return changed, now, err
 }
 
-// remove deletes a key if it holds old, sent once. If not it returns what the key holds.
-func (c *client) remove(ctx context.Context, key string, old held) (changed bool, now held, err error) {
-	changed, now, _, err = c.change(ctx, key, old, "", txn{then: []clientv3.Op{clientv3.OpDelete(key)}})
-	return changed, now, err
-}
-
 // change carries out t.then, which has a key hold text, if the key holds old, and
 // t.otherwise if not, sent once. It returns their answers and what the key then holds.
 func (c *client) change(ctx context.Context, key string, old held, text string, t txn) (changed bool, now held, answers []*etcdserverpb.ResponseOp, err error) {
@@ -190,6 +189,9 @@ func (c *client) change(ctx context.Context, key string, old held, text string, 
 // send sends a transaction once, to the member in use. After an error that is the
 // member's the next call goes to another one.
 func (c *client) send(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
+	if err := c.survey(ctx); err != nil {
+		return nil, err
+	}
 	at := c.current.Load()
 	l := c.link(at)
 	began := time.Now()
@@ -201,6 +203,9 @@ func (c *client) send(ctx context.Context, t txn) (*clientv3.TxnResponse, error)
 	if err == nil {
 		if time.Since(began) < leastPatience/2 {
 			c.silent.Store(0)
+		}
+		if err := c.same(l.addr, resp.Header); err != nil {
+			return nil, err // what was written is lost: it is of no counter that is in use
 		}
 		return resp, nil
 	}

@@ -47,6 +47,12 @@
 // nobody: neither by this package nor by the client library, whose own repetitions are
 // switched off.
 //
+// Before its first call a client asks all members which cluster they are of, and it
+// compares that with every answer: members of two clusters, whose counters know nothing
+// of each other, are refused, by both address and ID. Who cannot be reached at first is
+// compared when it answers a call. A cluster that etcd was made to form anew out of one
+// member's data (--force-new-cluster) keeps its ID, and is not told apart.
+//
 // Each allocation is a revision that etcd keeps until it is compacted. Start etcd with
 // --auto-compaction-retention, or its database fills up (2 GiB by default) and refuses
 // all writes.
@@ -54,7 +60,9 @@
 // # Backups
 //
 // A cluster that is restored from a snapshot has lost what was written since. Stop
-// every server first, and raise every counter afterwards.
+// every server first, and raise every counter afterwards. [segment.Grant].Server is the
+// ID of the cluster, so that a node notices a restored one whose ID is new, and lifts
+// the counters; one that is restored with the same members and token has the same ID.
 //
 // # Clock
 //

@@ -68,7 +68,7 @@ func (s *Store) join(tag string, c *call) error {
 	}
 	l := s.lines[tag]
 	if l == nil {
-		l = &line{key: s.client.folder + tag, late: s.client.prefix + "/late/" + tag}
+		l = &line{key: s.client.folder + tag, late: s.client.late(tag)}
 		s.lines[tag] = l
 	}
 	l.waiting = append(l.waiting, c)
@@ -193,6 +193,9 @@ func (l *line) move(ctx context.Context, c *client, calls []*call, fresh bool) (
 	l.known = now
 	l.pace += (2*time.Since(began) - l.pace) / 4
 	if moved {
+		for i := range outcomes {
+			outcomes[i].grant.Server = c.server()
+		}
 		l.adapt(answers[1].GetResponseDeleteRange().GetPrevKvs())
 	} else if fresh {
 		l.adapt(answers[1].GetResponseRange().GetKvs())

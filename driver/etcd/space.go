@@ -45,6 +45,9 @@ type space struct {
 	anonymous bool // connections are encrypted, and show no certificate of the client
 }
 
+// late returns the key of the mark of those who came too late for a tag.
+func (s space) late(tag string) string { return s.prefix + "/late/" + tag }
+
 func (k kind) at(prefix string) space {
 	return space{kind: k, prefix: prefix, folder: prefix + "/" + k.name + "/", marker: prefix + "/format/" + k.name}
 }

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"sync"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -235,7 +237,9 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 			if was.revision == 0 {
 				return false, held{}, leaf.ErrUnknownTag
 			}
-			return s.client.remove(ctx, s.client.folder+name, was)
+			key := s.client.folder + name
+			done, now, _, err := s.client.change(ctx, key, was, "", txn{then: []clientv3.Op{clientv3.OpDelete(key), clientv3.OpDelete(s.client.late(name))}})
+			return done, now, err
 		})
 	})
 	if err != nil {

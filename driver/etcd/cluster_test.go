@@ -1,0 +1,99 @@
+package etcd_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/etcd"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// Members of two clusters in one URL are refused, whichever a client begins with, until
+// those of one are left.
+func TestTwoClusters(t *testing.T) {
+	other, o := testserver.Etcd(t, nil), newOptions()
+	mine, theirs := newStore(t, shared, o, order)(t), newStore(t, other, o, order)(t)
+	newRegistry(t, shared, o)
+	newRegistry(t, other, o)
+	first, err1 := mine.Advance(t.Context(), "order", 10)
+	second, err2 := theirs.Advance(t.Context(), "order", 10)
+	if err := errors.Join(err1, err2); err != nil || first.Server == "" || first.Server == second.Server {
+		t.Fatalf("granted by %q and %q, %v, want two clusters", first.Server, second.Server, err)
+	}
+	both := append(shared.Endpoints(), other.Endpoints()...)
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), both[0]) || !strings.Contains(err.Error(), both[1]) || !strings.Contains(err.Error(), "one cluster") {
+			t.Errorf("%s: got error %v, want one that names both members", what, err)
+		}
+	}
+	var stores []*etcd.Store
+	for range 6 { // the first member is chosen at random
+		s := open(t, both, o)
+		for range 2 {
+			_, err := s.Advance(t.Context(), "order", 10)
+			refused("advance", err)
+		}
+		stores = append(stores, s)
+		_, err := openRegistry(t, both, o).Load(t.Context(), 7)
+		refused("load", err)
+		refused("swap", openRegistry(t, both, o).Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1}))
+	}
+	for what, s := range map[string]*etcd.Store{"shared": mine, "other": theirs} {
+		if grant, err := s.Advance(t.Context(), "order", 10); err != nil || grant.Range != (leaf.Range{Start: 11, End: 21}) {
+			t.Errorf("%s: got %v, %v: something was written", what, grant.Range, err)
+		}
+	}
+	if err := other.Kill(0); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range append(stores, open(t, both, o)) {
+		if grant, err := s.Advance(within(t, 10*time.Second), "order", 10); err != nil || grant.Server != first.Server {
+			t.Errorf("with one cluster left: got %+v, %v", grant, err)
+		}
+	}
+}
+
+// A member of another cluster that was not there at first is found when it answers.
+func TestStrayMemberTurnedTo(t *testing.T) {
+	stray, o := testserver.Etcd(t, nil), newOptions()
+	newStore(t, stray, o, order)
+	home := testserver.Etcd(t, nil)
+	newStore(t, home, o, order)
+	if err := stray.Kill(0); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, append(home.Endpoints(), stray.Endpoints()...), o)
+	if _, err := s.Advance(t.Context(), "order", 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(stray.Restart(0), home.Kill(0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		if grant, err := s.Advance(within(t, 10*time.Second), "order", 10); err == nil {
+			t.Fatalf("got %v, of another cluster", grant.Range)
+		} else if strings.Contains(err.Error(), "one cluster") {
+			return
+		}
+	}
+	t.Error("the other cluster was not named")
+}
+
+// Deleting a tag leaves nothing of it.
+func TestDeleteLeavesNothing(t *testing.T) {
+	o := newOptions()
+	s := newStore(t, shared, o, order)(t)
+	put(t, shared.Endpoints(), o.Prefix+"/late/order", "")
+	if err := s.Delete(t.Context(), "order"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := connect(t, shared.Endpoints()).Get(t.Context(), o.Prefix+"/late/order")
+	if err != nil || resp.Count != 0 {
+		t.Errorf("the mark is left behind: %v, %v", resp, err)
+	}
+}
