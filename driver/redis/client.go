@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,8 +45,8 @@ type client struct {
 	logger  *slog.Logger
 	closed  atomic.Bool
 
-	node    *goredis.Client        // nil with a cluster
-	cluster *goredis.ClusterClient // nil without
+	mu    sync.Mutex
+	conns *conns // for new calls; guarded by mu
 
 	looking chan struct{} // holds one element while a server is being looked at
 	facts   atomic.Pointer[facts]
@@ -58,14 +59,7 @@ func newClient(config Config, logger *slog.Logger) (*client, error) {
 		return nil, err
 	}
 	c := &client{config: config, scripts: newScripts(), logger: logger, looking: make(chan struct{}, 1)}
-	switch config.Mode {
-	case Single:
-		c.node = goredis.NewClient(c.options())
-	case Sentinel:
-		c.node = goredis.NewFailoverClient(c.failoverOptions())
-	default:
-		c.cluster = goredis.NewClusterClient(c.clusterOptions())
-	}
+	c.conns = c.newConns()
 	return c, nil
 }
 
@@ -105,29 +99,13 @@ func (c *client) clusterOptions() *goredis.ClusterOptions {
 // readTimeout leaves the server the time to wait for its replicas.
 func (c *client) readTimeout() time.Duration { return netTimeout + 2*c.config.WaitTimeout }
 
-// primary returns the server that holds the keys.
-func (c *client) primary(ctx context.Context) (*goredis.Client, error) {
-	if c.cluster == nil {
-		return c.node, nil
-	}
-	return c.cluster.MasterForKey(ctx, c.config.key(""))
-}
-
-// refresh has the nodes of a cluster looked up anew; a sentinel's are with each connection.
-func (c *client) refresh(ctx context.Context) {
-	if c.cluster != nil {
-		c.cluster.ReloadState(ctx)
-	}
-}
-
 func (c *client) close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	if c.cluster != nil {
-		return c.cluster.Close()
-	}
-	return c.node.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conns.close()
 }
 
 // attempt makes one call, and its error fit for people. It returns when ctx ends,
@@ -172,6 +150,9 @@ type command struct {
 	args   []any // behind the format and the server
 	// confirm has the write wait for what the configuration asks for.
 	confirm bool
+	// server has the write sent once, and done on no other server; empty: on the one
+	// that was looked at.
+	server string
 }
 
 // An answer is what a script has to say, and which server it ran on.
@@ -186,6 +167,9 @@ type answer struct {
 func (c *client) run(ctx context.Context, cmd command) (answer, error) {
 	for refusals := 1; ; refusals++ {
 		a, err := c.runOnce(ctx, cmd)
+		if cmd.server != "" {
+			return a, err
+		}
 		elsewhere := err == nil && a.status == answerServer
 		if !elsewhere && !c.movedOn(err) {
 			if _, known := errors.AsType[goredis.Error](err); err != nil && !known {
@@ -218,8 +202,10 @@ func (c *client) movedOn(err error) bool {
 	return moved || c.config.Mode == Sentinel && goredis.HasErrorPrefix(err, "READONLY")
 }
 
-func (c *client) runOnce(ctx context.Context, cmd command) (answer, error) {
-	node, err := c.primary(ctx)
+func (c *client) runOnce(ctx context.Context, cmd command) (a answer, err error) {
+	conns, began := c.acquire(), time.Now()
+	defer func() { c.release(conns, isSilence(err) && time.Since(began) >= c.patience()) }()
+	node, err := conns.primary(ctx, c.config.key(""))
 	if err != nil {
 		return answer{}, err
 	}
@@ -227,7 +213,7 @@ func (c *client) runOnce(ctx context.Context, cmd command) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	reply, err := c.send(ctx, node, cmd, append([]any{format, f.replid}, cmd.args...))
+	reply, err := c.send(ctx, node, cmd, append([]any{format, cmp.Or(cmd.server, f.replid)}, cmd.args...))
 	if err != nil {
 		return answer{}, err
 	}

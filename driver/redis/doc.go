@@ -25,7 +25,12 @@
 // scripts' language, which are exact only to 2^53: the server's own 64-bit addition
 // does the work, and refuses to overflow. What was sent is not sent again, unless the
 // server has said that it did nothing. A write whose answer is lost is in an unknown
-// state: the range of an Advance is lost then.
+// state: the range of an Advance is lost then. A Return is sent to the server alone that made
+// the store's last grant of the tag: one that has taken over, or started again, refuses it,
+// because it may have granted the same IDs to somebody else.
+//
+// When an answer does not come for a second or more, the calls after it have new
+// connections: those that stand may all have fallen silent, where an address has moved.
 //
 // # Server
 //

@@ -42,7 +42,7 @@ func (c *client) failed(u use, a answer, key string) error {
 	case answerTTL:
 		return fmt.Errorf("the key %s is going to expire: somebody gave it a time to live; run PERSIST %q on the server", key, key)
 	case answerDamaged:
-		return fmt.Errorf("the key %s is damaged, %s: set it with leaf tag set TAG --max-id N --step N, max_id above every ID in use", key, detail)
+		return fmt.Errorf("the key %s is damaged, %s: set it with leaf tag set TAG --max-id N --step N --force, max_id above every ID in use", key, detail)
 	}
 	return fmt.Errorf("the server answered %q", a.status)
 }

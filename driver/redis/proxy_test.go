@@ -13,6 +13,11 @@ type proxy struct {
 	addr    string
 	scripts atomic.Int64 // requests to run one
 	lose    atomic.Int64 // n: the answer to the nth script from now is lost, with its connection
+
+	upstream atomic.Pointer[string] // of new connections
+	conns    atomic.Int64           // ever made
+	open     atomic.Int64
+	silent   atomic.Int64 // how many of the first connections pass nothing on
 }
 
 func newProxy(t testing.TB, upstream string) *proxy {
@@ -22,6 +27,7 @@ func newProxy(t testing.TB, upstream string) *proxy {
 		t.Fatal(err)
 	}
 	p := &proxy{addr: listener.Addr().String()}
+	p.upstream.Store(&upstream)
 	var work sync.WaitGroup
 	ended := make(chan struct{})
 	work.Go(func() {
@@ -30,7 +36,7 @@ func newProxy(t testing.TB, upstream string) *proxy {
 			if err != nil {
 				return
 			}
-			work.Go(func() { p.serve(conn, upstream, ended) })
+			work.Go(func() { p.serve(conn, ended) })
 		}
 	})
 	t.Cleanup(func() {
@@ -41,9 +47,12 @@ func newProxy(t testing.TB, upstream string) *proxy {
 	return p
 }
 
-func (p *proxy) serve(client net.Conn, upstream string, ended <-chan struct{}) {
+func (p *proxy) serve(client net.Conn, ended <-chan struct{}) {
+	p.open.Add(1)
+	defer p.open.Add(-1)
 	defer client.Close()
-	server, err := net.Dial("tcp", upstream)
+	number := p.conns.Add(1)
+	server, err := net.Dial("tcp", *p.upstream.Load())
 	if err != nil {
 		return
 	}
@@ -61,7 +70,7 @@ func (p *proxy) serve(client net.Conn, upstream string, ended <-chan struct{}) {
 		server.Close()
 	})
 	var lose atomic.Bool
-	work.Go(func() { defer server.Close(); p.up(client, server, &lose) })
+	work.Go(func() { defer server.Close(); p.up(client, server, number, &lose) })
 	buf := make([]byte, 1<<16)
 	for {
 		n, err := server.Read(buf)
@@ -75,12 +84,15 @@ func (p *proxy) serve(client net.Conn, upstream string, ended <-chan struct{}) {
 }
 
 // up passes requests on, each of which is taken to arrive in one piece.
-func (p *proxy) up(client, server net.Conn, lose *atomic.Bool) {
+func (p *proxy) up(client, server net.Conn, number int64, lose *atomic.Bool) {
 	buf := make([]byte, 1<<16)
 	for {
 		n, err := client.Read(buf)
 		if err != nil {
 			return
+		}
+		if number <= p.silent.Load() {
+			continue
 		}
 		if bytes.Contains(buf[:n], []byte("\r\nevalsha\r\n")) {
 			p.scripts.Add(1)

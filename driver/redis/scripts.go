@@ -113,7 +113,8 @@ return {'ok'}
 `
 
 // KEYS: marker, tag. ARGV[3…]: max_id or empty, step or empty, whether to change the
-// description, the description, whether the counter may be lowered.
+// description, the description, whether the counter may be lowered. One that is damaged
+// may have stood anywhere: setting it may be to lower it.
 const alterText = `
 local held = redis.call('HMGET', KEYS[2], 'max_id', 'step', 'description')
 if redis.call('EXISTS', KEYS[2]) == 0 then
@@ -129,7 +130,9 @@ if ARGV[3] ~= '' then
 	if below and ARGV[7] ~= '1' then
 		return {'below', max}
 	end
-	max = ARGV[3]
+	if known or ARGV[7] == '1' then
+		max = ARGV[3]
+	end
 end
 if ARGV[4] ~= '' then
 	step = ARGV[4]

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -21,7 +22,18 @@ var (
 
 // A Store keeps tags in a Redis. It is a [segment.Store], a [segment.Returner] and a
 // [segment.Catalog]. Its methods are safe for concurrent use.
-type Store struct{ client *client }
+type Store struct {
+	client *client
+	last   sync.Map // by tag: the lastGrant, until it is returned
+}
+
+// A lastGrant is where the range that a store was granted last ends, and the server
+// that granted it. Only that server may take it back: one that has taken over without
+// knowing of it may have granted the same IDs to somebody else.
+type lastGrant struct {
+	end    int64
+	server string
+}
 
 // OpenStore returns the store that config names. It does not connect: what is wrong
 // with the server shows at the first call, and each call looks anew until all is well.
@@ -31,7 +43,7 @@ func OpenStore(config Config, opts *Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open redis store: %w", err)
 	}
-	return &Store{c}, nil
+	return &Store{client: c}, nil
 }
 
 func (s *Store) marker() string            { return s.client.config.key(storeUse().marker) }
@@ -58,6 +70,8 @@ func (s *Store) do(ctx context.Context, tag string, cmd command) (answer, error)
 		return answer{}, leaf.ErrTagExists
 	case answerMoved:
 		return answer{}, errMovedOn
+	case answerServer:
+		return answer{}, errTakenOver
 	case answerOverflow:
 		return answer{}, fmt.Errorf("%w: the counter stands at %s", leaf.ErrOverflow, detail)
 	case answerBelow:
@@ -66,7 +80,10 @@ func (s *Store) do(ctx context.Context, tag string, cmd command) (answer, error)
 	return answer{}, s.client.failed(storeUse(), a, s.counter(tag))
 }
 
-var errMovedOn = errors.New("the counter has moved on, or the tag is gone")
+var (
+	errMovedOn   = errors.New("the counter has moved on, or the tag is gone")
+	errTakenOver = errors.New("another server has taken over since the range was granted, or the server was started again")
+)
 
 // Advance moves tag's counter forward by n, or by the tag's step if n is 0.
 func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -81,7 +98,11 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 		if err != nil {
 			return segment.Grant{}, err
 		}
-		return a.grant(n)
+		grant, err := a.grant(n)
+		if err == nil {
+			s.last.Store(tag, lastGrant{grant.Range.End, a.facts.replid})
+		}
+		return grant, err
 	})
 	if err != nil {
 		return segment.Grant{}, fmt.Errorf("advance %q: %w", tag, err)
@@ -116,7 +137,9 @@ func (a answer) grant(n int64) (segment.Grant, error) {
 
 var errMalformed = errors.New("the server's answer is malformed")
 
-// Return moves tag's counter back to unused.Start if it stands at unused.End.
+// Return moves tag's counter back to unused.Start if it stands at unused.End, where
+// this store's last grant ended, and the server is the one that granted it. The write
+// is sent once.
 func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error {
 	_, err := attempt(ctx, s.client, func() (answer, error) {
 		if unused.Empty() || unused.Start < 0 {
@@ -125,8 +148,13 @@ func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error
 		if err := knowable(tag); err != nil {
 			return answer{}, err
 		}
+		last, _ := s.last.Load(tag)
+		granted, _ := last.(lastGrant)
+		if granted.end != unused.End || !s.last.CompareAndDelete(tag, granted) {
+			return answer{}, fmt.Errorf("%w: it is not the end of the last range that this store was granted", errMovedOn)
+		}
 		return s.do(ctx, tag, command{script: s.client.scripts.giveBack, keys: []string{s.counter(tag)},
-			args: []any{unused.Start, unused.End}})
+			args: []any{unused.Start, unused.End}, server: granted.server})
 	})
 	if err != nil {
 		return fmt.Errorf("return %v of %q: %w", unused, tag, err)

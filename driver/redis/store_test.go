@@ -103,6 +103,24 @@ func TestDamagedKeys(t *testing.T) {
 	}
 }
 
+// TestDamagedCounterIsSetWithForce: a counter that cannot be read may have stood above
+// what it is to be set to.
+func TestDamagedCounterIsSetWithForce(t *testing.T) {
+	for _, damage := range [][]string{{"HSET", "max_id", "x"}, {"HDEL", "max_id"}} {
+		config := fresh(t, shared.URL())
+		s := newStore(t, config, order)
+		do(t, shared, append([]string{damage[0], fmt.Sprintf("{%s}:alloc:order", config.Prefix)}, damage[1:]...)...)
+		change := segment.Change{MaxID: new(int64(500))}
+		if _, err := s.Alter(t.Context(), "order", change); err == nil || !strings.Contains(err.Error(), "--force") {
+			t.Errorf("%v: got error %v, want one about --force", damage, err)
+		}
+		change.Force = true
+		if tag, err := s.Alter(t.Context(), "order", change); err != nil || tag.MaxID != 500 {
+			t.Errorf("%v: with force: got %+v, %v", damage, tag, err)
+		}
+	}
+}
+
 func TestStepDamagedButNotNeeded(t *testing.T) {
 	config := fresh(t, shared.URL())
 	s := newStore(t, config, order)

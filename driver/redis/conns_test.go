@@ -1,0 +1,81 @@
+package redis_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/testserver"
+)
+
+// Connections that fell silent all at once, while new ones work, cost one call that
+// waits, not one each.
+func TestSilentConnections(t *testing.T) {
+	p := newProxy(t, shared.Addr())
+	s := newStore(t, fresh(t, "redis://"+p.addr), order)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 20 {
+				if _, err := s.Advance(t.Context(), "order", 1); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	had := p.conns.Load()
+	if open := p.open.Load(); open < 5 {
+		t.Fatalf("%d connections stand, too few for this test", open)
+	}
+	p.silent.Store(had)
+	call := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		_, err := s.Advance(ctx, "order", 1)
+		return err
+	}
+	if err := call(); err == nil {
+		t.Error("a silent connection answered")
+	}
+	if err := call(); err != nil { // it may have begun just before the connections were given up
+		if err := call(); err != nil {
+			t.Errorf("after two calls that failed: %v", err)
+		}
+	}
+}
+
+// A range goes back to the server that granted it: not to one that has taken over
+// without knowing of it, and has granted the same IDs to somebody else.
+func TestReturnToAnotherServer(t *testing.T) {
+	first, second := testserver.Redis(t, nil), testserver.Redis(t, nil)
+	p := newProxy(t, first.Addr())
+	newStore(t, parse(t, first.URL()), order)
+	s, other := openStore(t, parse(t, "redis://"+p.addr)), newStore(t, parse(t, second.URL()), order)
+	mine, theirs := advance(t, s, 100).Range, advance(t, other, 100).Range
+	if mine != theirs {
+		t.Fatalf("granted %v and %v, want the same", mine, theirs)
+	}
+	addr := second.Addr()
+	p.upstream.Store(&addr)
+	if err := first.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); p.open.Load() > 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the connections to the first server stay")
+		}
+	}
+	half := leaf.Range{Start: 51, End: mine.End}
+	if err := s.Return(t.Context(), "order", half); err == nil {
+		t.Error("another server took back what it had not granted")
+	}
+	if err := openStore(t, parse(t, second.URL())).Return(t.Context(), "order", half); err == nil {
+		t.Error("a store that was granted nothing gave something back")
+	}
+	if got := advance(t, other, 1).Range; got.Start != theirs.End {
+		t.Errorf("got %v, want it behind %v", got, theirs)
+	}
+}
