@@ -36,9 +36,10 @@ func (s *Store) administer(ctx context.Context, do func([]*desk) error) error {
 
 // A found is what the servers together know of a tag.
 type found struct {
-	tag  segment.Tag
-	rows []row // by desk; those without the tag have no name
-	n    int   // desks that have it
+	tag   segment.Tag
+	rows  []row // by desk; those without the tag have no name
+	n     int   // desks that have it
+	lacks *desk // one that has not, or not its table; nil: none
 }
 
 func find(ctx context.Context, desks []*desk, name string) (found, error) {
@@ -46,6 +47,7 @@ func find(ctx context.Context, desks []*desk, name string) (found, error) {
 	for i, d := range desks {
 		r, err := findTag(ctx, d.conn, name)
 		if errors.Is(err, leaf.ErrUnknownTag) {
+			f.lacks = d
 			continue
 		}
 		if err != nil {
@@ -53,7 +55,9 @@ func find(ctx context.Context, desks []*desk, name string) (found, error) {
 		}
 		c := counting{meta: d.meta}
 		high, err := c.drawn(ctx, d.conn, r)
-		if err != nil && !isMySQL(err, mysqlNoTable) { // a table that is gone may be made anew
+		if isMySQL(err, mysqlNoTable) {
+			f.lacks = d
+		} else if err != nil {
 			return found{}, d.blame(err)
 		}
 		f.tag = join(f.tag, segment.Tag{Name: r.name, MaxID: high, Step: r.step, Description: r.description, Updated: r.updated})
@@ -101,7 +105,8 @@ func (s *Store) write(ctx context.Context, desks []*desk, tag segment.Tag, have 
 // Alter changes a tag on every server and returns it as it then is; all of them must
 // answer. Raised, MaxID is where each server goes on. Where all tags share a table it
 // is raised for all of them. No counter can be lowered: delete the tag and create it
-// again.
+// again. A server that lacks the tag or its table gets it with a MaxID only, since
+// nobody else knows how far it was. A change of nothing writes nothing.
 func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
 	var tag segment.Tag
 	err := cmp.Or(change.Check(), knowable(name))
@@ -128,6 +133,10 @@ func (s *Store) alter(ctx context.Context, desks []*desk, name string, change se
 		return segment.Tag{}, fmt.Errorf("%w: the counters of ticket servers cannot be lowered: delete the tag and create it again", leaf.ErrUnsupported)
 	case change.MaxID != nil && *change.MaxID < have.tag.MaxID:
 		return segment.Tag{}, fmt.Errorf("%w: IDs below %d were drawn", leaf.ErrRegression, have.tag.MaxID)
+	case change.MaxID == nil && have.lacks != nil:
+		return segment.Tag{}, have.lacks.blame(errLacksTag)
+	case change == segment.Change{}:
+		return have.tag, nil
 	}
 	tag := amend(have.tag, change)
 	if change.MaxID == nil {

@@ -22,6 +22,14 @@ var (
 	// errResized: the server has left the generation that this client knows.
 	errResized = errors.New("the set of ticket servers is being changed, or was: once leaf init --resize is through, " +
 		"start again with the URL of all servers")
+
+	// errLacksTag: to make a tag on a server without knowing how far it was there
+	// would start it again.
+	errLacksTag = errors.New("the server lacks the tag or its table, which the others have: say where all servers are to go on, " +
+		"above every ID of the tag, with leaf tag set TAG --max-id")
+
+	// errLeftOut: others have found out meanwhile that the server fails.
+	errLeftOut = errors.New("the server failed others a moment ago")
 )
 
 // The error numbers of MySQL that this package acts upon.

@@ -272,3 +272,58 @@ func TestTagOnOneServerOnly(t *testing.T) {
 		}
 	}
 }
+
+// A server that lost a tag, or its table, does not start it again because somebody
+// changes something else, or wants to know where it stands.
+func TestAlterOfALostTag(t *testing.T) {
+	for _, layout := range layouts() {
+		s := newSet(t, shared[:2]...)
+		initSet(t, s.servers(t), layout, order)
+		store := open(t, s.servers(t), layout, patient)
+		var got drivertest.Ranges
+		for range 8 {
+			draw(t.Context(), t, store, 6, &got)
+		}
+		if layout.TablePerTag {
+			s.exec(t, 2, "DROP TABLE "+layout.Table("order"))
+		} else {
+			s.exec(t, 2, "DELETE FROM leaf_ticket_tag")
+		}
+		for _, change := range []segment.Change{changeOf(20), {}} {
+			_, err := store.Alter(t.Context(), "order", change)
+			if err == nil || !strings.Contains(err.Error(), "server2/") || !strings.Contains(err.Error(), "--max-id") {
+				t.Errorf("%v: altered: %v", layout, err)
+			}
+		}
+		for range 4 {
+			if g := draw(t.Context(), t, store, 1, &got); g.Source != "1" || g.Step != order.Step {
+				t.Errorf("%v: after a change that was refused: %+v", layout, g)
+			}
+		}
+		if _, err := store.Alter(t.Context(), "order", segment.Change{MaxID: new(int64(1000))}); err != nil {
+			t.Errorf("%v: raised: %v", layout, err)
+		}
+		drawFrom(t, store, &got, "1", "2")
+		if err := got.Check(); err != nil {
+			t.Errorf("%v: %v", layout, err)
+		}
+	}
+}
+
+// Who may only read can ask all servers for a tag with a change of nothing.
+func TestAlterNothing(t *testing.T) {
+	for _, layout := range layouts() {
+		s := newSet(t, shared[:2]...)
+		initSet(t, s.servers(t), layout, segment.Tag{Name: "order", MaxID: 71, Step: 9})
+		var servers []ticket.Server
+		for i, database := range s.databases {
+			cfg := config(t, s.hosts[i], database)
+			cfg.User, cfg.Passwd = database, "pw"
+			s.exec(t, i+1, "CREATE USER "+database+"@'127.0.0.1' IDENTIFIED BY 'pw'", "GRANT SELECT ON "+database+".* TO "+database+"@'127.0.0.1'")
+			servers = append(servers, ticket.Server{Name: database + cfg.Addr, DB: pool(t, cfg)})
+		}
+		if tag, err := open(t, servers, layout, patient).Alter(t.Context(), "order", segment.Change{}); err != nil || tag.Step != 9 {
+			t.Errorf("%v: %+v, %v", layout, tag, err)
+		}
+	}
+}

@@ -82,11 +82,20 @@ func (s *Store) succeeded(m *member) {
 	m.health = health{looking: m.health.looking}
 }
 
-// failed notes that a server could not deal IDs.
+func (s *Store) isDown(m *member) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return m.health.down
+}
+
+// failed notes that a server could not deal IDs. Calls that were under way together
+// fail together, which is one failure.
 func (s *Store) failed(m *member, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note(m, err)
+	if !m.health.down || time.Now().After(m.health.retryAt) {
+		s.note(m, err)
+	}
 }
 
 // note leaves a server out for a while, and says so when that is news; s.mu is held.

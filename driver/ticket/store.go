@@ -26,12 +26,21 @@ type Options struct {
 	// Default: nothing is logged.
 	Logger *slog.Logger
 
-	// Timeout is how long one server may take before the next one is tried.
+	// Timeout is how long one server may take. One that answered before is given a
+	// fifth of it for a draw while another one is left to be tried.
 	// Default: 2 s.
 	Timeout time.Duration
 }
 
-const defaultTimeout = 2 * time.Second
+const (
+	defaultTimeout = 2 * time.Second
+
+	// haste is by what the time-out is divided where another server can be tried: by
+	// default, callers that wait for a second get their ID from the second server or
+	// the third. The last one keeps the whole time, lest a busy machine that makes
+	// all of them slow pass for dead servers.
+	haste = 5
+)
 
 // A Store draws IDs from ticket servers. It is a [segment.Store] and a
 // [segment.Catalog]. Its methods are safe for concurrent use.
@@ -112,9 +121,10 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 	}
 	up, down := s.order()
 	var a attempt
-	for _, members := range [][]*member{up, down} {
-		for _, m := range members {
-			if grant, ok := a.try(ctx, s, m, tag, n); ok {
+	for list, members := range [][]*member{up, down} {
+		for i, m := range members {
+			hasty := list == 0 && i < len(up)-1
+			if grant, ok := a.try(ctx, s, m, tag, n, hasty); ok {
 				return grant, nil
 			}
 			if err := s.usable(ctx); err != nil {
@@ -146,18 +156,8 @@ type attempt struct {
 // REPLACE waited for each other.
 const deadlocks = 5
 
-func (a *attempt) try(ctx context.Context, s *Store, m *member, tag string, n int64) (segment.Grant, bool) {
-	var grant segment.Grant
-	within, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	err := s.drawn(within, m, tag, func(conn *sql.Conn, f *facts) (err error) {
-		if s.layout.Stride > 0 {
-			grant, err = f.block(within, conn, tag, n)
-		} else {
-			grant, err = f.ticket(within, conn, tag)
-		}
-		return err
-	})
+func (a *attempt) try(ctx context.Context, s *Store, m *member, tag string, n int64, hasty bool) (segment.Grant, bool) {
+	grant, err := s.draw(ctx, m, tag, n, hasty)
 	if err == nil {
 		s.succeeded(m)
 		return grant, true
@@ -168,7 +168,7 @@ func (a *attempt) try(ctx context.Context, s *Store, m *member, tag string, n in
 			a.verdict = told
 		}
 	default:
-		if s.usable(ctx) == nil { // else it is the caller who left
+		if s.usable(ctx) == nil && !errors.Is(err, errLeftOut) { // else it is the caller who left, or noted
 			s.failed(m, err)
 		}
 		a.failed = append(a.failed, fmt.Errorf("%s: %w", m.Name, told))
@@ -176,20 +176,37 @@ func (a *attempt) try(ctx context.Context, s *Store, m *member, tag string, n in
 	return segment.Grant{}, false
 }
 
-// drawn runs draw on one server, in its turn.
-func (s *Store) drawn(ctx context.Context, m *member, tag string, draw func(*sql.Conn, *facts) error) error {
+// draw draws from one server, in its turn.
+func (s *Store) draw(ctx context.Context, m *member, tag string, n int64, hasty bool) (grant segment.Grant, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
 	if s.layout.Stride == 0 {
 		leave, err := m.pass(ctx, s.layout.table(tag))
 		if err != nil {
-			return err
+			return segment.Grant{}, err
 		}
 		defer leave()
 	}
-	err := s.use(ctx, m, draw)
-	for try := 0; isMySQL(err, mysqlDeadlock) && try < deadlocks; try++ {
-		err = s.use(ctx, m, draw)
+	if hasty && m.facts.Load() != nil {
+		if s.isDown(m) {
+			return segment.Grant{}, errLeftOut
+		}
+		ctx, cancel = context.WithTimeout(ctx, s.timeout/haste)
+		defer cancel()
 	}
-	return err
+	do := func(conn *sql.Conn, f *facts) (err error) {
+		if s.layout.Stride > 0 {
+			grant, err = f.block(ctx, conn, tag, n)
+		} else {
+			grant, err = f.ticket(ctx, conn, tag)
+		}
+		return err
+	}
+	err = s.use(ctx, m, do)
+	for try := 0; isMySQL(err, mysqlDeadlock) && try < deadlocks; try++ {
+		err = s.use(ctx, m, do)
+	}
+	return grant, err
 }
 
 func (a *attempt) err() error {

@@ -234,6 +234,8 @@ func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag
 func (t *Tags) lift(ctx context.Context, name string, n int64) (tag segment.Tag, err error) {
 	catalog, err := t.catalog()
 	if err == nil {
+		// A listing leaves out servers that do not answer; this one asks all of them,
+		// and writes nothing.
 		tag, err = catalog.Alter(ctx, name, segment.Change{})
 	}
 	switch {
