@@ -26,6 +26,7 @@ func startGaleraFleet(t testing.TB) (f *fleet, c *testserver.GaleraCluster, stoc
 		tags = append(tags, segment.Tag{Name: name, MaxID: 1, Step: 50})
 		f.ids[name] = new(drivertest.IDs)
 	}
+	c.CatchUp(t)
 	if err := drivers.Init(t.Context(), c.URL(database, 0), drivers.InitOptions{Tags: tags}); err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@
 //	cfg.MultiStatements = true
 //	cfg.InterpolateParams = true
 //	cfg.Params = map[string]string{"sql_mode": "'STRICT_ALL_TABLES'", "autocommit": "1"}
-//	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 5*time.Second, 5*time.Second, 5*time.Second
+//	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 4*time.Second, 4*time.Second, 4*time.Second
 //
 // The pool must be the store's own. Into a transaction that other code left open on
 // a connection an Advance would fall, and be undone with it; MariaDB says so, and the
@@ -111,8 +111,9 @@
 //
 // An Advance is one UPDATE … RETURNING that commits by itself, also by the tag's own
 // step; it is answered only after its commit. A statement that the server undid in
-// favour of others (40001, 40P01) is sent again, for up to five seconds. A Return, a
-// Swap, a Create and a Delete are sent once. Every call ends within five seconds: the
+// favour of others (40001, 40P01) is sent again, for up to five seconds. A Return and a
+// Swap are sent once. [NewPostgresConnector] has connections given up together that have
+// fallen silent. Every call ends within four seconds: the
 // protocol knows no limit that could be set for one statement.
 //
 // PostgreSQL 12 is the oldest release that is supported. The database is encoded in

@@ -21,12 +21,13 @@ type galera struct {
 	next int
 }
 
-// config is that of the next member.
+// config is that of the next member, to whom the database is no news by then.
 func (g *galera) config(t testing.TB, database string) *mysql.Config {
 	t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.next++
+	g.CatchUp(t)
 	return mysqlConfig(t, g.Member(g.next%3), database)
 }
 

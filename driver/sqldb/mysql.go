@@ -40,10 +40,11 @@ const mysqlExact = `biz_tag = ? AND CAST(CONVERT(biz_tag USING utf8mb4) AS BINAR
 // One packet, committed by its first statement. A counter that cannot move by n is
 // left alone, so that there is no row to report instead of a failed statement. The
 // %s says whether a transaction is open, which the UPDATE would have become part of.
+// A user with enough rights writes on a read-only server too, a replica by now.
 const mysqlAdvance = `UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?)
 		WHERE ` + mysqlExact + ` AND max_id BETWEEN 0 AND ?;
 	SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, @@autocommit, FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode) > 0,
-			%s, biz_tag IS NOT NULL, max_id, step
+			%s, @@read_only, biz_tag IS NOT NULL, max_id, step
 		FROM (SELECT 1) AS one LEFT JOIN leaf_alloc ON ` + mysqlExact
 
 func (d *mysqlDB) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -67,7 +68,7 @@ func (f *mysqlFacts) advanceOn(ctx context.Context, conn *sql.Conn, tag string, 
 	}
 	var a mysqlAnswer
 	err = conn.QueryRowContext(ctx, f.advance, n, tag, tag, math.MaxInt64-n, tag, tag).
-		Scan(&a.rows, &a.end, &a.server, &a.autocommit, &a.strict, &a.open, &a.found, &a.maxID, &a.step)
+		Scan(&a.rows, &a.end, &a.server, &a.autocommit, &a.strict, &a.open, &a.readOnly, &a.found, &a.maxID, &a.step)
 	if err != nil {
 		return segment.Grant{}, err
 	}
@@ -97,13 +98,16 @@ type mysqlAnswer struct {
 	server             int64
 	autocommit, strict bool
 	open               bool            // a transaction is
+	readOnly           string          // @@read_only: a number, or a word
 	found              bool            // the row was, by the SELECT
 	maxID, step        sql.Null[int64] // of the row as it stands
 }
 
-// session reports that the session must not be used.
+// session reports that the session, or its server, must not be used.
 func (a mysqlAnswer) session() error {
 	switch {
+	case isOn(a.readOnly):
+		return readOnlyError("read_only", a.readOnly)
 	case !a.autocommit:
 		return fmt.Errorf("%w: autocommit is off: open the database with autocommit=1", errSession)
 	case !a.strict:
@@ -140,26 +144,46 @@ func (a mysqlAnswer) grant(n int64) (segment.Grant, error) {
 
 // giveBack uses one connection from first to last: database/sql sends nothing
 // twice on a connection that its caller holds.
-func (d *mysqlDB) giveBack(ctx context.Context, tag string, unused leaf.Range) error {
-	return d.write(ctx, func(tx *sql.Tx, _ *mysqlFacts) error {
+func (d *mysqlDB) giveBack(ctx context.Context, tag, server string, unused leaf.Range) error {
+	return d.write(ctx, server, func(tx *sql.Tx, _ *mysqlFacts) error {
 		return changeOne(ctx, tx, errMovedOn, `UPDATE leaf_alloc SET max_id = ? WHERE `+mysqlExact+` AND max_id = ?`,
 			unused.Start, tag, tag, unused.End)
 	})
 }
 
-// write runs do in a transaction on one connection. Nothing of it is repeated.
-func (d *mysqlDB) write(ctx context.Context, do func(*sql.Tx, *mysqlFacts) error) error {
+// write runs do in a transaction on one connection, which must be to the given server
+// unless that is empty. Nothing of it is repeated.
+func (d *mysqlDB) write(ctx context.Context, server string, do func(*sql.Tx, *mysqlFacts) error) error {
 	return d.use(ctx, func(conn *sql.Conn, facts *mysqlFacts) error {
 		tx, err := conn.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
-		if err := do(tx, facts); err != nil {
+		if err = do(tx, facts); err == nil {
+			err = mayCommit(ctx, tx, server)
+		}
+		if err != nil {
 			_ = tx.Rollback() // the first error is the one to tell
 			return err
 		}
 		return tx.Commit()
 	})
+}
+
+// mayCommit asks apart from what was written: a statement that names the server's own
+// variables does something else on a replica that runs it again.
+func mayCommit(ctx context.Context, tx *sql.Tx, server string) error {
+	var readOnly, current string
+	if err := tx.QueryRowContext(ctx, `SELECT @@read_only, @@server_id`).Scan(&readOnly, &current); err != nil {
+		return err
+	}
+	switch {
+	case isOn(readOnly):
+		return readOnlyError("read_only", readOnly)
+	case server != "" && server != current:
+		return otherServerError(server, current)
+	}
+	return nil
 }
 
 // changeOne runs a statement that changes one row, and fails with none if it finds

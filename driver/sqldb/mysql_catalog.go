@@ -53,7 +53,7 @@ func (d *mysqlDB) page(ctx context.Context, after *string, limit int) ([]record,
 
 // rewrite is write, again for as long as the server undoes it in favour of others.
 func (d *mysqlDB) rewrite(ctx context.Context, do func(*sql.Tx, *mysqlFacts) error) error {
-	return repeat(ctx, undoneMySQL, func() error { return d.write(ctx, do) })
+	return repeat(ctx, undoneMySQL, func() error { return d.write(ctx, "", do) })
 }
 
 func (d *mysqlDB) create(ctx context.Context, tag segment.Tag) error {

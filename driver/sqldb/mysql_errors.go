@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -150,7 +151,10 @@ func networkAdvice(err error) string {
 		return "no server answers there: check that it runs, and the host and port in the URL"
 	}
 	if errors.Is(err, mysql.ErrInvalidConn) {
-		return "the server closed the connection or did not answer in time"
+		return "the server closed the connection or did not answer in time: check that it runs"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "the server did not answer in time: check that it runs"
 	}
 	return ""
 }

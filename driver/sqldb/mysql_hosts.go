@@ -102,7 +102,7 @@ func (c *MySQLConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if len(c.hosts) == 1 {
 		stay := c.settle(c.hosts[0])
 		conn, err := stay.host.connector.Connect(ctx)
-		return stay.wrap(conn, err)
+		return stay.wrap(conn, stay.named(err))
 	}
 	var failed error
 	for range 2 { // the server that was good, and the one that is
@@ -158,34 +158,46 @@ func (c *MySQLConnector) run(search *mysqlSearch) {
 
 // choose asks all servers at once and returns the first that can be written.
 func (c *MySQLConnector) choose() (*mysqlHost, error) {
+	conns := make([]driver.Conn, len(c.hosts))
 	states := make([]mysqlState, len(c.hosts))
 	reasons := make([]error, len(c.hosts))
 	var wg sync.WaitGroup
 	for i, host := range c.hosts {
-		wg.Go(func() {
-			var conn driver.Conn
-			if conn, states[i], reasons[i] = host.open(context.Background()); reasons[i] == nil {
-				_ = conn.Close() // it has said what it was asked
-			}
-		})
+		wg.Go(func() { conns[i], states[i], reasons[i] = host.open(context.Background()) })
 	}
 	wg.Wait()
 	first := -1
 	for i, host := range c.hosts {
-		switch {
-		case reasons[i] != nil:
+		if reasons[i] != nil {
 			reasons[i] = fmt.Errorf("%s: %w", host.addr, adviseMySQL(reasons[i]))
-		case first < 0:
+			continue
+		}
+		defer conns[i].Close()
+		if first < 0 {
 			first = i
-		case !states[i].with(states[first]):
-			return nil, fmt.Errorf("%s and %s can both be written and are no cluster: set read_only=1 on the one that is no primary",
-				c.hosts[first].addr, host.addr)
+		} else if err := c.compare(first, i, states); err != nil {
+			return nil, err
 		}
 	}
 	if first < 0 {
 		return nil, &mysqlHostsError{reasons}
 	}
 	return c.hosts[first], nil
+}
+
+// compare reports why two servers that can be written must not be used side by side.
+func (c *MySQLConnector) compare(i, j int, states []mysqlState) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.hosts[j].timeout)
+	defer cancel()
+	fits, err := states[i].with(ctx, states[j])
+	if err != nil {
+		return fmt.Errorf("compare %s with %s: %v", c.hosts[i].addr, c.hosts[j].addr, err) // no cause: the caller's time is not up
+	}
+	if !fits {
+		return fmt.Errorf("%s and %s can both be written and are no cluster: set read_only=1 on the one that is no primary",
+			c.hosts[i].addr, c.hosts[j].addr)
+	}
+	return nil
 }
 
 // settle makes host the server in use, where it is not.
@@ -229,6 +241,20 @@ func (s *mysqlStay) end(cause error) {
 	if len(c.hosts) > 1 {
 		c.logger.Warn("mysql server given up: looking for one that can be written", "server", s.host.addr, "err", cause)
 	}
+}
+
+// named says which server gave no answer. The driver's ErrBadConn, which it returns
+// when it is not greeted, would have database/sql wait for the same greeting again.
+func (s *mysqlStay) named(err error) error {
+	switch {
+	case s == nil:
+		return err
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn):
+		return fmt.Errorf("%s: %w", s.host.addr, mysql.ErrInvalidConn)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", s.host.addr, err)
+	}
+	return err
 }
 
 // failsMySQL reports whether an error says that a server is of no use for others either.

@@ -154,6 +154,70 @@ func TestMySQLHostsSwitchOver(t *testing.T) {
 	}
 }
 
+// So they do for a user whom read_only does not bind: what it writes on the former
+// primary is nobody's range, and nothing else stays there.
+func TestMySQLHostsSwitchOverUnbound(t *testing.T) {
+	pair, primary, replica := newPair(t)
+	primary.User, replica.User = "root", "root"
+	calls := []func(*sqldb.Store) error{
+		func(s *sqldb.Store) error { return s.Return(t.Context(), "order", leaf.Range{Start: 5, End: 6}) },
+		func(s *sqldb.Store) error { return s.Create(t.Context(), segment.Tag{Name: "new", Step: 1}) },
+		func(s *sqldb.Store) error {
+			_, err := s.Alter(t.Context(), "order", segment.Change{Step: new(int64(7))})
+			return err
+		},
+		func(s *sqldb.Store) error { return s.Delete(t.Context(), "order") },
+		func(s *sqldb.Store) error { _, err := s.Advance(t.Context(), "order", 5); return err },
+	}
+	var stores []*sqldb.Store
+	for range calls {
+		stores = append(stores, openMySQL(t, hostsDB(t, primary, replica)))
+		advanceOn(t, stores[len(stores)-1], "1")
+	}
+	pair.Primary.Exec(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 0", "SET GLOBAL read_only = 1")
+	pair.CatchUp(t)
+	pair.Promote(t)
+	for i, call := range calls {
+		if err := call(stores[i]); err == nil || !strings.Contains(err.Error(), "the server is read-only") {
+			t.Errorf("call %d on the former primary: %v", i, err)
+		}
+	}
+	advanceOn(t, stores[0], "2")
+}
+
+// A node that stops gives back on the server that granted, or nowhere: on another one,
+// which lost the grant, the counter may stand at the end of somebody else's range.
+func TestMySQLReturnAfterFailOver(t *testing.T) {
+	pair, primary, replica := newPair(t)
+	pair.Primary.Exec(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 0")
+	pair.Break(t)
+	s := openMySQL(t, hostsDB(t, primary, replica))
+	lost, err := s.Advance(t.Context(), "order", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pair.Primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	pair.Promote(t)
+	other, err := openMySQL(t, hostsDB(t, primary, replica)).Advance(t.Context(), "order", 1000)
+	if err != nil || other.Range != lost.Range {
+		t.Fatalf("%+v, %v, want %v once more: nothing is tested", other, err, lost.Range)
+	}
+	for tries := 0; ; tries++ { // the connections to the former server are in the way at first
+		err := s.Return(t.Context(), "order", leaf.Range{Start: 401, End: 1001})
+		if err != nil && strings.Contains(err.Error(), "is of server 1 and this is 2") {
+			break
+		}
+		if err == nil || tries == 10 {
+			t.Fatalf("give-back on another server: %v", err)
+		}
+	}
+	if err := s.Return(t.Context(), "order", leaf.Range{Start: 401, End: 1001}); err == nil {
+		t.Error("a second give-back succeeded")
+	}
+}
+
 // A primary that stands still costs a call its time limit, and no more.
 func TestMySQLHostsFrozenPrimary(t *testing.T) {
 	pair, primary, replica := newPair(t)
@@ -179,6 +243,40 @@ func TestMySQLHostsFrozenPrimary(t *testing.T) {
 	if took := time.Since(start); took > limit {
 		t.Errorf("served after %v, want %v at most", took, limit)
 	}
+}
+
+// A server that stands still is named, whichever time limit ends the call, also where
+// it is the only one.
+func TestMySQLFrozenServerIsNamed(t *testing.T) {
+	server := testserver.MariaDB(t, nil)
+	database := server.NewDatabase(t)
+	server.Exec(t, database, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")
+	type limits struct{ read, call time.Duration }
+	stores := make(map[*sqldb.Store]limits)
+	cfg := mysqlConfig(t, server, database)
+	for _, limit := range []limits{{700 * time.Millisecond, 5 * time.Second}, {5 * time.Second, 700 * time.Millisecond}} {
+		cfg.ReadTimeout = limit.read
+		used := openMySQL(t, hostsDB(t, cfg))
+		if _, err := used.Advance(t.Context(), "order", 1); err != nil {
+			t.Fatal(err)
+		}
+		stores[used], stores[openMySQL(t, hostsDB(t, cfg))] = limit, limit
+	}
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for s, limit := range stores {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), limit.call)
+			defer cancel()
+			_, err := s.Advance(ctx, "order", 1)
+			if err == nil || !strings.Contains(err.Error(), "check that it runs: "+cfg.Addr) {
+				t.Errorf("%+v: %v", limit, err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // A server that accepts connections and says nothing is passed by.

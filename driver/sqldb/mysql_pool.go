@@ -86,6 +86,7 @@ func (d *mysqlPool) use(ctx context.Context, do func(*sql.Conn, *mysqlFacts) err
 	}
 	if failsMySQL(err) && !hurried(err, start) {
 		stay.end(err)
+		err = stay.named(err)
 	}
 	if errors.Is(err, errSession) {
 		d.logger.Warn("mysql session given up", "err", err)

@@ -85,15 +85,11 @@ func (d *mysqlRegistry) held(ctx context.Context, conn *sql.Conn, facts *mysqlFa
 		}
 	}
 	var a mysqlAnswer
-	var readOnly string
 	var held heldText
 	err := conn.QueryRowContext(ctx, fmt.Sprintf(mysqlCell, facts.open), id).
-		Scan(&a.autocommit, &a.strict, &a.open, &readOnly, &held)
-	switch {
-	case err != nil:
+		Scan(&a.autocommit, &a.strict, &a.open, &a.readOnly, &held)
+	if err != nil {
 		return heldText{}, err
-	case isOn(readOnly): // it may be a replica by now, behind its primary
-		return heldText{}, readOnlyError("read_only", readOnly)
 	}
 	return held, a.session()
 }

@@ -30,7 +30,7 @@ func InitMySQL(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
 		return fmt.Errorf("init mysql store: %w", explainMySQL(err, allocTable()))
 	}
 	d := newMySQL(db, (*Options)(nil).logger())
-	err := d.write(ctx, func(tx *sql.Tx, facts *mysqlFacts) error {
+	err := d.write(ctx, "", func(tx *sql.Tx, facts *mysqlFacts) error {
 		for _, tag := range tags {
 			if err := insertMySQL(ctx, tx, facts, tag); err != nil {
 				return fmt.Errorf("tag %q: %w", tag.Name, err)

@@ -3,6 +3,7 @@ package sqldb
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -41,6 +42,7 @@ func checkServer(ctx context.Context, conn *sql.Conn, facts *mysqlFacts) error {
 
 // A mysqlState is what a server says of itself.
 type mysqlState struct {
+	conn driver.QueryerContext // on which it said so
 	vars map[string]string
 
 	// cluster names the servers that a commit is agreed upon with. In doubt it is
@@ -50,16 +52,18 @@ type mysqlState struct {
 
 // with reports whether two servers that can be written may be used side by side: what
 // one commits the other knows, because they are of one cluster, or one and the same.
-func (s mysqlState) with(other mysqlState) bool {
+// Only one and the same knows of a lock that is held on the other connection; what
+// servers call themselves may be alike where they were copied.
+func (s mysqlState) with(ctx context.Context, other mysqlState) (bool, error) {
 	if s.cluster != "" || other.cluster != "" {
-		return s.cluster == other.cluster
+		return s.cluster == other.cluster, nil
 	}
-	for _, name := range []string{"server_uuid", "server_id", "hostname", "port", "datadir"} {
-		if s.vars[name] != other.vars[name] {
-			return false
-		}
+	lock := "'leaf " + rand.Text() + "'"
+	if _, err := mysqlPairs(ctx, s.conn, `SELECT 'got', GET_LOCK(`+lock+`, 0)`); err != nil {
+		return false, err
 	}
-	return true
+	found, err := mysqlPairs(ctx, other.conn, `SELECT 'held', IF(IS_USED_LOCK(`+lock+`) IS NULL, 'OFF', 'ON')`)
+	return isOn(found["held"]), err
 }
 
 var errReadOnly = errors.New("the server is read-only")
@@ -76,8 +80,7 @@ func askMySQL(ctx context.Context, conn any) (mysqlState, error) {
 		return mysqlState{}, errors.New("the database was opened with another driver: open it with github.com/go-sql-driver/mysql")
 	}
 	vars, err := mysqlPairs(ctx, q, `SHOW VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only',
-		'innodb_flush_log_at_trx_commit', 'log_bin', 'in_transaction', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name',
-		'server_uuid', 'server_id', 'hostname', 'port', 'datadir')`)
+		'innodb_flush_log_at_trx_commit', 'log_bin', 'in_transaction', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name')`)
 	if err != nil {
 		return mysqlState{}, err
 	}
@@ -86,7 +89,7 @@ func askMySQL(ctx context.Context, conn any) (mysqlState, error) {
 			return mysqlState{}, readOnlyError(name, vars[name])
 		}
 	}
-	state := mysqlState{vars: vars}
+	state := mysqlState{conn: q, vars: vars}
 	switch {
 	case isGalera(vars):
 		state.cluster, err = galeraCluster(ctx, q)

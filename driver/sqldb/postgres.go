@@ -102,7 +102,7 @@ func (s *postgresSession) whyNot(ctx context.Context, tag string, n int64) error
 }
 
 // giveBack is sent once, like all that has no repeat around it.
-func (d *postgresDB) giveBack(ctx context.Context, tag string, unused leaf.Range) error {
+func (d *postgresDB) giveBack(ctx context.Context, tag, _ string, unused leaf.Range) error {
 	return d.use(ctx, func(ctx context.Context, s *postgresSession) error {
 		return s.changeOne(ctx, errMovedOn, `UPDATE leaf_alloc SET max_id = $1, update_time = now() WHERE biz_tag = $2 AND max_id = $3`,
 			unused.Start, tag, unused.End)

@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"context"
 	"crypto/tls"
 	"database/sql/driver"
 	"errors"
@@ -154,6 +155,9 @@ func postgresNetworkAdvice(err error) string {
 	_, unknown := errors.AsType[*net.DNSError](err)
 	if op, ok := errors.AsType[*net.OpError](err); unknown || ok && op.Op == "dial" {
 		return "no server answers there: check that it runs, and the host and port in the URL"
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok && errors.Is(err, context.DeadlineExceeded) {
+		return "the server hangs or cannot be reached: check that it runs, and the host and port in the URL"
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, driver.ErrBadConn) {
 		return "the server closed the connection"

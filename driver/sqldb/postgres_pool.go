@@ -25,9 +25,8 @@ type postgresPool struct {
 
 // postgresTimeout bounds a call: the protocol has no limit on an answer, nor on the
 // wait for a row that another transaction holds, that could be set for one statement.
-const postgresTimeout = 5 * time.Second
-
-var errSlow = fmt.Errorf("no answer within %v: the server hangs, or another transaction holds the row: end the one left open", postgresTimeout)
+// It is below the time that callers usually allow, who would learn no reason otherwise.
+const postgresTimeout = 4 * time.Second
 
 // A postgresSession is a connection, or a transaction on one, as one call uses it.
 type postgresSession struct {
@@ -84,13 +83,36 @@ func (s *postgresSession) transact(ctx context.Context, do func(*postgresSession
 // use runs do on one connection, after a look at the server where that is due.
 // database/sql sends nothing twice on a connection that its caller holds.
 func (d *postgresPool) use(ctx context.Context, do func(context.Context, *postgresSession) error) error {
+	connector := postgresConnectorOf(d.db)
+	start, generation := time.Now(), connector.generation.Load()
 	limited, cancel := context.WithTimeout(ctx, postgresTimeout)
 	defer cancel()
 	err := d.useFor(limited, do)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: %v", errSlow, err) // no cause: the caller's time is not up
+	if brokenPostgres(err) && !errors.Is(ctx.Err(), context.Canceled) && !hurried(err, start) {
+		connector.generation.CompareAndSwap(generation, generation+1)
+	}
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case limited.Err() != nil:
+		return d.slow(connector.hosts, err)
+	case errors.Is(err, context.DeadlineExceeded): // pgx's own, to connect
+		return errors.New(explainPostgres(err, d.table).Error()) // no cause: the caller's time is not up
 	}
 	return err
+}
+
+// slow says what it may be that took a call too long. It has no cause: the caller's
+// time is not up.
+func (d *postgresPool) slow(hosts string, cause error) error {
+	from, advice := "", "the server hangs, or another transaction holds the row: end the one left open: "
+	if hosts != "" {
+		from = " from " + hosts
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](cause); ok {
+		advice = "" // there is one for this
+	}
+	return fmt.Errorf("no answer%s within %v: %s%v", from, postgresTimeout, advice, explainPostgres(cause, d.table))
 }
 
 func (d *postgresPool) useFor(ctx context.Context, do func(context.Context, *postgresSession) error) error {

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
@@ -31,7 +30,7 @@ func postgresDB(t testing.TB, url string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := stdlib.OpenDB(*cfg)
+	db := sql.OpenDB(sqldb.NewPostgresConnector(cfg))
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(16)
 	t.Cleanup(func() { db.Close() })

@@ -80,7 +80,7 @@ func whyNot(s *session, tag string, n int64) error {
 	return refusal{fmt.Errorf("%w: max_id is %d", leaf.ErrOverflow, r.maxID.V)}
 }
 
-func (d *sqlite) giveBack(ctx context.Context, tag string, unused leaf.Range) error {
+func (d *sqlite) giveBack(ctx context.Context, tag, _ string, unused leaf.Range) error {
 	return d.writer.do(ctx, func(s *session) error {
 		return s.changeOne(errMovedOn, `UPDATE leaf_alloc SET max_id = ?, update_time = ? WHERE biz_tag = ? AND max_id = ?`,
 			unused.Start, now(), tag, unused.End)

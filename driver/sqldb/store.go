@@ -54,13 +54,15 @@ type Store struct {
 	logger  *slog.Logger
 	closed  atomic.Bool
 	skipped sync.Map // names that were logged because they cannot be a tag's
+	servers sync.Map // by tag, the one that the last Grant named
 }
 
 // A dialect is what differs between databases. Its methods get arguments that were
 // checked; their errors need not say which call failed.
 type dialect interface {
 	advance(ctx context.Context, tag string, n int64) (segment.Grant, error)
-	giveBack(ctx context.Context, tag string, unused leaf.Range) error
+	// giveBack fails on any server but the given one; empty: any will do.
+	giveBack(ctx context.Context, tag, server string, unused leaf.Range) error
 	page(ctx context.Context, after *string, limit int) ([]record, error) // by name
 	create(ctx context.Context, tag segment.Tag) error
 	alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error)
@@ -85,10 +87,13 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 	if err != nil {
 		return segment.Grant{}, fmt.Errorf("advance %q: %w", tag, err)
 	}
+	s.servers.Store(tag, grant.Server)
 	return grant, nil
 }
 
-// Return moves tag's counter back to unused.Start if it stands at unused.End.
+// Return moves tag's counter back to unused.Start if it stands at unused.End, on the
+// server of the last Grant: another one that lacks its write may have granted the very
+// same range to somebody else.
 func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error {
 	err := s.call(ctx, func() error {
 		if unused.Empty() || unused.Start < 0 {
@@ -97,7 +102,9 @@ func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error
 		if err := knowable(tag); err != nil {
 			return err
 		}
-		return s.dialect.giveBack(ctx, tag, unused)
+		server, _ := s.servers.Load(tag)
+		last, _ := server.(string)
+		return s.dialect.giveBack(ctx, tag, last, unused)
 	})
 	if err != nil {
 		return fmt.Errorf("return %v of %q: %w", unused, tag, err)
@@ -193,6 +200,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("delete tag %q: %w", name, err)
 	}
+	s.servers.Delete(name)
 	return nil
 }
 
@@ -255,3 +263,7 @@ func checkTags(tags []segment.Tag) error {
 }
 
 var errMovedOn = errors.New("the counter has moved on, or the tag is gone")
+
+func otherServerError(granted, current string) error {
+	return fmt.Errorf("the range is of server %s and this is %s: it stays unused", granted, current)
+}

@@ -15,7 +15,7 @@
 // passwords are percent-encoded; a character that is not reserved in URLs, and "@",
 // may stand for itself. Parameters of mysql: are tls (true, false, skip-verify,
 // preferred), timeout (to connect), readTimeout and writeTimeout (durations such as
-// 5s, their default). Those of the others are in docs/stores.md. No error holds a password.
+// 4s, their default). Those of the others are in docs/stores.md. No error holds a password.
 //
 // A worker URL is one of these but the last, which puts the worker IDs into the same database as the
 // counters, or

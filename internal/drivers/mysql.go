@@ -18,7 +18,7 @@ import (
 
 const (
 	mysqlPort    = "3306"
-	mysqlTimeout = 5 * time.Second // to connect, and for each answer
+	mysqlTimeout = 4 * time.Second // to connect, and for each answer: less than what a caller allows for both
 	mysqlConns   = 16
 )
 

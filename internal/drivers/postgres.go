@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/sqldb"
@@ -125,7 +124,7 @@ func postgresDB(rest string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := stdlib.OpenDB(*cfg)
+	db := sql.OpenDB(sqldb.NewPostgresConnector(cfg))
 	db.SetMaxOpenConns(postgresConns)
 	db.SetMaxIdleConns(postgresConns)
 	return db, nil
@@ -166,11 +165,14 @@ func postgresConfig(rest string) (*pgx.ConnConfig, error) {
 	if err := checkPostgresParams(params); err != nil {
 		return nil, err
 	}
-	if !params.Has("connect_timeout") {
-		params.Set("connect_timeout", "5")
+	defaults := map[string]string{"connect_timeout": "5"}
+	if strings.Contains(hosts, ",") { // and a silent one leaves a call the time for the next
+		defaults = map[string]string{"connect_timeout": "1", "target_session_attrs": "read-write"}
 	}
-	if strings.Contains(hosts, ",") && !params.Has("target_session_attrs") {
-		params.Set("target_session_attrs", "read-write")
+	for name, value := range defaults {
+		if !params.Has(name) {
+			params.Set(name, value)
+		}
 	}
 	u.Host, u.Path, u.RawQuery = hosts, "/"+name, params.Encode()
 	cfg, err := pgx.ParseConfig(u.String())

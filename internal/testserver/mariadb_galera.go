@@ -278,6 +278,16 @@ func (c *GaleraCluster) AwaitSize(i, n int) error {
 	return c.members[i].await("wsrep_cluster_size", fmt.Sprint(n))
 }
 
+// CatchUp returns when all members have done what any of them has committed so far.
+func (c *GaleraCluster) CatchUp(t TB) {
+	t.Helper()
+	for i, m := range c.members {
+		if err := m.await("wsrep_local_state_comment", "Synced"); err != nil {
+			t.Fatalf("wait for member %d: %v", i, err)
+		}
+	}
+}
+
 // Close ends all members and deletes their data.
 func (c *GaleraCluster) Close() {
 	for _, m := range c.members {
