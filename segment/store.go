@@ -141,6 +141,22 @@ func (t Tag) Check() error {
 	return Change{Step: &t.Step, MaxID: &t.MaxID, Description: &t.Description}.Check()
 }
 
+// CheckTags reports, wrapping [leaf.ErrInvalid], why tags cannot be created together: one
+// of them cannot be created, or a name stands there twice.
+func CheckTags(tags []Tag) error {
+	seen := make(map[string]bool, len(tags))
+	for _, tag := range tags {
+		if err := tag.Check(); err != nil {
+			return fmt.Errorf("tag %q: %w", tag.Name, err)
+		}
+		if seen[tag.Name] {
+			return fmt.Errorf("tag %q: %w: it is named twice", tag.Name, leaf.ErrInvalid)
+		}
+		seen[tag.Name] = true
+	}
+	return nil
+}
+
 // Check reports, wrapping [leaf.ErrInvalid], why c cannot be applied to any tag.
 func (c Change) Check() error {
 	switch {

@@ -6,7 +6,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -17,7 +16,7 @@ const initTags = 100
 // Init creates a store below the prefix, with the given tags in it. Where there is
 // one, or keys of one, it fails with an error that wraps [io/fs.ErrExist].
 func Init(ctx context.Context, endpoints []string, opts *Options, tags []segment.Tag) error {
-	if err := checkTags(tags); err != nil {
+	if err := segment.CheckTags(tags); err != nil {
 		return fmt.Errorf("init etcd store: %w", err)
 	}
 	store, err := Open(endpoints, opts)
@@ -76,19 +75,4 @@ func exists(ctx context.Context, endpoints []string, opts *Options, k kind) (boo
 	}
 	defer c.close()
 	return c.created(ctx)
-}
-
-// checkTags reports why tags cannot be created together.
-func checkTags(tags []segment.Tag) error {
-	seen := make(map[string]bool, len(tags))
-	for _, tag := range tags {
-		if err := tag.Check(); err != nil {
-			return fmt.Errorf("tag %q: %w", tag.Name, err)
-		}
-		if seen[tag.Name] {
-			return fmt.Errorf("tag %q: %w: it is named twice", tag.Name, leaf.ErrInvalid)
-		}
-		seen[tag.Name] = true
-	}
-	return nil
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
 )
 
 // InitStore creates the keys of a store that config names, with tags in it. It fails,
 // wrapping [io/fs.ErrExist], if there is one under the prefix, and leaves it as it is.
 func InitStore(ctx context.Context, config Config, tags []segment.Tag) error {
-	if err := checkTags(tags); err != nil {
+	if err := segment.CheckTags(tags); err != nil {
 		return fmt.Errorf("create redis store: %w", err)
 	}
 	config = config.complete()
@@ -81,19 +80,4 @@ func exists(ctx context.Context, config Config, u use) (bool, error) {
 		return false, err
 	}
 	return len(a.rest) == 1 && a.rest[0] != "", nil
-}
-
-// checkTags reports why tags cannot be created together.
-func checkTags(tags []segment.Tag) error {
-	seen := make(map[string]bool, len(tags))
-	for _, tag := range tags {
-		if err := tag.Check(); err != nil {
-			return fmt.Errorf("tag %q: %w", tag.Name, err)
-		}
-		if seen[tag.Name] {
-			return fmt.Errorf("tag %q: %w: it is named twice", tag.Name, leaf.ErrInvalid)
-		}
-		seen[tag.Name] = true
-	}
-	return nil
 }

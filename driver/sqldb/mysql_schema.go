@@ -23,7 +23,7 @@ const mysqlTable = `CREATE TABLE leaf_alloc (
 // InitMySQL creates the table leaf_alloc in db, with the given tags in it. Where
 // there is one it fails with an error that wraps [io/fs.ErrExist].
 func InitMySQL(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
-	if err := checkTags(tags); err != nil {
+	if err := segment.CheckTags(tags); err != nil {
 		return fmt.Errorf("init mysql store: %w", err)
 	}
 	if err := createMySQL(ctx, db, allocTable()); err != nil {

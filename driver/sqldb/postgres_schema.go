@@ -62,7 +62,7 @@ func postgresWorkerColumns() []postgresColumn {
 // InitPostgres creates the table leaf_alloc in db, with the given tags in it, all or
 // nothing. Where there is one it fails with an error that wraps [io/fs.ErrExist].
 func InitPostgres(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
-	if err := checkTags(tags); err != nil {
+	if err := segment.CheckTags(tags); err != nil {
 		return fmt.Errorf("init postgres store: %w", err)
 	}
 	err := createPostgres(ctx, db, allocTable(), func(s *postgresSession) error {

@@ -31,7 +31,7 @@ const (
 // in it, all or nothing. It refuses a database that holds anything but Leaf's
 // registry, with an error that wraps [io/fs.ErrExist] if that is Leaf's store.
 func InitSQLite(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
-	if err := checkTags(tags); err != nil {
+	if err := segment.CheckTags(tags); err != nil {
 		return fmt.Errorf("init sqlite store: %w", err)
 	}
 	if err := initSQLite(ctx, db, allocTable(), tags); err != nil {

@@ -247,21 +247,6 @@ func knowable(name string) error {
 	return nil
 }
 
-// checkTags reports why tags cannot be created together.
-func checkTags(tags []segment.Tag) error {
-	seen := make(map[string]bool, len(tags))
-	for _, tag := range tags {
-		if err := tag.Check(); err != nil {
-			return fmt.Errorf("tag %q: %w", tag.Name, err)
-		}
-		if seen[tag.Name] {
-			return fmt.Errorf("tag %q: %w: it is named twice", tag.Name, leaf.ErrInvalid)
-		}
-		seen[tag.Name] = true
-	}
-	return nil
-}
-
 var errMovedOn = errors.New("the counter has moved on, or the tag is gone")
 
 func otherServerError(granted, current string) error {

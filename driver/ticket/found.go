@@ -17,7 +17,7 @@ import (
 // [io/fs.ErrExist]. A table Tickets64 that exists is taken over as it is, above its
 // highest ticket on any server. An Init that died half-way is completed by [Resize].
 func Init(ctx context.Context, servers []Server, layout Layout, tags []segment.Tag) error {
-	if err := checkTags(tags); err != nil {
+	if err := segment.CheckTags(tags); err != nil {
 		return fmt.Errorf("init ticket store: %w", err)
 	}
 	f := &founding{layout: layout, fresh: true, tags: tags}
@@ -61,20 +61,6 @@ func Exists(ctx context.Context, servers []Server) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-func checkTags(tags []segment.Tag) error {
-	seen := make(map[string]bool, len(tags))
-	for _, tag := range tags {
-		if err := tag.Check(); err != nil {
-			return fmt.Errorf("tag %q: %w", tag.Name, err)
-		}
-		if seen[tag.Name] {
-			return fmt.Errorf("tag %q: %w: it is named twice", tag.Name, leaf.ErrInvalid)
-		}
-		seen[tag.Name] = true
-	}
-	return nil
 }
 
 // A founding makes a set of servers out of what there is: of nothing, of another set,
