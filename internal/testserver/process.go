@@ -45,6 +45,28 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
+// startOn has run start a server on *port, or on a free one where that is 0, and sets
+// *started. Before the first start nobody knows the port: another one will do as well.
+func startOn(port *int, started *bool, run, kill func() error) (err error) {
+	for range 3 {
+		if *port == 0 {
+			if *port, err = freePort(); err != nil {
+				return err
+			}
+		}
+		if err = run(); err == nil {
+			*started = true
+			return nil
+		}
+		_ = kill() // what did not come up has nothing to lose
+		if *started {
+			return err
+		}
+		*port = 0 // somebody else took it meanwhile
+	}
+	return err
+}
+
 func (p *process) signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
 
 func (p *process) ended() bool {

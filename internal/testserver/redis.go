@@ -72,24 +72,8 @@ func (s *RedisServer) URL() string { return "redis://" + s.Addr() }
 
 // Start starts the server after [RedisServer.Stop] or [RedisServer.Kill], on the same
 // port and data, and returns when it answers.
-func (s *RedisServer) Start() (err error) {
-	for range 3 {
-		if s.Port == 0 {
-			if s.Port, err = freePort(); err != nil {
-				return err
-			}
-		}
-		if err = s.run(); err == nil {
-			s.started = true
-			return nil
-		}
-		_ = s.Kill() // what did not come up has nothing to lose
-		if s.started {
-			return err
-		}
-		s.Port = 0 // somebody else took it meanwhile; nobody knows ours yet
-	}
-	return err
+func (s *RedisServer) Start() error {
+	return startOn(&s.Port, &s.started, s.run, s.Kill)
 }
 
 func (s *RedisServer) run() error {

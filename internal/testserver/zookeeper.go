@@ -56,24 +56,8 @@ func (s *ZooKeeperServer) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.P
 
 // Start starts the server after [ZooKeeperServer.Stop] or [ZooKeeperServer.Kill], on
 // the same port and data, and returns when it answers.
-func (s *ZooKeeperServer) Start() (err error) {
-	for range 3 {
-		if s.Port == 0 {
-			if s.Port, err = freePort(); err != nil {
-				return err
-			}
-		}
-		if err = s.run(); err == nil {
-			s.started = true
-			return nil
-		}
-		_ = s.Kill() // what did not come up has nothing to lose
-		if s.started {
-			return err
-		}
-		s.Port = 0 // somebody else took it meanwhile; nobody knows ours yet
-	}
-	return err
+func (s *ZooKeeperServer) Start() error {
+	return startOn(&s.Port, &s.started, s.run, s.Kill)
 }
 
 func (s *ZooKeeperServer) run() error {
