@@ -52,6 +52,13 @@
 // Programs that run Flickr's statement must be stopped meanwhile, and the servers'
 // auto_increment_increment and auto_increment_offset changed for them.
 //
+// # Losing a server for good
+//
+// How far a server was that has lost its data, nobody knows. [ResizeOptions].Lost takes
+// it out, or lets it begin anew: the others go on [ResizeOptions].Jump above the highest
+// counter that is left. This assumes that the lost one was not further ahead of them, and
+// that its data never comes back into use. A tag that it alone had is gone with it.
+//
 // # Sessions
 //
 // A pool must be the store's own. Each connection must take several statements in one

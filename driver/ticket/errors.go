@@ -70,6 +70,7 @@ func (f failures) Error() string {
 	for i, err := range f {
 		texts[i] = err.Error()
 	}
+	slices.Sort(texts) // whoever was asked first: the same trouble is the same text
 	return strings.Join(texts, "; ")
 }
 

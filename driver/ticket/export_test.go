@@ -3,8 +3,8 @@ package ticket
 import "context"
 
 // ResizeUntil is [Resize], broken off by the error that after returns.
-func ResizeUntil(ctx context.Context, servers, retired []Server, layout Layout, after func(stage string) error) error {
-	return (&founding{layout: layout, after: after}).run(ctx, servers, retired)
+func ResizeUntil(ctx context.Context, servers []Server, layout Layout, opts ResizeOptions, after func(stage string) error) error {
+	return (&founding{layout: layout, lost: opts.Lost, jump: opts.Jump, after: after}).run(ctx, servers, opts.Retired)
 }
 
 // Share is a share for tests of its arithmetic.

@@ -1,10 +1,12 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,14 +29,36 @@ func Init(ctx context.Context, servers []Server, layout Layout, tags []segment.T
 	return nil
 }
 
-// Resize makes servers, which number 1 … N in their order, the set from now on, and
-// takes those named as retired out of it. Together they must hold every server of the
-// set as it was, and all must answer. Meanwhile nothing is issued; clients that know
-// the set as it was are refused by the servers from then on. It is safe to run again,
-// also with other servers, after it died half-way.
-func Resize(ctx context.Context, servers, retired []Server, layout Layout) error {
-	f := &founding{layout: layout}
-	if err := f.run(ctx, servers, retired); err != nil {
+// ResizeOptions are the optional arguments of [Resize]; nil means all defaults.
+type ResizeOptions struct {
+	// Retired are the servers that leave the set.
+	Retired []Server
+
+	// Lost are the names of servers of the set as it was whose data is gone for good:
+	// the name of a [Server], or its host, or its host and port. The others go on Jump
+	// above the highest of their counters. One of the same name may be among the
+	// servers: it begins anew, and must be empty.
+	Lost []string
+
+	// Jump is more IDs than a lost server can have been ahead of all others, for any
+	// tag. Default: [DefaultJump].
+	Jump int64
+}
+
+// DefaultJump is a ten-millionth of the IDs that a tag has.
+const DefaultJump = 1_000_000_000_000
+
+// Resize makes servers, which number 1 … N in their order, the set from now on.
+// Together with those that retire or are lost they must be every server of the set as
+// it was, and all but the lost ones must answer. Meanwhile nothing is issued; clients
+// that know the set as it was are refused by the servers from then on. It is safe to
+// run again, also with other servers, after it died half-way.
+func Resize(ctx context.Context, servers []Server, layout Layout, opts *ResizeOptions) error {
+	if opts == nil {
+		opts = &ResizeOptions{}
+	}
+	f := &founding{layout: layout, lost: opts.Lost, jump: cmp.Or(opts.Jump, DefaultJump)}
+	if err := f.run(ctx, servers, opts.Retired); err != nil {
 		return fmt.Errorf("resize ticket store: %w", err)
 	}
 	return nil
@@ -69,6 +93,8 @@ type founding struct {
 	layout Layout
 	fresh  bool
 	tags   []segment.Tag
+	lost   []string                 // names of servers of the set as it was
+	jump   int64                    // above every counter, where servers are lost
 	after  func(stage string) error // for tests; nil: nothing
 
 	desks   []*desk // all of them
@@ -144,21 +170,46 @@ func (f *founding) check(context.Context) error {
 	if !f.fresh && len(given) == 0 {
 		return fmt.Errorf("%w: none of the servers is part of a set: create one first, without --resize", segment.ErrNotCreated)
 	}
+	if f.jump < 0 {
+		return fmt.Errorf("%w: a jump of %d IDs", leaf.ErrInvalid, f.jump)
+	}
 	return f.complete(given)
 }
 
-// complete reports servers of the set as it was that were not given: their counters
-// would stay below the others', and their old clients go on.
+// complete reports servers of the set as it was that were neither given nor called lost:
+// their counters would stay below the others', and their old clients go on.
 func (f *founding) complete(given map[string]*desk) error {
+	missing := make(map[string]bool)
 	for _, d := range f.desks {
 		if d.meta == nil || d.meta.state == stateRetired {
 			continue
 		}
 		for i, member := range d.meta.members {
-			if given[member] == nil {
-				return d.blame(fmt.Errorf("%w: its set has a server number %d that was not named: name every server of the old set, "+
-					"those to be taken out too", leaf.ErrInvalid, i+1))
+			if given[member] != nil {
+				continue
 			}
+			if missing[member] = true; len(missing) > len(f.lost) {
+				return d.blame(fmt.Errorf("%w: its set has a server number %d that was not named: name every server of the old set, "+
+					"those to be taken out too, and say of one whose data is gone for good that it is lost", leaf.ErrInvalid, i+1))
+			}
+			if err := f.checkLost(d.meta.members, given); err != nil {
+				return err
+			}
+		}
+	}
+	if len(missing) < len(f.lost) {
+		return fmt.Errorf("%w: %d servers are called lost, and the set lacks %d", leaf.ErrInvalid, len(f.lost), len(missing))
+	}
+	return nil
+}
+
+// checkLost reports a server that is called lost and is there, as one of these members:
+// then it is another one that is missing.
+func (f *founding) checkLost(members []string, given map[string]*desk) error {
+	for _, member := range members {
+		if d := given[member]; d != nil && slices.ContainsFunc(f.lost, d.isCalled) {
+			return d.blame(fmt.Errorf("%w: it is not lost, it has the tables of the set: drop them if they came out of a backup, "+
+				"else call that one lost which is", leaf.ErrInvalid))
 		}
 	}
 	return nil
@@ -248,6 +299,12 @@ func (f *founding) read(ctx context.Context) error {
 			return d.blame(err)
 		}
 	}
+	if len(f.lost) > 0 {
+		var err error
+		if shared, err = f.leap(shared); err != nil {
+			return err
+		}
+	}
 	for name, floor := range f.floors {
 		shared = max(shared, floor)
 		if f.layout.Stride == 0 && !f.layout.TablePerTag {
@@ -255,6 +312,21 @@ func (f *founding) read(ctx context.Context) error {
 		}
 	}
 	return f.liftShared(ctx, shared)
+}
+
+// leap adds the jump to every counter, and returns that which all tags share.
+func (f *founding) leap(shared int64) (int64, error) {
+	high := shared
+	for _, floor := range f.floors {
+		high = max(high, floor)
+	}
+	if high > math.MaxInt64-f.jump {
+		return 0, fmt.Errorf("%w: the highest counter is %d, and %d above it is none: choose a smaller jump", leaf.ErrOverflow, high, f.jump)
+	}
+	for name := range f.floors {
+		f.floors[name] += f.jump
+	}
+	return shared + f.jump, nil
 }
 
 func (f *founding) readOne(ctx context.Context, d *desk) error {
@@ -309,6 +381,10 @@ func (f *founding) lift(ctx context.Context) error {
 	return nil
 }
 
+// lostGenerations is more than a lost server can have been ahead of the others: each
+// resize that died after its first start put that one server ahead by one.
+const lostGenerations = 1 << 20
+
 // start puts the servers to work, one after the other.
 func (f *founding) start(ctx context.Context) error {
 	generation := int64(0)
@@ -317,6 +393,9 @@ func (f *founding) start(ctx context.Context) error {
 		generation = max(generation, d.meta.generation)
 	}
 	generation++
+	if len(f.lost) > 0 {
+		generation += lostGenerations
+	}
 	for _, d := range f.servers {
 		members = append(members, d.meta.member)
 	}

@@ -47,6 +47,12 @@ func (m *member) pass(ctx context.Context, table string) (leave func(), err erro
 	}
 }
 
+// isCalled reports whether name means the server: as it is, or its host, or its host and
+// port.
+func (m *member) isCalled(name string) bool {
+	return m.Name == name || strings.HasPrefix(m.Name, name+":") || strings.HasPrefix(m.Name, name+"/")
+}
+
 // facts is what the store needs to know of a server.
 type facts struct {
 	*meta

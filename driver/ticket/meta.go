@@ -90,7 +90,8 @@ func readMeta(ctx context.Context, conn *sql.Conn) (*meta, error) {
 func (m *meta) fits(l Layout, n int64) error {
 	switch {
 	case m == nil || m.state == stateNew:
-		return fmt.Errorf("%w: it has no table leaf_ticket, or one left half-way: leaf init creates a new set, leaf init --resize extends one", segment.ErrNotCreated)
+		return fmt.Errorf("%w: it has no table leaf_ticket, or one left half-way: leaf init creates a new set, leaf init --resize extends one, "+
+			"also with --lost where this server's data is gone for good", segment.ErrNotCreated)
 	case m.state == stateRetired:
 		return fmt.Errorf("%w: the server was taken out of the set: remove it from the URL, or take it in again with leaf init --resize", leaf.ErrUnsupported)
 	case m.state != stateReady:

@@ -63,7 +63,7 @@ func resizeDies(t *testing.T, layout ticket.Layout, stage string) {
 	}
 	stop := keepDrawing(t, s, layout, &got)
 	defer stop()
-	err := ticket.ResizeUntil(t.Context(), s.servers(t), nil, layout, func(at string) error {
+	err := ticket.ResizeUntil(t.Context(), s.servers(t), layout, ticket.ResizeOptions{}, func(at string) error {
 		if at == stage || strings.HasPrefix(at, stage+"/") {
 			return errCrash
 		}
@@ -81,7 +81,7 @@ func resizeDies(t *testing.T, layout ticket.Layout, stage string) {
 			}
 		}
 	}
-	if err := ticket.Resize(t.Context(), s.servers(t), nil, layout); err != nil {
+	if err := ticket.Resize(t.Context(), s.servers(t), layout, nil); err != nil {
 		t.Fatal(err)
 	}
 	after := open(t, s.servers(t), layout, patient)
@@ -112,7 +112,7 @@ func TestResizeLiftsAboveTheHighest(t *testing.T) {
 			t.Fatal(err)
 		}
 		drawFrom(t, one, &got, "1", "2")
-		if err := ticket.Resize(t.Context(), s.servers(t), nil, layout); err != nil {
+		if err := ticket.Resize(t.Context(), s.servers(t), layout, nil); err != nil {
 			t.Fatal(err)
 		}
 		three := open(t, s.servers(t), layout, patient)
@@ -141,11 +141,11 @@ func TestResizeTakesOutAndIn(t *testing.T) {
 		var got drivertest.Ranges
 		old := open(t, s.servers(t), layout, patient)
 		drawFrom(t, old, &got, "1", "2", "3")
-		if err := ticket.Resize(t.Context(), s.servers(t, 1, 2), nil, layout); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "number 3") {
+		if err := ticket.Resize(t.Context(), s.servers(t, 1, 2), layout, nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "number 3") {
 			t.Errorf("%v: without the third: %v", layout, err)
 		}
 		drawFrom(t, old, &got, "1", "2", "3")
-		if err := ticket.Resize(t.Context(), s.servers(t, 3, 1), s.servers(t, 2), layout); err != nil {
+		if err := ticket.Resize(t.Context(), s.servers(t, 3, 1), layout, &ticket.ResizeOptions{Retired: s.servers(t, 2)}); err != nil {
 			t.Fatal(err)
 		}
 		two := open(t, s.servers(t, 1, 3), layout, patient)
@@ -158,7 +158,7 @@ func TestResizeTakesOutAndIn(t *testing.T) {
 				got.Add(g.Range)
 			}
 		}
-		if err := ticket.Resize(t.Context(), s.servers(t), nil, layout); err != nil {
+		if err := ticket.Resize(t.Context(), s.servers(t), layout, nil); err != nil {
 			t.Fatal(err)
 		}
 		drawFrom(t, open(t, s.servers(t), layout, patient), &got, "1", "2", "3")
@@ -175,7 +175,7 @@ func TestInit(t *testing.T) {
 		if ok, err := ticket.Exists(t.Context(), servers); ok || err != nil {
 			t.Errorf("%v: exists before init: %v, %v", layout, ok, err)
 		}
-		if err := ticket.Resize(t.Context(), servers, nil, layout); !errors.Is(err, segment.ErrNotCreated) {
+		if err := ticket.Resize(t.Context(), servers, layout, nil); !errors.Is(err, segment.ErrNotCreated) {
 			t.Errorf("%v: resize before init: %v", layout, err)
 		}
 		store := open(t, servers, layout, patient)
@@ -209,7 +209,7 @@ func TestResizeStopsOldClients(t *testing.T) {
 		var got drivertest.Ranges
 		drawFrom(t, old, &got, "1", "2")
 		refused := 0
-		err := ticket.ResizeUntil(t.Context(), s.servers(t), nil, layout, func(stage string) error {
+		err := ticket.ResizeUntil(t.Context(), s.servers(t), layout, ticket.ResizeOptions{}, func(stage string) error {
 			if stage != "stop" && stage != "read" && stage != "lift" {
 				return nil
 			}

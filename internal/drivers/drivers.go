@@ -36,6 +36,10 @@ type InitOptions struct {
 	// is the URL of those that are to be none of them any more.
 	Resize  bool
 	Retired string
+
+	// Lost and Jump are those of [ticket.ResizeOptions].
+	Lost []string
+	Jump int64
 }
 
 // A driver is one way to keep tags. All its functions get the part of the URL that

@@ -40,18 +40,18 @@ func initTicket(ctx context.Context, rest string, o InitOptions) error {
 	if !o.Resize {
 		return ticket.Init(ctx, servers, layout, o.Tags)
 	}
-	var retired []ticket.Server
+	opts := ticket.ResizeOptions{Lost: o.Lost, Jump: o.Jump}
 	if o.Retired != "" {
 		_, retiredRest, err := find(o.Retired)
 		if err != nil {
 			return err
 		}
-		if retired, _, err = ticketServers(retiredRest, nil); err != nil {
+		if opts.Retired, _, err = ticketServers(retiredRest, nil); err != nil {
 			return err
 		}
-		defer closeTickets(retired)
+		defer closeTickets(opts.Retired)
 	}
-	return ticket.Resize(ctx, servers, retired, layout)
+	return ticket.Resize(ctx, servers, layout, &opts)
 }
 
 func existsTicket(ctx context.Context, rest string) (bool, error) {
