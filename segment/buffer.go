@@ -24,6 +24,7 @@ type Buffer struct {
 	made  time.Time
 
 	onUnknown func() // called once, when the store does not know the tag; may be nil
+	onUnfit   func() // called when the store turns out to be unfit; may be nil
 
 	ctx    context.Context // of calls to the store
 	cancel context.CancelFunc

@@ -144,6 +144,9 @@ func (b *Buffer) settle(grant Grant, err error) (again bool) {
 		if b.trouble.verdict(now, b.opts.Wait, true) != nil {
 			b.wakeAll()
 		}
+		if isUnfit(err) && b.onUnfit != nil {
+			b.onUnfit()
+		}
 		again = !isVerdict(err) && (b.short > 0 || b.account.grants > 0)
 	}
 	if !again {

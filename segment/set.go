@@ -33,6 +33,7 @@ type Set struct {
 	lookAt error // how the latest look at the store ended
 
 	ready  chan struct{}
+	wake   chan struct{} // has the store looked at before its time
 	cancel context.CancelFunc
 	done   chan struct{} // closed when watch has returned
 }
@@ -66,6 +67,7 @@ func NewSet(store Store, opts *SetOptions) *Set {
 		limit:    make(chan struct{}, o.MaxCalls),
 		changing: make(chan struct{}, 1),
 		ready:    make(chan struct{}),
+		wake:     make(chan struct{}, 1),
 		cancel:   cancel,
 		done:     make(chan struct{}),
 	}
@@ -114,6 +116,12 @@ func (s *Set) newBuffer(tag string) *Buffer {
 	b.onUnknown = func() {
 		time.AfterFunc(unknownFor, func() { s.tags.CompareAndDelete(tag, b) })
 	}
+	b.onUnfit = func() {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
 	return b
 }
 
@@ -150,11 +158,25 @@ func (s *Set) Ready() <-chan struct{} { return s.ready }
 
 // StoreErr returns why the latest look at the store failed, nil if it did not. A set
 // looks at its store when it is made, until that has succeeded, and then every
-// [SetOptions.CheckInterval].
+// [SetOptions.CheckInterval]; more often while the store is unfit.
 func (s *Set) StoreErr() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lookAt
+}
+
+// Unfit returns why the store cannot be used before somebody mends it, once that may cost
+// callers their IDs: not while there is stock for every tag in use.
+func (s *Set) Unfit() error {
+	err := s.StoreErr()
+	if err == nil || !isUnfit(err) {
+		return nil
+	}
+	tags := s.Stats()
+	if len(tags) == 0 || slices.ContainsFunc(tags, func(t Stats) bool { return t.Stock == 0 }) {
+		return err
+	}
+	return nil
 }
 
 // Stats returns a snapshot of every tag in use, sorted by name.
@@ -210,7 +232,18 @@ func (s *Set) watch(ctx context.Context) {
 		pause = min(2*pause, maxBackoff)
 	}
 	close(s.ready)
-	for sleep(ctx, s.opts.CheckInterval) {
+	for {
+		wake := s.wake
+		pause := s.opts.CheckInterval
+		if err := s.StoreErr(); err != nil && isUnfit(err) {
+			wake, pause = nil, min(maxBackoff, pause)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		case <-time.After(pause):
+		}
 		_ = s.look(ctx) // it has told; the next one may go well
 	}
 }

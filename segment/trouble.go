@@ -71,11 +71,14 @@ func (t *trouble) verdict(now time.Time, wait time.Duration, trying bool) error 
 	return nil
 }
 
+// isFinal reports an error after which no call will succeed, whatever anybody does.
+func isFinal(err error) bool { return errors.Is(err, leaf.ErrOverflow) || errors.Is(err, leaf.ErrClosed) }
+
+// isUnfit reports an error of a store that somebody has to mend, or to name rightly.
+func isUnfit(err error) bool { return errors.Is(err, leaf.ErrUnsupported) || errors.Is(err, leaf.ErrInvalid) }
+
 // isVerdict reports whether waiting does not help against err.
-func isVerdict(err error) bool {
-	return errors.Is(err, leaf.ErrOverflow) || errors.Is(err, leaf.ErrUnsupported) ||
-		errors.Is(err, leaf.ErrInvalid) || errors.Is(err, leaf.ErrClosed)
-}
+func isVerdict(err error) bool { return isFinal(err) || isUnfit(err) }
 
 // errPatience ends a wait that has lasted [Options.Wait].
 var errPatience = errors.New("waited long enough")
@@ -86,7 +89,7 @@ func (b *Buffer) exhausted(cause error) error {
 	switch {
 	case cause == nil:
 		return fmt.Errorf("tag %q: %w: the store has not answered within %v", b.tag, leaf.ErrExhausted, b.opts.Wait)
-	case isVerdict(cause):
+	case isFinal(cause):
 		return fmt.Errorf("tag %q: %w", b.tag, cause)
 	}
 	return fmt.Errorf("tag %q: %w: %w", b.tag, leaf.ErrExhausted, cause)

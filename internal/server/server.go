@@ -196,6 +196,9 @@ func (s *Server) ready() error {
 func (s *Server) storeReady() error {
 	select {
 	case <-s.set.Ready():
+		if err := s.set.Unfit(); err != nil {
+			return fmt.Errorf("the store %s cannot be used: %w", s.opts.StoreName, err)
+		}
 		return nil
 	default:
 	}

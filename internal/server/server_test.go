@@ -288,3 +288,30 @@ func TestGiveBackFails(t *testing.T) {
 		t.Errorf("log: %s", r.log)
 	}
 }
+
+// Whatever a store calls its unfitness, no caller's argument was wrong; and one that
+// becomes unfit later makes the server not ready, as long as it lasts.
+func TestStoreBecomesUnfit(t *testing.T) {
+	for _, cause := range []error{leaf.ErrInvalid, leaf.ErrUnsupported} {
+		unfit := func(drivertest.Call) drivertest.Fault {
+			return drivertest.Fault{Before: fmt.Errorf("%w: the URL names 2 of 3 servers", cause)}
+		}
+		r := run(t, unfit, func(o *server.Options) { o.Ticket = true })
+		r.want(t, "/api/segment/get/order", 500, "Result{id=-1, status=EXCEPTION}")
+		r.want(t, "/api/ticket/get/order", 503, "the URL names 2 of 3 servers")
+		r.want(t, "/readyz", 503, "the URL names 2 of 3 servers")
+		r.store.Plan(nil)
+		until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+		r.want(t, "/api/segment/get/order", 200, "1")
+		r.store.Plan(unfit)
+		r.want(t, "/api/segment/get/order", 200, "2")
+		r.want(t, "/readyz", 200, "ok") // there is stock
+		r.want(t, "/api/segment/get/other", 500, "Result{id=-3, status=EXCEPTION}")
+		until(t, "not ready", func() bool { return r.status("/readyz") == 503 })
+		r.want(t, "/readyz", 503, "the store memory: cannot be used: ")
+		r.store.Plan(nil)
+		until(t, "ready again", func() bool { return r.status("/readyz") == 200 })
+		r.stop()
+		r.wantStop(t)
+	}
+}

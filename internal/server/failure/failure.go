@@ -31,7 +31,8 @@ type Kind struct {
 
 // The first match counts: an error that wraps several, like an exhausted stock and the
 // store's time-out behind it, is told by the one that says most to a caller. A missing
-// lease comes first, since it wraps whatever the registry said.
+// lease and an exhausted stock come first, since they wrap whatever the registry or the
+// store said, which is never about what the caller asked for.
 var kinds = []struct {
 	err  error
 	kind Kind
@@ -39,6 +40,7 @@ var kinds = []struct {
 	{leaf.ErrClock, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -1, Retry: true}},
 	{issuer.ErrRegistry, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true}},
 	{leaf.ErrNoLease, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true}},
+	{leaf.ErrExhausted, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true}},
 	{leaf.ErrInvalid, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument}},
 	{issuer.ErrSchemeOff, Kind{HTTP: http.StatusNotImplemented, RPC: connect.CodeUnimplemented}},
 	{leaf.ErrUnknownTag, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeNotFound, Java: -2}},
@@ -47,7 +49,6 @@ var kinds = []struct {
 	{worker.ErrConflict, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition}},
 	{leaf.ErrRegression, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition}},
 	{leaf.ErrOverflow, Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeOutOfRange, Java: -3}},
-	{leaf.ErrExhausted, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true}},
 	{leaf.ErrUnsupported, Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeUnimplemented, Java: -3}},
 	{leaf.ErrClosed, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true}},
 	{context.DeadlineExceeded, Kind{HTTP: http.StatusGatewayTimeout, RPC: connect.CodeDeadlineExceeded}},

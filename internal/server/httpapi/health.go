@@ -17,7 +17,7 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 
 // readyz tells a load balancer whether to send requests here. A store that fails
 // later on does not count: the server goes on serving from its stock, and the others
-// would fail alike.
+// would fail alike. One that became unfit for this server does, once stock runs out.
 func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Content-Type"] = plainText
 	w.Header()["Cache-Control"] = noStore
