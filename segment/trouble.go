@@ -72,10 +72,14 @@ func (t *trouble) verdict(now time.Time, wait time.Duration, trying bool) error 
 }
 
 // isFinal reports an error after which no call will succeed, whatever anybody does.
-func isFinal(err error) bool { return errors.Is(err, leaf.ErrOverflow) || errors.Is(err, leaf.ErrClosed) }
+func isFinal(err error) bool {
+	return errors.Is(err, leaf.ErrOverflow) || errors.Is(err, leaf.ErrClosed)
+}
 
 // isUnfit reports an error of a store that somebody has to mend, or to name rightly.
-func isUnfit(err error) bool { return errors.Is(err, leaf.ErrUnsupported) || errors.Is(err, leaf.ErrInvalid) }
+func isUnfit(err error) bool {
+	return errors.Is(err, leaf.ErrUnsupported) || errors.Is(err, leaf.ErrInvalid)
+}
 
 // isVerdict reports whether waiting does not help against err.
 func isVerdict(err error) bool { return isFinal(err) || isUnfit(err) }
