@@ -15,10 +15,10 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// status is what `leaf status --json` says of the sample tag.
+// status is what `leaf status -o json` says of the sample tag.
 func (s *server) refills() int64 {
 	s.t.Helper()
-	out, err := command(s.t, "status", "--json", "--server", s.url)
+	out, err := command(s.t, "status", "-o", "json", "--server", s.url)
 	if err != nil {
 		s.t.Fatalf("%v\n%s", err, out)
 	}

@@ -27,43 +27,45 @@ type tagAdmin interface {
 	delete(ctx context.Context, name string) error
 }
 
-// adminFlags say what a tag command acts on.
+// adminFlags say what a tag command acts on, and how it prints what came of it.
 type adminFlags struct {
 	client
-	store string
+	store urlFlag
+	json  bool
+	url   string // of the store that is acted on; "": of none
 }
 
 func (a *adminFlags) addFlags(cmd *cobra.Command) {
 	a.client.addFlags(cmd)
-	cmd.Flags().StringVar(&a.store, "store", "", "URL of the store, to act on it without a server")
+	a.store = storeFlag()
+	a.store.addFlags(cmd)
+	outputVar(cmd, &a.json)
 }
 
 // with runs do with what the flags name.
 func (a *adminFlags) with(cmd *cobra.Command, do func(tagAdmin) error) error {
-	if a.store != "" && a.server != "" {
-		return usage(cmd, errors.New("give either --server or --store"))
+	url, err := a.target(cmd, &a.store)
+	if err != nil {
+		return err
 	}
-	if a.store == "" {
+	if a.url = url; url == "" {
 		admin, err := a.admin()
 		if err != nil {
 			return err
 		}
 		return do(&serverAdmin{&a.client, admin})
 	}
-	if err := checkStoreFlag(cmd, a.store); err != nil {
-		return err
-	}
-	store, err := drivers.Open(a.store, nil)
+	store, err := drivers.Open(url, nil)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	return do(&storeAdmin{issuer.NewTags(store, nil, nil), a.store, a.timeout})
+	return do(&storeAdmin{issuer.NewTags(store, nil, nil), url, a.timeout})
 }
 
 // warn tells what the command is about to mean.
 func (a *adminFlags) warn(cmd *cobra.Command, note string) {
-	if a.store != "" {
+	if a.url != "" {
 		note += "\n" + noteStore
 	}
 	say(cmd.ErrOrStderr(), "note", note)
@@ -178,7 +180,7 @@ func explainTag(err error, name string) error {
 	case isHinted(err):
 		return err
 	case is(leaf.ErrUnknownTag, connect.CodeNotFound):
-		return hinted(err, "create it with 'leaf tag create %s --step 1000', or see 'leaf tag list' for its right name", shellWord(name))
+		return hinted(err, "create it with 'leaf tag create %s', or see 'leaf tag list' for its right name", shellWord(name))
 	case is(leaf.ErrTagExists, connect.CodeAlreadyExists):
 		return hinted(err, "change it with 'leaf tag set %s'", shellWord(name))
 	case is(leaf.ErrRegression, connect.CodeFailedPrecondition):

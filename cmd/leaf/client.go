@@ -26,7 +26,7 @@ type client struct {
 
 // addFlags defines the flags of every command that talks to a server.
 func (c *client) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.server, "server", "", "URL of the server (default $LEAF_SERVER, or "+defaultServer+")")
+	cmd.Flags().Var((*text)(&c.server), "server", "`URL` of the server (default $LEAF_SERVER, or "+defaultServer+")")
 	patienceVar(cmd, &c.timeout, "timeout", 10*time.Second, "how long to wait for each answer")
 }
 
@@ -38,11 +38,14 @@ func (c *client) url() (string, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", &cliError{
+		wrong := &cliError{
 			err:  fmt.Errorf("the server's URL %q is no http or https address", text),
 			hint: "write it like " + defaultServer,
-			code: exitUsage,
 		}
+		if c.server != "" {
+			wrong.code = exitUsage
+		}
+		return "", wrong
 	}
 	return strings.TrimSuffix(text, "/"), nil
 }

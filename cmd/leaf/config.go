@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,7 +28,8 @@ and the flags of 'leaf serve' overrule both.`,
 }
 
 func newConfigCheck() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say what is wrong with a configuration file",
 		Long: `Read a configuration file as 'leaf serve --config FILE' would, without the
@@ -35,22 +38,57 @@ environment, and list everything that is wrong with it. No store is contacted.`,
   leaf config check leaf.properties`,
 		Args: args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := loadConfig(cmd.ErrOrStderr(), config.Source{File: args[0]})
-			if err != nil {
-				return err
+			notices, err := checkConfig(args[0])
+			if asJSON {
+				return errors.Join(err, printJSON(cmd.OutOrStdout(), checkedJSON{args[0], err == nil, problemsOf(err), append([]string{}, notices...)}))
 			}
-			if err := checkStore(cfg.Store); err != nil {
-				return fmt.Errorf("%s: store: %w", args[0], err)
+			for _, n := range notices {
+				say(cmd.ErrOrStderr(), "note", n)
 			}
-			if cfg.Workers != "" {
-				if err := drivers.CheckRegistry(cfg.Workers); err != nil {
-					return fmt.Errorf("%s: workers: %w", args[0], err)
-				}
+			if err == nil {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", args[0])
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", args[0])
 			return err
 		},
 	}
+	outputVar(cmd, &asJSON)
+	return cmd
+}
+
+// A checkedJSON is what `leaf config check -o json` prints.
+type checkedJSON struct {
+	File     string   `json:"file"`
+	Valid    bool     `json:"valid"`
+	Problems []string `json:"problems"`
+	Notices  []string `json:"notices"`
+}
+
+func problemsOf(err error) []string {
+	texts := []string{}
+	problems, ok := errors.AsType[config.Problems](err)
+	for _, p := range problems {
+		texts = append(texts, p.String())
+	}
+	if !ok && err != nil {
+		texts = append(texts, err.Error())
+	}
+	return texts
+}
+
+func checkConfig(file string) (notices []string, err error) {
+	cfg, notices, err := config.Load(config.Source{File: file})
+	if err != nil {
+		return notices, explainConfig(err)
+	}
+	if err := checkStore(cfg.Store); err != nil {
+		return notices, fmt.Errorf("%s: store: %w", file, err)
+	}
+	if cfg.Workers != "" {
+		if err := drivers.CheckRegistry(cfg.Workers); err != nil {
+			return notices, fmt.Errorf("%s: workers: %w", file, err)
+		}
+	}
+	return notices, nil
 }
 
 func checkStore(url string) error {
@@ -105,18 +143,14 @@ There is no need to convert: 'leaf serve --config leaf.properties' reads it as i
 	}
 }
 
-// loadConfig loads src and prints its notices.
-func loadConfig(stderr io.Writer, src config.Source) (config.Config, error) {
-	cfg, notices, err := config.Load(src)
-	for _, n := range notices {
-		say(stderr, "note", n)
-	}
-	return cfg, explainConfig(err)
-}
-
 func explainConfig(err error) error {
-	if problems, ok := err.(config.Problems); ok {
-		return hinted(fmt.Errorf("the configuration is not valid:\n%w", problems), "'leaf config example' explains every key")
+	problems, ok := err.(config.Problems)
+	if !ok {
+		return err
 	}
-	return err
+	wrong := &cliError{err: fmt.Errorf("the configuration is not valid:\n%w", problems), hint: "'leaf config example' explains every key"}
+	if slices.ContainsFunc(problems, func(p config.Problem) bool { return strings.HasPrefix(p.Where, "--") }) {
+		wrong.code = exitUsage
+	}
+	return wrong
 }

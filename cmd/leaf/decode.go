@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
+	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/snowflake"
@@ -44,15 +46,18 @@ uid-generator with its own defaults, also the negative ones that it has issued s
 				return usage(cmd, fmt.Errorf("%s is no ID: write a whole number from 0 to %d", printable(args[0]), int64(1<<63-1)))
 			}
 			d, err := f.decode(cmd.Context(), id)
+			if errors.Is(err, leaf.ErrInvalid) { // a server did not say this
+				return usage(cmd, err)
+			}
 			if err != nil {
 				return err
 			}
-			return printDecoded(cmd.OutOrStdout(), d, f.json)
+			return printDecoded(cmd.OutOrStdout(), id, d, f.json)
 		},
 	}
 	f.addFlags(cmd)
 	cmd.Flags().StringVar(&f.layout, "layout", issuer.DefaultLayout, "`NAME` of the layout")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	outputVar(cmd, &f.json)
 	return cmd
 }
 
@@ -76,8 +81,9 @@ func (f *decodeFlags) decode(ctx context.Context, id int64) (issuer.Decoded, err
 	}}, nil
 }
 
-// A decodedJSON is an ID as `leaf decode --json` prints it.
+// A decodedJSON is an ID as `leaf decode -o json` prints it.
 type decodedJSON struct {
+	ID       int64     `json:"id,string"`
 	Layout   string    `json:"layout"`
 	Time     time.Time `json:"time"`
 	Tick     int64     `json:"tick,string"`
@@ -91,9 +97,9 @@ const (
 	millisUTC   = "2006-01-02T15:04:05.000Z"
 )
 
-func printDecoded(w io.Writer, d issuer.Decoded, asJSON bool) error {
+func printDecoded(w io.Writer, id int64, d issuer.Decoded, asJSON bool) error {
 	if asJSON {
-		return printJSON(w, decodedJSON{d.Layout, d.Time.UTC(), d.Tick, d.Worker, d.Sequence})
+		return printJSON(w, decodedJSON{id, d.Layout, d.Time.UTC(), d.Tick, d.Worker, d.Sequence})
 	}
 	_, err := fmt.Fprintf(w, "time      %s\nUTC       %s\nworker    %d\nsequence  %d\nlayout    %s\n",
 		d.Time.Local().Format(millisLocal), d.Time.UTC().Format(millisUTC), d.Worker, d.Sequence, printable(d.Layout))

@@ -8,6 +8,41 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// A text is a flag that says something if it is given at all: one that is empty is most
+// likely a variable of the shell that is not set.
+type text string
+
+func (t *text) String() string { return string(*t) }
+func (*text) Type() string     { return "string" }
+
+func (t *text) Set(value string) error {
+	if value == "" {
+		return errors.New("it is empty")
+	}
+	*t = text(value)
+	return nil
+}
+
+// outputVar defines the flag for the form of what a command prints.
+func outputVar(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().VarP((*output)(asJSON), "output", "o", "what to print: `text` or json")
+}
+
+type output bool // whether it is JSON
+
+func (o *output) String() string {
+	return choose(bool(*o), "json", "text")
+}
+func (*output) Type() string { return "string" }
+
+func (o *output) Set(value string) error {
+	if value != "json" && value != "text" {
+		return errors.New("it is neither text nor json")
+	}
+	*o = value == "json"
+	return nil
+}
+
 // wholeVar defines a flag for a whole number.
 func wholeVar(cmd *cobra.Command, p *int64, name, short string, value int64, usage string) {
 	*p = value

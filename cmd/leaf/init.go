@@ -6,31 +6,38 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leaf-id/leaf/driver/ticket"
 	"github.com/leaf-id/leaf/internal/drivers"
 )
 
 type initFlags struct {
-	store, workers string
+	store, workers urlFlag
 	resize         bool
 	retired        string
+	lost           []string
+	jump           int64
 	timeout        time.Duration
+	json           bool
 }
 
 func newInit() *cobra.Command {
-	var f initFlags
+	f := initFlags{store: storeFlag(), workers: workersFlag()}
 	cmd := &cobra.Command{
 		Use:   "init --store URL | --workers URL",
 		Short: "Create what a store, or worker IDs, need",
 		Long: `Create what a store needs: the file, for SQLite, and the table leaf_alloc, as Java
-Leaf has it. No tag is created. What exists already is refused and stays as it is.
+Leaf has it. No tag is created. What exists already stays as it is: it is looked at as a
+server would, which is an error if it cannot be used.
 
 With --workers, create what worker IDs for time-based IDs need: the table leaf_worker,
 which may stand beside leaf_alloc, or the nodes in ZooKeeper. With both flags, create
-both.
+both. With neither, create what the environment names as it does for a server:
+LEAF_STORE or LEAF_STORE_FILE, LEAF_WORKERS or LEAF_WORKERS_FILE.
 
 A server never does this by itself, so that a mistyped address cannot start the
 counters again; except that 'leaf serve' without any store makes its embedded one, and
@@ -39,6 +46,12 @@ that layout=leaf makes the nodes that Java Leaf would make.
 With --resize, the ticket servers in the URL become the set, which they or some of
 them, with those in --retired, are already: every server must answer, nothing is issued
 meanwhile, and it may be run again where it was cut off.
+
+With --lost, ticket servers whose data is gone for good need not answer. Name them as
+they stood in the URL: h2, h2:3307, or h2:3306/db. They leave the set, or begin anew
+where the URL still names them and they are empty. All counters go on --jump above the
+highest that is left. This assumes that no lost server was further ahead of the others
+than that, and that its data never comes back into use.
 
 Stores:
   sqlite:PATH                          a file on this machine's own disk
@@ -58,85 +71,159 @@ These need nothing created:
 		Example: `  leaf init --store sqlite:/var/lib/leaf/ids.db
   leaf init --store mysql://root:secret@127.0.0.1:3306/leaf
   leaf tag create order --step 1000 --store mysql://root:secret@127.0.0.1:3306/leaf
-  leaf init --workers mysql://root:secret@127.0.0.1:3306/leaf`,
+  leaf init --workers mysql://root:secret@127.0.0.1:3306/leaf
+  leaf init --resize --lost h2 --store ticket+mysql://u:p@h1/db,u:p@h3/db`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	cmd.Flags().StringVar(&f.store, "store", "", "`URL` of the store")
-	cmd.Flags().StringVar(&f.workers, "workers", "", "`URL` of the registry of worker IDs")
+	f.store.addFlags(cmd)
+	f.workers.addFlags(cmd)
 	cmd.Flags().BoolVar(&f.resize, "resize", false, "change the number of ticket servers")
 	cmd.Flags().StringVar(&f.retired, "retired", "", "`URL` of the ticket servers that are to be none any more; with --resize")
+	cmd.Flags().StringSliceVar(&f.lost, "lost", nil, "`HOSTS` of ticket servers whose data is gone for good; with --resize")
+	wholeVar(cmd, &f.jump, "jump", "", ticket.DefaultJump, "more IDs than a lost server was ahead of the others; with --lost")
+	outputVar(cmd, &f.json)
 	patienceVar(cmd, &f.timeout, "timeout", 10*time.Second, "how long to wait for it")
 	return cmd
 }
 
+// An initResult is what `leaf init -o json` prints.
+type initResult struct {
+	Store   *outcome `json:"store,omitempty"`
+	Workers *outcome `json:"workers,omitempty"`
+}
+
+// An outcome says what became of one URL.
+type outcome struct {
+	URL    string `json:"url"` // without the password
+	Result string `json:"result"`
+	what   string
+}
+
+// The results of an init.
+const (
+	resultCreated = "created"
+	resultExisted = "existed" // and can be used
+	resultNothing = "nothing to create"
+	resultResized = "resized"
+)
+
+func (o outcome) String() string {
+	switch o.Result {
+	case resultExisted:
+		return fmt.Sprintf("%s exists already in %s: nothing to do", o.what, o.URL)
+	case resultNothing:
+		return fmt.Sprintf("%s %s needs nothing created: nothing to do", o.what, o.URL)
+	case resultResized:
+		return "these ticket servers are the set now: " + o.URL
+	}
+	return fmt.Sprintf("created %s in %s", o.what, o.URL)
+}
+
 func (f *initFlags) run(cmd *cobra.Command) error {
-	if f.store == "" && f.workers == "" {
-		return usage(cmd, errors.New("--store is missing, or --workers: say what to create"))
+	store, workers, err := f.urls(cmd)
+	if err != nil {
+		return err
 	}
-	if f.store != "" {
-		if err := checkStoreFlag(cmd, f.store); err != nil {
+	if err := f.checkResize(cmd, store); err != nil {
+		return err
+	}
+	if len(f.lost) > 0 {
+		say(cmd.ErrOrStderr(), "note", fmt.Sprintf("this assumes that the data of %s never comes back into use, and that it had dealt\n"+
+			"less than %d IDs beyond the furthest of the other servers (--jump)", strings.Join(f.lost, " and "), f.jump))
+	}
+	var done initResult
+	if store != "" {
+		if done.Store, err = f.initStore(cmd.Context(), store); err != nil {
 			return err
 		}
 	}
-	if f.workers != "" {
-		if err := checkWorkersFlag(cmd, f.workers); err != nil {
-			return err
+	if workers != "" {
+		done.Workers, err = f.initWorkers(cmd.Context(), workers)
+	}
+	return errors.Join(err, f.print(cmd.OutOrStdout(), done))
+}
+
+// urls returns what to create: what the command line names, or else the environment.
+func (f *initFlags) urls(cmd *cobra.Command) (store, workers string, err error) {
+	if f.store.given() || f.workers.given() {
+		store, err = f.store.fromFlags(cmd)
+		if err == nil {
+			workers, err = f.workers.fromFlags(cmd)
 		}
+		return store, workers, err
 	}
-	if f.retired != "" && !f.resize || f.resize && f.store == "" {
-		return usage(cmd, errors.New("--resize goes with --store, and --retired with --resize"))
+	store, _, err = f.store.fromEnv()
+	if err == nil {
+		workers, _, err = f.workers.fromEnv()
 	}
-	if f.store != "" {
-		if err := f.initStore(cmd.Context(), cmd.OutOrStdout()); err != nil {
-			return err
-		}
+	if err == nil && store == "" && workers == "" {
+		err = usage(cmd, errors.New("--store is missing, or --workers: say what to create"))
 	}
-	if f.workers != "" {
-		return f.initWorkers(cmd.Context(), cmd.OutOrStdout())
+	return store, workers, err
+}
+
+func (f *initFlags) checkResize(cmd *cobra.Command, store string) error {
+	switch {
+	case (f.retired != "" || len(f.lost) > 0) && !f.resize, f.resize && store == "":
+		return usage(cmd, errors.New("--resize goes with --store, and --retired and --lost with --resize"))
+	case f.resize && !drivers.IsTicket(store):
+		return usage(cmd, errors.New("--resize is for ticket servers: only they have a number"))
+	case cmd.Flags().Changed("jump") && (len(f.lost) == 0 || f.jump < 1):
+		return usage(cmd, errors.New("--jump goes with --lost, and is at least 1"))
 	}
 	return nil
 }
 
-func (f *initFlags) initStore(ctx context.Context, w io.Writer) error {
-	err := f.create(ctx, "the store", f.store, explainStore, drivers.Exists, func(ctx context.Context, url string) error {
-		return drivers.Init(ctx, url, drivers.InitOptions{Resize: f.resize, Retired: f.retired})
-	})
-	if err != nil {
-		return err
+func (f *initFlags) print(w io.Writer, done initResult) error {
+	if f.json {
+		return printJSON(w, done)
 	}
-	done := "created the store in"
+	for _, o := range []*outcome{done.Store, done.Workers} {
+		if o == nil {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *initFlags) initStore(ctx context.Context, url string) (*outcome, error) {
+	o := &outcome{URL: drivers.Redact(url), Result: resultCreated, what: "the store"}
 	if f.resize {
-		done = "these ticket servers are the set now:"
+		o.Result = resultResized
 	}
-	_, err = fmt.Fprintf(w, "%s %s\n", done, drivers.Redact(f.store))
-	return err
+	opts := drivers.InitOptions{Resize: f.resize, Retired: f.retired, Lost: f.lost, Jump: f.jump}
+	return f.create(ctx, o, url, explainStore, drivers.Exists, drivers.Check,
+		func(ctx context.Context, url string) error { return drivers.Init(ctx, url, opts) })
 }
 
-func (f *initFlags) initWorkers(ctx context.Context, w io.Writer) error {
-	err := f.create(ctx, "the registry of worker IDs", f.workers, explainRegistry, drivers.RegistryExists, drivers.InitRegistry)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "created the registry of worker IDs in %s\n", drivers.Redact(f.workers))
-	return err
+func (f *initFlags) initWorkers(ctx context.Context, url string) (*outcome, error) {
+	o := &outcome{URL: drivers.Redact(url), Result: resultCreated, what: "the registry of worker IDs"}
+	return f.create(ctx, o, url, explainRegistry, drivers.RegistryExists, drivers.CheckExisting, drivers.InitRegistry)
 }
 
-// create runs an init of what is called what, and says what went wrong. What is in its
-// way may be less than what exists says is there: then the error tells.
-func (f *initFlags) create(ctx context.Context, what, url string, explain func(error, string, time.Duration) error,
-	exists func(context.Context, string) (bool, error), init func(context.Context, string) error) error {
+// create runs an init and writes what came of it into o. What is in its way is as it should be if
+// it exists and passes check. It may be less than what exists says is there: then the
+// error tells.
+func (f *initFlags) create(ctx context.Context, o *outcome, url string, explain func(error, string, time.Duration) error,
+	exists func(context.Context, string) (bool, error), check, init func(context.Context, string) error) (*outcome, error) {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	err := init(ctx, url)
-	if errors.Is(err, fs.ErrExist) {
+	switch {
+	case errors.Is(err, drivers.ErrNothingToCreate):
+		o.Result, err = resultNothing, nil
+	case errors.Is(err, fs.ErrExist):
 		if ok, existsErr := exists(ctx, url); ok && existsErr == nil {
-			return fmt.Errorf("%s exists already in %s: nothing to do", what, drivers.Redact(url))
+			o.Result, err = resultExisted, check(ctx, url)
 		}
 	}
 	if err != nil {
-		return explain(err, url, time.Since(start))
+		return nil, explain(err, url, time.Since(start))
 	}
-	return nil
+	return o, nil
 }

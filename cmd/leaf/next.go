@@ -42,7 +42,7 @@ An ID that was printed is never handed out again, to anyone. A large -n is fetch
 and printed in parts: if it fails midway, the IDs printed so far are good.`,
 		Example: `  leaf next order                  one ID
   leaf next order -n 100           a hundred
-  leaf next order -n 3 --json      as a JSON array of strings
+  leaf next order -n 3 -o json     as a JSON array of strings
   leaf next --scheme snowflake     one made of the time
   leaf next --scheme uuid          a UUID of version 7`,
 		Args:              f.args,
@@ -63,7 +63,7 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
 	f.addFlags(cmd)
 	wholeVar(cmd, &f.n, "count", "n", 1, "how many IDs")
 	cmd.Flags().StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: segment, snowflake, uid, ticket or uuid")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print a JSON array of strings")
+	outputVar(cmd, &f.json)
 	return cmd
 }
 

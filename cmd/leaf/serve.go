@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -59,18 +60,15 @@ func newServe() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			src := config.Source{File: file, Env: os.Getenv, Environ: os.Environ(), Flags: map[string]string{}}
 			for key, value := range flags {
-				if cmd.Flags().Changed(key) {
+				if cmd.Flags().Changed(strings.ReplaceAll(key, "_", "-")) {
 					src.Flags[key] = *value
 				}
 			}
-			if url := src.Flags["store"]; url != "" {
-				if err := checkStoreFlag(cmd, url); err != nil {
-					return err
-				}
-			}
-			if url := src.Flags["workers"]; url != "" {
-				if err := checkWorkersFlag(cmd, url); err != nil {
-					return err
+			for _, u := range []urlFlag{storeFlag(), workersFlag()} {
+				if u.url = src.Flags[u.name]; u.url != "" {
+					if err := u.checkFlag(); err != nil {
+						return err
+					}
 				}
 			}
 			return serve(cmd.Context(), cmd.ErrOrStderr(), src)
@@ -80,7 +78,9 @@ func newServe() *cobra.Command {
 	flags["listen"] = cmd.Flags().String("listen", "", "`ADDR` to listen on, HOST:PORT (default 127.0.0.1:8080)")
 	flags["data"] = cmd.Flags().String("data", "", "`DIR` for what the server remembers (default ./leaf-data)")
 	flags["store"] = cmd.Flags().String("store", "", "`URL` of the store (default: an SQLite database in the data directory)")
+	flags["store_file"] = cmd.Flags().String("store-file", "", "`FILE` that holds the URL of the store")
 	flags["workers"] = cmd.Flags().String("workers", "", "`URL` of the registry of worker IDs (default: the store's database)")
+	flags["workers_file"] = cmd.Flags().String("workers-file", "", "`FILE` that holds the URL of the registry")
 	return cmd
 }
 

@@ -29,7 +29,7 @@ holds of each tag in use:
   STEP    size of the next one      FAILURES  allocations that failed
   RATE    IDs a second, lately      LIFTED    times the counter was found moved back`,
 		Example: `  leaf status
-  leaf status --server http://10.0.0.7:8080 --json`,
+  leaf status --server http://10.0.0.7:8080 -o json`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			admin, err := c.admin()
@@ -47,7 +47,7 @@ holds of each tag in use:
 		},
 	}
 	c.addFlags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
+	outputVar(cmd, &asJSON)
 	return cmd
 }
 

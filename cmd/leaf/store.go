@@ -7,36 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/worker"
 )
-
-// checkStoreFlag reports a --store that names no store, as the wrong use of cmd that it
-// is. It contacts nothing.
-func checkStoreFlag(cmd *cobra.Command, url string) error {
-	store, err := drivers.Open(url, nil)
-	if errors.Is(err, leaf.ErrInvalid) {
-		return &cliError{err: fmt.Errorf("--store: %w", err), code: exitUsage, hint: "'leaf init --help' lists the URLs of stores"}
-	}
-	if err != nil {
-		return err
-	}
-	return store.Close()
-}
-
-// checkWorkersFlag reports a --workers that names no registry of worker IDs, as
-// checkStoreFlag does for stores.
-func checkWorkersFlag(cmd *cobra.Command, url string) error {
-	err := drivers.CheckRegistry(url)
-	if errors.Is(err, leaf.ErrInvalid) {
-		return &cliError{err: fmt.Errorf("--workers: %w", err), code: exitUsage, hint: "'leaf init --help' lists the URLs of worker registries"}
-	}
-	return err
-}
 
 // explainStore adds to an error of the store at url, which took that long, what to do
 // about it.

@@ -11,10 +11,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A tagJSON is one tag as `leaf tag list --json` prints it. IDs are strings, since
+// A tagJSON is one tag as -o json prints it. IDs are strings, since
 // many readers of JSON keep only 53 bits of a number.
 type tagJSON struct {
 	Tag         string    `json:"tag"`
@@ -28,7 +30,7 @@ func printTags(w io.Writer, tags []segment.Tag, asJSON bool) error {
 	if asJSON {
 		list := make([]tagJSON, len(tags))
 		for i, t := range tags {
-			list[i] = tagJSON{t.Name, t.MaxID, t.Step, t.Description, t.Updated}
+			list[i] = toJSON(t)
 		}
 		return printJSON(w, list)
 	}
@@ -37,6 +39,10 @@ func printTags(w io.Writer, tags []segment.Tag, asJSON bool) error {
 			row(t.Name, decimal(t.Step), decimal(t.MaxID), moment(t.Updated), t.Description)
 		}
 	})
+}
+
+func toJSON(t segment.Tag) tagJSON {
+	return tagJSON{t.Name, t.MaxID, t.Step, t.Description, t.Updated}
 }
 
 func printJSON(w io.Writer, v any) error {
@@ -59,9 +65,12 @@ func printTable(w io.Writer, header string, fill func(row func(cells ...string))
 	return tw.Flush()
 }
 
-// sayTag tells what became of a tag.
-func sayTag(w io.Writer, verb string, t segment.Tag) error {
-	_, err := fmt.Fprintf(w, "%s %s: step %d, max_id %d\n", verb, printable(t.Name), t.Step, t.MaxID)
+// printTag tells what became of a tag.
+func (a *adminFlags) printTag(cmd *cobra.Command, verb string, t segment.Tag) error {
+	if a.json {
+		return printJSON(cmd.OutOrStdout(), toJSON(t))
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: step %d, max_id %d\n", verb, printable(t.Name), t.Step, t.MaxID)
 	return err
 }
 

@@ -23,12 +23,17 @@ The server that carries this out forgets how far the tag was. Every other server
 that has served it remembers, takes a lower counter for a store that lost writes, and
 lifts it again. To keep it low, stop those first and remove the files marks-* from
 their data directories.`
-	noteDelete = `a tag of this name that is created again starts its IDs again.
+	noteDelete = `a tag of this name that is created again begins at 1, and issues its IDs a second
+time, unless it is created with a --max-id above them.
 The server that carries this out forgets how far the tag was. Every other server
 that has served it notices within a minute that it is gone, but remembers, and lifts
 the counter of a new tag of this name above the old IDs.`
 	noteStore = `With --store no server carries this out: all that have served the tag remember it.`
 )
+
+// defaultStep suits a quiet tag, of which a crash wastes that much; a busy one outgrows
+// it by itself.
+const defaultStep = 1000
 
 func newTag() *cobra.Command {
 	cmd := group(&cobra.Command{
@@ -40,8 +45,7 @@ A tag is a named counter in the store. Its max_id is the next number to be taken
 into a server's memory, its step the least number of IDs that a server takes at
 once; the description is for people.
 
-The commands act through a server. With --store they act on the store itself, with
-or without servers around.`,
+` + fmt.Sprintf(noteTarget, "store", "store", "LEAF_STORE"),
 	})
 	cmd.AddCommand(newTagList(), newTagCreate(), newTagSet(), newTagRaise(), newTagDelete())
 	return cmd
@@ -49,13 +53,12 @@ or without servers around.`,
 
 func newTagList() *cobra.Command {
 	var a adminFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all tags of the store",
 		Long:  "List all tags of the store, sorted by name. max_id is one past the highest ID\nthat any server has taken into its memory.",
 		Example: `  leaf tag list
-  leaf tag list --json
+  leaf tag list -o json
   leaf tag list --store mysql://root:secret@db/leaf`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,12 +67,11 @@ func newTagList() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printTags(cmd.OutOrStdout(), tags, asJSON)
+				return printTags(cmd.OutOrStdout(), tags, a.json)
 			})
 		},
 	}
 	a.addFlags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
 }
 
@@ -77,19 +79,16 @@ func newTagCreate() *cobra.Command {
 	var a adminFlags
 	tag := segment.Tag{}
 	cmd := &cobra.Command{
-		Use:   "create TAG --step N",
+		Use:   "create TAG",
 		Short: "Create a tag",
 		Long: `Create a tag. It can be used at once, on every server.
 
---step is the least number of IDs that a server takes from the store at once. 1000
-is a good start: servers take more by themselves when the demand is high.`,
-		Example: `  leaf tag create order --step 1000
+--step is the least number of IDs that a server takes from the store at once. Servers
+take more by themselves when the demand is high.`,
+		Example: `  leaf tag create order
   leaf tag create invoice --step 100 --max-id 500000 --description "invoice numbers"`,
 		Args: args("TAG"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("step") {
-				return usage(cmd, errors.New("--step is missing: say how many IDs a server takes at once, for example 1000"))
-			}
 			tag.Name = args[0]
 			if err := tag.Check(); err != nil {
 				return usage(cmd, err)
@@ -99,12 +98,12 @@ is a good start: servers take more by themselves when the demand is high.`,
 				if err != nil {
 					return err
 				}
-				return sayTag(cmd.OutOrStdout(), "created", created)
+				return a.printTag(cmd, "created", created)
 			})
 		},
 	}
 	a.addFlags(cmd)
-	wholeVar(cmd, &tag.Step, "step", "", 0, "least number of IDs to take from the store at once (required)")
+	wholeVar(cmd, &tag.Step, "step", "", defaultStep, "least number of IDs to take from the store at once")
 	wholeVar(cmd, &tag.MaxID, "max-id", "", 1, "the first ID")
 	cmd.Flags().StringVar(&tag.Description, "description", "", "what the tag is for")
 	return cmd
@@ -148,7 +147,7 @@ lower one is refused unless --force is given:
 				if err != nil {
 					return err
 				}
-				return sayTag(cmd.OutOrStdout(), "changed", tag)
+				return a.printTag(cmd, "changed", tag)
 			})
 		},
 	}
@@ -176,7 +175,7 @@ can have moved since. Choose a large N: 1000000000000 (10^12) is a ten-millionth
 IDs that a tag has.
 
 Tags that were created after the backup are missing in it. Create them again, with a
---max-id above their old IDs: 'leaf tag create TAG --step N --max-id M'.`,
+--max-id above their old IDs: 'leaf tag create TAG --max-id M'.`,
 		Example: `  leaf tag raise order --by 100000
   leaf tag raise --all --by 1000000000000 --store mysql://root:secret@db/leaf --dry-run
   leaf tag raise --all --by 1000000000000 --store mysql://root:secret@db/leaf`,
@@ -191,9 +190,13 @@ Tags that were created after the backup are missing in it. Create them again, wi
 			}
 			return a.with(cmd, func(admin tagAdmin) error {
 				if all {
-					return raiseAll(cmd, admin, by, dryRun)
+					return raiseAll(cmd, admin, by, dryRun, a.json)
 				}
-				return raise(cmd, admin, names[0], by)
+				tag, err := admin.alter(cmd.Context(), names[0], issuer.Change{RaiseBy: &by})
+				if err != nil {
+					return err
+				}
+				return a.printTag(cmd, "raised", tag)
 			})
 		},
 	}
@@ -219,17 +222,16 @@ func checkRaise(cmd *cobra.Command, names []string, all bool, by int64) error {
 	return checkTag(cmd, names[0])
 }
 
-func raise(cmd *cobra.Command, admin tagAdmin, name string, by int64) error {
-	tag, err := admin.alter(cmd.Context(), name, issuer.Change{RaiseBy: &by})
-	if err != nil {
-		return err
-	}
-	return sayTag(cmd.OutOrStdout(), "raised", tag)
+// A raisedJSON is one tag as `leaf tag raise --all -o json` prints it.
+type raisedJSON struct {
+	Tag  string `json:"tag"`
+	From int64  `json:"max_id_before,string"`
+	To   int64  `json:"max_id,string"`
 }
 
 // raiseAll goes on after a failure: after a restore, every tag that was raised is
 // one that is safe.
-func raiseAll(cmd *cobra.Command, admin tagAdmin, by int64, dryRun bool) error {
+func raiseAll(cmd *cobra.Command, admin tagAdmin, by int64, dryRun, asJSON bool) error {
 	tags, err := admin.list(cmd.Context())
 	if err != nil {
 		return err
@@ -240,10 +242,7 @@ func raiseAll(cmd *cobra.Command, admin tagAdmin, by int64, dryRun bool) error {
 	if err := checkRoom(tags, by); err != nil {
 		return err
 	}
-	verb := "raised"
-	if dryRun {
-		verb = "would raise"
-	}
+	raised := []raisedJSON{}
 	var failed []error
 	for _, tag := range tags {
 		to := tag.MaxID + by
@@ -253,7 +252,16 @@ func raiseAll(cmd *cobra.Command, admin tagAdmin, by int64, dryRun bool) error {
 				continue
 			}
 		}
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: max_id %d → %d\n", verb, printable(tag.Name), tag.MaxID, to); err != nil {
+		raised = append(raised, raisedJSON{tag.Name, tag.MaxID, to})
+		if asJSON {
+			continue
+		}
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: max_id %d → %d\n", choose(dryRun, "would raise", "raised"), printable(tag.Name), tag.MaxID, to); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		if err := printJSON(cmd.OutOrStdout(), raised); err != nil {
 			return err
 		}
 	}
@@ -295,13 +303,16 @@ func raiseFrom(ctx context.Context, admin tagAdmin, tag segment.Tag, by int64) (
 
 func newTagDelete() *cobra.Command {
 	var a adminFlags
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete TAG",
 		Short: "Delete a tag",
 		Long: `Delete a tag from the store. Servers stop handing out its IDs within a minute.
 
-Mind: ` + noteDelete,
-		Example:           "  leaf tag delete order",
+It shows what will be lost and asks before it does so; where there is no terminal it
+needs --yes. Mind: ` + noteDelete,
+		Example: `  leaf tag delete order
+  leaf tag delete order --yes`,
 		Args:              args("TAG"),
 		ValidArgsFunction: a.completeTag,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -309,29 +320,46 @@ Mind: ` + noteDelete,
 				return err
 			}
 			return a.with(cmd, func(admin tagAdmin) error {
-				if err := mustExist(cmd.Context(), admin, args[0]); err != nil {
+				tag, err := findTag(cmd.Context(), admin, args[0])
+				if err != nil {
 					return err
 				}
-				a.warn(cmd, noteDelete)
-				if err := admin.delete(cmd.Context(), args[0]); err != nil {
+				a.warn(cmd, lost(tag)+"\n"+noteDelete)
+				if err := confirm(cmd, yes, "delete "+printable(tag.Name)); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "deleted %s\n", printable(args[0]))
-				return err
+				if err := admin.delete(cmd.Context(), tag.Name); err != nil {
+					return err
+				}
+				return a.printTag(cmd, "deleted", tag)
 			})
 		},
 	}
 	a.addFlags(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }
 
-// mustExist reports that there is no such tag, before anything is said about it.
-func mustExist(ctx context.Context, admin tagAdmin, name string) error {
-	tags, err := admin.list(ctx)
-	if err != nil || slices.ContainsFunc(tags, func(t segment.Tag) bool { return t.Name == name }) {
-		return err
+// lost says what goes with a tag, and how to go on above its IDs.
+func lost(t segment.Tag) string {
+	text := fmt.Sprintf("%s will be lost: step %d, max_id %d, last used %s", printable(t.Name), t.Step, t.MaxID, moment(t.Updated))
+	if t.Description != "" {
+		text += ", " + printable(t.Description)
 	}
-	return hinted(fmt.Errorf("tag %q: %w", name, leaf.ErrUnknownTag), "see 'leaf tag list' for its right name")
+	return fmt.Sprintf("%s\nTo create it again above its IDs: leaf tag create %s --step %d --max-id %d", text, shellWord(t.Name), t.Step, max(t.MaxID, 1))
+}
+
+// findTag returns a tag as it is listed.
+func findTag(ctx context.Context, admin tagAdmin, name string) (segment.Tag, error) {
+	tags, err := admin.list(ctx)
+	if err != nil {
+		return segment.Tag{}, err
+	}
+	i := slices.IndexFunc(tags, func(t segment.Tag) bool { return t.Name == name })
+	if i < 0 {
+		return segment.Tag{}, hinted(fmt.Errorf("tag %q: %w", name, leaf.ErrUnknownTag), "see 'leaf tag list' for its right name")
+	}
+	return tags[i], nil
 }
 
 // given returns value if the flag was on the command line, else nil.

@@ -159,6 +159,6 @@ func runRaiseAll(t *testing.T, admin tagAdmin, dryRun bool) (stdout string, err 
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
 	cmd.SetOut(&out)
-	err = raiseAll(cmd, admin, 1000, dryRun)
+	err = raiseAll(cmd, admin, 1000, dryRun, false)
 	return out.String(), err
 }

@@ -14,16 +14,30 @@ import (
 var version string
 
 func newVersion() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
 		Long:  "Print the version of this program, the commit it was built from, and the version of Go.",
 		Args:  args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), versionJSON{fullVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
+			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
+	outputVar(cmd, &asJSON)
+	return cmd
+}
+
+// A versionJSON is what `leaf version -o json` prints.
+type versionJSON struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
 }
 
 func versionLine() string {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -35,7 +34,7 @@ A server holds its worker ID on a lease: up to a time that it keeps moving ahead
 horizon. A server that is stopped cleanly hands its worker ID back at once; that of
 one that crashed is taken by others once the horizon has passed.
 
-The commands act through a server. With --workers they act on the registry itself.`,
+` + fmt.Sprintf(noteTarget, "workers", "registry", "LEAF_WORKERS"),
 	})
 	cmd.AddCommand(newWorkerList(), newWorkerFree())
 	return cmd
@@ -43,7 +42,6 @@ The commands act through a server. With --workers they act on the registry itsel
 
 func newWorkerList() *cobra.Command {
 	var f workerFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all worker IDs that were ever claimed",
@@ -68,14 +66,13 @@ Where each start of a server uses up a worker ID (layout=worker_node), list the 
 					return err
 				}
 				if list.starts != nil {
-					return printStarts(cmd.OutOrStdout(), *list.starts, asJSON)
+					return printStarts(cmd.OutOrStdout(), *list.starts, f.json)
 				}
-				return printWorkers(cmd.OutOrStdout(), list.workers, asJSON)
+				return printWorkers(cmd.OutOrStdout(), list.workers, f.json)
 			})
 		},
 	}
 	f.addFlags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON: an array, or an object where starts are listed")
 	return cmd
 }
 
@@ -83,13 +80,13 @@ func newWorkerFree() *cobra.Command {
 	var f workerFlags
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "free ID --yes",
+		Use:   "free ID",
 		Short: "Make a worker ID claimable again",
 		Long: `Make a worker ID claimable two minutes from now, instead of at its horizon. Needed
 only where worker IDs run out, or one was claimed by a machine whose clock was far
 ahead.
 
-Mind: ` + noteFree,
+It asks before it does so; where there is no terminal it needs --yes. Mind: ` + noteFree,
 		Example: `  leaf worker free 17 --yes
   leaf worker free 17 --yes --workers zookeeper://zk1:2181`,
 		Args: args("ID"),
@@ -98,14 +95,17 @@ Mind: ` + noteFree,
 			if err != nil {
 				return usage(cmd, fmt.Errorf("%s is no worker ID", printable(args[0])))
 			}
-			say(cmd.ErrOrStderr(), "note", noteFree)
-			if !yes {
-				return hinted(fmt.Errorf("worker ID %d was not freed", id), "if that is so, say --yes")
-			}
 			return f.with(cmd, func(admin workerAdmin) error {
+				say(cmd.ErrOrStderr(), "note", noteFree)
+				if err := confirm(cmd, yes, fmt.Sprintf("free worker ID %d", id)); err != nil {
+					return err
+				}
 				w, err := admin.free(cmd.Context(), int64(id))
 				if err != nil {
 					return err
+				}
+				if f.json {
+					return printJSON(cmd.OutOrStdout(), w)
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "freed worker ID %d: it can be claimed from %s on\n", id, moment(w.Horizon))
 				return err
@@ -113,17 +113,17 @@ Mind: ` + noteFree,
 		},
 	}
 	f.addFlags(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that whoever held it is stopped, and stays so")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask: whoever held it is stopped, and stays so")
 	return cmd
 }
 
 // A workerRow is one worker ID as people see it.
 type workerRow struct {
-	Worker      int64         `json:"worker"`
+	Worker      int64         `json:"worker,string"`
 	Held        bool          `json:"held"`
 	Mine        bool          `json:"mine"`
 	Owner       string        `json:"owner"`
-	Term        int64         `json:"term"`
+	Term        int64         `json:"term,string"`
 	Horizon     time.Time     `json:"horizon,omitzero"`
 	Seen        time.Time     `json:"seen,omitzero"`
 	ClockOffset time.Duration `json:"clock_offset_ns"`
@@ -151,7 +151,7 @@ type startRows struct {
 }
 
 type startRow struct {
-	Worker int64  `json:"worker"`
+	Worker int64  `json:"worker,string"`
 	Mine   bool   `json:"mine"`
 	Host   string `json:"host"`
 	Port   string `json:"port"`
@@ -195,35 +195,36 @@ type workerAdmin interface {
 // workerFlags say what a worker command acts on.
 type workerFlags struct {
 	client
-	workers string
+	workers urlFlag
+	json    bool
 }
 
 func (f *workerFlags) addFlags(cmd *cobra.Command) {
 	f.client.addFlags(cmd)
-	cmd.Flags().StringVar(&f.workers, "workers", "", "`URL` of the registry of worker IDs, to act on it without a server")
+	f.workers = workersFlag()
+	f.workers.addFlags(cmd)
+	outputVar(cmd, &f.json)
 }
 
 // with runs do with what the flags name.
 func (f *workerFlags) with(cmd *cobra.Command, do func(workerAdmin) error) error {
-	if f.workers != "" && f.server != "" {
-		return usage(cmd, errors.New("give either --server or --workers"))
+	url, err := f.target(cmd, &f.workers)
+	if err != nil {
+		return err
 	}
-	if f.workers == "" {
+	if url == "" {
 		admin, err := f.admin()
 		if err != nil {
 			return err
 		}
 		return do(&serverWorkers{&f.client, admin})
 	}
-	if err := checkWorkersFlag(cmd, f.workers); err != nil {
-		return err
-	}
-	registry, _, err := drivers.OpenRegistry(f.workers, &drivers.RegistryOptions{Observe: true})
+	registry, _, err := drivers.OpenRegistry(url, &drivers.RegistryOptions{Observe: true})
 	if err != nil {
 		return err
 	}
 	defer registry.Close()
-	return do(&registryWorkers{issuer.NewWorkers(registry, nil, nil), f.workers, f.timeout})
+	return do(&registryWorkers{issuer.NewWorkers(registry, nil, nil), url, f.timeout})
 }
 
 // serverWorkers administers worker IDs through a server.

@@ -15,10 +15,10 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// listStarts is `leaf worker list --json` of the registry at url.
+// listStarts is `leaf worker list -o json` of the registry at url.
 func listStarts(t *testing.T, args ...string) (rows startRows) {
 	t.Helper()
-	code, stdout, stderr := leafRun(t.Context(), append([]string{"worker", "list", "--json"}, args...)...)
+	code, stdout, stderr := leafRun(t.Context(), append([]string{"worker", "list", "-o", "json"}, args...)...)
 	if err := json.Unmarshal([]byte(stdout), &rows); code != 0 || err != nil {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
 	}
@@ -65,7 +65,7 @@ func TestServeWithWorkerNode(t *testing.T) {
 	b := start(2)
 	wantLine(t, leafAt(t, b, "worker", "list"), `^2 +mine +\S+:1\d{12}-\d{1,5} +actual +`+time.Now().Format("2006-"))
 	wantLine(t, leafAt(t, a, "worker", "list"), `^used 2 of 524287 starts, 524285 left$`)
-	wantLine(t, leafAt(t, a, "status", "--json"), `"startsLeft": +"52428[56]"`)
+	wantLine(t, leafAt(t, a, "status", "-o", "json"), `"startsLeft": +"52428[56]"`)
 	if code, _, stderr := leafRun(t.Context(), "worker", "free", "1", "--yes", "--server", a.url); code != 1 || !strings.Contains(stderr, "used for one start") {
 		t.Errorf("free: exit code %d\n%s", code, stderr)
 	}

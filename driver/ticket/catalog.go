@@ -34,6 +34,14 @@ func (s *Store) administer(ctx context.Context, do func([]*desk) error) error {
 	return err
 }
 
+// Check reports why not every server of the set is fit for use.
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.administer(ctx, func([]*desk) error { return nil }); err != nil {
+		return fmt.Errorf("check ticket store: %w", err)
+	}
+	return nil
+}
+
 // A found is what the servers together know of a tag.
 type found struct {
 	tag   segment.Tag

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -131,7 +132,7 @@ func (l *loader) strangers(environ []string) {
 
 func (l *loader) flags(flags map[string]string) {
 	for _, path := range slices.Sorted(maps.Keys(flags)) {
-		l.set(key{path: path}, flags[path], "--"+path)
+		l.set(key{path: path}, flags[path], "--"+strings.ReplaceAll(path, "_", "-"))
 	}
 }
 
@@ -188,15 +189,31 @@ func (l *loader) readURLFile(u urlSetting) error {
 	if *u.file == "" || len(l.problems) > 0 {
 		return nil
 	}
-	data, err := os.ReadFile(*u.file)
+	var err error
+	*u.url, err = ReadURL(*u.file)
+	if errors.Is(err, errNotOneLine) {
+		l.problems = append(l.problems, Problem{*u.file, u.path + "_file", fmt.Sprintf("the file must hold one line, %s URL", u.whose)})
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("read %s URL (%s_file): %w", u.whose, u.path, err)
 	}
-	*u.url = strings.TrimSpace(string(data))
-	if *u.url == "" || strings.ContainsAny(*u.url, "\r\n") {
-		l.problems = append(l.problems, Problem{*u.file, u.path + "_file", fmt.Sprintf("the file must hold one line, %s URL", u.whose)})
-	}
 	return nil
+}
+
+var errNotOneLine = errors.New("the file must hold one line, the URL")
+
+// ReadURL returns the URL that is the only line of a file.
+func ReadURL(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	url := strings.TrimSpace(string(data))
+	if url == "" || strings.ContainsAny(url, "\r\n") {
+		return "", fmt.Errorf("%s: %w", file, errNotOneLine)
+	}
+	return url, nil
 }
 
 // check adds what Validate finds, with the place where each value was said.

@@ -125,6 +125,26 @@ func Exists(ctx context.Context, storeURL string) (bool, error) {
 	return ok, nil
 }
 
+// Check reports why the store that a URL names cannot be used as it is. It changes nothing.
+func Check(ctx context.Context, storeURL string) error {
+	store, err := Open(storeURL, nil)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if c, ok := store.(interface{ Check(context.Context) error }); ok {
+		err = c.Check(ctx)
+	} else {
+		for _, err = range store.Tags(ctx) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("store %s: %w", Redact(storeURL), err)
+	}
+	return nil
+}
+
 // Key returns what identifies the state that a URL names, without credentials and
 // parameters: two URLs of one state have one key, as far as can be told without
 // asking the server.

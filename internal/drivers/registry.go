@@ -150,6 +150,24 @@ func RegistryExists(ctx context.Context, workersURL string) (bool, error) {
 	return ok, nil
 }
 
+// CheckExisting reports why the registry that a URL names cannot be used as it is. It
+// changes nothing.
+func CheckExisting(ctx context.Context, workersURL string) error {
+	registry, _, err := OpenRegistry(workersURL, &RegistryOptions{Observe: true})
+	if err != nil {
+		return err
+	}
+	defer registry.Close()
+	_, err = registry.List(ctx)
+	if d, ok := registry.(worker.Disposable); ok && err == nil {
+		_, err = d.Starts(ctx, 1)
+	}
+	if err != nil {
+		return fmt.Errorf("worker registry %s: %w", Redact(workersURL), err)
+	}
+	return nil
+}
+
 // RegistryKey returns what identifies the registry that a URL names, without
 // credentials and parameters of its use.
 func RegistryKey(workersURL string) (string, error) {

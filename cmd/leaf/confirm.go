@@ -1,0 +1,32 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+)
+
+// confirm returns nil if the user wants what cannot be undone: yes says so, or the answer
+// on a terminal.
+func confirm(cmd *cobra.Command, yes bool, what string) error {
+	if yes {
+		return nil
+	}
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !isatty.IsTerminal(in.Fd()) {
+		err := fmt.Errorf("%s: nobody has confirmed it", what)
+		return &cliError{err: err, code: exitUsage, hint: "there is no terminal to ask at: say --yes"}
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "leaf: %s? [y/N] ", what)
+	answer, _ := bufio.NewReader(in).ReadString('\n') // without an answer it is a no
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errors.New("nothing was done")
+}

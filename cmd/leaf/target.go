@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/drivers"
+)
+
+// noteTarget says in --help what a command acts on.
+const noteTarget = `The commands act through a server. With --%[1]s or --%[1]s-file they act on the %[2]s
+itself, with or without servers around; so they do, and say so, where the environment
+names it as it does for a server (%[3]s, %[3]s_FILE), unless --server or LEAF_SERVER
+names a server.`
+
+// A urlFlag is how a command is told the URL of a store, or of a registry of worker IDs: on
+// the command line, or in the environment under the names that a server reads.
+type urlFlag struct {
+	name      string // of the flag: store or workers
+	what      string
+	check     func(url string) error
+	url, file string
+}
+
+func storeFlag() urlFlag {
+	return urlFlag{name: "store", what: "store", check: checkStore}
+}
+
+func workersFlag() urlFlag {
+	return urlFlag{name: "workers", what: "registry of worker IDs", check: drivers.CheckRegistry}
+}
+
+func (u *urlFlag) addFlags(cmd *cobra.Command) {
+	cmd.Flags().Var((*text)(&u.url), u.name, fmt.Sprintf("`URL` of the %s (default $%s)", u.what, u.env()))
+	cmd.Flags().Var((*text)(&u.file), u.name+"-file", fmt.Sprintf("`FILE` that holds this URL (default $%s_FILE)", u.env()))
+}
+
+func (u *urlFlag) env() string { return "LEAF_" + strings.ToUpper(u.name) }
+
+// given reports whether the command line names a URL.
+func (u *urlFlag) given() bool { return u.url != "" || u.file != "" }
+
+// fromFlags returns the URL that the command line names, "" if it names none.
+func (u *urlFlag) fromFlags(cmd *cobra.Command) (string, error) {
+	if u.url != "" && u.file != "" {
+		return "", usage(cmd, fmt.Errorf("give either --%s or --%[1]s-file", u.name))
+	}
+	if u.url != "" {
+		return u.url, u.checkFlag()
+	}
+	return u.read(u.file, "--"+u.name+"-file")
+}
+
+// checkFlag reports a flag that names no store or registry, as the wrong command line
+// that it is. It contacts nothing.
+func (u *urlFlag) checkFlag() error {
+	err := u.explain(u.check(u.url), "--"+u.name)
+	if wrong, ok := errors.AsType[*cliError](err); ok {
+		wrong.code = exitUsage
+	}
+	return err
+}
+
+// fromEnv returns the URL that the environment names, and the name of the variable.
+func (u *urlFlag) fromEnv() (url, from string, err error) {
+	url, file := os.Getenv(u.env()), os.Getenv(u.env()+"_FILE")
+	switch {
+	case url != "" && file != "":
+		return "", "", fmt.Errorf("%s and %[1]s_FILE are both set: set one of them", u.env())
+	case file != "":
+		from = u.env() + "_FILE"
+		url, err = u.read(file, from)
+	case url != "":
+		from = u.env()
+		err = u.explain(u.check(url), from)
+	}
+	return url, from, err
+}
+
+func (u *urlFlag) read(file, from string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	url, err := config.ReadURL(file)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", from, err)
+	}
+	return url, u.explain(u.check(url), from+" "+file)
+}
+
+func (u *urlFlag) explain(err error, from string) error {
+	if !errors.Is(err, leaf.ErrInvalid) {
+		return err
+	}
+	return hinted(fmt.Errorf("%s: %w", from, err), "'leaf init --help' lists the URLs of stores and worker registries")
+}
+
+// target returns the URL of what a command acts on itself; "": it asks a server. An
+// address on the command line counts more than one in the environment, where that of a
+// server is meant for commands alone.
+func (c *client) target(cmd *cobra.Command, u *urlFlag) (string, error) {
+	switch {
+	case c.server != "" && u.given():
+		return "", usage(cmd, fmt.Errorf("give either --server or --%s", u.name))
+	case u.given():
+		return u.fromFlags(cmd)
+	case c.server != "" || os.Getenv("LEAF_SERVER") != "":
+		return "", nil
+	}
+	url, from, err := u.fromEnv()
+	if err == nil && url != "" {
+		say(cmd.ErrOrStderr(), "note", fmt.Sprintf("acting on the %s %s itself, as %s is set: name a server with --server URL to act through that",
+			u.what, drivers.Redact(url), from))
+	}
+	return url, err
+}
