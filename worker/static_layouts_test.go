@@ -1,0 +1,26 @@
+package worker_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+// A record that has seen many layouts.
+func TestStaticKeepsManyLayouts(t *testing.T) {
+	s, err := worker.OpenStatic(openFile(t, t.TempDir()+"/static-1"), 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, _ := s.Load(t.Context(), 1)
+	for i := range 64 {
+		next := old
+		next.Instance, next.Term = worker.NewInstance(), old.Term+1
+		next.Layouts = append(append([]worker.Layout{}, old.Layouts...), worker.Layout{Name: fmt.Sprintf("layout-%02d-of-the-order-service", i), Epoch: 1767225600000, Tick: 1, TimeBits: 41, WorkerBits: 10, SequenceBits: 12})
+		if err := s.Swap(t.Context(), old, next); err != nil {
+			t.Fatalf("with %d layouts ever served: %v", i+1, err)
+		}
+		old = next
+	}
+}
