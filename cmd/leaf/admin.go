@@ -38,7 +38,7 @@ type adminFlags struct {
 func (a *adminFlags) addFlags(cmd *cobra.Command) {
 	a.client.addFlags(cmd)
 	a.store = storeFlag()
-	a.store.addFlags(cmd)
+	a.store.addFlags(cmd, instead)
 	outputVar(cmd, &a.json)
 }
 

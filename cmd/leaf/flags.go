@@ -25,7 +25,7 @@ func (t *text) Set(value string) error {
 
 // outputVar defines the flag for the form of what a command prints.
 func outputVar(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().VarP((*output)(asJSON), "output", "o", "what to print: `text` or json")
+	cmd.Flags().VarP((*output)(asJSON), "output", "o", "print `text|json`")
 }
 
 type output bool // whether it is JSON

@@ -76,8 +76,8 @@ These need nothing created:
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.store.addFlags(cmd)
-	f.workers.addFlags(cmd)
+	f.store.addFlags(cmd, "")
+	f.workers.addFlags(cmd, "")
 	cmd.Flags().BoolVar(&f.resize, "resize", false, "change the number of ticket servers")
 	cmd.Flags().StringVar(&f.retired, "retired", "", "`URL` of the ticket servers that are to be none any more; with --resize")
 	cmd.Flags().StringSliceVar(&f.lost, "lost", nil, "`HOSTS` of ticket servers whose data is gone for good; with --resize")

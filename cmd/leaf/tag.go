@@ -23,8 +23,8 @@ The server that carries this out forgets how far the tag was. Every other server
 that has served it remembers, takes a lower counter for a store that lost writes, and
 lifts it again. To keep it low, stop those first and remove the files marks-* from
 their data directories.`
-	noteDelete = `a tag of this name that is created again begins at 1, and issues its IDs a second
-time, unless it is created with a --max-id above them.
+	noteDelete = `a tag of this name that is created again begins at 1, and issues its IDs a
+second time, unless it is created with a --max-id above them.
 The server that carries this out forgets how far the tag was. Every other server
 that has served it notices within a minute that it is gone, but remembers, and lifts
 the counter of a new tag of this name above the old IDs.`
@@ -310,7 +310,9 @@ func newTagDelete() *cobra.Command {
 		Long: `Delete a tag from the store. Servers stop handing out its IDs within a minute.
 
 It shows what will be lost and asks before it does so; where there is no terminal it
-needs --yes. Mind: ` + noteDelete,
+needs --yes.
+
+Mind: ` + noteDelete,
 		Example: `  leaf tag delete order
   leaf tag delete order --yes`,
 		Args:              args("TAG"),

@@ -15,9 +15,9 @@ import (
 
 // noteTarget says in --help what a command acts on.
 const noteTarget = `The commands act through a server. With --%[1]s or --%[1]s-file they act on the %[2]s
-itself, with or without servers around; so they do, and say so, where the environment
-names it as it does for a server (%[3]s, %[3]s_FILE), unless --server or LEAF_SERVER
-names a server.`
+itself, with or without servers around. They do the same, and say so, where the
+environment names the %[2]s as it does for a server (%[3]s or %[3]s_FILE),
+unless --server or LEAF_SERVER names a server.`
 
 // A urlFlag is how a command is told the URL of a store, or of a registry of worker IDs: on
 // the command line, or in the environment under the names that a server reads.
@@ -28,6 +28,9 @@ type urlFlag struct {
 	url, file string
 }
 
+// instead is the use of a urlFlag beside --server.
+const instead = ", to act on it without a server"
+
 func storeFlag() urlFlag {
 	return urlFlag{name: "store", what: "store", check: checkStore}
 }
@@ -36,8 +39,8 @@ func workersFlag() urlFlag {
 	return urlFlag{name: "workers", what: "registry of worker IDs", check: drivers.CheckRegistry}
 }
 
-func (u *urlFlag) addFlags(cmd *cobra.Command) {
-	cmd.Flags().Var((*text)(&u.url), u.name, fmt.Sprintf("`URL` of the %s (default $%s)", u.what, u.env()))
+func (u *urlFlag) addFlags(cmd *cobra.Command, use string) {
+	cmd.Flags().Var((*text)(&u.url), u.name, fmt.Sprintf("`URL` of the %s%s (default $%s)", u.what, use, u.env()))
 	cmd.Flags().Var((*text)(&u.file), u.name+"-file", fmt.Sprintf("`FILE` that holds this URL (default $%s_FILE)", u.env()))
 }
 

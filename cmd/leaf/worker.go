@@ -86,7 +86,9 @@ func newWorkerFree() *cobra.Command {
 only where worker IDs run out, or one was claimed by a machine whose clock was far
 ahead.
 
-It asks before it does so; where there is no terminal it needs --yes. Mind: ` + noteFree,
+It asks before it does so; where there is no terminal it needs --yes.
+
+Mind: ` + noteFree,
 		Example: `  leaf worker free 17 --yes
   leaf worker free 17 --yes --workers zookeeper://zk1:2181`,
 		Args: args("ID"),
@@ -202,7 +204,7 @@ type workerFlags struct {
 func (f *workerFlags) addFlags(cmd *cobra.Command) {
 	f.client.addFlags(cmd)
 	f.workers = workersFlag()
-	f.workers.addFlags(cmd)
+	f.workers.addFlags(cmd, instead)
 	outputVar(cmd, &f.json)
 }
 
