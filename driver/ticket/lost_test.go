@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
@@ -169,5 +170,27 @@ func TestLostServersAreLost(t *testing.T) {
 	}
 	if err := resize(s.lostName(2), 1000, 1, 3); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a client says of a server that lost its data leads to the way out, although it
+// was fit for use before.
+func TestLostServerIsTold(t *testing.T) {
+	for _, layout := range layouts() {
+		s := newSet(t, shared[:2]...)
+		initSet(t, s.servers(t), layout, order)
+		var log logbook
+		store := open(t, s.servers(t), layout, log.options())
+		var got drivertest.Ranges
+		drawFrom(t, store, &got, "1", "2")
+		s.lose(t, 2)
+		for deadline := time.Now().Add(20 * time.Second); log.count("--lost") == 0; draw(t.Context(), t, store, 1, &got) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%v: the log says:\n%s", layout, log.text.String())
+			}
+		}
+		if err := got.Check(); err != nil {
+			t.Error(err)
+		}
 	}
 }
