@@ -40,6 +40,7 @@ want redis-sentinel redis-sentinel
 want pgbouncer pgbouncer
 wantGlob '/usr/lib/postgresql/*/bin/postgres' postgresql
 wantGlob '/usr/lib*/galera*/libgalera_smm.so' galera-4
+want nginx nginx
 want setpriv util-linux
 want spin spin                                                          # checks the model of the lease protocol
 

@@ -19,12 +19,9 @@ type Buffer struct {
 	tag   string
 	store Store
 	opts  Options
-	limit chan struct{} // a place for each call in flight of the set; nil: no bound
-	guard guard         // owned by the refill in flight, then by Close
+	set   *Set  // that it belongs to; nil: none
+	guard guard // owned by the refill in flight, then by Close
 	made  time.Time
-
-	onUnknown func() // called once, when the store does not know the tag; may be nil
-	onUnfit   func() // called when the store turns out to be unfit; may be nil
 
 	ctx    context.Context // of calls to the store
 	cancel context.CancelFunc

@@ -134,18 +134,20 @@ func (b *Buffer) settle(grant Grant, err error) (again bool) {
 		again = recovered || b.short > b.stock()
 	case errors.Is(err, leaf.ErrUnknownTag):
 		b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
-		if b.onUnknown != nil {
-			b.onUnknown()
+		if b.set != nil {
+			b.set.forget(b)
 		}
 	default:
 		b.account.failures++
 		now := time.Now()
-		b.trouble.note(now, err, b.short > 0, b.opts.Logger, b.tag)
+		if b.trouble.note(now, err, b.short > 0) {
+			b.tellFailure(now, err)
+		}
 		if b.trouble.verdict(now, b.opts.Wait, true) != nil {
 			b.wakeAll()
 		}
-		if isUnfit(err) && b.onUnfit != nil {
-			b.onUnfit()
+		if isUnfit(err) && b.set != nil {
+			b.set.lookAgain()
 		}
 		again = !isVerdict(err) && (b.short > 0 || b.account.grants > 0)
 	}
@@ -165,7 +167,10 @@ func (b *Buffer) accept(grant Grant) {
 		a.last = grant.Range.Len()
 	}
 	a.lastAt = now
-	b.trouble.clear(now, b.opts.Logger, b.tag)
+	if b.trouble.told {
+		b.opts.Logger.Info("store answers again", "tag", b.tag, "after", now.Sub(b.trouble.since))
+	}
+	b.trouble = trouble{}
 	b.queue = append(b.queue, newSpan(grant.Range, grant.Source))
 	b.wakeAll()
 }
@@ -212,13 +217,12 @@ func (b *Buffer) lift(lifter Lifter, source string, floor int64) error {
 func (b *Buffer) call(n int64) (Grant, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.opts.CallTimeout)
 	defer cancel()
-	if b.limit != nil {
-		select {
-		case b.limit <- struct{}{}:
-			defer func() { <-b.limit }()
-		case <-ctx.Done():
-			return Grant{}, fmt.Errorf("wait for a place among the calls to the store: %w", ctx.Err())
+	if b.set != nil {
+		leave, err := b.set.enter(ctx, b)
+		if err != nil {
+			return Grant{}, err
 		}
+		defer leave()
 	}
 	grant, err := b.store.Advance(ctx, b.tag, n)
 	if err != nil {

@@ -23,17 +23,22 @@ const unknownFor = time.Second
 type Set struct {
 	store Store
 	opts  SetOptions
-	limit chan struct{}
 	tags  sync.Map // string → *Buffer
+
+	places   chan struct{} // holds one for each call to the store in flight
+	guesses  chan struct{} // holds one for each of them that is for an unproven tag
+	failures throttle      // of what is logged about tags without a grant
 
 	changing chan struct{} // holds one while a Forget is under way
 
-	mu     sync.Mutex
-	closed bool  // no buffer is made any more
-	lookAt error // how the latest look at the store ended
+	mu       sync.Mutex
+	closed   bool                // no buffer is made any more
+	lookAt   error               // how the latest look at the store ended
+	listed   map[string]struct{} // the tags of the latest listing, at most maxListed
+	unproven int                 // buffers of tags that may not exist
 
 	ready  chan struct{}
-	wake   chan struct{} // has the store looked at before its time
+	wake   chan struct{} // holds one when the store is to be looked at before its time
 	cancel context.CancelFunc
 	done   chan struct{} // closed when watch has returned
 }
@@ -42,7 +47,8 @@ type Set struct {
 type SetOptions struct {
 	Options // of each buffer
 
-	// MaxCalls bounds the calls to the store in flight over all tags; default 64.
+	// MaxCalls bounds the calls to the store in flight over all tags; default 64. Half of
+	// them at most are for tags that the store may not have.
 	MaxCalls int
 
 	// CheckInterval is how often the tags in use are compared with the store, to
@@ -64,7 +70,8 @@ func NewSet(store Store, opts *SetOptions) *Set {
 	s := &Set{
 		store:    store,
 		opts:     o,
-		limit:    make(chan struct{}, o.MaxCalls),
+		places:   make(chan struct{}, o.MaxCalls),
+		guesses:  make(chan struct{}, max(1, o.MaxCalls/2)),
 		changing: make(chan struct{}, 1),
 		ready:    make(chan struct{}),
 		wake:     make(chan struct{}, 1),
@@ -106,23 +113,37 @@ func (s *Set) buffer(tag string) (*Buffer, error) {
 	if s.closed {
 		return nil, fmt.Errorf("tag %q: %w", tag, leaf.ErrClosed)
 	}
-	b, _ := s.tags.LoadOrStore(tag, s.newBuffer(tag))
-	return b.(*Buffer), nil
+	if b, ok := s.tags.Load(tag); ok { // somebody else was faster
+		return b.(*Buffer), nil
+	}
+	b := s.newBuffer(tag)
+	if _, ok := s.listed[tag]; !ok {
+		if err := s.admit(b); err != nil {
+			return nil, err
+		}
+	}
+	s.tags.Store(tag, b)
+	return b, nil
 }
 
 func (s *Set) newBuffer(tag string) *Buffer {
 	b := NewBuffer(s.store, tag, &s.opts.Options)
-	b.limit = s.limit
-	b.onUnknown = func() {
-		time.AfterFunc(unknownFor, func() { s.tags.CompareAndDelete(tag, b) })
-	}
-	b.onUnfit = func() {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
-	}
+	b.set = s
 	return b
+}
+
+// lookAgain has the store looked at before its time.
+func (s *Set) lookAgain() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// forget drops b, whose tag the store does not know, when it has been refused for long
+// enough.
+func (s *Set) forget(b *Buffer) {
+	time.AfterFunc(unknownFor, func() { s.tags.CompareAndDelete(b.tag, b) })
 }
 
 // buffers iterates over the buffers of the tags in use.
@@ -200,7 +221,10 @@ func (s *Set) Close(ctx context.Context) error {
 		return nil
 	}
 	s.cancel()
-	<-s.done
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var errs []error
@@ -281,6 +305,7 @@ func (s *Set) check(ctx context.Context) error {
 			s.tags.CompareAndDelete(b.tag, b)
 		}
 	}
+	listed := make(map[string]struct{})
 	for tag, err := range s.store.Tags(ctx) {
 		if err != nil {
 			return err
@@ -289,10 +314,15 @@ func (s *Set) check(ctx context.Context) error {
 			b.setStep(tag.Step)
 			delete(missing, tag.Name)
 		}
-		if len(missing) == 0 {
+		if len(listed) < maxListed {
+			listed[tag.Name] = struct{}{}
+		} else if len(missing) == 0 {
 			break
 		}
 	}
+	s.mu.Lock()
+	s.listed = listed
+	s.mu.Unlock()
 	for _, b := range missing {
 		s.opts.Logger.Info("tag is gone from the store", "tag", b.tag)
 		b.abandon(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))

@@ -3,7 +3,6 @@ package segment
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -25,13 +24,15 @@ type trouble struct {
 	since    time.Time
 	retryAt  time.Time
 	attempts int
+	told     bool // it was logged
 }
 
-// note takes in a failed call; waited: callers wait for it.
-func (t *trouble) note(now time.Time, err error, waited bool, log *slog.Logger, tag string) {
-	if t.err == nil {
+// note takes in a failed call and reports whether it is the first one; waited: callers
+// wait for it.
+func (t *trouble) note(now time.Time, err error, waited bool) (first bool) {
+	first = t.err == nil
+	if first {
 		t.since = now
-		log.Warn("store call failed", "tag", tag, "err", err)
 	}
 	t.err = err
 	bound := maxBackoff
@@ -41,6 +42,7 @@ func (t *trouble) note(now time.Time, err error, waited bool, log *slog.Logger, 
 	bound = min(bound, firstBackoff<<min(t.attempts, 10))
 	t.retryAt = now.Add(rand.N(bound))
 	t.attempts++
+	return first
 }
 
 // resume is for a store that is asked again: a failure that nobody has looked into for
@@ -49,13 +51,6 @@ func (t *trouble) resume(now time.Time, wait time.Duration) {
 	if t.err != nil && now.Sub(t.retryAt) > wait {
 		t.since = now
 	}
-}
-
-func (t *trouble) clear(now time.Time, log *slog.Logger, tag string) {
-	if t.err != nil {
-		log.Info("store answers again", "tag", tag, "after", now.Sub(t.since))
-	}
-	*t = trouble{}
 }
 
 // verdict returns why a caller should not even wait: the store will not deliver,

@@ -1,0 +1,143 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// A tag is unproven if it was neither in the latest listing of the store nor ever
+// granted anything: callers may ask for any name. What unproven tags cost is bounded, so
+// that those that exist are served however many others are asked for.
+const (
+	maxUnproven = 1024    // buffers of unproven tags
+	maxListed   = 100_000 // tags of a listing that are kept in memory
+)
+
+// admit counts the buffer of an unproven tag, or refuses it; s.mu is held.
+func (s *Set) admit(b *Buffer) error {
+	if s.unproven >= maxUnproven {
+		return fmt.Errorf("tag %q: %w: the store has not told yet whether it has %d other tags: ask again later",
+			b.tag, leaf.ErrExhausted, maxUnproven)
+	}
+	s.unproven++
+	time.AfterFunc(unknownFor, func() { s.review(b) })
+	return nil
+}
+
+// review ends the counting of a buffer as one of an unproven tag, once the store has
+// answered or callers do not ask any more, and looks again later where neither is so.
+func (s *Set) review(b *Buffer) {
+	if !b.settled() {
+		if !b.expire(time.Now()) {
+			time.AfterFunc(unknownFor, func() { s.review(b) })
+			return
+		}
+		s.tags.CompareAndDelete(b.tag, b)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unproven--
+}
+
+// enter waits for a place among the calls to the store. leave gives it back.
+func (s *Set) enter(ctx context.Context, b *Buffer) (leave func(), err error) {
+	if b.account.grants > 0 || s.lists(b.tag) {
+		return occupy(ctx, s.places)
+	}
+	noGuess, err := occupy(ctx, s.guesses)
+	if err != nil {
+		return nil, err
+	}
+	noCall, err := occupy(ctx, s.places)
+	if err != nil {
+		noGuess()
+		return nil, err
+	}
+	return func() { noCall(); noGuess() }, nil
+}
+
+func occupy(ctx context.Context, places chan struct{}) (leave func(), err error) {
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for a place among the calls to the store: %w", ctx.Err())
+	}
+}
+
+// lists reports whether the latest listing had tag.
+func (s *Set) lists(tag string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.listed[tag]
+	return ok
+}
+
+// settled reports whether the store has said whether it has the tag, or the buffer has
+// ended.
+func (b *Buffer) settled() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.end != nil || b.account.grants > 0
+}
+
+// tellFailure logs the first of several failed calls to the store. Of tags that were
+// never granted anything, which may be very many, one a second is logged; b.mu is held.
+func (b *Buffer) tellFailure(now time.Time, err error) {
+	args := []any{"tag", b.tag, "err", err}
+	if b.set != nil && b.account.grants == 0 {
+		others, ok := b.set.failures.pass(now)
+		if !ok {
+			return
+		}
+		if others > 0 {
+			args = append(args, "other_tags", others)
+		}
+	}
+	b.trouble.told = true
+	b.opts.Logger.Warn("store call failed", args...)
+}
+
+// A throttle lets one event a second pass. Its zero value is ready to use.
+type throttle struct {
+	mu   sync.Mutex
+	next time.Time
+	held int
+}
+
+// pass reports whether an event may pass, and how many were held back since the last one
+// that did.
+func (t *throttle) pass(now time.Time) (held int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Before(t.next) {
+		t.held++
+		return 0, false
+	}
+	held, t.held, t.next = t.held, 0, now.Add(time.Second)
+	return held, true
+}
+
+// Check reports why tag has no IDs, and consumes none: the store does not know it, or
+// cannot be asked. A tag that may be new is looked up as [Set.Next] does.
+func (s *Set) Check(ctx context.Context, tag string) error {
+	if s.lists(tag) {
+		return nil
+	}
+	b, err := s.buffer(tag)
+	if err != nil {
+		return err
+	}
+	patience := time.NewTimer(s.opts.Wait)
+	defer patience.Stop()
+	for !b.loaded() {
+		if _, err := b.await(ctx, b.current.Load(), 1, true, patience); err != nil {
+			return err
+		}
+	}
+	return nil
+}

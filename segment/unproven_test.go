@@ -1,0 +1,145 @@
+package segment_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// flood has callers ask for n tags that do not exist, all at once, and returns when all
+// have been answered.
+func flood(t *testing.T, set *segment.Set, round, n int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			if _, err := set.Next(t.Context(), fmt.Sprintf("no-%d-%d", round, i)); err == nil {
+				t.Error("an ID of a tag that does not exist")
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// While the store is down callers ask for ever new tags: what that costs in memory and
+// log is bounded, and once the store is back new tags can be used.
+func TestFloodOfUnknownTagsWhileTheStoreIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		store := newStore(t, 1, 10)
+		store.Set(drivertest.Fault{Before: errDown})
+		opts := segment.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		set := segment.NewSet(store, &segment.SetOptions{Options: opts})
+		defer set.Close(t.Context())
+		start := time.Now()
+		for round := range 10 {
+			flood(t, set, round, 3000)
+			if n := len(set.Stats()); n > 1024 {
+				t.Fatalf("%d tags in memory", n)
+			}
+		}
+		lines, seconds := strings.Count(log.String(), "\n"), int(time.Since(start)/time.Second)
+		if lines > seconds+2 {
+			t.Errorf("%d lines in %d s", lines, seconds)
+		}
+		_, err := set.Next(t.Context(), "one-more")
+		wantError(t, err, leaf.ErrExhausted)
+		store.Set(drivertest.Fault{})
+		time.Sleep(5 * time.Second)
+		if n := len(set.Stats()); n != 0 {
+			t.Errorf("%d tags in memory after the flood", n)
+		}
+		if _, err := set.Next(t.Context(), "order"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// frozen never answers about the tags that it does not have.
+type frozen struct{ segment.Store }
+
+func (f *frozen) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	if strings.HasPrefix(tag, "no-") {
+		<-ctx.Done()
+		return segment.Grant{}, ctx.Err()
+	}
+	return f.Store.Advance(ctx, tag, n)
+}
+
+// Unknown tags leave places among the calls to the store for tags that exist.
+func TestUnknownTagsLeavePlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := memory.New()
+		create(t, inner, "order", 1, 10)
+		set := segment.NewSet(&frozen{inner}, nil)
+		defer set.Close(t.Context())
+		<-set.Ready()
+		for i := range 100 {
+			go set.Next(t.Context(), fmt.Sprintf("no-%d", i))
+		}
+		time.Sleep(500 * time.Millisecond)
+		if id, err := set.Next(t.Context(), "order"); err != nil || id != 1 {
+			t.Errorf("the first request for a tag that exists: %d, %v", id, err)
+		}
+	})
+}
+
+// A tag that exists is never one too many.
+func TestListedTagsAreNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tags = 1500
+		store := memory.New()
+		for i := range tags {
+			create(t, store, fmt.Sprint(i), 1, 10)
+		}
+		set := segment.NewSet(store, nil)
+		defer set.Close(t.Context())
+		<-set.Ready()
+		for i := range tags {
+			if _, err := set.Next(t.Context(), fmt.Sprint(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Check tells unknown tags from known ones and consumes nothing.
+func TestCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		set := segment.NewSet(store, nil)
+		defer set.Close(t.Context())
+		<-set.Ready()
+		check := func(tag string, want error) {
+			t.Helper()
+			if err := set.Check(t.Context(), tag); want != nil {
+				wantError(t, err, want)
+			} else if err != nil {
+				t.Error(err)
+			}
+		}
+		check("order", nil)
+		if n := store.Calls(drivertest.OpAdvance); n != 0 {
+			t.Errorf("%d calls to the store for a tag that is listed", n)
+		}
+		check("none", leaf.ErrUnknownTag)
+		check("", leaf.ErrInvalid)
+		create(t, store, "new", 1, 10)
+		check("new", nil)
+		if id, err := set.Next(t.Context(), "new"); err != nil || id != 1 {
+			t.Errorf("got %d, %v", id, err)
+		}
+		store.Set(drivertest.Fault{Before: errDown})
+		check("other", leaf.ErrExhausted)
+	})
+}
