@@ -42,6 +42,22 @@ type Source interface {
 	Take(ctx context.Context, key string, dst []leaf.Range, n int) ([]leaf.Range, error)
 }
 
+// A Checker is a [Source] some of whose keys do not exist. A [segment.Set] is one.
+type Checker interface {
+	// Check reports why no ID of key can be had, and consumes none.
+	Check(ctx context.Context, key string) error
+}
+
+// ErrBadKey is wrapped, together with [leaf.ErrInvalid], where a key cannot be the name
+// of a tag.
+var ErrBadKey = errors.New("bad key")
+
+// A badKey is what is wrong with a key.
+type badKey struct{ error }
+
+func (e badKey) Unwrap() error        { return e.error }
+func (e badKey) Is(target error) bool { return target == ErrBadKey }
+
 // Options configures an [Issuer]. The zero value of a field means its default.
 type Options struct {
 	// MaxBatch is the most IDs that one Take may ask for; default
@@ -93,6 +109,19 @@ func (i *Issuer) Check(scheme, key string) error {
 	}
 	_, err := i.source(scheme, key)
 	return err
+}
+
+// Exists reports why no ID can be had under scheme and key, as [Issuer.Next] would, as
+// far as that can be known without consuming one: for keys that are tags also
+// [leaf.ErrUnknownTag].
+func (i *Issuer) Exists(ctx context.Context, scheme, key string) error {
+	if err := i.Check(scheme, key); err != nil {
+		return err
+	}
+	if source, ok := i.sources[scheme].(Checker); ok {
+		return source.Check(ctx, key)
+	}
+	return nil
 }
 
 // Next returns one ID. An empty scheme means [Segment], whose key is not empty, nor is
@@ -163,13 +192,16 @@ func (i *Issuer) source(scheme, key string) (Source, error) {
 	return source, checkKey(scheme, key)
 }
 
-// checkKey reports, wrapping [leaf.ErrInvalid], what is no key of a scheme. Only those
-// whose keys are tags need one.
+// checkKey reports, wrapping [ErrBadKey], what is no key of a scheme. Those of the
+// time-based ones are labels, of any form.
 func checkKey(scheme, key string) error {
-	if key == "" && scheme != Segment && scheme != Ticket {
+	if scheme == Snowflake || scheme == UID || scheme == UUID && key == "" {
 		return nil
 	}
-	return segment.CheckTagName(key)
+	if err := segment.CheckTagName(key); err != nil {
+		return badKey{err}
+	}
+	return nil
 }
 
 func (i *Issuer) schemeOff(scheme string) error {

@@ -60,9 +60,9 @@ func TestKeySelectsLayout(t *testing.T) {
 			}
 		}
 	}
-	for _, key := range []string{strings.Repeat("k", 129), "a\x00", "\xff"} {
-		if _, err := ids.Next(t.Context(), issuer.Snowflake, key); !errors.Is(err, leaf.ErrInvalid) {
-			t.Errorf("key %q: %v, want ErrInvalid", key, err)
+	for _, label := range []string{strings.Repeat("k", 129), "a\x00", "\xff"} {
+		if _, err := ids.Next(t.Context(), issuer.Snowflake, label); err != nil {
+			t.Errorf("key %q: %v", label, err)
 		}
 	}
 }

@@ -79,12 +79,17 @@ func (h *handler) parseUID(w http.ResponseWriter, r *http.Request) {
 		h.notFound(w, r)
 		return
 	}
+	query := r.URL.Query()
+	if err := checkParams(query, "layout"); err != nil {
+		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: err.Error()})
+		return
+	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: "the uid must be a whole number from 0 to 9223372036854775807"})
 		return
 	}
-	d, err := h.layouts.Decode(cmp.Or(r.URL.Query().Get("layout"), h.layouts.Default(issuer.UID)), id)
+	d, err := h.layouts.Decode(cmp.Or(query.Get("layout"), h.layouts.Default(issuer.UID)), id)
 	if err != nil {
 		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: err.Error()})
 		return

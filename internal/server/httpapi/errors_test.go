@@ -68,8 +68,13 @@ func TestOtherErrors(t *testing.T) {
 		{"GET", "/nope", nil, 404, `"status":404,"error":"Not Found","message":"No message available","path":"/nope"}`},
 		{"POST", "/a%20b", nil, 404, `"status":404,"error":"Not Found","message":"No message available","path":"/a%20b"}`},
 		{"GET", "/api/segment/get/", nil, 404, `"status":404,"error":"Not Found","message":"No message available","path":"/api/segment/get/"}`},
-		{"GET", "/api/segment/get/%00", nil, 400,
-			`"status":400,"error":"Bad Request","message":"invalid argument: the tag holds a control character","path":"/api/segment/get/%00"}`},
+		{"GET", "/api/segment/get/%00", nil, 500,
+			`"status":500,"error":"Internal Server Error","exception":"com.sankuai.inf.leaf.server.exception.LeafServerException",` +
+				`"message":"Result{id=-2, status=EXCEPTION}","path":"/api/segment/get/%00","detail":"invalid argument: the tag holds a control character"}`},
+		{"GET", "/api/uuid/get/k?count=5", nil, 400,
+			`"status":400,"error":"Bad Request","message":"invalid argument: unknown parameter \"count\"; this route has: n","path":"/api/uuid/get/k"}`},
+		{"GET", "/api/uid/parse/1?lay=uid", nil, 400,
+			`"status":400,"error":"Bad Request","message":"invalid argument: unknown parameter \"lay\"; this route has: layout","path":"/api/uid/parse/1"}`},
 		{"TRACE", "/api/segment/get/k", nil, 405,
 			`"status":405,"error":"Method Not Allowed","message":"Request method 'TRACE' not supported","path":"/api/segment/get/k"}`},
 		{"POST", "/healthz", nil, 405,
@@ -158,6 +163,21 @@ func TestUnknownTagOfRealSet(t *testing.T) {
 	res, body := get(h, "/api/segment/get/nope")
 	if res.StatusCode != 500 || !regexp.MustCompile(`"message":"Result\{id=-2, status=EXCEPTION\}","path":"/api/segment/get/nope"`).MatchString(body) {
 		t.Errorf("%d %s", res.StatusCode, body)
+	}
+}
+
+// HEAD says what a GET would, and consumes nothing.
+func TestHead(t *testing.T) {
+	h, _ := newReal(t, newStore(t, segment.Tag{Name: "order", MaxID: 1, Step: 10}), nil)
+	for target, want := range map[string]int{"order": 200, "order?n=5": 200, "order?n=0": 400, "nope": 500, "nope?n=5": 500} {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest(http.MethodHead, "/api/segment/get/"+target, nil))
+		if rec.Code != want {
+			t.Errorf("HEAD %s: %d, want %d", target, rec.Code, want)
+		}
+	}
+	if _, body := get(h, "/api/segment/get/order"); body != "1" {
+		t.Errorf("the first ID is %s", body)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -52,6 +53,7 @@ type route struct {
 	path    string // as people write it
 	about   string
 	serve   http.HandlerFunc
+	java    bool // Java Leaf has it, and serves it with a slash behind as well
 }
 
 // New adds the routes, and the answer for unknown paths, to mux and returns the handler
@@ -64,25 +66,50 @@ func New(mux *http.ServeMux, ids *issuer.Issuer, opts *Options) http.Handler {
 	h := &handler{ids: ids, tags: opts.Tags, workers: opts.Workers, layouts: opts.Layouts, listen: opts.Listen, ready: opts.Ready}
 	for _, r := range h.routes() {
 		mux.HandleFunc(r.pattern, r.serve)
-	}
-	routes := h.idsRoutes()
-	mux.HandleFunc("/", h.notFound)
-	for i := range routes { // where mux would redirect, Java Leaf has no page
-		mux.HandleFunc(strings.TrimSuffix(routes[i].prefix, "/"), h.notFound)
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for i := range routes {
-			if strings.HasPrefix(r.URL.Path, routes[i].prefix) {
-				routes[i].serve(w, r)
-				return
-			}
+		if r.java {
+			mux.HandleFunc(r.pattern+"/{$}", r.serve)
 		}
-		if !isClean(r.URL.Path) {
-			h.notFound(w, r)
+	}
+	mux.HandleFunc("/", h.notFound)
+	return &router{h, mux, h.idsRoutes()}
+}
+
+// A router serves all routes.
+type router struct {
+	*handler
+	mux    *http.ServeMux
+	routes []idsRoute
+}
+
+func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for i := range rt.routes {
+		if key, ok := parseKey(r.URL, rt.routes[i].prefix); ok {
+			rt.routes[i].serve(w, r, key)
 			return
 		}
-		mux.ServeHTTP(w, r)
-	})
+	}
+	switch {
+	case strings.Contains(r.URL.EscapedPath(), "//"):
+		rt.ServeHTTP(w, singleSlashes(r))
+	case !isClean(r.URL.Path):
+		rt.notFound(w, r)
+	default:
+		rt.mux.ServeHTTP(w, r)
+	}
+}
+
+// singleSlashes returns r with one slash in its path wherever there are several: Java
+// Leaf serves both alike, and a base URL often ends in one. An encoded slash is none.
+func singleSlashes(r *http.Request) *http.Request {
+	path := r.URL.EscapedPath()
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	single, u := *r, *r.URL
+	u.Path, _ = url.PathUnescape(path) // it was unescaped before
+	u.RawPath = path
+	single.URL = &u
+	return &single
 }
 
 // isClean reports whether mux serves path as it is: others it redirects to the path
@@ -94,14 +121,14 @@ func isClean(p string) bool {
 
 func (h *handler) routes() []route {
 	return []route{
-		{decodePath, decodePath, "?snowflakeId=N: what an ID of that scheme says", javaPage(h.decodeSnowflake)},
-		{uidParsePrefix, uidParsePrefix + "{uid}", "what an ID of that scheme says; ?layout=NAME", get(h.parseUID)},
-		{"/cache", "/cache", "what this server holds in memory", javaPage(h.local(h.cache))},
-		{"/db", "/db", "the tags in the store", javaPage(h.local(h.db))},
-		{"/healthz", "/healthz", "200 while the process lives", get(healthz)},
-		{"/readyz", "/readyz", "200 when requests can be served; ?verbose says why not", get(h.readyz)},
-		{"/openapi.yaml", "/openapi.yaml", "this API, described for machines", get(openAPI)},
-		{"/{$}", "/", "this page", get(h.index)},
+		{decodePath, decodePath, "?snowflakeId=N: what an ID of that scheme says", javaPage(h.decodeSnowflake), true},
+		{uidParsePrefix, uidParsePrefix + "{uid}", "what an ID of that scheme says; ?layout=NAME", get(h.parseUID), false},
+		{"/cache", "/cache", "what this server holds in memory", javaPage(h.local(h.cache)), true},
+		{"/db", "/db", "the tags in the store", javaPage(h.local(h.db)), true},
+		{"/healthz", "/healthz", "200 while the process lives", get(healthz), false},
+		{"/readyz", "/readyz", "200 when requests can be served; ?scheme=NAME for one scheme, ?verbose says why not", get(h.readyz), false},
+		{"/openapi.yaml", "/openapi.yaml", "this API, described for machines", get(openAPI), false},
+		{"/{$}", "/", "this page", get(h.index), false},
 	}
 }
 

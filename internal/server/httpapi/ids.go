@@ -3,8 +3,10 @@ package httpapi
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,12 +39,7 @@ var (
 )
 
 // serve is the hot path: it does nothing per request that the answer does not need.
-func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request) {
-	key, ok := parseKey(r.URL, i.prefix)
-	if !ok {
-		i.notFound(w, r)
-		return
-	}
+func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
 	w.Header()["Cache-Control"] = noStore
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
@@ -82,13 +79,12 @@ func (i *idsRoute) one(w http.ResponseWriter, r *http.Request, key string) {
 
 // head answers what a GET would, without the ID, which it does not consume.
 func (i *idsRoute) head(w http.ResponseWriter, r *http.Request, key string) {
-	err := i.ids.Check(i.scheme, key)
-	n, batch, queryErr := i.count(r.URL)
-	if err == nil {
-		err = queryErr
-	}
+	n, batch, err := i.count(r.URL)
 	if err == nil && batch {
 		err = i.ids.CheckCount(n)
+	}
+	if err == nil {
+		err = i.ids.Exists(r.Context(), i.scheme, key)
 	}
 	if err != nil {
 		i.fail(w, r, err)
@@ -156,24 +152,40 @@ func batchFormat(r *http.Request, batch bool) format {
 	return f
 }
 
-// count reads n from the query; batch says whether it is there.
-func (h *handler) count(u *url.URL) (n int, batch bool, err error) {
+// count reads n from the query; batch says whether it is there. Without an n the
+// parameters of Java Leaf's routes mean nothing, as there.
+func (i *idsRoute) count(u *url.URL) (n int, batch bool, err error) {
 	if u.RawQuery == "" {
 		return 0, false, nil
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return 0, false, fmt.Errorf("%w: the query string is malformed", leaf.ErrInvalid)
+		return 0, false, errMalformed
 	}
-	values := query["n"]
-	if len(values) == 0 {
+	if _, batch = query["n"]; !batch && i.java {
 		return 0, false, nil
 	}
-	n, ok := parseCount(values[0])
-	if !ok || len(values) > 1 {
-		return 0, true, fmt.Errorf("%w: n must be a number from 1 to %d, given once", leaf.ErrInvalid, h.ids.MaxBatch())
+	if err := checkParams(query, "n"); err != nil || !batch {
+		return 0, batch, err
+	}
+	n, ok := parseCount(query.Get("n"))
+	if !ok || len(query["n"]) > 1 {
+		return 0, true, fmt.Errorf("%w: n must be a number from 1 to %d, given once", leaf.ErrInvalid, i.ids.MaxBatch())
 	}
 	return n, true, nil
+}
+
+var errMalformed = fmt.Errorf("%w: the query string is malformed", leaf.ErrInvalid)
+
+// checkParams reports, wrapping [leaf.ErrInvalid], a parameter that a route does not
+// have.
+func checkParams(query url.Values, known ...string) error {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%w: unknown parameter %q; this route has: %s", leaf.ErrInvalid, name, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // parseCount reads a number written in digits alone.

@@ -230,3 +230,18 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("described and listed differ: %s", diff)
 	}
 }
+
+// Java Leaf serves its pages with slashes wherever people put them.
+func TestPagesWithSlashes(t *testing.T) {
+	h, _ := newReal(t, newStore(t), nil)
+	for _, target := range []string{"/cache/", "/db/", "//cache", "/db//", "/decodeSnowflakeId/?snowflakeId=1", "//decodeSnowflakeId?snowflakeId=1"} {
+		if res, body := get(h, "http://localhost"+target); res.StatusCode != 200 {
+			t.Errorf("%s: %d %s", target, res.StatusCode, body)
+		}
+	}
+	for _, target := range []string{"/cache/x", "/healthz/"} {
+		if res, body := get(h, "http://localhost"+target); res.StatusCode != 404 {
+			t.Errorf("%s: %d %s", target, res.StatusCode, body)
+		}
+	}
+}
