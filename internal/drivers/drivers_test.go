@@ -262,6 +262,10 @@ func TestFromJDBC(t *testing.T) {
 		{"jdbc:mysql://h:3307/leaf?useUnicode=true&characterEncoding=utf8", "root", "p", "mysql://root:p@h:3307/leaf?tls=preferred"},
 		{"jdbc:mysql://h/leaf", "", "", "mysql://h/leaf?tls=preferred"},
 		{"jdbc:mysql://h1:3307,h2/leaf", "u", "p", "mysql://u:p@h1:3307,h2/leaf?tls=preferred"},
+		{"jdbc:mysql:loadbalance://h1:3307,h2/leaf", "u", "p", "mysql://u:p@h1:3307,h2/leaf?tls=preferred"},
+		{"jdbc:mysql:replication://h1,h2/leaf?user=u", "", "", "mysql://u@h1,h2/leaf?tls=preferred"},
+		{"jdbc:mariadb://h1:3307,h2/leaf?useSSL=false", "u", "p", "mysql://u:p@h1:3307,h2/leaf?tls=false"},
+		{"JDBC:MariaDB:Sequential://h1,h2/leaf", "", "", "mysql://h1,h2/leaf?tls=preferred"},
 		{"jdbc:mysql:///leaf", "root", "", "mysql://root@localhost/leaf?tls=preferred"},
 		{"JDBC:MySQL://h/leaf?user=u&password=p", "", "", "mysql://u:p@h/leaf?tls=preferred"},
 		{"jdbc:mysql://h/leaf?user=u&password=p", "a", "b", "mysql://a:b@h/leaf?tls=preferred"},
@@ -292,7 +296,8 @@ func TestFromJDBC(t *testing.T) {
 		"jdbc:mysql://h":                   "malformed",
 		"jdbc:mysql://h:x/leaf":            "malformed",
 		"jdbc:mysql://h/leaf?%zz":          "parameters are malformed",
-		"jdbc:mysql:loadbalance://h1,h2/d": "begin with jdbc:mysql://",
+		"jdbc:mysql:srv://h/leaf":          "begin with jdbc:mysql://",
+		"jdbc:mysql:replication://h1/":     "malformed",
 	} {
 		if got, err := drivers.FromJDBC(jdbc, "u", "secret"); !errors.Is(err, leaf.ErrInvalid) ||
 			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

@@ -4,23 +4,31 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/leaf-id/leaf"
 )
 
-// FromJDBC returns the mysql: URL of a jdbc:mysql: URL as it stands in a
+// jdbcHead is how a JDBC URL of MySQL or MariaDB begins. What the Java drivers make of
+// several hosts is said in between; here they are a list of which one that can be written
+// is used.
+var jdbcHead = regexp.MustCompile(`(?i)^jdbc:(mysql|mariadb)(:(loadbalance|replication|sequential|failover))?://`)
+
+// FromJDBC returns the mysql: URL of a jdbc:mysql: or jdbc:mariadb: URL as it stands in a
 // leaf.properties, with the user name and the password that stand beside it; where
 // these are empty, the URL's own parameters user and password count. Of the other
 // parameters those for encryption and time limits are taken over, and the rest,
 // which tunes the Java driver, is left out. Without a word on encryption it is used
 // where the server offers it, unverified, as Connector/J does.
 func FromJDBC(jdbcURL, user, password string) (string, error) {
-	rest, ok := cutPrefixFold(strings.TrimSpace(jdbcURL), "jdbc:mysql://")
-	if !ok {
-		return "", badJDBC("it does not begin with jdbc:mysql://")
+	jdbcURL = strings.TrimSpace(jdbcURL)
+	head := jdbcHead.FindString(jdbcURL)
+	if head == "" {
+		return "", badJDBC("it does not begin with jdbc:mysql:// or jdbc:mariadb://")
 	}
+	rest := jdbcURL[len(head):]
 	address, query, _ := strings.Cut(rest, "?")
 	params, err := url.ParseQuery(query)
 	if err != nil {
@@ -82,13 +90,6 @@ func jdbcTLS(params url.Values) string {
 
 // escape percent-encodes every byte that is not plain anywhere in a URL.
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
-
-func cutPrefixFold(s, prefix string) (string, bool) {
-	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
-		return s, false
-	}
-	return s[len(prefix):], true
-}
 
 func badJDBC(what string) error {
 	return fmt.Errorf("%w: JDBC URL: %s: write jdbc:mysql://host:3306/db", leaf.ErrInvalid, what)

@@ -185,12 +185,10 @@ func OnThisMachine(url string) bool {
 	return strings.EqualFold(scheme, "sqlite") || strings.EqualFold(scheme, "static")
 }
 
-// canonical returns a jdbc:mysql: URL as the mysql: one that it is, others as they are.
+// canonical returns a JDBC URL as the mysql: one that it is, others as they are.
 func canonical(workersURL string) string {
-	if _, ok := cutPrefixFold(workersURL, "jdbc:"); ok {
-		if mysqlURL, err := FromJDBC(workersURL, "", ""); err == nil {
-			return mysqlURL
-		}
+	if mysqlURL, err := FromJDBC(workersURL, "", ""); err == nil {
+		return mysqlURL
 	}
 	return workersURL
 }
