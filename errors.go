@@ -40,3 +40,14 @@ var (
 	// call may succeed.
 	ErrClock = errors.New("the clock is behind")
 )
+
+// A StoreError is what a store of counters, or a registry of worker IDs, answered. Its
+// words may name servers, databases and users: they are for a log, not for callers from
+// elsewhere.
+type StoreError struct{ Err error }
+
+// Error returns the words as they are.
+func (e *StoreError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error that was wrapped.
+func (e *StoreError) Unwrap() error { return e.Err }

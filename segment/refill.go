@@ -210,7 +210,10 @@ func (b *Buffer) fetch(n int64) (Grant, error) {
 func (b *Buffer) lift(lifter Lifter, source string, floor int64) error {
 	ctx, cancel := context.WithTimeout(b.ctx, b.opts.CallTimeout)
 	defer cancel()
-	return lifter.Lift(ctx, b.tag, source, floor)
+	if err := lifter.Lift(ctx, b.tag, source, floor); err != nil {
+		return &leaf.StoreError{Err: err}
+	}
+	return nil
 }
 
 // call makes one call to the store and checks what it returns.
@@ -226,7 +229,7 @@ func (b *Buffer) call(n int64) (Grant, error) {
 	}
 	grant, err := b.store.Advance(ctx, b.tag, n)
 	if err != nil {
-		return Grant{}, err
+		return Grant{}, &leaf.StoreError{Err: err}
 	}
 	r := grant.Range
 	if r.Start < 0 || r.Empty() || n > 0 && r.Len() > n || grant.Step < 1 {

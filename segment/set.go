@@ -308,7 +308,7 @@ func (s *Set) check(ctx context.Context) error {
 	listed := make(map[string]struct{})
 	for tag, err := range s.store.Tags(ctx) {
 		if err != nil {
-			return err
+			return &leaf.StoreError{Err: err}
 		}
 		if b, ok := missing[tag.Name]; ok {
 			b.setStep(tag.Step)

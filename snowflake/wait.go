@@ -153,7 +153,7 @@ func (g *Generator) leave(w *waiter, cause error) error {
 	g.line.leave(w)
 	trouble := g.trouble(g.opts.Clock.Now())
 	if cause != nil {
-		return fmt.Errorf("wait for an ID: %w (%v)", cause, trouble)
+		return fmt.Errorf("wait for an ID: %w (%w)", cause, trouble)
 	}
 	return trouble
 }

@@ -188,10 +188,15 @@ func (k *Keeper) call(ctx context.Context, do func(context.Context) error) error
 	limited, cancel := context.WithTimeout(ctx, k.opts.CallTimeout)
 	defer cancel()
 	err := do(limited)
-	if err == context.DeadlineExceeded && ctx.Err() == nil {
+	switch {
+	case err == nil:
+		return nil
+	case err == context.DeadlineExceeded && ctx.Err() == nil:
 		return silence{k.opts.CallTimeout}
+	case errors.Is(err, ErrTaken), errors.Is(err, ErrWaiting), errors.Is(err, leaf.ErrClock): // of this node, not of the registry
+		return err
 	}
-	return err
+	return &leaf.StoreError{Err: err}
 }
 
 // silence is a call of the registry that ran into its time limit.

@@ -16,6 +16,10 @@ var (
 	// the holder stops at once.
 	ErrTaken = errors.New("the worker ID is used by somebody else")
 
+	// ErrWaiting: the worker ID is this node's, and is not to be used yet. A registry
+	// that wraps it says why, in words for anybody.
+	ErrWaiting = errors.New("waiting before the worker ID is used")
+
 	// ErrNotCreated: there is no registry yet. An init creates it.
 	ErrNotCreated = errors.New("the worker registry was not created")
 

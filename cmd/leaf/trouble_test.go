@@ -85,7 +85,7 @@ func TestServeWithoutItsStore(t *testing.T) {
 			}
 			t.Cleanup(p.kill)
 			if at.gone != "" {
-				wantError(t, p, at.gone, "next", "order", "--server", p.url)
+				wantError(t, p, "no usable answer (the log of the server says more)", "next", "order", "--server", p.url)
 				wantError(t, p, at.gone, "tag", "list", "--store", at.url)
 				wantError(t, p, at.gone, "init", "--store", at.url)
 				wantLine(t, leafAt(t, p, "status"), "^store    .*, does not serve$")

@@ -132,7 +132,7 @@ func TestWorkerNodeLostRows(t *testing.T) {
 	start("holding a worker ID.*worker=2 ").kill()
 	db.Exec(t, database, "TRUNCATE TABLE WORKER_NODE")
 	p := start("the highest ID in WORKER_NODE is 0, but this machine was dealt worker ID 2")
-	if code, _, stderr := leafRun(t.Context(), "next", "--scheme", "uid", "--server", p.url); code != 1 || !strings.Contains(stderr, "lost rows") {
+	if code, _, stderr := leafRun(t.Context(), "next", "--scheme", "uid", "--server", p.url); code != 1 || !strings.Contains(stderr, "counter would move backwards") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	// What the message says to do has the running server go on.

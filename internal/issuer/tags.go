@@ -76,9 +76,9 @@ func (t *Tags) Probe(ctx context.Context) error {
 	defer cancel()
 	for _, err := range t.store.Tags(ctx) {
 		if err != nil && ctx.Err() == context.DeadlineExceeded {
-			return fmt.Errorf("no answer within %v: %w", probeTimeout, err)
+			return fmt.Errorf("no answer within %v: %w", probeTimeout, failed(err))
 		}
-		return err
+		return failed(err)
 	}
 	return nil
 }
@@ -89,8 +89,23 @@ func (t *Tags) All(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, listTimeout)
 		defer cancel()
-		t.store.Tags(ctx)(yield)
+		for tag, err := range t.store.Tags(ctx) {
+			if err != nil { // the log has it too: not every caller is told
+				t.log.Warn("the tags cannot be listed", "err", err)
+			}
+			if !yield(tag, failed(err)) {
+				return
+			}
+		}
 	}
+}
+
+// failed marks what a store has said.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &leaf.StoreError{Err: err}
 }
 
 // Create adds a tag and returns it. It wraps [leaf.ErrInvalid], [leaf.ErrTagExists]
@@ -106,7 +121,7 @@ func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error)
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	if err := catalog.Create(ctx, tag); err != nil {
-		return segment.Tag{}, err
+		return segment.Tag{}, failed(err)
 	}
 	t.log.Info("tag created", "tag", tag.Name, "step", tag.Step, "max_id", tag.MaxID)
 	return tag, nil
@@ -125,7 +140,7 @@ func (t *Tags) Delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	if err := t.forget(name, func() error { return catalog.Delete(ctx, name) }); err != nil {
-		return err
+		return failed(err)
 	}
 	t.log.Info("tag deleted", "tag", name)
 	return nil
@@ -198,7 +213,7 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 		err = alter()
 	}
 	if err != nil {
-		return segment.Tag{}, err
+		return segment.Tag{}, failed(err)
 	}
 	t.log.Info("tag altered", "tag", name, "step", tag.Step, "max_id", tag.MaxID, "force", change.Force)
 	return tag, nil
@@ -217,9 +232,9 @@ func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag
 		case errors.Is(err, leaf.ErrUnknownTag):
 			return segment.Tag{}, fmt.Errorf("raise tag %q: %w", tag.Name, leaf.ErrUnknownTag)
 		case err != nil && left == n:
-			return segment.Tag{}, err
+			return segment.Tag{}, failed(err)
 		case err != nil:
-			return segment.Tag{}, fmt.Errorf("raised by %d of %d: %w", n-left, n, err)
+			return segment.Tag{}, fmt.Errorf("raised by %d of %d: %w", n-left, n, failed(err))
 		}
 		left -= grant.Range.Len()
 		tag.MaxID, tag.Step = grant.Range.End, grant.Step
@@ -237,6 +252,7 @@ func (t *Tags) lift(ctx context.Context, name string, n int64) (tag segment.Tag,
 		// A listing leaves out servers that do not answer; this one asks all of them,
 		// and writes nothing.
 		tag, err = catalog.Alter(ctx, name, segment.Change{})
+		err = failed(err)
 	}
 	switch {
 	case err != nil:

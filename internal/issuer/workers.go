@@ -71,7 +71,7 @@ func (w *Workers) List(ctx context.Context) ([]worker.Record, error) {
 	defer cancel()
 	list, err := w.registry.List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list worker IDs: %w: %w", ErrRegistry, err)
+		return nil, fmt.Errorf("list worker IDs: %w", w.failed(err))
 	}
 	return list, nil
 }
@@ -89,7 +89,7 @@ func (w *Workers) Starts(ctx context.Context) (list []worker.Start, supply worke
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	if list, err = d.Starts(ctx, MaxStarts); err != nil {
-		return nil, worker.Supply{}, true, fmt.Errorf("%w: %w", ErrRegistry, err)
+		return nil, worker.Supply{}, true, w.failed(err)
 	}
 	return list, d.Supply(), true, nil
 }
@@ -132,10 +132,18 @@ func (w *Workers) free(ctx context.Context, id int64) (worker.Record, error) {
 	defer cancel()
 	old, err := w.registry.Load(ctx, id)
 	if err != nil {
-		return worker.Record{}, fmt.Errorf("%w: %w", ErrRegistry, err)
+		return worker.Record{}, w.failed(err)
 	}
 	if old.IsZero() {
 		return worker.Record{}, fmt.Errorf("%w: it was never claimed", leaf.ErrInvalid)
 	}
-	return worker.Free(ctx, w.registry, id)
+	record, err := worker.Free(ctx, w.registry, id)
+	return record, failed(err)
+}
+
+// failed is the error of a registry that cannot be asked. The log has it too: not every
+// caller is told.
+func (w *Workers) failed(err error) error {
+	w.log.Warn("the registry of worker IDs does not answer", "err", err)
+	return fmt.Errorf("%w: %w", ErrRegistry, failed(err))
 }

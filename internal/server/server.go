@@ -170,20 +170,20 @@ func (s *Server) sources() map[string]issuer.Source {
 	return sources
 }
 
-// ready says why no requests should be sent here: every scheme that is served must be
-// able to.
-func (s *Server) ready() error {
+// ready says why no requests for a scheme should be sent here. If that is empty, every
+// scheme that is served must be able to answer them.
+func (s *Server) ready(scheme string) error {
 	if s.stopping.Load() {
 		return errors.New("the server is stopping")
 	}
-	if s.set != nil {
+	if s.set != nil && (scheme == "" || scheme == issuer.Segment || scheme == issuer.Ticket) {
 		if err := s.storeReady(); err != nil {
 			return err
 		}
 	}
-	if s.times != nil {
+	if s.times != nil && (scheme == "" || s.times.sources[scheme] != nil) {
 		err := s.times.keeper.Err()
-		if s.opts.Times.Implicit && errors.Is(err, worker.ErrNotCreated) {
+		if scheme == "" && s.opts.Times.Implicit && errors.Is(err, worker.ErrNotCreated) {
 			return nil
 		}
 		if err != nil {
@@ -197,13 +197,13 @@ func (s *Server) storeReady() error {
 	select {
 	case <-s.set.Ready():
 		if err := s.set.Unfit(); err != nil {
-			return fmt.Errorf("the store %s cannot be used: %w", s.opts.StoreName, err)
+			return fmt.Errorf("the store cannot be used: %w", err)
 		}
 		return nil
 	default:
 	}
 	if err := s.set.StoreErr(); err != nil {
-		return fmt.Errorf("the store %s does not serve: %w", s.opts.StoreName, err)
+		return fmt.Errorf("the store does not serve: %w", err)
 	}
-	return fmt.Errorf("the store %s has not answered yet", s.opts.StoreName)
+	return errors.New("the store has not answered yet")
 }

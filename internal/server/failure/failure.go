@@ -1,4 +1,5 @@
-// Package failure is the one table that maps errors to the codes of the protocols.
+// Package failure is the one table that maps errors to the codes of the protocols, and
+// the one place that decides which of their words callers are told.
 package failure
 
 import (

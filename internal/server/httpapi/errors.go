@@ -46,7 +46,7 @@ func (i *idsRoute) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", failure.RetryAfter)
 	}
 	if !i.java || kind.Java == 0 {
-		writeError(w, r, errorBody{Status: kind.HTTP, Message: err.Error()})
+		writeError(w, r, errorBody{Status: kind.HTTP, Message: failure.Text(err)})
 		return
 	}
 	code := kind.Java
@@ -57,7 +57,7 @@ func (i *idsRoute) fail(w http.ResponseWriter, r *http.Request, err error) {
 		Status:    http.StatusInternalServerError,
 		Exception: leafServerException,
 		Message:   fmt.Sprintf("Result{id=%d, status=EXCEPTION}", code),
-		Detail:    err.Error(),
+		Detail:    failure.Text(err),
 	})
 }
 
@@ -66,7 +66,7 @@ func (h *handler) storeSilent() bool { return h.tags != nil && !h.tags.Ready() }
 
 // listError answers a page whose listing failed before its first row.
 func (h *handler) listError(w http.ResponseWriter, r *http.Request, err error) {
-	writeError(w, r, errorBody{Status: failure.Of(err).HTTP, Message: err.Error()})
+	writeError(w, r, errorBody{Status: failure.Of(err).HTTP, Message: failure.Text(err)})
 }
 
 func (h *handler) notFound(w http.ResponseWriter, r *http.Request) {

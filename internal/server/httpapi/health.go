@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/failure"
 )
 
 func healthz(w http.ResponseWriter, _ *http.Request) {
@@ -15,33 +16,57 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "ok")
 }
 
-// readyz tells a load balancer whether to send requests here. A store that fails
-// later on does not count: the server goes on serving from its stock, and the others
-// would fail alike. One that became unfit for this server does, once stock runs out.
+// readyMeans says what the answer of readyz is about.
+const readyMeans = `ready means: since the server started the store has answered, and a worker ID is held for the time-based schemes.
+A store that fails later does not count: IDs in memory are served on, and other servers would fail alike.
+One that somebody has to mend for this server does, once there is no stock.
+With ?scheme=NAME only that scheme counts.
+`
+
+// readyz tells a load balancer whether to send requests here, for all schemes that are
+// served or for those that are named.
 func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	if err := checkParams(query, "scheme", "verbose"); err != nil {
+		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: err.Error()})
+		return
+	}
 	w.Header()["Content-Type"] = plainText
 	w.Header()["Cache-Control"] = noStore
-	err := h.notReady()
-	if err != nil {
+	if err := h.notReady(query["scheme"]); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintf(w, "not ready: %v", err)
+		fmt.Fprintf(w, "not ready: %s", failure.Text(err))
 	} else {
 		fmt.Fprint(w, "ok")
 	}
-	if _, verbose := r.URL.Query()["verbose"]; verbose {
+	if query.Has("verbose") {
 		h.explain(w)
 	}
 }
 
-func (h *handler) notReady() error {
+// notReady says why one of schemes cannot be served, or, where none is named, any of
+// those that are enabled.
+func (h *handler) notReady(schemes []string) error {
 	if h.ready == nil {
 		return nil
 	}
-	return h.ready()
+	if len(schemes) == 0 {
+		return h.ready("")
+	}
+	for _, scheme := range schemes {
+		if err := h.ids.Check(scheme, "any"); err != nil {
+			return err
+		}
+		if err := h.ready(scheme); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h *handler) explain(w http.ResponseWriter) {
 	fmt.Fprintln(w)
+	defer fmt.Fprint(w, readyMeans)
 	for _, scheme := range h.ids.Schemes() {
 		fmt.Fprintf(w, "scheme %s enabled%s\n", scheme, h.trouble(scheme))
 	}
@@ -54,7 +79,7 @@ func (h *handler) explain(w http.ResponseWriter) {
 	}
 	for _, s := range h.tags.Stats() {
 		if s.Err != nil {
-			fmt.Fprintf(w, "tag %s: %d IDs left; failing since %s: %v\n", s.Tag, s.Stock, s.FailingSince.Format("15:04:05"), s.Err)
+			fmt.Fprintf(w, "tag %s: %d IDs left; failing since %s: %s\n", s.Tag, s.Stock, s.FailingSince.Format("15:04:05"), failure.Text(s.Err))
 		}
 	}
 }
@@ -63,10 +88,10 @@ func (h *handler) explain(w http.ResponseWriter) {
 func (h *handler) trouble(scheme string) string {
 	if (scheme == issuer.Snowflake || scheme == issuer.UID) && h.workers != nil {
 		if err := h.workers.Err(); err != nil {
-			return fmt.Sprintf("; not ready: %v", err)
+			return "; not ready: " + failure.Text(err)
 		}
 		if err := h.workers.Status().Err; err != nil {
-			return fmt.Sprintf("; ready, but: %v", err)
+			return "; ready, but: " + failure.Text(err)
 		}
 	}
 	if (scheme == issuer.Segment || scheme == issuer.Ticket) && h.storeSilent() {

@@ -33,9 +33,9 @@ type Options struct {
 	// and /db answer only those who name the machine itself; nil: all.
 	Listen net.Addr
 
-	// Ready says why no requests should be sent to this server, nil if they should.
-	// A nil func means always ready.
-	Ready func() error
+	// Ready says why no requests for IDs of a scheme should be sent to this server, or of
+	// any of its schemes if that is empty; nil if they should. A nil func means always ready.
+	Ready func(scheme string) error
 }
 
 type handler struct {
@@ -44,7 +44,7 @@ type handler struct {
 	workers *issuer.Workers
 	layouts issuer.Layouts
 	listen  net.Addr
-	ready   func() error
+	ready   func(scheme string) error
 }
 
 // A route is a line of the one table of routes.

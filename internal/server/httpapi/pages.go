@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/server/failure"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -61,9 +62,10 @@ func (p *page) row(cells ...any) error {
 	return pageRow.Execute(p.buf, cells)
 }
 
-func (p *page) end(err error) {
+// end ends the page; early says why it does so before its last row.
+func (p *page) end(early string) {
 	p.start()
-	_ = pageFoot.Execute(p.buf, err)
+	_ = pageFoot.Execute(p.buf, early)
 	_ = p.buf.Flush() // a client that has gone needs no answer
 }
 
@@ -83,7 +85,7 @@ func (h *handler) cache(w http.ResponseWriter, r *http.Request) {
 			return // the client has gone
 		}
 	}
-	p.end(nil)
+	p.end("")
 }
 
 func javaSegment(s segment.Stats, i int) segment.SegmentStats {
@@ -105,14 +107,14 @@ func (h *handler) db(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if err != nil {
-			p.end(err)
+			p.end(failure.Text(err))
 			return
 		}
 		if err := p.row(tag.Name, tag.MaxID, tag.Step, javaTime(tag.Updated)); err != nil {
 			return // the client has gone
 		}
 	}
-	p.end(nil)
+	p.end("")
 }
 
 // javaTime writes t as Java Leaf's page does.

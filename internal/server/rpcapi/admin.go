@@ -13,6 +13,7 @@ import (
 type adminService struct {
 	Backend
 	info Info
+	tell tell
 }
 
 // tags returns the administration of the store, an error where there is none.

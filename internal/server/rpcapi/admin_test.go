@@ -82,7 +82,7 @@ func TestStatus(t *testing.T) {
 	want := &leafv1.StatusResponse{
 		Version: "v1.2.3", Started: timestamppb.New(started), Listen: "0.0.0.0:8080",
 		Schemes: []*leafv1.SchemeStatus{{Name: "segment", Ready: true}, {Name: "uuid", Ready: true}},
-		Store:   &leafv1.StoreStatus{Name: "memory:", Reachable: true},
+		Store:   &leafv1.StoreStatus{Name: "memory", Reachable: true},
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform(), protocmp.IgnoreFields(want, "tags")); diff != "" {
 		t.Error(diff)

@@ -4,8 +4,10 @@ package rpcapi
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -13,6 +15,7 @@ import (
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/failure"
+	"github.com/leaf-id/leaf/internal/server/loopback"
 )
 
 const (
@@ -26,8 +29,8 @@ type Info struct {
 	Started   time.Time
 	Listen    net.Addr // decides whether administrative calls are allowed
 	Address   string   // Listen for people
-	StoreName string   // without credentials
-	Registry  string   // of worker IDs; without credentials
+	StoreName string   // a URL without credentials
+	Registry  string   // of worker IDs; likewise
 }
 
 // A Backend is what the services are the front end of.
@@ -40,25 +43,36 @@ type Backend struct {
 
 // Register adds both services to mux.
 func Register(mux *http.ServeMux, b Backend, info Info) {
-	opts := []connect.HandlerOption{
-		connect.WithCompressMinBytes(minCompress),
-		connect.WithReadMaxBytes(maxRequest),
-		connect.WithInterceptors(connect.UnaryInterceptorFunc(withCodes)),
+	options := func(t tell) []connect.HandlerOption {
+		return []connect.HandlerOption{
+			connect.WithCompressMinBytes(minCompress),
+			connect.WithReadMaxBytes(maxRequest),
+			connect.WithInterceptors(connect.UnaryInterceptorFunc(t.withCodes)),
+		}
 	}
-	mux.Handle(leafv1connect.NewLeafServiceHandler(&leafService{b}, opts...))
-	path, admin := leafv1connect.NewAdminServiceHandler(&adminService{b, info}, opts...)
+	mux.Handle(leafv1connect.NewLeafServiceHandler(&leafService{b}, options(failure.Text)...))
+	operator := tell(error.Error) // who administers this machine may know all that its log says
+	if !loopback.Is(info.Listen) {
+		operator = failure.Text
+		info.StoreName, _, _ = strings.Cut(info.StoreName, ":")
+		info.Registry, _, _ = strings.Cut(info.Registry, ":")
+	}
+	path, admin := leafv1connect.NewAdminServiceHandler(&adminService{b, info, operator}, options(operator)...)
 	mux.Handle(path, newGuard(info.Listen, admin))
 }
 
+// A tell returns what a caller is told of an error.
+type tell func(error) string
+
 // withCodes gives errors the codes of the protocols.
-func withCodes(next connect.UnaryFunc) connect.UnaryFunc {
+func (t tell) withCodes(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		res, err := next(ctx, req)
 		if err == nil {
 			return res, nil
 		}
 		kind := failure.Of(err)
-		coded := connect.NewError(kind.RPC, err)
+		coded := connect.NewError(kind.RPC, errors.New(t(err)))
 		if kind.Retry {
 			coded.Meta().Set("Retry-After", failure.RetryAfter)
 		}

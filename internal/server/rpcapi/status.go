@@ -27,7 +27,7 @@ func (s *adminService) Status(ctx context.Context, _ *leafv1.StatusRequest) (*le
 	}
 	res.Store = s.storeStatus(ctx)
 	for _, st := range s.Tags.Stats() {
-		res.Tags = append(res.Tags, statsMessage(st))
+		res.Tags = append(res.Tags, s.stats(st))
 	}
 	return res, nil
 }
@@ -42,7 +42,7 @@ func (s *adminService) schemes() []*leafv1.SchemeStatus {
 			st.Ready = s.Tags.Ready()
 		case (name == issuer.Snowflake || name == issuer.UID) && s.Workers != nil:
 			if err := s.Workers.Err(); err != nil {
-				st.Ready, st.Error = false, err.Error()
+				st.Ready, st.Error = false, s.tell(err)
 			}
 		}
 		list = append(list, st)
@@ -57,7 +57,7 @@ func (s *adminService) schemes() []*leafv1.SchemeStatus {
 func (s *adminService) storeStatus(ctx context.Context) *leafv1.StoreStatus {
 	res := &leafv1.StoreStatus{Name: s.info.StoreName, Reachable: true}
 	if err := s.Tags.Probe(ctx); err != nil {
-		res.Reachable, res.LastError = false, err.Error()
+		res.Reachable, res.LastError = false, s.tell(err)
 	}
 	return res
 }
@@ -78,7 +78,7 @@ func (s *adminService) lease() *leafv1.Lease {
 		res.Since, res.Extended = timestamp(st.Since), timestamp(st.Extended)
 	}
 	if st.Err != nil {
-		res.Error = st.Err.Error()
+		res.Error = s.tell(st.Err)
 	}
 	if supply, ok := s.Workers.Supply(); ok && supply.Max > 0 {
 		res.StartsLeft = new(supply.Left())
@@ -93,17 +93,17 @@ func (s *adminService) lease() *leafv1.Lease {
 	return res
 }
 
-func statsMessage(s segment.Stats) *leafv1.TagStats {
+func (s *adminService) stats(st segment.Stats) *leafv1.TagStats {
 	res := &leafv1.TagStats{
-		Tag: s.Tag, Loaded: s.Loaded,
-		Stock: s.Stock, Issued: s.Issued, Step: s.Step, Rate: s.Rate, Lasts: durationpb.New(s.Lasts),
-		Refills: s.Refills, Failures: s.Failures, Regressions: s.Regressions, Refilling: s.Refilling,
-		FailingSince: timestamp(s.FailingSince),
+		Tag: st.Tag, Loaded: st.Loaded,
+		Stock: st.Stock, Issued: st.Issued, Step: st.Step, Rate: st.Rate, Lasts: durationpb.New(st.Lasts),
+		Refills: st.Refills, Failures: st.Failures, Regressions: st.Regressions, Refilling: st.Refilling,
+		FailingSince: timestamp(st.FailingSince),
 	}
-	if s.Err != nil {
-		res.Error = s.Err.Error()
+	if st.Err != nil {
+		res.Error = s.tell(st.Err)
 	}
-	for _, seg := range s.Segments {
+	for _, seg := range st.Segments {
 		r := &leafv1.Range{Start: seg.Range.Start, End: seg.Range.End}
 		res.Segments = append(res.Segments, &leafv1.SegmentStats{Range: r, Next: seg.Next})
 	}

@@ -1,0 +1,60 @@
+package failure
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// Text returns what callers are told of err: its words, but for those of a store or
+// registry ([leaf.StoreError]), which may name servers, databases and users. In their
+// place is said which known error they are.
+func Text(err error) string {
+	text := err.Error()
+	for _, e := range storeErrors(err) {
+		if said := e.Error(); said != "" {
+			text = strings.ReplaceAll(text, said, kindOfStoreError(e))
+		}
+	}
+	return text
+}
+
+// storeErrors returns the errors in the tree of err that a store or registry gave, the
+// outermost ones.
+func storeErrors(err error) []*leaf.StoreError {
+	switch e := err.(type) {
+	case *leaf.StoreError:
+		return []*leaf.StoreError{e}
+	case interface{ Unwrap() error }:
+		return storeErrors(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []*leaf.StoreError
+		for _, inner := range e.Unwrap() {
+			all = append(all, storeErrors(inner)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// kindOfStoreError says what a store has failed with, in words of ours.
+func kindOfStoreError(err error) string {
+	const rest = "the log of the server says more"
+	switch {
+	case errors.Is(err, segment.ErrNotCreated):
+		return segment.ErrNotCreated.Error() + ": leaf init --store URL creates it"
+	case errors.Is(err, worker.ErrNotCreated):
+		return worker.ErrNotCreated.Error() + ": leaf init --workers URL creates it"
+	case errors.Is(err, leaf.ErrUnsupported), errors.Is(err, leaf.ErrInvalid): // not what the caller asked for
+		return "unfit for use (" + rest + ")"
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.err.Error() + " (" + rest + ")"
+		}
+	}
+	return "no usable answer (" + rest + ")"
+}
