@@ -22,6 +22,8 @@ type Status struct {
 
 	ClockStep time.Duration // how far this machine's clock has moved away from the time that IDs carry
 
+	wait string // why the worker ID is not to be used before Floor
+
 	PutBacks int64 // how often the registry had lost writes
 	Lost     int64 // how often the lease was lost to others
 }
@@ -42,7 +44,8 @@ func (k *Keeper) Err() error {
 	case !s.Held:
 		return s.Err
 	case s.Floor.UnixMilli() > now+millis(k.opts.LeastAhead):
-		return fmt.Errorf("worker ID %d may be used from %s on", s.Worker, s.Floor.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w: worker ID %d may be used from %s on, in %v: %s", ErrWaiting, s.Worker, s.Floor.UTC().Format(time.RFC3339),
+			(time.Duration(s.Floor.UnixMilli()-now) * time.Millisecond).Round(time.Second), s.wait)
 	case now >= s.Horizon.UnixMilli():
 		return fmt.Errorf("the lease of worker ID %d ran out at %s: %w", s.Worker, s.Horizon.UTC().Format(time.RFC3339), s.Err)
 	}
@@ -68,7 +71,14 @@ func (t *tenure) began() {
 	if s.Extended = now; t.alone {
 		s.Extended = time.Time{}
 	}
+	s.wait = "times before that may have been issued under it"
+	if t.lease.floor > t.prior.Horizon && !t.alone {
+		s.wait = "the registry may lose writes, and a holder that it does not know of any more must have noticed by then (claim_delay)"
+	}
 	t.log.Info("holding a worker ID", "worker", t.record.Worker, "term", t.record.Term, "horizon", Time(t.record.Horizon))
+	if wait := s.Floor.Sub(now); wait > t.opts.LeastAhead {
+		t.log.Warn("the worker ID is not to be used yet", "worker", t.record.Worker, "from", s.Floor, "in", wait.Round(time.Second), "because", s.wait)
+	}
 }
 
 // heard notes how a call of the registry went.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -38,7 +39,7 @@ them. With a leaf.properties the server listens on all interfaces, port 8080, un
 told otherwise.
 
 SIGINT or SIGTERM stops the server cleanly: requests in flight are answered and
-unused IDs go back to the store. A second one ends it at once.
+unused IDs go back to the store. A second one ends it at once. SIGHUP does nothing.
 
 Environment: LEAF_CONFIG, LEAF_LISTEN, LEAF_DATA, LEAF_STORE, LEAF_STORE_FILE (a file
 that holds the store's URL), LEAF_WORKERS, LEAF_WORKERS_FILE, LEAF_LOG_LEVEL,
@@ -94,6 +95,7 @@ func serve(ctx context.Context, stderr io.Writer, src config.Source) error {
 	}
 	log := newLogger(stderr, cfg)
 	drivers.LogTo(log)
+	defer refuseReloads(log)()
 	ctx, stop := stoppable(ctx, log)
 	defer stop()
 	for _, n := range notices {
@@ -115,6 +117,19 @@ func stoppable(parent context.Context, log *slog.Logger) (context.Context, func(
 	return ctx, func() { quiet(); stop(); end(nil) }
 }
 
+// refuseReloads keeps SIGHUP, which asks other programs to read their configuration
+// again, from ending the process. The returned function ends that.
+func refuseReloads(log *slog.Logger) (stop func()) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		for range hangups {
+			log.Warn("SIGHUP: nothing was reloaded; restart the server to have it read its configuration again")
+		}
+	}()
+	return func() { signal.Stop(hangups); close(hangups) }
+}
+
 func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: cfg.LogLevel()}
 	if cfg.Log.Format == "json" {
@@ -124,44 +139,70 @@ func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
 }
 
 // runServer opens what cfg names, serves until ctx ends, and closes all again.
-func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
+func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	listener, err := net.Listen("tcp", cfg.Listen) // first: a port that is taken leaves nothing behind
 	if err != nil {
 		return explainListen(fmt.Errorf("start server: %w", err))
 	}
 	defer listener.Close()
-	base, err := openBase(ctx, cfg, log)
+	srv, err := assemble(ctx, cfg, listener, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, base.close()) }()
+	return explainListen(srv.Run(ctx))
+}
+
+// assemble returns the server that cfg asks for. It has it close what was opened for it.
+func assemble(ctx context.Context, cfg config.Config, listener net.Listener, log *slog.Logger) (_ *server.Server, err error) {
+	var opened closers
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, opened.close())
+		}
+	}()
+	base, err := openBase(ctx, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	opened.add(base.close)
 	opts := server.Options{
 		Listen:          cfg.Listen,
 		Listener:        listener,
+		StartWait:       cfg.StartWait,
 		Off:             map[string]string{},
 		MaxBatch:        cfg.MaxBatch,
+		DrainDelay:      cfg.DrainDelay,
 		ShutdownTimeout: cfg.ShutdownTimeout,
+		Close:           opened.close,
 		Version:         fullVersion(),
 		Logger:          log,
 	}
 	closeStore, err := addSegment(&opts, cfg, base)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
-	closeRegistry, err := addTimes(ctx, &opts, cfg, base)
+	opened.add(closeStore)
+	closeRegistry, err := addTimes(&opts, cfg, base)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeRegistry()) }()
+	opened.add(closeRegistry)
 	if opts.Store == nil && opts.Times == nil {
-		return fmt.Errorf("nothing is left to serve: snowflake: %s", opts.Off[issuer.Snowflake])
+		return nil, fmt.Errorf("nothing is left to serve: snowflake: %s", opts.Off[issuer.Snowflake])
 	}
-	srv, err := server.New(opts)
-	if err != nil {
-		return err
+	return server.New(opts)
+}
+
+// closers are what is to be closed, the last one first.
+type closers []func() error
+
+func (c *closers) add(closer func() error) { *c = append(*c, closer) }
+
+func (c *closers) close() (err error) {
+	for _, closer := range slices.Backward(*c) {
+		err = errors.Join(err, closer())
 	}
-	return srv.Run(ctx)
+	return err
 }
 
 func nothing() error { return nil }

@@ -157,11 +157,11 @@ func TestUnreachableStoreMayHaveWorkers(t *testing.T) {
 	}{
 		{"mysql://127.0.0.1:1/leaf", far, ""},
 		{"mysql://127.0.0.1:1/leaf", near, ""},
-		{"sqlite:" + t.TempDir() + "/none.db", near, "leaf init --workers"},
+		{"sqlite:" + t.TempDir() + "/none.db", near, ""},
 		{"sqlite:x", far, "two such machines"},
 		{"ticket+mysql://127.0.0.1:1/leaf", near, "--workers URL"},
 	} {
-		if got := whyNoWorkers(t.Context(), tt.url, tt.listen); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+		if got := whyNoWorkers(tt.url, tt.listen); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s on %s: %q, want %q", tt.url, tt.listen, got, tt.want)
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,12 +23,9 @@ import (
 // and a clock that is a little off.
 const aheadMargin = 2 * time.Second
 
-// lookTimeout bounds how long the start waits to hear whether a store has worker IDs.
-const lookTimeout = 3 * time.Second
-
 // addTimes adds the time-based schemes to what is served, or says why they are off; the
 // registry is closed with the function that it returns.
-func addTimes(ctx context.Context, opts *server.Options, cfg config.Config, base base) (closeRegistry func() error, err error) {
+func addTimes(opts *server.Options, cfg config.Config, base base) (closeRegistry func() error, err error) {
 	if drivers.Disposable(cfg.Workers) {
 		cfg = forStarts(cfg)
 	}
@@ -38,7 +34,7 @@ func addTimes(ctx context.Context, opts *server.Options, cfg config.Config, base
 		return nothing, nil
 	}
 	if ownWorkers(cfg) {
-		if why := whyNoWorkers(ctx, base.url, opts.Listener.Addr()); why != "" {
+		if why := whyNoWorkers(base.url, opts.Listener.Addr()); why != "" {
 			for _, s := range schemes {
 				opts.Off[s.Name] = why
 			}
@@ -135,8 +131,8 @@ func forStarts(cfg config.Config) config.Config {
 }
 
 // whyNoWorkers says why the store's database, which nobody has named as the registry of
-// worker IDs, is not to be one. A database that cannot be asked may well be.
-func whyNoWorkers(ctx context.Context, url string, listen net.Addr) string {
+// worker IDs, is not to be one. Whether it has the table of worker IDs shows later.
+func whyNoWorkers(url string, listen net.Addr) string {
 	if drivers.OnThisMachine(url) && !loopback.Is(listen) {
 		return fmt.Sprintf("this server listens on %s, which other machines reach, while its worker ID would come from a database "+
 			"of this machine alone: two such machines would issue the same IDs. Name where worker IDs come from with --workers URL "+
@@ -145,13 +141,7 @@ func whyNoWorkers(ctx context.Context, url string, listen net.Addr) string {
 	if err := drivers.CheckRegistry(url); err != nil {
 		return "the store keeps counters, no worker IDs: name where they come from with --workers URL"
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	if ok, err := drivers.RegistryExists(ctx, url); ok || err != nil {
-		return ""
-	}
-	return fmt.Sprintf("the store has no table of worker IDs: create it with 'leaf init --workers %s' and start again, or set "+
-		"snowflake.enable to false", shellWord(drivers.Redact(url)))
+	return ""
 }
 
 func registryOptions(opts *server.Options, schemes []server.TimeScheme, base base) *drivers.RegistryOptions {

@@ -38,7 +38,13 @@ type Config struct {
 	// the store's. [Load] reads it into Workers.
 	WorkersFile string `yaml:"workers_file"`
 
-	// ShutdownTimeout bounds a clean stop.
+	// StartWait has the port stay closed until all schemes are ready, for so long at most.
+	StartWait time.Duration `yaml:"start_wait"`
+
+	// DrainDelay is how long a server that is told to stop goes on serving, not ready.
+	DrainDelay time.Duration `yaml:"drain_delay"`
+
+	// ShutdownTimeout bounds a clean stop after DrainDelay.
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout"`
 
 	// MaxBatch is the largest number of IDs that one request may ask for, 1 … 2^31-1.

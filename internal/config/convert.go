@@ -25,7 +25,7 @@ func Convert(file string) (text string, notices []string, err error) {
 	for _, n := range notices {
 		fmt.Fprintf(&b, "#\n# Note: %s\n", n)
 	}
-	fmt.Fprintf(&b, "\n# Java Leaf listens on all interfaces.\nlisten: %s\n", quoteYAML(cfg.Listen))
+	fmt.Fprintf(&b, "\n# Java Leaf listens on all interfaces, and only when it has its worker ID.\nlisten: %s\nstart_wait: %s\n", quoteYAML(cfg.Listen), cfg.StartWait)
 	if cfg.Store != "" {
 		fmt.Fprintf(&b, "\nstore: %s\n", quoteYAML(cfg.Store))
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/magiconair/properties"
 
@@ -13,8 +14,12 @@ import (
 	"github.com/leaf-id/leaf/internal/drivers"
 )
 
-// javaListen is where Java Leaf listens: nothing in its settings says so.
-const javaListen = ":8080"
+// What nothing in the settings of Java Leaf says: where it listens, and that it does so
+// only when it has its worker ID, for which it may have to wait.
+const (
+	javaListen    = ":8080"
+	javaStartWait = 15 * time.Second
+)
 
 // The keys of leaf.properties. A second spelling is that of the Spring Boot
 // starter.
@@ -183,7 +188,7 @@ func (l *loader) properties(file string, data []byte) {
 	l.problems = append(l.problems, java.problems...)
 	l.notices = append(l.notices, java.notices...)
 	l.java = java
-	l.cfg.Listen = javaListen
+	l.cfg.Listen, l.cfg.StartWait = javaListen, javaStartWait
 	l.cfg.Store, l.cfg.Workers = java.store, java.workers
 	l.cfg.Segment.Enable, l.cfg.Snowflake.Enable = java.segment, java.snowflake
 	if !java.segment {
@@ -193,7 +198,7 @@ func (l *loader) properties(file string, data []byte) {
 		l.off = append(l.off, javaSnowflakeEnable[0]+" is not true")
 	}
 	l.cfg.Segment.Policy = PolicyLeaf
-	for _, path := range []string{"listen", "store", "workers", "segment.enable", "segment.policy", "snowflake.enable"} {
+	for _, path := range []string{"listen", "start_wait", "store", "workers", "segment.enable", "segment.policy", "snowflake.enable"} {
 		l.origins[path] = file
 	}
 }

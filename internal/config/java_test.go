@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -83,7 +84,7 @@ func TestJava(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := config.Default()
-			want.Listen = ":8080"
+			want.Listen, want.StartWait = ":8080", 15*time.Second
 			want.Segment.Policy = config.PolicyLeaf
 			want.Store, want.Segment.Enable = test.store, test.store != ""
 			want.Workers, want.Snowflake.Enable = test.workers, test.workers != ""

@@ -16,6 +16,8 @@ func (c Config) Validate() error {
 	v := validator{}
 	v.listen("listen", c.Listen)
 	v.require(c.Data != "", "data", "the data directory has no name")
+	v.within("start_wait", c.StartWait, 0, time.Hour)
+	v.within("drain_delay", c.DrainDelay, 0, time.Hour)
 	v.positive("shutdown_timeout", c.ShutdownTimeout)
 	v.between("max_batch", int64(c.MaxBatch), 1, math.MaxInt32)
 	v.require(c.Segment.Enable || c.Snowflake.Enable || c.ServesUID(), "segment.enable", "nothing is left to serve: segment, snowflake and uid are all off")

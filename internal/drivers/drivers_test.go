@@ -290,14 +290,14 @@ func TestFromJDBC(t *testing.T) {
 		}
 	}
 	for jdbc, want := range map[string]string{
-		"jdbc:postgresql://h/leaf":         "begin with jdbc:mysql://",
-		"mysql://h/leaf":                   "begin with jdbc:mysql://",
-		"jdbc:mysql://h1:3306,:3307/db":    "malformed",
-		"jdbc:mysql://h":                   "malformed",
-		"jdbc:mysql://h:x/leaf":            "malformed",
-		"jdbc:mysql://h/leaf?%zz":          "parameters are malformed",
-		"jdbc:mysql:srv://h/leaf":          "begin with jdbc:mysql://",
-		"jdbc:mysql:replication://h1/":     "malformed",
+		"jdbc:postgresql://h/leaf":      "begin with jdbc:mysql://",
+		"mysql://h/leaf":                "begin with jdbc:mysql://",
+		"jdbc:mysql://h1:3306,:3307/db": "malformed",
+		"jdbc:mysql://h":                "malformed",
+		"jdbc:mysql://h:x/leaf":         "malformed",
+		"jdbc:mysql://h/leaf?%zz":       "parameters are malformed",
+		"jdbc:mysql:srv://h/leaf":       "begin with jdbc:mysql://",
+		"jdbc:mysql:replication://h1/":  "malformed",
 	} {
 		if got, err := drivers.FromJDBC(jdbc, "u", "secret"); !errors.Is(err, leaf.ErrInvalid) ||
 			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

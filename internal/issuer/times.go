@@ -2,6 +2,7 @@ package issuer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/leaf-id/leaf"
@@ -30,6 +31,23 @@ type Times struct {
 	generators map[string]*snowflake.Generator // by name; never written after NewTimes
 	standard   *snowflake.Generator
 	distinct   []*snowflake.Generator
+	why        func() error
+}
+
+// Explain has callers told what why returns where there are no IDs for want of a worker
+// ID that may be used: a generator knows only from when on. It comes before the first
+// call.
+func (t *Times) Explain(why func() error) { t.why = why }
+
+// explain adds to an error of a generator what is known of the worker ID.
+func (t *Times) explain(err error) error {
+	if t.why == nil || !errors.Is(err, leaf.ErrClock) {
+		return err
+	}
+	if why := t.why(); errors.Is(why, worker.ErrWaiting) {
+		return fmt.Errorf("%w: %w", leaf.ErrNoLease, why)
+	}
+	return err
 }
 
 // NewTimes returns the source of a scheme with the given layouts, whose names differ and of which
@@ -85,7 +103,11 @@ func (t *Times) Next(ctx context.Context, key string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return g.Next(ctx)
+	id, err := g.Next(ctx)
+	if err != nil {
+		return 0, t.explain(err)
+	}
+	return id, nil
 }
 
 // Take appends n IDs to dst; see [snowflake.Generator.Take].
@@ -94,7 +116,11 @@ func (t *Times) Take(ctx context.Context, key string, dst []leaf.Range, n int) (
 	if err != nil {
 		return dst, err
 	}
-	return g.Take(ctx, dst, n)
+	dst, err = g.Take(ctx, dst, n)
+	if err != nil {
+		return dst, t.explain(err)
+	}
+	return dst, nil
 }
 
 // Layouts returns the layouts as they stand in worker records.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -45,29 +46,58 @@ func newHTTP(h http.Handler, log *slog.Logger) (*http.Server, context.CancelCaus
 }
 
 // Run serves until ctx ends and then stops: it is not ready any more and, after the
-// stop delay and within the shutdown timeout, accepts no connections, lets requests
-// finish, and gives the IDs that are left back to the store, and the worker ID to its
-// registry. It returns nil after an orderly stop.
+// drain delay and within the shutdown timeout, accepts no connections, lets requests
+// finish, gives the IDs that are left back to the store, and the worker ID to its
+// registry, and closes both. It returns nil after an orderly stop.
 func (s *Server) Run(ctx context.Context) error {
-	s.log.Info("serving", s.about()...)
 	release := func(context.Context) {}
 	if s.times != nil {
 		release = s.times.start(s.log)
 	}
+	if err := s.open(ctx); err != nil {
+		return errors.Join(err, s.stop(release))
+	}
+	s.log.Info("serving", s.about()...)
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.listener) }()
 	select {
 	case <-ctx.Done():
 		s.stopping.Store(true)
-		time.Sleep(s.opts.StopDelay)
-		s.stop(release)
-		<-served
-		return nil
+		time.Sleep(s.opts.DrainDelay)
+		return s.stop(release)
 	case err := <-served:
-		s.stop(release)
-		return fmt.Errorf("serve: %w", err)
+		return errors.Join(fmt.Errorf("serve: %w", err), s.stop(release))
 	}
 }
+
+// open opens the port when all schemes are ready, or after [Options.StartWait].
+func (s *Server) open(ctx context.Context) (err error) {
+	if s.opts.StartWait == 0 {
+		return nil
+	}
+	s.log.Info("the port opens when all schemes are ready", "address", s.address(), "start_wait", s.opts.StartWait)
+	limit := time.NewTimer(s.opts.StartWait)
+	defer limit.Stop()
+	look := time.NewTicker(readyInterval)
+	defer look.Stop()
+	for wait := true; wait && s.ready("") != nil; {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			wait = false
+		case <-limit.C:
+			wait = false
+			s.log.Warn("start_wait is over: the port opens although this server is not ready", "err", s.ready(""))
+		}
+	}
+	if s.listener, err = net.Listen("tcp", s.address()); err != nil {
+		return fmt.Errorf("start server: %w", err)
+	}
+	return nil
+}
+
+// readyInterval is how often open looks whether the server is ready.
+const readyInterval = 20 * time.Millisecond
 
 // about is what the first line of the log tells.
 func (s *Server) about() []any {
@@ -82,10 +112,25 @@ func (s *Server) about() []any {
 	return append(about, "version", s.opts.Version)
 }
 
-// stop ends serving; release hands the worker ID back.
-func (s *Server) stop(release func(context.Context)) {
+// stop ends serving within the shutdown timeout; release hands the worker ID back. What
+// is not done by then is left: it costs IDs, and nothing else.
+func (s *Server) stop(release func(context.Context)) error {
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), s.opts.ShutdownTimeout)
+	ended := make(chan error, 1)
+	go func() { ended <- s.end(release) }()
+	select {
+	case err := <-ended:
+		s.log.Info("stopped", "took", time.Since(start).Round(time.Millisecond))
+		return err
+	case <-time.After(s.opts.ShutdownTimeout):
+		s.log.Warn("stopped before all was given back or closed, which took too long", "shutdown_timeout", s.opts.ShutdownTimeout)
+		return nil
+	}
+}
+
+// end does in order what a stop has to do.
+func (s *Server) end(release func(context.Context)) error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.ShutdownTimeout*9/10)
 	defer cancel()
 	s.drain()
 	var released sync.WaitGroup
@@ -96,13 +141,16 @@ func (s *Server) stop(release func(context.Context)) {
 		}
 	}
 	released.Wait()
-	s.log.Info("stopped", "took", time.Since(start).Round(time.Millisecond))
+	if s.opts.Close == nil {
+		return nil
+	}
+	return s.opts.Close()
 }
 
 // drain closes the listener and lets requests finish for half of the shutdown timeout.
 // Those that still wait for the store then are told that they are too late, and
 // connections that are still open after that are cut. The rest of the time is left
-// for giving back.
+// for giving back and closing.
 func (s *Server) drain() {
 	defer s.cancel(errStopping)
 	if s.shutdown(s.opts.ShutdownTimeout/2) == nil {

@@ -37,6 +37,10 @@ type Options struct {
 	// Listen then only says how the address was asked for.
 	Listener net.Listener
 
+	// StartWait has the port stay closed until every scheme is ready, for so long at most:
+	// proxies that do not probe then send no request too early. Default 0, not at all.
+	StartWait time.Duration
+
 	// Store is where the segments come from; nil: the segment scheme is not served.
 	// It stays open.
 	Store segment.Store
@@ -59,12 +63,17 @@ type Options struct {
 	// MaxBatch is the most IDs in one request; default [issuer.DefaultMaxBatch].
 	MaxBatch int
 
-	// StopDelay is how long the server goes on serving, not ready, before it stops:
+	// DrainDelay is how long the server goes on serving, not ready, before it stops:
 	// load balancers need that long to notice. Default 0, not at all.
-	StopDelay time.Duration
+	DrainDelay time.Duration
 
-	// ShutdownTimeout bounds the stop after StopDelay; default [DefaultShutdownTimeout].
+	// ShutdownTimeout bounds the stop after DrainDelay, Close included; default
+	// [DefaultShutdownTimeout].
 	ShutdownTimeout time.Duration
+
+	// Close closes the store and what else was opened for the server, when nothing uses
+	// it any more; nil: nothing is to be closed. [Server.Run] calls it.
+	Close func() error
 
 	// Version is what Status tells.
 	Version string
@@ -78,7 +87,8 @@ type Options struct {
 type Server struct {
 	opts     Options
 	log      *slog.Logger
-	listener net.Listener
+	addr     net.Addr
+	listener net.Listener // with StartWait closed until Run opens it
 	set      *segment.Set // nil: no segment scheme
 	times    *times       // nil: no time-based scheme
 	http     *http.Server
@@ -96,7 +106,7 @@ func New(opts Options) (_ *Server, err error) {
 			return nil, fmt.Errorf("start server: %w", err)
 		}
 	}
-	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), listener: opts.Listener}
+	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), addr: opts.Listener.Addr(), listener: opts.Listener}
 	if opts.Store == nil && opts.Times == nil {
 		err = errors.New("nothing to serve")
 	}
@@ -111,11 +121,14 @@ func New(opts Options) (_ *Server, err error) {
 		s.set = segment.NewSet(opts.Store, opts.Segment)
 	}
 	s.http, s.cancel = newHTTP(s.handler(), s.log)
+	if opts.StartWait > 0 {
+		_ = s.listener.Close() // it has shown that the port is free, and which it is
+	}
 	return s, nil
 }
 
 // Addr returns the address that the server listens on.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+func (s *Server) Addr() net.Addr { return s.addr }
 
 // address is Addr for people: all interfaces are named as they were asked for, since
 // the system calls those of IPv4 "[::]" as well.

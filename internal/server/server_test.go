@@ -174,9 +174,9 @@ func TestStoreDownAtStart(t *testing.T) {
 }
 
 // Between the signal and the stop the server is not ready but still serves.
-func TestStopDelay(t *testing.T) {
+func TestDrainDelay(t *testing.T) {
 	const delay = time.Second
-	r := run(t, nil, func(o *server.Options) { o.StopDelay = delay })
+	r := run(t, nil, func(o *server.Options) { o.DrainDelay = delay })
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	start := time.Now()
 	r.stop()

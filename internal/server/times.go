@@ -80,6 +80,9 @@ func newTimes(o Times, addr net.Addr, log *slog.Logger) (*times, error) {
 	if t.keeper, err = worker.NewKeeper(o.Registry, &k); err != nil {
 		return nil, err
 	}
+	for _, source := range t.sources {
+		source.Explain(t.keeper.Err)
+	}
 	t.workers = issuer.NewWorkers(o.Registry, t.keeper, log)
 	return t, nil
 }

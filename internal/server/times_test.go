@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -134,7 +135,10 @@ func TestRegistryDownAtStart(t *testing.T) {
 	reg.down.Store(new(errors.New("connection refused")))
 	r := run(t, nil, func(o *server.Options) { o.Times = timeBased(t, reg) })
 	until(t, "the store is ready", func() bool { return r.status("/api/segment/get/order") == 200 })
-	until(t, "the reason is known", func() bool { _, body, _ := r.get("/readyz"); return strings.Contains(body, "ask the worker registry: no usable answer") })
+	until(t, "the reason is known", func() bool {
+		_, body, _ := r.get("/readyz")
+		return strings.Contains(body, "ask the worker registry: no usable answer")
+	})
 	r.want(t, "/readyz", 503, "not ready: snowflake: ")
 	r.want(t, "/readyz?scheme=segment", 200, "ok")
 	r.want(t, "/readyz?scheme=uuid", 200, "ok")
@@ -220,4 +224,82 @@ func TestBadOptions(t *testing.T) {
 	if _, err := server.New(server.Options{Listen: "127.0.0.1:0", Times: same}); err == nil || !strings.Contains(err.Error(), "the same IDs") {
 		t.Errorf("one layout in two schemes: %v", err)
 	}
+}
+
+// A forgetful registry may lose writes: claims wait before they count.
+type forgetful struct{ worker.Registry }
+
+func (forgetful) Forgetful(context.Context) (bool, error) { return true, nil }
+
+// A claim that waits says so, for how long and why, in the log and to callers.
+func TestClaimThatWaitsSaysSo(t *testing.T) {
+	r := run(t, nil, func(o *server.Options) { o.Times = timeBased(t, forgetful{newRegistry()}) })
+	const why = "the registry may lose writes"
+	until(t, "claimed", func() bool { return strings.Contains(r.log.String(), "holding a worker ID") })
+	r.want(t, "/readyz", 503, "waiting before the worker ID is used: worker ID 0 may be used from ")
+	r.want(t, "/api/snowflake/get/x", 500, "Result{id=-3, status=EXCEPTION}")
+	for _, target := range []string{"/api/snowflake/get/x", "/api/snowflake/get/x?n=5"} {
+		if _, body, _ := r.get(target); !strings.Contains(body, "s: "+why) || strings.Contains(body, "the clock is behind") {
+			t.Errorf("%s: %s", target, body)
+		}
+	}
+	if log := r.log.String(); !strings.Contains(log, "the worker ID is not to be used yet") || !strings.Contains(log, why) {
+		t.Errorf("the log:\n%s", log)
+	}
+	r.stop()
+	r.wantStop(t)
+}
+
+// With StartWait the port opens when every scheme is ready.
+func TestPortOpensWhenReady(t *testing.T) {
+	reg := newRegistry()
+	reg.down.Store(new(errors.New("connection refused")))
+	r := run(t, nil, func(o *server.Options) { o.Times, o.StartWait = timeBased(t, reg), time.Hour })
+	until(t, "waits", func() bool { return strings.Contains(r.log.String(), "the port opens when all schemes are ready") })
+	until(t, "has tried", func() bool { return strings.Contains(r.log.String(), "connection refused") })
+	if _, _, err := r.get("/healthz"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("before the worker ID is there: %v", err)
+	}
+	reg.down.Store(nil)
+	until(t, "opens", func() bool { status, _, err := r.get("/api/snowflake/get/x"); return err == nil && status == 200 })
+	r.want(t, "/readyz", 200, "ok")
+	r.stop()
+	r.wantStop(t)
+}
+
+// StartWait ends although a scheme is not ready, and with the server.
+func TestStartWaitEnds(t *testing.T) {
+	for _, limit := range []time.Duration{200 * time.Millisecond, time.Hour} {
+		reg := newRegistry()
+		reg.down.Store(new(errors.New("connection refused")))
+		start := time.Now()
+		r := run(t, nil, func(o *server.Options) { o.Times, o.StartWait = timeBased(t, reg), limit })
+		if limit < time.Hour {
+			until(t, "opens", func() bool { return r.status("/api/segment/get/order") == 200 })
+			if took := time.Since(start); took < limit {
+				t.Errorf("it opened after %v", took)
+			}
+			r.want(t, "/readyz", 503, "not ready")
+		}
+		r.stop()
+		r.wantStop(t)
+	}
+}
+
+// The stop is bounded as a whole: also where the store does not come to an end when it is
+// closed.
+func TestCloseIsBounded(t *testing.T) {
+	const limit = 500 * time.Millisecond
+	closing, hold := make(chan struct{}), make(chan struct{})
+	defer close(hold)
+	r := run(t, nil, func(o *server.Options) {
+		o.ShutdownTimeout = limit
+		o.Close = func() error { close(closing); <-hold; return nil }
+	})
+	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+	r.stop()
+	if took := r.wantStop(t); took > 4*limit {
+		t.Errorf("the stop took %v", took)
+	}
+	<-closing
 }

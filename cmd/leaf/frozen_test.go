@@ -1,0 +1,107 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/testserver"
+)
+
+// A database that accepts connections and answers nothing neither delays /healthz at the
+// start nor the stop.
+func TestFrozenDatabase(t *testing.T) {
+	t.Run("mysql", func(t *testing.T) {
+		db := testserver.MariaDB(t, nil)
+		freezeAndStop(t, db.URL(db.NewDatabase(t)), db.Pause, db.Resume)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		db := testserver.Postgres(t, nil)
+		freezeAndStop(t, db.URL(db.NewDatabase(t)), db.Pause, db.Resume)
+	})
+}
+
+func freezeAndStop(t *testing.T, url string, pause, resume func() error) {
+	for _, args := range [][]string{{"init", "--store", url, "--workers", url}, {"tag", "create", "order", "--step", "10", "--store", url}} {
+		if code, _, stderr := leafRun(t.Context(), args...); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	const limit = 2 * time.Second
+	start := func() *process {
+		t.Helper()
+		p, err := startServer(t.TempDir(), append(os.Environ(), "LEAF_SHUTDOWN_TIMEOUT="+limit.String()), "--store", url, "--data", filepath.Join(t.TempDir(), "data"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.kill)
+		return p
+	}
+	p := start()
+	wantSuccess(t, p, "next", "order", "--server", p.url) // it holds connections, IDs and a worker ID
+	freeze := func(do func() error) {
+		t.Helper()
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	freeze(pause)
+	defer freeze(resume)
+	begin := time.Now()
+	sendSignal(t, p, syscall.SIGTERM)
+	if err := p.wait(); err != nil {
+		t.Errorf("the server ended with %v:\n%s", err, p.text())
+	}
+	if took := time.Since(begin); took > limit+time.Second {
+		t.Errorf("the stop took %v, shutdown_timeout is %v:\n%s", took, limit, p.text())
+	}
+
+	begin = time.Now()
+	p = start()
+	res, err := http.Get(p.url + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if took := time.Since(begin); res.StatusCode != 200 || took > 2*time.Second {
+		t.Errorf("/healthz answered %d, %v after the start:\n%s", res.StatusCode, took, p.text())
+	}
+}
+
+// SIGHUP changes nothing, and SIGTERM has the server drain before it stops.
+func TestHangUpAndDrain(t *testing.T) {
+	p, err := startServer(t.TempDir(), append(os.Environ(), "LEAF_DRAIN_DELAY=500ms"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	wantSuccess(t, p, "next", "leaf-segment-test", "--server", p.url)
+	for range 2 {
+		sendSignal(t, p, syscall.SIGHUP)
+	}
+	if _, err := p.waitFor(regexp.MustCompile("SIGHUP: nothing was reloaded")); err != nil {
+		t.Fatal(err)
+	}
+	wantSuccess(t, p, "next", "leaf-segment-test", "--server", p.url)
+	begin := time.Now()
+	sendSignal(t, p, syscall.SIGTERM)
+	if _, err := p.waitFor(regexp.MustCompile("stopping;")); err != nil {
+		t.Fatal(err)
+	}
+	sendSignal(t, p, syscall.SIGHUP) // no second signal either
+	if got := fetch(t, http.MethodGet, p.url+"/readyz", "*/*", ""); !strings.Contains(got, "not ready: the server is stopping") {
+		t.Errorf("/readyz while it drains: %s", got)
+	}
+	wantSuccess(t, p, "next", "leaf-segment-test", "--server", p.url)
+	if err := p.wait(); err != nil {
+		t.Errorf("the server ended with %v:\n%s", err, p.text())
+	}
+	if took := time.Since(begin); took < 500*time.Millisecond {
+		t.Errorf("it drained for %v", took)
+	}
+}
