@@ -240,7 +240,9 @@ func until(t testing.TB, limit time.Duration, what string, do func() error) {
 }
 
 // get returns the body of an answer with status 200.
-func get(url string) (string, error) {
+func get(url string) (string, error) { return getWith(client, url) }
+
+func getWith(client *http.Client, url string) (string, error) {
 	resp, err := client.Get(url)
 	if err != nil {
 		return "", err

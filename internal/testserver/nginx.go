@@ -1,0 +1,98 @@
+package testserver
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A NginxServer is an nginx of its own, in front of what its configuration names.
+type NginxServer struct {
+	Port int
+	Dir  string
+
+	http    string
+	started bool
+	proc    *process
+}
+
+// Nginx starts an nginx that ends with the test. http is what stands in the block of that
+// name, in which "listen 80;" stands for its port.
+func Nginx(t TB, http string) *NginxServer {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nginx-")
+	if err != nil {
+		t.Fatalf("start nginx: %v", err)
+	}
+	s := &NginxServer{Dir: dir, http: http}
+	t.Cleanup(s.close)
+	if err := startOn(&s.Port, &s.started, s.run, s.kill); err != nil {
+		t.Fatalf("start nginx: %v", err)
+	}
+	return s
+}
+
+// URL is the server's address.
+func (s *NginxServer) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.Port) }
+
+// Log returns the end of the error log.
+func (s *NginxServer) Log() string { return s.proc.out.tail() }
+
+func (s *NginxServer) run() error {
+	path, err := exec.LookPath("nginx")
+	if err != nil {
+		path = "/usr/sbin/nginx" // which a user's PATH need not have
+	}
+	config := filepath.Join(s.Dir, "nginx.conf")
+	if err := os.WriteFile(config, []byte(s.config()), 0o600); err != nil {
+		return fmt.Errorf("start nginx: %w", err)
+	}
+	if s.proc, err = start(exec.Command(path, "-p", s.Dir, "-c", config, "-e", "stderr")); err != nil {
+		return fmt.Errorf("start nginx: %w: install nginx (make test does it on Debian as root)", err)
+	}
+	deadline := time.After(startTimeout)
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.Port))
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-s.proc.done:
+			return fmt.Errorf("start nginx: it ended\n%s", s.Log())
+		case <-deadline:
+			return fmt.Errorf("start nginx: %w\n%s", err, s.Log())
+		case <-poll.C:
+		}
+	}
+}
+
+// config is one process in the foreground, that writes into its own folder only.
+func (s *NginxServer) config() string {
+	var b strings.Builder
+	b.WriteString("daemon off;\nmaster_process off;\npid nginx.pid;\nevents {}\nhttp {\naccess_log off;\n")
+	for _, what := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		fmt.Fprintf(&b, "%s_temp_path %s;\n", what, what)
+	}
+	b.WriteString(strings.ReplaceAll(s.http, "listen 80;", fmt.Sprintf("listen 127.0.0.1:%d;", s.Port)))
+	b.WriteString("\n}\n")
+	return b.String()
+}
+
+func (s *NginxServer) kill() error {
+	if s.proc == nil {
+		return nil
+	}
+	return s.proc.end(syscall.SIGKILL)
+}
+
+func (s *NginxServer) close() {
+	_ = s.kill() // nothing is kept
+	_ = os.RemoveAll(s.Dir)
+}
