@@ -30,7 +30,9 @@
 // one for a long time reserves nothing from it either. Counting from zero keeps a
 // drained span's cursor from wrapping near the largest int64.
 //
-// One call to the store is in flight per buffer, and a bounded number per set.
+// One call to the store is in flight per buffer, and a bounded number per set. Callers
+// may ask a set for any name: tags that the store has neither listed nor granted anything
+// of get half of these calls at most, and only so many of them have a buffer.
 // After a failure the next call follows a back-off with full jitter. Callers who
 // find the stock empty wait; every outcome wakes them. Once the store has been
 // failing for longer than a caller would wait, callers fail at once, until a call

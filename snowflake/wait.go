@@ -151,11 +151,10 @@ func (g *Generator) leave(w *waiter, cause error) error {
 		return nil
 	}
 	g.line.leave(w)
-	trouble := g.trouble(g.opts.Clock.Now())
 	if cause != nil {
-		return fmt.Errorf("wait for an ID: %w (%w)", cause, trouble)
+		return fmt.Errorf("wait for an ID: %w", cause)
 	}
-	return trouble
+	return g.trouble(g.opts.Clock.Now())
 }
 
 // hopeless returns why n slots, after those that others wait for, cannot be had within

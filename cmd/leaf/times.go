@@ -38,7 +38,7 @@ func addTimes(opts *server.Options, cfg config.Config, base base) (closeRegistry
 			for _, s := range schemes {
 				opts.Off[s.Name] = why
 			}
-			opts.Logger.Warn("time-based IDs are not served: " + why)
+			opts.Logger.Warn("time-based IDs are not served: "+why, "store", drivers.Redact(base.url))
 			return nothing, nil
 		}
 	}
@@ -135,8 +135,8 @@ func forStarts(cfg config.Config) config.Config {
 func whyNoWorkers(url string, listen net.Addr) string {
 	if drivers.OnThisMachine(url) && !loopback.Is(listen) {
 		return fmt.Sprintf("this server listens on %s, which other machines reach, while its worker ID would come from a database "+
-			"of this machine alone: two such machines would issue the same IDs. Name where worker IDs come from with --workers URL "+
-			"(--workers %s if this is the only machine)", listen, shellWord(drivers.Redact(url)))
+			"of this machine alone: two such machines would issue the same IDs. Name where worker IDs come from with --workers URL, "+
+			"which may be the store's if this is the only machine", listen)
 	}
 	if err := drivers.CheckRegistry(url); err != nil {
 		return "the store keeps counters, no worker IDs: name where they come from with --workers URL"

@@ -252,8 +252,7 @@ func (l *Leaf) awaitStill(ctx context.Context, c child) error {
 	case <-timer.C:
 	case <-changed:
 	case <-ctx.Done():
-		return fmt.Errorf("%w: somebody else wrote to %s last, and it must stand still for %v: %v to go",
-			worker.ErrWaiting, c.name, l.opts.StandStill, time.Until(l.still.since.Add(l.opts.StandStill)).Round(time.Second))
+		return fmt.Errorf("%w: somebody else wrote to %s last: waiting for it to stand still for %v: %w", worker.ErrWaiting, c.name, l.opts.StandStill, ctx.Err())
 	}
 	now, err := call(ctx, l.client, func(conn *zk.Conn) (child, error) {
 		if _, err := conn.Sync(l.child(c.name)); err != nil {
