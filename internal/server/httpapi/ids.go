@@ -3,7 +3,6 @@ package httpapi
 import (
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -180,7 +179,7 @@ var errMalformed = fmt.Errorf("%w: the query string is malformed", leaf.ErrInval
 // checkParams reports, wrapping [leaf.ErrInvalid], a parameter that a route does not
 // have.
 func checkParams(query url.Values, known ...string) error {
-	for _, name := range slices.Sorted(maps.Keys(query)) {
+	for name := range query {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("%w: unknown parameter %q; this route has: %s", leaf.ErrInvalid, name, strings.Join(known, ", "))
 		}
