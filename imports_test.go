@@ -30,7 +30,7 @@ var importRules = []importRule{
 	{folder: "worker", ours: []string{"."}},
 	{folder: "snowflake", ours: []string{".", "worker"}},
 	{folder: "uid", ours: []string{".", "worker", "segment", "snowflake"}},
-	{folder: "driver/sqldb", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/"}},
+	{folder: "driver/sqldb", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/", "golang.org/x/sys/"}},
 	{folder: "driver/etcd", ours: driverMay, libs: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{folder: "driver/redis", ours: driverMay, libs: []string{"github.com/redis/go-redis/"}},
 	{folder: "driver/ticket", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/"}},

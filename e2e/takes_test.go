@@ -121,7 +121,7 @@ func (s *server) readiness() string {
 	return string(body)
 }
 
-// takes are clients that ask for time-based IDs without a pause.
+// takes are clients that ask for IDs without a pause; they come as ranges.
 type takes struct {
 	tally
 	seen drivertest.Ranges
@@ -138,12 +138,17 @@ func (l *takes) add(ranges ...leaf.Range) {
 // startTakes has each of clients ask whichever server pick returns for n IDs at a
 // time, until it is stopped.
 func startTakes(t testing.TB, clients, n int, pick func(client int) *server) *takes {
+	return startTakesOf(t, "snowflake", "x", clients, n, pick)
+}
+
+// startTakesOf is startTakes with the IDs of a scheme and key.
+func startTakesOf(t testing.TB, scheme, key string, clients, n int, pick func(client int) *server) *takes {
 	l := new(takes)
 	ctx := l.begin(t)
 	for c := range clients {
 		l.wg.Go(func() {
 			for ctx.Err() == nil {
-				ranges, err := pick(c).take("x", n)
+				ranges, err := pick(c).takeOf(scheme, key, n)
 				if err != nil {
 					l.fail(err)
 					time.Sleep(time.Millisecond)

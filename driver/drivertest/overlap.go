@@ -45,17 +45,25 @@ func (c *Ranges) Count() int64 {
 	return n
 }
 
-// Check returns an error that names the lowest two ranges with an ID in common, or
-// a range that holds no ID or a negative one.
+// Check returns an error that names the lowest two ranges with an ID in common and
+// counts the duplicates, or names a range that holds no ID or a negative one.
 func (c *Ranges) Check() error {
 	sorted := c.Sorted()
+	var all, duplicates, end int64
+	var lowest string
 	for i, r := range sorted {
 		if r.Empty() || r.Start < 0 {
 			return fmt.Errorf("%v is no range of IDs", r)
 		}
-		if i > 0 && sorted[i-1].Overlaps(r) {
-			return fmt.Errorf("handed out twice: %v and %v overlap (%d ranges in all)", sorted[i-1], r, len(sorted))
+		if i > 0 && sorted[i-1].Overlaps(r) && lowest == "" {
+			lowest = fmt.Sprintf("%v and %v overlap", sorted[i-1], r)
 		}
+		duplicates += max(min(end, r.End)-r.Start, 0)
+		end = max(end, r.End)
+		all += r.Len()
+	}
+	if lowest != "" {
+		return fmt.Errorf("handed out twice: %s (%d of %d IDs were issued before)", lowest, duplicates, all)
 	}
 	return nil
 }

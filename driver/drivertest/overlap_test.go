@@ -24,7 +24,7 @@ func TestRanges(t *testing.T) {
 		{"too many", []leaf.Range{{Start: 1, End: 11}}, "", "up to 11"},
 		{"one ID twice", []leaf.Range{{Start: 4, End: 10}, {Start: 1, End: 5}}, "[1, 5) and [4, 10)", "twice"},
 		{"the same twice", []leaf.Range{{Start: 1, End: 5}, {Start: 1, End: 5}}, "[1, 5) and [1, 5)", "twice"},
-		{"one within", []leaf.Range{{Start: 1, End: 10}, {Start: 3, End: 4}}, "[1, 10) and [3, 4)", "twice"},
+		{"one within", []leaf.Range{{Start: 1, End: 10}, {Start: 3, End: 4}}, "[1, 10) and [3, 4) overlap (1 of 10 IDs", "twice"},
 		{"empty", []leaf.Range{{Start: 1, End: 10}, {Start: 3, End: 3}}, "[3, 3) is no range", "no range"},
 		{"negative", []leaf.Range{{Start: -1, End: 10}}, "no range", "no range"},
 	} {

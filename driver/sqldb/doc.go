@@ -44,8 +44,18 @@
 // made by VACUUM INTO, is switched at first use; journals in memory are refused.
 //
 // A file that is moved, removed or replaced while it is open is noticed after the
-// next COMMIT and before its answers, which are errors. Stop every server before a
-// backup is put in place, and raise every counter afterwards.
+// next COMMIT and before its answers, which are errors; at the latest after a second.
+// So is the removal of a file beside it. Stop every server before a backup is put in
+// place, and raise every counter afterwards.
+//
+// SQLite keeps the log and the locks in files beside the database's name. Processes
+// that come to one file under two names do not see each other's commits. Therefore a
+// file with several hard links, and one that is a mount point itself (Linux), is
+// refused, also when it becomes one later; symbolic links and mounts of the folder are
+// safe. A file without these companions is opened only if nobody else has it open.
+// Whatever its name and whatever the system, SQLite's lock on the file itself tells.
+// So a pragma that reads the file does not belong in the data source name: it would
+// make companions before that lock is asked for.
 //
 // Group commit: one goroutine owns one connection and serves all calls of the
 // store. It collects the calls that wait, runs them in one BEGIN IMMEDIATE …

@@ -105,13 +105,12 @@ func (d *sqlite) page(ctx context.Context, after *string, limit int) ([]record, 
 }
 
 func (d *sqlite) readPage(ctx context.Context, after *string, limit int) ([]record, error) {
-	conn, err := d.db.Conn(ctx)
+	conn, err := connect(ctx, d.db)
 	if err != nil {
 		return nil, err
 	}
 	defer discard(conn)
-	pragmas := fmt.Sprintf("PRAGMA busy_timeout = %d; PRAGMA query_only = ON", busyTimeout.Milliseconds())
-	if _, err := conn.ExecContext(ctx, pragmas); err != nil {
+	if _, err := conn.ExecContext(ctx, "PRAGMA query_only = ON"); err != nil {
 		return nil, err
 	}
 	if err := checkSQLite(ctx, conn, allocTable()); err != nil {

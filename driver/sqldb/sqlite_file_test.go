@@ -15,6 +15,8 @@ import (
 
 	sqlite "modernc.org/sqlite"
 
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -87,18 +89,123 @@ func TestSQLiteFileReplaced(t *testing.T) {
 	}
 }
 
-// Whoever opens a database whose log is gone does not see what the log's owner goes on
-// writing into it.
-func TestSQLiteLogRemoved(t *testing.T) {
+// Whoever opens a database whose log or shared memory is gone does not see what their
+// owner goes on writing, nor its locks.
+func TestSQLiteFilesBesideRemoved(t *testing.T) {
+	for name, suffixes := range map[string][]string{"log": {"-wal"}, "shared memory": {"-shm"}, "both": {"-wal", "-shm"}} {
+		t.Run(name, func(t *testing.T) {
+			path := newSQLite(t, order)
+			s := openSQLite(t, path)
+			if _, err := s.Advance(t.Context(), "order", 5); err != nil {
+				t.Fatal(err)
+			}
+			for _, suffix := range suffixes {
+				remove(t, path+suffix)
+			}
+			if g, err := s.Advance(t.Context(), "order", 100); err == nil || !strings.Contains(err.Error(), path+suffixes[0]) {
+				t.Errorf("%v, %v: want an error that names the file", g, err)
+			}
+			if g, err := s.Advance(t.Context(), "order", 1); err != nil || g.Range.Start != 106 {
+				t.Errorf("afterwards: %v, %v, want what follows on all that was written", g, err)
+			}
+		})
+	}
+}
+
+// Nobody may open a file that somebody uses with another log: the first one notices
+// within a second that it has to give the file up, and what it wrote is there then.
+func TestSQLiteUsedWithAnotherLog(t *testing.T) {
+	tests := map[string]func(t *testing.T, path string) string{
+		"moved":                 func(t *testing.T, path string) string { rename(t, path, path+".new"); return path + ".new" },
+		"log removed":           func(t *testing.T, path string) string { remove(t, path+"-wal"); return path },
+		"shared memory removed": func(t *testing.T, path string) string { remove(t, path+"-shm"); return path },
+	}
+	for name, harm := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := newSQLite(t, order)
+			ranges := new(drivertest.Ranges)
+			advance := func(s *sqldb.Store) {
+				t.Helper()
+				g, err := s.Advance(t.Context(), "order", 5)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ranges.Add(g.Range)
+			}
+			first := openSQLite(t, path)
+			advance(first)
+			path = harm(t, path)
+			second := openSQLite(t, path)
+			for range 3 {
+				advance(second)
+			}
+			if err := ranges.CheckExactly(leaf.Range{Start: 1, End: 21}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// SQLite has a log beside each name of a file.
+func TestSQLiteHardLink(t *testing.T) {
 	path := newSQLite(t, order)
-	s := openSQLite(t, path)
-	if _, err := s.Advance(t.Context(), "order", 5); err != nil {
+	name := filepath.Join(t.TempDir(), "other.db")
+	first, second := openSQLite(t, path), openSQLite(t, name)
+	if _, err := first.Advance(t.Context(), "order", 5); err != nil {
 		t.Fatal(err)
 	}
-	remove(t, path+"-wal")
-	remove(t, path+"-shm")
-	if g, err := s.Advance(t.Context(), "order", 100); err == nil || !strings.Contains(err.Error(), path+"-wal") {
-		t.Errorf("%v, %v: want an error that names the log", g, err)
+	if err := os.Link(path, name); err != nil {
+		t.Fatal(err)
+	}
+	const advice = "mount or link its folder"
+	for _, s := range []*sqldb.Store{second, first} {
+		for range 2 {
+			if g, err := s.Advance(t.Context(), "order", 5); err == nil || !strings.Contains(err.Error(), advice) {
+				t.Errorf("%v, %v, want an error that says: %s", g, err, advice)
+			}
+		}
+		for tag, err := range s.Tags(t.Context()) {
+			if err == nil {
+				t.Errorf("listed %v", tag)
+			}
+		}
+	}
+	for what, err := range map[string]error{
+		"init store":    sqldb.InitSQLite(t.Context(), sqliteDB(t, name), nil),
+		"init registry": sqldb.InitSQLiteRegistry(t.Context(), sqliteDB(t, name)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), advice) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	remove(t, name)
+	if g, err := first.Advance(t.Context(), "order", 1); err != nil || g.Range.Start != 11 {
+		t.Errorf("with one name again: %v, %v", g, err)
+	}
+}
+
+// SQLite follows symbolic links before it looks for the log.
+func TestSQLiteSymbolicLinks(t *testing.T) {
+	path, dir := newSQLite(t, order), t.TempDir()
+	file, folder := filepath.Join(dir, "file.db"), filepath.Join(dir, "folder")
+	for name, target := range map[string]string{file: path, folder: filepath.Dir(path)} {
+		if err := os.Symlink(target, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stores := []*sqldb.Store{openSQLite(t, path), openSQLite(t, file), openSQLite(t, filepath.Join(folder, filepath.Base(path)))}
+	ranges := new(drivertest.Ranges)
+	for range 10 {
+		for _, s := range stores {
+			g, err := s.Advance(t.Context(), "order", 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ranges.Add(g.Range)
+		}
+	}
+	if err := ranges.CheckExactly(leaf.Range{Start: 1, End: 151}); err != nil {
+		t.Error(err)
 	}
 }
 

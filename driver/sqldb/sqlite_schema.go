@@ -41,7 +41,7 @@ func InitSQLite(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
 }
 
 func initSQLite(ctx context.Context, db *sql.DB, t table, tags []segment.Tag) error {
-	conn, err := db.Conn(ctx)
+	conn, err := connect(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -49,10 +49,6 @@ func initSQLite(ctx context.Context, db *sql.DB, t table, tags []segment.Tag) er
 	defer s.drop() // undoes what was not committed
 	// Looked at twice: nothing of another application's is changed, not even its
 	// journal, and of those who init at once one wins.
-	busy := fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds())
-	if _, err := conn.ExecContext(ctx, busy); err != nil {
-		return err
-	}
 	if err := checkRoom(ctx, conn, t); err != nil {
 		return err
 	}
@@ -108,7 +104,12 @@ func ExistsSQLite(ctx context.Context, db *sql.DB) (bool, error) {
 }
 
 func existsSQLite(ctx context.Context, db *sql.DB, t table) (bool, error) {
-	h, err := readHeader(ctx, db, t)
+	conn, err := connect(ctx, db)
+	var h header
+	if err == nil {
+		defer discard(conn)
+		h, err = readHeader(ctx, conn, t)
+	}
 	if err != nil {
 		return false, fmt.Errorf("look for the sqlite %s: %w", t.use, explainSQLite(err, "", t))
 	}
@@ -180,13 +181,11 @@ type header struct {
 	table               bool // there is the one asked for
 }
 
-func readHeader(ctx context.Context, db interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}, t table) (header, error) {
+func readHeader(ctx context.Context, conn *sql.Conn, t table) (header, error) {
 	var h header
 	var application, format sql.Null[int64]
 	var journal sql.Null[string]
-	err := db.QueryRowContext(ctx, `SELECT
+	err := conn.QueryRowContext(ctx, `SELECT
 			(SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
 			(SELECT journal_mode FROM pragma_journal_mode),
 			count(*), count(*) FILTER (WHERE name = ? AND type = 'table')

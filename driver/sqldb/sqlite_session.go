@@ -4,15 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	"github.com/leaf-id/leaf"
 )
-
-// busyTimeout is how long a transaction waits for other processes.
-const busyTimeout = 5 * time.Second
 
 // A session is one connection of a writer, checked and with its statements
 // prepared. Only the writer's goroutine uses it.
@@ -29,7 +25,7 @@ type session struct {
 func openSession(db *sql.DB, file string, t table) (*session, error) {
 	ctx := context.Background()
 	before, _ := os.Stat(file) // as it may be replaced while it is being opened; nil if it is not known
-	conn, err := db.Conn(ctx)
+	conn, err := connect(ctx, db)
 	if err != nil {
 		return nil, err
 	}
@@ -47,13 +43,8 @@ func openSession(db *sql.DB, file string, t table) (*session, error) {
 }
 
 func (s *session) prepare(file string, t table) (err error) {
-	for _, pragma := range []string{
-		fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()),
-		"PRAGMA synchronous = EXTRA",
-	} {
-		if _, err := s.conn.ExecContext(s.ctx, pragma); err != nil {
-			return err
-		}
+	if _, err := s.conn.ExecContext(s.ctx, "PRAGMA synchronous = EXTRA"); err != nil {
+		return err
 	}
 	if err := checkSQLite(s.ctx, s.conn, t); err != nil {
 		return err
@@ -61,10 +52,10 @@ func (s *session) prepare(file string, t table) (err error) {
 	if err := quickCheck(s.ctx, s.conn); err != nil {
 		return err
 	}
-	if s.file, err = findFile(s.ctx, s.conn, file); err != nil {
+	if err := useWAL(s.ctx, s.conn); err != nil { // a copy made by VACUUM INTO is in another mode
 		return err
 	}
-	if err := useWAL(s.ctx, s.conn); err != nil { // a copy made by VACUUM INTO is in another mode
+	if s.file, err = findFile(s.ctx, s.conn, file); err != nil {
 		return err
 	}
 	for _, p := range []struct {
@@ -116,6 +107,10 @@ func (s *session) drop() {
 		}
 	}
 	_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK") // an error if none is open
+	if s.file.info != nil && s.file.check() != nil {
+		// Whoever opens the file by its new name, or with a new log, does not see this one.
+		_, _ = s.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(FULL)")
+	}
 	discard(s.conn)
 }
 

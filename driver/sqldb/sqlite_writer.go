@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/leaf-id/leaf"
 )
@@ -78,8 +79,12 @@ func (w *writer) run() {
 	defer close(w.done)
 	defer w.drop()
 	batch := make([]*call, 0, maxBatch)
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
 	for {
 		select {
+		case <-look.C:
+			w.look()
 		case c := <-w.calls:
 			batch = w.collect(append(batch[:0], c))
 			w.serve(batch)
@@ -87,6 +92,21 @@ func (w *writer) run() {
 		case <-w.quit:
 			return
 		}
+	}
+}
+
+// lookInterval is how soon a writer that has nothing to do notices that its file must
+// not be used. Until then it keeps others from opening the file in its own way.
+const lookInterval = time.Second
+
+// look gives up a session whose file must not be used.
+func (w *writer) look() {
+	if w.session == nil {
+		return
+	}
+	if err := w.session.file.check(); err != nil {
+		w.report(err)
+		w.drop()
 	}
 }
 

@@ -132,7 +132,7 @@ const sqliteConns = 8
 // never creates, rwc does.
 func sqliteDB(path, mode string) (*sql.DB, error) {
 	dsn := "file://" + (&url.URL{Path: path}).EscapedPath() + "?mode=" + mode +
-		"&_pragma=busy_timeout(5000)&_pragma=synchronous(extra)&_error_rc=1"
+		"&_pragma=busy_timeout(5000)&_error_rc=1"
 	connector, err := sqlite.NewConnector(dsn)
 	if err != nil {
 		return nil, err

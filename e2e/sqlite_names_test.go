@@ -1,0 +1,230 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// An otherName gives an SQLite file another name while a server uses it, and returns
+// the path for a second server and the command that it is to be started by.
+type otherName struct {
+	give   func(t *testing.T, file string) (path string, by []string)
+	shared bool   // SQLite knows that both are one file
+	first  string // what the first server says of it; empty: nothing
+	second string
+}
+
+// inMounts returns the beginning of a command line that runs what follows with from
+// mounted at to.
+func inMounts(t testing.TB, from, to string) []string {
+	t.Helper()
+	unshare := []string{"unshare", "--mount"}
+	if os.Geteuid() != 0 {
+		unshare = append(unshare, "--user", "--map-root-user")
+	}
+	if out, err := exec.Command(unshare[0], append(unshare[1:], "true")...).CombinedOutput(); err != nil {
+		t.Fatalf("this test needs a mount namespace: run it as root, in a container with CAP_SYS_ADMIN: %v\n%s", err, out)
+	}
+	return append(unshare, "sh", "-c", `mount --bind "$1" "$2" && shift 2 && exec "$@"`, "sh", from, to)
+}
+
+func otherNames() map[string]otherName {
+	link := func(t *testing.T, make func(old, name string) error, old, name string) (string, []string) {
+		t.Helper()
+		if err := make(old, name); err != nil {
+			t.Fatal(err)
+		}
+		return name, nil
+	}
+	beside := func(t *testing.T) string { return filepath.Join(t.TempDir(), "ids.db") }
+	return map[string]otherName{
+		"hard link": {give: func(t *testing.T, file string) (string, []string) {
+			return link(t, os.Link, file, beside(t))
+		}, first: "has 2 names (hard links)", second: "has 2 names (hard links)"},
+		"file mounted": {give: func(t *testing.T, file string) (string, []string) {
+			name := beside(t)
+			overwrite(t, name, nil)
+			return name, inMounts(t, file, name)
+		}, second: "mounted by itself"},
+		"moved": {give: func(t *testing.T, file string) (string, []string) {
+			return link(t, os.Rename, file, beside(t))
+		}, first: "was moved, removed or replaced"},
+		"folder mounted": {give: func(t *testing.T, file string) (string, []string) {
+			folder := t.TempDir()
+			return filepath.Join(folder, "ids.db"), inMounts(t, filepath.Dir(file), folder)
+		}, shared: true},
+		"file linked": {give: func(t *testing.T, file string) (string, []string) {
+			return link(t, os.Symlink, file, beside(t))
+		}, shared: true},
+		"folder linked": {give: func(t *testing.T, file string) (string, []string) {
+			folder, _ := link(t, os.Symlink, filepath.Dir(file), filepath.Join(t.TempDir(), "folder"))
+			return filepath.Join(folder, "ids.db"), nil
+		}, shared: true},
+	}
+}
+
+// Two servers use one SQLite file under two names, as store and as registry. SQLite
+// keeps its log and its locks beside the name: they may only go on where that is one
+// place, and every ID is compared.
+func TestOneFileTwoNames(t *testing.T) {
+	for name, other := range otherNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			oneFileTwoNames(t, other)
+		})
+	}
+}
+
+func oneFileTwoNames(t *testing.T, other otherName) {
+	part := figure[int64](5_000, 1_000_000)
+	file := newFile(t)
+	a := serveFile(t, file)
+	first := startBoth(t, a)
+	first.await(t, part)
+	path, by := other.give(t, file)
+	b := serveFile(t, path, by...)
+	second := startBoth(t, b)
+	if other.first == "" {
+		first.await(t, part)
+	}
+	if other.second == "" {
+		second.await(t, part)
+	}
+	until(t, 20*time.Second, "refused or served", func() error {
+		if n := second.counts(); n[0]+n[1] < part && !(strings.Contains(a.output(), other.first) && strings.Contains(b.output(), other.second)) {
+			return fmt.Errorf("%v IDs of\n%s", n, b.output())
+		}
+		return nil
+	})
+	first.stop()
+	second.stop()
+	t.Logf("the first server issued %v IDs, the second one %v", first.counts(), second.counts())
+	first.join(second)
+	first.check(t)
+	a.logged(0, other.first)
+	b.logged(0, other.second)
+}
+
+// Files beside the database are removed under two busy servers, again and again, while
+// a third one starts. Nothing is issued twice, and all go on by themselves.
+func TestFilesBesideRemoved(t *testing.T) {
+	for name, suffixes := range map[string][]string{"-wal": {"-wal"}, "-shm": {"-shm"}, "both": {"-wal", "-shm"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			filesBesideRemoved(t, suffixes)
+		})
+	}
+}
+
+func filesBesideRemoved(t *testing.T, suffixes []string) {
+	part := figure[int64](1_000, 100_000)
+	file := newFile(t)
+	var all []both
+	for range 2 {
+		all = append(all, startBoth(t, serveFile(t, file)))
+	}
+	for range figure(5, 50) {
+		for _, l := range all {
+			l.await(t, part)
+		}
+		for _, suffix := range suffixes {
+			if err := os.Remove(file + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) { // servers that notice remove them too
+				t.Fatal(err)
+			}
+		}
+		if len(all) == 2 {
+			all = append(all, startBoth(t, serveFile(t, file)))
+		}
+	}
+	for _, l := range all {
+		l.await(t, part)
+	}
+	for _, l := range all {
+		l.stop()
+	}
+	for _, l := range all[1:] {
+		all[0].join(l)
+	}
+	all[0].check(t)
+	if out := leafCommand(t, "tag", "list", "--store", "sqlite:"+file); !strings.Contains(out, "order") {
+		t.Errorf("the database holds\n%s", out)
+	}
+}
+
+// both are clients of one server that ask for the IDs of a tag and for time-based ones.
+type both [2]*takes
+
+func startBoth(t testing.TB, s *server) both {
+	t.Helper()
+	pick := func(int) *server { return s }
+	return both{startTakesOf(t, "segment", "order", 2, 20, pick), startTakes(t, 1, 200, pick)}
+}
+
+func (b both) counts() (n [2]int64) {
+	for i, l := range b {
+		n[i] = l.count.Load()
+	}
+	return n
+}
+
+// await returns when n more IDs of each kind have come in.
+func (b both) await(t testing.TB, n int64) {
+	t.Helper()
+	before := b.counts()
+	for i, l := range b {
+		l.await(t, before[i]+n)
+	}
+}
+
+func (b both) stop() {
+	for _, l := range b {
+		l.stop()
+	}
+}
+
+// join adds what the clients of another server got.
+func (b both) join(other both) {
+	for i, l := range b {
+		l.add(other[i].seen.Sorted()...)
+	}
+}
+
+func (b both) check(t testing.TB) {
+	t.Helper()
+	for i, l := range b {
+		if err := l.seen.Check(); err != nil {
+			t.Errorf("%s: %v", [2]string{"tag", "time-based"}[i], err)
+		}
+	}
+	t.Logf("%v IDs compared", b.counts())
+}
+
+// newFile makes an SQLite file with a tag of small steps and worker IDs.
+func newFile(t testing.TB) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ids.db")
+	tags := []segment.Tag{{Name: "order", MaxID: 1, Step: 50}}
+	if err := drivers.Init(t.Context(), "sqlite:"+file, drivers.InitOptions{Tags: tags}); err != nil {
+		t.Fatal(err)
+	}
+	initWorkers(t, "sqlite:"+file)
+	return file
+}
+
+// serveFile starts a server on an SQLite file, with little in memory, by a command.
+func serveFile(t testing.TB, file string, by ...string) *server {
+	t.Helper()
+	args := serveArgs([]string{"--config", config(t, "leaf.yaml", "segment: {max_stock: 200}\n"),
+		"--data", filepath.Join(t.TempDir(), "data"), "--store", "sqlite:" + file})
+	return serveBy(t, append(append(by, leafBinary), args...)...)
+}
