@@ -268,8 +268,12 @@ func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([
 		return nil, fmt.Errorf("get the worker ID that is assigned to this node: %w", err)
 	}
 	if r := v.records[id]; r.Horizon > now {
-		return nil, &noneFree{r.Horizon, fmt.Sprintf("worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s: waiting until then",
-			id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), orNobody(r.Owner))}
+		advice := "waiting until then"
+		if r.Horizon > now+2*millis(k.opts.Horizon) { // further than a claim by this clock
+			advice += "; a clock is wrong, or was: set this machine's, or free the worker ID (leaf worker free)"
+		}
+		return nil, &noneFree{r.Horizon, fmt.Sprintf("worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s: %s",
+			id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), orNobody(r.Owner), advice)}
 	}
 	return []int64{id}, nil
 }

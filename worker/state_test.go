@@ -142,6 +142,39 @@ func TestStatic(t *testing.T) {
 	}
 }
 
+// A worker ID that was chosen and once claimed by a clock that was a year ahead is
+// claimed two minutes after it was freed.
+func TestAssignedWorkerIDFreed(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, w *world) {
+		static, err := worker.OpenStatic(openFile(t, filepath.Join(t.TempDir(), "static-3")), 3, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := w.nodes[0]
+		n.registry = static
+		ahead := worker.Record{Worker: 3, Term: 1, Horizon: time.Now().AddDate(1, 0, 0).UnixMilli()}
+		found, err := static.Load(t.Context(), 3)
+		if err == nil {
+			err = static.Swap(t.Context(), found, ahead)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := n.start()
+		awaitErr(t, p, "a clock is wrong, or was: set this machine's, or free the worker ID")
+		if _, err := worker.Free(t.Context(), static, 3); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		begin := time.Now()
+		awaitHeld(t, p, 3)
+		mustIssue(t, p, 1000)
+		if took := time.Since(begin); took > 6*time.Second {
+			t.Errorf("it took two minutes and %v", took)
+		}
+	})
+}
+
 // A worker ID that is assigned is waited for.
 func TestAssignedWorkerIDWaits(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {

@@ -12,8 +12,8 @@ import (
 
 // Static is the registry of one worker ID that somebody chose, in a file on this
 // machine: it keeps the lease across restarts, and sees to it that nothing is issued
-// twice by this machine. That no other machine has the same ID is up to whoever
-// chose it.
+// twice by those who use the file. That nobody has the same ID in another file, here
+// or on another machine, is up to whoever chose it.
 type Static struct {
 	worker int64
 

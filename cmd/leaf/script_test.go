@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 func TestMain(m *testing.M) {
@@ -29,6 +31,8 @@ func TestMain(m *testing.M) {
 //	server NAME [ARG...]       start leaf serve on a free port: its URL becomes $LEAF_SERVER, its address $NAME_ADDR
 //	logged NAME TEXT           wait until the server has logged TEXT
 //	shutdown NAME              stop it cleanly; its log becomes the file NAME.log
+//
+// $STATIC is a worker ID that no other process of this machine has by static:.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -36,7 +40,8 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TZ", "UTC")
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector's second at each exit
+			env.Setenv("STATIC", strconv.Itoa(testserver.FreeWorker(t, 31))) // that of the smallest layout
+			env.Setenv("GORACE", "atexit_sleep_ms=0")                        // the race detector's second at each exit
 			env.Values[serversKey{}] = map[string]*process{}
 			return nil
 		},

@@ -3,6 +3,7 @@ package drivers_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -122,10 +123,23 @@ func TestZooKeeperLeaf(t *testing.T) {
 }
 
 func TestStatic(t *testing.T) {
-	registry, terms := openRegistry(t, "static:7?reclaim=machine")
-	if id, err := registry.(worker.Assigner).Assign(t.Context(), 1023); err != nil || id != 7 || !terms.Reclaim {
+	free := testserver.FreeWorker(t, 1023)
+	url := fmt.Sprintf("static:%d?reclaim=machine", free)
+	registry, terms, err := drivers.OpenRegistry(url, &drivers.RegistryOptions{Lock: lock(t.TempDir())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := registry.(worker.Assigner).Assign(t.Context(), 1023); err != nil || id != int64(free) || !terms.Reclaim {
 		t.Errorf("Assign: %d, %v, terms %+v", id, err, terms)
 	}
+	elsewhere := &drivers.RegistryOptions{Lock: lock(t.TempDir())}
+	if _, _, err := drivers.OpenRegistry(url, elsewhere); err == nil || !strings.Contains(err.Error(), "in use by another process on this machine") {
+		t.Errorf("from another data directory: %v", err)
+	}
+	if err := registry.Close(); err != nil {
+		t.Error(err)
+	}
+	openRegistry(t, url) // free again
 	if _, _, err := drivers.OpenRegistry("static:7", nil); err == nil || !strings.Contains(err.Error(), "ask that server") {
 		t.Errorf("without a data directory: %v", err)
 	}

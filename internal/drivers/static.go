@@ -3,21 +3,25 @@ package drivers
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/datadir"
 	"github.com/leaf-id/leaf/worker"
 )
 
-// An ownedStatic closes its file, and with it ends the lock, with itself.
+// An ownedStatic ends its locks with itself: of its file, and of its worker ID among the
+// data directories of this machine.
 type ownedStatic struct {
 	*worker.Static
-	file *os.File
+	file    *os.File
+	machine io.Closer
 }
 
-func (o *ownedStatic) Close() error { return o.file.Close() }
+func (o *ownedStatic) Close() error { return errors.Join(o.machine.Close(), o.file.Close()) }
 
 // parseStatic reads N?parameters.
 func parseStatic(rest string) (registrySource, error) {
@@ -49,13 +53,18 @@ func openStatic(id int64, o RegistryOptions) (Registry, error) {
 	if o.Lock == nil {
 		return nil, errors.New("its record is in the data directory of a server: ask that server")
 	}
-	file, err := o.Lock(fmt.Sprintf("static-%d", id))
+	name := fmt.Sprintf("static-%d", id)
+	file, err := o.Lock(name)
 	if err != nil {
 		return nil, err
 	}
-	static, err := worker.OpenStatic(file, id, o.Ahead)
+	machine, err := datadir.LockMachine(name)
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, errors.Join(fmt.Errorf("%w: give each server a worker ID of its own", err), file.Close())
 	}
-	return &ownedStatic{static, file}, nil
+	s := &ownedStatic{file: file, machine: machine}
+	if s.Static, err = worker.OpenStatic(file, id, o.Ahead); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/testserver"
+)
+
+// Two servers of one machine are given the same worker ID, with a data directory each:
+// the second one does not start while the first one lives, and then waits until the
+// first one's times have passed.
+func TestStaticTwice(t *testing.T) {
+	t.Parallel() // it mostly waits
+	url := fmt.Sprintf("static:%d", testserver.FreeWorker(t, 1023))
+	file := config(t, "leaf.yaml", onlySnowflake)
+	start := func() *server {
+		return launch(t, append([]string{leafBinary}, serveArgs([]string{"--config", file, "--data", filepath.Join(t.TempDir(), "data"), "--workers", url})...)...)
+	}
+	a := start()
+	a.awaitListening()
+	a.awaitSnowflake(15 * time.Second)
+	l := startTakes(t, 1, 200, func(int) *server { return a })
+	l.await(t, 50_000)
+	b := start()
+	select {
+	case <-b.exited:
+	case b.url = <-b.urls:
+		b.awaitSnowflake(15 * time.Second)
+		lb := startTakes(t, 1, 200, func(int) *server { return b })
+		lb.await(t, 50_000)
+		lb.stop()
+		l.add(lb.seen.Sorted()...)
+		t.Errorf("two servers serve %s", url)
+	}
+	if want := "is in use by another process on this machine: give each server a worker ID of its own"; !strings.Contains(b.output(), want) {
+		t.Errorf("the second server says %s, want %s", b.output(), want)
+	}
+	l.stop()
+	a.kill()
+	c := start()
+	c.awaitListening()
+	c.awaitSnowflake(15 * time.Second)
+	lc := startTakes(t, 1, 200, func(int) *server { return c })
+	lc.await(t, 50_000)
+	lc.stop()
+	l.add(lc.seen.Sorted()...)
+	l.check(t)
+}
+
+// One start with a clock that is a year ahead makes a worker ID that was chosen wait for
+// a year. An operator who knows that nothing of that year is kept frees it.
+func TestStaticClockAhead(t *testing.T) {
+	for name, end := range map[string]func(*node){"stopped": (*node).stop, "killed": (*node).kill} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			staticClockAhead(t, end)
+		})
+	}
+}
+
+func staticClockAhead(t *testing.T, end func(*node)) {
+	id := testserver.FreeWorker(t, 1023)
+	url, data := fmt.Sprintf("static:%d", id), filepath.Join(t.TempDir(), "data")
+	var all drivertest.Ranges
+	n := startNode(t, &all, nodeConfig{Workers: url, Data: data, WorkerBits: 10, Horizon: 30 * time.Minute, Skew: 365 * 24 * time.Hour})
+	n.take(10_000)
+	end(n)
+	start := func() *server {
+		return serve(t, "--config", config(t, "leaf.yaml", onlySnowflake), "--data", data, "--workers", url)
+	}
+	s := start()
+	s.logged(10*time.Second, "leaf worker free")
+	if wait := waitOf(t, s); wait < 364*24*time.Hour {
+		t.Fatalf("it waits only %v: nothing is tested", wait)
+	}
+	leafCommand(t, "worker", "free", fmt.Sprint(id), "--yes", "--server", s.url)
+	freed := time.Now()
+	for range 2 { // nothing brings that year back
+		until(t, 20*time.Second, "waiting for two minutes", func() error {
+			if wait := waitOf(t, s); wait > 2*time.Minute {
+				return fmt.Errorf("it waits for %v", wait)
+			}
+			return nil
+		})
+		s.stop()
+		s = start()
+	}
+	if !lab() {
+		return
+	}
+	s.awaitSnowflake(3 * time.Minute)
+	t.Logf("it serves %v after it was freed", time.Since(freed).Round(time.Second))
+	ranges, err := s.take("x", maxBatch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.Add(ranges...)
+	if err := all.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+var usedUpTo = regexp.MustCompile(`times up to (\S+) may have been issued`)
+
+// waitOf returns how long a server says that it waits for its worker ID, 0 if it does
+// not.
+func waitOf(t testing.TB, s *server) time.Duration {
+	t.Helper()
+	m := usedUpTo.FindStringSubmatch(s.readiness())
+	if m == nil {
+		return 0
+	}
+	end, err := time.Parse(time.RFC3339Nano, m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Until(end)
+}

@@ -1,0 +1,24 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+)
+
+// LockMachine locks a name against all other processes of this machine, whoever runs
+// them and on whichever data directory, until what it returns is closed or the process
+// ends. It is a socket in the abstract namespace, which belongs to the network
+// namespace: containers with a network of their own are other machines here.
+func LockMachine(name string) (io.Closer, error) {
+	l, err := net.Listen("unix", "@leaf/"+name)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is in use by another process on this machine", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s on this machine: %w: allow unix sockets (AF_UNIX)", name, err)
+	}
+	return l, nil
+}

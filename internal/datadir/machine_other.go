@@ -1,0 +1,25 @@
+//go:build !linux
+
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// LockMachine locks a name against all other processes that have the same folder for
+// temporary files, which on some systems are those of the same user, until what it
+// returns is closed or the process ends.
+func LockMachine(name string) (io.Closer, error) {
+	f, err := lockFile(filepath.Join(os.TempDir(), "leaf-"+name))
+	if errors.Is(err, errLocked) {
+		return nil, fmt.Errorf("%s is in use by another process on this machine", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
