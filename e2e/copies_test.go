@@ -41,14 +41,25 @@ func letIn(t testing.TB, user string) {
 // are the same.
 func copyElsewhere(t testing.TB, dir string) []string {
 	t.Helper()
-	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
-		t.Fatalf("this test needs a mount namespace: run it as root, in a container with CAP_SYS_ADMIN: %v\n%s", err, out)
-	}
 	elsewhere := filepath.Join(t.TempDir(), "copy")
 	if out, err := exec.Command("cp", "-a", dir, elsewhere).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return []string{"unshare", "--mount", "sh", "-c", `mount --bind "$1" "$2" && shift 2 && exec "$@"`, "sh", elsewhere, dir}
+	return inMounts(t, elsewhere, dir)
+}
+
+// inMounts returns the beginning of a command line that runs what follows in a mount
+// namespace of its own, with from mounted at to.
+func inMounts(t testing.TB, from, to string) []string {
+	t.Helper()
+	unshare := []string{"unshare", "--mount"}
+	if os.Geteuid() != 0 {
+		unshare = append(unshare, "--user", "--map-root-user")
+	}
+	if out, err := exec.Command(unshare[0], append(unshare[1:], "true")...).CombinedOutput(); err != nil {
+		t.Fatalf("this test needs a mount namespace: run it as root, in a container with CAP_SYS_ADMIN: %v\n%s", err, out)
+	}
+	return append(unshare, "sh", "-c", `mount --bind "$1" "$2" && shift 2 && exec "$@"`, "sh", from, to)
 }
 
 // The data directory is copied to the same path in another mount namespace, and a
