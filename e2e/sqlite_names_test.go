@@ -120,7 +120,7 @@ func filesBesideRemoved(t *testing.T, suffixes []string) {
 	for range 2 {
 		all = append(all, startBoth(t, serveFile(t, file)))
 	}
-	for range figure(5, 50) {
+	for range figure(3, 50) {
 		for _, l := range all {
 			l.await(t, part)
 		}
