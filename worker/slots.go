@@ -19,8 +19,9 @@ const (
 
 // slotMagic begins every slot; the number of the format follows it.
 const (
-	slotMagic   = "leaf-slot"
-	slotVersion = 1
+	slotMagic     = "leaf-slot"
+	stateVersion  = 1
+	staticVersion = 1
 )
 
 // A File is what a state is kept in: an *os.File, held open and locked for as long as
@@ -36,16 +37,24 @@ type File interface {
 var errDamaged = errors.New("the file is damaged, or not one of this program's")
 
 // slots are two checksummed places in a file, written in turn and in place: what was
-// written before stays until the new content is on the disk.
+// written before stays until the new content is on the disk. Write n goes to slot n%2;
+// the first two are made at once, so that no slot is ever empty.
 type slots struct {
-	file File
-	size int64
-	next uint64 // number of the next write
+	file    File
+	size    int64
+	version int    // of the format: the newest one that is understood
+	next    uint64 // number of the next write
 }
 
-// read returns what was written last, nil if nothing ever was. A slot that is damaged
-// may have been the last one, or a write that was cut off: nobody can tell, so that
-// the error wraps errDamaged. It wraps [ErrNewer] if a newer release wrote the file.
+// read returns what was written last, nil if the file is empty. It believes only a file
+// that holds two writes, one of which followed the other. In any other file it may be
+// the last write that is missing, and the one before it, with a lower mark, must not
+// stand in for it; the error then wraps errDamaged. It wraps [ErrNewer] if a newer
+// release wrote the file.
+//
+// Of a write that was cut off nothing was used yet, so that the slot before it would
+// still be true. But a slot that was cut off looks like one that the disk has lost
+// since, and doubt costs no more than a worker ID.
 func (s *slots) read() ([]byte, error) {
 	buf := make([]byte, 2*s.size)
 	n, err := s.file.ReadAt(buf, 0)
@@ -56,53 +65,54 @@ func (s *slots) read() ([]byte, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	var text []byte
-	var damaged error
-	for i := range 2 {
-		number, content, err := parseSlot(buf[int64(i)*s.size:][:s.size])
-		switch {
-		case errors.Is(err, ErrNewer):
+	var numbers [2]uint64
+	var texts [2][]byte
+	intact := n == len(buf)
+	for i := range numbers {
+		numbers[i], texts[i], err = s.parse(buf[int64(i)*s.size:][:s.size])
+		if errors.Is(err, ErrNewer) {
 			return nil, err
-		case err != nil:
-			damaged = err
-		case number >= s.next:
-			s.next, text = number+1, content
 		}
+		intact = intact && err == nil
 	}
-	if damaged == nil && n < len(buf) {
-		damaged = fmt.Errorf("%w: it holds %d bytes of %d", errDamaged, n, len(buf))
+	last := max(numbers[0], numbers[1])
+	switch {
+	case !intact:
+		return nil, errDamaged
+	case last < 2 || numbers[last%2] != last || numbers[(last-1)%2] != last-1:
+		return nil, fmt.Errorf("%w: it holds the writes %d and %d", errDamaged, numbers[0], numbers[1])
 	}
-	if damaged != nil {
-		return nil, damaged
-	}
-	return text, nil
+	s.next = last + 1
+	return texts[last%2], nil
 }
 
 // write makes text the content. If it fails the content may be the old or the new
 // one; the next write goes to the same slot again.
 func (s *slots) write(text []byte) error {
-	slot, err := formatSlot(s.next, text, s.size)
-	if err != nil {
-		return err
-	}
-	if s.next == 1 { // the first write of a file fills both slots
-		if _, err := s.file.WriteAt(make([]byte, s.size), 0); err != nil {
+	last := max(s.next, 2)
+	for number := s.next; number <= last; number++ {
+		slot, err := s.format(number, text)
+		if err != nil {
+			return err
+		}
+		if _, err := s.file.WriteAt(slot, int64(number%2)*s.size); err != nil {
 			return fmt.Errorf("write the state: %w", err)
 		}
-	}
-	if _, err := s.file.WriteAt(slot, int64(s.next%2)*s.size); err != nil {
-		return fmt.Errorf("write the state: %w", err)
 	}
 	if err := s.file.Sync(); err != nil {
 		return fmt.Errorf("write the state through to the disk: %w", err)
 	}
-	s.next++
+	s.next = last + 1
 	return nil
 }
 
-// erase prepares a damaged file for its next write.
+// erase prepares a damaged file for its next write. It waits for the disk: of what the
+// file held nothing may be left that goes with the first write.
 func (s *slots) erase() error {
 	if _, err := s.file.WriteAt(make([]byte, 2*s.size), 0); err != nil {
+		return fmt.Errorf("erase the state: %w", err)
+	}
+	if err := s.file.Sync(); err != nil {
 		return fmt.Errorf("erase the state: %w", err)
 	}
 	s.next = 1
@@ -111,15 +121,15 @@ func (s *slots) erase() error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// formatSlot returns "leaf-slot VERSION NUMBER LENGTH CHECKSUM\nTEXT", padded.
-func formatSlot(number uint64, text []byte, size int64) ([]byte, error) {
+// format returns "leaf-slot VERSION NUMBER LENGTH CHECKSUM\nTEXT", padded.
+func (s *slots) format(number uint64, text []byte) ([]byte, error) {
 	sum := checksum(number, text)
-	slot := fmt.Appendf(nil, "%s %d %d %d %08x\n", slotMagic, slotVersion, number, len(text), sum)
+	slot := fmt.Appendf(nil, "%s %d %d %d %08x\n", slotMagic, s.version, number, len(text), sum)
 	slot = append(slot, text...)
-	if int64(len(slot)) > size {
-		return nil, fmt.Errorf("write the state: %d bytes do not fit in %d", len(slot), size)
+	if int64(len(slot)) > s.size {
+		return nil, fmt.Errorf("write the state: %d bytes do not fit in %d", len(slot), s.size)
 	}
-	return append(slot, make([]byte, size-int64(len(slot)))...), nil
+	return append(slot, make([]byte, s.size-int64(len(slot)))...), nil
 }
 
 func checksum(number uint64, text []byte) uint32 {
@@ -127,8 +137,8 @@ func checksum(number uint64, text []byte) uint32 {
 	return crc32.Update(sum, castagnoli, text)
 }
 
-// parseSlot returns the number and the text of a slot, 0 if it was never written.
-func parseSlot(slot []byte) (number uint64, text []byte, err error) {
+// parse returns the number and the text of a slot, 0 if it is empty.
+func (s *slots) parse(slot []byte) (number uint64, text []byte, err error) {
 	if len(bytes.Trim(slot, "\x00")) == 0 {
 		return 0, nil, nil
 	}
@@ -140,7 +150,7 @@ func parseSlot(slot []byte) (number uint64, text []byte, err error) {
 	switch {
 	case n < 2 || magic != slotMagic:
 		return 0, nil, errDamaged
-	case version > slotVersion:
+	case version > s.version:
 		return 0, nil, fmt.Errorf("state of format %d: %w", version, ErrNewer)
 	}
 	if n, _ := fmt.Sscanf(string(line), slotMagic+" %d %d %d %x", &version, &number, &length, &sum); n < 4 {

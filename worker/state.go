@@ -48,7 +48,7 @@ type saved struct {
 // somebody else's remembers nothing, see [State.Notice]. The error wraps
 // [ErrNewer] if a newer release wrote the file.
 func OpenState(f File, o StateOptions) (*State, error) {
-	s := &State{slots: slots{file: f, size: stateSlot}, identity: o.Identity, registry: o.Registry}
+	s := &State{slots: slots{file: f, size: stateSlot, version: stateVersion}, identity: o.Identity, registry: o.Registry}
 	text, err := s.slots.read()
 	switch {
 	case errors.Is(err, errDamaged):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,14 +16,18 @@ import (
 // A state file that says nothing of use costs a worker ID, and nothing else.
 func TestStateOfNoUse(t *testing.T) {
 	tests := map[string]func(d *disk){
-		"empty":      func(d *disk) { d.cached = nil },
-		"truncated":  func(d *disk) { d.cached = d.cached[:5000] },
-		"one byte":   func(d *disk) { d.cached = d.cached[:1] },
-		"bit rot":    func(d *disk) { d.cached[4096+100] ^= 1 },
-		"bit rot, 2": func(d *disk) { d.cached[100] ^= 1 },
-		"foreign":    func(d *disk) { d.cached = []byte("hello, world") },
-		"zeros":      func(d *disk) { d.cached = make([]byte, 8192) },
-		"other file": func(d *disk) { d.identity = "another" },
+		"empty":          func(d *disk) { d.cached = nil },
+		"truncated":      func(d *disk) { d.cached = d.cached[:5000] },
+		"one byte":       func(d *disk) { d.cached = d.cached[:1] },
+		"bit rot":        func(d *disk) { d.cached[4096+100] ^= 1 },
+		"bit rot, 2":     func(d *disk) { d.cached[100] ^= 1 },
+		"foreign":        func(d *disk) { d.cached = []byte("hello, world") },
+		"zeros":          func(d *disk) { d.cached = make([]byte, 8192) },
+		"slot 0 lost":    func(d *disk) { clear(d.cached[:4096]) },
+		"slot 1 lost":    func(d *disk) { clear(d.cached[4096:]) },
+		"slots swapped":  func(d *disk) { d.cached = slices.Concat(d.cached[4096:], d.cached[:4096]) },
+		"slot 0 doubled": func(d *disk) { copy(d.cached[4096:], d.cached[:4096]) },
+		"other file":     func(d *disk) { d.identity = "another" },
 	}
 	for name, harm := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func OpenStatic(f File, worker int64, ahead time.Duration) (*Static, error) {
 	if worker < 0 {
 		return nil, fmt.Errorf("%w: worker ID %d", leaf.ErrInvalid, worker)
 	}
-	s := &Static{worker: worker, slots: slots{file: f, size: recordSlot}, record: Record{Worker: worker}}
+	s := &Static{worker: worker, slots: slots{file: f, size: recordSlot, version: staticVersion}, record: Record{Worker: worker}}
 	s.record.Horizon = time.Now().Add(ahead).UnixMilli()
 	text, err := s.slots.read()
 	if errors.Is(err, errDamaged) {
