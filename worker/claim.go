@@ -21,7 +21,7 @@ func (k *Keeper) begin(ctx context.Context) (*tenure, error) {
 	v, err := k.look(ctx)
 	if err != nil {
 		if t := k.resume(); t != nil {
-			k.log.Warn("the worker registry cannot be asked; going on with the lease in the state file", "worker", t.record.Worker, "until", Time(t.record.Horizon), "err", err)
+			k.log.Warn("the worker registry cannot be asked; going on with the lease in the state file", "worker", t.record.Worker, "until", Time(t.horizon.Load()), "err", err)
 			return t, nil
 		}
 		return nil, fmt.Errorf("ask the worker registry: %w", err)
@@ -35,29 +35,28 @@ func (k *Keeper) begin(ctx context.Context) (*tenure, error) {
 	if err := k.checkLayouts(v.records); err != nil {
 		return nil, err
 	}
-	t, err := k.claim(ctx, v)
-	if err != nil {
-		return nil, err
-	}
-	if err := k.confirm(ctx, t); err != nil {
-		return nil, errors.Join(err, t.end())
-	}
-	return t, nil
+	return k.claim(ctx, v)
 }
 
 // resume returns a tenure from the state file alone, nil if it must not: its process
-// must be known to be dead, since two processes would issue under one lease.
+// must be known to be dead, since two processes would issue under one lease. Until the
+// registry has agreed again it reaches no further than is safe whatever was lost.
 func (k *Keeper) resume() *tenure {
 	s := k.saved
-	switch {
-	case s == nil, s.Ended, s.sealed, !k.opts.State.proven(s), k.clock.Now() >= s.Horizon,
-		s.Worker > k.max, !slices.Equal(s.Layouts, k.opts.Layouts):
+	if s == nil || s.Ended || s.sealed || !k.opts.State.proven(s) || s.Worker > k.max || !slices.Equal(s.Layouts, k.opts.Layouts) {
+		return nil
+	}
+	limit := min(s.Horizon, s.Safe)
+	if max(k.clock.Now(), s.Mark) >= limit {
 		return nil
 	}
 	k.saved = nil
 	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon, Layouts: s.Layouts}
-	t := k.newTenure(record, Record{Worker: s.Worker}, s.Mark)
+	prior := Record{Worker: s.Worker, Horizon: -1} // not known: whatever else is found, the lease is lost
+	t := k.newTenure(record, prior, s.Mark)
 	t.alone = true
+	t.horizon.Store(limit)
+	t.safe.Store(limit)
 	return t
 }
 
@@ -159,11 +158,22 @@ func (k *Keeper) announce(b bid) error {
 // has noticed.
 func (k *Keeper) enter(v view, b bid, got Record) *tenure {
 	floor := b.old.Horizon
-	if v.forgets && k.opts.ClaimDelay >= 0 {
-		now := v.registry + millis(k.clock.mono()-v.at)
-		floor = max(floor, now+millis(k.opts.ClaimDelay))
+	if v.forgets {
+		floor = max(floor, k.now(v)+millis(k.opts.ClaimDelay))
 	}
-	return k.newTenure(got, b.old, floor)
+	t := k.newTenure(got, b.old, floor)
+	t.safe.Store(k.safeUntil(v, got))
+	return t
+}
+
+// safeUntil returns the time before which nobody else is given one, even if the registry has
+// lost r since it was seen there: who claims the worker ID then begins ClaimDelay beyond
+// the clock of the registry, which is not further behind than is tolerated.
+func (k *Keeper) safeUntil(v view, r Record) int64 {
+	if !v.forgets {
+		return r.Horizon
+	}
+	return min(r.Horizon, r.Seen+millis(k.opts.ClaimDelay-k.opts.Tolerance))
 }
 
 // A bid is one attempt to claim a worker ID. Its outcome may be unknown; only it has
@@ -286,26 +296,40 @@ func orNobody(owner string) string {
 }
 
 // confirm makes a claim good before its first time is issued: the state file has it,
-// and no other node serves a layout of the same name with other values. Of two such
-// nodes that claim at the same time at least one sees the other here.
-func (k *Keeper) confirm(ctx context.Context, t *tenure) error {
+// the registry has not lost it, and no other node serves a layout of the same name with
+// other values. Of two such nodes that claim at the same time at least one sees the
+// other here. On a failure the claim is to be given up.
+func (t *tenure) confirm(ctx context.Context) error {
+	if t.alone {
+		return nil
+	}
 	if err := t.save(); err != nil {
 		return err
 	}
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		v, err := k.look(ctx)
+		v, err := t.look(ctx)
 		if err == nil {
-			return k.checkLayouts(v.records)
+			return errors.Join(t.checkClaim(v.records), t.checkLayouts(v.records))
 		}
 		err = fmt.Errorf("ask the worker registry: %w", err)
-		if k.clock.Now() > t.record.Horizon-millis(k.opts.Horizon)/2 {
+		if t.clock.Now() > t.record.Horizon-millis(t.opts.Horizon)/2 {
 			return err
 		}
-		k.trouble(err)
+		t.trouble(err)
 		if !sleep(ctx, pause) {
 			return ctx.Err()
 		}
 	}
+}
+
+// checkClaim reports that the registry does not hold the claim any more.
+func (t *tenure) checkClaim(records map[int64]Record) error {
+	found := records[t.record.Worker]
+	if found.Instance != t.record.Instance || found.Term != t.record.Term {
+		return fmt.Errorf("%w: the worker registry does not hold the claim of worker ID %d any more: it has term %d, of %s; claiming again",
+			ErrTaken, t.record.Worker, found.Term, orNobody(found.Owner))
+	}
+	return nil
 }
 
 // checkLayouts reports a layout of ours that any record has under other values: the

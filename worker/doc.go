@@ -26,9 +26,9 @@
 // machine's clock nor of the registry's. Note in the state file what is going to be
 // claimed, so that a process that is killed now can give it back. Swap the record for
 // one with a fresh random instance, the next term, and a horizon ahead of the clock. The
-// floor is the horizon that was replaced. Write the state file. Read all records again and compare their
-// layouts with ours: a name that stands for other values is refused. Only then is the
-// first time issued.
+// floor is the horizon that was replaced. Write the state file. Read all records again:
+// the claim must still be there, and a layout whose name stands for other values
+// elsewhere is refused. Only then is the first time issued.
 //
 // Hold. A generator may issue the times from the floor up to the least of three: the
 // horizon, as far as the registry was heard to agree; the mark, as far as the state
@@ -54,8 +54,11 @@
 // goes on from the file alone, from the mark up to the horizon in the file. That the
 // old process is dead is proven by the file being the very same one (boot ID, device,
 // inode, birth time) and its lock, held for a process's life, being free. A file
-// without that proof, a copy or one from before a restart of the machine, is left
-// alone: another worker ID is claimed, at the cost of one ID for one horizon.
+// without that proof (a copy, one from before a restart of the machine, one on a machine
+// that hides its boot ID) is left alone: another worker ID is claimed, at the cost of one
+// ID for one horizon. The same holds for a file that the disk has damaged: both of its
+// slots must be whole, and one must follow the other, since the older one says a lower
+// mark.
 //
 // # Why no time has two owners
 //
@@ -94,6 +97,7 @@
 //	registry away at the start                  goes on from the state file, if that is proven and its horizon not passed; else waits
 //	answer to a swap lost                       the record is read; only this node has its instance
 //	registry lost writes                        put back; or, where another node has claimed meanwhile, stopped
+//	registry lost a claim                       the claim is made again
 //	disk full or broken                         no more IDs once the mark is reached, within seconds
 //	state file lost, damaged, copied, foreign   another worker ID is claimed
 //	all worker IDs held                         waits for one; an error says when the first runs out
@@ -101,10 +105,23 @@
 // # Registries that lose writes
 //
 // A fail-over to a replica that lags forgets the last writes, perhaps a claim. A
-// holder notices when it next extends. On a [Forgetful] registry a claim therefore
-// counts only from a floor that lies ahead of the registry's clock by
-// [Options.ClaimDelay], long enough for that. A holder that is cut off for longer
-// remains possible, and can then issue what another one does.
+// holder notices when it next extends. On a [Forgetful] registry therefore
+//
+//   - a claim counts only from a floor that lies ahead of the registry's clock by
+//     [Options.ClaimDelay], long enough for that;
+//   - the look that confirms a claim, however late it comes, must find the claim;
+//   - a lease is extended, or put back, only before its horizon by the registry's clock:
+//     later others may have held the worker ID, and the registry have lost that too;
+//   - a start from the state file alone goes no further than the claim delay, less the
+//     tolerance between clocks, beyond the registry's time of the last extension, until
+//     the registry has agreed to the next one. Whoever claims after a loss begins above
+//     that. It is a bound on times, not on when they are issued, so that no clock of this
+//     machine has to be right. Nor does such a process put its record back, which others
+//     may have held meanwhile: it claims anew.
+//
+// A holder that is cut off for longer than the claim delay remains possible, and can then
+// issue what another one does. So do a second loss before a holder has noticed the first
+// one, and two primaries at a time.
 //
 // # Outside the model
 //

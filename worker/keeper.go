@@ -113,8 +113,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		t, err := k.begin(ctx)
 		if err == nil {
-			pause = minPause
-			if err = t.hold(ctx); ctx.Err() != nil && !errors.Is(err, ErrTaken) {
+			if err = t.confirm(ctx); err == nil {
+				pause = minPause
+				err = t.hold(ctx)
+			}
+			if ctx.Err() != nil && !errors.Is(err, ErrTaken) {
 				return t.end()
 			}
 			t.forsake()
@@ -211,23 +214,30 @@ type view struct {
 	registry int64         // its clock in Unix milliseconds; our own where it has none of its own
 	own      bool          // registry is our own clock
 	at       time.Duration // when that was, by the monotonic clock
-	forgets  bool          // it may lose writes
+	forgets  bool          // it may lose writes, so that claims wait
 }
 
 // look asks the registry for everything.
-func (k *Keeper) look(ctx context.Context) (v view, err error) {
-	err = k.call(ctx, func(ctx context.Context) error {
+func (k *Keeper) look(ctx context.Context) (view, error) {
+	records := make(map[int64]Record)
+	err := k.call(ctx, func(ctx context.Context) error {
 		list, err := k.reg.List(ctx)
-		if err != nil {
-			return err
-		}
-		v.records = make(map[int64]Record, len(list))
 		for _, r := range list {
-			v.records[r.Worker] = r
+			records[r.Worker] = r
 		}
-		return nil
+		return err
 	})
-	if f, ok := k.reg.(Forgetful); ok && err == nil {
+	if err != nil {
+		return view{}, err
+	}
+	v, err := k.ask(ctx)
+	v.records = records
+	return v, err
+}
+
+// ask asks the registry for everything but its records.
+func (k *Keeper) ask(ctx context.Context) (v view, err error) {
+	if f, ok := k.reg.(Forgetful); ok && k.opts.ClaimDelay >= 0 {
 		err = k.call(ctx, func(ctx context.Context) (err error) {
 			v.forgets, err = f.Forgetful(ctx)
 			return err
@@ -239,6 +249,9 @@ func (k *Keeper) look(ctx context.Context) (v view, err error) {
 	}
 	return v, err
 }
+
+// now returns the registry's time, as the monotonic clock has moved on since v.
+func (k *Keeper) now(v view) int64 { return v.registry + millis(k.clock.mono()-v.at) }
 
 // registryClock returns the registry's time, or ours where it has no clock of its own.
 func (k *Keeper) registryClock(ctx context.Context) (now int64, own bool, err error) {

@@ -20,7 +20,7 @@ const (
 // slotMagic begins every slot; the number of the format follows it.
 const (
 	slotMagic     = "leaf-slot"
-	stateVersion  = 1
+	stateVersion  = 2 // 1 did not say how far a lease is safe
 	staticVersion = 1
 )
 

@@ -37,6 +37,7 @@ type saved struct {
 	Instance Instance `json:"instance"`
 	Term     int64    `json:"term"`
 	Horizon  int64    `json:"horizon"` // as far as the registry was heard to agree
+	Safe     int64    `json:"safe"`    // whatever the registry has lost since, nobody else is given a time before that
 	Mark     int64    `json:"mark"`    // nothing from here on was issued
 	Layouts  []Layout `json:"layouts"`
 

@@ -67,7 +67,7 @@ func TestStateOfAnotherRegistry(t *testing.T) {
 
 func TestStateOfNewerRelease(t *testing.T) {
 	f := openFile(t, filepath.Join(t.TempDir(), "state"))
-	if _, err := f.WriteAt(append([]byte("leaf-slot 2 whatever it says\n"), make([]byte, 8192)...), 0); err != nil {
+	if _, err := f.WriteAt(append([]byte("leaf-slot 3 whatever it says\n"), make([]byte, 8192)...), 0); err != nil {
 		t.Fatal(err)
 	}
 	before, _ := os.ReadFile(f.Name())

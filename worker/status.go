@@ -67,7 +67,7 @@ func (t *tenure) began() {
 	now := Time(t.clock.Now())
 	s := &t.status
 	s.Held, s.Err, s.Worker, s.Term = true, nil, t.record.Worker, t.record.Term
-	s.Floor, s.Horizon, s.Since = Time(t.lease.floor), Time(t.record.Horizon), now
+	s.Floor, s.Horizon, s.Since = Time(t.lease.floor), Time(t.horizon.Load()), now
 	if s.Extended = now; t.alone {
 		s.Extended = time.Time{}
 	}

@@ -21,7 +21,8 @@ type tenure struct {
 	claimedAt time.Duration
 
 	held     saved         // what the state file says, but for its times; never changed
-	horizon  atomic.Int64  // of record
+	horizon  atomic.Int64  // of record; after a start from the file alone, what is safe
+	safe     atomic.Int64  // see saved
 	extended chan struct{} // holds one element when horizon has grown
 	mark     int64         // nothing from here on was issued; owned by keepMark once that runs
 }
@@ -132,23 +133,25 @@ const watchPause = 10 * time.Millisecond
 // extend moves the horizon forwards. It returns an error that wraps [ErrTaken] when
 // the lease is lost; other errors leave it as it is.
 func (t *tenure) extend(ctx context.Context) error {
-	registry, own, err := t.registryClock(ctx)
+	v, err := t.ask(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the worker registry for the time: %w", err)
 	}
-	next := t.record
-	next.Horizon = max(t.record.Horizon, t.reach(registry))
-	t.stamp(&next, registry, own)
-	err = t.call(ctx, func(ctx context.Context) error { return t.reg.Swap(ctx, t.record, next) })
-	if err == nil {
-		t.adopt(next)
-		t.compared(registry, own)
-		return nil
-	}
-	if errors.Is(err, ErrTaken) {
+	if err := t.checkHorizon(v); err != nil {
 		return err
 	}
-	return t.reconcile(ctx, next, err)
+	next := t.record
+	next.Horizon = max(t.record.Horizon, t.reach(v.registry))
+	t.stamp(&next, v.registry, v.own)
+	err = t.call(ctx, func(ctx context.Context) error { return t.reg.Swap(ctx, t.record, next) })
+	switch {
+	case err == nil:
+		t.compared(v.registry, v.own)
+		return t.adopt(v, next)
+	case errors.Is(err, ErrTaken):
+		return err
+	}
+	return t.reconcile(ctx, v, next, err)
 }
 
 // reach returns the horizon that an extension may ask for: a clock that is far ahead
@@ -159,20 +162,20 @@ func (t *tenure) reach(registry int64) int64 {
 }
 
 // reconcile finds out what the registry holds after an extension to next failed.
-func (t *tenure) reconcile(ctx context.Context, next Record, cause error) error {
+func (t *tenure) reconcile(ctx context.Context, v view, next Record, cause error) error {
 	found, err := t.load(ctx, t.record.Worker)
 	if err != nil {
 		return fmt.Errorf("extend the lease of worker ID %d: %w", t.record.Worker, errors.Join(cause, err))
 	}
 	switch {
 	case t.taken(found) && !found.Held():
-		return fmt.Errorf("%w: worker ID %d was freed, by an operator (leaf worker free) or by who held it meanwhile, term %d", ErrTaken, found.Worker, found.Term)
+		return fmt.Errorf("%w: worker ID %d was freed, by an operator or by who held it meanwhile, or lost by the registry, term %d", ErrTaken, found.Worker, found.Term)
 	case t.taken(found):
 		return fmt.Errorf("%w: worker ID %d is now with %s, term %d", ErrTaken, found.Worker, orNobody(found.Owner), found.Term)
 	case found.Horizon >= t.record.Horizon && found.Term == t.record.Term:
-		t.adopt(found) // an extension whose answer was lost, or none
-		if errors.Is(cause, ErrConflict) {
-			return nil
+		// An extension whose answer was lost, or none.
+		if err := t.adopt(v, found); err != nil || errors.Is(cause, ErrConflict) {
+			return err
 		}
 		return fmt.Errorf("extend the lease of worker ID %d: %w", t.record.Worker, cause)
 	}
@@ -182,8 +185,7 @@ func (t *tenure) reconcile(ctx context.Context, next Record, cause error) error 
 	if err := t.call(ctx, func(ctx context.Context) error { return t.reg.Swap(ctx, found, next) }); err != nil {
 		return fmt.Errorf("put the lease of worker ID %d back: %w", t.record.Worker, err)
 	}
-	t.adopt(next)
-	return nil
+	return t.adopt(v, next)
 }
 
 // taken reports whether found means that somebody else has, or had, the worker ID: it
@@ -195,17 +197,32 @@ func (t *tenure) taken(found Record) bool {
 	return found.Term > t.record.Term || found.Horizon > t.prior.Horizon
 }
 
-// adopt notes what the registry holds.
-func (t *tenure) adopt(r Record) {
+// adopt notes what the registry holds, unless the lease has run out meanwhile.
+func (t *tenure) adopt(v view, r Record) error {
+	if err := t.checkHorizon(v); err != nil {
+		return err
+	}
 	t.record = r
+	t.safe.Store(t.safeUntil(v, r))
 	if r.Horizon <= t.horizon.Load() {
-		return
+		return nil
 	}
 	t.horizon.Store(r.Horizon)
 	select {
 	case t.extended <- struct{}{}:
 	default:
 	}
+	return nil
+}
+
+// checkHorizon reports that the lease has run out on a registry that may lose writes:
+// what it holds of the lease may be all that is left, after others had the worker ID.
+func (t *tenure) checkHorizon(v view) error {
+	if v.forgets && t.now(v) >= t.record.Horizon {
+		return fmt.Errorf("%w: the lease of worker ID %d ran out at %s, and the worker registry may have lost who had it since; claiming again",
+			ErrTaken, t.record.Worker, Time(t.record.Horizon).UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // keepMark moves the lease's limit forwards until ctx ends. It runs beside the calls
@@ -246,7 +263,7 @@ func (t *tenure) save() error {
 	}
 	mark := min(horizon, max(t.mark, t.clock.Now()+t.stock))
 	held := t.held
-	held.Horizon, held.Mark = horizon, mark
+	held.Horizon, held.Safe, held.Mark = horizon, t.safe.Load(), mark
 	if err := t.opts.State.save(held); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@
  * once). FILELESS=1 adds lives that keep no file, also beside one that has the lock.
  *
  * Not modelled: a process restored from a memory snapshot, a directory rolled back in
- * place without a reboot, a registry that loses acknowledged writes, other worker IDs.
+ * place without a reboot, other worker IDs. loss.pml has a registry that loses writes.
  *
  * Each rule below can be taken out: -DRULE=0.
  */

@@ -1,6 +1,6 @@
 // Package model_test checks the lease protocol of package worker with the model checker
-// Spin: the models lease.pml and generator.pml have no error, and each safety rule that
-// is taken out of them leads to an ID that is issued twice.
+// Spin: the models lease.pml, loss.pml and generator.pml have no error, and each safety
+// rule that is taken out of them leads to an ID that is issued twice.
 //
 //	go test -v -run Model ./worker/model
 //
@@ -41,6 +41,9 @@ var complete = []setup{
 	{"lease/two late swaps", "lease", "TICKS=2 LIVES0=2 LIVES1=1 FLIGHT=2"},
 	{"lease/claiming again", "lease", "TICKS=2 LIVES0=1 LIVES1=1 CLAIMS=2"},
 	{"lease/same term", "lease", "TICKS=2 LIVES0=2 LIVES1=1 TERM_BUMP=0"},
+	{"loss/long horizon", "loss", "TICKS=6 DELAY=2 HORIZON=4 NODES=2 LIVES=2"},
+	{"loss/short horizon", "loss", "TICKS=5 DELAY=1 HORIZON=2 NODES=2 LIVES=2"},
+	{"loss/three nodes", "loss", "TICKS=5 DELAY=1 HORIZON=3 NODES=3 LIVES=1"},
 	{"generator", "generator", "TICKS=2 LEASES=2 CALLS=1"},
 }
 
@@ -52,6 +55,9 @@ var completeLab = []setup{
 	{"lab/lease/without a file", "lease", "TICKS=2 LIVES0=2 LIVES1=1 FILELESS=1"},
 	{"lab/lease/two late swaps", "lease", "TICKS=3 LIVES0=2 LIVES1=1 FLIGHT=2"},
 	{"lab/lease/claiming again", "lease", "TICKS=2 LIVES0=2 LIVES1=1 CLAIMS=2"},
+	{"lab/loss/seven ticks", "loss", "TICKS=7 DELAY=2 HORIZON=3 NODES=2 LIVES=2"},
+	{"lab/loss/three lives", "loss", "TICKS=5 DELAY=1 HORIZON=2 NODES=2 LIVES=3"},
+	{"lab/loss/three nodes", "loss", "TICKS=4 DELAY=1 HORIZON=2 NODES=3 LIVES=2"},
 	{"lab/generator/three ticks", "generator", "TICKS=3 LEASES=2 CALLS=1"},
 	{"lab/generator/two calls each", "generator", "TICKS=2 LEASES=2 CALLS=2"},
 }
@@ -72,6 +78,12 @@ var broken = []setup{
 	{"PROOF_IDENTITY", "lease", "TICKS=2 LIVES0=1 LIVES1=1"},
 	{"PROOF_LOCK", "lease", "TICKS=2 LIVES0=2 LIVES1=0"},
 	{"HAND_BACK_OWN", "lease", "TICKS=2 LIVES0=2 LIVES1=1"},
+	{"CLAIM_WAITS", "loss", "LIVES=1"},
+	{"LOOK_FINDS_CLAIM", "loss", "LIVES=1"},
+	{"EXTEND_BEFORE_HORIZON", "loss", "TICKS=5 DELAY=1 HORIZON=2 LIVES=1"},
+	{"ALONE_WITHIN_DELAY", "loss", "TICKS=4 DELAY=2 HORIZON=4 LIVES=2"},
+	{"ALONE_PUTS_NOTHING_BACK", "loss", "TICKS=4 DELAY=1 HORIZON=2 LIVES=2"},
+	{"HEARD_IN_TIME", "loss", "LIVES=1"},
 	{"CURSOR_SWAP", "generator", "TICKS=2"},
 	{"EVERY_GENERATOR", "generator", "TICKS=2"},
 	{"ONE_OBJECT", "generator", "TICKS=2"},
@@ -125,7 +137,7 @@ func TestModelRules(t *testing.T) {
 		tested[s.model+" "+s.name] = true
 	}
 	tested["lease TERM_BUMP"] = true // is not needed
-	for _, model := range []string{"lease", "generator"} {
+	for _, model := range []string{"lease", "loss", "generator"} {
 		text, err := os.ReadFile(model + ".pml")
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,213 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+// inLossyBubble is inBubble with a registry that may lose writes and has one worker ID.
+func inLossyBubble(t *testing.T, nodes int, test func(t *testing.T, w *world)) {
+	t.Helper()
+	inBubble(t, nodes, func(t *testing.T, w *world) {
+		w.lossy.Store(true)
+		w.opts.Layouts[0].WorkerBits = 0
+		test(t, w)
+	})
+}
+
+// claimDelay is that of a world.
+const claimDelay = 11 * time.Second
+
+// claimAndPause starts a process on n that is paused right after its claim, before it
+// has confirmed that.
+func (w *world) claimAndPause(n *node) *process {
+	w.t.Helper()
+	started := make(chan *process, 1)
+	w.plan(func(_, _ worker.Record) swapFault {
+		w.fault.Store(nil)
+		(<-started).pause()
+		return swapWorks
+	})
+	p := n.start()
+	started <- p
+	time.Sleep(time.Second)
+	if records, _ := w.reg.List(w.t.Context()); len(records) != 1 || !records[0].Held() {
+		w.t.Fatalf("nothing was claimed: %v", records)
+	}
+	return p
+}
+
+// issueTogether has processes issue side by side for a while, and returns how much the
+// first one did.
+func issueTogether(d time.Duration, first *process, others ...*process) (got int) {
+	for begin := time.Now(); time.Since(begin) < d; time.Sleep(10 * time.Millisecond) {
+		for _, p := range append(others, first) {
+			n := p.gen.reserve(20, byClock)
+			p.gen.answer()
+			if p == first {
+				got += n
+			}
+		}
+	}
+	return got
+}
+
+// A claim is lost before it is confirmed, and another node claims the worker ID.
+func TestClaimLostBeforeItIsConfirmed(t *testing.T) {
+	inLossyBubble(t, 2, func(t *testing.T, w *world) {
+		before := w.reg.Snapshot()
+		p := w.claimAndPause(w.nodes[0])
+		w.reg.Restore(before)
+		q := w.nodes[1].start()
+		time.Sleep(claimDelay + time.Second)
+		awaitHeld(t, q, 0)
+		p.resume()
+		issueTogether(5*time.Second, p, q)
+		awaitErr(t, p, "all 1 worker IDs are in use")
+		mustIssue(t, q, 10)
+	})
+}
+
+// A claim is confirmed late, after another node held the worker ID: the registry has
+// lost that, and is back at the first claim.
+func TestClaimConfirmedAfterItsHorizon(t *testing.T) {
+	inLossyBubble(t, 2, func(t *testing.T, w *world) {
+		p := w.claimAndPause(w.nodes[0])
+		claimed := w.reg.Snapshot()
+		time.Sleep(w.opts.Horizon)
+		q := w.nodes[1].start()
+		time.Sleep(claimDelay + 2*time.Second)
+		awaitHeld(t, q, 0)
+		mustIssue(t, q, 10)
+		q.pause() // its generator goes on
+		w.reg.Restore(claimed)
+		p.resume()
+		issueTogether(5*time.Second, p, q)
+	})
+}
+
+// The same with a holder: it was paused, and extends a lease that others had since.
+func TestExtendedAfterItsHorizon(t *testing.T) {
+	inLossyBubble(t, 2, func(t *testing.T, w *world) {
+		p := w.nodes[0].start()
+		time.Sleep(claimDelay + 2*time.Second)
+		awaitHeld(t, p, 0)
+		mustIssue(t, p, 10)
+		p.pause()
+		time.Sleep(time.Minute)
+		held := w.reg.Snapshot()
+		q := w.nodes[1].start()
+		time.Sleep(claimDelay + 2*time.Second)
+		awaitHeld(t, q, 0)
+		w.reg.Restore(held)
+		p.resume()
+		issueTogether(5*time.Second, p, q)
+	})
+}
+
+// A node is killed, the registry loses its lease, and another node claims the worker
+// ID. The first one is started again and cannot ask the registry.
+func TestAloneAfterALoss(t *testing.T) {
+	for name, step := range map[string]time.Duration{"": 0, "with a clock that was set back": -time.Minute, "with a clock that was set forward": 5 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			inLossyBubble(t, 2, func(t *testing.T, w *world) {
+				before := w.reg.Snapshot()
+				p := w.nodes[0].start()
+				time.Sleep(claimDelay + 2*time.Second)
+				awaitHeld(t, p, 0)
+				for range 10 {
+					mustIssue(t, p, 10)
+					time.Sleep(time.Second)
+				}
+				p.kill()
+				w.reg.Restore(before)
+				q := w.nodes[1].start()
+				time.Sleep(time.Second)
+				w.down.Store(true)
+				w.nodes[0].skew.Store(int64(step))
+				p = w.nodes[0].start()
+				if issueTogether(5*time.Second, p, q) == 0 && step == 0 {
+					t.Errorf("a few seconds after the last extension it does not go on from its file: %v", p.keeper.Err())
+				}
+				issueTogether(claimDelay, p, q)
+				p.kill()
+				p = w.nodes[0].start() // and again, long after the last extension
+				if issueTogether(5*time.Second, p, q) > 0 {
+					t.Error("it goes on from its file")
+				}
+			})
+		})
+	}
+}
+
+// A process whose file leaves it nothing that is safe to issue does not go on from it.
+func TestAloneWithNothingLeft(t *testing.T) {
+	inLossyBubble(t, 1, func(t *testing.T, w *world) {
+		p := w.nodes[0].start()
+		time.Sleep(claimDelay + 2*time.Second)
+		awaitHeld(t, p, 0)
+		w.down.Store(true)
+		if issueTogether(4*time.Second, p) == 0 {
+			t.Error("a holder stops as soon as the registry is away")
+		}
+		p.kill()
+		p = w.nodes[0].start()
+		time.Sleep(1500 * time.Millisecond)
+		if s := p.keeper.Status(); s.Held {
+			t.Errorf("it goes on from its file: %+v", s)
+		}
+	})
+}
+
+// A process that went on from the file keeps its lease where nothing was lost.
+func TestAloneUntilTheRegistryAnswers(t *testing.T) {
+	inLossyBubble(t, 1, func(t *testing.T, w *world) {
+		n := w.nodes[0]
+		p := n.start()
+		time.Sleep(claimDelay + 2*time.Second)
+		awaitHeld(t, p, 0)
+		for range 10 {
+			mustIssue(t, p, 10)
+			time.Sleep(time.Second)
+		}
+		p.kill()
+		w.down.Store(true)
+		p = n.start()
+		time.Sleep(2 * time.Second)
+		w.down.Store(false)
+		for range 20 {
+			time.Sleep(time.Second)
+			mustIssue(t, p, 10)
+		}
+		if s := p.keeper.Status(); s.Term != 1 || s.Lost > 0 {
+			t.Errorf("the lease was not kept: %+v", s)
+		}
+	})
+}
+
+// One that went on from the file and finds its record lost does not put it back: others
+// may have had the worker ID since.
+func TestAlonePutsNothingBack(t *testing.T) {
+	inLossyBubble(t, 1, func(t *testing.T, w *world) {
+		before := w.reg.Snapshot()
+		n := w.nodes[0]
+		p := n.start()
+		time.Sleep(claimDelay + 2*time.Second)
+		awaitHeld(t, p, 0)
+		mustIssue(t, p, 10)
+		p.kill()
+		w.down.Store(true)
+		p = n.start()
+		time.Sleep(time.Second)
+		w.reg.Restore(before)
+		w.down.Store(false)
+		awaitLost(t, p)
+		if got := issueTogether(claimDelay-3*time.Second, p); got > 0 {
+			t.Errorf("it issued %d times", got)
+		}
+		awaitHeld(t, p, 0)
+		mustIssue(t, p, 10)
+	})
+}
