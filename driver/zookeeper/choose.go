@@ -74,7 +74,7 @@ func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (b
 		return false, l.runOut(c.id, max)
 	}
 	if !c.ours() {
-		if err := l.awaitStill(ctx, c); err != nil {
+		if err := l.checkStill(c); err != nil {
 			return false, err
 		}
 	}

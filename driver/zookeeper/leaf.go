@@ -32,7 +32,7 @@ type Leaf struct {
 
 	mu    sync.Mutex
 	seat  *seat      // the child whose worker ID is used
-	still *stillness // of the child that Assign waits for; only with turn
+	still *stillness // of the child that may be taken over; only with turn
 }
 
 // OpenLeaf returns a registry in Java Leaf's tree of that name (leaf.name), on the
@@ -136,9 +136,8 @@ func (s *seat) err() error {
 // else writes to that child, further calls return the same.
 //
 // A child that this program did not write last is taken over only after nobody has
-// written to it for a while ([Options].StandStill); a call that ends before has the
-// next one wait for the rest. If somebody does write, the error wraps
-// [worker.ErrTaken].
+// written to it for a while ([Options].StandStill): until then calls fail, and say until
+// when. If somebody does write, the error wraps [worker.ErrTaken].
 func (l *Leaf) Assign(ctx context.Context, max int64) (int64, error) {
 	s, err := l.assign(ctx, max)
 	if err != nil {
@@ -232,44 +231,22 @@ type stillness struct {
 	since time.Time
 }
 
-// awaitStill returns once nobody has written to c for a while.
-func (l *Leaf) awaitStill(ctx context.Context, c child) error {
-	if l.still == nil || l.still.child.name != c.name || !l.still.child.same(c) {
+// checkStill fails as long as somebody else may still write to c: until nobody has for
+// a while. Each call looks once.
+func (l *Leaf) checkStill(c child) error {
+	before := l.still
+	if before == nil || before.child.name != c.name || !before.child.same(c) {
 		l.still = &stillness{c, time.Now()}
-		l.logger.Warn("somebody else wrote to this server's node in zookeeper last: waiting for it to stand still",
-			"node", l.child(c.name), "for", l.opts.StandStill)
-	}
-	timer := time.NewTimer(l.opts.StandStill - time.Since(l.still.since))
-	defer timer.Stop()
-	changed, err := call(ctx, l.client, func(conn *zk.Conn) (<-chan zk.Event, error) {
-		_, _, event, err := conn.GetW(l.child(c.name))
-		return event, err
-	})
-	if err != nil {
-		return err
-	}
-	select {
-	case <-timer.C:
-	case <-changed:
-	case <-ctx.Done():
-		return fmt.Errorf("%w: somebody else wrote to %s last: waiting for it to stand still for %v: %w", worker.ErrWaiting, c.name, l.opts.StandStill, ctx.Err())
-	}
-	now, err := call(ctx, l.client, func(conn *zk.Conn) (child, error) {
-		if _, err := conn.Sync(l.child(c.name)); err != nil {
-			return child{}, err
+		if before != nil && before.child.name == c.name {
+			return l.takenBy(c.name)
 		}
-		return l.inspect(conn, c.name, c.id)
-	})
-	switch {
-	case err != nil:
-		return err
-	case !now.same(c):
-		l.still = nil
-		return l.takenBy(c.name)
-	case time.Since(l.still.since) < l.opts.StandStill:
-		return fmt.Errorf("the connection was lost while waiting for %s to stand still", c.name)
 	}
-	return l.checkClock(now)
+	until := l.still.since.Add(l.opts.StandStill)
+	if time.Now().Before(until) {
+		return fmt.Errorf("%w: another server with the address %s wrote to %s last and may still run: waiting for %v without a write, until %s",
+			worker.ErrWaiting, l.address, l.child(c.name), l.opts.StandStill, until.Format(time.TimeOnly))
+	}
+	return l.checkClock(c)
 }
 
 // checkClock refuses to begin while the server before may have issued times that are

@@ -24,11 +24,26 @@ func child(address string, n int) string { return fmt.Sprintf("%s-%010d", addres
 
 func assign(t testing.TB, l *zookeeper.Leaf) int64 {
 	t.Helper()
-	id, err := l.Assign(t.Context(), 1023)
+	id, err := settled(t, l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return id
+}
+
+// settled is Assign once no child has to stand still any more.
+func settled(t testing.TB, l *zookeeper.Leaf) (id int64, err error) {
+	t.Helper()
+	eventually(t, "the node stands still, or does not", func() bool {
+		id, err = l.Assign(t.Context(), 1023)
+		return !waits(err)
+	})
+	return id, err
+}
+
+// waits reports whether err is that of a child that has to stand still first.
+func waits(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "without a write, until")
 }
 
 func isTaken(t testing.TB, what string, err error) {
@@ -155,7 +170,7 @@ func TestOwnNodeOfWorkerZeroIsReplaced(t *testing.T) {
 		t.Fatalf("the Java server is worker %d, want 0", j.worker)
 	}
 	l := tr.leaf(t, nil)
-	_, err := l.Assign(t.Context(), 1023)
+	_, err := settled(t, l)
 	isTaken(t, "while the Java server runs", err)
 	if names := tr.forever(); len(names) != 1 {
 		t.Fatalf("children %q: the running server's was touched", names)
@@ -339,7 +354,7 @@ func TestClockBehindTheServerBefore(t *testing.T) {
 	startJava(t, tr, "192.0.2.3", "8080").stop()
 	startJava(t, tr, "192.0.2.2", "8080").stop()
 	l := tr.leaf(t, func(o *zookeeper.Options) { o.Now = func() time.Time { return time.Now().Add(-time.Hour) } })
-	if _, err := l.Assign(t.Context(), 1023); !errors.Is(err, leaf.ErrClock) {
+	if _, err := settled(t, l); !errors.Is(err, leaf.ErrClock) {
 		t.Errorf("got %v, want one that wraps leaf.ErrClock", err)
 	}
 }
