@@ -60,52 +60,69 @@ func (k *Keeper) resume() *tenure {
 	return t
 }
 
-// handBack releases the lease in the state file at its mark, if its process is known
-// to be dead. The file says first that nobody goes on from it: the release may arrive
-// late.
+// handBack releases a lease that nobody uses any more at its mark: that in the state
+// file, if its process is known to be dead, or the one that this process lost, which has
+// sealed its generators. It is tried until the registry has let it go, or shows that it
+// is somebody else's. The file says first that nobody goes on from it: the release may
+// arrive late.
 func (k *Keeper) handBack(ctx context.Context, v view) error {
 	s := k.saved
 	if s == nil {
-		return nil
-	}
-	if !k.opts.State.proven(s) && !k.opts.Reclaim {
-		k.log.Warn("the state file is a copy, or from before a restart of this machine: its worker ID is left to run out", "worker", s.Worker, "until", Time(s.Horizon))
-		k.saved = nil
 		return nil
 	}
 	old, ok := v.records[s.Worker]
 	if !ok {
 		old = Record{Worker: s.Worker}
 	}
-	if !k.opts.State.proven(s) && old.Horizon != s.Horizon {
-		k.log.Warn("the state file is out of date: its worker ID is left to run out", "worker", s.Worker, "until", Time(old.Horizon))
+	next, ok := k.released(s, old)
+	if !ok {
 		k.saved = nil
 		return nil
 	}
-	if err := k.opts.State.end(*s); err != nil {
-		return err
+	if !s.Ended {
+		if err := k.opts.State.end(*s); err != nil {
+			return err
+		}
+		s.Ended = true
+	}
+	k.stamp(&next, v.registry, v.own)
+	err := k.call(ctx, func(ctx context.Context) error { return k.reg.Swap(ctx, old, next) })
+	if err != nil {
+		k.log.Debug("the worker ID that was held before is not handed back yet", "worker", s.Worker, "until", Time(old.Horizon), "err", err)
+		return nil
+	}
+	if next.Term > old.Term {
+		k.log.Error("the worker registry has lost writes: what this node issued is put back", "worker", s.Worker, "floor", Time(s.Mark))
+		k.count(func(st *Status) { st.PutBacks++ })
 	}
 	k.saved = nil
-	next := old
+	v.records[s.Worker] = next
+	return nil
+}
+
+// released returns what is to stand in place of old when the lease s is handed back; not
+// ok if it is left to run out, or is somebody else's by now.
+func (k *Keeper) released(s *saved, old Record) (next Record, ok bool) {
+	proven := k.opts.State.proven(s)
+	switch {
+	case !proven && !k.opts.Reclaim:
+		k.log.Warn("the state file does not prove that its process is dead (it is a copy, or from before a restart of this machine): its worker ID is left to run out", "worker", s.Worker, "until", Time(s.Horizon))
+		return Record{}, false
+	case !proven && old.Horizon != s.Horizon:
+		k.log.Warn("the state file is out of date: its worker ID is left to run out", "worker", s.Worker, "until", Time(old.Horizon))
+		return Record{}, false
+	}
+	next = old
 	next.Instance = Instance{}
 	switch {
 	case old.Instance == s.Instance && old.Term == s.Term:
 		next.Horizon = s.Mark
 	case old.Term < s.Term && old.Horizon < s.Mark:
 		next.Term, next.Horizon, next.Layouts = s.Term, s.Mark, mergeLayouts(old.Layouts, s.Layouts)
-		k.log.Error("the worker registry has lost writes: what this node issued is put back", "worker", s.Worker, "floor", Time(s.Mark))
-		k.count(func(st *Status) { st.PutBacks++ })
 	default:
-		return nil // somebody else's by now
+		return Record{}, false
 	}
-	k.stamp(&next, v.registry, v.own)
-	err := k.call(ctx, func(ctx context.Context) error { return k.reg.Swap(ctx, old, next) })
-	if err != nil {
-		k.log.Info("the worker ID of the process before was not handed back; it runs out by itself", "worker", s.Worker, "until", Time(old.Horizon), "err", err)
-		return nil
-	}
-	v.records[s.Worker] = next
-	return nil
+	return next, true
 }
 
 // claim takes a worker ID: the one that is assigned, or a free one.

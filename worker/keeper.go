@@ -135,9 +135,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// patience returns how long to wait after an attempt that failed.
+// patience returns how long to wait after an attempt that failed: longer where no worker
+// ID is free, unless that may be for want of one that is still to be handed back.
 func (k *Keeper) patience(err error, pause time.Duration) time.Duration {
-	if none, ok := errors.AsType[*noneFree](err); ok {
+	if none, ok := errors.AsType[*noneFree](err); ok && k.saved == nil {
 		pause = min(max(time.Duration(none.until-k.clock.Now())*time.Millisecond, pause), queuePause)
 		return pause + rand.N(minPause)
 	}

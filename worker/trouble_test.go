@@ -228,3 +228,64 @@ func TestTakenByWhoKnowsNoLease(t *testing.T) {
 		p.gen.answer()
 	})
 }
+
+// The same for a while, in which nothing can be handed back either: the lease that is
+// waited for is the process's own.
+func TestTakenForAWhile(t *testing.T) {
+	for name, change := range map[string]func(*worker.Options){
+		"":                     func(*worker.Options) {},
+		"without a state file": func(o *worker.Options) { o.State = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 1, func(t *testing.T, w *world) {
+				w.opts.Layouts[0].WorkerBits = 0
+				w.opts.Horizon = 30 * time.Minute
+				p := hold(t, w.nodes[0], 0, change)
+				p.gen.reserve(1000, atCursor)
+				p.gen.answer()
+				w.plan(func(_, _ worker.Record) swapFault { return foreign })
+				awaitLost(t, p)
+				time.Sleep(5 * time.Minute)
+				if s := p.keeper.Status(); s.Held {
+					t.Errorf("it holds a worker ID that others use: %+v", s)
+				}
+				w.fault.Store(nil)
+				back := time.Now()
+				awaitHeld(t, p, 0)
+				if took := time.Since(back); took > 6*time.Second {
+					t.Errorf("held again after %v", took)
+				}
+				p.gen.reserve(1000, atCursor)
+				p.gen.answer()
+			})
+		})
+	}
+}
+
+// A hand-back that failed is tried again, and does not bring the lease in the file back.
+func TestFailedHandBackIsRepeated(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, w *world) {
+		w.opts.Layouts[0].WorkerBits = 0
+		w.opts.Horizon = 30 * time.Minute
+		n := w.nodes[0]
+		p := hold(t, n, 0)
+		mustIssue(t, p, 10)
+		p.kill()
+		w.plan(func(_, _ worker.Record) swapFault { return swapLost })
+		p = n.start()
+		time.Sleep(10 * time.Second)
+		w.down.Store(true)
+		time.Sleep(10 * time.Second)
+		if s := p.keeper.Status(); s.Held {
+			t.Errorf("it goes on with a lease that it has tried to hand back: %+v", s)
+		}
+		w.down.Store(false)
+		w.fault.Store(nil)
+		back := time.Now()
+		awaitHeld(t, p, 0)
+		if took := time.Since(back); took > 6*time.Second {
+			t.Errorf("held after %v", took)
+		}
+		mustIssue(t, p, 10)
+	})
+}
