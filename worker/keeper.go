@@ -136,11 +136,16 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // patience returns how long to wait after an attempt that failed: longer where no worker
-// ID is free, unless that may be for want of one that is still to be handed back.
+// ID is free, unless that may be for want of one that is still to be handed back, and
+// where somebody has to create the registry first.
 func (k *Keeper) patience(err error, pause time.Duration) time.Duration {
-	if none, ok := errors.AsType[*noneFree](err); ok && k.saved == nil {
+	none, full := errors.AsType[*noneFree](err)
+	switch {
+	case full && k.saved == nil:
 		pause = min(max(time.Duration(none.until-k.clock.Now())*time.Millisecond, pause), queuePause)
 		return pause + rand.N(minPause)
+	case errors.Is(err, ErrNotCreated):
+		return queuePause
 	}
 	return pause/2 + rand.N(pause/2)
 }
