@@ -109,6 +109,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	if s := k.opts.State; s != nil && s.Notice() != nil {
 		k.log.Warn("the state file says nothing of use: another worker ID may be claimed", "err", s.Notice())
 	}
+	if s := k.opts.State; s != nil && s.identity == "" {
+		k.log.Warn("nothing tells the state file from a copy of it: after a crash its worker ID is left to run out", "err", s.unproven)
+	}
 	pause := minPause
 	for ctx.Err() == nil {
 		t, err := k.begin(ctx)

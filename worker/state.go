@@ -13,6 +13,7 @@ type State struct {
 	registry string
 	found    *saved // by OpenState; nil: nothing of use
 	notice   error
+	unproven error
 }
 
 // StateOptions says what a state file is.
@@ -22,6 +23,9 @@ type StateOptions struct {
 	// lease that is found under the same identity was held by a process that
 	// is dead, because the file's lock could be had. Empty: nothing is proven.
 	Identity string
+
+	// Unproven says why Identity is empty, for people.
+	Unproven error
 
 	// Registry tells registries apart, such as the URL without credentials: a lease
 	// of another registry is not touched.
@@ -49,7 +53,7 @@ type saved struct {
 // somebody else's remembers nothing, see [State.Notice]. The error wraps
 // [ErrNewer] if a newer release wrote the file.
 func OpenState(f File, o StateOptions) (*State, error) {
-	s := &State{slots: slots{file: f, size: stateSlot, version: stateVersion}, identity: o.Identity, registry: o.Registry}
+	s := &State{slots: slots{file: f, size: stateSlot, version: stateVersion}, identity: o.Identity, registry: o.Registry, unproven: o.Unproven}
 	text, err := s.slots.read()
 	switch {
 	case errors.Is(err, errDamaged):

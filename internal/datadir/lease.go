@@ -15,14 +15,12 @@ import (
 // password. It is an error, wrapping [worker.ErrNewer], if a newer release wrote the
 // file.
 func (d *Dir) State(registryKey string) (*worker.State, error) {
-	id, err := identity(d.lock)
-	if err != nil {
-		return nil, fmt.Errorf("look at the state file %s: %w", d.lock.Name(), err)
+	o := worker.StateOptions{Registry: registryKey}
+	o.Identity, o.Unproven = identity(d.lock)
+	if err := localfs.Check(d.lock.Name()); err != nil {
+		o.Identity, o.Unproven = "", err // a lock there proves nothing
 	}
-	if localfs.Check(d.lock.Name()) != nil {
-		id = "" // a lock there proves nothing
-	}
-	state, err := worker.OpenState(d.lock, worker.StateOptions{Identity: id, Registry: registryKey})
+	state, err := worker.OpenState(d.lock, o)
 	if err != nil {
 		return nil, fmt.Errorf("state file %s: %w", d.lock.Name(), err)
 	}
