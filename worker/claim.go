@@ -183,14 +183,16 @@ func (k *Keeper) enter(v view, b bid, got Record) *tenure {
 	return t
 }
 
-// safeUntil returns the time before which nobody else is given one, even if the registry has
-// lost r since it was seen there: who claims the worker ID then begins ClaimDelay beyond
-// the clock of the registry, which is not further behind than is tolerated.
+// safeUntil returns the time before which nobody else is given one, even if the registry
+// has lost r since it was written: who claims the worker ID then begins ClaimDelay beyond
+// the clock of the registry, which is behind the one of then, or this machine's, by no
+// more than is tolerated.
 func (k *Keeper) safeUntil(v view, r Record) int64 {
 	if !v.forgets {
 		return r.Horizon
 	}
-	return min(r.Horizon, r.Seen+millis(k.opts.ClaimDelay-k.opts.Tolerance))
+	written := min(r.Seen, r.Seen+r.Offset) // by the registry's clock, and by ours
+	return min(r.Horizon, written+millis(k.opts.ClaimDelay-k.opts.Tolerance))
 }
 
 // A bid is one attempt to claim a worker ID. Its outcome may be unknown; only it has

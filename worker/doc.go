@@ -110,8 +110,9 @@
 //   - a claim counts only from a floor that lies ahead of the registry's clock by
 //     [Options.ClaimDelay], long enough for that;
 //   - the look that confirms a claim, however late it comes, must find the claim;
-//   - a lease is extended, or put back, only before its horizon by the registry's clock:
-//     later others may have held the worker ID, and the registry have lost that too;
+//   - a lease is extended, or put back, only before its horizon by the registry's clock,
+//     and this machine's: later others may have held the worker ID, and the registry have
+//     lost that too;
 //   - a start from the state file alone goes no further than the claim delay, less the
 //     tolerance between clocks, beyond the registry's time of the last extension, until
 //     the registry has agreed to the next one. Whoever claims after a loss begins above

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +105,25 @@ func TestExtendedAfterItsHorizon(t *testing.T) {
 		w.reg.Restore(held)
 		p.resume()
 		issueTogether(5*time.Second, p, q)
+	})
+}
+
+// The registry's clock is wrong, and nothing was lost: a holder goes on.
+func TestRegistryClockJumpsBeyondTheHorizon(t *testing.T) {
+	inLossyBubble(t, 1, func(t *testing.T, w *world) {
+		var jump atomic.Int64
+		w.reg.SetClock(func() time.Time { return time.Now().Add(time.Duration(jump.Load())) })
+		p := w.nodes[0].start()
+		time.Sleep(claimDelay + 2*time.Second)
+		awaitHeld(t, p, 0)
+		jump.Store(int64(time.Hour))
+		for range 20 {
+			time.Sleep(time.Second)
+			mustIssue(t, p, 10)
+		}
+		if s := p.keeper.Status(); s.Lost > 0 || s.Err == nil {
+			t.Errorf("it lost its lease, or says nothing: %+v", s)
+		}
 	})
 }
 

@@ -14,7 +14,7 @@ type tenure struct {
 	lease  *Lease
 	record Record // as the registry was last heard to hold it
 	prior  Record // what the claim replaced
-	alone  bool   // it goes on from the state file alone
+	alone  bool   // it goes on from the state file alone, and the registry has not agreed yet
 	sealed int64  // after everything issued, once it was lost
 
 	claimed   int64 // the claim's horizon
@@ -202,7 +202,7 @@ func (t *tenure) adopt(v view, r Record) error {
 	if err := t.checkHorizon(v); err != nil {
 		return err
 	}
-	t.record = r
+	t.record, t.alone = r, false
 	t.safe.Store(t.safeUntil(v, r))
 	if r.Horizon <= t.horizon.Load() {
 		return nil
@@ -216,9 +216,15 @@ func (t *tenure) adopt(v view, r Record) error {
 }
 
 // checkHorizon reports that the lease has run out on a registry that may lose writes:
-// what it holds of the lease may be all that is left, after others had the worker ID.
+// what it holds of the lease may be all that is left, after others had the worker ID. A
+// holder has this machine's clock say so as well, because a registry whose clock is wrong
+// must not end all leases; after a start from the file alone that clock was not checked.
 func (t *tenure) checkHorizon(v view) error {
-	if v.forgets && t.now(v) >= t.record.Horizon {
+	now := t.now(v)
+	if !t.alone {
+		now = min(now, t.clock.wall().Add(t.opts.Tolerance).UnixMilli())
+	}
+	if v.forgets && now >= t.record.Horizon {
 		return fmt.Errorf("%w: the lease of worker ID %d ran out at %s, and the worker registry may have lost who had it since; claiming again",
 			ErrTaken, t.record.Worker, Time(t.record.Horizon).UTC().Format(time.RFC3339))
 	}
