@@ -44,10 +44,9 @@ type Buffer struct {
 
 // account is what a buffer has received and issued.
 type account struct {
-	retired  int64            // IDs issued from spans that are no longer current
-	reached  map[string]int64 // one past the highest ID issued from such spans, by source
-	step     int64            // the tag's step as last heard
-	last     int64            // size of the last grant
+	retired  int64 // IDs issued from spans that are no longer current
+	step     int64 // the tag's step as last heard
+	last     int64 // size of the last grant
 	lastAt   time.Time
 	grants   int64
 	failures int64
@@ -66,7 +65,7 @@ func NewBuffer(store Store, tag string, opts *Options) *Buffer {
 		made:    time.Now(),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.current.Store(&span{})
+	b.current.Store(newSpan(Grant{}))
 	return b
 }
 
@@ -218,22 +217,10 @@ func (b *Buffer) pop() bool {
 		return false
 	}
 	s := b.current.Load()
-	b.retire(s, leaf.Range{Start: s.start, End: s.start + s.size})
+	b.account.retired += s.size
 	b.current.Store(b.queue[0])
 	b.queue = b.queue[1:]
 	return true
-}
-
-// retire notes what was issued of a span that is not used any more; b.mu is held.
-func (b *Buffer) retire(s *span, issued leaf.Range) {
-	if issued.Empty() {
-		return
-	}
-	b.account.retired += issued.Len()
-	if b.account.reached == nil {
-		b.account.reached = make(map[string]int64)
-	}
-	b.account.reached[s.source] = issued.End
 }
 
 // wakeAll lets every waiting caller look again; b.mu is held.

@@ -43,9 +43,11 @@
 // [Buffer.Close] seals every span, first to last, by swapping its cursor to the end.
 // What the swap returns is exact: callers before it own their IDs, callers after
 // it get none. A grant that arrives later is dropped. Of what is left, the last
-// contiguous run goes back by one conditional update ("if the counter still stands
-// at the run's end"); runs that do not touch belong to different allocations, and
-// others may own what lies between. The update is sent once. A second one could
+// contiguous run goes back by one conditional update ("if the run's last grant was
+// the counter's last write"); runs that do not touch belong to different allocations,
+// and others may own what lies between. That the counter stands at the run's end would
+// not do: a store that lost the grant may have granted the same range to another node.
+// The update is sent once. A second one could
 // come after a first one that had succeeded, when another node had already been
 // granted the same IDs and the counter stood at the same end again: it would take
 // them away from under that node.

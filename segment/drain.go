@@ -34,27 +34,26 @@ func (b *Buffer) Close(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	end := b.end
-	unused, source := b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrClosed))
+	unused, last := b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrClosed))
 	b.mu.Unlock()
 	if end != nil || !quiet || unused.Empty() {
 		return nil
 	}
-	return b.giveBack(ctx, unused, source)
+	return b.giveBack(ctx, unused, last)
 }
 
-// giveBack returns unused, the end of what source granted, to the store. The memory
-// learns first how far this node has issued: the other way round, a crash between the
-// two would look like a store that lost writes, as it would if the memory fails. That
-// is less than unused.Start where a run before was left unused too: its owner may
-// give back what lies between, and then the counter stands there.
-func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, source string) error {
+// giveBack returns unused, which ends where the last grant does, to the store. The
+// memory learns first how far the counter goes back: the other way round, a crash
+// between the two would look like a store that lost writes, as it would if the memory
+// fails.
+func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant) error {
 	returner, ok := b.store.(Returner)
 	if !ok {
 		return nil
 	}
-	err := b.guard.issuedUpTo(source, b.account.reached[source])
+	err := b.guard.remember(last.Source, Mark{High: unused.Start, Server: last.Server})
 	if err == nil {
-		err = returner.Return(ctx, b.tag, unused)
+		err = returner.Return(ctx, b.tag, last, unused.Start)
 	}
 	if err != nil && !errors.Is(err, leaf.ErrUnsupported) {
 		return fmt.Errorf("give back %v of %q: %w", unused, b.tag, err)
@@ -63,25 +62,32 @@ func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, source string)
 }
 
 // finish seals all spans, first to last, wakes the waiting callers with err, and
-// returns the last contiguous run of IDs that nobody has reserved; b.mu is held.
-func (b *Buffer) finish(err error) (unused leaf.Range, source string) {
+// returns the last contiguous run of IDs that nobody has reserved, with the grant that
+// it ends with; b.mu is held.
+func (b *Buffer) finish(err error) (unused leaf.Range, last Grant) {
 	if b.end != nil {
-		return leaf.Range{}, ""
+		return leaf.Range{}, Grant{}
 	}
 	b.end = err
 	b.cancel()
 	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
 		rest := s.seal()
-		b.retire(s, leaf.Range{Start: s.start, End: rest.Start})
-		if !unused.Empty() && unused.End == rest.Start && source == s.source {
-			unused.End = rest.End
-			continue
+		b.account.retired += rest.Start - s.start
+		if !unused.Empty() && unused.End == rest.Start && s.grant.sameCounter(last) {
+			rest.Start = unused.Start
 		}
-		unused, source = rest, s.source
+		unused, last = rest, *s.grant
 	}
 	b.queue = nil
 	b.wakeAll()
-	return unused, source
+	return unused, last
+}
+
+// sameCounter reports whether what is left of g may go back together with what is left
+// of a grant before. Another server may not know of the one before, and have granted its
+// IDs to somebody else.
+func (g *Grant) sameCounter(before Grant) bool {
+	return g.Source == before.Source && g.Server == before.Server
 }
 
 // abandon ends the buffer with err, drops its stock, and returns when no call to

@@ -165,6 +165,42 @@ func TestOnlyTheLastRunGoesBack(t *testing.T) {
 	})
 }
 
+// Runs that touch go back together only where one server granted both.
+func TestRunsOfAnotherServerStay(t *testing.T) {
+	for name, servers := range map[string][2]string{"the same": {"", ""}, "another": {"", "1"}} {
+		synctest.Test(t, func(t *testing.T) {
+			inner := newStore(t, 1, 10)
+			store := &renamed{inner, servers[0]}
+			b := segment.NewBuffer(store, "order", &segment.Options{Policy: segment.Leaf})
+			next(t, b) // [1, 11)
+			store.server = servers[1]
+			next(t, b)
+			next(t, b) // starts the prefetch
+			synctest.Wait()
+			closeBuffer(t, b)
+			want := leaf.Range{Start: 4, End: 21}
+			if servers[0] != servers[1] {
+				want.Start = 11
+			}
+			if returned := inner.Returned("order"); len(returned) != 1 || returned[0] != want {
+				t.Errorf("%s: returned %v, want %v only", name, returned, want)
+			}
+		})
+	}
+}
+
+// renamed says which server answered.
+type renamed struct {
+	*drivertest.Faulty
+	server string
+}
+
+func (s *renamed) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	grant, err := s.Faulty.Advance(ctx, tag, n)
+	grant.Server = s.server
+	return grant, err
+}
+
 // A give-back whose reply is lost is not repeated, and costs nothing but IDs.
 func TestGiveBackIsSentOnce(t *testing.T) {
 	for _, fault := range []drivertest.Fault{{Before: errDown}, {After: errDown}} {

@@ -126,13 +126,6 @@ func (g *guard) reconsider(source string) Mark {
 	return g.known(source)
 }
 
-// issuedUpTo lowers what is remembered of a source to what was issued, which is known
-// once the buffer is sealed; reached is 0 if this buffer issued nothing of it.
-func (g *guard) issuedUpTo(source string, reached int64) error {
-	high := max(reached, g.recalled[source].High)
-	return g.remember(source, Mark{High: high, Server: g.own[source].Server})
-}
-
 func (g *guard) remember(source string, mark Mark) error {
 	if g.memory == nil {
 		return nil

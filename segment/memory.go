@@ -19,6 +19,6 @@ type Memory interface {
 
 // A Mark is what a node knows of one source of one tag.
 type Mark struct {
-	High   int64  // one past the highest ID this node may have issued; after a clean stop: has issued
+	High   int64  // one past the highest ID this node may have issued; after a clean stop: where the counter was given back to
 	Server string // the last [Grant.Server]
 }

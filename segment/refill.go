@@ -171,7 +171,7 @@ func (b *Buffer) accept(grant Grant) {
 		b.opts.Logger.Info("store answers again", "tag", b.tag, "after", now.Sub(b.trouble.since))
 	}
 	b.trouble = trouble{}
-	b.queue = append(b.queue, newSpan(grant.Range, grant.Source))
+	b.queue = append(b.queue, newSpan(grant))
 	b.wakeAll()
 }
 

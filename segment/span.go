@@ -19,13 +19,13 @@ type span struct {
 	start int64
 	size  int64
 
-	source string
+	grant *Grant // that the span came from
 }
 
 // newSpan's first look at the stock is due when 10 % are used, Leaf's rule, and
 // at the latest with the last ID.
-func newSpan(r leaf.Range, source string) *span {
-	s := &span{start: r.Start, size: r.Len(), source: source}
+func newSpan(grant Grant) *span {
+	s := &span{start: grant.Range.Start, size: grant.Range.Len(), grant: &grant}
 	s.quiet.Store(max(0, min(s.size/10+1, s.size-1)))
 	return s
 }

@@ -11,7 +11,7 @@ import (
 func TestReserveNearTheEnd(t *testing.T) {
 	r := leaf.Range{Start: math.MaxInt64 - 10, End: math.MaxInt64}
 	for _, late := range []int64{1, 10, maxMaxStock} {
-		s := newSpan(r, "")
+		s := newSpan(Grant{Range: r})
 		s.used.Store(9)
 		if got := s.reserve(late); got != (leaf.Range{Start: math.MaxInt64 - 1, End: math.MaxInt64}) {
 			t.Errorf("the last ID: got %v", got)

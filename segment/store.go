@@ -57,6 +57,11 @@ type Grant struct {
 	// always the same, where acknowledged writes are never lost. A change makes the reader distrust
 	// the counter (see the package documentation).
 	Server string
+
+	// Version names the write that made the grant, for [Returner]: no other write of the
+	// counter has it, not even one that comes to the same value, at least if the two are a
+	// second apart. Empty where the store takes nothing back.
+	Version string
 }
 
 // A Tag describes one counter.
@@ -78,13 +83,17 @@ type Lifter interface {
 
 // A Returner is a [Store] that can take back the unused end of a grant.
 type Returner interface {
-	// Return moves tag's counter back to unused.Start if, and only if, it stands
-	// at unused.End, that is, if nothing was allocated since. It is sent at most
-	// once: neither the implementation nor a client library below it repeats the
-	// write, because a repeated one could take an equal range away from under a
-	// new owner. An error means that the outcome is unknown or that the counter
-	// has moved on; either way the range is lost.
-	Return(ctx context.Context, tag string, unused leaf.Range) error
+	// Return moves tag's counter back from last.Range.End to start if, and only if, the
+	// write that made the grant is the counter's last one: last.Version says so, and
+	// last.Server where that is not empty. A counter that merely stands at the same value
+	// proves nothing. Where the store lost the grant, somebody else may have been granted
+	// the same IDs since.
+	//
+	// It is sent at most once: neither the implementation nor a client library below it
+	// repeats the write, because a repeated one could take an equal range away from under
+	// a new owner. An error means that the outcome is unknown or that nothing was taken
+	// back; either way the range is lost.
+	Return(ctx context.Context, tag string, last Grant, start int64) error
 }
 
 // A Catalog is a [Store] whose tags can be administered.

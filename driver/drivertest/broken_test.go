@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -12,7 +11,7 @@ import (
 // advanceFunc, returnFunc, … are the methods that broken replaces.
 type (
 	advanceFunc func(ctx context.Context, tag string, n int64) (segment.Grant, error)
-	returnFunc  func(ctx context.Context, tag string, unused leaf.Range) error
+	returnFunc  func(ctx context.Context, tag string, last segment.Grant, start int64) error
 	tagsFunc    func(ctx context.Context) iter.Seq2[segment.Tag, error]
 	createFunc  func(ctx context.Context, tag segment.Tag) error
 	alterFunc   func(ctx context.Context, name string, change segment.Change) (segment.Tag, error)
@@ -37,11 +36,11 @@ func (b *broken) Advance(ctx context.Context, tag string, n int64) (segment.Gran
 	return b.Store.Advance(ctx, tag, n)
 }
 
-func (b *broken) Return(ctx context.Context, tag string, unused leaf.Range) error {
+func (b *broken) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
 	if b.giveBack != nil {
-		return b.giveBack(ctx, tag, unused)
+		return b.giveBack(ctx, tag, last, start)
 	}
-	return b.Store.Return(ctx, tag, unused)
+	return b.Store.Return(ctx, tag, last, start)
 }
 
 func (b *broken) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
@@ -116,7 +115,9 @@ func folding(fold func(string) string) func(*memory.Store) segment.Store {
 			advance: func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 				return s.Advance(ctx, real(tag), n)
 			},
-			giveBack: func(ctx context.Context, tag string, r leaf.Range) error { return s.Return(ctx, real(tag), r) },
+			giveBack: func(ctx context.Context, tag string, last segment.Grant, start int64) error {
+				return s.Return(ctx, real(tag), last, start)
+			},
 			alter: func(ctx context.Context, tag string, c segment.Change) (segment.Tag, error) {
 				return s.Alter(ctx, real(tag), c)
 			},

@@ -71,15 +71,15 @@ func (f *Faulty) Advance(ctx context.Context, tag string, n int64) (grant segmen
 }
 
 // Return forwards to the store behind.
-func (f *Faulty) Return(ctx context.Context, tag string, unused leaf.Range) error {
+func (f *Faulty) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
 	return f.do(ctx, Call{Op: OpReturn, Tag: tag}, func() error {
 		r, ok := f.Store.(segment.Returner)
 		if !ok {
 			return leaf.ErrUnsupported
 		}
-		err := r.Return(ctx, tag, unused)
+		err := r.Return(ctx, tag, last, start)
 		if err == nil {
-			f.record(&f.returned, tag, unused)
+			f.record(&f.returned, tag, leaf.Range{Start: start, End: last.Range.End})
 		}
 		return err
 	})

@@ -46,8 +46,10 @@ func TestFaultyIsTransparent(t *testing.T) {
 func TestFaultyFails(t *testing.T) {
 	f := newFaulty(t)
 	f.Next(drivertest.OpAdvance, drivertest.Fault{Before: errBoom}, drivertest.Fault{After: errBoom})
+	var last segment.Grant
 	for i, want := range []error{errBoom, errBoom, nil} {
-		if _, err := f.Advance(t.Context(), "order", 0); !errors.Is(err, want) {
+		var err error
+		if last, err = f.Advance(t.Context(), "order", 0); !errors.Is(err, want) {
 			t.Errorf("call %d: got error %v, want %v", i, err, want)
 		}
 	}
@@ -56,7 +58,7 @@ func TestFaultyFails(t *testing.T) {
 		t.Errorf("%d calls were counted, want 3", n)
 	}
 	f.Set(drivertest.Fault{After: errBoom})
-	if err := f.Return(t.Context(), "order", leaf.Range{Start: 15, End: 21}); !errors.Is(err, errBoom) {
+	if err := f.Return(t.Context(), "order", last, 15); !errors.Is(err, errBoom) {
 		t.Errorf("return: got error %v", err)
 	}
 	if diff := cmp.Diff([]leaf.Range{{Start: 15, End: 21}}, f.Returned("order")); diff != "" {
@@ -76,7 +78,7 @@ func TestFaultyPlanSeesCalls(t *testing.T) {
 		return drivertest.Fault{Before: errBoom}
 	})
 	_, _ = f.Advance(t.Context(), "order", 3)
-	_ = f.Return(t.Context(), "order", leaf.Range{Start: 1, End: 2})
+	_ = f.Return(t.Context(), "order", segment.Grant{}, 1)
 	_, _ = f.Advance(t.Context(), "user", 0)
 	_ = f.Delete(t.Context(), "order")
 	want := []drivertest.Call{
@@ -177,7 +179,7 @@ func TestFaultyMutes(t *testing.T) {
 
 func TestFaultyWithoutOptionalParts(t *testing.T) {
 	f := &drivertest.Faulty{Store: struct{ segment.Store }{memory.New()}}
-	if err := f.Return(t.Context(), "order", leaf.Range{Start: 1, End: 2}); !errors.Is(err, leaf.ErrUnsupported) {
+	if err := f.Return(t.Context(), "order", segment.Grant{}, 1); !errors.Is(err, leaf.ErrUnsupported) {
 		t.Errorf("Return: got error %v", err)
 	}
 	if err := f.Create(t.Context(), segment.Tag{Name: "order", Step: 1}); !errors.Is(err, leaf.ErrUnsupported) {

@@ -82,23 +82,43 @@ var mutants = []mutant{
 	{"lists times of another zone", eachTag(wrongZone), []string{"tags/updated"}},
 
 	{"returns unconditionally", onReturn(func(s *memory.Store) returnFunc {
-		return func(_ context.Context, tag string, r leaf.Range) error {
+		return func(_ context.Context, tag string, _ segment.Grant, start int64) error {
 			time.Sleep(roundTrip)
-			return set(s, tag, r.Start)
+			return set(s, tag, start)
 		}
 	}), []string{"return/moved on", "return/wrong", "return/racing"}},
 	{"returns in two steps", onReturn(func(s *memory.Store) returnFunc {
-		return func(_ context.Context, tag string, r leaf.Range) error {
+		return func(_ context.Context, tag string, last segment.Grant, start int64) error {
 			t, ok := find(s, tag)
 			time.Sleep(roundTrip)
-			if !ok || t.MaxID != r.End {
+			if !ok || t.MaxID != last.Range.End {
 				return errors.New("moved on")
 			}
-			return set(s, tag, r.Start)
+			return set(s, tag, start)
 		}
 	}), []string{"return/racing"}},
-	{"returns nothing", onReturn(func(*memory.Store) returnFunc { return func(context.Context, string, leaf.Range) error { return nil } }),
+	{"returns by the counter's value", onReturn(func(s *memory.Store) returnFunc {
+		return func(ctx context.Context, tag string, last segment.Grant, start int64) error {
+			now, err := s.Advance(ctx, tag, 1)
+			if err != nil {
+				return err
+			}
+			if now.Range.Start != last.Range.End {
+				return errors.Join(errors.New("moved on"), s.Return(ctx, tag, now, now.Range.Start))
+			}
+			return s.Return(ctx, tag, now, start)
+		}
+	}), []string{"return/lowered and granted again", "return/created anew and granted again", "return/of no known write"}},
+	{"counts the writes of a tag from its creation", countWrites, []string{"return/created anew and granted again"}},
+	{"returns nothing", onReturn(func(*memory.Store) returnFunc {
+		return func(context.Context, string, segment.Grant, int64) error { return nil }
+	}),
 		[]string{"return/tail", "return/moved on"}},
+	{"returns within one grant only", onReturn(func(s *memory.Store) returnFunc {
+		return func(ctx context.Context, tag string, last segment.Grant, start int64) error {
+			return s.Return(ctx, tag, last, max(start, last.Range.Start))
+		}
+	}), []string{"return/run"}},
 	{"repeats a return", repeatReturn, []string{"return/lost reply then equal step"}},
 
 	{"replaces what exists", onCreate(func(s *memory.Store) createFunc {

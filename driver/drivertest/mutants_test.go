@@ -144,11 +144,15 @@ func repeatReturn(s *memory.Store) segment.Store {
 	var again func()
 	return &broken{
 		Store: s,
-		giveBack: func(ctx context.Context, tag string, r leaf.Range) error {
+		giveBack: func(ctx context.Context, tag string, last segment.Grant, start int64) error {
 			mu.Lock()
 			defer mu.Unlock()
-			again = func() { _ = s.Return(context.Background(), tag, r) }
-			return s.Return(ctx, tag, r)
+			again = func() { // by the counter's value, as it has to be to do harm
+				if t, _ := find(s, tag); t.MaxID == last.Range.End {
+					_ = set(s, tag, start)
+				}
+			}
+			return s.Return(ctx, tag, last, start)
 		},
 		advance: func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 			mu.Lock()
@@ -286,4 +290,34 @@ func fold(name string) string {
 func wrongZone(t segment.Tag) []segment.Tag {
 	t.Updated = t.Updated.Add(8 * time.Hour)
 	return []segment.Tag{t}
+}
+
+// countWrites takes back by how many times a tag was advanced since it was created.
+func countWrites(s *memory.Store) segment.Store {
+	var mu sync.Mutex
+	b := &broken{Store: s}
+	b.create = func(ctx context.Context, tag segment.Tag) error {
+		tag.Description = "0"
+		return s.Create(ctx, tag)
+	}
+	b.advance = func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		t, _ := find(s, tag)
+		grant, err := s.Advance(ctx, tag, n)
+		if err == nil {
+			grant.Version = t.Description + "+1"
+			_, err = s.Alter(ctx, tag, segment.Change{Description: &grant.Version})
+		}
+		return grant, err
+	}
+	b.giveBack = func(_ context.Context, tag string, last segment.Grant, start int64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if t, _ := find(s, tag); t.MaxID != last.Range.End || t.Description != last.Version {
+			return errors.New("moved on")
+		}
+		return set(s, tag, start)
+	}
+	return b
 }

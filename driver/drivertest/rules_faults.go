@@ -53,7 +53,9 @@ func calls(ctx context.Context, s segment.Store) map[string]func() error {
 		"Tags":    func() error { _, err := list(ctx, s); return err },
 	}
 	if r, ok := s.(segment.Returner); ok {
-		all["Return"] = func() error { return r.Return(ctx, "order", leaf.Range{Start: 0, End: 1}) }
+		all["Return"] = func() error {
+			return r.Return(ctx, "order", segment.Grant{Range: leaf.Range{Start: 0, End: 1}, Version: "1"}, 0)
+		}
 	}
 	if c, ok := s.(segment.Catalog); ok {
 		all["Create"] = func() error { return c.Create(ctx, segment.Tag{Name: "new", MaxID: 1, Step: 1}) }

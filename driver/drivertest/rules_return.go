@@ -28,8 +28,12 @@ type returner interface {
 func returnRules() []storeRule {
 	return []storeRule{
 		returnRule("return/tail", "the next range begins where the returned one did", returnTail),
+		returnRule("return/run", "what touching grants left goes back together", returnRun),
 		returnRule("return/moved on", "nothing goes back once somebody allocated behind it", returnMovedOn),
 		returnRule("return/wrong", "what is no range, or of another tag, is refused and changes nothing", returnWrong),
+		returnRule("return/of no known write", "only the version of the very grant lets its rest go back", returnUnknownWrite),
+		returnRule("return/lowered and granted again", "a range that the store lost may be somebody else's by now: the counter's value does not tell", returnLowered),
+		returnRule("return/created anew and granted again", "a range that the store lost may be somebody else's by now: the counter's value does not tell", returnCreatedAnew),
 		returnRule("return/lost reply then equal step", "a return is sent once: a repeated one would take an equal range from its new owner", returnLostReply),
 		returnRule("return/racing", "whatever becomes of a return, no two callers own the same ID", returnRacing),
 	}
@@ -40,42 +44,119 @@ func returnTail(ctx context.Context, b *bed, s returner) error {
 	if err != nil {
 		return err
 	}
-	half := leaf.Range{Start: got.Range.Start + got.Range.Len()/2, End: got.Range.End}
+	middle := got.Range.Start + got.Range.Len()/2
+	if err := first(
+		s.Return(ctx, "order", got, middle),
+		b.standsAt(ctx, s, "order", middle)); err != nil {
+		return err
+	}
+	next, err := s.Advance(ctx, "order", 10)
+	if want := (leaf.Range{Start: middle, End: middle + 10}); err == nil && next.Range != want {
+		err = fmt.Errorf("advance after the return: got %v, want %v", next.Range, want)
+	}
 	return first(
-		s.Return(ctx, "order", half),
-		b.standsAt(ctx, s, "order", half.Start),
-		b.advance(ctx, s, "order", 10, leaf.Range{Start: half.Start, End: half.Start + 10}),
-		s.Return(ctx, "order", leaf.Range{Start: half.Start, End: half.Start + 10}),
-		b.advance(ctx, b.open(), "order", 0, leaf.Range{Start: half.Start, End: half.Start + 2000}))
+		err,
+		s.Return(ctx, "order", next, middle),
+		b.advance(ctx, b.open(), "order", 0, leaf.Range{Start: middle, End: middle + 2000}))
+}
+
+// returnRun returns what two grants left that follow on each other.
+func returnRun(ctx context.Context, b *bed, s returner) error {
+	_, err1 := s.Advance(ctx, "order", 100)
+	last, err2 := s.Advance(ctx, "order", 100)
+	return first(
+		err1, err2,
+		s.Return(ctx, "order", last, 51),
+		b.advance(ctx, b.open(), "order", 10, leaf.Range{Start: 51, End: 61}))
 }
 
 func returnMovedOn(ctx context.Context, b *bed, s returner) error {
-	if err := first(
-		b.advance(ctx, s, "order", 100, leaf.Range{Start: 1, End: 101}),
-		b.advance(ctx, b.open(), "order", 1, leaf.Range{Start: 101, End: 102})); err != nil {
-		return err
-	}
+	got, err := s.Advance(ctx, "order", 100)
 	return first(
-		fails("return a range that another one follows", s.Return(ctx, "order", leaf.Range{Start: 51, End: 101})),
+		err,
+		b.advance(ctx, b.open(), "order", 1, leaf.Range{Start: 101, End: 102}),
+		fails("return a range that another one follows", s.Return(ctx, "order", got, 51)),
 		b.standsAt(ctx, s, "order", 102),
 		b.advance(ctx, s, "order", 1, leaf.Range{Start: 102, End: 103}))
 }
 
 func returnWrong(ctx context.Context, b *bed, s returner) error {
-	if err := b.advance(ctx, s, "order", 100, leaf.Range{Start: 1, End: 101}); err != nil {
+	got, err := s.Advance(ctx, "order", 100)
+	if err != nil {
 		return err
 	}
 	for _, r := range []leaf.Range{{}, {Start: 101, End: 101}, {Start: 200, End: 101}, {Start: -1, End: 101}, {Start: 101, End: 200}, {Start: 50, End: 100}} {
-		if err := fails(fmt.Sprintf("return %v when the counter is at 101", r), s.Return(ctx, "order", r)); err != nil {
+		last := got
+		last.Range.End = r.End
+		if err := fails(fmt.Sprintf("return %v when the counter is at 101", r), s.Return(ctx, "order", last, r.Start)); err != nil {
 			return err
 		}
 	}
 	for _, name := range []string{"nothing", "Order", "order ", "ordér", "orde", "orde_", ""} {
-		if err := fails(fmt.Sprintf("return to %q", name), s.Return(ctx, name, leaf.Range{Start: 51, End: 101})); err != nil {
+		if err := fails(fmt.Sprintf("return to %q", name), s.Return(ctx, name, got, 51)); err != nil {
 			return err
 		}
 	}
 	return first(b.standsAt(ctx, s, "order", 101), b.advance(ctx, s, "order", 1, leaf.Range{Start: 101, End: 102}))
+}
+
+func returnUnknownWrite(ctx context.Context, b *bed, s returner) error {
+	got, err := s.Advance(ctx, "order", 100)
+	if err != nil {
+		return err
+	}
+	for _, version := range []string{"", "0", "1" + got.Version, got.Version + "1"} {
+		last := got
+		last.Version = version
+		if err := fails(fmt.Sprintf("return by the version %q, which should be %q", version, got.Version), s.Return(ctx, "order", last, 51)); err != nil {
+			return err
+		}
+	}
+	return first(b.standsAt(ctx, s, "order", 101), s.Return(ctx, "order", got, 51))
+}
+
+func returnLowered(ctx context.Context, b *bed, s returner) error {
+	return returnLost(ctx, b, s, func(c segment.Catalog) error {
+		_, err := c.Alter(ctx, "order", segment.Change{MaxID: new(int64(1)), Force: true})
+		return err
+	})
+}
+
+func returnCreatedAnew(ctx context.Context, b *bed, s returner) error {
+	return returnLost(ctx, b, s, func(c segment.Catalog) error {
+		return first(c.Delete(ctx, "order"), c.Create(ctx, order))
+	})
+}
+
+// returnLost has a grant get lost, as it does when a replica takes over that lacks it, or
+// a backup is restored, and another client be granted the same range. What is left of the
+// first grant must not go back.
+func returnLost(ctx context.Context, b *bed, s returner, lose func(segment.Catalog) error) error {
+	mine, err := s.Advance(ctx, "order", 100)
+	other := b.open()
+	c, ok := other.(segment.Catalog)
+	if err != nil || !ok {
+		return err
+	}
+	theirs := mine
+	for begun := time.Now(); theirs.Version == mine.Version; { // the store may tell times apart by seconds
+		if time.Since(begun) > soon {
+			return fmt.Errorf("writes %v apart have the version %q", soon, mine.Version)
+		}
+		if err := lose(c); err != nil {
+			return err
+		}
+		if theirs, err = other.Advance(ctx, "order", 100); err != nil {
+			return err
+		}
+		if theirs.Range != mine.Range {
+			return fmt.Errorf("advance after a loss: got %v, want %v", theirs.Range, mine.Range)
+		}
+	}
+	return first(
+		fails("return what somebody else was granted meanwhile", s.Return(ctx, "order", mine, 51)),
+		b.standsAt(ctx, other, "order", 101),
+		b.advance(ctx, other, "order", 1, leaf.Range{Start: 101, End: 102}))
 }
 
 // returnLostReply loses the reply of a return whose IDs another client then gets as
@@ -96,7 +177,7 @@ func returnLostReply(ctx context.Context, b *bed, s returner) error {
 	}
 	used, unused := split(got.Range)
 	dealt.Add(used)
-	err = is("return", f.Return(ctx, "order", unused), errReplyLost)
+	err = is("return", f.Return(ctx, "order", got, unused.Start), errReplyLost)
 	other := b.open()
 	if err := first(err, take(ctx, other, "order", &dealt, unused.Len()), take(ctx, s, "order", &dealt, 1, 0)); err != nil {
 		return err
@@ -152,5 +233,5 @@ func useHalf(ctx context.Context, s segment.Store, dealt *Ranges, limit time.Dur
 	dealt.Add(used)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return promptly("Return", func() { _ = s.(segment.Returner).Return(ctx, "order", unused) })
+	return promptly("Return", func() { _ = s.(segment.Returner).Return(ctx, "order", got, unused.Start) })
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -102,6 +103,18 @@ func (h held) is(key string) []clientv3.Cmp {
 		clientv3.Compare(clientv3.ModRevision(key), "=", h.revision),
 		clientv3.Compare(clientv3.Value(key), "=", h.text),
 	}
+}
+
+// version is h as a [segment.Grant] carries it.
+func (h held) version() string { return strconv.FormatInt(h.revision, 10) + " " + h.text }
+
+func parseVersion(version string) (held, error) {
+	revision, text, _ := strings.Cut(version, " ")
+	n, err := strconv.ParseInt(revision, 10, 64)
+	if err != nil || n < 1 {
+		return held{}, fmt.Errorf("%w: %q is no version of a grant", leaf.ErrInvalid, version)
+	}
+	return held{text, n}, nil
 }
 
 func heldBy(answer *etcdserverpb.ResponseOp) held {

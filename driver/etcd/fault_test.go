@@ -57,7 +57,7 @@ func (l *load) run(ctx context.Context, t testing.TB, s *etcd.Store, gives bool)
 		switch {
 		case err == nil:
 			l.success()
-			l.keep(ctx, s, grant.Range, gives)
+			l.keep(ctx, s, grant, gives)
 		case ctx.Err() != nil:
 		case errors.Is(err, leaf.ErrUnknownTag), errors.Is(err, leaf.ErrInvalid), errors.Is(err, segment.ErrNotCreated):
 			t.Errorf("a fault of the cluster was blamed on the call: %v", err)
@@ -72,11 +72,11 @@ func (l *load) run(ctx context.Context, t testing.TB, s *etcd.Store, gives bool)
 }
 
 // keep uses a range, or half of it if the other half goes back.
-func (l *load) keep(ctx context.Context, s *etcd.Store, r leaf.Range, gives bool) {
+func (l *load) keep(ctx context.Context, s *etcd.Store, grant segment.Grant, gives bool) {
+	r := grant.Range
 	if gives {
-		unused := leaf.Range{Start: r.Start + r.Len()/2, End: r.End}
-		r.End = unused.Start
-		_ = s.Return(ctx, "order", unused) // whatever becomes of it, they are not used here
+		r.End = r.Start + r.Len()/2
+		_ = s.Return(ctx, "order", grant, r.End) // whatever becomes of it, they are not used here
 	}
 	l.got.Add(r)
 }

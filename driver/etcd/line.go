@@ -194,7 +194,7 @@ func (l *line) move(ctx context.Context, c *client, calls []*call, fresh bool) (
 	l.pace += (2*time.Since(began) - l.pace) / 4
 	if moved {
 		for i := range outcomes {
-			outcomes[i].grant.Server = c.server()
+			outcomes[i].grant.Server, outcomes[i].grant.Version = c.server(), now.version()
 		}
 		l.adapt(answers[1].GetResponseDeleteRange().GetPrevKvs())
 	} else if fresh {

@@ -121,7 +121,7 @@ func TestNotCreated(t *testing.T) {
 	s, r := open(t, shared.Endpoints(), o), openRegistry(t, shared.Endpoints(), o)
 	for what, err := range map[string]error{
 		"create": s.Create(t.Context(), order), "delete": s.Delete(t.Context(), "order"),
-		"return": s.Return(t.Context(), "order", leaf.Range{Start: 1, End: 2}),
+		"return": s.Return(t.Context(), "order", segment.Grant{Range: leaf.Range{Start: 1, End: 2}, Version: `1 {"v":1,"max_id":2,"step":1}`}, 1),
 	} {
 		if !errors.Is(err, segment.ErrNotCreated) {
 			t.Errorf("%s: got %v", what, err)

@@ -96,7 +96,7 @@ func TestSentOnce(t *testing.T) {
 			t.Fatalf("after an advance lost with %v: got %v, %v, want a range from %d", code, grant.Range, err, next)
 		}
 		next += 10
-		once(code, "return", func() error { return s.Return(ctx, "order", leaf.Range{Start: next, End: next + 10}) })
+		once(code, "return", func() error { return s.Return(ctx, "order", grant, next) })
 		if grant, err := real.Advance(ctx, "order", 10); err != nil || grant.Range.Start != next {
 			t.Errorf("after a return lost with %v: got %v, %v, want a range from %d", code, grant.Range, err, next)
 		}

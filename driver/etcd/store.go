@@ -75,9 +75,10 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 	}
 }
 
-// Return moves tag's counter back to unused.Start if it stands at unused.End. The
-// transaction is sent once, and names the revision of the counter that was read.
-func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error {
+// Return moves tag's counter back to start if its key still holds, at the same revision,
+// what the grant wrote. The transaction is sent once.
+func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
+	unused := leaf.Range{Start: start, End: last.Range.End}
 	err := s.client.attempt(ctx, func() error {
 		if unused.Empty() || unused.Start < 0 {
 			return leaf.ErrInvalid
@@ -85,7 +86,7 @@ func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error
 		if err := knowable(tag); err != nil {
 			return err
 		}
-		return s.giveBack(ctx, s.client.folder+tag, unused)
+		return s.giveBack(ctx, s.client.folder+tag, last.Version, unused)
 	})
 	if err != nil {
 		return fmt.Errorf("return %v of %q: %w", unused, tag, err)
@@ -93,10 +94,10 @@ func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error
 	return nil
 }
 
-var errMovedOn = errors.New("the counter has moved on")
+var errMovedOn = errors.New("the counter was written by others since")
 
-func (s *Store) giveBack(ctx context.Context, key string, unused leaf.Range) error {
-	was, err := s.client.load(ctx, key)
+func (s *Store) giveBack(ctx context.Context, key, version string, unused leaf.Range) error {
+	was, err := parseVersion(version)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (s *Store) giveBack(ctx context.Context, key string, unused leaf.Range) err
 		return err
 	}
 	if state.MaxID != unused.End {
-		return fmt.Errorf("%w to %d", errMovedOn, state.MaxID)
+		return fmt.Errorf("%w, and stood at %d", errMovedOn, state.MaxID)
 	}
 	state.MaxID = unused.Start
 	moved, _, err := s.client.put(ctx, key, was, state.written())

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,12 +28,16 @@ var (
 // A Store keeps tags in memory. It is a [segment.Store], a [segment.Returner] and a
 // [segment.Catalog]. Its methods are safe for concurrent use.
 type Store struct {
-	mu   sync.Mutex
-	tags map[string]segment.Tag
+	mu       sync.Mutex
+	tags     map[string]segment.Tag
+	writes   int64            // of all tags
+	versions map[string]int64 // by tag: which of the writes was its last
 }
 
 // New returns a Store without any tag.
-func New() *Store { return &Store{tags: make(map[string]segment.Tag)} }
+func New() *Store {
+	return &Store{tags: make(map[string]segment.Tag), versions: make(map[string]int64)}
+}
 
 // Advance moves tag's counter forward by n, or by the tag's step if n is 0.
 func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -47,7 +52,7 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 		if n > math.MaxInt64-t.MaxID {
 			return fmt.Errorf("%w: %d IDs from %d", leaf.ErrOverflow, n, t.MaxID)
 		}
-		grant = segment.Grant{Range: leaf.Range{Start: t.MaxID, End: t.MaxID + n}, Step: t.Step}
+		grant = segment.Grant{Range: leaf.Range{Start: t.MaxID, End: t.MaxID + n}, Step: t.Step, Version: formatVersion(s.writes + 1)}
 		t.MaxID += n
 		return nil
 	})
@@ -57,16 +62,17 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 	return grant, nil
 }
 
-// Return moves tag's counter back to unused.Start if it stands at unused.End.
-func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error {
+// Return moves tag's counter back to start if last was the counter's last write.
+func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
+	unused := leaf.Range{Start: start, End: last.Range.End}
 	if unused.Empty() || unused.Start < 0 {
 		return fmt.Errorf("return %v of %q: %w", unused, tag, leaf.ErrInvalid)
 	}
 	_, err := s.change(ctx, tag, func(t *segment.Tag) error {
-		if t.MaxID != unused.End {
+		if t.MaxID != unused.End || formatVersion(s.versions[tag]) != last.Version {
 			return fmt.Errorf("the counter has moved on to %d", t.MaxID)
 		}
-		t.MaxID = unused.Start
+		t.MaxID = start
 		return nil
 	})
 	if err != nil {
@@ -111,8 +117,7 @@ func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
 	if _, ok := s.tags[tag.Name]; ok {
 		return fmt.Errorf("create tag %q: %w", tag.Name, leaf.ErrTagExists)
 	}
-	tag.Updated = time.Now()
-	s.tags[tag.Name] = tag
+	s.write(tag)
 	return nil
 }
 
@@ -153,6 +158,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 		return fmt.Errorf("delete tag %q: %w", name, leaf.ErrUnknownTag)
 	}
 	delete(s.tags, name)
+	delete(s.versions, name)
 	return nil
 }
 
@@ -170,7 +176,16 @@ func (s *Store) change(ctx context.Context, name string, edit func(*segment.Tag)
 	if err := edit(&tag); err != nil {
 		return segment.Tag{}, err
 	}
-	tag.Updated = time.Now()
-	s.tags[name] = tag
-	return tag, nil
+	return s.write(tag), nil
 }
+
+// write stores a tag as of now; s.mu is held.
+func (s *Store) write(tag segment.Tag) segment.Tag {
+	s.writes++
+	s.versions[tag.Name] = s.writes
+	tag.Updated = time.Now()
+	s.tags[tag.Name] = tag
+	return tag
+}
+
+func formatVersion(write int64) string { return strconv.FormatInt(write, 10) }

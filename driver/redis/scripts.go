@@ -87,15 +87,18 @@ if type(done) == 'table' then
 	end
 	return done
 end
-redis.call('HSET', KEYS[2], 'updated', now())
+local updated = now()
+redis.call('HSET', KEYS[2], 'updated', updated)
 local replicas = string.match(info, 'connected_slaves:(%d+)')
 local backlog = string.match(info, 'repl_backlog_active:(%d+)')
-return {'ok', redis.call('HGET', KEYS[2], 'max_id'), n, step or '', replicas or '', backlog or ''}
+return {'ok', redis.call('HGET', KEYS[2], 'max_id'), n, step or '', replicas or '', backlog or '', updated}
 `
 
-// KEYS: marker, tag. ARGV[3]: where the counter goes back to; ARGV[4]: from where.
+// KEYS: marker, tag. ARGV[3]: where the counter goes back to; ARGV[4]: from where;
+// ARGV[5]: when that was written.
 const returnText = `
-if redis.call('HGET', KEYS[2], 'max_id') ~= ARGV[4] then
+local held = redis.call('HMGET', KEYS[2], 'max_id', 'updated')
+if held[1] ~= ARGV[4] or held[2] ~= ARGV[5] then
 	return {'moved'}
 end
 redis.call('HSET', KEYS[2], 'max_id', ARGV[3], 'updated', now())

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -22,18 +22,7 @@ var (
 
 // A Store keeps tags in a Redis. It is a [segment.Store], a [segment.Returner] and a
 // [segment.Catalog]. Its methods are safe for concurrent use.
-type Store struct {
-	client *client
-	last   sync.Map // by tag: the lastGrant, until it is returned
-}
-
-// A lastGrant is where the range that a store was granted last ends, and the server
-// that granted it. Only that server may take it back: one that has taken over without
-// knowing of it may have granted the same IDs to somebody else.
-type lastGrant struct {
-	end    int64
-	server string
-}
+type Store struct{ client *client }
 
 // OpenStore returns the store that config names. It does not connect: what is wrong
 // with the server shows at the first call, and each call looks anew until all is well.
@@ -81,7 +70,7 @@ func (s *Store) do(ctx context.Context, tag string, cmd command) (answer, error)
 }
 
 var (
-	errMovedOn   = errors.New("the counter has moved on, or the tag is gone")
+	errMovedOn   = errors.New("the counter was written by others since, or the tag is gone")
 	errTakenOver = errors.New("another server has taken over since the range was granted, or the server was started again")
 )
 
@@ -98,11 +87,7 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 		if err != nil {
 			return segment.Grant{}, err
 		}
-		grant, err := a.grant(n)
-		if err == nil {
-			s.last.Store(tag, lastGrant{grant.Range.End, a.facts.replid})
-		}
-		return grant, err
+		return a.grant(n)
 	})
 	if err != nil {
 		return segment.Grant{}, fmt.Errorf("advance %q: %w", tag, err)
@@ -111,9 +96,9 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 }
 
 // grant reads the answer to an Advance by n: where the counter stands, by how much it
-// went forward, the step, and what the server says of its replicas.
+// went forward, the step, what the server says of its replicas, and when it wrote.
 func (a answer) grant(n int64) (segment.Grant, error) {
-	if len(a.rest) != 5 {
+	if len(a.rest) != 6 {
 		return segment.Grant{}, errMalformed
 	}
 	end, err1 := strconv.ParseInt(a.rest[0], 10, 64)
@@ -128,7 +113,7 @@ func (a answer) grant(n int64) (segment.Grant, error) {
 	if err != nil || step < 1 {
 		step = 1 // damaged, which an Advance by a number of its own need not mind
 	}
-	g := segment.Grant{Range: leaf.Range{Start: end - by, End: end}, Step: step, Server: a.facts.replid}
+	g := segment.Grant{Range: leaf.Range{Start: end - by, End: end}, Step: step, Server: a.facts.replid, Version: a.facts.replid + " " + a.rest[5]}
 	if a.facts.lossless() && !replicated(a.rest[3], a.rest[4]) {
 		g.Server = ""
 	}
@@ -137,10 +122,11 @@ func (a answer) grant(n int64) (segment.Grant, error) {
 
 var errMalformed = errors.New("the server's answer is malformed")
 
-// Return moves tag's counter back to unused.Start if it stands at unused.End, where
-// this store's last grant ended, and the server is the one that granted it. The write
-// is sent once.
-func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error {
+// Return moves tag's counter back to start if the grant was its last write, as the time
+// of that write says, on the server that made it: one that has taken over without knowing
+// of it may have granted the same IDs to somebody else. The write is sent once.
+func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
+	unused := leaf.Range{Start: start, End: last.Range.End}
 	_, err := attempt(ctx, s.client, func() (answer, error) {
 		if unused.Empty() || unused.Start < 0 {
 			return answer{}, leaf.ErrInvalid
@@ -148,13 +134,12 @@ func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error
 		if err := knowable(tag); err != nil {
 			return answer{}, err
 		}
-		last, _ := s.last.Load(tag)
-		granted, _ := last.(lastGrant)
-		if granted.end != unused.End || !s.last.CompareAndDelete(tag, granted) {
-			return answer{}, fmt.Errorf("%w: it is not the end of the last range that this store was granted", errMovedOn)
+		server, written, _ := strings.Cut(last.Version, " ")
+		if server == "" {
+			return answer{}, fmt.Errorf("%w: %q is no version of a grant", leaf.ErrInvalid, last.Version)
 		}
 		return s.do(ctx, tag, command{script: s.client.scripts.giveBack, keys: []string{s.counter(tag)},
-			args: []any{unused.Start, unused.End}, server: granted.server})
+			args: []any{start, last.Range.End, written}, server: server})
 	})
 	if err != nil {
 		return fmt.Errorf("return %v of %q: %w", unused, tag, err)

@@ -39,10 +39,11 @@ func TestLargeNumbersAreExact(t *testing.T) {
 			}
 			want = leaf.Range{Start: want.End, End: want.End + 7}
 		}
-		if got := advance(t, s, 3).Range; got != (leaf.Range{Start: start + 21, End: start + 24}) {
-			t.Errorf("from %d: got %v by 3", start, got)
+		last := advance(t, s, 3)
+		if last.Range != (leaf.Range{Start: start + 21, End: start + 24}) {
+			t.Errorf("from %d: got %v by 3", start, last.Range)
 		}
-		if err := s.Return(t.Context(), "order", leaf.Range{Start: start + 22, End: start + 24}); err != nil {
+		if err := s.Return(t.Context(), "order", last, start+22); err != nil {
 			t.Errorf("from %d: return: %v", start, err)
 		}
 		below := start + 21
@@ -125,9 +126,8 @@ func TestStepDamagedButNotNeeded(t *testing.T) {
 	config := fresh(t, shared.URL())
 	s := newStore(t, config, order)
 	do(t, shared, "HDEL", fmt.Sprintf("{%s}:alloc:order", config.Prefix), "step")
-	want := segment.Grant{Range: leaf.Range{Start: 1, End: 11}, Step: 1}
-	if got := advance(t, s, 10); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	if got := advance(t, s, 10); got.Range != (leaf.Range{Start: 1, End: 11}) || got.Step != 1 {
+		t.Errorf("got %+v, want [1, 11) and step 1", got)
 	}
 }
 
@@ -135,8 +135,7 @@ func TestLostReplies(t *testing.T) {
 	p := newProxy(t, shared.Addr())
 	config := fresh(t, "redis://"+p.addr)
 	s := newStore(t, config, order)
-	advance(t, s, 10)
-	if err := s.Return(t.Context(), "order", leaf.Range{Start: 1, End: 11}); err != nil { // the server knows the script now
+	if err := s.Return(t.Context(), "order", advance(t, s, 10), 1); err != nil { // the server knows the script now
 		t.Fatal(err)
 	}
 	r := advance(t, s, 100).Range
@@ -150,13 +149,14 @@ func TestLostReplies(t *testing.T) {
 		t.Errorf("the Advance was sent %d times", n)
 	}
 	lost := leaf.Range{Start: r.End, End: r.End + 100}
-	if got := advance(t, s, 100).Range; got.Start != lost.End {
-		t.Errorf("after a lost range: got %v, want it behind %v", got, lost)
+	last := advance(t, s, 100)
+	if last.Range.Start != lost.End {
+		t.Errorf("after a lost range: got %v, want it behind %v", last.Range, lost)
 	}
 
 	sent = p.scripts.Load()
 	p.lose.Store(1)
-	if err := s.Return(t.Context(), "order", leaf.Range{Start: 251, End: 301}); err == nil {
+	if err := s.Return(t.Context(), "order", last, 251); err == nil {
 		t.Error("a Return whose reply was lost succeeded")
 	}
 	if n := p.scripts.Load() - sent; n != 1 {

@@ -44,7 +44,7 @@ const mysqlExact = `biz_tag = ? AND CAST(CONVERT(biz_tag USING utf8mb4) AS BINAR
 const mysqlAdvance = `UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?)
 		WHERE ` + mysqlExact + ` AND max_id BETWEEN 0 AND ?;
 	SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, @@autocommit, FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode) > 0,
-			%s, @@read_only, biz_tag IS NOT NULL, max_id, step
+			%s, @@read_only, biz_tag IS NOT NULL, max_id, step, UNIX_TIMESTAMP(update_time)
 		FROM (SELECT 1) AS one LEFT JOIN leaf_alloc ON ` + mysqlExact
 
 func (d *mysqlDB) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -68,7 +68,7 @@ func (f *mysqlFacts) advanceOn(ctx context.Context, conn *sql.Conn, tag string, 
 	}
 	var a mysqlAnswer
 	err = conn.QueryRowContext(ctx, f.advance, n, tag, tag, math.MaxInt64-n, tag, tag).
-		Scan(&a.rows, &a.end, &a.server, &a.autocommit, &a.strict, &a.open, &a.readOnly, &a.found, &a.maxID, &a.step)
+		Scan(&a.rows, &a.end, &a.server, &a.autocommit, &a.strict, &a.open, &a.readOnly, &a.found, &a.maxID, &a.step, &a.updated)
 	if err != nil {
 		return segment.Grant{}, err
 	}
@@ -101,6 +101,7 @@ type mysqlAnswer struct {
 	readOnly           string          // @@read_only: a number, or a word
 	found              bool            // the row was, by the SELECT
 	maxID, step        sql.Null[int64] // of the row as it stands
+	updated            sql.Null[string]
 }
 
 // session reports that the session, or its server, must not be used.
@@ -127,9 +128,12 @@ func (a mysqlAnswer) grant(n int64) (segment.Grant, error) {
 		return segment.Grant{}, fmt.Errorf("%d rows have this biz_tag: delete all but the one with the highest max_id, "+
 			"and make biz_tag a unique key", a.rows)
 	case a.rows == 1 && (!a.found || uint64(a.maxID.V) >= a.end):
-		step := max(a.step.V, 1)
 		end := int64(a.end)
-		return segment.Grant{Range: leaf.Range{Start: end - n, End: end}, Step: step, Server: strconv.FormatInt(a.server, 10)}, nil
+		grant := segment.Grant{Range: leaf.Range{Start: end - n, End: end}, Step: max(a.step.V, 1), Server: strconv.FormatInt(a.server, 10)}
+		if a.maxID.V == end { // else the row is of somebody who came after
+			grant.Version = a.updated.V
+		}
+		return grant, nil
 	case a.rows == 1:
 		return segment.Grant{}, fmt.Errorf("max_id is %d although %d was just written: somebody lowered it, "+
 			"or the column is too small and clamps", a.maxID.V, a.end)
@@ -144,10 +148,14 @@ func (a mysqlAnswer) grant(n int64) (segment.Grant, error) {
 
 // giveBack uses one connection from first to last: database/sql sends nothing
 // twice on a connection that its caller holds.
-func (d *mysqlDB) giveBack(ctx context.Context, tag, server string, unused leaf.Range) error {
-	return d.write(ctx, server, func(tx *sql.Tx, _ *mysqlFacts) error {
-		return changeOne(ctx, tx, errMovedOn, `UPDATE leaf_alloc SET max_id = ? WHERE `+mysqlExact+` AND max_id = ?`,
-			unused.Start, tag, tag, unused.End)
+//
+// The server sets update_time whenever it writes the row, in Java's table to the second.
+// That tells apart what an operator or a backup moved back; a new primary is told by its
+// number.
+func (d *mysqlDB) giveBack(ctx context.Context, tag string, last segment.Grant, start int64) error {
+	return d.write(ctx, last.Server, func(tx *sql.Tx, _ *mysqlFacts) error {
+		return changeOne(ctx, tx, errMovedOn, `UPDATE leaf_alloc SET max_id = ? WHERE `+mysqlExact+` AND max_id = ? AND UNIX_TIMESTAMP(update_time) = ?`,
+			start, tag, tag, last.Range.End, last.Version)
 	})
 }
 
@@ -181,7 +189,7 @@ func mayCommit(ctx context.Context, tx *sql.Tx, server string) error {
 	case isOn(readOnly):
 		return readOnlyError("read_only", readOnly)
 	case server != "" && server != current:
-		return otherServerError(server, current)
+		return fmt.Errorf("the range is of server %s and this is %s: it stays unused", server, current)
 	}
 	return nil
 }

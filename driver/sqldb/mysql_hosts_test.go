@@ -51,11 +51,13 @@ func newPair(t testing.TB) (pair *testserver.MariaDBPairServer, primary, replica
 }
 
 // advanceOn takes one ID and compares the server that gave it.
-func advanceOn(t testing.TB, s *sqldb.Store, server string) {
+func advanceOn(t testing.TB, s *sqldb.Store, server string) segment.Grant {
 	t.Helper()
-	if g, err := s.Advance(t.Context(), "order", 1); err != nil || g.Server != server {
+	g, err := s.Advance(t.Context(), "order", 1)
+	if err != nil || g.Server != server {
 		t.Errorf("%+v, %v, want server %s", g, err, server)
 	}
+	return g
 }
 
 // fillPool has n calls at once, so that as many connections are in the pool.
@@ -159,8 +161,9 @@ func TestMySQLHostsSwitchOver(t *testing.T) {
 func TestMySQLHostsSwitchOverUnbound(t *testing.T) {
 	pair, primary, replica := newPair(t)
 	primary.User, replica.User = "root", "root"
+	var last segment.Grant
 	calls := []func(*sqldb.Store) error{
-		func(s *sqldb.Store) error { return s.Return(t.Context(), "order", leaf.Range{Start: 5, End: 6}) },
+		func(s *sqldb.Store) error { return s.Return(t.Context(), "order", last, last.Range.Start) },
 		func(s *sqldb.Store) error { return s.Create(t.Context(), segment.Tag{Name: "new", Step: 1}) },
 		func(s *sqldb.Store) error {
 			_, err := s.Alter(t.Context(), "order", segment.Change{Step: new(int64(7))})
@@ -172,7 +175,7 @@ func TestMySQLHostsSwitchOverUnbound(t *testing.T) {
 	var stores []*sqldb.Store
 	for range calls {
 		stores = append(stores, openMySQL(t, hostsDB(t, primary, replica)))
-		advanceOn(t, stores[len(stores)-1], "1")
+		last = advanceOn(t, stores[len(stores)-1], "1")
 	}
 	pair.Primary.Exec(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 0", "SET GLOBAL read_only = 1")
 	pair.CatchUp(t)
@@ -204,8 +207,9 @@ func TestMySQLReturnAfterFailOver(t *testing.T) {
 	if err != nil || other.Range != lost.Range {
 		t.Fatalf("%+v, %v, want %v once more: nothing is tested", other, err, lost.Range)
 	}
-	for tries := 0; ; tries++ { // the connections to the former server are in the way at first
-		err := s.Return(t.Context(), "order", leaf.Range{Start: 401, End: 1001})
+	lost.Version = other.Version // as if both had been granted within one second
+	for tries := 0; ; tries++ {  // the connections to the former server are in the way at first
+		err := s.Return(t.Context(), "order", lost, 401)
 		if err != nil && strings.Contains(err.Error(), "is of server 1 and this is 2") {
 			break
 		}
@@ -213,7 +217,7 @@ func TestMySQLReturnAfterFailOver(t *testing.T) {
 			t.Fatalf("give-back on another server: %v", err)
 		}
 	}
-	if err := s.Return(t.Context(), "order", leaf.Range{Start: 401, End: 1001}); err == nil {
+	if err := s.Return(t.Context(), "order", lost, 401); err == nil {
 		t.Error("a second give-back succeeded")
 	}
 }
@@ -362,16 +366,18 @@ func TestMySQLSendsAgain(t *testing.T) {
 			"CREATE TABLE tries (n INT) ENGINE=Aria TRANSACTIONAL=0", // what is counted there stays
 			fmt.Sprintf("CREATE TRIGGER undoes BEFORE UPDATE ON leaf_alloc FOR EACH ROW BEGIN INSERT INTO tries VALUES (1); "+
 				"IF (SELECT COUNT(*) FROM tries) %% 3 <> 0 THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = %s, MESSAGE_TEXT = %s; END IF; END", number, message))
-		for i, n := range []int64{5, 0} {
-			if g, err := s.Advance(t.Context(), "order", n); err != nil || g.Range.Start != 1+5*int64(i) {
-				t.Errorf("%s: n = %d: %+v, %v", undone, n, g, err)
-			}
-		}
 		if _, err := s.Alter(t.Context(), "order", segment.Change{Step: new(int64(20))}); err != nil {
 			t.Errorf("%s: alter: %v", undone, err)
 		}
+		var last segment.Grant
+		for i, n := range []int64{5, 0} {
+			var err error
+			if last, err = s.Advance(t.Context(), "order", n); err != nil || last.Range.Start != 1+5*int64(i) {
+				t.Errorf("%s: n = %d: %+v, %v", undone, n, last, err)
+			}
+		}
 		before := triesOf(t, database)
-		if err := s.Return(t.Context(), "order", leaf.Range{Start: 6, End: 16}); err == nil || triesOf(t, database) != before+1 {
+		if err := s.Return(t.Context(), "order", last, last.Range.Start); err == nil || triesOf(t, database) != before+1 {
 			t.Errorf("%s: give-back: %v, sent %d times", undone, err, triesOf(t, database)-before)
 		}
 	}

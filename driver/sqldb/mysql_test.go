@@ -189,7 +189,7 @@ func testCollation(t *testing.T, collation string) {
 		if g, err := s.Advance(t.Context(), name, 1); !errors.Is(err, leaf.ErrUnknownTag) {
 			t.Errorf("advance %q: %v, %v", name, g, err)
 		}
-		if err := s.Return(t.Context(), name, leaf.Range{Start: 0, End: 1}); err == nil {
+		if err := s.Return(t.Context(), name, segment.Grant{Range: leaf.Range{Start: 0, End: 1}}, 0); err == nil {
 			t.Errorf("return to %q was done", name)
 		}
 		if _, err := s.Alter(t.Context(), name, segment.Change{Step: new(int64(5))}); !errors.Is(err, leaf.ErrUnknownTag) {

@@ -35,7 +35,7 @@ func newPostgres(db *sql.DB, logger *slog.Logger) *postgresDB {
 const postgresAdvance = `UPDATE leaf_alloc
 	SET max_id = max_id + CASE WHEN $1::bigint > 0 THEN $1::bigint ELSE step END, update_time = now()
 	WHERE biz_tag = $2 AND max_id >= 0 AND ($1::bigint > 0 OR step > 0)
-	RETURNING max_id, step, %s, %s`
+	RETURNING max_id, step, ` + postgresStamp + `::text, %s, %s`
 
 func (d *postgresDB) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	var grant segment.Grant
@@ -59,9 +59,9 @@ func (s *postgresSession) advance(ctx context.Context, tag string, n int64) (seg
 	defer rows.Close()
 	var end, count int64
 	var step sql.Null[int64]
-	var server, commits string
+	var version, server, commits string
 	for ; rows.Next(); count++ {
-		if err := rows.Scan(&end, &step, &server, &commits); err != nil {
+		if err := rows.Scan(&end, &step, &version, &server, &commits); err != nil {
 			return segment.Grant{}, err
 		}
 	}
@@ -79,7 +79,7 @@ func (s *postgresSession) advance(ctx context.Context, tag string, n int64) (seg
 	if n == 0 {
 		n = step.V
 	}
-	grant := segment.Grant{Range: leaf.Range{Start: end - n, End: end}, Step: max(step.V, 1), Server: server}
+	grant := segment.Grant{Range: leaf.Range{Start: end - n, End: end}, Step: max(step.V, 1), Server: server, Version: version}
 	return grant, commitFault(commits)
 }
 
@@ -102,10 +102,11 @@ func (s *postgresSession) whyNot(ctx context.Context, tag string, n int64) error
 }
 
 // giveBack is sent once, like all that has no repeat around it.
-func (d *postgresDB) giveBack(ctx context.Context, tag, _ string, unused leaf.Range) error {
+func (d *postgresDB) giveBack(ctx context.Context, tag string, last segment.Grant, start int64) error {
 	return d.use(ctx, func(ctx context.Context, s *postgresSession) error {
-		return s.changeOne(ctx, errMovedOn, `UPDATE leaf_alloc SET max_id = $1, update_time = now() WHERE biz_tag = $2 AND max_id = $3`,
-			unused.Start, tag, unused.End)
+		return s.changeOne(ctx, errMovedOn, `UPDATE leaf_alloc SET max_id = $1, update_time = now()
+			WHERE biz_tag = $2 AND max_id = $3 AND `+postgresStamp+`::text = $4 AND `+s.facts.server+` = $5`,
+			start, tag, last.Range.End, last.Version, last.Server)
 	})
 }
 

@@ -12,7 +12,10 @@ import (
 
 // Times are asked for in microseconds, which a session's DateStyle and time zone have
 // no part in.
-const postgresSelect = `SELECT biz_tag, max_id, step, COALESCE(description, ''), (EXTRACT(EPOCH FROM update_time) * 1000000)::bigint FROM leaf_alloc`
+const (
+	postgresStamp  = `(EXTRACT(EPOCH FROM update_time) * 1000000)::bigint`
+	postgresSelect = `SELECT biz_tag, max_id, step, COALESCE(description, ''), ` + postgresStamp + ` FROM leaf_alloc`
+)
 
 func scanPostgres(row scanner) (record, error) {
 	var r record

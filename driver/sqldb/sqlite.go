@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -45,7 +46,8 @@ func (d *sqlite) advance(ctx context.Context, tag string, n int64) (segment.Gran
 	err := d.writer.do(ctx, func(s *session) error {
 		var end int64
 		var step sql.Null[int64]
-		err := s.hot.QueryRowContext(s.ctx, n, now(), tag).Scan(&end, &step)
+		stamp := now()
+		err := s.hot.QueryRowContext(s.ctx, n, stamp, tag).Scan(&end, &step)
 		if errors.Is(err, sql.ErrNoRows) {
 			return whyNot(s, tag, n)
 		}
@@ -56,7 +58,7 @@ func (d *sqlite) advance(ctx context.Context, tag string, n int64) (segment.Gran
 		if n == 0 {
 			n = step.V
 		}
-		grant = segment.Grant{Range: leaf.Range{Start: end - n, End: end}, Step: max(step.V, 1)}
+		grant = segment.Grant{Range: leaf.Range{Start: end - n, End: end}, Step: max(step.V, 1), Version: strconv.FormatInt(stamp, 10)}
 		return nil
 	})
 	if err != nil {
@@ -80,10 +82,10 @@ func whyNot(s *session, tag string, n int64) error {
 	return refusal{fmt.Errorf("%w: max_id is %d", leaf.ErrOverflow, r.maxID.V)}
 }
 
-func (d *sqlite) giveBack(ctx context.Context, tag, _ string, unused leaf.Range) error {
+func (d *sqlite) giveBack(ctx context.Context, tag string, last segment.Grant, start int64) error {
 	return d.writer.do(ctx, func(s *session) error {
-		return s.changeOne(errMovedOn, `UPDATE leaf_alloc SET max_id = ?, update_time = ? WHERE biz_tag = ? AND max_id = ?`,
-			unused.Start, now(), tag, unused.End)
+		return s.changeOne(errMovedOn, `UPDATE leaf_alloc SET max_id = ?, update_time = ? WHERE biz_tag = ? AND max_id = ? AND update_time = ?`,
+			start, now(), tag, last.Range.End, last.Version)
 	})
 }
 

@@ -54,15 +54,13 @@ type Store struct {
 	logger  *slog.Logger
 	closed  atomic.Bool
 	skipped sync.Map // names that were logged because they cannot be a tag's
-	servers sync.Map // by tag, the one that the last Grant named
 }
 
 // A dialect is what differs between databases. Its methods get arguments that were
 // checked; their errors need not say which call failed.
 type dialect interface {
 	advance(ctx context.Context, tag string, n int64) (segment.Grant, error)
-	// giveBack fails on any server but the given one; empty: any will do.
-	giveBack(ctx context.Context, tag, server string, unused leaf.Range) error
+	giveBack(ctx context.Context, tag string, last segment.Grant, start int64) error
 	page(ctx context.Context, after *string, limit int) ([]record, error) // by name
 	create(ctx context.Context, tag segment.Tag) error
 	alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error)
@@ -87,14 +85,13 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 	if err != nil {
 		return segment.Grant{}, fmt.Errorf("advance %q: %w", tag, err)
 	}
-	s.servers.Store(tag, grant.Server)
 	return grant, nil
 }
 
-// Return moves tag's counter back to unused.Start if it stands at unused.End, on the
-// server of the last Grant: another one that lacks its write may have granted the very
-// same range to somebody else.
-func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error {
+// Return moves tag's counter back to start if the grant was its last write, as the time
+// of that write and the server say.
+func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
+	unused := leaf.Range{Start: start, End: last.Range.End}
 	err := s.call(ctx, func() error {
 		if unused.Empty() || unused.Start < 0 {
 			return leaf.ErrInvalid
@@ -102,9 +99,7 @@ func (s *Store) Return(ctx context.Context, tag string, unused leaf.Range) error
 		if err := knowable(tag); err != nil {
 			return err
 		}
-		server, _ := s.servers.Load(tag)
-		last, _ := server.(string)
-		return s.dialect.giveBack(ctx, tag, last, unused)
+		return s.dialect.giveBack(ctx, tag, last, start)
 	})
 	if err != nil {
 		return fmt.Errorf("return %v of %q: %w", unused, tag, err)
@@ -200,7 +195,6 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("delete tag %q: %w", name, err)
 	}
-	s.servers.Delete(name)
 	return nil
 }
 
@@ -247,8 +241,4 @@ func knowable(name string) error {
 	return nil
 }
 
-var errMovedOn = errors.New("the counter has moved on, or the tag is gone")
-
-func otherServerError(granted, current string) error {
-	return fmt.Errorf("the range is of server %s and this is %s: it stays unused", granted, current)
-}
+var errMovedOn = errors.New("the counter was written by others since, or by another server, or the tag is gone")
