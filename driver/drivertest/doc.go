@@ -11,6 +11,7 @@
 //	}
 //
 // That of a registry of workers is a call of [TestRegistry], in the same way.
+// [TestInit] is for the call that creates either.
 //
 // The tools are [Ranges] and [IDs], which find whatever was issued twice, and
 // [Faulty] and [FaultyRegistry], a store and a registry that fail on demand.

@@ -24,6 +24,7 @@ const (
 	postgresNoColumn      = "42703"
 	postgresNoTable       = "42P01"
 	postgresTableExists   = "42P07"
+	postgresTypeExists    = "42710" // a table is a type too
 	postgresNoKey         = "42P10"
 )
 
@@ -49,7 +50,7 @@ func explainPostgres(err error, t table) error {
 		return err
 	}
 	switch {
-	case e.Code == postgresTableExists,
+	case e.Code == postgresTableExists, e.Code == postgresTypeExists,
 		e.Code == postgresDuplicate && strings.HasPrefix(e.ConstraintName, "pg_"): // made at the same moment
 		return existsError{t.name, err}
 	case e.Code == postgresNoTable && strings.Contains(e.Message, `"`+t.name+`"`): // another may be missing too

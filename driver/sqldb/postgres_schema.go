@@ -102,12 +102,30 @@ func createPostgres(ctx context.Context, db *sql.DB, t table, fill func(*postgre
 		statement = strings.ReplaceAll(statement, byteOrder, "")
 	}
 	return s.transact(ctx, func(s *postgresSession) error {
+		if err := s.lockInits(ctx); err != nil {
+			return err
+		}
 		if _, err := s.on.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 		return fill(s)
 	})
 }
+
+// lockInits has one init at a time go on, until its transaction ends: of several that
+// create one table at once the server fails some with errors about its own catalog.
+// CockroachDB and YugabyteDB have no such lock; there the code of the error tells.
+func (s *postgresSession) lockInits(ctx context.Context) error {
+	if s.facts.kind != plainPostgres {
+		return nil
+	}
+	_, err := s.on.ExecContext(ctx, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, postgresInitLock))
+	return err
+}
+
+// postgresInitLock is the number of the lock, which all programs of a database share:
+// "leafinit".
+const postgresInitLock = 0x6c656166696e6974
 
 // ExistsPostgres reports whether db has a table leaf_alloc.
 func ExistsPostgres(ctx context.Context, db *sql.DB) (bool, error) {

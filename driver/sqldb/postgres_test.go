@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -135,28 +134,6 @@ func TestPostgresInit(t *testing.T) {
 	}
 	if got := strings.Join(names(t, s), " "); got != "Order@0 order@2001" {
 		t.Errorf("tags %q", got)
-	}
-}
-
-// Of those who init at once one wins, and nobody sees half of it.
-func TestPostgresInitTogether(t *testing.T) {
-	db := postgresDB(t, postgres.URL(postgres.NewDatabase(t)))
-	errs := make([]error, 8)
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() { errs[i] = sqldb.InitPostgres(t.Context(), db, []segment.Tag{{Name: "order", Step: 1}}) })
-	}
-	wg.Wait()
-	won := 0
-	for _, err := range errs {
-		if err == nil {
-			won++
-		} else if !errors.Is(err, fs.ErrExist) {
-			t.Errorf("error %v, want fs.ErrExist", err)
-		}
-	}
-	if won != 1 {
-		t.Errorf("%d inits succeeded, want 1", won)
 	}
 }
 

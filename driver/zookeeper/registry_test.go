@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"strconv"
@@ -227,4 +228,18 @@ func TestWatchTellsOfOthersOnly(t *testing.T) {
 	}
 	swap(other)
 	<-changed
+}
+
+func TestInitTogether(t *testing.T) {
+	drivertest.TestInit(t, func(t testing.TB) func(context.Context) error {
+		tree := newTree(t)
+		return func(ctx context.Context) error {
+			p, err := zookeeper.OpenPool([]string{tree.addr}, name, tree.options())
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			return p.Init(ctx)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package drivers_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
@@ -355,4 +357,19 @@ func TestMySQL(t *testing.T) {
 			t.Errorf("after the pause: %v", err)
 		}
 	})
+}
+
+// The file does not exist yet.
+func TestSQLiteInitTogether(t *testing.T) {
+	for scheme, create := range map[string]func(context.Context, string) error{
+		"store":    func(ctx context.Context, url string) error { return drivers.Init(ctx, url, sample) },
+		"registry": drivers.InitRegistry,
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			drivertest.TestInit(t, func(t testing.TB) func(context.Context) error {
+				url := "sqlite:" + filepath.Join(t.TempDir(), "leaf.db")
+				return func(ctx context.Context) error { return create(ctx, url) }
+			})
+		})
+	}
 }

@@ -1,0 +1,25 @@
+package ticket_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/ticket"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// The servers are asked one after the other: of several who come together each could be
+// the first on another one.
+func TestInitTogether(t *testing.T) {
+	for name, layout := range map[string]ticket.Layout{"tickets": {}, "blocks": {Stride: 100}} {
+		t.Run(name, func(t *testing.T) {
+			drivertest.TestInit(t, func(t testing.TB) func(context.Context) error {
+				s := newSet(t, shared[:]...)
+				return func(ctx context.Context) error {
+					return ticket.Init(ctx, s.servers(t), layout, []segment.Tag{order})
+				}
+			})
+		})
+	}
+}
