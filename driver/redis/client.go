@@ -65,8 +65,12 @@ func newClient(config Config, logger *slog.Logger) (*client, error) {
 
 // options has the library send nothing twice: MaxRetries.
 func (c *client) options() *goredis.Options {
+	network := "tcp"
+	if c.config.socket() {
+		network = "unix"
+	}
 	return &goredis.Options{
-		Addr: c.config.Addrs[0], Username: c.config.Username, Password: c.config.Password, DB: c.config.DB,
+		Network: network, Addr: c.config.Addrs[0], Username: c.config.Username, Password: c.config.Password, DB: c.config.DB,
 		TLSConfig: c.config.TLS, Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, DialTimeout: netTimeout, DialerRetries: 1,
 		ReadTimeout: c.readTimeout(), WriteTimeout: netTimeout, ContextTimeoutEnabled: true, PoolSize: maxConns,

@@ -24,7 +24,7 @@ const (
 // the zero value of each field but Addrs is a default.
 type Config struct {
 	Mode   Mode
-	Addrs  []string // host:port; of a single server one
+	Addrs  []string // host:port; of a single server one, or the path of its socket
 	Master string   // with Sentinel: the name of the primary
 
 	Username, Password                 string
@@ -56,6 +56,11 @@ const (
 	defaultWaitTimeout = time.Second
 	maxWaitTimeout     = time.Minute
 )
+
+// socket reports whether the address is a path.
+func (c Config) socket() bool {
+	return c.Mode == Single && len(c.Addrs) == 1 && strings.HasPrefix(c.Addrs[0], "/")
+}
 
 // complete returns c with the defaults filled in.
 func (c Config) complete() Config {
@@ -101,7 +106,9 @@ func (c Config) Key() string {
 	c = c.complete()
 	addrs := make([]string, len(c.Addrs))
 	for i, addr := range c.Addrs {
-		addrs[i] = strings.ToLower(addr)
+		if addrs[i] = addr; !c.socket() {
+			addrs[i] = strings.ToLower(addr)
+		}
 	}
 	slices.Sort(addrs)
 	path := ""

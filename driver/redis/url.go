@@ -13,11 +13,15 @@ import (
 
 // Schemes returns the schemes of the URLs that [Parse] reads, without those with
 // rediss in place of redis, which are the same over TLS.
-func Schemes() []string { return []string{"redis", "redis+sentinel", "redis+cluster"} }
+func Schemes() []string { return []string{"redis", "redis+sentinel", "redis+cluster", schemeSocket} }
+
+const schemeSocket = "redis+unix"
+
+const paramDB = "db"
 
 // Params returns the parameters of such a URL.
 func Params() []string {
-	return []string{"prefix", "wait", "waitaof", "wait_timeout", "durability", "sentinel_user", "sentinel_password"}
+	return []string{"prefix", "wait", "waitaof", "wait_timeout", "durability", "sentinel_user", "sentinel_password", paramDB}
 }
 
 // Parse reads one of
@@ -25,8 +29,10 @@ func Params() []string {
 //	redis://user:password@host:6379/0
 //	redis+sentinel://user:password@host1:26379,host2:26379/MASTER/0
 //	redis+cluster://user:password@host1:6379,host2:6379
+//	redis+unix://user:password@/run/redis/redis.sock
 //
-// or the same with rediss in place of redis, over TLS, each with the parameters
+// or, but for the last, the same with rediss in place of redis, over TLS, each with the
+// parameters
 //
 //	prefix=leaf               what the keys begin with
 //	wait=N                    replicas that have to hold a write before it counts
@@ -34,6 +40,7 @@ func Params() []string {
 //	wait_timeout=1s           how long to wait for that
 //	durability=none           accept a server without an append-only file
 //	sentinel_user=U sentinel_password=P   what the sentinels want
+//	db=N                      the database, where the path is that of a socket
 //
 // Reserved characters in a user name or password are percent-encoded. Over TLS the
 // server's certificate is checked against this machine's authorities, and the client
@@ -54,11 +61,12 @@ func Parse(rawURL string) (Config, error) {
 		rest = rest[at+1:]
 	}
 	rest, query, _ := strings.Cut(rest, "?")
-	hosts, path, _ := strings.Cut(rest, "/")
-	if err := c.parseHosts(hosts); err != nil {
-		return Config{}, err
+	if strings.EqualFold(scheme, schemeSocket) {
+		err = c.parseSocket(rest)
+	} else {
+		err = c.parseAddress(rest)
 	}
-	if err := c.parsePath(path); err != nil {
+	if err != nil {
 		return Config{}, err
 	}
 	if err := c.parseParams(query); err != nil {
@@ -77,11 +85,30 @@ func parseScheme(scheme string) (c Config, secure bool, err error) {
 		plain, secure = "redis"+rest, true
 	}
 	mode := slices.Index(Schemes(), plain)
-	if mode < 0 {
-		return c, false, bad("the scheme is none of " + strings.Join(Schemes(), ", ") + ", nor one of these with rediss")
+	switch {
+	case mode < 0 || plain == schemeSocket && secure:
+		return c, false, bad("the scheme is none of " + strings.Join(Schemes(), ", ") + ", nor, but for the last, one of these with rediss")
+	case plain != schemeSocket:
+		c.Mode = Mode(mode)
 	}
-	c.Mode = Mode(mode)
 	return c, secure, nil
+}
+
+func (c *Config) parseSocket(path string) error {
+	path, err := url.PathUnescape(path)
+	if err != nil || !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
+		return bad("the path of the socket is missing or malformed: write redis+unix:///run/redis/redis.sock")
+	}
+	c.Addrs = []string{path}
+	return nil
+}
+
+func (c *Config) parseAddress(text string) error {
+	hosts, path, _ := strings.Cut(text, "/")
+	if err := c.parseHosts(hosts); err != nil {
+		return err
+	}
+	return c.parsePath(path)
 }
 
 func parseUser(text string) (user, password string, err error) {
@@ -144,6 +171,11 @@ func (c *Config) parseParams(query string) error {
 			return bad(fmt.Sprintf("unknown parameter %q (known: %s)", name, strings.Join(Params(), ", ")))
 		case len(values) > 1:
 			return bad(fmt.Sprintf("parameter %q is given more than once", name))
+		}
+	}
+	if params.Has(paramDB) {
+		if c.DB, err = strconv.Atoi(params.Get(paramDB)); err != nil || !c.socket() {
+			return bad("db is the number of the database where the path is that of a socket; elsewhere write redis://host:6379/0")
 		}
 	}
 	c.Prefix = params.Get("prefix")

@@ -89,13 +89,10 @@
 // Each session must be strict, or an overflowing max_id is clamped and one range
 // is dealt out for ever; it must commit by itself; its character set must be
 // utf8mb4. A store checks one session before its first use, and each Advance
-// checks its own. With go-sql-driver/mysql that means
-//
-//	cfg := mysql.NewConfig()
-//	cfg.MultiStatements = true
-//	cfg.InterpolateParams = true
-//	cfg.Params = map[string]string{"sql_mode": "'STRICT_ALL_TABLES'", "autocommit": "1"}
-//	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 4*time.Second, 4*time.Second, 4*time.Second
+// checks its own. [OpenMySQLDB] makes such a database of a plain DSN, and
+// [PrepareMySQL] does it to a configuration of go-sql-driver/mysql, which takes
+// multiStatements, interpolateParams, a strict sql_mode, autocommit, utf8mb4 and time
+// limits.
 //
 // The pool must be the store's own. Into a transaction that other code left open on
 // a connection an Advance would fall, and be undone with it; MariaDB says so, and the

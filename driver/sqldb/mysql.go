@@ -14,9 +14,9 @@ import (
 )
 
 // OpenMySQL returns a store in the MySQL or MariaDB database db, opened with
-// github.com/go-sql-driver/mysql as the package documentation says. It does not
-// connect: what is wrong with the server, the table or the session shows at the
-// first call, and each call looks anew until all is well.
+// github.com/go-sql-driver/mysql as [OpenMySQLDB] does. It does not connect: what is wrong
+// with the server, the table or the session shows at the first call, and each call looks
+// anew until all is well.
 func OpenMySQL(db *sql.DB, opts *Options) (*Store, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open mysql store: %w: no database", leaf.ErrInvalid)

@@ -142,7 +142,7 @@ func mysqlAdvice(number uint16) string {
 
 func networkAdvice(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "the server's certificate is not trusted: install its authority, or set tls=skip-verify in the URL"
+		return "the server's certificate is not trusted: name its authority with ca=FILE in the URL, or set tls=skip-verify"
 	}
 	if errors.Is(err, mysql.ErrNoTLS) {
 		return "the server offers no encryption: remove tls from the URL"

@@ -102,7 +102,7 @@ func checkSession(ctx context.Context, conn *sql.Conn, _ *mysqlFacts) error {
 		Scan(&a.rows, &a.autocommit, &a.strict, &charset)
 	switch {
 	case isMySQL(err, mysqlSyntax):
-		return fmt.Errorf("%w: open the database with multiStatements and interpolateParams: %w", errSession, err)
+		return fmt.Errorf("%w: open the database by sqldb.OpenMySQLDB, or with multiStatements and interpolateParams: %w", errSession, err)
 	case err != nil:
 		return err
 	case !strings.EqualFold(charset, "utf8mb4"):

@@ -18,6 +18,8 @@ import (
 
 // The error codes of PostgreSQL that this package acts upon.
 const (
+	postgresPassword      = "28P01"
+	postgresAccess        = "28000"
 	postgresDuplicate     = "23505"
 	postgresSerialization = "40001"
 	postgresDeadlock      = "40P01"
@@ -33,6 +35,21 @@ func isPostgres(err error, codes ...string) bool {
 	return ok && slices.Contains(codes, e.Code)
 }
 
+// answerOf returns what the server said. A connection may be tried with encryption and
+// without, and be refused twice; that the password is wrong is the one to be told.
+func answerOf(err error) (*pgconn.PgError, bool) {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	var attempts interface{ Unwrap() []error }
+	if errors.As(err, &attempts) {
+		for _, err := range attempts.Unwrap() {
+			if other, ok := answerOf(err); ok && other.Code == postgresPassword {
+				return other, true
+			}
+		}
+	}
+	return e, ok
+}
+
 // undonePostgres reports that the server undid a statement in favour of others.
 func undonePostgres(err error) bool { return isPostgres(err, postgresSerialization, postgresDeadlock) }
 
@@ -42,7 +59,7 @@ func explainPostgres(err error, t table) error {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = connectError{err}
 	}
-	e, ok := errors.AsType[*pgconn.PgError](err)
+	e, ok := answerOf(err)
 	if !ok {
 		if advice := postgresNetworkAdvice(err); advice != "" {
 			return fmt.Errorf("%s: %w", advice, err)
@@ -92,14 +109,14 @@ func postgresWorkerMeaning(code string) error {
 
 func postgresAdvice(code string, t table) string {
 	switch code {
-	case "28P01":
+	case postgresPassword:
 		return "the server refuses the user: check the user name and the password in the URL"
-	case "28000":
+	case postgresAccess:
 		return "the server does not let this user in from here, or not without encryption: check the user name and sslmode in the URL, and the server's pg_hba.conf"
 	case "3D000":
 		return "there is no such database: create it (CREATE DATABASE), or correct the URL"
 	case "3F000":
-		return "there is no schema for the table: ALTER ROLE … SET search_path"
+		return "there is no schema for the table: CREATE SCHEMA, or correct search_path in the URL or of the role (ALTER ROLE … SET search_path)"
 	case "42501":
 		return "the user lacks a privilege: GRANT SELECT, INSERT, UPDATE, DELETE ON " + t.name + " (and CREATE ON SCHEMA for leaf init) to the user"
 	case "25006":
@@ -129,6 +146,7 @@ func postgresAdvice(code string, t table) string {
 type connectError struct{ cause error }
 
 func (e connectError) Error() string {
+	answer, answered := answerOf(e.cause)
 	var tried []string
 	for line := range strings.Lines(e.cause.Error()) {
 		line = strings.TrimSpace(line)
@@ -137,6 +155,9 @@ func (e connectError) Error() string {
 			line = strings.TrimSpace(line)
 		}
 		line = strings.Replace(line, "dial error: ", "", 1)
+		if answered && (strings.Contains(line, noTLS) || answer.Code == postgresPassword && strings.Contains(line, postgresAccess)) {
+			continue // about the encryption, which is not what is wrong
+		}
 		if line != "" && !slices.Contains(tried, line) {
 			tried = append(tried, line)
 		}
@@ -146,11 +167,13 @@ func (e connectError) Error() string {
 
 func (e connectError) Unwrap() error { return e.cause }
 
+const noTLS = "server refused TLS connection"
+
 func postgresNetworkAdvice(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "the server's certificate is not trusted: name its authority with sslrootcert in the URL, or set sslmode=require"
 	}
-	if strings.Contains(err.Error(), "server refused TLS connection") {
+	if strings.Contains(err.Error(), noTLS) {
 		return "the server offers no encryption: set sslmode=disable in the URL, or ssl=on on the server"
 	}
 	_, unknown := errors.AsType[*net.DNSError](err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/leaf-id/leaf"
 )
@@ -95,10 +96,14 @@ func (d *postgresPool) inspect(ctx context.Context, s *postgresSession) (*postgr
 }
 
 func inspectServer(ctx context.Context, s *postgresSession) (*postgresFacts, error) {
-	var version, number, encoding, readOnly string
+	var version, number, encoding, readOnly, path string
 	err := s.queryRow(ctx, `SELECT version(), COALESCE(current_setting('server_version_num', true), ''),
-		COALESCE(current_setting('server_encoding', true), 'UTF8'), COALESCE(current_setting('transaction_read_only', true), 'off')`).
-		Scan(&version, &number, &encoding, &readOnly)
+		COALESCE(current_setting('server_encoding', true), 'UTF8'), COALESCE(current_setting('transaction_read_only', true), 'off'),
+		current_setting('search_path')`).
+		Scan(&version, &number, &encoding, &readOnly, &path)
+	if err == nil {
+		err = s.checkSearchPath(path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +124,19 @@ func inspectServer(ctx context.Context, s *postgresSession) (*postgresFacts, err
 			"or name the primary server in the URL")
 	}
 	return facts, nil
+}
+
+// checkSearchPath reports a schema that was asked for in vain: a pooler may be told to
+// ignore it, and then the tables are those of another schema.
+func (s *postgresSession) checkSearchPath(path string) error {
+	return s.conn.Raw(func(c any) error {
+		want, ok := c.(*stdlib.Conn).Conn().Config().RuntimeParams["search_path"]
+		if ok && want != path {
+			return fmt.Errorf("%w: its search_path is %s, not %s as it was asked for: a pooler ignores that "+
+				"(ignore_startup_parameters): ALTER ROLE … SET search_path, and leave it out here", errSession, path, want)
+		}
+		return nil
+	})
 }
 
 // inspectPlain looks at what only PostgreSQL itself has.

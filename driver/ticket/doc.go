@@ -62,10 +62,6 @@
 // # Sessions
 //
 // A pool must be the store's own. Each connection must take several statements in one
-// packet and must speak utf8mb4. With go-sql-driver/mysql that means
-//
-//	cfg := mysql.NewConfig()
-//	cfg.MultiStatements = true
-//	cfg.InterpolateParams = true
-//	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 5*time.Second, 5*time.Second, 5*time.Second
+// packet and must speak utf8mb4: OpenMySQLDB of package driver/sqldb makes such a pool of
+// a plain DSN.
 package ticket

@@ -164,6 +164,14 @@ func Key(storeURL string) (string, error) {
 // not make it another one.
 func keyScheme(scheme string) string { return strings.Replace(scheme, "rediss", "redis", 1) }
 
+// plainScheme returns the scheme that another one is only a longer name of.
+func plainScheme(scheme string) string {
+	if strings.EqualFold(scheme, "postgresql") {
+		return "postgres"
+	}
+	return scheme
+}
+
 // find returns the driver of a URL and what it gets of it. A jdbc:mysql: URL, as it
 // stands in a leaf.properties, is another way to write a mysql: one.
 func find(storeURL string) (driver, string, error) {
@@ -177,7 +185,7 @@ func find(storeURL string) (driver, string, error) {
 	}
 	if ok {
 		for _, d := range table() {
-			if strings.EqualFold(d.scheme, scheme) {
+			if strings.EqualFold(d.scheme, plainScheme(scheme)) {
 				return d, rest, nil
 			}
 		}
@@ -209,5 +217,5 @@ func hint(scheme string, ok bool, schemes, forms []string) string {
 
 // otherNames are schemes that people may expect.
 func otherNames() map[string]string {
-	return map[string]string{"mariadb": "mysql", "postgresql": "postgres", "file": "sqlite", "sqlite3": "sqlite", "zk": "zookeeper"}
+	return map[string]string{"mariadb": "mysql", "pg": "postgres", "file": "sqlite", "sqlite3": "sqlite", "zk": "zookeeper"}
 }

@@ -239,7 +239,7 @@ func TestMessagesOfURLs(t *testing.T) {
 		"":                                    {"no scheme", "sqlite:PATH"},
 		"u:hunter2@h/db":                      {"unknown scheme", "mysql://user:password@host:3306/db"},
 		"postgre://u:hunter2@h/db":            {"did you mean postgres?"},
-		"postgresql://u:hunter2@h/db":         {"did you mean postgres?"},
+		"pg://u:hunter2@h/db":                 {"did you mean postgres?"},
 		"mariadb://u:hunter2@h/db":            {"did you mean mysql?"},
 		"rdis://:hunter2@h":                   {"did you mean redis?"},
 		"etc://h":                             {"did you mean etcd?"},

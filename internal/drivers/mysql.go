@@ -2,6 +2,7 @@ package drivers
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"fmt"
 	"log/slog"
@@ -17,9 +18,8 @@ import (
 )
 
 const (
-	mysqlPort    = "3306"
-	mysqlTimeout = 4 * time.Second // to connect, and for each answer: less than what a caller allows for both
-	mysqlConns   = 16
+	mysqlPort  = "3306"
+	mysqlConns = 16
 )
 
 func openMySQL(rest string, o *Options) (Store, error) {
@@ -59,10 +59,6 @@ func mysqlDB(rest string, logger *slog.Logger) (*sql.DB, error) {
 	}
 	for _, cfg := range servers {
 		cfg.Logger = driverLog{logger}
-		// Said aloud: a server may be told to ignore what a client says when it connects.
-		if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
-			return nil, err
-		}
 	}
 	connector, err := sqldb.NewMySQLConnector(servers, &sqldb.Options{Logger: logger})
 	if err != nil {
@@ -83,20 +79,6 @@ func (l driverLog) Print(v ...any) {
 	}
 }
 
-// mysqlDefaults is a configuration with what package sqldb asks of each session. A
-// lock that another transaction holds ends the statement before the read times out.
-func mysqlDefaults() *mysql.Config {
-	cfg := mysql.NewConfig()
-	cfg.MultiStatements, cfg.InterpolateParams = true, true
-	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = mysqlTimeout, mysqlTimeout, mysqlTimeout
-	cfg.Params = map[string]string{
-		"sql_mode":                 "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
-		"autocommit":               "1",
-		"innodb_lock_wait_timeout": "3",
-	}
-	return cfg
-}
-
 func setUser(cfg *mysql.Config, userinfo string) (err error) {
 	user, password, _ := strings.Cut(userinfo, ":")
 	if cfg.User, err = url.PathUnescape(user); err != nil {
@@ -108,12 +90,17 @@ func setUser(cfg *mysql.Config, userinfo string) (err error) {
 	return nil
 }
 
-func mysqlParams() []string { return []string{"tls", "timeout", "readTimeout", "writeTimeout"} }
+func mysqlParams() []string {
+	return []string{"tls", paramCA, paramCert, paramKey, "timeout", "readTimeout", "writeTimeout"}
+}
 
 func setParameters(cfg *mysql.Config, query string) error {
 	params, err := url.ParseQuery(query)
 	if err != nil {
 		return badMySQL("the parameters are malformed")
+	}
+	if cfg.TLS, err = mysqlTLS(params); err != nil {
+		return err
 	}
 	durations := map[string]*time.Duration{
 		"timeout": &cfg.Timeout, "readTimeout": &cfg.ReadTimeout, "writeTimeout": &cfg.WriteTimeout,
@@ -133,6 +120,17 @@ func setParameters(cfg *mysql.Config, query string) error {
 		}
 	}
 	return nil
+}
+
+// mysqlTLS takes the files of TLS out of the parameters: to name one asks for encryption.
+func mysqlTLS(params url.Values) (*tls.Config, error) {
+	if !params.Has(paramCA) && !params.Has(paramCert) && !params.Has(paramKey) {
+		return nil, nil
+	}
+	if t := params.Get("tls"); t != "" && t != "true" {
+		return nil, badMySQL("ca, cert and key are for a server whose certificate is checked: write tls=true, or leave tls out")
+	}
+	return cutTLS(params, true, "")
 }
 
 // badMySQL never quotes the URL, which may hold a password.

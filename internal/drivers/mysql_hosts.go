@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leaf-id/leaf/driver/sqldb"
 )
 
 // mysqlServers returns the configurations of the servers that a URL names,
@@ -15,7 +17,8 @@ func mysqlServers(rest string) ([]*mysql.Config, error) {
 	if !ok {
 		return nil, badMySQL("two slashes are missing after mysql:")
 	}
-	cfg := mysqlDefaults()
+	cfg := mysql.NewConfig()
+	sqldb.PrepareMySQL(cfg)
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
 		if err := setUser(cfg, rest[:at]); err != nil {
 			return nil, err

@@ -59,15 +59,24 @@ func keyPostgres(rest string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	hosts := []string{strings.ToLower(postgresHost(cfg.Host, cfg.Port))}
+	hosts := []string{postgresHost(cfg.Host, cfg.Port)}
 	for _, f := range cfg.Fallbacks { // one host has several: with and without encryption
-		hosts = append(hosts, strings.ToLower(postgresHost(f.Host, f.Port)))
+		hosts = append(hosts, postgresHost(f.Host, f.Port))
 	}
 	slices.Sort(hosts)
-	return "//" + strings.Join(slices.Compact(hosts), ",") + "/" + cfg.Database, nil
+	key := "//" + strings.Join(slices.Compact(hosts), ",") + "/" + cfg.Database
+	for _, name := range []string{"options", "search_path"} { // which decide on the table's schema
+		if value, ok := cfg.RuntimeParams[name]; ok {
+			key += "?" + url.Values{name: {value}}.Encode()
+		}
+	}
+	return key, nil
 }
 
 func postgresHost(host string, port uint16) string {
+	if !strings.HasPrefix(host, "/") { // else the folder of a socket
+		host = strings.ToLower(host)
+	}
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
@@ -130,12 +139,20 @@ func postgresDB(rest string) (*sql.DB, error) {
 	return db, nil
 }
 
+// postgresParams are those of the connection; postgresSettings are the server's own, for
+// each session: options sets any other one (options=-c name=value).
 func postgresParams() []string {
-	return []string{"sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs", "connect_timeout"}
+	return []string{"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs", "connect_timeout"}
 }
 
-// postgresConfig reads //user:password@host:port,host:port/db?parameters. What the
-// URL leaves out pgx takes from PGPASSWORD, PGSSLMODE and the like, and from ~/.pgpass.
+func postgresSettings() []string {
+	return []string{"search_path", "options", "application_name", "role", "statement_timeout", "lock_timeout",
+		"idle_session_timeout", "idle_in_transaction_session_timeout", "default_transaction_isolation"}
+}
+
+// postgresConfig reads //user:password@host:port,host:port/db?parameters, in which the
+// folder of a socket may stand in place of the hosts. What the URL leaves out pgx takes
+// from PGPASSWORD, PGSSLMODE and the like, and from ~/.pgpass.
 func postgresConfig(rest string) (*pgx.ConnConfig, error) {
 	rest, ok := strings.CutPrefix(rest, "//")
 	if !ok {
@@ -153,10 +170,8 @@ func postgresConfig(rest string) (*pgx.ConnConfig, error) {
 		address = address[at+1:]
 	}
 	hosts, name, _ := strings.Cut(address, "/")
-	for host := range strings.SplitSeq(hosts, ",") {
-		if _, ok := hostPort(host, postgresPort); !ok {
-			return nil, badPostgres("a host or its port is missing or malformed")
-		}
+	if u.Host, err = postgresHosts(hosts, params); err != nil {
+		return nil, err
 	}
 	name, err = url.PathUnescape(name)
 	if err != nil || name == "" || strings.Contains(name, "/") {
@@ -174,13 +189,35 @@ func postgresConfig(rest string) (*pgx.ConnConfig, error) {
 			params.Set(name, value)
 		}
 	}
-	u.Host, u.Path, u.RawQuery = hosts, "/"+name, params.Encode()
+	u.Path, u.RawQuery = "/"+name, strings.ReplaceAll(params.Encode(), "+", "%20") // pgx takes a plus for a plus
 	cfg, err := pgx.ParseConfig(u.String())
 	if err != nil { // its text may hold the password
 		return nil, badPostgres("pgx cannot read it, or a file that a parameter names")
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // what package sqldb asks for anyway
 	return cfg, nil
+}
+
+// postgresHosts returns the hosts. The folder of a socket, which stands there
+// percent-encoded or is the parameter host, becomes that parameter.
+func postgresHosts(hosts string, params url.Values) (string, error) {
+	folder, err := url.PathUnescape(hosts)
+	if err == nil && strings.HasPrefix(folder, "/") && !params.Has("host") {
+		hosts = ""
+		params.Set("host", folder)
+	}
+	if hosts == "" && strings.HasPrefix(params.Get("host"), "/") {
+		return "", nil
+	}
+	if params.Has("host") || params.Has("port") {
+		return "", badPostgres("host is the folder of a socket, and port the number in the socket's name, of a URL without hosts")
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		if _, ok := hostPort(host, postgresPort); !ok {
+			return "", badPostgres("a host or its port is missing or malformed")
+		}
+	}
+	return hosts, nil
 }
 
 func postgresUser(userinfo string) (*url.Userinfo, error) {
@@ -200,7 +237,7 @@ func postgresUser(userinfo string) (*url.Userinfo, error) {
 
 // checkPostgresParams reports what pgx would not say without the whole URL.
 func checkPostgresParams(params url.Values) error {
-	if err := onlyParams(params, postgresParams()...); err != nil {
+	if err := onlyParams(params, slices.Concat(postgresParams(), postgresSettings())...); err != nil {
 		return err
 	}
 	for name, values := range map[string][]string{
@@ -226,5 +263,5 @@ func checkPostgresParams(params url.Values) error {
 
 // badPostgres never quotes the URL, which may hold a password.
 func badPostgres(what string) error {
-	return fmt.Errorf("%w: %s: write postgres://user:password@host:%s/db, with reserved characters percent-encoded", leaf.ErrInvalid, what, postgresPort)
+	return fmt.Errorf("%w: %s: write postgres://user:password@host:%s/db, or postgres://user@/db?host=/run/postgresql, with reserved characters percent-encoded", leaf.ErrInvalid, what, postgresPort)
 }

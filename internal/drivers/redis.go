@@ -69,7 +69,7 @@ func redisForms() []urlForm {
 		secure := strings.Replace(f.scheme, "redis", "rediss", 1)
 		forms = append(forms, urlForm{secure, strings.Replace(f.form, f.scheme, secure, 1)})
 	}
-	return forms
+	return append(forms, urlForm{"redis+unix", "redis+unix:///run/redis/redis.sock"})
 }
 
 // parseRedis reads a URL of Redis. Its encryption is read here, as for other drivers.

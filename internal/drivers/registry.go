@@ -185,10 +185,14 @@ func OnThisMachine(url string) bool {
 	return strings.EqualFold(scheme, "sqlite") || strings.EqualFold(scheme, "static")
 }
 
-// canonical returns a JDBC URL as the mysql: one that it is, others as they are.
+// canonical returns a JDBC URL as the mysql: one that it is, and a postgresql: one as
+// postgres:, others as they are.
 func canonical(workersURL string) string {
 	if mysqlURL, err := FromJDBC(workersURL, "", ""); err == nil {
 		return mysqlURL
+	}
+	if scheme, rest, ok := strings.Cut(workersURL, ":"); ok {
+		return plainScheme(scheme) + ":" + rest
 	}
 	return workersURL
 }

@@ -22,6 +22,9 @@ import (
 type PostgresOptions struct {
 	// Settings are those of postgresql.conf, such as "wal_level=minimal".
 	Settings []string
+
+	// Access are lines of pg_hba.conf that come before all others.
+	Access []string
 }
 
 // A PostgresServer is a private PostgreSQL on 127.0.0.1. Its superuser postgres needs
@@ -33,6 +36,7 @@ type PostgresServer struct {
 	Dir  string // holds the data and the socket
 
 	settings  []string
+	access    []string
 	proc      *process
 	databases atomic.Int64
 }
@@ -68,7 +72,7 @@ func StartPostgres(opts *PostgresOptions) (*PostgresServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	s := &PostgresServer{Dir: dir, settings: opts.Settings}
+	s := &PostgresServer{Dir: dir, settings: opts.Settings, access: opts.Access}
 	if err := s.install(); err != nil {
 		s.Close()
 		return nil, err
@@ -95,7 +99,7 @@ func (s *PostgresServer) install() error {
 		return fmt.Errorf("create postgres data: %w\n%s", err, out)
 	}
 	// The file is the server's own: writing to it leaves its owner as it is.
-	if err := os.WriteFile(filepath.Join(s.data(), "pg_hba.conf"), []byte(postgresAccess), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.data(), "pg_hba.conf"), []byte(strings.Join(append(s.access, postgresAccess), "\n")), 0o600); err != nil {
 		return fmt.Errorf("create postgres data: %w", err)
 	}
 	return nil

@@ -17,7 +17,8 @@ type PgBouncerServer struct {
 	proc *process
 }
 
-// bouncerConfig gives all users the server's superuser.
+// bouncerConfig gives all users the server's superuser, and a schema that they ask for to
+// nobody.
 const bouncerConfig = `[databases]
 * = host=127.0.0.1 port=%d user=postgres
 [pgbouncer]
@@ -28,6 +29,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = 4
 max_client_conn = 500
+ignore_startup_parameters = search_path
 `
 
 // PgBouncer starts a pooler in front of a server, which ends with t.
