@@ -51,6 +51,7 @@ type client struct {
 	looking chan struct{} // holds one element while a server is being looked at
 	facts   atomic.Pointer[facts]
 	said    string // to the log, last; guarded by looking
+	seen    *facts // of the server of a cluster that was last found fit; guarded by looking
 }
 
 func newClient(config Config, logger *slog.Logger) (*client, error) {
@@ -213,7 +214,7 @@ func (c *client) runOnce(ctx context.Context, cmd command) (a answer, err error)
 	if err != nil {
 		return answer{}, err
 	}
-	f, err := c.known(ctx, node)
+	f, err := c.known(ctx, conns, node)
 	if err != nil {
 		return answer{}, err
 	}

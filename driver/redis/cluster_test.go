@@ -1,43 +1,199 @@
 package redis_test
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/redis"
 	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
 )
 
+// slotOf is where the keys of a store are.
+type slotOf struct {
+	number   string
+	from, to *testserver.RedisServer // a node that has it, one that has not
+}
+
+func findSlot(t *testing.T, c *testserver.RedisCluster, config redis.Config) slotOf {
+	t.Helper()
+	s := slotOf{number: do(t, c, "CLUSTER", "KEYSLOT", "{"+config.Prefix+"}:tags")}
+	for _, node := range c.Nodes {
+		if n := do(t, node, "CLUSTER", "COUNTKEYSINSLOT", s.number); n != "0" {
+			s.from = node
+		} else {
+			s.to = node
+		}
+	}
+	return s
+}
+
+// move moves the slot as redis-cli --cluster reshard does, and calls half-way when the keys
+// have moved and the slot has not.
+func (s slotOf) move(t *testing.T, halfway func()) {
+	t.Helper()
+	fromID, toID := do(t, s.from, "CLUSTER", "MYID"), do(t, s.to, "CLUSTER", "MYID")
+	do(t, s.to, "CLUSTER", "SETSLOT", s.number, "IMPORTING", fromID)
+	do(t, s.from, "CLUSTER", "SETSLOT", s.number, "MIGRATING", toID)
+	for {
+		keys := do(t, s.from, "CLUSTER", "GETKEYSINSLOT", s.number, "100")
+		if keys == "" {
+			break
+		}
+		for key := range strings.SplitSeq(keys, "\n") {
+			do(t, s.from, "MIGRATE", "127.0.0.1", strings.TrimPrefix(s.to.Addr(), "127.0.0.1:"), key, "0", "5000")
+		}
+	}
+	halfway()
+	for _, node := range []*testserver.RedisServer{s.to, s.from} {
+		do(t, node, "CLUSTER", "SETSLOT", s.number, "NODE", toID)
+	}
+}
+
 // TestSlotMoves moves the keys to another node under a store that knows where they were.
+// That loses nothing, and the guard need not know of it: another process, which sees the
+// new node only, goes on under the same name.
 func TestSlotMoves(t *testing.T) {
 	config := fresh(t, cluster.URL())
 	s := newStore(t, config, order)
 	before := advance(t, s, 10)
-	slot := do(t, cluster, "CLUSTER", "KEYSLOT", "{"+config.Prefix+"}:tags")
-	var from, to *testserver.RedisServer
-	for _, node := range cluster.Nodes {
-		if n := do(t, node, "CLUSTER", "COUNTKEYSINSLOT", slot); n != "0" {
-			from = node
-		} else {
-			to = node
+	findSlot(t, cluster, config).move(t, func() {
+		if _, err := s.Advance(t.Context(), "order", 10); err == nil || !strings.Contains(err.Error(), "is moving the keys") {
+			t.Errorf("while the slot moves: %v", err)
+		}
+	})
+	for i, store := range []*redis.Store{s, openStore(t, config), s} {
+		after := advance(t, store, 10)
+		if after.Range.Start != before.Range.End+10*int64(i) || after.Server != before.Server || after.Server == "" {
+			t.Errorf("%d: %+v follows %+v", i, after, before)
 		}
 	}
-	fromID, toID := do(t, from, "CLUSTER", "MYID"), do(t, to, "CLUSTER", "MYID")
-	do(t, to, "CLUSTER", "SETSLOT", slot, "IMPORTING", fromID)
-	do(t, from, "CLUSTER", "SETSLOT", slot, "MIGRATING", toID)
-	for key := range strings.SplitSeq(do(t, from, "CLUSTER", "GETKEYSINSLOT", slot, "100"), "\n") {
-		do(t, from, "MIGRATE", "127.0.0.1", strings.TrimPrefix(to.Addr(), "127.0.0.1:"), key, "0", "5000")
+}
+
+// Whoever sees the keys on another server first decides, and who saw nothing before
+// assumes the worst.
+func TestSlotMovesUnseen(t *testing.T) {
+	config := fresh(t, cluster.URL())
+	before := advance(t, newStore(t, config, order), 10)
+	findSlot(t, cluster, config).move(t, func() {})
+	first, second := advance(t, openStore(t, config), 10), advance(t, openStore(t, config), 10)
+	if first.Server == before.Server || second.Server != first.Server {
+		t.Errorf("servers %s, then %s and %s", before.Server, first.Server, second.Server)
 	}
-	if _, err := s.Advance(t.Context(), "order", 10); err == nil || !strings.Contains(err.Error(), "is moving the keys") {
-		t.Errorf("while the slot moves: %v", err)
+}
+
+// TestSlotMovesUnderLoad moves the keys to and fro under buffers that ask all the time.
+func TestSlotMovesUnderLoad(t *testing.T) {
+	config := fresh(t, cluster.URL())
+	newStore(t, config, order)
+	var issued drivertest.Ranges
+	nodes := make([]node, 3)
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range nodes {
+		nodes[i] = node{segment.NewBuffer(openStore(t, config), "order", &segment.Options{MaxStock: 4000, Wait: 10 * time.Second}), &issued}
+		nodes[i].take(t, 100) // has seen where the keys are
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				got, err := nodes[i].buffer.Take(ctx, nil, 100)
+				for _, r := range got {
+					issued.Add(r)
+				}
+				if err != nil && ctx.Err() == nil && !errors.Is(err, leaf.ErrExhausted) {
+					t.Error(err)
+					return
+				}
+			}
+		})
 	}
-	for _, node := range []*testserver.RedisServer{to, from} {
-		do(t, node, "CLUSTER", "SETSLOT", slot, "NODE", toID)
+	slot := findSlot(t, cluster, config)
+	for range 4 {
+		asked := nodes[0].buffer.Stats().Refills
+		for deadline := time.Now().Add(20 * time.Second); nodes[0].buffer.Stats().Refills < asked+3; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("no buffer asks")
+			}
+		}
+		slot.move(t, func() {})
+		slot.from, slot.to = slot.to, slot.from
 	}
-	after := advance(t, s, 10)
-	if after.Range != (leaf.Range{Start: 11, End: 21}) || after.Server == before.Server {
-		t.Errorf("%+v follows %+v", after, before)
+	stop()
+	wg.Wait()
+	for i, n := range nodes {
+		if r := n.buffer.Stats().Regressions; r != 0 {
+			t.Errorf("node %d: the guard tripped %d times", i, r)
+		}
+	}
+	if err := issued.Check(); err != nil {
+		t.Error(err)
+	}
+	if tag, err := maxID(t, config); err != nil || tag > 10_000_000 {
+		t.Errorf("the counter stands at %d, %v: IDs were skipped", tag, err)
+	}
+}
+
+func maxID(t *testing.T, config redis.Config) (int64, error) {
+	for tag, err := range openStore(t, config).Tags(t.Context()) {
+		return tag.MaxID, err
+	}
+	return 0, errors.New("there is no tag")
+}
+
+// A replica takes over without the last writes: the guard trips, also where the keys have
+// moved on to a node that has lost nothing itself before anybody looks.
+func TestClusterFailOverLosesWrites(t *testing.T) {
+	for name, moveOn := range map[string]bool{"stays": false, "moves on": true} {
+		t.Run(name, func(t *testing.T) {
+			c := testserver.RedisClusterOf3(t)
+			config := parse(t, c.URL())
+			newStore(t, config, order)
+			slot := findSlot(t, c, config)
+			replica := c.AddReplica(t, slot.from)
+			var issued drivertest.Ranges
+			newNode := func() node {
+				return node{segment.NewBuffer(openStore(t, config), "order", &segment.Options{Policy: segment.Leaf}), &issued}
+			}
+			knew, lost := newNode(), newNode()
+			knew.take(t, 100)
+			knew.rest(t)
+			caughtUpWith(t, slot.from, replica)
+			do(t, replica, "CONFIG", "SET", "masteruser", "nobody")
+			do(t, replica, "CONFIG", "SET", "masterauth", "wrong")
+			do(t, replica, "CLIENT", "KILL", "TYPE", "master")
+			if err := slot.from.AwaitInfo("replication", "connected_slaves:0"); err != nil {
+				t.Fatal(err)
+			}
+			lost.take(t, 10_000)
+			lost.rest(t)
+			if err := slot.from.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			do(t, replica, "CLUSTER", "FAILOVER", "TAKEOVER")
+			if err := replica.AwaitInfo("replication", "role:master"); err != nil {
+				t.Fatal(err)
+			}
+			if moveOn {
+				slot.from = replica
+				slot.move(t, func() {})
+			}
+			for _, n := range []node{knew, lost} {
+				for had := n.buffer.Stats().Refills; n.buffer.Stats().Refills < had+2; {
+					n.take(t, 2000)
+				}
+				if n.buffer.Stats().Regressions == 0 {
+					t.Error("a node did not notice that another server had taken over")
+				}
+			}
+			if err := issued.Check(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -2,10 +2,13 @@ package redis_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
@@ -72,5 +75,46 @@ func TestReturnToAnotherServer(t *testing.T) {
 	}
 	if got := advance(t, other, 1).Range; got.Start != theirs.Range.End {
 		t.Errorf("got %v, want it behind %v", got, theirs.Range)
+	}
+}
+
+// The library closes connections itself, to a server that another one has replaced: what
+// callers are told is that, not what a socket says about it.
+func TestCallDuringSwitchOver(t *testing.T) {
+	p := testserver.RedisWithReplica(t, nil)
+	s := newStore(t, parse(t, p.URL()), order)
+	advance(t, s, 10)
+	caughtUp(t, p)
+	if err := p.Primary.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Advance(t.Context(), "order", 10) // until the sentinel has another primary
+	if err == nil || !strings.Contains(err.Error(), "another server has taken over") || strings.Contains(err.Error(), "closed network connection") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCloseDuringCall(t *testing.T) {
+	server := testserver.Redis(t, nil)
+	s := newStore(t, parse(t, server.URL()), order)
+	advance(t, s, 10)
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Advance(t.Context(), "order", 10)
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if !errors.Is(err, leaf.ErrClosed) {
+				t.Errorf("got %v, want one that wraps ErrClosed", err)
+			}
+			return
+		case <-time.After(100 * time.Millisecond): // by now the call is under way, most likely
+			_ = s.Close()
+		}
 	}
 }

@@ -9,6 +9,7 @@
 //	{PREFIX}:format            the format of the store's keys; without it there is no store
 //	{PREFIX}:tags              sorted set: the tags
 //	{PREFIX}:alloc:TAG         hash: max_id, step, description, updated (Unix microseconds)
+//	{PREFIX}:reign             in a cluster: which server has the keys, and since which one none lost writes
 //	{PREFIX}:worker-format     the format of the registry's keys
 //	{PREFIX}:workers           sorted set: the IDs of the workers
 //	{PREFIX}:worker:ID         the record of a worker, as text
@@ -26,8 +27,8 @@
 // does the work, and refuses to overflow. What was sent is not sent again, unless the
 // server has said that it did nothing. A write whose answer is lost is in an unknown
 // state: the range of an Advance is lost then. A Return is sent to the server alone that made
-// the store's last grant of the tag: one that has taken over, or started again, refuses it,
-// because it may have granted the same IDs to somebody else.
+// the grant: one that has taken over, or started again, refuses it, because it may have
+// granted the same IDs to somebody else.
 //
 // When an answer does not come for a second or more, the calls after it have new
 // connections: those that stand may all have fallen silent, where an address has moved.
@@ -61,7 +62,11 @@
 //
 // There Server is the server's master_replid, which every restart of a primary and
 // every takeover changes, also that of a server which was the primary once before. So
-// a node notices, and lifts the counter, once for each restart. The registry is
+// a node notices, and lifts the counter, once for each restart. In a cluster it is the one
+// under which the keys were first used: it stays when their slot is moved, as long as some
+// node of Leaf's looked at the servers within two minutes before and sees then that the
+// keys were handed over by a primary that stands, to one that stood before (a node that had
+// no slot until then was not seen). Else the move counts as a takeover. The registry is
 // forgetful, and claims wait. Neither is proof, see packages segment and worker.
 //
 // With wait=N a write counts only when N replicas have it, with waitaof=L,N (Redis 7.2)

@@ -69,8 +69,11 @@ func (e existsError) Is(target error) bool { return target == fs.ErrExist }
 // explain adds where an error of the server or of the way to it comes from, and what
 // to do about it.
 func (c *client) explain(err error) error {
-	if c.closed.Load() && errors.Is(err, goredis.ErrClosed) {
-		return leaf.ErrClosed
+	if errors.Is(err, goredis.ErrClosed) || errors.Is(err, net.ErrClosed) {
+		if c.closed.Load() {
+			return leaf.ErrClosed
+		}
+		return c.blame(errGivenUp)
 	}
 	advice := cmp.Or(serverAdvice(err.Error()), c.networkAdvice(err))
 	if advice == "" {
@@ -78,6 +81,10 @@ func (c *client) explain(err error) error {
 	}
 	return c.blame(fmt.Errorf("%s: %w", advice, err))
 }
+
+// errGivenUp stands for an error of the library about a connection that it closed itself.
+var errGivenUp = errors.New("the connection was given up during the call, because another server has taken over or this one has left the cluster: " +
+	"what became of the call is not known, try again")
 
 // blame says which server an error comes from.
 func (c *client) blame(err error) error {

@@ -38,21 +38,29 @@ func failOver(t *testing.T, p *testserver.RedisPair) {
 // caughtUp waits until the replica has every write.
 func caughtUp(t *testing.T, p *testserver.RedisPair) {
 	t.Helper()
+	caughtUpWith(t, p.Primary, p.Replica)
+}
+
+func caughtUpWith(t *testing.T, primary, replica *testserver.RedisServer) {
+	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		primary, replica := offset(t, p.Primary), offset(t, p.Replica)
-		if primary == replica {
+		has, wants := offset(t, replica), offset(t, primary)
+		if has == wants {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the replica stands at %s, the primary at %s", replica, primary)
+			t.Fatalf("the replica stands at %s, the primary at %s", has, wants)
 		}
 	}
 }
 
+// offset is how much a server has of what its primary, or itself as one, has written.
 func offset(t *testing.T, s *testserver.RedisServer) string {
 	t.Helper()
-	return do(t, s, "HGET", "{leaf}:alloc:order", "max_id")
+	_, text, _ := strings.Cut(do(t, s, "INFO", "replication"), "master_repl_offset:")
+	n, _, _ := strings.Cut(text, "\r")
+	return n
 }
 
 // A node is a buffer with what it has issued.

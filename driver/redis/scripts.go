@@ -249,11 +249,25 @@ return {'ok'}
 // KEYS: marker.
 const existsText = `return {'ok', redis.call('GET', KEYS[1]) or ''}`
 
+// KEYS: the markers of a store and of a registry, reign. ARGV[3]: what the reign must hold to
+// be replaced; ARGV[4]: by what. Where nothing was created nothing is written.
+const reignText = `
+if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
+	return {'ok', ''}
+end
+local held = redis.call('GET', KEYS[3]) or ''
+if held == ARGV[3] then
+	redis.call('SET', KEYS[3], ARGV[4])
+	held = ARGV[4]
+end
+return {'ok', held}
+`
+
 // scripts are all of them.
 type scripts struct {
 	advance, giveBack, create, alter, remove, names, rows script
 	load, swap, workers, cells, clock                     script
-	init, exists                                          script
+	init, exists, reign                                   script
 }
 
 func newScripts() *scripts {
@@ -262,6 +276,7 @@ func newScripts() *scripts {
 		alter: newScript(alterText), remove: newScript(deleteText), names: newScript(namesText), rows: newScript(rowsText),
 		load: newScript(loadText), swap: newScript(swapText), workers: newScript(workersText),
 		cells: newScript(cellsText), clock: newScript(clockText),
-		init: plainScript(scriptServer + initText), exists: plainScript(scriptServer + existsText),
+		reign: plainScript(scriptServer + reignText),
+		init:  plainScript(scriptServer + initText), exists: plainScript(scriptServer + existsText),
 	}
 }

@@ -18,7 +18,10 @@ const lookEvery = time.Minute
 // facts are what a server was like when it was looked at.
 type facts struct {
 	replid string
+	reign  string // what [segment.Grant].Server is: replid, or in a cluster the name of the reign
 	at     time.Time
+
+	primaries map[string]bool // of a cluster: by master_replid, seen before the keys were found on this server
 
 	// keeps: what was acknowledged is on this server's disk. A server that restarts
 	// or takes over is another one if its replid differs, which it then always does.
@@ -32,7 +35,7 @@ type facts struct {
 func (f *facts) lossless() bool { return f.keeps && f.alone }
 
 // known returns the facts of the server that was last looked at, not long ago.
-func (c *client) known(ctx context.Context, node *goredis.Client) (*facts, error) {
+func (c *client) known(ctx context.Context, conns *conns, node *goredis.Client) (*facts, error) {
 	if f := c.facts.Load(); f != nil && time.Since(f.at) < lookEvery {
 		return f, nil
 	}
@@ -45,12 +48,16 @@ func (c *client) known(ctx context.Context, node *goredis.Client) (*facts, error
 	if f := c.facts.Load(); f != nil && time.Since(f.at) < lookEvery {
 		return f, nil
 	}
-	return c.look(ctx, node)
+	return c.look(ctx, conns, node)
 }
 
 // look asks the server what it is like, and fails if it must not be used. The caller
 // holds c.looking.
-func (c *client) look(ctx context.Context, node *goredis.Client) (*facts, error) {
+func (c *client) look(ctx context.Context, conns *conns, node *goredis.Client) (*facts, error) {
+	var primaries map[string]bool
+	if c.config.Mode == Cluster {
+		primaries = conns.primaries(ctx)
+	}
 	s, err := askServer(ctx, node)
 	if err != nil {
 		return nil, err
@@ -58,7 +65,14 @@ func (c *client) look(ctx context.Context, node *goredis.Client) (*facts, error)
 	if err := s.unfit(c.config); err != nil {
 		return nil, c.blame(err)
 	}
-	f := &facts{replid: s.info["master_replid"], at: time.Now(), keeps: s.keeps(), alone: c.config.Mode == Single && s.alone()}
+	f := &facts{replid: s.info["master_replid"], at: time.Now(), primaries: primaries, keeps: s.keeps(), alone: c.config.Mode == Single && s.alone()}
+	f.reign = f.replid
+	if c.config.Mode == Cluster {
+		if f.reign, err = c.reign(ctx, conns, node, f); err != nil {
+			return nil, err
+		}
+		c.seen = f
+	}
 	if text, weak := s.durability(); text != c.said {
 		c.said = text
 		level := slog.LevelInfo

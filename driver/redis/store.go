@@ -113,7 +113,7 @@ func (a answer) grant(n int64) (segment.Grant, error) {
 	if err != nil || step < 1 {
 		step = 1 // damaged, which an Advance by a number of its own need not mind
 	}
-	g := segment.Grant{Range: leaf.Range{Start: end - by, End: end}, Step: step, Server: a.facts.replid, Version: a.facts.replid + " " + a.rest[5]}
+	g := segment.Grant{Range: leaf.Range{Start: end - by, End: end}, Step: step, Server: a.facts.reign, Version: a.facts.replid + " " + a.rest[5]}
 	if a.facts.lossless() && !replicated(a.rest[3], a.rest[4]) {
 		g.Server = ""
 	}

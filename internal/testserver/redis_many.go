@@ -89,9 +89,10 @@ func (s *RedisServer) AwaitInfo(section string, texts ...string) error {
 	})
 }
 
-// A RedisCluster is a Redis Cluster of three primaries without replicas.
+// A RedisCluster is a Redis Cluster of three primaries, at first without replicas.
 type RedisCluster struct {
-	Nodes []*RedisServer
+	Nodes    []*RedisServer
+	replicas []*RedisServer
 }
 
 // RedisClusterOf3 starts a cluster that ends with t.
@@ -119,6 +120,41 @@ func StartRedisCluster() (*RedisCluster, error) {
 		return nil, fmt.Errorf("start redis cluster: %w", err)
 	}
 	return c, nil
+}
+
+// AddReplica starts a replica of a node and returns when it has caught up.
+func (c *RedisCluster) AddReplica(t TB, of *RedisServer) *RedisServer {
+	t.Helper()
+	replica, err := c.addReplica(of)
+	if err != nil {
+		t.Fatalf("add a replica to the redis cluster: %v", err)
+	}
+	return replica
+}
+
+func (c *RedisCluster) addReplica(of *RedisServer) (*RedisServer, error) {
+	if err := c.add(); err != nil {
+		return nil, err
+	}
+	id, err := of.Do("CLUSTER", "MYID")
+	if err != nil {
+		return nil, err
+	}
+	replica := c.Nodes[len(c.Nodes)-1]
+	c.Nodes = c.Nodes[:len(c.Nodes)-1] // which are the primaries
+	c.replicas = append(c.replicas, replica)
+	bus := replica.config[len(replica.config)-1][1]
+	if _, err := of.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(replica.Port), bus); err != nil {
+		return nil, err
+	}
+	err = replica.await("wait for the cluster", func() error {
+		_, err := replica.Do("CLUSTER", "REPLICATE", id)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return replica, replica.AwaitInfo("replication", "master_link_status:up")
 }
 
 func (c *RedisCluster) add() error {
@@ -188,7 +224,7 @@ func (c *RedisCluster) Do(args ...string) (answer string, err error) {
 
 // Close ends the cluster and deletes its data.
 func (c *RedisCluster) Close() {
-	for _, node := range c.Nodes {
+	for _, node := range append(c.Nodes, c.replicas...) {
 		node.Close()
 	}
 }
