@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// uid-generator's own table, whose times a strict server would refuse without default
-// values. Its name is in capitals: servers on Linux tell case apart.
+// uid-generator's own table, with default values for the times: without them servers with
+// NO_ZERO_DATE and explicit_defaults_for_timestamp=OFF refuse it. Its name is in capitals: servers on Linux tell case apart.
 const mysqlNodeTable = `CREATE TABLE WORKER_NODE (
 	ID          BIGINT      NOT NULL AUTO_INCREMENT,
 	HOST_NAME   VARCHAR(64) NOT NULL,

@@ -380,8 +380,7 @@ func TestNodesNoticeLostRows(t *testing.T) {
 
 var mysqlTime = regexp.MustCompile(`^\d{4}-`)
 
-// The table that uid-generator's own script makes, which a strict server refuses, and
-// what its own processes have put in.
+// The table that uid-generator's own script makes, and what its own processes have put in.
 const baiduTable = `CREATE TABLE WORKER_NODE
 (
 ID BIGINT NOT NULL AUTO_INCREMENT COMMENT 'auto increment id',
@@ -422,23 +421,6 @@ func TestNodesInBaidusTable(t *testing.T) {
 				t.Errorf("times %s, %s, %v", modified, created, err)
 			}
 		})
-	}
-}
-
-// Our own table is one that strict servers take, and that uid-generator can use.
-func TestNodesTableOnStrictServers(t *testing.T) {
-	for _, explicit := range []string{"0", "1"} {
-		cfg := mysqlConfig(t, mariadb, mariadb.NewDatabase(t))
-		cfg.Params["sql_mode"] = "'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO'"
-		cfg.Params["explicit_defaults_for_timestamp"] = explicit
-		db := mysqlDB(t, cfg)
-		b := nodeBed{db: db, open: sqldb.OpenMySQLNodes}
-		if err := sqldb.InitMySQLNodes(t.Context(), db); err != nil {
-			t.Fatal(err)
-		}
-		wantAssigned(t, b.start(t, nil), 1)
-		b.exec(t, baiduInsert)
-		b.wantIDs(t, 1, 2)
 	}
 }
 
