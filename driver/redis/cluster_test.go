@@ -17,8 +17,8 @@ import (
 
 // slotOf is where the keys of a store are.
 type slotOf struct {
-	number   string
-	from, to *testserver.RedisServer // a node that has it, one that has not
+	number          string
+	from, to, third *testserver.RedisServer // the node that has it, and those that have not
 }
 
 func findSlot(t *testing.T, c *testserver.RedisCluster, config redis.Config) slotOf {
@@ -28,7 +28,7 @@ func findSlot(t *testing.T, c *testserver.RedisCluster, config redis.Config) slo
 		if n := do(t, node, "CLUSTER", "COUNTKEYSINSLOT", s.number); n != "0" {
 			s.from = node
 		} else {
-			s.to = node
+			s.to, s.third = node, s.to
 		}
 	}
 	return s
@@ -51,7 +51,7 @@ func (s slotOf) move(t *testing.T, halfway func()) {
 		}
 	}
 	halfway()
-	for _, node := range []*testserver.RedisServer{s.to, s.from} {
+	for _, node := range []*testserver.RedisServer{s.to, s.from, s.third} {
 		do(t, node, "CLUSTER", "SETSLOT", s.number, "NODE", toID)
 	}
 }

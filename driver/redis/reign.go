@@ -18,17 +18,17 @@ import (
 // the new server behind the old name, and if not, or if nobody knows, a new name, at
 // which every guard trips.
 //
-// The reign goes on if the former server has handed its keys over and both have lost
-// nothing:
+// The reign goes on if the former server, which the key names, has handed its keys over,
+// and both have lost nothing:
 //
 //   - The former one answers that the slot is another's, and is then still a primary with
 //     its old master_replid: it was neither restarted, nor replaced by a replica, and all
 //     that it ever acknowledged was there to be moved. A primary that was cut off and
 //     replaced takes the slot for its own until it hears of its successor, and becomes
 //     that one's replica when it does.
-//   - The new one was a primary, with the master_replid that it has, at a time when the
-//     keys were still found on the former one: it has not taken over from a server that
-//     knew more, neither before nor since, and has not been restarted.
+//   - The new one was a primary with the master_replid that it has when this client last
+//     found the keys somewhere, and they came to it since: it has not taken over from a
+//     server that knew more, and was not restarted since they came.
 //
 // So a fail-over is no handing over: the former server is gone, or a replica, and the
 // master_replid of the new one is too young. What a client saw long ago proves nothing,
@@ -78,8 +78,7 @@ func (c *client) replaceReign(ctx context.Context, node *goredis.Client, f *fact
 // handedOver reports whether the keys came from a server to the one that f is about, and
 // that neither has lost anything meanwhile.
 func (c *client) handedOver(ctx context.Context, conns *conns, from string, f *facts) bool {
-	seen := c.seen
-	if seen == nil || seen.replid != from || !seen.primaries[f.replid] || time.Since(seen.at) > maxSeen {
+	if seen := c.seen; seen == nil || !seen.primaries[f.replid] || time.Since(seen.at) > maxSeen {
 		return false
 	}
 	handed := false
