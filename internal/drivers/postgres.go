@@ -64,11 +64,15 @@ func keyPostgres(rest string) (string, error) {
 		hosts = append(hosts, postgresHost(f.Host, f.Port))
 	}
 	slices.Sort(hosts)
-	key := "//" + strings.Join(slices.Compact(hosts), ",") + "/" + cfg.Database
-	for _, name := range []string{"options", "search_path"} { // which decide on the table's schema
+	schema := make(url.Values) // what decides on it
+	for _, name := range []string{"options", "search_path"} {
 		if value, ok := cfg.RuntimeParams[name]; ok {
-			key += "?" + url.Values{name: {value}}.Encode()
+			schema.Set(name, value)
 		}
+	}
+	key := "//" + strings.Join(slices.Compact(hosts), ",") + "/" + cfg.Database
+	if len(schema) > 0 {
+		key += "?" + schema.Encode()
 	}
 	return key, nil
 }
