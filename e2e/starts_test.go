@@ -47,9 +47,12 @@ func TestStoreIsGivenWorkersLater(t *testing.T) {
 	s := serve(t, "--store", url, "--data", filepath.Join(t.TempDir(), "data"))
 	s.next(sampleTag)
 	s.logged(10*time.Second, "leaf init --workers")
-	if text := s.readiness(); !strings.HasPrefix(text, "ok\n") {
-		t.Errorf("/readyz answers %s", text)
-	}
+	until(t, 10*time.Second, "ready", func() error {
+		if text := s.readiness(); !strings.HasPrefix(text, "ok\n") {
+			return fmt.Errorf("/readyz answers %s", text)
+		}
+		return nil
+	})
 	leafCommand(t, "init", "--workers", url)
 	s.awaitSnowflake(15 * time.Second)
 	s.stop()

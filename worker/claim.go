@@ -106,7 +106,7 @@ func (k *Keeper) released(s *saved, old Record) (next Record, ok bool) {
 	proven := k.opts.State.proven(s)
 	switch {
 	case !proven && !k.opts.Reclaim:
-		k.log.Warn("the state file does not prove that its process is dead (it is a copy, or from before a restart of this machine): its worker ID is left to run out", "worker", s.Worker, "until", Time(s.Horizon))
+		k.log.Warn("the state file is a copy, or from before a restart of this machine, or cannot be told from one: its worker ID is left to run out", "worker", s.Worker, "until", Time(s.Horizon))
 		return Record{}, false
 	case !proven && old.Horizon != s.Horizon:
 		k.log.Warn("the state file is out of date: its worker ID is left to run out", "worker", s.Worker, "until", Time(old.Horizon))

@@ -244,7 +244,7 @@ func (l *Leaf) checkStill(c child) error {
 	until := l.still.since.Add(l.opts.StandStill)
 	if time.Now().Before(until) {
 		return fmt.Errorf("%w: another server with the address %s wrote to %s last and may still run: waiting for %v without a write, until %s",
-			worker.ErrWaiting, l.address, l.child(c.name), l.opts.StandStill, until.Format(time.TimeOnly))
+			worker.ErrWaiting, l.address, c.name, l.opts.StandStill, until.Format(time.TimeOnly))
 	}
 	return l.checkClock(c)
 }
