@@ -31,14 +31,20 @@ var importRules = []importRule{
 	{folder: "snowflake", ours: []string{".", "worker"}},
 	{folder: "uid", ours: []string{".", "worker", "segment", "snowflake"}},
 	{folder: "driver/sqldb", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/", "golang.org/x/sys/"}},
-	{folder: "driver/etcd", ours: driverMay, libs: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
+	{folder: "driver/kv", ours: []string{".", "segment", "worker"}},
+	{folder: "driver/memory", ours: kvMay},
+	{folder: "driver/drivertest", ours: append([]string{"driver/memory"}, kvMay...)},
+	{folder: "driver/etcd", ours: kvMay, libs: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{folder: "driver/redis", ours: driverMay, libs: []string{"github.com/redis/go-redis/"}},
 	{folder: "driver/ticket", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/"}},
-	{folder: "driver/zookeeper", ours: driverMay, libs: []string{"github.com/go-zookeeper/zk"}},
+	{folder: "driver/zookeeper", ours: kvMay, libs: []string{"github.com/go-zookeeper/zk"}},
 	{folder: "driver/*", ours: driverMay},
 }
 
-var driverMay = []string{".", "segment", "worker"}
+var (
+	driverMay = []string{".", "segment", "worker"}
+	kvMay     = append([]string{"driver/kv"}, driverMay...)
+)
 
 // A listed package is one as `go list -json` prints it; tests are not part of it.
 type listed struct {

@@ -13,7 +13,7 @@ func TestClockSetAfterRefusal(t *testing.T) {
 	for name, off := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 1, func(t *testing.T, w *world) {
-				w.reg.SetClock(time.Now)
+				w.reg.Backend.SetClock(time.Now)
 				n := w.nodes[0]
 				n.skew.Store(int64(off))
 				p := n.start()
@@ -31,7 +31,7 @@ func TestClockSetAfterRefusal(t *testing.T) {
 // was taken meanwhile.
 func TestSuspendedAndLost(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
-		w.reg.SetClock(time.Now)
+		w.reg.Backend.SetClock(time.Now)
 		n := w.nodes[0]
 		var lag atomic.Int64
 		begin := time.Now()
@@ -65,7 +65,7 @@ func TestRightClockAmongWrongPeers(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, w *world) {
 		var off atomic.Int64
 		off.Store(int64(10 * time.Second))
-		w.reg.SetClock(func() time.Time { return time.Now().Add(time.Duration(off.Load())) })
+		w.reg.Backend.SetClock(func() time.Time { return time.Now().Add(time.Duration(off.Load())) })
 		for i, n := range w.nodes {
 			n.skew.Store(off.Load())
 			hold(t, n, int64(i))
@@ -110,7 +110,7 @@ func TestAssignedClockSetLater(t *testing.T) {
 // back.
 func TestResumeWithWrongClockIsTold(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
-		w.reg.SetClock(time.Now)
+		w.reg.Backend.SetClock(time.Now)
 		w.opts.Horizon = 30 * time.Minute
 		n := w.nodes[0]
 		p := hold(t, n, 0)

@@ -58,9 +58,9 @@ func issueTogether(d time.Duration, first *process, others ...*process) (got int
 // A claim is lost before it is confirmed, and another node claims the worker ID.
 func TestClaimLostBeforeItIsConfirmed(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
-		before := w.reg.Snapshot()
+		before := w.reg.Backend.Snapshot()
 		p := w.claimAndPause(w.nodes[0])
-		w.reg.Restore(before)
+		w.reg.Backend.Restore(before)
 		q := w.nodes[1].start()
 		time.Sleep(claimDelay + time.Second)
 		awaitHeld(t, q, 0)
@@ -76,14 +76,14 @@ func TestClaimLostBeforeItIsConfirmed(t *testing.T) {
 func TestClaimConfirmedAfterItsHorizon(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		p := w.claimAndPause(w.nodes[0])
-		claimed := w.reg.Snapshot()
+		claimed := w.reg.Backend.Snapshot()
 		time.Sleep(w.opts.Horizon)
 		q := w.nodes[1].start()
 		time.Sleep(claimDelay + 2*time.Second)
 		awaitHeld(t, q, 0)
 		mustIssue(t, q, 10)
 		q.pause() // its generator goes on
-		w.reg.Restore(claimed)
+		w.reg.Backend.Restore(claimed)
 		p.resume()
 		issueTogether(5*time.Second, p, q)
 	})
@@ -98,11 +98,11 @@ func TestExtendedAfterItsHorizon(t *testing.T) {
 		mustIssue(t, p, 10)
 		p.pause()
 		time.Sleep(time.Minute)
-		held := w.reg.Snapshot()
+		held := w.reg.Backend.Snapshot()
 		q := w.nodes[1].start()
 		time.Sleep(claimDelay + 2*time.Second)
 		awaitHeld(t, q, 0)
-		w.reg.Restore(held)
+		w.reg.Backend.Restore(held)
 		p.resume()
 		issueTogether(5*time.Second, p, q)
 	})
@@ -112,7 +112,7 @@ func TestExtendedAfterItsHorizon(t *testing.T) {
 func TestRegistryClockJumpsBeyondTheHorizon(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {
 		var jump atomic.Int64
-		w.reg.SetClock(func() time.Time { return time.Now().Add(time.Duration(jump.Load())) })
+		w.reg.Backend.SetClock(func() time.Time { return time.Now().Add(time.Duration(jump.Load())) })
 		p := w.nodes[0].start()
 		time.Sleep(claimDelay + 2*time.Second)
 		awaitHeld(t, p, 0)
@@ -133,7 +133,7 @@ func TestAloneAfterALoss(t *testing.T) {
 	for name, step := range map[string]time.Duration{"": 0, "with a clock that was set back": -time.Minute, "with a clock that was set forward": 5 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			inLossyBubble(t, 2, func(t *testing.T, w *world) {
-				before := w.reg.Snapshot()
+				before := w.reg.Backend.Snapshot()
 				p := w.nodes[0].start()
 				time.Sleep(claimDelay + 2*time.Second)
 				awaitHeld(t, p, 0)
@@ -142,7 +142,7 @@ func TestAloneAfterALoss(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				p.kill()
-				w.reg.Restore(before)
+				w.reg.Backend.Restore(before)
 				q := w.nodes[1].start()
 				time.Sleep(time.Second)
 				w.down.Store(true)
@@ -211,7 +211,7 @@ func TestAloneUntilTheRegistryAnswers(t *testing.T) {
 // may have had the worker ID since.
 func TestAlonePutsNothingBack(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {
-		before := w.reg.Snapshot()
+		before := w.reg.Backend.Snapshot()
 		n := w.nodes[0]
 		p := n.start()
 		time.Sleep(claimDelay + 2*time.Second)
@@ -221,7 +221,7 @@ func TestAlonePutsNothingBack(t *testing.T) {
 		w.down.Store(true)
 		p = n.start()
 		time.Sleep(time.Second)
-		w.reg.Restore(before)
+		w.reg.Backend.Restore(before)
 		w.down.Store(false)
 		awaitLost(t, p)
 		if got := issueTogether(claimDelay-3*time.Second, p); got > 0 {

@@ -51,7 +51,7 @@ func TestNoTimeHasTwoOwners(t *testing.T) {
 			w.opts.Layouts[0].WorkerBits = bits
 			w.opts.Tolerance = time.Hour
 			if ownClock {
-				w.reg.SetClock(time.Now)
+				w.reg.Backend.SetClock(time.Now)
 			}
 			for _, a := range plan {
 				w.do(a)

@@ -64,7 +64,8 @@ type Assigner interface {
 // A Watcher is a [Registry] that notices when somebody else writes.
 type Watcher interface {
 	// Watch returns a channel that receives, or is closed, when a cell may have been
-	// written by others, or can no longer be watched. It ends with ctx.
+	// written by others, or can no longer be watched; nil if writes are not noticed. It
+	// ends with ctx.
 	Watch(ctx context.Context, worker int64) (<-chan struct{}, error)
 }
 

@@ -110,7 +110,7 @@ func TestClockStepsAcrossRestart(t *testing.T) {
 
 func TestClockIsComparedWithRegistry(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
-		w.reg.SetClock(time.Now)
+		w.reg.Backend.SetClock(time.Now)
 		hold(t, w.nodes[0], 0)
 		n := w.nodes[1]
 		for skew, want := range map[time.Duration]string{
@@ -134,7 +134,7 @@ func TestClockIsComparedWithRegistry(t *testing.T) {
 
 func TestClockIsComparedWithPeers(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, w *world) {
-		w.reg.SetClock(time.Now)
+		w.reg.Backend.SetClock(time.Now)
 		w.nodes[0].skew.Store(int64(-3 * time.Second))
 		w.nodes[1].skew.Store(int64(-3 * time.Second))
 		hold(t, w.nodes[0], 0)
@@ -155,7 +155,7 @@ func TestClockIsComparedWithPeers(t *testing.T) {
 func TestClockStepIsConfirmedByRegistry(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
 		var ahead atomic.Int64
-		w.reg.SetClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+		w.reg.Backend.SetClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 		n := w.nodes[0]
 		p := hold(t, n, 0)
 		n.skew.Store(int64(time.Hour))
@@ -175,7 +175,7 @@ func TestClockStepIsConfirmedByRegistry(t *testing.T) {
 // A node whose clock is far ahead must not carry horizons away with it.
 func TestLeaseDoesNotReachFarBeyondRegistryClock(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
-		w.reg.SetClock(time.Now)
+		w.reg.Backend.SetClock(time.Now)
 		w.opts.Tolerance = 100 * 365 * 24 * time.Hour
 		n := w.nodes[0]
 		n.skew.Store(int64(time.Hour))

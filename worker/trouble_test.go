@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -76,13 +77,13 @@ func TestLateReleaseDoesNothing(t *testing.T) {
 
 func TestRegistryLostWrites(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
-		before := w.reg.Snapshot()
+		before := w.reg.Backend.Snapshot()
 		p := hold(t, w.nodes[0], 0)
-		claimed := w.reg.Snapshot()
+		claimed := w.reg.Backend.Snapshot()
 		mustIssue(t, p, 100)
 		time.Sleep(10 * time.Second)
-		for i, snapshot := range [][]worker.Record{claimed, before} {
-			w.reg.Restore(snapshot)
+		for i, snapshot := range []memory.Snapshot{claimed, before} {
+			w.reg.Backend.Restore(snapshot)
 			time.Sleep(5 * time.Second)
 			mustIssue(t, p, 100)
 			records, _ := w.reg.List(t.Context())
@@ -101,7 +102,7 @@ func TestRegistryLostWrites(t *testing.T) {
 func TestRegistryLostClaimAndAnotherClaimed(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
 		w.lossy.Store(true)
-		before := w.reg.Snapshot()
+		before := w.reg.Backend.Snapshot()
 		p := w.nodes[0].start()
 		if p.issue(1) != 0 {
 			t.Fatal("issued before the claim counts")
@@ -111,7 +112,7 @@ func TestRegistryLostClaimAndAnotherClaimed(t *testing.T) {
 		mustIssue(t, p, 2000)
 		time.Sleep(10 * time.Millisecond)
 		p.pause() // its generator goes on
-		w.reg.Restore(before)
+		w.reg.Backend.Restore(before)
 		q := w.nodes[1].start()
 		for range 20 {
 			p.issue(100)
@@ -128,11 +129,11 @@ func TestRegistryLostClaimAndAnotherClaimed(t *testing.T) {
 
 func TestRegistryLostWritesWhileStopped(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
-		before := w.reg.Snapshot()
+		before := w.reg.Backend.Snapshot()
 		p := hold(t, w.nodes[0], 0)
 		mustIssue(t, p, 100)
 		p.kill()
-		w.reg.Restore(before)
+		w.reg.Backend.Restore(before)
 		hold(t, w.nodes[0], 1) // 0 was put back at its mark
 	})
 }
@@ -173,11 +174,11 @@ func TestEarlierHolderCameBack(t *testing.T) {
 		p := hold(t, w.nodes[0], 0)
 		p.pause()
 		time.Sleep(time.Minute)
-		before := w.reg.Snapshot()
+		before := w.reg.Backend.Snapshot()
 		q := hold(t, w.nodes[1], 0)
 		q.pause()
 		time.Sleep(10 * time.Millisecond)
-		w.reg.Restore(before)
+		w.reg.Backend.Restore(before)
 		p.resume()
 		time.Sleep(5 * time.Second)
 		q.resume()

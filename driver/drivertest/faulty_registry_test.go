@@ -132,11 +132,11 @@ func TestFaultyRegistryLateAndLost(t *testing.T) {
 	if err := behind.Swap(t.Context(), held.Old, held.New); err != nil {
 		t.Error(err)
 	}
-	before := behind.Snapshot()
+	before := behind.Backend.Snapshot()
 	if err := f.Swap(t.Context(), term(1), term(2)); err != nil {
 		t.Error(err)
 	}
-	behind.Restore(before)
+	behind.Backend.Restore(before)
 	if got, err := f.Load(t.Context(), 7); err != nil || !got.Equal(term(1)) {
 		t.Errorf("load: %v, %v", got, err)
 	}

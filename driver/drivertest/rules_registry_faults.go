@@ -170,6 +170,9 @@ func watchNotices(ctx context.Context, b *cells) error {
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
+		if noticed == nil {
+			return nil
+		}
 		record := claimed(7, term+1)
 		if err := swap(ctx, other, old, record); err != nil {
 			return err
@@ -193,7 +196,7 @@ func watchCancelled(ctx context.Context, b *cells) error {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	return promptly("a watch with a cancelled context", func() {
-		if noticed, err := w.Watch(ended, 7); err == nil {
+		if noticed, err := w.Watch(ended, 7); err == nil && noticed != nil {
 			<-noticed
 		}
 	})

@@ -39,20 +39,20 @@ func newHTTP(encryption *tls.Config) *http.Client {
 	}
 }
 
-func (r *Registry) clock(ctx context.Context) (time.Time, error) {
+func (b *backend) clock(ctx context.Context) (time.Time, error) {
 	stopped, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(r.client.ctx, cancel)
+	stop := context.AfterFunc(b.client.ctx, cancel)
 	defer stop()
 	var failed error
-	first := r.answers.Load()
-	for i := range int64(len(r.version)) {
-		now, err := r.date(stopped, r.version[(first+i)%int64(len(r.version))])
+	first := b.answers.Load()
+	for i := range int64(len(b.version)) {
+		now, err := b.date(stopped, b.version[(first+i)%int64(len(b.version))])
 		switch {
 		case err == nil:
-			r.answers.Store(first + i)
+			b.answers.Store(first + i)
 			return now, nil
-		case r.client.ctx.Err() != nil:
+		case b.client.ctx.Err() != nil:
 			return time.Time{}, leaf.ErrClosed
 		case ctx.Err() != nil:
 			return time.Time{}, err
@@ -66,14 +66,14 @@ func (r *Registry) clock(ctx context.Context) (time.Time, error) {
 }
 
 // date asks one member for its version, and returns the time of the answer.
-func (r *Registry) date(ctx context.Context, url string) (time.Time, error) {
+func (b *backend) date(ctx context.Context, url string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, leastPatience) // a member asks no other for this
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return time.Time{}, err
 	}
-	resp, err := r.http.Do(req)
+	resp, err := b.http.Do(req)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("etcd's HTTP server: %w", err)
 	}

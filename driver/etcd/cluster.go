@@ -56,7 +56,7 @@ func (c *client) survey(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for i, l := range c.links {
 		wg.Go(func() {
-			if resp, err := l.do(ctx, txn{then: []clientv3.Op{clientv3.OpGet(c.marker)}}); err == nil {
+			if resp, err := l.do(ctx, txn{then: []clientv3.Op{clientv3.OpGet(c.prefix)}}); err == nil {
 				headers[i] = resp.Header
 			}
 		})

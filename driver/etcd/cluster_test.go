@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/etcd"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -31,7 +31,7 @@ func TestTwoClusters(t *testing.T) {
 			t.Errorf("%s: got error %v, want one that names both members", what, err)
 		}
 	}
-	var stores []*etcd.Store
+	var stores []*kv.Store
 	for range 6 { // the first member is chosen at random
 		s := open(t, both, o)
 		for range 2 {
@@ -43,7 +43,7 @@ func TestTwoClusters(t *testing.T) {
 		refused("load", err)
 		refused("swap", openRegistry(t, both, o).Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1}))
 	}
-	for what, s := range map[string]*etcd.Store{"shared": mine, "other": theirs} {
+	for what, s := range map[string]*kv.Store{"shared": mine, "other": theirs} {
 		if grant, err := s.Advance(t.Context(), "order", 10); err != nil || grant.Range != (leaf.Range{Start: 11, End: 21}) {
 			t.Errorf("%s: got %v, %v: something was written", what, grant.Range, err)
 		}
@@ -82,18 +82,4 @@ func TestStrayMemberTurnedTo(t *testing.T) {
 		}
 	}
 	t.Error("the other cluster was not named")
-}
-
-// Deleting a tag leaves nothing of it.
-func TestDeleteLeavesNothing(t *testing.T) {
-	o := newOptions()
-	s := newStore(t, shared, o, order)(t)
-	put(t, shared.Endpoints(), o.Prefix+"/late/order", "")
-	if err := s.Delete(t.Context(), "order"); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := connect(t, shared.Endpoints()).Get(t.Context(), o.Prefix+"/late/order")
-	if err != nil || resp.Count != 0 {
-		t.Errorf("the mark is left behind: %v, %v", resp, err)
-	}
 }

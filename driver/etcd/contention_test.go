@@ -10,7 +10,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
-	"github.com/leaf-id/leaf/driver/etcd"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -41,7 +41,7 @@ func TestContention(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%d clients of %d", tt.clients, tt.callers), func(t *testing.T) {
 			open := newStore(t, shared, newOptions(), order)
-			stores := make([]*etcd.Store, tt.clients)
+			stores := make([]*kv.Store, tt.clients)
 			for i := range stores {
 				stores[i] = open(t)
 			}
@@ -98,7 +98,7 @@ func TestShare(t *testing.T) {
 
 // advance makes so many allocations. On a busy machine a call may run out of time, and is
 // made again, as those who want IDs do.
-func advance(t testing.TB, s *etcd.Store, got *drivertest.Ranges, times int) {
+func advance(t testing.TB, s *kv.Store, got *drivertest.Ranges, times int) {
 	failed := 0
 	for times > 0 {
 		grant, err := s.Advance(t.Context(), "order", 10)

@@ -66,14 +66,14 @@ func isLearner(err error) bool { return strings.Contains(err.Error(), "rpc not s
 
 // explain says what is wrong and what to do. None of the errors that it passes on
 // holds a password.
-func (s space) explain(err error) error {
-	if advice := s.advice(err); advice != "" {
+func (c *client) explain(err error) error {
+	if advice := c.advice(err); advice != "" {
 		return fmt.Errorf("%s: %w", advice, err)
 	}
 	return err
 }
 
-func (s space) advice(err error) string {
+func (c *client) advice(err error) string {
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 	}
@@ -86,7 +86,7 @@ func (s space) advice(err error) string {
 	case is(rpctypes.ErrUserEmpty):
 		return "etcd demands a user: write user:password@ before the hosts in the URL"
 	case is(rpctypes.ErrPermissionDenied):
-		return fmt.Sprintf("the user may not read and write the keys of the %s: etcdctl role grant-permission ROLE --prefix=true readwrite %s/", s.use, s.prefix)
+		return "the user may not read and write Leaf's keys: etcdctl role grant-permission ROLE --prefix=true readwrite " + c.prefix
 	case is(rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTimeoutDueToLeaderFail):
 		return "etcd has no leader for the moment: if that stays, start members until most of them run"
 	case is(rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutWaitAppliedIndex):
@@ -100,12 +100,12 @@ func (s space) advice(err error) string {
 	case isLearner(err):
 		return "the member is a learner, which has no data to rely on yet: promote it (etcdctl member promote), or name others"
 	}
-	return s.connectionAdvice(err.Error())
+	return c.connectionAdvice(err.Error())
 }
 
 // connectionAdvice goes by the text, which is all that gRPC leaves of an error of the
 // network.
-func (s space) connectionAdvice(text string) string {
+func (c *client) connectionAdvice(text string) string {
 	has := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 	}
@@ -121,7 +121,7 @@ func (s space) connectionAdvice(text string) string {
 	case has("error reading server preface"):
 		return "no etcd answers there, or one that demands encryption: check the hosts and ports in the URL, or add tls=true to it"
 	case has("connection reset by peer", "broken pipe", "error reading from server: EOF", "transport is closing"):
-		if s.anonymous { // it is told so only after the connection stood
+		if c.anonymous { // it is told so only after the connection stood
 			return "etcd closed the connection: it may have stopped, or offer no encryption (then remove tls from the URL), or demand a certificate of the client (then name cert=FILE and key=FILE in the URL)"
 		}
 		return "etcd closed the connection: it may have stopped"

@@ -9,11 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/etcd"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -37,7 +40,7 @@ type load struct {
 
 const loadCallers = 4 // of each client
 
-func startLoad(t testing.TB, stores ...*etcd.Store) *load {
+func startLoad(t testing.TB, stores ...*kv.Store) *load {
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &load{cancel: cancel, last: time.Now(), reasons: make(map[string]int)}
 	for _, s := range stores {
@@ -48,7 +51,7 @@ func startLoad(t testing.TB, stores ...*etcd.Store) *load {
 	return l
 }
 
-func (l *load) run(ctx context.Context, t testing.TB, s *etcd.Store, gives bool) {
+func (l *load) run(ctx context.Context, t testing.TB, s *kv.Store, gives bool) {
 	pause := time.NewTicker(2 * time.Millisecond)
 	defer pause.Stop()
 	for ctx.Err() == nil {
@@ -72,7 +75,7 @@ func (l *load) run(ctx context.Context, t testing.TB, s *etcd.Store, gives bool)
 }
 
 // keep uses a range, or half of it if the other half goes back.
-func (l *load) keep(ctx context.Context, s *etcd.Store, grant segment.Grant, gives bool) {
+func (l *load) keep(ctx context.Context, s *kv.Store, grant segment.Grant, gives bool) {
 	r := grant.Range
 	if gives {
 		r.End = r.Start + r.Len()/2
@@ -124,12 +127,12 @@ func (l *load) end(t testing.TB) {
 
 // cluster starts three members with a store, and returns clients of it, which begin
 // with different members.
-func cluster(t testing.TB, args ...string) (*testserver.EtcdCluster, []*etcd.Store) {
+func cluster(t testing.TB, args ...string) (*testserver.EtcdCluster, []*kv.Store) {
 	t.Helper()
 	c := testserver.Etcd(t, &testserver.EtcdOptions{Members: 3, Args: args})
 	o := &etcd.Options{}
 	newStore(t, c, o, order)
-	stores := make([]*etcd.Store, 3)
+	stores := make([]*kv.Store, 3)
 	for i := range stores {
 		stores[i] = open(t, c.Endpoints(), o)
 	}
@@ -197,24 +200,36 @@ func TestMemberLost(t *testing.T) {
 	l.end(t)
 }
 
-// replaceMember has the cluster forget a member and expect another one at its address.
+// replaceMember has the cluster forget a member and expect another one at its address. A
+// request that went to a member that is gone is never answered, and is made again.
 func replaceMember(t testing.TB, operator *clientv3.Client, name string) {
 	t.Helper()
-	ctx := within(t, 20*time.Second)
-	list, err := operator.MemberList(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range list.Members {
+	var members []*etcdserverpb.Member
+	eventually(t, func() error {
+		list, err := operator.MemberList(within(t, 5*time.Second))
+		if err == nil {
+			members = list.Members
+		}
+		return err
+	})
+	for _, m := range members {
 		if m.Name != name {
 			continue
 		}
-		if _, err = operator.MemberRemove(ctx, m.ID); err == nil {
-			_, err = operator.MemberAdd(ctx, m.PeerURLs)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		eventually(t, func() error {
+			_, err := operator.MemberRemove(within(t, 5*time.Second), m.ID)
+			if errors.Is(err, rpctypes.ErrMemberNotFound) {
+				return nil
+			}
+			return err
+		})
+		eventually(t, func() error {
+			_, err := operator.MemberAdd(within(t, 5*time.Second), m.PeerURLs)
+			if errors.Is(err, rpctypes.ErrPeerURLExist) {
+				return nil
+			}
+			return err
+		})
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 func TestInitTogether(t *testing.T) {
 	for name, create := range map[string]func(context.Context, *etcd.Options) error{
 		"store": func(ctx context.Context, o *etcd.Options) error {
-			return etcd.Init(ctx, shared.Endpoints(), o, []segment.Tag{order})
+			return openDB(t, shared.Endpoints(), o).Init(ctx, []segment.Tag{order})
 		},
 		"registry": func(ctx context.Context, o *etcd.Options) error {
-			return etcd.InitRegistry(ctx, shared.Endpoints(), o)
+			return openDB(t, shared.Endpoints(), o).InitRegistry(ctx)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
 )
 
@@ -69,11 +68,6 @@ func endpoint(addr string, encryption *tls.Config) string {
 // the client of etcd would have it wait until its context ends.
 func failFast(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	return invoke(ctx, method, req, reply, conn, append(opts, grpc.WaitForReady(false))...)
-}
-
-// connected reports whether the connection stands, as far as is known.
-func (l *link) connected() bool {
-	return l.etcd.ActiveConnection().GetState() == connectivity.Ready
 }
 
 // A txn is a transaction of etcd.

@@ -13,9 +13,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leaf-id/leaf/driver/etcd"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // shared is the single member of the tests that do not end it, each of which has a
@@ -46,49 +46,46 @@ func newOptions() *etcd.Options {
 	return &etcd.Options{Prefix: fmt.Sprintf("/test/%d", prefixes.Add(1))}
 }
 
+// openDB returns a client of its own.
+func openDB(t testing.TB, endpoints []string, o *etcd.Options) *kv.DB {
+	t.Helper()
+	db, err := etcd.Open(endpoints, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
 // newStore creates a store, and returns a function that opens it.
-func newStore(t testing.TB, c *testserver.EtcdCluster, o *etcd.Options, tags ...segment.Tag) func(testing.TB) *etcd.Store {
+func newStore(t testing.TB, c *testserver.EtcdCluster, o *etcd.Options, tags ...segment.Tag) func(testing.TB) *kv.Store {
 	t.Helper()
-	if err := etcd.Init(t.Context(), c.Endpoints(), o, tags); err != nil {
+	if err := openDB(t, c.Endpoints(), o).Init(t.Context(), tags); err != nil {
 		t.Fatal(err)
 	}
-	return func(t testing.TB) *etcd.Store { return open(t, c.Endpoints(), o) }
+	return func(t testing.TB) *kv.Store { return open(t, c.Endpoints(), o) }
 }
 
-func open(t testing.TB, endpoints []string, o *etcd.Options) *etcd.Store {
+func open(t testing.TB, endpoints []string, o *etcd.Options) *kv.Store {
 	t.Helper()
-	s, err := etcd.Open(endpoints, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return openDB(t, endpoints, o).Store()
 }
 
-func newRegistry(t testing.TB, c *testserver.EtcdCluster, o *etcd.Options) func(testing.TB) *etcd.Registry {
+func newRegistry(t testing.TB, c *testserver.EtcdCluster, o *etcd.Options) func(testing.TB) *kv.Registry {
 	t.Helper()
-	if err := etcd.InitRegistry(t.Context(), c.Endpoints(), o); err != nil {
+	if err := openDB(t, c.Endpoints(), o).InitRegistry(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return func(t testing.TB) *etcd.Registry { return openRegistry(t, c.Endpoints(), o) }
+	return func(t testing.TB) *kv.Registry { return openRegistry(t, c.Endpoints(), o) }
 }
 
-func openRegistry(t testing.TB, endpoints []string, o *etcd.Options) *etcd.Registry {
+func openRegistry(t testing.TB, endpoints []string, o *etcd.Options) *kv.Registry {
 	t.Helper()
-	r, err := etcd.OpenRegistry(endpoints, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
+	return openDB(t, endpoints, o).Registry()
 }
 
 // connect returns a client that is the library's own.
@@ -117,5 +114,3 @@ func within(t testing.TB, d time.Duration) context.Context {
 }
 
 var order = segment.Tag{Name: "order", MaxID: 1, Step: 1000}
-
-var _ worker.Registry = (*etcd.Registry)(nil)

@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
-	"io/fs"
 	"math/big"
 	"net"
 	"net/http"
@@ -111,99 +110,9 @@ func TestSilent(t *testing.T) {
 }
 
 func TestNotCreated(t *testing.T) {
-	o := newOptions()
-	store, registry := both(t, shared.Endpoints(), o)
-	says(t, "store", store, "leaf init --store URL", o.Prefix+"/format/alloc")
-	says(t, "registry", registry, "leaf init --workers URL", o.Prefix+"/format/workers")
+	store, registry := both(t, shared.Endpoints(), newOptions())
 	if !errors.Is(store, segment.ErrNotCreated) || !errors.Is(registry, worker.ErrNotCreated) {
 		t.Errorf("got %v and %v", store, registry)
-	}
-	s, r := open(t, shared.Endpoints(), o), openRegistry(t, shared.Endpoints(), o)
-	for what, err := range map[string]error{
-		"create": s.Create(t.Context(), order), "delete": s.Delete(t.Context(), "order"),
-		"return": s.Return(t.Context(), "order", segment.Grant{Range: leaf.Range{Start: 1, End: 2}, Version: `1 {"v":1,"max_id":2,"step":1}`}, 1),
-	} {
-		if !errors.Is(err, segment.ErrNotCreated) {
-			t.Errorf("%s: got %v", what, err)
-		}
-	}
-	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1}); !errors.Is(err, worker.ErrNotCreated) {
-		t.Errorf("swap: got %v", err)
-	}
-}
-
-// A marker that goes away, or says another format, stops a store in use, also one that
-// goes by what it knows.
-func TestMarker(t *testing.T) {
-	o := newOptions()
-	s := newStore(t, shared, o, order)(t)
-	r := newRegistry(t, shared, o)(t)
-	advance := func() error { _, err := s.Advance(t.Context(), "order", 1); return err }
-	swap := func() error {
-		return r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})
-	}
-	if err := advance(); err != nil {
-		t.Fatal(err)
-	}
-	for text, want := range map[string]string{`{"v":2}`: "newer release", `{"v":1} `: "did not write", "x": "did not write"} {
-		put(t, shared.Endpoints(), o.Prefix+"/format/alloc", text)
-		put(t, shared.Endpoints(), o.Prefix+"/format/workers", text)
-		says(t, text, advance(), want)
-		says(t, text, swap(), want)
-	}
-	if _, err := connect(t, shared.Endpoints()).Delete(t.Context(), o.Prefix+"/format/", clientv3.WithPrefix()); err != nil {
-		t.Fatal(err)
-	}
-	if err := advance(); !errors.Is(err, segment.ErrNotCreated) {
-		t.Errorf("without a marker: got %v", err)
-	}
-	put(t, shared.Endpoints(), o.Prefix+"/format/alloc", `{"v":1}`)
-	if grant, err := s.Advance(t.Context(), "order", 1); err != nil || grant.Range.Start != 2 {
-		t.Errorf("got %v, %v; refused calls must not have moved the counter", grant.Range, err)
-	}
-}
-
-func TestInit(t *testing.T) {
-	ctx, at, o := t.Context(), shared.Endpoints(), newOptions()
-	exists := func(want bool) {
-		t.Helper()
-		store, err1 := etcd.Exists(ctx, at, o)
-		registry, err2 := etcd.ExistsRegistry(ctx, at, o)
-		if store != want || registry != want || err1 != nil || err2 != nil {
-			t.Errorf("exist: %v, %v, %v, %v; want %v", store, registry, err1, err2, want)
-		}
-	}
-	exists(false)
-	var tags []segment.Tag
-	for i := range 250 { // more than a transaction holds
-		tags = append(tags, segment.Tag{Name: string(rune('a'+i%26)) + strings.Repeat("x", i/26), MaxID: int64(i), Step: 1})
-	}
-	open := newStore(t, shared, o, tags...)
-	newRegistry(t, shared, o)
-	exists(true)
-	n := 0
-	for _, err := range open(t).Tags(ctx) {
-		if n++; err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n != len(tags) {
-		t.Errorf("%d tags were created, want %d", n, len(tags))
-	}
-	for what, err := range map[string]error{
-		"store": etcd.Init(ctx, at, o, nil), "registry": etcd.InitRegistry(ctx, at, o),
-	} {
-		if !errors.Is(err, fs.ErrExist) {
-			t.Errorf("%s created again: %v", what, err)
-		}
-	}
-	if _, err := connect(t, at).Delete(ctx, o.Prefix+"/format/alloc"); err != nil {
-		t.Fatal(err)
-	}
-	err := etcd.Init(ctx, at, o, nil)
-	says(t, "init on counters", err, o.Prefix+"/alloc/", "left by an earlier store")
-	if !errors.Is(err, fs.ErrExist) {
-		t.Errorf("counters without a marker: %v", err)
 	}
 }
 
@@ -214,14 +123,14 @@ func TestBadCounter(t *testing.T) {
 		`{"v":2,"max_id":1,"step":1}`: "newer release", "": "no counter", "17": "no counter", `{"v":1}`: "no counter",
 		`{"v":1,"max_id":-1,"step":1}`: "no counter", `{"v":1,"max_id":1,"step":2147483648}`: "no counter",
 	} {
-		put(t, shared.Endpoints(), o.Prefix+"/alloc/order", text)
+		put(t, shared.Endpoints(), o.Prefix+"/tags/order", text)
 		_, err := s.Advance(t.Context(), "order", 1)
-		says(t, text, err, want, o.Prefix+"/alloc/order")
+		says(t, text, err, want, "tags/order")
 		for _, err = range s.Tags(t.Context()) {
 		}
-		says(t, text, err, want, o.Prefix+"/alloc/order")
+		says(t, text, err, want, "tags/order")
 	}
-	put(t, shared.Endpoints(), o.Prefix+"/alloc/order", ` {"step": 5, "max_id": 100, "v": 1, "note": "by hand"}`)
+	put(t, shared.Endpoints(), o.Prefix+"/tags/order", ` {"step": 5, "max_id": 100, "v": 1, "note": "by hand"}`)
 	if grant, err := s.Advance(t.Context(), "order", 0); err != nil || grant.Range != (leaf.Range{Start: 100, End: 105}) {
 		t.Errorf("a counter put by hand: got %v, %v", grant.Range, err)
 	}
@@ -243,9 +152,9 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func openErr(endpoints []string, o *etcd.Options) error {
-	r, err := etcd.OpenRegistry(endpoints, o)
+	db, err := etcd.Open(endpoints, o)
 	if err == nil {
-		_ = r.Close()
+		_ = db.Close()
 		return nil
 	}
 	return err
@@ -296,7 +205,7 @@ func TestUsers(t *testing.T) {
 // was lost.
 func eventually(t testing.TB, call func() error) {
 	t.Helper()
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, 30*time.Second)
 	for err := call(); err != nil; err = call() {
 		if ctx.Err() != nil {
 			t.Error(err)
@@ -348,7 +257,7 @@ func TestTLS(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newOptions()
 			o.TLS = tt.tls
-			_, err := etcd.Exists(within(t, 8*time.Second), tt.at.Endpoints(), o)
+			err := openDB(t, tt.at.Endpoints(), o).InitRegistry(within(t, 8*time.Second))
 			_, clockErr := openRegistry(t, tt.at.Endpoints(), o).Clock(within(t, 8*time.Second))
 			if tt.want == "" {
 				if err := errors.Join(err, clockErr); err != nil {
@@ -458,6 +367,7 @@ func TestClock(t *testing.T) {
 	for _, tt := range tests {
 		o := newOptions()
 		o.HTTP = []string{tt.http}
+		newRegistry(t, shared, o)
 		now, err := openRegistry(t, shared.Endpoints(), o).Clock(t.Context())
 		if tt.want != "" {
 			says(t, tt.name, err, tt.want)

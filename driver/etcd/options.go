@@ -18,7 +18,7 @@ const DefaultPrefix = "/leaf"
 
 const defaultPort = "2379"
 
-// Options are the optional settings of a [Store] or [Registry]; nil means all defaults.
+// Options are the optional settings of [Open]; nil means all defaults.
 type Options struct {
 	// Prefix is what all keys begin with, followed by a slash. Default [DefaultPrefix].
 	Prefix string
@@ -32,11 +32,11 @@ type Options struct {
 
 	// HTTP holds host:port of each member's HTTP server, where etcd was told to keep
 	// that apart (--listen-client-http-urls). Default: the endpoints. Only
-	// [Registry.Clock] uses it.
+	// the clock of the registry uses it.
 	HTTP []string
 
-	// Logger gets a line when a member is given up for a new reason, and for each key
-	// that is left out of a listing. Default: nothing is logged.
+	// Logger gets a line when a member is given up for a new reason. Default: nothing is
+	// logged.
 	Logger *slog.Logger
 }
 

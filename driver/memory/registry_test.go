@@ -30,59 +30,52 @@ func TestRegistryClock(t *testing.T) {
 		}
 	}
 	wantClock(time.Time{})
-	r.SetClock(func() time.Time { return stands })
+	r.Backend.SetClock(func() time.Time { return stands })
 	wantClock(stands)
-	r.SetClock(nil)
+	r.Backend.SetClock(nil)
 	wantClock(time.Time{})
 }
 
 // A restored snapshot takes back what was written since, and those who watch a cell
 // that it changes are told.
-func TestRegistryRestore(t *testing.T) {
-	r := memory.NewRegistry()
-	write := func(old, new worker.Record) {
+func TestRestore(t *testing.T) {
+	b := memory.NewBackend()
+	write := func(key string) {
 		t.Helper()
-		if err := r.Swap(t.Context(), old, new); err != nil {
+		now, err := b.Get(t.Context(), key)
+		if err == nil {
+			_, err = b.Swap(t.Context(), now, now.Value+"x")
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	one := worker.Record{Worker: 7, Term: 1, Layouts: []worker.Layout{{Name: "leaf"}}}
-	two := worker.Record{Worker: 7, Term: 2}
-	write(worker.Record{Worker: 6}, worker.Record{Worker: 6, Term: 5})
-	write(worker.Record{Worker: 7}, one)
-	before := r.Snapshot()
-	write(one, two)
-	write(worker.Record{Worker: 8}, worker.Record{Worker: 8, Term: 1})
-
-	told := make(map[int64]<-chan struct{})
-	for _, id := range []int64{6, 7, 8} {
+	write("a")
+	write("b")
+	before := b.Snapshot()
+	write("b")
+	write("c")
+	told := make(map[string]<-chan struct{})
+	for _, key := range []string{"a", "b", "c"} {
 		var err error
-		if told[id], err = r.Watch(t.Context(), id); err != nil {
+		if told[key], err = b.Watch(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.Restore(before)
-	got, err := r.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before, got); diff != "" {
+	b.Restore(before)
+	if diff := cmp.Diff(before, b.Snapshot()); diff != "" {
 		t.Errorf("after the restore (-snapshot +got):\n%s", diff)
 	}
-	for id, want := range map[int64]bool{6: false, 7: true, 8: true} {
+	for key, want := range map[string]bool{"a": false, "b": true, "c": true} {
 		select {
-		case <-told[id]:
+		case <-told[key]:
 			if !want {
-				t.Errorf("worker %d was said to have changed", id)
+				t.Errorf("%s was said to have changed", key)
 			}
 		default:
 			if want {
-				t.Errorf("nobody was told of worker %d", id)
+				t.Errorf("no watcher was told of %s", key)
 			}
 		}
-	}
-	before[1].Layouts[0].Name = "scribbled over"
-	if got, _ := r.Load(t.Context(), 7); got.Layouts[0].Name != "leaf" {
-		t.Error("the registry shares its layouts with the snapshot")
 	}
 }

@@ -121,7 +121,7 @@ func (l *Leaf) writeNote(conn *zk.Conn, c child) error {
 	if err != nil {
 		return err
 	}
-	if err := l.makeParents(conn, l.notes()); err != nil {
+	if err := l.nodes.makeParents(conn, l.notes()); err != nil {
 		return err
 	}
 	err = create(conn, l.note(c.name), text)
@@ -152,6 +152,6 @@ func (l *Leaf) write(conn *zk.Conn, c child, now int64) error {
 	return err
 }
 
-func (l *Leaf) notes() string            { return l.root + "/uploads" }
+func (l *Leaf) notes() string            { return l.nodes.root + "/uploads" }
 func (l *Leaf) note(name string) string  { return l.notes() + "/" + name }
-func (l *Leaf) child(name string) string { return l.forever() + "/" + name }
+func (l *Leaf) child(name string) string { return l.nodes.forever() + "/" + name }

@@ -12,7 +12,7 @@ import (
 
 // choose returns the child whose worker ID this server may use.
 func (l *Leaf) choose(ctx context.Context, max int64) (child, error) {
-	names, err := call(ctx, l.client, l.children)
+	names, err := call(ctx, l.nodes.client, l.children)
 	if err != nil {
 		return child{}, err
 	}
@@ -26,7 +26,7 @@ func (l *Leaf) choose(ctx context.Context, max int64) (child, error) {
 		}
 	}
 	for range len(names) + 2 { // each name, and worker 0, may be in the way once
-		c, err := call(ctx, l.client, func(conn *zk.Conn) (child, error) { return l.make(conn, max, names) })
+		c, err := call(ctx, l.nodes.client, func(conn *zk.Conn) (child, error) { return l.make(conn, max, names) })
 		if !errors.Is(err, errUnfit) {
 			return c, err
 		}
@@ -36,12 +36,12 @@ func (l *Leaf) choose(ctx context.Context, max int64) (child, error) {
 
 // children returns the names in Java Leaf's tree.
 func (l *Leaf) children(conn *zk.Conn) ([]string, error) {
-	if _, err := conn.Sync(l.forever()); err != nil {
+	if _, err := conn.Sync(l.nodes.forever()); err != nil {
 		return nil, err
 	}
-	names, _, err := conn.Children(l.forever())
+	names, _, err := conn.Children(l.nodes.forever())
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, l.makeParents(conn, l.forever())
+		return nil, l.nodes.makeParents(conn, l.nodes.forever())
 	}
 	for _, name := range names {
 		if _, ok := javaID(name); !ok {
@@ -63,7 +63,7 @@ func (l *Leaf) highest(ctx context.Context, names []string) (c child, found bool
 	if best == "" {
 		return child{}, false, nil
 	}
-	c, err = call(ctx, l.client, func(conn *zk.Conn) (child, error) { return l.inspect(conn, best, top) })
+	c, err = call(ctx, l.nodes.client, func(conn *zk.Conn) (child, error) { return l.inspect(conn, best, top) })
 	return c, err == nil, err
 }
 
@@ -80,7 +80,7 @@ func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (b
 	}
 	if c.id == 0 {
 		// A server of Java Leaf that found no tree uses worker 0 whatever its node says.
-		_, err := call(ctx, l.client, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, l.remove(conn, c) })
+		_, err := call(ctx, l.nodes.client, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, l.remove(conn, c) })
 		return false, err
 	}
 	if inUse(names, c) {
@@ -88,7 +88,7 @@ func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (b
 			"node", l.child(c.name))
 		return false, nil
 	}
-	_, err := call(ctx, l.client, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, l.ensureNote(conn, c) })
+	_, err := call(ctx, l.nodes.client, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, l.ensureNote(conn, c) })
 	return true, err
 }
 
@@ -158,7 +158,7 @@ func (l *Leaf) ensureNote(conn *zk.Conn, c child) error {
 	if exists, _, err := conn.Exists(l.note(c.name)); err != nil || exists {
 		return err
 	}
-	if err := l.makeParents(conn, l.notes()); err != nil {
+	if err := l.nodes.makeParents(conn, l.notes()); err != nil {
 		return err
 	}
 	err := create(conn, l.note(c.name), []byte("{}"))

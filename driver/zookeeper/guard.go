@@ -28,7 +28,7 @@ func (l *Leaf) guard(s *seat, c child) {
 			return
 		}
 		select {
-		case <-l.client.ctx.Done():
+		case <-l.nodes.client.ctx.Done():
 			return
 		case <-changed:
 			changed = nil
@@ -138,7 +138,7 @@ func (l *Leaf) judge(s *seat, err error) {
 
 // guardCall makes a call with the patience of the guard.
 func guardCall[T any](l *Leaf, do func(*zk.Conn) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(l.client.ctx, l.opts.SessionTimeout)
+	ctx, cancel := context.WithTimeout(l.nodes.client.ctx, l.opts.SessionTimeout)
 	defer cancel()
-	return call(ctx, l.client, do)
+	return call(ctx, l.nodes.client, do)
 }

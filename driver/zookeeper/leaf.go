@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -23,8 +25,12 @@ var (
 // and keeps its records beside it. It is a [worker.Registry], a [worker.Assigner] and
 // a [worker.Watcher]. Its methods are safe for concurrent use.
 type Leaf struct {
-	clock *worker.Clock // anchored when the Leaf was opened
-	*cells
+	*kv.Registry // the records, without the rules about who may hold which worker ID
+
+	db      *kv.DB
+	nodes   *backend
+	clock   *worker.Clock // anchored when the Leaf was opened
+	logger  *slog.Logger
 	address string // ip:port
 	writer  string
 	opts    Options
@@ -44,14 +50,14 @@ func OpenLeaf(servers []string, name string, opts *Options) (*Leaf, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open zookeeper registry: %w", err)
 	}
-	cells, err := newCells(servers, name, o)
+	nodes, err := newBackend(servers, name, o)
 	if err != nil {
 		return nil, err
 	}
-	cells.create = true
 	start := time.Now()
 	clock := worker.NewClockFrom(o.Now, func() time.Duration { return time.Since(start) })
-	return &Leaf{cells: cells, clock: clock, address: address, opts: o,
+	db := kv.New(nodes, &kv.Options{Create: true})
+	return &Leaf{Registry: db.Registry(), db: db, nodes: nodes, logger: o.Logger, clock: clock, address: address, opts: o,
 		writer: worker.NewInstance().String(), turn: make(chan struct{}, 1)}, nil
 }
 
@@ -61,7 +67,7 @@ func (l *Leaf) Load(ctx context.Context, id int64) (worker.Record, error) {
 	if err := l.taken(id); err != nil {
 		return worker.Record{}, fmt.Errorf("load record of worker %d: %w", id, err)
 	}
-	return l.cells.Load(ctx, id)
+	return l.Registry.Load(ctx, id)
 }
 
 // Swap writes new into the cell if that holds old. It sends the write once. It fails
@@ -77,7 +83,7 @@ func (l *Leaf) Swap(ctx context.Context, old, new worker.Record) error {
 	if err != nil {
 		return fmt.Errorf("swap record of worker %d: %w", old.Worker, err)
 	}
-	if err := l.cells.Swap(ctx, old, new); err != nil {
+	if err := l.Registry.Swap(ctx, old, new); err != nil {
 		return err
 	}
 	if s != nil {
@@ -94,8 +100,11 @@ func (l *Leaf) Watch(ctx context.Context, id int64) (<-chan struct{}, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch record of worker %d: %w", id, err)
 	}
-	return l.watch(ctx, id, s.lost)
+	return l.nodes.watch(ctx, fmt.Sprintf("workers/%d", id), s.lost)
 }
+
+// Close ends the connection.
+func (l *Leaf) Close() error { return l.db.Close() }
 
 func (l *Leaf) assigned() *seat {
 	l.mu.Lock()
@@ -141,7 +150,7 @@ func (s *seat) err() error {
 func (l *Leaf) Assign(ctx context.Context, max int64) (int64, error) {
 	s, err := l.assign(ctx, max)
 	if err != nil {
-		return 0, fmt.Errorf("assign worker ID in %s: %w", l.forever(), err)
+		return 0, fmt.Errorf("assign worker ID in %s: %w", l.nodes.forever(), err)
 	}
 	return s.id, nil
 }
@@ -170,7 +179,7 @@ func (l *Leaf) sit(c child) (*seat, error) {
 	l.mu.Lock()
 	l.seat, l.still = s, nil
 	l.mu.Unlock()
-	if !l.client.spawn(func() { l.guard(s, c) }) {
+	if !l.nodes.client.spawn(func() { l.guard(s, c) }) {
 		return nil, leaf.ErrClosed
 	}
 	l.logger.Info("worker ID assigned by zookeeper", "worker", s.id, "node", l.child(s.name))
@@ -194,14 +203,14 @@ func (l *Leaf) occupy(ctx context.Context, id int64) (*seat, error) {
 		}
 		return s, nil
 	}
-	c, err := call(ctx, l.client, func(conn *zk.Conn) (child, error) {
-		if _, err := conn.Sync(l.forever()); err != nil {
+	c, err := call(ctx, l.nodes.client, func(conn *zk.Conn) (child, error) {
+		if _, err := conn.Sync(l.nodes.forever()); err != nil {
 			return child{}, err
 		}
 		c, err := l.inspect(conn, fmt.Sprintf("%s-%0*d", l.address, suffixDigits, id), id)
 		switch {
 		case errors.Is(err, errGone):
-			return c, fmt.Errorf("%w: %s has no node of this server, %s, with that number", worker.ErrTaken, l.forever(), l.address)
+			return c, fmt.Errorf("%w: %s has no node of this server, %s, with that number", worker.ErrTaken, l.nodes.forever(), l.address)
 		case err == nil && !c.ours():
 			err = l.takenBy(c.name)
 		}
@@ -268,5 +277,5 @@ func (l *Leaf) takenBy(name string) error {
 func (l *Leaf) runOut(id, max int64) error {
 	return fmt.Errorf("worker IDs have run out: the next one is %d, the largest is %d, and Java Leaf uses none again. "+
 		"Keep the address of a server when it is replaced; to begin anew, stop all servers and delete %s, or change to "+
-		"layout=pool once no server of Java Leaf is left", id, max, l.forever())
+		"layout=pool once no server of Java Leaf is left", id, max, l.nodes.forever())
 }

@@ -1,7 +1,9 @@
 package zookeeper_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -9,8 +11,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/zookeeper"
 	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -135,29 +139,35 @@ func (tr *tree) options() *zookeeper.Options {
 		StandStill: still, UploadEvery: upload}
 }
 
-// pool opens a pool that was created.
-func (tr *tree) pool(t testing.TB) *zookeeper.Pool {
+// pool opens the records of a pool that was created.
+func (tr *tree) pool(t testing.TB) *kv.Registry {
 	t.Helper()
-	p := tr.bare(t)
-	if exists, err := p.Exists(t.Context()); err != nil {
+	db := tr.bare(t)
+	if err := db.InitRegistry(t.Context()); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
-	} else if !exists {
-		if err := p.Init(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 	}
-	return p
+	return db.Registry()
 }
 
-// bare opens a pool as it is.
-func (tr *tree) bare(t testing.TB) *zookeeper.Pool {
+// store opens a store that was created.
+func (tr *tree) store(t testing.TB, tags ...segment.Tag) *kv.Store {
 	t.Helper()
-	p, err := zookeeper.OpenPool([]string{tr.addr}, name, tr.options())
+	db := tr.bare(t)
+	if err := db.Init(t.Context(), tags); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+	return db.Store()
+}
+
+// bare opens what there is.
+func (tr *tree) bare(t testing.TB) *kv.DB {
+	t.Helper()
+	db, err := zookeeper.Open([]string{tr.addr}, name, tr.options())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.Close() })
-	return p
+	t.Cleanup(func() { db.Close() })
+	return db
 }
 
 // leaf opens a registry in Java Leaf's tree, with changes to the options.

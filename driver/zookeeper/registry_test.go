@@ -3,16 +3,15 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/zookeeper"
+	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -20,7 +19,7 @@ func (tr *tree) backend(open func(t testing.TB) worker.Registry) drivertest.Regi
 	return drivertest.RegistryBackend{
 		Open: open,
 		Corrupt: func(t testing.TB, id int64, text string) {
-			cell := tr.path("workers", strconv.FormatInt(id, 10))
+			cell := tr.path("workers", strconv.FormatInt(id/1024, 10), strconv.FormatInt(id, 10))
 			tr.parents(cell)
 			tr.set(cell, text)
 		},
@@ -37,47 +36,25 @@ func TestPoolRegistry(t *testing.T) {
 func TestLeafRegistry(t *testing.T) {
 	drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 		tr := newTree(t)
-		return tr.backend(func(t testing.TB) worker.Registry { return tr.leaf(t, nil).Cells() })
+		return tr.backend(func(t testing.TB) worker.Registry { return tr.leaf(t, nil).Records() })
 	})
 }
 
-func TestPoolIsCreatedOnce(t *testing.T) {
-	p := newTree(t).bare(t)
-	if exists, err := p.Exists(t.Context()); err != nil || exists {
-		t.Fatalf("exists: %v, %v before it was created", exists, err)
-	}
-	if err := p.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if exists, err := p.Exists(t.Context()); err != nil || !exists {
-		t.Fatalf("exists: %v, %v after it was created", exists, err)
-	}
-	if err := p.Init(t.Context()); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("second init: %v, want one that wraps fs.ErrExist", err)
-	}
-}
-
-func TestPoolThatWasNotCreated(t *testing.T) {
-	p := newTree(t).bare(t)
-	_, loadErr := p.Load(t.Context(), 1)
-	_, listErr := p.List(t.Context())
-	_, clockErr := p.Clock(t.Context())
-	swapErr := p.Swap(t.Context(), worker.Record{Worker: 1}, worker.Record{Worker: 1, Term: 1})
-	for call, err := range map[string]error{"load": loadErr, "list": listErr, "clock": clockErr, "swap": swapErr} {
-		if !errors.Is(err, worker.ErrNotCreated) {
-			t.Errorf("%s: %v, want one that wraps worker.ErrNotCreated", call, err)
-		}
-	}
+func TestStore(t *testing.T) {
+	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
+		tr := newTree(t)
+		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return tr.store(t) }}
+	})
 }
 
 func TestMissingChroot(t *testing.T) {
 	tr := newTree(t)
 	tr.chroot += "/missing"
-	_, poolErr := tr.bare(t).Load(t.Context(), 1)
+	_, poolErr := tr.bare(t).Registry().Load(t.Context(), 1)
 	_, loadErr := tr.leaf(t, nil).Load(t.Context(), 1)
 	_, assignErr := tr.leaf(t, nil).Assign(t.Context(), 1023)
 	for what, err := range map[string]error{
-		"load of pool": poolErr, "load of leaf": loadErr, "assign": assignErr, "init": tr.bare(t).Init(t.Context()),
+		"load of pool": poolErr, "load of leaf": loadErr, "assign": assignErr, "init": tr.bare(t).InitRegistry(t.Context()),
 	} {
 		if err == nil || errors.Is(err, worker.ErrNotCreated) || !strings.Contains(err.Error(), "no "+tr.chroot+",") {
 			t.Errorf("%s: %v, want one that names the missing chroot", what, err)
@@ -103,11 +80,11 @@ func TestPoolRefusesToShareWithJavaLeaf(t *testing.T) {
 	}
 	_, err := p.List(t.Context())
 	refused("list", err)
-	fresh := tr.bare(t)
+	fresh := tr.bare(t).Registry()
 	_, err = fresh.Load(t.Context(), 1)
 	refused("first load", err)
-	refused("first swap", tr.bare(t).Swap(t.Context(), worker.Record{Worker: 1}, worker.Record{Worker: 1, Term: 1}))
-	refused("init", tr.bare(t).Init(t.Context()))
+	refused("first swap", tr.bare(t).Registry().Swap(t.Context(), worker.Record{Worker: 1}, worker.Record{Worker: 1, Term: 1}))
+	refused("init", tr.bare(t).InitRegistry(t.Context()))
 
 	for _, child := range tr.forever() {
 		if err := tr.conn.Delete(tr.path("forever", child), -1); err != nil {
@@ -130,11 +107,11 @@ func TestCellsArePersistentAndOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, stat := tr.get(tr.path("workers", "7"))
+	data, stat := tr.get(tr.path("workers", "0", "7"))
 	if data != string(text) || stat.EphemeralOwner != 0 {
 		t.Errorf("the cell holds %q and has owner %x, want %q and none", data, stat.EphemeralOwner, text)
 	}
-	acl, _, err := tr.conn.GetACL(tr.path("workers", "7"))
+	acl, _, err := tr.conn.GetACL(tr.path("workers", "0", "7"))
 	if err != nil || len(acl) != 1 || acl[0] != zk.WorldACL(zk.PermAll)[0] {
 		t.Errorf("the cell's access list is %v, %v, want world:anyone", acl, err)
 	}
@@ -194,52 +171,23 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestServersMayLackAPort(t *testing.T) {
-	p, err := zookeeper.OpenPool([]string{"127.0.0.1", "[::1]:2182"}, name, nil)
+	db, err := zookeeper.Open([]string{"127.0.0.1", "[::1]:2182"}, name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Close()
-}
-
-func TestWatchTellsOfOthersOnly(t *testing.T) {
-	tr := newTree(t)
-	p, other := tr.pool(t), tr.pool(t)
-	changed, err := p.Watch(t.Context(), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	record := worker.Record{Worker: 3}
-	swap := func(by *zookeeper.Pool) {
-		t.Helper()
-		next := record
-		next.Term++
-		if err := by.Swap(t.Context(), record, next); err != nil {
-			t.Fatal(err)
-		}
-		record = next
-	}
-	for range 20 {
-		swap(p)
-		select {
-		case <-changed:
-			t.Fatal("the watch tells of a write of its own registry")
-		case <-time.After(5 * time.Millisecond): // not a proof, but 20 chances
-		}
-	}
-	swap(other)
-	<-changed
+	db.Close()
 }
 
 func TestInitTogether(t *testing.T) {
 	drivertest.TestInit(t, func(t testing.TB) func(context.Context) error {
 		tree := newTree(t)
 		return func(ctx context.Context) error {
-			p, err := zookeeper.OpenPool([]string{tree.addr}, name, tree.options())
+			db, err := zookeeper.Open([]string{tree.addr}, name, tree.options())
 			if err != nil {
 				return err
 			}
-			defer p.Close()
-			return p.Init(ctx)
+			defer db.Close()
+			return db.InitRegistry(ctx)
 		}
 	})
 }

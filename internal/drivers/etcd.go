@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/etcd"
+	"github.com/leaf-id/leaf/driver/kv"
 )
 
 const etcdPort = "2379"
@@ -25,7 +26,11 @@ func openEtcd(rest string, o *Options) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return etcd.Open(u.endpoints, &u.opts)
+	db, err := etcd.Open(u.endpoints, &u.opts)
+	if err != nil {
+		return nil, err
+	}
+	return kvStore{db.Store(), db}, nil
 }
 
 func initEtcd(ctx context.Context, rest string, o InitOptions) error {
@@ -33,16 +38,22 @@ func initEtcd(ctx context.Context, rest string, o InitOptions) error {
 	if err != nil {
 		return err
 	}
-	return etcd.Init(ctx, u.endpoints, &u.opts, o.Tags)
+	return withDB(u.open, func(db *kv.DB) error { return db.Init(ctx, o.Tags) })
 }
 
-func existsEtcd(ctx context.Context, rest string) (bool, error) {
+func existsEtcd(ctx context.Context, rest string) (exists bool, err error) {
 	u, err := parseEtcd(rest, nil)
 	if err != nil {
 		return false, err
 	}
-	return etcd.Exists(ctx, u.endpoints, &u.opts)
+	err = withDB(u.open, func(db *kv.DB) error {
+		exists, err = db.Store().Exists(ctx)
+		return err
+	})
+	return exists, err
 }
+
+func (u *etcdURL) open() (*kv.DB, error) { return etcd.Open(u.endpoints, &u.opts) }
 
 func keyEtcd(rest string) (string, error) {
 	u, err := parseEtcd(rest, nil)
@@ -73,10 +84,22 @@ func parseEtcdRegistry(rest string) (registrySource, error) {
 		open: func(o RegistryOptions) (Registry, error) {
 			opts := u.opts
 			opts.Logger = o.Logger
-			return etcd.OpenRegistry(u.endpoints, &opts)
+			db, err := etcd.Open(u.endpoints, &opts)
+			if err != nil {
+				return nil, err
+			}
+			return kvRegistry{db.Registry(), db}, nil
 		},
-		init:   func(ctx context.Context) error { return etcd.InitRegistry(ctx, u.endpoints, &u.opts) },
-		exists: func(ctx context.Context) (bool, error) { return etcd.ExistsRegistry(ctx, u.endpoints, &u.opts) },
+		init: func(ctx context.Context) error {
+			return withDB(u.open, func(db *kv.DB) error { return db.InitRegistry(ctx) })
+		},
+		exists: func(ctx context.Context) (exists bool, err error) {
+			err = withDB(u.open, func(db *kv.DB) error {
+				exists, err = db.Registry().Exists(ctx)
+				return err
+			})
+			return exists, err
+		},
 	}, nil
 }
 

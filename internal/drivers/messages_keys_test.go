@@ -91,10 +91,9 @@ func TestMessagesOfEtcd(t *testing.T) {
 	closed := testserver.Etcd(t, &testserver.EtcdOptions{UnsafeNoFsync: true})
 	initBoth(t, open.URL("ids"))
 	setUp(t, open, func(c *clientv3.Client) error {
-		_, err1 := c.Put(t.Context(), "/foreign/format/alloc", "text")
+		_, err1 := c.Put(t.Context(), "/foreign/format/tags", "text")
 		_, err2 := c.Put(t.Context(), "/foreign/format/workers", "text")
-		_, err3 := c.Put(t.Context(), "/half/alloc/order", "text")
-		return errors.Join(err1, err2, err3)
+		return errors.Join(err1, err2)
 	})
 	setUp(t, closed, func(c *clientv3.Client) error {
 		_, err1 := c.UserAdd(t.Context(), "root", secret)
@@ -116,11 +115,10 @@ func TestMessagesOfEtcd(t *testing.T) {
 		{name: "unknown user", url: "etcd://stranger:" + secret + "@" + addr, calls: []string{"advance", "list workers", "init store"}, want: []string{"refuses the user", addr, "check the user name and the password"}},
 		{name: "no password", url: "etcd://" + addr, calls: []string{"advance", "list workers", "init store"}, want: []string{"demands a user", addr, "user:password@"}},
 		{name: "no permission", url: "etcd://guest:" + secret + "@" + addr + "/ids", calls: []string{"advance", "list workers", "init store"}, want: []string{"may not read and write", addr, "grant-permission ROLE --prefix=true readwrite /ids/"}},
-		{name: "no store", url: open.URL("empty"), calls: useStore, want: []string{"/empty/format/alloc", "leaf init --store", "prefix"}},
+		{name: "no store", url: open.URL("empty"), calls: useStore, want: []string{"/empty/format/tags", "leaf init --store", "prefix"}},
 		{name: "no registry", url: open.URL("empty"), calls: []string{"list workers"}, want: []string{"/empty/format/workers", "leaf init --workers", "prefix"}},
 		{name: "foreign keys", url: open.URL("foreign"), calls: []string{"advance", "list workers"}, want: []string{"/foreign/format/", "leaf init did not write"}},
-		{name: "half a store", url: open.URL("half"), calls: []string{"init store"}, want: []string{"left by an earlier store", "delete those"}},
-		{name: "exists", url: open.URL("ids"), calls: []string{"init store", "init workers"}, want: []string{"etcd has a key /ids/format/", "already"}},
+		{name: "exists", url: open.URL("ids"), calls: []string{"init store", "init workers"}, want: []string{"a key /ids/format/", "already"}},
 		{name: "no TLS", url: open.URL("ids") + "?tls=true", calls: []string{"advance", "list workers", "init store"}, want: []string{open.Endpoints()[0], "remove tls"}},
 		{name: "TLS only", url: "etcd://u:hunter2@" + fake, calls: []string{"advance", "list workers", "init store"}, want: []string{fake, "add tls=true"}},
 		{name: "not trusted", url: "etcd://u:hunter2@" + fake + "?tls=true", calls: []string{"advance", "list workers", "init store"}, want: []string{"certificate is not trusted", fake, "ca=FILE"}},
@@ -154,8 +152,8 @@ func TestMessagesOfZooKeeper(t *testing.T) {
 		"/look":   append(zk.DigestACL(zk.PermAll, "owner", secret), zk.WorldACL(zk.PermRead)...),
 	}
 	for chroot, acl := range acls {
-		for _, path := range []string{"", "/snowflake", "/snowflake/leaf", "/snowflake/leaf/workers"} {
-			if _, err := conn.Create(chroot+path, nil, 0, acl); err != nil {
+		for _, path := range []string{"", "/snowflake", "/snowflake/leaf", "/snowflake/leaf/format", "/snowflake/leaf/format/workers"} {
+			if _, err := conn.Create(chroot+path, []byte(`{"v":1}`), 0, acl); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -175,7 +173,7 @@ func TestMessagesOfZooKeeper(t *testing.T) {
 		{name: "no chroot", url: at + "/nowhere", calls: append([]string{"init workers"}, useWorkers...), want: []string{"no /nowhere", "correct the path or create it"}},
 		{name: "ACL of another", url: at + "/closed", calls: useWorkers, want: []string{server.Addr(), "an ACL keeps out", "setAcl"}},
 		{name: "may not write", url: at + "/look", calls: []string{"clock"}, want: []string{server.Addr(), "an ACL keeps out", "setAcl"}},
-		{name: "exists", url: at, calls: []string{"init workers"}, want: []string{"/snowflake/leaf/workers already"}},
+		{name: "exists", url: at, calls: []string{"init workers"}, want: []string{"/snowflake/leaf/format/workers already"}},
 	})
 	complain(t, "tree of Java", []complaint{
 		{name: "nobody", url: "zookeeper://" + gone + "?layout=leaf&name=n&port=1", calls: useWorkers, want: []string{"no connection", gone, "check that it runs"}},

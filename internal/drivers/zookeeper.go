@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/zookeeper"
 )
 
@@ -90,11 +91,14 @@ func parseZooKeeper(rest string) (registrySource, error) {
 		return src, nil
 	}
 	src.init = func(ctx context.Context) error {
-		_, err := z.withPool(func(p *zookeeper.Pool) (bool, error) { return false, p.Init(ctx) })
-		return err
+		return withDB(z.openPool, func(db *kv.DB) error { return db.InitRegistry(ctx) })
 	}
-	src.exists = func(ctx context.Context) (bool, error) {
-		return z.withPool(func(p *zookeeper.Pool) (bool, error) { return p.Exists(ctx) })
+	src.exists = func(ctx context.Context) (exists bool, err error) {
+		err = withDB(z.openPool, func(db *kv.DB) error {
+			exists, err = db.Registry().Exists(ctx)
+			return err
+		})
+		return exists, err
 	}
 	return src, nil
 }
@@ -163,7 +167,11 @@ func (z zkURL) key() string {
 func (z zkURL) open(o RegistryOptions) (Registry, error) {
 	opts := &zookeeper.Options{Chroot: z.chroot, Logger: o.Logger, IP: z.ip, Port: z.port}
 	if z.layout == zkPool {
-		return zookeeper.OpenPool(z.servers, z.name, opts)
+		db, err := zookeeper.Open(z.servers, z.name, opts)
+		if err != nil {
+			return nil, err
+		}
+		return kvRegistry{db.Registry(), db}, nil
 	}
 	if opts.Port == 0 {
 		opts.Port = o.Port
@@ -183,13 +191,8 @@ func (z zkURL) open(o RegistryOptions) (Registry, error) {
 	return zookeeper.OpenLeaf(z.servers, z.name, opts)
 }
 
-func (z zkURL) withPool(ask func(*zookeeper.Pool) (bool, error)) (bool, error) {
-	pool, err := zookeeper.OpenPool(z.servers, z.name, &zookeeper.Options{Chroot: z.chroot})
-	if err != nil {
-		return false, err
-	}
-	defer pool.Close()
-	return ask(pool)
+func (z zkURL) openPool() (*kv.DB, error) {
+	return zookeeper.Open(z.servers, z.name, &zookeeper.Options{Chroot: z.chroot})
 }
 
 func badZooKeeper(what string) error {

@@ -1,4 +1,4 @@
-package etcd
+package kv
 
 import (
 	"encoding/json"
@@ -10,16 +10,15 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// tagVersion is the version of the text form that this release writes.
-const tagVersion = 1
-
-// tagText is what the key of a tag holds, in the order in which it is written.
+// tagText is what the cell of a tag holds.
 type tagText struct {
 	Version     int    `json:"v"`
+	Deleted     bool   `json:"deleted,omitempty"`
 	MaxID       int64  `json:"max_id"`
 	Step        int64  `json:"step"`
 	Description string `json:"description,omitempty"`
-	Updated     int64  `json:"updated"` // Unix milliseconds, by the clock of who wrote
+	Updated     int64  `json:"updated"`        // Unix milliseconds, by the clock of the writer
+	Late        int    `json:"late,omitempty"` // see the package documentation, Fairness
 }
 
 func newTagText(t segment.Tag) tagText {
@@ -34,9 +33,9 @@ func (t tagText) tag(name string) segment.Tag {
 	return tag
 }
 
-// written returns t as text, as of now.
-func (t tagText) written() string {
-	t.Version, t.Updated = tagVersion, time.Now().UnixMilli()
+// text returns t as it is written now.
+func (t tagText) text() string {
+	t.Version, t.Updated = format, time.Now().UnixMilli()
 	text, err := json.Marshal(t)
 	if err != nil {
 		panic(err) // numbers and strings always have a text
@@ -44,19 +43,21 @@ func (t tagText) written() string {
 	return string(text)
 }
 
-// readTag reads what written returned.
-func readTag(key string, h held) (tagText, error) {
-	if h.revision == 0 {
+// readTag reads what text returned. It wraps [leaf.ErrUnknownTag] if there is no tag in
+// the cell.
+func readTag(c Cell) (tagText, error) {
+	if c.Version == "" {
 		return tagText{}, leaf.ErrUnknownTag
 	}
 	var t tagText
-	err := json.Unmarshal([]byte(h.text), &t)
+	err := json.Unmarshal([]byte(c.Value), &t)
 	switch {
-	case err == nil && t.Version > tagVersion:
-		return tagText{}, fmt.Errorf("%w: the key %s has format %d, written by a newer release: use that release", leaf.ErrUnsupported, key, t.Version)
-	case err != nil || t.Version != tagVersion || t.MaxID < 0 || t.Step < 1 || t.Step > segment.MaxStep:
-		return tagText{}, fmt.Errorf("the key %s holds %.100q, which is no counter: put one there with etcdctl, "+
-			`such as {"v":1,"max_id":N,"step":1000}, N above every ID in use`, key, h.text)
+	case err == nil && t.Version > format:
+		return tagText{}, fmt.Errorf("%w: %s has format %d, written by a newer release", leaf.ErrUnsupported, c.Key, t.Version)
+	case err == nil && t.Version == format && t.Deleted:
+		return tagText{}, leaf.ErrUnknownTag
+	case err != nil || t.Version != format || t.MaxID < 0 || t.Step < 1 || t.Step > segment.MaxStep:
+		return tagText{}, fmt.Errorf(`%s holds %.100q, which is no counter such as {"v":%d,"max_id":N,"step":1000}`, c.Key, c.Value, format)
 	}
 	return t, nil
 }
@@ -74,8 +75,8 @@ func (t *tagText) advance(n int64) (segment.Grant, error) {
 	return grant, nil
 }
 
-// amend applies a change, or changes nothing and returns an error.
-func (t *tagText) amend(change segment.Change) error {
+// alter applies a change, or changes nothing and returns an error.
+func (t *tagText) alter(change segment.Change) error {
 	if change.MaxID != nil && *change.MaxID < t.MaxID && !change.Force {
 		return fmt.Errorf("%w: max_id is %d, not to be lowered to %d", leaf.ErrRegression, t.MaxID, *change.MaxID)
 	}

@@ -1,0 +1,77 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// ErrConflict is wrapped by [Backend.Swap] if the cell has changed.
+var ErrConflict = errors.New("the cell has changed")
+
+// A Cell is what a key holds.
+type Cell struct {
+	Key   string
+	Value string
+
+	// Version changes with every write of the cell and never comes back. It is empty
+	// if the key was never written.
+	Version string
+
+	// Server identifies the server or cluster that answered, where one may take over
+	// without the last writes of another (see segment.Grant.Server). Empty, or always
+	// the same, where acknowledged writes are never lost.
+	Server string
+}
+
+// A Backend holds cells, durably. Its methods are safe for concurrent use and return
+// soon after their context ends. Keys and values are valid UTF-8 without control
+// characters; a backend encodes them as its store needs it.
+type Backend interface {
+	// Get returns the cell of a key as it is now: not from a cache, nor from a replica
+	// that may lag.
+	Get(ctx context.Context, key string) (Cell, error)
+
+	// Swap has the cell hold value if its version is still old.Version and, where
+	// old.Server is set, the same server answers. It returns the cell as it then is.
+	//
+	// If the cell has changed, nothing was written and the error wraps [ErrConflict];
+	// now is what the cell holds instead if that cost no further trip, else the zero
+	// Cell. After any other error the outcome is unknown. The write is sent once, by
+	// the backend and by the client library below it.
+	Swap(ctx context.Context, old Cell, value string) (now Cell, err error)
+
+	// List yields every cell whose key begins with prefix, in any order. A cell that
+	// is written meanwhile is yielded as it was before or after. An error ends the
+	// listing.
+	List(ctx context.Context, prefix string) iter.Seq2[Cell, error]
+
+	// Clock returns the time by the store's own clock, the zero Time if that is the
+	// clock of this machine.
+	Clock(ctx context.Context) (time.Time, error)
+
+	// Close ends the connections; calls that wait fail.
+	Close() error
+}
+
+// A Watcher is a [Backend] that notices writes.
+type Watcher interface {
+	// Watch returns a channel that receives, or is closed, when the cell may have been
+	// written, or can no longer be watched. It ends with ctx.
+	Watch(ctx context.Context, key string) (<-chan struct{}, error)
+}
+
+// A Checker is a [Backend] that knows of settings under which its store loses cells, such
+// as a time to live.
+type Checker interface {
+	// Check reports, wrapping leaf.ErrUnsupported, why the store cannot be trusted. It is
+	// called before the first use.
+	Check(ctx context.Context) error
+}
+
+// A Namer is a [Backend] whose store has other names for keys.
+type Namer interface {
+	// KeyName returns what an operator finds a key under, such as "key /leaf/tags/order".
+	KeyName(key string) string
+}

@@ -1,0 +1,240 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+const (
+	// roundTimeout bounds one round, however many swaps it takes.
+	roundTimeout = 10 * time.Second
+
+	// tries is how often a round that is too late tries again at once, with what the
+	// conflict told it, before it waits and reads.
+	tries = 3
+
+	// maxLate and maxWait bound how long a round waits for its rivals.
+	maxLate = 32
+	maxWait = time.Second
+
+	// longRun is how many swaps in a row succeed before the process lets others try.
+	longRun = 16
+)
+
+// A counter is one tag as this process moves it.
+type counter struct {
+	store *Store
+	tag   string
+
+	waiting []*call // guarded by Store.mu
+	serving bool    // a goroutine takes from waiting; guarded by Store.mu
+
+	// What follows is that goroutine's.
+	cell Cell          // what the cell was last known to hold; the zero Cell: not known
+	trip time.Duration // what a read and a swap take of late
+	run  int           // how many swaps succeeded in a row
+	last time.Time     // the end of the last round
+}
+
+// A call is one Advance that waits for its counter.
+type call struct {
+	ctx  context.Context
+	n    int64
+	done chan outcome // of one
+}
+
+type outcome struct {
+	grant segment.Grant
+	err   error
+}
+
+func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	c := &call{ctx: ctx, n: n, done: make(chan outcome, 1)}
+	s.join(tag, c)
+	select {
+	case o := <-c.done:
+		return o.grant, o.err
+	case <-ctx.Done():
+		return segment.Grant{}, fmt.Errorf("%s has not answered yet: %w", s.db.name, ctx.Err())
+	}
+}
+
+// join adds a call to those that wait for its counter.
+func (s *Store) join(tag string, call *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.counters[tag]
+	if c == nil {
+		c = &counter{store: s, tag: tag}
+		s.counters[tag] = c
+	}
+	c.waiting = append(c.waiting, call)
+	if !c.serving {
+		c.serving = true
+		s.db.work.Go(c.serve)
+	}
+}
+
+// next takes the calls that wait, without those whose callers have left. If there are
+// none the service ends, and a counter that may not exist is forgotten.
+func (c *counter) next() []*call {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	calls := slices.DeleteFunc(c.waiting, gone)
+	c.waiting = nil
+	if len(calls) == 0 {
+		c.serving = false
+		if c.cell.Version == "" {
+			delete(c.store.counters, c.tag)
+		}
+	}
+	return calls
+}
+
+func gone(c *call) bool { return c.ctx.Err() != nil }
+
+func (c *counter) serve() {
+	for calls := c.next(); len(calls) > 0; calls = c.next() {
+		outcomes, err := c.round(calls)
+		c.last = time.Now()
+		for i, call := range calls {
+			if err != nil {
+				call.done <- outcome{err: err}
+			} else {
+				call.done <- outcomes[i]
+			}
+		}
+	}
+}
+
+// round moves the counter for all calls at once. Its error is that of all of them; where
+// the outcome of a swap is unknown, the range is lost.
+func (c *counter) round(calls []*call) ([]outcome, error) {
+	ctx, cancel := context.WithTimeout(c.store.db.ctx, roundTimeout)
+	defer cancel()
+	if err := c.store.marker.check(ctx); err != nil {
+		return nil, err
+	}
+	if c.run >= longRun && time.Since(c.last) < c.trip {
+		c.run = 0
+		_ = sleep(ctx, c.trip/2)
+	}
+	fresh := false // cell was read in this round
+	for late := 0; ; {
+		if !fresh && c.crowded() || late > 0 && late%tries == 0 || c.cell.Version == "" {
+			if err := c.wait(ctx, late); err != nil {
+				return nil, err
+			}
+			if !slices.ContainsFunc(calls, func(c *call) bool { return !gone(c) }) {
+				return nil, context.Canceled // no caller is left
+			}
+			if err := c.read(ctx); err != nil {
+				return nil, err
+			}
+			fresh = true
+		}
+		outcomes, err := c.move(ctx, calls, late)
+		switch {
+		case errors.Is(err, ErrConflict):
+			if fresh {
+				late++
+			}
+			fresh = true
+		case errors.Is(err, errNothing) && fresh:
+			return outcomes, nil
+		case errors.Is(err, errNothing):
+			c.cell = Cell{} // what is known may be out of date, and is no reason to refuse
+		default:
+			return outcomes, err
+		}
+	}
+}
+
+// crowded reports whether others wanted the counter at the same time of late.
+func (c *counter) crowded() bool {
+	t, err := readTag(c.cell)
+	return err == nil && t.Late > 0
+}
+
+// wait waits for a random part of the time that the rivals need.
+func (c *counter) wait(ctx context.Context, late int) error {
+	if t, err := readTag(c.cell); err == nil {
+		late = max(late, t.Late)
+	}
+	most := min(time.Duration(min(late, maxLate))*c.trip, maxWait)
+	if most <= 0 {
+		return nil
+	}
+	return sleep(ctx, rand.N(most))
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// read finds out what the cell holds.
+func (c *counter) read(ctx context.Context) (err error) {
+	c.cell, err = c.store.db.backend.Get(ctx, tagPrefix+c.tag)
+	if err == nil && c.cell.Version == "" {
+		return cmp.Or(c.store.marker.look(ctx), leaf.ErrUnknownTag)
+	}
+	return err
+}
+
+// errNothing says that there was nothing to write: no call got anything.
+var errNothing = errors.New("no call can be granted anything")
+
+// move makes one attempt to move the counter from what is known of it.
+func (c *counter) move(ctx context.Context, calls []*call, late int) ([]outcome, error) {
+	t, err := readTag(c.cell)
+	if err != nil {
+		c.cell = Cell{}
+		return nil, err
+	}
+	was := t.MaxID
+	outcomes := make([]outcome, len(calls))
+	for i, call := range calls {
+		outcomes[i].grant, outcomes[i].err = t.advance(call.n)
+	}
+	if t.MaxID == was {
+		return outcomes, errNothing
+	}
+	t.Late = max(min(late, maxLate), t.Late*3/4)
+	if err := c.swap(ctx, t); err != nil {
+		return nil, err
+	}
+	for i := range outcomes {
+		outcomes[i].grant.Server, outcomes[i].grant.Version = c.cell.Server, grantVersion(c.cell)
+	}
+	return outcomes, nil
+}
+
+// swap has the cell hold t if it is as it is known to be.
+func (c *counter) swap(ctx context.Context, t tagText) error {
+	began := time.Now()
+	now, err := c.store.db.backend.Swap(ctx, c.cell, t.text())
+	c.cell = now
+	c.trip += (2*time.Since(began) - c.trip) / 4
+	if c.run++; err != nil {
+		c.run = 0
+	}
+	if err != nil && !errors.Is(err, ErrConflict) {
+		c.cell = Cell{}
+	}
+	return err
+}

@@ -1,0 +1,237 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// Prefixes of the keys.
+const (
+	tagPrefix    = "tags/"
+	workerPrefix = "workers/"
+)
+
+// Keys of the format markers.
+const (
+	tagFormat    = "format/tags"
+	workerFormat = "format/workers"
+)
+
+// A DB is the cells of one backend. It may hold a [Store], a [Registry] or both. Nothing
+// is created by opening it: see [DB.Init] and [DB.InitRegistry].
+type DB struct {
+	backend Backend
+	name    string // for people
+	checked atomic.Bool
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	store    *Store
+	registry *Registry
+}
+
+// Options are the optional settings of a [DB]; nil means all defaults.
+type Options struct {
+	// Create has a registry that is missing created at its first use. It is for registries
+	// that belong to another program, which creates them in that way.
+	Create bool
+}
+
+// New returns the DB in a backend, which it closes. It makes no call.
+func New(b Backend, opts *Options) *DB {
+	if opts == nil {
+		opts = &Options{}
+	}
+	d := &DB{backend: b, name: "the store"}
+	if named, ok := b.(fmt.Stringer); ok {
+		d.name = named.String()
+	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.store = &Store{db: d, counters: make(map[string]*counter)}
+	d.store.marker = marker{db: d, key: tagFormat, flag: "--store", missing: segment.ErrNotCreated, newer: leaf.ErrUnsupported}
+	d.registry = &Registry{db: d, marker: marker{db: d, key: workerFormat, flag: "--workers", missing: worker.ErrNotCreated, newer: worker.ErrNewer, create: opts.Create}}
+	return d
+}
+
+// Store returns the store of tags. Its calls fail, wrapping [segment.ErrNotCreated],
+// until it was created.
+func (d *DB) Store() *Store { return d.store }
+
+// Registry returns the registry of workers. Its calls fail, wrapping
+// [worker.ErrNotCreated], until it was created.
+func (d *DB) Registry() *Registry { return d.registry }
+
+// Exists reports whether the store was created, by whatever release.
+func (s *Store) Exists(ctx context.Context) (bool, error) { return s.marker.exists(ctx) }
+
+// Exists reports whether the registry was created, by whatever release.
+func (r *Registry) Exists(ctx context.Context) (bool, error) { return r.marker.exists(ctx) }
+
+// Init creates the store, with the given tags in it. If there is one the error wraps
+// [fs.ErrExist]. Of several calls at once one creates it; an Init that was interrupted may
+// be repeated.
+func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
+	err := d.do(ctx, func() error {
+		if err := segment.CheckTags(tags); err != nil {
+			return err
+		}
+		if exists, err := d.store.Exists(ctx); exists || err != nil {
+			return cmp.Or(err, error(existsError{d.keyName(tagFormat)}))
+		}
+		for _, tag := range tags {
+			if err := d.store.create(ctx, tag); err != nil && !errors.Is(err, leaf.ErrTagExists) {
+				return fmt.Errorf("tag %q: %w", tag.Name, err)
+			}
+		}
+		return d.store.marker.write(ctx)
+	})
+	return wrap(err, "create the store")
+}
+
+// InitRegistry creates the registry. If there is one the error wraps [fs.ErrExist].
+func (d *DB) InitRegistry(ctx context.Context) error {
+	return wrap(d.do(ctx, func() error { return d.registry.marker.write(ctx) }), "create the registry")
+}
+
+// Close ends the connections. Calls that wait fail with an error that wraps
+// [leaf.ErrClosed], as later calls do.
+func (d *DB) Close() error {
+	if d.ctx.Err() != nil {
+		return nil
+	}
+	d.cancel()
+	err := d.backend.Close()
+	d.work.Wait()
+	return err
+}
+
+// do makes a call, unless the DB is closed or its store cannot be trusted.
+func (d *DB) do(ctx context.Context, call func() error) error {
+	if d.ctx.Err() != nil {
+		return leaf.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := d.check(ctx)
+	if err == nil {
+		err = call()
+	}
+	if err != nil && d.ctx.Err() != nil && !errors.Is(err, leaf.ErrClosed) {
+		return fmt.Errorf("%w: %w", leaf.ErrClosed, err)
+	}
+	return err
+}
+
+// check asks the backend once whether its store can be trusted.
+func (d *DB) check(ctx context.Context) error {
+	c, ok := d.backend.(Checker)
+	if !ok || d.checked.Load() {
+		return nil
+	}
+	if err := c.Check(ctx); err != nil {
+		return err
+	}
+	d.checked.Store(true)
+	return nil
+}
+
+// keyName returns the name of a key for people.
+func (d *DB) keyName(key string) string {
+	if n, ok := d.backend.(Namer); ok {
+		return n.KeyName(key)
+	}
+	return "key " + key
+}
+
+func wrap(err error, what string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), err)
+}
+
+// A marker is the cell that says that a store or a registry was created. A mistyped URL
+// must never begin a counter again.
+type marker struct {
+	db      *DB
+	key     string
+	flag    string // of leaf init, which writes it
+	missing error  // wrapped if there is none
+	newer   error  // wrapped if a newer release wrote it
+	create  bool   // write it if it is missing
+	seen    atomic.Bool
+}
+
+// format is the version of the cells that this release writes.
+const format = 1
+
+// check reports why the cells behind the marker cannot be used. Once it was there it is
+// not asked for again.
+func (m *marker) check(ctx context.Context) error {
+	if m.seen.Load() {
+		return nil
+	}
+	return m.look(ctx)
+}
+
+// look is check, asking in any case.
+func (m *marker) look(ctx context.Context) error {
+	cell, err := m.db.backend.Get(ctx, m.key)
+	if err != nil {
+		return err
+	}
+	if cell.Version == "" && m.create {
+		err := m.write(ctx)
+		if errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+		return err
+	}
+	if cell.Version == "" {
+		return fmt.Errorf("%w: there is no %s: create it with leaf init %s URL, or correct the prefix in the URL", m.missing, m.db.keyName(m.key), m.flag)
+	}
+	var found struct {
+		Version int `json:"v"`
+	}
+	err = json.Unmarshal([]byte(cell.Value), &found)
+	switch {
+	case err != nil || found.Version < 1:
+		return fmt.Errorf("%w: the %s holds %.50q, which leaf init did not write", leaf.ErrUnsupported, m.db.keyName(m.key), cell.Value)
+	case found.Version > format:
+		return fmt.Errorf("%w: the %s says format %d", m.newer, m.db.keyName(m.key), found.Version)
+	}
+	m.seen.Store(true)
+	return nil
+}
+
+func (m *marker) exists(ctx context.Context) (bool, error) {
+	cell, err := m.db.backend.Get(ctx, m.key)
+	return cell.Version != "", err
+}
+
+func (m *marker) write(ctx context.Context) error {
+	_, err := m.db.backend.Swap(ctx, Cell{Key: m.key}, fmt.Sprintf(`{"v":%d}`, format))
+	if errors.Is(err, ErrConflict) {
+		return existsError{m.db.keyName(m.key)}
+	}
+	return err
+}
+
+// An existsError is [fs.ErrExist], without its words about files.
+type existsError struct{ key string }
+
+func (e existsError) Error() string        { return "there is a " + e.key + " already" }
+func (e existsError) Is(target error) bool { return target == fs.ErrExist }

@@ -1,0 +1,353 @@
+package kv_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/kv"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// A rough backend is one that keeps to its contract and to no more: a conflict tells
+// nothing, and a listing comes in any order.
+type rough struct{ *memory.Backend }
+
+func (b rough) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	now, err := b.Backend.Swap(ctx, old, value)
+	if err != nil {
+		now = kv.Cell{}
+	}
+	return now, err
+}
+
+func (b rough) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+	return func(yield func(kv.Cell, error) bool) {
+		var cells []kv.Cell
+		for c, err := range b.Backend.List(ctx, prefix) {
+			if err != nil {
+				yield(kv.Cell{}, err)
+				return
+			}
+			cells = append(cells, c)
+		}
+		rand.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
+		for _, c := range cells {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// backends are the ones that the suites run over: each function returns another client of
+// the same cells.
+var backends = map[string]func(*memory.Backend) kv.Backend{
+	"memory": func(b *memory.Backend) kv.Backend { return b },
+	"rough":  func(b *memory.Backend) kv.Backend { return rough{b} },
+}
+
+// open returns a DB of its own on the cells.
+func open(t testing.TB, b kv.Backend) *kv.DB {
+	db := kv.New(b, nil)
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func newStore(t testing.TB, b kv.Backend, tags ...segment.Tag) *kv.Store {
+	t.Helper()
+	db := open(t, b)
+	if err := db.Init(t.Context(), tags); err != nil {
+		t.Fatal(err)
+	}
+	return db.Store()
+}
+
+func TestStore(t *testing.T) {
+	for name, client := range backends {
+		t.Run(name, func(t *testing.T) {
+			drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
+				cells := memory.NewBackend()
+				newStore(t, cells)
+				return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return open(t, client(cells)).Store() }}
+			})
+		})
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	for name, client := range backends {
+		t.Run(name, func(t *testing.T) {
+			drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
+				cells := memory.NewBackend()
+				if err := open(t, cells).InitRegistry(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				return drivertest.RegistryBackend{
+					Open: func(t testing.TB) worker.Registry { return open(t, client(cells)).Registry() },
+					Corrupt: func(t testing.TB, id int64, text string) {
+						now, err := cells.Get(t.Context(), fmt.Sprintf("workers/%d", id))
+						if err == nil {
+							_, err = cells.Swap(t.Context(), now, text)
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					},
+				}
+			})
+		})
+	}
+}
+
+// A lossy backend loses the reply of some swaps.
+type lossy struct {
+	kv.Backend
+	lose  atomic.Bool
+	swaps atomic.Int64
+}
+
+var errLost = errors.New("the reply was lost")
+
+func (b *lossy) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	b.swaps.Add(1)
+	now, err := b.Backend.Swap(ctx, old, value)
+	if err == nil && b.lose.Load() {
+		return kv.Cell{}, errLost
+	}
+	return now, err
+}
+
+var order = segment.Tag{Name: "order", MaxID: 1, Step: 1000}
+
+// A swap whose reply was lost is sent once, and its IDs are lost: the next range begins
+// behind them, and nothing is given back.
+func TestReplyLost(t *testing.T) {
+	b := &lossy{Backend: memory.NewBackend()}
+	s := newStore(t, b, order)
+	advance := func(want leaf.Range) segment.Grant {
+		t.Helper()
+		got, err := s.Advance(t.Context(), "order", 10)
+		if err != nil || got.Range != want {
+			t.Errorf("got %v, %v, want %v", got.Range, err, want)
+		}
+		return got
+	}
+	last := advance(leaf.Range{Start: 1, End: 11})
+	before := b.swaps.Load()
+	b.lose.Store(true)
+	if _, err := s.Advance(t.Context(), "order", 10); !errors.Is(err, errLost) {
+		t.Errorf("got error %v", err)
+	}
+	if n := b.swaps.Load() - before; n != 1 {
+		t.Errorf("the swap was sent %d times", n)
+	}
+	if err := s.Return(t.Context(), "order", last, 5); err == nil {
+		t.Error("a range went back after a swap of unknown outcome")
+	}
+	b.lose.Store(false)
+	last = advance(leaf.Range{Start: 21, End: 31})
+	b.lose.Store(true)
+	if err := s.Return(t.Context(), "order", last, 25); !errors.Is(err, errLost) {
+		t.Errorf("return: got error %v", err)
+	}
+	if n := b.swaps.Load() - before; n != 4 {
+		t.Errorf("%d swaps were sent, want 4", n)
+	}
+	b.lose.Store(false)
+	advance(leaf.Range{Start: 25, End: 35}) // what came back is the next caller's
+}
+
+// What was never created is an error, and is taken up once it is there. A store that is
+// gone is no store without tags.
+func TestNotCreated(t *testing.T) {
+	cells := memory.NewBackend()
+	db := open(t, cells)
+	s, r := db.Store(), db.Registry()
+	check := func(when string, wantStore, wantRegistry error) {
+		t.Helper()
+		_, advance := s.Advance(t.Context(), "order", 1)
+		_, load := r.Load(t.Context(), 7)
+		_, list := r.List(t.Context())
+		if !errors.Is(advance, wantStore) || !errors.Is(load, wantRegistry) || !errors.Is(list, wantRegistry) {
+			t.Errorf("%s: advance: %v; load: %v; list: %v", when, advance, load, list)
+		}
+	}
+	check("at first", segment.ErrNotCreated, worker.ErrNotCreated)
+	empty := cells.Snapshot()
+	if err := errors.Join(db.Init(t.Context(), nil), db.InitRegistry(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	check("created", leaf.ErrUnknownTag, nil)
+	if err := s.Create(t.Context(), order); err != nil {
+		t.Error(err)
+	}
+	cells.Restore(empty)
+	check("gone again", segment.ErrNotCreated, worker.ErrNotCreated)
+	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1}); !errors.Is(err, worker.ErrNotCreated) {
+		t.Errorf("swap: %v", err)
+	}
+}
+
+// Of several that create a store at once one does, and all its tags are there; one that
+// was interrupted is completed, and no counter moves back.
+func TestInit(t *testing.T) {
+	cells := memory.NewBackend()
+	var created atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		db := open(t, cells)
+		wg.Go(func() {
+			err := db.Init(t.Context(), []segment.Tag{order, {Name: "user", Step: 1}})
+			if err == nil {
+				created.Add(1)
+			} else if !errors.Is(err, fs.ErrExist) {
+				t.Error(err)
+			}
+			if err := db.InitRegistry(t.Context()); err != nil && !errors.Is(err, fs.ErrExist) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := created.Load(); n != 1 {
+		t.Errorf("%d calls created the store", n)
+	}
+	s := open(t, cells).Store()
+	for _, tag := range []string{"order", "user"} {
+		if _, err := s.Advance(t.Context(), tag, 1); err != nil {
+			t.Error(err)
+		}
+	}
+	interrupted := cells.Snapshot()
+	for key := range interrupted {
+		if strings.HasPrefix(key, "format/") {
+			delete(interrupted, key)
+		}
+	}
+	cells.Restore(interrupted)
+	newStore(t, cells, order)
+	if got, err := s.Advance(t.Context(), "order", 1); err != nil || got.Range.Start != 2 {
+		t.Errorf("after an interrupted init: got %v, %v", got.Range, err)
+	}
+}
+
+// Cells of a newer release are refused.
+func TestNewerFormat(t *testing.T) {
+	for key, want := range map[string]error{"format/tags": leaf.ErrUnsupported, "tags/order": leaf.ErrUnsupported, "format/workers": worker.ErrNewer} {
+		cells := memory.NewBackend()
+		db := open(t, cells)
+		if err := errors.Join(db.Init(t.Context(), []segment.Tag{order}), db.InitRegistry(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		now, _ := cells.Get(t.Context(), key)
+		if _, err := cells.Swap(t.Context(), now, `{"v":2}`); err != nil {
+			t.Fatal(err)
+		}
+		db = open(t, cells)
+		_, err := db.Store().Advance(t.Context(), "order", 1)
+		if key == "format/workers" {
+			_, err = db.Registry().Load(t.Context(), 7)
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%s of format 2: got error %v, want one that wraps %v", key, err, want)
+		}
+	}
+}
+
+// What is known of a counter may be out of date: a call is not refused by it.
+func TestOverflowIsLookedUp(t *testing.T) {
+	cells := memory.NewBackend()
+	s := newStore(t, cells, segment.Tag{Name: "order", MaxID: 1<<63 - 11, Step: 1})
+	if _, err := s.Advance(t.Context(), "order", 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Advance(t.Context(), "order", 10); !errors.Is(err, leaf.ErrOverflow) {
+		t.Errorf("got error %v", err)
+	}
+	if _, err := open(t, cells).Store().Alter(t.Context(), "order", segment.Change{MaxID: new(int64(100)), Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Advance(t.Context(), "order", 10); err != nil || got.Range.Start != 100 {
+		t.Errorf("got %v, %v, want a range from 100", got.Range, err)
+	}
+}
+
+// A slow backend takes a millisecond for a trip.
+type slow struct{ kv.Backend }
+
+const trip = time.Millisecond
+
+func (b slow) Get(ctx context.Context, key string) (kv.Cell, error) {
+	time.Sleep(trip / 2)
+	defer time.Sleep(trip / 2)
+	return b.Backend.Get(ctx, key)
+}
+
+func (b slow) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	time.Sleep(trip / 2)
+	defer time.Sleep(trip / 2)
+	return b.Backend.Swap(ctx, old, value)
+}
+
+// Processes that want one counter all the time each get a share of it, also when every trip
+// takes equally long, and together nearly what one process gets alone.
+func TestShare(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 8, 32} {
+		t.Run(fmt.Sprintf("%d processes", n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cells := slow{memory.NewBackend()}
+				newStore(t, cells, order)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				shares := make([]int, n)
+				var dealt drivertest.Ranges
+				var wg sync.WaitGroup
+				for i := range shares {
+					s := open(t, cells).Store()
+					wg.Go(func() {
+						for ctx.Err() == nil {
+							if got, err := s.Advance(ctx, "order", 10); err == nil {
+								dealt.Add(got.Range)
+								shares[i]++
+							}
+						}
+					})
+				}
+				wg.Wait()
+				if err := dealt.Check(); err != nil {
+					t.Error(err)
+				}
+				total, least := 0, shares[0]
+				for _, share := range shares {
+					total += share
+					least = min(least, share)
+				}
+				t.Logf("%d allocations, the least %d: %v", total, least, shares)
+				if least*n*3 < total {
+					t.Errorf("of %d allocations one of %d processes got %d", total, n, least)
+				}
+				if total < 2000 {
+					t.Errorf("%d allocations in the time of 10000 trips", total)
+				}
+			})
+		})
+	}
+}

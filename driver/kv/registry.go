@@ -1,0 +1,170 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/worker"
+)
+
+var (
+	_ worker.Registry = (*Registry)(nil)
+	_ worker.Watcher  = (*Registry)(nil)
+)
+
+// A Registry keeps the records of workers in a [DB]. It is a [worker.Registry], and a
+// [worker.Watcher] where the backend is a [Watcher]. Its methods are safe for concurrent
+// use.
+type Registry struct {
+	db     *DB
+	marker marker
+}
+
+func key(id int64) string { return workerPrefix + strconv.FormatInt(id, 10) }
+
+// do makes a call, about a worker, once the registry is known to exist.
+func (r *Registry) do(ctx context.Context, id int64, call func() error) error {
+	return r.db.do(ctx, func() error {
+		if id < 0 {
+			return fmt.Errorf("%w: no worker has a negative ID", leaf.ErrInvalid)
+		}
+		if err := r.marker.check(ctx); err != nil {
+			return err
+		}
+		return call()
+	})
+}
+
+// Load returns the record of a worker.
+func (r *Registry) Load(ctx context.Context, id int64) (record worker.Record, err error) {
+	err = r.do(ctx, id, func() error {
+		record, _, err = r.load(ctx, id)
+		return err
+	})
+	if err != nil {
+		return worker.Record{}, fmt.Errorf("load worker %d: %w", id, err)
+	}
+	return record, nil
+}
+
+// load returns the record of a worker and its cell. Before it says that there is none, it
+// looks whether the registry is still there.
+func (r *Registry) load(ctx context.Context, id int64) (worker.Record, Cell, error) {
+	record := worker.Record{Worker: id}
+	cell, err := r.db.backend.Get(ctx, key(id))
+	switch {
+	case err != nil:
+	case cell.Version == "":
+		err = r.marker.look(ctx)
+	default:
+		err = record.UnmarshalText([]byte(cell.Value))
+	}
+	return record, cell, err
+}
+
+// Swap writes new in the place of old. It is sent once.
+func (r *Registry) Swap(ctx context.Context, old, new worker.Record) error {
+	err := r.do(ctx, new.Worker, func() error {
+		switch {
+		case old.Worker != new.Worker:
+			return fmt.Errorf("%w: the old record is of worker %d", leaf.ErrInvalid, old.Worker)
+		case new.IsZero():
+			return fmt.Errorf("%w: the new record is empty", leaf.ErrInvalid)
+		}
+		return r.swap(ctx, old, new)
+	})
+	return wrap(err, "swap worker %d", new.Worker)
+}
+
+// swap compares records, not texts: one record may have been written in two ways, by
+// another release or by hand. The swap of the cell compares the version that was read.
+func (r *Registry) swap(ctx context.Context, old, new worker.Record) error {
+	text, err := new.MarshalText()
+	if err != nil {
+		return err
+	}
+	record, cell, err := r.load(ctx, old.Worker)
+	if err != nil {
+		return err
+	}
+	if !record.Equal(old) {
+		return worker.ErrConflict
+	}
+	if _, err = r.db.backend.Swap(ctx, cell, string(text)); errors.Is(err, ErrConflict) {
+		return fmt.Errorf("%w meanwhile", worker.ErrConflict)
+	}
+	return err
+}
+
+// List returns all records, by worker ID. It fails if there is one that it cannot read. It
+// is the first step of a claim, so it asks a [Checker] again.
+func (r *Registry) List(ctx context.Context) (all []worker.Record, err error) {
+	r.db.checked.Store(false)
+	err = r.db.do(ctx, func() error {
+		if err := r.marker.look(ctx); err != nil {
+			return err
+		}
+		for cell, err := range r.db.backend.List(ctx, workerPrefix) {
+			if err != nil {
+				return err
+			}
+			record, err := readRecord(cell)
+			if err != nil {
+				return err
+			}
+			all = append(all, record)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list workers: %w", err)
+	}
+	slices.SortFunc(all, func(a, b worker.Record) int { return cmp.Compare(a.Worker, b.Worker) })
+	return all, nil
+}
+
+func readRecord(cell Cell) (worker.Record, error) {
+	name := strings.TrimPrefix(cell.Key, workerPrefix)
+	id, err := strconv.ParseInt(name, 10, 64)
+	if err != nil || id < 0 || strconv.FormatInt(id, 10) != name {
+		return worker.Record{}, fmt.Errorf("the key %s is not a worker's: delete it", cell.Key)
+	}
+	record := worker.Record{Worker: id}
+	if err := record.UnmarshalText([]byte(cell.Value)); err != nil {
+		return worker.Record{}, fmt.Errorf("worker %d: %w", id, err)
+	}
+	return record, nil
+}
+
+// Clock returns the time by the backend's clock.
+func (r *Registry) Clock(ctx context.Context) (now time.Time, err error) {
+	err = r.do(ctx, 0, func() error {
+		now, err = r.db.backend.Clock(ctx)
+		return err
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask the registry's clock: %w", err)
+	}
+	return now, nil
+}
+
+// Watch returns a channel that tells of writes to the record of a worker, nil if the
+// backend does not notice them.
+func (r *Registry) Watch(ctx context.Context, id int64) (wrote <-chan struct{}, err error) {
+	w, ok := r.db.backend.(Watcher)
+	if !ok {
+		return nil, nil
+	}
+	err = r.do(ctx, id, func() error {
+		wrote, err = w.Watch(ctx, key(id))
+		return err
+	})
+	return wrote, wrap(err, "watch worker %d", id)
+}

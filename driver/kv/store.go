@@ -1,0 +1,208 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+var (
+	_ segment.Store    = (*Store)(nil)
+	_ segment.Returner = (*Store)(nil)
+	_ segment.Catalog  = (*Store)(nil)
+)
+
+// A Store keeps tags in a [DB]. It is a [segment.Store], a [segment.Returner] and a
+// [segment.Catalog]. Its methods are safe for concurrent use.
+type Store struct {
+	db     *DB
+	marker marker
+
+	mu       sync.Mutex
+	counters map[string]*counter
+}
+
+// do makes a call once the store is known to exist.
+func (s *Store) do(ctx context.Context, call func() error) error {
+	return s.db.do(ctx, func() error {
+		if err := s.marker.check(ctx); err != nil {
+			return err
+		}
+		return call()
+	})
+}
+
+// Advance moves tag's counter forward by n, or by the tag's step if n is 0.
+func (s *Store) Advance(ctx context.Context, tag string, n int64) (grant segment.Grant, err error) {
+	err = s.db.do(ctx, func() error {
+		if n < 0 {
+			return fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
+		}
+		if err := checkTag(tag); err != nil {
+			return err
+		}
+		grant, err = s.advance(ctx, tag, n)
+		return err
+	})
+	if err != nil {
+		return segment.Grant{}, fmt.Errorf("advance %q: %w", tag, err)
+	}
+	return grant, nil
+}
+
+// Return moves tag's counter back to start if its cell still holds what the grant wrote.
+// The swap is sent once.
+func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
+	err := s.do(ctx, func() error {
+		if err := checkTag(tag); err != nil {
+			return err
+		}
+		cell, t, err := granted(tag, last)
+		if err != nil || start < 0 || start >= t.MaxID {
+			return fmt.Errorf("%w: no such grant: %w", leaf.ErrInvalid, err)
+		}
+		t.MaxID = start
+		_, err = s.db.backend.Swap(ctx, cell, t.text())
+		return err
+	})
+	return wrap(err, "return %v of %q", leaf.Range{Start: start, End: last.Range.End}, tag)
+}
+
+// grantVersion names the write that left a cell, for a grant: version and value, because
+// a version comes back when a store is restored from a backup.
+func grantVersion(c Cell) string { return c.Version + " " + c.Value }
+
+// granted returns the cell that a grant left, as its version says.
+func granted(tag string, last segment.Grant) (Cell, tagText, error) {
+	version, value, _ := strings.Cut(last.Version, " ")
+	cell := Cell{Key: tagPrefix + tag, Version: version, Value: value, Server: last.Server}
+	t, err := readTag(cell)
+	if err == nil && t.MaxID != last.Range.End {
+		err = errors.New("its version is that of another range")
+	}
+	return cell, t, err
+}
+
+// Tags lists all tags, in any order.
+func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
+	return func(yield func(segment.Tag, error) bool) {
+		err := s.do(ctx, func() error { return s.list(ctx, yield) })
+		if err != nil && err != errStopped {
+			yield(segment.Tag{}, fmt.Errorf("list tags: %w", err))
+		}
+	}
+}
+
+// errStopped ends a listing that was broken off.
+var errStopped = errors.New("the listing was broken off")
+
+func (s *Store) list(ctx context.Context, yield func(segment.Tag, error) bool) error {
+	for cell, err := range s.db.backend.List(ctx, tagPrefix) {
+		if err != nil {
+			return err
+		}
+		t, err := readTag(cell)
+		if errors.Is(err, leaf.ErrUnknownTag) {
+			continue // deleted
+		}
+		if err != nil {
+			return err
+		}
+		if !yield(t.tag(strings.TrimPrefix(cell.Key, tagPrefix)), nil) {
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// Create adds a tag; the time of its last change is this machine's.
+func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
+	err := s.do(ctx, func() error {
+		if err := tag.Check(); err != nil {
+			return err
+		}
+		return s.create(ctx, tag)
+	})
+	return wrap(err, "create tag %q", tag.Name)
+}
+
+func (s *Store) create(ctx context.Context, tag segment.Tag) error {
+	return s.edit(ctx, tag.Name, func(t *tagText, err error) error {
+		switch {
+		case err == nil:
+			return leaf.ErrTagExists
+		case !errors.Is(err, leaf.ErrUnknownTag):
+			return err
+		}
+		*t = newTagText(tag)
+		return nil
+	})
+}
+
+// Alter changes a tag and returns it as it then is.
+func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (tag segment.Tag, err error) {
+	err = s.do(ctx, func() error {
+		if err := cmp.Or(change.Check(), checkTag(name)); err != nil {
+			return err
+		}
+		return s.edit(ctx, name, func(t *tagText, err error) error {
+			if err == nil {
+				err = t.alter(change)
+			}
+			tag = t.tag(name)
+			return err
+		})
+	})
+	if err != nil {
+		return segment.Tag{}, fmt.Errorf("alter tag %q: %w", name, err)
+	}
+	return tag, nil
+}
+
+// Delete removes a tag. Its cell stays, so that no version comes back.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	err := s.do(ctx, func() error {
+		if err := checkTag(name); err != nil {
+			return err
+		}
+		return s.edit(ctx, name, func(t *tagText, err error) error {
+			*t = tagText{Deleted: true}
+			return err
+		})
+	})
+	return wrap(err, "delete tag %q", name)
+}
+
+// edit changes the cell of a tag, again from what it then holds whenever another writer
+// was first: at once, because an operator waits, and operators are few. change is told
+// what the cell holds, or why that is no tag.
+func (s *Store) edit(ctx context.Context, name string, change func(*tagText, error) error) error {
+	for {
+		cell, err := s.db.backend.Get(ctx, tagPrefix+name)
+		if err != nil {
+			return err
+		}
+		t, err := readTag(cell)
+		if err := change(&t, err); err != nil {
+			return err
+		}
+		if _, err = s.db.backend.Swap(ctx, cell, t.text()); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+}
+
+// checkTag reports, without a call, a name that no tag can have.
+func checkTag(name string) error {
+	if err := segment.CheckTagName(name); err != nil {
+		return fmt.Errorf("%w: %w", leaf.ErrUnknownTag, err)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package memory
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/kv"
+)
+
+var (
+	_ kv.Backend = (*Backend)(nil)
+	_ kv.Watcher = (*Backend)(nil)
+)
+
+// A Backend keeps cells in memory. It is a [kv.Backend] and a [kv.Watcher]. Its methods
+// are safe for concurrent use.
+type Backend struct {
+	mu     sync.Mutex
+	now    func() time.Time // nil: the clock of this machine
+	cells  map[string]kv.Cell
+	writes int64
+	wrote  map[string]chan struct{} // closed at the next write; only where a caller watches
+}
+
+// NewBackend returns a Backend without any cell, whose clock is this machine's.
+func NewBackend() *Backend {
+	return &Backend{cells: make(map[string]kv.Cell), wrote: make(map[string]chan struct{})}
+}
+
+// Get returns the cell of a key.
+func (b *Backend) Get(ctx context.Context, key string) (kv.Cell, error) {
+	if err := ctx.Err(); err != nil {
+		return kv.Cell{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.get(key), nil
+}
+
+func (b *Backend) get(key string) kv.Cell {
+	c := b.cells[key]
+	c.Key = key
+	return c
+}
+
+// Swap has the cell hold value if its version is old's.
+func (b *Backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	if err := ctx.Err(); err != nil {
+		return kv.Cell{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := b.get(old.Key); now.Version != old.Version {
+		return now, kv.ErrConflict
+	}
+	b.writes++
+	b.cells[old.Key] = kv.Cell{Key: old.Key, Value: value, Version: strconv.FormatInt(b.writes, 10)}
+	b.notify(old.Key)
+	return b.get(old.Key), nil
+}
+
+// List yields the cells whose keys begin with prefix, by key, as they are when it begins.
+func (b *Backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+	return func(yield func(kv.Cell, error) bool) {
+		cells := b.Snapshot()
+		for _, key := range slices.Sorted(maps.Keys(cells)) {
+			if err := ctx.Err(); err != nil {
+				yield(kv.Cell{}, err)
+				return
+			}
+			if strings.HasPrefix(key, prefix) && !yield(cells[key], nil) {
+				return
+			}
+		}
+	}
+}
+
+// Clock returns the zero Time, or what [Backend.SetClock] gave.
+func (b *Backend) Clock(ctx context.Context) (time.Time, error) {
+	b.mu.Lock()
+	now := b.now
+	b.mu.Unlock()
+	if now == nil || ctx.Err() != nil {
+		return time.Time{}, ctx.Err()
+	}
+	return now(), nil
+}
+
+// SetClock gives the backend a clock of its own; nil takes it away.
+func (b *Backend) SetClock(now func() time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = now
+}
+
+// Watch returns a channel that is closed when a cell is next written.
+func (b *Backend) Watch(ctx context.Context, key string) (<-chan struct{}, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wrote, ok := b.wrote[key]
+	if !ok {
+		wrote = make(chan struct{})
+		b.wrote[key] = wrote
+	}
+	return wrote, nil
+}
+
+// notify wakes the watchers of a key; b.mu is held.
+func (b *Backend) notify(key string) {
+	if wrote, ok := b.wrote[key]; ok {
+		close(wrote)
+		delete(b.wrote, key)
+	}
+}
+
+// A Snapshot is all cells at one time, by key.
+type Snapshot map[string]kv.Cell
+
+// Snapshot returns a copy of all cells, for [Backend.Restore].
+func (b *Backend) Snapshot() Snapshot {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.cells)
+}
+
+// Restore replaces all cells, as a backup does that is put in place: writes since are
+// lost, cells created since are empty again. It is for tests.
+func (b *Backend) Restore(snapshot Snapshot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := b.cells
+	b.cells = maps.Clone(map[string]kv.Cell(snapshot))
+	for key := range b.wrote {
+		if was[key] != b.cells[key] {
+			b.notify(key)
+		}
+	}
+}
+
+// Close does nothing: the cells live as long as the Backend.
+func (b *Backend) Close() error { return nil }

@@ -1,0 +1,350 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/kv"
+)
+
+var (
+	_ kv.Backend = (*backend)(nil)
+	_ kv.Watcher = (*backend)(nil)
+)
+
+const (
+	parallelGets = 16   // nodes of a list that are read at a time
+	listPage     = 512  // nodes that one call of a list reads
+	perShard     = 1024 // worker IDs below one node
+	tagShards    = 64   // nodes that the tags are spread over: a list of children ends at 1 MB
+)
+
+// A backend is the nodes below /snowflake/NAME that are cells.
+type backend struct {
+	client *client
+	chroot string
+	root   string // chroot/snowflake/name
+}
+
+func newBackend(servers []string, name string, o Options) (*backend, error) {
+	servers, err := checkServers(servers)
+	if err == nil {
+		err = o.check()
+	}
+	if err == nil && badElement(name) {
+		err = fmt.Errorf("%w: name %q cannot be part of a path", leaf.ErrInvalid, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open zookeeper: %w", err)
+	}
+	return &backend{client: newClient(servers, o.SessionTimeout, o.Logger), chroot: o.Chroot, root: o.Chroot + "/snowflake/" + name}, nil
+}
+
+// String names ZooKeeper and its servers.
+func (b *backend) String() string { return "zookeeper at " + b.client.String() }
+
+// KeyName returns the path of a key's node.
+func (b *backend) KeyName(key string) string { return "node " + b.path(key) }
+
+func (b *backend) clock() string   { return b.root + "/clock" }
+func (b *backend) forever() string { return b.root + "/forever" }
+
+// path returns the node of a key.
+func (b *backend) path(key string) string {
+	kind, name, _ := strings.Cut(key, "/")
+	switch kind {
+	case "workers":
+		id, _ := strconv.ParseInt(name, 10, 64)
+		kind = fmt.Sprintf("%s/%d", kind, id/perShard)
+	case "tags":
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(name))
+		kind = fmt.Sprintf("%s/%d", kind, h.Sum32()%tagShards)
+	}
+	return b.root + "/" + kind + "/" + escape(name)
+}
+
+// escape returns a name as an element of a path.
+func escape(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
+}
+
+// read returns the cell in a node. The sync that must precede it makes a follower catch up
+// with what was acknowledged before.
+func read(conn *zk.Conn, key, path string) (kv.Cell, error) {
+	data, stat, err := conn.Get(path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return kv.Cell{Key: key}, nil
+	}
+	if err != nil {
+		return kv.Cell{}, err
+	}
+	return kv.Cell{Key: key, Value: string(data), Version: version(stat)}, nil
+}
+
+// version tells the writes of a node apart, and the node from a later one of its name.
+func version(stat *zk.Stat) string { return fmt.Sprintf("%d.%d", stat.Czxid, stat.Version) }
+
+// Get returns the cell of a key.
+func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
+	return call(ctx, b.client, func(conn *zk.Conn) (kv.Cell, error) {
+		if err := b.sync(conn); err != nil {
+			return kv.Cell{}, err
+		}
+		return read(conn, key, b.path(key))
+	})
+}
+
+func (b *backend) sync(conn *zk.Conn) error {
+	_, err := conn.Sync(b.root)
+	return err
+}
+
+// Swap has the cell hold value if its node has old's version.
+func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	return call(ctx, b.client, func(conn *zk.Conn) (kv.Cell, error) {
+		if err := ctx.Err(); err != nil {
+			return kv.Cell{}, err // the caller has left
+		}
+		stat, err := b.write(conn, old, []byte(value))
+		if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) {
+			return kv.Cell{}, kv.ErrConflict
+		}
+		if err != nil {
+			return kv.Cell{}, err
+		}
+		return kv.Cell{Key: old.Key, Value: value, Version: version(stat)}, nil
+	})
+}
+
+func (b *backend) write(conn *zk.Conn, old kv.Cell, data []byte) (*zk.Stat, error) {
+	path := b.path(old.Key)
+	if old.Version == "" {
+		return b.create(conn, path, data)
+	}
+	created, number, _ := strings.Cut(old.Version, ".")
+	n, err := strconv.ParseInt(number, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("version %q of %s: %w", old.Version, path, err)
+	}
+	stat, err := conn.Set(path, data, int32(n))
+	if err == nil && strconv.FormatInt(stat.Czxid, 10) != created {
+		return nil, fmt.Errorf("somebody deleted %s and made it again", path)
+	}
+	return stat, err
+}
+
+// create makes a node, and what is missing above it: the first attempt was refused for
+// sure then.
+func (b *backend) create(conn *zk.Conn, path string, data []byte) (*zk.Stat, error) {
+	stat, err := createStat(conn, path, data)
+	if !errors.Is(err, zk.ErrNoNode) {
+		return stat, err
+	}
+	if err := b.makeParents(conn, path[:strings.LastIndexByte(path, '/')]); err != nil {
+		return nil, err
+	}
+	return createStat(conn, path, data)
+}
+
+// createStat creates a node and returns what it then is: nobody deletes nodes, and its
+// first version is 0.
+func createStat(conn *zk.Conn, path string, data []byte) (*zk.Stat, error) {
+	if err := create(conn, path, data); err != nil {
+		return nil, err
+	}
+	_, stat, err := conn.Exists(path)
+	if err != nil {
+		return nil, err
+	}
+	return &zk.Stat{Czxid: stat.Czxid}, nil
+}
+
+// create makes a persistent node that everybody may change, as Java Leaf's are.
+func create(conn *zk.Conn, path string, data []byte) error {
+	_, err := conn.Create(path, data, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	return err
+}
+
+// makeParents makes path and what is missing above it, down from the chroot, empty as
+// Java Leaf does.
+func (b *backend) makeParents(conn *zk.Conn, path string) error {
+	if err := b.checkChroot(conn); err != nil {
+		return err
+	}
+	for end := len(b.chroot); end < len(path); {
+		next := strings.IndexByte(path[end+1:], '/')
+		if next < 0 {
+			next = len(path) - end - 1
+		}
+		end += 1 + next
+		// Looked for first: who may not write to the root may still have the rest.
+		exists, _, err := conn.Exists(path[:end])
+		if err == nil && !exists {
+			err = create(conn, path[:end], []byte{})
+		}
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return fmt.Errorf("create %s: %w", path[:end], err)
+		}
+	}
+	return nil
+}
+
+// checkChroot fails if the chroot is missing. It is not created: Java Leaf's client
+// does not either, and a mistyped one must not begin a registry of its own.
+func (b *backend) checkChroot(conn *zk.Conn) error {
+	if b.chroot == "" {
+		return nil
+	}
+	exists, _, err := conn.Exists(b.chroot)
+	if err == nil && !exists {
+		err = fmt.Errorf("zookeeper has no %s, below which everything is to be: correct the path or create it", b.chroot)
+	}
+	return err
+}
+
+// List yields the cells of a kind: prefix is "tags/" or "workers/".
+func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+	return func(yield func(kv.Cell, error) bool) {
+		keys, err := call(ctx, b.client, func(conn *zk.Conn) ([]string, error) { return b.keys(conn, prefix) })
+		if err != nil {
+			yield(kv.Cell{}, err)
+			return
+		}
+		for page := range slices.Chunk(keys, listPage) {
+			cells, err := call(ctx, b.client, func(conn *zk.Conn) ([]kv.Cell, error) { return b.readAll(conn, page) })
+			if err != nil {
+				yield(kv.Cell{}, err)
+				return
+			}
+			for _, cell := range cells {
+				if cell.Version != "" && !yield(cell, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// keys returns the keys that there are of a kind.
+func (b *backend) keys(conn *zk.Conn, prefix string) (keys []string, err error) {
+	if err := b.sync(conn); err != nil {
+		return nil, err
+	}
+	top := b.root + "/" + strings.TrimSuffix(prefix, "/")
+	shards, _, err := conn.Children(top)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, b.checkChroot(conn)
+	}
+	for _, shard := range shards {
+		if err != nil {
+			break
+		}
+		var names []string
+		names, _, err = conn.Children(top + "/" + shard)
+		for _, name := range names {
+			plain, err := url.PathUnescape(name)
+			if key := prefix + plain; err == nil && b.path(key) == top+"/"+shard+"/"+name {
+				keys = append(keys, key)
+			} else {
+				b.client.logger.Warn("node left out: delete it", "path", top+"/"+shard+"/"+name)
+			}
+		}
+	}
+	return keys, err
+}
+
+func (b *backend) readAll(conn *zk.Conn, keys []string) ([]kv.Cell, error) {
+	if err := b.sync(conn); err != nil {
+		return nil, err
+	}
+	cells, errs := make([]kv.Cell, len(keys)), make([]error, len(keys))
+	var readers sync.WaitGroup
+	for first := range min(parallelGets, len(keys)) {
+		readers.Go(func() {
+			for i := first; i < len(keys); i += parallelGets {
+				cells[i], errs[i] = read(conn, keys[i], b.path(keys[i]))
+			}
+		})
+	}
+	readers.Wait()
+	return cells, errors.Join(errs...)
+}
+
+// Clock returns the time by the clock of the leading server: that of a write.
+func (b *backend) Clock(ctx context.Context) (time.Time, error) {
+	return call(ctx, b.client, func(conn *zk.Conn) (time.Time, error) {
+		stat, err := conn.Set(b.clock(), nil, -1)
+		if errors.Is(err, zk.ErrNoNode) {
+			if err = b.makeParents(conn, b.clock()); err == nil {
+				stat, err = conn.Set(b.clock(), nil, -1)
+			}
+		}
+		if err != nil {
+			return time.Time{}, err
+		}
+		return time.UnixMilli(stat.Mtime), nil
+	})
+}
+
+// Watch returns a channel that is closed when the node of a key may have been written,
+// when the connection is lost, and when ctx or the backend has ended.
+func (b *backend) Watch(ctx context.Context, key string) (<-chan struct{}, error) {
+	return b.watch(ctx, key, nil)
+}
+
+// watch also closes the channel when stop is closed.
+func (b *backend) watch(ctx context.Context, key string, stop <-chan struct{}) (<-chan struct{}, error) {
+	event, err := call(ctx, b.client, func(conn *zk.Conn) (<-chan zk.Event, error) { return watchNode(conn, b.path(key)) })
+	if err != nil {
+		return nil, err
+	}
+	changed := make(chan struct{})
+	if !b.client.spawn(func() {
+		defer close(changed)
+		select {
+		case <-event:
+		case <-stop:
+		case <-ctx.Done():
+		case <-b.client.ctx.Done():
+		}
+	}) {
+		return nil, leaf.ErrClosed
+	}
+	return changed, nil
+}
+
+// watchNode returns a channel that delivers when a node changes, or comes into being.
+func watchNode(conn *zk.Conn, path string) (<-chan zk.Event, error) {
+	for {
+		_, _, event, err := conn.GetW(path)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return event, err
+		}
+		exists, _, event, err := conn.ExistsW(path)
+		if err != nil || !exists {
+			return event, err
+		}
+	}
+}
+
+// Close ends the connection. It does not wait for a server that does not answer.
+func (b *backend) Close() error {
+	b.client.close()
+	return nil
+}
