@@ -37,6 +37,7 @@ wantFile /usr/share/java/zookeeper.jar libzookeeper-java libslf4j-java # the ser
 want etcd etcd-server
 want redis-server redis-server
 want redis-sentinel redis-sentinel
+want nats-server nats-server
 want pgbouncer pgbouncer
 wantGlob '/usr/lib/postgresql/*/bin/postgres' postgresql
 wantGlob '/usr/lib*/galera*/libgalera_smm.so' galera-4

@@ -1,0 +1,341 @@
+package nats
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/kv"
+)
+
+var (
+	_ kv.Backend = (*backend)(nil)
+	_ kv.Checker = (*backend)(nil)
+)
+
+// DefaultStream is the name of the stream where [Options] say nothing else.
+const DefaultStream = "LEAF"
+
+const (
+	connectTimeout = 2 * time.Second
+	pingInterval   = 2 * time.Second // a server that misses two is given up
+	parallelGets   = 32
+	leastVersion   = "2.11" // with replicas
+)
+
+// Options are the optional settings of [Open]; nil means all defaults.
+type Options struct {
+	// Stream is the name of the stream. Default [DefaultStream].
+	Stream string
+
+	// Replicas is how many servers [Create] has hold the stream: 1, 3 or 5. Default 1.
+	Replicas int
+
+	// Connect are further options of the connection, such as nats.UserInfo,
+	// nats.UserCredentials or nats.Secure.
+	Connect []nats.Option
+}
+
+// A backend is one stream.
+type backend struct {
+	url     string
+	stream  string
+	connect []nats.Option
+	replica int
+
+	mu   sync.Mutex
+	conn *nats.Conn
+	js   jetstream.JetStream
+	of   jetstream.Stream
+}
+
+// Open returns the store and the registry in a stream of the NATS at url, nats://h1:4222,…
+// It does not connect: what is wrong shows at the first call.
+func Open(url string, opts *Options) (*kv.DB, error) {
+	b, err := newBackend(url, opts)
+	if err != nil {
+		return nil, err
+	}
+	return kv.New(b, nil), nil
+}
+
+// Create makes the stream, if it is missing. It leaves one that exists as it is.
+func Create(ctx context.Context, url string, opts *Options) error {
+	b, err := newBackend(url, opts)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	js, err := b.jetStream(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: b.stream, Subjects: []string{b.stream + ".>"}, Replicas: b.replica,
+		Description: "counters and worker IDs of Leaf", MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
+		Storage: jetstream.FileStorage, DenyDelete: true, DenyPurge: true,
+	})
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return fmt.Errorf("create stream %s: %w", b.stream, err)
+	}
+	return b.Check(ctx)
+}
+
+func newBackend(url string, opts *Options) (*backend, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Stream == "" {
+		o.Stream = DefaultStream
+	}
+	if url == "" || strings.ContainsAny(o.Stream, " .*>/\\") {
+		return nil, fmt.Errorf("%w: nats needs a URL, and a stream whose name has no space, dot, slash or wildcard", leaf.ErrInvalid)
+	}
+	return &backend{url: url, stream: o.Stream, connect: o.Connect, replica: max(1, o.Replicas)}, nil
+}
+
+// String names NATS and the stream.
+func (b *backend) String() string { return "NATS stream " + b.stream }
+
+// KeyName returns the subject of a key.
+func (b *backend) KeyName(key string) string { return "subject " + b.subject(key) }
+
+// subject returns the subject of a key. The prefix of a list becomes that of the subjects.
+func (b *backend) subject(key string) string {
+	kind, name, _ := strings.Cut(key, "/")
+	return b.stream + "." + kind + "." + base64.RawURLEncoding.EncodeToString([]byte(name))
+}
+
+func (b *backend) key(subject string) (string, error) {
+	kind, name, ok := strings.Cut(strings.TrimPrefix(subject, b.stream+"."), ".")
+	plain, err := base64.RawURLEncoding.DecodeString(name)
+	if !ok || err != nil {
+		return "", fmt.Errorf("subject %s of stream %s is not a cell: purge it", subject, b.stream)
+	}
+	return kind + "/" + string(plain), nil
+}
+
+// jetStream returns the connection, and makes it if there is none.
+func (b *backend) jetStream(ctx context.Context) (jetstream.JetStream, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.js != nil {
+		return b.js, nil
+	}
+	opts := append([]nats.Option{
+		nats.Name("leaf"), nats.Timeout(connectTimeout), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2),
+		nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond),
+		nats.ReconnectBufSize(-1), // what waits for a connection would be sent after its caller has left
+	}, b.connect...)
+	conn, err := nats.Connect(b.url, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	b.conn, b.js = conn, js
+	return js, ctx.Err()
+}
+
+// open returns the stream.
+func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stream, error) {
+	js, err := b.jetStream(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.mu.Lock()
+	of := b.of
+	b.mu.Unlock()
+	if of != nil {
+		return js, of, nil
+	}
+	of, err = js.Stream(ctx, b.stream)
+	if err != nil {
+		return nil, nil, fmt.Errorf("stream %s: %w", b.stream, err)
+	}
+	b.mu.Lock()
+	b.of = of
+	b.mu.Unlock()
+	return js, of, nil
+}
+
+// Check refuses a stream that could lose a cell, or answer with an old one.
+func (b *backend) Check(ctx context.Context) error {
+	_, of, err := b.open(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil // which the marker tells
+	}
+	if err != nil {
+		return err
+	}
+	info, err := of.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", b.stream, err)
+	}
+	if why := unfit(info.Config, b.conn.ConnectedServerVersion()); why != "" {
+		return fmt.Errorf("%w: stream %s %s", leaf.ErrUnsupported, b.stream, why)
+	}
+	return nil
+}
+
+func unfit(c jetstream.StreamConfig, version string) string {
+	switch {
+	case c.Storage != jetstream.FileStorage:
+		return "is in memory: it needs storage in files"
+	case c.MaxAge != 0 || c.AllowMsgTTL:
+		return "has messages that expire: it needs max age 0 and no per-message TTL"
+	case c.Discard != jetstream.DiscardNew && (c.MaxMsgs > 0 || c.MaxBytes > 0):
+		return "discards old messages at its limits: it needs discard new"
+	case c.Retention != jetstream.LimitsPolicy:
+		return "deletes what was consumed: it needs retention by limits"
+	case c.AllowDirect:
+		return "lets any replica answer: it needs allow direct off"
+	case c.Mirror != nil || len(c.Sources) > 0 || c.Sealed || c.NoAck:
+		return "is a mirror, has sources, is sealed or acknowledges nothing"
+	case c.Replicas > 1 && older(version, leastVersion):
+		return fmt.Sprintf("has replicas on NATS %s, which may accept two writes of one version: upgrade to %s or later", version, leastVersion)
+	}
+	return ""
+}
+
+// older compares the first two numbers of versions.
+func older(version, least string) bool {
+	var v, l [2]int
+	_, _ = fmt.Sscanf(version, "%d.%d", &v[0], &v[1])
+	_, _ = fmt.Sscanf(least, "%d.%d", &l[0], &l[1])
+	return slices.Compare(v[:], l[:]) < 0
+}
+
+// Get returns the cell of a key, as the stream's leader has it.
+func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
+	_, of, err := b.open(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return kv.Cell{Key: key}, nil
+	}
+	if err != nil {
+		return kv.Cell{}, err
+	}
+	return b.get(ctx, of, key)
+}
+
+func (b *backend) get(ctx context.Context, of jetstream.Stream, key string) (kv.Cell, error) {
+	server := of.CachedInfo().Created.UTC().Format(time.RFC3339Nano)
+	msg, err := of.GetLastMsgForSubject(ctx, b.subject(key))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return kv.Cell{Key: key, Server: server}, nil
+	}
+	if err != nil {
+		return kv.Cell{}, fmt.Errorf("read %s: %w", b.KeyName(key), err)
+	}
+	return kv.Cell{Key: key, Value: string(msg.Data), Version: strconv.FormatUint(msg.Sequence, 10), Server: server}, nil
+}
+
+// Swap publishes value if the last message of the cell has old's sequence number.
+func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	js, of, err := b.open(ctx)
+	if err != nil {
+		return kv.Cell{}, err
+	}
+	var version uint64
+	if old.Version != "" {
+		if version, err = strconv.ParseUint(old.Version, 10, 64); err != nil {
+			return kv.Cell{}, err
+		}
+	}
+	ack, err := js.Publish(ctx, b.subject(old.Key), []byte(value),
+		jetstream.WithExpectLastSequencePerSubject(version), jetstream.WithExpectStream(b.stream), jetstream.WithRetryAttempts(0))
+	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+		return kv.Cell{}, kv.ErrConflict
+	}
+	if err != nil {
+		return kv.Cell{}, fmt.Errorf("write %s: %w", b.KeyName(old.Key), err)
+	}
+	return kv.Cell{Key: old.Key, Value: value, Version: strconv.FormatUint(ack.Sequence, 10),
+		Server: of.CachedInfo().Created.UTC().Format(time.RFC3339Nano)}, nil
+}
+
+// List yields the cells of a kind: prefix is "tags/" or "workers/".
+func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+	return func(yield func(kv.Cell, error) bool) {
+		_, of, err := b.open(ctx)
+		if err != nil {
+			yield(kv.Cell{}, err)
+			return
+		}
+		info, err := of.Info(ctx, jetstream.WithSubjectFilter(b.stream+"."+strings.TrimSuffix(prefix, "/")+".>"))
+		if err != nil {
+			yield(kv.Cell{}, fmt.Errorf("list %s of stream %s: %w", prefix, b.stream, err))
+			return
+		}
+		for page := range slices.Chunk(slices.Collect(maps.Keys(info.State.Subjects)), parallelGets) {
+			cells, err := b.getAll(ctx, of, page)
+			if err != nil {
+				yield(kv.Cell{}, err)
+				return
+			}
+			for _, cell := range cells {
+				if !yield(cell, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (b *backend) getAll(ctx context.Context, of jetstream.Stream, subjects []string) ([]kv.Cell, error) {
+	cells, errs := make([]kv.Cell, len(subjects)), make([]error, len(subjects))
+	var wg sync.WaitGroup
+	for i, subject := range subjects {
+		wg.Go(func() {
+			var key string
+			if key, errs[i] = b.key(subject); errs[i] == nil {
+				cells[i], errs[i] = b.get(ctx, of, key)
+			}
+		})
+	}
+	wg.Wait()
+	return cells, errors.Join(errs...)
+}
+
+// Clock returns the time at which the stream's leader stored a message that it is sent.
+func (b *backend) Clock(ctx context.Context) (time.Time, error) {
+	js, of, err := b.open(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	subject := b.subject("format/clock")
+	if _, err := js.Publish(ctx, subject, nil, jetstream.WithRetryAttempts(0)); err != nil {
+		return time.Time{}, err
+	}
+	msg, err := of.GetLastMsgForSubject(ctx, subject)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return msg.Time, nil
+}
+
+// Close ends the connection.
+func (b *backend) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.conn != nil {
+		b.conn.Close()
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package nats_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/kv"
+	leafnats "github.com/leaf-id/leaf/driver/nats"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// shared is the server of the tests that do not end it, each of which has a stream.
+var shared *testserver.NATSServer
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	var err error
+	if shared, err = testserver.StartNATS(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer shared.Close()
+	return m.Run()
+}
+
+var streams atomic.Int64
+
+// newOptions names a stream that no other test uses.
+func newOptions() *leafnats.Options {
+	return &leafnats.Options{Stream: fmt.Sprintf("LEAF_%d", streams.Add(1))}
+}
+
+func open(t testing.TB, url string, o *leafnats.Options) *kv.DB {
+	t.Helper()
+	db, err := leafnats.Open(url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// create makes a store and a registry.
+func create(t testing.TB, url string, o *leafnats.Options, tags ...segment.Tag) *kv.DB {
+	t.Helper()
+	if err := leafnats.Create(t.Context(), url, o); err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, url, o)
+	if err := errors.Join(db.Init(t.Context(), tags), db.InitRegistry(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func TestStore(t *testing.T) {
+	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
+		o := newOptions()
+		create(t, shared.URL(), o)
+		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return open(t, shared.URL(), o).Store() }}
+	})
+}
+
+func TestRegistry(t *testing.T) {
+	drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
+		o := newOptions()
+		create(t, shared.URL(), o)
+		return drivertest.RegistryBackend{Open: func(t testing.TB) worker.Registry { return open(t, shared.URL(), o).Registry() }}
+	})
+}
+
+var order = segment.Tag{Name: "order", MaxID: 1, Step: 1000}
+
+// A stream that could lose a cell, or answer with an old one, is refused.
+func TestUnfitStream(t *testing.T) {
+	conn, err := nats.Connect(shared.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*jetstream.StreamConfig){
+		"in memory":    func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"expire":       func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"discard new":  func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 100, jetstream.DiscardOld },
+		"retention":    func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
+		"allow direct": func(c *jetstream.StreamConfig) { c.AllowDirect = true },
+	} {
+		o := newOptions()
+		config := jetstream.StreamConfig{Name: o.Stream, Subjects: []string{o.Stream + ".>"}}
+		change(&config)
+		if _, err := js.CreateStream(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+		db := open(t, shared.URL(), o)
+		for what, err := range map[string]error{
+			"create": leafnats.Create(t.Context(), shared.URL(), o), "init": db.Init(t.Context(), nil), "init registry": db.InitRegistry(t.Context()),
+		} {
+			if !errors.Is(err, leaf.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s of a stream that %s: %v", what, want, err)
+			}
+		}
+	}
+}
+
+func TestCreatedOnce(t *testing.T) {
+	o := newOptions()
+	db := open(t, shared.URL(), o)
+	if _, err := db.Store().Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) {
+		t.Errorf("without a stream: %v", err)
+	}
+	create(t, shared.URL(), o, order)
+	if _, err := db.Store().Advance(t.Context(), "order", 1); err != nil {
+		t.Errorf("a stream that came later: %v", err)
+	}
+	if err := db.Init(t.Context(), nil); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("second init: %v", err)
+	}
+}
+
+// The server is killed and frozen under load: no ID is handed out twice, and the load goes on.
+func TestServerKilled(t *testing.T) {
+	server := testserver.NATS(t)
+	o := newOptions()
+	create(t, server.URL(), o, order)
+	var dealt drivertest.Ranges
+	var failed atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 3 {
+		s := open(t, server.URL(), o).Store()
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if got, err := s.Advance(t.Context(), "order", 10); err == nil {
+					dealt.Add(got.Range)
+				} else {
+					failed.Add(1)
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+		})
+	}
+	more := func() {
+		t.Helper()
+		deadline := time.Now().Add(30 * time.Second)
+		for want := dealt.Count() + 2000; dealt.Count() < want; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("no allocations any more")
+			}
+		}
+	}
+	more()
+	for range 2 {
+		if err := errors.Join(server.Kill(), server.Start()); err != nil {
+			t.Fatal(err)
+		}
+		more()
+	}
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	more()
+	close(stop)
+	wg.Wait()
+	t.Logf("%d IDs, %d failed calls", dealt.Count(), failed.Load())
+	if err := dealt.Check(); err != nil {
+		t.Error(err)
+	}
+}
