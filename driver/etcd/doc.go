@@ -1,42 +1,17 @@
-// Package etcd keeps tags and the records of workers in etcd, the strongly consistent
-// choice: a write is acknowledged when most members have it on disk, and is not lost
-// with any minority of them. etcd 3.4 or later is needed. Opening a [Store] or a
-// [Registry] neither connects nor creates anything; [Init] and [InitRegistry] create,
-// and refuse what exists. One prefix may hold both.
+// Package etcd is a backend of package kv in etcd, the strongly consistent choice: a write
+// is acknowledged when most members have it on disk, and is not lost with any minority of
+// them. etcd 3.4 or later is needed.
 //
 // # Keys
 //
-//	PREFIX/alloc/TAG         a counter: {"v":1,"max_id":1,"step":1000,"description":"…","updated":ms}
-//	PREFIX/late/TAG          a mark: processes want that counter at the same time; without content
-//	PREFIX/workers/ID        the record of a worker
-//	PREFIX/format/alloc      {"v":1}: there is a store
-//	PREFIX/format/workers    {"v":1}: there is a registry
-//
-// A tag stands in its key as it is, slashes too. No key has a lease, and those of
-// workers are never deleted. Every transaction also compares the marker in
-// PREFIX/format, so that a mistyped prefix, or keys that somebody deleted, are an error
-// and never a counter that starts again.
-//
-// A user of etcd needs to read and write PREFIX/:
+// Each cell is the key PREFIX/CELL, such as /leaf/tags/order. A tag stands in its key as it
+// is, slashes too. No key has a lease. A user of etcd needs to read and write PREFIX/:
 //
 //	etcdctl role grant-permission leaf --prefix=true readwrite /leaf/
 //
-// # Counters
-//
-// A counter is moved by one transaction that writes the new value if the key still
-// has the revision, and the value, that were last seen. A revision never comes back,
-// so of all transactions that name one at most one is carried out, however late: a
-// transaction whose answer was lost can do no harm later. Its IDs are lost.
-//
-// All calls of one process for one tag share transactions: one goroutine at a time
-// takes those that wait and moves the counter once, by what they want together. It
-// goes by what its last transaction left, so that a counter that no other process
-// wants costs one transaction and no read. Processes that want the same counter at
-// the same time spread: one that came too late tries again at once, by what it was told,
-// and then waits for a random time and reads anew. It also leaves a mark, in the same
-// transaction, which the next to succeed takes away: from its version each of them knows
-// how many came too late for that one move, and the waits grow and shrink by that, also
-// of those who were faster, so that each gets its share.
+// The version of a cell is the revision of its last write. A swap is one transaction that
+// compares the revision and the value: a revision comes back when the cluster is restored
+// from a backup.
 //
 // # Members
 //
@@ -66,6 +41,6 @@
 //
 // # Clock
 //
-// etcd tells no time. [Registry.Clock] is the Date of a member's HTTP server, in whole
+// etcd tells no time. The registry's clock is the Date of a member's HTTP server, in whole
 // seconds.
 package etcd

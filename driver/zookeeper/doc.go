@@ -1,7 +1,7 @@
-// Package zookeeper keeps worker IDs in ZooKeeper, as a registry of package worker.
+// Package zookeeper keeps tags and worker IDs in ZooKeeper, as a backend of package kv.
 //
-// There are two kinds of registry, which keep the workers' records alike. [OpenPool]
-// opens a pool of worker IDs that go from hand to hand. [OpenLeaf] takes part in the
+// There are two kinds of registry, which keep the workers' records alike. [Open] opens a
+// store, and a pool of worker IDs that go from hand to hand. [OpenLeaf] takes part in the
 // tree of Java Leaf, so that its servers and those of this program run side by side,
 // under one name (leaf.name), without sharing a worker ID.
 //
@@ -9,7 +9,9 @@
 //
 // All are below /snowflake/NAME, persistent, and open to everybody, as Java Leaf's are:
 //
-//	workers/ID                the record of a worker
+//	tags/SHARD/TAG            a counter, percent-encoded; SHARD spreads the tags over 64 nodes
+//	workers/SHARD/ID          the record of a worker; SHARD is ID/1024
+//	format/tags, …/workers    there is a store, a registry
 //	clock                     written to read the leading server's clock
 //	forever/IP:PORT-NUMBER    Java Leaf's: one a server, whose worker ID is NUMBER
 //	uploads/IP:PORT-NUMBER    which write to a node of forever was this program's
