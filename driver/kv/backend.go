@@ -33,8 +33,9 @@ type Backend interface {
 	// that may lag.
 	Get(ctx context.Context, key string) (Cell, error)
 
-	// Swap has the cell hold value if its version is still old.Version and, where
-	// old.Server is set, the same server answers. It returns the cell as it then is.
+	// Swap has the cell hold value if it is still old: by its version, by its value where
+	// a version may come back after a restore, and by the server that answers where
+	// old.Server is set. It returns the cell as it then is.
 	//
 	// If the cell has changed, nothing was written and the error wraps [ErrConflict];
 	// now is what the cell holds instead if that cost no further trip, else the zero

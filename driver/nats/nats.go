@@ -246,7 +246,9 @@ func (b *backend) get(ctx context.Context, of jetstream.Stream, key string) (kv.
 	return kv.Cell{Key: key, Value: string(msg.Data), Version: strconv.FormatUint(msg.Sequence, 10), Server: server}, nil
 }
 
-// Swap publishes value if the last message of the cell has old's sequence number.
+// Swap publishes value if the last message of the cell is still old. A sequence number comes
+// back when the stream is restored from a backup, so the message is read first: between that
+// and the write the number tells.
 func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
 	js, of, err := b.open(ctx)
 	if err != nil {
@@ -254,6 +256,13 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 	}
 	var version uint64
 	if old.Version != "" {
+		found, err := b.get(ctx, of, old.Key)
+		if err != nil {
+			return kv.Cell{}, err
+		}
+		if found.Version != old.Version || found.Value != old.Value || old.Server != "" && found.Server != old.Server {
+			return found, kv.ErrConflict
+		}
 		if version, err = strconv.ParseUint(old.Version, 10, 64); err != nil {
 			return kv.Cell{}, err
 		}

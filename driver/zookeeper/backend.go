@@ -115,14 +115,14 @@ func (b *backend) sync(conn *zk.Conn) error {
 	return err
 }
 
-// Swap has the cell hold value if its node has old's version.
+// Swap has the cell hold value if its node is still old's.
 func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
 	return call(ctx, b.client, func(conn *zk.Conn) (kv.Cell, error) {
 		if err := ctx.Err(); err != nil {
 			return kv.Cell{}, err // the caller has left
 		}
 		stat, err := b.write(conn, old, []byte(value))
-		if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) {
+		if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) && old.Version != "" {
 			return kv.Cell{}, kv.ErrConflict
 		}
 		if err != nil {
@@ -132,21 +132,22 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 	})
 }
 
+// write writes what the cell is to hold. ZooKeeper compares only how often a node was
+// written, which comes back when it is restored from a backup, or made again. So the node
+// is read first: between that and the write the number tells.
 func (b *backend) write(conn *zk.Conn, old kv.Cell, data []byte) (*zk.Stat, error) {
 	path := b.path(old.Key)
 	if old.Version == "" {
 		return b.create(conn, path, data)
 	}
-	created, number, _ := strings.Cut(old.Version, ".")
-	n, err := strconv.ParseInt(number, 10, 32)
+	found, stat, err := conn.Get(path)
 	if err != nil {
-		return nil, fmt.Errorf("version %q of %s: %w", old.Version, path, err)
+		return nil, err
 	}
-	stat, err := conn.Set(path, data, int32(n))
-	if err == nil && strconv.FormatInt(stat.Czxid, 10) != created {
-		return nil, fmt.Errorf("somebody deleted %s and made it again", path)
+	if version(stat) != old.Version || string(found) != old.Value {
+		return nil, kv.ErrConflict
 	}
-	return stat, err
+	return conn.Set(path, data, stat.Version)
 }
 
 // create makes a node, and what is missing above it: the first attempt was refused for
