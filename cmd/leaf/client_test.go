@@ -71,7 +71,7 @@ func TestSilentStore(t *testing.T) {
 	for _, test := range tests {
 		args := test.args
 		code, stdout, stderr := leafRun(t.Context(), append(args, test.flag, url, "--timeout", "300ms")...)
-		want := "leaf: error: no answer from the " + test.who + " mysql://u:xxxxx@" + silent.Addr().String() + "/leaf within 300ms"
+		want := "leaf: error: no answer from the " + test.who + " mysql://u:xxxxx@" + silent.Addr().String() + "/leaf within " // 300ms, or what a busy machine makes of it
 		if code != 1 || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--timeout") || strings.Contains(stderr, "secret") {
 			t.Errorf("leaf %v: exit code %d, stdout %q, stderr:\n%s\nwant %s", args, code, stdout, stderr, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf/internal/testserver"
 )
@@ -24,7 +25,11 @@ func serveWith(t *testing.T, env []string, args ...string) (*process, string) {
 	if _, err := p.waitFor(regexp.MustCompile("holding a worker ID")); err != nil {
 		t.Fatal(err)
 	}
-	return p, leafAt(t, p, "status")
+	status := leafAt(t, p, "status")
+	for deadline := time.Now().Add(10 * time.Second); strings.Contains(status, "segment, not ready") && time.Now().Before(deadline); {
+		status = leafAt(t, p, "status") // the store has not answered yet
+	}
+	return p, status
 }
 
 // leafAt runs a command against p.
