@@ -302,7 +302,10 @@ func TestStoreBecomesUnfit(t *testing.T) {
 		r := run(t, unfit, func(o *server.Options) { o.Ticket = true })
 		r.want(t, "/api/segment/get/order", 500, "Result{id=-1, status=EXCEPTION}")
 		r.want(t, "/api/ticket/get/order", 503, "unfit for use")
-		r.want(t, "/readyz", 503, "unfit for use")
+		until(t, "why it is not ready", func() bool { // the store is asked beside
+			status, body, _ := r.get("/readyz")
+			return status == 503 && strings.Contains(body, "unfit for use")
+		})
 		r.store.Plan(nil)
 		until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 		until(t, "the tag has an ID", func() bool { return r.status("/api/segment/get/order") == 200 }) // its next attempt may be a moment away
