@@ -142,6 +142,15 @@ func CheckTagName(name string) error {
 	return nil
 }
 
+// CheckKnown reports, wrapping [leaf.ErrUnknownTag], a name that no tag can have: a store
+// need not be asked for it.
+func CheckKnown(name string) error {
+	if err := CheckTagName(name); err != nil {
+		return fmt.Errorf("%w: %w", leaf.ErrUnknownTag, err)
+	}
+	return nil
+}
+
 // Check reports, wrapping [leaf.ErrInvalid], why t cannot be created.
 func (t Tag) Check() error {
 	if err := CheckTagName(t.Name); err != nil {

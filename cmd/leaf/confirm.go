@@ -19,7 +19,7 @@ func confirm(cmd *cobra.Command, yes bool, what string) error {
 	}
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !isatty.IsTerminal(in.Fd()) {
-		err := fmt.Errorf("%s: nobody has confirmed it", what)
+		err := fmt.Errorf("%s: it was not confirmed", what)
 		return &cliError{err: err, code: exitUsage, hint: "there is no terminal to ask at: say --yes"}
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "leaf: %s? [y/N] ", what)

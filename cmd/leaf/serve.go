@@ -193,7 +193,7 @@ func assemble(ctx context.Context, cfg config.Config, listener net.Listener, log
 	return server.New(opts)
 }
 
-// closers are what is to be closed, the last one first.
+// closers are functions that close what was opened. They run in reverse order.
 type closers []func() error
 
 func (c *closers) add(closer func() error) { *c = append(*c, closer) }

@@ -115,7 +115,7 @@ Mind: ` + noteFree,
 		},
 	}
 	f.addFlags(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask: whoever held it is stopped, and stays so")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask: the former holder is stopped and will not start again")
 	return cmd
 }
 

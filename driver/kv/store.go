@@ -45,7 +45,7 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (grant segment
 		if n < 0 {
 			return fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
 		}
-		if err := checkTag(tag); err != nil {
+		if err := segment.CheckKnown(tag); err != nil {
 			return err
 		}
 		grant, err = s.advance(ctx, tag, n)
@@ -61,7 +61,7 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (grant segment
 // The swap is sent once.
 func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
 	err := s.do(ctx, func() error {
-		if err := checkTag(tag); err != nil {
+		if err := segment.CheckKnown(tag); err != nil {
 			return err
 		}
 		cell, t, err := granted(tag, last)
@@ -149,7 +149,7 @@ func (s *Store) create(ctx context.Context, tag segment.Tag) error {
 // Alter changes a tag and returns it as it then is.
 func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (tag segment.Tag, err error) {
 	err = s.do(ctx, func() error {
-		if err := cmp.Or(change.Check(), checkTag(name)); err != nil {
+		if err := cmp.Or(change.Check(), segment.CheckKnown(name)); err != nil {
 			return err
 		}
 		return s.edit(ctx, name, func(t *tagText, err error) error {
@@ -169,7 +169,7 @@ func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (
 // Delete removes a tag. Its cell stays, so that no version comes back.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	err := s.do(ctx, func() error {
-		if err := checkTag(name); err != nil {
+		if err := segment.CheckKnown(name); err != nil {
 			return err
 		}
 		return s.edit(ctx, name, func(t *tagText, err error) error {
@@ -197,12 +197,4 @@ func (s *Store) edit(ctx context.Context, name string, change func(*tagText, err
 			return err
 		}
 	}
-}
-
-// checkTag reports, without a call, a name that no tag can have.
-func checkTag(name string) error {
-	if err := segment.CheckTagName(name); err != nil {
-		return fmt.Errorf("%w: %w", leaf.ErrUnknownTag, err)
-	}
-	return nil
 }

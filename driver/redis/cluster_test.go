@@ -76,8 +76,8 @@ func TestSlotMoves(t *testing.T) {
 	}
 }
 
-// Whoever sees the keys on another server first decides, and who saw nothing before
-// assumes the worst.
+// The first client that sees the keys on another server decides. A client that had not seen
+// them before assumes the worst.
 func TestSlotMovesUnseen(t *testing.T) {
 	config := fresh(t, cluster.URL())
 	before := advance(t, newStore(t, config, order), 10)
@@ -88,7 +88,7 @@ func TestSlotMovesUnseen(t *testing.T) {
 	}
 }
 
-// TestSlotMovesUnderLoad moves the keys to and fro under buffers that ask all the time.
+// TestSlotMovesUnderLoad moves the keys back and forth under buffers that ask all the time.
 func TestSlotMovesUnderLoad(t *testing.T) {
 	config := fresh(t, cluster.URL())
 	newStore(t, config, order)

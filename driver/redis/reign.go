@@ -13,10 +13,10 @@ import (
 // In a cluster the keys move from one primary to another, which is no loss, or a replica
 // takes over, which may be one. Both show as another master_replid. The key
 // {PREFIX}:reign holds two of them: the name of the reign, which is [segment.Grant].Server,
-// and the server under which that name was last found right. Whoever first meets the keys
-// on another server decides whether the reign goes on, for all: if it does the key gets
-// the new server behind the old name, and if not, or if nobody knows, a new name, at
-// which every guard trips.
+// and the server under which that name was last found right. The first client that meets the keys
+// on another server decides for all whether the reign continues. If it does, the key gets
+// the new server under the old name; if not, or if it cannot be known, a new name, which
+// trips every guard.
 //
 // The reign goes on if the former server, which the key names, has handed its keys over,
 // and both have lost nothing:

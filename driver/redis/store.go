@@ -80,7 +80,7 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 		if n < 0 {
 			return segment.Grant{}, fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
 		}
-		if err := knowable(tag); err != nil {
+		if err := segment.CheckKnown(tag); err != nil {
 			return segment.Grant{}, err
 		}
 		a, err := s.do(ctx, tag, command{script: s.client.scripts.advance, keys: []string{s.counter(tag)}, args: []any{n}, confirm: true})
@@ -131,7 +131,7 @@ func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, star
 		if unused.Empty() || unused.Start < 0 {
 			return answer{}, leaf.ErrInvalid
 		}
-		if err := knowable(tag); err != nil {
+		if err := segment.CheckKnown(tag); err != nil {
 			return answer{}, err
 		}
 		server, written, _ := strings.Cut(last.Version, " ")
@@ -248,7 +248,7 @@ func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
 // Alter changes a tag and returns it as it then is.
 func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
 	tag, err := attempt(ctx, s.client, func() (segment.Tag, error) {
-		if err := cmp.Or(change.Check(), knowable(name)); err != nil {
+		if err := cmp.Or(change.Check(), segment.CheckKnown(name)); err != nil {
 			return segment.Tag{}, err
 		}
 		a, err := s.do(ctx, name, command{script: s.client.scripts.alter, keys: []string{s.counter(name)}, args: alterArgs(change), confirm: true})
@@ -286,7 +286,7 @@ func alterArgs(change segment.Change) []any {
 // Delete removes a tag.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	_, err := attempt(ctx, s.client, func() (answer, error) {
-		if err := knowable(name); err != nil {
+		if err := segment.CheckKnown(name); err != nil {
 			return answer{}, err
 		}
 		return s.do(ctx, name, command{script: s.client.scripts.remove, keys: []string{s.counter(name), s.index()}, args: []any{name}, confirm: true})
@@ -299,11 +299,3 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 
 // Close ends the connections. Later calls fail with an error that wraps [leaf.ErrClosed].
 func (s *Store) Close() error { return s.client.close() }
-
-// knowable reports a name that no tag can have, without asking the server.
-func knowable(name string) error {
-	if err := segment.CheckTagName(name); err != nil {
-		return fmt.Errorf("%w: %w", leaf.ErrUnknownTag, err)
-	}
-	return nil
-}

@@ -52,7 +52,7 @@
 // that come to one file under two names do not see each other's commits. Therefore a
 // file with several hard links, and one that is a mount point itself (Linux), is
 // refused, also when it becomes one later; symbolic links and mounts of the folder are
-// safe. A file without these companions is opened only if nobody else has it open.
+// safe. A file without these companions is opened only if no other process has it open.
 // Whatever its name and whatever the system, SQLite's lock on the file itself tells.
 // So a pragma that reads the file does not belong in the data source name: it would
 // make companions before that lock is asked for.

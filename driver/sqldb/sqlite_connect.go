@@ -35,7 +35,7 @@ func connect(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 }
 
 // checkUsers reports that the file of db is used with another log and other locks than
-// those beside it. Where these are missing nobody may use the file: whoever does came
+// those beside it. If these are missing, no process may use the file: one that does came
 // by another name, or the files were removed and it is about to notice. SQLite locks
 // the file itself, whatever its name, while a process has it open. An exclusive lock
 // needs neither log nor shared memory, so that the attempt leaves none behind.

@@ -76,7 +76,7 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 		if n < 0 {
 			return fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
 		}
-		if err := knowable(tag); err != nil {
+		if err := segment.CheckKnown(tag); err != nil {
 			return err
 		}
 		grant, err = s.dialect.advance(ctx, tag, n)
@@ -96,7 +96,7 @@ func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, star
 		if unused.Empty() || unused.Start < 0 {
 			return leaf.ErrInvalid
 		}
-		if err := knowable(tag); err != nil {
+		if err := segment.CheckKnown(tag); err != nil {
 			return err
 		}
 		return s.dialect.giveBack(ctx, tag, last, start)
@@ -172,7 +172,7 @@ func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
 func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
 	var tag segment.Tag
 	err := s.call(ctx, func() (err error) {
-		if err := cmp.Or(change.Check(), knowable(name)); err != nil {
+		if err := cmp.Or(change.Check(), segment.CheckKnown(name)); err != nil {
 			return err
 		}
 		tag, err = s.dialect.alter(ctx, name, change)
@@ -187,7 +187,7 @@ func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (
 // Delete removes a tag.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	err := s.call(ctx, func() error {
-		if err := knowable(name); err != nil {
+		if err := segment.CheckKnown(name); err != nil {
 			return err
 		}
 		return s.dialect.remove(ctx, name)
@@ -231,14 +231,6 @@ func attempt(ctx context.Context, closed *atomic.Bool, explain func(error) error
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
-}
-
-// knowable reports a name that no tag can have, without asking the database.
-func knowable(name string) error {
-	if err := segment.CheckTagName(name); err != nil {
-		return fmt.Errorf("%w: %w", leaf.ErrUnknownTag, err)
-	}
-	return nil
 }
 
 var errMovedOn = errors.New("the counter was written by others since, or by another server, or the tag is gone")

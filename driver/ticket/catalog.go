@@ -117,7 +117,7 @@ func (s *Store) write(ctx context.Context, desks []*desk, tag segment.Tag, have 
 // nobody else knows how far it was. A change of nothing writes nothing.
 func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
 	var tag segment.Tag
-	err := cmp.Or(change.Check(), knowable(name))
+	err := cmp.Or(change.Check(), segment.CheckKnown(name))
 	if err == nil {
 		err = s.administer(ctx, func(desks []*desk) (err error) {
 			tag, err = s.alter(ctx, desks, name, change)
@@ -173,7 +173,7 @@ func amend(tag segment.Tag, change segment.Change) segment.Tag {
 // Delete removes a tag from every server; all of them must answer. With a table per
 // tag the table goes too.
 func (s *Store) Delete(ctx context.Context, name string) error {
-	err := knowable(name)
+	err := segment.CheckKnown(name)
 	if err == nil {
 		err = s.administer(ctx, func(desks []*desk) error { return s.remove(ctx, desks, name) })
 	}
@@ -207,7 +207,7 @@ func (s *Store) remove(ctx context.Context, desks []*desk, name string) error {
 // Lift has a server, named as in [segment.Grant].Source, draw a tag's IDs from floor
 // on. It never lowers a counter, and may be repeated.
 func (s *Store) Lift(ctx context.Context, tag, source string, floor int64) error {
-	err := knowable(tag)
+	err := segment.CheckKnown(tag)
 	if err == nil {
 		err = s.liftOne(ctx, tag, source, floor)
 	}

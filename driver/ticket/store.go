@@ -116,7 +116,7 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 	if n < 0 {
 		return segment.Grant{}, fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
 	}
-	if err := knowable(tag); err != nil {
+	if err := segment.CheckKnown(tag); err != nil {
 		return segment.Grant{}, err
 	}
 	up, down := s.order()
@@ -136,14 +136,6 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 		}
 	}
 	return segment.Grant{}, a.err()
-}
-
-// knowable reports a name that no tag can have, without asking a server.
-func knowable(name string) error {
-	if err := segment.CheckTagName(name); err != nil {
-		return fmt.Errorf("%w: %w", leaf.ErrUnknownTag, err)
-	}
-	return nil
 }
 
 // An attempt is one call's way through the servers.
