@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leaf-id/leaf/internal/hint"
 )
 
 // Exit codes.
@@ -39,12 +41,12 @@ func usage(cmd *cobra.Command, err error) error {
 // report writes err for its reader and returns the exit code.
 func report(w io.Writer, err error) int {
 	say(w, "error", err.Error())
-	e, ok := errors.AsType[*cliError](err)
-	if !ok {
-		return exitFailed
+	var e cliError
+	if own, ok := errors.AsType[*cliError](err); ok {
+		e = *own
 	}
-	if e.hint != "" {
-		say(w, "hint", e.hint)
+	if text := cmp.Or(e.hint, hint.Of(err)); text != "" {
+		say(w, "hint", text)
 	}
 	return cmp.Or(e.code, exitFailed)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/segment"
@@ -133,9 +134,9 @@ func refuseReloads(log *slog.Logger) (stop func()) {
 func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: cfg.LogLevel()}
 	if cfg.Log.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, opts))
+		return slog.New(hint.Handler(slog.NewJSONHandler(w, opts)))
 	}
-	return slog.New(slog.NewTextHandler(w, opts))
+	return slog.New(hint.Handler(slog.NewTextHandler(w, opts)))
 }
 
 // runServer opens what cfg names, serves until ctx ends, and closes all again.

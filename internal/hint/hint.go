@@ -1,0 +1,57 @@
+// Package hint knows what to do about an error: library packages say what is wrong, and
+// this one names the commands and flags of leaf that mend it.
+package hint
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// advice is the table: the first error that matches counts.
+var advice = []struct {
+	err  error
+	text string
+}{
+	{segment.ErrNotCreated, "create it with 'leaf init --store URL', or correct the URL"},
+	{worker.ErrNotCreated, "create it with 'leaf init --workers URL', or correct the URL"},
+}
+
+// Of returns what to do about err; "" if there is nothing to add to its text.
+func Of(err error) string {
+	for _, a := range advice {
+		if errors.Is(err, a.err) {
+			return a.text
+		}
+	}
+	return ""
+}
+
+// Handler returns a [slog.Handler] that adds the attribute "hint" to each record with an
+// error about which something can be done.
+func Handler(next slog.Handler) slog.Handler { return handler{next} }
+
+type handler struct{ slog.Handler }
+
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	var text string
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok {
+			text = Of(err)
+		}
+		return text == ""
+	})
+	if text != "" {
+		r = r.Clone()
+		r.AddAttrs(slog.String("hint", text))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs)}
+}
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
