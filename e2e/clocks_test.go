@@ -16,6 +16,7 @@ var endings = map[string]func(*node){"clean": (*node).stop, "crashed": (*node).k
 // shows once more the very times of the first run. Java Leaf, whose clock check comes
 // to nothing, issues the IDs of that hour twice.
 func TestClockAnHourOff(t *testing.T) {
+	t.Parallel()
 	third := figure(100_000, 3_500_000)
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
 		for ending, end := range endings {
@@ -44,6 +45,7 @@ func TestClockAnHourOff(t *testing.T) {
 // With one worker ID in all there is no way around the hour: the node that comes back
 // with the right clock says so and issues nothing.
 func TestClockAnHourOffWithOneWorker(t *testing.T) {
+	t.Parallel()
 	half := figure(150_000, 5_000_000)
 	for ending, end := range endings {
 		t.Run(ending, func(t *testing.T) {
@@ -74,6 +76,7 @@ func TestClockAnHourOffWithOneWorker(t *testing.T) {
 // The clock goes back a little across a restart, after more IDs than Java Leaf records
 // the time of: it records it every 3 s, and so issues those of the last seconds twice.
 func TestClockBackAcrossRestart(t *testing.T) {
+	t.Parallel()
 	half := figure(100_000, 12_500_000) // 3 s of IDs
 	for _, back := range []time.Duration{5 * time.Millisecond, time.Second, 2900 * time.Millisecond} {
 		for _, bits := range []int{10, 0} {
@@ -115,6 +118,7 @@ func TestKilledLongAfterTheClaim(t *testing.T) {
 // The clock is set while a node runs: no call fails. Then it is right again after a
 // restart.
 func TestClockSteps(t *testing.T) {
+	t.Parallel()
 	tenth := figure(20_000, 1_250_000)
 	toward2099 := time.Until(time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)).Round(time.Second)
 	for name, steps := range map[string][]time.Duration{
@@ -153,6 +157,7 @@ func TestClockSteps(t *testing.T) {
 // Where the registry has a clock of its own, a node whose clock is an hour off does not
 // start at all, and says against whom.
 func TestClockOffTheRegistrys(t *testing.T) {
+	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	initWorkers(t, mariadb.URL(database))
 	registries := map[string]string{

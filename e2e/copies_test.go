@@ -66,6 +66,7 @@ func inMounts(t testing.TB, from, to string) []string {
 // second server started on the copy: it takes another worker ID, whatever has become of
 // the first one.
 func TestCopiedDataDirectory(t *testing.T) {
+	t.Parallel()
 	for _, original := range []string{"running", "paused", "cut off", "killed", "cut off after the copy"} {
 		t.Run(original, func(t *testing.T) { copied(t, original) })
 	}
@@ -125,6 +126,7 @@ func copied(t *testing.T, original string) {
 
 // A copy that cannot ask the registry issues nothing: its file proves nothing.
 func TestCopyCutOff(t *testing.T) {
+	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	initWorkers(t, mariadb.URL(database))
 	theirs := database + "_copy"
@@ -162,6 +164,7 @@ func TestCopyCutOff(t *testing.T) {
 
 // A state file that is damaged, or another registry's, costs a worker ID and no more.
 func TestDamagedStateFile(t *testing.T) {
+	t.Parallel()
 	url, other := newRegistry(t), newRegistry(t)
 	data := filepath.Join(t.TempDir(), "data")
 	file := config(t, "leaf.yaml", onlySnowflake)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,10 +61,10 @@ func (s *server) pace(rate, n int, d time.Duration) (highest int64) {
 // From 10 IDs a second to 10,000 without an error, with a handful of calls to the
 // store; a crash then costs no more than the loss budget.
 func TestBurstAndLossBudget(t *testing.T) {
+	t.Parallel()
 	const maxStock = 2_000_000
 	data := filepath.Join(t.TempDir(), "data")
-	t.Setenv("LEAF_SEGMENT_MAX_STOCK", strconv.Itoa(maxStock))
-	s := serve(t, "--data", data)
+	s := serveWith(t, fmt.Sprint("LEAF_SEGMENT_MAX_STOCK=", maxStock), "--data", data)
 	s.pace(10, 1, figure(2*time.Second, 20*time.Second))
 	calm := s.refills()
 	highest := s.pace(10_000, 100, figure(4*time.Second, 30*time.Second))
@@ -98,6 +97,7 @@ func sqliteMaxID(t testing.TB, path string) (maxID int64) {
 // From the start of the process to the first ID, on a new embedded store and on an
 // existing one, and what the idle process then keeps in memory. Logged, not judged.
 func TestStartAndMemory(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	var first, again []time.Duration
 	for i := range figure(2, 11) {

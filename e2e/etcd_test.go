@@ -28,6 +28,7 @@ func leader(t testing.TB, c *testserver.EtcdCluster) (leader int) {
 // that is gone, or for one that went away with it, notices after a second, and asks
 // another member.
 func TestEtcdMembersFail(t *testing.T) {
+	t.Parallel()
 	const most = 4 * time.Second // on a busy machine
 	c := testserver.Etcd(t, &testserver.EtcdOptions{Members: 3})
 	f := startFleet(t, func(int) string { return c.URL("e2e") })

@@ -32,9 +32,8 @@ var impatient = testserver.MariaDBPairOptions{Timeout: 50 * time.Millisecond}
 // that each asks the store all the time.
 func servePair(t *testing.T, url string, n int) (servers []*server) {
 	t.Helper()
-	t.Setenv("LEAF_SEGMENT_MAX_STOCK", "5000")
 	for range n {
-		servers = append(servers, serve(t, "--store", url, "--data", filepath.Join(t.TempDir(), "data")))
+		servers = append(servers, serveWith(t, "LEAF_SEGMENT_MAX_STOCK=5000", "--store", url, "--data", filepath.Join(t.TempDir(), "data")))
 	}
 	return servers
 }
@@ -89,6 +88,7 @@ func trips(servers []*server) (n int) {
 // the lost primary issue nothing twice: the guard of the first that asks lifts the
 // counter above all of them.
 func TestFailOverLosesWrites(t *testing.T) {
+	t.Parallel()
 	for _, servers := range []int{1, 3} {
 		for range figure(1, 10) {
 			t.Run(fmt.Sprintf("%d servers", servers), func(t *testing.T) { failOverLosesWrites(t, servers) })
@@ -136,6 +136,7 @@ func maxID(t *testing.T, db *testserver.MariaDBServer, database string) (n int64
 // What stays possible: a server without a memory of the lost primary asks first, while
 // those that remember do not ask. It deals the lost IDs again, until one of them does.
 func TestFailOverWithoutMemory(t *testing.T) {
+	t.Parallel()
 	pair, url, _ := newPair(t, impatient)
 	old := servePair(t, url, 2)
 	pair.Break(t)
@@ -202,6 +203,7 @@ func shared(a, b map[int64]bool) (n int) {
 
 // A fail-over to a replica that had confirmed every commit.
 func TestFailOverLosesNothing(t *testing.T) {
+	t.Parallel()
 	for range figure(1, 10) {
 		pair, url, _ := newPair(t, testserver.MariaDBPairOptions{AfterSync: true})
 		servers := servePair(t, url, 3)
@@ -225,7 +227,7 @@ func TestFailOverLosesNothing(t *testing.T) {
 // connected puts its record back, or, where another one has claimed its worker ID
 // meanwhile, stops before that one's claim counts.
 func TestFailOverOfRegistry(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	part := figure(60_000, 3_400_000)
 	pair, url, _ := newPair(t, impatient)
 	initWorkers(t, url)

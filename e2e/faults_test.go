@@ -14,6 +14,7 @@ import (
 // A server that is killed under load and started again issues nothing twice, on the
 // embedded store and on MariaDB.
 func TestKillNine(t *testing.T) {
+	t.Parallel()
 	kills := figure(4, 50)
 	t.Run("sqlite", func(t *testing.T) {
 		killNine(t, kills, "--data", filepath.Join(t.TempDir(), "data"))
@@ -41,6 +42,7 @@ func killNine(t *testing.T, kills int, args ...string) {
 
 // After a clean stop of a single node its next ID follows its last.
 func TestCleanStop(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	want := int64(1)
 	for range 3 {
@@ -57,9 +59,9 @@ func TestCleanStop(t *testing.T) {
 
 // Two servers on one data directory, hence on one SQLite file, share the tag.
 func TestTwoServersOnOneFile(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
-	t.Setenv("LEAF_SEGMENT_MAX_STOCK", "5000")
-	servers := []*server{serve(t, "--data", data), serve(t, "--data", data)}
+	servers := []*server{serveWith(t, "LEAF_SEGMENT_MAX_STOCK=5000", "--data", data), serveWith(t, "LEAF_SEGMENT_MAX_STOCK=5000", "--data", data)}
 	l := startLoad(t, 8, 50, sampleTag, func(c int) *server { return servers[c%2] })
 	l.await(t, figure[int64](100_000, 2_000_000))
 	l.stop()
@@ -84,6 +86,7 @@ func startDatabase(t *testing.T) (db *testserver.MariaDBServer, url string) {
 // The database stopped under load, for less than the outage budget: not one call
 // fails. A frozen one, whose connections just stand, is the harder case.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	outage := figure(6*time.Second, time.Minute)
 	for _, c := range []struct {
 		name      string
@@ -119,9 +122,9 @@ func TestOutage(t *testing.T) {
 
 // Beyond the stock calls fail quickly, and the server recovers by itself.
 func TestOutageBeyondTheStock(t *testing.T) {
+	t.Parallel()
 	db, url := startDatabase(t)
-	t.Setenv("LEAF_SEGMENT_MAX_STOCK", "3000")
-	s := serve(t, "--store", url)
+	s := serveWith(t, "LEAF_SEGMENT_MAX_STOCK=3000", "--store", url)
 	s.next(sampleTag)
 	if err := db.Stop(); err != nil {
 		t.Fatal(err)
@@ -157,6 +160,7 @@ func TestOutageBeyondTheStock(t *testing.T) {
 // A server whose store is down when it starts is alive, not ready, and serves as
 // soon as the store is up.
 func TestStoreDownAtStart(t *testing.T) {
+	t.Parallel()
 	db, url := startDatabase(t)
 	if err := db.Stop(); err != nil {
 		t.Fatal(err)
@@ -191,10 +195,10 @@ func TestStoreDownAtStart(t *testing.T) {
 // The counter set back by hand while serving: the guard lifts it, nothing is issued
 // twice.
 func TestCounterMovedBack(t *testing.T) {
+	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	mariadb.Exec(t, database, javaTable...)
-	t.Setenv("LEAF_SEGMENT_MAX_STOCK", "5000")
-	s := serve(t, "--store", mariadb.URL(database))
+	s := serveWith(t, "LEAF_SEGMENT_MAX_STOCK=5000", "--store", mariadb.URL(database))
 	l := startLoad(t, 4, 100, sampleTag, func(int) *server { return s })
 	l.await(t, 50_000)
 	mariadb.Exec(t, database, "UPDATE leaf_alloc SET max_id = 1")
@@ -211,14 +215,14 @@ func TestCounterMovedBack(t *testing.T) {
 
 // A store that takes 50 ms, a step of 10, 64 clients: no error at all.
 func TestSlowStore(t *testing.T) {
+	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	mariadb.Exec(t, database, javaTable...)
 	mariadb.Exec(t, database, "UPDATE leaf_alloc SET step = 10")
 	direct := fmt.Sprintf("127.0.0.1:%d", mariadb.Port)
 	slow := startProxy(t, direct, 25*time.Millisecond).addr // each way
 	for _, policy := range []string{"adaptive", "leaf"} {
-		t.Setenv("LEAF_SEGMENT_POLICY", policy)
-		s := serve(t, "--store", strings.Replace(mariadb.URL(database), direct, slow, 1))
+		s := serveWith(t, "LEAF_SEGMENT_POLICY="+policy, "--store", strings.Replace(mariadb.URL(database), direct, slow, 1))
 		l := startLoad(t, 64, 0, sampleTag, func(int) *server { return s })
 		l.await(t, figure[int64](20_000, 500_000))
 		l.stop()

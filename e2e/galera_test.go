@@ -50,6 +50,7 @@ func startGaleraFleet(t testing.TB) (f *fleet, c *testserver.GaleraCluster, stoc
 // nothing is issued twice, each server finds another member, and where there is a stock
 // not one call fails.
 func TestGaleraMembersFail(t *testing.T) {
+	t.Parallel()
 	f, c, stocked := startGaleraFleet(t)
 	time.Sleep(time.Second) // the demand is seen
 	event := func(name string, member int, do, undo func(int) error) {

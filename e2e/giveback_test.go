@@ -15,6 +15,7 @@ import (
 // then. (That the two themselves issue the same IDs is what the lost write costs: the
 // second one knew nothing of it.)
 func TestPostgresGiveBackAfterFailOver(t *testing.T) {
+	t.Parallel()
 	pair := testserver.PostgresPair(t)
 	database := pair.Primary.NewDatabase(t)
 	url := pair.URL(database)

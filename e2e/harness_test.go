@@ -136,6 +136,12 @@ func serve(t testing.TB, args ...string) *server {
 	return serveBy(t, append([]string{leafBinary}, serveArgs(args)...)...)
 }
 
+// serveWith is serve with one environment variable, written NAME=VALUE.
+func serveWith(t testing.TB, variable string, args ...string) *server {
+	t.Helper()
+	return serveBy(t, append([]string{"env", variable, leafBinary}, serveArgs(args)...)...)
+}
+
 func serveArgs(args []string) []string {
 	return append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)
 }

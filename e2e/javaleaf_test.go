@@ -81,10 +81,10 @@ func (j *javaLeaf) nextStep() int64 {
 // The sample row of Java Leaf: the first ID is 1, and with Java's policy max_id
 // evolves as under a Java server while step is left alone.
 func TestJavaLeafRow(t *testing.T) {
+	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	mariadb.Exec(t, database, javaTable...)
-	t.Setenv("LEAF_SEGMENT_POLICY", "leaf")
-	s := serve(t, "--store", mariadb.URL(database))
+	s := serveWith(t, "LEAF_SEGMENT_POLICY=leaf", "--store", mariadb.URL(database))
 	var want int64
 	take := func(n int) {
 		t.Helper()
@@ -128,10 +128,9 @@ func TestJavaLeafRow(t *testing.T) {
 func TestBesideJavaLeaf(t *testing.T) {
 	database := mariadb.NewDatabase(t)
 	mariadb.Exec(t, database, javaTable...)
-	t.Setenv("LEAF_SEGMENT_MAX_STOCK", "20000") // allocate often: more meetings on the row
 	var servers []*server
 	for range 3 {
-		servers = append(servers, serve(t, "--store", mariadb.URL(database)))
+		servers = append(servers, serveWith(t, "LEAF_SEGMENT_MAX_STOCK=20000", "--store", mariadb.URL(database)))
 	}
 	l := startLoad(t, 12, 100, sampleTag, func(c int) *server { return servers[c%3] })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -171,6 +170,7 @@ func runJava(ctx context.Context, t *testing.T, database string, l *load, shard 
 
 // The rule that the writer above follows is the one that the segment package has.
 func TestJavaStepRule(t *testing.T) {
+	t.Parallel()
 	j := &javaLeaf{step: 2000, at: time.Now()}
 	if got, want := j.nextStep(), segment.LeafStep(2000, 2000, 0); got != want {
 		t.Errorf("got %d, want %d", got, want)

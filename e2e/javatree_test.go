@@ -53,6 +53,7 @@ func startTogether(t testing.TB, tr *tree, ports ...int) []*server {
 // Three servers are started at once on an empty ZooKeeper, beside one of Java Leaf that
 // has found no tree, and so keeps worker 0 whatever its node says.
 func TestFirstStartBesideJavaLeaf(t *testing.T) {
+	t.Parallel()
 	for _, first := range []string{"anybody", "ours"} {
 		t.Run(first+" first", func(t *testing.T) { firstStart(t, first == "ours") })
 	}
@@ -121,6 +122,7 @@ func checkJavaTree(t testing.TB, tr *tree) {
 
 // A server of Java Leaf joins ours, is started again, and leaves.
 func TestJavaLeafJoins(t *testing.T) {
+	t.Parallel()
 	tr := newTree(t, sharedZooKeeper.get(t))
 	servers := startTogether(t, tr, 8081, 8082)
 	for _, s := range servers {
@@ -163,6 +165,7 @@ func TestJavaLeafJoins(t *testing.T) {
 // once; the others go on. Before its first upload, a second after its start, nobody can
 // know of it: it issues only then.
 func TestJavaLeafTakesOurAddress(t *testing.T) {
+	t.Parallel()
 	tr := newTree(t, sharedZooKeeper.get(t))
 	servers := startTogether(t, tr, 8081, 8082)
 	for _, s := range servers {
@@ -201,9 +204,10 @@ func TestJavaLeafTakesOurAddress(t *testing.T) {
 // After that it serves again when the Java server has been silent for 10 s, whether it
 // was started again on its data directory or has run on.
 func TestBackAtOurAddressAfterJavaLeaf(t *testing.T) {
+	t.Parallel()
 	for _, restarted := range []bool{true, false} {
 		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			t.Parallel()
 			backAfterJavaLeaf(t, restarted)
 		})
 	}
@@ -248,6 +252,7 @@ func backAfterJavaLeaf(t *testing.T, restarted bool) {
 
 // Children that no Java server could read do not disturb ours.
 func TestUnreadableChildren(t *testing.T) {
+	t.Parallel()
 	tr := newTree(t, sharedZooKeeper.get(t))
 	for _, path := range []string{tr.chroot + "/snowflake", tr.path(), tr.path("forever"), tr.path("forever", "meta"),
 		tr.path("forever", "my-host:1-0000000007"), tr.path("forever", ourIP+":8081-x"), tr.path("forever", "192.0.2.8:1-99999999999")} {
@@ -267,7 +272,7 @@ func TestUnreadableChildren(t *testing.T) {
 // The time in our node lies an hour ahead, as after a Java server whose clock was wrong.
 // Java Leaf finds that, and starts all the same.
 func TestTimeOfOurNodeAhead(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	tr := newTree(t, sharedZooKeeper.get(t))
 	for _, path := range []string{tr.chroot + "/snowflake", tr.path(), tr.path("forever")} {
 		tr.make(path)
@@ -296,6 +301,7 @@ func TestTimeOfOurNodeAhead(t *testing.T) {
 
 // A leaf.properties of Java Leaf is all that it takes: the tree is Java's.
 func TestLeafPropertiesWithZooKeeper(t *testing.T) {
+	t.Parallel()
 	tr := newTree(t, sharedZooKeeper.get(t))
 	file := config(t, "leaf.properties", fmt.Sprintf("leaf.name=%s\nleaf.segment.enable=false\nleaf.snowflake.enable=true\n"+
 		"leaf.snowflake.zk.address=%s%s\nleaf.snowflake.port=8088\n", leafName, tr.addr, tr.chroot))

@@ -27,6 +27,7 @@ func registries(t testing.TB) map[string]string {
 // A node is killed for longer than its horizon, another one takes its worker ID, and it
 // comes back with its files. CosId then uses one worker ID twice: it trusts its file.
 func TestDeadBeyondTheHorizon(t *testing.T) {
+	t.Parallel()
 	part := figure(60_000, 2_600_000)
 	for name, url := range registries(t) {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestDeadBeyondTheHorizon(t *testing.T) {
 // stands where it died: nothing tells it that its worker ID is another one's now. It
 // goes on from its file, below its horizon; the other one began above.
 func TestBackFromTheDeadAndCutOff(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	initWorkers(t, mariadb.URL(database))
 	direct := fmt.Sprintf("127.0.0.1:%d", mariadb.Port)
@@ -115,6 +116,7 @@ func TestBackFromTheDeadAndCutOff(t *testing.T) {
 // A node is stopped in the midst of its work for longer than its horizon, another one
 // takes the only worker ID there is, and the first one goes on under load.
 func TestPausedBeyondTheHorizon(t *testing.T) {
+	t.Parallel()
 	part := figure(60_000, 3_400_000)
 	for name, url := range registries(t) {
 		t.Run(name, func(t *testing.T) {
@@ -155,6 +157,7 @@ func TestPausedBeyondTheHorizon(t *testing.T) {
 // The registry is away for longer than the horizon: then there are no IDs, and a clear
 // error, until it is back.
 func TestRegistryAwayBeyondTheHorizon(t *testing.T) {
+	t.Parallel()
 	zookeeper := testserver.ZooKeeper(t)
 	db := testserver.MariaDB(t, nil)
 	database := db.NewDatabase(t)
@@ -215,7 +218,7 @@ func awayBeyondTheHorizon(t *testing.T, url string, away, back func() error) {
 // The registry loses a claim, as in a fail-over, and another node claims the same
 // worker ID before the holder can notice: its claim counts only once that has.
 func TestRegistryLosesAClaim(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	part := figure(60_000, 3_400_000)
 	db := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: []string{"--innodb-flush-log-at-trx-commit=2"}}) // may lose writes
 	database := db.NewDatabase(t)
@@ -253,6 +256,7 @@ func TestRegistryLosesAClaim(t *testing.T) {
 
 // The registry loses an extension, and nobody else is there: it is put back.
 func TestRegistryLosesAnExtension(t *testing.T) {
+	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	initWorkers(t, mariadb.URL(database))
 	var all drivertest.Ranges

@@ -50,7 +50,7 @@ func takeBoth(a, b *node, d time.Duration) (refused error) {
 // A claim is lost before it is confirmed, because the network fails between the two;
 // another node claims the worker ID, and then the first one reaches the registry.
 func TestClaimLostBeforeItIsConfirmed(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	r := newLossyRegistry(t, 15*time.Millisecond)
 	var all drivertest.Ranges
 	first := nodeConfig{Workers: r.url, Data: t.TempDir(), Horizon: 30 * time.Second}
@@ -82,7 +82,7 @@ func TestClaimLostBeforeItIsConfirmed(t *testing.T) {
 // A node is killed, the registry loses its lease, and another node claims the worker
 // ID. The first one is started again, and cannot reach the registry.
 func TestLeaseLostWhileDead(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	r := newLossyRegistry(t, 0)
 	var all drivertest.Ranges
 	first := nodeConfig{Workers: r.url, Data: t.TempDir(), Horizon: 30 * time.Second}
@@ -108,9 +108,10 @@ func TestLeaseLostWhileDead(t *testing.T) {
 // than what was issued. Neither may the next process go on from it, nor hand the worker
 // ID back there.
 func TestStateFileLosesItsLastWrite(t *testing.T) {
+	t.Parallel()
 	for _, cut := range []bool{true, false} {
 		t.Run(fmt.Sprintf("registry away %v", cut), func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			t.Parallel()
 			loseLastMark(t, cut)
 		})
 	}

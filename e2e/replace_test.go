@@ -147,7 +147,7 @@ func (r *replacement) finish() {
 // ours server by server, in place, and goes back, under load: no call fails, and no ID
 // comes twice.
 func TestReplaceJavaLeafBehindNginx(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	r := startReplacement(t, nginxRecipe)
 	for i := range r.ports {
 		r.toOurs(i)
@@ -173,7 +173,7 @@ func TestReplaceJavaLeafBehindNginx(t *testing.T) {
 // A proxy that takes every answer for one sends no request too early either: the port
 // opens when the worker ID is there, as Java Leaf's does.
 func TestReplaceJavaLeafBehindPlainProxy(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	r := startReplacement(t, func(t testing.TB, ports [2]int) string {
 		return strings.Replace(nginxRecipe(t, ports), "http_500", "", 1)
 	})

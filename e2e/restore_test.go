@@ -28,6 +28,7 @@ type backedUp struct {
 // nothing is issued twice. Not raised, a server that remembers nothing issues twice, and
 // one that remembers lifts the counter by itself.
 func TestRestoredStore(t *testing.T) {
+	t.Parallel()
 	stores := map[string]func(t *testing.T) backedUp{
 		"sqlite":   sqliteBackedUp,
 		"mysql":    mysqlBackedUp,
@@ -104,6 +105,7 @@ func restoredStore(t *testing.T, b backedUp) {
 // A registry goes back to before a worker ID was another one's: what that one issued is
 // unknown to it. Once the last horizon of before has passed, nothing is issued twice.
 func TestRestoredRegistry(t *testing.T) {
+	t.Parallel()
 	b := sqliteBackedUp(t)
 	initWorkers(t, b.url)
 	var all drivertest.Ranges

@@ -17,6 +17,7 @@ import (
 
 // Nothing is configured, and nothing else runs: both schemes answer.
 func TestSnowflakeOnTheFirstRun(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	start := time.Now()
 	id := s.awaitSnowflake(5 * time.Second)
@@ -36,6 +37,7 @@ func TestSnowflakeOnTheFirstRun(t *testing.T) {
 
 // Several layouts are served beside each other, and the schemes each alone.
 func TestSnowflakeLayouts(t *testing.T) {
+	t.Parallel()
 	layouts := "snowflake:\n  layout: shop\n  layouts:\n    js53: js53\n" +
 		"    shop: {epoch: 2026-01-01T00:00:00Z, tick: 10ms, time: 39, worker: 8, sequence: 10}\n"
 	s := serve(t, "--config", config(t, "leaf.yaml", onlySnowflake+layouts), "--data", t.TempDir(), "--workers", newRegistry(t))
@@ -71,6 +73,7 @@ func TestSnowflakeLayouts(t *testing.T) {
 // A layout is changed in the configuration: its name stands for other values by now,
 // and so nothing is issued until the change is taken back, or has a name of its own.
 func TestLayoutChanged(t *testing.T) {
+	t.Parallel()
 	args := byWorkers(t, newRegistry(t))
 	start := func(sequence int) *server {
 		text := fmt.Sprintf("snowflake:\n  layout: shop\n  layouts:\n"+
@@ -103,6 +106,7 @@ func TestLayoutChanged(t *testing.T) {
 
 // A server that is killed under load and started again issues nothing twice.
 func TestSnowflakeKillNine(t *testing.T) {
+	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		snowflakeKillNine(t, "--data", filepath.Join(t.TempDir(), "data"))
 	})
@@ -131,6 +135,7 @@ func snowflakeKillNine(t *testing.T, args ...string) {
 // A server is paused, for longer than its horizon in the lab, and goes on under load
 // while another one has the only worker ID.
 func TestServerPaused(t *testing.T) {
+	t.Parallel()
 	const horizon = time.Minute // the least that the configuration allows
 	pause := figure(3*time.Second, horizon+20*time.Second)
 	text := onlySnowflake + "snowflake:\n  horizon: 1m\n  layout: one\n  layouts:\n" +
@@ -176,6 +181,7 @@ func TestServerPaused(t *testing.T) {
 // The registry is down when servers start: one that finds its lease in its data
 // directory serves, another one says what is wrong, and both serve when it is back.
 func TestRegistryDownAtStart(t *testing.T) {
+	t.Parallel()
 	zookeeper := testserver.ZooKeeper(t)
 	db := testserver.MariaDB(t, nil)
 	database := db.NewDatabase(t)
@@ -304,6 +310,7 @@ func (s *server) cpu() time.Duration {
 // All worker IDs are in use: the next server says so, and takes the first one that is
 // handed back, or freed.
 func TestWorkersRunOut(t *testing.T) {
+	t.Parallel()
 	text := onlySnowflake + "snowflake:\n  layout: two\n  layouts:\n" +
 		"    two: {epoch: 2026-01-01T00:00:00Z, tick: 1ms, time: 41, worker: 1, sequence: 12}\n"
 	url := newTree(t, sharedZooKeeper.get(t)).pool()

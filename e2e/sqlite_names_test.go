@@ -61,6 +61,7 @@ func otherNames() map[string]otherName {
 // keeps its log and its locks beside the name: they may only go on where that is one
 // place, and every ID is compared.
 func TestOneFileTwoNames(t *testing.T) {
+	t.Parallel()
 	for name, other := range otherNames() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,6 +106,7 @@ func oneFileTwoNames(t *testing.T, other otherName) {
 // Files beside the database are removed under two busy servers, again and again, while
 // a third one starts. Nothing is issued twice, and all go on by themselves.
 func TestFilesBesideRemoved(t *testing.T) {
+	t.Parallel()
 	for name, suffixes := range map[string][]string{"-wal": {"-wal"}, "-shm": {"-shm"}, "both": {"-wal", "-shm"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ import (
 // A server is started before its registry of worker IDs was created. It begins when
 // that is there, without a restart.
 func TestRegistryIsCreatedLater(t *testing.T) {
+	t.Parallel()
 	postgres := testserver.Postgres(t, nil)
 	fresh := newTree(t, sharedZooKeeper.get(t))
 	for name, url := range map[string]string{
@@ -28,7 +29,7 @@ func TestRegistryIsCreatedLater(t *testing.T) {
 		"zookeeper": fmt.Sprintf("zookeeper://%s%s", fresh.addr, fresh.chroot),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			t.Parallel()
 			s := serve(t, byWorkers(t, url)...)
 			s.logged(10*time.Second, "leaf init --workers")
 			leafCommand(t, "init", "--workers", url)
@@ -41,6 +42,7 @@ func TestRegistryIsCreatedLater(t *testing.T) {
 // The same with the store's own database, which nobody has named as the registry: the
 // server is ready meanwhile, since all that was asked for is there.
 func TestStoreIsGivenWorkersLater(t *testing.T) {
+	t.Parallel()
 	url := mariadb.URL(mariadb.NewDatabase(t))
 	leafCommand(t, "init", "--store", url)
 	leafCommand(t, "tag", "create", sampleTag, "--step", "10", "--store", url)
@@ -61,6 +63,7 @@ func TestStoreIsGivenWorkersLater(t *testing.T) {
 // The part of a ZooKeeper that the URL names, which no server creates by itself, is made
 // while a server in Java Leaf's tree waits for it.
 func TestChrootIsCreatedLater(t *testing.T) {
+	t.Parallel()
 	tr := newTree(t, sharedZooKeeper.get(t))
 	below := *tr
 	below.chroot += "/below"
@@ -76,6 +79,7 @@ func TestChrootIsCreatedLater(t *testing.T) {
 // The machine hides its boot ID from the server, as systemd's ProcSubset=pid does: what a
 // crash costs is the worker ID, until its lease has run out.
 func TestHiddenBootID(t *testing.T) {
+	t.Parallel()
 	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
 		t.Fatalf("this test needs a mount namespace: run it as root, in a container with CAP_SYS_ADMIN: %v\n%s", err, out)
 	}

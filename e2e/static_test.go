@@ -16,7 +16,7 @@ import (
 // the second one does not start while the first one lives, and then waits until the
 // first one's times have passed.
 func TestStaticTwice(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	url := fmt.Sprintf("static:%d", testserver.FreeWorker(t, 1023))
 	file := config(t, "leaf.yaml", onlySnowflake)
 	start := func() *server {
@@ -56,9 +56,10 @@ func TestStaticTwice(t *testing.T) {
 // One start with a clock that is a year ahead makes a worker ID that was chosen wait for
 // a year. An operator who knows that nothing of that year is kept frees it.
 func TestStaticClockAhead(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*node){"stopped": (*node).stop, "killed": (*node).kill} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			t.Parallel()
 			staticClockAhead(t, end)
 		})
 	}

@@ -15,6 +15,7 @@ import (
 // good, under load. The set goes on without it, or with an empty one in its place, and no
 // ticket is dealt twice. Who still has the old set gets no IDs, and is not ready.
 func TestTicketServerLostForGood(t *testing.T) {
+	t.Parallel()
 	servers := []*testserver.MariaDBServer{testserver.MariaDB(t, nil), testserver.MariaDB(t, nil), testserver.MariaDB(t, nil)}
 	for layout, params := range map[string]string{"tickets": "", "tables": "?table_per_tag=true", "blocks": "?stride=100"} {
 		for name, stay := range map[string][]int{"removed": {0, 2}, "replaced": {0, 1, 2}} {

@@ -13,6 +13,7 @@ import (
 // Two ticket servers, one of which is killed and comes back, and then a third one: the
 // service goes on, and no ticket is dealt twice.
 func TestTicketServers(t *testing.T) {
+	t.Parallel()
 	servers := []*testserver.MariaDBServer{testserver.MariaDB(t, nil), testserver.MariaDB(t, nil)}
 	for name, layout := range map[string]string{"tickets": "", "tables": "?table_per_tag=true", "blocks": "?stride=100"} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +59,7 @@ type tickets struct {
 
 func startTickets(t testing.TB, store, data string) *tickets {
 	t.Helper()
-	s := serve(t, "--store", store, "--data", data)
+	s := serveWith(t, "LEAF_SEGMENT_MAX_STOCK=200", "--store", store, "--data", data) // asks the servers all the time
 	until(t, 10*time.Second, "answering", func() error {
 		if body, err := get(s.url + "/api/ticket/get/none"); err == nil || !strings.Contains(err.Error(), "404") {
 			return fmt.Errorf("an unknown tag: %q, %v", body, err)

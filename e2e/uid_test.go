@@ -18,6 +18,7 @@ const uidSecond = 8192
 // once. uid-generator, which keeps its time in memory alone, is safe there only as long as
 // each start has a worker ID that was never used.
 func TestUIDKilledAhead(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string]func() []string{
 		"leased": func() []string { return []string{"--data", filepath.Join(t.TempDir(), "data")} },
 		"disposable": func() []string {
@@ -78,6 +79,7 @@ func uidTime(t testing.TB, id int64) time.Time {
 // The clock goes back an hour: while a node runs, and across its restart. No call fails
 // and nothing is issued twice.
 func TestUIDClockBack(t *testing.T) {
+	t.Parallel()
 	for ending, end := range endings {
 		for _, running := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, while running: %t", ending, running), func(t *testing.T) {
