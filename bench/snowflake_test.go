@@ -51,7 +51,7 @@ func newSnowflake(tb testing.TB, ahead time.Duration) *leafsnowflake.Generator {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ids.Begin(worker.Unfenced(1, 0, worker.Forever))
+	ids.Begin(worker.Unfenced(1, time.Time{}, time.Time{}))
 	return ids
 }
 

@@ -26,7 +26,7 @@ func newCached(tb testing.TB, layout snowflake.Layout, ahead time.Duration) *sno
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ids.Begin(worker.Unfenced(1, 0, worker.Forever))
+	ids.Begin(worker.Unfenced(1, time.Time{}, time.Time{}))
 	return ids
 }
 
@@ -109,7 +109,7 @@ func takeWithin(t *testing.T, ids *snowflake.Generator, seen []int64, n int) []i
 // checkBlock reports IDs that are not positive or more than a minute ahead of the clock,
 // which is that of the end of the block: a few microseconds later than their issue.
 func checkBlock(t *testing.T, ids []int64) {
-	last := uidWide.TickDown(time.Now().Add(time.Minute).UnixMilli())
+	last := uidWide.TickAt(time.Now().Add(time.Minute))
 	for _, id := range ids {
 		if tick := id >> (uidWide.WorkerBits + uidWide.SequenceBits); id <= 0 || tick > last {
 			t.Errorf("ID %d: second %d, the last one allowed is %d", id, tick, last)

@@ -131,7 +131,7 @@ func newNodeSide(c nodeConfig) (*nodeSide, error) {
 		return nil, err
 	}
 	n.keeper, err = worker.NewKeeper(registry, &worker.Options{
-		Layouts: []worker.Layout{layout.Record("node")}, Generators: []worker.Generator{n.generator},
+		Layouts: []worker.ServedLayout{layout.Record("node")}, LeaseUsers: []worker.LeaseUser{n.generator},
 		State: state, Clock: clock, Owner: fmt.Sprintf("node %d", os.Getpid()),
 		Horizon: c.Horizon, Extend: c.Horizon / 10, MaxAhead: ahead, CallTimeout: time.Second,
 		Tolerance: c.Tolerance, Reclaim: terms.Reclaim, Settle: terms.Settle, ClaimDelay: terms.ClaimDelay,

@@ -6,8 +6,8 @@
 //	layout, _ := snowflake.Preset("leaf")
 //	ids, _ := snowflake.New(layout, nil)
 //	keeper, err := worker.NewKeeper(registry, &worker.Options{
-//		Layouts:    []worker.Layout{layout.Record("leaf")},
-//		Generators: []worker.Generator{ids},
+//		Layouts:    []worker.ServedLayout{layout.Record("leaf")},
+//		LeaseUsers: []worker.LeaseUser{ids},
 //	})
 //	go keeper.Run(ctx)
 //	id, err := ids.Next(ctx)

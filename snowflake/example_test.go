@@ -17,7 +17,7 @@ func ExampleGenerator() {
 	}
 	// A worker.Keeper does this with the worker ID that it has claimed. Without one it
 	// is up to you that nobody else ever uses worker ID 7.
-	ids.Begin(worker.Unfenced(7, time.Now().UnixMilli(), worker.Forever))
+	ids.Begin(worker.Unfenced(7, time.Now(), time.Time{}))
 
 	id, err := ids.Next(context.Background())
 	if err != nil {

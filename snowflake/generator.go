@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/worker"
@@ -17,7 +18,7 @@ import (
 var errUnclaimed = errors.New("no worker ID has been claimed yet")
 
 // A Generator issues the IDs of one layout under the leases that a [worker.Keeper]
-// gives it. It implements [leaf.Generator] and [worker.Generator].
+// gives it. It implements [leaf.Generator] and [worker.LeaseUser].
 //
 // A Generator has a timer run while there is traffic, no longer than its lease. It need
 // not be closed.
@@ -26,17 +27,17 @@ type Generator struct {
 	opts   Options
 	ahead  int64 // Options.MaxAhead in milliseconds
 
-	lane atomic.Pointer[lane] // never nil
-	_    [128]byte            // what follows is written often, what is above is not
+	current atomic.Pointer[leaseCursor] // never nil
+	_       [128]byte                   // what follows is written often, what is above is not
 
 	mu      sync.Mutex
 	held    bool  // lane is not sealed
 	why     error // why not
 	above   int64 // the tick after the last one that was issued under earlier lanes
 	issued  uint64
-	stalled int64 // since when the lease is what stops callers, Unix milliseconds; 0: it is not
-	line    line  // who waits
-	beat    beat
+	stalled int64     // since when the lease is what stops callers, Unix milliseconds; 0: it is not
+	queue   waitQueue // who waits
+	ticker  ticker
 }
 
 // New returns a generator without a lease. The error wraps [leaf.ErrInvalid] if the
@@ -50,8 +51,8 @@ func New(layout Layout, opts *Options) (*Generator, error) {
 		return nil, err
 	}
 	g := &Generator{layout: layout, opts: o, ahead: o.MaxAhead.Milliseconds(), why: errUnclaimed}
-	g.lane.Store(&lane{})
-	g.stalled = g.opts.Clock.Now()
+	g.current.Store(&leaseCursor{})
+	g.stalled = g.opts.Clock.Now().UnixMilli()
 	return g, nil
 }
 
@@ -67,10 +68,10 @@ func (g *Generator) Layout() Layout { return g.layout }
 //   - [leaf.ErrOverflow] if the layout has run out of time, for good,
 //   - or the cause of ctx's end.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
-	l := g.lane.Load()
+	l := g.current.Load()
 	if gate := l.gate.Load(); gate != 0 {
 		end := l.cursor.Add(1)
-		if end < gate || l.edge(gate, end) {
+		if end < gate || l.atGate(gate, end) {
 			return l.compose(end - 1), nil
 		}
 	}
@@ -78,7 +79,7 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return pieces[0].lane.compose(pieces[0].from), nil
+	return pieces[0].cursor.compose(pieces[0].from), nil
 }
 
 // Take appends n IDs to dst as few ranges: one for every tick touched, joined where
@@ -91,7 +92,7 @@ func (g *Generator) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.R
 		return dst, fmt.Errorf("take IDs: %w: n = %d is not in 1 … %d, which this layout has between %v ahead of the clock and %v later",
 			leaf.ErrInvalid, n, most, max(g.opts.MaxAhead, 0), g.opts.Wait)
 	}
-	l := g.lane.Load()
+	l := g.current.Load()
 	if gate := l.gate.Load(); gate != 0 {
 		if from, ok := l.batch(uint64(n), gate); ok {
 			return l.appendRanges(dst, len(dst), from, from+uint64(n)), nil
@@ -103,7 +104,7 @@ func (g *Generator) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.R
 	}
 	keep := len(dst)
 	for _, p := range pieces {
-		dst = p.lane.appendRanges(dst, keep, p.from, p.to)
+		dst = p.cursor.appendRanges(dst, keep, p.from, p.to)
 	}
 	return dst, nil
 }
@@ -118,7 +119,7 @@ func (g *Generator) largest() uint64 {
 	return min(uint64(ticks)<<g.layout.SequenceBits, math.MaxInt)
 }
 
-// Begin has the generator issue under lease; see [worker.Generator]. Its first tick is
+// Begin has the generator issue under lease; see [worker.LeaseUser]. Its first tick is
 // not before the lease's floor, not before the clock's, and after every tick that
 // the generator has ever issued an ID in.
 func (g *Generator) Begin(lease *worker.Lease) { g.begin(lease) }
@@ -131,43 +132,43 @@ func (g *Generator) begin(lease lease) {
 		g.why = fmt.Errorf("worker ID %d is not in 0 … %d, what the layout holds", w, g.layout.MaxWorker())
 		return
 	}
-	now := g.opts.Clock.Now()
-	l := newLane(g.layout, lease, now, g.above, g.random())
+	now := g.opts.Clock.Now().UnixMilli()
+	l := newLeaseCursor(g.layout, lease, now, g.above, g.random())
 	l.stock = newReserve(g.opts.Reserve)
-	g.lane.Store(l)
+	g.current.Store(l)
 	g.held, g.why, g.stalled = true, nil, 0
 	g.refresh(now)
-	if g.line.len() > 0 {
+	if g.queue.len() > 0 {
 		g.start()
 	}
 }
 
-// Seal ends issuing under the present lease; see [worker.Generator]. What it returns
+// Seal ends issuing under the present lease; see [worker.LeaseUser]. What it returns
 // is the beginning of the tick after the last one in which an ID was reserved. Callers
 // are told why; those who wait go on with the next lease if that begins in time.
-func (g *Generator) Seal(why error) int64 {
+func (g *Generator) Seal(why error) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.finish(why)
 }
 
-// finish seals the lane, if one is held, and returns when its successor may begin, in
-// Unix milliseconds, 0 for any time; g.mu is held.
-func (g *Generator) finish(why error) int64 {
+// finish seals the lane, if one is held, and returns when its successor may begin,
+// the zero Time for any time; g.mu is held.
+func (g *Generator) finish(why error) time.Time {
 	if why != nil {
 		g.why = why
 	} else if g.held {
 		g.why = errors.New("the lease was handed back")
 	}
 	if !g.held {
-		return 0
+		return time.Time{}
 	}
-	l := g.lane.Load()
+	l := g.current.Load()
 	above := l.seal()
 	g.stop()
-	g.held, g.issued, g.stalled = false, g.issued+l.issued, g.opts.Clock.Now()
+	g.held, g.issued, g.stalled = false, g.issued+l.issued, g.opts.Clock.Now().UnixMilli()
 	if above == 0 {
-		return 0
+		return time.Time{}
 	}
 	g.above = max(g.above, above)
 	return g.layout.Start(above)

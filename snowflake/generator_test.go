@@ -17,7 +17,7 @@ import (
 
 var (
 	_ leaf.Generator   = (*Generator)(nil)
-	_ worker.Generator = (*Generator)(nil)
+	_ worker.LeaseUser = (*Generator)(nil)
 )
 
 // leafLayout is Java Leaf's with an epoch that is older than the clock of a synctest
@@ -37,7 +37,7 @@ func newGenerator(t testing.TB, layout Layout, opts *Options) *Generator {
 func newHeld(t testing.TB, layout Layout, opts *Options) *Generator {
 	t.Helper()
 	g := newGenerator(t, layout, opts)
-	g.Begin(worker.Unfenced(7, 0, worker.Forever))
+	g.Begin(worker.Unfenced(7, time.Time{}, time.Time{}))
 	return g
 }
 
@@ -174,7 +174,7 @@ func TestTakeIsARangeForEachTick(t *testing.T) {
 // Without worker bits the ticks touch.
 func TestTakeJoinsRanges(t *testing.T) {
 	g := newGenerator(t, Layout{leafLayout.Epoch, time.Millisecond, 51, 0, 12}, nil)
-	g.Begin(worker.Unfenced(0, 0, worker.Forever))
+	g.Begin(worker.Unfenced(0, time.Time{}, time.Time{}))
 	dst := take(t, g, 10)
 	got, err := g.Take(t.Context(), dst, 100_000)
 	if err != nil || len(got) != 2 || got[1].Len() != 100_000 {
@@ -218,8 +218,8 @@ func TestNoLeaseYet(t *testing.T) {
 		if took != time.Second {
 			t.Errorf("waited for %v", took)
 		}
-		if n := g.Seal(errDown); n != 0 {
-			t.Errorf("Seal of nothing returned %d", n)
+		if n := g.Seal(errDown); !n.IsZero() {
+			t.Errorf("Seal of nothing returned %v", n)
 		}
 		took = elapsed(func() {
 			_, err := g.Take(t.Context(), nil, 3)
@@ -237,17 +237,17 @@ var errDown = errors.New("registry is down")
 func TestSeal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newHeld(t, leafLayout, nil)
-		if n := g.Seal(errDown); n != 0 {
-			t.Fatalf("nothing was issued, sealed at %d", n)
+		if n := g.Seal(errDown); !n.IsZero() {
+			t.Fatalf("nothing was issued, sealed at %v", n)
 		}
-		g.Begin(worker.Unfenced(8, 0, worker.Forever))
+		g.Begin(worker.Unfenced(8, time.Time{}, time.Time{}))
 		last := next(t, g)
 		time.Sleep(10 * time.Millisecond) // the coarse clock moves on; nobody calls
-		if n, want := g.Seal(errDown), last.Time.UnixMilli()+1; n != want {
-			t.Fatalf("sealed at %d, want %d", n, want)
+		if n, want := g.Seal(errDown), last.Time.Add(time.Millisecond); !n.Equal(want) {
+			t.Fatalf("sealed at %v, want %v", n, want)
 		}
-		if n := g.Seal(errors.New("again")); n != 0 {
-			t.Fatalf("sealed again at %d", n)
+		if n := g.Seal(errors.New("again")); !n.IsZero() {
+			t.Fatalf("sealed again at %v", n)
 		}
 		time.Sleep(2 * time.Second)
 		_, err := g.Next(t.Context())
@@ -261,8 +261,8 @@ func TestSealRoundsUp(t *testing.T) {
 		g := newHeld(t, Layout{leafLayout.Epoch, time.Second, 31, 19, 13}, nil)
 		time.Sleep(300 * time.Millisecond)
 		p := next(t, g)
-		if n := g.Seal(errDown); n != p.Time.Add(time.Second).UnixMilli() {
-			t.Errorf("sealed at %d, the last tick is %v", n, p.Time)
+		if n := g.Seal(errDown); !n.Equal(p.Time.Add(time.Second)) {
+			t.Errorf("sealed at %v, the last tick is %v", n, p.Time)
 		}
 	})
 }
@@ -272,14 +272,14 @@ func TestIDsIncreaseOverLeases(t *testing.T) {
 		g := newGenerator(t, leafLayout, nil)
 		last := Parts{Tick: -1}
 		for i := range 300 {
-			g.Begin(worker.Unfenced(int64((i*37)%1024), 0, worker.Forever))
+			g.Begin(worker.Unfenced(int64((i*37)%1024), time.Time{}, time.Time{}))
 			p := next(t, g)
 			if p.Tick <= last.Tick || p.Worker != int64((i*37)%1024) {
 				t.Fatalf("%+v after %+v", p, last)
 			}
 			last = p
-			if n := g.Seal(errDown); n != p.Time.UnixMilli()+1 {
-				t.Fatalf("sealed at %d after %+v", n, p)
+			if n := g.Seal(errDown); !n.Equal(p.Time.Add(time.Millisecond)) {
+				t.Fatalf("sealed at %v after %+v", n, p)
 			}
 		}
 		if ahead := time.Until(last.Time); ahead != 299*time.Millisecond {
@@ -292,8 +292,8 @@ func TestIDsIncreaseOverLeases(t *testing.T) {
 func TestBeginSeals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newHeld(t, leafLayout, nil)
-		first, old := next(t, g), g.lane.Load()
-		g.Begin(worker.Unfenced(8, 0, worker.Forever))
+		first, old := next(t, g), g.current.Load()
+		g.Begin(worker.Unfenced(8, time.Time{}, time.Time{}))
 		if p := next(t, g); p.Tick <= first.Tick || p.Worker != 8 {
 			t.Errorf("%+v after %+v", p, first)
 		}
@@ -307,7 +307,7 @@ func TestBeginSeals(t *testing.T) {
 func TestWaitersMoveToTheNextLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGenerator(t, leafLayout, &Options{MaxAhead: time.Millisecond})
-		g.Begin(worker.Unfenced(1, 0, time.Now().UnixMilli()+1))
+		g.Begin(worker.Unfenced(1, time.Time{}, time.Now().Add(time.Millisecond)))
 		first := take(t, g, 1)
 		var got []leaf.Range
 		var err error
@@ -322,7 +322,7 @@ func TestWaitersMoveToTheNextLease(t *testing.T) {
 		}
 		g.Seal(errDown)
 		time.Sleep(500 * time.Millisecond)
-		g.Begin(worker.Unfenced(2, 0, worker.Forever))
+		g.Begin(worker.Unfenced(2, time.Time{}, time.Time{}))
 		<-done
 		if err != nil || count(t, append(first, got...)) != 10_001 {
 			t.Fatal(got, err)
@@ -337,7 +337,7 @@ func TestWorkerIDBeyondTheLayout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGenerator(t, leafLayout, nil)
 		for _, w := range []int64{1024, -1} {
-			g.Begin(worker.Unfenced(w, 0, worker.Forever))
+			g.Begin(worker.Unfenced(w, time.Time{}, time.Time{}))
 			_, err := g.Next(t.Context())
 			wantError(t, err, leaf.ErrNoLease, "is not in 0 … 1023")
 		}
@@ -472,8 +472,8 @@ func TestContext(t *testing.T) {
 		dst := []leaf.Range{{Start: 1, End: 2}}
 		got, err := g.Take(ctx, dst, 100*4096)
 		wantError(t, err, context.Canceled)
-		if len(got) != 1 || g.Stats().Waiting != 0 || g.line.backlog != 0 {
-			t.Errorf("got %v, %+v, backlog %d", got, g.Stats(), g.line.backlog)
+		if len(got) != 1 || g.Stats().Waiting != 0 || g.queue.backlog != 0 {
+			t.Errorf("got %v, %+v, backlog %d", got, g.Stats(), g.queue.backlog)
 		}
 		if took := elapsed(func() { next(t, g) }); took > time.Millisecond {
 			t.Errorf("the next call took %v", took)

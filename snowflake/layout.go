@@ -80,7 +80,7 @@ func (l Layout) Decode(id int64) (Parts, error) {
 	}
 	tick := id >> (l.WorkerBits + l.SequenceBits)
 	return Parts{
-		Time:     time.UnixMilli(l.Start(tick)).UTC(),
+		Time:     l.Start(tick),
 		Tick:     tick,
 		Worker:   id >> l.SequenceBits & l.MaxWorker(),
 		Sequence: id & l.MaxSequence(),
@@ -98,11 +98,11 @@ func (l Layout) First() time.Time { return l.Epoch.UTC() }
 
 // Last returns the last time that an ID can carry, in UTC: the beginning of the last
 // tick. When that has passed the layout has run out.
-func (l Layout) Last() time.Time { return time.UnixMilli(l.Start(l.ticks() - 1)).UTC() }
+func (l Layout) Last() time.Time { return l.Start(l.ticks() - 1) }
 
 // Record returns l as it stands in worker records, under the name that its IDs go by.
-func (l Layout) Record(name string) worker.Layout {
-	return worker.Layout{
+func (l Layout) Record(name string) worker.ServedLayout {
+	return worker.ServedLayout{
 		Name:         name,
 		Epoch:        l.epoch(),
 		Tick:         l.tick(),
@@ -112,10 +112,10 @@ func (l Layout) Record(name string) worker.Layout {
 	}
 }
 
-// TickUp returns the first tick that begins at ms or later, in Unix milliseconds:
+// tickUp returns the first tick that begins at ms or later, in Unix milliseconds:
 // the first one allowed where times from ms on are. It is 0 for times before the
 // epoch, and one past the last tick when there is no such tick.
-func (l Layout) TickUp(ms int64) int64 {
+func (l Layout) tickUp(ms int64) int64 {
 	if ms <= l.epoch() {
 		return 0
 	}
@@ -127,19 +127,25 @@ func (l Layout) TickUp(ms int64) int64 {
 	return int64(min(up, uint64(l.ticks())))
 }
 
-// TickDown returns the tick that ms lies in, in Unix milliseconds, which is the first
+// tickDown returns the tick that ms lies in, in Unix milliseconds, which is the first
 // one not allowed where only times before ms are. It is 0 for times before the epoch,
 // and one past the last tick for all times after that.
-func (l Layout) TickDown(ms int64) int64 {
+func (l Layout) tickDown(ms int64) int64 {
 	if ms <= l.epoch() {
 		return 0
 	}
 	return int64(min(l.since(ms)/uint64(l.tick()), uint64(l.ticks())))
 }
 
-// Start returns when a tick begins, in Unix milliseconds, at most the largest int64.
-// tick is not negative.
-func (l Layout) Start(tick int64) int64 {
+// Start returns when a tick, which is not negative, begins, in UTC; see [Layout.Decode].
+func (l Layout) Start(tick int64) time.Time { return time.UnixMilli(l.start(tick)).UTC() }
+
+// TickAt returns the tick that t lies in: 0 for times before the epoch, and one past the
+// last tick for times after it.
+func (l Layout) TickAt(t time.Time) int64 { return l.tickDown(t.UnixMilli()) }
+
+// start returns when a tick begins, in Unix milliseconds, at most the largest int64.
+func (l Layout) start(tick int64) int64 {
 	over, ms := bits.Mul64(uint64(tick), uint64(l.tick()))
 	if over != 0 || ms > l.since(math.MaxInt64) {
 		return math.MaxInt64

@@ -129,7 +129,7 @@ func TestDecode(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
-	want := worker.Layout{Name: "x", Epoch: epoch.UnixMilli(), Tick: 10, TimeBits: 39, WorkerBits: 16, SequenceBits: 8}
+	want := worker.ServedLayout{Name: "x", Epoch: epoch.UnixMilli(), Tick: 10, TimeBits: 39, WorkerBits: 16, SequenceBits: 8}
 	if got := (snowflake.Layout{epoch, 10 * time.Millisecond, 39, 16, 8}).Record("x"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -140,14 +140,14 @@ func TestRounding(t *testing.T) {
 	e := epoch.UnixMilli()
 	for _, tt := range []struct{ ms, up, down int64 }{
 		{math.MinInt64, 0, 0}, {0, 0, 0}, {e, 0, 0}, {e + 1, 1, 0}, {e + 9999, 1, 0}, {e + 10_000, 1, 1}, {e + 10_001, 2, 1},
-		{e + 10_240_000, 1024, 1024}, {e + 10_240_001, 1024, 1024}, {worker.Forever, 1024, 1024},
+		{e + 10_240_000, 1024, 1024}, {e + 10_240_001, 1024, 1024}, {math.MaxInt64, 1024, 1024},
 	} {
 		if up, down := l.TickUp(tt.ms), l.TickDown(tt.ms); up != tt.up || down != tt.down {
 			t.Errorf("%d: up %d, down %d, want %d and %d", tt.ms-e, up, down, tt.up, tt.down)
 		}
 	}
 	for tick, want := range map[int64]int64{0: e, 7: e + 70_000, math.MaxInt64: math.MaxInt64, math.MaxInt64 / 10000: math.MaxInt64} {
-		if got := l.Start(tick); got != want {
+		if got := l.Start(tick).UnixMilli(); got != want {
 			t.Errorf("Start(%d) = %d, want %d", tick, got, want)
 		}
 	}
@@ -219,11 +219,11 @@ func TestRoundingProperty(t *testing.T) {
 		if down < 0 || up < down || up-down > 1 || up > ticks {
 			t.Fatalf("up %d, down %d", up, down)
 		}
-		if up < ticks && l.Start(up) < ms {
-			t.Fatalf("tick %d begins %d before the floor", up, ms-l.Start(up))
+		if up < ticks && l.Start(up).UnixMilli() < ms {
+			t.Fatalf("tick %d begins %d before the floor", up, ms-l.Start(up).UnixMilli())
 		}
-		if down > 0 && l.Start(down) > ms {
-			t.Fatalf("tick %d ends %d after the limit", down-1, l.Start(down)-ms)
+		if down > 0 && l.Start(down).UnixMilli() > ms {
+			t.Fatalf("tick %d ends %d after the limit", down-1, l.Start(down).UnixMilli()-ms)
 		}
 	})
 }
@@ -244,7 +244,7 @@ func FuzzDecode(f *testing.F) {
 		if back, err := l.Compose(p.Tick, p.Worker, p.Sequence); back != id || err != nil {
 			t.Fatalf("%d decodes to %+v, which makes %d, %v", id, p, back, err)
 		}
-		if p.Time.UnixMilli() != l.Start(p.Tick) {
+		if p.Time.UnixMilli() != l.Start(p.Tick).UnixMilli() {
 			t.Fatalf("tick %d at %v", p.Tick, p.Time)
 		}
 	})

@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -132,8 +133,8 @@ func TestBurstEndsWithTheLease(t *testing.T) {
 		if n != 50*4096 {
 			t.Errorf("%d IDs, want %d", n, 50*4096)
 		}
-		if end := g.Seal(errDown); end != l.Limit() {
-			t.Errorf("sealed at %d, the lease ends at %d", end, l.Limit())
+		if end := g.Seal(errDown); !end.Equal(l.Limit()) {
+			t.Errorf("sealed at %v, the lease ends at %v", end, l.Limit())
 		}
 	})
 }
@@ -141,12 +142,12 @@ func TestBurstEndsWithTheLease(t *testing.T) {
 func TestFloorAheadOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		floor := time.Now().Add(2500 * time.Millisecond)
-		g := begin(t, leafLayout, nil, newFakeLease(7, floor.UnixMilli(), worker.Forever))
+		g := begin(t, leafLayout, nil, newFakeLease(7, floor.UnixMilli(), math.MaxInt64))
 		var p Parts
 		if took := elapsed(func() { p = next(t, g) }); took != 500*time.Millisecond || !p.Time.Equal(floor) {
 			t.Errorf("half a second beyond what may be borrowed: %+v after %v", p, took)
 		}
-		g = begin(t, leafLayout, nil, newFakeLease(7, nowMs()+3_600_000, worker.Forever))
+		g = begin(t, leafLayout, nil, newFakeLease(7, nowMs()+3_600_000, math.MaxInt64))
 		took := elapsed(func() {
 			_, err := g.Next(t.Context())
 			wantError(t, err, leaf.ErrClock, "worker ID 7", "2000-01-01T01:00:00.5Z")
@@ -179,7 +180,7 @@ func TestLeaseInCoarseTicks(t *testing.T) {
 func TestLayoutRunsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		layout := Layout{time.Now(), time.Second, 5, 10, 12}
-		g := begin(t, layout, &Options{MaxAhead: -1}, newFakeLease(7, 0, worker.Forever))
+		g := begin(t, layout, &Options{MaxAhead: -1}, newFakeLease(7, 0, math.MaxInt64))
 		time.Sleep(31*time.Second + 999*time.Millisecond)
 		if p := next(t, g); !p.Time.Equal(layout.Last()) {
 			t.Fatalf("in the last tick: %+v", p)
@@ -198,7 +199,7 @@ func TestLayoutRunsOut(t *testing.T) {
 			}
 		}
 		g.Seal(errDown)
-		g.begin(newFakeLease(8, 0, worker.Forever))
+		g.begin(newFakeLease(8, 0, math.MaxInt64))
 		_, err = g.Next(t.Context())
 		wantError(t, err, leaf.ErrOverflow)
 	})
@@ -209,7 +210,7 @@ func TestEpochInTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		layout := leafLayout
 		layout.Epoch = time.Now().Add(time.Hour)
-		g := begin(t, layout, nil, newFakeLease(7, 0, worker.Forever))
+		g := begin(t, layout, nil, newFakeLease(7, 0, math.MaxInt64))
 		_, err := g.Next(t.Context())
 		wantError(t, err, leaf.ErrClock)
 		time.Sleep(time.Hour)
@@ -224,7 +225,7 @@ func TestClockSteps(t *testing.T) {
 		zero := time.Now()
 		mono := func() time.Duration { return time.Since(zero) + time.Duration(step.Load()) }
 		clock := worker.NewClockFrom(time.Now, mono)
-		g := begin(t, leafLayout, &Options{Clock: clock, RandomStart: 1}, newFakeLease(7, 0, worker.Forever))
+		g := begin(t, leafLayout, &Options{Clock: clock, RandomStart: 1}, newFakeLease(7, 0, math.MaxInt64))
 		last := next(t, g)
 		check := func(want time.Duration) {
 			t.Helper()

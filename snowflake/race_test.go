@@ -126,15 +126,15 @@ func TestLeasesChangeUnderLoad(t *testing.T) {
 	const callers, leases, workers = 8, 400, 3
 	g := newGenerator(t, leafLayout, &Options{MaxAhead: time.Hour, Wait: time.Minute})
 	var over atomic.Bool
-	var floors [workers]int64
+	floors := make([]time.Time, workers)
 	hurried, cancel := context.WithCancel(t.Context())
 	cancel()
 	change := func(c *caller) { // the first caller never waits, and changes the leases
 		for i := range leases {
 			w := i % workers
-			limit := int64(worker.Forever)
+			limit := time.Time{}
 			if i%5 == 0 {
-				limit = floors[w] + int64(i%50)
+				limit = floors[w].Add(time.Duration(i%50) * time.Millisecond)
 			}
 			g.Begin(worker.Unfenced(int64(w), floors[w], limit))
 			for range 500 {
@@ -145,13 +145,15 @@ func TestLeasesChangeUnderLoad(t *testing.T) {
 				c.keep(leaf.Range{Start: id, End: id + 1})
 			}
 			end := g.Seal(errDown)
-			if end > limit {
-				t.Errorf("sealed at %d, beyond the limit %d", end, limit)
+			if !limit.IsZero() && end.After(limit) {
+				t.Errorf("sealed at %v, beyond the limit %v", end, limit)
 			}
-			floors[w] = max(floors[w], end)
+			if end.After(floors[w]) {
+				floors[w] = end
+			}
 		}
 		over.Store(true)
-		g.Begin(worker.Unfenced(9, 0, worker.Forever)) // for those who wait
+		g.Begin(worker.Unfenced(9, time.Time{}, time.Time{})) // for those who wait
 	}
 	got := run(t, g, callers, func(i int, c *caller) {
 		if i == 0 {
@@ -192,7 +194,7 @@ func TestGivingUpBurnsNothing(t *testing.T) {
 				}
 			}
 			g.mu.Lock()
-			l := g.lane.Load()
+			l := g.current.Load()
 			far.Store(max(far.Load(), int64(l.cursor.Load())-int64(l.limit)))
 			g.mu.Unlock()
 		}

@@ -30,7 +30,7 @@ func TestReserve(t *testing.T) {
 		"callers wait":      {Reserve{Size: size, Refill: 50}, 1, 0, size + 7, size + 7},
 		"no end to it":      {Reserve{Size: math.MaxInt64, Refill: 99}, 10, 0, 0, 61*8192 - 10},
 	} {
-		l := newLane(Layout{time.UnixMilli(0), time.Second, 31, 19, 13}, newFakeLease(1, 0, math.MaxInt64), start, 0, 0)
+		l := newLeaseCursor(Layout{time.UnixMilli(0), time.Second, 31, 19, 13}, newFakeLease(1, 0, math.MaxInt64), start, 0, 0)
 		l.stock = newReserve(tt.reserve)
 		l.raise(start, ahead, 0)
 		l.reserve(tt.drawn, l.limit)

@@ -2,8 +2,6 @@ package snowflake
 
 import (
 	"time"
-
-	"github.com/leaf-id/leaf/worker"
 )
 
 // Stats is a snapshot of a [Generator].
@@ -23,18 +21,18 @@ type Stats struct {
 func (g *Generator) Stats() Stats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	st := Stats{Held: g.held, Why: g.why, Waiting: g.line.len(), Issued: int64(g.issued)}
+	st := Stats{Held: g.held, Why: g.why, Waiting: g.queue.len(), Issued: int64(g.issued)}
 	if !g.held {
 		return st
 	}
-	l := g.lane.Load()
+	l := g.current.Load()
 	l.account(l.cursor.Load())
 	st.Issued += int64(l.issued)
-	st.Worker, st.Until = l.lease.Worker(), worker.Time(l.lease.Limit())
+	st.Worker, st.Until = l.lease.Worker(), l.lease.Limit()
 	if l.last > 0 {
-		last := l.layout.Start(l.tickOf(l.last - 1))
+		last := l.layout.start(l.tickOf(l.last - 1))
 		st.Last = time.UnixMilli(last)
-		st.Ahead = max(time.Duration(last-g.opts.Clock.Now())*time.Millisecond, 0)
+		st.Ahead = max(time.Duration(last-g.opts.Clock.Now().UnixMilli())*time.Millisecond, 0)
 	}
 	return st
 }

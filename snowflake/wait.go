@@ -19,33 +19,33 @@ type waiter struct {
 
 // A piece is a run of slots that was reserved on a lane.
 type piece struct {
-	lane     *lane
+	cursor   *leaseCursor
 	from, to uint64
 }
 
 // A line is who waits, in the order in which they came.
-type line struct {
+type waitQueue struct {
 	list    list.List
 	backlog uint64 // what all of them lack
 }
 
-func (q *line) len() int { return q.list.Len() }
+func (q *waitQueue) len() int { return q.list.Len() }
 
-func (q *line) join(n uint64) *waiter {
+func (q *waitQueue) join(n uint64) *waiter {
 	w := &waiter{need: n, done: make(chan struct{})}
 	w.place = q.list.PushBack(w)
 	q.backlog += n
 	return w
 }
 
-func (q *line) leave(w *waiter) {
+func (q *waitQueue) leave(w *waiter) {
 	q.list.Remove(w.place)
 	q.backlog -= w.need
 }
 
 // feed hands what there is on l below its limit to those who wait, and opens the gate
 // when that leaves something for others.
-func (q *line) feed(l *lane, open bool) {
+func (q *waitQueue) serve(l *leaseCursor, open bool) {
 	for e := q.list.Front(); e != nil; e = q.list.Front() {
 		w := e.Value.(*waiter)
 		from, to := l.reserve(w.need, l.limit)
@@ -70,7 +70,7 @@ func (q *line) feed(l *lane, open bool) {
 }
 
 // batch reserves n slots below the gate, or none.
-func (l *lane) batch(n, gate uint64) (from uint64, ok bool) {
+func (l *leaseCursor) batch(n, gate uint64) (from uint64, ok bool) {
 	for {
 		from = l.cursor.Load()
 		if from >= gate || gate-from < n {
@@ -87,11 +87,11 @@ func (l *lane) batch(n, gate uint64) (from uint64, ok bool) {
 
 // wait returns n slots, in order, once it has got them.
 func (g *Generator) wait(ctx context.Context, n uint64) ([]piece, error) {
-	w, patience, err := g.join(ctx, n)
-	if err != nil || patience == 0 {
+	w, timeout, err := g.join(ctx, n)
+	if err != nil || timeout == 0 {
 		return w.pieces, err
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-w.done:
@@ -105,36 +105,36 @@ func (g *Generator) wait(ctx context.Context, n uint64) ([]piece, error) {
 }
 
 // join puts a call for n slots in line, unless it is known that waiting does not help.
-// A patience of 0 says that it got them at once.
+// A timeout of 0 says that it got them at once.
 func (g *Generator) join(ctx context.Context, n uint64) (*waiter, time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.opts.Clock.Now()
+	now := g.opts.Clock.Now().UnixMilli()
 	g.refresh(now)
-	patience, hope := g.patience(now), g.patience(now)
+	timeout, budget := g.remainingWait(now), g.remainingWait(now)
 	if end, ok := ctx.Deadline(); ok && n > 1 { // a part of a batch would be lost
-		hope = min(hope, max(time.Until(end), 0))
+		budget = min(budget, max(time.Until(end), 0))
 	}
-	if err := g.hopeless(now, n, hope); err != nil {
+	if err := g.checkBudget(now, n, budget); err != nil {
 		return &waiter{}, 0, err
 	}
-	w := g.line.join(n)
+	w := g.queue.join(n)
 	if g.held {
 		g.start()
-		g.line.feed(g.lane.Load(), true)
+		g.queue.serve(g.current.Load(), true)
 	}
 	switch {
 	case w.need == 0:
 		return w, 0, nil
-	case patience == 0:
-		g.line.leave(w)
-		return w, 0, g.trouble(now)
+	case timeout == 0:
+		g.queue.leave(w)
+		return w, 0, g.unavailable(now)
 	}
-	return w, patience, nil
+	return w, timeout, nil
 }
 
-// patience returns how long a call that comes now may wait; g.mu is held.
-func (g *Generator) patience(now int64) time.Duration {
+// timeout returns how long a call that comes now may wait; g.mu is held.
+func (g *Generator) remainingWait(now int64) time.Duration {
 	if g.stalled == 0 {
 		return g.opts.Wait
 	}
@@ -150,60 +150,60 @@ func (g *Generator) leave(w *waiter, cause error) error {
 	if w.need == 0 {
 		return nil
 	}
-	g.line.leave(w)
+	g.queue.leave(w)
 	if cause != nil {
 		return fmt.Errorf("wait for an ID: %w", cause)
 	}
-	return g.trouble(g.opts.Clock.Now())
+	return g.unavailable(g.opts.Clock.Now().UnixMilli())
 }
 
 // hopeless returns why n slots, after those that others wait for, cannot be had within
-// patience, nil if they can; g.mu is held.
-func (g *Generator) hopeless(now int64, n uint64, patience time.Duration) error {
+// timeout, nil if they can; g.mu is held.
+func (g *Generator) checkBudget(now int64, n uint64, timeout time.Duration) error {
 	if !g.held {
 		return nil
 	}
 	if g.opts.Reject {
-		patience = 0
+		timeout = 0
 	}
-	l := g.lane.Load()
-	last := l.cursor.Load() + g.line.backlog + n
+	l := g.current.Load()
+	last := l.cursor.Load() + g.queue.backlog + n
 	switch {
 	case last > l.end:
-		return g.overflow()
-	case last > max(l.limit, l.clockLimit(now+g.ahead+patience.Milliseconds())):
-		return g.late(l, now)
+		return g.overflowErr()
+	case last > max(l.limit, l.clockLimit(now+g.ahead+timeout.Milliseconds())):
+		return g.clockErr(l, now)
 	}
 	return nil
 }
 
 // trouble returns why there are no slots now; g.mu is held.
-func (g *Generator) trouble(now int64) error {
-	l := g.lane.Load()
+func (g *Generator) unavailable(now int64) error {
+	l := g.current.Load()
 	switch {
 	case !g.held:
 		return fmt.Errorf("%w: %w", leaf.ErrNoLease, g.why)
 	case l.cursor.Load() >= l.end:
-		return g.overflow()
+		return g.overflowErr()
 	case l.over.lease <= l.over.clock:
 		return fmt.Errorf("%w: that of worker ID %d allows times before %s and was not extended; see to the registry and the state file",
-			leaf.ErrNoLease, l.lease.Worker(), text(l.lease.Limit()))
+			leaf.ErrNoLease, l.lease.Worker(), formatTime(l.lease.Limit().UnixMilli()))
 	}
-	return g.late(l, now)
+	return g.clockErr(l, now)
 }
 
 // late returns why the clock does not allow more; g.mu is held.
-func (g *Generator) late(l *lane, now int64) error {
+func (g *Generator) clockErr(l *leaseCursor, now int64) error {
 	if first := l.tickOf(l.first); l.first >= l.over.clock {
 		return fmt.Errorf("%w: worker ID %d may issue times from %s on, and it is %s; at most %v ahead is allowed",
-			leaf.ErrClock, l.lease.Worker(), text(l.layout.Start(first)), text(now), g.opts.MaxAhead)
+			leaf.ErrClock, l.lease.Worker(), formatTime(l.layout.start(first)), formatTime(now), g.opts.MaxAhead)
 	}
 	return fmt.Errorf("%w: more than %d in %v are asked for, and what may be borrowed, %v, is used up",
 		leaf.ErrExhausted, l.mask+1, g.layout.Tick, g.opts.MaxAhead)
 }
 
-func (g *Generator) overflow() error {
-	return fmt.Errorf("%w: the layout ends on %s", leaf.ErrOverflow, text(g.layout.Start(g.layout.ticks())))
+func (g *Generator) overflowErr() error {
+	return fmt.Errorf("%w: the layout ends on %s", leaf.ErrOverflow, formatTime(g.layout.start(g.layout.ticks())))
 }
 
-func text(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
+func formatTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -16,9 +17,9 @@ const maxRivals = 16
 // begin gets a lease: it hands back what is left of an earlier process, if that is
 // known to be dead, and claims a worker ID; or it goes on with the earlier lease
 // where the registry cannot be asked.
-func (k *Keeper) begin(ctx context.Context) (*tenure, error) {
+func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	k.clock.anchor() // no lease is held: a clock that was set is believed, and checked
-	v, err := k.look(ctx)
+	v, err := k.readAll(ctx)
 	if err != nil {
 		if t := k.resume(); t != nil {
 			k.log.Warn("the worker registry cannot be asked; going on with the lease in the state file", "worker", t.record.Worker, "until", Time(t.horizon.Load()), "err", err)
@@ -38,22 +39,22 @@ func (k *Keeper) begin(ctx context.Context) (*tenure, error) {
 	return k.claim(ctx, v)
 }
 
-// resume returns a tenure from the state file alone, nil if it must not: its process
+// resume returns a heldLease from the state file alone, nil if it must not: its process
 // must be known to be dead, since two processes would issue under one lease. Until the
 // registry has agreed again it reaches no further than is safe whatever was lost.
-func (k *Keeper) resume() *tenure {
+func (k *Keeper) resume() *heldLease {
 	s := k.saved
 	if s == nil || s.Ended || s.sealed || !k.opts.State.proven(s) || s.Worker > k.max || !slices.Equal(s.Layouts, k.opts.Layouts) {
 		return nil
 	}
 	limit := min(s.Horizon, s.Safe)
-	if max(k.clock.Now(), s.Mark) >= limit {
+	if max(k.clock.ms(), s.Mark) >= limit {
 		return nil
 	}
 	k.saved = nil
 	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon, Layouts: s.Layouts}
 	prior := Record{Worker: s.Worker, Horizon: -1} // not known: whatever else is found, the lease is lost
-	t := k.newTenure(record, prior, s.Mark)
+	t := k.newHeldLease(record, prior, s.Mark)
 	t.alone = true
 	t.horizon.Store(limit)
 	t.safe.Store(limit)
@@ -106,7 +107,7 @@ func (k *Keeper) released(s *saved, old Record) (next Record, ok bool) {
 	proven := k.opts.State.proven(s)
 	switch {
 	case !proven && !k.opts.Reclaim:
-		k.log.Warn("the state file is a copy, or from before a restart of this machine, or cannot be told from one: its worker ID is left to run out", "worker", s.Worker, "until", Time(s.Horizon))
+		k.log.Warn("the state file is a copy, or from before a restart of this machine, or cannot be throttle from one: its worker ID is left to run out", "worker", s.Worker, "until", Time(s.Horizon))
 		return Record{}, false
 	case !proven && old.Horizon != s.Horizon:
 		k.log.Warn("the state file is out of date: its worker ID is left to run out", "worker", s.Worker, "until", Time(old.Horizon))
@@ -126,8 +127,8 @@ func (k *Keeper) released(s *saved, old Record) (next Record, ok bool) {
 }
 
 // claim takes a worker ID: the one that is assigned, or a free one.
-func (k *Keeper) claim(ctx context.Context, v view) (*tenure, error) {
-	now := k.clock.Now()
+func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
+	now := k.clock.ms()
 	horizon := now + millis(k.opts.Horizon)
 	if horizon > v.registry+2*millis(k.opts.Horizon) {
 		return nil, fmt.Errorf("%w: it is %v ahead of the worker registry's, and a lease must not reach so far: set the clock",
@@ -170,15 +171,15 @@ func (k *Keeper) announce(b bid) error {
 	})
 }
 
-// enter begins the tenure of a bid that was successful. Where the registry may lose
+// enter begins the heldLease of a bid that was successful. Where the registry may lose
 // writes it counts only from a floor ahead: by then a holder whose record was lost
 // has noticed.
-func (k *Keeper) enter(v view, b bid, got Record) *tenure {
+func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 	floor := b.old.Horizon
 	if v.forgets {
 		floor = max(floor, k.now(v)+millis(k.opts.ClaimDelay))
 	}
-	t := k.newTenure(got, b.old, floor)
+	t := k.newHeldLease(got, b.old, floor)
 	t.safe.Store(k.safeUntil(v, got))
 	return t
 }
@@ -196,7 +197,7 @@ func (k *Keeper) safeUntil(v view, r Record) int64 {
 }
 
 // A bid is one attempt to claim a worker ID. Its outcome may be unknown; only it has
-// the instance in next, so that it may be repeated as it is, and told from all others.
+// the instance in next, so that it may be repeated as it is, and throttle from all others.
 type bid struct{ old, next Record }
 
 // bid returns the bid for a worker ID: the one before, if nobody knows whether that
@@ -206,7 +207,7 @@ func (k *Keeper) bid(v view, id, horizon int64) bid {
 	if !ok {
 		old = Record{Worker: id}
 	}
-	if b := k.unsure; b != nil && b.old.Equal(old) && b.next.Horizon > k.clock.Now()+millis(k.opts.Horizon)/2 {
+	if b := k.unsure; b != nil && b.old.Equal(old) && b.next.Horizon > k.clock.ms()+millis(k.opts.Horizon)/2 {
 		return *b
 	}
 	next := Record{Worker: id, Instance: NewInstance(), Term: old.Term + 1, Horizon: horizon, Layouts: mergeLayouts(old.Layouts, k.opts.Layouts)}
@@ -254,7 +255,7 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 		return k.assigned(ctx, a, v, now)
 	}
 	var free, expired []int64
-	earliest := int64(Forever)
+	earliest := int64(math.MaxInt64)
 	for id := range k.max + 1 {
 		r := v.records[id]
 		switch {
@@ -302,12 +303,12 @@ func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([
 			advice += "; a clock is wrong, or was: set this machine's, or free the worker ID (leaf worker free)"
 		}
 		return nil, &noneFree{r.Horizon, fmt.Sprintf("worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s: %s",
-			id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), orNobody(r.Owner), advice)}
+			id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), ownerName(r.Owner), advice)}
 	}
 	return []int64{id}, nil
 }
 
-func orNobody(owner string) string {
+func ownerName(owner string) string {
 	if owner == "" {
 		return "an unknown node"
 	}
@@ -318,7 +319,7 @@ func orNobody(owner string) string {
 // the registry has not lost it, and no other node serves a layout of the same name with
 // other values. Of two such nodes that claim at the same time at least one sees the
 // other here. On a failure the claim is to be given up.
-func (t *tenure) confirm(ctx context.Context) error {
+func (t *heldLease) confirm(ctx context.Context) error {
 	if t.alone {
 		return nil
 	}
@@ -326,15 +327,15 @@ func (t *tenure) confirm(ctx context.Context) error {
 		return err
 	}
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		v, err := t.look(ctx)
+		v, err := t.readAll(ctx)
 		if err == nil {
 			return errors.Join(t.checkClaim(v.records), t.checkLayouts(v.records))
 		}
 		err = fmt.Errorf("ask the worker registry: %w", err)
-		if t.clock.Now() > t.record.Horizon-millis(t.opts.Horizon)/2 {
+		if t.clock.ms() > t.record.Horizon-millis(t.opts.Horizon)/2 {
 			return err
 		}
-		t.trouble(err)
+		t.reportNoLease(err)
 		if !sleep(ctx, pause) {
 			return ctx.Err()
 		}
@@ -342,11 +343,11 @@ func (t *tenure) confirm(ctx context.Context) error {
 }
 
 // checkClaim reports that the registry does not hold the claim any more.
-func (t *tenure) checkClaim(records map[int64]Record) error {
+func (t *heldLease) checkClaim(records map[int64]Record) error {
 	found := records[t.record.Worker]
 	if found.Instance != t.record.Instance || found.Term != t.record.Term {
 		return fmt.Errorf("%w: the worker registry does not hold the claim of worker ID %d any more: it has term %d, of %s; claiming again",
-			ErrTaken, t.record.Worker, found.Term, orNobody(found.Owner))
+			ErrTaken, t.record.Worker, found.Term, ownerName(found.Owner))
 	}
 	return nil
 }
@@ -356,7 +357,7 @@ func (t *tenure) checkClaim(records map[int64]Record) error {
 func (k *Keeper) checkLayouts(records map[int64]Record) error {
 	for _, ours := range k.opts.Layouts {
 		for _, r := range records {
-			i := slices.IndexFunc(r.Layouts, func(l Layout) bool { return l.Name == ours.Name })
+			i := slices.IndexFunc(r.Layouts, func(l ServedLayout) bool { return l.Name == ours.Name })
 			if i >= 0 && r.Layouts[i] != ours {
 				return &LayoutError{Ours: ours, Theirs: r.Layouts[i], Worker: r.Worker, Owner: r.Owner}
 			}
@@ -368,26 +369,26 @@ func (k *Keeper) checkLayouts(records map[int64]Record) error {
 // A LayoutError says that a layout's name is taken: IDs were issued under it with
 // other values.
 type LayoutError struct {
-	Ours, Theirs Layout
+	Ours, Theirs ServedLayout
 	Worker       int64
 	Owner        string
 }
 
 func (e *LayoutError) Error() string {
 	return fmt.Sprintf("layout %q is %s here, but IDs were issued under that name as %s (worker ID %d, %s), and the two would collide: give the new layout another name",
-		e.Ours.Name, describe(e.Ours), describe(e.Theirs), e.Worker, orNobody(e.Owner))
+		e.Ours.Name, describe(e.Ours), describe(e.Theirs), e.Worker, ownerName(e.Owner))
 }
 
-func describe(l Layout) string {
+func describe(l ServedLayout) string {
 	return fmt.Sprintf("%d/%d/%d bits of %v from %s", l.TimeBits, l.WorkerBits, l.SequenceBits,
 		time.Duration(l.Tick)*time.Millisecond, time.UnixMilli(l.Epoch).UTC().Format(time.RFC3339Nano))
 }
 
 // mergeLayouts returns the layouts of a record with ours added, by name.
-func mergeLayouts(recorded, ours []Layout) []Layout {
+func mergeLayouts(recorded, ours []ServedLayout) []ServedLayout {
 	all := slices.Clone(recorded)
 	for _, l := range ours {
-		i, found := slices.BinarySearchFunc(all, l.Name, func(l Layout, name string) int { return strings.Compare(l.Name, name) })
+		i, found := slices.BinarySearchFunc(all, l.Name, func(l ServedLayout, name string) int { return strings.Compare(l.Name, name) })
 		if !found {
 			all = slices.Insert(all, i, l)
 		}

@@ -33,11 +33,11 @@ func NewClockFrom(wall func() time.Time, mono func() time.Duration) *Clock {
 // anchor sets c by the wall clock.
 func (c *Clock) anchor() { c.offset.Store(c.wall().UnixNano() - int64(c.mono())) }
 
-// Now returns the time in Unix milliseconds. It does not go backwards while a lease is
-// held.
-func (c *Clock) Now() int64 {
-	return (c.offset.Load() + int64(c.mono())) / int64(time.Millisecond)
-}
+// Now returns the time. It does not go backwards while a lease is held.
+func (c *Clock) Now() time.Time { return time.Unix(0, c.offset.Load()+int64(c.mono())) }
+
+// ms returns the time in Unix milliseconds.
+func (c *Clock) ms() int64 { return c.Now().UnixMilli() }
 
 // Step returns how far the wall clock is ahead of c; behind is negative.
 func (c *Clock) Step() time.Duration {

@@ -11,7 +11,7 @@
 // # What always holds
 //
 //  1. No time is issued under one worker ID by two tenures, that is, by two holders or
-//     by one holder before and after it lost the ID. Within a tenure a generator's
+//     by one holder before and after it lost the ID. Within a heldLease a generator's
 //     cursor only grows. So no ID of one layout is issued twice.
 //  2. This needs no clock, and no bound on how long anything takes.
 //  3. It needs a registry that does not lose acknowledged writes, and a disk that
@@ -79,7 +79,7 @@
 // replaces, and what they may still issue does too: they never hear of a larger one, by
 // 2. The claim issues only from that horizon on. Hence tenures do not meet.
 //
-// Step 4. A process that goes on from a state file continues a tenure of a dead one.
+// Step 4. A process that goes on from a state file continues a heldLease of a dead one.
 // The dead one issued only below the mark, as the mark was synced before use; the new
 // one issues only from the mark on. Two processes never go on from one file, because
 // of its lock, nor from two copies, because a copy has another identity.
@@ -105,7 +105,7 @@
 // # Registries that lose writes
 //
 // A fail-over to a replica that lags forgets the last writes, perhaps a claim. A
-// holder notices when it next extends. On a [Forgetful] registry therefore
+// holder notices when it next extends. On a [LossyRegistry] registry therefore
 //
 //   - a claim counts only from a floor that lies ahead of the registry's clock by
 //     [Options.ClaimDelay], long enough for that;

@@ -44,10 +44,10 @@ type Keeper struct {
 
 	unsure *bid // the latest bid, if nobody knows what became of it
 
-	mu     sync.Mutex
-	status Status
-	ills   [numIlls]error // what is wrong while a lease is held
-	told   telling
+	mu       sync.Mutex
+	status   Status
+	faults   [numFaults]error // what is wrong while a lease is held
+	throttle logThrottle
 }
 
 // NewKeeper returns a keeper; [Keeper.Run] makes it work. nil options mean all
@@ -69,7 +69,7 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 	o.ClaimDelay = cmp.Or(o.ClaimDelay, needed)
 	o.Owner = strings.ToValidUTF8(o.Owner, "?")
 	o.Layouts = slices.Clone(o.Layouts)
-	slices.SortFunc(o.Layouts, func(a, b Layout) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(o.Layouts, func(a, b ServedLayout) int { return cmp.Compare(a.Name, b.Name) })
 	k := &Keeper{reg: reg, opts: o, log: o.Logger, clock: o.Clock, max: defaultMaxWorker}
 	if k.log == nil {
 		k.log = slog.New(slog.DiscardHandler)
@@ -123,13 +123,13 @@ func (k *Keeper) Run(ctx context.Context) error {
 			if ctx.Err() != nil && !errors.Is(err, ErrTaken) {
 				return t.end()
 			}
-			t.forsake()
+			t.abandon()
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		k.trouble(err)
-		if !sleep(ctx, k.patience(err, pause)) {
+		k.reportNoLease(err)
+		if !sleep(ctx, k.retryPause(err, pause)) {
 			break
 		}
 		pause = min(2*pause, maxPause)
@@ -138,14 +138,14 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// patience returns how long to wait after an attempt that failed: longer where no worker
+// retryPause returns how long to wait after an attempt that failed: longer where no worker
 // ID is free, unless that may be for want of one that is still to be handed back, and
 // where somebody has to create the registry first.
-func (k *Keeper) patience(err error, pause time.Duration) time.Duration {
+func (k *Keeper) retryPause(err error, pause time.Duration) time.Duration {
 	none, full := errors.AsType[*noneFree](err)
 	switch {
 	case full && k.saved == nil:
-		pause = min(max(time.Duration(none.until-k.clock.Now())*time.Millisecond, pause), queuePause)
+		pause = min(max(time.Duration(none.until-k.clock.ms())*time.Millisecond, pause), queuePause)
 		return pause + rand.N(minPause)
 	case errors.Is(err, ErrNotCreated):
 		return queuePause
@@ -157,26 +157,28 @@ var errStopped = errors.New("this server is stopping")
 
 // sealAll seals every generator and returns the earliest time after all they issued.
 func (k *Keeper) sealAll(why error) (floor int64) {
-	for _, g := range k.opts.Generators {
-		floor = max(floor, g.Seal(why))
+	for _, u := range k.opts.LeaseUsers {
+		if after := u.Seal(why); !after.IsZero() {
+			floor = max(floor, after.UnixMilli())
+		}
 	}
 	return floor
 }
 
-// trouble tells callers and operator why there is no lease.
-func (k *Keeper) trouble(err error) {
+// reportNoLease tells callers and operator why there is no lease.
+func (k *Keeper) reportNoLease(err error) {
 	k.sealAll(err)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.status = Status{Err: err, ClockStep: k.status.ClockStep, PutBacks: k.status.PutBacks, Lost: k.status.Lost}
-	if k.told.worth(err, k.clock.mono()) {
+	if k.throttle.worth(err, k.clock.mono()) {
 		k.log.Warn("no worker ID: time-based IDs cannot be issued", "err", err)
 	}
 }
 
-// A telling keeps one trouble from being logged again and again: its text may change
+// A logThrottle keeps one trouble from being logged again and again: its text may change
 // from one attempt to the next.
-type telling struct {
+type logThrottle struct {
 	text string
 	at   time.Duration
 }
@@ -186,7 +188,7 @@ const tellAgain = time.Minute
 
 // worth reports whether err is to be logged at the time now: one that is new, and a
 // lost worker ID whatever was said before.
-func (t *telling) worth(err error, now time.Duration) bool {
+func (t *logThrottle) worth(err error, now time.Duration) bool {
 	soon := now-t.at < tellAgain && !errors.Is(err, ErrTaken)
 	if t.text != "" && (t.text == err.Error() || soon) {
 		return false
@@ -226,8 +228,8 @@ type view struct {
 	forgets  bool          // it may lose writes, so that claims wait
 }
 
-// look asks the registry for everything.
-func (k *Keeper) look(ctx context.Context) (view, error) {
+// readAll asks the registry for everything.
+func (k *Keeper) readAll(ctx context.Context) (view, error) {
 	records := make(map[int64]Record)
 	err := k.call(ctx, func(ctx context.Context) error {
 		list, err := k.reg.List(ctx)
@@ -239,16 +241,16 @@ func (k *Keeper) look(ctx context.Context) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v, err := k.ask(ctx)
+	v, err := k.readClock(ctx)
 	v.records = records
 	return v, err
 }
 
-// ask asks the registry for everything but its records.
-func (k *Keeper) ask(ctx context.Context) (v view, err error) {
-	if f, ok := k.reg.(Forgetful); ok && k.opts.ClaimDelay >= 0 {
+// readClock asks the registry for everything but its records.
+func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
+	if f, ok := k.reg.(LossyRegistry); ok && k.opts.ClaimDelay >= 0 {
 		err = k.call(ctx, func(ctx context.Context) (err error) {
-			v.forgets, err = f.Forgetful(ctx)
+			v.forgets, err = f.MayLoseWrites(ctx)
 			return err
 		})
 	}
@@ -265,16 +267,16 @@ func (k *Keeper) now(v view) int64 { return v.registry + millis(k.clock.mono()-v
 // registryClock returns the registry's time, or ours where it has no clock of its own.
 func (k *Keeper) registryClock(ctx context.Context) (now int64, own bool, err error) {
 	err = k.call(ctx, func(ctx context.Context) error {
-		before := k.clock.Now()
+		before := k.clock.ms()
 		t, err := k.reg.Clock(ctx)
 		switch {
 		case err != nil:
 			return err
 		case t.IsZero():
-			now, own = k.clock.Now(), true
+			now, own = k.clock.ms(), true
 		default:
 			// The answer was right somewhere between the question and its arrival.
-			now = t.UnixMilli() + (k.clock.Now()-before)/2
+			now = t.UnixMilli() + (k.clock.ms()-before)/2
 		}
 		return nil
 	})
@@ -285,7 +287,7 @@ func (k *Keeper) registryClock(ctx context.Context) (now int64, own bool, err er
 func (k *Keeper) stamp(next *Record, registry int64, own bool) {
 	next.Owner, next.Seen, next.Offset = k.opts.Owner, registry, 0
 	if !own {
-		next.Offset = k.clock.Now() - registry
+		next.Offset = k.clock.ms() - registry
 	}
 }
 

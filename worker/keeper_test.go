@@ -230,7 +230,7 @@ func TestLayoutsAreCompared(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
 		p := hold(t, w.nodes[0], 0)
 		other := func(o *worker.Options) {
-			o.Layouts = []worker.Layout{{Name: "leaf", Epoch: 5, Tick: 1, TimeBits: 41, WorkerBits: 2, SequenceBits: 12}}
+			o.Layouts = []worker.ServedLayout{{Name: "leaf", Epoch: 5, Tick: 1, TimeBits: 41, WorkerBits: 2, SequenceBits: 12}}
 		}
 		q := w.nodes[1].start(other)
 		awaitErr(t, q, "give the new layout another name")
@@ -239,7 +239,7 @@ func TestLayoutsAreCompared(t *testing.T) {
 		}
 		_ = q.stop()
 		mustIssue(t, hold(t, w.nodes[1], 1, func(o *worker.Options) {
-			o.Layouts = []worker.Layout{{Name: "other", Epoch: 5, Tick: 1, TimeBits: 41, WorkerBits: 2, SequenceBits: 12}}
+			o.Layouts = []worker.ServedLayout{{Name: "other", Epoch: 5, Tick: 1, TimeBits: 41, WorkerBits: 2, SequenceBits: 12}}
 		}), 10)
 		if err := p.stop(); err != nil {
 			t.Fatal(err)
@@ -256,7 +256,7 @@ func TestLayoutsAreComparedAfterTheClaim(t *testing.T) {
 		w.plan(func(old, next worker.Record) swapFault {
 			if once.CompareAndSwap(false, true) {
 				q = w.nodes[1].start(func(o *worker.Options) {
-					o.Layouts = []worker.Layout{{Name: "leaf", Epoch: 5, Tick: 1, TimeBits: 41, WorkerBits: 2, SequenceBits: 12}}
+					o.Layouts = []worker.ServedLayout{{Name: "leaf", Epoch: 5, Tick: 1, TimeBits: 41, WorkerBits: 2, SequenceBits: 12}}
 				})
 				time.Sleep(500 * time.Millisecond)
 			}

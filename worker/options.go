@@ -19,10 +19,10 @@ const (
 type Options struct {
 	// Layouts are all layouts that are served under the lease. The smallest of
 	// their worker ID ranges bounds the worker ID; none: 1023.
-	Layouts []Layout
+	Layouts []ServedLayout
 
-	// Generators issue under the lease.
-	Generators []Generator
+	// LeaseUsers issue under the lease.
+	LeaseUsers []LeaseUser
 
 	// State remembers the lease across restarts; nil: nothing does, and every start
 	// takes another worker ID.
@@ -32,7 +32,7 @@ type Options struct {
 	// generators should have the same.
 	Clock *Clock
 
-	// Owner is what people are told about this node: first, up to a space, what stays
+	// Owner is what people are throttle about this node: first, up to a space, what stays
 	// over a restart, such as its host name and port.
 	Owner string
 
@@ -73,7 +73,7 @@ type Options struct {
 	// for the sake of those who take the worker ID over and know no floor.
 	Settle bool
 
-	// ClaimDelay overrides how long a claim waits on a registry that is [Forgetful];
+	// ClaimDelay overrides how long a claim waits on a registry that is [LossyRegistry];
 	// default two Extend + MaxAhead + Tolerance. Negative: not at all.
 	ClaimDelay time.Duration
 

@@ -52,9 +52,9 @@ func (i *Instance) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Layout is what decides how times and worker IDs become IDs, under the name that
+// A ServedLayout is what decides how times and worker IDs become IDs, under the name that
 // its IDs go by. IDs of one name are unique only as long as its values stay.
-type Layout struct {
+type ServedLayout struct {
 	Name         string `json:"name"`
 	Epoch        int64  `json:"epoch"` // Unix milliseconds
 	Tick         int64  `json:"tick"`  // milliseconds
@@ -64,7 +64,7 @@ type Layout struct {
 }
 
 // MaxWorker returns the largest worker ID that l holds.
-func (l Layout) MaxWorker() int64 { return 1<<l.WorkerBits - 1 }
+func (l ServedLayout) MaxWorker() int64 { return 1<<l.WorkerBits - 1 }
 
 // A Record is the content of a worker's cell. The first four fields are the lease;
 // the others are for the layout check, for clock checks, and for people.
@@ -74,10 +74,10 @@ type Record struct {
 	Term     int64    // how many claims there were
 	Horizon  int64    // Unix milliseconds: times below it may have been issued, by the holder or before it
 
-	Layouts []Layout // every layout ever served under the worker ID, by name
-	Owner   string   // who wrote last, for people
-	Seen    int64    // Unix milliseconds on the registry's clock when it was written; 0: not known
-	Offset  int64    // milliseconds: the writer's clock minus the registry's, then
+	Layouts []ServedLayout // every layout ever served under the worker ID, by name
+	Owner   string         // who wrote last, for people
+	Seen    int64          // Unix milliseconds on the registry's clock when it was written; 0: not known
+	Offset  int64          // milliseconds: the writer's clock minus the registry's, then
 }
 
 // Held reports whether somebody holds r; its horizon may have passed.
@@ -96,21 +96,21 @@ func (r Record) Equal(s Record) bool {
 
 // recordText is the text form, in the order in which it is written.
 type recordText struct {
-	Version  int      `json:"v"`
-	Instance Instance `json:"instance"`
-	Term     int64    `json:"term"`
-	Horizon  int64    `json:"horizon"`
-	Layouts  []Layout `json:"layouts,omitempty"`
-	Owner    string   `json:"owner,omitempty"`
-	Seen     int64    `json:"seen,omitempty"`
-	Offset   int64    `json:"offset,omitempty"`
+	Version  int            `json:"v"`
+	Instance Instance       `json:"instance"`
+	Term     int64          `json:"term"`
+	Horizon  int64          `json:"horizon"`
+	Layouts  []ServedLayout `json:"layouts,omitempty"`
+	Owner    string         `json:"owner,omitempty"`
+	Seen     int64          `json:"seen,omitempty"`
+	Offset   int64          `json:"offset,omitempty"`
 }
 
 // MarshalText returns r, but for Worker, as one line of JSON. Equal records have
 // equal texts, so that a driver may keep and compare texts.
 func (r Record) MarshalText() ([]byte, error) {
 	layouts := slices.Clone(r.Layouts)
-	slices.SortFunc(layouts, func(a, b Layout) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(layouts, func(a, b ServedLayout) int { return cmp.Compare(a.Name, b.Name) })
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

@@ -15,7 +15,7 @@ func TestRecordText(t *testing.T) {
 	i := worker.Instance{0: 0xab, 15: 1}
 	full := worker.Record{
 		Worker: 7, Instance: i, Term: math.MaxInt64, Horizon: 1795260434883,
-		Layouts: []worker.Layout{
+		Layouts: []worker.ServedLayout{
 			{Name: "a<b", Epoch: -1, Tick: 1000, TimeBits: 28, WorkerBits: 22, SequenceBits: 13},
 			{Name: "leaf", Epoch: 1288834974657, Tick: 1, TimeBits: 41, WorkerBits: 10, SequenceBits: 12},
 		},
@@ -66,11 +66,11 @@ func TestRecordTextRefused(t *testing.T) {
 }
 
 func TestRecordEqual(t *testing.T) {
-	r := worker.Record{Worker: 1, Instance: worker.Instance{1}, Term: 2, Horizon: 3, Layouts: []worker.Layout{{Name: "a"}}, Owner: "o", Seen: 4, Offset: 5}
+	r := worker.Record{Worker: 1, Instance: worker.Instance{1}, Term: 2, Horizon: 3, Layouts: []worker.ServedLayout{{Name: "a"}}, Owner: "o", Seen: 4, Offset: 5}
 	for field, change := range map[string]func(*worker.Record){
 		"worker": func(r *worker.Record) { r.Worker++ }, "instance": func(r *worker.Record) { r.Instance[15]++ },
 		"term": func(r *worker.Record) { r.Term++ }, "horizon": func(r *worker.Record) { r.Horizon++ },
-		"layouts": func(r *worker.Record) { r.Layouts = []worker.Layout{{Name: "b"}} }, "owner": func(r *worker.Record) { r.Owner = "" },
+		"layouts": func(r *worker.Record) { r.Layouts = []worker.ServedLayout{{Name: "b"}} }, "owner": func(r *worker.Record) { r.Owner = "" },
 		"seen": func(r *worker.Record) { r.Seen++ }, "offset": func(r *worker.Record) { r.Offset++ },
 	} {
 		s := r

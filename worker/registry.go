@@ -69,8 +69,8 @@ type Watcher interface {
 	Watch(ctx context.Context, worker int64) (<-chan struct{}, error)
 }
 
-// A Forgetful is a [Registry] that may be able to lose writes that it has
+// A LossyRegistry is a [Registry] that may be able to lose writes that it has
 // acknowledged, by a fail-over for example. Claims then wait before they count.
-type Forgetful interface {
-	Forgetful(ctx context.Context) (bool, error)
+type LossyRegistry interface {
+	MayLoseWrites(ctx context.Context) (bool, error)
 }

@@ -103,9 +103,9 @@ func TestReleaseLostThenRestarted(t *testing.T) {
 
 // A start from the file alone needs the layouts, and a worker ID that they hold.
 func TestResumeWithOtherLayouts(t *testing.T) {
-	for name, change := range map[string]func(*worker.Layout){
-		"other epoch": func(l *worker.Layout) { l.Epoch = 7 },
-		"fewer bits":  func(l *worker.Layout) { l.Name, l.WorkerBits = "small", 0 },
+	for name, change := range map[string]func(*worker.ServedLayout){
+		"other epoch": func(l *worker.ServedLayout) { l.Epoch = 7 },
+		"fewer bits":  func(l *worker.ServedLayout) { l.Name, l.WorkerBits = "small", 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 2, func(t *testing.T, w *world) {
@@ -117,7 +117,7 @@ func TestResumeWithOtherLayouts(t *testing.T) {
 				p := n.start(func(o *worker.Options) {
 					l := o.Layouts[0]
 					change(&l)
-					o.Layouts = []worker.Layout{l}
+					o.Layouts = []worker.ServedLayout{l}
 				})
 				time.Sleep(5 * time.Second)
 				if p.issue(1) > 0 {

@@ -34,16 +34,16 @@ type StateOptions struct {
 
 // saved is what is remembered of a lease.
 type saved struct {
-	Identity string   `json:"identity"`
-	Registry string   `json:"registry"`
-	Ended    bool     `json:"ended,omitempty"` // it may be handed back, but nobody may go on from it
-	Worker   int64    `json:"worker"`
-	Instance Instance `json:"instance"`
-	Term     int64    `json:"term"`
-	Horizon  int64    `json:"horizon"` // as far as the registry was heard to agree
-	Safe     int64    `json:"safe"`    // whatever the registry has lost since, nobody else is given a time before that
-	Mark     int64    `json:"mark"`    // nothing from here on was issued
-	Layouts  []Layout `json:"layouts"`
+	Identity string         `json:"identity"`
+	Registry string         `json:"registry"`
+	Ended    bool           `json:"ended,omitempty"` // it may be handed back, but nobody may go on from it
+	Worker   int64          `json:"worker"`
+	Instance Instance       `json:"instance"`
+	Term     int64          `json:"term"`
+	Horizon  int64          `json:"horizon"` // as far as the registry was heard to agree
+	Safe     int64          `json:"safe"`    // whatever the registry has lost since, nobody else is given a time before that
+	Mark     int64          `json:"mark"`    // nothing from here on was issued
+	Layouts  []ServedLayout `json:"layouts"`
 
 	sealed bool // it was this process's own, whose generators are sealed
 }

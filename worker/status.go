@@ -39,7 +39,7 @@ func (k *Keeper) Status() Status {
 // they can.
 func (k *Keeper) Err() error {
 	s := k.Status()
-	now := k.clock.Now()
+	now := k.clock.ms()
 	switch {
 	case !s.Held:
 		return s.Err
@@ -59,12 +59,12 @@ func (k *Keeper) count(change func(*Status)) {
 	change(&k.status)
 }
 
-// began notes a new lease.
-func (t *tenure) began() {
+// recordStart notes a new lease.
+func (t *heldLease) recordStart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.told, t.ills = telling{}, [numIlls]error{}
-	now := Time(t.clock.Now())
+	t.throttle, t.faults = logThrottle{}, [numFaults]error{}
+	now := Time(t.clock.ms())
 	s := &t.status
 	s.Held, s.Err, s.Worker, s.Term = true, nil, t.record.Worker, t.record.Term
 	s.Floor, s.Horizon, s.Since = Time(t.lease.floor), Time(t.horizon.Load()), now
@@ -81,55 +81,55 @@ func (t *tenure) began() {
 	}
 }
 
-// heard notes how a call of the registry went.
-func (t *tenure) heard(err error) {
+// recordResult notes how a call of the registry went.
+func (t *heldLease) recordResult(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
-		t.status.Horizon, t.status.Extended = Time(t.record.Horizon), Time(t.clock.Now())
+		t.status.Horizon, t.status.Extended = Time(t.record.Horizon), Time(t.clock.ms())
 	}
-	t.ills[registryIll] = err
+	t.faults[registryFault] = err
 	t.tell("the worker registry cannot be asked; the lease goes on until its horizon", "horizon", Time(t.record.Horizon))
 }
 
-// saving notes how a write of the state file went.
-func (t *tenure) saving(err error) {
+// recordSave notes how a write of the state file went.
+func (t *heldLease) recordSave(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ills[stateIll] = err
+	t.faults[stateFault] = err
 	t.tell("the state file cannot be written: soon no time-based ID can be issued")
 }
 
-// compared notes how far the time that IDs carry is off the registry's clock.
-func (t *tenure) compared(registry int64, own bool) {
+// recordOffset notes how far the time that IDs carry is off the registry's clock.
+func (t *heldLease) recordOffset(registry int64, own bool) {
 	var err error
 	if !own {
-		err = t.checkOffset(t.clock.Now()-registry, "the worker registry's")
+		err = t.checkOffset(t.clock.ms()-registry, "the worker registry's")
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ills[clockIll] = err
+	t.faults[clockFault] = err
 	t.tell("IDs carry a time that is off")
 }
 
 // What can be wrong while a lease is held.
 const (
-	registryIll = iota
-	stateIll
-	clockIll
-	numIlls
+	registryFault = iota
+	stateFault
+	clockFault
+	numFaults
 )
 
 // tell brings the status up to date, and logs what is wrong when it is new. The caller
 // holds mu.
 func (k *Keeper) tell(what string, args ...any) {
-	err := errors.Join(k.ills[:]...)
+	err := errors.Join(k.faults[:]...)
 	k.status.Err = err
 	switch {
-	case err == nil && k.told.text != "":
-		k.told = telling{}
+	case err == nil && k.throttle.text != "":
+		k.throttle = logThrottle{}
 		k.log.Info("the worker lease is in order again")
-	case err != nil && k.told.worth(err, k.clock.mono()):
+	case err != nil && k.throttle.worth(err, k.clock.mono()):
 		k.log.Warn(what, append(args, "err", err)...)
 	}
 }

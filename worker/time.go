@@ -11,12 +11,12 @@ import (
 
 // How the clock of this machine is watched.
 const (
-	lookInterval = time.Second
-	smallStep    = 10 * time.Millisecond  // less is no step
-	steadyStep   = 100 * time.Millisecond // two looks that differ by less see the same step
-	steadyLooks  = 3                      // a clock that jumps to and fro is not followed
-	refusedLooks = 30                     // a step that was not confirmed is looked at again then
-	peerAge      = 30 * time.Second       // peers that reported since then are running
+	clockInterval = time.Second
+	smallStep     = 10 * time.Millisecond  // less is no step
+	steadyStep    = 100 * time.Millisecond // two looks that differ by less see the same step
+	steadyChecks  = 3                      // a clock that jumps to and fro is not followed
+	refusedChecks = 30                     // a step that was not confirmed is looked at again then
+	peerAge       = 30 * time.Second       // peers that reported since then are running
 )
 
 var errClockOff = errors.New("this machine's clock is off")
@@ -28,7 +28,7 @@ var errClockOff = errors.New("this machine's clock is off")
 func (k *Keeper) checkClock(v view) error {
 	var offset int64
 	if !v.own {
-		offset = k.clock.Now() - v.registry
+		offset = k.clock.ms() - v.registry
 		if err := k.checkOffset(offset, "the worker registry's"); err != nil {
 			return err
 		}
@@ -72,27 +72,27 @@ func (k *Keeper) checkOffset(ms int64, whose string) error {
 	return fmt.Errorf("%w: it is %v %s %s, more than the %v that are tolerated: set the clock", errClockOff, off.Abs(), direction, whose, k.opts.Tolerance)
 }
 
-// A clockEye watches for steps of this machine's clock.
-type clockEye struct {
+// A clockWatch watches for steps of this machine's clock.
+type clockWatch struct {
 	*Keeper
-	seen  time.Duration // the step that was seen
-	looks int           // how often, one after the other
-	told  time.Duration // the step that was last logged
+	seen     time.Duration // the step that was seen
+	checks   int           // how often, one after the other
+	throttle time.Duration // the step that was last logged
 }
 
-// look reports whether it has moved the time that IDs carry forwards.
-func (e *clockEye) look(ctx context.Context) bool {
+// check reports whether it has moved the time that IDs carry forwards.
+func (e *clockWatch) check(ctx context.Context) bool {
 	step := e.clock.Step()
 	e.count(func(s *Status) { s.ClockStep = step })
 	if step.Abs() < smallStep {
-		e.looks, e.told = 0, 0
+		e.checks, e.throttle = 0, 0
 		return false
 	}
-	if e.looks == 0 || (step-e.seen).Abs() > steadyStep {
-		e.seen, e.looks = step, 0
+	if e.checks == 0 || (step-e.seen).Abs() > steadyStep {
+		e.seen, e.checks = step, 0
 	}
-	e.looks++
-	if e.looks%refusedLooks != steadyLooks {
+	e.checks++
+	if e.checks%refusedChecks != steadyChecks {
 		return false
 	}
 	if step < 0 {
@@ -109,20 +109,20 @@ func (e *clockEye) look(ctx context.Context) bool {
 	}
 	e.clock.Follow(step)
 	e.log.Warn("this machine's clock was set forwards; IDs follow", "by", step)
-	e.looks, e.told = 0, 0
+	e.checks, e.throttle = 0, 0
 	return true
 }
 
 // tell logs a step once.
-func (e *clockEye) tell(step time.Duration, log func()) {
-	if (step - e.told).Abs() > steadyStep {
-		e.told = step
+func (e *clockWatch) tell(step time.Duration, log func()) {
+	if (step - e.throttle).Abs() > steadyStep {
+		e.throttle = step
 		log()
 	}
 }
 
 // confirmStep reports why a step forwards is not to be followed.
-func (e *clockEye) confirmStep(ctx context.Context, step time.Duration) error {
+func (e *clockWatch) confirmStep(ctx context.Context, step time.Duration) error {
 	registry, own, err := e.registryClock(ctx)
 	switch {
 	case err != nil:
@@ -132,5 +132,5 @@ func (e *clockEye) confirmStep(ctx context.Context, step time.Duration) error {
 	case own:
 		return nil
 	}
-	return e.checkOffset(e.clock.Now()+millis(step)-registry, "the worker registry's")
+	return e.checkOffset(e.clock.ms()+millis(step)-registry, "the worker registry's")
 }

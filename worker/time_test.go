@@ -13,18 +13,18 @@ func TestClockKeepsToItsAnchor(t *testing.T) {
 	c := worker.NewClockFrom(func() time.Time { return wall }, func() time.Duration { return mono })
 	for _, step := range []time.Duration{0, -5 * time.Millisecond, time.Hour, -time.Hour} {
 		wall = time.UnixMilli(1_000_000).Add(step)
-		if c.Now() != 1_000_000 || c.Step() != step {
-			t.Errorf("after a step of %v: %d, step %v", step, c.Now(), c.Step())
+		if c.Now().UnixMilli() != 1_000_000 || c.Step() != step {
+			t.Errorf("after a step of %v: %v, step %v", step, c.Now(), c.Step())
 		}
 	}
 	mono = 1500 * time.Microsecond
-	if c.Now() != 1_000_001 {
-		t.Errorf("got %d", c.Now())
+	if c.Now().UnixMilli() != 1_000_001 {
+		t.Errorf("got %v", c.Now())
 	}
 	c.Follow(-time.Hour)
 	c.Follow(time.Second)
-	if c.Now() != 1_001_001 {
-		t.Errorf("got %d after following", c.Now())
+	if c.Now().UnixMilli() != 1_001_001 {
+		t.Errorf("got %v after following", c.Now())
 	}
 }
 
@@ -55,7 +55,7 @@ func TestClockSteps(t *testing.T) {
 					mustIssue(t, p, 10)
 					time.Sleep(500 * time.Millisecond)
 				}
-				followed := p.gen.clock.Now() - time.Now().UnixMilli()
+				followed := p.gen.clock.Now().UnixMilli() - time.Now().UnixMilli()
 				if want := tt.step.Milliseconds(); tt.follows && followed != want || !tt.follows && followed != 0 {
 					t.Errorf("IDs carry a time that is %d ms off", followed)
 				}
@@ -74,7 +74,7 @@ func TestClockStrobes(t *testing.T) {
 			mustIssue(t, p, 5)
 			time.Sleep(150 * time.Millisecond)
 		}
-		if off := p.gen.clock.Now() - time.Now().UnixMilli(); off != 0 {
+		if off := p.gen.clock.Now().UnixMilli() - time.Now().UnixMilli(); off != 0 {
 			t.Errorf("a clock that jumps to and fro was followed by %d ms", off)
 		}
 	})
@@ -160,12 +160,12 @@ func TestClockStepIsConfirmedByRegistry(t *testing.T) {
 		p := hold(t, n, 0)
 		n.skew.Store(int64(time.Hour))
 		time.Sleep(10 * time.Second)
-		if off := p.gen.clock.Now() - time.Now().UnixMilli(); off != 0 {
+		if off := p.gen.clock.Now().UnixMilli() - time.Now().UnixMilli(); off != 0 {
 			t.Errorf("followed by %d ms", off)
 		}
 		ahead.Store(int64(time.Hour)) // it was this machine that was late
 		time.Sleep(time.Minute)
-		if off := p.gen.clock.Now() - time.Now().UnixMilli(); off != time.Hour.Milliseconds() {
+		if off := p.gen.clock.Now().UnixMilli() - time.Now().UnixMilli(); off != time.Hour.Milliseconds() {
 			t.Errorf("followed by %d ms", off)
 		}
 		mustIssue(t, p, 10)

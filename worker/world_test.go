@@ -49,7 +49,7 @@ func (w *world) arrive() {
 	}
 }
 
-// A swapFault is what befalls a swap.
+// A swapFault is the fault of a swap.
 type swapFault int
 
 const (
@@ -65,7 +65,7 @@ var errNetwork = errors.New("the network is down")
 func newWorld(t testing.TB, nodes int) *world {
 	w := &world{t: t, reg: memory.NewRegistry(), issued: make(map[[2]int64]string)}
 	w.opts = worker.Options{
-		Layouts: []worker.Layout{{Name: "leaf", Tick: 1, TimeBits: 41, WorkerBits: 2, SequenceBits: 12}},
+		Layouts: []worker.ServedLayout{{Name: "leaf", Tick: 1, TimeBits: 41, WorkerBits: 2, SequenceBits: 12}},
 		Horizon: 30 * time.Second, Extend: 2 * time.Second, CallTimeout: time.Second,
 	}
 	for i := range nodes {
@@ -160,7 +160,7 @@ func (n *node) start(change ...func(*worker.Options)) *process {
 		func() time.Time { return time.Now().Add(time.Duration(n.skew.Load())) },
 		func() time.Duration { return time.Since(begin) })
 	p.gen.clock = opts.Clock
-	opts.Generators = []worker.Generator{p.gen}
+	opts.LeaseUsers = []worker.LeaseUser{p.gen}
 	state, err := worker.OpenState(&handle{p, n.disk}, worker.StateOptions{Identity: n.disk.identity, Registry: "memory"})
 	if err != nil {
 		n.w.t.Fatal(err)
@@ -345,7 +345,7 @@ func (r *port) Clock(ctx context.Context) (time.Time, error) {
 	return r.p.w.reg.Clock(ctx)
 }
 
-func (r *port) Forgetful(ctx context.Context) (bool, error) {
+func (r *port) MayLoseWrites(ctx context.Context) (bool, error) {
 	return r.p.w.lossy.Load(), r.reach(ctx)
 }
 
@@ -366,21 +366,21 @@ type generator struct {
 func (g *generator) Begin(l *worker.Lease) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.lease, g.cursor, g.used = l, l.Floor(), false
+	g.lease, g.cursor, g.used = l, l.Floor().UnixMilli(), false
 }
 
-func (g *generator) Seal(why error) int64 {
+func (g *generator) Seal(why error) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.why = why
 	if g.lease == nil {
-		return 0
+		return time.Time{}
 	}
 	g.lease = nil
 	if !g.used {
-		return 0
+		return time.Time{}
 	}
-	return g.cursor
+	return time.UnixMilli(g.cursor)
 }
 
 // Where a generator takes its next times from. The protocol must hold whatever it does
@@ -400,8 +400,8 @@ func (g *generator) reserve(n int, at place) (got int) {
 	if g.lease == nil {
 		return 0
 	}
-	now, limit := g.clock.Now(), g.lease.Limit()
-	g.lease.Need(now + g.ahead)
+	now, limit := g.clock.Now().UnixMilli(), g.lease.Limit().UnixMilli()
+	g.lease.Need(time.UnixMilli(now + g.ahead))
 	switch at {
 	case byClock:
 		g.cursor, limit = max(g.cursor, now), min(limit, now+g.ahead)

@@ -138,7 +138,7 @@ func (f *Faulty) catalog(ctx context.Context, tag string, call func(segment.Cata
 
 // do counts the call and makes it, with its fault.
 func (f *Faulty) do(ctx context.Context, c Call, call func() error) error {
-	return f.begin(c.Op, func(seq int) Call { c.Seq = seq; return c }).befall(ctx, call)
+	return f.begin(c.Op, func(seq int) Call { c.Seq = seq; return c }).inject(ctx, call)
 }
 
 func (f *Faulty) record(to *map[string][]leaf.Range, tag string, r leaf.Range) {

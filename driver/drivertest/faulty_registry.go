@@ -96,7 +96,7 @@ func (f *FaultyRegistry) Clock(ctx context.Context) (now time.Time, err error) {
 
 // do counts the call and makes it, with its fault.
 func (f *FaultyRegistry) do(ctx context.Context, c RegistryCall, call func() error) error {
-	return f.begin(c.Op, func(seq int) RegistryCall { c.Seq = seq; return c }).befall(ctx, call)
+	return f.begin(c.Op, func(seq int) RegistryCall { c.Seq = seq; return c }).inject(ctx, call)
 }
 
 func (f *FaultyRegistry) record(r worker.Record) {

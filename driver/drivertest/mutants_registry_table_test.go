@@ -38,7 +38,7 @@ var registryMutants = []registryMutant{
 	{"creates whatever is replaced", comparing(func(held, old worker.Record) bool { return held.IsZero() || held.Equal(old) }), []string{"swap/other record", "swap/to the same"}},
 	{"takes what is there for done", onSwap(idempotent), []string{"swap/repeated"}},
 	{"counts changed rows", onSwap(changedRows), []string{"swap/to the same"}},
-	{"loses a conflict's name", onSwap(func(s *shelf) swapFunc {
+	{"loses a conflict's name", onSwap(func(s *fakeRegistry) swapFunc {
 		return func(ctx context.Context, old, new worker.Record) error {
 			err := s.Swap(ctx, old, new)
 			if errors.Is(err, worker.ErrConflict) {
@@ -47,7 +47,7 @@ var registryMutants = []registryMutant{
 			return err
 		}
 	}), []string{"swap/other record", "swap/racing", "swap/repeated"}},
-	{"writes before it compares", onSwap(func(s *shelf) swapFunc {
+	{"writes before it compares", onSwap(func(s *fakeRegistry) swapFunc {
 		return func(ctx context.Context, old, new worker.Record) error {
 			err := s.Swap(ctx, old, new)
 			if errors.Is(err, worker.ErrConflict) {
@@ -57,16 +57,16 @@ var registryMutants = []registryMutant{
 		}
 	}), []string{"swap/other record", "swap/racing"}},
 
-	{"writes a cell by looking", func(s *shelf) worker.Registry {
-		return &client{shelf: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
+	{"writes a cell by looking", func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
 			if s.peek(id).IsZero() {
 				s.force(never(id))
 			}
 			return s.Load(ctx, id)
 		}}
 	}, []string{"swap/absent", "swap/create", "list/all"}},
-	{"has no worker in an absent record", func(s *shelf) worker.Registry {
-		return &client{shelf: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
+	{"has no worker in an absent record", func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
 			r, err := s.Load(ctx, id)
 			if r.IsZero() {
 				r.Worker = 0
@@ -74,7 +74,7 @@ var registryMutants = []registryMutant{
 			return r, err
 		}}
 	}, []string{"swap/absent"}},
-	{"writes the neighbour too", onSwap(func(s *shelf) swapFunc {
+	{"writes the neighbour too", onSwap(func(s *fakeRegistry) swapFunc {
 		return func(ctx context.Context, old, new worker.Record) error {
 			err := s.Swap(ctx, old, new)
 			if next := new; err == nil && s.peek(new.Worker+1).IsZero() {
@@ -84,7 +84,7 @@ var registryMutants = []registryMutant{
 			return err
 		}
 	}), []string{"swap/create", "list/all"}},
-	{"replaces some fields", onSwap(func(s *shelf) swapFunc {
+	{"replaces some fields", onSwap(func(s *fakeRegistry) swapFunc {
 		return func(ctx context.Context, old, new worker.Record) error {
 			if new.Owner == "" {
 				new.Owner = old.Owner
@@ -107,8 +107,8 @@ var registryMutants = []registryMutant{
 	{"trims owners", keeping(func(r *worker.Record) { r.Owner = strings.TrimSpace(r.Owner) }), []string{"record/round trip"}},
 	{"writes capitals", keeping(capital), []string{"record/round trip", "swap/create"}},
 	{"has no other plane", keeping(func(r *worker.Record) { r.Owner = strings.ReplaceAll(r.Owner, "😀", "????") }), []string{"record/round trip"}},
-	{"has workers in 10 bits", func(s *shelf) worker.Registry {
-		return &client{shelf: s, swap: func(ctx context.Context, old, new worker.Record) error {
+	{"has workers in 10 bits", func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, swap: func(ctx context.Context, old, new worker.Record) error {
 			if new.Worker > 1023 {
 				return errOther
 			}
@@ -149,29 +149,29 @@ var registryMutants = []registryMutant{
 	{"writes late, whatever is there", onSwap(late), []string{"faults/cancelled before"}},
 	{"undoes what was cut short", onSwap(undoing), []string{"faults/cancelled during"}},
 	{"hangs on an ended context", onSwap(hanging), []string{"faults/cancelled before"}},
-	{"does nothing on Close", func(s *shelf) worker.Registry {
+	{"does nothing on Close", func(s *fakeRegistry) worker.Registry {
 		return struct {
-			*shelf
+			*fakeRegistry
 			closer
-		}{shelf: s}
+		}{fakeRegistry: s}
 	}, []string{"faults/use after Close"}},
 
-	{"watches only what was written before", func(s *shelf) worker.Registry {
-		return &client{shelf: s, watch: func(ctx context.Context, id int64) (<-chan struct{}, error) {
+	{"watches only what was written before", func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, watch: func(ctx context.Context, id int64) (<-chan struct{}, error) {
 			if s.peek(id).IsZero() {
 				return nil, errOther
 			}
 			return s.Watch(ctx, id)
 		}}
 	}, []string{"watch/foreign write"}},
-	{"watches for ever", func(s *shelf) worker.Registry {
-		return &client{shelf: s, watch: func(context.Context, int64) (<-chan struct{}, error) { return make(chan struct{}), nil }}
+	{"watches for ever", func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, watch: func(context.Context, int64) (<-chan struct{}, error) { return make(chan struct{}), nil }}
 	}, []string{"watch/cancelled before"}},
-	{"cannot tell whether it forgets", func(s *shelf) worker.Registry {
-		return &client{shelf: s, forget: func(context.Context) (bool, error) { return false, errOther }}
+	{"cannot tell whether it forgets", func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, forget: func(context.Context) (bool, error) { return false, errOther }}
 	}, []string{"forgetful"}},
-	{"assigns what the layouts do not hold", func(s *shelf) worker.Registry {
-		return &client{shelf: s, assign: func(_ context.Context, max int64) (int64, error) { return max + 1, nil }}
+	{"assigns what the layouts do not hold", func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, assign: func(_ context.Context, max int64) (int64, error) { return max + 1, nil }}
 	}, []string{"assign"}},
 }
 

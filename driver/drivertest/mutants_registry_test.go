@@ -16,14 +16,14 @@ import (
 
 type swapFunc func(ctx context.Context, old, new worker.Record) error
 
-// onSwap makes registries whose Swap is what f makes of a shelf's.
-func onSwap(f func(s *shelf) swapFunc) func(*shelf) worker.Registry {
-	return func(s *shelf) worker.Registry { return &client{shelf: s, swap: f(s)} }
+// onSwap makes registries whose Swap is what f makes of a fakeRegistry's.
+func onSwap(f func(s *fakeRegistry) swapFunc) func(*fakeRegistry) worker.Registry {
+	return func(s *fakeRegistry) worker.Registry { return &client{fakeRegistry: s, swap: f(s)} }
 }
 
 // comparing compares what a cell holds by matches.
-func comparing(matches func(held, old worker.Record) bool) func(*shelf) worker.Registry {
-	return onSwap(func(s *shelf) swapFunc {
+func comparing(matches func(held, old worker.Record) bool) func(*fakeRegistry) worker.Registry {
+	return onSwap(func(s *fakeRegistry) swapFunc {
 		return func(ctx context.Context, old, new worker.Record) error {
 			return s.swapIf(ctx, old, new, func(held worker.Record) bool { return matches(held, old) })
 		}
@@ -31,7 +31,7 @@ func comparing(matches func(held, old worker.Record) bool) func(*shelf) worker.R
 }
 
 // without compares records but for a field.
-func without(drop func(*worker.Record)) func(*shelf) worker.Registry {
+func without(drop func(*worker.Record)) func(*fakeRegistry) worker.Registry {
 	return comparing(func(held, old worker.Record) bool {
 		held.Layouts, old.Layouts = slices.Clone(held.Layouts), slices.Clone(old.Layouts)
 		drop(&held)
@@ -41,8 +41,8 @@ func without(drop func(*worker.Record)) func(*shelf) worker.Registry {
 }
 
 // keeping changes records on their way into the cells.
-func keeping(change func(*worker.Record)) func(*shelf) worker.Registry {
-	return onSwap(func(s *shelf) swapFunc {
+func keeping(change func(*worker.Record)) func(*fakeRegistry) worker.Registry {
+	return onSwap(func(s *fakeRegistry) swapFunc {
 		return func(ctx context.Context, old, new worker.Record) error {
 			change(&new)
 			return s.Swap(ctx, old, new)
@@ -51,9 +51,9 @@ func keeping(change func(*worker.Record)) func(*shelf) worker.Registry {
 }
 
 // onList makes registries whose listing is changed by edit.
-func onList(edit func([]worker.Record) []worker.Record) func(*shelf) worker.Registry {
-	return func(s *shelf) worker.Registry {
-		return &client{shelf: s, list: func(ctx context.Context) ([]worker.Record, error) {
+func onList(edit func([]worker.Record) []worker.Record) func(*fakeRegistry) worker.Registry {
+	return func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, list: func(ctx context.Context) ([]worker.Record, error) {
 			all, err := s.List(ctx)
 			if err != nil {
 				return nil, err
@@ -64,7 +64,7 @@ func onList(edit func([]worker.Record) []worker.Record) func(*shelf) worker.Regi
 }
 
 // readThenSet swaps in two steps that others can come between.
-func readThenSet(s *shelf) swapFunc {
+func readThenSet(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		if err := s.swapIf(ctx, old, new, func(worker.Record) bool { return false }); !errors.Is(err, worker.ErrConflict) {
 			return err
@@ -79,7 +79,7 @@ func readThenSet(s *shelf) swapFunc {
 }
 
 // createInTwoSteps is right but for cells that were never written.
-func createInTwoSteps(s *shelf) swapFunc {
+func createInTwoSteps(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		if !old.IsZero() {
 			return s.Swap(ctx, old, new)
@@ -89,7 +89,7 @@ func createInTwoSteps(s *shelf) swapFunc {
 }
 
 // idempotent takes a swap for done where the cell holds its record already.
-func idempotent(s *shelf) swapFunc {
+func idempotent(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		err := s.Swap(ctx, old, new)
 		if errors.Is(err, worker.ErrConflict) && s.peek(new.Worker).Equal(new) {
@@ -100,7 +100,7 @@ func idempotent(s *shelf) swapFunc {
 }
 
 // changedRows takes a swap that changed nothing for a conflict.
-func changedRows(s *shelf) swapFunc {
+func changedRows(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		if old.Equal(new) && s.peek(new.Worker).Equal(old) {
 			return worker.ErrConflict
@@ -110,8 +110,8 @@ func changedRows(s *shelf) swapFunc {
 }
 
 // oneLock has writers in conflict whichever cells they write.
-func oneLock(s *shelf) worker.Registry {
-	return &client{shelf: s, swap: func(ctx context.Context, old, new worker.Record) error {
+func oneLock(s *fakeRegistry) worker.Registry {
+	return &client{fakeRegistry: s, swap: func(ctx context.Context, old, new worker.Record) error {
 		s.mu.Lock()
 		before := len(s.texts)
 		s.mu.Unlock()
@@ -127,7 +127,7 @@ func oneLock(s *shelf) worker.Registry {
 }
 
 // late does what it was told after its caller has left, without a look at the cell.
-func late(s *shelf) swapFunc {
+func late(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		if err := s.Swap(ctx, old, new); err == nil || errors.Is(err, worker.ErrConflict) || ctx.Err() == nil {
 			return err
@@ -138,7 +138,7 @@ func late(s *shelf) swapFunc {
 }
 
 // undoing takes back a swap whose context has ended meanwhile.
-func undoing(s *shelf) swapFunc {
+func undoing(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		err := s.Swap(ctx, old, new)
 		if err != nil {
@@ -154,7 +154,7 @@ func undoing(s *shelf) swapFunc {
 }
 
 // hanging waits for an answer that never comes when its context ends.
-func hanging(s *shelf) swapFunc {
+func hanging(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		err := s.Swap(ctx, old, new)
 		if ctx.Err() != nil {
@@ -165,10 +165,10 @@ func hanging(s *shelf) swapFunc {
 }
 
 // caching remembers what it has read.
-func caching(s *shelf) worker.Registry {
+func caching(s *fakeRegistry) worker.Registry {
 	var mu sync.Mutex
 	cache := make(map[int64]worker.Record)
-	c := &client{shelf: s}
+	c := &client{fakeRegistry: s}
 	c.load = func(ctx context.Context, id int64) (worker.Record, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -191,11 +191,11 @@ func caching(s *shelf) worker.Registry {
 }
 
 // cachingList remembers its first listing for a while.
-func cachingList(s *shelf) worker.Registry {
+func cachingList(s *fakeRegistry) worker.Registry {
 	var mu sync.Mutex
 	var all []worker.Record
 	var until time.Time
-	return &client{shelf: s, list: func(ctx context.Context) (_ []worker.Record, err error) {
+	return &client{fakeRegistry: s, list: func(ctx context.Context) (_ []worker.Record, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if time.Now().After(until) {
@@ -207,17 +207,17 @@ func cachingList(s *shelf) worker.Registry {
 }
 
 // writingBehind writes a record only with the next call of its client.
-func writingBehind(s *shelf) worker.Registry {
+func writingBehind(s *fakeRegistry) worker.Registry {
 	var mu sync.Mutex
 	pending := make(map[int64]worker.Record)
-	own := newShelf()
+	own := newFakeRegistry()
 	flush := func() {
 		for _, r := range pending {
 			s.force(r)
 		}
 		clear(pending)
 	}
-	return &client{shelf: s, swap: func(ctx context.Context, old, new worker.Record) error {
+	return &client{fakeRegistry: s, swap: func(ctx context.Context, old, new worker.Record) error {
 		mu.Lock()
 		defer mu.Unlock()
 		flush()
@@ -242,7 +242,7 @@ func writingBehind(s *shelf) worker.Registry {
 }
 
 // dropping deletes the cells of those that nobody holds.
-func dropping(s *shelf) swapFunc {
+func dropping(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		err := s.Swap(ctx, old, new)
 		if err == nil && !new.Held() && new.Term == 1 && new.Horizon > 1 {
@@ -255,7 +255,7 @@ func dropping(s *shelf) swapFunc {
 }
 
 // overwriting takes a cell that it cannot read for one that was never written.
-func overwriting(s *shelf) swapFunc {
+func overwriting(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		s.mu.Lock()
 		_, err := s.read(new.Worker)
@@ -268,8 +268,8 @@ func overwriting(s *shelf) swapFunc {
 }
 
 // lenient shows a cell that it cannot read as one that was never written.
-func lenient(s *shelf) worker.Registry {
-	return &client{shelf: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
+func lenient(s *fakeRegistry) worker.Registry {
+	return &client{fakeRegistry: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
 		r, err := s.Load(ctx, id)
 		if err != nil && ctx.Err() == nil && id >= 0 {
 			return never(id), nil
@@ -279,8 +279,8 @@ func lenient(s *shelf) worker.Registry {
 }
 
 // skipping leaves out of its listing what it cannot read.
-func skipping(s *shelf) worker.Registry {
-	return &client{shelf: s, list: func(ctx context.Context) ([]worker.Record, error) {
+func skipping(s *fakeRegistry) worker.Registry {
+	return &client{fakeRegistry: s, list: func(ctx context.Context) ([]worker.Record, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -297,8 +297,8 @@ func skipping(s *shelf) worker.Registry {
 }
 
 // nameless leaves the worker out of its errors, opaque what they wrap.
-func nameless(s *shelf) worker.Registry {
-	return &client{shelf: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
+func nameless(s *fakeRegistry) worker.Registry {
+	return &client{fakeRegistry: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
 		r, err := s.Load(ctx, id)
 		if errors.Is(err, worker.ErrNewer) {
 			err = worker.ErrNewer
@@ -309,8 +309,8 @@ func nameless(s *shelf) worker.Registry {
 	}}
 }
 
-func opaque(s *shelf) worker.Registry {
-	return &client{shelf: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
+func opaque(s *fakeRegistry) worker.Registry {
+	return &client{fakeRegistry: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
 		r, err := s.Load(ctx, id)
 		if errors.Is(err, worker.ErrNewer) {
 			err = errors.New(err.Error())
@@ -319,9 +319,9 @@ func opaque(s *shelf) worker.Registry {
 	}}
 }
 
-func clockOf(now func() time.Time) func(*shelf) worker.Registry {
-	return func(s *shelf) worker.Registry {
-		return &client{shelf: s, clock: func(ctx context.Context) (time.Time, error) { return now(), ctx.Err() }}
+func clockOf(now func() time.Time) func(*fakeRegistry) worker.Registry {
+	return func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, clock: func(ctx context.Context) (time.Time, error) { return now(), ctx.Err() }}
 	}
 }
 
@@ -338,14 +338,14 @@ func backwards() func() time.Time {
 }
 
 // ignoring has all calls go on without their context.
-func ignoring(s *shelf) worker.Registry {
-	return &client{shelf: s, swap: func(_ context.Context, old, new worker.Record) error {
+func ignoring(s *fakeRegistry) worker.Registry {
+	return &client{fakeRegistry: s, swap: func(_ context.Context, old, new worker.Record) error {
 		return s.Swap(context.Background(), old, new)
 	}}
 }
 
 // afterwards writes although the context had ended before.
-func afterwards(s *shelf) swapFunc {
+func afterwards(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		err := s.Swap(context.WithoutCancel(ctx), old, new)
 		return cmp.Or(ctx.Err(), err)
@@ -353,8 +353,8 @@ func afterwards(s *shelf) swapFunc {
 }
 
 // unchecked is a registry that lets records through that check says nothing of.
-func unchecked(allowed func(old, new worker.Record) bool) func(*shelf) worker.Registry {
-	return onSwap(func(s *shelf) swapFunc {
+func unchecked(allowed func(old, new worker.Record) bool) func(*fakeRegistry) worker.Registry {
+	return onSwap(func(s *fakeRegistry) swapFunc {
 		return func(ctx context.Context, old, new worker.Record) error {
 			if err := s.Swap(ctx, old, new); !errors.Is(err, leaf.ErrInvalid) || !allowed(old, new) {
 				return err
@@ -366,6 +366,6 @@ func unchecked(allowed func(old, new worker.Record) bool) func(*shelf) worker.Re
 }
 
 // forked is a client whose state is its own.
-func forked(s *shelf) worker.Registry { return &client{shelf: newShelf()} }
+func forked(s *fakeRegistry) worker.Registry { return &client{fakeRegistry: newFakeRegistry()} }
 
 func capital(r *worker.Record) { r.Owner = strings.ToUpper(r.Owner) }

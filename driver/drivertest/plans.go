@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Fault is what befalls one call, in the order of its fields. The zero value lets
+// A Fault is what goes wrong in one call, in the order of its fields. The zero value lets
 // the call through.
 type Fault struct {
 	Hold    <-chan struct{} // wait until it is closed, or ctx ends
@@ -16,7 +16,7 @@ type Fault struct {
 	After   error           // fail although the store has done the call
 }
 
-// plans count calls, of the kind C, and decide which fault befalls each of them.
+// plans count calls, of the kind C, and decide the fault of each of them.
 type plans[C any] struct {
 	mu    sync.Mutex
 	plan  func(Op, C) Fault
@@ -60,8 +60,7 @@ func (p *plans[C]) Calls(op Op) int {
 	return p.calls[op]
 }
 
-// begin counts a call, which numbered returns with its number, and returns what befalls
-// it.
+// begin counts a call, which numbered returns with its number, and returns its fault.
 func (p *plans[C]) begin(op Op, numbered func(seq int) C) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,8 +74,8 @@ func (p *plans[C]) begin(op Op, numbered func(seq int) C) Fault {
 	return p.plan(op, numbered(p.calls[op]))
 }
 
-// befall makes the call with what befalls it.
-func (f Fault) befall(ctx context.Context, call func() error) error {
+// inject makes the call with the fault.
+func (f Fault) inject(ctx context.Context, call func() error) error {
 	if err := f.wait(ctx); err != nil {
 		return err
 	}

@@ -38,13 +38,13 @@ func TestRegistry(t *testing.T, newBackend func(t testing.TB) RegistryBackend) {
 type registryRule struct {
 	name  string
 	why   string
-	check func(ctx context.Context, b *cells) error
+	check func(ctx context.Context, b *registryFixture) error
 }
 
 func (r registryRule) run(t testing.TB, backend RegistryBackend) error {
 	ctx, cancel := context.WithTimeout(t.Context(), ruleTimeout)
 	defer cancel()
-	return r.check(ctx, &cells{t: t, RegistryBackend: backend})
+	return r.check(ctx, &registryFixture{t: t, RegistryBackend: backend})
 }
 
 func registryRules() []registryRule {

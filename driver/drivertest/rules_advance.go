@@ -27,7 +27,7 @@ func advanceRules() []storeRule {
 	}
 }
 
-func firstRange(ctx context.Context, b *bed) error {
+func firstRange(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func firstRange(ctx context.Context, b *bed) error {
 		b.standsAt(ctx, s, "order", 4001))
 }
 
-func fromZero(ctx context.Context, b *bed) error {
+func fromZero(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, segment.Tag{Name: "zero", MaxID: 0, Step: 10})
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func fromZero(ctx context.Context, b *bed) error {
 		b.advance(ctx, s, "zero", 0, leaf.Range{Start: 1, End: 11}))
 }
 
-func explicitN(ctx context.Context, b *bed) error {
+func explicitN(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func explicitN(ctx context.Context, b *bed) error {
 	return b.standsAt(ctx, s, "order", next)
 }
 
-func stepReported(ctx context.Context, b *bed) error {
+func stepReported(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func checkSteps(ctx context.Context, s segment.Store, step int64) error {
 	return nil
 }
 
-func independentTags(ctx context.Context, b *bed) error {
+func independentTags(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order, segment.Tag{Name: "user", MaxID: 500, Step: 10})
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func independentTags(ctx context.Context, b *bed) error {
 		b.advance(ctx, s, "user", 0, leaf.Range{Start: 510, End: 520}))
 }
 
-func unknownTag(ctx context.Context, b *bed) error {
+func unknownTag(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ var lookalikes = []string{
 	"Café", "CAFÉ", "cafe", "cafe\u0301", "café ", " café", "café  ", "caf", "café1", "caf_", "caf%", "café/", "'café'", "café\u00a0",
 }
 
-func namesByteForByte(ctx context.Context, b *bed) error {
+func namesByteForByte(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, segment.Tag{Name: "café", MaxID: 1, Step: 10})
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func namesByteForByte(ctx context.Context, b *bed) error {
 // badNames are names that [segment.CheckTagName] refuses.
 var badNames = []string{"", "order\x00", "\x00", "or\nder", "order\xff", "\xc3", strings.Repeat("x", 129), strings.Repeat("x", 1<<16)}
 
-func impossibleNames(ctx context.Context, b *bed) error {
+func impossibleNames(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func impossibleNames(ctx context.Context, b *bed) error {
 	return b.standsAt(ctx, s, "order", 1)
 }
 
-func negativeN(ctx context.Context, b *bed) error {
+func negativeN(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func negativeN(ctx context.Context, b *bed) error {
 	return b.advance(ctx, s, "order", 1, leaf.Range{Start: 1, End: 2})
 }
 
-func overflow(ctx context.Context, b *bed) error {
+func overflow(ctx context.Context, b *fixture) error {
 	const top = math.MaxInt64
 	s, err := b.openWith(ctx, segment.Tag{Name: "top", MaxID: top - 10, Step: 100})
 	if err != nil || b.Caps.Units {
@@ -202,7 +202,7 @@ func overflow(ctx context.Context, b *bed) error {
 	return is("advance at the very end", err, leaf.ErrOverflow)
 }
 
-func hugeN(ctx context.Context, b *bed) error {
+func hugeN(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil || b.Caps.Units {
 		return err

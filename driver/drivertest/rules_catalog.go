@@ -16,8 +16,8 @@ type catalog interface {
 }
 
 // catalogRule is a rule for stores that are Catalogs.
-func catalogRule(name, why string, check func(context.Context, *bed, catalog) error) storeRule {
-	return storeRule{name, why, func(ctx context.Context, b *bed) error {
+func catalogRule(name, why string, check func(context.Context, *fixture, catalog) error) storeRule {
+	return storeRule{name, why, func(ctx context.Context, b *fixture) error {
 		if c, ok := b.open().(catalog); ok {
 			return check(ctx, b, c)
 		}
@@ -41,7 +41,7 @@ func catalogRules() []storeRule {
 	}
 }
 
-func createTwice(ctx context.Context, b *bed, c catalog) error {
+func createTwice(ctx context.Context, b *fixture, c catalog) error {
 	again := segment.Tag{Name: "order", MaxID: 9, Step: 9, Description: "again"}
 	return first(
 		c.Create(ctx, order),
@@ -50,7 +50,7 @@ func createTwice(ctx context.Context, b *bed, c catalog) error {
 		b.lists(ctx, c, order))
 }
 
-func createAtOnce(ctx context.Context, b *bed, c catalog) error {
+func createAtOnce(ctx context.Context, b *fixture, c catalog) error {
 	stores := []catalog{c, b.open().(catalog)}
 	created := make([]bool, 8)
 	err := together(len(created), func(i int) error {
@@ -73,7 +73,7 @@ func createAtOnce(ctx context.Context, b *bed, c catalog) error {
 	return err
 }
 
-func createInvalid(ctx context.Context, b *bed, c catalog) error {
+func createInvalid(ctx context.Context, b *fixture, c catalog) error {
 	tags := []segment.Tag{
 		{Name: "a", Step: 0}, {Name: "b", Step: -1}, {Name: "c", Step: segment.MaxStep + 1}, {Name: "d", Step: 1, MaxID: -1},
 		{Name: "e", Step: 1, Description: strings.Repeat("x", segment.MaxDescriptionLength+1)}, {Name: "f", Step: 1, Description: "\xff"},
@@ -89,7 +89,7 @@ func createInvalid(ctx context.Context, b *bed, c catalog) error {
 	return b.lists(ctx, c)
 }
 
-func createLookalike(ctx context.Context, b *bed, c catalog) error {
+func createLookalike(ctx context.Context, b *fixture, c catalog) error {
 	if err := c.Create(ctx, segment.Tag{Name: "café", MaxID: 1, Step: 10}); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func createLookalike(ctx context.Context, b *bed, c catalog) error {
 	return first(b.advance(ctx, c, "café", 0, leaf.Range{Start: 1, End: 11}), b.lists(ctx, c, want...))
 }
 
-func alter(ctx context.Context, b *bed, c catalog) error {
+func alter(ctx context.Context, b *fixture, c catalog) error {
 	want := order
 	if err := c.Create(ctx, want); err != nil {
 		return err
@@ -134,7 +134,7 @@ func alter(ctx context.Context, b *bed, c catalog) error {
 	return b.advance(ctx, b.open(), "order", 0, leaf.Range{Start: 2000, End: 2000 + segment.MaxStep})
 }
 
-func alterToSame(ctx context.Context, b *bed, c catalog) error {
+func alterToSame(ctx context.Context, b *fixture, c catalog) error {
 	if err := c.Create(ctx, order); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func alterToSame(ctx context.Context, b *bed, c catalog) error {
 	return nil
 }
 
-func alterInvalid(ctx context.Context, b *bed, c catalog) error {
+func alterInvalid(ctx context.Context, b *fixture, c catalog) error {
 	if err := c.Create(ctx, order); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func alterInvalid(ctx context.Context, b *bed, c catalog) error {
 	return nil
 }
 
-func lower(ctx context.Context, b *bed, c catalog) error {
+func lower(ctx context.Context, b *fixture, c catalog) error {
 	if err := first(c.Create(ctx, order), b.advance(ctx, c, "order", 0, leaf.Range{Start: 1, End: 2001})); err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func lower(ctx context.Context, b *bed, c catalog) error {
 	return first(err, b.same(got, want), b.advance(ctx, c, "order", 1, leaf.Range{Start: 100, End: 101}))
 }
 
-func raiseWhileAdvancing(ctx context.Context, b *bed, c catalog) error {
+func raiseWhileAdvancing(ctx context.Context, b *fixture, c catalog) error {
 	if err := c.Create(ctx, order); err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func raise(ctx context.Context, c catalog, got *Ranges) error {
 	return nil
 }
 
-func catalogUnknown(ctx context.Context, b *bed, c catalog) error {
+func catalogUnknown(ctx context.Context, b *fixture, c catalog) error {
 	cafe := segment.Tag{Name: "café", MaxID: 1, Step: 10}
 	if err := c.Create(ctx, cafe); err != nil {
 		return err
@@ -243,7 +243,7 @@ func catalogUnknown(ctx context.Context, b *bed, c catalog) error {
 	return b.lists(ctx, c, cafe)
 }
 
-func deleteTag(ctx context.Context, b *bed, c catalog) error {
+func deleteTag(ctx context.Context, b *fixture, c catalog) error {
 	if err := first(
 		c.Create(ctx, order),
 		b.advance(ctx, c, "order", 0, leaf.Range{Start: 1, End: 2001}),

@@ -27,7 +27,7 @@ func faultRules() []storeRule {
 	}
 }
 
-func cancelledBefore(ctx context.Context, b *bed) error {
+func cancelledBefore(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func calls(ctx context.Context, s segment.Store) map[string]func() error {
 	return all
 }
 
-func cancelledDuring(ctx context.Context, b *bed) error {
+func cancelledDuring(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func hurried(ctx context.Context, s segment.Store, got *Ranges, limit time.Durat
 	return nil
 }
 
-func errorAfterCommit(ctx context.Context, b *bed) error {
+func errorAfterCommit(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func errorAfterCommit(ctx context.Context, b *bed) error {
 		b.standsAt(ctx, s, "order", 1+dealt.Count()))
 }
 
-func errorBeforeCommit(ctx context.Context, b *bed) error {
+func errorBeforeCommit(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func errorBeforeCommit(ctx context.Context, b *bed) error {
 		b.advance(ctx, f, "order", 10, leaf.Range{Start: 1, End: 11}))
 }
 
-func reopen(ctx context.Context, b *bed) error {
+func reopen(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func reopen(ctx context.Context, b *bed) error {
 	return b.standsAt(ctx, s, "order", next)
 }
 
-func useAfterClose(ctx context.Context, b *bed) error {
+func useAfterClose(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func listRules() []storeRule {
 	}
 }
 
-func listNone(ctx context.Context, b *bed) error {
+func listNone(ctx context.Context, b *fixture) error {
 	tags, err := list(ctx, b.open())
 	if err == nil && len(tags) > 0 {
 		return fmt.Errorf("got %d tags", len(tags))
@@ -30,7 +30,7 @@ func listNone(ctx context.Context, b *bed) error {
 	return err
 }
 
-func listAll(ctx context.Context, b *bed) error {
+func listAll(ctx context.Context, b *fixture) error {
 	var tags []segment.Tag
 	for i := range int64(60) {
 		tags = append(tags, segment.Tag{Name: fmt.Sprintf("tag-%d", i), MaxID: i, Step: i + 1, Description: strings.Repeat("描", int(i))})
@@ -47,7 +47,7 @@ func listAll(ctx context.Context, b *bed) error {
 }
 
 // lists checks that the state has exactly the tags want.
-func (b *bed) lists(ctx context.Context, s segment.Store, want ...segment.Tag) error {
+func (b *fixture) lists(ctx context.Context, s segment.Store, want ...segment.Tag) error {
 	got, err := list(ctx, s)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (b *bed) lists(ctx context.Context, s segment.Store, want ...segment.Tag) e
 }
 
 // same checks that got is want, as far as the store can tell.
-func (b *bed) same(got, want segment.Tag) error {
+func (b *fixture) same(got, want segment.Tag) error {
 	got.Updated, want.Updated = time.Time{}, time.Time{}
 	if b.Caps.Units {
 		got.MaxID = want.MaxID
@@ -80,7 +80,7 @@ func (b *bed) same(got, want segment.Tag) error {
 	return nil
 }
 
-func listBreak(ctx context.Context, b *bed) error {
+func listBreak(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order, segment.Tag{Name: "a", Step: 1}, segment.Tag{Name: "z", Step: 1})
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ var oddTags = []string{
 	"--", ";", "`tick`", "$1", "?", "{hash}", "a:b:c", "null", "0", "x\u00a0y", "#", "&amp;", strings.Repeat("界", segment.MaxTagLength),
 }
 
-func oddNames(ctx context.Context, b *bed) error {
+func oddNames(ctx context.Context, b *fixture) error {
 	s := b.open()
 	var tags []segment.Tag
 	for i, name := range oddTags {
@@ -129,7 +129,7 @@ func oddNames(ctx context.Context, b *bed) error {
 }
 
 // refuses checks that tag cannot be created, where the store is a Catalog.
-func (b *bed) refuses(ctx context.Context, s segment.Store, tag segment.Tag) error {
+func (b *fixture) refuses(ctx context.Context, s segment.Store, tag segment.Tag) error {
 	c, ok := s.(segment.Catalog)
 	if !ok {
 		return nil
@@ -137,7 +137,7 @@ func (b *bed) refuses(ctx context.Context, s segment.Store, tag segment.Tag) err
 	return is(fmt.Sprintf("create tag %.20q with step %d, max_id %d", tag.Name, tag.Step, tag.MaxID), c.Create(ctx, tag), leaf.ErrInvalid)
 }
 
-func listUpdated(ctx context.Context, b *bed) error {
+func listUpdated(ctx context.Context, b *fixture) error {
 	const tolerance = 5 * time.Minute
 	s, err := b.openWith(ctx, order)
 	if err != nil {

@@ -29,9 +29,9 @@ func recordRules() []registryRule {
 
 // oddRecords are records that are hard to keep.
 func oddRecords() []worker.Record {
-	var layouts []worker.Layout
+	var layouts []worker.ServedLayout
 	for i := range 60 {
-		layouts = append(layouts, worker.Layout{Name: fmt.Sprintf("layout-%02d", i), Epoch: int64(i), Tick: 10, TimeBits: 41, WorkerBits: 10, SequenceBits: 12})
+		layouts = append(layouts, worker.ServedLayout{Name: fmt.Sprintf("layout-%02d", i), Epoch: int64(i), Tick: 10, TimeBits: 41, WorkerBits: 10, SequenceBits: 12})
 	}
 	full := worker.Instance([]byte("\x00\x01\x7f\x80\xff'\"\\%_\n\r\t {}"))
 	all := []worker.Record{
@@ -40,12 +40,12 @@ func oddRecords() []worker.Record {
 		{Seen: 1},
 		{Offset: -1},
 		{Owner: "x"},
-		{Layouts: []worker.Layout{{}}},
+		{Layouts: []worker.ServedLayout{{}}},
 		{Instance: worker.Instance{15: 1}},
 		{Instance: full, Term: math.MaxInt64, Horizon: math.MaxInt64, Seen: math.MaxInt64, Offset: math.MaxInt64},
 		{Instance: full, Seen: math.MinInt64, Offset: math.MinInt64},
 		{Term: 1<<53 + 1, Horizon: 1<<53 + 1, Seen: 1<<53 + 1, Offset: -1<<53 - 1},
-		{Layouts: []worker.Layout{{Name: "a 'b' \"c\" \\ 订单 😀", Epoch: math.MinInt64, Tick: math.MaxInt64, TimeBits: 63}}},
+		{Layouts: []worker.ServedLayout{{Name: "a 'b' \"c\" \\ 订单 😀", Epoch: math.MinInt64, Tick: math.MaxInt64, TimeBits: 63}}},
 		{Term: 1, Layouts: layouts, Owner: strings.Repeat("long ", 400)},
 	}
 	for _, owner := range []string{
@@ -60,7 +60,7 @@ func oddRecords() []worker.Record {
 	return all
 }
 
-func roundTrips(ctx context.Context, b *cells) error {
+func roundTrips(ctx context.Context, b *registryFixture) error {
 	r, other := b.open(), b.open()
 	all := oddRecords()
 	for _, record := range all {
@@ -80,7 +80,7 @@ func roundTrips(ctx context.Context, b *cells) error {
 	return listed(ctx, other, all...)
 }
 
-func workerIDs(ctx context.Context, b *cells) error {
+func workerIDs(ctx context.Context, b *registryFixture) error {
 	r := b.open()
 	var all []worker.Record
 	for _, id := range []int64{0, 1, 9, 10, 99, 1023, 1024, 65536, 524287} {
@@ -93,7 +93,7 @@ func workerIDs(ctx context.Context, b *cells) error {
 	return listed(ctx, b.open(), all...)
 }
 
-func fresh(ctx context.Context, b *cells) error {
+func fresh(ctx context.Context, b *registryFixture) error {
 	clients := b.clients(3)
 	old := never(7)
 	for term := range int64(60) {
@@ -112,7 +112,7 @@ func fresh(ctx context.Context, b *cells) error {
 	return nil
 }
 
-func permanent(ctx context.Context, b *cells) error {
+func permanent(ctx context.Context, b *registryFixture) error {
 	r, one := b.open(), claimed(7, 1)
 	free := one
 	free.Instance = worker.Instance{}
@@ -129,11 +129,11 @@ func permanent(ctx context.Context, b *cells) error {
 		conflicts(ctx, r, "the zero record", never(7), claimed(7, 1), free))
 }
 
-func newerRecord(ctx context.Context, b *cells) error {
+func newerRecord(ctx context.Context, b *registryFixture) error {
 	return unreadable(ctx, b, `{"v":99,"holder":{"instance":"x"},"until":"2100-01-01"}`, worker.ErrNewer)
 }
 
-func garbage(ctx context.Context, b *cells) error {
+func garbage(ctx context.Context, b *registryFixture) error {
 	for _, text := range []string{"garbage", "{}", `{"v":1,"instance":"","term":-1,"horizon":0}`} {
 		if err := unreadable(ctx, b, text, nil); err != nil {
 			return fmt.Errorf("with the text %s in it: %w", text, err)
@@ -143,7 +143,7 @@ func garbage(ctx context.Context, b *cells) error {
 }
 
 // unreadable checks what comes of a cell that holds text.
-func unreadable(ctx context.Context, b *cells, text string, want error) error {
+func unreadable(ctx context.Context, b *registryFixture, text string, want error) error {
 	if b.Corrupt == nil {
 		return nil
 	}
@@ -187,7 +187,7 @@ func blames(what string, err error, id int64, want error) error {
 	return is(what, err, want)
 }
 
-func listCells(ctx context.Context, b *cells) error {
+func listCells(ctx context.Context, b *registryFixture) error {
 	r := b.open()
 	all := make(map[int64]worker.Record)
 	for _, id := range []int64{10, 2, 100, 1, 1000, 0, 11} {
@@ -203,7 +203,7 @@ func listCells(ctx context.Context, b *cells) error {
 		listed(ctx, r, all[0], all[1], all[2], all[10], all[11], again, all[1000]))
 }
 
-func listMany(ctx context.Context, b *cells) error {
+func listMany(ctx context.Context, b *registryFixture) error {
 	const n = 400
 	r := b.open()
 	all := make([]worker.Record, n)
@@ -223,7 +223,7 @@ func listMany(ctx context.Context, b *cells) error {
 	return first(listed(ctx, r, all...), listed(ctx, b.open(), all...))
 }
 
-func registryClock(ctx context.Context, b *cells) error {
+func registryClock(ctx context.Context, b *registryFixture) error {
 	var last time.Time
 	for i, r := range b.clients(2) {
 		for range 5 {
@@ -244,18 +244,18 @@ func registryClock(ctx context.Context, b *cells) error {
 	return nil
 }
 
-func tells(ctx context.Context, b *cells) error {
-	f, ok := b.open().(worker.Forgetful)
+func tells(ctx context.Context, b *registryFixture) error {
+	f, ok := b.open().(worker.LossyRegistry)
 	if !ok {
 		return nil
 	}
-	if _, err := f.Forgetful(ctx); err != nil {
+	if _, err := f.MayLoseWrites(ctx); err != nil {
 		return fmt.Errorf("forgetful: %w", err)
 	}
 	return nil
 }
 
-func assigns(ctx context.Context, b *cells) error {
+func assigns(ctx context.Context, b *registryFixture) error {
 	a, ok := b.open().(worker.Assigner)
 	if !ok {
 		return nil

@@ -32,7 +32,7 @@ func registryCalls(ctx context.Context, r worker.Registry, old worker.Record) ma
 	}
 }
 
-func registryCancelledBefore(ctx context.Context, b *cells) error {
+func registryCancelledBefore(ctx context.Context, b *registryFixture) error {
 	r, one := b.open(), claimed(7, 1)
 	if err := swap(ctx, r, never(7), one); err != nil {
 		return err
@@ -52,7 +52,7 @@ func registryCancelledBefore(ctx context.Context, b *cells) error {
 	return first(listed(ctx, r, one), swap(ctx, r, one, two), listed(ctx, b.open(), two))
 }
 
-func registryCancelledDuring(ctx context.Context, b *cells) error {
+func registryCancelledDuring(ctx context.Context, b *registryFixture) error {
 	const rounds = 40
 	clients := b.clients(3)
 	wins := make([]atomic.Int64, 8*rounds+2)
@@ -105,7 +105,7 @@ func hurriedSwap(ctx context.Context, r worker.Registry, limit time.Duration) (i
 	return old.Term + 1, nil
 }
 
-func registryReopen(ctx context.Context, b *cells) error {
+func registryReopen(ctx context.Context, b *registryFixture) error {
 	r := b.open()
 	one, two := never(7), never(524287)
 	for term := range int64(3) {
@@ -125,7 +125,7 @@ func registryReopen(ctx context.Context, b *cells) error {
 	return nil
 }
 
-func registryUseAfterClose(ctx context.Context, b *cells) error {
+func registryUseAfterClose(ctx context.Context, b *registryFixture) error {
 	r, one := b.open(), claimed(7, 1)
 	c, ok := r.(io.Closer)
 	if !ok {
@@ -158,7 +158,7 @@ func watchRules() []registryRule {
 	}
 }
 
-func watchNotices(ctx context.Context, b *cells) error {
+func watchNotices(ctx context.Context, b *registryFixture) error {
 	r, other := b.open(), b.open()
 	w, ok := r.(worker.Watcher)
 	if !ok {
@@ -188,7 +188,7 @@ func watchNotices(ctx context.Context, b *cells) error {
 	return nil
 }
 
-func watchCancelled(ctx context.Context, b *cells) error {
+func watchCancelled(ctx context.Context, b *registryFixture) error {
 	w, ok := b.open().(worker.Watcher)
 	if !ok {
 		return nil

@@ -10,8 +10,8 @@ import (
 )
 
 // A returnRule is a rule for stores that are Returners.
-func returnRule(name, why string, check func(context.Context, *bed, returner) error) storeRule {
-	return storeRule{name, why, func(ctx context.Context, b *bed) error {
+func returnRule(name, why string, check func(context.Context, *fixture, returner) error) storeRule {
+	return storeRule{name, why, func(ctx context.Context, b *fixture) error {
 		s, err := b.openWith(ctx, order)
 		if r, ok := s.(returner); ok && err == nil {
 			return check(ctx, b, r)
@@ -39,7 +39,7 @@ func returnRules() []storeRule {
 	}
 }
 
-func returnTail(ctx context.Context, b *bed, s returner) error {
+func returnTail(ctx context.Context, b *fixture, s returner) error {
 	got, err := s.Advance(ctx, "order", 100)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func returnTail(ctx context.Context, b *bed, s returner) error {
 }
 
 // returnRun returns what two grants left that follow on each other.
-func returnRun(ctx context.Context, b *bed, s returner) error {
+func returnRun(ctx context.Context, b *fixture, s returner) error {
 	_, err1 := s.Advance(ctx, "order", 100)
 	last, err2 := s.Advance(ctx, "order", 100)
 	return first(
@@ -70,7 +70,7 @@ func returnRun(ctx context.Context, b *bed, s returner) error {
 		b.advance(ctx, b.open(), "order", 10, leaf.Range{Start: 51, End: 61}))
 }
 
-func returnMovedOn(ctx context.Context, b *bed, s returner) error {
+func returnMovedOn(ctx context.Context, b *fixture, s returner) error {
 	got, err := s.Advance(ctx, "order", 100)
 	return first(
 		err,
@@ -80,7 +80,7 @@ func returnMovedOn(ctx context.Context, b *bed, s returner) error {
 		b.advance(ctx, s, "order", 1, leaf.Range{Start: 102, End: 103}))
 }
 
-func returnWrong(ctx context.Context, b *bed, s returner) error {
+func returnWrong(ctx context.Context, b *fixture, s returner) error {
 	got, err := s.Advance(ctx, "order", 100)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func returnWrong(ctx context.Context, b *bed, s returner) error {
 	return first(b.standsAt(ctx, s, "order", 101), b.advance(ctx, s, "order", 1, leaf.Range{Start: 101, End: 102}))
 }
 
-func returnUnknownWrite(ctx context.Context, b *bed, s returner) error {
+func returnUnknownWrite(ctx context.Context, b *fixture, s returner) error {
 	got, err := s.Advance(ctx, "order", 100)
 	if err != nil {
 		return err
@@ -115,14 +115,14 @@ func returnUnknownWrite(ctx context.Context, b *bed, s returner) error {
 	return first(b.standsAt(ctx, s, "order", 101), s.Return(ctx, "order", got, 51))
 }
 
-func returnLowered(ctx context.Context, b *bed, s returner) error {
+func returnLowered(ctx context.Context, b *fixture, s returner) error {
 	return returnLost(ctx, b, s, func(c segment.Catalog) error {
 		_, err := c.Alter(ctx, "order", segment.Change{MaxID: new(int64(1)), Force: true})
 		return err
 	})
 }
 
-func returnCreatedAnew(ctx context.Context, b *bed, s returner) error {
+func returnCreatedAnew(ctx context.Context, b *fixture, s returner) error {
 	return returnLost(ctx, b, s, func(c segment.Catalog) error {
 		return first(c.Delete(ctx, "order"), c.Create(ctx, order))
 	})
@@ -131,7 +131,7 @@ func returnCreatedAnew(ctx context.Context, b *bed, s returner) error {
 // returnLost has a grant get lost, as it does when a replica takes over that lacks it, or
 // a backup is restored, and another client be granted the same range. What is left of the
 // first grant must not go back.
-func returnLost(ctx context.Context, b *bed, s returner, lose func(segment.Catalog) error) error {
+func returnLost(ctx context.Context, b *fixture, s returner, lose func(segment.Catalog) error) error {
 	mine, err := s.Advance(ctx, "order", 100)
 	other := b.open()
 	c, ok := other.(segment.Catalog)
@@ -162,7 +162,7 @@ func returnLost(ctx context.Context, b *bed, s returner, lose func(segment.Catal
 // returnLostReply loses the reply of a return whose IDs another client then gets as
 // an equal range. The first client's store is used on, and closed: it must not
 // repeat the return in its own time.
-func returnLostReply(ctx context.Context, b *bed, s returner) error {
+func returnLostReply(ctx context.Context, b *fixture, s returner) error {
 	var dealt Ranges
 	f := &Faulty{Store: s}
 	f.Plan(func(c Call) (fault Fault) {
@@ -196,7 +196,7 @@ func split(r leaf.Range) (used, unused leaf.Range) {
 
 // returnRacing has clients return half of what they get, some of them cut short,
 // while others take ranges of the same length.
-func returnRacing(ctx context.Context, b *bed, s returner) error {
+func returnRacing(ctx context.Context, b *fixture, s returner) error {
 	var dealt Ranges
 	stores := []segment.Store{s, b.open(), b.open()}
 	if err := together(9, func(i int) error {

@@ -18,7 +18,7 @@ func sharingRules() []storeRule {
 	}
 }
 
-func manyGoroutines(ctx context.Context, b *bed) error {
+func manyGoroutines(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func take(ctx context.Context, s segment.Store, tag string, got *Ranges, ns ...i
 	return nil
 }
 
-func severalClients(ctx context.Context, b *bed) error {
+func severalClients(ctx context.Context, b *fixture) error {
 	const clients, each = 4, 4
 	tags := []segment.Tag{order, {Name: "a", MaxID: 0, Step: 1}, {Name: "b", MaxID: 1 << 40, Step: 10}, {Name: "c", MaxID: 7, Step: 100}}
 	stores := make([]segment.Store, clients)
@@ -84,7 +84,7 @@ func severalClients(ctx context.Context, b *bed) error {
 	return err
 }
 
-func onlyUpwards(ctx context.Context, b *bed) error {
+func onlyUpwards(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func onlyUpwards(ctx context.Context, b *bed) error {
 	})
 }
 
-func badAmongGood(ctx context.Context, b *bed) error {
+func badAmongGood(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func swapRules() []registryRule {
 	}
 }
 
-func absent(ctx context.Context, b *cells) error {
+func absent(ctx context.Context, b *registryFixture) error {
 	r := b.open()
 	for _, id := range []int64{0, 1, 1023, 524287} {
 		if err := holds(ctx, r, never(id)); err != nil {
@@ -35,7 +35,7 @@ func absent(ctx context.Context, b *cells) error {
 	return listed(ctx, r)
 }
 
-func createCell(ctx context.Context, b *cells) error {
+func createCell(ctx context.Context, b *registryFixture) error {
 	r, record := b.open(), claimed(7, 1)
 	return first(
 		swap(ctx, r, never(7), record),
@@ -45,7 +45,7 @@ func createCell(ctx context.Context, b *cells) error {
 		listed(ctx, r, record))
 }
 
-func replaceCell(ctx context.Context, b *cells) error {
+func replaceCell(ctx context.Context, b *registryFixture) error {
 	r := b.open()
 	old := never(7)
 	for term := range int64(5) {
@@ -65,7 +65,7 @@ func differing(r worker.Record) map[string]worker.Record {
 	all := make(map[string]worker.Record)
 	edit := func(what string, change func(*worker.Record)) {
 		other := r
-		other.Layouts = append([]worker.Layout(nil), r.Layouts...)
+		other.Layouts = append([]worker.ServedLayout(nil), r.Layouts...)
 		change(&other)
 		all["a record with "+what] = other
 	}
@@ -88,7 +88,7 @@ func differing(r worker.Record) map[string]worker.Record {
 	return all
 }
 
-func otherRecord(ctx context.Context, b *cells) error {
+func otherRecord(ctx context.Context, b *registryFixture) error {
 	r, record := b.open(), claimed(7, 5)
 	if err := conflicts(ctx, r, "a record that was never written", record, claimed(7, 6), never(7)); err != nil {
 		return err
@@ -104,7 +104,7 @@ func otherRecord(ctx context.Context, b *cells) error {
 	return listed(ctx, r, record)
 }
 
-func repeatedSwap(ctx context.Context, b *cells) error {
+func repeatedSwap(ctx context.Context, b *registryFixture) error {
 	r, one, two := b.open(), claimed(7, 1), claimed(7, 2)
 	f := &FaultyRegistry{Registry: r}
 	f.Next(OpSwap, Fault{After: errReplyLost}, Fault{}, Fault{After: errReplyLost})
@@ -115,7 +115,7 @@ func repeatedSwap(ctx context.Context, b *cells) error {
 		conflicts(ctx, f, "the first record, again", one, two, two))
 }
 
-func swapToSame(ctx context.Context, b *cells) error {
+func swapToSame(ctx context.Context, b *registryFixture) error {
 	r, one, two := b.open(), claimed(7, 1), claimed(7, 2)
 	return first(
 		conflicts(ctx, r, "a record that was never written", one, one, never(7)),
@@ -126,7 +126,7 @@ func swapToSame(ctx context.Context, b *cells) error {
 		conflicts(ctx, r, "another record", two, two, one))
 }
 
-func invalidSwap(ctx context.Context, b *cells) error {
+func invalidSwap(ctx context.Context, b *registryFixture) error {
 	r, one := b.open(), claimed(7, 1)
 	if err := swap(ctx, r, never(7), one); err != nil {
 		return err
@@ -167,7 +167,7 @@ func race(ctx context.Context, clients []worker.Registry, old worker.Record) (wo
 	return *winner.Load(), first(holds(ctx, clients[0], *winner.Load()), holds(ctx, clients[1], *winner.Load()))
 }
 
-func racingCreation(ctx context.Context, b *cells) error {
+func racingCreation(ctx context.Context, b *registryFixture) error {
 	clients := b.clients(racers)
 	for id := range int64(25) {
 		if _, err := race(ctx, clients, never(id)); err != nil {
@@ -177,7 +177,7 @@ func racingCreation(ctx context.Context, b *cells) error {
 	return nil
 }
 
-func racingSwap(ctx context.Context, b *cells) error {
+func racingSwap(ctx context.Context, b *registryFixture) error {
 	clients := b.clients(racers)
 	old := claimed(7, 1)
 	if err := swap(ctx, clients[0], never(7), old); err != nil {
@@ -193,7 +193,7 @@ func racingSwap(ctx context.Context, b *cells) error {
 	return nil
 }
 
-func chain(ctx context.Context, b *cells) error {
+func chain(ctx context.Context, b *registryFixture) error {
 	const each = 15
 	clients := b.clients(racers)
 	wins := make([]atomic.Int64, racers*each+2)
@@ -239,7 +239,7 @@ func countUp(ctx context.Context, r worker.Registry) (int64, error) {
 	}
 }
 
-func neighbours(ctx context.Context, b *cells) error {
+func neighbours(ctx context.Context, b *registryFixture) error {
 	clients := b.clients(racers)
 	return together(racers*perRacer, func(i int) error {
 		r, old := clients[i%racers], never(int64(i))

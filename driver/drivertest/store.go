@@ -57,7 +57,7 @@ func TestStore(t *testing.T, newBackend func(t testing.TB) StoreBackend) {
 type storeRule struct {
 	name  string
 	why   string
-	check func(ctx context.Context, b *bed) error
+	check func(ctx context.Context, b *fixture) error
 }
 
 // ruleTimeout bounds one rule: a store that hangs fails.
@@ -66,7 +66,7 @@ const ruleTimeout = time.Minute
 func (r storeRule) run(t testing.TB, backend StoreBackend) error {
 	ctx, cancel := context.WithTimeout(t.Context(), ruleTimeout)
 	defer cancel()
-	return r.check(ctx, &bed{t: t, StoreBackend: backend})
+	return r.check(ctx, &fixture{t: t, StoreBackend: backend})
 }
 
 func storeRules() []storeRule {

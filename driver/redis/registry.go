@@ -13,15 +13,15 @@ import (
 )
 
 var (
-	_ worker.Registry  = (*Registry)(nil)
-	_ worker.Forgetful = (*Registry)(nil)
+	_ worker.Registry      = (*Registry)(nil)
+	_ worker.LossyRegistry = (*Registry)(nil)
 )
 
 // listChunk is how many cells of a List are read at a time.
 const listChunk = 512
 
 // A Registry keeps the records of workers in a Redis. It is a [worker.Registry] and a
-// [worker.Forgetful]. Its methods are safe for concurrent use.
+// [worker.LossyRegistry]. Its methods are safe for concurrent use.
 type Registry struct{ client *client }
 
 // OpenRegistry returns the registry that config names. It does not connect, see
@@ -237,9 +237,9 @@ func (r *Registry) Clock(ctx context.Context) (time.Time, error) {
 	return now, nil
 }
 
-// Forgetful reports whether the server, or one that takes over from it, may lack
+// MayLoseWrites reports whether the server, or one that takes over from it, may lack
 // writes that were acknowledged. In doubt it may.
-func (r *Registry) Forgetful(ctx context.Context) (bool, error) {
+func (r *Registry) MayLoseWrites(ctx context.Context) (bool, error) {
 	forgets, err := attempt(ctx, r.client, func() (bool, error) {
 		r.client.facts.Store(nil) // so that it is asked now
 		a, err := r.do(ctx, "", command{script: r.client.scripts.clock})

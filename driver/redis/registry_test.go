@@ -96,9 +96,9 @@ func TestDeletedCell(t *testing.T) {
 func TestForgetful(t *testing.T) {
 	server := testserver.Redis(t, nil)
 	r := newRegistry(t, parse(t, server.URL()))
-	check := func(what string, r worker.Forgetful, want bool) {
+	check := func(what string, r worker.LossyRegistry, want bool) {
 		t.Helper()
-		if got, err := r.Forgetful(t.Context()); err != nil || got != want {
+		if got, err := r.MayLoseWrites(t.Context()); err != nil || got != want {
 			t.Errorf("%s: %v, %v; want %v", what, got, err, want)
 		}
 	}

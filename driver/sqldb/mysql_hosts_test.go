@@ -346,7 +346,7 @@ func TestMySQLHostsRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if forgets, err := r.Forgetful(t.Context()); err != nil || !forgets {
+	if forgets, err := r.MayLoseWrites(t.Context()); err != nil || !forgets {
 		t.Errorf("forgetful: %v, %v", forgets, err)
 	}
 	record := worker.Record{Worker: 3, Term: 1, Owner: "a"}

@@ -207,7 +207,7 @@ func TestMySQLRegistryServers(t *testing.T) {
 
 func wantForgetful(t *testing.T, r *sqldb.Registry, want bool) {
 	t.Helper()
-	if got, err := r.Forgetful(t.Context()); got != want || err != nil {
+	if got, err := r.MayLoseWrites(t.Context()); got != want || err != nil {
 		t.Errorf("forgetful: %v, %v, want %v", got, err, want)
 	}
 }

@@ -125,7 +125,7 @@ func TestPostgresRegistryForgetful(t *testing.T) {
 	wantForgetful(t, r, false)
 	server.Exec(t, "postgres", "ALTER SYSTEM SET full_page_writes = off", "SELECT pg_reload_conf()")
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		forgets, err := r.Forgetful(t.Context())
+		forgets, err := r.MayLoseWrites(t.Context())
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("forgetful: %v, %v, although pages may be torn", forgets, err)
 		}

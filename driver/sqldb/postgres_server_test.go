@@ -64,7 +64,7 @@ func TestPostgresFailOver(t *testing.T) {
 	restart()
 	r := openPostgresRegistry(t, server.URL(database))
 	_, listErr := r.List(t.Context())
-	_, askErr := r.Forgetful(t.Context())
+	_, askErr := r.MayLoseWrites(t.Context())
 	_, err := openPostgres(t, postgresDB(t, server.URL(database))).Advance(t.Context(), "order", 1)
 	wantError(t, "a standby): name the primary", err, loadError(t, r), swapError(t, r), listErr, askErr)
 	_, err = advanceWhenUp(t, s)

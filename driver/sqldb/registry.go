@@ -12,12 +12,12 @@ import (
 )
 
 var (
-	_ worker.Registry  = (*Registry)(nil)
-	_ worker.Forgetful = (*Registry)(nil)
+	_ worker.Registry      = (*Registry)(nil)
+	_ worker.LossyRegistry = (*Registry)(nil)
 )
 
 // A Registry keeps the records of workers in a database. It is a [worker.Registry]
-// and a [worker.Forgetful]. Its methods are safe for concurrent use.
+// and a [worker.LossyRegistry]. Its methods are safe for concurrent use.
 type Registry struct {
 	dialect registryDialect
 	closed  atomic.Bool
@@ -148,9 +148,9 @@ func (r *Registry) Clock(ctx context.Context) (time.Time, error) {
 	return now, nil
 }
 
-// Forgetful reports whether the database may lose writes that it has acknowledged.
+// MayLoseWrites reports whether the database may lose writes that it has acknowledged.
 // In doubt it may.
-func (r *Registry) Forgetful(ctx context.Context) (bool, error) {
+func (r *Registry) MayLoseWrites(ctx context.Context) (bool, error) {
 	var forgets bool
 	err := r.call(ctx, func() (err error) {
 		forgets, err = r.dialect.forgetful(ctx)

@@ -104,7 +104,7 @@ func (l *Leaf) upload(s *seat, c child) child {
 // now returns the wall clock in Unix milliseconds, but no later than the time since
 // OpenLeaf says: a clock that is far ahead for a moment must not leave a time behind
 // that keeps Java servers from starting.
-func (l *Leaf) now() int64 { return min(l.opts.Now().UnixMilli(), l.clock.Now()) }
+func (l *Leaf) now() int64 { return min(l.opts.Now().UnixMilli(), l.clock.Now().UnixMilli()) }
 
 // settle finds out who wrote a version of c that is not the known one: this registry,
 // in an upload whose answer was lost, or somebody else. It returns c as it is now.

@@ -17,19 +17,19 @@ type generator struct {
 
 func (g *generator) Begin(l *worker.Lease) { g.begun <- l }
 
-func (g *generator) Seal(why error) int64 {
+func (g *generator) Seal(why error) time.Time {
 	select {
 	case g.sealed <- why:
 	default: // nobody looks any more
 	}
-	return 0
+	return time.Time{}
 }
 
 // keep runs a keeper on reg until t ends.
 func keep(t *testing.T, reg worker.Registry) *generator {
 	t.Helper()
 	g := &generator{begun: make(chan *worker.Lease, 8), sealed: make(chan error, 64)}
-	k, err := worker.NewKeeper(reg, &worker.Options{Generators: []worker.Generator{g}})
+	k, err := worker.NewKeeper(reg, &worker.Options{LeaseUsers: []worker.LeaseUser{g}})
 	if err != nil {
 		t.Fatal(err)
 	}

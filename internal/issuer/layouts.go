@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/snowflake"
@@ -58,7 +57,7 @@ func (ls Layouts) Decode(name string, id int64) (Decoded, error) {
 func expired(l snowflake.Layout, id int64) snowflake.Parts {
 	parts, _ := l.Decode(id & math.MaxInt64) // every such number is one of its IDs
 	parts.Tick += 1 << l.TimeBits
-	parts.Time = time.UnixMilli(l.Start(parts.Tick)).UTC()
+	parts.Time = l.Start(parts.Tick)
 	return parts
 }
 

@@ -65,7 +65,7 @@ func NewTimes(scheme string, layouts Layouts, opts *TimesOptions) (*Times, error
 		o.Clock = worker.NewClock()
 	}
 	t := &Times{scheme: scheme, layouts: layouts, generators: make(map[string]*snowflake.Generator, len(layouts))}
-	shared := make(map[worker.Layout]*snowflake.Generator, len(layouts))
+	shared := make(map[worker.ServedLayout]*snowflake.Generator, len(layouts))
 	for _, l := range layouts {
 		values := l.Record("")
 		g := shared[values]
@@ -124,8 +124,8 @@ func (t *Times) Take(ctx context.Context, key string, dst []leaf.Range, n int) (
 }
 
 // Layouts returns the layouts as they stand in worker records.
-func (t *Times) Layouts() []worker.Layout {
-	list := make([]worker.Layout, len(t.layouts))
+func (t *Times) Layouts() []worker.ServedLayout {
+	list := make([]worker.ServedLayout, len(t.layouts))
 	for i, l := range t.layouts {
 		list[i] = l.Record(l.Name)
 	}
@@ -133,8 +133,8 @@ func (t *Times) Layouts() []worker.Layout {
 }
 
 // Generators returns what is to issue under the lease of a worker ID.
-func (t *Times) Generators() []worker.Generator {
-	list := make([]worker.Generator, len(t.distinct))
+func (t *Times) Generators() []worker.LeaseUser {
+	list := make([]worker.LeaseUser, len(t.distinct))
 	for i, g := range t.distinct {
 		list[i] = g
 	}

@@ -35,7 +35,7 @@ func newTimes(t *testing.T, layouts ...issuer.NamedLayout) *issuer.Times {
 // begin has everything issue under worker 3.
 func begin(times *issuer.Times) {
 	for _, g := range times.Generators() {
-		g.Begin(worker.Unfenced(3, 0, worker.Forever))
+		g.Begin(worker.Unfenced(3, time.Time{}, time.Time{}))
 	}
 }
 

@@ -33,7 +33,7 @@ type Times struct {
 	// created then is no reason for the server not to be ready.
 	Implicit bool
 
-	// Keeper configures the lease. The server sets its Layouts, Generators, MaxAhead,
+	// Keeper configures the lease. The server sets its Layouts, LeaseUsers, MaxAhead,
 	// Clock, Owner and Logger itself.
 	Keeper worker.Options
 }
@@ -69,7 +69,7 @@ func newTimes(o Times, addr net.Addr, log *slog.Logger) (*times, error) {
 		}
 		t.sources[s.Name] = source
 		t.layouts = append(t.layouts, s.Layouts...)
-		k.Layouts, k.Generators = append(k.Layouts, source.Layouts()...), append(k.Generators, source.Generators()...)
+		k.Layouts, k.LeaseUsers = append(k.Layouts, source.Layouts()...), append(k.LeaseUsers, source.Generators()...)
 		ahead := max(cmp.Or(s.Generators.MaxAhead, worker.DefaultMaxAhead), time.Millisecond)
 		k.MaxAhead, k.LeastAhead = max(k.MaxAhead, ahead), min(cmp.Or(k.LeastAhead, ahead), ahead)
 	}

@@ -229,7 +229,7 @@ func TestBadOptions(t *testing.T) {
 // A forgetful registry may lose writes: claims wait before they count.
 type forgetful struct{ worker.Registry }
 
-func (forgetful) Forgetful(context.Context) (bool, error) { return true, nil }
+func (forgetful) MayLoseWrites(context.Context) (bool, error) { return true, nil }
 
 // A claim that waits says so, for how long and why, in the log and to callers.
 func TestClaimThatWaitsSaysSo(t *testing.T) {

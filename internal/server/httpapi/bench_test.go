@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -53,7 +54,7 @@ func BenchmarkSnowflakeNext(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, g := range times.Generators() {
-		g.Begin(worker.Unfenced(1, 0, worker.Forever))
+		g.Begin(worker.Unfenced(1, time.Time{}, time.Time{}))
 	}
 	run(b, issuer.New(map[string]issuer.Source{issuer.Snowflake: times}, nil), "/api/snowflake/get/order")
 }

@@ -51,7 +51,7 @@ func backend(t *testing.T) (rpcapi.Backend, *memory.Registry, *keeper) {
 		t.Fatal(err)
 	}
 	for _, g := range times.Generators() {
-		g.Begin(worker.Unfenced(1, 0, worker.Forever))
+		g.Begin(worker.Unfenced(1, time.Time{}, time.Time{}))
 	}
 	registry := memory.NewRegistry()
 	for id, r := range []worker.Record{{Owner: "a:1 pid 2", Instance: worker.Instance{1}, Term: 4, Horizon: time.Now().Add(time.Hour).UnixMilli(), Seen: 5000, Offset: -3}, {Instance: worker.Instance{2}, Term: 1, Horizon: 1, Layouts: times.Layouts()}} {

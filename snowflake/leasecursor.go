@@ -3,6 +3,7 @@ package snowflake
 import (
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/leaf-id/leaf"
 )
@@ -14,9 +15,9 @@ const sealed = 1 << 63
 // A lease is a [worker.Lease]; tests have one that grows at their word.
 type lease interface {
 	Worker() int64
-	Floor() int64
-	Limit() int64
-	Need(until int64)
+	Floor() time.Time
+	Limit() time.Time
+	Need(until time.Time)
 }
 
 // A lane is a lease and the cursor that runs under it. It counts in slots: a slot is
@@ -26,7 +27,7 @@ type lease interface {
 //
 // A lane knows no clock: now is an argument, in Unix milliseconds, and may go
 // backwards.
-type lane struct {
+type leaseCursor struct {
 	// What every call reads. gate is the limit if callers may add to the cursor, else
 	// 0. Callers shut it; it is opened only under the generator's lock.
 	gate   atomic.Uint64
@@ -53,10 +54,10 @@ type lane struct {
 	}
 }
 
-// newLane returns a lane under lease that begins at the lease's floor, now, or the tick
+// newLeaseCursor returns a lane under lease that begins at the lease's floor, now, or the tick
 // above, whichever is last, with the sequence number seq. Its gate is shut.
-func newLane(layout Layout, lease lease, now, above int64, seq uint64) *lane {
-	l := &lane{
+func newLeaseCursor(layout Layout, lease lease, now, above int64, seq uint64) *leaseCursor {
+	l := &leaseCursor{
 		prefix: uint64(lease.Worker()) << layout.SequenceBits,
 		mask:   uint64(layout.MaxSequence()),
 		shift:  uint(layout.WorkerBits),
@@ -67,29 +68,29 @@ func newLane(layout Layout, lease lease, now, above int64, seq uint64) *lane {
 	if l.compose(l.end-1) == math.MaxInt64 {
 		l.end-- // a Range could not end after it
 	}
-	l.first = l.at(max(layout.TickUp(lease.Floor()), layout.TickDown(now), above), seq)
+	l.first = l.at(max(layout.tickUp(lease.Floor().UnixMilli()), layout.tickDown(now), above), seq)
 	l.base = l.first
 	l.cursor.Store(l.first)
 	return l
 }
 
 // slot returns the first slot of a tick.
-func (l *lane) slot(tick int64) uint64 { return uint64(tick) << l.layout.SequenceBits }
+func (l *leaseCursor) slot(tick int64) uint64 { return uint64(tick) << l.layout.SequenceBits }
 
 // at returns the slot of seq in a tick, at most the end of the layout.
-func (l *lane) at(tick int64, seq uint64) uint64 { return min(l.slot(tick)|seq, l.end) }
+func (l *leaseCursor) at(tick int64, seq uint64) uint64 { return min(l.slot(tick)|seq, l.end) }
 
 // tickOf returns the tick of a slot.
-func (l *lane) tickOf(slot uint64) int64 { return int64(slot >> l.layout.SequenceBits) }
+func (l *leaseCursor) tickOf(slot uint64) int64 { return int64(slot >> l.layout.SequenceBits) }
 
 // compose returns the ID of a slot.
-func (l *lane) compose(slot uint64) int64 {
+func (l *leaseCursor) compose(slot uint64) int64 {
 	return int64((slot&^l.mask)<<(l.shift&63) | l.prefix | slot&l.mask)
 }
 
 // appendRanges appends the IDs of the slots from … to-1 to dst: a range for each tick,
 // joined where they touch. The first keep ranges of dst are left alone.
-func (l *lane) appendRanges(dst []leaf.Range, keep int, from, to uint64) []leaf.Range {
+func (l *leaseCursor) appendRanges(dst []leaf.Range, keep int, from, to uint64) []leaf.Range {
 	for from < to {
 		next := min(to, from|l.mask+1)
 		start := l.compose(from)
@@ -106,13 +107,13 @@ func (l *lane) appendRanges(dst []leaf.Range, keep int, from, to uint64) []leaf.
 
 // edge decides about a reservation that ended at or beyond the gate, and shuts that.
 // Only the slot just below it may be issued; one beyond is lost.
-func (l *lane) edge(gate, end uint64) (ok bool) {
+func (l *leaseCursor) atGate(gate, end uint64) (ok bool) {
 	l.gate.CompareAndSwap(gate, 0)
 	return end == gate
 }
 
 // reserve takes up to n slots below limit.
-func (l *lane) reserve(n, limit uint64) (from, to uint64) {
+func (l *leaseCursor) reserve(n, limit uint64) (from, to uint64) {
 	for {
 		from = l.cursor.Load()
 		if from >= limit {
@@ -127,8 +128,8 @@ func (l *lane) reserve(n, limit uint64) (from, to uint64) {
 
 // pull moves the cursor up to the tick of now, at the sequence number seq, if it is in
 // an earlier one.
-func (l *lane) pull(now int64, seq uint64) {
-	tick := l.layout.TickDown(now)
+func (l *leaseCursor) pull(now int64, seq uint64) {
+	tick := l.layout.tickDown(now)
 	to := l.at(tick, seq)
 	for {
 		old := l.cursor.Load()
@@ -145,7 +146,7 @@ func (l *lane) pull(now int64, seq uint64) {
 
 // account notes that the slots from base up to the cursor were reserved. Those at or
 // beyond the limit were not: who added that much got nothing, as no gate was higher.
-func (l *lane) account(cursor uint64) {
+func (l *leaseCursor) account(cursor uint64) {
 	if to := min(cursor, l.limit); to > l.base {
 		l.issued += to - l.base
 		l.last = to
@@ -156,11 +157,11 @@ func (l *lane) account(cursor uint64) {
 // raise moves the limit up to what the lease and the clock, by which a tick may begin
 // ahead milliseconds early, allow now, as far as the reserve asks for it. Those who wait
 // lack backlog slots.
-func (l *lane) raise(now, ahead int64, backlog uint64) {
+func (l *leaseCursor) raise(now, ahead int64, backlog uint64) {
 	cursor := l.cursor.Load()
 	l.account(cursor) // while it is known what lies beyond the limit, and is lost
 	l.over.clock = l.clockLimit(now + ahead)
-	l.over.lease = min(l.slot(l.layout.TickDown(l.lease.Limit())), l.end)
+	l.over.lease = min(l.slot(l.layout.tickDown(l.lease.Limit().UnixMilli())), l.end)
 	left := l.limit - min(cursor, l.limit)
 	if fill, due := l.stock.fill(now, left, backlog); due {
 		l.limit = max(l.limit, min(l.over.clock, l.over.lease, satAdd(cursor, fill)))
@@ -176,16 +177,16 @@ func satAdd(a, b uint64) uint64 {
 }
 
 // clockLimit returns one past the last slot of the tick that ms lies in.
-func (l *lane) clockLimit(ms int64) uint64 {
+func (l *leaseCursor) clockLimit(ms int64) uint64 {
 	if ms < l.layout.epoch() {
 		return 0
 	}
-	return min(l.slot(min(l.layout.TickDown(ms)+1, l.layout.ticks())), l.end)
+	return min(l.slot(min(l.layout.tickDown(ms)+1, l.layout.ticks())), l.end)
 }
 
 // seal ends the lane and returns the tick after the last one that was reserved, 0 if
 // none was.
-func (l *lane) seal() (above int64) {
+func (l *leaseCursor) seal() (above int64) {
 	l.gate.Store(0)
 	l.account(l.cursor.Swap(sealed))
 	if l.last == 0 {

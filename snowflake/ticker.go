@@ -20,7 +20,7 @@ const (
 
 // A beat is the coarse clock of a generator: a timer that refreshes the lane every now
 // and then, so that callers need not read the clock.
-type beat struct {
+type ticker struct {
 	timer   *time.Timer // nil before the first use
 	running bool
 	asked   bool   // a call came through the slow path since the last beat
@@ -30,13 +30,13 @@ type beat struct {
 
 // start has the coarse clock run; g.mu is held.
 func (g *Generator) start() {
-	b := &g.beat
+	b := &g.ticker
 	b.asked = true
 	if b.running {
 		return
 	}
 	b.running, b.idle = true, 0
-	b.seen = g.lane.Load().cursor.Load()
+	b.seen = g.current.Load().cursor.Load()
 	if b.timer == nil {
 		b.timer = time.AfterFunc(finest, g.tick)
 		return
@@ -47,9 +47,9 @@ func (g *Generator) start() {
 // stop ends the coarse clock; g.mu is held. A beat that is under way comes to nothing,
 // or counts as one of those that are started after this.
 func (g *Generator) stop() {
-	if g.beat.running {
-		g.beat.running = false
-		g.beat.timer.Stop()
+	if g.ticker.running {
+		g.ticker.running = false
+		g.ticker.timer.Stop()
 	}
 }
 
@@ -57,15 +57,15 @@ func (g *Generator) stop() {
 func (g *Generator) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	b, l := &g.beat, g.lane.Load()
+	b, l := &g.ticker, g.current.Load()
 	if !b.running {
 		return
 	}
-	if b.asked || g.line.len() > 0 || l.cursor.Load() != b.seen {
+	if b.asked || g.queue.len() > 0 || l.cursor.Load() != b.seen {
 		b.idle = 0
 	}
 	b.asked = false
-	g.refresh(g.opts.Clock.Now())
+	g.refresh(g.opts.Clock.Now().UnixMilli())
 	b.seen = l.cursor.Load()
 	if b.idle++; b.idle > lingering {
 		l.gate.Store(0)
@@ -74,7 +74,7 @@ func (g *Generator) tick() {
 		return
 	}
 	next := min(max(g.layout.Tick, finest), coarsest)
-	if g.line.len() > 0 {
+	if g.queue.len() > 0 {
 		next = finest
 	}
 	b.timer.Reset(next)
@@ -86,13 +86,13 @@ func (g *Generator) refresh(now int64) {
 	if !g.held {
 		return
 	}
-	l := g.lane.Load()
+	l := g.current.Load()
 	l.pull(now, g.random())
-	l.raise(now, g.ahead, g.line.backlog)
-	if until := l.layout.Start(l.tickOf(l.over.clock)); until > l.lease.Limit()-slack {
-		l.lease.Need(until + stock)
+	l.raise(now, g.ahead, g.queue.backlog)
+	if until := l.layout.start(l.tickOf(l.over.clock)); until > l.lease.Limit().UnixMilli()-slack {
+		l.lease.Need(time.UnixMilli(until + stock))
 	}
-	g.line.feed(l, g.beat.running)
+	g.queue.serve(l, g.ticker.running)
 	switch stalled := l.over.lease <= l.over.clock && l.cursor.Load() >= l.limit; {
 	case !stalled:
 		g.stalled = 0

@@ -24,13 +24,13 @@ func newFakeLease(worker, floor, limit int64) *fakeLease {
 	return l
 }
 
-func (l *fakeLease) Worker() int64 { return l.worker }
-func (l *fakeLease) Floor() int64  { return l.floor }
-func (l *fakeLease) Limit() int64  { return l.limit.Load() }
+func (l *fakeLease) Worker() int64    { return l.worker }
+func (l *fakeLease) Floor() time.Time { return time.UnixMilli(l.floor) }
+func (l *fakeLease) Limit() time.Time { return time.UnixMilli(l.limit.Load()) }
 
-func (l *fakeLease) Need(until int64) {
+func (l *fakeLease) Need(until time.Time) {
 	l.calls.Add(1)
-	for old := l.needed.Load(); until > old && !l.needed.CompareAndSwap(old, until); {
+	for old := l.needed.Load(); until.UnixMilli() > old && !l.needed.CompareAndSwap(old, until.UnixMilli()); {
 		old = l.needed.Load()
 	}
 }
@@ -38,23 +38,23 @@ func (l *fakeLease) Need(until int64) {
 func (l *fakeLease) grow(to int64) { l.limit.Store(max(l.limit.Load(), to)) }
 
 // next is what Generator.Next does before it waits.
-func (l *lane) next() (id int64, ok bool) {
+func (l *leaseCursor) next() (id int64, ok bool) {
 	gate := l.gate.Load()
 	if gate == 0 {
 		return 0, false
 	}
 	end := l.cursor.Add(1)
-	return l.compose(end - 1), end < gate || l.edge(gate, end)
+	return l.compose(end - 1), end < gate || l.atGate(gate, end)
 }
 
 const start = 1_000_000 // Unix milliseconds
 
 // A model is a lane and what is known of it by other means.
 type model struct {
-	*lane
+	*leaseCursor
 	lease     *fakeLease
 	ahead     int64
-	queue     line
+	queue     waitQueue
 	latest    int64 // the latest clock that the limit was raised by
 	last      int64 // the last ID; -1: none
 	firstTick int64
@@ -72,13 +72,13 @@ func drawModel(t *rapid.T) *model {
 		rapid.Int64Range(start-50, start+50).Draw(t, "floor"), rapid.Int64Range(start-50, start+100).Draw(t, "limit"))
 	m := &model{lease: lease, ahead: rapid.Int64Range(0, 30).Draw(t, "ahead"), last: -1}
 	above := min(rapid.Int64Range(0, 3).Draw(t, "above"), layout.ticks())
-	m.lane = newLane(layout, lease, m.now(t), above, m.seq(t, layout))
+	m.leaseCursor = newLeaseCursor(layout, lease, m.now(t), above, m.seq(t, layout))
 	m.stock = newReserve(Reserve{
 		Size:     rapid.SampledFrom([]int64{0, 1, 3, 100, math.MaxInt64}).Draw(t, "reserve"),
 		Refill:   rapid.IntRange(1, 99).Draw(t, "refill"),
 		Interval: time.Duration(rapid.IntRange(0, 50).Draw(t, "interval")) * time.Millisecond,
 	})
-	m.firstTick = max(above, layout.TickUp(lease.floor))
+	m.firstTick = max(above, layout.tickUp(lease.floor))
 	return m
 }
 
@@ -98,14 +98,14 @@ func (m *model) issued(t *rapid.T, id int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin, end := m.layout.Start(p.Tick), m.layout.Start(p.Tick+1)
+	begin, end := m.layout.start(p.Tick), m.layout.start(p.Tick+1)
 	switch {
 	case p.Worker != m.lease.worker:
 		t.Fatalf("worker ID %d", p.Worker)
 	case p.Tick < m.firstTick || begin < m.lease.floor:
 		t.Fatalf("tick %d begins %d before the floor", p.Tick, m.lease.floor-begin)
-	case end > m.lease.Limit():
-		t.Fatalf("tick %d ends %d after the lease", p.Tick, end-m.lease.Limit())
+	case end > m.lease.Limit().UnixMilli():
+		t.Fatalf("tick %d ends %d after the lease", p.Tick, end-m.lease.Limit().UnixMilli())
 	case begin > m.latest+m.ahead:
 		t.Fatalf("tick %d is %d ahead of the clock", p.Tick, begin-m.latest)
 	}
@@ -127,7 +127,7 @@ func (m *model) ranges(t *rapid.T, ranges []leaf.Range) (n uint64) {
 
 // Whatever the clock does, what a lane issues increases and lies within the lease and
 // the reach of the clock; sealing tells exactly how far it came.
-func TestLaneModel(t *testing.T) {
+func TestCursorModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawModel(t)
 		t.Repeat(map[string]func(*rapid.T){
@@ -158,7 +158,7 @@ func TestLaneModel(t *testing.T) {
 			},
 			"wait": func(t *rapid.T) {
 				w := m.queue.join(rapid.Uint64Range(1, 50).Draw(t, "n"))
-				m.queue.feed(m.lane, true)
+				m.queue.serve(m.leaseCursor, true)
 				if w.need > 0 && m.gate.Load() != 0 {
 					t.Fatal("the gate is open while a call waits")
 				}
@@ -182,8 +182,8 @@ func TestLaneModel(t *testing.T) {
 				if m.stock.size > 0 && m.limit > max(before, m.cursor.Load()+max(m.stock.size, backlog)) {
 					t.Fatalf("%d slots are open, with a reserve of %d and a backlog of %d", m.limit-m.cursor.Load(), m.stock.size, backlog)
 				}
-				m.queue.feed(m.lane, true)
-				if tick := m.layout.TickDown(now); m.tickOf(m.cursor.Load()) < min(tick, m.tickOf(m.end)) {
+				m.queue.serve(m.leaseCursor, true)
+				if tick := m.layout.tickDown(now); m.tickOf(m.cursor.Load()) < min(tick, m.tickOf(m.end)) {
 					t.Fatalf("the cursor is behind tick %d", tick)
 				}
 			},
@@ -215,12 +215,12 @@ func TestLaneModel(t *testing.T) {
 
 // A slot that was reserved beyond the limit is lost. It does not count as issued when
 // the limit has passed it.
-func TestLaneForgetsWhatWasLost(t *testing.T) {
+func TestCursorForgetsWhatWasLost(t *testing.T) {
 	layout := Layout{time.UnixMilli(0), time.Millisecond, 41, 10, 1}
-	l := newLane(layout, newFakeLease(1, 0, math.MaxInt64), start, 0, 0)
-	var queue line
+	l := newLeaseCursor(layout, newFakeLease(1, 0, math.MaxInt64), start, 0, 0)
+	var queue waitQueue
 	l.raise(start, 0, 0)
-	queue.feed(l, true)
+	queue.serve(l, true)
 	gate := l.gate.Load()
 	for i := range 5 { // all of them have seen the gate open
 		l.gate.Store(gate)
@@ -238,7 +238,7 @@ func TestLaneForgetsWhatWasLost(t *testing.T) {
 }
 
 // The last ID of 63 bits is not issued, as no range could end after it; every other is.
-func TestLaneAtTheEndOfTheLayout(t *testing.T) {
+func TestCursorAtTheEndOfTheLayout(t *testing.T) {
 	for _, tt := range []struct {
 		layout Layout
 		worker int64
@@ -251,7 +251,7 @@ func TestLaneAtTheEndOfTheLayout(t *testing.T) {
 		{Layout{time.UnixMilli(-1000), time.Millisecond, 62, 1, 0}, 1, 0},
 	} {
 		last := tt.layout.Last().UnixMilli()
-		l := newLane(tt.layout, newFakeLease(tt.worker, last, math.MaxInt64), last, 0, 0)
+		l := newLeaseCursor(tt.layout, newFakeLease(tt.worker, last, math.MaxInt64), last, 0, 0)
 		l.raise(last, 100, 0)
 		from, to := l.reserve(1<<62, l.limit)
 		if got := int64(to - from); got != tt.want {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A tenure is one lease from its claim to its end.
-type tenure struct {
+// A heldLease is one lease from its claim to its end.
+type heldLease struct {
 	*Keeper
 	lease  *Lease
 	record Record // as the registry was last heard to hold it
@@ -27,8 +27,8 @@ type tenure struct {
 	mark     int64         // nothing from here on was issued; owned by keepMark once that runs
 }
 
-func (k *Keeper) newTenure(record, prior Record, floor int64) *tenure {
-	t := &tenure{
+func (k *Keeper) newHeldLease(record, prior Record, floor int64) *heldLease {
+	t := &heldLease{
 		Keeper: k, record: record, prior: prior,
 		lease:     &Lease{worker: record.Worker, floor: floor, wake: make(chan struct{}, 1)},
 		held:      saved{Worker: record.Worker, Instance: record.Instance, Term: record.Term, Layouts: k.opts.Layouts},
@@ -43,7 +43,7 @@ func (k *Keeper) newTenure(record, prior Record, floor int64) *tenure {
 
 // hold has the generators issue until the lease is lost, which its error tells, or
 // ctx ends.
-func (t *tenure) hold(ctx context.Context) error {
+func (t *heldLease) hold(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	marked := make(chan struct{})
@@ -53,22 +53,22 @@ func (t *tenure) hold(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, g := range t.opts.Generators {
+	for _, g := range t.opts.LeaseUsers {
 		g.Begin(t.lease)
 	}
-	t.began()
+	t.recordStart()
 	extend := time.NewTimer(t.opts.Extend)
 	defer extend.Stop()
-	look := time.NewTicker(lookInterval)
+	look := time.NewTicker(clockInterval)
 	defer look.Stop()
-	eye := clockEye{Keeper: t.Keeper}
+	clocks := clockWatch{Keeper: t.Keeper}
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-look.C:
-			if !eye.look(ctx) {
+			if !clocks.check(ctx) {
 				continue
 			}
 			err = t.extend(ctx) // the clock was moved forwards, and the horizon is to follow
@@ -88,7 +88,7 @@ func (t *tenure) hold(ctx context.Context) error {
 			t.count(func(s *Status) { s.Lost++ })
 			return err
 		}
-		t.heard(err)
+		t.recordResult(err)
 		next := t.opts.Extend
 		if err != nil {
 			next /= 4
@@ -98,7 +98,7 @@ func (t *tenure) hold(ctx context.Context) error {
 }
 
 // watch returns a channel that tells of foreign writes, nil if the registry does not.
-func (t *tenure) watch(ctx context.Context) (<-chan struct{}, error) {
+func (t *heldLease) watch(ctx context.Context) (<-chan struct{}, error) {
 	w, ok := t.reg.(Watcher)
 	if !ok {
 		return nil, nil
@@ -112,7 +112,7 @@ func (t *tenure) watch(ctx context.Context) (<-chan struct{}, error) {
 }
 
 // noticed watches on, and looks whether somebody else has written.
-func (t *tenure) noticed(ctx context.Context) (<-chan struct{}, error) {
+func (t *heldLease) noticed(ctx context.Context) (<-chan struct{}, error) {
 	if !sleep(ctx, watchPause) {
 		return nil, ctx.Err()
 	}
@@ -132,8 +132,8 @@ const watchPause = 10 * time.Millisecond
 
 // extend moves the horizon forwards. It returns an error that wraps [ErrTaken] when
 // the lease is lost; other errors leave it as it is.
-func (t *tenure) extend(ctx context.Context) error {
-	v, err := t.ask(ctx)
+func (t *heldLease) extend(ctx context.Context) error {
+	v, err := t.readClock(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the worker registry for the time: %w", err)
 	}
@@ -146,7 +146,7 @@ func (t *tenure) extend(ctx context.Context) error {
 	err = t.call(ctx, func(ctx context.Context) error { return t.reg.Swap(ctx, t.record, next) })
 	switch {
 	case err == nil:
-		t.compared(v.registry, v.own)
+		t.recordOffset(v.registry, v.own)
 		return t.adopt(v, next)
 	case errors.Is(err, ErrTaken):
 		return err
@@ -156,13 +156,13 @@ func (t *tenure) extend(ctx context.Context) error {
 
 // reach returns the horizon that an extension may ask for: a clock that is far ahead
 // of the registry's must not carry the lease with it.
-func (t *tenure) reach(registry int64) int64 {
+func (t *heldLease) reach(registry int64) int64 {
 	bound := max(registry+2*millis(t.opts.Horizon), t.claimed+millis(t.clock.mono()-t.claimedAt))
-	return min(t.clock.Now()+millis(t.opts.Horizon), bound)
+	return min(t.clock.ms()+millis(t.opts.Horizon), bound)
 }
 
 // reconcile finds out what the registry holds after an extension to next failed.
-func (t *tenure) reconcile(ctx context.Context, v view, next Record, cause error) error {
+func (t *heldLease) reconcile(ctx context.Context, v view, next Record, cause error) error {
 	found, err := t.load(ctx, t.record.Worker)
 	if err != nil {
 		return fmt.Errorf("extend the lease of worker ID %d: %w", t.record.Worker, errors.Join(cause, err))
@@ -171,7 +171,7 @@ func (t *tenure) reconcile(ctx context.Context, v view, next Record, cause error
 	case t.taken(found) && !found.Held():
 		return fmt.Errorf("%w: worker ID %d was freed, by an operator or by who held it meanwhile, or lost by the registry, term %d", ErrTaken, found.Worker, found.Term)
 	case t.taken(found):
-		return fmt.Errorf("%w: worker ID %d is now with %s, term %d", ErrTaken, found.Worker, orNobody(found.Owner), found.Term)
+		return fmt.Errorf("%w: worker ID %d is now with %s, term %d", ErrTaken, found.Worker, ownerName(found.Owner), found.Term)
 	case found.Horizon >= t.record.Horizon && found.Term == t.record.Term:
 		// An extension whose answer was lost, or none.
 		if err := t.adopt(v, found); err != nil || errors.Is(cause, ErrConflict) {
@@ -190,7 +190,7 @@ func (t *tenure) reconcile(ctx context.Context, v view, next Record, cause error
 
 // taken reports whether found means that somebody else has, or had, the worker ID: it
 // is neither ours nor what was there before our claim.
-func (t *tenure) taken(found Record) bool {
+func (t *heldLease) taken(found Record) bool {
 	if found.Term == t.record.Term {
 		return found.Instance != t.record.Instance
 	}
@@ -198,7 +198,7 @@ func (t *tenure) taken(found Record) bool {
 }
 
 // adopt notes what the registry holds, unless the lease has run out meanwhile.
-func (t *tenure) adopt(v view, r Record) error {
+func (t *heldLease) adopt(v view, r Record) error {
 	if err := t.checkHorizon(v); err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (t *tenure) adopt(v view, r Record) error {
 // what it holds of the lease may be all that is left, after others had the worker ID. A
 // holder has this machine's clock say so as well, because a registry whose clock is wrong
 // must not end all leases; after a start from the file alone that clock was not checked.
-func (t *tenure) checkHorizon(v view) error {
+func (t *heldLease) checkHorizon(v view) error {
 	now := t.now(v)
 	if !t.alone {
 		now = min(now, t.clock.wall().Add(t.opts.Tolerance).UnixMilli())
@@ -233,7 +233,7 @@ func (t *tenure) checkHorizon(v view) error {
 
 // keepMark moves the lease's limit forwards until ctx ends. It runs beside the calls
 // of the registry: neither a slow disk nor a slow registry holds up the other.
-func (t *tenure) keepMark(ctx context.Context) {
+func (t *heldLease) keepMark(ctx context.Context) {
 	pause := minPause
 	for {
 		select {
@@ -246,11 +246,11 @@ func (t *tenure) keepMark(ctx context.Context) {
 		case <-t.extended:
 		}
 		err := t.save()
-		t.saving(err)
+		t.recordSave(err)
 		for err != nil && sleep(ctx, pause) {
 			pause = min(2*pause, maxPause)
 			err = t.save()
-			t.saving(err)
+			t.recordSave(err)
 		}
 		pause = minPause
 		sleep(ctx, markPause)
@@ -261,13 +261,13 @@ func (t *tenure) keepMark(ctx context.Context) {
 const markPause = 200 * time.Millisecond
 
 // save writes the state file ahead of what is to be used, and then lets it be used.
-func (t *tenure) save() error {
+func (t *heldLease) save() error {
 	horizon := t.horizon.Load()
 	if t.opts.State == nil {
 		t.lease.limit.Store(horizon)
 		return nil
 	}
-	mark := min(horizon, max(t.mark, t.clock.Now()+t.stock))
+	mark := min(horizon, max(t.mark, t.clock.ms()+t.stock))
 	held := t.held
 	held.Horizon, held.Safe, held.Mark = horizon, t.safe.Load(), mark
 	if err := t.opts.State.save(held); err != nil {
@@ -278,9 +278,9 @@ func (t *tenure) save() error {
 	return nil
 }
 
-// forsake ends a tenure whose worker ID was lost: nobody may go on from the file. What
+// abandon ends a heldLease whose worker ID was lost: nobody may go on from the file. What
 // the registry still holds of it is handed back when it is looked at next.
-func (t *tenure) forsake() {
+func (t *heldLease) abandon() {
 	ended := t.held
 	ended.Horizon = t.horizon.Load()
 	ended.Mark = min(max(t.sealed, t.lease.floor), ended.Horizon)
@@ -298,7 +298,7 @@ const settleLimit = 5 * time.Second
 // the floor is known; nobody goes on from the file any more before anybody else may be
 // given the times from the floor on. After a failure the lease is left to run out.
 // Where the registry cannot be asked the file stays as it is, for the next process.
-func (t *tenure) end() error {
+func (t *heldLease) end() error {
 	floor := max(t.sealAll(errStopped), t.lease.floor)
 	if floor > t.lease.floor {
 		t.settle(floor)
@@ -326,8 +326,8 @@ func (t *tenure) end() error {
 
 // settle waits until this machine's clock has passed the floor, for those who take the
 // worker ID over and go by that clock alone.
-func (t *tenure) settle(floor int64) {
-	wait := time.Duration(floor-t.clock.Now())*time.Millisecond - t.clock.Step()
+func (t *heldLease) settle(floor int64) {
+	wait := time.Duration(floor-t.clock.ms())*time.Millisecond - t.clock.Step()
 	if !t.opts.Settle || wait <= 0 {
 		return
 	}
@@ -339,7 +339,7 @@ func (t *tenure) settle(floor int64) {
 
 // release frees the record at floor. The registry may hold a later extension than the
 // one that was heard of: that one is tried too.
-func (t *tenure) release(ctx context.Context, floor int64) error {
+func (t *heldLease) release(ctx context.Context, floor int64) error {
 	for {
 		next := t.record
 		next.Instance, next.Horizon = Instance{}, floor

@@ -14,8 +14,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A bed is the backend as one rule uses it.
-type bed struct {
+// A fixture is the backend as one rule uses it.
+type fixture struct {
 	StoreBackend
 	t testing.TB
 }
@@ -24,10 +24,10 @@ type bed struct {
 var order = segment.Tag{Name: "order", MaxID: 1, Step: 2000, Description: "order numbers"}
 
 // open returns a further client.
-func (b *bed) open() segment.Store { return b.Open(b.t) }
+func (b *fixture) open() segment.Store { return b.Open(b.t) }
 
 // openWith returns a client of the state with tags added.
-func (b *bed) openWith(ctx context.Context, tags ...segment.Tag) (segment.Store, error) {
+func (b *fixture) openWith(ctx context.Context, tags ...segment.Tag) (segment.Store, error) {
 	s := b.open()
 	for _, tag := range tags {
 		if err := b.create(ctx, s, tag); err != nil {
@@ -37,7 +37,7 @@ func (b *bed) openWith(ctx context.Context, tags ...segment.Tag) (segment.Store,
 	return s, nil
 }
 
-func (b *bed) create(ctx context.Context, s segment.Store, tag segment.Tag) error {
+func (b *fixture) create(ctx context.Context, s segment.Store, tag segment.Tag) error {
 	if c, ok := s.(segment.Catalog); ok {
 		return c.Create(ctx, tag)
 	}
@@ -46,7 +46,7 @@ func (b *bed) create(ctx context.Context, s segment.Store, tag segment.Tag) erro
 }
 
 // reopen closes s, if it can be closed, and returns another client.
-func (b *bed) reopen(s segment.Store) (segment.Store, error) {
+func (b *fixture) reopen(s segment.Store) (segment.Store, error) {
 	if c, ok := s.(io.Closer); ok {
 		if err := c.Close(); err != nil {
 			return nil, fmt.Errorf("close: %w", err)
@@ -57,7 +57,7 @@ func (b *bed) reopen(s segment.Store) (segment.Store, error) {
 
 // advance makes the call and checks that its range is want or, of a store that
 // deals in units, is possible.
-func (b *bed) advance(ctx context.Context, s segment.Store, tag string, n int64, want leaf.Range) error {
+func (b *fixture) advance(ctx context.Context, s segment.Store, tag string, n int64, want leaf.Range) error {
 	got, err := s.Advance(ctx, tag, n)
 	switch r := got.Range; {
 	case err != nil:
@@ -70,7 +70,7 @@ func (b *bed) advance(ctx context.Context, s segment.Store, tag string, n int64,
 }
 
 // standsAt checks that the counter of tag is maxID.
-func (b *bed) standsAt(ctx context.Context, s segment.Store, tag string, maxID int64) error {
+func (b *fixture) standsAt(ctx context.Context, s segment.Store, tag string, maxID int64) error {
 	tags, err := list(ctx, s)
 	if err != nil {
 		return err

@@ -10,17 +10,17 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// cells is the backend as one rule uses it.
-type cells struct {
+// A registryFixture is the backend as one rule uses it.
+type registryFixture struct {
 	RegistryBackend
 	t testing.TB
 }
 
 // open returns a further client.
-func (b *cells) open() worker.Registry { return b.Open(b.t) }
+func (b *registryFixture) open() worker.Registry { return b.Open(b.t) }
 
 // clients returns n further clients.
-func (b *cells) clients(n int) []worker.Registry {
+func (b *registryFixture) clients(n int) []worker.Registry {
 	all := make([]worker.Registry, n)
 	for i := range all {
 		all[i] = b.open()
@@ -29,7 +29,7 @@ func (b *cells) clients(n int) []worker.Registry {
 }
 
 // reopen closes r, if it can be closed, and returns another client.
-func (b *cells) reopen(r worker.Registry) (worker.Registry, error) {
+func (b *registryFixture) reopen(r worker.Registry) (worker.Registry, error) {
 	if c, ok := r.(io.Closer); ok {
 		if err := c.Close(); err != nil {
 			return nil, fmt.Errorf("close: %w", err)
@@ -45,7 +45,7 @@ func never(id int64) worker.Record { return worker.Record{Worker: id} }
 func claimed(id, term int64) worker.Record {
 	return worker.Record{
 		Worker: id, Instance: worker.NewInstance(), Term: term, Horizon: 1790000000000 + term,
-		Layouts: []worker.Layout{
+		Layouts: []worker.ServedLayout{
 			{Name: "snowflake", Epoch: 1288834974657, Tick: 1, TimeBits: 41, WorkerBits: 10, SequenceBits: 12},
 			{Name: "uid", Epoch: 1463673600000, Tick: 1000, TimeBits: 31, WorkerBits: 19, SequenceBits: 13},
 		},

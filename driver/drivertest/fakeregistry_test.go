@@ -14,37 +14,39 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A shelf keeps the texts of records. Its clients are [ticker]s.
-type shelf struct {
+// A fakeRegistry keeps the texts of records. Its clients are [ticker]s.
+type fakeRegistry struct {
 	mu    sync.Mutex
 	texts map[int64]string
 	wrote chan struct{} // closed at the next write
 }
 
-func newShelf() *shelf { return &shelf{texts: make(map[int64]string), wrote: make(chan struct{})} }
+func newFakeRegistry() *fakeRegistry {
+	return &fakeRegistry{texts: make(map[int64]string), wrote: make(chan struct{})}
+}
 
 // set fills a cell, whatever it holds.
-func (s *shelf) set(id int64, text string) {
+func (s *fakeRegistry) set(id int64, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.write(id, text)
 }
 
-func (s *shelf) write(id int64, text string) {
+func (s *fakeRegistry) write(id int64, text string) {
 	s.texts[id] = text
 	close(s.wrote)
 	s.wrote = make(chan struct{})
 }
 
 // force writes a record, whatever the cell holds.
-func (s *shelf) force(r worker.Record) { s.set(r.Worker, text(r)) }
+func (s *fakeRegistry) force(r worker.Record) { s.set(r.Worker, text(r)) }
 
 func text(r worker.Record) string {
 	text, _ := r.MarshalText()
 	return string(text)
 }
 
-func (s *shelf) read(id int64) (r worker.Record, err error) {
+func (s *fakeRegistry) read(id int64) (r worker.Record, err error) {
 	r.Worker = id
 	if held, ok := s.texts[id]; ok {
 		if err = r.UnmarshalText([]byte(held)); err != nil {
@@ -55,7 +57,7 @@ func (s *shelf) read(id int64) (r worker.Record, err error) {
 }
 
 // peek is read for those who do not hold the lock; in doubt the zero record.
-func (s *shelf) peek(id int64) worker.Record {
+func (s *fakeRegistry) peek(id int64) worker.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.read(id)
@@ -65,7 +67,7 @@ func (s *shelf) peek(id int64) worker.Record {
 	return r
 }
 
-func (s *shelf) Load(ctx context.Context, id int64) (worker.Record, error) {
+func (s *fakeRegistry) Load(ctx context.Context, id int64) (worker.Record, error) {
 	if id < 0 {
 		return worker.Record{}, leaf.ErrInvalid
 	}
@@ -77,12 +79,12 @@ func (s *shelf) Load(ctx context.Context, id int64) (worker.Record, error) {
 	return s.read(id)
 }
 
-func (s *shelf) Swap(ctx context.Context, old, new worker.Record) error {
+func (s *fakeRegistry) Swap(ctx context.Context, old, new worker.Record) error {
 	return s.swapIf(ctx, old, new, func(held worker.Record) bool { return held.Equal(old) })
 }
 
 // swapIf swaps if matches says that what the cell holds is old.
-func (s *shelf) swapIf(ctx context.Context, old, new worker.Record, matches func(held worker.Record) bool) error {
+func (s *fakeRegistry) swapIf(ctx context.Context, old, new worker.Record, matches func(held worker.Record) bool) error {
 	if old.Worker != new.Worker || new.Worker < 0 || new.IsZero() {
 		return leaf.ErrInvalid
 	}
@@ -102,7 +104,7 @@ func (s *shelf) swapIf(ctx context.Context, old, new worker.Record, matches func
 	return nil
 }
 
-func (s *shelf) List(ctx context.Context) ([]worker.Record, error) {
+func (s *fakeRegistry) List(ctx context.Context) ([]worker.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -119,21 +121,21 @@ func (s *shelf) List(ctx context.Context) ([]worker.Record, error) {
 	return all, nil
 }
 
-func (s *shelf) Clock(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
+func (s *fakeRegistry) Clock(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
 
-func (s *shelf) Watch(ctx context.Context, _ int64) (<-chan struct{}, error) {
+func (s *fakeRegistry) Watch(ctx context.Context, _ int64) (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wrote, ctx.Err()
 }
 
-func (s *shelf) Forgetful(ctx context.Context) (bool, error) { return false, ctx.Err() }
+func (s *fakeRegistry) MayLoseWrites(ctx context.Context) (bool, error) { return false, ctx.Err() }
 
-func (s *shelf) Assign(ctx context.Context, max int64) (int64, error) { return max, ctx.Err() }
+func (s *fakeRegistry) Assign(ctx context.Context, max int64) (int64, error) { return max, ctx.Err() }
 
-// client is one client of a shelf; the methods that are set stand in for it.
+// client is one client of a fakeRegistry; the methods that are set stand in for it.
 type client struct {
-	*shelf
+	*fakeRegistry
 	load   func(ctx context.Context, id int64) (worker.Record, error)
 	swap   func(ctx context.Context, old, new worker.Record) error
 	list   func(ctx context.Context) ([]worker.Record, error)
@@ -151,7 +153,7 @@ func (c *client) Load(ctx context.Context, id int64) (worker.Record, error) {
 	if c.load != nil {
 		return c.load(ctx, id)
 	}
-	return c.shelf.Load(ctx, id)
+	return c.fakeRegistry.Load(ctx, id)
 }
 
 func (c *client) Swap(ctx context.Context, old, new worker.Record) error {
@@ -161,7 +163,7 @@ func (c *client) Swap(ctx context.Context, old, new worker.Record) error {
 	if c.swap != nil {
 		return c.swap(ctx, old, new)
 	}
-	return c.shelf.Swap(ctx, old, new)
+	return c.fakeRegistry.Swap(ctx, old, new)
 }
 
 func (c *client) List(ctx context.Context) ([]worker.Record, error) {
@@ -171,7 +173,7 @@ func (c *client) List(ctx context.Context) ([]worker.Record, error) {
 	if c.list != nil {
 		return c.list(ctx)
 	}
-	return c.shelf.List(ctx)
+	return c.fakeRegistry.List(ctx)
 }
 
 func (c *client) Clock(ctx context.Context) (time.Time, error) {
@@ -181,28 +183,28 @@ func (c *client) Clock(ctx context.Context) (time.Time, error) {
 	if c.clock != nil {
 		return c.clock(ctx)
 	}
-	return c.shelf.Clock(ctx)
+	return c.fakeRegistry.Clock(ctx)
 }
 
 func (c *client) Watch(ctx context.Context, id int64) (<-chan struct{}, error) {
 	if c.watch != nil {
 		return c.watch(ctx, id)
 	}
-	return c.shelf.Watch(ctx, id)
+	return c.fakeRegistry.Watch(ctx, id)
 }
 
-func (c *client) Forgetful(ctx context.Context) (bool, error) {
+func (c *client) MayLoseWrites(ctx context.Context) (bool, error) {
 	if c.forget != nil {
 		return c.forget(ctx)
 	}
-	return c.shelf.Forgetful(ctx)
+	return c.fakeRegistry.MayLoseWrites(ctx)
 }
 
 func (c *client) Assign(ctx context.Context, max int64) (int64, error) {
 	if c.assign != nil {
 		return c.assign(ctx, max)
 	}
-	return c.shelf.Assign(ctx, max)
+	return c.fakeRegistry.Assign(ctx, max)
 }
 
 func (c *client) Close() error {
@@ -211,8 +213,8 @@ func (c *client) Close() error {
 }
 
 // shelfBackend is a fresh state whose clients open makes.
-func shelfBackend(open func(*shelf) worker.Registry) RegistryBackend {
-	s := newShelf()
+func shelfBackend(open func(*fakeRegistry) worker.Registry) RegistryBackend {
+	s := newFakeRegistry()
 	return RegistryBackend{
 		Open:    func(testing.TB) worker.Registry { return open(s) },
 		Corrupt: func(_ testing.TB, id int64, text string) { s.set(id, text) },
@@ -223,11 +225,11 @@ func shelfBackend(open func(*shelf) worker.Registry) RegistryBackend {
 // with and without its optional methods.
 func TestRegistryRulesPassGoodRegistry(t *testing.T) {
 	for _, r := range registryRules() {
-		full := shelfBackend(func(s *shelf) worker.Registry { return &client{shelf: s} })
+		full := shelfBackend(func(s *fakeRegistry) worker.Registry { return &client{fakeRegistry: s} })
 		if err := r.run(t, full); err != nil {
 			t.Errorf("%s: %v", r.name, err)
 		}
-		plain := shelfBackend(func(s *shelf) worker.Registry { return struct{ worker.Registry }{s} })
+		plain := shelfBackend(func(s *fakeRegistry) worker.Registry { return struct{ worker.Registry }{s} })
 		plain.Corrupt = nil
 		if err := r.run(t, plain); err != nil {
 			t.Errorf("%s, plain registry: %v", r.name, err)
@@ -272,7 +274,7 @@ func TestRegistryRulesCatchBrokenRegistries(t *testing.T) {
 // A registryMutant is a way to be broken, and the rules that must notice.
 type registryMutant struct {
 	name     string
-	open     func(*shelf) worker.Registry
+	open     func(*fakeRegistry) worker.Registry
 	caughtBy []string
 }
 
