@@ -10,7 +10,7 @@
 // A program that wants numbers from its own database imports this package,
 // package segment and one driver:
 //
-//	store, err := sqldb.OpenMySQL(db, nil)
+//	store, err := mysql.NewStore(db, nil)
 //	ids := segment.NewBuffer(store, "order", nil)
 //	id, err := ids.Next(ctx)
 //

@@ -30,7 +30,10 @@ var importRules = []importRule{
 	{folder: "worker", ours: []string{"."}},
 	{folder: "snowflake", ours: []string{".", "worker"}},
 	{folder: "uid", ours: []string{".", "worker", "segment", "snowflake"}},
-	{folder: "driver/sqldb", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/", "golang.org/x/sys/"}},
+	{folder: "internal/sqlstore", ours: driverMay},
+	{folder: "driver/mysql", ours: sqlMay, libs: []string{"github.com/go-sql-driver/mysql"}},
+	{folder: "driver/postgres", ours: sqlMay, libs: []string{"github.com/jackc/pgx/"}},
+	{folder: "driver/sqlite", ours: sqlMay, libs: []string{"golang.org/x/sys/"}},
 	{folder: "driver/kv", ours: []string{".", "segment", "worker"}},
 	{folder: "driver/memory", ours: kvMay},
 	{folder: "driver/drivertest", ours: append([]string{"driver/memory"}, kvMay...)},
@@ -44,6 +47,7 @@ var importRules = []importRule{
 
 var (
 	driverMay = []string{".", "segment", "worker"}
+	sqlMay    = append([]string{"internal/sqlstore"}, driverMay...)
 	kvMay     = append([]string{"driver/kv"}, driverMay...)
 )
 
@@ -83,13 +87,14 @@ func TestImportsRules(t *testing.T) {
 		{"segment", []string{module + "/worker"}, []string{"reaches worker"}},
 		{"segment", []string{"go.yaml.in/yaml/v3"}, []string{"imports go.yaml.in/yaml/v3"}},
 		{"snowflake", []string{module, module + "/worker"}, nil},
-		{"snowflake", []string{module + "/driver/sqldb"}, []string{"reaches driver/sqldb"}},
+		{"snowflake", []string{module + "/driver/mysql"}, []string{"reaches driver/mysql"}},
 		{"uid/inner", []string{module + "/uid", module + "/snowflake"}, nil},
-		{"driver/sqldb", []string{module + "/segment", "github.com/go-sql-driver/mysql"}, nil},
-		{"driver/sqldb", []string{"github.com/redis/go-redis/v9"}, []string{"imports github.com/redis/go-redis/v9"}},
-		{"driver/sqldb/inner", []string{module + "/driver/sqldb"}, nil},
-		{"driver/memory", []string{module + "/driver/sqldb"}, []string{"reaches driver/sqldb"}},
-		{"driver/sqldb", []string{module + "/driver/drivertest"}, []string{"reaches driver/drivertest"}},
+		{"driver/mysql", []string{module + "/segment", module + "/internal/sqlstore", "github.com/go-sql-driver/mysql"}, nil},
+		{"driver/mysql", []string{"github.com/jackc/pgx/v5"}, []string{"imports github.com/jackc/pgx/v5"}},
+		{"driver/mysql/inner", []string{module + "/driver/mysql"}, nil},
+		{"driver/memory", []string{module + "/driver/sqlite"}, []string{"reaches driver/sqlite"}},
+		{"driver/postgres", []string{module + "/driver/drivertest"}, []string{"reaches driver/drivertest"}},
+		{"internal/sqlstore", []string{"github.com/go-sql-driver/mysql"}, []string{"imports github.com/go-sql-driver/mysql"}},
 		{"driver/drivertest", []string{module + "/segment"}, nil},
 		{"driver/drivertest", []string{"github.com/google/go-cmp/cmp"}, []string{"imports github.com/google/go-cmp/cmp"}},
 		{"internal/server/httpapi", []string{module + "/segment", "connectrpc.com/connect"}, nil},
@@ -104,6 +109,26 @@ func TestImportsRules(t *testing.T) {
 		p := listed{ImportPath: strings.TrimSuffix(module+"/"+tt.folder, "/."), Imports: tt.deps, Deps: tt.deps}
 		if diff := cmp.Diff(tt.want, violations(p)); diff != "" {
 			t.Errorf("%s importing %q (-want +got):\n%s", tt.folder, tt.deps, diff)
+		}
+	}
+}
+
+// TestClientLibraries shows that an SQL driver compiles its own client library alone.
+func TestClientLibraries(t *testing.T) {
+	libraries := map[string]string{"mysql": "github.com/go-sql-driver/mysql", "postgres": "github.com/jackc/pgx/", "sqlite": "modernc.org/sqlite"}
+	for _, p := range listPackages(t) {
+		folder, _ := folderOf(p.ImportPath)
+		name, ok := strings.CutPrefix(folder, "driver/")
+		if _, isSQL := libraries[name]; !ok || !isSQL {
+			continue
+		}
+		for owner, library := range libraries {
+			if owner == name {
+				continue
+			}
+			if i := slices.IndexFunc(p.Deps, func(dep string) bool { return strings.HasPrefix(dep, library) }); i >= 0 {
+				t.Errorf("%s compiles %s", folder, p.Deps[i])
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/snowflake"
 )
 
@@ -22,7 +23,8 @@ func TestUIDKilledAhead(t *testing.T) {
 	for name, args := range map[string]func() []string{
 		"leased": func() []string { return []string{"--data", filepath.Join(t.TempDir(), "data")} },
 		"disposable": func() []string {
-			url := "sqlite:" + filepath.Join(t.TempDir(), "nodes.db") + "?layout=worker_node"
+			db := testserver.MariaDB(t, nil)
+			url := db.URL(db.NewDatabase(t)) + "?layout=worker_node"
 			initWorkers(t, url)
 			return []string{"--data", t.TempDir(), "--workers", url}
 		},

@@ -63,7 +63,7 @@ Stores:
   ticket+mysql://u:p@h1/db,u:p@h2/db   Flickr's ticket servers; no worker IDs
 Worker registries: the same, and
   zookeeper://h1:2181,h2:2181/chroot   ZooKeeper; the chroot, if any, must exist
-  mysql://…?layout=worker_node         uid-generator's table; also sqlite: and postgres:
+  mysql://…?layout=worker_node         uid-generator's table; leases are better
 These need nothing created:
   zookeeper://h1:2181/chroot?layout=leaf&name=N&port=P
                                        Java Leaf's tree, beside Java servers

@@ -163,7 +163,7 @@ func TestForStarts(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			cfg := config.Default()
-			cfg.Workers = "sqlite:n.db?layout=worker_node"
+			cfg.Workers = "mysql://h/db?layout=worker_node"
 			tt.edit(&cfg)
 			got := forStarts(cfg)
 			if got.ServesUID() != tt.uid || got.Snowflake.Enable != tt.snowflake {

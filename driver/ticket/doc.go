@@ -62,6 +62,6 @@
 // # Sessions
 //
 // A pool must be the store's own. Each connection must take several statements in one
-// packet and must speak utf8mb4: OpenMySQLDB of package driver/sqldb makes such a pool of
+// packet and must speak utf8mb4: OpenDB of package driver/mysql makes such a pool of
 // a plain DSN.
 package ticket

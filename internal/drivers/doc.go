@@ -22,7 +22,7 @@
 //
 //	zookeeper://h1:2181,h2:2181/chroot?name=N               a pool of our own, by default called leaf
 //	zookeeper://h1:2181,h2:2181/chroot?layout=leaf&name=N&port=P&ip=A   the tree of Java Leaf
-//	mysql://…?layout=worker_node                            the table WORKER_NODE of uid-generator; also sqlite:, postgres:
+//	mysql://…?layout=worker_node                            the table WORKER_NODE of uid-generator
 //	static:7                                                a number that somebody chose
 //
 // where name is leaf.name, port is leaf.snowflake.port and ip is the IPv4 address to

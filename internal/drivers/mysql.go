@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
+	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/driver/mysql"
 )
 
 const (
@@ -27,7 +27,7 @@ func openMySQL(rest string, o *Options) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := sqldb.OpenMySQL(db, &sqldb.Options{Logger: o.Logger})
+	store, err := mysql.NewStore(db, &mysql.Options{Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func initMySQL(ctx context.Context, rest string, o InitOptions) error {
 		return err
 	}
 	defer db.Close()
-	return sqldb.InitMySQL(ctx, db, o.Tags)
+	return mysql.InitStore(ctx, db, o.Tags)
 }
 
 func existsMySQL(ctx context.Context, rest string) (bool, error) {
@@ -49,7 +49,7 @@ func existsMySQL(ctx context.Context, rest string) (bool, error) {
 		return false, err
 	}
 	defer db.Close()
-	return sqldb.ExistsMySQL(ctx, db)
+	return mysql.ExistsStore(ctx, db)
 }
 
 func mysqlDB(rest string, logger *slog.Logger) (*sql.DB, error) {
@@ -60,7 +60,7 @@ func mysqlDB(rest string, logger *slog.Logger) (*sql.DB, error) {
 	for _, cfg := range servers {
 		cfg.Logger = driverLog{logger}
 	}
-	connector, err := sqldb.NewMySQLConnector(servers, &sqldb.Options{Logger: logger})
+	connector, err := mysql.NewConnector(servers, &mysql.Options{Logger: logger})
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (l driverLog) Print(v ...any) {
 	}
 }
 
-func setUser(cfg *mysql.Config, userinfo string) (err error) {
+func setUser(cfg *gomysql.Config, userinfo string) (err error) {
 	user, password, _ := strings.Cut(userinfo, ":")
 	if cfg.User, err = url.PathUnescape(user); err != nil {
 		return badMySQL("the user name is not percent-encoded: write %25 for a percent sign")
@@ -94,7 +94,7 @@ func mysqlParams() []string {
 	return []string{"tls", paramCA, paramCert, paramKey, "timeout", "readTimeout", "writeTimeout"}
 }
 
-func setParameters(cfg *mysql.Config, query string) error {
+func setParameters(cfg *gomysql.Config, query string) error {
 	params, err := url.ParseQuery(query)
 	if err != nil {
 		return badMySQL("the parameters are malformed")

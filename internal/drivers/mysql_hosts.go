@@ -5,20 +5,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-sql-driver/mysql"
+	gomysql "github.com/go-sql-driver/mysql"
 
-	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/driver/mysql"
 )
 
 // mysqlServers returns the configurations of the servers that a URL names,
 // //user:password@h1:3306,h2:3306/db?parameters, in its order. They differ in Addr.
-func mysqlServers(rest string) ([]*mysql.Config, error) {
+func mysqlServers(rest string) ([]*gomysql.Config, error) {
 	rest, ok := strings.CutPrefix(rest, "//")
 	if !ok {
 		return nil, badMySQL("two slashes are missing after mysql:")
 	}
-	cfg := mysql.NewConfig()
-	sqldb.PrepareMySQL(cfg)
+	cfg := gomysql.NewConfig()
+	mysql.Prepare(cfg)
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
 		if err := setUser(cfg, rest[:at]); err != nil {
 			return nil, err
@@ -36,7 +36,7 @@ func mysqlServers(rest string) ([]*mysql.Config, error) {
 	if err := setParameters(cfg, query); err != nil {
 		return nil, err
 	}
-	servers := make([]*mysql.Config, len(addrs))
+	servers := make([]*gomysql.Config, len(addrs))
 	for i, addr := range addrs {
 		servers[i] = cfg.Clone()
 		servers[i].Addr = addr
@@ -45,7 +45,7 @@ func mysqlServers(rest string) ([]*mysql.Config, error) {
 }
 
 // setDatabase reads the hosts, or a socket, and the database, and returns the addresses.
-func setDatabase(cfg *mysql.Config, address string) (addrs []string, err error) {
+func setDatabase(cfg *gomysql.Config, address string) (addrs []string, err error) {
 	hosts, name, _ := strings.Cut(address, "/")
 	if socket, ok := strings.CutPrefix(address, "unix("); ok {
 		cfg.Net = "unix"

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/driver/postgres"
 )
 
 const (
@@ -28,7 +28,7 @@ func openPostgres(rest string, o *Options) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := sqldb.OpenPostgres(db, &sqldb.Options{Logger: o.Logger})
+	store, err := postgres.NewStore(db, &postgres.Options{Logger: o.Logger})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -41,7 +41,7 @@ func initPostgres(ctx context.Context, rest string, o InitOptions) error {
 		return err
 	}
 	defer db.Close()
-	return sqldb.InitPostgres(ctx, db, o.Tags)
+	return postgres.InitStore(ctx, db, o.Tags)
 }
 
 func existsPostgres(ctx context.Context, rest string) (bool, error) {
@@ -50,7 +50,7 @@ func existsPostgres(ctx context.Context, rest string) (bool, error) {
 		return false, err
 	}
 	defer db.Close()
-	return sqldb.ExistsPostgres(ctx, db)
+	return postgres.ExistsStore(ctx, db)
 }
 
 // keyPostgres names the hosts in order, whatever order the URL has them in.
@@ -111,10 +111,10 @@ func parsePostgresRegistry(rest string) (registrySource, error) {
 		terms: terms,
 		open:  func(o RegistryOptions) (Registry, error) { return openPostgresRegistry(plain, o) },
 		init: func(ctx context.Context) error {
-			return with(func(db *sql.DB) error { return sqldb.InitPostgresRegistry(ctx, db) })
+			return with(func(db *sql.DB) error { return postgres.InitRegistry(ctx, db) })
 		},
 		exists: func(ctx context.Context) (exists bool, err error) {
-			err = with(func(db *sql.DB) (err error) { exists, err = sqldb.ExistsPostgresRegistry(ctx, db); return err })
+			err = with(func(db *sql.DB) (err error) { exists, err = postgres.ExistsRegistry(ctx, db); return err })
 			return exists, err
 		},
 	}, nil
@@ -125,7 +125,7 @@ func openPostgresRegistry(rest string, o RegistryOptions) (Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, err := sqldb.OpenPostgresRegistry(db, &sqldb.Options{Logger: o.Logger})
+	registry, err := postgres.NewRegistry(db, &postgres.Options{Logger: o.Logger})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -137,7 +137,7 @@ func postgresDB(rest string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(sqldb.NewPostgresConnector(cfg))
+	db := sql.OpenDB(postgres.NewConnector(cfg))
 	db.SetMaxOpenConns(postgresConns)
 	db.SetMaxIdleConns(postgresConns)
 	return db, nil
@@ -198,7 +198,7 @@ func postgresConfig(rest string) (*pgx.ConnConfig, error) {
 	if err != nil { // its text may hold the password
 		return nil, badPostgres("pgx cannot read it, or a file that a parameter names")
 	}
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // what package sqldb asks for anyway
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // what package driver/postgres asks for anyway
 	return cfg, nil
 }
 

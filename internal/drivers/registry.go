@@ -82,10 +82,10 @@ type registryDriver struct {
 // registryTable is the table of drivers for worker IDs: a new one is a line here.
 func registryTable() []registryDriver {
 	return append([]registryDriver{
-		{"sqlite", "sqlite:PATH", orNodes(parseSQLiteRegistry, sqliteNodes())},
-		{"mysql", "mysql://user:password@host:3306/db", orNodes(parseMySQLRegistry, mysqlNodes())},
+		{"sqlite", "sqlite:PATH", parseSQLiteRegistry},
+		{"mysql", "mysql://user:password@host:3306/db", orNodes(parseMySQLRegistry)},
 		{"zookeeper", "zookeeper://host:2181", parseZooKeeper},
-		{"postgres", "postgres://user:password@host:5432/db", orNodes(parsePostgresRegistry, postgresNodes())},
+		{"postgres", "postgres://user:password@host:5432/db", parsePostgresRegistry},
 		{"etcd", "etcd://host:2379/prefix", parseEtcdRegistry},
 		{"static", "static:7", parseStatic},
 	}, redisRegistryDrivers()...)
@@ -207,7 +207,14 @@ func findRegistry(workersURL string) (registrySource, error) {
 		if !ok || !strings.EqualFold(d.scheme, scheme) {
 			continue
 		}
-		src, err := d.parse(rest)
+		var err error
+		if d.scheme != "mysql" {
+			err = onlyInMySQL(rest)
+		}
+		var src registrySource
+		if err == nil {
+			src, err = d.parse(rest)
+		}
 		if err != nil {
 			return registrySource{}, fmt.Errorf("worker URL %s: %w", Redact(workersURL), err)
 		}

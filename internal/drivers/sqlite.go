@@ -11,16 +11,16 @@ import (
 	"path/filepath"
 	"strings"
 
-	sqlite "modernc.org/sqlite"
+	modernc "modernc.org/sqlite"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/internal/localfs"
 )
 
 // An owned store closes its database with itself.
 type owned struct {
-	*sqldb.Store
+	Store
 	db *sql.DB
 }
 
@@ -39,7 +39,7 @@ func openSQLite(rest string, o *Options) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := sqldb.OpenSQLite(db, &sqldb.Options{Logger: o.Logger, File: path})
+	store, err := sqlite.NewStore(db, &sqlite.Options{Logger: o.Logger, File: path})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func initSQLite(ctx context.Context, rest string, o InitOptions) error {
 		return err
 	}
 	defer db.Close()
-	return sqldb.InitSQLite(ctx, db, o.Tags)
+	return sqlite.InitStore(ctx, db, o.Tags)
 }
 
 // checkFolder reports why a database cannot be created at path.
@@ -76,7 +76,7 @@ func existsSQLite(ctx context.Context, rest string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return withSQLite(path, func(db *sql.DB) (bool, error) { return sqldb.ExistsSQLite(ctx, db) })
+	return withSQLite(path, func(db *sql.DB) (bool, error) { return sqlite.ExistsStore(ctx, db) })
 }
 
 // keySQLite returns the absolute path, symbolic links followed. It is the same
@@ -133,7 +133,7 @@ const sqliteConns = 8
 func sqliteDB(path, mode string) (*sql.DB, error) {
 	dsn := "file://" + (&url.URL{Path: path}).EscapedPath() + "?mode=" + mode +
 		"&_pragma=busy_timeout(5000)&_error_rc=1"
-	connector, err := sqlite.NewConnector(dsn)
+	connector, err := modernc.NewConnector(dsn)
 	if err != nil {
 		return nil, err
 	}

@@ -8,13 +8,15 @@ import (
 	"os"
 	"strings"
 
-	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/driver/mysql"
+	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/internal/localfs"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
 // An ownedRegistry closes its database with itself.
 type ownedRegistry struct {
-	*sqldb.Registry
+	*sqlstore.Registry
 	db *sql.DB
 }
 
@@ -34,7 +36,7 @@ func parseSQLiteRegistry(rest string) (registrySource, error) {
 		open: func(o RegistryOptions) (Registry, error) { return openSQLiteRegistry(path, o) },
 		init: func(ctx context.Context) error { return initSQLiteRegistry(ctx, path) },
 		exists: func(ctx context.Context) (bool, error) {
-			return withSQLite(path, func(db *sql.DB) (bool, error) { return sqldb.ExistsSQLiteRegistry(ctx, db) })
+			return withSQLite(path, func(db *sql.DB) (bool, error) { return sqlite.ExistsRegistry(ctx, db) })
 		},
 	}, nil
 }
@@ -48,7 +50,7 @@ func openSQLiteRegistry(path string, o RegistryOptions) (Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, err := sqldb.OpenSQLiteRegistry(db, &sqldb.Options{Logger: o.Logger, File: path})
+	registry, err := sqlite.NewRegistry(db, &sqlite.Options{Logger: o.Logger, File: path})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -64,7 +66,7 @@ func initSQLiteRegistry(ctx context.Context, path string) error {
 		return err
 	}
 	defer db.Close()
-	return sqldb.InitSQLiteRegistry(ctx, db)
+	return sqlite.InitRegistry(ctx, db)
 }
 
 // withSQLite asks the file at path something; where there is none, or one whose init
@@ -123,7 +125,7 @@ func openMySQLRegistry(rest string, o RegistryOptions) (Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, err := sqldb.OpenMySQLRegistry(db, &sqldb.Options{Logger: o.Logger})
+	registry, err := mysql.NewRegistry(db, &mysql.Options{Logger: o.Logger})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -136,7 +138,7 @@ func initMySQLRegistry(ctx context.Context, rest string) error {
 		return err
 	}
 	defer db.Close()
-	return sqldb.InitMySQLRegistry(ctx, db)
+	return mysql.InitRegistry(ctx, db)
 }
 
 func existsMySQLRegistry(ctx context.Context, rest string) (bool, error) {
@@ -145,5 +147,5 @@ func existsMySQLRegistry(ctx context.Context, rest string) (bool, error) {
 		return false, err
 	}
 	defer db.Close()
-	return sqldb.ExistsMySQLRegistry(ctx, db)
+	return mysql.ExistsRegistry(ctx, db)
 }

@@ -6,21 +6,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/driver/mysql"
 )
 
 func TestThisNode(t *testing.T) {
 	tests := map[string]struct {
 		env  map[string]string
-		want sqldb.Node
+		want mysql.Node
 		err  string
 	}{
-		"container":      {map[string]string{"JPAAS_HOST": "h", "JPAAS_HTTP_PORT": "80"}, sqldb.Node{Host: "h", Port: "80", Container: true}, ""},
-		"another port":   {map[string]string{"JPAAS_HOST": "h", "JPAAS_HOST_PORT_8080": "81"}, sqldb.Node{Host: "h", Port: "81", Container: true}, ""},
-		"both ports":     {map[string]string{"JPAAS_HOST": "h", "JPAAS_HTTP_PORT": "80", "JPAAS_HOST_PORT_8080": "81"}, sqldb.Node{Host: "h", Port: "80", Container: true}, ""},
-		"host alone":     {map[string]string{"JPAAS_HOST": "h"}, sqldb.Node{}, "JPAAS_HOST is set in the environment, but neither"},
-		"port alone":     {map[string]string{"JPAAS_HTTP_PORT": "80"}, sqldb.Node{}, "but not JPAAS_HOST"},
-		"old port alone": {map[string]string{"JPAAS_HOST_PORT_8080": "80"}, sqldb.Node{}, "but not JPAAS_HOST"},
+		"container":      {map[string]string{"JPAAS_HOST": "h", "JPAAS_HTTP_PORT": "80"}, mysql.Node{Host: "h", Port: "80", Container: true}, ""},
+		"another port":   {map[string]string{"JPAAS_HOST": "h", "JPAAS_HOST_PORT_8080": "81"}, mysql.Node{Host: "h", Port: "81", Container: true}, ""},
+		"both ports":     {map[string]string{"JPAAS_HOST": "h", "JPAAS_HTTP_PORT": "80", "JPAAS_HOST_PORT_8080": "81"}, mysql.Node{Host: "h", Port: "80", Container: true}, ""},
+		"host alone":     {map[string]string{"JPAAS_HOST": "h"}, mysql.Node{}, "JPAAS_HOST is set in the environment, but neither"},
+		"port alone":     {map[string]string{"JPAAS_HTTP_PORT": "80"}, mysql.Node{}, "but not JPAAS_HOST"},
+		"old port alone": {map[string]string{"JPAAS_HOST_PORT_8080": "80"}, mysql.Node{}, "but not JPAAS_HOST"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

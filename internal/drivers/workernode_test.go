@@ -3,7 +3,6 @@ package drivers_test
 import (
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,24 +18,22 @@ func TestNodesURLs(t *testing.T) {
 		key, fail string
 	}{
 		"sqlite:/d/n.db":                                       {false, "sqlite:/d/n.db", ""},
-		"sqlite:/d/n.db?layout=worker_node":                    {true, "sqlite:/d/n.db?layout=worker_node", ""},
+		"sqlite:/d/n.db?layout=worker_node":                    {false, "", "is for mysql: URLs: leave it out, then worker IDs are leased"},
 		"sqlite:/d/a?b.db":                                     {false, "sqlite:/d/a?b.db", ""},
-		"sqlite:/d/a?b.db?layout=worker_node":                  {true, "sqlite:/d/a?b.db?layout=worker_node", ""},
 		"mysql://u:p@H/db?tls=true&layout=worker_node":         {true, "mysql://h:3306/db?layout=worker_node", ""},
 		"mysql://u:p?x@h/db?layout=worker_node":                {true, "mysql://h:3306/db?layout=worker_node", ""},
 		"mysql://u:p?layout=worker_node@h/db":                  {false, "mysql://h:3306/db", ""},
 		"mysql://u:p@h1,h2/db?layout=worker_node":              {true, "mysql://h1:3306,h2:3306/db?layout=worker_node", ""},
-		"postgres://u@h/db?sslmode=disable&layout=worker_node": {true, "postgres://h:5432/db?layout=worker_node", ""},
+		"postgres://u@h/db?sslmode=disable&layout=worker_node": {false, "", "is for mysql: URLs"},
 		"mysql://u:p@h/db?layout=leaf":                         {false, "", "the only value is worker_node"},
 		"mysql://u:p@h/db?layout=":                             {false, "", "the only value is worker_node"},
-		"sqlite:n.db?layout=WORKER_NODE":                       {false, "", "the only value is worker_node"},
 		"mysql://u:p@h/db?layout=worker_node&claim_delay=0":    {false, "", "claim_delay means nothing"},
-		"postgres://u@h/db?layout=worker_node&claim_delay=9s":  {false, "", "claim_delay means nothing"},
+		"postgres://u@h/db?layout=worker_node&claim_delay=9s":  {false, "", "is for mysql: URLs"},
 		"mysql://u:p@h/db?layout=worker_node&reclaim=machine":  {false, "", "reclaim"},
 		"mysql://u:p@h/db?layout=worker_node&x=1":              {false, "", "unknown parameter"},
 		"mysql://h?layout=worker_node":                         {false, "", "database is missing"},
-		"etcd://h:2379/p?layout=worker_node":                   {false, "", "layout"},
-		"static:7?layout=worker_node":                          {false, "", "layout"},
+		"etcd://h:2379/p?layout=worker_node":                   {false, "", "is for mysql: URLs"},
+		"static:7?layout=worker_node":                          {false, "", "is for mysql: URLs"},
 	}
 	for url, tt := range tests {
 		key, err := drivers.RegistryKey(url)
@@ -47,56 +44,50 @@ func TestNodesURLs(t *testing.T) {
 	}
 }
 
-func TestNodesOfDatabases(t *testing.T) {
-	mariadb, postgres := testserver.MariaDB(t, nil), testserver.Postgres(t, nil)
-	for name, url := range map[string]string{
-		"sqlite":   "sqlite:" + filepath.Join(t.TempDir(), "nodes.db") + "?layout=worker_node",
-		"mysql":    mariadb.URL(mariadb.NewDatabase(t)) + "?layout=worker_node",
-		"postgres": postgres.URL(postgres.NewDatabase(t)) + "&layout=worker_node",
-	} {
-		t.Run(name, func(t *testing.T) {
-			if ok, err := drivers.RegistryExists(t.Context(), url); ok || err != nil {
-				t.Errorf("exists before init: %v, %v", ok, err)
-			}
-			for _, want := range []error{nil, fs.ErrExist} {
-				if err := drivers.InitRegistry(t.Context(), url); !errors.Is(err, want) || want == nil && err != nil {
-					t.Fatalf("init: %v, want %v", err, want)
-				}
-			}
-			if ok, err := drivers.RegistryExists(t.Context(), url); !ok || err != nil {
-				t.Errorf("exists after init: %v, %v", ok, err)
-			}
-			for want := range int64(3) {
-				r, terms, err := drivers.OpenRegistry(url, nil)
-				if err != nil || terms != (drivers.Terms{Disposable: true}) {
-					t.Fatalf("open: %+v, %v", terms, err)
-				}
-				if got, err := r.(worker.Assigner).Assign(t.Context(), 10); got != want+1 || err != nil {
-					t.Errorf("start: %d, %v, want %d", got, err, want+1)
-				}
-				if err := r.Close(); err != nil {
-					t.Error(err)
-				}
-			}
-			r, _, err := drivers.OpenRegistry(url, &drivers.RegistryOptions{Observe: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer r.Close()
-			starts, err := r.(worker.Disposable).Starts(t.Context(), 10)
-			if err != nil || len(starts) != 3 || starts[0].Kind != "actual" {
-				t.Errorf("starts: %+v, %v", starts, err)
-			}
-			if _, err := r.(worker.Assigner).Assign(t.Context(), 10); !errors.Is(err, leaf.ErrInvalid) {
-				t.Errorf("who only looks was assigned a worker ID: %v", err)
-			}
-		})
+func TestNodesOfADatabase(t *testing.T) {
+	mariadb := testserver.MariaDB(t, nil)
+	url := mariadb.URL(mariadb.NewDatabase(t)) + "?layout=worker_node"
+	if ok, err := drivers.RegistryExists(t.Context(), url); ok || err != nil {
+		t.Errorf("exists before init: %v, %v", ok, err)
+	}
+	for _, want := range []error{nil, fs.ErrExist} {
+		if err := drivers.InitRegistry(t.Context(), url); !errors.Is(err, want) || want == nil && err != nil {
+			t.Fatalf("init: %v, want %v", err, want)
+		}
+	}
+	if ok, err := drivers.RegistryExists(t.Context(), url); !ok || err != nil {
+		t.Errorf("exists after init: %v, %v", ok, err)
+	}
+	for want := range int64(3) {
+		r, terms, err := drivers.OpenRegistry(url, nil)
+		if err != nil || terms != (drivers.Terms{Disposable: true}) {
+			t.Fatalf("open: %+v, %v", terms, err)
+		}
+		if got, err := r.(worker.Assigner).Assign(t.Context(), 10); got != want+1 || err != nil {
+			t.Errorf("start: %d, %v, want %d", got, err, want+1)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	r, _, err := drivers.OpenRegistry(url, &drivers.RegistryOptions{Observe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	starts, err := r.(worker.Disposable).Starts(t.Context(), 10)
+	if err != nil || len(starts) != 3 || starts[0].Kind != "actual" {
+		t.Errorf("starts: %+v, %v", starts, err)
+	}
+	if _, err := r.(worker.Assigner).Assign(t.Context(), 10); !errors.Is(err, leaf.ErrInvalid) {
+		t.Errorf("who only looks was assigned a worker ID: %v", err)
 	}
 }
 
 // A container is told by its environment, which is wrong or right as a whole.
 func TestNodesInContainers(t *testing.T) {
-	url := "sqlite:" + filepath.Join(t.TempDir(), "nodes.db") + "?layout=worker_node"
+	mariadb := testserver.MariaDB(t, nil)
+	url := mariadb.URL(mariadb.NewDatabase(t)) + "?layout=worker_node"
 	t.Setenv("JPAAS_HOST", "10.1.2.3")
 	if r, _, err := drivers.OpenRegistry(url, nil); err == nil || !strings.Contains(err.Error(), "JPAAS_HTTP_PORT") {
 		t.Errorf("half a container: %v, %v", r, err)

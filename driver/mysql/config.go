@@ -1,0 +1,65 @@
+package mysql
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	gomysql "github.com/go-sql-driver/mysql"
+
+	"github.com/leaf-id/leaf"
+)
+
+const (
+	// mysqlTimeout is for connecting, and for each answer: less than what a caller
+	// allows for both.
+	mysqlTimeout = 4 * time.Second
+
+	mysqlConns = 16
+)
+
+// OpenDB returns a database for [NewStore], [NewRegistry] and package ticket.
+// The DSN is a plain one of github.com/go-sql-driver/mysql, such as
+// "user:password@tcp(db1:3306)/ids", completed as [Prepare] does. It does not
+// connect. The error wraps [leaf.ErrInvalid].
+func OpenDB(dsn string) (*sql.DB, error) {
+	cfg, err := gomysql.ParseDSN(dsn)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("open mysql database: %w: %w", leaf.ErrInvalid, err)
+	case cfg.DBName == "":
+		return nil, fmt.Errorf("open mysql database: %w: the DSN names no database: write user:password@tcp(host:3306)/db", leaf.ErrInvalid)
+	}
+	Prepare(cfg)
+	connector, err := NewConnector([]*gomysql.Config{cfg}, nil)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(mysqlConns)
+	db.SetMaxIdleConns(mysqlConns)
+	return db, nil
+}
+
+// Prepare has cfg open sessions that this package and package ticket can use: strict,
+// in utf8mb4, committing by themselves, with several statements in one packet. Time limits
+// that are missing become four seconds. A lock that another transaction holds ends a
+// statement before that.
+func Prepare(cfg *gomysql.Config) {
+	cfg.MultiStatements, cfg.InterpolateParams = true, true
+	cfg.Timeout = cmp.Or(cfg.Timeout, mysqlTimeout)
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, mysqlTimeout)
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, mysqlTimeout)
+	params := map[string]string{"innodb_lock_wait_timeout": "3", "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"}
+	maps.Copy(params, cfg.Params)
+	if mode := strings.Trim(params["sql_mode"], "'\""); !strings.Contains(mode, "STRICT_ALL_TABLES") {
+		params["sql_mode"] = "'" + strings.Trim(mode+",STRICT_ALL_TABLES", ",") + "'"
+	}
+	params["autocommit"] = "1"
+	cfg.Params = params
+	// Said aloud: a server may be told to ignore what a client says when it connects.
+	_ = cfg.Apply(gomysql.Charset("utf8mb4", "")) // which cannot fail
+}

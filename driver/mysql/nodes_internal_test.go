@@ -1,0 +1,161 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// A brokenTable answers an insert as the test wants; every insert adds a row.
+type brokenTable struct {
+	rows    int64
+	answers []error // of the first inserts
+	key     int64   // that is retrieved; 0: none is
+	highest int64   // the ID of the latest row
+	forgets bool
+	hangs   bool
+}
+
+func (b *brokenTable) insert(context.Context, Node, string) (int64, error) {
+	b.rows++
+	if int(b.rows) <= len(b.answers) {
+		return 0, b.answers[b.rows-1]
+	}
+	return b.key * b.rows, nil
+}
+
+func (b *brokenTable) latest(ctx context.Context, _ int) ([]worker.Start, error) {
+	if b.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return []worker.Start{{Worker: b.highest}}, nil
+}
+
+func (b *brokenTable) Clock(context.Context) (time.Time, error) { return time.Now(), nil }
+func (b *brokenTable) Forgetful(context.Context) (bool, error)  { return b.forgets, nil }
+func (b *brokenTable) Explain(err error) error                  { return err }
+func (b *brokenTable) Close() error                             { return nil }
+func (b *brokenTable) nodes() *Nodes {
+	return newNodes(b, &NodesOptions{Node: Node{Host: "h", Port: "p"}})
+}
+
+// A row whose ID was not heard of is never used, and costs no more than itself.
+func TestNodesAnswerLost(t *testing.T) {
+	lost := errors.New("the connection broke")
+	b := &brokenTable{answers: []error{lost, lost}, key: 1}
+	n := b.nodes()
+	for range 2 {
+		if id, err := n.Assign(t.Context(), 100); !errors.Is(err, lost) {
+			t.Errorf("Assign: %d, %v", id, err)
+		}
+	}
+	for range 2 {
+		if id, err := n.Assign(t.Context(), 100); id != 3 || err != nil {
+			t.Errorf("Assign: %d, %v, want 3", id, err)
+		}
+	}
+	if b.rows != 3 {
+		t.Errorf("%d rows, want 3", b.rows)
+	}
+}
+
+// A key that the driver could not retrieve is 0 for every process: none may use it.
+func TestNodesKeyNotRetrieved(t *testing.T) {
+	for _, key := range []int64{0, -1} {
+		b := &brokenTable{key: key}
+		n := b.nodes()
+		for range 3 {
+			if id, err := n.Assign(t.Context(), 100); !errors.Is(err, leaf.ErrUnsupported) {
+				t.Errorf("key %d: Assign: %d, %v, want ErrUnsupported", key, id, err)
+			}
+		}
+		if b.rows != 1 {
+			t.Errorf("key %d: %d rows, want one however often it is asked", key, b.rows)
+		}
+	}
+}
+
+// A counter that was set back, by a restored backup for example, has a row to show it.
+func TestNodesCounterBehind(t *testing.T) {
+	b := &brokenTable{key: 2, highest: 2}
+	n := b.nodes()
+	for range 3 {
+		if id, err := n.Assign(t.Context(), 100); !errors.Is(err, leaf.ErrRegression) {
+			t.Errorf("Assign: %d, %v, want ErrRegression", id, err)
+		}
+	}
+	if b.rows != 1 {
+		t.Errorf("%d rows, want one however often it is asked", b.rows)
+	}
+}
+
+func TestNodesWarnOfLossyDatabases(t *testing.T) {
+	for _, lossy := range []bool{true, false} {
+		var log strings.Builder
+		n := newNodes(&brokenTable{key: 1, forgets: lossy}, &NodesOptions{
+			Options: Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, Node: Node{Host: "h", Port: "p"},
+		})
+		if _, err := n.Assign(t.Context(), 100); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "deal their worker IDs again"); got != lossy {
+			t.Errorf("warned: %v, want %v:\n%s", got, lossy, &log)
+		}
+	}
+}
+
+// A keeper holds its worker ID on, whatever becomes of the database, and gets the same
+// one again from the same process.
+func TestNodesUnderAKeeper(t *testing.T) {
+	b := &brokenTable{key: 9}
+	n := b.nodes()
+	for range 2 {
+		k, err := worker.NewKeeper(n, &worker.Options{Extend: 10 * time.Millisecond, Horizon: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- k.Run(ctx) }()
+		deadline := time.Now().Add(10 * time.Second)
+		held := func() time.Time {
+			for ; time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+				if s := k.Status(); s.Held && s.Worker == 9 && s.Err == nil {
+					return s.Extended
+				}
+			}
+			t.Fatalf("not held: %+v", k.Status())
+			return time.Time{}
+		}
+		for first := held(); !held().After(first); {
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if b.rows != 1 {
+		t.Errorf("%d rows, want 1", b.rows)
+	}
+}
+
+// A database that hangs holds nobody up who has a worker ID.
+func TestNodesClockHangs(t *testing.T) {
+	b := &brokenTable{key: 1}
+	n := b.nodes()
+	if _, err := n.Assign(t.Context(), 100); err != nil {
+		t.Fatal(err)
+	}
+	b.hangs = true
+	start := time.Now()
+	if now, err := n.Clock(t.Context()); err != nil || !now.IsZero() || time.Since(start) > 3*clockPatience {
+		t.Errorf("clock: %v, %v after %v", now, err, time.Since(start))
+	}
+}

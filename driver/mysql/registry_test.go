@@ -1,0 +1,288 @@
+package mysql_test
+
+import (
+	"database/sql"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	gomysql "github.com/go-sql-driver/mysql"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/mysql"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/worker"
+)
+
+func newMySQLRegistry(t testing.TB) string {
+	t.Helper()
+	database := mariadb.NewDatabase(t)
+	if err := mysql.InitRegistry(t.Context(), mysqlDB(t, mysqlConfig(t, mariadb, database))); err != nil {
+		t.Fatal(err)
+	}
+	return database
+}
+
+func openMySQLRegistry(t testing.TB, database string) *mysql.Registry {
+	t.Helper()
+	return mysqlRegistryOf(t, mysqlConfig(t, mariadb, database))
+}
+
+func mysqlRegistryOf(t testing.TB, cfg *gomysql.Config) *mysql.Registry {
+	t.Helper()
+	r, err := mysql.NewRegistry(mysqlDB(t, cfg), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func TestMySQLRegistry(t *testing.T) {
+	for name, edit := range map[string]func(*gomysql.Config){
+		"plain": func(*gomysql.Config) {},
+		"odd": func(c *gomysql.Config) {
+			c.ClientFoundRows, c.ParseTime = true, true
+			c.Params["time_zone"] = "'+08:00'"
+			c.Params["tx_isolation"] = "'SERIALIZABLE'"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
+				database := newMySQLRegistry(t)
+				return drivertest.RegistryBackend{
+					Open: func(t testing.TB) worker.Registry {
+						cfg := mysqlConfig(t, mariadb, database)
+						edit(cfg)
+						return mysqlRegistryOf(t, cfg)
+					},
+					Corrupt: func(t testing.TB, id int64, text string) {
+						corrupt(t, mysqlDB(t, mysqlConfig(t, mariadb, database)), id, text)
+					},
+				}
+			})
+		})
+	}
+}
+
+func TestMySQLRegistryInit(t *testing.T) {
+	database := mariadb.NewDatabase(t)
+	db := mysqlDB(t, mysqlConfig(t, mariadb, database))
+	if ok, err := mysql.ExistsRegistry(t.Context(), db); ok || err != nil {
+		t.Errorf("exists before init: %v, %v", ok, err)
+	}
+	wantNotCreated(t, openMySQLRegistry(t, database))
+	if err := mysql.InitStore(t.Context(), db, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantNotCreated(t, openMySQLRegistry(t, database))
+	if err := mysql.InitRegistry(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := mysql.ExistsRegistry(t.Context(), db); !ok || err != nil {
+		t.Errorf("exists after init: %v, %v", ok, err)
+	}
+	if err := mysql.InitRegistry(t.Context(), db); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "leaf_worker") {
+		t.Errorf("second init: %v, want fs.ErrExist", err)
+	}
+}
+
+const workerTable = `CREATE TABLE leaf_worker (worker BIGINT NOT NULL PRIMARY KEY, record TEXT CHARACTER SET utf8mb4 NOT NULL,
+	update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP) ENGINE=InnoDB`
+
+func TestMySQLRegistryRefusesUnfitTables(t *testing.T) {
+	replace := func(old, new string) string { return strings.Replace(workerTable, old, new, 1) }
+	tests := map[string]struct{ table, want string }{
+		"short record":  {replace("TEXT", "VARCHAR(255)"), "MODIFY record TEXT"},
+		"no key":        {replace("PRIMARY KEY", ""), "ADD PRIMARY KEY"},
+		"wider key":     {replace("PRIMARY KEY,", ", other INT, PRIMARY KEY (worker, other),"), "ADD PRIMARY KEY"},
+		"small worker":  {replace("worker BIGINT", "worker SMALLINT"), "MODIFY worker BIGINT"},
+		"myisam":        {replace("InnoDB", "MyISAM"), "ENGINE=InnoDB"},
+		"no column":     {replace("record ", "holder "), "lacks a column"},
+		"view":          {"CREATE VIEW leaf_worker AS SELECT 1 worker, 'x' record, NOW() update_time", "view"},
+		"another table": {javaTable, "leaf init --workers"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			database := mariadb.NewDatabase(t)
+			mariadb.Exec(t, database, tt.table)
+			r := openMySQLRegistry(t, database)
+			wantError(t, tt.want, swapError(t, r), loadError(t, r))
+			// Once the table is well, so is the registry.
+			mariadb.Exec(t, database, "DROP TABLE IF EXISTS leaf_worker", "DROP VIEW IF EXISTS leaf_worker", workerTable)
+			if err := swapError(t, r); err != nil {
+				t.Errorf("after the cure: %v", err)
+			}
+		})
+	}
+}
+
+// swapError is the outcome of a swap that fills the cell of worker 7.
+func swapError(t *testing.T, r worker.Registry) error {
+	return r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})
+}
+
+func loadError(t *testing.T, r worker.Registry) error {
+	_, err := r.Load(t.Context(), 7)
+	return err
+}
+
+func wantError(t *testing.T, want string, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestMySQLRegistryRefusesUnfitSessions(t *testing.T) {
+	tests := map[string]struct {
+		harm func(*gomysql.Config)
+		want string
+	}{
+		"not strict":    {func(c *gomysql.Config) { c.Params["sql_mode"] = "''" }, "STRICT_ALL_TABLES"},
+		"no autocommit": {func(c *gomysql.Config) { c.Params["autocommit"] = "0" }, "autocommit"},
+		"latin1":        {func(c *gomysql.Config) { c.Params["character_set_client"] = "latin1" }, "utf8mb4"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			cfg := mysqlConfig(t, mariadb, newMySQLRegistry(t))
+			tt.harm(cfg)
+			r := mysqlRegistryOf(t, cfg)
+			wantError(t, tt.want, swapError(t, r), loadError(t, r))
+		})
+	}
+}
+
+// A session that becomes unfit after the first look is noticed by the call itself,
+// which writes nothing, and is not used again.
+func TestMySQLRegistrySessionTurnsUnfit(t *testing.T) {
+	for _, harm := range []string{"SET autocommit = 0", "SET sql_mode = ''", "START TRANSACTION"} {
+		for name, call := range map[string]func(*testing.T, worker.Registry) error{"swap": swapError, "load": loadError} {
+			db := mysqlDB(t, mysqlConfig(t, mariadb, newMySQLRegistry(t)))
+			db.SetMaxOpenConns(1)
+			r, err := mysql.NewRegistry(db, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := loadError(t, r); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Exec(harm); err != nil {
+				t.Fatal(err)
+			}
+			wantError(t, "unfit session", call(t, r))
+			if err := swapError(t, r); err != nil {
+				t.Errorf("%s, %s: a new session: %v", harm, name, err)
+			}
+		}
+	}
+}
+
+func TestMySQLRegistryServers(t *testing.T) {
+	server := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: []string{"--log-bin=binlog", "--server-id=78"}})
+	database := server.NewDatabase(t)
+	cfg := mysqlConfig(t, server, database)
+	if err := mysql.InitRegistry(t.Context(), mysqlDB(t, cfg)); err != nil {
+		t.Fatal(err)
+	}
+	wantForgetful(t, mysqlRegistryOf(t, cfg), true)
+
+	server.Exec(t, database, "CREATE USER app@'127.0.0.1'", "GRANT ALL ON "+database+".* TO app@'127.0.0.1'")
+	cfg = mysqlConfig(t, server, database)
+	cfg.User = "app"
+	r := mysqlRegistryOf(t, cfg)
+	if err := swapError(t, r); err != nil {
+		t.Fatal(err)
+	}
+	server.Exec(t, "", "SET GLOBAL read_only = 1")
+	wantError(t, "the server is read-only", swapError(t, r), loadError(t, r), swapError(t, mysqlRegistryOf(t, cfg)))
+	server.Exec(t, "", "SET GLOBAL read_only = 0")
+	if err := loadError(t, r); err != nil {
+		t.Errorf("writable again: %v", err)
+	}
+}
+
+func wantForgetful(t *testing.T, r *mysql.Registry, want bool) {
+	t.Helper()
+	if got, err := r.MayLoseWrites(t.Context()); got != want || err != nil {
+		t.Errorf("forgetful: %v, %v, want %v", got, err, want)
+	}
+}
+
+// A server without a binary log has no replicas that could take over, and loses
+// nothing if it flushes.
+func TestMySQLRegistryForgetful(t *testing.T) {
+	r := openMySQLRegistry(t, newMySQLRegistry(t))
+	wantForgetful(t, r, false)
+	mariadb.Exec(t, "", "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+	wantForgetful(t, r, true)
+	mariadb.Exec(t, "", "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	wantForgetful(t, r, false)
+}
+
+// The clock is the server's, to the millisecond, whatever the session's time zone.
+func TestMySQLRegistryClock(t *testing.T) {
+	for _, zone := range []string{"'+00:00'", "'-11:30'", "'+13:00'"} {
+		cfg := mysqlConfig(t, mariadb, newMySQLRegistry(t))
+		cfg.Params["time_zone"] = zone
+		r := mysqlRegistryOf(t, cfg)
+		if err := loadError(t, r); err != nil {
+			t.Fatal(err)
+		}
+		before := time.Now()
+		now, err := r.Clock(t.Context())
+		if err != nil || now.Before(before.Add(-time.Millisecond)) || now.After(time.Now().Add(time.Millisecond)) {
+			t.Errorf("zone %s: clock %v, %v, want about %v", zone, now, err, before)
+		}
+	}
+}
+
+// The one statement that only a Galera node is sent is one that the server knows.
+func TestMySQLRegistryGaleraStatement(t *testing.T) {
+	mariadb.Exec(t, "", "SET SESSION wsrep_sync_wait = 1")
+}
+
+// corrupt has a cell hold text, by way of a plain connection.
+func corrupt(t testing.TB, db *sql.DB, id int64, text string) {
+	t.Helper()
+	for _, query := range []string{"DELETE FROM leaf_worker WHERE worker = ? AND record <> ?", "INSERT INTO leaf_worker (worker, record, update_time) VALUES (?, ?, 20260101000000)"} {
+		if _, err := db.Exec(query, id, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func wantNotCreated(t *testing.T, r worker.Registry) {
+	t.Helper()
+	_, loadErr := r.Load(t.Context(), 7)
+	_, listErr := r.List(t.Context())
+	for _, err := range []error{loadErr, listErr, r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})} {
+		if !errors.Is(err, worker.ErrNotCreated) || !strings.Contains(err.Error(), "leaf init --workers") {
+			t.Errorf("error %v, want segment.ErrNotCreated and a word of leaf init --workers", err)
+		}
+	}
+}
+
+// A record whose text was laid out by hand is replaced like any other.
+func TestRegistryOtherText(t *testing.T) {
+	const text = ` { "horizon": 1790000000000, "term": 3, "v": 1, "instance": "000102030405060708090a0b0c0d0e0f" } `
+	database := newMySQLRegistry(t)
+	corrupt(t, mysqlDB(t, mysqlConfig(t, mariadb, database)), 7, text)
+	r := openMySQLRegistry(t, database)
+	old, err := r.Load(t.Context(), 7)
+	if err != nil || old.Term != 3 {
+		t.Fatalf("%+v, %v", old, err)
+	}
+	next := old
+	next.Term++
+	if err := r.Swap(t.Context(), old, next); err != nil {
+		t.Error(err)
+	}
+	if got, err := r.Load(t.Context(), 7); err != nil || !got.Equal(next) {
+		t.Errorf("%+v, %v, want %+v", got, err, next)
+	}
+}

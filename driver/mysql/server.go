@@ -1,0 +1,186 @@
+package mysql
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	gomysql "github.com/go-sql-driver/mysql"
+)
+
+// checkServer reports why the server must not be used, and learns what it is like.
+func checkServer(ctx context.Context, conn *sql.Conn, facts *mysqlFacts) error {
+	var state mysqlState
+	several := false
+	err := conn.Raw(func(c any) (err error) {
+		if m, ok := c.(*mysqlConn); ok {
+			several = len(m.stay.connector.hosts) > 1
+		}
+		state, err = askMySQL(ctx, c)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	facts.flush = state.vars["innodb_flush_log_at_trx_commit"]
+	facts.galera = isGalera(state.vars)
+	facts.replicated = several || isOn(state.vars["log_bin"])
+	facts.agreed = state.cluster != ""
+	facts.open = "0"
+	if _, ok := state.vars["in_transaction"]; ok { // MySQL has no way to ask
+		facts.open = "@@in_transaction"
+	}
+	facts.advance = fmt.Sprintf(mysqlAdvance, facts.open)
+	return nil
+}
+
+// A mysqlState is what a server says of itself.
+type mysqlState struct {
+	conn driver.QueryerContext // on which it said so
+	vars map[string]string
+
+	// cluster names the servers that a commit is agreed upon with. In doubt it is
+	// empty: then a change of servers is noticed, and costs but some IDs.
+	cluster string
+}
+
+// with reports whether two servers that can be written may be used side by side: what
+// one commits the other knows, because they are of one cluster, or one and the same.
+// Only one and the same knows of a lock that is held on the other connection; what
+// servers call themselves may be alike where they were copied.
+func (s mysqlState) with(ctx context.Context, other mysqlState) (bool, error) {
+	if s.cluster != "" || other.cluster != "" {
+		return s.cluster == other.cluster, nil
+	}
+	lock := "'leaf " + rand.Text() + "'"
+	if _, err := mysqlPairs(ctx, s.conn, `SELECT 'got', GET_LOCK(`+lock+`, 0)`); err != nil {
+		return false, err
+	}
+	found, err := mysqlPairs(ctx, other.conn, `SELECT 'held', IF(IS_USED_LOCK(`+lock+`) IS NULL, 'OFF', 'ON')`)
+	return isOn(found["held"]), err
+}
+
+var errReadOnly = errors.New("the server is read-only")
+
+func readOnlyError(name, value string) error {
+	return fmt.Errorf("%w (%s=%s): name the primary server in the URL", errReadOnly, name, value)
+}
+
+// askMySQL asks a connection of the driver what its server is like, and fails if that
+// cannot be written.
+func askMySQL(ctx context.Context, conn any) (mysqlState, error) {
+	q, ok := conn.(driver.QueryerContext)
+	if !ok {
+		return mysqlState{}, errors.New("the database was opened with another driver: open it with github.com/go-sql-driver/mysql")
+	}
+	vars, err := mysqlPairs(ctx, q, `SHOW VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only',
+		'innodb_flush_log_at_trx_commit', 'log_bin', 'in_transaction', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name')`)
+	if err != nil {
+		return mysqlState{}, err
+	}
+	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
+		if isOn(vars[name]) {
+			return mysqlState{}, readOnlyError(name, vars[name])
+		}
+	}
+	state := mysqlState{conn: q, vars: vars}
+	switch {
+	case isGalera(vars):
+		state.cluster, err = galeraCluster(ctx, q)
+	case vars["group_replication_group_name"] != "":
+		state.cluster, err = replicationGroup(ctx, q, vars["group_replication_group_name"])
+	}
+	return state, err
+}
+
+func galeraCluster(ctx context.Context, q driver.QueryerContext) (string, error) {
+	status, err := mysqlPairs(ctx, q, `SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid')`)
+	if err != nil {
+		return "", err
+	}
+	if err := galeraFault(status); err != nil {
+		return "", err
+	}
+	return "galera " + status["wsrep_cluster_state_uuid"], nil
+}
+
+// errNotReady is a member of a cluster that does not take part in it.
+var errNotReady = errors.New("the server takes no part in its cluster")
+
+// galeraFault reports why a Galera node must not be used.
+func galeraFault(status map[string]string) error {
+	if isOn(status["wsrep_ready"]) && strings.EqualFold(status["wsrep_cluster_status"], "Primary") {
+		return nil
+	}
+	return fmt.Errorf("%w (wsrep_ready=%s, wsrep_cluster_status=%s): wait until it has joined, or bring a majority of the nodes back",
+		errNotReady, status["wsrep_ready"], status["wsrep_cluster_status"])
+}
+
+// groupMembers tells what this member and the majority are like.
+const groupMembers = `SELECT 'state', member_state FROM performance_schema.replication_group_members WHERE member_id = @@server_uuid
+	UNION ALL SELECT 'majority', IF(COUNT(*) = 0, '', IF(2 * SUM(member_state IN ('ONLINE', 'RECOVERING')) > COUNT(*), 'ON', 'OFF'))
+		FROM performance_schema.replication_group_members`
+
+func replicationGroup(ctx context.Context, q driver.QueryerContext, name string) (string, error) {
+	members, err := mysqlPairs(ctx, q, groupMembers)
+	if _, ok := errors.AsType[*gomysql.MySQLError](err); ok {
+		return "", nil // not to be read by this user
+	}
+	if err != nil {
+		return "", err
+	}
+	if members["majority"] == "" {
+		return "", nil // performance_schema is off
+	}
+	if err := groupFault(members); err != nil {
+		return "", err
+	}
+	return "group " + name, nil
+}
+
+// groupFault reports why a server that is set up for Group Replication must not be used.
+func groupFault(members map[string]string) error {
+	state := cmp.Or(members["state"], "OFFLINE")
+	if state == "ONLINE" && isOn(members["majority"]) {
+		return nil
+	}
+	return fmt.Errorf("%w (member_state=%s, majority=%s): START GROUP_REPLICATION, or bring a majority of the members back",
+		errNotReady, state, members["majority"])
+}
+
+// mysqlPairs runs a query of two columns and returns the second ones by the first.
+func mysqlPairs(ctx context.Context, q driver.QueryerContext, query string) (map[string]string, error) {
+	rows, err := q.QueryContext(ctx, query, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	pairs := make(map[string]string)
+	for {
+		var pair [2]driver.Value
+		switch err := rows.Next(pair[:]); {
+		case errors.Is(err, io.EOF):
+			return pairs, nil
+		case err != nil:
+			return nil, err
+		}
+		pairs[fmt.Sprintf("%s", pair[0])] = fmt.Sprintf("%s", pair[1])
+	}
+}
+
+func isOn(value string) bool {
+	return value != "" && value != "0" && !strings.EqualFold(value, "OFF")
+}
+
+// isGalera reports whether the server replicates by Galera: wsrep_on alone does
+// nothing without a provider.
+func isGalera(vars map[string]string) bool {
+	provider := vars["wsrep_provider"]
+	return isOn(vars["wsrep_on"]) && provider != "" && !strings.EqualFold(provider, "none")
+}

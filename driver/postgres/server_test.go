@@ -1,0 +1,233 @@
+package postgres_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/postgres"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A standby is refused; one that was promoted is another server, and one that was
+// merely started again is not.
+func TestPostgresFailOver(t *testing.T) {
+	server := testserver.Postgres(t, &testserver.PostgresOptions{Settings: []string{"fsync=off"}}) // the machine stays up
+	database := server.NewDatabase(t)
+	db := postgresDB(t, server.URL(database))
+	if err := postgres.InitStore(t.Context(), db, []segment.Tag{order}); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.InitRegistry(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	s := openPostgres(t, db)
+	server.Exec(t, database, "CREATE USER app PASSWORD 'hush'", "GRANT ALL ON leaf_alloc TO app")
+	app := openPostgres(t, postgresDB(t, server.URLOf("app", "hush", database)))
+	servers := func(want int) {
+		t.Helper()
+		seen := make(map[string]bool)
+		for _, s := range []*postgres.Store{s, app, openPostgres(t, postgresDB(t, server.URL(database)))} {
+			g, err := advanceWhenUp(t, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[g.Server] = true
+		}
+		if len(seen) != 1 || !seen[identity(t, server, want)] {
+			t.Errorf("servers %v, want that of timeline %d", seen, want)
+		}
+	}
+	restart := func() {
+		t.Helper()
+		if err := server.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	servers(1)
+	restart()
+	servers(1)
+	if err := os.WriteFile(filepath.Join(server.Dir, "data", "standby.signal"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	r := openPostgresRegistry(t, server.URL(database))
+	_, listErr := r.List(t.Context())
+	_, askErr := r.MayLoseWrites(t.Context())
+	_, err := openPostgres(t, postgresDB(t, server.URL(database))).Advance(t.Context(), "order", 1)
+	wantError(t, "a standby): name the primary", err, loadError(t, r), swapError(t, r), listErr, askErr)
+	_, err = advanceWhenUp(t, s)
+	wantError(t, "the server is read-only", err)
+	server.Exec(t, database, "SELECT pg_promote()")
+	servers(2)
+}
+
+// advanceWhenUp gives sessions that a restart has broken their turn to fail.
+func advanceWhenUp(t *testing.T, s *postgres.Store) (g segment.Grant, err error) {
+	t.Helper()
+	for range 20 {
+		if g, err = s.Advance(t.Context(), "order", 1); err == nil || !strings.Contains(err.Error(), "closed") && !strings.Contains(err.Error(), "starting or stopping") {
+			return g, err
+		}
+	}
+	return g, err
+}
+
+func identity(t *testing.T, server *testserver.PostgresServer, timeline int) string {
+	t.Helper()
+	var id string
+	if err := postgresDB(t, server.URL("postgres")).QueryRow("SELECT system_identifier::text FROM pg_control_system()").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return id + "/0000000" + string(rune('0'+timeline))
+}
+
+// Somebody may have taken from users what all users may do: the store works without.
+func TestPostgresIdentityWithoutPrivilege(t *testing.T) {
+	database := initPostgres(t, order)
+	postgresServer.Exec(t, database, "CREATE USER plain PASSWORD 'hush'", "GRANT ALL ON leaf_alloc TO plain")
+	t.Cleanup(func() { postgresServer.Exec(t, database, "DROP OWNED BY plain", "DROP USER plain") })
+	var log strings.Builder
+	for _, step := range []struct{ revoke, want string }{
+		{"REVOKE EXECUTE ON FUNCTION pg_control_system FROM public", "00000001"},
+		{"REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn FROM public", ""},
+	} {
+		postgresServer.Exec(t, database, step.revoke)
+		s, err := postgres.NewStore(postgresDB(t, postgresServer.URLOf("plain", "hush", database)), &postgres.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if warned := strings.Contains(log.String(), "fail-over"); warned {
+			t.Errorf("warned before there was reason to:\n%s", &log)
+		}
+		if g, err := s.Advance(t.Context(), "order", 1); err != nil || g.Server != step.want {
+			t.Errorf("%s: %+v, %v, want server %q", step.revoke, g, err, step.want)
+		}
+	}
+	if n := strings.Count(log.String(), "fail-over"); n != 1 {
+		t.Errorf("%d warnings, want 1:\n%s", n, &log)
+	}
+}
+
+// A server that does not sync is warned about, once; one that hangs, or whose row is
+// held, ends no call but by an error.
+func TestPostgresServerThatForgets(t *testing.T) {
+	server := testserver.Postgres(t, &testserver.PostgresOptions{Settings: []string{"fsync=off"}})
+	database := server.NewDatabase(t)
+	db := postgresDB(t, server.URL(database))
+	if err := postgres.InitStore(t.Context(), db, []segment.Tag{order}); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	s, err := postgres.NewStore(db, &postgres.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := s.Advance(t.Context(), "order", 10); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := strings.Count(log.String(), "fsync=off"); n != 1 {
+		t.Errorf("%d warnings, want 1:\n%s", n, &log)
+	}
+	hold, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
+	execOn(t, hold, "BEGIN")
+	execOn(t, hold, "UPDATE leaf_alloc SET step = 7")
+	start := time.Now()
+	_, err = s.Advance(context.Background(), "order", 1)
+	wantError(t, "another transaction holds the row", err)
+	if took := time.Since(start); took > 9*time.Second {
+		t.Errorf("the call took %v", took)
+	}
+	execOn(t, hold, "ROLLBACK")
+	if _, err := s.Advance(t.Context(), "order", 1); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = s.Advance(ctx, "order", 1)
+	wantError(t, "deadline exceeded", err)
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Advance(t.Context(), "order", 1); err != nil {
+		t.Errorf("after the pause: %v", err)
+	}
+}
+
+// A server that is killed under load loses no range that it acknowledged.
+func TestPostgresKilledServer(t *testing.T) {
+	server := testserver.Postgres(t, &testserver.PostgresOptions{Settings: []string{"fsync=off"}}) // the machine stays up
+	database := server.NewDatabase(t)
+	db := postgresDB(t, server.URL(database))
+	if err := postgres.InitStore(t.Context(), db, []segment.Tag{{Name: "a", MaxID: 1, Step: 10}, {Name: "b", MaxID: 1, Step: 10}}); err != nil {
+		t.Fatal(err)
+	}
+	s := openPostgres(t, db)
+	ranges := map[string]*drivertest.Ranges{"a": {}, "b": {}}
+	ctx, stop := context.WithCancel(t.Context())
+	var served atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 {
+		tag := []string{"a", "b"}[i%2]
+		wg.Go(func() { load(ctx, s, tag, ranges[tag], &served) })
+	}
+	for range 3 {
+		await(t, &served, served.Load()+300)
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, &served, served.Load()+300)
+	stop()
+	wg.Wait()
+	for tag, r := range ranges {
+		if err := r.Check(); err != nil {
+			t.Errorf("%s: %v", tag, err)
+		}
+	}
+}
+
+// load advances tag until ctx ends, also by its own step, whatever fails.
+func load(ctx context.Context, s segment.Store, tag string, ranges *drivertest.Ranges, served *atomic.Int64) {
+	for i := int64(0); ctx.Err() == nil; i++ {
+		g, err := s.Advance(ctx, tag, i%3)
+		if err == nil {
+			ranges.Add(g.Range)
+			served.Add(1)
+		}
+	}
+}
+
+func await(t *testing.T, served *atomic.Int64, want int64) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for served.Load() < want {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d calls served, want %d: the store does not recover", served.Load(), want)
+		}
+		time.Sleep(time.Millisecond) // polls a counter; the event has no channel
+	}
+}

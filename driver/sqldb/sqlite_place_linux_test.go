@@ -1,9 +1,0 @@
-package sqldb
-
-import "testing"
-
-func TestPlaceOfMount(t *testing.T) {
-	if p, err := placeOf("/proc"); err != nil || p.mount == p.folder {
-		t.Errorf("/proc: %+v, %v, want a mount that is not its folder's", p, err)
-	}
-}

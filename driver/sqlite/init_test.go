@@ -1,0 +1,49 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"testing"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/sqlite"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// An initOf creates one of the tables.
+type initOf func(ctx context.Context, db *sql.DB) error
+
+func initTags(do func(context.Context, *sql.DB, []segment.Tag) error) initOf {
+	return func(ctx context.Context, db *sql.DB) error { return do(ctx, db, []segment.Tag{order}) }
+}
+
+// testInits has each table created several times at once, in a state of its own; each
+// caller has a pool of its own, as processes have.
+func testInits(t *testing.T, inits map[string]initOf, newState func(t testing.TB) (open func(testing.TB) *sql.DB)) {
+	for name, create := range inits {
+		t.Run(name, func(t *testing.T) {
+			drivertest.TestInit(t, func(t testing.TB) func(context.Context) error {
+				open := newState(t)
+				pools := make(chan *sql.DB, 8)
+				for range cap(pools) {
+					pools <- open(t)
+				}
+				return func(ctx context.Context) error {
+					db := <-pools
+					defer func() { pools <- db }()
+					return create(ctx, db)
+				}
+			})
+		})
+	}
+}
+
+func TestSQLiteInitTogether(t *testing.T) {
+	testInits(t, map[string]initOf{
+		"store": initTags(sqlite.InitStore), "registry": sqlite.InitRegistry,
+	}, func(t testing.TB) func(testing.TB) *sql.DB {
+		path := filepath.Join(t.TempDir(), "leaf.db")
+		return func(t testing.TB) *sql.DB { return sqliteDB(t, path) }
+	})
+}

@@ -1,0 +1,66 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqlite"
+)
+
+// childFile makes the test binary a second process that uses the SQLite file of
+// that name.
+const childFile = "LEAF_TEST_SQLITE_CHILD"
+
+// childRegistry is childFile for a registry.
+const childRegistry = "LEAF_TEST_SQLITE_REGISTRY_CHILD"
+
+func TestMain(m *testing.M) {
+	for env, child := range map[string]func(string) error{childFile: child, childRegistry: registryChild} {
+		path := os.Getenv(env)
+		if path == "" {
+			continue
+		}
+		if err := child(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// child advances a counter and prints each range.
+func child(path string) error {
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		return err
+	}
+	s, err := sqlite.NewStore(db, nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for range childCalls {
+		g, err := s.Advance(context.Background(), "order", 3)
+		if err != nil {
+			return err
+		}
+		printRange(g.Range)
+	}
+	return nil
+}
+
+const childCalls = 300
+
+func printRange(r leaf.Range) { fmt.Println(r.Start, r.End) }
+
+func writeFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,41 @@
+package sqlite
+
+import (
+	"log/slog"
+
+	"github.com/leaf-id/leaf/internal/sqlstore"
+)
+
+// A Store keeps tags in a database. It is a [segment.Store], a [segment.Returner]
+// and a [segment.Catalog]. Its methods are safe for concurrent use.
+type Store = sqlstore.Store
+
+// A Registry keeps the records of workers in a database. It is a [worker.Registry]
+// and a [worker.LossyRegistry]. Its methods are safe for concurrent use.
+type Registry = sqlstore.Registry
+
+// Options are the optional settings of a [Store] or [Registry]; nil means all defaults.
+type Options struct {
+	// Logger gets a line when transactions begin to fail and when they work again, and
+	// for each row that cannot be a tag. Default: nothing is logged.
+	Logger *slog.Logger
+
+	// File is the path of the file as people know it: errors and the log name it, and
+	// only with it a file that is missing is told from one that cannot be opened.
+	// Default: what SQLite says once it is open.
+	File string
+}
+
+func (o *Options) file() string {
+	if o == nil {
+		return ""
+	}
+	return o.File
+}
+
+func (o *Options) logger() *slog.Logger {
+	if o == nil || o.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Logger
+}

@@ -1,0 +1,280 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/sqlite"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// sqliteDB opens path as a plain database/sql user would.
+func sqliteDB(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func newSQLite(t testing.TB, tags ...segment.Tag) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	if err := sqlite.InitStore(t.Context(), sqliteDB(t, path), tags); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func openSQLite(t testing.TB, path string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.NewStore(sqliteDB(t, path), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestSQLiteStore(t *testing.T) {
+	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
+		path := newSQLite(t)
+		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return openSQLite(t, path) }}
+	})
+}
+
+func TestSQLiteOpenCreatesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	s := openSQLite(t, path)
+	if m, _ := filepath.Glob(path + "*"); len(m) != 0 {
+		t.Fatalf("opening made %v", m)
+	}
+	_, err := s.Advance(t.Context(), "order", 1)
+	if err == nil || !strings.Contains(err.Error(), "leaf init --store") {
+		t.Errorf("error %v, want one that says leaf init", err)
+	}
+}
+
+func TestSQLiteInitRefuses(t *testing.T) {
+	path := newSQLite(t, segment.Tag{Name: "order", MaxID: 7, Step: 10})
+	err := sqlite.InitStore(t.Context(), sqliteDB(t, path), nil)
+	if !errors.Is(err, fs.ErrExist) {
+		t.Errorf("second init: %v, want fs.ErrExist", err)
+	}
+	if g, err := openSQLite(t, path).Advance(t.Context(), "order", 1); err != nil || g.Range.Start != 7 {
+		t.Errorf("after the second init: %v, %v", g, err)
+	}
+	other := sqliteDB(t, filepath.Join(t.TempDir(), "other.db"))
+	if _, err := other.Exec("CREATE TABLE customers (id INTEGER)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := sqlite.InitStore(t.Context(), other, nil); !errors.Is(err, leaf.ErrInvalid) {
+		t.Errorf("init of another application's database: %v", err)
+	}
+	var journal string
+	if err := other.QueryRow("PRAGMA journal_mode").Scan(&journal); err != nil || journal != "delete" {
+		t.Errorf("its journal_mode is now %q, %v: it was changed", journal, err)
+	}
+	twice := []segment.Tag{{Name: "a", Step: 1}, {Name: "a", Step: 1}}
+	if err := sqlite.InitStore(t.Context(), sqliteDB(t, filepath.Join(t.TempDir(), "x.db")), twice); !errors.Is(err, leaf.ErrInvalid) {
+		t.Errorf("init with one tag twice: %v", err)
+	}
+}
+
+// Several processes may make their first start at the same moment.
+func TestSQLiteInitRace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		db := sqliteDB(t, path)
+		wg.Go(func() {
+			errs[i] = sqlite.InitStore(t.Context(), db, []segment.Tag{{Name: "order", MaxID: 1, Step: 10}})
+		})
+	}
+	wg.Wait()
+	made := 0
+	for _, err := range errs {
+		if err == nil {
+			made++
+		} else if !errors.Is(err, fs.ErrExist) {
+			t.Errorf("init: %v, want fs.ErrExist", err)
+		}
+	}
+	if got := strings.Join(names(t, openSQLite(t, path)), " "); made != 1 || got != "order@1" {
+		t.Errorf("%d of %d made it, tags %q", made, len(errs), got)
+	}
+}
+
+func TestSQLiteAdvice(t *testing.T) {
+	tests := map[string]struct {
+		params, want string
+		change       func(ctx context.Context, s *sqlite.Store) error
+	}{
+		"read-only": {"mode=ro", "read-only", func(ctx context.Context, s *sqlite.Store) error {
+			_, err := s.Advance(ctx, "order", 1)
+			return err
+		}},
+		"full disk": {"_pragma=max_page_count(8)", "disk is full", func(ctx context.Context, s *sqlite.Store) (err error) {
+			for i := 0; i < 500 && err == nil; i++ {
+				err = s.Create(ctx, segment.Tag{Name: fmt.Sprint(i), Step: 1, Description: strings.Repeat("x", 200)})
+			}
+			return err
+		}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := newSQLite(t, segment.Tag{Name: "order", Step: 10})
+			db, err := sql.Open("sqlite", "file:"+path+"?"+tt.params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			s, err := sqlite.NewStore(db, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if err := tt.change(t.Context(), s); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+			if g, err := openSQLite(t, path).Advance(t.Context(), "order", 1); err != nil || g.Range.Start != 0 {
+				t.Errorf("another store, afterwards: %v, %v", g, err)
+			}
+		})
+	}
+}
+
+func TestSQLiteExists(t *testing.T) {
+	for path, want := range map[string]bool{newSQLite(t): true, filepath.Join(t.TempDir(), "empty.db"): false} {
+		if got, err := sqlite.ExistsStore(t.Context(), sqliteDB(t, path)); err != nil || got != want {
+			t.Errorf("exists: %v, %v, want %v", got, err, want)
+		}
+	}
+}
+
+// Each of these is refused at the first call, also when the file is well again
+// only later: the store looks anew each time.
+func TestSQLiteRefusesUnfitFiles(t *testing.T) {
+	tests := map[string]struct{ harm, heal, want string }{
+		"newer format":        {"PRAGMA user_version = 2", "PRAGMA user_version = 1", "use a newer Leaf"},
+		"unknown format":      {"PRAGMA user_version = -1", "PRAGMA user_version = 1", "unknown format"},
+		"another application": {"PRAGMA application_id = 5", "PRAGMA application_id = 0x4c656166", "not made by Leaf"},
+		"no table":            {"ALTER TABLE leaf_alloc RENAME TO gone", "ALTER TABLE gone RENAME TO leaf_alloc", "leaf init"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := newSQLite(t, segment.Tag{Name: "order", Step: 10})
+			db, s := sqliteDB(t, path), openSQLite(t, path)
+			if _, err := db.Exec(tt.harm); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Advance(t.Context(), "order", 1); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want one that says %q", err, tt.want)
+			}
+			if _, err := db.Exec(tt.heal); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Advance(t.Context(), "order", 1); err != nil {
+				t.Errorf("after the cure: %v", err)
+			}
+		})
+	}
+}
+
+func TestSQLiteRefusesMemory(t *testing.T) {
+	db, err := sql.Open("sqlite", "file:refused?mode=memory&cache=shared")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	keep, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keep.Close()
+	if err := sqlite.InitStore(t.Context(), db, nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := sqlite.NewStore(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, leaf.ErrUnsupported) {
+		t.Errorf("database in memory: %v, want ErrUnsupported", err)
+	}
+}
+
+func TestSQLiteNotADatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	writeFile(t, path, strings.Repeat("this is no database\n", 100))
+	_, err := openSQLite(t, path).Advance(t.Context(), "order", 1)
+	if err == nil || !strings.Contains(err.Error(), "not an SQLite database") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestSQLiteKeepsTheTable(t *testing.T) {
+	path := newSQLite(t)
+	s := openSQLite(t, path)
+	want := segment.Tag{Name: "Ünïcode 订单 😀 ", MaxID: 5, Step: 3, Description: "a; 'quoted' \"one\""}
+	if err := s.Create(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	for tag, err := range s.Tags(t.Context()) {
+		age := time.Since(tag.Updated)
+		tag.Updated = time.Time{}
+		if err != nil || tag != want || age < 0 || age > time.Minute {
+			t.Errorf("%+v of age %v, %v, want %+v", tag, age, err, want)
+		}
+	}
+	db := sqliteDB(t, path)
+	var journal string
+	if err := db.QueryRow("PRAGMA journal_mode").Scan(&journal); err != nil || journal != "wal" {
+		t.Errorf("journal_mode %q, %v", journal, err)
+	}
+	for _, bad := range []string{"max_id = -1", "step = 0", "step = 'x'", "max_id = NULL"} {
+		if _, err := db.Exec("UPDATE leaf_alloc SET " + bad); err == nil {
+			t.Errorf("the table took %s", bad)
+		}
+	}
+}
+
+func execOn(t testing.TB, conn *sql.Conn, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := conn.ExecContext(context.Background(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+func names(t testing.TB, s segment.Store) []string {
+	t.Helper()
+	var all []string
+	for tag, err := range s.Tags(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprintf("%s@%d", tag.Name, tag.MaxID))
+	}
+	slices.Sort(all)
+	return all
+}

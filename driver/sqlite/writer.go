@@ -1,0 +1,187 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// maxBatch bounds the calls of one transaction, and with them its time.
+const maxBatch = 256
+
+// A writer runs the calls of all goroutines, those that wait together in one
+// transaction, on the one connection that it owns.
+type writer struct {
+	db     *sql.DB
+	file   string // as its user calls it; may be empty
+	table  table
+	logger *slog.Logger
+	calls  chan *call    // unbuffered: a call that was received will be answered
+	quit   chan struct{} // closed by close
+	done   chan struct{} // closed when run has returned
+	stop   sync.Once
+
+	// Owned by run.
+	session *session // nil before the first use and after a failure
+	trouble string   // what the last batch failed with, as it was logged
+}
+
+// A call is one caller's work in a batch.
+type call struct {
+	ctx    context.Context
+	run    func(*session) error
+	answer chan error // holds one: the writer never waits for a caller that left
+}
+
+// A refusal is an error that concerns one call alone: it changed nothing, and the
+// rest of its batch goes on. Any other error fails the whole batch.
+type refusal struct{ error }
+
+func newWriter(db *sql.DB, file string, t table, logger *slog.Logger) *writer {
+	w := &writer{db: db, file: file, table: t, logger: logger, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
+	go w.run()
+	return w
+}
+
+// do has run executed within some transaction and returns once that was committed,
+// or has failed. When ctx ends first, run may still be executed, also later: what
+// it writes to is then the writer's alone.
+func (w *writer) do(ctx context.Context, run func(*session) error) error {
+	c := &call{ctx: ctx, run: run, answer: make(chan error, 1)}
+	select {
+	case w.calls <- c:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w.quit:
+		return leaf.ErrClosed
+	}
+	select {
+	case err := <-c.answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// close lets the batch that is under way end, and then gives up the connection.
+func (w *writer) close() error {
+	w.stop.Do(func() { close(w.quit) })
+	<-w.done
+	return nil
+}
+
+func (w *writer) run() {
+	defer close(w.done)
+	defer w.drop()
+	batch := make([]*call, 0, maxBatch)
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			w.look()
+		case c := <-w.calls:
+			batch = w.collect(append(batch[:0], c))
+			w.serve(batch)
+			clear(batch)
+		case <-w.quit:
+			return
+		}
+	}
+}
+
+// lookInterval is how soon a writer that has nothing to do notices that its file must
+// not be used. Until then it keeps others from opening the file in its own way.
+const lookInterval = time.Second
+
+// look gives up a session whose file must not be used.
+func (w *writer) look() {
+	if w.session == nil {
+		return
+	}
+	if err := w.session.file.check(); err != nil {
+		w.report(err)
+		w.drop()
+	}
+}
+
+// collect adds to batch the calls that wait already. It lets the other goroutines
+// run first: those that were just answered are about to call again, and a larger
+// batch shares the price of one commit.
+func (w *writer) collect(batch []*call) []*call {
+	runtime.Gosched()
+	for len(batch) < maxBatch {
+		select {
+		case c := <-w.calls:
+			batch = append(batch, c)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// serve answers each call of batch, after the commit.
+func (w *writer) serve(batch []*call) {
+	answers := make([]error, len(batch))
+	err := w.commit(batch, answers)
+	w.report(err)
+	if err != nil {
+		w.drop()
+	}
+	for i, c := range batch {
+		if err != nil {
+			answers[i] = err
+		}
+		c.answer <- answers[i]
+	}
+}
+
+// report logs how a batch went if it went otherwise than the last one: a store that
+// stays broken is tried again and again.
+func (w *writer) report(err error) {
+	trouble := ""
+	if err != nil {
+		trouble = explainSQLite(err, w.file, w.table).Error()
+	}
+	switch {
+	case trouble == w.trouble:
+		return
+	case err != nil:
+		w.logger.Warn("sqlite transaction failed", "file", w.path(), "err", trouble)
+	default:
+		w.logger.Info("sqlite "+w.table.Use+" works again", "file", w.path())
+	}
+	w.trouble = trouble
+}
+
+// path is the file's for the log, as far as it is known.
+func (w *writer) path() string {
+	if w.session != nil {
+		return w.session.file.path
+	}
+	return w.file
+}
+
+func (w *writer) commit(batch []*call, answers []error) error {
+	if w.session == nil {
+		s, err := openSession(w.db, w.file, w.table)
+		if err != nil {
+			return err
+		}
+		w.session = s
+	}
+	return w.session.transact(batch, answers)
+}
+
+func (w *writer) drop() {
+	if w.session != nil {
+		w.session.drop()
+		w.session = nil
+	}
+}
