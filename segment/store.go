@@ -16,6 +16,10 @@ import (
 // ErrNotCreated is wrapped by stores that do not exist yet: an init creates them.
 var ErrNotCreated = errors.New("the store was not created")
 
+// ErrDamaged is wrapped by stores that cannot read a counter, or its step: it must be set
+// anew, above every ID in use.
+var ErrDamaged = errors.New("the tag is damaged")
+
 // A Store durably advances named counters. Package drivertest defines, as a test
 // suite, what an implementation must do. All methods are safe for concurrent use
 // and return soon after ctx ends.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/leaf-id/leaf"
 )
 
@@ -23,6 +25,15 @@ const (
 // A Config says where a Redis is and how it is used. [Parse] reads one from a URL;
 // the zero value of each field but Addrs is a default.
 type Config struct {
+	// Client, if not nil, is an existing client to use in place of all that says where
+	// the Redis is: a [goredis.Client], also one of a Sentinel, or a [goredis.ClusterClient].
+	// Its MaxRetries must be -1, because a library that sends a write again may take a
+	// range back from its next owner; others are refused, as is a [goredis.Ring], whose
+	// servers know nothing of each other. It must not send anything again by other means
+	// either, such as a hook or a proxy, which cannot be checked. It stays open. When its
+	// connections fall silent they are not replaced: each costs a call.
+	Client goredis.UniversalClient
+
 	Mode   Mode
 	Addrs  []string // host:port; of a single server one, or the path of its socket
 	Master string   // with Sentinel: the name of the primary
@@ -62,8 +73,8 @@ func (c Config) socket() bool {
 	return c.Mode == Single && len(c.Addrs) == 1 && strings.HasPrefix(c.Addrs[0], "/")
 }
 
-// complete returns c with the defaults filled in.
-func (c Config) complete() Config {
+// withDefaults returns c with the defaults filled in.
+func (c Config) withDefaults() Config {
 	if c.Prefix == "" {
 		c.Prefix = defaultPrefix
 	}
@@ -73,25 +84,56 @@ func (c Config) complete() Config {
 	return c
 }
 
-// check reports what is wrong with a completed c.
-func (c Config) check() error {
+// complete returns c with the defaults filled in, or what is wrong with it.
+func (c Config) complete() (Config, error) {
+	c = c.withDefaults()
+	if err := c.adopt(); err != nil {
+		return Config{}, err
+	}
 	switch {
 	case len(c.Addrs) == 0 || c.Mode == Single && len(c.Addrs) > 1:
-		return bad("name one server; several sentinels are redis+sentinel://…, nodes of a cluster redis+cluster://…")
+		return Config{}, bad("name one server; several sentinels are redis+sentinel://…, nodes of a cluster redis+cluster://…")
 	case c.Mode == Sentinel && c.Master == "":
-		return bad("the name of the primary is missing: write redis+sentinel://h1:26379,h2:26379/MASTER")
+		return Config{}, bad("the name of the primary is missing: write redis+sentinel://h1:26379,h2:26379/MASTER")
 	case c.Mode == Cluster && c.DB != 0:
-		return bad("a cluster has database 0 only")
+		return Config{}, bad("a cluster has database 0 only")
 	case c.DB < 0:
-		return bad("the number of the database is negative")
+		return Config{}, bad("the number of the database is negative")
 	case c.Password == "" && c.Username != "":
-		return bad("there is a user without a password: write user:password@host")
+		return Config{}, bad("there is a user without a password: write user:password@host")
 	case len(c.Prefix) > 64 || strings.Trim(c.Prefix, prefixChars) != "":
-		return bad("the prefix may hold up to 64 letters, digits and . _ : -")
+		return Config{}, bad("the prefix may hold up to 64 letters, digits and . _ : -")
 	case c.Wait < 0 || c.WaitReplicas < 0 || c.WaitLocal < 0 || c.WaitLocal > 1:
-		return bad("wait is a number of replicas, waitaof is 0 or 1 for the primary, a comma, and a number of replicas")
+		return Config{}, bad("wait is a number of replicas, waitaof is 0 or 1 for the primary, a comma, and a number of replicas")
 	case c.WaitTimeout < time.Millisecond || c.WaitTimeout > maxWaitTimeout:
-		return bad("wait_timeout is a duration from 1ms to 1m")
+		return Config{}, bad("wait_timeout is a duration from 1ms to 1m")
+	}
+	return c, nil
+}
+
+// failoverAddr is the address that the library gives a client of a Sentinel.
+const failoverAddr = "FailoverClient"
+
+// adopt takes over from an existing client where its servers are, if it can be used.
+func (c *Config) adopt() error {
+	retries := 0
+	switch client := c.Client.(type) {
+	case nil:
+		return nil
+	case *goredis.Client:
+		o := client.Options()
+		c.Mode, c.Addrs, c.Master, c.DB, c.TLS, retries = Single, []string{o.Addr}, "", o.DB, o.TLSConfig, o.MaxRetries
+		if o.Addr == failoverAddr {
+			c.Mode, c.Master = Sentinel, failoverAddr
+		}
+	case *goredis.ClusterClient:
+		o := client.Options()
+		c.Mode, c.Addrs, c.DB, c.TLS, retries = Cluster, o.Addrs, 0, o.TLSConfig, o.MaxRetries
+	default:
+		return bad(fmt.Sprintf("a client that is a %T cannot be used: take a Client or a ClusterClient", client))
+	}
+	if retries > 0 {
+		return bad("the client sends commands again, which can take IDs away from their next owner: set its MaxRetries to -1")
 	}
 	return nil
 }
@@ -103,10 +145,10 @@ func bad(what string) error { return fmt.Errorf("%w: %s", leaf.ErrInvalid, what)
 
 // Key returns what identifies the keys that c names, without credentials.
 func (c Config) Key() string {
-	c = c.complete()
-	addrs := make([]string, len(c.Addrs))
-	for i, addr := range c.Addrs {
-		if addrs[i] = addr; !c.socket() {
+	c = c.withDefaults()
+	addrs := slices.Clone(c.Addrs)
+	for i, addr := range addrs {
+		if !c.socket() {
 			addrs[i] = strings.ToLower(addr)
 		}
 	}

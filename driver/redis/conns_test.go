@@ -96,7 +96,9 @@ func TestCallDuringSwitchOver(t *testing.T) {
 
 func TestCloseDuringCall(t *testing.T) {
 	server := testserver.Redis(t, nil)
-	s := newStore(t, parse(t, server.URL()), order)
+	newStore(t, parse(t, server.URL()), order)
+	db := open(t, parse(t, server.URL()))
+	s := db.Store()
 	advance(t, s, 10)
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
@@ -114,7 +116,7 @@ func TestCloseDuringCall(t *testing.T) {
 			}
 			return
 		case <-time.After(100 * time.Millisecond): // by now the call is under way, most likely
-			_ = s.Close()
+			_ = db.Close()
 		}
 	}
 }

@@ -1,23 +1,21 @@
 // Package redis keeps tags and the records of workers in a Redis: in one server, in
 // the primary that Sentinel names, or in a Redis Cluster, also over TLS. [Parse] reads
-// a URL. Opening a [Store] or a [Registry] neither connects nor creates anything;
-// [InitStore] and [InitRegistry] create, and refuse what exists. One prefix may hold
-// both.
+// a URL; [Config].Client takes an existing client. [Open] neither connects nor creates
+// anything; [DB.Init] and [DB.InitRegistry] create, and refuse what exists. One prefix may
+// hold both.
 //
 // # Keys
 //
-//	{PREFIX}:format            the format of the store's keys; without it there is no store
-//	{PREFIX}:tags              sorted set: the tags
-//	{PREFIX}:alloc:TAG         hash: max_id, step, description, updated (Unix microseconds)
-//	{PREFIX}:reign             in a cluster: which server has the keys, and since which one none lost writes
-//	{PREFIX}:worker-format     the format of the registry's keys
-//	{PREFIX}:workers           sorted set: the IDs of the workers
-//	{PREFIX}:worker:ID         the record of a worker, as text
+//	{PREFIX}:format      the format of the store's keys; without it there is no store
+//	{PREFIX}:tags        sorted set: the tags
+//	{PREFIX}:alloc:TAG   hash: max_id, step, description, updated (Unix microseconds)
+//	{PREFIX}:registry    hash: the cells of the registry, see package kv
+//	{PREFIX}:timeline    in a cluster: which server has the keys, and since which one none lost writes
 //
 // The braces have a cluster keep all keys of a prefix in one slot, hence on one node,
 // which answers all calls; give stores that are to share the load prefixes of their
 // own. While a slot moves to another node calls fail. Keys have no time to live, and
-// one that somebody gave one is refused.
+// one that was given one is refused.
 //
 // # Calls
 //
@@ -26,12 +24,12 @@
 // scripts' language, which are exact only to 2^53: the server's own 64-bit addition
 // does the work, and refuses to overflow. What was sent is not sent again, unless the
 // server has said that it did nothing. A write whose answer is lost is in an unknown
-// state: the range of an Advance is lost then. A Return is sent to the server alone that made
+// state: the range of an Advance is lost then. A Return is sent only to the server that made
 // the grant: one that has taken over, or started again, refuses it, because it may have
-// granted the same IDs to somebody else.
+// granted the same IDs to another client.
 //
 // When an answer does not come for a second or more, the calls after it have new
-// connections: those that stand may all have fallen silent, where an address has moved.
+// connections: where an address has moved, all that stand have fallen silent.
 //
 // # Server
 //
@@ -67,11 +65,11 @@
 // node of Leaf's looked at the servers within two minutes before and sees then that the
 // keys were handed over by a primary that stands, to one that stood before (a node that had
 // no slot until then was not seen). Else the move counts as a takeover. The registry is
-// forgetful, and claims wait. Neither is proof, see packages segment and worker.
+// lossy, and claims wait. Neither is proof, see packages segment and worker.
 //
 // With wait=N a write counts only when N replicas have it, with waitaof=L,N (Redis 7.2)
 // when the primary (L=1) and N replicas have it on disk; until then the range of an Advance is
 // not issued, and if it takes longer than wait_timeout it is lost. That makes the loss
-// of acknowledged writes unlikely, not impossible: nothing has the one replica elected
-// that has them. So the above stays as it is.
+// of acknowledged writes unlikely, not impossible: the replica that is elected need not be
+// one of those. So the above stays as it is.
 package redis

@@ -10,17 +10,15 @@ import (
 )
 
 func TestInitTogether(t *testing.T) {
-	for name, create := range map[string]func(context.Context, redis.Config) error{
-		"store": func(ctx context.Context, config redis.Config) error {
-			return redis.InitStore(ctx, config, []segment.Tag{order})
-		},
-		"registry": redis.InitRegistry,
+	for name, create := range map[string]func(context.Context, *redis.DB) error{
+		"store":    func(ctx context.Context, db *redis.DB) error { return db.Init(ctx, []segment.Tag{order}) },
+		"registry": func(ctx context.Context, db *redis.DB) error { return db.InitRegistry(ctx) },
 	} {
 		for kind, url := range map[string]string{"single": shared.URL(), "cluster": cluster.URL()} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				drivertest.TestInit(t, func(t testing.TB) func(context.Context) error {
 					config := fresh(t, url)
-					return func(ctx context.Context) error { return create(ctx, config) }
+					return func(ctx context.Context) error { return create(ctx, open(t, config)) }
 				})
 			})
 		}

@@ -56,41 +56,39 @@ func fresh(t testing.TB, url string) redis.Config {
 	return config
 }
 
-func openStore(t testing.TB, config redis.Config) *redis.Store {
+func open(t testing.TB, config redis.Config) *redis.DB {
 	t.Helper()
-	s, err := redis.OpenStore(config, nil)
+	db, err := redis.Open(config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	t.Cleanup(func() { db.Close() })
+	return db
 }
 
+func openStore(t testing.TB, config redis.Config) *redis.Store { return open(t, config).Store() }
+
 func openRegistry(t testing.TB, config redis.Config) *redis.Registry {
-	t.Helper()
-	r, err := redis.OpenRegistry(config, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	return r
+	return open(t, config).Registry()
 }
 
 // newStore creates a store with tags and opens it.
 func newStore(t testing.TB, config redis.Config, tags ...segment.Tag) *redis.Store {
 	t.Helper()
-	if err := redis.InitStore(t.Context(), config, tags); err != nil {
+	db := open(t, config)
+	if err := db.Init(t.Context(), tags); err != nil {
 		t.Fatal(err)
 	}
-	return openStore(t, config)
+	return db.Store()
 }
 
 func newRegistry(t testing.TB, config redis.Config) *redis.Registry {
 	t.Helper()
-	if err := redis.InitRegistry(t.Context(), config); err != nil {
+	db := open(t, config)
+	if err := db.InitRegistry(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return openRegistry(t, config)
+	return db.Registry()
 }
 
 // A doer takes commands past the driver.
@@ -123,9 +121,7 @@ func TestStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
 				config := fresh(t, server.url)
-				if err := redis.InitStore(t.Context(), config, nil); err != nil {
-					t.Fatal(err)
-				}
+				newStore(t, config)
 				return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return openStore(t, config) }}
 			})
 		})
@@ -137,13 +133,11 @@ func TestRegistry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 				config := fresh(t, server.url)
-				if err := redis.InitRegistry(t.Context(), config); err != nil {
-					t.Fatal(err)
-				}
+				newRegistry(t, config)
 				return drivertest.RegistryBackend{
 					Open: func(t testing.TB) worker.Registry { return openRegistry(t, config) },
 					Corrupt: func(t testing.TB, id int64, text string) {
-						do(t, server, "SET", fmt.Sprintf("{%s}:worker:%d", config.Prefix, id), text)
+						do(t, server, "HSET", "{"+config.Prefix+"}:registry", fmt.Sprintf("workers/%d", id), text)
 					},
 				}
 			})

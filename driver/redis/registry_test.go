@@ -2,18 +2,12 @@ package redis_test
 
 import (
 	"errors"
-	"io/fs"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
-)
-
-var (
-	errNotCreatedRegistry = worker.ErrNotCreated
-	errExist              = fs.ErrExist
 )
 
 func claimed(id, term int64) worker.Record {
@@ -27,7 +21,7 @@ func TestCellsHaveNoTimeToLive(t *testing.T) {
 	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, one); err != nil {
 		t.Fatal(err)
 	}
-	key := "{" + config.Prefix + "}:worker:7"
+	key := "{" + config.Prefix + "}:registry"
 	if ttl := do(t, shared, "PTTL", key); ttl != "-1" {
 		t.Errorf("the cell lives for %s ms", ttl)
 	}
@@ -68,8 +62,8 @@ func TestSwapIsSentOnce(t *testing.T) {
 	}
 }
 
-// TestDeletedCell shows what somebody who deletes keys does: a holder finds its record
-// missing, and can put it back.
+// A deleted field is what a lost write is: a holder finds its record missing, and can put it
+// back.
 func TestDeletedCell(t *testing.T) {
 	config := fresh(t, shared.URL())
 	r := newRegistry(t, config)
@@ -77,7 +71,8 @@ func TestDeletedCell(t *testing.T) {
 	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, one); err != nil {
 		t.Fatal(err)
 	}
-	do(t, shared, "DEL", "{"+config.Prefix+"}:worker:7")
+	key := "{" + config.Prefix + "}:registry"
+	do(t, shared, "HDEL", key, "workers/7")
 	if all, err := r.List(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("listed %v, %v", all, err)
 	}
@@ -87,13 +82,38 @@ func TestDeletedCell(t *testing.T) {
 	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, one); err != nil {
 		t.Error(err)
 	}
-	do(t, shared, "ZADD", "{"+config.Prefix+"}:workers", "1", "x")
-	if _, err := r.List(t.Context()); err == nil || !strings.Contains(err.Error(), `"x"`) {
-		t.Errorf("with a worker x in the index: %v", err)
+	do(t, shared, "HSET", key, "workers/x", "1")
+	if _, err := r.List(t.Context()); err == nil || !strings.Contains(err.Error(), "workers/x") {
+		t.Errorf("with a worker x: %v", err)
 	}
 }
 
-func TestForgetful(t *testing.T) {
+// A hash of many fields is scanned in pages, of which HSCAN may repeat fields.
+func TestListOfMany(t *testing.T) {
+	config := fresh(t, shared.URL())
+	r := newRegistry(t, config)
+	const workers = 5000
+	args := []string{"HSET", "{" + config.Prefix + "}:registry"}
+	for id := range int64(workers) {
+		text, err := claimed(id, 1).MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "workers/"+strconv.FormatInt(id, 10), string(text))
+	}
+	do(t, shared, args...)
+	all, err := r.List(t.Context())
+	if err != nil || len(all) != workers {
+		t.Fatalf("listed %d, %v", len(all), err)
+	}
+	for i, record := range all {
+		if record.Worker != int64(i) {
+			t.Fatalf("record %d is of worker %d", i, record.Worker)
+		}
+	}
+}
+
+func TestLossyRegistry(t *testing.T) {
 	server := testserver.Redis(t, nil)
 	r := newRegistry(t, parse(t, server.URL()))
 	check := func(what string, r worker.LossyRegistry, want bool) {

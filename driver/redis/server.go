@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/leaf-id/leaf"
 )
 
 // lookEvery is how long it takes at most to notice that a server's settings changed.
@@ -17,9 +18,9 @@ const lookEvery = time.Minute
 
 // facts are what a server was like when it was looked at.
 type facts struct {
-	replid string
-	reign  string // what [segment.Grant].Server is: replid, or in a cluster the name of the reign
-	at     time.Time
+	replid   string
+	timeline string // what [segment.Grant].Server is: replid, or in a cluster what the key says
+	at       time.Time
 
 	primaries map[string]bool // of a cluster: by master_replid, seen before the keys were found on this server
 
@@ -39,49 +40,47 @@ func (c *client) known(ctx context.Context, conns *conns, node *goredis.Client) 
 	if f := c.facts.Load(); f != nil && time.Since(f.at) < lookEvery {
 		return f, nil
 	}
-	select {
-	case c.looking <- struct{}{}:
-		defer func() { <-c.looking }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	c.looking.Lock()
+	defer c.looking.Unlock()
 	if f := c.facts.Load(); f != nil && time.Since(f.at) < lookEvery {
 		return f, nil
 	}
-	return c.look(ctx, conns, node)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f, err := c.look(ctx, conns, node)
+	if err == nil {
+		c.facts.Store(f)
+	}
+	return f, err
 }
 
 // look asks the server what it is like, and fails if it must not be used. The caller
 // holds c.looking.
 func (c *client) look(ctx context.Context, conns *conns, node *goredis.Client) (*facts, error) {
-	var primaries map[string]bool
+	f := &facts{at: time.Now()}
 	if c.config.Mode == Cluster {
-		primaries = conns.primaries(ctx)
+		f.primaries = conns.primaries(ctx)
 	}
 	s, err := askServer(ctx, node)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.unfit(c.config); err != nil {
-		return nil, c.blame(err)
+		return nil, c.locate(fmt.Errorf("%w: %w", leaf.ErrUnsupported, err))
 	}
-	f := &facts{replid: s.info["master_replid"], at: time.Now(), primaries: primaries, keeps: s.keeps(), alone: c.config.Mode == Single && s.alone()}
-	f.reign = f.replid
+	f.replid, f.keeps, f.alone = s.info["master_replid"], s.keeps(), c.config.Mode == Single && s.alone()
+	f.timeline = f.replid
 	if c.config.Mode == Cluster {
-		if f.reign, err = c.reign(ctx, conns, node, f); err != nil {
+		if f.timeline, err = c.timeline(ctx, conns, node, f); err != nil {
 			return nil, err
 		}
 		c.seen = f
 	}
-	if text, weak := s.durability(); text != c.said {
+	if text, level := s.durability(); text != c.said {
 		c.said = text
-		level := slog.LevelInfo
-		if weak {
-			level = slog.LevelWarn
-		}
 		c.logger.Log(ctx, level, "redis: "+text, "version", s.info["redis_version"], "server", c.config.Key())
 	}
-	c.facts.Store(f)
 	return f, nil
 }
 
@@ -92,51 +91,31 @@ type server struct {
 }
 
 func askServer(ctx context.Context, node *goredis.Client) (server, error) {
-	pipe := node.Pipeline()
-	info := pipe.Do(ctx, "info")
-	names := []string{"appendfsync", "no-appendfsync-on-rewrite", "save"}
-	configs := make([]*goredis.MapStringStringCmd, len(names))
-	for i, name := range names {
-		configs[i] = pipe.ConfigGet(ctx, name)
-	}
-	if _, err := pipe.Exec(ctx); unsent(info, err) {
-		return server{}, err
-	}
-	text, err := info.Text()
+	text, err := node.Info(ctx).Result()
 	if err != nil {
 		return server{}, err
 	}
-	s := server{info: parseInfo(text), config: make(map[string]string)}
-	for i, cmd := range configs {
-		values, err := cmd.Result()
-		if _, refused := errors.AsType[goredis.Error](err); refused {
-			s.config = nil
-			break
-		}
-		if err != nil {
-			return server{}, err
-		}
-		s.config[names[i]] = values[names[i]]
+	s := server{info: parseInfo(text)}
+	s.config, err = node.ConfigGet(ctx, "*appendfsync*").Result()
+	if _, refused := errors.AsType[goredis.Error](err); refused {
+		s.config, err = nil, nil
 	}
-	return s, nil
+	return s, err
 }
 
 func parseInfo(text string) map[string]string {
 	info := make(map[string]string)
 	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && !strings.HasPrefix(name, "#") {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
 			info[name] = value
 		}
 	}
 	return info
 }
 
-const minVersion, waitAOFVersion = "6.0", "7.2"
-
 // unfit reports why the server must not be used.
 func (s server) unfit(c Config) error {
-	version := s.info["redis_version"]
-	policy := s.info["maxmemory_policy"]
+	version, policy := s.info["redis_version"], s.info["maxmemory_policy"]
 	switch {
 	case s.info["redis_mode"] == "sentinel":
 		return errors.New("this is a sentinel: write redis+sentinel://host:26379/MASTER")
@@ -145,10 +124,10 @@ func (s server) unfit(c Config) error {
 			s.info["master_host"], s.info["master_port"])
 	case s.info["master_replid"] == "":
 		return errors.New("the server does not tell its master_replid: it is no Redis that Leaf can use")
-	case olderThan(version, minVersion):
-		return fmt.Errorf("the server is Redis %s: Leaf needs %s or newer", version, minVersion)
-	case c.WaitLocal+c.WaitReplicas > 0 && olderThan(version, waitAOFVersion):
-		return fmt.Errorf("the server is Redis %s: waitaof needs %s or newer", version, waitAOFVersion)
+	case olderThan(version, 6, 0):
+		return fmt.Errorf("the server is Redis %s: Leaf needs 6.0 or newer", version)
+	case c.WaitLocal+c.WaitReplicas > 0 && olderThan(version, 7, 2):
+		return fmt.Errorf("the server is Redis %s: waitaof needs 7.2 or newer", version)
 	case s.info["cluster_enabled"] == "1" && c.Mode != Cluster:
 		return errors.New("the server is a node of a cluster: write redis+cluster://")
 	case s.info["maxmemory"] != "0" && policy != "noeviction":
@@ -162,17 +141,11 @@ func (s server) unfit(c Config) error {
 	return nil
 }
 
-// olderThan compares the first two numbers of versions.
-func olderThan(version, least string) bool {
-	v, l := versionNumbers(version), versionNumbers(least)
-	return v[0] < l[0] || v[0] == l[0] && v[1] < l[1]
-}
-
-func versionNumbers(text string) (n [2]int) {
-	for i, part := range strings.SplitN(text, ".", 3)[:min(2, 1+strings.Count(text, "."))] {
-		n[i], _ = strconv.Atoi(part) // what is no number is old
-	}
-	return n
+// olderThan compares the first two numbers of a version. What is no number is old.
+func olderThan(version string, major, minor int) bool {
+	var v [2]int
+	_, _ = fmt.Sscanf(version, "%d.%d", &v[0], &v[1])
+	return v[0] < major || v[0] == major && v[1] < minor
 }
 
 // keeps reports whether each write is on disk before it is acknowledged. In doubt not.
@@ -191,31 +164,21 @@ func (s server) alone() bool {
 // the last one by an hour. In doubt there are.
 func replicated(replicas, backlog string) bool { return replicas != "0" || backlog != "0" }
 
-// durability says what the settings mean for what is acknowledged, and whether that
+// durability says what the settings mean for what is acknowledged: a warning where that
 // is less than could be.
-func (s server) durability() (text string, weak bool) {
-	if s.info["aof_enabled"] != "1" {
-		back := "to nothing"
-		if save := s.config["save"]; save != "" {
-			back = fmt.Sprintf("to the last snapshot (save %s)", save)
-		} else if s.config == nil {
-			back = "to the last snapshot, if there is one"
-		}
-		return "appendonly no: a restart of the server goes back " + back + ", and IDs may then be issued twice", true
-	}
+func (s server) durability() (text string, level slog.Level) {
 	fsync := s.config["appendfsync"]
 	switch {
+	case s.info["aof_enabled"] != "1":
+		return "appendonly no: a restart of the server goes back to its last snapshot, or to nothing, and IDs may then be issued twice", slog.LevelWarn
 	case s.config == nil:
 		return "the user may not run CONFIG GET: what a crash of the server's machine loses is not known, at most a second with appendfsync everysec; " +
-			"allow it (ACL SETUSER name +config|get)", true
+			"allow it (ACL SETUSER name +config|get)", slog.LevelWarn
 	case s.keeps():
-		return "appendfsync always: a restart loses nothing that was acknowledged; a fail-over to a replica may", false
+		return "appendfsync always: a restart loses nothing that was acknowledged; a fail-over to a replica may", slog.LevelInfo
 	case fsync == "always":
-		return "no-appendfsync-on-rewrite yes: a crash of the server's machine may lose what was acknowledged during a rewrite; set it to no", true
-	case fsync == "everysec":
-		return "appendfsync everysec: a crash of the server's machine may lose what was acknowledged in the last second or two; " +
-			"set appendfsync always to lose nothing", true
+		return "no-appendfsync-on-rewrite yes: a crash of the server's machine may lose what was acknowledged during a rewrite; set it to no", slog.LevelWarn
 	}
-	return fmt.Sprintf("appendfsync %s: a crash of the server's machine may lose what was acknowledged in the last half minute; "+
-		"set appendfsync always to lose nothing", fsync), true
+	return "appendfsync " + fsync + ": a crash of the server's machine may lose what was acknowledged in the last two seconds (everysec) or half minute (no); " +
+		"set appendfsync always to lose nothing", slog.LevelWarn
 }

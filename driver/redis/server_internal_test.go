@@ -31,19 +31,19 @@ func TestVersions(t *testing.T) {
 
 func TestAdvice(t *testing.T) {
 	for text, want := range map[string]string{
-		"DENIED Redis is running in protected mode because ...":                 "protected mode",
-		"LOADING Redis is loading the dataset in memory":                        "still loading",
-		"MISCONF Redis is configured to save RDB snapshots":                     "its disk",
-		"ERR max number of clients reached":                                     "maxclients",
-		"CLUSTERDOWN Hash slot not served":                                      "CLUSTER INFO",
-		"BUSY Redis is busy running a script":                                   "SCRIPT KILL",
-		"ERR AUTH <password> called without any password configured for the":    "has no password",
-		"READONLY You can't write against a read only replica. script: 1, on @": "name the primary",
-		"ERR unknown command 'EVALSHA'":                                         "rename-command",
-		"WRONGTYPE Operation against a key holding the wrong kind of value":     "another prefix",
+		"DENIED Redis is running in protected mode because ...":                                             "protected mode",
+		"LOADING Redis is loading the dataset in memory":                                                    "still loading",
+		"MISCONF Redis is configured to save RDB snapshots":                                                 "its disk",
+		"CLUSTERDOWN Hash slot not served":                                                                  "CLUSTER INFO",
+		"BUSY Redis is busy running a script":                                                               "SCRIPT KILL",
+		"READONLY You can't write against a read only replica. script: 1, on @":                             "name the primary",
+		"WRONGTYPE Operation against a key holding the wrong kind of value script: 1, on @user_script:2.":   "another prefix",
+		"ERR Error running script (call to f_1): @user_script:7: @user_script: 7: -OOM command not allowed": "memory is full",
+		"ERR Error running script (call to f_1): @user_script: 7: WRONGTYPE Operation":                      "another prefix",
 		"hello": "",
 	} {
-		got := serverAdvice(text)
+		code, _ := splitCode(text)
+		got := serverAdvice(code)
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
@@ -57,14 +57,15 @@ func TestLooksAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := InitStore(t.Context(), config, []segment.Tag{{Name: "order", Step: 1}}); err != nil {
-		t.Fatal(err)
-	}
-	store, err := OpenStore(config, nil)
+	db, err := Open(config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer db.Close()
+	if err := db.Init(t.Context(), []segment.Tag{{Name: "order", Step: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	store := db.Store()
 	age := func() {
 		f := *store.client.facts.Load()
 		f.at = f.at.Add(-lookEvery - time.Second)

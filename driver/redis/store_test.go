@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/leaf-id/leaf/driver/redis"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
 var order = segment.Tag{Name: "order", MaxID: 1, Step: 2000}
@@ -72,14 +74,14 @@ func TestDamagedKeys(t *testing.T) {
 		want   string
 	}{
 		"TTL":             {[]string{"EXPIRE", "K", "1000"}, 1, "PERSIST"},
-		"no max_id":       {[]string{"HDEL", "K", "max_id"}, 1, "no max_id"},
+		"no max_id":       {[]string{"HDEL", "K", "max_id"}, 1, "its max_id is missing"},
 		"negative max_id": {[]string{"HSET", "K", "max_id", "-5"}, 1, "its max_id is -5"},
 		"text max_id":     {[]string{"HSET", "K", "max_id", "x"}, 1, "its max_id is x"},
-		"odd max_id":      {[]string{"HSET", "K", "max_id", "007"}, 1, "not a number"},
-		"huge max_id":     {[]string{"HSET", "K", "max_id", "9223372036854775808"}, 1, "not a number"},
+		"odd max_id":      {[]string{"HSET", "K", "max_id", "007"}, 1, "its max_id is 007"},
+		"huge max_id":     {[]string{"HSET", "K", "max_id", "9223372036854775808"}, 1, "its max_id is 9223372036854775808"},
 		"no step":         {[]string{"HDEL", "K", "step"}, 0, "its step is missing"},
 		"step 0":          {[]string{"HSET", "K", "step", "0"}, 0, "its step is 0"},
-		"step huge":       {[]string{"HSET", "K", "step", "99999999999999999999"}, 0, "not a"},
+		"step huge":       {[]string{"HSET", "K", "step", "99999999999999999999"}, 0, "its step is 99999999999999999999"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +114,8 @@ func TestDamagedCounterIsSetWithForce(t *testing.T) {
 		s := newStore(t, config, order)
 		do(t, shared, append([]string{damage[0], fmt.Sprintf("{%s}:alloc:order", config.Prefix)}, damage[1:]...)...)
 		change := segment.Change{MaxID: new(int64(500))}
-		if _, err := s.Alter(t.Context(), "order", change); err == nil || !strings.Contains(err.Error(), "--force") {
-			t.Errorf("%v: got error %v, want one about --force", damage, err)
+		if _, err := s.Alter(t.Context(), "order", change); !errors.Is(err, segment.ErrDamaged) {
+			t.Errorf("%v: got error %v, want one that wraps ErrDamaged", damage, err)
 		}
 		change.Force = true
 		if tag, err := s.Alter(t.Context(), "order", change); err != nil || tag.MaxID != 500 {
@@ -229,29 +231,30 @@ func TestPausedServerHoldsNobody(t *testing.T) {
 
 func TestInit(t *testing.T) {
 	config := fresh(t, shared.URL())
-	s, r := openStore(t, config), openRegistry(t, config)
-	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) || !strings.Contains(err.Error(), "leaf init --store") {
+	db := open(t, config)
+	s, r := db.Store(), db.Registry()
+	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) || !strings.Contains(err.Error(), "}:format") {
 		t.Errorf("no store: %v", err)
 	}
-	if _, err := r.Load(t.Context(), 1); !errors.Is(err, errNotCreatedRegistry) || !strings.Contains(err.Error(), "leaf init --workers") {
+	if _, err := r.Load(t.Context(), 1); !errors.Is(err, worker.ErrNotCreated) {
 		t.Errorf("no registry: %v", err)
 	}
-	checkExists(t, config, false)
-	if err := redis.InitStore(t.Context(), config, []segment.Tag{order, order}); !errors.Is(err, leaf.ErrInvalid) {
+	checkExists(t, db, false)
+	if err := db.Init(t.Context(), []segment.Tag{order, order}); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("one tag twice: %v", err)
 	}
-	if err := redis.InitStore(t.Context(), config, []segment.Tag{order, {Name: "user", MaxID: 5, Step: 10, Description: "x y"}}); err != nil {
+	if err := db.Init(t.Context(), []segment.Tag{order, {Name: "user", MaxID: 5, Step: 10, Description: "x y"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := redis.InitRegistry(t.Context(), config); err != nil {
+	if err := db.InitRegistry(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	checkExists(t, config, true)
+	checkExists(t, db, true)
 	advance(t, s, 1)
-	if err := redis.InitStore(t.Context(), config, []segment.Tag{order}); !errors.Is(err, errExist) {
+	if err := db.Init(t.Context(), []segment.Tag{order}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("init twice: %v", err)
 	}
-	if err := redis.InitRegistry(t.Context(), config); !errors.Is(err, errExist) {
+	if err := db.InitRegistry(t.Context()); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("init twice: %v", err)
 	}
 	if got := advance(t, s, 1).Range.Start; got != 2 {
@@ -259,7 +262,7 @@ func TestInit(t *testing.T) {
 	}
 	// A counter without its marker is not begun again either.
 	do(t, shared, "DEL", "{"+config.Prefix+"}:format", "{"+config.Prefix+"}:tags")
-	if err := redis.InitStore(t.Context(), config, []segment.Tag{order}); !errors.Is(err, errExist) {
+	if err := db.Init(t.Context(), []segment.Tag{order}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("init over a counter: %v", err)
 	}
 	for text, want := range map[string]string{"99": "upgrade Leaf", "hello": "choose another prefix"} {
@@ -270,10 +273,10 @@ func TestInit(t *testing.T) {
 	}
 }
 
-func checkExists(t *testing.T, config redis.Config, want bool) {
+func checkExists(t *testing.T, db *redis.DB, want bool) {
 	t.Helper()
-	store, err1 := redis.ExistsStore(t.Context(), config)
-	registry, err2 := redis.ExistsRegistry(t.Context(), config)
+	store, err1 := db.Store().Exists(t.Context())
+	registry, err2 := db.Registry().Exists(t.Context())
 	if err1 != nil || err2 != nil || store != want || registry != want {
 		t.Errorf("exists: store %v, %v, registry %v, %v; want %v", store, err1, registry, err2, want)
 	}

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -50,76 +51,59 @@ func Parse(rawURL string) (Config, error) {
 	if !ok {
 		return Config{}, bad("write redis://host:6379, redis+sentinel://host:26379/MASTER or redis+cluster://host:6379")
 	}
-	c, secure, err := parseScheme(strings.ToLower(scheme))
+	c, err := parseScheme(strings.ToLower(scheme))
 	if err != nil {
 		return Config{}, err
 	}
+	user, address := "", rest
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
-		if c.Username, c.Password, err = parseUser(rest[:at]); err != nil {
-			return Config{}, err
-		}
-		rest = rest[at+1:]
+		user, address = rest[:at], rest[at+1:]
 	}
-	rest, query, _ := strings.Cut(rest, "?")
-	if strings.EqualFold(scheme, schemeSocket) {
-		err = c.parseSocket(rest)
-	} else {
-		err = c.parseAddress(rest)
-	}
-	if err != nil {
+	address, query, _ := strings.Cut(address, "?")
+	if err := cmp.Or(c.parseUser(user), c.parseAddress(strings.ToLower(scheme), address), c.parseParams(query)); err != nil {
 		return Config{}, err
 	}
-	if err := c.parseParams(query); err != nil {
-		return Config{}, err
-	}
-	if secure {
-		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	c = c.complete()
-	return c, c.check()
+	return c.complete()
 }
 
-func parseScheme(scheme string) (c Config, secure bool, err error) {
+func parseScheme(scheme string) (c Config, err error) {
 	plain := scheme
 	if rest, ok := strings.CutPrefix(scheme, "rediss"); ok {
-		plain, secure = "redis"+rest, true
+		plain = "redis" + rest
+		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	mode := slices.Index(Schemes(), plain)
 	switch {
-	case mode < 0 || plain == schemeSocket && secure:
-		return c, false, bad("the scheme is none of " + strings.Join(Schemes(), ", ") + ", nor, but for the last, one of these with rediss")
+	case mode < 0 || plain == schemeSocket && c.TLS != nil:
+		return c, bad("the scheme is none of " + strings.Join(Schemes(), ", ") + ", nor, but for the last, one of these with rediss")
 	case plain != schemeSocket:
 		c.Mode = Mode(mode)
 	}
-	return c, secure, nil
+	return c, nil
 }
 
-func (c *Config) parseSocket(path string) error {
-	path, err := url.PathUnescape(path)
-	if err != nil || !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
-		return bad("the path of the socket is missing or malformed: write redis+unix:///run/redis/redis.sock")
+func (c *Config) parseUser(text string) error {
+	user, password, _ := strings.Cut(text, ":")
+	var err1, err2 error
+	c.Username, err1 = url.PathUnescape(user)
+	c.Password, err2 = url.PathUnescape(password)
+	if err1 != nil || err2 != nil {
+		return bad("the user name or the password is not percent-encoded: write %25 for a percent sign")
 	}
-	c.Addrs = []string{path}
 	return nil
 }
 
-func (c *Config) parseAddress(text string) error {
+func (c *Config) parseAddress(scheme, text string) error {
+	if scheme == schemeSocket {
+		path, err := url.PathUnescape(text)
+		if err != nil || !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
+			return bad("the path of the socket is missing or malformed: write redis+unix:///run/redis/redis.sock")
+		}
+		c.Addrs = []string{path}
+		return nil
+	}
 	hosts, path, _ := strings.Cut(text, "/")
-	if err := c.parseHosts(hosts); err != nil {
-		return err
-	}
-	return c.parsePath(path)
-}
-
-func parseUser(text string) (user, password string, err error) {
-	user, password, _ = strings.Cut(text, ":")
-	if user, err = url.PathUnescape(user); err == nil {
-		password, err = url.PathUnescape(password)
-	}
-	if err != nil {
-		return "", "", bad("the user name or the password is not percent-encoded: write %25 for a percent sign")
-	}
-	return user, password, nil
+	return cmp.Or(c.parseHosts(hosts), c.parsePath(strings.TrimSuffix(path, "/")))
 }
 
 func (c *Config) parseHosts(hosts string) error {
@@ -129,10 +113,7 @@ func (c *Config) parseHosts(hosts string) error {
 	}
 	for host := range strings.SplitSeq(hosts, ",") {
 		u := url.URL{Host: host}
-		p := u.Port()
-		if p == "" {
-			p = port
-		}
+		p := cmp.Or(u.Port(), port)
 		n, err := strconv.Atoi(p)
 		if err != nil || n < 1 || n > 65535 || u.Hostname() == "" || strings.ContainsAny(u.Hostname(), " @:") && !strings.HasPrefix(host, "[") {
 			return bad("a host or its port is malformed: write redis://host:6379, redis+sentinel://host:26379/MASTER or redis+cluster://host:6379")
@@ -143,7 +124,6 @@ func (c *Config) parseHosts(hosts string) error {
 }
 
 func (c *Config) parsePath(path string) (err error) {
-	path = strings.TrimSuffix(path, "/")
 	if c.Mode == Sentinel {
 		master, db, _ := strings.Cut(path, "/")
 		if c.Master, err = url.PathUnescape(master); err != nil {
@@ -166,48 +146,49 @@ func (c *Config) parseParams(query string) error {
 		return bad("the parameters are malformed")
 	}
 	for name, values := range params {
-		switch {
-		case !slices.Contains(Params(), name):
-			return bad(fmt.Sprintf("unknown parameter %q (known: %s)", name, strings.Join(Params(), ", ")))
-		case len(values) > 1:
+		if len(values) > 1 {
 			return bad(fmt.Sprintf("parameter %q is given more than once", name))
 		}
-	}
-	if params.Has(paramDB) {
-		if c.DB, err = strconv.Atoi(params.Get(paramDB)); err != nil || !c.socket() {
-			return bad("db is the number of the database where the path is that of a socket; elsewhere write redis://host:6379/0")
+		if err := c.set(name, values[0]); err != nil {
+			return err
 		}
 	}
-	c.Prefix = params.Get("prefix")
-	c.SentinelUsername, c.SentinelPassword = params.Get("sentinel_user"), params.Get("sentinel_password")
-	if d := params.Get("durability"); d == "none" {
-		c.Volatile = true
-	} else if d != "" {
-		return bad("the only value of durability is none")
-	}
-	return c.parseWait(params)
+	return nil
 }
 
-func (c *Config) parseWait(params url.Values) (err error) {
-	if text := params.Get("wait"); text != "" {
-		if c.Wait, err = strconv.Atoi(text); err != nil {
-			c.Wait = -1
-		}
-	}
-	if text := params.Get("waitaof"); text != "" {
-		local, replicas, _ := strings.Cut(text, ",")
+func (c *Config) set(name, value string) (err error) {
+	switch name {
+	case "prefix":
+		c.Prefix = value
+	case "sentinel_user":
+		c.SentinelUsername = value
+	case "sentinel_password":
+		c.SentinelPassword = value
+	case "wait":
+		c.Wait, err = strconv.Atoi(value)
+	case "waitaof":
+		local, replicas, _ := strings.Cut(value, ",")
+		var err2 error
 		c.WaitLocal, err = strconv.Atoi(local)
-		if err == nil {
-			c.WaitReplicas, err = strconv.Atoi(replicas)
+		c.WaitReplicas, err2 = strconv.Atoi(replicas)
+		err = cmp.Or(err, err2)
+	case "wait_timeout":
+		if c.WaitTimeout, err = time.ParseDuration(value); err == nil && c.WaitTimeout == 0 {
+			c.WaitTimeout = -1 // not the default
 		}
-		if err != nil {
-			c.WaitReplicas = -1
+	case "durability":
+		if c.Volatile = value == "none"; !c.Volatile {
+			return bad("the only value of durability is none")
 		}
+	case paramDB:
+		if c.DB, err = strconv.Atoi(value); err != nil || !c.socket() {
+			return bad("db is the number of the database where the path is that of a socket; elsewhere write redis://host:6379/0")
+		}
+	default:
+		return bad(fmt.Sprintf("unknown parameter %q (known: %s)", name, strings.Join(Params(), ", ")))
 	}
-	if text := params.Get("wait_timeout"); text != "" {
-		if c.WaitTimeout, err = time.ParseDuration(text); err != nil || c.WaitTimeout == 0 {
-			c.WaitTimeout = -1
-		}
+	if err != nil {
+		return bad(name + " is malformed: write wait=N, waitaof=L,N and wait_timeout=1s")
 	}
-	return nil // check says what is wrong
+	return nil
 }

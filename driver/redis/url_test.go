@@ -87,10 +87,9 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestOpenChecksConfig(t *testing.T) {
-	if _, err := redis.OpenStore(redis.Config{}, nil); !errors.Is(err, leaf.ErrInvalid) {
-		t.Errorf("store: %v", err)
-	}
-	if _, err := redis.OpenRegistry(redis.Config{Addrs: []string{"h:1"}, Prefix: "a b"}, nil); !errors.Is(err, leaf.ErrInvalid) {
-		t.Errorf("registry: %v", err)
+	for _, config := range []redis.Config{{}, {Addrs: []string{"h:1"}, Prefix: "a b"}} {
+		if _, err := redis.Open(config, nil); !errors.Is(err, leaf.ErrInvalid) {
+			t.Errorf("%+v: %v", config, err)
+		}
 	}
 }

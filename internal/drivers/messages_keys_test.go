@@ -24,8 +24,8 @@ func TestMessagesOfRedis(t *testing.T) {
 	for _, command := range []string{
 		"ACL SETUSER reader on >" + secret + " ~* +@read +info +config|get",
 		"ACL SETUSER elsewhere on >" + secret + " ~{elsewhere}:* +@all",
-		"SET {foreign}:format text", "SET {foreign}:worker-format text",
-		"SET {newer}:format 2", "SET {newer}:worker-format 2",
+		"SET {foreign}:format text", "HSET {foreign}:registry format/workers text",
+		"SET {newer}:format 2", `HSET {newer}:registry format/workers {"v":2}`,
 		"SET {shape}:format 1", "SET {shape}:alloc:order text",
 		"ACL SETUSER default >" + secret, // last: from now on everybody needs a password
 	} {
@@ -42,7 +42,7 @@ func TestMessagesOfRedis(t *testing.T) {
 	good := as(":" + secret)
 	complain(t, "redis", []complaint{
 		{name: "nobody", url: "redis://u:hunter2@" + gone, calls: all, want: []string{"no server answers", gone, "check that it runs"}},
-		{name: "no sentinel", url: "redis+sentinel://u:hunter2@" + gone + "/m", calls: all, want: []string{"no sentinel answers", gone, "check that they run"}},
+		{name: "no sentinel", url: "redis+sentinel://u:hunter2@" + gone + "/m", calls: all, want: []string{"no server answers", "sentinels", gone, "check that it runs"}},
 		{name: "no cluster", url: "redis+cluster://u:hunter2@" + gone, calls: all, want: []string{"no server answers", gone, "check that it runs"}},
 		{name: "unknown host", url: "redis://u:hunter2@leaf.invalid", calls: all, want: []string{"leaf.invalid", "check that it runs, and the host"}},
 		{name: "wrong password", url: as(":x" + secret), calls: all, want: []string{"refuses the user", addr, "check the user name and the password"}},
@@ -50,13 +50,14 @@ func TestMessagesOfRedis(t *testing.T) {
 		{name: "no password", url: server.URL(), calls: all, want: []string{"wants a password", addr, "user:password@host"}},
 		{name: "no scripts", url: as("reader:" + secret), calls: all, want: []string{"lacks a permission", addr, "+@scripting", "evalsha"}},
 		{name: "other keys", url: as("elsewhere:" + secret), calls: use, want: []string{"lacks a permission", addr, "~{PREFIX}:*"}},
-		{name: "no such database", url: good + "/99", calls: all, want: []string{"no such database", addr, "correct the number"}},
-		{name: "no store", url: good + "?prefix=empty", calls: useStore, want: []string{"{empty}:format", "leaf init --store", "prefix"}},
-		{name: "no registry", url: good + "?prefix=empty", calls: useWorkers, want: []string{"{empty}:worker-format", "leaf init --workers", "prefix"}},
-		{name: "foreign keys", url: good + "?prefix=foreign", calls: use, want: []string{"is no format", "choose another prefix"}},
-		{name: "newer keys", url: good + "?prefix=newer", calls: use, want: []string{"says format 2", "upgrade Leaf"}},
-		{name: "another shape", url: good + "?prefix=shape", calls: []string{"advance"}, want: []string{"belongs to somebody else", "choose another prefix"}},
-		{name: "exists", url: good, calls: []string{"init store", "init workers"}, want: []string{"there are keys under the prefix leaf already"}},
+		{name: "no such database", url: good + "/99", calls: all, want: []string{"DB index is out of range", addr}},
+		{name: "no store", url: good + "?prefix=empty", calls: useStore, want: []string{"{empty}:format", "prefix"}},
+		{name: "no registry", url: good + "?prefix=empty", calls: useWorkers, want: []string{"{empty}:registry"}},
+		{name: "foreign keys", url: good + "?prefix=foreign", calls: useStore, want: []string{"is no format", "choose another prefix"}},
+		{name: "foreign registry", url: good + "?prefix=foreign", calls: useWorkers, want: []string{"{foreign}:registry"}},
+		{name: "newer keys", url: good + "?prefix=newer", calls: use, want: []string{"says format 2"}},
+		{name: "another shape", url: good + "?prefix=shape", calls: []string{"advance"}, want: []string{"belongs to another program", "choose another prefix"}},
+		{name: "exists", url: good, calls: []string{"init store", "init workers"}, want: []string{"{leaf}:", "already"}},
 		{name: "replica", url: replica.URL(), calls: all, want: []string{"this is a replica", replica.Addr(), "name its primary, " + gone}},
 		{name: "not durable", url: forgetful.URL(), calls: all, want: []string{"appendonly is no", forgetful.Addr(), "set appendonly yes", "durability=none"}},
 		{name: "no TLS", url: strings.Replace(good, "redis", "rediss", 1), calls: use, within: 300 * time.Millisecond, want: []string{"does not answer in time", addr, "write redis in place of rediss"}},

@@ -21,20 +21,28 @@ func redisDrivers() []driver {
 	for i, f := range forms {
 		drivers[i] = driver{
 			scheme: f.scheme, form: f.form,
-			open: func(rest string, o *Options) (Store, error) { return openRedis(f.scheme, rest, o.Logger) },
+			open: func(rest string, o *Options) (Store, error) {
+				db, err := openRedis(f.scheme, rest, o.Logger)
+				if err != nil {
+					return nil, err
+				}
+				return redisStore{db.Store(), db}, nil
+			},
 			init: func(ctx context.Context, rest string, o InitOptions) error {
-				c, err := parseRedis(f.scheme, rest)
+				db, err := openRedis(f.scheme, rest, nil)
 				if err != nil {
 					return err
 				}
-				return redis.InitStore(ctx, c, o.Tags)
+				defer db.Close()
+				return db.Init(ctx, o.Tags)
 			},
 			exists: func(ctx context.Context, rest string) (bool, error) {
-				c, err := parseRedis(f.scheme, rest)
+				db, err := openRedis(f.scheme, rest, nil)
 				if err != nil {
 					return false, err
 				}
-				return redis.ExistsStore(ctx, c)
+				defer db.Close()
+				return db.Store().Exists(ctx)
 			},
 			key: func(rest string) (string, error) {
 				c, err := parseRedis(f.scheme, rest)
@@ -90,13 +98,29 @@ func parseRedis(scheme, rest string) (redis.Config, error) {
 	return c, err
 }
 
-func openRedis(scheme, rest string, logger *slog.Logger) (Store, error) {
+func openRedis(scheme, rest string, logger *slog.Logger) (*redis.DB, error) {
 	c, err := parseRedis(scheme, rest)
 	if err != nil {
 		return nil, err
 	}
-	return redis.OpenStore(c, &redis.Options{Logger: logger})
+	return redis.Open(c, &redis.Options{Logger: logger})
 }
+
+// A redisStore closes its DB with itself.
+type redisStore struct {
+	*redis.Store
+	db *redis.DB
+}
+
+func (s redisStore) Close() error { return s.db.Close() }
+
+// A redisRegistry closes its DB with itself.
+type redisRegistry struct {
+	*redis.Registry
+	db *redis.DB
+}
+
+func (r redisRegistry) Close() error { return r.db.Close() }
 
 func parseRedisRegistry(scheme, rest string) (registrySource, error) {
 	address, params, err := splitQuery(rest)
@@ -115,10 +139,28 @@ func parseRedisRegistry(scheme, rest string) (registrySource, error) {
 		key:   c.Key(),
 		terms: terms,
 		open: func(o RegistryOptions) (Registry, error) {
-			return redis.OpenRegistry(c, &redis.Options{Logger: o.Logger})
+			db, err := redis.Open(c, &redis.Options{Logger: o.Logger})
+			if err != nil {
+				return nil, err
+			}
+			return redisRegistry{db.Registry(), db}, nil
 		},
-		init:   func(ctx context.Context) error { return redis.InitRegistry(ctx, c) },
-		exists: func(ctx context.Context) (bool, error) { return redis.ExistsRegistry(ctx, c) },
+		init: func(ctx context.Context) error {
+			db, err := redis.Open(c, nil)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			return db.InitRegistry(ctx)
+		},
+		exists: func(ctx context.Context) (bool, error) {
+			db, err := redis.Open(c, nil)
+			if err != nil {
+				return false, err
+			}
+			defer db.Close()
+			return db.Registry().Exists(ctx)
+		},
 	}, nil
 }
 

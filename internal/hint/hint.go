@@ -17,6 +17,7 @@ var advice = []struct {
 	text string
 }{
 	{segment.ErrNotCreated, "create it with 'leaf init --store URL', or correct the URL"},
+	{segment.ErrDamaged, "set it with 'leaf tag set TAG --max-id N --step N --force', N above every ID in use"},
 	{worker.ErrNotCreated, "create it with 'leaf init --workers URL', or correct the URL"},
 }
 
