@@ -39,7 +39,7 @@ var importRules = []importRule{
 	{folder: "driver/drivertest", ours: append([]string{"driver/memory"}, kvMay...)},
 	{folder: "driver/nats", ours: kvMay, libs: []string{"github.com/nats-io/nats.go"}},
 	{folder: "driver/etcd", ours: kvMay, libs: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
-	{folder: "driver/redis", ours: driverMay, libs: []string{"github.com/redis/go-redis/"}},
+	{folder: "driver/redis", ours: kvMay, libs: []string{"github.com/redis/go-redis/"}},
 	{folder: "driver/ticket", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/"}},
 	{folder: "driver/zookeeper", ours: kvMay, libs: []string{"github.com/go-zookeeper/zk"}},
 	{folder: "driver/*", ours: driverMay},
