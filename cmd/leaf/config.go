@@ -13,6 +13,9 @@ import (
 	"github.com/leaf-id/leaf/internal/drivers"
 )
 
+// javaURLs reads the addresses in a leaf.properties.
+var javaURLs = config.JavaURLs{Store: drivers.FromJDBC, Workers: drivers.FromCurator}
+
 func newConfig() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "config",
@@ -76,7 +79,7 @@ func problemsOf(err error) []string {
 }
 
 func checkConfig(file string) (notices []string, err error) {
-	cfg, notices, err := config.Load(config.Source{File: file})
+	cfg, notices, err := config.Load(config.Source{File: file, Java: javaURLs})
 	if err != nil {
 		return notices, explainConfig(err)
 	}
@@ -130,7 +133,7 @@ There is no need to convert: 'leaf serve --config leaf.properties' reads it as i
 			if !strings.HasSuffix(strings.ToLower(args[0]), ".properties") {
 				return usage(cmd, fmt.Errorf("%s is not named *.properties", args[0]))
 			}
-			text, notices, err := config.Convert(args[0])
+			text, notices, err := config.Convert(config.Source{File: args[0], Java: javaURLs})
 			for _, n := range notices {
 				say(cmd.ErrOrStderr(), "note", n)
 			}

@@ -60,7 +60,7 @@ func newServe() *cobra.Command {
   leaf serve --config leaf.properties`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			src := config.Source{File: file, Env: os.Getenv, Environ: os.Environ(), Flags: map[string]string{}}
+			src := config.Source{File: file, Environ: os.Environ(), Flags: map[string]string{}, Java: javaURLs}
 			for key, value := range flags {
 				if cmd.Flags().Changed(strings.ReplaceAll(key, "_", "-")) {
 					src.Flags[key] = *value

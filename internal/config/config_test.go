@@ -11,6 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/snowflake"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // write puts text into a file of that name in a fresh directory.
@@ -23,12 +28,20 @@ func write(t *testing.T, name, text string) string {
 	return file
 }
 
-func environ(vars map[string]string) func(string) string {
-	return func(name string) string { return vars[name] }
+func environ(vars map[string]string) []string {
+	var list []string
+	for name, value := range vars {
+		list = append(list, name+"="+value)
+	}
+	return list
 }
+
+// javaURLs are those of the server.
+var javaURLs = config.JavaURLs{Store: drivers.FromJDBC, Workers: drivers.FromCurator}
 
 func load(t *testing.T, src config.Source) config.Config {
 	t.Helper()
+	src.Java = javaURLs
 	cfg, _, err := config.Load(src)
 	if err != nil {
 		t.Fatalf("Load: %v", err)
@@ -40,6 +53,7 @@ func load(t *testing.T, src config.Source) config.Config {
 // stands for the name of the file.
 func fails(t *testing.T, src config.Source, want ...string) {
 	t.Helper()
+	src.Java = javaURLs
 	_, _, err := config.Load(src)
 	if err == nil {
 		t.Fatal("Load accepted it")
@@ -61,7 +75,7 @@ func TestNothingSaidIsDefault(t *testing.T) {
 	if diff := cmp.Diff(config.Default(), load(t, config.Source{})); diff != "" {
 		t.Errorf("Load of nothing (-want +got):\n%s", diff)
 	}
-	if err := config.Default().Validate(); err != nil {
+	if err := config.Default().Validate(); len(err) > 0 {
 		t.Errorf("Default is invalid: %v", err)
 	}
 }
@@ -78,9 +92,9 @@ func TestEmptyFiles(t *testing.T) {
 func TestOrderOfLayers(t *testing.T) {
 	file := write(t, "leaf.yaml", "listen: :1\ndata: from-file\nsegment:\n  wait: 2s\n  max_stock: 1_000\nlog: {level: debug}\n")
 	cfg := load(t, config.Source{
-		File:  file,
-		Env:   environ(map[string]string{"LEAF_LISTEN": ":2", "LEAF_DATA": "from-env", "LEAF_SEGMENT_WAIT": "3s", "LEAF_LOG_FORMAT": "json"}),
-		Flags: map[string]string{"listen": ":3"},
+		File:    file,
+		Environ: environ(map[string]string{"LEAF_LISTEN": ":2", "LEAF_DATA": "from-env", "LEAF_SEGMENT_WAIT": "3s", "LEAF_LOG_FORMAT": "json"}),
+		Flags:   map[string]string{"listen": ":3"},
 	})
 	want := config.Default()
 	want.Listen = ":3"
@@ -95,7 +109,7 @@ func TestOrderOfLayers(t *testing.T) {
 
 func TestFileFromEnvironment(t *testing.T) {
 	file := write(t, "leaf.yaml", "data: there\n")
-	cfg := load(t, config.Source{Env: environ(map[string]string{"LEAF_CONFIG": file})})
+	cfg := load(t, config.Source{Environ: environ(map[string]string{"LEAF_CONFIG": file})})
 	if cfg.Data != "there" {
 		t.Errorf("data = %q: LEAF_CONFIG was not read", cfg.Data)
 	}
@@ -132,15 +146,15 @@ func TestYAMLProblems(t *testing.T) {
 			"FILE:1: segment.max_stock: 0 is not in 1 … 1099511627776",
 			"FILE:1: segment.wait: -1s is not above 0",
 			"FILE:1: segment.max_calls: -1 is not in 1 … 2147483647",
-			"FILE:1: segment.regression_jump: -5 is not in 0 … 9223372036854775807",
+			"FILE:1: segment.regression_jump: -5 is below 0",
 		}},
 		"nothing to serve": {"segment: {enable: false}\nsnowflake: {enable: false}\nuid: {enable: false}\n", []string{"FILE:1: segment.enable: nothing is left to serve: segment, snowflake and uid are all off"}},
 		"both workers":     {"workers: static:1\nworkers_file: b\n", []string{"FILE:2: workers_file: give either workers or workers_file, not both"}},
 		"snowflake ranges": {"snowflake: {max_ahead: 0s, wait: 0s, clock_tolerance: -1s, horizon: 1s}\n", []string{
-			"FILE:1: snowflake.max_ahead: 0s is not in 1ms … 1m0s",
+			"FILE:1: snowflake.max_ahead: 0s is not in 1ms … 1m",
 			"FILE:1: snowflake.wait: 0s is not above 0",
 			"FILE:1: snowflake.clock_tolerance: -1s is not above 0",
-			"FILE:1: snowflake.horizon: 1s is not in 1m0s … 24h0m0s",
+			"FILE:1: snowflake.horizon: 1s is not in 1m … 24h",
 		}},
 	}
 	for name, test := range tests {
@@ -161,8 +175,8 @@ func TestBrokenYAML(t *testing.T) {
 
 func TestProblemsNameEnvironmentAndFlags(t *testing.T) {
 	fails(t, config.Source{
-		Env:   environ(map[string]string{"LEAF_LOG_LEVEL": "trace", "LEAF_MAX_BATCH": "x"}),
-		Flags: map[string]string{"listen": "8080"},
+		Environ: environ(map[string]string{"LEAF_LOG_LEVEL": "trace", "LEAF_MAX_BATCH": "x"}),
+		Flags:   map[string]string{"listen": "8080"},
 	},
 		`LEAF_MAX_BATCH: "x" is not a whole number`,
 		`--listen: "8080" is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces`,
@@ -183,16 +197,16 @@ func TestStoreFile(t *testing.T) {
 	if cfg := load(t, config.Source{File: yaml}); cfg.Store != "mysql://u:p@h/db" {
 		t.Errorf("store = %q, want the line of store_file", cfg.Store)
 	}
-	later := config.Source{File: yaml, Env: environ(map[string]string{"LEAF_STORE": "sqlite:x"})}
+	later := config.Source{File: yaml, Environ: environ(map[string]string{"LEAF_STORE": "sqlite:x"})}
 	if cfg := load(t, later); cfg.Store != "sqlite:x" {
 		t.Errorf("store = %q, want LEAF_STORE to overrule store_file of the file", cfg.Store)
 	}
 	for _, text := range []string{"", "\n", "a\nb\n"} {
 		file := write(t, "url", text)
-		fails(t, config.Source{Env: environ(map[string]string{"LEAF_STORE_FILE": file})},
-			file+": store_file: the file must hold one line, the store's URL")
+		fails(t, config.Source{Environ: environ(map[string]string{"LEAF_STORE_FILE": file})},
+			file+": store_file: the file must hold one line, the URL of the store")
 	}
-	_, _, err := config.Load(config.Source{Env: environ(map[string]string{"LEAF_STORE_FILE": secret + "-none"})})
+	_, _, err := config.Load(config.Source{Environ: environ(map[string]string{"LEAF_STORE_FILE": secret + "-none"})})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Load with a missing store_file: %v, want ErrNotExist", err)
 	}
@@ -205,25 +219,43 @@ func TestWorkersFile(t *testing.T) {
 		t.Errorf("workers = %q, store = %q", cfg.Workers, cfg.Store)
 	}
 	env := environ(map[string]string{"LEAF_WORKERS": "static:1"})
-	if cfg := load(t, config.Source{File: yaml, Env: env}); cfg.Workers != "static:1" {
+	if cfg := load(t, config.Source{File: yaml, Environ: env}); cfg.Workers != "static:1" {
 		t.Errorf("workers = %q, want LEAF_WORKERS to overrule workers_file of the file", cfg.Workers)
 	}
-	if cfg := load(t, config.Source{File: yaml, Env: env, Flags: map[string]string{"workers": "static:2"}}); cfg.Workers != "static:2" {
+	if cfg := load(t, config.Source{File: yaml, Environ: env, Flags: map[string]string{"workers": "static:2"}}); cfg.Workers != "static:2" {
 		t.Errorf("workers = %q, want --workers to win", cfg.Workers)
 	}
 	file := write(t, "url", "a\nb\n")
-	fails(t, config.Source{Env: environ(map[string]string{"LEAF_WORKERS_FILE": file})},
-		file+": workers_file: the file must hold one line, the worker registry's URL")
+	fails(t, config.Source{Environ: environ(map[string]string{"LEAF_WORKERS_FILE": file})},
+		file+": workers_file: the file must hold one line, the URL of the worker registry")
 }
 
-func TestExampleIsDefault(t *testing.T) {
-	cfg := load(t, config.Source{File: write(t, "leaf.yaml", config.Example())})
-	if diff := cmp.Diff(config.Default(), cfg); diff != "" {
+// The defaults are those of the packages that the settings are for.
+func TestDefaults(t *testing.T) {
+	uid, _ := snowflake.Preset(issuer.UID)
+	want := config.Config{
+		Listen: "127.0.0.1:8080", Data: "./leaf-data", ShutdownTimeout: 10 * time.Second, MaxBatch: issuer.DefaultMaxBatch,
+		Segment: config.Segment{
+			Enable: true, Policy: config.PolicyAdaptive, OutageBudget: segment.DefaultOutageBudget, MaxStock: segment.DefaultMaxStock, Wait: segment.DefaultWait,
+			CallTimeout: segment.DefaultCallTimeout, MaxCalls: segment.DefaultMaxCalls, CheckInterval: segment.DefaultCheckInterval,
+		},
+		Snowflake: config.Snowflake{
+			Enable: true, Layout: issuer.DefaultLayout, Layouts: config.Layouts{}, MaxAhead: worker.DefaultMaxAhead, Wait: snowflake.DefaultWait,
+			ClockTolerance: worker.DefaultTolerance, Horizon: worker.DefaultHorizon,
+		},
+		UID: config.UID{
+			Enable: config.EnableAuto, Mode: config.ModeCached, Layout: issuer.UID, Epoch: uid.Epoch,
+			TimeBits: uid.TimeBits, WorkerBits: uid.WorkerBits, SeqBits: uid.SequenceBits, BoostPower: 3, PaddingFactor: snowflake.DefaultRefill,
+			RejectedTake: config.RejectedWait, MaxAhead: time.Minute, Wait: 3 * time.Second,
+		},
+		Log: config.Log{Level: "info", Format: "text"},
+	}
+	if diff := cmp.Diff(want, config.Default()); diff != "" {
 		t.Errorf("the example differs from the defaults (-want +got):\n%s", diff)
 	}
 }
 
-// A key that the example lacks would be one that nobody hears of.
+// A key that the example lacks would have neither documentation nor default.
 func TestExampleNamesEveryKey(t *testing.T) {
 	for _, key := range config.KeyPaths() {
 		name := key[strings.LastIndexByte(key, '.')+1:]
@@ -241,7 +273,7 @@ func FuzzYAML(f *testing.F) {
 	f.Add("segment: &s\n  wait: 1s\nlog: *s\n? [x]\n: y")
 	f.Fuzz(func(t *testing.T, text string) {
 		cfg, _, err := config.Load(config.Source{File: write(t, "leaf.yaml", text)})
-		if err == nil && cfg.StoreFile == "" && cfg.Validate() != nil {
+		if err == nil && cfg.StoreFile == "" && len(cfg.Validate()) > 0 {
 			t.Errorf("Load accepted an invalid configuration: %v", cfg.Validate())
 		}
 	})

@@ -3,8 +3,8 @@ package config
 // KeyPaths lists the paths of all keys.
 func KeyPaths() []string {
 	var paths []string
-	for _, k := range keys(new(Config)) {
-		paths = append(paths, k.path)
+	for _, s := range settings(new(Config)) {
+		paths = append(paths, s.path)
 	}
 	return paths
 }

@@ -6,23 +6,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/magiconair/properties"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/drivers"
 )
 
-// What nothing in the settings of Java Leaf says: where it listens, and that it does so
-// only when it has its worker ID, for which it may have to wait.
-const (
-	javaListen    = ":8080"
-	javaStartWait = 15 * time.Second
-)
+// JavaURLs turn the addresses in a leaf.properties into URLs of stores and registries.
+// Package drivers has the functions.
+type JavaURLs struct {
+	Store   func(jdbcURL, user, password string) (string, error)
+	Workers func(zooKeeper, name string, port int) (string, error)
+}
 
-// The keys of leaf.properties. A second spelling is that of the Spring Boot
-// starter.
+// The keys of leaf.properties. A second spelling is that of the Spring Boot starter.
 var (
 	javaSegmentEnable   = []string{"leaf.segment.enable"}
 	javaURL             = []string{"leaf.jdbc.url", "leaf.segment.url"}
@@ -32,199 +29,167 @@ var (
 	javaZooKeeper       = []string{"leaf.snowflake.zk.address", "leaf.snowflake.address"}
 	javaSnowflakePort   = []string{"leaf.snowflake.port"}
 	javaName            = []string{"leaf.name"}
+
+	javaKeys = slices.Concat(javaSegmentEnable, javaURL, javaUser, javaPassword,
+		javaSnowflakeEnable, javaZooKeeper, javaSnowflakePort, javaName)
 )
 
-func javaKeys() []string {
-	return slices.Concat(javaSegmentEnable, javaURL, javaUser, javaPassword,
-		javaSnowflakeEnable, javaZooKeeper, javaSnowflakePort, javaName)
+// javaNullName is what Java Leaf uses in ZooKeeper without a leaf.name.
+const javaNullName = "null"
+
+// A javaFile is a leaf.properties that is being read.
+type javaFile struct {
+	*loader
+	name    string
+	props   *properties.Properties
+	urls    JavaURLs
+	missing string // what the address of ZooKeeper lacks
 }
 
-// javaSettings is what a leaf.properties says.
-type javaSettings struct {
-	segment   bool   // the scheme is on
-	store     string // its store's URL, with user and password; empty where none is given
-	snowflake bool   // the scheme is on
-	workers   string // its worker URL; empty where something is missing
-	missing   string // what is missing of workers
-	said      string // how snowflake comes to be on
-	notices   []string
-	problems  Problems
-}
-
-// readJava reads a leaf.properties as java.util.Properties does: ISO-8859-1, and
-// ${…} has no meaning.
-func readJava(file string, data []byte) javaSettings {
-	loader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
-	props, err := loader.LoadBytes(data)
+// properties applies a leaf.properties, read as java.util.Properties does: ISO-8859-1,
+// and ${…} has no meaning. Java Leaf listens on all interfaces, and only when it has its
+// worker ID, for which it may have to wait.
+func (l *loader) properties(name string, data []byte, urls JavaURLs) {
+	reader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
+	props, err := reader.LoadBytes(data)
 	if err != nil {
-		return javaSettings{problems: Problems{{Where: file, Text: err.Error()}}}
+		l.problem(name, "", err.Error())
+		return
 	}
-	r := javaReader{file: file, props: props}
-	r.out.segment = r.enabled(javaSegmentEnable[0])
-	r.store()
-	r.snowflake()
-	r.unknown()
-	return r.out
+	j := &javaFile{loader: l, name: name, props: props, urls: urls}
+	l.java = j
+	segment, snowflake := j.enabled(javaSegmentEnable[0]), j.enabled(javaSnowflakeEnable[0])
+	said := map[string]string{
+		"listen": ":8080", "start_wait": "15s", "segment.policy": PolicyLeaf,
+		"segment.enable": strconv.FormatBool(segment), "snowflake.enable": strconv.FormatBool(snowflake),
+	}
+	if segment {
+		said["store"] = j.store()
+	}
+	if snowflake {
+		said["workers"] = j.workers()
+	}
+	for path, text := range said {
+		l.setKey(path, text, name)
+	}
+	j.unknown()
 }
 
-type javaReader struct {
-	file  string
-	props *properties.Properties
-	out   javaSettings
-}
-
-func (r *javaReader) notice(format string, args ...any) {
-	r.out.notices = append(r.out.notices, r.file+": "+fmt.Sprintf(format, args...))
+func (j *javaFile) notice(format string, args ...any) {
+	j.notices = append(j.notices, j.name+": "+fmt.Sprintf(format, args...))
 }
 
 // get returns the first of the spellings that has a value, and that value.
-func (r *javaReader) get(spellings []string) (name, value string) {
+func (j *javaFile) get(spellings []string) (name, value string) {
 	for _, s := range spellings {
-		v, _ := r.props.Get(s)
+		v, _ := j.props.Get(s)
 		switch {
 		case v == "":
 		case name == "":
 			name, value = s, v
 		case v != value:
-			r.notice("%s is ignored, because %s is set too", s, name)
+			j.notice("%s is ignored, because %s is set too", s, name)
 		}
 	}
 	return cmp.Or(name, spellings[0]), value
 }
 
-// enabled is Java's reading: an absent key means true, and so does "true" in any
-// case; all else is false.
-func (r *javaReader) enabled(name string) bool {
-	v, ok := r.props.Get(name)
-	if !ok {
+// enabled reads as Java does: an absent key means true, and so does "true" in any case;
+// all else is false.
+func (j *javaFile) enabled(name string) bool {
+	v, ok := j.props.Get(name)
+	if !ok || strings.EqualFold(v, "true") {
 		return true
 	}
-	if !strings.EqualFold(v, "true") && !strings.EqualFold(v, "false") {
-		r.notice("%s=%s is neither true nor false; Java Leaf takes it for false, and so does this server", name, v)
+	if !strings.EqualFold(v, "false") {
+		j.notice("%s=%s is neither true nor false; Java Leaf takes it for false, and so does this server", name, v)
 	}
-	return strings.EqualFold(v, "true")
+	j.off = append(j.off, name+" is not true")
+	return false
 }
 
-func (r *javaReader) store() {
-	name, url := r.get(javaURL)
-	_, user := r.get(javaUser)
-	_, password := r.get(javaPassword)
-	if !r.out.segment || url == "" {
-		return
+// store returns the URL of the store, "" without an address.
+func (j *javaFile) store() string {
+	key, address := j.get(javaURL)
+	_, user := j.get(javaUser)
+	_, password := j.get(javaPassword)
+	if address == "" {
+		return ""
 	}
-	store, err := drivers.FromJDBC(strings.TrimSpace(url), user, password)
-	if err != nil {
-		text := strings.TrimPrefix(err.Error(), leaf.ErrInvalid.Error()+": ")
-		r.out.problems = append(r.out.problems, Problem{r.file, name, text})
-		return
-	}
-	r.out.store = store
+	url, err := j.urls.Store(strings.TrimSpace(address), user, password)
+	return j.valid(key, url, err)
 }
 
-// javaNullName is what Java Leaf uses in ZooKeeper without a leaf.name.
-const javaNullName = "null"
-
-func (r *javaReader) snowflake() {
-	enable := javaSnowflakeEnable[0]
-	if r.out.snowflake = r.enabled(enable); !r.out.snowflake {
-		return
+// workers returns the URL of the worker registry, "" where something is missing.
+func (j *javaFile) workers() string {
+	key, address := j.get(javaZooKeeper)
+	portKey, portText := j.get(javaSnowflakePort)
+	if address == "" || portText == "" {
+		j.missing = portKey
+		if address == "" {
+			j.missing = key
+		}
+		return ""
 	}
-	r.out.said = r.said(enable)
-	addressKey, address := r.get(javaZooKeeper)
-	portKey, portText := r.get(javaSnowflakePort)
-	switch {
-	case address == "":
-		r.out.missing = addressKey
-		return
-	case portText == "":
-		r.out.missing = portKey
-		return
+	port, err := strconv.ParseUint(strings.TrimSpace(portText), 10, 16)
+	if err != nil || port == 0 {
+		j.problem(j.name, portKey, fmt.Sprintf("%q is not a number from 1 to 65535", portText))
+		return ""
 	}
-	port, err := strconv.Atoi(strings.TrimSpace(portText))
-	if err != nil || port < 1 || port > 65535 {
-		r.out.problems = append(r.out.problems, Problem{r.file, portKey, fmt.Sprintf("%q is no number from 1 to 65535", portText)})
-		return
-	}
-	_, name := r.get(javaName)
+	_, name := j.get(javaName)
 	if name == "" {
 		name = javaNullName
-		r.notice("%s is missing: Java Leaf is called %s in ZooKeeper then, and so is this server", javaName[0], name)
+		j.notice("%s is missing: Java Leaf is called %s in ZooKeeper then, and so is this server", javaName[0], name)
 	}
-	workers, err := drivers.FromCurator(address, name, port)
+	url, err := j.urls.Workers(address, name, int(port))
+	return j.valid(key, url, err)
+}
+
+// valid returns url, and notes what is wrong with the address that it was made of.
+func (j *javaFile) valid(key, url string, err error) string {
 	if err != nil {
-		text := strings.TrimPrefix(err.Error(), leaf.ErrInvalid.Error()+": ")
-		r.out.problems = append(r.out.problems, Problem{r.file, addressKey, text})
-		return
+		j.problem(j.name, key, strings.TrimPrefix(err.Error(), leaf.ErrInvalid.Error()+": "))
 	}
-	r.out.workers = workers
+	return url
 }
 
-// said is how name comes to be true.
-func (r *javaReader) said(name string) string {
-	if v, ok := r.props.Get(name); ok {
-		return name + "=" + v
-	}
-	return name + " is absent, which means true"
-}
-
-func (r *javaReader) unknown() {
-	known := javaKeys()
-	for _, name := range r.props.Keys() {
-		if !strings.HasPrefix(name, "leaf.") || slices.Contains(known, name) {
-			continue
-		}
-		if near := nearest(name, known); near != "" {
-			r.notice("%s is no key of Java Leaf and is ignored; did you mean %s?", name, near)
-		} else {
-			r.notice("%s is no key of Java Leaf and is ignored", name)
+func (j *javaFile) unknown() {
+	for _, name := range j.props.Keys() {
+		if strings.HasPrefix(name, "leaf.") && !slices.Contains(javaKeys, name) {
+			j.notice("%s is not a key of Java Leaf and is ignored%s", name, didYouMean(name, javaKeys))
 		}
 	}
 }
 
-// properties applies a leaf.properties.
-func (l *loader) properties(file string, data []byte) {
-	java := readJava(file, data)
-	l.javaFile = file
-	l.problems = append(l.problems, java.problems...)
-	l.notices = append(l.notices, java.notices...)
-	l.java = java
-	l.cfg.Listen, l.cfg.StartWait = javaListen, javaStartWait
-	l.cfg.Store, l.cfg.Workers = java.store, java.workers
-	l.cfg.Segment.Enable, l.cfg.Snowflake.Enable = java.segment, java.snowflake
-	if !java.segment {
-		l.off = append(l.off, javaSegmentEnable[0]+" is not true")
-	}
-	if !java.snowflake {
-		l.off = append(l.off, javaSnowflakeEnable[0]+" is not true")
-	}
-	l.cfg.Segment.Policy = PolicyLeaf
-	for _, path := range []string{"listen", "start_wait", "store", "workers", "segment.enable", "segment.policy", "snowflake.enable"} {
-		l.origins[path] = file
-	}
-}
-
-// requireAddresses turns schemes of a leaf.properties off that nobody gave an address:
-// the embedded database is for those who have no counters yet.
+// requireAddresses turns schemes of a leaf.properties off that have no address: the
+// embedded database is for servers that have no counters yet.
 func (l *loader) requireAddresses() {
-	if l.javaFile == "" || len(l.problems) > 0 {
+	if l.java == nil || len(l.problems) > 0 {
 		return
 	}
-	if l.cfg.Segment.Enable && l.cfg.Store == "" && l.cfg.StoreFile == "" {
+	noStore, noWorkers := l.cfg.Store == "" && l.cfg.StoreFile == "", l.cfg.Workers == "" && l.cfg.WorkersFile == ""
+	if l.cfg.Segment.Enable && noStore {
 		l.cfg.Segment.Enable = false
-		l.withoutAddress(fmt.Sprintf("segment is on (an absent %s means true) but %s is missing", javaSegmentEnable[0], javaURL[0]))
+		l.withoutAddress("segment", javaSegmentEnable[0], javaURL[0])
 	}
-	if l.cfg.Snowflake.Enable && l.cfg.Workers == "" && l.cfg.WorkersFile == "" {
+	if l.cfg.Snowflake.Enable && noWorkers {
 		l.cfg.Snowflake.Enable = false
-		said, missing := cmp.Or(l.java.said, "snowflake.enable"), cmp.Or(l.java.missing, javaZooKeeper[0])
-		l.cfg.SnowflakeOff = fmt.Sprintf("snowflake is on (%s) but %s is missing", said, missing)
-		l.withoutAddress(l.cfg.SnowflakeOff)
+		l.cfg.SnowflakeOff = l.withoutAddress("snowflake", javaSnowflakeEnable[0], cmp.Or(l.java.missing, javaZooKeeper[0]))
 	}
-	if l.cfg.UID.Enable == EnableAuto && l.cfg.Store == "" && l.cfg.StoreFile == "" && l.cfg.Workers == "" && l.cfg.WorkersFile == "" {
+	if l.cfg.UID.Enable == EnableAuto && noStore && noWorkers {
 		l.cfg.UID.Enable = EnableFalse
 	}
 }
 
-func (l *loader) withoutAddress(why string) {
+// withoutAddress notes, and returns, why a scheme is off that the key called enable has
+// turned on.
+func (l *loader) withoutAddress(scheme, enable, missing string) string {
+	said := enable + " is absent, which means true"
+	if v, ok := l.java.props.Get(enable); ok {
+		said = enable + "=" + v
+	}
+	why := fmt.Sprintf("%s is on (%s) but %s is missing", scheme, said, missing)
 	l.off = append(l.off, why)
-	l.notices = append(l.notices, l.javaFile+": "+why+": the scheme does not start")
+	l.java.notice("%s: the scheme does not start", why)
+	return why
 }

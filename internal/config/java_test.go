@@ -63,23 +63,23 @@ func TestJava(t *testing.T) {
 		"segment without address": {
 			"leaf.name=com.shop\nleaf.snowflake.zk.address=zk\nleaf.snowflake.port=9\n",
 			"", "zookeeper://zk?layout=leaf&name=com.shop&port=9",
-			[]string{"FILE: segment is on (an absent leaf.segment.enable means true) but leaf.jdbc.url is missing: the scheme does not start"},
+			[]string{"FILE: segment is on (leaf.segment.enable is absent, which means true) but leaf.jdbc.url is missing: the scheme does not start"},
 		},
 		"both spellings, unknown keys": {
 			"leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.segment.url=jdbc:mysql://other/leaf\nleaf.jdbc.username=u\nleaf.segment.username=u\nleaf.jdbc.password=p\nleaf.jdbc.pasword=p\nleaf.zzzzzzzzzzzz=1\nother=1\nleaf.snowflake.enable=no\n",
 			"mysql://u:p@db/leaf?tls=preferred", "",
 			[]string{
-				"FILE: leaf.segment.url is ignored, because leaf.jdbc.url is set too",
 				"FILE: leaf.snowflake.enable=no is neither true nor false; Java Leaf takes it for false, and so does this server",
-				"FILE: leaf.jdbc.pasword is no key of Java Leaf and is ignored; did you mean leaf.jdbc.password?",
-				"FILE: leaf.zzzzzzzzzzzz is no key of Java Leaf and is ignored",
+				"FILE: leaf.segment.url is ignored, because leaf.jdbc.url is set too",
+				"FILE: leaf.jdbc.pasword is not a key of Java Leaf and is ignored; did you mean leaf.jdbc.password?",
+				"FILE: leaf.zzzzzzzzzzzz is not a key of Java Leaf and is ignored",
 			},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, "leaf.properties", test.text)
-			cfg, notices, err := config.Load(config.Source{File: file})
+			cfg, notices, err := config.Load(config.Source{Java: javaURLs, File: file})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestJava(t *testing.T) {
 // checkConvert checks that the converted file means the same as the original.
 func checkConvert(t *testing.T, file string, want config.Config) {
 	t.Helper()
-	text, notices, err := config.Convert(file)
+	text, notices, err := config.Convert(config.Source{File: file, Java: javaURLs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestJavaNothingToServe(t *testing.T) {
 	const (
 		nothing      = "FILE: segment.enable: nothing is left to serve: "
 		segmentOff   = "leaf.segment.enable is not true"
-		segmentBare  = "segment is on (an absent leaf.segment.enable means true) but leaf.jdbc.url is missing"
+		segmentBare  = "segment is on (leaf.segment.enable is absent, which means true) but leaf.jdbc.url is missing"
 		snowflakeOff = "leaf.snowflake.enable is not true"
 		noZooKeeper  = "snowflake is on (leaf.snowflake.enable is absent, which means true) but leaf.snowflake.zk.address is missing"
 		noPort       = "snowflake is on (leaf.snowflake.enable is absent, which means true) but leaf.snowflake.port is missing"
@@ -140,12 +140,12 @@ func TestJavaNothingToServe(t *testing.T) {
 		"shipped file":       {shipped, segmentOff + "; " + snowflakeOff},
 		"empty":              {"", segmentBare + "; " + noZooKeeper},
 		"snowflake, no port": {"leaf.segment.enable=false\nleaf.snowflake.zk.address=zk:2181\n", segmentOff + "; " + noPort},
-		"no address":         {"leaf.segment.enable=true\nleaf.jdbc.username=u\nleaf.snowflake.enable=false\n", snowflakeOff + "; " + segmentBare},
+		"no address":         {"leaf.segment.enable=true\nleaf.jdbc.username=u\nleaf.snowflake.enable=false\n", snowflakeOff + "; segment is on (leaf.segment.enable=true) but leaf.jdbc.url is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, "leaf.properties", test.text)
 			fails(t, config.Source{File: file}, nothing+test.want)
-			if _, _, err := config.Convert(file); err == nil {
+			if _, _, err := config.Convert(config.Source{File: file, Java: javaURLs}); err == nil {
 				t.Error("Convert accepted it")
 			}
 		})
@@ -154,7 +154,7 @@ func TestJavaNothingToServe(t *testing.T) {
 
 func TestWorkersStandInForJavaAddress(t *testing.T) {
 	file := write(t, "leaf.properties", "leaf.segment.enable=false\n")
-	cfg, notices, err := config.Load(config.Source{File: file, Flags: map[string]string{"workers": "static:3"}})
+	cfg, notices, err := config.Load(config.Source{Java: javaURLs, File: file, Flags: map[string]string{"workers": "static:3"}})
 	if err != nil || cfg.Workers != "static:3" || !cfg.Snowflake.Enable || len(notices) != 0 {
 		t.Errorf("workers %q, enabled %v, %q, %v: --workers should stand in for leaf.snowflake.zk.address", cfg.Workers, cfg.Snowflake.Enable, notices, err)
 	}
@@ -163,7 +163,7 @@ func TestWorkersStandInForJavaAddress(t *testing.T) {
 func TestJavaBadZooKeeper(t *testing.T) {
 	const segment = "leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.snowflake.zk.address="
 	for text, want := range map[string]string{
-		"zk:2181\nleaf.snowflake.port=http\n": `FILE: leaf.snowflake.port: "http" is no number from 1 to 65535`,
+		"zk:2181\nleaf.snowflake.port=http\n": `FILE: leaf.snowflake.port: "http" is not a number from 1 to 65535`,
 		"zk:x\nleaf.snowflake.port=1\n":       "FILE: leaf.snowflake.zk.address: worker URL zookeeper://zk:xxxxx: invalid argument: a host or its port is malformed: write zookeeper://h1:2181,h2:2181, or zookeeper://h1:2181,h2:2181/chroot?layout=leaf&name=N&port=P",
 	} {
 		fails(t, config.Source{File: write(t, "leaf.properties", segment+text)}, want)
@@ -180,7 +180,7 @@ func TestStoreStandsInForJavaAddress(t *testing.T) {
 
 func TestJavaBadURL(t *testing.T) {
 	file := write(t, "leaf.properties", "leaf.jdbc.url=jdbc:oracle:thin:@db\nleaf.jdbc.password=secret\n")
-	_, _, err := config.Load(config.Source{File: file})
+	_, _, err := config.Load(config.Source{Java: javaURLs, File: file})
 	if err == nil || !strings.HasPrefix(err.Error(), file+": leaf.jdbc.url: ") {
 		t.Errorf("error %v, want one that names leaf.jdbc.url", err)
 	}

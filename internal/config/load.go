@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,109 +21,117 @@ type Source struct {
 	// or none. A name ending in .properties is Java Leaf's, all else is YAML.
 	File string
 
-	// Env looks up an environment variable; an empty one counts as unset. nil: none
-	// is set.
-	Env func(name string) string
-
-	// Environ holds all variables, as NAME=VALUE: those that look like settings and
-	// are none are told in the notices.
+	// Environ holds the environment variables, as NAME=VALUE; an empty one counts as
+	// unset. Those that look like settings and are none are told in the notices.
 	Environ []string
 
 	// Flags holds the values given on the command line, by the path of their key.
 	Flags map[string]string
+
+	// Java turns the addresses in a leaf.properties into URLs; required for such a file.
+	Java JavaURLs
 }
 
 // Load puts the defaults, the file, the environment and the flags together, in
 // this order. Its error, of type [Problems] unless a file cannot be read, lists
 // everything that is wrong. The notices, also returned beside an error, are for the
 // log: they say what in a leaf.properties has no effect, and what is about to end.
-func Load(src Source) (cfg Config, notices []string, err error) {
-	env := src.Env
-	if env == nil {
-		env = func(string) string { return "" }
+func Load(src Source) (Config, []string, error) {
+	cfg := Default()
+	l := newLoader(&cfg)
+	vars := map[string]string{}
+	for _, variable := range src.Environ {
+		name, value, _ := strings.Cut(variable, "=")
+		vars[name] = value
 	}
-	l := loader{cfg: Default(), origins: map[string]string{}}
-	l.keys = keys(&l.cfg)
-	if err := l.file(cmp.Or(src.File, env("LEAF_CONFIG"))); err != nil {
+	if err := l.file(cmp.Or(src.File, vars["LEAF_CONFIG"]), src.Java); err != nil {
 		return Config{}, nil, err
 	}
-	l.layer(func() { l.environment(env) })
-	l.strangers(src.Environ)
-	l.layer(func() { l.flags(src.Flags) })
+	l.environment(vars)
+	l.source = "flags"
+	for _, path := range slices.Sorted(maps.Keys(src.Flags)) {
+		l.setKey(path, src.Flags[path], flag(path))
+	}
 	l.requireAddresses()
-	for _, u := range l.urls() {
-		if err := l.readURLFile(u); err != nil {
-			return Config{}, l.notices, err
+	err := cmp.Or(l.readURL("store", "the store"), l.readURL("workers", "the worker registry"))
+	if err != nil {
+		return Config{}, l.notices, err
+	}
+	if l.check(); len(l.problems) > 0 {
+		return cfg, l.notices, l.problems
+	}
+	for _, layout := range cfg.served() {
+		if notice := ending(layout, time.Now()); notice != "" {
+			l.notices = append(l.notices, notice)
 		}
 	}
-	if err := l.check(); err != nil {
-		return l.cfg, l.notices, err
-	}
-	if l.cfg.Snowflake.Enable {
-		l.notices = append(l.notices, ending(l.cfg.Snowflake.Served(), time.Now())...)
-	}
-	if l.cfg.ServesUID() {
-		l.notices = append(l.notices, ending(l.cfg.UID.Served(), time.Now())...)
-	}
-	return l.cfg, l.notices, nil
+	return cfg, l.notices, nil
 }
 
+// A loader puts settings into cfg.
 type loader struct {
-	cfg      Config
-	keys     []key             // of cfg
+	cfg      *Config
+	settings []setting         // of cfg
+	source   string            // which is being read: "file", "environment" or "flags"
+	sources  map[string]string // by path of a URL or its file: the source that set it
 	origins  map[string]string // by path: where the value was said
-	javaFile string            // the leaf.properties that was read, and what it says
-	java     javaSettings
-	off      []string // why schemes of java are off
+	java     *javaFile         // nil: no leaf.properties was read
+	off      []string          // why schemes of java are off
 	notices  []string
 	problems Problems
 }
 
-func (l *loader) file(name string) error {
+func newLoader(cfg *Config) *loader {
+	return &loader{cfg: cfg, settings: settings(cfg), source: "file", sources: map[string]string{}, origins: map[string]string{}}
+}
+
+func (l *loader) problem(where, path, text string) {
+	l.problems = append(l.problems, Problem{where, path, text})
+}
+
+func (l *loader) file(name string, java JavaURLs) error {
 	if name == "" {
 		return nil
 	}
 	data, err := os.ReadFile(name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("read the configuration: %w", err)
-	}
-	l.layer(func() {
-		if strings.EqualFold(filepath.Ext(name), ".properties") {
-			l.properties(name, data)
-			return
-		}
+	case strings.EqualFold(filepath.Ext(name), ".properties"):
+		l.properties(name, data, java)
+	default:
 		l.yaml(name, data)
-	})
+	}
 	return nil
 }
 
-func (l *loader) environment(env func(string) string) {
-	for _, k := range l.keys {
-		if text := env(k.env()); text != "" {
-			l.set(k, text, k.env())
+// environment applies the variables, and notices those that were meant to be settings.
+func (l *loader) environment(vars map[string]string) {
+	l.source = "environment"
+	for _, s := range l.settings {
+		if text := vars[env(s.path)]; text != "" {
+			l.setKey(s.path, text, env(s.path))
 		}
 	}
+	l.unknownVariables(vars)
 }
-
-// otherEnv are the variables, without LEAF_ in front, that other commands read, or that name the file.
-var otherEnv = []string{"CONFIG", "SERVER", "TOKEN"}
 
 // kubernetes matches what Kubernetes sets for a service that is called leaf or leaf-*.
 var kubernetes = regexp.MustCompile(`^LEAF_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_|PORT=\w+://)`)
 
-// strangers notices variables that were meant to be settings.
-func (l *loader) strangers(environ []string) {
-	known := slices.Clone(otherEnv)
-	for _, k := range l.keys {
-		known = append(known, strings.TrimPrefix(k.env(), "LEAF_"))
+// unknownVariables notices variables that were meant to be settings.
+func (l *loader) unknownVariables(vars map[string]string) {
+	known := []string{"CONFIG", "SERVER", "TOKEN"} // the file, and what other commands read
+	for _, s := range l.settings {
+		known = append(known, strings.TrimPrefix(env(s.path), "LEAF_"))
 	}
-	for _, variable := range slices.Sorted(slices.Values(environ)) {
-		name, value, _ := strings.Cut(variable, "=")
-		name, ours := strings.CutPrefix(name, "LEAF_")
-		if !ours || value == "" || slices.Contains(known, name) || kubernetes.MatchString(variable) {
+	for _, variable := range slices.Sorted(maps.Keys(vars)) {
+		name, ours := strings.CutPrefix(variable, "LEAF_")
+		value := vars[variable]
+		if !ours || value == "" || slices.Contains(known, name) || kubernetes.MatchString(variable+"="+value) {
 			continue
 		}
-		notice := "LEAF_" + name + " is no setting and is ignored"
+		notice := variable + " is no setting and is ignored"
 		if near := nearest(name, known); near != "" {
 			notice += "; did you mean LEAF_" + near + "?"
 		}
@@ -130,74 +139,70 @@ func (l *loader) strangers(environ []string) {
 	}
 }
 
-func (l *loader) flags(flags map[string]string) {
-	for _, path := range slices.Sorted(maps.Keys(flags)) {
-		l.set(key{path: path}, flags[path], "--"+strings.ReplaceAll(path, "_", "-"))
+// setKey gives the setting at path the value that text stands for.
+func (l *loader) setKey(path, text, where string) {
+	if v := l.value(path); v.IsValid() {
+		l.set(path, v, text, where)
+	} else {
+		l.problem(where, path, "no such key")
 	}
 }
 
-// set gives the setting with k's path its value.
-func (l *loader) set(k key, text, where string) {
-	i := slices.IndexFunc(l.keys, func(own key) bool { return own.path == k.path })
-	if i < 0 {
-		l.problems = append(l.problems, Problem{where, k.path, "no such key"})
-		return
-	}
-	if err := l.keys[i].set(text); err != nil {
-		l.problems = append(l.problems, Problem{where, k.path, err.Error()})
-		return
-	}
-	l.origins[k.path] = where
-}
-
-// A urlSetting is a setting that may stand in a file of its own, to keep a password out
-// of other eyes.
-type urlSetting struct {
-	path      string
-	url, file *string
-	whose     string
-}
-
-func (l *loader) urls() []urlSetting {
-	return []urlSetting{
-		{"store", &l.cfg.Store, &l.cfg.StoreFile, "the store's"},
-		{"workers", &l.cfg.Workers, &l.cfg.WorkersFile, "the worker registry's"},
-	}
-}
-
-// layer applies one source of settings. A URL and the file that holds it are two ways
-// to say the same thing: the later source wins as a whole.
-func (l *loader) layer(apply func()) {
-	type values struct{ url, file string }
-	var before []values
-	for _, u := range l.urls() {
-		before = append(before, values{*u.url, *u.file})
-		*u.url, *u.file = "", ""
-	}
-	apply()
-	for i, u := range l.urls() {
-		switch {
-		case *u.url != "" && *u.file != "":
-			l.problems = append(l.problems, Problem{l.origins[u.path+"_file"], u.path + "_file", fmt.Sprintf("give either %s or %[1]s_file, not both", u.path)})
-		case *u.url == "" && *u.file == "":
-			*u.url, *u.file = before[i].url, before[i].file
+// value returns the field of the setting at path.
+func (l *loader) value(path string) reflect.Value {
+	for _, s := range l.settings {
+		if s.path == path {
+			return s.value
 		}
 	}
+	return reflect.Value{}
 }
 
-func (l *loader) readURLFile(u urlSetting) error {
-	if *u.file == "" || len(l.problems) > 0 {
+// set gives v, the setting at path, the value that text stands for.
+func (l *loader) set(path string, v reflect.Value, text, where string) {
+	if rival, ok := rivals[path]; ok {
+		if text == "" {
+			return
+		}
+		l.overrule(path, rival, where)
+	}
+	if v.Kind() == reflect.Map {
+		l.layoutsText(path, v, text, where)
+	} else if err := setText(v, text); err != nil {
+		l.problem(where, path, err.Error())
+		return
+	}
+	l.origins[path] = where
+}
+
+// rivals are two ways to say the same thing; a URL may stand in a file of its own, to keep
+// its password out of the configuration.
+var rivals = map[string]string{"store": "store_file", "store_file": "store", "workers": "workers_file", "workers_file": "workers"}
+
+// overrule unsets the rival of path: the later source wins, and no source may have both.
+func (l *loader) overrule(path, rival, where string) {
+	if l.sources[rival] == l.source && l.value(rival).String() != "" {
+		l.problem(where, path, fmt.Sprintf("give either %s or %s, not both", rival, path))
+	}
+	l.value(rival).SetString("")
+	l.sources[path] = l.source
+}
+
+// readURL reads the file that stands in for the setting at path, if there is one.
+func (l *loader) readURL(path, whose string) error {
+	file := l.value(path + "_file").String()
+	if file == "" || len(l.problems) > 0 {
 		return nil
 	}
-	var err error
-	*u.url, err = ReadURL(*u.file)
+	url, err := ReadURL(file)
 	if errors.Is(err, errNotOneLine) {
-		l.problems = append(l.problems, Problem{*u.file, u.path + "_file", fmt.Sprintf("the file must hold one line, %s URL", u.whose)})
+		l.problem(file, path+"_file", "the file must hold one line, the URL of "+whose)
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read %s URL (%s_file): %w", u.whose, u.path, err)
+		return fmt.Errorf("read the URL of %s (%s_file): %w", whose, path, err)
 	}
+	l.value(path).SetString(url)
 	return nil
 }
 
@@ -217,26 +222,20 @@ func ReadURL(file string) (string, error) {
 }
 
 // check adds what Validate finds, with the place where each value was said.
-func (l *loader) check() error {
-	if found, ok := l.cfg.Validate().(Problems); ok {
-		for _, p := range found {
-			p.Where = l.origin(p.Key)
-			if p.Key == "segment.enable" && len(l.off) > 0 {
-				p.Text = "nothing is left to serve: " + strings.Join(l.off, "; ")
-			}
-			l.problems = append(l.problems, p)
+func (l *loader) check() {
+	for _, p := range l.cfg.Validate() {
+		if p.Key == "segment.enable" && len(l.off) > 0 {
+			p.Text = "nothing is left to serve: " + strings.Join(l.off, "; ")
 		}
+		l.problem(l.origin(p.Key), p.Key, p.Text)
 	}
-	return l.problems.err()
 }
 
 // origin returns where the value of a key, or of what it is part of, was said.
 func (l *loader) origin(path string) string {
-	if where, ok := l.origins[path]; ok {
-		return where
+	for ; ; path = path[:strings.LastIndexByte(path, '.')] {
+		if where, ok := l.origins[path]; ok || !strings.Contains(path, ".") {
+			return where
+		}
 	}
-	if i := strings.LastIndexByte(path, '.'); i > 0 {
-		return l.origin(path[:i])
-	}
-	return ""
 }

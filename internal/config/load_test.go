@@ -11,7 +11,7 @@ import (
 func TestUnknownVariablesAreNoticed(t *testing.T) {
 	_, notices, err := config.Load(config.Source{Environ: []string{
 		"LEAF_LISTNE=:80", "LEAF_SEGMENT_MAXSTOCK=5", "LEAF_QUUXFROBNICATE=1", "LEAF_PORT=9090",
-		"LEAF_LISTEN=:80", "LEAF_SEGMENT_MAX_STOCK=5", "LEAF_CONFIG=x", "LEAF_SERVER=x", "LEAF_TOKEN=x", "LEAFLET=1", "LEAF_EMPTY=",
+		"LEAF_LISTEN=:80", "LEAF_SEGMENT_MAX_STOCK=5", "LEAF_CONFIG=" + write(t, "leaf.yaml", ""), "LEAF_SERVER=x", "LEAF_TOKEN=x", "LEAFLET=1", "LEAF_EMPTY=",
 		"LEAF_SERVICE_HOST=10.0.0.1", "LEAF_SERVICE_PORT_HTTP=80", "LEAF_PORT_8080_TCP_ADDR=10.0.0.1", "LEAF_DB_SERVICE_HOST=10.0.0.2",
 		"LEAF_DB_PORT=tcp://10.0.0.2:3306", "LEAF_DB_PORT_3306_TCP=tcp://10.0.0.2:3306",
 	}})

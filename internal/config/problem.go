@@ -12,13 +12,13 @@ type Problem struct {
 	Text  string // what is wrong, and what would be right
 }
 
-// String writes p on one line, without the key where a variable's or a flag's name
+// String writes p on one line, without the key where the name of a variable or flag
 // says it already.
 func (p Problem) String() string {
-	if strings.HasPrefix(p.Where, "--") || strings.HasPrefix(p.Where, "LEAF_") {
-		return p.Where + ": " + p.Text
-	}
 	parts := []string{p.Where, p.Key, p.Text}
+	if p.Where == env(p.Key) || p.Where == flag(p.Key) {
+		parts = []string{p.Where, p.Text}
+	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
 
@@ -32,12 +32,4 @@ func (ps Problems) Error() string {
 		lines[i] = p.String()
 	}
 	return strings.Join(lines, "\n")
-}
-
-// err is ps as an error, nil where there is nothing wrong.
-func (ps Problems) err() error {
-	if len(ps) == 0 {
-		return nil
-	}
-	return ps
 }

@@ -2,103 +2,110 @@ package config
 
 import (
 	"fmt"
-	"log/slog"
-	"math"
-	"net"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/leaf-id/leaf/snowflake"
 )
 
-// Validate reports, as [Problems], every value that no server could work with.
-func (c Config) Validate() error {
-	v := validator{}
-	v.listen("listen", c.Listen)
-	v.require(c.Data != "", "data", "the data directory has no name")
-	v.within("start_wait", c.StartWait, 0, time.Hour)
-	v.within("drain_delay", c.DrainDelay, 0, time.Hour)
-	v.positive("shutdown_timeout", c.ShutdownTimeout)
-	v.between("max_batch", int64(c.MaxBatch), 1, math.MaxInt32)
+// Validate reports every value that no server could work with.
+func (c Config) Validate() Problems {
+	v := validator{now: time.Now()}
+	for _, s := range settings(&c) {
+		v.add(s.path, s.check())
+	}
 	v.require(c.Segment.Enable || c.Snowflake.Enable || c.ServesUID(), "segment.enable", "nothing is left to serve: segment, snowflake and uid are all off")
-	v.segment(c.Segment)
-	v.snowflake(c.Snowflake, time.Now())
-	v.uid(c, time.Now())
-	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	v.oneOf("log.format", c.Log.Format, "text", "json")
-	return v.problems.err()
-}
-
-// LogLevel returns log.level for slog. c must be valid.
-func (c Config) LogLevel() slog.Level {
-	var level slog.Level
-	if level.UnmarshalText([]byte(c.Log.Level)) != nil {
-		return slog.LevelInfo
+	if c.Snowflake.Enable {
+		v.layouts(c.Snowflake)
 	}
-	return level
-}
-
-type validator struct{ problems Problems }
-
-func (v *validator) segment(s Segment) {
-	v.oneOf("segment.policy", s.Policy, PolicyAdaptive, PolicyLeaf)
-	v.positive("segment.outage_budget", s.OutageBudget)
-	v.between("segment.max_stock", s.MaxStock, 1, 1<<40)
-	v.positive("segment.wait", s.Wait)
-	v.positive("segment.call_timeout", s.CallTimeout)
-	v.between("segment.max_calls", int64(s.MaxCalls), 1, math.MaxInt32)
-	v.positive("segment.check_interval", s.CheckInterval)
-	v.between("segment.regression_jump", s.RegressionJump, 0, math.MaxInt64)
-}
-
-func (v *validator) snowflake(s Snowflake, now time.Time) {
-	if s.Enable {
-		v.layouts(s, now)
+	if c.ServesUID() {
+		v.uid(c)
 	}
-	v.within("snowflake.max_ahead", s.MaxAhead, time.Millisecond, time.Minute)
-	v.positive("snowflake.wait", s.Wait)
-	v.positive("snowflake.clock_tolerance", s.ClockTolerance)
-	v.within("snowflake.horizon", s.Horizon, time.Minute, 24*time.Hour)
+	return v.problems
 }
 
-func (v *validator) require(ok bool, key, text string) {
-	if !ok {
+type validator struct {
+	now      time.Time
+	problems Problems
+}
+
+// add notes what is wrong with a key, if text is not empty.
+func (v *validator) add(key, text string) {
+	if text != "" {
 		v.problems = append(v.problems, Problem{Key: key, Text: text})
 	}
 }
 
-func (v *validator) listen(key, addr string) {
-	_, port, err := net.SplitHostPort(addr)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
+func (v *validator) require(ok bool, key, text string) {
+	if !ok {
+		v.add(key, text)
 	}
-	v.require(err == nil, key, fmt.Sprintf("%q is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces", addr))
 }
 
-func (v *validator) positive(key string, d time.Duration) {
-	v.require(d > 0, key, fmt.Sprintf("%s is not above 0", d))
+func (v *validator) layouts(s Snowflake) {
+	const path = "snowflake.layouts"
+	names := slices.Sorted(maps.Keys(s.Layouts))
+	v.require(len(names) < maxLayouts, path, fmt.Sprintf("%d layouts are more than %d", len(names), maxLayouts-1))
+	for _, name := range names {
+		layout, err := s.Layouts[name].resolve()
+		if err != nil {
+			v.add(path+"."+name, err.Error())
+			continue
+		}
+		v.layout(path+"."+name, name, layout)
+		v.lasts(path+"."+name, layout)
+	}
+	if !slices.Contains(names, s.Layout) {
+		v.add("snowflake.layout", oneOf(s.Layout, append(snowflake.PresetNames(), names...)))
+		if preset, ok := snowflake.Preset(s.Layout); ok {
+			v.lasts("snowflake.layout", preset)
+		}
+	}
+	v.sameStart(s)
 }
 
-func (v *validator) within(key string, d, low, high time.Duration) {
-	v.require(low <= d && d <= high, key, fmt.Sprintf("%s is not in %s … %s", d, low, high))
+// layout checks the name of a layout.
+func (v *validator) layout(path, name string, l snowflake.Layout) {
+	v.require(layoutName.MatchString(name), path, "the name of a layout is made of 1 to 32 letters, digits, dots, dashes and underscores")
+	preset, builtIn := snowflake.Preset(name)
+	v.require(!builtIn || preset.Record("") == l.Record(""), path, name+" is the name of a built-in layout with other values: choose another name, "+
+		"which must stand for these values from then on")
 }
 
-func (v *validator) between(key string, n, low, high int64) {
-	v.require(low <= n && n <= high, key, fmt.Sprintf("%d is not in %d … %d", n, low, high))
+// lasts refuses a layout whose time is not the present.
+func (v *validator) lasts(path string, l snowflake.Layout) {
+	v.require(!l.First().After(v.now), path, fmt.Sprintf("the epoch is in the future, on %s", day(l.First())))
+	v.require(l.Last().After(v.now), path, fmt.Sprintf("this layout ran out on %s", day(l.Last())))
 }
 
-func (v *validator) oneOf(key, value string, allowed ...string) {
-	if slices.Contains(allowed, value) {
+// sameStart refuses layouts with the same values and different random starts: they share
+// one generator.
+func (v *validator) sameStart(s Snowflake) {
+	seen := map[any]int{}
+	served := s.Served()
+	for i, l := range served {
+		j, ok := seen[l.Record("")]
+		if !ok {
+			seen[l.Record("")] = i
+			continue
+		}
+		v.require(served[j].RandomStart == l.RandomStart, "snowflake.layouts."+l.Name,
+			fmt.Sprintf("it has the values of %s, so both get their IDs from one generator: give both the same random_start", served[j].Name))
+	}
+}
+
+func (v *validator) uid(c Config) {
+	u := c.UID
+	l := u.layout()
+	if err := l.Check(); err != nil {
+		v.add("uid.time_bits", plain(err))
 		return
 	}
-	v.require(false, key, noneOf(value, allowed))
-}
-
-// noneOf says that value is none of those that are allowed.
-func noneOf(value string, allowed []string) string {
-	text := fmt.Sprintf("%q is none of %s", value, strings.Join(allowed, ", "))
-	if near := nearest(value, allowed); near != "" {
-		text += fmt.Sprintf("; did you mean %s?", near)
-	}
-	return text
+	v.require(u.Epoch.Nanosecond() == 0, "uid.epoch", "the epoch is not a whole second")
+	v.require(u.TimeBits+u.WorkerBits+u.SeqBits == 63, "uid.time_bits",
+		fmt.Sprintf("time_bits, worker_bits and seq_bits are %d together, not 63", u.TimeBits+u.WorkerBits+u.SeqBits))
+	v.layout("uid.layout", u.Layout, l)
+	v.lasts("uid.time_bits", l)
+	v.require(u.Enable != EnableTrue || c.WhyNotUID() == "", "uid.enable", c.WhyNotUID())
 }
