@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server"
-	"github.com/leaf-id/leaf/internal/server/loopback"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
@@ -133,7 +133,7 @@ func forStarts(cfg config.Config) config.Config {
 // whyNoWorkers says why the store's database, which nobody has named as the registry of
 // worker IDs, is not to be one. Whether it has the table of worker IDs shows later.
 func whyNoWorkers(url string, listen net.Addr) string {
-	if drivers.OnThisMachine(url) && !loopback.Is(listen) {
+	if drivers.OnThisMachine(url) && !frontend.IsLoopback(listen) {
 		return fmt.Sprintf("this server listens on %s, which other machines reach, while its worker ID would come from a database "+
 			"of this machine alone: two such machines would issue the same IDs. Name where worker IDs come from with --workers URL, "+
 			"which may be the store's if this is the only machine", listen)

@@ -12,12 +12,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/uuids"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -25,7 +26,7 @@ import (
 const (
 	Segment = "segment" // also that of callers who name none
 	Ticket  = "ticket"  // the same, from ticket servers
-	UUID    = "uuid"    // text, not numbers: see [Issuer.Texts]
+	UUID    = "uuid"    // its IDs are text
 )
 
 // DefaultMaxBatch is how many IDs one Take may ask for unless configured.
@@ -35,17 +36,85 @@ const DefaultMaxBatch = 10_000
 // or that is not enabled.
 var ErrSchemeOff = errors.New("scheme not enabled")
 
-// A Source makes the IDs of one scheme. A [segment.Set] is one. Its methods are safe
-// for concurrent use and mean what those of [leaf.Generator] mean.
+// An ID is a number, or the text of a scheme whose IDs are text.
+type ID struct {
+	Number int64
+	Text   string
+}
+
+// Append appends id to dst as people write it.
+func (id ID) Append(dst []byte) []byte {
+	if id.Text != "" {
+		return append(dst, id.Text...)
+	}
+	return strconv.AppendInt(dst, id.Number, 10)
+}
+
+// IDs are numbers, or texts where the IDs of a scheme are text, in the order in which they
+// were issued.
+type IDs struct {
+	Ranges []leaf.Range
+	Texts  []string
+}
+
+// All yields the IDs one by one.
+func (ids IDs) All() iter.Seq[ID] {
+	return func(yield func(ID) bool) {
+		for _, r := range ids.Ranges {
+			for n := r.Start; n < r.End; n++ {
+				if !yield(ID{Number: n}) {
+					return
+				}
+			}
+		}
+		for _, text := range ids.Texts {
+			if !yield(ID{Text: text}) {
+				return
+			}
+		}
+	}
+}
+
+// A Source makes the IDs of one scheme; see [Numbers] and [UUIDs]. Its methods are safe
+// for concurrent use. Take returns n IDs, or an error and none.
 type Source interface {
+	Next(ctx context.Context, key string) (ID, error)
+	Take(ctx context.Context, key string, n int) (IDs, error)
+
+	// Check reports why no ID of key can be had, as far as that can be known without
+	// consuming one.
+	Check(ctx context.Context, key string) error
+}
+
+// Generators make 64-bit IDs under keys, as a [leaf.Generator] does. A [segment.Set]
+// does.
+type Generators interface {
 	Next(ctx context.Context, key string) (int64, error)
 	Take(ctx context.Context, key string, dst []leaf.Range, n int) ([]leaf.Range, error)
 }
 
-// A Checker is a [Source] some of whose keys do not exist. A [segment.Set] is one.
-type Checker interface {
-	// Check reports why no ID of key can be had, and consumes none.
-	Check(ctx context.Context, key string) error
+// Numbers returns the source that g is. A method Check of g is its method of that name.
+func Numbers(g Generators) Source { return numbers{g} }
+
+type numbers struct{ Generators }
+
+func (s numbers) Next(ctx context.Context, key string) (ID, error) {
+	id, err := s.Generators.Next(ctx, key)
+	return ID{Number: id}, err
+}
+
+func (s numbers) Take(ctx context.Context, key string, n int) (IDs, error) {
+	ranges, err := s.Generators.Take(ctx, key, nil, n)
+	return IDs{Ranges: ranges}, err
+}
+
+func (s numbers) Check(ctx context.Context, key string) error {
+	if c, ok := s.Generators.(interface {
+		Check(ctx context.Context, key string) error
+	}); ok {
+		return c.Check(ctx, key)
+	}
+	return nil
 }
 
 // ErrBadKey is wrapped, together with [leaf.ErrInvalid], where a key cannot be the name
@@ -75,25 +144,25 @@ type Issuer struct {
 	off      map[string]string
 }
 
-// New returns an Issuer of the given sources, by scheme.
+// New returns an Issuer of the given sources, by scheme, and of [UUIDs], which need
+// nothing.
 func New(sources map[string]Source, opts *Options) *Issuer {
 	if opts == nil {
 		opts = new(Options)
 	}
+	all := map[string]Source{UUID: UUIDs{}}
+	maps.Copy(all, sources)
 	return &Issuer{
-		sources:  maps.Clone(sources),
+		sources:  all,
 		maxBatch: cmp.Or(opts.MaxBatch, DefaultMaxBatch),
 		off:      maps.Clone(opts.Off),
 	}
 }
 
-// Schemes returns the names of the enabled schemes, sorted. [UUID], which needs
-// nothing, is always one.
-func (i *Issuer) Schemes() []string {
-	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(i.sources)), UUID)))
-}
+// Schemes returns the names of the enabled schemes, sorted.
+func (i *Issuer) Schemes() []string { return slices.Sorted(maps.Keys(i.sources)) }
 
-// Off says why schemes are not enabled, by their names. It is not to be changed.
+// Off says why schemes are not enabled, by their names. It must not be changed.
 func (i *Issuer) Off() map[string]string { return i.off }
 
 // MaxBatch reports the most IDs that one Take may ask for.
@@ -103,10 +172,6 @@ func (i *Issuer) MaxBatch() int { return i.maxBatch }
 // [ErrSchemeOff] or [leaf.ErrInvalid]. It consumes nothing and asks no store, so
 // nil does not mean that the key exists.
 func (i *Issuer) Check(scheme, key string) error {
-	if scheme == UUID {
-		_, err := uuids.Version(key)
-		return cmp.Or(checkKey(scheme, key), err)
-	}
 	_, err := i.source(scheme, key)
 	return err
 }
@@ -115,38 +180,35 @@ func (i *Issuer) Check(scheme, key string) error {
 // far as that can be known without consuming one: for keys that are tags also
 // [leaf.ErrUnknownTag].
 func (i *Issuer) Exists(ctx context.Context, scheme, key string) error {
-	if err := i.Check(scheme, key); err != nil {
+	source, err := i.source(scheme, key)
+	if err != nil {
 		return err
 	}
-	if source, ok := i.sources[scheme].(Checker); ok {
-		return source.Check(ctx, key)
-	}
-	return nil
+	return source.Check(ctx, key)
 }
 
 // Next returns one ID. An empty scheme means [Segment], whose key is not empty, nor is
-// that of [Ticket]. It wraps [ErrSchemeOff], [leaf.ErrInvalid] for a malformed key, or what the scheme's
-// source returns.
-func (i *Issuer) Next(ctx context.Context, scheme, key string) (int64, error) {
+// that of [Ticket]. It wraps [ErrSchemeOff], [leaf.ErrInvalid] for a malformed key, or
+// what the scheme's source returns.
+func (i *Issuer) Next(ctx context.Context, scheme, key string) (ID, error) {
 	source, err := i.source(scheme, key)
 	if err != nil {
-		return 0, err
+		return ID{}, err
 	}
 	return source.Next(ctx, key)
 }
 
-// Take appends n IDs, 1 … [Issuer.MaxBatch], to dst as few ranges, in the order in
-// which they are issued. Its errors are those of [Issuer.Next]; n out of range is
-// [leaf.ErrInvalid]. On an error dst is returned as it was.
-func (i *Issuer) Take(ctx context.Context, scheme, key string, dst []leaf.Range, n int) ([]leaf.Range, error) {
+// Take returns n IDs, 1 … [Issuer.MaxBatch]. Its errors are those of [Issuer.Next]; n
+// out of range is [leaf.ErrInvalid].
+func (i *Issuer) Take(ctx context.Context, scheme, key string, n int) (IDs, error) {
 	source, err := i.source(scheme, key)
+	if err == nil {
+		err = i.CheckCount(n)
+	}
 	if err != nil {
-		return dst, err
+		return IDs{}, err
 	}
-	if err := i.CheckCount(n); err != nil {
-		return dst, err
-	}
-	return source.Take(ctx, key, dst, n)
+	return source.Take(ctx, key, n)
 }
 
 // CheckCount reports, wrapping [leaf.ErrInvalid], why n IDs cannot be taken at once.
@@ -157,34 +219,8 @@ func (i *Issuer) CheckCount(n int) error {
 	return nil
 }
 
-// Texts returns n IDs, 1 … [Issuer.MaxBatch], of a scheme whose IDs are text, in the
-// order in which they are issued: UUIDs of version 4 under the key v4, otherwise of
-// version 7. Its errors are those of [Issuer.Take].
-func (i *Issuer) Texts(scheme, key string, n int) ([]string, error) {
-	if scheme != UUID {
-		return nil, fmt.Errorf("%w: the IDs of %q are numbers", leaf.ErrInvalid, scheme)
-	}
-	if err := cmp.Or(checkKey(scheme, key), i.CheckCount(n)); err != nil {
-		return nil, err
-	}
-	version, err := uuids.Version(key)
-	if err != nil {
-		return nil, err
-	}
-	generator, err := uuids.New(version)
-	if err != nil {
-		return nil, err
-	}
-	return generator.Append(make([]string, 0, n), n)
-}
-
 func (i *Issuer) source(scheme, key string) (Source, error) {
-	if scheme == "" {
-		scheme = Segment
-	}
-	if scheme == UUID {
-		return nil, fmt.Errorf("%w: UUIDs are text: this caller takes numbers only", leaf.ErrInvalid)
-	}
+	scheme = cmp.Or(scheme, Segment)
 	source, ok := i.sources[scheme]
 	if !ok {
 		return nil, i.schemeOff(scheme)
@@ -207,7 +243,7 @@ func checkKey(scheme, key string) error {
 func (i *Issuer) schemeOff(scheme string) error {
 	why := i.off[scheme]
 	if scheme == Ticket {
-		why = "the store is no set of ticket servers (ticket+mysql://…)"
+		why = "the store is not a set of ticket servers (ticket+mysql://…)"
 	}
 	if why != "" {
 		return fmt.Errorf("%w: %q: %s", ErrSchemeOff, scheme, why)

@@ -43,17 +43,17 @@ func TestKeySelectsLayout(t *testing.T) {
 	layouts := issuer.Layouts{named(t, "leaf", "leaf"), named(t, "js", "js53")}
 	times := newTimes(t, layouts...)
 	begin(times)
-	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: times}, nil)
+	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(times)}, nil)
 	for key, layout := range map[string]string{"leaf": "leaf", "js": "js", "JS": "leaf", "order": "leaf", "": "leaf"} {
 		id, err := ids.Next(t.Context(), issuer.Snowflake, key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ranges, err := ids.Take(t.Context(), issuer.Snowflake, key, nil, 1)
+		more, err := ids.Take(t.Context(), issuer.Snowflake, key, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range []int64{id, ranges[0].Start} {
+		for _, id := range []int64{id.Number, more.Ranges[0].Start} {
 			d, err := layouts.Decode(layout, id)
 			if err != nil || d.Worker != 3 || time.Since(d.Time).Abs() > time.Minute {
 				t.Errorf("key %q: %d is no ID of layout %s made just now: %+v, %v", key, id, layout, d, err)
@@ -148,7 +148,7 @@ func TestDecode(t *testing.T) {
 }
 
 func TestOffSaysWhy(t *testing.T) {
-	ids := issuer.New(map[string]issuer.Source{issuer.Segment: new(counter)}, &issuer.Options{Off: map[string]string{issuer.Snowflake: "no clock"}})
+	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(new(counter))}, &issuer.Options{Off: map[string]string{issuer.Snowflake: "no clock"}})
 	err := ids.Check(issuer.Snowflake, "x")
 	if want := `scheme not enabled: "snowflake": no clock`; !errors.Is(err, issuer.ErrSchemeOff) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
@@ -158,11 +158,11 @@ func TestOffSaysWhy(t *testing.T) {
 func TestBuiltInLayoutThatIsNotServed(t *testing.T) {
 	times := newTimes(t, named(t, "leaf", "leaf"))
 	begin(times)
-	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: times}, nil)
+	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(times)}, nil)
 	if _, err := ids.Next(t.Context(), issuer.Snowflake, "js53"); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("Next: %v", err)
 	}
-	if _, err := ids.Take(t.Context(), issuer.Snowflake, "js53", nil, 2); !errors.Is(err, leaf.ErrInvalid) {
+	if _, err := ids.Take(t.Context(), issuer.Snowflake, "js53", 2); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("Take: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/segment"
@@ -143,41 +144,39 @@ func (s *Server) address() string {
 
 // handler wires the front ends.
 func (s *Server) handler() http.Handler {
-	b := rpcapi.Backend{IDs: issuer.New(s.sources(), &issuer.Options{MaxBatch: s.opts.MaxBatch, Off: s.opts.Off})}
-	info := rpcapi.Info{
-		Version:   s.opts.Version,
-		Started:   time.Now(),
+	opts := &frontend.Options{
+		IDs:       issuer.New(s.sources(), &issuer.Options{MaxBatch: s.opts.MaxBatch, Off: s.opts.Off}),
+		Ready:     s.ready,
 		Listen:    s.Addr(),
 		Address:   s.address(),
+		Version:   s.opts.Version,
+		Started:   time.Now(),
 		StoreName: s.opts.StoreName,
 	}
 	if s.set != nil {
-		b.Tags = issuer.NewTags(s.opts.Store, s.set, s.log)
+		opts.Tags = issuer.NewTags(s.opts.Store, s.set, s.log)
 	}
 	if s.times != nil {
-		b.Workers, b.Layouts = s.times.workers, s.times.layouts
-		info.Registry = s.opts.Times.RegistryName
+		opts.Workers, opts.Layouts = s.times.workers, s.times.layouts
+		opts.Registry = s.opts.Times.RegistryName
 	}
 	mux := http.NewServeMux()
-	rpcapi.Register(mux, b, info)
-	h := httpapi.New(mux, b.IDs, &httpapi.Options{
-		Tags: b.Tags, Workers: b.Workers, Layouts: b.Layouts, Ready: s.ready, Listen: s.Addr(),
-	})
-	return boundBody(h, bodyTimeout)
+	rpcapi.Register(mux, opts)
+	return boundBody(httpapi.New(mux, opts), bodyTimeout)
 }
 
 // sources lists what makes the IDs, by scheme.
 func (s *Server) sources() map[string]issuer.Source {
 	sources := make(map[string]issuer.Source)
 	if s.set != nil {
-		sources[issuer.Segment] = s.set
+		sources[issuer.Segment] = issuer.Numbers(s.set)
 		if s.opts.Ticket {
-			sources[issuer.Ticket] = s.set
+			sources[issuer.Ticket] = sources[issuer.Segment]
 		}
 	}
 	if s.times != nil {
 		for name, source := range s.times.sources {
-			sources[name] = source
+			sources[name] = issuer.Numbers(source)
 		}
 	}
 	return sources

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/snowflake"
@@ -31,11 +32,11 @@ func benchmark(b *testing.B, target string) {
 	}
 	set := segment.NewSet(store, nil)
 	defer set.Close(b.Context())
-	run(b, issuer.New(map[string]issuer.Source{issuer.Segment: set}, nil), target)
+	run(b, issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, nil), target)
 }
 
 func run(b *testing.B, ids *issuer.Issuer, target string) {
-	h := httpapi.New(http.NewServeMux(), ids, nil)
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids})
 	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, target, nil)
 	if err != nil {
 		b.Fatal(err)
@@ -56,5 +57,5 @@ func BenchmarkSnowflakeNext(b *testing.B) {
 	for _, g := range times.Generators() {
 		g.Begin(worker.Unfenced(1, time.Time{}, time.Time{}))
 	}
-	run(b, issuer.New(map[string]issuer.Source{issuer.Snowflake: times}, nil), "/api/snowflake/get/order")
+	run(b, issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(times)}, nil), "/api/snowflake/get/order")
 }

@@ -50,7 +50,7 @@ func (h *handler) decoded(text string) []byte {
 	if err != nil {
 		return jsonLine(decodeError{javaUndecodable})
 	}
-	d, err := h.layouts.Decode("", id)
+	d, err := h.Layouts.Decode("", id)
 	if err != nil {
 		return jsonLine(decodeError{javaUndecodable})
 	}
@@ -89,7 +89,7 @@ func (h *handler) parseUID(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: "the uid must be a whole number from 0 to 9223372036854775807"})
 		return
 	}
-	d, err := h.layouts.Decode(cmp.Or(query.Get("layout"), h.layouts.Default(issuer.UID)), id)
+	d, err := h.Layouts.Decode(cmp.Or(query.Get("layout"), h.Layouts.Default(issuer.UID)), id)
 	if err != nil {
 		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: err.Error()})
 		return

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/internal/issuer"
-	"github.com/leaf-id/leaf/internal/server/failure"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 // Names of the exceptions in Java Leaf's error bodies.
@@ -20,7 +20,7 @@ const (
 	missingParameterException = "org.springframework.web.bind.MissingServletRequestParameterException"
 )
 
-// Numbers in Java Leaf's error text; package failure has the others.
+// Numbers in Java Leaf's error text; package frontend has the others.
 const (
 	javaNotInitialised = -1
 	javaExhausted      = -3
@@ -41,32 +41,29 @@ type errorBody struct {
 // fail answers a request for IDs that failed: as Java Leaf does, with status 500 and a
 // number in the message, where Java Leaf has the route and a number for err.
 func (i *idsRoute) fail(w http.ResponseWriter, r *http.Request, err error) {
-	kind := failure.Of(err)
+	kind := frontend.KindOf(err)
 	if kind.Retry {
-		w.Header().Set("Retry-After", failure.RetryAfter)
+		w.Header().Set("Retry-After", frontend.RetryAfter)
 	}
 	if !i.java || kind.Java == 0 {
-		writeError(w, r, errorBody{Status: kind.HTTP, Message: failure.Text(err)})
+		writeError(w, r, errorBody{Status: kind.HTTP, Message: frontend.Text(err)})
 		return
 	}
 	code := kind.Java
-	if i.scheme == issuer.Segment && code == javaExhausted && i.storeSilent() {
+	if i.scheme == issuer.Segment && code == javaExhausted && i.StoreSilent() {
 		code = javaNotInitialised
 	}
 	writeError(w, r, errorBody{
 		Status:    http.StatusInternalServerError,
 		Exception: leafServerException,
 		Message:   fmt.Sprintf("Result{id=%d, status=EXCEPTION}", code),
-		Detail:    failure.Text(err),
+		Detail:    frontend.Text(err),
 	})
 }
 
-// storeSilent reports whether the store has not answered since the server started.
-func (h *handler) storeSilent() bool { return h.tags != nil && !h.tags.Ready() }
-
 // listError answers a page whose listing failed before its first row.
 func (h *handler) listError(w http.ResponseWriter, r *http.Request, err error) {
-	writeError(w, r, errorBody{Status: failure.Of(err).HTTP, Message: failure.Text(err)})
+	writeError(w, r, errorBody{Status: frontend.KindOf(err).HTTP, Message: frontend.Text(err)})
 }
 
 func (h *handler) notFound(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +96,7 @@ func writeError(w http.ResponseWriter, r *http.Request, body errorBody) {
 	body.Path = r.URL.EscapedPath()
 	w.Header()["Cache-Control"] = noStore
 	w.Header()["X-Content-Type-Options"] = noSniff
-	text, contentType := jsonLine(body), jsonText // not escaped: the content type is not to be sniffed
+	text, contentType := jsonLine(body), jsonText // not escaped: browsers must not guess the content type
 	if negotiate(r.Header["Accept"]) == asHTML {
 		text, contentType = htmlError(body, now), htmlText
 	}

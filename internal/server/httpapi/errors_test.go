@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -183,7 +184,7 @@ func TestHead(t *testing.T) {
 
 // A server without the segment scheme never answers 200.
 func TestNoScheme(t *testing.T) {
-	h := httpapi.New(http.NewServeMux(), issuer.New(nil, nil), nil)
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: issuer.New(nil, nil)})
 	for _, target := range []string{"/api/segment/get/k", "/api/segment/get/k?n=2", "/api/snowflake/get/k"} {
 		if res, body := get(h, target); res.StatusCode != 501 {
 			t.Errorf("%s: %d %s, want 501", target, res.StatusCode, body)

@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -52,8 +53,8 @@ func (f *fakeSource) lastKey() string {
 // newFake returns the routes over a fake source of segment IDs.
 func newFake() (http.Handler, *fakeSource) {
 	source := new(fakeSource)
-	ids := issuer.New(map[string]issuer.Source{issuer.Segment: source}, &issuer.Options{MaxBatch: 5000})
-	return httpapi.New(http.NewServeMux(), ids, nil), source
+	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(source)}, &issuer.Options{MaxBatch: 5000})
+	return httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids}), source
 }
 
 // newReal returns the routes over a Set on store, and the Set.
@@ -64,8 +65,8 @@ func newReal(t *testing.T, store segment.Store, opts *segment.SetOptions) (http.
 			t.Error(err)
 		}
 	})
-	ids := issuer.New(map[string]issuer.Source{issuer.Segment: set}, nil)
-	return httpapi.New(http.NewServeMux(), ids, &httpapi.Options{Tags: issuer.NewTags(store, set, nil)}), set
+	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, nil)
+	return httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Tags: issuer.NewTags(store, set, nil)}), set
 }
 
 func newStore(t *testing.T, tags ...segment.Tag) *memory.Store {

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/leaf-id/leaf/internal/issuer"
-	"github.com/leaf-id/leaf/internal/server/failure"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 func healthz(w http.ResponseWriter, _ *http.Request) {
@@ -19,7 +19,7 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 // readyMeans says what the answer of readyz is about.
 const readyMeans = `ready means: since the server started the store has answered, and a worker ID is held for the time-based schemes.
 A store that fails later does not count: IDs in memory are served on, and other servers would fail alike.
-One that somebody has to mend for this server does, once there is no stock.
+One that must be repaired before this server can use it does, once there is no stock.
 With ?scheme=NAME only that scheme counts.
 `
 
@@ -35,7 +35,7 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Cache-Control"] = noStore
 	if err := h.notReady(query["scheme"]); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintf(w, "not ready: %s", failure.Text(err))
+		fmt.Fprintf(w, "not ready: %s", frontend.Text(err))
 	} else {
 		fmt.Fprint(w, "ok")
 	}
@@ -47,17 +47,17 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 // notReady says why one of schemes cannot be served, or, where none is named, any of
 // those that are enabled.
 func (h *handler) notReady(schemes []string) error {
-	if h.ready == nil {
+	if h.Ready == nil {
 		return nil
 	}
 	if len(schemes) == 0 {
-		return h.ready("")
+		return h.Ready("")
 	}
 	for _, scheme := range schemes {
-		if err := h.ids.Check(scheme, "any"); err != nil {
+		if err := h.IDs.Check(scheme, "any"); err != nil {
 			return err
 		}
-		if err := h.ready(scheme); err != nil {
+		if err := h.Ready(scheme); err != nil {
 			return err
 		}
 	}
@@ -67,35 +67,32 @@ func (h *handler) notReady(schemes []string) error {
 func (h *handler) explain(w http.ResponseWriter) {
 	fmt.Fprintln(w)
 	defer fmt.Fprint(w, readyMeans)
-	for _, scheme := range h.ids.Schemes() {
-		fmt.Fprintf(w, "scheme %s enabled%s\n", scheme, h.trouble(scheme))
+	for _, scheme := range h.IDs.Schemes() {
+		fmt.Fprintf(w, "scheme %s enabled%s\n", scheme, h.status(scheme))
 	}
-	off := h.ids.Off()
+	off := h.IDs.Off()
 	for _, scheme := range slices.Sorted(maps.Keys(off)) {
 		fmt.Fprintf(w, "scheme %s off: %s\n", scheme, off[scheme])
 	}
-	if h.tags == nil {
+	if h.Tags == nil {
 		return
 	}
-	for _, s := range h.tags.Stats() {
+	for _, s := range h.Tags.Stats() {
 		if s.Err != nil {
-			fmt.Fprintf(w, "tag %s: %d IDs left; failing since %s: %s\n", s.Tag, s.Stock, s.FailingSince.Format("15:04:05"), failure.Text(s.Err))
+			fmt.Fprintf(w, "tag %s: %d IDs left; failing since %s: %s\n", s.Tag, s.Stock, s.FailingSince.Format("15:04:05"), frontend.Text(s.Err))
 		}
 	}
 }
 
-// trouble says why a scheme that is enabled cannot serve at present.
-func (h *handler) trouble(scheme string) string {
-	if (scheme == issuer.Snowflake || scheme == issuer.UID) && h.workers != nil {
-		if err := h.workers.Err(); err != nil {
-			return "; not ready: " + failure.Text(err)
-		}
-		if err := h.workers.Status().Err; err != nil {
-			return "; ready, but: " + failure.Text(err)
-		}
+// status says what is wrong with a scheme that is enabled, if anything is.
+func (h *handler) status(scheme string) string {
+	if err := h.NotReady(scheme); err != nil {
+		return "; not ready: " + frontend.Text(err)
 	}
-	if (scheme == issuer.Segment || scheme == issuer.Ticket) && h.storeSilent() {
-		return "; not ready: the store has not answered yet"
+	if (scheme == issuer.Snowflake || scheme == issuer.UID) && h.Workers != nil {
+		if err := h.Workers.Status().Err; err != nil {
+			return "; ready, but: " + frontend.Text(err)
+		}
 	}
 	return ""
 }

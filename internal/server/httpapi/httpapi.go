@@ -6,7 +6,6 @@ package httpapi
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -14,38 +13,11 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf/api"
-	"github.com/leaf-id/leaf/internal/issuer"
-	"github.com/leaf-id/leaf/internal/server/loopback"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
-// Options configures the routes.
-type Options struct {
-	// Tags is what /cache and /db show; nil: the segment scheme is not enabled.
-	Tags *issuer.Tags
-
-	// Workers tells of the worker ID; nil: no time-based scheme is enabled.
-	Workers *issuer.Workers
-
-	// Layouts are for decoding; none: those that package snowflake has.
-	Layouts issuer.Layouts
-
-	// Listen is the address of the server. Where only this machine reaches it, /cache
-	// and /db answer only those who name the machine itself; nil: all.
-	Listen net.Addr
-
-	// Ready says why no requests for IDs of a scheme should be sent to this server, or of
-	// any of its schemes if that is empty; nil if they should. A nil func means always ready.
-	Ready func(scheme string) error
-}
-
-type handler struct {
-	ids     *issuer.Issuer
-	tags    *issuer.Tags
-	workers *issuer.Workers
-	layouts issuer.Layouts
-	listen  net.Addr
-	ready   func(scheme string) error
-}
+// A handler answers for a server.
+type handler struct{ *frontend.Options }
 
 // A route is a line of the one table of routes.
 type route struct {
@@ -59,11 +31,8 @@ type route struct {
 // New adds the routes, and the answer for unknown paths, to mux and returns the handler
 // that serves all of mux. IDs go past mux, whose general matching costs twice
 // what it takes to make and write an ID.
-func New(mux *http.ServeMux, ids *issuer.Issuer, opts *Options) http.Handler {
-	if opts == nil {
-		opts = new(Options)
-	}
-	h := &handler{ids: ids, tags: opts.Tags, workers: opts.Workers, layouts: opts.Layouts, listen: opts.Listen, ready: opts.Ready}
+func New(mux *http.ServeMux, opts *frontend.Options) http.Handler {
+	h := &handler{opts}
 	for _, r := range h.routes() {
 		mux.HandleFunc(r.pattern, r.serve)
 		if r.java {
@@ -154,11 +123,11 @@ func only(allow string, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// local serves with next those who name this machine itself, where nobody else
+// local serves with next the requests that name this machine itself, if only this machine
 // reaches the server.
 func (h *handler) local(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := loopback.Check(h.listen, r); err != nil {
+		if err := h.CheckHost(r); err != nil {
 			writeError(w, r, errorBody{Status: http.StatusForbidden, Message: err.Error()})
 			return
 		}

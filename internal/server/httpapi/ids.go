@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -62,28 +61,25 @@ func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
 const allowIDs = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 func (i *idsRoute) one(w http.ResponseWriter, r *http.Request, key string) {
-	if i.scheme == issuer.UUID {
-		i.texts(w, r, key, 1, false)
-		return
-	}
-	id, err := i.ids.Next(r.Context(), i.scheme, key)
+	id, err := i.IDs.Next(r.Context(), i.scheme, key)
 	if err != nil {
 		i.fail(w, r, err)
 		return
 	}
-	w.Header()["Content-Type"] = contentTypes[negotiate(r.Header["Accept"])]
-	var digits [20]byte
-	_, _ = w.Write(strconv.AppendInt(digits[:0], id, 10)) // the ID is spent whether it arrives or not
+	f := negotiate(r.Header["Accept"])
+	w.Header()["Content-Type"] = contentTypes[f]
+	var text [40]byte
+	_, _ = w.Write(id.Append(text[:0])) // the ID is spent whether it arrives or not
 }
 
 // head answers what a GET would, without the ID, which it does not consume.
 func (i *idsRoute) head(w http.ResponseWriter, r *http.Request, key string) {
 	n, batch, err := i.count(r.URL)
 	if err == nil && batch {
-		err = i.ids.CheckCount(n)
+		err = i.IDs.CheckCount(n)
 	}
 	if err == nil {
-		err = i.ids.Exists(r.Context(), i.scheme, key)
+		err = i.IDs.Exists(r.Context(), i.scheme, key)
 	}
 	if err != nil {
 		i.fail(w, r, err)
@@ -99,16 +95,13 @@ func (i *idsRoute) query(w http.ResponseWriter, r *http.Request, key string) {
 		i.fail(w, r, err)
 	case !batch:
 		i.one(w, r, key)
-	case i.scheme == issuer.UUID:
-		i.texts(w, r, key, n, true)
 	default:
-		i.numbers(w, r, key, n)
+		i.batch(w, r, key, n)
 	}
 }
 
-// numbers answers with a batch.
-func (i *idsRoute) numbers(w http.ResponseWriter, r *http.Request, key string, n int) {
-	ranges, err := i.ids.Take(r.Context(), i.scheme, key, nil, n)
+func (i *idsRoute) batch(w http.ResponseWriter, r *http.Request, key string, n int) {
+	ids, err := i.IDs.Take(r.Context(), i.scheme, key, n)
 	if err != nil {
 		i.fail(w, r, err)
 		return
@@ -116,29 +109,9 @@ func (i *idsRoute) numbers(w http.ResponseWriter, r *http.Request, key string, n
 	f := batchFormat(r, true)
 	w.Header()["Content-Type"] = contentTypes[f]
 	if f == asJSON {
-		writeBatch(w, ranges, `["`, `","`, `"]`)
+		writeBatch(w, ids, `["`, `","`, `"]`)
 	} else {
-		writeBatch(w, ranges, "", "\n", "\n")
-	}
-}
-
-// texts answers with IDs that are no numbers. A lone one is bare, as a number is, also
-// where JSON was asked for.
-func (i *idsRoute) texts(w http.ResponseWriter, r *http.Request, key string, n int, batch bool) {
-	ids, err := i.ids.Texts(i.scheme, key, n)
-	if err != nil {
-		i.fail(w, r, err)
-		return
-	}
-	f := batchFormat(r, batch)
-	w.Header()["Content-Type"] = contentTypes[f]
-	switch {
-	case !batch:
-		_, _ = io.WriteString(w, ids[0])
-	case f == asJSON:
-		_, _ = w.Write(jsonLine(ids))
-	default:
-		_, _ = io.WriteString(w, strings.Join(ids, "\n")+"\n")
+		writeBatch(w, ids, "", "\n", "\n")
 	}
 }
 
@@ -169,7 +142,7 @@ func (i *idsRoute) count(u *url.URL) (n int, batch bool, err error) {
 	}
 	n, ok := parseCount(query.Get("n"))
 	if !ok || len(query["n"]) > 1 {
-		return 0, true, fmt.Errorf("%w: n must be a number from 1 to %d, given once", leaf.ErrInvalid, i.ids.MaxBatch())
+		return 0, true, fmt.Errorf("%w: n must be a number from 1 to %d, given once", leaf.ErrInvalid, i.IDs.MaxBatch())
 	}
 	return n, true, nil
 }
@@ -197,23 +170,18 @@ func parseCount(text string) (int, bool) {
 }
 
 // writeBatch writes the IDs in pieces, so that memory does not grow with their number.
-func writeBatch(w http.ResponseWriter, ranges []leaf.Range, before, between, after string) {
-	const piece, longest = 4096, 32 // an ID and what stands around it fit in longest
+func writeBatch(w http.ResponseWriter, ids issuer.IDs, before, between, after string) {
+	const piece, longest = 4096, 48 // an ID and what stands around it fit in longest
 	buf := append(make([]byte, 0, piece), before...)
-	first := true
-	for _, r := range ranges {
-		for id := r.Start; id < r.End; id++ {
-			if !first {
-				buf = append(buf, between...)
+	separator := ""
+	for id := range ids.All() {
+		buf = id.Append(append(buf, separator...))
+		separator = between
+		if len(buf) > piece-longest {
+			if _, err := w.Write(buf); err != nil {
+				return
 			}
-			first = false
-			buf = strconv.AppendInt(buf, id, 10)
-			if len(buf) > piece-longest {
-				if _, err := w.Write(buf); err != nil {
-					return
-				}
-				buf = buf[:0]
-			}
+			buf = buf[:0]
 		}
 	}
 	_, _ = w.Write(append(buf, after...)) // the IDs are spent whether they arrive or not

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/server/failure"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -70,14 +70,14 @@ func (p *page) end(early string) {
 }
 
 func (h *handler) cache(w http.ResponseWriter, r *http.Request) {
-	if h.tags == nil {
+	if h.Tags == nil {
 		segmentOff(w, r)
 		return
 	}
 	p := &page{w: w, Title: "Segments in memory", Columns: []string{
 		"name", "init", "next", "pos", "value0", "max0", "step0", "value1", "max1", "step1",
 	}}
-	for _, s := range h.tags.Stats() {
+	for _, s := range h.Tags.Stats() {
 		first, second := javaSegment(s, 0), javaSegment(s, 1)
 		err := p.row(s.Tag, s.Loaded, len(s.Segments) > 1, 0, // the current segment is always shown first
 			first.Next, first.Range.End, first.Range.Len(), second.Next, second.Range.End, second.Range.Len())
@@ -96,18 +96,18 @@ func javaSegment(s segment.Stats, i int) segment.SegmentStats {
 }
 
 func (h *handler) db(w http.ResponseWriter, r *http.Request) {
-	if h.tags == nil {
+	if h.Tags == nil {
 		segmentOff(w, r)
 		return
 	}
 	p := &page{w: w, Title: "Tags in the store", Columns: []string{"tag", "max", "step", "update"}}
-	for tag, err := range h.tags.All(r.Context()) {
+	for tag, err := range h.Tags.All(r.Context()) {
 		if err != nil && !p.started {
 			h.listError(w, r, err)
 			return
 		}
 		if err != nil {
-			p.end(failure.Text(err))
+			p.end(frontend.Text(err))
 			return
 		}
 		if err := p.row(tag.Name, tag.MaxID, tag.Step, javaTime(tag.Updated)); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/leaf-id/leaf/api"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -104,8 +105,8 @@ func TestPagesTakeJavasMethods(t *testing.T) {
 // Who owns a name that points to this machine reads no pages.
 func TestPagesOnLoopback(t *testing.T) {
 	store := newStore(t, segment.Tag{Name: "k", MaxID: 1, Step: 10})
-	source := issuer.New(map[string]issuer.Source{issuer.Segment: new(fakeSource)}, nil)
-	h := httpapi.New(http.NewServeMux(), source, &httpapi.Options{
+	source := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(new(fakeSource))}, nil)
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: source,
 		Tags: issuer.NewTags(store, nil, nil), Listen: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
 	})
 	for url, want := range map[string]int{
@@ -159,7 +160,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 func TestLongPageIsStreamed(t *testing.T) {
 	store := longStore{n: 20_000, err: errors.New("gone & lost")}
-	h := httpapi.New(http.NewServeMux(), issuer.New(nil, nil), &httpapi.Options{Tags: issuer.NewTags(store, nil, nil)})
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: issuer.New(nil, nil), Tags: issuer.NewTags(store, nil, nil)})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/db", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -176,8 +177,8 @@ func TestLongPageIsStreamed(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	var notReady error
-	ids := issuer.New(map[string]issuer.Source{issuer.Segment: new(fakeSource)}, nil)
-	h := httpapi.New(http.NewServeMux(), ids, &httpapi.Options{Ready: func(string) error { return notReady }})
+	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(new(fakeSource))}, nil)
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Ready: func(string) error { return notReady }})
 	check := func(target string, status int, want string) {
 		t.Helper()
 		if res, body := get(h, target); res.StatusCode != status || body != want || res.Header.Get("Content-Type") != typeText {
@@ -188,7 +189,7 @@ func TestHealth(t *testing.T) {
 	check("/readyz", 200, "ok")
 	const means = `ready means: since the server started the store has answered, and a worker ID is held for the time-based schemes.
 A store that fails later does not count: IDs in memory are served on, and other servers would fail alike.
-One that somebody has to mend for this server does, once there is no stock.
+One that must be repaired before this server can use it does, once there is no stock.
 With ?scheme=NAME only that scheme counts.
 `
 	check("/readyz?verbose", 200, "ok\nscheme segment enabled\nscheme uuid enabled\n"+means)

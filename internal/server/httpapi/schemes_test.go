@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/snowflake"
 )
@@ -45,8 +46,8 @@ func TestUUIDs(t *testing.T) {
 // The errors of routes that Java Leaf does not have are told by the status.
 func TestTickets(t *testing.T) {
 	source := new(fakeSource)
-	ids := issuer.New(map[string]issuer.Source{issuer.Ticket: source}, nil)
-	h := httpapi.New(http.NewServeMux(), ids, nil)
+	ids := issuer.New(map[string]issuer.Source{issuer.Ticket: issuer.Numbers(source)}, nil)
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids})
 	if res, body := get(h, "/api/ticket/get/order?n=2"); res.StatusCode != 200 || body != "1\n2\n" || source.lastKey() != "order" {
 		t.Errorf("%d %q of %q", res.StatusCode, body, source.lastKey())
 	}
@@ -72,7 +73,7 @@ func TestParseUID(t *testing.T) {
 		{Name: "uid-31-23-9-0", Layout: other, Scheme: issuer.UID},
 		{Name: "shop", Layout: other},
 	}
-	served := httpapi.New(http.NewServeMux(), issuer.New(nil, nil), &httpapi.Options{Layouts: layouts})
+	served := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: issuer.New(nil, nil), Layouts: layouts})
 	bare, _ := newFake()
 	for _, tt := range []struct {
 		h      http.Handler

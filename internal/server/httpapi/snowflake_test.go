@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
@@ -28,10 +29,10 @@ func newFakeTimes(t *testing.T) (http.Handler, *fakeSource) {
 		t.Fatal("no preset js53")
 	}
 	source := new(fakeSource)
-	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: source}, &issuer.Options{
+	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(source)}, &issuer.Options{
 		MaxBatch: 5000, Off: map[string]string{issuer.Segment: "nobody wants it"},
 	})
-	return httpapi.New(http.NewServeMux(), ids, &httpapi.Options{Layouts: issuer.Layouts{{Name: "js53", Layout: js53}}}), source
+	return httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Layouts: issuer.Layouts{{Name: "js53", Layout: js53}}}), source
 }
 
 func TestSnowflakeIDs(t *testing.T) {
@@ -95,8 +96,8 @@ func TestSnowflakeErrors(t *testing.T) {
 // A store that has never answered is not the reason of this scheme's errors.
 func TestSnowflakeErrorsBesideSilentStore(t *testing.T) {
 	source := &fakeSource{err: leaf.ErrNoLease}
-	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: source}, nil)
-	h := httpapi.New(http.NewServeMux(), ids, &httpapi.Options{Tags: issuer.NewTags(downStore{}, nil, nil)})
+	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(source)}, nil)
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Tags: issuer.NewTags(downStore{}, nil, nil)})
 	if _, body := get(h, "/api/snowflake/get/k"); !strings.Contains(body, "Result{id=-3, status=EXCEPTION}") {
 		t.Error(body)
 	}
@@ -154,8 +155,8 @@ func (keeper) Status() worker.Status { return worker.Status{} }
 func (keeper) Err() error            { return leaf.ErrNoLease }
 
 func TestVerboseListsSchemes(t *testing.T) {
-	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: new(fakeSource)}, &issuer.Options{Off: map[string]string{issuer.Segment: "nobody wants it"}})
-	h := httpapi.New(http.NewServeMux(), ids, &httpapi.Options{Workers: issuer.NewWorkers(nil, keeper{}, nil)})
+	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(new(fakeSource))}, &issuer.Options{Off: map[string]string{issuer.Segment: "nobody wants it"}})
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Workers: issuer.NewWorkers(nil, keeper{}, nil)})
 	_, body := get(h, "/readyz?verbose")
 	want := `scheme snowflake enabled; not ready: no valid lease of a worker ID\nscheme uuid enabled\nscheme segment off: nobody wants it\n`
 	if !regexp.MustCompile(want).MatchString(body) {

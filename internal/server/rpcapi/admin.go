@@ -7,13 +7,14 @@ import (
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/segment"
 )
 
 type adminService struct {
-	Backend
-	info Info
-	tell tell
+	*frontend.Options
+	store, registry string // their names, as far as callers may know them
+	tell            tell
 }
 
 // tags returns the administration of the store, an error where there is none.

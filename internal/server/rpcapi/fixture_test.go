@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -40,23 +41,23 @@ func serve(t *testing.T, listen net.Addr, opts ...connect.ClientOption) fixture 
 	}
 	set := segment.NewSet(store, nil)
 	<-set.Ready()
-	ids := issuer.New(map[string]issuer.Source{issuer.Segment: set}, &issuer.Options{MaxBatch: 1000})
+	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, &issuer.Options{MaxBatch: 1000})
 	t.Cleanup(func() {
 		if err := set.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	f := serveBackend(t, listen, rpcapi.Backend{IDs: ids, Tags: issuer.NewTags(store, set, nil)}, opts...)
+	f := serveBackend(t, listen, frontend.Options{IDs: ids, Tags: issuer.NewTags(store, set, nil)}, opts...)
 	f.store = store
 	return f
 }
 
 // serveBackend starts both services over b.
-func serveBackend(t *testing.T, listen net.Addr, b rpcapi.Backend, opts ...connect.ClientOption) fixture {
+func serveBackend(t *testing.T, listen net.Addr, b frontend.Options, opts ...connect.ClientOption) fixture {
 	mux := http.NewServeMux()
-	rpcapi.Register(mux, b, rpcapi.Info{
-		Version: "v1.2.3", Started: started, Listen: listen, Address: listen.String(), StoreName: "memory:", Registry: "memory:workers",
-	})
+	b.Version, b.Started, b.StoreName, b.Registry = "v1.2.3", started, "memory:", "memory:workers"
+	b.Listen, b.Address = listen, listen.String()
+	rpcapi.Register(mux, &b)
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.Protocols = new(http.Protocols)
 	server.Config.Protocols.SetHTTP1(true)

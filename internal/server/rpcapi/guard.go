@@ -3,13 +3,12 @@ package rpcapi
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 
 	"connectrpc.com/connect"
 
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
-	"github.com/leaf-id/leaf/internal/server/loopback"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 // A guard lets only callers on this machine change anything, since there are no
@@ -18,13 +17,13 @@ import (
 // page's host name was made to point here.
 type guard struct {
 	next    http.Handler
-	listen  net.Addr
+	opts    *frontend.Options
 	origins *http.CrossOriginProtection
 	errors  *connect.ErrorWriter
 }
 
-func newGuard(listen net.Addr, next http.Handler) *guard {
-	return &guard{next, listen, http.NewCrossOriginProtection(), connect.NewErrorWriter()}
+func newGuard(opts *frontend.Options, next http.Handler) *guard {
+	return &guard{next, opts, http.NewCrossOriginProtection(), connect.NewErrorWriter()}
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -36,16 +35,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (g *guard) check(r *http.Request) error {
-	if err := loopback.Check(g.listen, r); err != nil {
+	if err := g.opts.CheckHost(r); err != nil {
 		return err
 	}
 	switch r.URL.Path {
 	case leafv1connect.AdminServiceListTagsProcedure, leafv1connect.AdminServiceListWorkersProcedure, leafv1connect.AdminServiceStatusProcedure:
 		return nil
 	}
-	if !loopback.Is(g.listen) {
-		return errors.New("this server listens on an address that other machines reach and has no credentials, so it changes no tags and frees no worker IDs: " +
-			"use --store URL to work on the store itself, --workers URL on the registry of worker IDs, or let the server listen on a loopback address such as 127.0.0.1:8080")
+	if !g.opts.OnLoopback() {
+		return errors.New("this server listens on an address that other machines reach and has no credentials, so it changes no tags and frees no worker IDs")
 	}
 	if err := g.origins.Check(r); err != nil {
 		return fmt.Errorf("nothing is changed on behalf of another web site: %w", err)

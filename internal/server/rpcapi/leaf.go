@@ -4,37 +4,26 @@ import (
 	"context"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
-	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
-type leafService struct{ Backend }
+type leafService struct{ *frontend.Options }
 
 func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv1.NextResponse, error) {
-	if req.GetScheme() == issuer.UUID {
-		texts, err := s.IDs.Texts(req.GetScheme(), req.GetKey(), 1)
-		if err != nil {
-			return nil, err
-		}
-		return &leafv1.NextResponse{Text: texts[0]}, nil
-	}
 	id, err := s.IDs.Next(ctx, req.GetScheme(), req.GetKey())
 	if err != nil {
 		return nil, err
 	}
-	return &leafv1.NextResponse{Id: id}, nil
+	return &leafv1.NextResponse{Id: id.Number, Text: id.Text}, nil
 }
 
 func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv1.TakeResponse, error) {
-	if req.GetScheme() == issuer.UUID {
-		texts, err := s.IDs.Texts(req.GetScheme(), req.GetKey(), int(req.GetCount()))
-		return &leafv1.TakeResponse{Texts: texts}, err
-	}
-	ranges, err := s.IDs.Take(ctx, req.GetScheme(), req.GetKey(), nil, int(req.GetCount()))
+	ids, err := s.IDs.Take(ctx, req.GetScheme(), req.GetKey(), int(req.GetCount()))
 	if err != nil {
 		return nil, err
 	}
-	res := &leafv1.TakeResponse{Ranges: make([]*leafv1.Range, len(ranges))}
-	for i, r := range ranges {
+	res := &leafv1.TakeResponse{Texts: ids.Texts, Ranges: make([]*leafv1.Range, len(ids.Ranges))}
+	for i, r := range ids.Ranges {
 		res.Ranges[i] = &leafv1.Range{Start: r.Start, End: r.End}
 	}
 	return res, nil

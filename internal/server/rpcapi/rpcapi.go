@@ -5,17 +5,13 @@ package rpcapi
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
-	"github.com/leaf-id/leaf/internal/issuer"
-	"github.com/leaf-id/leaf/internal/server/failure"
-	"github.com/leaf-id/leaf/internal/server/loopback"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 const (
@@ -23,26 +19,8 @@ const (
 	minCompress = 1 << 10  // bytes; compressing a lone ID costs more than sending it
 )
 
-// Info is what AdminService tells about the server itself.
-type Info struct {
-	Version   string
-	Started   time.Time
-	Listen    net.Addr // decides whether administrative calls are allowed
-	Address   string   // Listen for people
-	StoreName string   // a URL without credentials
-	Registry  string   // of worker IDs; likewise
-}
-
-// A Backend is what the services are the front end of.
-type Backend struct {
-	IDs     *issuer.Issuer
-	Tags    *issuer.Tags    // nil: the segment scheme is not enabled
-	Workers *issuer.Workers // nil: no time-based scheme is enabled
-	Layouts issuer.Layouts
-}
-
 // Register adds both services to mux.
-func Register(mux *http.ServeMux, b Backend, info Info) {
+func Register(mux *http.ServeMux, opts *frontend.Options) {
 	options := func(t tell) []connect.HandlerOption {
 		return []connect.HandlerOption{
 			connect.WithCompressMinBytes(minCompress),
@@ -50,15 +28,15 @@ func Register(mux *http.ServeMux, b Backend, info Info) {
 			connect.WithInterceptors(connect.UnaryInterceptorFunc(t.withCodes)),
 		}
 	}
-	mux.Handle(leafv1connect.NewLeafServiceHandler(&leafService{b}, options(failure.Text)...))
-	operator := tell(error.Error) // who administers this machine may know all that its log says
-	if !loopback.Is(info.Listen) {
-		operator = failure.Text
-		info.StoreName, _, _ = strings.Cut(info.StoreName, ":")
-		info.Registry, _, _ = strings.Cut(info.Registry, ":")
+	mux.Handle(leafv1connect.NewLeafServiceHandler(&leafService{opts}, options(frontend.Text)...))
+	admin := &adminService{opts, opts.StoreName, opts.Registry, error.Error} // an operator on this machine may read its log too
+	if !opts.OnLoopback() {
+		admin.tell = frontend.Text
+		admin.store, _, _ = strings.Cut(opts.StoreName, ":")
+		admin.registry, _, _ = strings.Cut(opts.Registry, ":")
 	}
-	path, admin := leafv1connect.NewAdminServiceHandler(&adminService{b, info, operator}, options(operator)...)
-	mux.Handle(path, newGuard(info.Listen, admin))
+	path, handler := leafv1connect.NewAdminServiceHandler(admin, options(admin.tell)...)
+	mux.Handle(path, newGuard(opts, handler))
 }
 
 // A tell returns what a caller is told of an error.
@@ -71,10 +49,10 @@ func (t tell) withCodes(next connect.UnaryFunc) connect.UnaryFunc {
 		if err == nil {
 			return res, nil
 		}
-		kind := failure.Of(err)
+		kind := frontend.KindOf(err)
 		coded := connect.NewError(kind.RPC, errors.New(t(err)))
 		if kind.Retry {
-			coded.Meta().Set("Retry-After", failure.RetryAfter)
+			coded.Meta().Set("Retry-After", frontend.RetryAfter)
 		}
 		return nil, coded
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
 )
 
@@ -109,12 +110,14 @@ func TestIDErrors(t *testing.T) {
 // A failing source is asked through the RPC layer alone.
 type failing struct{ issuer.Source }
 
-func (failing) Next(context.Context, string) (int64, error) { return 0, leaf.ErrExhausted }
+func (failing) Next(context.Context, string) (issuer.ID, error) {
+	return issuer.ID{}, leaf.ErrExhausted
+}
 
 func TestRetryAfter(t *testing.T) {
 	mux := http.NewServeMux()
 	ids := issuer.New(map[string]issuer.Source{issuer.Segment: failing{}}, nil)
-	rpcapi.Register(mux, rpcapi.Backend{IDs: ids, Tags: issuer.NewTags(memory.New(), nil, nil)}, rpcapi.Info{Listen: loopback})
+	rpcapi.Register(mux, &frontend.Options{IDs: ids, Tags: issuer.NewTags(memory.New(), nil, nil), Listen: loopback})
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	for _, opts := range [][]connect.ClientOption{nil, {connect.WithGRPCWeb()}} {

@@ -10,15 +10,14 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
-	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/segment"
 )
 
 func (s *adminService) Status(ctx context.Context, _ *leafv1.StatusRequest) (*leafv1.StatusResponse, error) {
 	res := &leafv1.StatusResponse{
-		Version: s.info.Version,
-		Started: timestamp(s.info.Started),
-		Listen:  s.info.Address,
+		Version: s.Version,
+		Started: timestamp(s.Started),
+		Listen:  s.Address,
 		Schemes: s.schemes(),
 		Lease:   s.lease(),
 	}
@@ -37,13 +36,8 @@ func (s *adminService) schemes() []*leafv1.SchemeStatus {
 	var list []*leafv1.SchemeStatus
 	for _, name := range s.IDs.Schemes() {
 		st := &leafv1.SchemeStatus{Name: name, Ready: true}
-		switch {
-		case (name == issuer.Segment || name == issuer.Ticket) && s.Tags != nil:
-			st.Ready = s.Tags.Ready()
-		case (name == issuer.Snowflake || name == issuer.UID) && s.Workers != nil:
-			if err := s.Workers.Err(); err != nil {
-				st.Ready, st.Error = false, s.tell(err)
-			}
+		if err := s.NotReady(name); err != nil {
+			st.Ready, st.Error = false, s.tell(err)
 		}
 		list = append(list, st)
 	}
@@ -55,7 +49,7 @@ func (s *adminService) schemes() []*leafv1.SchemeStatus {
 }
 
 func (s *adminService) storeStatus(ctx context.Context) *leafv1.StoreStatus {
-	res := &leafv1.StoreStatus{Name: s.info.StoreName, Reachable: true}
+	res := &leafv1.StoreStatus{Name: s.store, Reachable: true}
 	if err := s.Tags.Probe(ctx); err != nil {
 		res.Reachable, res.LastError = false, s.tell(err)
 	}
@@ -68,7 +62,7 @@ func (s *adminService) lease() *leafv1.Lease {
 		return nil
 	}
 	st := s.Workers.Status()
-	res := &leafv1.Lease{Held: st.Held, Registry: s.info.Registry, PutBacks: st.PutBacks, Lost: st.Lost}
+	res := &leafv1.Lease{Held: st.Held, Registry: s.registry, PutBacks: st.PutBacks, Lost: st.Lost}
 	if step := st.ClockStep.Round(time.Millisecond); step != 0 {
 		res.ClockStep = durationpb.New(step)
 	}

@@ -1,14 +1,14 @@
-package loopback_test
+package frontend_test
 
 import (
 	"net"
 	"net/http"
 	"testing"
 
-	"github.com/leaf-id/leaf/internal/server/loopback"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
-func TestCheck(t *testing.T) {
+func TestCheckHost(t *testing.T) {
 	own, all := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.TCPAddr{IP: net.IPv4zero}
 	tests := []struct {
 		listen net.Addr
@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 		{nil, "ids.example", true},
 	}
 	for _, tt := range tests {
-		if err := loopback.Check(tt.listen, &http.Request{Host: tt.host}); (err == nil) != tt.ok {
+		if err := (&frontend.Options{Listen: tt.listen}).CheckHost(&http.Request{Host: tt.host}); (err == nil) != tt.ok {
 			t.Errorf("host %q on %v: %v", tt.host, tt.listen, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package failure_test
+package frontend_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/server/failure"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -24,11 +24,11 @@ func TestText(t *testing.T) {
 		{fmt.Errorf("tag %q: %w: %w", "order", leaf.ErrExhausted, refused), `tag "order": no IDs left for the moment: ` + no},
 		{fmt.Errorf("%w (%w)", late, refused), "context deadline exceeded (the log of the server says more) (" + no + ")"},
 		{errors.Join(refused, errors.New("clock")), no + "\nclock"},
-		{&leaf.StoreError{Err: fmt.Errorf("at 192.0.2.1: %w", segment.ErrNotCreated)}, "the store was not created: leaf init --store URL creates it"},
+		{&leaf.StoreError{Err: fmt.Errorf("at 192.0.2.1: %w", segment.ErrNotCreated)}, "the store was not created (the log of the server says more)"},
 		{&leaf.StoreError{Err: fmt.Errorf("at 192.0.2.1: %w", leaf.ErrTagExists)}, "tag exists (the log of the server says more)"},
 		{&leaf.StoreError{Err: errors.New("")}, ""},
 	} {
-		if got := failure.Text(tt.err); got != tt.want {
+		if got := frontend.Text(tt.err); got != tt.want {
 			t.Errorf("%q: told %q, want %q", tt.err, got, tt.want)
 		}
 	}

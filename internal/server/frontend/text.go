@@ -1,4 +1,4 @@
-package failure
+package frontend
 
 import (
 	"errors"
@@ -40,21 +40,21 @@ func storeErrors(err error) []*leaf.StoreError {
 	return nil
 }
 
-// kindOfStoreError says what a store has failed with, in words of ours.
+// kindOfStoreError says what a store has failed with, in words that name no server.
 func kindOfStoreError(err error) string {
-	const rest = "the log of the server says more"
+	const more = " (the log of the server says more)"
 	switch {
 	case errors.Is(err, segment.ErrNotCreated):
-		return segment.ErrNotCreated.Error() + ": leaf init --store URL creates it"
+		return segment.ErrNotCreated.Error() + more
 	case errors.Is(err, worker.ErrNotCreated):
-		return worker.ErrNotCreated.Error() + ": leaf init --workers URL creates it"
+		return worker.ErrNotCreated.Error() + more
 	case errors.Is(err, leaf.ErrUnsupported), errors.Is(err, leaf.ErrInvalid): // not what the caller asked for
-		return "unfit for use (" + rest + ")"
+		return "unfit for use" + more
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
-			return k.err.Error() + " (" + rest + ")"
+			return k.err.Error() + more
 		}
 	}
-	return "no usable answer (" + rest + ")"
+	return "no usable answer" + more
 }

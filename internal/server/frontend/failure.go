@@ -1,6 +1,4 @@
-// Package failure is the one table that maps errors to the codes of the protocols, and
-// the one place that decides which of their words callers are told.
-package failure
+package frontend
 
 import (
 	"context"
@@ -14,8 +12,8 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// StatusCanceled is the HTTP status of a request whose client has gone; nobody but a
-// log reads it.
+// StatusCanceled is the HTTP status of a request whose client has gone; only
+// the log reads it.
 const StatusCanceled = 499
 
 // RetryAfter is how long, in seconds, a caller is told to wait where [Kind.Retry] is
@@ -27,7 +25,7 @@ type Kind struct {
 	HTTP  int          // status of HTTP routes that are not Java Leaf's
 	RPC   connect.Code // code of gRPC and Connect
 	Java  int          // number in Java Leaf's error text; 0: Java has no such error
-	Retry bool         // a later call may succeed without anybody doing anything
+	Retry bool         // a later call may succeed without any change
 }
 
 // The first match counts: an error that wraps several, like an exhausted stock and the
@@ -57,8 +55,8 @@ var kinds = []struct {
 	{context.Canceled, Kind{HTTP: StatusCanceled, RPC: connect.CodeCanceled}},
 }
 
-// Of returns the kind of err, which is not nil.
-func Of(err error) Kind {
+// KindOf returns the kind of err, which is not nil.
+func KindOf(err error) Kind {
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
 			return k.kind

@@ -1,7 +1,4 @@
-// Package loopback keeps what a server tells the machine it runs on from the pages of
-// other web sites. A browser lets a page read only what its own host answers, but
-// whoever owns that host's name can make it point here.
-package loopback
+package frontend
 
 import (
 	"fmt"
@@ -11,18 +8,21 @@ import (
 	"strings"
 )
 
-// Check reports why r must not be answered by a server that listens on listen: that
-// address is one of this machine only, and r names a host that a name server decides
-// about.
-func Check(listen net.Addr, r *http.Request) error {
-	if Is(listen) && !local(r.Host) {
+// CheckHost reports why the server must not answer r: only this machine reaches the
+// server, and r names a host that a name server decides about. A browser lets a page read
+// only what its own host answers, but the owner of that host's name can make it point here.
+func (o *Options) CheckHost(r *http.Request) error {
+	if o.OnLoopback() && !local(r.Host) {
 		return fmt.Errorf("the request is for host %q: call this server as localhost or by its IP address", r.Host)
 	}
 	return nil
 }
 
-// Is reports whether only this machine reaches addr.
-func Is(addr net.Addr) bool {
+// OnLoopback reports whether only this machine reaches the server.
+func (o *Options) OnLoopback() bool { return IsLoopback(o.Listen) }
+
+// IsLoopback reports whether only this machine reaches addr.
+func IsLoopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
 }

@@ -1,0 +1,50 @@
+package frontend_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/worker"
+)
+
+func TestOf(t *testing.T) {
+	exhausted := frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Java: -3, Retry: true}
+	tests := []struct {
+		err  error
+		want frontend.Kind
+	}{
+		{leaf.ErrUnknownTag, frontend.Kind{HTTP: 404, RPC: connect.CodeNotFound, Java: -2}},
+		{leaf.ErrExhausted, exhausted},
+		{fmt.Errorf("%w: %w", leaf.ErrExhausted, context.DeadlineExceeded), exhausted},
+		{errors.Join(context.Canceled, leaf.ErrExhausted), exhausted},
+		{leaf.ErrOverflow, frontend.Kind{HTTP: 500, RPC: connect.CodeOutOfRange, Java: -3}},
+		{leaf.ErrInvalid, frontend.Kind{HTTP: 400, RPC: connect.CodeInvalidArgument}},
+		{leaf.ErrTagExists, frontend.Kind{HTTP: 409, RPC: connect.CodeAlreadyExists}},
+		{leaf.ErrRegression, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition}},
+		{leaf.ErrUnsupported, frontend.Kind{HTTP: 500, RPC: connect.CodeUnimplemented, Java: -3}},
+		{fmt.Errorf("%w: %w", leaf.ErrExhausted, leaf.ErrUnsupported), exhausted},
+		{issuer.ErrSchemeOff, frontend.Kind{HTTP: 501, RPC: connect.CodeUnimplemented}},
+		{leaf.ErrClosed, frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Retry: true}},
+		{context.Canceled, frontend.Kind{HTTP: 499, RPC: connect.CodeCanceled}},
+		{context.DeadlineExceeded, frontend.Kind{HTTP: 504, RPC: connect.CodeDeadlineExceeded}},
+		{leaf.ErrNoLease, exhausted},
+		{fmt.Errorf("%w: ask the registry: %w", leaf.ErrNoLease, leaf.ErrInvalid), exhausted},
+		{leaf.ErrClock, frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Java: -1, Retry: true}},
+		{issuer.ErrHeld, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition}},
+		{worker.ErrConflict, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition}},
+		{errors.New("dial tcp: refused"), frontend.Kind{HTTP: 500, RPC: connect.CodeInternal, Java: -3}},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, frontend.KindOf(fmt.Errorf("wrapped: %w", tt.err))); diff != "" {
+			t.Errorf("%v: %s", tt.err, diff)
+		}
+	}
+}
