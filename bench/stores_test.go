@@ -84,18 +84,22 @@ func openURL(tb testing.TB, url string) advancer {
 	for i := range maxCallers {
 		tags = append(tags, segment.Tag{Name: benchTag(i), MaxID: 1, Step: 1000})
 	}
-	if err := drivers.Init(tb.Context(), url, drivers.InitOptions{Tags: tags}); err != nil {
-		tb.Fatal(err)
-	}
-	s, err := drivers.Open(url, nil)
+	b, err := drivers.Open(url, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := b.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
+	if err := b.Tags.Init(tb.Context(), tags...); err != nil {
+		tb.Fatal(err)
+	}
+	s, err := b.Store()
+	if err != nil {
+		tb.Fatal(err)
+	}
 	return s
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
-	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -78,10 +77,7 @@ func startFleet(t testing.TB, url func(server int) string) *fleet {
 		tags = append(tags, segment.Tag{Name: name, MaxID: 1, Step: 50})
 		f.ids[name] = new(drivertest.IDs)
 	}
-	if err := drivers.Init(t.Context(), url(0), drivers.InitOptions{Tags: tags}); err != nil {
-		t.Fatal(err)
-	}
-	initWorkers(t, url(0))
+	initBoth(t, url(0), tags)
 	file := config(t, "leaf.yaml", "segment: {max_stock: 200}\n")
 	for i := range 3 {
 		s := serve(t, "--config", file, "--store", url(i), "--data", filepath.Join(t.TempDir(), "data"))

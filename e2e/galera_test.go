@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
-	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -27,10 +26,7 @@ func startGaleraFleet(t testing.TB) (f *fleet, c *testserver.GaleraCluster, stoc
 		f.ids[name] = new(drivertest.IDs)
 	}
 	c.CatchUp(t)
-	if err := drivers.Init(t.Context(), c.URL(database, 0), drivers.InitOptions{Tags: tags}); err != nil {
-		t.Fatal(err)
-	}
-	initWorkers(t, c.URL(database, 0))
+	initBoth(t, c.URL(database, 0), tags)
 	start := func(member int, args ...string) *server {
 		s := serve(t, append(args, "--store", c.URL(database, member), "--data", filepath.Join(t.TempDir(), "data"))...)
 		s.awaitSnowflake(10 * time.Second)

@@ -21,6 +21,7 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/internal/datadir"
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -43,8 +44,8 @@ type nodeConfig struct {
 }
 
 // layout returns what the node's IDs are made by, and how far they run ahead.
-func (c nodeConfig) layout(terms drivers.Terms) (snowflake.Layout, time.Duration) {
-	name, ahead := "leaf", terms.MaxAhead
+func (c nodeConfig) layout(traits drivers.Traits) (snowflake.Layout, time.Duration) {
+	name, ahead := "leaf", traits.MaxAhead
 	if c.UID {
 		name, ahead = "uid", time.Minute
 	}
@@ -109,15 +110,16 @@ func newNodeSide(c nodeConfig) (*nodeSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, terms, err := drivers.OpenRegistry(c.Workers, &drivers.RegistryOptions{Lock: dir.Lock, Port: c.Port})
+	backend, err := drivers.Open(c.Workers, nil)
 	if err != nil {
 		return nil, err
 	}
-	key, err := drivers.RegistryKey(c.Workers)
+	registry, err := backend.Registry(&drivers.RegistryOptions{Lock: dir.Lock, Port: c.Port})
 	if err != nil {
 		return nil, err
 	}
-	state, err := dir.State(key)
+	traits := backend.Traits
+	state, err := dir.State(backend.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +128,7 @@ func newNodeSide(c nodeConfig) (*nodeSide, error) {
 	clock := worker.NewClockFrom(
 		func() time.Time { return time.Now().Add(time.Duration(n.skew.Load())) },
 		func() time.Duration { return time.Since(start) })
-	layout, ahead := c.layout(terms)
+	layout, ahead := c.layout(traits)
 	if n.generator, err = snowflake.New(layout, &snowflake.Options{Clock: clock, MaxAhead: ahead}); err != nil {
 		return nil, err
 	}
@@ -134,7 +136,7 @@ func newNodeSide(c nodeConfig) (*nodeSide, error) {
 		Layouts: []worker.ServedLayout{layout.Record("node")}, LeaseUsers: []worker.LeaseUser{n.generator},
 		State: state, Clock: clock, Owner: fmt.Sprintf("node %d", os.Getpid()),
 		Horizon: c.Horizon, Extend: c.Horizon / 10, MaxAhead: ahead, CallTimeout: time.Second,
-		Tolerance: c.Tolerance, Reclaim: terms.Reclaim, Settle: terms.Settle, ClaimDelay: terms.ClaimDelay,
+		Tolerance: c.Tolerance, Reclaim: traits.Reclaim, Settle: traits.Settle, ClaimDelay: traits.ClaimDelay,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	return n, err
@@ -323,9 +325,28 @@ func newRegistry(t testing.TB) string {
 // initWorkers makes the registry at url.
 func initWorkers(t testing.TB, url string) {
 	t.Helper()
-	if err := drivers.InitRegistry(t.Context(), url); err != nil {
+	backend, err := drivers.Open(url, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer backend.Close()
+	if err := backend.Workers.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// initBoth makes the store at url, with these tags, and the registry beside it.
+func initBoth(t testing.TB, url string, tags []segment.Tag) {
+	t.Helper()
+	backend, err := drivers.Open(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close()
+	if err := backend.Tags.Init(t.Context(), tags...); err != nil {
+		t.Fatal(err)
+	}
+	initWorkers(t, url)
 }
 
 // checkRanges compares every ID with every other one.

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -203,10 +202,7 @@ func newFile(t testing.TB) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ids.db")
 	tags := []segment.Tag{{Name: "order", MaxID: 1, Step: 50}}
-	if err := drivers.Init(t.Context(), "sqlite:"+file, drivers.InitOptions{Tags: tags}); err != nil {
-		t.Fatal(err)
-	}
-	initWorkers(t, "sqlite:"+file)
+	initBoth(t, "sqlite:"+file, tags)
 	return file
 }
 

@@ -55,11 +55,15 @@ func (a *adminFlags) with(cmd *cobra.Command, do func(tagAdmin) error) error {
 		}
 		return do(&serverAdmin{&a.client, admin})
 	}
-	store, err := drivers.Open(url, nil)
+	b, err := drivers.Open(url, nil)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer b.Close()
+	store, err := b.Store()
+	if err != nil {
+		return err
+	}
 	return do(&storeAdmin{issuer.NewTags(store, nil, nil), url, a.timeout})
 }
 

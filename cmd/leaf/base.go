@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,16 +21,19 @@ var firstTag = segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Desc
 // A base is what a server stands on: its store, and what it remembers on this
 // machine.
 type base struct {
-	url    string         // of the store; empty: none is needed
-	memory *datadir.Marks // nil: nothing is remembered of the counters
-	dir    *datadir.Dir   // nil if it could not be opened
+	store  *drivers.Backend // nil: none is needed
+	memory *datadir.Marks   // nil: nothing is remembered of the counters
+	dir    *datadir.Dir     // nil if it could not be opened
 }
 
-func (b base) close() error {
-	if b.dir == nil {
-		return nil
+func (b base) close() (err error) {
+	if b.store != nil {
+		err = b.store.Close()
 	}
-	return b.dir.Close()
+	if b.dir != nil {
+		err = errors.Join(err, b.dir.Close())
+	}
+	return err
 }
 
 // ownWorkers reports whether the worker IDs come from the store's database.
@@ -43,14 +47,15 @@ func ownWorkers(cfg config.Config) bool {
 func openBase(ctx context.Context, cfg config.Config, log *slog.Logger) (base, error) {
 	b := base{}
 	needed := cfg.Segment.Enable || ownWorkers(cfg)
-	if needed {
-		b.url = cfg.Store
+	embedded := needed && cfg.Store == ""
+	var err error
+	if needed { // a URL that is malformed leaves nothing behind
+		url := cmp.Or(cfg.Store, "sqlite:"+filepath.Join(cfg.Data, "leaf.db"))
+		if b.store, err = drivers.Open(url, &drivers.Options{Logger: log}); err != nil {
+			return base{}, err
+		}
 	}
-	embedded := needed && b.url == ""
-	if embedded {
-		b.url = "sqlite:" + filepath.Join(cfg.Data, "leaf.db")
-	}
-	err := b.remember(cfg.Data, log)
+	err = b.remember(cfg.Data, log)
 	switch {
 	case err != nil && !embedded && unusable(err):
 		log.Warn("no data directory: a store that loses writes while this server is down will not be noticed, and every start takes another worker ID", "data", cfg.Data, "err", err)
@@ -75,63 +80,46 @@ func unusable(err error) bool {
 }
 
 // remember opens the data directory and what it knows of the store, if there is one.
-func (b *base) remember(path string, log *slog.Logger) error {
-	if b.url == "" {
-		dir, err := datadir.Open(path)
-		b.dir = dir
+func (b *base) remember(path string, log *slog.Logger) (err error) {
+	if b.dir, err = datadir.Open(path); err != nil || b.store == nil {
 		return err
 	}
-	if _, err := drivers.Key(b.url); err != nil { // a URL that is none leaves nothing behind
-		return err
-	}
-	var err error
-	if b.dir, err = datadir.Open(path); err != nil {
-		return err
-	}
-	key, err := drivers.Key(b.url) // that of a file is certain only once its folder is there
-	if err != nil {
-		return err
-	}
-	b.memory, err = b.dir.Marks(key, log)
+	b.memory, err = b.dir.Marks(b.store.Key, log)
 	return err
 }
 
 // createEmbedded makes the embedded database unless it is there. Of several servers
 // that start at once, one makes it.
 func (b *base) createEmbedded(ctx context.Context, log *slog.Logger) error {
-	made, err := makeMissing(
-		func() (bool, error) { return drivers.Exists(ctx, b.url) },
-		func() error { return drivers.Init(ctx, b.url, drivers.InitOptions{Tags: []segment.Tag{firstTag}}) })
+	made, err := makeMissing(ctx, &b.store.Tags, firstTag)
 	if err != nil {
 		return fmt.Errorf("create the embedded database: %w", err)
 	}
 	if made {
-		log.Info("created an embedded database, because no store is configured and there was none", "store", b.url, "tag", firstTag.Name)
+		log.Info("created an embedded database, because no store is configured and there was none", "store", b.store.Name, "tag", firstTag.Name)
 		if n := b.memory.Tags(); n > 0 {
 			log.Warn("this server remembers an embedded database that is gone: tags of that one are missing, "+
-				"and the counters of those it remembers will be lifted above the IDs it knows of", "store", b.url, "remembered", n)
+				"and the counters of those it remembers will be lifted above the IDs it knows of", "store", b.store.Name, "remembered", n)
 		}
 	}
-	added, err := makeMissing(
-		func() (bool, error) { return drivers.RegistryExists(ctx, b.url) },
-		func() error { return drivers.InitRegistry(ctx, b.url) })
+	added, err := makeMissing(ctx, &b.store.Workers)
 	if err != nil {
 		return fmt.Errorf("add the table of worker IDs to the embedded database: %w", err)
 	}
 	if added && !made {
-		log.Info("added the table of worker IDs to the embedded database", "store", b.url)
+		log.Info("added the table of worker IDs to the embedded database", "store", b.store.Name)
 	}
 	return nil
 }
 
 // makeMissing makes what does not exist, and reports whether it did. Somebody else may
 // be faster.
-func makeMissing(exists func() (bool, error), create func() error) (made bool, err error) {
-	ok, err := exists()
+func makeMissing(ctx context.Context, part *drivers.Part, tags ...segment.Tag) (made bool, err error) {
+	ok, err := part.Exists(ctx)
 	if err != nil || ok {
 		return false, err
 	}
-	err = create()
+	err = part.Init(ctx, tags...)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -80,7 +80,7 @@ func TestSilentStore(t *testing.T) {
 
 // Only a table that is missing is one that 'leaf init' makes.
 func TestInitHint(t *testing.T) {
-	missing := explainStore(fmt.Errorf("list tags: %w", drivers.ErrNotCreated), "sqlite:x", 0)
+	missing := explainStore(fmt.Errorf("list tags: %w", segment.ErrNotCreated), "sqlite:x", 0)
 	denied := explainStore(errors.New("the user lacks a privilege: GRANT SELECT (and CREATE for leaf init) on the database"), "sqlite:x", 0)
 	if !isHinted(missing) || isHinted(denied) {
 		t.Errorf("hinted: %v for a missing table, %v for a missing privilege", isHinted(missing), isHinted(denied))

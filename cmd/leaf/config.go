@@ -83,8 +83,10 @@ func checkConfig(file string) (notices []string, err error) {
 	if err != nil {
 		return notices, explainConfig(err)
 	}
-	if err := checkStore(cfg.Store); err != nil {
-		return notices, fmt.Errorf("%s: store: %w", file, err)
+	if cfg.Store != "" {
+		if err := drivers.CheckStore(cfg.Store); err != nil {
+			return notices, fmt.Errorf("%s: store: %w", file, err)
+		}
 	}
 	if cfg.Workers != "" {
 		if err := drivers.CheckRegistry(cfg.Workers); err != nil {
@@ -92,17 +94,6 @@ func checkConfig(file string) (notices []string, err error) {
 		}
 	}
 	return notices, nil
-}
-
-func checkStore(url string) error {
-	if url == "" {
-		return nil
-	}
-	store, err := drivers.Open(url, nil)
-	if err != nil {
-		return err
-	}
-	return store.Close()
 }
 
 func newConfigExample() *cobra.Command {

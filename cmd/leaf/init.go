@@ -58,11 +58,12 @@ Stores:
   mysql://user:password@host:3306/db   MySQL or MariaDB
   postgres://user:password@host/db     PostgreSQL
   etcd://h1:2379,h2:2379/prefix        etcd
+  nats://h1:4222,h2:4222/STREAM        NATS JetStream; makes the stream
+  zookeeper://h1:2181,h2:2181/chroot   ZooKeeper; the chroot, if any, must exist
   redis://user:password@host:6379/0    Redis; redis+sentinel://h1,h2/MASTER and
                                        redis+cluster://h1,h2 too; rediss over TLS
   ticket+mysql://u:p@h1/db,u:p@h2/db   Flickr's ticket servers; no worker IDs
 Worker registries: the same, and
-  zookeeper://h1:2181,h2:2181/chroot   ZooKeeper; the chroot, if any, must exist
   mysql://…?layout=worker_node         uid-generator's table; leases are better
 These need nothing created:
   zookeeper://h1:2181/chroot?layout=leaf&name=N&port=P
@@ -167,12 +168,21 @@ func (f *initFlags) checkResize(cmd *cobra.Command, store string) error {
 	switch {
 	case (f.retired != "" || len(f.lost) > 0) && !f.resize, f.resize && store == "":
 		return usage(cmd, errors.New("--resize goes with --store, and --retired and --lost with --resize"))
-	case f.resize && !drivers.IsTicket(store):
+	case f.resize && !isTicket(store):
 		return usage(cmd, errors.New("--resize is for ticket servers: only they have a number"))
 	case cmd.Flags().Changed("jump") && (len(f.lost) == 0 || f.jump < 1):
 		return usage(cmd, errors.New("--jump goes with --lost, and is at least 1"))
 	}
 	return nil
+}
+
+func isTicket(url string) bool {
+	b, err := drivers.Open(url, nil)
+	if err != nil {
+		return false
+	}
+	defer b.Close()
+	return b.Traits.Ticket
 }
 
 func (f *initFlags) print(w io.Writer, done initResult) error {
@@ -191,39 +201,49 @@ func (f *initFlags) print(w io.Writer, done initResult) error {
 }
 
 func (f *initFlags) initStore(ctx context.Context, url string) (*outcome, error) {
-	o := &outcome{URL: drivers.Redact(url), Result: resultCreated, what: "the store"}
-	if f.resize {
-		o.Result = resultResized
+	b, err := drivers.Open(url, nil)
+	if err != nil {
+		return nil, err
 	}
-	opts := drivers.InitOptions{Resize: f.resize, Retired: f.retired, Lost: f.lost, Jump: f.jump}
-	return f.create(ctx, o, url, explainStore, drivers.Exists, drivers.Check,
-		func(ctx context.Context, url string) error { return drivers.Init(ctx, url, opts) })
-}
-
-func (f *initFlags) initWorkers(ctx context.Context, url string) (*outcome, error) {
-	o := &outcome{URL: drivers.Redact(url), Result: resultCreated, what: "the registry of worker IDs"}
-	return f.create(ctx, o, url, explainRegistry, drivers.RegistryExists, drivers.CheckExisting, drivers.InitRegistry)
-}
-
-// create runs an init and writes what came of it into o. What is in its way is as it should be if
-// it exists and passes check. It may be less than what exists says is there: then the
-// error tells.
-func (f *initFlags) create(ctx context.Context, o *outcome, url string, explain func(error, string, time.Duration) error,
-	exists func(context.Context, string) (bool, error), check, init func(context.Context, string) error) (*outcome, error) {
+	defer b.Close()
+	if !f.resize {
+		return f.create(ctx, &b.Tags, &outcome{URL: b.Name, what: "the store"}, explainStore)
+	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	err := init(ctx, url)
+	err = b.Resize(ctx, drivers.ResizeOptions{Retired: f.retired, Lost: f.lost, Jump: f.jump})
+	return &outcome{URL: b.Name, Result: resultResized}, explainStore(err, url, time.Since(start))
+}
+
+func (f *initFlags) initWorkers(ctx context.Context, url string) (*outcome, error) {
+	b, err := drivers.Open(url, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	return f.create(ctx, &b.Workers, &outcome{URL: b.Name, what: "the registry of worker IDs"}, explainRegistry)
+}
+
+// create runs an init and writes what came of it into o. What is in its way is as it should be if
+// it exists and passes its check. It may be less than what exists says is there: then the
+// error tells.
+func (f *initFlags) create(ctx context.Context, part *drivers.Part, o *outcome, explain func(error, string, time.Duration) error) (*outcome, error) {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	o.Result = resultCreated
+	err := part.Init(ctx)
 	switch {
 	case errors.Is(err, drivers.ErrNothingToCreate):
 		o.Result, err = resultNothing, nil
 	case errors.Is(err, fs.ErrExist):
-		if ok, existsErr := exists(ctx, url); ok && existsErr == nil {
-			o.Result, err = resultExisted, check(ctx, url)
+		if ok, existsErr := part.Exists(ctx); ok && existsErr == nil {
+			o.Result, err = resultExisted, part.Check(ctx)
 		}
 	}
 	if err != nil {
-		return nil, explain(err, url, time.Since(start))
+		return nil, explain(err, o.URL, time.Since(start))
 	}
 	return o, nil
 }

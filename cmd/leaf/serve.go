@@ -178,11 +178,9 @@ func assemble(ctx context.Context, cfg config.Config, listener net.Listener, log
 		Version:         fullVersion(),
 		Logger:          log,
 	}
-	closeStore, err := addSegment(&opts, cfg, base)
-	if err != nil {
+	if err := addSegment(&opts, cfg, base); err != nil {
 		return nil, err
 	}
-	opened.add(closeStore)
 	closeRegistry, err := addTimes(&opts, cfg, base)
 	if err != nil {
 		return nil, err
@@ -208,24 +206,21 @@ func (c *closers) close() (err error) {
 
 func nothing() error { return nil }
 
-// addSegment adds the segment scheme to what is served; the store is closed with the
-// function that it returns.
-func addSegment(opts *server.Options, cfg config.Config, base base) (closeStore func() error, err error) {
+// addSegment adds the segment scheme to what is served.
+func addSegment(opts *server.Options, cfg config.Config, base base) (err error) {
 	if !cfg.Segment.Enable {
 		opts.Off[issuer.Segment] = "segment.enable is false"
-		return nothing, nil
+		return nil
 	}
-	store, err := drivers.Open(base.url, &drivers.Options{Logger: opts.Logger})
-	if err != nil {
-		return nil, err
+	if opts.Store, err = base.store.Store(); err != nil {
+		return err
 	}
-	opts.Store, opts.StoreName = store, drivers.Redact(base.url)
+	opts.StoreName, opts.Ticket = base.store.Name, base.store.Traits.Ticket
 	opts.Segment = segmentOptions(cfg.Segment, opts.Logger)
 	if base.memory != nil {
 		opts.Segment.Memory = base.memory
 	}
-	opts.Ticket = drivers.IsTicket(base.url)
-	return store.Close, nil
+	return nil
 }
 
 func explainListen(err error) error {

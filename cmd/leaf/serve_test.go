@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/segment"
@@ -161,7 +162,12 @@ func TestUnreachableStoreMayHaveWorkers(t *testing.T) {
 		{"sqlite:x", far, "two such machines"},
 		{"ticket+mysql://127.0.0.1:1/leaf", near, "--workers URL"},
 	} {
-		if got := whyNoWorkers(tt.url, tt.listen); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+		b, err := drivers.Open(tt.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if got := whyNoWorkers(b, tt.listen); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s on %s: %q, want %q", tt.url, tt.listen, got, tt.want)
 		}
 	}

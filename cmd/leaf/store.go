@@ -9,13 +9,14 @@ import (
 
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
 // explainStore adds to an error of the store at url, which took that long, what to do
 // about it.
 func explainStore(err error, url string, took time.Duration) error {
-	return explain(err, drivers.ErrNotCreated, "the store", "--store", url, took)
+	return explain(err, segment.ErrNotCreated, "the store", "--store", url, took)
 }
 
 // explainRegistry is explainStore for a registry of worker IDs.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/hint"
 )
 
 // noteTarget says in --help what a command acts on.
@@ -32,7 +34,7 @@ type urlFlag struct {
 const instead = ", to act on it without a server"
 
 func storeFlag() urlFlag {
-	return urlFlag{name: "store", what: "store", check: checkStore}
+	return urlFlag{name: "store", what: "store", check: drivers.CheckStore}
 }
 
 func workersFlag() urlFlag {
@@ -101,7 +103,7 @@ func (u *urlFlag) explain(err error, from string) error {
 	if !errors.Is(err, leaf.ErrInvalid) {
 		return err
 	}
-	return hinted(fmt.Errorf("%s: %w", from, err), "'leaf init --help' lists the URLs of stores and worker registries")
+	return hinted(fmt.Errorf("%s: %w", from, err), "%s", cmp.Or(hint.Of(err), "'leaf init --help' lists the URLs of stores and worker registries"))
 }
 
 // target returns the URL of what a command acts on itself; "": it asks a server. An

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/internal/server/frontend"
-	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -26,54 +24,66 @@ const aheadMargin = 2 * time.Second
 // addTimes adds the time-based schemes to what is served, or says why they are off; the
 // registry is closed with the function that it returns.
 func addTimes(opts *server.Options, cfg config.Config, base base) (closeRegistry func() error, err error) {
-	if drivers.Disposable(cfg.Workers) {
+	workers, closeRegistry := base.store, nothing
+	if cfg.Workers != "" {
+		if workers, err = drivers.Open(cfg.Workers, &drivers.Options{Logger: opts.Logger}); err != nil {
+			return nil, err
+		}
+		closeRegistry = workers.Close
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, workers.Close())
+			}
+		}()
+	}
+	if workers != nil && workers.Traits.Disposable {
 		cfg = forStarts(cfg)
 	}
 	schemes := timeSchemes(opts, cfg)
 	if len(schemes) == 0 {
-		return nothing, nil
+		return closeRegistry, nil
 	}
 	if ownWorkers(cfg) {
-		if why := whyNoWorkers(base.url, opts.Listener.Addr()); why != "" {
+		if why := whyNoWorkers(workers, opts.Listener.Addr()); why != "" {
 			for _, s := range schemes {
 				opts.Off[s.Name] = why
 			}
-			opts.Logger.Warn("time-based IDs are not served: "+why, "store", drivers.Redact(base.url))
+			opts.Logger.Warn("time-based IDs are not served: "+why, "store", workers.Name)
 			return nothing, nil
 		}
 	}
-	url := cmp.Or(cfg.Workers, base.url)
+	var state *worker.State
 	registryOpts := registryOptions(opts, schemes, base)
-	if registryOpts.Memory, err = startMemory(url, base, opts.Logger); err != nil {
+	switch {
+	case base.dir == nil:
+	case workers.Traits.Disposable: // it has no start before it to go on from
+		registryOpts.Memory, err = base.dir.Marks(workers.Key, opts.Logger)
+	default:
+		state, err = base.dir.State(workers.Key)
+	}
+	if err != nil {
 		return nil, err
 	}
-	registry, terms, err := drivers.OpenRegistry(url, registryOpts)
+	registry, err := workers.Registry(registryOpts)
 	if err != nil {
 		return nil, err
 	}
-	var state *worker.State // a start that uses a worker ID up has none before it to go on from
-	if !terms.Disposable {
-		state, err = openState(url, base)
-	}
-	if err != nil {
-		return nil, errors.Join(err, registry.Close())
-	}
-	bound(schemes, terms.MaxAhead)
+	bound(schemes, workers.Traits.MaxAhead)
 	opts.Times = &server.Times{
 		Registry:     registry,
-		RegistryName: drivers.Redact(url),
+		RegistryName: workers.Name,
 		Schemes:      schemes,
 		Implicit:     ownWorkers(cfg) && cfg.UID.Enable != config.EnableTrue,
 		Keeper: worker.Options{
 			State:      state,
 			Horizon:    cfg.Snowflake.Horizon,
 			Tolerance:  cfg.Snowflake.ClockTolerance,
-			Reclaim:    terms.Reclaim,
-			Settle:     terms.Settle,
-			ClaimDelay: terms.ClaimDelay,
+			Reclaim:    workers.Traits.Reclaim,
+			Settle:     workers.Traits.Settle,
+			ClaimDelay: workers.Traits.ClaimDelay,
 		},
 	}
-	return registry.Close, nil
+	return closeRegistry, nil
 }
 
 // bound has no scheme run further ahead of the clock than the registry allows; 0: as far
@@ -132,20 +142,20 @@ func forStarts(cfg config.Config) config.Config {
 
 // whyNoWorkers says why the store's database, which nobody has named as the registry of
 // worker IDs, is not to be one. Whether it has the table of worker IDs shows later.
-func whyNoWorkers(url string, listen net.Addr) string {
-	if drivers.OnThisMachine(url) && !frontend.IsLoopback(listen) {
+func whyNoWorkers(store *drivers.Backend, listen net.Addr) string {
+	if store.Traits.Local && !frontend.IsLoopback(listen) {
 		return fmt.Sprintf("this server listens on %s, which other machines reach, while its worker ID would come from a database "+
 			"of this machine alone: two such machines would issue the same IDs. Name where worker IDs come from with --workers URL, "+
 			"which may be the store's if this is the only machine", listen)
 	}
-	if err := drivers.CheckRegistry(url); err != nil {
+	if store.Workers.Unfit() != nil {
 		return "the store keeps counters, no worker IDs: name where they come from with --workers URL"
 	}
 	return ""
 }
 
 func registryOptions(opts *server.Options, schemes []server.TimeScheme, base base) *drivers.RegistryOptions {
-	o := &drivers.RegistryOptions{Logger: opts.Logger, Ahead: aheadMargin}
+	o := &drivers.RegistryOptions{Ahead: aheadMargin}
 	for _, s := range schemes {
 		o.Ahead = max(o.Ahead, s.Generators.MaxAhead+aheadMargin)
 	}
@@ -159,30 +169,4 @@ func registryOptions(opts *server.Options, schemes []server.TimeScheme, base bas
 		return base.dir.Lock(name)
 	}
 	return o
-}
-
-// startMemory returns what this machine remembers of the worker IDs that its starts have
-// used up; nil without a data directory, or where they are leased.
-func startMemory(url string, base base, log *slog.Logger) (segment.Memory, error) {
-	if base.dir == nil || !drivers.Disposable(url) {
-		return nil, nil
-	}
-	key, err := drivers.RegistryKey(url)
-	if err != nil {
-		return nil, err
-	}
-	return base.dir.Marks(key, log)
-}
-
-// openState opens what this server remembers of its worker ID; nil without a data
-// directory.
-func openState(url string, base base) (*worker.State, error) {
-	if base.dir == nil {
-		return nil, nil
-	}
-	key, err := drivers.RegistryKey(url)
-	if err != nil {
-		return nil, err
-	}
-	return base.dir.State(key)
 }

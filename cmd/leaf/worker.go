@@ -221,11 +221,15 @@ func (f *workerFlags) with(cmd *cobra.Command, do func(workerAdmin) error) error
 		}
 		return do(&serverWorkers{&f.client, admin})
 	}
-	registry, _, err := drivers.OpenRegistry(url, &drivers.RegistryOptions{Observe: true})
+	b, err := drivers.Open(url, nil)
 	if err != nil {
 		return err
 	}
-	defer registry.Close()
+	defer b.Close()
+	registry, err := b.Registry(&drivers.RegistryOptions{Observe: true})
+	if err != nil {
+		return err
+	}
 	return do(&registryWorkers{issuer.NewWorkers(registry, nil, nil), url, f.timeout})
 }
 

@@ -37,26 +37,24 @@ type Options struct {
 	// Logger receives what an operator should know; nil discards it.
 	Logger *slog.Logger
 
-	// The fields below are for [OpenLeaf].
-
-	// IP is the IPv4 address under which this server appears in Java Leaf's tree, see
-	// [FirstIPv4]. Required.
+	// IP is the IPv4 address under which this server appears in Java Leaf's tree,
+	// see [FirstIPv4]. [OpenLeaf] needs it, [OpenPool] does not use it.
 	IP string
 
 	// Port is leaf.snowflake.port: with IP it tells this server from all others, and
-	// nothing listens on it. Required.
+	// nothing listens on it. [OpenLeaf] needs it, [OpenPool] does not use it.
 	Port int
 
-	// StandStill is how long a node in Java Leaf's tree that others wrote last must be
-	// without a write before this server takes it over; default 10 s. A Java server writes
-	// every 3 s.
+	// StandStill is how long nobody may have written to a node in Java Leaf's tree
+	// that was last written by others before it is taken over; default 10 s. A Java
+	// server writes every 3 s. For [OpenLeaf].
 	StandStill time.Duration
 
-	// UploadEvery is how often this server writes the time to its node in Java Leaf's
-	// tree; default 3 s, as Java Leaf does.
+	// UploadEvery is how often the node in Java Leaf's tree is given the time; default
+	// 3 s, as Java Leaf does. For [OpenLeaf].
 	UploadEvery time.Duration
 
-	// Now is the wall clock that is uploaded; default [time.Now].
+	// Now is the wall clock that is uploaded; default [time.Now]. For [OpenLeaf].
 	Now func() time.Time
 }
 
@@ -109,22 +107,27 @@ func badElement(s string) bool {
 	})
 }
 
-// withPorts returns the servers with their ports.
-func withPorts(servers []string) ([]string, error) {
+// checkServers returns the servers with their ports.
+func checkServers(servers []string) ([]string, error) {
 	if len(servers) == 0 {
 		return nil, fmt.Errorf("%w: no zookeeper server named", leaf.ErrInvalid)
 	}
-	full := slices.Clone(servers)
-	for i, s := range full {
-		if !strings.Contains(s, ":") {
+	full := make([]string, len(servers))
+	for i, s := range servers {
+		if host, port, err := net.SplitHostPort(s); err == nil && host != "" && !badPort(port) {
+			full[i] = s
+		} else if s != "" && !strings.ContainsAny(s, ":/ ") {
 			full[i] = net.JoinHostPort(s, defaultPort)
-		}
-		host, port, err := net.SplitHostPort(full[i])
-		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" || strings.ContainsAny(host, "/ ") {
+		} else {
 			return nil, fmt.Errorf("%w: zookeeper server %q: write host:port", leaf.ErrInvalid, s)
 		}
 	}
 	return full, nil
+}
+
+func badPort(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err != nil || n < 1 || n > 65535
 }
 
 // FirstIPv4 returns the IPv4 address that Java Leaf takes for its own on this

@@ -164,7 +164,7 @@ func TestJavaBadZooKeeper(t *testing.T) {
 	const segment = "leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.snowflake.zk.address="
 	for text, want := range map[string]string{
 		"zk:2181\nleaf.snowflake.port=http\n": `FILE: leaf.snowflake.port: "http" is not a number from 1 to 65535`,
-		"zk:x\nleaf.snowflake.port=1\n":       "FILE: leaf.snowflake.zk.address: worker URL zookeeper://zk:xxxxx: invalid argument: a host or its port is malformed: write zookeeper://h1:2181,h2:2181, or zookeeper://h1:2181,h2:2181/chroot?layout=leaf&name=N&port=P",
+		"zk:x\nleaf.snowflake.port=1\n":       "FILE: leaf.snowflake.zk.address: URL zookeeper://zk:xxxxx: invalid argument: a host or its port is malformed: write zookeeper://h1:2181,h2:2181, or zookeeper://h1:2181,h2:2181/chroot?layout=leaf&name=N&port=P",
 	} {
 		fails(t, config.Source{File: write(t, "leaf.properties", segment+text)}, want)
 	}

@@ -6,14 +6,38 @@ import (
 	"testing"
 )
 
+// examples are URLs of each scheme.
+func examples() map[string]string {
+	all := map[string]string{
+		"sqlite": "sqlite:x", "mysql": "mysql://h/db", "postgres": "postgres://h/db", "etcd": "etcd://h", "nats": "nats://h",
+		"zookeeper": "zookeeper://h", "ticket+mysql": "ticket+mysql://h/db", "static": "static:7", "redis+unix": "redis+unix:///s",
+	}
+	for _, scheme := range []string{"redis", "rediss", "redis+cluster", "rediss+cluster"} {
+		all[scheme] = scheme + "://h"
+	}
+	for _, scheme := range []string{"redis+sentinel", "rediss+sentinel"} {
+		all[scheme] = scheme + "://h/main"
+	}
+	return all
+}
+
 // Each store and each registry is in the tables that a reader chooses from.
 func TestDocsNameEveryDriver(t *testing.T) {
 	var stores, registries []string
 	for _, d := range table() {
-		stores = append(stores, d.scheme)
-	}
-	for _, d := range registryTable() {
-		registries = append(registries, d.scheme)
+		b, err := Open(examples()[d.scheme], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.store != nil {
+			stores = append(stores, d.scheme)
+		}
+		if b.registry != nil {
+			registries = append(registries, d.scheme)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	for page, schemes := range map[string][]string{"segment-mode": stores, "snowflake-mode": registries, "stores": append(stores, registries...)} {
 		text, err := os.ReadFile("../../docs/" + page + ".md")

@@ -1,26 +1,55 @@
 package drivers
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
-// ErrNotCreated is wrapped where there is no store yet at a URL: [Init] creates it.
-// Where there is no registry of worker IDs yet it is [worker.ErrNotCreated].
-var ErrNotCreated = segment.ErrNotCreated
+// ErrNothingToCreate is wrapped where a registry needs no [Part.Init].
+var ErrNothingToCreate = errors.New("there is nothing to create")
 
-// A Store is a store whose connections are its own: Close ends them.
-type Store interface {
-	segment.Store
-	io.Closer
+// A Backend is what a URL names: a store of tags, a registry of worker IDs, or both over
+// one pool of connections.
+type Backend struct {
+	Name   string // the URL, without its password
+	Traits Traits
+
+	// Key identifies the state behind the URL, without credentials and parameters: two
+	// URLs of one state have one key, as far as can be told without asking the server.
+	Key string
+
+	Tags, Workers Part
+
+	store    func() (segment.Store, error)                  // nil: it keeps no tags
+	registry func(RegistryOptions) (worker.Registry, error) // nil: it keeps no worker IDs
+	resize   func(context.Context, ResizeOptions) error     // nil: it has no number of servers
+	close    func() error                                   // nil: nothing is open
+	opened   []io.Closer
+}
+
+// Traits say what holds of a backend. The zero value is that of a database server.
+type Traits struct {
+	Local      bool // no other machine reaches it
+	Ticket     bool // the tags' IDs come from ticket servers
+	Assigned   bool // the registry says which worker ID to use
+	Disposable bool // each start of a process uses a worker ID up, so there is no [worker.State] to keep
+
+	// What the URL asks for, and the kind of registry calls for: see [worker.Options].
+	Reclaim    bool
+	Settle     bool
+	ClaimDelay time.Duration // 0: the default; negative: none
+	MaxAhead   time.Duration // of the clock, at most; 0: not bounded
 }
 
 // Options are the optional settings of [Open]; nil means all defaults.
@@ -28,194 +57,227 @@ type Options struct {
 	Logger *slog.Logger // default: nothing is logged
 }
 
-// InitOptions say what [Init] creates beside the empty store.
-type InitOptions struct {
-	Tags []segment.Tag
-
-	// Resize has ticket servers, which exist, become as many as the URL names. Retired
-	// is the URL of those that are to be none of them any more.
-	Resize  bool
-	Retired string
-
-	// Lost and Jump are those of [ticket.ResizeOptions].
-	Lost []string
-	Jump int64
-}
-
-// A driver is one way to keep tags. All its functions get the part of the URL that
-// follows the scheme and its colon.
-type driver struct {
-	scheme string
-	form   string // of the URL, for people
-	open   func(rest string, o *Options) (Store, error)
-	init   func(ctx context.Context, rest string, o InitOptions) error
-	exists func(ctx context.Context, rest string) (bool, error)
-	key    func(rest string) (string, error)
-}
-
-// table is the table of drivers: a new one is a line here.
-func table() []driver {
-	return append([]driver{
-		{"sqlite", "sqlite:PATH", openSQLite, initSQLite, existsSQLite, keySQLite},
-		{"mysql", "mysql://user:password@host:3306/db", openMySQL, initMySQL, existsMySQL, keyMySQL},
-		{"postgres", "postgres://user:password@host:5432/db", openPostgres, initPostgres, existsPostgres, keyPostgres},
-		{"etcd", "etcd://h1:2379,h2:2379/prefix", openEtcd, initEtcd, existsEtcd, keyEtcd},
-		{"ticket+mysql", "ticket+mysql://u:p@h1/db,u:p@h2/db", openTicket, initTicket, existsTicket, keyTicket},
-	}, redisDrivers()...)
-}
-
-// Schemes returns the schemes of the URLs that [Open] knows.
-func Schemes() []string {
-	var schemes []string
-	for _, d := range table() {
-		schemes = append(schemes, d.scheme)
-	}
-	return schemes
-}
-
-// Open returns the store that a URL names. It neither connects nor creates
-// anything; it fails, wrapping [leaf.ErrInvalid], if the URL is malformed.
-func Open(storeURL string, o *Options) (Store, error) {
-	d, rest, err := find(storeURL)
+// Open returns what a URL names. It neither connects nor creates anything; it fails,
+// wrapping [leaf.ErrInvalid], if the URL is malformed.
+func Open(rawURL string, o *Options) (*Backend, error) {
+	d, u, err := find(rawURL)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("URL %s: %w", Redact(rawURL), err)
 	}
-	if o == nil {
-		o = &Options{}
+	if o != nil {
+		u.log = o.Logger
 	}
-	store, err := d.open(rest, o)
+	b, err := d.parse(u)
 	if err != nil {
-		return nil, fmt.Errorf("store %s: %w", Redact(storeURL), err)
-	}
-	return store, nil
-}
-
-// Init creates the durable state that a URL names. It fails, wrapping
-// [io/fs.ErrExist], if that exists, and leaves it as it is.
-func Init(ctx context.Context, storeURL string, o InitOptions) error {
-	d, rest, err := find(storeURL)
-	if err != nil {
-		return err
-	}
-	if (o.Resize || o.Retired != "") && d.scheme != "ticket+mysql" {
-		return fmt.Errorf("resize store %s: %w: only ticket servers have a number", Redact(storeURL), leaf.ErrInvalid)
-	}
-	if err := d.init(ctx, rest, o); err != nil {
-		return fmt.Errorf("store %s: %w", Redact(storeURL), err)
-	}
-	return nil
-}
-
-// IsTicket reports whether a URL names ticket servers.
-func IsTicket(storeURL string) bool {
-	d, _, err := find(storeURL)
-	return err == nil && d.scheme == "ticket+mysql"
-}
-
-// Exists reports whether [Init] has created the state that a URL names.
-func Exists(ctx context.Context, storeURL string) (bool, error) {
-	d, rest, err := find(storeURL)
-	if err != nil {
-		return false, err
-	}
-	ok, err := d.exists(ctx, rest)
-	if err != nil {
-		return false, fmt.Errorf("store %s: %w", Redact(storeURL), err)
-	}
-	return ok, nil
-}
-
-// Check reports why the store that a URL names cannot be used as it is. It changes nothing.
-func Check(ctx context.Context, storeURL string) error {
-	store, err := Open(storeURL, nil)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	if c, ok := store.(interface{ Check(context.Context) error }); ok {
-		err = c.Check(ctx)
-	} else {
-		for _, err = range store.Tags(ctx) {
-			break
+		if _, ok := errors.AsType[malformed](err); ok {
+			err = fmt.Errorf("%w: %w: write %s", leaf.ErrInvalid, err, d.form)
 		}
+		return nil, fmt.Errorf("URL %s: %w", Redact(rawURL), err)
 	}
-	if err != nil {
-		return fmt.Errorf("store %s: %w", Redact(storeURL), err)
+	b.complete(d.scheme, Redact(rawURL), u)
+	if err := b.checkTerms(); err != nil {
+		return nil, errors.Join(fmt.Errorf("URL %s: %w", b.Name, err), b.Close())
 	}
-	return nil
+	return b, nil
 }
 
-// Key returns what identifies the state that a URL names, without credentials and
-// parameters: two URLs of one state have one key, as far as can be told without
-// asking the server.
-func Key(storeURL string) (string, error) {
-	d, rest, err := find(storeURL)
-	if err != nil {
-		return "", err
-	}
-	key, err := d.key(rest)
-	if err != nil {
-		return "", fmt.Errorf("store %s: %w", Redact(storeURL), err)
-	}
-	return keyScheme(d.scheme) + ":" + key, nil
-}
-
-// keyScheme returns the scheme of a key: whether the way to a server is encrypted does
-// not make it another one.
-func keyScheme(scheme string) string { return strings.Replace(scheme, "rediss", "redis", 1) }
-
-// plainScheme returns the scheme that another one is only a longer name of.
-func plainScheme(scheme string) string {
-	if strings.EqualFold(scheme, "postgresql") {
-		return "postgres"
-	}
-	return scheme
-}
-
-// find returns the driver of a URL and what it gets of it. A jdbc:mysql: URL, as it
-// stands in a leaf.properties, is another way to write a mysql: one.
-func find(storeURL string) (driver, string, error) {
-	scheme, rest, ok := strings.Cut(storeURL, ":")
-	if strings.EqualFold(scheme, "jdbc") {
-		mysqlURL, err := FromJDBC(storeURL, "", "")
-		if err != nil {
-			return driver{}, "", fmt.Errorf("store URL %s: %w", Redact(storeURL), err)
-		}
-		return find(mysqlURL)
-	}
-	if ok {
-		for _, d := range table() {
-			if strings.EqualFold(d.scheme, plainScheme(scheme)) {
-				return d, rest, nil
-			}
-		}
-	}
-	var schemes, forms []string
-	for _, d := range table() {
-		schemes, forms = append(schemes, d.scheme), append(forms, d.form)
-	}
-	why := hint(scheme, ok, schemes, forms)
-	if slices.ContainsFunc(registryTable(), func(d registryDriver) bool { return ok && strings.EqualFold(d.scheme, scheme) }) {
-		why = "it keeps worker IDs, no counters: give it as --workers, and a store as --store"
-	}
-	return driver{}, "", fmt.Errorf("%w: store URL %s: %s", leaf.ErrInvalid, Redact(storeURL), why)
-}
-
-// hint says how a URL with an unknown scheme might be meant; forms are those of URLs
-// with the schemes that there are.
-func hint(scheme string, ok bool, schemes, forms []string) string {
-	known := fmt.Sprintf("write it as in %s; there are %s", strings.Join(forms[:2], " or "), strings.Join(schemes, ", "))
-	near := cmp.Or(otherNames()[strings.ToLower(scheme)], nearest(scheme, schemes))
+// checkTerms reports parameters that mean nothing to this kind of registry.
+func (b *Backend) checkTerms() error {
 	switch {
-	case !ok:
-		return "it has no scheme: " + known
-	case near != "":
-		return fmt.Sprintf("unknown scheme (did you mean %s?): %s", near, known)
+	case b.Traits.Reclaim && !b.Traits.Assigned:
+		return invalid("%s=machine is for worker IDs that are assigned (static:, zookeeper: with layout=leaf); "+
+			"here another one is claimed instead", paramReclaim)
+	case b.Traits.Disposable && b.Traits.ClaimDelay != 0:
+		return invalid("%s means nothing with %s=%s: no start waits for another one", paramClaimDelay, paramLayout, layoutNodes)
 	}
-	return "unknown scheme: " + known
+	return nil
 }
 
-// otherNames are schemes that people may expect.
-func otherNames() map[string]string {
-	return map[string]string{"mariadb": "mysql", "pg": "postgres", "file": "sqlite", "sqlite3": "sqlite", "zk": "zookeeper"}
+// complete fills in what is the same for all drivers.
+func (b *Backend) complete(scheme, name string, u *target) {
+	b.Name, b.Key = name, keyScheme(scheme)+":"+b.Key
+	b.Traits.Reclaim, b.Traits.ClaimDelay = u.reclaim, u.claimDelay
+	b.Tags.name, b.Tags.check = "store "+name, b.checkStore
+	b.Workers.name, b.Workers.check = "worker registry "+name, b.checkRegistry
+	switch {
+	case b.store == nil:
+		b.Tags.unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, name, hint.ErrWorkersOnly)
+	case b.registry == nil:
+		b.Workers.unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, name, hint.ErrTagsOnly)
+	}
+	if len(u.forWorkers) > 0 {
+		b.Tags.unfit = fmt.Errorf("%w: URL %s: %s is %w", leaf.ErrInvalid, name, u.forWorkers[0], hint.ErrWorkersOnly)
+	}
+}
+
+// CheckStore reports, wrapping [leaf.ErrInvalid], why a URL names no store. It contacts
+// nothing.
+func CheckStore(rawURL string) error {
+	return check(rawURL, func(b *Backend) error {
+		_, err := b.Store()
+		return err
+	})
+}
+
+// CheckRegistry is CheckStore for registries of worker IDs.
+func CheckRegistry(rawURL string) error {
+	return check(rawURL, func(b *Backend) error { return b.Workers.unfit })
+}
+
+func check(rawURL string, unfit func(*Backend) error) error {
+	b, err := Open(rawURL, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unfit(b), b.Close())
+}
+
+// Store returns the store of tags, which ends with the backend.
+func (b *Backend) Store() (segment.Store, error) {
+	return open(b, &b.Tags, b.store)
+}
+
+// RegistryOptions are the optional settings of [Backend.Registry]; nil means all defaults.
+type RegistryOptions struct {
+	// Lock opens and locks a file of the data directory. static: needs it.
+	Lock func(name string) (*os.File, error)
+
+	// Ahead is how far beyond the clock this server issues: static: holds a worker ID
+	// of which it knows nothing back for as long.
+	Ahead time.Duration
+
+	// Port tells this server from others at its address in Java Leaf's tree where the
+	// URL names none; 0: the URL must.
+	Port int
+
+	// Memory remembers over restarts which worker IDs of WORKER_NODE this machine was
+	// dealt; nil: nothing does.
+	Memory segment.Memory
+
+	// Observe says that no worker ID is going to be claimed, so that the URL need not
+	// say who would.
+	Observe bool
+}
+
+// Registry returns the registry of worker IDs, which ends with the backend. It locks the
+// file of static:.
+func (b *Backend) Registry(o *RegistryOptions) (worker.Registry, error) {
+	if o == nil {
+		o = &RegistryOptions{}
+	}
+	return open(b, &b.Workers, func() (worker.Registry, error) { return b.registry(*o) })
+}
+
+// open opens one part of a backend, and has it closed with that.
+func open[T any](b *Backend, p *Part, open func() (T, error)) (T, error) {
+	var none T
+	if p.unfit != nil {
+		return none, p.unfit
+	}
+	opened, err := open()
+	if err != nil {
+		return none, p.wrap(err)
+	}
+	if c, ok := any(opened).(io.Closer); ok {
+		b.opened = append(b.opened, c)
+	}
+	return opened, nil
+}
+
+// Close ends what was opened, and the connections.
+func (b *Backend) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(b.opened) {
+		errs = append(errs, c.Close())
+	}
+	if b.close != nil {
+		errs = append(errs, b.close())
+	}
+	return errors.Join(errs...)
+}
+
+// ResizeOptions are those of [Backend.Resize].
+type ResizeOptions struct {
+	Retired string   // the URL of the servers that leave the set; empty: none
+	Lost    []string // see [ticket.ResizeOptions], as Jump
+	Jump    int64
+}
+
+// Resize has ticket servers, which exist, become as many as the URL names.
+func (b *Backend) Resize(ctx context.Context, o ResizeOptions) error {
+	if b.resize == nil {
+		return fmt.Errorf("resize store %s: %w: only ticket servers have a number", b.Name, leaf.ErrInvalid)
+	}
+	return b.Tags.wrap(b.resize(ctx, o))
+}
+
+func (b *Backend) checkStore(ctx context.Context) error {
+	store, err := b.Store()
+	if err != nil {
+		return err
+	}
+	if c, ok := store.(interface{ Check(context.Context) error }); ok {
+		return b.Tags.wrap(c.Check(ctx))
+	}
+	for _, err = range store.Tags(ctx) {
+		break
+	}
+	return b.Tags.wrap(err)
+}
+
+func (b *Backend) checkRegistry(ctx context.Context) error {
+	registry, err := b.Registry(&RegistryOptions{Observe: true})
+	if err != nil {
+		return err
+	}
+	_, err = registry.List(ctx)
+	if d, ok := registry.(worker.Disposable); ok && err == nil {
+		_, err = d.Starts(ctx, 1)
+	}
+	return b.Workers.wrap(err)
+}
+
+// A Part is one of the two things that a backend may keep: tags, or worker IDs.
+type Part struct {
+	name  string // for people
+	unfit error  // nil: the backend keeps it
+
+	init   func(context.Context, []segment.Tag) error // nil: there is nothing to create
+	exists func(context.Context) (bool, error)
+	check  func(context.Context) error
+}
+
+// Unfit says why the backend does not keep it, nil if it does.
+func (p *Part) Unfit() error { return p.unfit }
+
+// Init creates the durable state, a store with these tags in it. It fails, wrapping
+// [io/fs.ErrExist], if that exists, and leaves it as it is; and, wrapping
+// [ErrNothingToCreate], where nothing has to be created.
+func (p *Part) Init(ctx context.Context, tags ...segment.Tag) error {
+	switch {
+	case p.unfit != nil:
+		return p.unfit
+	case p.init == nil:
+		return fmt.Errorf("create %s: %w", p.name, ErrNothingToCreate)
+	}
+	return p.wrap(p.init(ctx, tags))
+}
+
+// Exists reports whether [Part.Init] has created the state, or need not.
+func (p *Part) Exists(ctx context.Context) (bool, error) {
+	if p.unfit != nil || p.init == nil {
+		return p.unfit == nil, p.unfit
+	}
+	ok, err := p.exists(ctx)
+	return ok, p.wrap(err)
+}
+
+// Check reports why the state cannot be used as it is. It changes nothing.
+func (p *Part) Check(ctx context.Context) error { return p.check(ctx) }
+
+func (p *Part) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", p.name, err)
 }

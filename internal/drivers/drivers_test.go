@@ -19,39 +19,33 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-var sample = drivers.InitOptions{Tags: []segment.Tag{{Name: "order", MaxID: 1, Step: 2000}}}
-
-func open(t *testing.T, storeURL string) drivers.Store {
-	t.Helper()
-	s, err := drivers.Open(storeURL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
+var sample = segment.Tag{Name: "order", MaxID: 1, Step: 2000}
 
 // roundTrip creates a store and uses it.
 func roundTrip(t *testing.T, storeURL string) {
 	t.Helper()
-	if ok, err := drivers.Exists(t.Context(), storeURL); ok || err != nil {
+	if ok, err := storeExists(t.Context(), storeURL); ok || err != nil {
 		t.Fatalf("exists before init: %v, %v", ok, err)
 	}
-	if err := drivers.Init(t.Context(), storeURL, sample); err != nil {
+	if err := initStore(t.Context(), storeURL, sample); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := drivers.Exists(t.Context(), storeURL); !ok || err != nil {
+	if ok, err := storeExists(t.Context(), storeURL); !ok || err != nil {
 		t.Fatalf("exists after init: %v, %v", ok, err)
 	}
-	if err := drivers.Init(t.Context(), storeURL, sample); !errors.Is(err, fs.ErrExist) {
+	if err := initStore(t.Context(), storeURL, sample); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second init: %v, want fs.ErrExist", err)
 	}
-	s := open(t, storeURL)
+	b := backend(t, storeURL)
+	s, err := b.Store()
+	if err != nil {
+		t.Fatal(err)
+	}
 	g, err := s.Advance(t.Context(), "order", 0)
 	if want := (leaf.Range{Start: 1, End: 2001}); err != nil || g.Range != want || g.Step != 2000 {
 		t.Errorf("first range %+v, %v, want %v", g, err, want)
 	}
-	if err := s.Close(); err != nil {
+	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := s.Advance(t.Context(), "order", 0); !errors.Is(err, leaf.ErrClosed) {
@@ -80,8 +74,8 @@ func TestSQLiteNeverCreates(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{filepath.Join(dir, "typo.db"), filepath.Join(dir, "no", "folder.db")} {
 		s := open(t, "sqlite:"+path)
-		if _, err := s.Advance(t.Context(), "order", 1); err == nil || !strings.Contains(err.Error(), "leaf init") {
-			t.Errorf("%s: %v, want a word of leaf init", path, err)
+		if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) {
+			t.Errorf("%s: %v, want ErrNotCreated", path, err)
 		}
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
@@ -183,7 +177,7 @@ func TestKey(t *testing.T) {
 		"mysql://u@unix(/run/mysqld.sock)/d":    "mysql:///run/mysqld.sock/d",
 	}
 	for storeURL, want := range tests {
-		if got, err := drivers.Key(storeURL); err != nil || got != want {
+		if got, err := keyOf(storeURL); err != nil || got != want {
 			t.Errorf("Key(%q) = %q, %v, want %q", storeURL, got, err, want)
 		}
 	}
@@ -211,13 +205,13 @@ func TestKeyOfWhatIsYetToBe(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		for storeURL, path := range want {
-			if got, err := drivers.Key(storeURL); err != nil || got != "sqlite:"+path {
+			if got, err := keyOf(storeURL); err != nil || got != "sqlite:"+path {
 				t.Errorf("%s: Key(%q) = %q, %v, want the path %q", when, storeURL, got, err, path)
 			}
 		}
 	}
 	check("before")
-	if _, err := drivers.Key("sqlite:loop/leaf.db"); err != nil {
+	if _, err := keyOf("sqlite:loop/leaf.db"); err != nil {
 		t.Errorf("a loop of links: %v", err)
 	}
 	if err := os.MkdirAll("later/deep", 0o700); err != nil {
@@ -240,7 +234,7 @@ func TestNotCreated(t *testing.T) {
 	}
 	for path, want := range map[string]bool{filepath.Join(dir, "missing.db"): true, empty: true, folder: false} {
 		_, err := open(t, "sqlite:"+path).Advance(t.Context(), "order", 1)
-		if err == nil || errors.Is(err, drivers.ErrNotCreated) != want {
+		if err == nil || errors.Is(err, segment.ErrNotCreated) != want {
 			t.Errorf("%s: %v, want ErrNotCreated: %v", path, err, want)
 		}
 	}
@@ -248,13 +242,9 @@ func TestNotCreated(t *testing.T) {
 
 // A JDBC URL names the same state as the URL that it stands for.
 func TestJDBCIsAStoreURL(t *testing.T) {
-	store, err := drivers.Open("jdbc:mysql://h:3307/leaf?user=u&password=p", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store.Close()
-	jdbc, err := drivers.Key("jdbc:mysql://h:3307/leaf?user=u&password=p")
-	if want, werr := drivers.Key("mysql://u:p@h:3307/leaf"); jdbc != want || cmp.Or(err, werr) != nil {
+	open(t, "jdbc:mysql://h:3307/leaf?user=u&password=p")
+	jdbc, err := keyOf("jdbc:mysql://h:3307/leaf?user=u&password=p")
+	if want, werr := keyOf("mysql://u:p@h:3307/leaf"); jdbc != want || cmp.Or(err, werr) != nil {
 		t.Errorf("key %q, %v; want %q, %v", jdbc, err, want, werr)
 	}
 }
@@ -331,7 +321,7 @@ func TestMySQL(t *testing.T) {
 	})
 	t.Run("hung server", func(t *testing.T) {
 		db := server.NewDatabase(t)
-		if err := drivers.Init(t.Context(), server.URL(db), sample); err != nil {
+		if err := initStore(t.Context(), server.URL(db), sample); err != nil {
 			t.Fatal(err)
 		}
 		s := open(t, server.URL(db)+"?readTimeout=300ms&timeout=300ms")
@@ -362,8 +352,8 @@ func TestMySQL(t *testing.T) {
 // The file does not exist yet.
 func TestSQLiteInitTogether(t *testing.T) {
 	for scheme, create := range map[string]func(context.Context, string) error{
-		"store":    func(ctx context.Context, url string) error { return drivers.Init(ctx, url, sample) },
-		"registry": drivers.InitRegistry,
+		"store":    func(ctx context.Context, url string) error { return initStore(ctx, url, sample) },
+		"registry": initRegistry,
 	} {
 		t.Run(scheme, func(t *testing.T) {
 			drivertest.TestInit(t, func(t testing.TB) func(context.Context) error {

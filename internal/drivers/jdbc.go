@@ -46,7 +46,11 @@ func FromJDBC(jdbcURL, user, password string) (string, error) {
 		userinfo += "@"
 	}
 	result := "//" + userinfo + host + "/" + name + "?" + fromJDBCParams(params).Encode()
-	if _, err := mysqlServers(result); err != nil {
+	u := &target{rest: result}
+	if err := u.query(mysqlParams()...); err != nil {
+		return "", err
+	}
+	if _, _, err := u.mysqlConfig(); err != nil {
 		return "", badJDBC("its host, port or database is malformed")
 	}
 	return "mysql:" + result, nil

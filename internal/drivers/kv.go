@@ -1,29 +1,111 @@
 package drivers
 
-import "github.com/leaf-id/leaf/driver/kv"
+import (
+	"context"
+	"io"
+	"strings"
 
-// A kvStore is the store of a [kv.DB], which it closes.
-type kvStore struct {
-	*kv.Store
-	db *kv.DB
-}
+	natsio "github.com/nats-io/nats.go"
 
-func (s kvStore) Close() error { return s.db.Close() }
+	"github.com/leaf-id/leaf/driver/etcd"
+	"github.com/leaf-id/leaf/driver/nats"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
 
-// A kvRegistry is the registry of a [kv.DB], which it closes.
-type kvRegistry struct {
-	*kv.Registry
-	db *kv.DB
-}
-
-func (r kvRegistry) Close() error { return r.db.Close() }
-
-// withDB opens a [kv.DB] for one call.
-func withDB(open func() (*kv.DB, error), call func(*kv.DB) error) error {
-	db, err := open()
-	if err != nil {
-		return err
+// dbBackend returns the backend of a database that opens and creates both parts.
+func dbBackend(key string, db interface {
+	Init(context.Context, []segment.Tag) error
+	InitRegistry(context.Context) error
+	io.Closer
+}, store interface {
+	segment.Store
+	Exists(context.Context) (bool, error)
+}, registry interface {
+	worker.Registry
+	Exists(context.Context) (bool, error)
+}) *Backend {
+	return &Backend{
+		Key:      key,
+		store:    func() (segment.Store, error) { return store, nil },
+		registry: func(RegistryOptions) (worker.Registry, error) { return registry, nil },
+		Tags:     Part{init: db.Init, exists: store.Exists},
+		Workers:  Part{init: func(ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) }, exists: registry.Exists},
+		close:    db.Close,
 	}
-	defer db.Close()
-	return call(db)
+}
+
+// parseEtcd reads //user:password@h1:2379,h2:2379/prefix?parameters.
+func parseEtcd(u *target) (*Backend, error) {
+	if err := u.query("tls", paramCA, paramCert, paramKey, "http"); err != nil {
+		return nil, err
+	}
+	endpoints, prefix, err := u.cluster("2379")
+	if err != nil {
+		return nil, err
+	}
+	opts := etcd.Options{Prefix: etcd.DefaultPrefix, Username: u.user, Password: u.password, Logger: u.log}
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		opts.Prefix = "/" + prefix
+	}
+	if u.params.Has("http") {
+		if opts.HTTP, err = hostPorts(u.params.Get("http"), "2379"); err != nil {
+			return nil, err
+		}
+	}
+	if opts.TLS, err = u.modeTLS(); err != nil {
+		return nil, err
+	}
+	db, err := etcd.Open(endpoints, &opts)
+	if err != nil {
+		return nil, err
+	}
+	return dbBackend("//"+sortedList(endpoints)+opts.Prefix, db, db.Store(), db.Registry()), nil
+}
+
+// parseNATS reads //user:password@h1:4222,h2:4222/STREAM?parameters. A user without a
+// password is a token.
+func parseNATS(u *target) (*Backend, error) {
+	if err := u.query("tls", paramCA, paramCert, paramKey, "replicas"); err != nil {
+		return nil, err
+	}
+	servers, stream, err := u.cluster("4222")
+	if err != nil {
+		return nil, err
+	}
+	opts := nats.Options{Stream: nats.DefaultStream}
+	if stream != "" {
+		opts.Stream = stream
+	}
+	if opts.Replicas, err = u.number("replicas", 1, 5); err != nil {
+		return nil, err
+	}
+	if u.hasPassword {
+		opts.Connect = append(opts.Connect, natsio.UserInfo(u.user, u.password))
+	} else if u.user != "" {
+		opts.Connect = append(opts.Connect, natsio.Token(u.user))
+	}
+	encryption, err := u.modeTLS()
+	if err != nil {
+		return nil, err
+	}
+	if encryption != nil {
+		opts.Connect = append(opts.Connect, natsio.Secure(encryption))
+	}
+	addresses := "nats://" + strings.Join(servers, ",nats://")
+	db, err := nats.Open(addresses, &opts)
+	if err != nil {
+		return nil, err
+	}
+	b := dbBackend("//"+sortedList(servers)+"/"+opts.Stream, db, db.Store(), db.Registry())
+	for _, p := range []*Part{&b.Tags, &b.Workers} {
+		initialize := p.init
+		p.init = func(ctx context.Context, tags []segment.Tag) error {
+			if err := nats.Create(ctx, addresses, &opts); err != nil {
+				return err
+			}
+			return initialize(ctx, tags)
+		}
+	}
+	return b, nil
 }

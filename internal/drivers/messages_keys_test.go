@@ -116,9 +116,9 @@ func TestMessagesOfEtcd(t *testing.T) {
 		{name: "unknown user", url: "etcd://stranger:" + secret + "@" + addr, calls: []string{"advance", "list workers", "init store"}, want: []string{"refuses the user", addr, "check the user name and the password"}},
 		{name: "no password", url: "etcd://" + addr, calls: []string{"advance", "list workers", "init store"}, want: []string{"demands a user", addr, "user:password@"}},
 		{name: "no permission", url: "etcd://guest:" + secret + "@" + addr + "/ids", calls: []string{"advance", "list workers", "init store"}, want: []string{"may not read and write", addr, "grant-permission ROLE --prefix=true readwrite /ids/"}},
-		{name: "no store", url: open.URL("empty"), calls: useStore, want: []string{"/empty/format/tags", "was not created"}},
-		{name: "no registry", url: open.URL("empty"), calls: []string{"list workers"}, want: []string{"/empty/format/workers", "was not created"}},
-		{name: "foreign keys", url: open.URL("foreign"), calls: []string{"advance", "list workers"}, want: []string{"/foreign/format/", "is no format"}},
+		{name: "no store", url: open.URL("empty"), calls: useStore, want: []string{"/empty/format/tags", "leaf init --store", "prefix"}},
+		{name: "no registry", url: open.URL("empty"), calls: []string{"list workers"}, want: []string{"/empty/format/workers", "leaf init --workers", "prefix"}},
+		{name: "foreign keys", url: open.URL("foreign"), calls: []string{"advance", "list workers"}, want: []string{"/foreign/format/", "leaf init did not write"}},
 		{name: "exists", url: open.URL("ids"), calls: []string{"init store", "init workers"}, want: []string{"a key /ids/format/", "already"}},
 		{name: "no TLS", url: open.URL("ids") + "?tls=true", calls: []string{"advance", "list workers", "init store"}, want: []string{open.Endpoints()[0], "remove tls"}},
 		{name: "TLS only", url: "etcd://u:hunter2@" + fake, calls: []string{"advance", "list workers", "init store"}, want: []string{fake, "add tls=true"}},
@@ -160,7 +160,7 @@ func TestMessagesOfZooKeeper(t *testing.T) {
 		}
 	}
 	at := "zookeeper://" + server.Addr()
-	if err := drivers.InitRegistry(t.Context(), at); err != nil {
+	if err := initRegistry(t.Context(), at); err != nil {
 		t.Fatal(err)
 	}
 	gone, gone2 := nobody(t), nobody(t)
@@ -170,7 +170,7 @@ func TestMessagesOfZooKeeper(t *testing.T) {
 		{name: "two of nobody", url: "zookeeper://" + gone + "," + gone2, calls: useWorkers, want: []string{gone, gone2, "check that it runs"}},
 		{name: "unknown host", url: "zookeeper://leaf.invalid", calls: allWorkers, want: []string{"leaf.invalid", "check that it runs, and the hosts"}},
 		{name: "another server", url: "zookeeper://" + fake, calls: allWorkers, want: []string{fake, "is it a ZooKeeper, and part of a quorum?"}},
-		{name: "no registry", url: at + "?name=empty", calls: useWorkers, want: []string{"/snowflake/empty", "was not created"}},
+		{name: "no registry", url: at + "?name=empty", calls: useWorkers, want: []string{"/snowflake/empty", "leaf init --workers"}},
 		{name: "no chroot", url: at + "/nowhere", calls: append([]string{"init workers"}, useWorkers...), want: []string{"no /nowhere", "correct the path or create it"}},
 		{name: "ACL of another", url: at + "/closed", calls: useWorkers, want: []string{server.Addr(), "an ACL keeps out", "setAcl"}},
 		{name: "may not write", url: at + "/look", calls: []string{"clock"}, want: []string{server.Addr(), "an ACL keeps out", "setAcl"}},

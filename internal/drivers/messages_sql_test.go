@@ -7,17 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // initBoth creates a store and a registry.
 func initBoth(t *testing.T, url string) {
 	t.Helper()
-	if err := drivers.Init(t.Context(), url, sample); err != nil {
+	if err := initStore(t.Context(), url, sample); err != nil {
 		t.Fatal(err)
 	}
-	if err := drivers.InitRegistry(t.Context(), url); err != nil {
+	if err := initRegistry(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -73,7 +72,7 @@ func TestMessagesOfMySQL(t *testing.T) {
 	as := func(user, database string) string { return strings.Replace(server.URL(database), "root", user, 1) }
 	ticket := func(user, database string) string { return "ticket+" + as(user, database) }
 	initBoth(t, server.URL(db))
-	if err := drivers.Init(t.Context(), ticket("root", tickets), sample); err != nil {
+	if err := initStore(t.Context(), ticket("root", tickets), sample); err != nil {
 		t.Fatal(err)
 	}
 	server.Exec(t, other, "CREATE TABLE leaf_alloc (name int PRIMARY KEY)", "CREATE TABLE leaf_worker (name int PRIMARY KEY)",

@@ -23,6 +23,9 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/hint"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // secret is the password in all URLs here.
@@ -48,33 +51,31 @@ var (
 )
 
 // usages are the ways to use a URL.
-func usages() map[string]func(context.Context, string, *slog.Logger) error {
-	store := func(do func(context.Context, drivers.Store) error) func(context.Context, string, *slog.Logger) error {
-		return func(ctx context.Context, url string, log *slog.Logger) error {
-			s, err := drivers.Open(url, &drivers.Options{Logger: log})
+func usages() map[string]func(context.Context, *drivers.Backend) error {
+	store := func(do func(context.Context, segment.Store) error) func(context.Context, *drivers.Backend) error {
+		return func(ctx context.Context, b *drivers.Backend) error {
+			s, err := b.Store()
 			if err != nil {
 				return err
 			}
-			defer s.Close()
 			return do(ctx, s)
 		}
 	}
-	registry := func(do func(context.Context, drivers.Registry) error) func(context.Context, string, *slog.Logger) error {
-		return func(ctx context.Context, url string, log *slog.Logger) error {
-			r, _, err := drivers.OpenRegistry(url, &drivers.RegistryOptions{Logger: log, Observe: true})
+	registry := func(do func(context.Context, worker.Registry) error) func(context.Context, *drivers.Backend) error {
+		return func(ctx context.Context, b *drivers.Backend) error {
+			r, err := b.Registry(&drivers.RegistryOptions{Observe: true})
 			if err != nil {
 				return err
 			}
-			defer r.Close()
 			return do(ctx, r)
 		}
 	}
-	return map[string]func(context.Context, string, *slog.Logger) error{
-		"advance": store(func(ctx context.Context, s drivers.Store) error {
+	return map[string]func(context.Context, *drivers.Backend) error{
+		"advance": store(func(ctx context.Context, s segment.Store) error {
 			_, err := s.Advance(ctx, "order", 1)
 			return err
 		}),
-		"list tags": store(func(ctx context.Context, s drivers.Store) error {
+		"list tags": store(func(ctx context.Context, s segment.Store) error {
 			for _, err := range s.Tags(ctx) {
 				if err != nil {
 					return err
@@ -82,24 +83,24 @@ func usages() map[string]func(context.Context, string, *slog.Logger) error {
 			}
 			return nil
 		}),
-		"store exists": func(ctx context.Context, url string, _ *slog.Logger) error {
-			_, err := drivers.Exists(ctx, url)
+		"store exists": func(ctx context.Context, b *drivers.Backend) error {
+			_, err := b.Tags.Exists(ctx)
 			return err
 		},
-		"init store": func(ctx context.Context, url string, _ *slog.Logger) error { return drivers.Init(ctx, url, sample) },
-		"list workers": registry(func(ctx context.Context, r drivers.Registry) error {
+		"init store": func(ctx context.Context, b *drivers.Backend) error { return b.Tags.Init(ctx, sample) },
+		"list workers": registry(func(ctx context.Context, r worker.Registry) error {
 			_, err := r.List(ctx)
 			return err
 		}),
-		"clock": registry(func(ctx context.Context, r drivers.Registry) error {
+		"clock": registry(func(ctx context.Context, r worker.Registry) error {
 			_, err := r.Clock(ctx)
 			return err
 		}),
-		"workers exist": func(ctx context.Context, url string, _ *slog.Logger) error {
-			_, err := drivers.RegistryExists(ctx, url)
+		"workers exist": func(ctx context.Context, b *drivers.Backend) error {
+			_, err := b.Workers.Exists(ctx)
 			return err
 		},
-		"init workers": func(ctx context.Context, url string, _ *slog.Logger) error { return drivers.InitRegistry(ctx, url) },
+		"init workers": func(ctx context.Context, b *drivers.Backend) error { return b.Workers.Init(ctx) },
 	}
 }
 
@@ -119,7 +120,7 @@ func complain(t *testing.T, group string, complaints []complaint) {
 	})
 }
 
-func (c complaint) check(t *testing.T, name string, call func(context.Context, string, *slog.Logger) error) {
+func (c complaint) check(t *testing.T, name string, call func(context.Context, *drivers.Backend) error) {
 	t.Helper()
 	if c.within == 0 {
 		c.within = 8 * time.Second
@@ -127,7 +128,12 @@ func (c complaint) check(t *testing.T, name string, call func(context.Context, s
 	ctx, cancel := context.WithTimeout(t.Context(), c.within)
 	defer cancel()
 	var log lockedBuffer
-	err := call(ctx, c.url, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	b, err := drivers.Open(c.url, &drivers.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	err = call(ctx, b)
 	if strings.Contains(log.String(), secret) {
 		t.Errorf("%s: the log holds the password:\n%s", name, &log)
 	}
@@ -136,9 +142,17 @@ func (c complaint) check(t *testing.T, name string, call func(context.Context, s
 		return
 	}
 	t.Logf("%s: %v", name, err)
-	for _, fault := range faults(err.Error(), c.want) {
+	for _, fault := range faults(advised(err), c.want) {
 		t.Errorf("%s: %s", name, fault)
 	}
+}
+
+// advised is an error as people see it, with its hint.
+func advised(err error) string {
+	if h := hint.Of(err); h != "" {
+		return err.Error() + ": hint: " + h
+	}
+	return err.Error()
 }
 
 // faults says what is wrong with a message for people.
@@ -245,7 +259,9 @@ func TestMessagesOfURLs(t *testing.T) {
 		"etc://h":                             {"did you mean etcd?"},
 		"ticket-mysql://u:hunter2@h/db":       {"did you mean ticket+mysql?"},
 		"http://u:hunter2@h":                  {"unknown scheme", "etcd"},
-		"zookeeper://h":                       {"--workers"},
+		"zookeeper://h?layout=leaf&name=n":    {"for worker IDs only", "--workers"},
+		"nats://u:hunter2@h:port":             {host, "nats://h1:4222"},
+		"nats://h?replicas=2x":                {"replicas is no number"},
 		"static:7":                            {"--workers"},
 		"sqlite:":                             {"names no file", "sqlite:PATH"},
 		"sqlite:a/":                           {"names no file", "sqlite:PATH"},
@@ -299,7 +315,7 @@ func TestMessagesOfURLs(t *testing.T) {
 	workers := map[string][]string{
 		"zookeper://h":                           {"did you mean zookeeper?"},
 		"zk://h":                                 {"did you mean zookeeper?"},
-		"ticket+mysql://u:hunter2@h/db":          {"no worker IDs", "zookeeper"},
+		"ticket+mysql://u:hunter2@h/db":          {"not for worker IDs", "--workers"},
 		"zookeeper:h":                            {"two slashes", "zookeeper://h1:2181"},
 		"zookeeper://":                           {host},
 		"zookeeper://h:port":                     {host},
@@ -319,8 +335,7 @@ func TestMessagesOfURLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for url, want := range store {
-		_, err := drivers.Open(url, nil)
-		checkURL(t, url, err, want)
+		checkURL(t, url, drivers.CheckStore(url), want)
 		if err := drivers.CheckRegistry(url); err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("%s as a registry: %v", url, err)
 		}
@@ -336,7 +351,7 @@ func checkURL(t *testing.T, url string, err error, want []string) {
 		t.Errorf("%s: %v, want one that is invalid", url, err)
 		return
 	}
-	for _, fault := range faults(err.Error(), want) {
+	for _, fault := range faults(advised(err), want) {
 		t.Errorf("%s: %v: %s", url, err, fault)
 	}
 }
@@ -346,10 +361,10 @@ func TestMessagesOfSQLite(t *testing.T) {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	url := func(name string) string { return "sqlite:" + file(name) }
 	for _, name := range []string{"store.db", "read-only.db", "other.db"} {
-		if err := drivers.Init(t.Context(), url(name), sample); err != nil {
+		if err := initStore(t.Context(), url(name), sample); err != nil {
 			t.Fatal(err)
 		}
-		if err := drivers.InitRegistry(t.Context(), url(name)); err != nil {
+		if err := initRegistry(t.Context(), url(name)); err != nil {
 			t.Fatal(err)
 		}
 	}

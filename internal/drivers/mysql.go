@@ -2,138 +2,163 @@ package drivers
 
 import (
 	"context"
-	"crypto/tls"
 	"database/sql"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	gomysql "github.com/go-sql-driver/mysql"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/mysql"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
+// The parameter that says how worker IDs are kept, and its value for uid-generator's table.
 const (
-	mysqlPort  = "3306"
-	mysqlConns = 16
+	paramLayout = "layout"
+	layoutNodes = "worker_node"
 )
-
-func openMySQL(rest string, o *Options) (Store, error) {
-	db, err := mysqlDB(rest, o.Logger)
-	if err != nil {
-		return nil, err
-	}
-	store, err := mysql.NewStore(db, &mysql.Options{Logger: o.Logger})
-	if err != nil {
-		return nil, err
-	}
-	return &owned{store, db}, nil
-}
-
-func initMySQL(ctx context.Context, rest string, o InitOptions) error {
-	db, err := mysqlDB(rest, nil)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return mysql.InitStore(ctx, db, o.Tags)
-}
-
-func existsMySQL(ctx context.Context, rest string) (bool, error) {
-	db, err := mysqlDB(rest, nil)
-	if err != nil {
-		return false, err
-	}
-	defer db.Close()
-	return mysql.ExistsStore(ctx, db)
-}
-
-func mysqlDB(rest string, logger *slog.Logger) (*sql.DB, error) {
-	servers, err := mysqlServers(rest)
-	if err != nil {
-		return nil, err
-	}
-	for _, cfg := range servers {
-		cfg.Logger = driverLog{logger}
-	}
-	connector, err := mysql.NewConnector(servers, &mysql.Options{Logger: logger})
-	if err != nil {
-		return nil, err
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(mysqlConns)
-	db.SetMaxIdleConns(mysqlConns)
-	return db, nil
-}
-
-// driverLog takes what the MySQL driver has to say; the error itself is returned.
-type driverLog struct{ logger *slog.Logger }
-
-func (l driverLog) Print(v ...any) {
-	if l.logger != nil {
-		l.logger.Debug("mysql driver", "msg", fmt.Sprint(v...))
-	}
-}
-
-func setUser(cfg *gomysql.Config, userinfo string) (err error) {
-	user, password, _ := strings.Cut(userinfo, ":")
-	if cfg.User, err = url.PathUnescape(user); err != nil {
-		return badMySQL("the user name is not percent-encoded: write %25 for a percent sign")
-	}
-	if cfg.Passwd, err = url.PathUnescape(password); err != nil {
-		return badMySQL("the password is not percent-encoded: write %25 for a percent sign")
-	}
-	return nil
-}
 
 func mysqlParams() []string {
 	return []string{"tls", paramCA, paramCert, paramKey, "timeout", "readTimeout", "writeTimeout"}
 }
 
-func setParameters(cfg *gomysql.Config, query string) error {
-	params, err := url.ParseQuery(query)
+// parseMySQL reads //user:password@h1:3306,h2:3306/db?parameters.
+func parseMySQL(u *target) (*Backend, error) {
+	if err := u.query(append(mysqlParams(), paramLayout)...); err != nil {
+		return nil, err
+	}
+	if u.params.Has(paramLayout) && u.params.Get(paramLayout) != layoutNodes {
+		return nil, invalid("%s %q: the only value is %s, and without it worker IDs are leased", paramLayout, u.params.Get(paramLayout), layoutNodes)
+	}
+	key, db, err := u.mysqlDB()
 	if err != nil {
-		return badMySQL("the parameters are malformed")
+		return nil, err
 	}
-	if cfg.TLS, err = mysqlTLS(params); err != nil {
-		return err
+	opts := &mysql.Options{Logger: u.log}
+	if u.params.Has(paramLayout) {
+		return nodesBackend(key, db, opts), nil
 	}
-	durations := map[string]*time.Duration{
-		"timeout": &cfg.Timeout, "readTimeout": &cfg.ReadTimeout, "writeTimeout": &cfg.WriteTimeout,
-	}
-	for name, values := range params {
-		value := values[len(values)-1]
-		if d := durations[name]; d != nil {
-			if *d, err = time.ParseDuration(value); err != nil || *d <= 0 {
-				return badMySQL(name + " is no duration above 0 such as 5s")
+	return sqlDriver{
+		newStore:       func(db *sql.DB) (*mysql.Store, error) { return mysql.NewStore(db, opts) },
+		initStore:      mysql.InitStore,
+		existsStore:    mysql.ExistsStore,
+		newRegistry:    func(db *sql.DB) (*mysql.Registry, error) { return mysql.NewRegistry(db, opts) },
+		initRegistry:   mysql.InitRegistry,
+		existsRegistry: mysql.ExistsRegistry,
+	}.backend(key, db), nil
+}
+
+// nodesBackend returns the registry in the table WORKER_NODE.
+func nodesBackend(key string, db *sql.DB, o *mysql.Options) *Backend {
+	return &Backend{
+		Key:    key + "?" + paramLayout + "=" + layoutNodes,
+		Traits: Traits{Disposable: true},
+		registry: func(r RegistryOptions) (worker.Registry, error) {
+			opts := &mysql.NodesOptions{Options: *o, Memory: r.Memory}
+			if !r.Observe {
+				var err error
+				if opts.Node, err = thisNode(os.Getenv); err != nil {
+					return nil, err
+				}
 			}
-		} else if name != "tls" {
-			return badMySQL(unknownParam(name, mysqlParams()))
-		} else if !slices.Contains([]string{"true", "false", "skip-verify", "preferred"}, value) {
-			return badMySQL("tls is none of true, false, skip-verify, preferred")
-		} else {
-			cfg.TLSConfig = value
+			return mysql.NewNodes(db, opts)
+		},
+		Workers: Part{
+			init:   func(ctx context.Context, _ []segment.Tag) error { return mysql.InitNodes(ctx, db) },
+			exists: func(ctx context.Context) (bool, error) { return mysql.ExistsNodes(ctx, db) },
+		},
+		close: db.Close,
+	}
+}
+
+// mysqlDB returns the database that a URL names, and its key, which is the set of the
+// servers and the database.
+func (u *target) mysqlDB() (key string, db *sql.DB, err error) {
+	cfg, addrs, err := u.mysqlConfig()
+	if err != nil {
+		return "", nil, err
+	}
+	servers := make([]*gomysql.Config, len(addrs))
+	for i, addr := range addrs {
+		servers[i] = cfg.Clone()
+		servers[i].Addr = addr
+	}
+	connector, err := mysql.NewConnector(servers, &mysql.Options{Logger: u.log})
+	if err != nil {
+		return "", nil, err
+	}
+	return "//" + sortedList(addrs) + "/" + cfg.DBName, sql.OpenDB(connector), nil
+}
+
+// mysqlConfig returns what all servers have in common, and their addresses.
+func (u *target) mysqlConfig() (cfg *gomysql.Config, addrs []string, err error) {
+	if err := u.cutUser(); err != nil {
+		return nil, nil, err
+	}
+	cfg = gomysql.NewConfig()
+	mysql.Prepare(cfg)
+	cfg.User, cfg.Passwd, cfg.Logger = u.user, u.password, mysqlLog{u.log}
+	hosts, name, _ := strings.Cut(u.address, "/")
+	if socket, ok := strings.CutPrefix(u.address, "unix("); ok {
+		cfg.Net = "unix"
+		if hosts, name, ok = strings.Cut(socket, ")/"); !ok {
+			return nil, nil, malformed("a socket is written unix(/path)/db")
+		}
+		addrs = []string{hosts}
+	} else if addrs, err = hostPorts(hosts, "3306"); err != nil {
+		return nil, nil, err
+	}
+	if cfg.DBName, err = url.PathUnescape(name); err != nil || cfg.DBName == "" || strings.Contains(name, "/") {
+		return nil, nil, malformed("the name of the database is missing or malformed")
+	}
+	if len(addrs) > 1 {
+		cfg.Timeout = 0 // the connector knows how long one server is worth waiting for
+	}
+	for i, addr := range addrs {
+		if slices.Contains(addrs[:i], addr) {
+			return nil, nil, malformed("it names " + addr + " twice")
 		}
 	}
-	return nil
+	return cfg, addrs, u.setMySQL(cfg)
 }
 
-// mysqlTLS takes the files of TLS out of the parameters: to name one asks for encryption.
-func mysqlTLS(params url.Values) (*tls.Config, error) {
-	if !params.Has(paramCA) && !params.Has(paramCert) && !params.Has(paramKey) {
-		return nil, nil
+// setMySQL sets what the parameters say. To name a file of TLS asks for encryption.
+func (u *target) setMySQL(cfg *gomysql.Config) (err error) {
+	for name, d := range map[string]*time.Duration{
+		"timeout": &cfg.Timeout, "readTimeout": &cfg.ReadTimeout, "writeTimeout": &cfg.WriteTimeout,
+	} {
+		if !u.params.Has(name) {
+			continue
+		}
+		if *d, err = time.ParseDuration(u.params.Get(name)); err != nil || *d <= 0 {
+			return malformed(name + " is no duration above 0 such as 5s")
+		}
 	}
-	if t := params.Get("tls"); t != "" && t != "true" {
-		return nil, badMySQL("ca, cert and key are for a server whose certificate is checked: write tls=true, or leave tls out")
+	if err := u.oneOf("tls", "true", "false", "skip-verify", "preferred"); err != nil {
+		return err
 	}
-	return cutTLS(params, true, "")
+	cfg.TLSConfig = u.params.Get("tls")
+	if !u.params.Has(paramCA) && !u.params.Has(paramCert) && !u.params.Has(paramKey) {
+		return nil
+	}
+	if cfg.TLSConfig != "" && cfg.TLSConfig != "true" {
+		return malformed("ca, cert and key are for a server whose certificate is checked: write tls=true, or leave tls out")
+	}
+	cfg.TLS, err = u.cutTLS(true, "")
+	return err
 }
 
-// badMySQL never quotes the URL, which may hold a password.
-func badMySQL(what string) error {
-	return fmt.Errorf("%w: %s: write mysql://user:password@host:3306/db, or several hosts with commas, with reserved characters percent-encoded", leaf.ErrInvalid, what)
+// mysqlLog takes what the client library has to say; the error itself is returned.
+type mysqlLog struct{ logger *slog.Logger }
+
+func (l mysqlLog) Print(v ...any) {
+	if l.logger != nil {
+		l.logger.Debug("mysql driver", "msg", fmt.Sprint(v...))
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
@@ -16,7 +15,7 @@ import (
 func TestPostgresSilentFirst(t *testing.T) {
 	server := testserver.Postgres(t, nil)
 	direct := server.URL(server.NewDatabase(t))
-	if err := drivers.Init(t.Context(), direct, sample); err != nil {
+	if err := initStore(t.Context(), direct, sample); err != nil {
 		t.Fatal(err)
 	}
 	u, err := url.Parse(direct)

@@ -24,6 +24,8 @@ func Redact(storeURL string) string {
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
 		if user, _, hasPassword := strings.Cut(rest[:at], ":"); hasPassword {
 			rest = user + ":xxxxx" + rest[at:]
+		} else if strings.EqualFold(head, "nats:") {
+			rest = "xxxxx" + rest[at:] // a token
 		}
 	} else if host, port, found := strings.Cut(rest, ":"); found && !startsWithPort(port) {
 		rest = host + ":xxxxx" // user:password whose host was forgotten

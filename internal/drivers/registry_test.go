@@ -15,6 +15,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -26,53 +27,39 @@ func lock(dir string) func(string) (*os.File, error) {
 	}
 }
 
-func openRegistry(t *testing.T, url string) (drivers.Registry, drivers.Terms) {
-	t.Helper()
-	registry, terms, err := drivers.OpenRegistry(url, &drivers.RegistryOptions{Lock: lock(t.TempDir()), Port: 8080})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := registry.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return registry, terms
-}
-
 // registryRoundTrip creates the registry at url and writes a record through a second
 // URL of the same.
 func registryRoundTrip(t *testing.T, url, again string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	registry, _ := openRegistry(t, url)
-	if ok, err := drivers.RegistryExists(ctx, url); err != nil || ok {
+	registry := openRegistry(t, url, &drivers.RegistryOptions{Port: 8080})
+	if ok, err := registryExists(ctx, url); err != nil || ok {
 		t.Fatalf("RegistryExists before: %v, %v", ok, err)
 	}
 	if _, err := registry.Load(ctx, 3); !errors.Is(err, worker.ErrNotCreated) {
 		t.Errorf("Load before: %v, want ErrNotCreated", err)
 	}
-	if err := drivers.InitRegistry(ctx, url); err != nil {
+	if err := initRegistry(ctx, url); err != nil {
 		t.Fatal(err)
 	}
-	if err := drivers.InitRegistry(ctx, again); !errors.Is(err, fs.ErrExist) {
+	if err := initRegistry(ctx, again); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("InitRegistry again: %v, want ErrExist", err)
 	}
-	if ok, err := drivers.RegistryExists(ctx, again); err != nil || !ok {
+	if ok, err := registryExists(ctx, again); err != nil || !ok {
 		t.Errorf("RegistryExists after: %v, %v", ok, err)
 	}
 	record := worker.Record{Worker: 3, Instance: worker.NewInstance(), Term: 1, Horizon: 77}
 	if err := registry.Swap(ctx, worker.Record{Worker: 3}, record); err != nil {
 		t.Fatal(err)
 	}
-	other, _ := openRegistry(t, again)
+	other := openRegistry(t, again, nil)
 	if got, err := other.Load(ctx, 3); err != nil || !got.Equal(record) {
 		t.Errorf("Load through the other URL: %+v, %v", got, err)
 	}
 	keys := [2]string{}
 	for i, u := range []string{url, again} {
-		key, err := drivers.RegistryKey(u)
+		key, err := keyOf(u)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +72,7 @@ func registryRoundTrip(t *testing.T, url, again string) {
 
 func TestSQLiteRegistry(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ids.db")
-	if err := drivers.Init(t.Context(), "sqlite:"+file, drivers.InitOptions{}); err != nil {
+	if err := initStore(t.Context(), "sqlite:"+file); err != nil {
 		t.Fatal(err)
 	}
 	registryRoundTrip(t, "sqlite:"+file, "SQLite://"+file)
@@ -103,18 +90,19 @@ func TestZooKeeperPool(t *testing.T) {
 	server := testserver.ZooKeeper(t)
 	url := "zookeeper://" + server.Addr() + "?name=shop"
 	registryRoundTrip(t, url, url+"&layout=pool&claim_delay=1s")
+	roundTrip(t, url)
 }
 
 func TestZooKeeperLeaf(t *testing.T) {
 	server := testserver.ZooKeeper(t)
 	url := "zookeeper://" + server.Addr() + "?layout=leaf&name=shop&ip=192.0.2.7"
-	if ok, err := drivers.RegistryExists(t.Context(), url); err != nil || !ok {
+	if ok, err := registryExists(t.Context(), url); err != nil || !ok {
 		t.Errorf("RegistryExists: %v, %v; it makes what it needs", ok, err)
 	}
-	if err := drivers.InitRegistry(t.Context(), url); !errors.Is(err, drivers.ErrNothingToCreate) {
+	if err := initRegistry(t.Context(), url); !errors.Is(err, drivers.ErrNothingToCreate) {
 		t.Errorf("InitRegistry: %v, want ErrNothingToCreate", err)
 	}
-	registry, _ := openRegistry(t, url)
+	registry := openRegistry(t, url, &drivers.RegistryOptions{Port: 8080})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if id, err := registry.(worker.Assigner).Assign(ctx, 1023); err != nil || id != 1 {
@@ -125,48 +113,56 @@ func TestZooKeeperLeaf(t *testing.T) {
 func TestStatic(t *testing.T) {
 	free := testserver.FreeWorker(t, 1023)
 	url := fmt.Sprintf("static:%d?reclaim=machine", free)
-	registry, terms, err := drivers.OpenRegistry(url, &drivers.RegistryOptions{Lock: lock(t.TempDir())})
+	b := backend(t, url)
+	registry, err := b.Registry(&drivers.RegistryOptions{Lock: lock(t.TempDir())})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := registry.(worker.Assigner).Assign(t.Context(), 1023); err != nil || id != int64(free) || !terms.Reclaim {
-		t.Errorf("Assign: %d, %v, terms %+v", id, err, terms)
+	if id, err := registry.(worker.Assigner).Assign(t.Context(), 1023); err != nil || id != int64(free) || !b.Traits.Reclaim {
+		t.Errorf("Assign: %d, %v, traits %+v", id, err, b.Traits)
 	}
 	elsewhere := &drivers.RegistryOptions{Lock: lock(t.TempDir())}
-	if _, _, err := drivers.OpenRegistry(url, elsewhere); err == nil || !strings.Contains(err.Error(), "in use by another process on this machine") {
+	if _, err := backend(t, url).Registry(elsewhere); err == nil || !strings.Contains(err.Error(), "in use by another process on this machine") {
 		t.Errorf("from another data directory: %v", err)
 	}
-	if err := registry.Close(); err != nil {
+	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
-	openRegistry(t, url) // free again
-	if _, _, err := drivers.OpenRegistry("static:7", nil); err == nil || !strings.Contains(err.Error(), "ask that server") {
+	openRegistry(t, url, &drivers.RegistryOptions{Lock: lock(t.TempDir())}) // free again
+	if _, err := backend(t, "static:7").Registry(nil); err == nil || !strings.Contains(hint.Of(err), "ask that server") {
 		t.Errorf("without a data directory: %v", err)
 	}
-	if err := drivers.InitRegistry(t.Context(), "static:7"); !errors.Is(err, drivers.ErrNothingToCreate) {
+	if err := initRegistry(t.Context(), "static:7"); !errors.Is(err, drivers.ErrNothingToCreate) {
 		t.Errorf("InitRegistry: %v, want ErrNothingToCreate", err)
 	}
-	if ok, err := drivers.RegistryExists(t.Context(), "static:7"); err != nil || !ok {
+	if ok, err := registryExists(t.Context(), "static:7"); err != nil || !ok {
 		t.Errorf("RegistryExists: %v, %v", ok, err)
 	}
 }
 
-func TestTerms(t *testing.T) {
-	leafTree := drivers.Terms{Settle: true, MaxAhead: time.Second}
-	for url, want := range map[string]drivers.Terms{
+func TestTraits(t *testing.T) {
+	tree := drivers.Traits{Assigned: true, Settle: true, MaxAhead: time.Second}
+	reclaimed := tree
+	reclaimed.Reclaim = true
+	for url, want := range map[string]drivers.Traits{
 		"mysql://h/db":                            {},
 		"mysql://u:p?x@h/db?claim_delay=30s":      {ClaimDelay: 30 * time.Second},
 		"mysql://h/db?tls=true&claim_delay=0":     {ClaimDelay: -1},
+		"mysql://h/db?layout=worker_node":         {Disposable: true},
 		"jdbc:mysql://h/db":                       {},
-		"zookeeper://h?claim_delay=0s":            {ClaimDelay: -1},
-		"zookeeper://h/a/b?layout=leaf&name=n":    leafTree,
-		"static:7":                                {},
-		"static:0?reclaim=machine&claim_delay=1m": {Reclaim: true, ClaimDelay: time.Minute},
-		"zookeeper://h?layout=leaf&name=n&port=1&ip=10.0.0.1&reclaim=machine": {Reclaim: true, Settle: true, MaxAhead: time.Second},
+		"sqlite:x":                                {Local: true},
+		"SQLITE:x":                                {Local: true},
+		"ticket+mysql://h/db":                     {Ticket: true},
+		"nats://h":                                {},
+		"zookeeper://127.0.0.1?claim_delay=0s":    {ClaimDelay: -1},
+		"zookeeper://h/a/b?layout=leaf&name=n":    tree,
+		"static:7":                                {Local: true, Assigned: true},
+		"static:0?reclaim=machine&claim_delay=1m": {Local: true, Assigned: true, Reclaim: true, ClaimDelay: time.Minute},
+		"zookeeper://h?layout=leaf&name=n&port=1&ip=10.0.0.1&reclaim=machine": reclaimed,
 	} {
-		_, got := openRegistry(t, strings.Replace(url, "name=n", "name=n&ip=10.0.0.1", 1-strings.Count(url, "ip=")))
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", url, diff)
+		got, err := traitsOf(url)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v, %s", url, err, diff)
 		}
 	}
 }
@@ -174,7 +170,7 @@ func TestTerms(t *testing.T) {
 func TestRegistryMalformed(t *testing.T) {
 	for url, want := range map[string]string{
 		"":                                        "it has no scheme",
-		"7":                                       "it has no scheme: write it as in sqlite:PATH or mysql://user:password@host:3306/db; there are sqlite, mysql, zookeeper, postgres, etcd, static, redis",
+		"7":                                       "it has no scheme: write it as in sqlite:PATH or mysql://user:password@host:3306/db; there are sqlite, mysql, postgres, etcd, nats, zookeeper, ticket+mysql, static, redis",
 		"zookeper://h":                            "unknown scheme (did you mean zookeeper?)",
 		"consul://h":                              "unknown scheme: write",
 		"static:":                                 "write the worker ID as a number",
@@ -210,20 +206,11 @@ func TestRegistryMalformed(t *testing.T) {
 		if !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %q", url, err, want)
 		}
-		if _, _, openErr := drivers.OpenRegistry(url, &drivers.RegistryOptions{Port: 1}); openErr == nil || err != nil && openErr.Error() != err.Error() {
-			t.Errorf("%s: OpenRegistry: %v, CheckRegistry: %v", url, openErr, err)
-		}
 	}
-	if _, _, err := drivers.OpenRegistry("zookeeper://h?layout=leaf&name=n&ip=10.0.0.1", nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "needs port=") {
+	if _, err := backend(t, "zookeeper://h?layout=leaf&name=n&ip=10.0.0.1").Registry(nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "needs port=") {
 		t.Errorf("no port at all: %v", err)
 	}
-	registry, _, err := drivers.OpenRegistry("zookeeper://h?layout=leaf&name=n", &drivers.RegistryOptions{Observe: true})
-	if err != nil {
-		t.Fatalf("no port to look at: %v", err)
-	}
-	if err := registry.Close(); err != nil {
-		t.Error(err)
-	}
+	openRegistry(t, "zookeeper://h?layout=leaf&name=n", &drivers.RegistryOptions{Observe: true}) // which needs none
 }
 
 func TestRegistryKey(t *testing.T) {
@@ -235,7 +222,7 @@ func TestRegistryKey(t *testing.T) {
 		"zookeeper://a:2181?layout=leaf&name=n&port=9":        "zookeeper://a:2181?layout=leaf&name=n",
 		"STATIC:7?reclaim=machine":                            "static:7",
 	} {
-		got, err := drivers.RegistryKey(url)
+		got, err := keyOf(url)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v, want %q", url, got, err, want)
 		}
@@ -255,14 +242,6 @@ func TestFromCurator(t *testing.T) {
 		got, err := drivers.FromCurator(connect, "com.x", 8080)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v, want %q", connect, got, err, want)
-		}
-	}
-}
-
-func TestOnThisMachine(t *testing.T) {
-	for url, want := range map[string]bool{"sqlite:x": true, "SQLITE:x": true, "static:7": true, "mysql://h/db": false, "zookeeper://127.0.0.1": false} {
-		if got := drivers.OnThisMachine(url); got != want {
-			t.Errorf("%s: %v", url, got)
 		}
 	}
 }

@@ -15,20 +15,26 @@ func TestPostgres(t *testing.T) {
 	server := testserver.Postgres(t, nil)
 	roundTrip(t, server.URL(server.NewDatabase(t)))
 	url := server.URL(server.NewDatabase(t))
-	registryRoundTrip(t, url, with(url, "claim_delay=0"))
+	registryRoundTrip(t, url, param(url, "claim_delay=0"))
 }
 
 func TestEtcd(t *testing.T) {
 	cluster := testserver.Etcd(t, nil)
 	roundTrip(t, cluster.URL("/ids"))
 	url := cluster.URL("/workers")
-	registryRoundTrip(t, url, with(url, "claim_delay=0"))
+	registryRoundTrip(t, url, param(url, "claim_delay=0"))
+}
+
+func TestNATS(t *testing.T) {
+	url := testserver.NATS(t).URL()
+	roundTrip(t, url)
+	registryRoundTrip(t, url+"/WORKERS", url+"/WORKERS?claim_delay=0")
 }
 
 func TestRedis(t *testing.T) {
 	url := testserver.Redis(t, nil).URL()
 	roundTrip(t, url)
-	registryRoundTrip(t, url, with(url, "claim_delay=0"))
+	registryRoundTrip(t, url, param(url, "claim_delay=0"))
 }
 
 func TestTicket(t *testing.T) {
@@ -38,13 +44,13 @@ func TestTicket(t *testing.T) {
 		return strings.TrimPrefix(a, "mysql://") + "," + strings.TrimPrefix(b, "mysql://")
 	}
 	url := "ticket+mysql://" + rest() + "?stride=100"
-	if ok, err := drivers.Exists(t.Context(), url); ok || err != nil {
+	if ok, err := storeExists(t.Context(), url); ok || err != nil {
 		t.Fatalf("exists before init: %v, %v", ok, err)
 	}
 	if _, err := open(t, url).Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) {
 		t.Errorf("before init: %v", err)
 	}
-	if err := drivers.Init(t.Context(), url, sample); err != nil {
+	if err := initStore(t.Context(), url, sample); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, url)
@@ -61,16 +67,16 @@ func TestTicket(t *testing.T) {
 		}
 		got = append(got, g.Range)
 	}
-	if err := drivers.Init(t.Context(), url, drivers.InitOptions{Resize: true}); err != nil {
+	if err := backend(t, url).Resize(t.Context(), drivers.ResizeOptions{}); err != nil {
 		t.Errorf("resize to the same: %v", err)
 	}
-	if err := drivers.Init(t.Context(), "sqlite:x", drivers.InitOptions{Resize: true}); !errors.Is(err, leaf.ErrInvalid) {
+	if err := backend(t, "sqlite:x").Resize(t.Context(), drivers.ResizeOptions{}); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("resize of another store: %v", err)
 	}
 }
 
-// with adds a parameter to a URL.
-func with(url, param string) string {
+// param adds a parameter to a URL.
+func param(url, param string) string {
 	if strings.Contains(url, "?") {
 		return url + "&" + param
 	}
@@ -84,20 +90,16 @@ func TestKeysOfServers(t *testing.T) {
 		{"postgres://u:s/e#c r?et@h1,h2:5433/ids", "postgres://u:secret@h2:5433,h1:5432/ids"},
 		{"etcd://u:secret@h1,h2:2379/a", "etcd://h2,H1:2379/a/"},
 		{"etcd://h1", "etcd://h1:2379/leaf"},
+		{"nats://u:secret@h1,h2/", "nats://secret@h2:4222,H1/LEAF"},
+		{"zookeeper://h1,h2:2181", "zookeeper://h2,h1/?name=leaf"},
 		{"redis://:secret@h/0?wait=1", "redis://H:6379"},
 		{"rediss://:secret@h", "redis://h"},
 		{"Rediss+cluster://h1,h2", "redis+cluster://:secret@h2,h1"},
 		{"redis+sentinel://s1,s2/main", "redis+sentinel://u:secret@s2,s1:26379/main/0"},
 		{"ticket+mysql://u:secret@h1/a,u:secret@h2:3306/b", "ticket+mysql://v:w@h2/b,v:w@h1:3306/a?stride=5"},
 	} {
-		if strings.HasPrefix(urls[1], "redis") {
-			a, errA := drivers.RegistryKey(urls[0])
-			if b, errB := drivers.RegistryKey(urls[1]); errors.Join(errA, errB) != nil || a != b {
-				t.Errorf("%q as registries: %q and %q, %v, %v", urls, a, b, errA, errB)
-			}
-		}
-		a, errA := drivers.Key(urls[0])
-		b, errB := drivers.Key(urls[1])
+		a, errA := keyOf(urls[0])
+		b, errB := keyOf(urls[1])
 		if err := errors.Join(errA, errB); err != nil || a != b || strings.Contains(a, "secret") {
 			t.Errorf("%q: %q and %q, %v", urls, a, b, err)
 		}

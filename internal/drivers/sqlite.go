@@ -11,47 +11,87 @@ import (
 	"path/filepath"
 	"strings"
 
-	modernc "modernc.org/sqlite"
+	sqliteio "modernc.org/sqlite"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/internal/localfs"
+	"github.com/leaf-id/leaf/segment"
 )
 
-// An owned store closes its database with itself.
-type owned struct {
-	Store
-	db *sql.DB
-}
+// sqliteConns bounds the files held open: one connection writes, listings use others.
+const sqliteConns = 8
 
-func (o *owned) Close() error { return errors.Join(o.Store.Close(), o.db.Close()) }
-
-func openSQLite(rest string, o *Options) (Store, error) {
-	path, err := sqlitePath(rest)
+// parseSQLite takes the path as it stands.
+func parseSQLite(u *target) (*Backend, error) {
+	path, err := sqlitePath(u.rest)
 	if err != nil {
-		return nil, err
-	}
-	// A folder that is missing is no malformed URL: it shows at the first call.
-	if err := localfs.Check(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	db, err := sqliteDB(path, "rw")
 	if err != nil {
 		return nil, err
 	}
-	store, err := sqlite.NewStore(db, &sqlite.Options{Logger: o.Logger, File: path})
+	opts := &sqlite.Options{Logger: u.log, File: path}
+	b := sqlDriver{
+		newStore: func(db *sql.DB) (*sqlite.Store, error) { return ifLocal(path, db, opts, sqlite.NewStore) },
+		initStore: func(ctx context.Context, _ *sql.DB, tags []segment.Tag) error {
+			return createSQLite(path, func(db *sql.DB) error { return sqlite.InitStore(ctx, db, tags) })
+		},
+		existsStore: ifWritten(path, sqlite.ExistsStore),
+		newRegistry: func(db *sql.DB) (*sqlite.Registry, error) { return ifLocal(path, db, opts, sqlite.NewRegistry) },
+		initRegistry: func(ctx context.Context, _ *sql.DB) error {
+			return createSQLite(path, func(db *sql.DB) error { return sqlite.InitRegistry(ctx, db) })
+		},
+		existsRegistry: ifWritten(path, sqlite.ExistsRegistry),
+	}.backend(realPath(path, maxLinks), db)
+	db.SetMaxOpenConns(sqliteConns)
+	b.Traits.Local = true
+	return b, nil
+}
+
+// sqlitePath returns the absolute path of sqlite:PATH.
+func sqlitePath(rest string) (string, error) {
+	switch {
+	case rest == "" || strings.HasSuffix(rest, "/"):
+		return "", malformed("it names no file")
+	case strings.HasPrefix(rest, "//") && !strings.HasPrefix(rest, "///"):
+		return "", malformed("the slashes are too many: write a relative path without slashes before it")
+	case strings.HasPrefix(rest, ":"):
+		return "", malformed("a database in memory keeps no counters")
+	case strings.ContainsRune(rest, 0):
+		return "", malformed("the path holds a NUL")
+	}
+	return filepath.Abs(rest)
+}
+
+// sqliteDB opens the file with what an SQLite store needs; mode is SQLite's: rw
+// never creates, rwc does.
+func sqliteDB(path, mode string) (*sql.DB, error) {
+	dsn := "file://" + (&url.URL{Path: path}).EscapedPath() + "?mode=" + mode +
+		"&_pragma=busy_timeout(5000)&_error_rc=1"
+	connector, err := sqliteio.NewConnector(dsn)
 	if err != nil {
 		return nil, err
 	}
-	return &owned{store, db}, nil
+	return sql.OpenDB(connector), nil
 }
 
-func initSQLite(ctx context.Context, rest string, o InitOptions) error {
-	path, err := sqlitePath(rest)
-	if err != nil {
-		return err
+// ifLocal opens what the file holds if it is on a local file system. A folder that is
+// missing shows at the first call.
+func ifLocal[T any](path string, db *sql.DB, opts *sqlite.Options, open func(*sql.DB, *sqlite.Options) (T, error)) (none T, err error) {
+	if err := localfs.Check(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return none, err
 	}
-	if err := checkFolder(path); err != nil {
+	return open(db, opts)
+}
+
+// createSQLite runs create on a file that may be missing.
+func createSQLite(path string, create func(*sql.DB) error) error {
+	err := localfs.Check(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("there is no folder %s: create it, or correct the path", filepath.Dir(path))
+	}
+	if err != nil {
 		return err
 	}
 	db, err := sqliteDB(path, "rwc")
@@ -59,40 +99,31 @@ func initSQLite(ctx context.Context, rest string, o InitOptions) error {
 		return err
 	}
 	defer db.Close()
-	return sqlite.InitStore(ctx, db, o.Tags)
+	return create(db)
 }
 
-// checkFolder reports why a database cannot be created at path.
-func checkFolder(path string) error {
-	err := localfs.Check(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no folder %s: create it, or correct the path", filepath.Dir(path))
+// ifWritten asks the file something; where there is none, or one whose init was cut off,
+// the answer is no.
+func ifWritten(path string, ask func(context.Context, *sql.DB) (bool, error)) func(context.Context, *sql.DB) (bool, error) {
+	return func(ctx context.Context, db *sql.DB) (bool, error) {
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return false, nil
+		case err != nil:
+			return false, err
+		case info.Size() == 0:
+			return false, nil
+		}
+		return ask(ctx, db)
 	}
-	return err
-}
-
-func existsSQLite(ctx context.Context, rest string) (bool, error) {
-	path, err := sqlitePath(rest)
-	if err != nil {
-		return false, err
-	}
-	return withSQLite(path, func(db *sql.DB) (bool, error) { return sqlite.ExistsStore(ctx, db) })
-}
-
-// keySQLite returns the absolute path, symbolic links followed. It is the same
-// before the file and its folders exist as afterwards.
-func keySQLite(rest string) (string, error) {
-	path, err := sqlitePath(rest)
-	if err != nil {
-		return "", err
-	}
-	return realPath(path, maxLinks), nil
 }
 
 // maxLinks is how many dangling links a path may lead through; more are a loop.
 const maxLinks = 40
 
-// realPath follows the links of what exists of path, and links to what does not.
+// realPath follows the links of what exists of path, and links to what does not: the
+// result is the same before the file and its folders exist as afterwards.
 func realPath(path string, links int) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -108,36 +139,4 @@ func realPath(path string, links int) string {
 		return path
 	}
 	return filepath.Join(realPath(folder, links), filepath.Base(path))
-}
-
-// sqlitePath returns the absolute path of sqlite:PATH.
-func sqlitePath(rest string) (string, error) {
-	switch {
-	case rest == "" || strings.HasSuffix(rest, "/"):
-		return "", fmt.Errorf("%w: it names no file: write sqlite:PATH", leaf.ErrInvalid)
-	case strings.HasPrefix(rest, "//") && !strings.HasPrefix(rest, "///"):
-		return "", fmt.Errorf("%w: write sqlite:PATH, without slashes before a relative path", leaf.ErrInvalid)
-	case strings.HasPrefix(rest, ":"):
-		return "", fmt.Errorf("%w: a database in memory keeps no counters: write sqlite:PATH", leaf.ErrInvalid)
-	case strings.ContainsRune(rest, 0):
-		return "", fmt.Errorf("%w: the path holds a NUL", leaf.ErrInvalid)
-	}
-	return filepath.Abs(rest)
-}
-
-// sqliteConns bounds the files held open: one connection writes, listings use others.
-const sqliteConns = 8
-
-// sqliteDB opens the file with what an SQLite store needs; mode is SQLite's: rw
-// never creates, rwc does.
-func sqliteDB(path, mode string) (*sql.DB, error) {
-	dsn := "file://" + (&url.URL{Path: path}).EscapedPath() + "?mode=" + mode +
-		"&_pragma=busy_timeout(5000)&_error_rc=1"
-	connector, err := modernc.NewConnector(dsn)
-	if err != nil {
-		return nil, err
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(sqliteConns)
-	return db, nil
 }

@@ -6,52 +6,41 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/datadir"
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/worker"
 )
 
-// An ownedStatic ends its locks with itself: of its file, and of its worker ID among the
+// A static ends its locks with itself: of its file, and of its worker ID among the
 // data directories of this machine.
-type ownedStatic struct {
+type static struct {
 	*worker.Static
 	file    *os.File
 	machine io.Closer
 }
 
-func (o *ownedStatic) Close() error { return errors.Join(o.machine.Close(), o.file.Close()) }
+func (s *static) Close() error { return errors.Join(s.machine.Close(), s.file.Close()) }
 
 // parseStatic reads N?parameters.
-func parseStatic(rest string) (registrySource, error) {
-	number, query, _ := strings.Cut(rest, "?")
-	id, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || id < 0 || strconv.FormatInt(id, 10) != number {
-		return registrySource{}, fmt.Errorf("%w: write the worker ID as a number, as in static:7", leaf.ErrInvalid)
+func parseStatic(u *target) (*Backend, error) {
+	if err := u.query(); err != nil {
+		return nil, err
 	}
-	params, err := parseParams(query)
-	if err != nil {
-		return registrySource{}, err
+	id, err := strconv.ParseInt(u.address, 10, 64)
+	if err != nil || id < 0 || strconv.FormatInt(id, 10) != u.address {
+		return nil, invalid("write the worker ID as a number, as in static:7")
 	}
-	terms, err := cutTerms(params, true)
-	if err == nil {
-		err = onlyParams(params)
-	}
-	if err != nil {
-		return registrySource{}, err
-	}
-	return registrySource{
-		key:      number,
-		assigned: true,
-		terms:    terms,
-		open:     func(o RegistryOptions) (Registry, error) { return openStatic(id, o) },
+	return &Backend{
+		Key:      u.address,
+		Traits:   Traits{Local: true, Assigned: true},
+		registry: func(o RegistryOptions) (worker.Registry, error) { return openStatic(id, o) },
 	}, nil
 }
 
-func openStatic(id int64, o RegistryOptions) (Registry, error) {
+func openStatic(id int64, o RegistryOptions) (worker.Registry, error) {
 	if o.Lock == nil {
-		return nil, errors.New("its record is in the data directory of a server: ask that server")
+		return nil, hint.ErrServersOwn
 	}
 	name := fmt.Sprintf("static-%d", id)
 	file, err := o.Lock(name)
@@ -62,7 +51,7 @@ func openStatic(id int64, o RegistryOptions) (Registry, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: give each server a worker ID of its own", err), file.Close())
 	}
-	s := &ownedStatic{file: file, machine: machine}
+	s := &static{file: file, machine: machine}
 	if s.Static, err = worker.OpenStatic(file, id, o.Ahead); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -4,49 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
 	"strings"
 
 	"github.com/leaf-id/leaf/driver/ticket"
+	"github.com/leaf-id/leaf/segment"
 )
 
-// A ticketStore closes its databases with itself.
-type ticketStore struct {
-	*ticket.Store
-	servers []ticket.Server
-}
-
-func (s *ticketStore) Close() error { return errors.Join(s.Store.Close(), closeTickets(s.servers)) }
-
-func openTicket(rest string, o *Options) (Store, error) {
-	servers, layout, err := ticketServers(rest, o.Logger)
+// parseTicket reads the URLs of several MySQL servers, separated by commas.
+func parseTicket(u *target) (*Backend, error) {
+	keys, servers, layout, err := u.ticketServers()
 	if err != nil {
 		return nil, err
 	}
-	store, err := ticket.Open(servers, layout, &ticket.Options{Logger: o.Logger})
-	if err != nil {
-		return nil, errors.Join(err, closeTickets(servers))
-	}
-	return &ticketStore{store, servers}, nil
+	return &Backend{
+		Key:    sortedList(keys),
+		Traits: Traits{Ticket: true},
+		store:  func() (segment.Store, error) { return ticket.Open(servers, layout, &ticket.Options{Logger: u.log}) },
+		Tags: Part{
+			init:   func(ctx context.Context, tags []segment.Tag) error { return ticket.Init(ctx, servers, layout, tags) },
+			exists: func(ctx context.Context) (bool, error) { return ticket.Exists(ctx, servers) },
+		},
+		resize: func(ctx context.Context, o ResizeOptions) error { return resizeTickets(ctx, servers, layout, o) },
+		close:  func() error { return closeTickets(servers) },
+	}, nil
 }
 
-func initTicket(ctx context.Context, rest string, o InitOptions) error {
-	servers, layout, err := ticketServers(rest, nil)
-	if err != nil {
-		return err
-	}
-	defer closeTickets(servers)
-	if !o.Resize {
-		return ticket.Init(ctx, servers, layout, o.Tags)
-	}
+func resizeTickets(ctx context.Context, servers []ticket.Server, layout ticket.Layout, o ResizeOptions) error {
 	opts := ticket.ResizeOptions{Lost: o.Lost, Jump: o.Jump}
 	if o.Retired != "" {
-		_, retiredRest, err := find(o.Retired)
+		_, u, err := find(o.Retired)
 		if err != nil {
 			return err
 		}
-		if opts.Retired, _, err = ticketServers(retiredRest, nil); err != nil {
+		if _, opts.Retired, _, err = u.ticketServers(); err != nil {
 			return err
 		}
 		defer closeTickets(opts.Retired)
@@ -54,58 +44,28 @@ func initTicket(ctx context.Context, rest string, o InitOptions) error {
 	return ticket.Resize(ctx, servers, layout, &opts)
 }
 
-func existsTicket(ctx context.Context, rest string) (bool, error) {
-	servers, _, err := ticketServers(rest, nil)
+// ticketServers returns the servers in the order of the URL, and their keys.
+func (u *target) ticketServers() (keys []string, servers []ticket.Server, _ ticket.Layout, err error) {
+	if err := u.query(append(mysqlParams(), "stride", "table_per_tag")...); err != nil {
+		return nil, nil, ticket.Layout{}, err
+	}
+	parsed, err := ticket.ParseURL(u.rest)
 	if err != nil {
-		return false, err
+		return nil, nil, ticket.Layout{}, err
 	}
-	defer closeTickets(servers)
-	return ticket.Exists(ctx, servers)
-}
-
-// keyTicket returns the set of the servers: their order is of no account.
-func keyTicket(rest string) (string, error) {
-	_, keys, err := parseTicket(rest)
-	slices.Sort(keys)
-	return strings.Join(keys, ","), err
-}
-
-// parseTicket reads a URL of ticket servers, and returns their keys in its order.
-func parseTicket(rest string) (u ticket.URL, keys []string, err error) {
-	_, params, err := splitQuery(rest)
-	if err == nil {
-		err = onlyParams(params, append(mysqlParams(), "stride", "table_per_tag")...)
-	}
-	if err == nil {
-		u, err = ticket.ParseURL(rest)
-	}
-	if err != nil {
-		return ticket.URL{}, nil, err
-	}
-	for i, server := range u.Servers {
-		key, err := keyMySQL(server)
-		if err != nil {
-			return ticket.URL{}, nil, fmt.Errorf("server %d: %w", i+1, err)
+	for i, rest := range parsed.Servers {
+		server := &target{rest: rest, log: u.log}
+		if err := server.query(mysqlParams()...); err != nil {
+			return nil, nil, ticket.Layout{}, errors.Join(err, closeTickets(servers))
 		}
+		key, db, err := server.mysqlDB()
+		if err != nil {
+			return nil, nil, ticket.Layout{}, errors.Join(fmt.Errorf("server %d: %w", i+1, err), closeTickets(servers))
+		}
+		servers = append(servers, ticket.Server{Name: strings.TrimPrefix(key, "//"), DB: db})
 		keys = append(keys, key)
 	}
-	return u, keys, nil
-}
-
-func ticketServers(rest string, logger *slog.Logger) ([]ticket.Server, ticket.Layout, error) {
-	u, keys, err := parseTicket(rest)
-	if err != nil {
-		return nil, ticket.Layout{}, err
-	}
-	var servers []ticket.Server
-	for i, server := range u.Servers {
-		db, err := mysqlDB(server, logger)
-		if err != nil {
-			return nil, ticket.Layout{}, errors.Join(err, closeTickets(servers))
-		}
-		servers = append(servers, ticket.Server{Name: strings.TrimPrefix(keys[i], "//"), DB: db})
-	}
-	return servers, u.Layout, nil
+	return keys, servers, parsed.Layout, nil
 }
 
 func closeTickets(servers []ticket.Server) error {

@@ -26,7 +26,7 @@ func TestSockets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			roundTrip(t, storeURL)
-			if err := drivers.InitRegistry(t.Context(), storeURL); err != nil {
+			if err := initRegistry(t.Context(), storeURL); err != nil {
 				t.Error(err)
 			}
 		})
@@ -34,12 +34,10 @@ func TestSockets(t *testing.T) {
 }
 
 func TestPostgresSchemeHasTwoNames(t *testing.T) {
-	for _, key := range []func(string) (string, error){drivers.Key, drivers.RegistryKey} {
-		short, err1 := key("postgres://u:p@h/db")
-		long, err2 := key("PostgreSQL://u:p@h/db")
-		if err1 != nil || err2 != nil || short != long {
-			t.Errorf("%s, %v and %s, %v: want one key", short, err1, long, err2)
-		}
+	short, err1 := keyOf("postgres://u:p@h/db")
+	long, err2 := keyOf("PostgreSQL://u:p@h/db")
+	if err1 != nil || err2 != nil || short != long {
+		t.Errorf("%s, %v and %s, %v: want one key", short, err1, long, err2)
 	}
 }
 
@@ -53,10 +51,10 @@ func TestPostgresSearchPath(t *testing.T) {
 	keys := make(map[string]bool)
 	for _, storeURL := range []string{plain + "&search_path=one", plain + "&options=-c%20search_path%3Dtwo", plain} {
 		roundTrip(t, storeURL)
-		if err := drivers.InitRegistry(t.Context(), storeURL); err != nil {
+		if err := initRegistry(t.Context(), storeURL); err != nil {
 			t.Error(err)
 		}
-		key, err := drivers.Key(storeURL)
+		key, err := keyOf(storeURL)
 		if err != nil {
 			t.Error(err)
 		}
@@ -71,7 +69,7 @@ func TestPostgresSearchPath(t *testing.T) {
 			t.Errorf("%q: %v, %v, want an ID from %d", params, g, err, want)
 		}
 	}
-	err := drivers.Init(t.Context(), plain+"&search_path=three", sample)
+	err := initStore(t.Context(), plain+"&search_path=three", sample)
 	if err == nil || !strings.Contains(err.Error(), "CREATE SCHEMA, or correct search_path") {
 		t.Errorf("no such schema: %v", err)
 	}
@@ -83,13 +81,13 @@ func TestPostgresSearchPathIgnored(t *testing.T) {
 	db := server.NewDatabase(t)
 	server.Exec(t, db, "CREATE SCHEMA one")
 	pooled := testserver.PgBouncer(t, server).URL(db)
-	if err := drivers.Init(t.Context(), pooled, sample); err != nil {
+	if err := initStore(t.Context(), pooled, sample); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := open(t, pooled+"&search_path=one").Advance(t.Context(), "order", 1); err == nil || !strings.Contains(err.Error(), "not one as it was asked for") {
 		t.Errorf("advance: %v", err)
 	}
-	if err := drivers.Init(t.Context(), pooled+"&search_path=one", sample); err == nil || !strings.Contains(err.Error(), "not one as it was asked for") {
+	if err := initStore(t.Context(), pooled+"&search_path=one", sample); err == nil || !strings.Contains(err.Error(), "not one as it was asked for") {
 		t.Errorf("init: %v", err)
 	}
 }
@@ -98,7 +96,7 @@ func TestPostgresSettingIsPassedOn(t *testing.T) {
 	server := testserver.Postgres(t, nil)
 	db := server.NewDatabase(t)
 	storeURL := server.URL(db)
-	if err := drivers.Init(t.Context(), storeURL, sample); err != nil {
+	if err := initStore(t.Context(), storeURL, sample); err != nil {
 		t.Fatal(err)
 	}
 	server.Exec(t, db, "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(60); RETURN NEW; END'",
@@ -153,11 +151,13 @@ func TestMySQLAuthority(t *testing.T) {
 		"?tls=true": "ca=FILE", "?ca=" + other: "certificate is not trusted", "?tls=skip-verify&ca=" + cert: "leave tls out",
 		"?ca=" + key: "no PEM certificate", "?ca=/nowhere": "/nowhere", "?cert=" + cert: "belong together",
 	} {
-		s, err := drivers.Open(server.URL(db)+params, nil)
-		if err == nil {
-			defer s.Close()
-			_, err = s.Advance(t.Context(), "order", 1)
-		}
+		err := with(server.URL(db)+params, func(b *drivers.Backend) error {
+			s, err := b.Store()
+			if err == nil {
+				_, err = s.Advance(t.Context(), "order", 1)
+			}
+			return err
+		})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", params, err)
 		}

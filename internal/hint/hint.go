@@ -11,6 +11,13 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
+// What is wrong with a URL that stands in the wrong place, which internal/drivers knows.
+var (
+	ErrWorkersOnly = errors.New("for worker IDs only")
+	ErrTagsOnly    = errors.New("for counters only, not for worker IDs")
+	ErrServersOwn  = errors.New("its record is in the data directory of a server")
+)
+
 // advice is the table: the first error that matches counts.
 var advice = []struct {
 	err  error
@@ -19,6 +26,9 @@ var advice = []struct {
 	{segment.ErrNotCreated, "create it with 'leaf init --store URL', or correct the URL"},
 	{segment.ErrDamaged, "set it with 'leaf tag set TAG --max-id N --step N --force', N above every ID in use"},
 	{worker.ErrNotCreated, "create it with 'leaf init --workers URL', or correct the URL"},
+	{ErrWorkersOnly, "give it with --workers, and a store with --store"},
+	{ErrTagsOnly, "give it with --store, and a registry of worker IDs with --workers"},
+	{ErrServersOwn, "ask that server: 'leaf worker list --server URL'"},
 }
 
 // Of returns what to do about err; "" if there is nothing to add to its text.
