@@ -119,10 +119,6 @@ func newNodeSide(c nodeConfig) (*nodeSide, error) {
 		return nil, err
 	}
 	traits := backend.Traits
-	state, err := dir.State(backend.Key)
-	if err != nil {
-		return nil, err
-	}
 	n.skew.Store(int64(c.Skew))
 	start := time.Now()
 	clock := worker.NewClockFrom(
@@ -134,7 +130,7 @@ func newNodeSide(c nodeConfig) (*nodeSide, error) {
 	}
 	n.keeper, err = worker.NewKeeper(registry, &worker.Options{
 		Layouts: []worker.ServedLayout{layout.Record("node")}, LeaseUsers: []worker.LeaseUser{n.generator},
-		State: state, Clock: clock, Owner: fmt.Sprintf("node %d", os.Getpid()),
+		State: dir.State(), RegistryKey: backend.Key, Clock: clock, Owner: fmt.Sprintf("node %d", os.Getpid()),
 		Horizon: c.Horizon, Extend: c.Horizon / 10, MaxAhead: ahead, CallTimeout: time.Second,
 		Tolerance: c.Tolerance, Reclaim: traits.Reclaim, Settle: traits.Settle, ClaimDelay: traits.ClaimDelay,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),

@@ -34,13 +34,14 @@ const (
 // it. See the package's documentation for the protocol. Its methods are safe for
 // concurrent use; [Keeper.Run] is called once.
 type Keeper struct {
-	reg   Registry
-	opts  Options
-	log   *slog.Logger
-	clock *Clock
-	max   int64  // largest worker ID
-	stock int64  // milliseconds by which the mark is ahead of the clock
-	saved *saved // the lease of an earlier process, until it has been dealt with
+	reg    Registry
+	opts   Options
+	log    *slog.Logger
+	clock  *Clock
+	max    int64  // largest worker ID
+	stock  int64  // milliseconds by which the mark is ahead of the clock
+	saved  *saved // the lease of an earlier process, until it has been dealt with
+	notice error  // why the state file does not help
 
 	unsure *bid // the latest bid, if nobody knows what became of it
 
@@ -96,7 +97,10 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 		return nil, fmt.Errorf("%w: worker ID %d: the layouts hold 0 … %d", leaf.ErrInvalid, static.chosen(), k.max)
 	}
 	if o.State != nil {
-		k.saved = o.State.found
+		var err error
+		if k.saved, k.notice, err = o.State.restore(o.RegistryKey); err != nil {
+			return nil, fmt.Errorf("read the state file: %w", err)
+		}
 	}
 	k.status.Err = errors.New("no worker ID has been claimed yet")
 	return k, nil
@@ -106,11 +110,11 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 // when ctx ends. It returns an error only if the lease could not be handed back in
 // order: it then runs out by itself.
 func (k *Keeper) Run(ctx context.Context) error {
-	if s := k.opts.State; s != nil && s.Notice() != nil {
-		k.log.Warn("the state file says nothing of use: another worker ID may be claimed", "err", s.Notice())
+	if k.notice != nil {
+		k.log.Warn("the state file cannot be used: another worker ID may be claimed", "err", k.notice)
 	}
 	if s := k.opts.State; s != nil && s.identity == "" {
-		k.log.Warn("nothing tells the state file from a copy of it: after a crash its worker ID is left to run out", "err", s.unproven)
+		k.log.Warn("nothing tells the state file from a copy of it: the worker ID is left to run out after a crash", "err", s.unproven)
 	}
 	pause := minPause
 	for ctx.Err() == nil {

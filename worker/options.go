@@ -24,9 +24,13 @@ type Options struct {
 	// LeaseUsers issue under the lease.
 	LeaseUsers []LeaseUser
 
-	// State remembers the lease across restarts; nil: nothing does, and every start
-	// takes another worker ID.
-	State *State
+	// State remembers the lease across restarts; nil: nothing does, and every start after
+	// a crash takes another worker ID.
+	State *StateFile
+
+	// RegistryKey tells registries apart, such as a URL: a lease in State that is of
+	// another one is not touched. It is written to the file, so it must hold no password.
+	RegistryKey string
 
 	// Clock is the time by which horizons are set; default [NewClock]. The
 	// generators should have the same.

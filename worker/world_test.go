@@ -161,11 +161,7 @@ func (n *node) start(change ...func(*worker.Options)) *process {
 		func() time.Duration { return time.Since(begin) })
 	p.gen.clock = opts.Clock
 	opts.LeaseUsers = []worker.LeaseUser{p.gen}
-	state, err := worker.OpenState(&handle{p, n.disk}, worker.StateOptions{Identity: n.disk.identity, Registry: "memory"})
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
-	opts.State = state
+	opts.State, opts.RegistryKey = worker.NewStateFile(&handle{p, n.disk}, n.disk.identity), "memory"
 	for _, c := range change {
 		c(&opts)
 	}
@@ -173,6 +169,7 @@ func (n *node) start(change ...func(*worker.Options)) *process {
 	if n.registry != nil {
 		reg = n.registry
 	}
+	var err error
 	if p.keeper, err = worker.NewKeeper(reg, &opts); err != nil {
 		n.w.t.Fatal(err)
 	}

@@ -21,9 +21,9 @@ var firstTag = segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Desc
 // A base is what a server stands on: its store, and what it remembers on this
 // machine.
 type base struct {
-	store  *drivers.Backend // nil: none is needed
-	memory *datadir.Marks   // nil: nothing is remembered of the counters
-	dir    *datadir.Dir     // nil if it could not be opened
+	store  *drivers.Backend    // nil: none is needed
+	memory *segment.FileMemory // nil: nothing is remembered of the counters
+	dir    *datadir.Dir        // nil if it could not be opened
 }
 
 func (b base) close() (err error) {
@@ -84,7 +84,7 @@ func (b *base) remember(path string, log *slog.Logger) (err error) {
 	if b.dir, err = datadir.Open(path); err != nil || b.store == nil {
 		return err
 	}
-	b.memory, err = b.dir.Marks(b.store.Key, log)
+	b.memory, err = b.dir.Memory(b.store.Key, log)
 	return err
 }
 

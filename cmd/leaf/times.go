@@ -52,14 +52,14 @@ func addTimes(opts *server.Options, cfg config.Config, base base) (closeRegistry
 			return nothing, nil
 		}
 	}
-	var state *worker.State
+	var state *worker.StateFile
 	registryOpts := registryOptions(opts, schemes, base)
 	switch {
 	case base.dir == nil:
 	case workers.Traits.Disposable: // it has no start before it to go on from
-		registryOpts.Memory, err = base.dir.Marks(workers.Key, opts.Logger)
+		registryOpts.Memory, err = base.dir.Memory(workers.Key, opts.Logger)
 	default:
-		state, err = base.dir.State(workers.Key)
+		state = base.dir.State()
 	}
 	if err != nil {
 		return nil, err
@@ -75,12 +75,13 @@ func addTimes(opts *server.Options, cfg config.Config, base base) (closeRegistry
 		Schemes:      schemes,
 		Implicit:     ownWorkers(cfg) && cfg.UID.Enable != config.EnableTrue,
 		Keeper: worker.Options{
-			State:      state,
-			Horizon:    cfg.Snowflake.Horizon,
-			Tolerance:  cfg.Snowflake.ClockTolerance,
-			Reclaim:    workers.Traits.Reclaim,
-			Settle:     workers.Traits.Settle,
-			ClaimDelay: workers.Traits.ClaimDelay,
+			State:       state,
+			RegistryKey: workers.Key,
+			Horizon:     cfg.Snowflake.Horizon,
+			Tolerance:   cfg.Snowflake.ClockTolerance,
+			Reclaim:     workers.Traits.Reclaim,
+			Settle:      workers.Traits.Settle,
+			ClaimDelay:  workers.Traits.ClaimDelay,
 		},
 	}
 	return closeRegistry, nil

@@ -1,22 +1,25 @@
-// Package datadir is a node's directory of local state. Several processes of one
-// machine may share a directory; each holds one of its slots for as long as it
-// lives, and with it the files of that slot.
+// Package datadir is a server's directory of local state. Several processes of one machine
+// may share a directory; each holds one of its slots for as long as it lives, and with it
+// the files of that slot.
 //
-//	worker-N    locked by the process in slot N; the state of its worker lease
-//	marks-N     what the process in slot N knows of the counters, see [Marks]
-//	marks.lock  locked while somebody changes a marks file that others write to
+//	worker-N           the state of its worker lease, locked by the process in slot N
+//	counters-N-STORE   what it knows of the counters of a store, see [segment.OpenMemory]
 //
 // The locks are flock(2): they end with the process, however it ends. They prove
-// nothing between machines, so that the directory belongs on a local disk.
+// nothing between machines, so the directory belongs on a local disk.
 package datadir
 
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // maxSlots is more processes than make sense on one directory.
@@ -25,45 +28,31 @@ const maxSlots = 1024
 // A Dir is an open data directory and one slot of it. Its methods are safe for
 // concurrent use.
 type Dir struct {
-	path string
-	slot int
-	lock *os.File // worker-N
+	path  string
+	slot  int
+	state *worker.StateFile
 
-	mu   sync.Mutex
-	log  *markLog // nil until Marks is called
-	done bool
+	mu       sync.Mutex
+	memories map[string]*segment.FileMemory // by store
+	closed   bool
 }
 
-// Open opens the directory, makes it (mode 0700) if there is none, and takes the
+// Open opens the directory, which is made (mode 0700) if there is none, and takes the
 // first slot that no other process holds.
 func Open(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory %s: %w", path, err)
 	}
 	for slot := range maxSlots {
-		lock, err := lockFile(filepath.Join(path, fmt.Sprintf("worker-%d", slot)))
+		state, err := worker.OpenStateFile(filepath.Join(path, fmt.Sprintf("worker-%d", slot)))
 		if err == nil {
-			return &Dir{path: path, slot: slot, lock: lock}, nil
+			return &Dir{path: path, slot: slot, state: state, memories: make(map[string]*segment.FileMemory)}, nil
 		}
-		if !errors.Is(err, errLocked) {
+		if !errors.Is(err, worker.ErrInUse) {
 			return nil, fmt.Errorf("open data directory %s: %w", path, err)
 		}
 	}
 	return nil, fmt.Errorf("open data directory %s: all of its %d slots are in use by running processes", path, maxSlots)
-}
-
-// lockFile opens, or makes, the file and locks it. Its content stays as it is. The
-// error is errLocked when somebody else holds the lock.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // close-on-exec, as package os always does
-	if err != nil {
-		return nil, err
-	}
-	if err := flock(f); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return f, nil
 }
 
 // Slot returns the number of the slot: 0 for the only process on the directory.
@@ -72,40 +61,51 @@ func (d *Dir) Slot() int { return d.slot }
 // Path returns the path that the directory was opened by.
 func (d *Dir) Path() string { return d.path }
 
-// Marks returns the memory of the counters of one store. storeKey tells stores
-// apart across restarts, such as its URL; it ends up in a file, and so must hold no
-// password. It is an error if a file of the directory was written by a newer
-// release. The logger of the first call serves all; nil discards.
-func (d *Dir) Marks(storeKey string, logger *slog.Logger) (*Marks, error) {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+// State returns the state file of the slot. Close closes it.
+func (d *Dir) State() *worker.StateFile { return d.state }
+
+// Memory returns what the process in this slot remembers of the counters of one store. store
+// tells stores apart, such as a URL. Close closes the memory.
+func (d *Dir) Memory(store string, logger *slog.Logger) (*segment.FileMemory, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.done {
-		return nil, fmt.Errorf("open the marks: %w", os.ErrClosed)
+	if d.closed {
+		return nil, fmt.Errorf("open the memory of counters: %w", os.ErrClosed)
 	}
-	if d.log == nil {
-		log, err := openMarkLog(d.path, d.slot, logger)
-		if err != nil {
-			return nil, fmt.Errorf("open the marks: %w", err)
-		}
-		d.log = log
+	if m, ok := d.memories[store]; ok {
+		return m, nil
 	}
-	return &Marks{store: storeKey, log: d.log}, nil
+	hash := fnv.New64a()
+	hash.Write([]byte(store))
+	m, err := segment.OpenMemory(filepath.Join(d.path, fmt.Sprintf("counters-%d-%016x", d.slot, hash.Sum64())), logger)
+	if err != nil {
+		return nil, err
+	}
+	d.memories[store] = m
+	return m, nil
 }
 
-// Close writes the marks through to the disk and frees the slot.
+// Lock opens, or makes, a further file of the directory and locks it for as long as
+// it stays open.
+func (d *Dir) Lock(name string) (*os.File, error) {
+	f, err := worker.LockFile(filepath.Join(d.path, name))
+	if errors.Is(err, worker.ErrInUse) {
+		return nil, fmt.Errorf("%w on this data directory", err)
+	}
+	return f, err
+}
+
+// Close writes what is remembered through to the disk and frees the slot.
 func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.done {
+	if d.closed {
 		return nil
 	}
-	d.done = true
+	d.closed = true
 	var err error
-	if d.log != nil {
-		err = d.log.close()
+	for _, m := range d.memories {
+		err = errors.Join(err, m.Close())
 	}
-	return errors.Join(err, d.lock.Close())
+	return errors.Join(err, d.state.Close())
 }

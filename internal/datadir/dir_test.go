@@ -3,6 +3,7 @@ package datadir_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,7 +35,7 @@ func child(path string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	marks, err := dir.Marks("store", nil)
+	marks, err := dir.Memory("store", nil)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -190,7 +191,35 @@ func TestOpenBesideAnotherProcess(t *testing.T) {
 	start(t, path).expect(t, "slot 2")
 }
 
-func TestMarksSurviveKill(t *testing.T) {
+// Each process has a memory of its own for each store.
+func TestMemoryOfSlots(t *testing.T) {
+	path := t.TempDir()
+	first, second := open(t, path), open(t, path)
+	for i, d := range []*datadir.Dir{first, first, second, second} {
+		m, err := d.Memory(fmt.Sprint("store ", i%2), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Recall("order"); len(got) > 0 {
+			t.Errorf("memory %d recalls %v of another", i, got)
+		}
+		if err := m.Remember("order", "", segment.Mark{High: int64(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := first.Memory("store 1", nil)
+	if err != nil || again.Recall("order")[""].High != 1 {
+		t.Errorf("recalled %v, %v", again.Recall("order"), err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Memory("store 0", nil); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("opened in a closed directory: %v", err)
+	}
+}
+
+func TestMemorySurvivesKill(t *testing.T) {
 	path := t.TempDir()
 	p := start(t, path)
 	p.expect(t, "slot 0")
@@ -199,7 +228,7 @@ func TestMarksSurviveKill(t *testing.T) {
 		p.expect(t, fmt.Sprint("high ", high))
 	}
 	p.kill()
-	marks, err := open(t, path).Marks("store", nil)
+	marks, err := open(t, path).Memory("store", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

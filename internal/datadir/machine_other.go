@@ -8,14 +8,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/leaf-id/leaf/worker"
 )
 
 // LockMachine locks a name against all other processes that have the same folder for
 // temporary files, which on some systems are those of the same user, until what it
 // returns is closed or the process ends.
 func LockMachine(name string) (io.Closer, error) {
-	f, err := lockFile(filepath.Join(os.TempDir(), "leaf-"+name))
-	if errors.Is(err, errLocked) {
+	f, err := worker.LockFile(filepath.Join(os.TempDir(), "leaf-"+name))
+	if errors.Is(err, worker.ErrInUse) {
 		return nil, fmt.Errorf("%s is in use by another process on this machine", name)
 	}
 	if err != nil {

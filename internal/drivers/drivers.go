@@ -43,7 +43,7 @@ type Traits struct {
 	Local      bool // no other machine reaches it
 	Ticket     bool // the tags' IDs come from ticket servers
 	Assigned   bool // the registry says which worker ID to use
-	Disposable bool // each start of a process uses a worker ID up, so there is no [worker.State] to keep
+	Disposable bool // each start of a process uses a worker ID up, so there is no [worker.StateFile] to keep
 
 	// What the URL asks for, and the kind of registry calls for: see [worker.Options].
 	Reclaim    bool

@@ -14,8 +14,8 @@ import (
 	sqliteio "modernc.org/sqlite"
 
 	"github.com/leaf-id/leaf/driver/sqlite"
-	"github.com/leaf-id/leaf/internal/localfs"
 	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // sqliteConns bounds the files held open: one connection writes, listings use others.
@@ -79,7 +79,7 @@ func sqliteDB(path, mode string) (*sql.DB, error) {
 // ifLocal opens what the file holds if it is on a local file system. A folder that is
 // missing shows at the first call.
 func ifLocal[T any](path string, db *sql.DB, opts *sqlite.Options, open func(*sql.DB, *sqlite.Options) (T, error)) (none T, err error) {
-	if err := localfs.Check(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := worker.CheckLocal(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return none, err
 	}
 	return open(db, opts)
@@ -87,7 +87,7 @@ func ifLocal[T any](path string, db *sql.DB, opts *sqlite.Options, open func(*sq
 
 // createSQLite runs create on a file that may be missing.
 func createSQLite(path string, create func(*sql.DB) error) error {
-	err := localfs.Check(path)
+	err := worker.CheckLocal(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("there is no folder %s: create it, or correct the path", filepath.Dir(path))
 	}

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -57,10 +59,13 @@ func TestStateOfAnotherRegistry(t *testing.T) {
 		n := w.nodes[0]
 		mustIssue(t, hold(t, n, 0), 100)
 		n.proc.kill()
-		state, err := worker.OpenState(&handle{&process{node: n, dead: make(chan struct{})}, n.disk},
-			worker.StateOptions{Identity: n.disk.identity, Registry: "other"})
-		if err != nil || state.Notice() == nil || !strings.Contains(state.Notice().Error(), "another registry, memory") {
-			t.Errorf("got %v, %v", state.Notice(), err)
+		var log strings.Builder
+		p := n.start(func(o *worker.Options) {
+			o.RegistryKey, o.Logger = "other", slog.New(slog.NewTextHandler(&log, nil))
+		})
+		awaitHeld(t, p, 1)
+		if !strings.Contains(log.String(), "another registry, memory") {
+			t.Errorf("logged %s", log.String())
 		}
 	})
 }
@@ -71,11 +76,36 @@ func TestStateOfNewerRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, _ := os.ReadFile(f.Name())
-	if _, err := worker.OpenState(f, worker.StateOptions{}); !errors.Is(err, worker.ErrNewer) {
+	if _, err := worker.NewKeeper(memory.NewRegistry(), &worker.Options{State: worker.NewStateFile(f, "")}); !errors.Is(err, worker.ErrNewer) {
 		t.Errorf("got error %v", err)
 	}
 	if after, _ := os.ReadFile(f.Name()); !bytes.Equal(before, after) {
 		t.Error("the file was changed")
+	}
+}
+
+func TestOpenStateFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lease")
+	for range 2 {
+		state, err := worker.OpenStateFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := worker.OpenStateFile(path); !errors.Is(err, worker.ErrInUse) || !strings.Contains(err.Error(), path) {
+			t.Errorf("opened a second time: %v", err)
+		}
+		if _, err := worker.LockFile(path); !errors.Is(err, worker.ErrInUse) {
+			t.Errorf("locked a second time: %v", err)
+		}
+		if err := state.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if content, err := os.ReadFile(path); err != nil || len(content) > 0 {
+		t.Errorf("opening the file has written %q, %v", content, err)
+	}
+	if _, err := worker.OpenStateFile(filepath.Join(path, "below")); err == nil {
+		t.Error("opened a file in a folder that is not there")
 	}
 }
 

@@ -1,4 +1,0 @@
-package datadir
-
-// Identity is identity, for tests.
-var Identity = identity

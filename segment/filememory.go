@@ -1,0 +1,212 @@
+package segment
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+)
+
+// A memory's file is rewritten when it is longer than minRewrite bytes and than
+// rewriteFactor times what its marks take.
+const (
+	minRewrite    = 1 << 20
+	rewriteFactor = 4
+)
+
+// memoryHeader begins the file. A higher number is the format of a newer release.
+const memoryHeader = "leaf-counters 1\n"
+
+// A FileMemory is a [Memory] of one store in a file that one process has open.
+//
+// A mark is with the operating system when Remember returns, so it survives the death of
+// the process. Close syncs the file to the disk: a power cut may lose the latest marks.
+// A mark costs one line of the file, however many tags there are.
+type FileMemory struct {
+	path string
+	log  *slog.Logger
+
+	mu    sync.Mutex
+	file  *os.File // locked
+	size  int64    // the whole lines of file
+	limit int64    // the size at which rewriting is considered
+	marks map[string]map[string]Mark
+}
+
+// OpenMemory opens the memory in the file at path, which is created if there is none, and
+// locks the file until Close or the end of the process. Another process needs another
+// file, as does another store. A nil logger discards.
+func OpenMemory(path string, logger *slog.Logger) (*FileMemory, error) {
+	m := &FileMemory{
+		path: path, log: cmp.Or(logger, slog.New(slog.DiscardHandler)),
+		limit: minRewrite, marks: make(map[string]map[string]Mark),
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = lockFile(f); err == nil {
+		err = m.read(f)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the memory of counters %s: %w", path, err), f.Close())
+	}
+	m.file = f
+	return m, nil
+}
+
+// Recall returns what was remembered of tag, by source.
+func (m *FileMemory) Recall(tag string) map[string]Mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.marks[tag])
+}
+
+// Remember replaces what is known of a source of tag. On an error, such as that of a full
+// disk, what was known before stays.
+func (m *FileMemory) Remember(tag, source string, mark Mark) error {
+	if mark.High < 0 {
+		return fmt.Errorf("remember tag %q: its mark %d is negative", tag, mark.High)
+	}
+	return m.write(tag, source, mark)
+}
+
+// Forget drops all that is known of tag.
+func (m *FileMemory) Forget(tag string) error { return m.write(tag, "", Mark{High: -1}) }
+
+// Tags returns of how many tags something is remembered.
+func (m *FileMemory) Tags() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.marks)
+}
+
+// Close syncs the file to the disk and closes it.
+func (m *FileMemory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err := m.file.Sync()
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return errors.Join(err, m.file.Close())
+}
+
+// read takes up the lines of f. Damaged ones are skipped, and one whose end is missing is
+// overwritten by the next: its writer died.
+func (m *FileMemory) read(f *os.File) error {
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	m.size = int64(len(memoryHeader))
+	var version int
+	_, _ = fmt.Sscanf(string(text[:min(len(text), 64)]), "leaf-counters %d\n", &version)
+	switch {
+	case strings.HasPrefix(memoryHeader, string(text)): // it is new
+		_, err = f.WriteAt([]byte(memoryHeader), 0)
+		return errors.Join(err, f.Sync())
+	case version > 1:
+		return fmt.Errorf("its format %d is that of a newer release: upgrade this program", version)
+	case !bytes.HasPrefix(text, []byte(memoryHeader)):
+		return errors.New("it is not such a file: move it away")
+	}
+	skipped := 0
+	for line := range bytes.Lines(text[m.size : bytes.LastIndexByte(text, '\n')+1]) {
+		if tag, source, mark, ok := parseMark(string(line)); ok {
+			m.apply(tag, source, mark)
+		} else {
+			skipped++
+		}
+		m.size += int64(len(line))
+	}
+	if skipped > 0 {
+		m.log.Warn("skipped damaged lines of the memory of counters", "path", m.path, "lines", skipped)
+	}
+	return nil
+}
+
+// write adds a line to the file, and rewrites that if it has grown long.
+func (m *FileMemory) write(tag, source string, mark Mark) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	line := markLine(tag, source, mark)
+	if _, err := m.file.WriteAt([]byte(line), m.size); err != nil {
+		return fmt.Errorf("remember tag %q: %w", tag, err)
+	}
+	m.size += int64(len(line))
+	m.apply(tag, source, mark)
+	if m.size > m.limit {
+		if err := m.rewrite(); err != nil { // the long file is as good
+			m.log.Warn("rewrite the memory of counters", "path", m.path, "err", err)
+		}
+	}
+	return nil
+}
+
+// apply takes up what a line says: a negative mark voids those before it.
+func (m *FileMemory) apply(tag, source string, mark Mark) {
+	switch {
+	case mark.High < 0:
+		delete(m.marks, tag)
+	case m.marks[tag] == nil:
+		m.marks[tag] = map[string]Mark{source: mark}
+	default:
+		m.marks[tag][source] = mark
+	}
+}
+
+// rewrite replaces the file by one with a line for each mark, if that is much shorter.
+func (m *FileMemory) rewrite() error {
+	content := bytes.NewBufferString(memoryHeader)
+	for tag, sources := range m.marks {
+		for source, mark := range sources {
+			content.WriteString(markLine(tag, source, mark))
+		}
+	}
+	size := int64(content.Len())
+	if m.limit = max(minRewrite, rewriteFactor*size); m.size <= m.limit {
+		return nil
+	}
+	m.limit = m.size + minRewrite // the next attempt, if this one fails
+	f, err := os.OpenFile(m.path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = content.WriteTo(f)
+	for _, step := range []func() error{f.Sync, func() error { return lockFile(f) }, func() error { return os.Rename(f.Name(), m.path) }} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	m.file.Close()
+	m.file, m.size, m.limit = f, size, max(minRewrite, rewriteFactor*size)
+	return nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// markLine returns `CHECKSUM "TAG" "SOURCE" HIGH "SERVER"` with its end. Strings are quoted
+// as in Go, so that any of them fits a line.
+func markLine(tag, source string, mark Mark) string {
+	text := fmt.Sprintf("%q %q %d %q\n", tag, source, mark.High, mark.Server)
+	return fmt.Sprintf("%08x %s", crc32.Checksum([]byte(text), castagnoli), text)
+}
+
+// parseMark reads a line; ok says that it is whole.
+func parseMark(line string) (tag, source string, mark Mark, ok bool) {
+	var sum uint32
+	_, text, _ := strings.Cut(line, " ")
+	n, _ := fmt.Sscanf(line, "%x %q %q %d %q\n", &sum, &tag, &source, &mark.High, &mark.Server)
+	return tag, source, mark, n == 5 && sum == crc32.Checksum([]byte(text), castagnoli)
+}

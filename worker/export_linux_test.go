@@ -1,0 +1,7 @@
+package worker
+
+// What tests look at.
+var (
+	Identity    = identity
+	RemoteKinds = remoteKinds
+)

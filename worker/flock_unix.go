@@ -1,0 +1,23 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package worker
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// flock locks f until it is closed, or returns ErrInUse at once.
+func flock(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return ErrInUse
+		default:
+			return err
+		}
+	}
+}

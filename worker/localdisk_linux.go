@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+)
+
+// identity tells the open file from every copy of it, and from itself before the last
+// start of the machine: by the boot ID, and the file's device, inode and birth time. It
+// fails where the machine hides its boot ID, as systemd's ProcSubset=pid does, or the file
+// system does not record when a file was made.
+func identity(f *os.File) (string, error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	st, err := statx(f)
+	if err != nil {
+		return "", fmt.Errorf("statx: %w", err)
+	}
+	const inode, birth = 0x100, 0x800 // STATX_INO, STATX_BTIME
+	n := binary.NativeEndian
+	if n.Uint32(st[0:])&(inode|birth) != inode|birth || n.Uint64(st[80:]) == 0 {
+		return "", errors.New("the file system does not say when the file was made")
+	}
+	return fmt.Sprintf("boot %s device %d:%d inode %d born %d.%09d", bytes.TrimSpace(boot),
+		n.Uint32(st[136:]), n.Uint32(st[140:]), n.Uint64(st[32:]), n.Uint64(st[80:]), n.Uint32(st[88:])), nil
+}
+
+// statx returns the kernel's struct statx of an open file.
+func statx(f *os.File) (st [256]byte, err error) {
+	number := map[string]uintptr{"amd64": 332, "386": 383, "arm": 397, "ppc64": 383, "ppc64le": 383, "s390x": 379,
+		"arm64": 291, "riscv64": 291, "loong64": 291}[runtime.GOARCH]
+	if number == 0 {
+		return st, fmt.Errorf("on %s: %w", runtime.GOARCH, errors.ErrUnsupported)
+	}
+	const emptyPath, want = 0x1000, 0x100 | 0x800
+	var path byte
+	if _, _, errno := syscall.Syscall6(number, f.Fd(), uintptr(unsafe.Pointer(&path)), emptyPath, want, uintptr(unsafe.Pointer(&st)), 0); errno != 0 {
+		return st, errno
+	}
+	return st, nil
+}
+
+// remoteKind names the kind of network file system that folder is on, "" if local.
+func remoteKind(folder string) (string, error) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(folder, &fs); err != nil {
+		return "", err
+	}
+	return remoteKinds[uint32(fs.Type)], nil
+}
+
+// remoteKinds names network file systems by the number that statfs(2) gives.
+var remoteKinds = map[uint32]string{
+	0x6969: "NFS", 0x517b: "SMB", 0xff534d42: "SMB", 0xfe534d42: "SMB", 0x65735546: "FUSE", 0x01021997: "9p",
+	0x5346414f: "AFS", 0x6b414653: "AFS", 0x00c36400: "Ceph", 0x0bd00bd0: "Lustre", 0x47504653: "GPFS",
+	0x19830326: "BeeGFS", 0x01161970: "GFS2", 0x7461636f: "OCFS2", 0x786f4256: "VirtualBox shared folder",
+}

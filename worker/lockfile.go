@@ -1,0 +1,59 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ErrInUse: another process has the file locked.
+var ErrInUse = errors.New("in use by another process")
+
+// LockFile opens the file at path, which is created if there is none, and locks it against
+// other processes of this machine until it is closed or the process ends. The error wraps
+// [ErrInUse] if another process has it. It is an error if locks prove nothing there, see
+// [CheckLocal].
+func LockFile(path string) (*os.File, error) {
+	if err := CheckLocal(path); err != nil {
+		return nil, err
+	}
+	f, err := openLocked(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err == nil {
+		err = errors.Join(dir.Sync(), dir.Close()) // a new file must survive a crash of the machine
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func openLocked(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // close-on-exec, as always in package os
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	return f, nil
+}
+
+// CheckLocal reports why a lock on the file at path proves nothing about processes on other
+// machines: its file system is of a kind that is shared over a network (NFS, SMB, 9p,
+// cluster file systems), or may be (FUSE). The file need not exist, its folder must.
+func CheckLocal(path string) error {
+	folder := filepath.Dir(path)
+	kind, err := remoteKind(folder)
+	if err != nil {
+		return fmt.Errorf("look at the file system of %s: %w", folder, err)
+	}
+	if kind != "" {
+		return fmt.Errorf("%s is on a %s file system, where file locks prove nothing: use a folder on a local disk", folder, kind)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A StateFile remembers a lease across restarts of the process, see [OpenStateFile].
+type StateFile struct {
+	slots    slots
+	closer   io.Closer
+	identity string // tells the file, on this boot, from every copy of it; empty: nothing does
+	unproven error  // why identity is empty
+	registry string
+}
+
+// saved is what is remembered of a lease.
+type saved struct {
+	Identity string         `json:"identity"`
+	Registry string         `json:"registry"`
+	Ended    bool           `json:"ended,omitempty"` // it may be handed back, but no process may go on from it
+	Worker   int64          `json:"worker"`
+	Instance Instance       `json:"instance"`
+	Term     int64          `json:"term"`
+	Horizon  int64          `json:"horizon"` // as far as the registry was heard to agree
+	Safe     int64          `json:"safe"`    // whatever the registry has lost since, no other node is given a time before that
+	Mark     int64          `json:"mark"`    // nothing from here on was issued
+	Layouts  []ServedLayout `json:"layouts"`
+
+	sealed bool // it was this process's own, whose lease users are sealed
+}
+
+// OpenStateFile opens the state file at path, which is created if there is none, and locks
+// it until Close or the end of the process. It is for one [Keeper]. The error wraps
+// [ErrInUse] if another process has the file.
+//
+// The file proves that the process which held the lease in it is dead, if
+//
+//   - it is the very file that process wrote, on the same boot of the machine: it holds
+//     the boot ID, its own device, inode and birth time;
+//   - its lock, flock(2), which that process held for life, is free;
+//   - its file system is local, so that the lock says something about all processes.
+//
+// The next keeper then hands the lease back, or goes on with it while the registry is away.
+// Without the proof the lease is left to run out, and each start after a crash takes
+// another worker ID: for a copy of the file, after a restart of the machine, on a network
+// file system, where the boot ID is hidden, and on other systems than Linux. A file that
+// is damaged says nothing either. No file is needed for IDs to be unique.
+//
+// The file must not be rolled back in place while the machine runs, nor a process or
+// virtual machine be restored from a snapshot of its memory.
+func OpenStateFile(path string) (*StateFile, error) {
+	f, err := openLocked(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the state file: %w", err)
+	}
+	s := &StateFile{slots: slots{file: f, size: stateSlot, version: stateVersion}, closer: f}
+	if s.unproven = CheckLocal(path); s.unproven == nil {
+		s.identity, s.unproven = identity(f)
+	}
+	return s, nil
+}
+
+// Close gives the file up. It comes after the keeper's end.
+func (s *StateFile) Close() error { return s.closer.Close() }
+
+// restore returns what the file says of a lease of the registry. A nil lease comes with why
+// the file does not help, if there is something to say. An error ends the use of the file;
+// it wraps [ErrNewer] if a newer release wrote it.
+func (s *StateFile) restore(registry string) (lease *saved, notice, err error) {
+	s.registry = registry
+	text, err := s.slots.read()
+	switch {
+	case errors.Is(err, errDamaged):
+		return nil, err, s.slots.erase()
+	case err != nil || text == nil:
+		return nil, nil, err
+	}
+	lease = new(saved)
+	if err := json.Unmarshal(text, lease); err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err), nil
+	}
+	switch {
+	case lease.Registry != registry:
+		return nil, fmt.Errorf("it is about a worker ID of another registry, %s", lease.Registry), nil
+	case lease.Instance.IsZero() || lease.Mark > lease.Horizon:
+		return nil, errDamaged, nil
+	}
+	return lease, nil, nil
+}
+
+// proven reports whether the process that held the lease is known to be dead.
+func (s *StateFile) proven(l *saved) bool {
+	return l.sealed || s.identity != "" && l.Identity == s.identity
+}
+
+// save makes l durable.
+func (s *StateFile) save(l saved) error {
+	l.Identity, l.Registry = s.identity, s.registry
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return s.slots.write(text)
+}
+
+// end makes it durable that no process goes on from l, of which nothing from its mark on
+// was issued.
+func (s *StateFile) end(l saved) error {
+	if s == nil {
+		return nil
+	}
+	l.Ended = true
+	return s.save(l)
+}
