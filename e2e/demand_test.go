@@ -65,6 +65,7 @@ func TestBurstAndLossBudget(t *testing.T) {
 	const maxStock = 2_000_000
 	data := filepath.Join(t.TempDir(), "data")
 	s := serveWith(t, fmt.Sprint("LEAF_SEGMENT_MAX_STOCK=", maxStock), "--data", data)
+	s.next(sampleTag)
 	s.pace(10, 1, figure(2*time.Second, 20*time.Second))
 	calm := s.refills()
 	highest := s.pace(10_000, 100, figure(4*time.Second, 30*time.Second))

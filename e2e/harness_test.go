@@ -285,13 +285,14 @@ func (s *server) ids(tag string, n int) ([]int64, error) {
 	return ids, nil
 }
 
-// next returns one ID.
+// next returns one ID. A busy disk may take longer than a server has its callers wait.
 func (s *server) next(tag string) int64 {
 	s.t.Helper()
-	ids, err := s.ids(tag, 0)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	var ids []int64
+	until(s.t, 20*time.Second, "an ID", func() (err error) {
+		ids, err = s.ids(tag, 0)
+		return err
+	})
 	return ids[0]
 }
 

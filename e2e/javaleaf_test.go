@@ -88,10 +88,11 @@ func TestJavaLeafRow(t *testing.T) {
 	var want int64
 	take := func(n int) {
 		t.Helper()
-		ids, err := s.ids(sampleTag, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		var ids []int64
+		until(t, 20*time.Second, "answered", func() (err error) {
+			ids, err = s.ids(sampleTag, n)
+			return err
+		})
 		for _, id := range ids {
 			if want++; id != want {
 				t.Fatalf("got %d, want %d", id, want)
