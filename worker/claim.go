@@ -272,8 +272,8 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 	}
 	ids := append(free, expired...)
 	if len(ids) == 0 {
-		return nil, &noneFree{earliest, fmt.Sprintf("all %d worker IDs are in use; the first lease runs out at %s, unless it is extended (see leaf worker list)",
-			k.max+1, Time(earliest).UTC().Format(time.RFC3339))}
+		return nil, &noneFree{earliest, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended",
+			ErrNoneFree, k.max+1, Time(earliest).UTC().Format(time.RFC3339))}
 	}
 	rest := ids[1:min(len(ids), 2*maxRivals)] // the first for all alike; after a lost race, not the same for all
 	rand.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
@@ -283,10 +283,10 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 // noneFree says that there is no worker ID to claim before some time.
 type noneFree struct {
 	until int64
-	text  string
+	error
 }
 
-func (e *noneFree) Error() string { return "no worker ID is free: " + e.text }
+func (e *noneFree) Unwrap() error { return e.error }
 
 func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([]int64, error) {
 	var id int64
@@ -298,12 +298,12 @@ func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([
 		return nil, fmt.Errorf("get the worker ID that is assigned to this node: %w", err)
 	}
 	if r := v.records[id]; r.Horizon > now {
-		advice := "waiting until then"
+		why := ErrNoneFree
 		if r.Horizon > now+2*millis(k.opts.Horizon) { // further than a claim by this clock
-			advice += "; a clock is wrong, or was: set this machine's, or free the worker ID (leaf worker free)"
+			why = ErrFarAhead
 		}
-		return nil, &noneFree{r.Horizon, fmt.Sprintf("worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s: %s",
-			id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), ownerName(r.Owner), advice)}
+		return nil, &noneFree{r.Horizon, fmt.Errorf("%w: worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s: waiting until then",
+			why, id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), ownerName(r.Owner))}
 	}
 	return []int64{id}, nil
 }

@@ -37,10 +37,16 @@ func openLocked(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	err = flock(f)
+	switch {
+	case errors.Is(err, ErrInUse):
+		err = fmt.Errorf("%s is %w", path, err)
+	case err != nil:
+		err = fmt.Errorf("lock %s: %w", path, err)
+	default:
+		return f, nil
 	}
-	return f, nil
+	return nil, errors.Join(err, f.Close())
 }
 
 // CheckLocal reports why a lock on the file at path proves nothing about processes on other

@@ -20,6 +20,13 @@ var (
 	// that wraps it says why, in words for anybody.
 	ErrWaiting = errors.New("waiting before the worker ID is used")
 
+	// ErrNoneFree: all worker IDs are in use.
+	ErrNoneFree = errors.New("no worker ID is free")
+
+	// ErrFarAhead: the worker ID that is assigned to this node was used, or held, further
+	// in the future than any lease reaches: a clock is wrong, or was.
+	ErrFarAhead = errors.New("the worker ID was used far in the future")
+
 	// ErrNotCreated: there is no registry yet. An init creates it.
 	ErrNotCreated = errors.New("the worker registry was not created")
 

@@ -196,7 +196,7 @@ func TestAssignedWorkerIDFreed(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := n.start()
-		awaitErr(t, p, "a clock is wrong, or was: set this machine's, or free the worker ID")
+		awaitErr(t, p, "the worker ID was used far in the future: worker ID 3")
 		if _, err := worker.Free(t.Context(), static, 3); err != nil {
 			t.Fatal(err)
 		}

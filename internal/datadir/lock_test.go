@@ -12,7 +12,7 @@ func TestLockOfAnotherFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Lock("static-7"); err == nil || !strings.Contains(err.Error(), "static-7: in use by another process") {
+	if _, err := b.Lock("static-7"); err == nil || !strings.Contains(err.Error(), "static-7 is in use by another process") {
 		t.Errorf("got error %v", err)
 	}
 	if g, err := b.Lock("static-8"); err != nil {

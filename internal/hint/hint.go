@@ -25,6 +25,8 @@ var advice = []struct {
 }{
 	{segment.ErrNotCreated, "create it with 'leaf init --store URL', or correct the URL"},
 	{segment.ErrDamaged, "set it with 'leaf tag set TAG --max-id N --step N --force', N above every ID in use"},
+	{worker.ErrNoneFree, "'leaf worker list' shows who holds the worker IDs"},
+	{worker.ErrFarAhead, "set this machine's clock if it is wrong; else free the worker ID with 'leaf worker free ID'"},
 	{worker.ErrNotCreated, "create it with 'leaf init --workers URL', or correct the URL"},
 	{ErrWorkersOnly, "give it with --workers, and a store with --store"},
 	{ErrTagsOnly, "give it with --store, and a registry of worker IDs with --workers"},

@@ -19,6 +19,8 @@ func TestOf(t *testing.T) {
 	}{
 		{segment.ErrNotCreated, "leaf init --store"},
 		{worker.ErrNotCreated, "leaf init --workers"},
+		{worker.ErrNoneFree, "leaf worker list"},
+		{worker.ErrFarAhead, "leaf worker free"},
 	} {
 		if got := hint.Of(fmt.Errorf("open: %w", tt.err)); !strings.Contains(got, tt.want) {
 			t.Errorf("hint.Of(%v) = %q, want it to name %q", tt.err, got, tt.want)

@@ -1,0 +1,129 @@
+package snowflake_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/snowflake"
+	"github.com/leaf-id/leaf/worker"
+)
+
+var _ leaf.Generator = (*snowflake.Node)(nil)
+
+// inPresent runs a test in a bubble whose clock is after the epochs of the presets.
+func inPresent(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(epoch.Add(time.Hour)))
+		test(t)
+	})
+}
+
+// Nodes that are opened one after the other, and beside each other, share no ID, and hand
+// their worker IDs back.
+func TestOpen(t *testing.T) {
+	inPresent(t, func(t *testing.T) {
+		registry := memory.NewRegistry()
+		seen := make(map[int64]bool)
+		for range 3 {
+			var nodes []*snowflake.Node
+			for range 3 {
+				n, err := snowflake.Open(t.Context(), registry, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				nodes = append(nodes, n)
+				ranges, err := n.Take(t.Context(), nil, 5000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range ranges {
+					for id := r.Start; id < r.End; id++ {
+						if seen[id] {
+							t.Fatalf("ID %d was issued twice", id)
+						}
+						seen[id] = true
+					}
+				}
+			}
+			for _, n := range nodes {
+				if err := n.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if err := n.Close(); err != nil {
+					t.Errorf("closed twice: %v", err)
+				}
+				if _, err := n.Next(t.Context()); !errors.Is(err, leaf.ErrNoLease) {
+					t.Errorf("an ID of a closed node: %v", err)
+				}
+			}
+		}
+		records, err := registry.List(t.Context())
+		if err != nil || len(records) != 3 {
+			t.Fatalf("%d worker IDs were used, %v", len(records), err)
+		}
+		for _, r := range records {
+			if r.Held() || worker.Time(r.Horizon).Sub(time.Now()) > worker.DefaultMaxAhead {
+				t.Errorf("not handed back: %+v", r)
+			}
+		}
+	})
+}
+
+func TestNodeOfSeveralLayouts(t *testing.T) {
+	inPresent(t, func(t *testing.T) {
+		leafLayout, uid := preset(t, "leaf"), preset(t, "uid")
+		opts := &snowflake.NodeOptions{Layouts: []snowflake.NodeLayout{
+			{Name: "uid", Layout: uid, Options: snowflake.Options{MaxAhead: time.Minute}},
+			{Name: "leaf", Layout: leafLayout},
+			{Name: "also", Layout: leafLayout},
+		}}
+		n, err := snowflake.Open(t.Context(), memory.NewRegistry(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		if n.Generator("leaf") != n.Generator("also") || n.Generator("leaf") == n.Generator("uid") || n.Generator("other") != nil {
+			t.Error("layouts of equal values have one generator, others have their own")
+		}
+		id, err := n.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := uid.Decode(id); err != nil || time.Since(p.Time).Abs() > time.Second || p.Worker != n.Keeper().Status().Worker {
+			t.Errorf("the first layout's ID %d reads %+v, %v", id, p, err)
+		}
+		if _, err := n.Generator("uid").Take(t.Context(), nil, 40*8192); err != nil { // 40 of the 60 seconds
+			t.Errorf("max_ahead of a layout is not the lease's: %v", err)
+		}
+	})
+}
+
+func TestOpenFails(t *testing.T) {
+	inPresent(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := snowflake.Open(ctx, memory.NewRegistry(), &snowflake.NodeOptions{Layouts: make([]snowflake.NodeLayout, 1)})
+		if !errors.Is(err, leaf.ErrInvalid) {
+			t.Errorf("an empty layout: %v", err)
+		}
+		tiny := snowflake.Layout{Epoch: preset(t, "leaf").Epoch, Tick: time.Millisecond, TimeBits: 41, SequenceBits: 12}
+		opts := &snowflake.NodeOptions{Layouts: []snowflake.NodeLayout{{Name: "tiny", Layout: tiny}}} // one worker ID
+		registry := memory.NewRegistry()
+		first, err := snowflake.Open(ctx, registry, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer first.Close()
+		_, err = snowflake.Open(ctx, registry, opts)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, worker.ErrNoneFree) || !strings.Contains(err.Error(), "runs out at") {
+			t.Errorf("no worker ID is free: %v", err)
+		}
+	})
+}
