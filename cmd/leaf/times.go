@@ -149,7 +149,7 @@ func whyNoWorkers(store *drivers.Backend, listen net.Addr) string {
 			"of this machine alone: two such machines would issue the same IDs. Name where worker IDs come from with --workers URL, "+
 			"which may be the store's if this is the only machine", listen)
 	}
-	if store.Workers.Unfit() != nil {
+	if store.Workers.Unfit != nil {
 		return "the store keeps counters, no worker IDs: name where they come from with --workers URL"
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -60,76 +61,77 @@ type Options struct {
 // Open returns what a URL names. It neither connects nor creates anything; it fails,
 // wrapping [leaf.ErrInvalid], if the URL is malformed.
 func Open(rawURL string, o *Options) (*Backend, error) {
+	name := Redact(rawURL)
 	d, u, err := find(rawURL)
 	if err != nil {
-		return nil, fmt.Errorf("URL %s: %w", Redact(rawURL), err)
+		return nil, fmt.Errorf("URL %s: %w", name, err)
 	}
 	if o != nil {
 		u.log = o.Logger
 	}
 	b, err := d.parse(u)
-	if err != nil {
-		if _, ok := errors.AsType[malformed](err); ok {
-			err = fmt.Errorf("%w: %w: write %s", leaf.ErrInvalid, err, d.form)
-		}
-		return nil, fmt.Errorf("URL %s: %w", Redact(rawURL), err)
+	if err == nil {
+		b.complete(d.scheme, name, u)
+		err = b.checkTerms()
 	}
-	b.complete(d.scheme, Redact(rawURL), u)
-	if err := b.checkTerms(); err != nil {
-		return nil, errors.Join(fmt.Errorf("URL %s: %w", b.Name, err), b.Close())
+	if _, ok := errors.AsType[malformed](err); ok {
+		err = fmt.Errorf("%w: %w: write %s", leaf.ErrInvalid, err, d.form)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("URL %s: %w", name, err)
 	}
 	return b, nil
 }
 
-// checkTerms reports parameters that mean nothing to this kind of registry.
-func (b *Backend) checkTerms() error {
-	switch {
-	case b.Traits.Reclaim && !b.Traits.Assigned:
-		return invalid("%s=machine is for worker IDs that are assigned (static:, zookeeper: with layout=leaf); "+
-			"here another one is claimed instead", paramReclaim)
-	case b.Traits.Disposable && b.Traits.ClaimDelay != 0:
-		return invalid("%s means nothing with %s=%s: no start waits for another one", paramClaimDelay, paramLayout, layoutNodes)
-	}
-	return nil
-}
-
 // complete fills in what is the same for all drivers.
 func (b *Backend) complete(scheme, name string, u *target) {
-	b.Name, b.Key = name, keyScheme(scheme)+":"+b.Key
+	// Whether the way to a server is encrypted does not make it another one.
+	b.Name, b.Key = name, strings.Replace(scheme, "rediss", "redis", 1)+":"+b.Key
 	b.Traits.Reclaim, b.Traits.ClaimDelay = u.reclaim, u.claimDelay
 	b.Tags.name, b.Tags.check = "store "+name, b.checkStore
 	b.Workers.name, b.Workers.check = "worker registry "+name, b.checkRegistry
 	switch {
 	case b.store == nil:
-		b.Tags.unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, name, hint.ErrWorkersOnly)
-	case b.registry == nil:
-		b.Workers.unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, name, hint.ErrTagsOnly)
+		b.Tags.Unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, name, hint.ErrWorkersOnly)
+	case u.forWorkers != "":
+		b.Tags.Unfit = fmt.Errorf("%w: URL %s: %s is %w", leaf.ErrInvalid, name, u.forWorkers, hint.ErrWorkersOnly)
 	}
-	if len(u.forWorkers) > 0 {
-		b.Tags.unfit = fmt.Errorf("%w: URL %s: %s is %w", leaf.ErrInvalid, name, u.forWorkers[0], hint.ErrWorkersOnly)
+	if b.registry == nil {
+		b.Workers.Unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, name, hint.ErrTagsOnly)
 	}
+}
+
+// checkTerms closes a backend, and says why, whose URL has parameters that mean nothing to
+// this kind of registry.
+func (b *Backend) checkTerms() error {
+	switch {
+	case b.Traits.Reclaim && !b.Traits.Assigned:
+		return errors.Join(invalid("%s=machine is for worker IDs that are assigned (static:, zookeeper: with layout=leaf); "+
+			"here another one is claimed instead", paramReclaim), b.Close())
+	case b.Traits.Disposable && b.Traits.ClaimDelay != 0:
+		return errors.Join(invalid("%s means nothing with %s=%s: no start waits for another one", paramClaimDelay, paramLayout, layoutNodes), b.Close())
+	}
+	return nil
 }
 
 // CheckStore reports, wrapping [leaf.ErrInvalid], why a URL names no store. It contacts
 // nothing.
 func CheckStore(rawURL string) error {
-	return check(rawURL, func(b *Backend) error {
-		_, err := b.Store()
-		return err
-	})
-}
-
-// CheckRegistry is CheckStore for registries of worker IDs.
-func CheckRegistry(rawURL string) error {
-	return check(rawURL, func(b *Backend) error { return b.Workers.unfit })
-}
-
-func check(rawURL string, unfit func(*Backend) error) error {
 	b, err := Open(rawURL, nil)
 	if err != nil {
 		return err
 	}
-	return errors.Join(unfit(b), b.Close())
+	_, err = b.Store() // which looks at some more than Open
+	return errors.Join(err, b.Close())
+}
+
+// CheckRegistry is CheckStore for registries of worker IDs.
+func CheckRegistry(rawURL string) error {
+	b, err := Open(rawURL, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.Workers.Unfit, b.Close())
 }
 
 // Store returns the store of tags, which ends with the backend.
@@ -171,8 +173,8 @@ func (b *Backend) Registry(o *RegistryOptions) (worker.Registry, error) {
 // open opens one part of a backend, and has it closed with that.
 func open[T any](b *Backend, p *Part, open func() (T, error)) (T, error) {
 	var none T
-	if p.unfit != nil {
-		return none, p.unfit
+	if p.Unfit != nil {
+		return none, p.Unfit
 	}
 	opened, err := open()
 	if err != nil {
@@ -239,24 +241,21 @@ func (b *Backend) checkRegistry(ctx context.Context) error {
 
 // A Part is one of the two things that a backend may keep: tags, or worker IDs.
 type Part struct {
-	name  string // for people
-	unfit error  // nil: the backend keeps it
+	Unfit error // says why the backend does not keep it; nil: it does
 
+	name   string                                     // for people
 	init   func(context.Context, []segment.Tag) error // nil: there is nothing to create
 	exists func(context.Context) (bool, error)
 	check  func(context.Context) error
 }
-
-// Unfit says why the backend does not keep it, nil if it does.
-func (p *Part) Unfit() error { return p.unfit }
 
 // Init creates the durable state, a store with these tags in it. It fails, wrapping
 // [io/fs.ErrExist], if that exists, and leaves it as it is; and, wrapping
 // [ErrNothingToCreate], where nothing has to be created.
 func (p *Part) Init(ctx context.Context, tags ...segment.Tag) error {
 	switch {
-	case p.unfit != nil:
-		return p.unfit
+	case p.Unfit != nil:
+		return p.Unfit
 	case p.init == nil:
 		return fmt.Errorf("create %s: %w", p.name, ErrNothingToCreate)
 	}
@@ -265,8 +264,8 @@ func (p *Part) Init(ctx context.Context, tags ...segment.Tag) error {
 
 // Exists reports whether [Part.Init] has created the state, or need not.
 func (p *Part) Exists(ctx context.Context) (bool, error) {
-	if p.unfit != nil || p.init == nil {
-		return p.unfit == nil, p.unfit
+	if p.Unfit != nil || p.init == nil {
+		return p.Unfit == nil, p.Unfit
 	}
 	ok, err := p.exists(ctx)
 	return ok, p.wrap(err)

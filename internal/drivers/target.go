@@ -19,15 +19,13 @@ import (
 	"github.com/leaf-id/leaf/internal/edit"
 )
 
-// Parameters of every URL that has parameters, where it names a registry.
 const (
+	// Parameters of every URL that has parameters, where it names a registry.
 	paramReclaim    = "reclaim"
 	paramClaimDelay = "claim_delay"
-)
 
-// Parameters that name PEM files: who signs the server's certificate, and the client's
-// own certificate with its key.
-const (
+	// Parameters that name PEM files: who signs the server's certificate, and the
+	// client's own certificate with its key.
 	paramCA   = "ca"
 	paramCert = "cert"
 	paramKey  = "key"
@@ -42,7 +40,7 @@ type target struct {
 	// After query.
 	address    string // what stands before the parameters
 	params     url.Values
-	forWorkers []string // parameters that only a registry has
+	forWorkers string // a parameter that only a registry has
 	reclaim    bool
 	claimDelay time.Duration
 
@@ -85,17 +83,14 @@ func (u *target) query(known ...string) (err error) {
 
 // cutTerms takes the parameters that only a registry has out of the others.
 func (u *target) cutTerms() (err error) {
-	for _, name := range []string{paramReclaim, paramClaimDelay} {
-		if u.params.Has(name) {
-			u.forWorkers = append(u.forWorkers, name)
-		}
-	}
 	if u.params.Has(paramReclaim) {
+		u.forWorkers = paramReclaim
 		if u.reclaim = u.params.Get(paramReclaim) == "machine"; !u.reclaim {
 			return invalid("%s: the only value is machine", paramReclaim)
 		}
 	}
 	if u.params.Has(paramClaimDelay) {
+		u.forWorkers = paramClaimDelay
 		u.claimDelay, err = time.ParseDuration(u.params.Get(paramClaimDelay))
 		if err != nil || u.claimDelay < 0 {
 			return invalid("%s is no duration such as 30s, or 0", paramClaimDelay)

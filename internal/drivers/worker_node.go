@@ -27,17 +27,16 @@ func thisNode(env func(string) string) (mysql.Node, error) {
 	case port != "":
 		return mysql.Node{}, errors.New("JPAAS_HTTP_PORT or JPAAS_HOST_PORT_8080 is set in the environment, but not JPAAS_HOST: set both for a container, or none")
 	}
-	host, err := ownAddress()
+	addrs, _ := net.InterfaceAddrs() // without them the name will do
+	host, err := ownAddress(addrs)
 	return mysql.Node{Host: host, Port: fmt.Sprintf("%d-%d", time.Now().UnixMilli(), rand.IntN(maxStartTail))}, err
 }
 
-// ownAddress returns the first address of this machine that others may know, or its
-// name.
-func ownAddress() (string, error) {
-	addrs, err := net.InterfaceAddrs()
-	if err == nil {
-		if address := firstGlobal(addrs); address != "" {
-			return address, nil
+// ownAddress returns the first of a machine's addresses that others may know, or its name.
+func ownAddress(addrs []net.Addr) (string, error) {
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLoopback() && !ip.IP.IsLinkLocalUnicast() {
+			return ip.IP.String(), nil
 		}
 	}
 	name, err := os.Hostname()
@@ -45,13 +44,4 @@ func ownAddress() (string, error) {
 		return "", fmt.Errorf("find this machine's address or name for WORKER_NODE: %w: set JPAAS_HOST and JPAAS_HTTP_PORT", err)
 	}
 	return name, nil
-}
-
-func firstGlobal(addrs []net.Addr) string {
-	for _, a := range addrs {
-		if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLoopback() && !ip.IP.IsLinkLocalUnicast() {
-			return ip.IP.String()
-		}
-	}
-	return ""
 }

@@ -2,6 +2,7 @@ package drivers
 
 import (
 	"net"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -43,14 +44,18 @@ func TestThisNode(t *testing.T) {
 	}
 }
 
-func TestFirstGlobal(t *testing.T) {
+func TestOwnAddress(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
 	tests := map[string]string{
-		"127.0.0.1/8 ::1/128":                    "",
+		"127.0.0.1/8 ::1/128":                    name,
 		"127.0.0.1/8 169.254.1.1/16 10.0.0.7/24": "10.0.0.7",
 		"fe80::1/64 2001:db8::7/64 10.0.0.7/24":  "2001:db8::7",
 		"192.0.2.1/24 10.0.0.7/24":               "192.0.2.1",
-		"":                                       "",
-		"fe80::1/64 169.254.1.1/16 127.0.0.1/8 ::1/8": "",
+		"":                                       name,
+		"fe80::1/64 169.254.1.1/16 127.0.0.1/8 ::1/8": name,
 	}
 	for list, want := range tests {
 		var addrs []net.Addr
@@ -62,8 +67,8 @@ func TestFirstGlobal(t *testing.T) {
 			network.IP = ip
 			addrs = append(addrs, network)
 		}
-		if got := firstGlobal(addrs); got != want {
-			t.Errorf("firstGlobal(%s) = %q, want %q", list, got, want)
+		if got, err := ownAddress(addrs); got != want || err != nil {
+			t.Errorf("ownAddress(%s) = %q, %v, want %q", list, got, err, want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package drivers
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -52,10 +51,6 @@ func parseZooKeeper(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	layout, name := cmp.Or(u.params.Get(paramLayout), zkPool), u.params.Get("name")
-	if !u.params.Has("name") && layout == zkPool {
-		name = "leaf"
-	}
 	opts := zookeeper.Options{Logger: u.log, IP: u.params.Get("ip")}
 	if chroot = strings.TrimSuffix(chroot, "/"); chroot != "" {
 		opts.Chroot = "/" + chroot
@@ -63,66 +58,61 @@ func parseZooKeeper(u *target) (*Backend, error) {
 	if opts.Port, err = u.number("port", 1, 65535); err != nil {
 		return nil, err
 	}
-	if err := checkZooKeeper(u, layout, name); err != nil {
-		return nil, err
+	layout, name := u.params.Get(paramLayout), u.params.Get("name")
+	if !u.params.Has("name") {
+		name = "leaf"
 	}
-	key := "//" + sortedList(servers) + opts.Chroot + "?" + url.Values{paramLayout: {layout}, "name": {name}}.Encode()
-	if layout == zkLeaf {
-		return javaTree(key, servers, name, opts)
+	key := func(layout string) string {
+		return "//" + sortedList(servers) + opts.Chroot + "?" + url.Values{paramLayout: {layout}, "name": {name}}.Encode()
+	}
+	switch {
+	case u.user != "" || u.hasPassword:
+		return nil, malformed("Leaf does not log in to ZooKeeper: leave out the user and the password")
+	case u.params.Has(paramLayout) && layout != zkPool && layout != zkLeaf:
+		return nil, malformed(fmt.Sprintf("layout %q is neither %s, nor %s for a fleet with servers of Java Leaf", layout, zkPool, zkLeaf))
+	case layout == zkLeaf && !u.params.Has("name"):
+		return nil, malformed("layout=leaf needs name=…, the leaf.name of the Java servers")
+	case layout == zkLeaf:
+		return javaTree(key(zkLeaf), servers, name, opts)
+	case u.params.Has("ip") || u.params.Has("port"):
+		return nil, malformed("ip and port are for layout=leaf")
 	}
 	db, err := zookeeper.Open(servers, name, &opts)
 	if err != nil {
 		return nil, err
 	}
-	return dbBackend(key, db, db.Store(), db.Registry()), nil
-}
-
-func checkZooKeeper(u *target, layout, name string) error {
-	ip, err := netip.ParseAddr(u.params.Get("ip"))
-	switch {
-	case u.user != "" || u.hasPassword:
-		return malformed("Leaf does not log in to ZooKeeper: leave out the user and the password")
-	case layout != zkPool && layout != zkLeaf:
-		return malformed(fmt.Sprintf("layout %q is neither %s, nor %s for a fleet with servers of Java Leaf", layout, zkPool, zkLeaf))
-	case layout == zkLeaf && !u.params.Has("name"):
-		return malformed("layout=leaf needs name=…, the leaf.name of the Java servers")
-	case layout == zkPool && (u.params.Has("ip") || u.params.Has("port")):
-		return malformed("ip and port are for layout=leaf")
-	case name == "" || strings.Contains(name, "/"):
-		return malformed("the name is empty or holds a slash")
-	case u.params.Has("ip") && (err != nil || !ip.Is4()):
-		return malformed("ip is no IPv4 address such as 192.0.2.7")
-	}
-	return nil
+	return dbBackend(key(zkPool), db, db.Store(), db.Registry()), nil
 }
 
 // javaTree returns the backend in Java Leaf's tree.
 func javaTree(key string, servers []string, name string, opts zookeeper.Options) (*Backend, error) {
-	b := &Backend{
-		Key:    key,
-		Traits: Traits{Assigned: true, Settle: true, MaxAhead: zkMaxAhead},
-		registry: func(o RegistryOptions) (worker.Registry, error) {
-			opts := opts
-			opts.Port = cmp.Or(opts.Port, o.Port)
-			if o.Observe { // it will not appear under it
-				opts.IP, opts.Port = "127.0.0.1", 1
-			}
-			if opts.Port == 0 {
-				return nil, invalid("layout=leaf needs port=…, the leaf.snowflake.port that tells this server from others on its machine")
-			}
-			if opts.IP == "" {
-				var err error
-				if opts.IP, err = zookeeper.FirstIPv4(); err != nil {
-					return nil, fmt.Errorf("%w: add ip=… to the URL", err)
-				}
-			}
-			return zookeeper.OpenLeaf(servers, name, &opts)
-		},
+	open := func(ip string, port int) (*zookeeper.Leaf, error) {
+		opts := opts
+		opts.IP, opts.Port = cmp.Or(opts.IP, ip), cmp.Or(opts.Port, port)
+		return zookeeper.OpenLeaf(servers, name, &opts)
 	}
-	// Opening checks the rest, and contacts nothing before the first call.
-	tree, err := b.registry(RegistryOptions{Observe: true})
+	observe := func() (*zookeeper.Leaf, error) { return open("127.0.0.1", 1) } // it will not appear under it
+	tree, err := observe()                                                     // contacts nothing before the first call, and checks the rest
 	if err != nil {
 		return nil, err
 	}
-	return b, tree.(*zookeeper.Leaf).Close()
+	return &Backend{
+		Key:    key,
+		Traits: Traits{Assigned: true, Settle: true, MaxAhead: zkMaxAhead},
+		registry: func(o RegistryOptions) (worker.Registry, error) {
+			switch {
+			case o.Observe:
+				return observe()
+			case opts.Port == 0 && o.Port == 0:
+				return nil, invalid("layout=leaf needs port=…, the leaf.snowflake.port that tells this server from others on its machine")
+			case opts.IP != "":
+				return open("", o.Port)
+			}
+			ip, err := zookeeper.FirstIPv4()
+			if err != nil {
+				return nil, fmt.Errorf("%w: add ip=… to the URL", err)
+			}
+			return open(ip, o.Port)
+		},
+	}, tree.Close()
 }
