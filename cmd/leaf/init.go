@@ -212,7 +212,7 @@ func (f *initFlags) initStore(ctx context.Context, url string) (*outcome, error)
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	err = b.Resize(ctx, drivers.ResizeOptions{Retired: f.retired, Lost: f.lost, Jump: f.jump})
+	err = b.Resize(ctx, f.retired, ticket.ResizeOptions{Lost: f.lost, Jump: f.jump})
 	return &outcome{URL: b.Name, Result: resultResized}, explainStore(err, url, time.Since(start))
 }
 

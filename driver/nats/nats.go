@@ -142,7 +142,7 @@ func (b *backend) jetStream(ctx context.Context) (jetstream.JetStream, error) {
 	}, b.connect...)
 	conn, err := nats.Connect(b.url, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS: %w", err)
+		return nil, fmt.Errorf("connect to NATS at %s: %w", b.hosts(), explain(err))
 	}
 	js, err := jetstream.New(conn)
 	if err != nil {
@@ -151,6 +151,23 @@ func (b *backend) jetStream(ctx context.Context) (jetstream.JetStream, error) {
 	}
 	b.conn, b.js = conn, js
 	return js, ctx.Err()
+}
+
+// hosts returns the servers of the URL, without users and passwords.
+func (b *backend) hosts() string {
+	hosts := strings.Split(b.url, ",")
+	for i, h := range hosts {
+		h = strings.TrimRight(h, "/")
+		hosts[i] = h[strings.LastIndexAny(h, "/@")+1:]
+	}
+	return strings.Join(hosts, ",")
+}
+
+func explain(err error) error {
+	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
+		return fmt.Errorf("%w: check the user name and the password", err)
+	}
+	return fmt.Errorf("%w: check that it runs, and the host", err)
 }
 
 // open returns the stream.

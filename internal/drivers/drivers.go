@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/ticket"
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -32,10 +33,10 @@ type Backend struct {
 
 	Tags, Workers Part
 
-	store    func() (segment.Store, error)                  // nil: it keeps no tags
-	registry func(RegistryOptions) (worker.Registry, error) // nil: it keeps no worker IDs
-	resize   func(context.Context, ResizeOptions) error     // nil: it has no number of servers
-	close    func() error                                   // nil: nothing is open
+	store    func() (segment.Store, error)                             // nil: it keeps no tags
+	registry func(RegistryOptions) (worker.Registry, error)            // nil: it keeps no worker IDs
+	resize   func(context.Context, string, ticket.ResizeOptions) error // nil: it has no number of servers
+	close    func() error                                              // nil: nothing is open
 	opened   []io.Closer
 }
 
@@ -66,7 +67,7 @@ func Open(rawURL string, o *Options) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("URL %s: %w", name, err)
 	}
-	if o != nil {
+	if o != nil && o.Logger != nil {
 		u.log = o.Logger
 	}
 	b, err := d.parse(u)
@@ -198,19 +199,13 @@ func (b *Backend) Close() error {
 	return errors.Join(errs...)
 }
 
-// ResizeOptions are those of [Backend.Resize].
-type ResizeOptions struct {
-	Retired string   // the URL of the servers that leave the set; empty: none
-	Lost    []string // see [ticket.ResizeOptions], as Jump
-	Jump    int64
-}
-
-// Resize has ticket servers, which exist, become as many as the URL names.
-func (b *Backend) Resize(ctx context.Context, o ResizeOptions) error {
+// Resize has ticket servers, which exist, become as many as the URL names. The retired
+// ones, whose URL may be empty, leave the set.
+func (b *Backend) Resize(ctx context.Context, retired string, o ticket.ResizeOptions) error {
 	if b.resize == nil {
 		return fmt.Errorf("resize store %s: %w: only ticket servers have a number", b.Name, leaf.ErrInvalid)
 	}
-	return b.Tags.wrap(b.resize(ctx, o))
+	return b.Tags.wrap(b.resize(ctx, retired, o))
 }
 
 func (b *Backend) checkStore(ctx context.Context) error {

@@ -46,7 +46,7 @@ func FromJDBC(jdbcURL, user, password string) (string, error) {
 		userinfo += "@"
 	}
 	result := "//" + userinfo + host + "/" + name + "?" + fromJDBCParams(params).Encode()
-	u := &target{rest: result}
+	u := newTarget("mysql", result)
 	if err := u.query(mysqlParams()...); err != nil {
 		return "", err
 	}
@@ -70,15 +70,9 @@ func fromJDBCParams(params url.Values) url.Values {
 
 // jdbcTLS reads sslMode, and the parameters that it has replaced.
 func jdbcTLS(params url.Values) string {
-	switch strings.ToUpper(params.Get("sslMode")) {
-	case "DISABLED":
-		return "false"
-	case "PREFERRED":
-		return "preferred"
-	case "REQUIRED":
-		return "skip-verify"
-	case "VERIFY_CA", "VERIFY_IDENTITY":
-		return "true"
+	modes := map[string]string{"DISABLED": "false", "PREFERRED": "preferred", "REQUIRED": "skip-verify", "VERIFY_CA": "true", "VERIFY_IDENTITY": "true"}
+	if mode, ok := modes[strings.ToUpper(params.Get("sslMode"))]; ok {
+		return mode
 	}
 	use := params.Get("useSSL")
 	switch {

@@ -3,7 +3,6 @@ package drivers
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -93,7 +92,7 @@ func (u *target) mysqlDB() (key string, db *sql.DB, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return "//" + sortedList(addrs) + "/" + cfg.DBName, sql.OpenDB(connector), nil
+	return "//" + sortedList(addrs) + "/" + cfg.DBName, newPool(connector), nil
 }
 
 // mysqlConfig returns what all servers have in common, and their addresses.
@@ -103,7 +102,8 @@ func (u *target) mysqlConfig() (cfg *gomysql.Config, addrs []string, err error) 
 	}
 	cfg = gomysql.NewConfig()
 	mysql.Prepare(cfg)
-	cfg.User, cfg.Passwd, cfg.Logger = u.user, u.password, mysqlLog{u.log}
+	cfg.User, cfg.Passwd = u.user, u.password
+	cfg.Logger = slog.NewLogLogger(u.log.Handler(), slog.LevelDebug) // of what it says the error itself is returned
 	hosts, name, _ := strings.Cut(u.address, "/")
 	if socket, ok := strings.CutPrefix(u.address, "unix("); ok {
 		cfg.Net = "unix"
@@ -152,13 +152,4 @@ func (u *target) setMySQL(cfg *gomysql.Config) (err error) {
 	}
 	cfg.TLS, err = u.cutTLS(true, "")
 	return err
-}
-
-// mysqlLog takes what the client library has to say; the error itself is returned.
-type mysqlLog struct{ logger *slog.Logger }
-
-func (l mysqlLog) Print(v ...any) {
-	if l.logger != nil {
-		l.logger.Debug("mysql driver", "msg", fmt.Sprint(v...))
-	}
 }

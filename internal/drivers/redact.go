@@ -1,8 +1,15 @@
 package drivers
 
 import (
-	"net/url"
+	"regexp"
 	"strings"
+)
+
+var (
+	portFirst = regexp.MustCompile(`^\d+([/?,]|$)`)
+
+	// secretParam matches a parameter whose name tells a secret.
+	secretParam = regexp.MustCompile(`(?i)([?&][^?&=]*(?:pass|pwd|secret|token)[^?&=]*=)[^&]*`)
 )
 
 // Redact returns a URL fit for logs and errors: without the password, however
@@ -16,7 +23,7 @@ func Redact(storeURL string) string {
 		if at := strings.LastIndex(storeURL, "@"); at >= 0 {
 			return "xxxxx" + storeURL[at:]
 		}
-		return redactQuery(storeURL)
+		return secretParam.ReplaceAllString(storeURL, "${1}xxxxx")
 	}
 	if strings.HasPrefix(strings.ToLower(head), "ticket+") {
 		return head + "//" + redactServers(rest)
@@ -27,10 +34,10 @@ func Redact(storeURL string) string {
 		} else if strings.EqualFold(head, "nats:") {
 			rest = "xxxxx" + rest[at:] // a token
 		}
-	} else if host, port, found := strings.Cut(rest, ":"); found && !startsWithPort(port) {
+	} else if host, port, found := strings.Cut(rest, ":"); found && !portFirst.MatchString(port) {
 		rest = host + ":xxxxx" // user:password whose host was forgotten
 	}
-	return head + "//" + redactQuery(rest)
+	return head + "//" + secretParam.ReplaceAllString(rest, "${1}xxxxx")
 }
 
 // redactServers is [Redact] for servers between commas, each with a user and a password,
@@ -49,32 +56,4 @@ func redactServers(rest string) string {
 		}
 	}
 	return strings.Join(servers, ",")
-}
-
-func startsWithPort(s string) bool {
-	port, _, _ := strings.Cut(s, "/")
-	port, _, _ = strings.Cut(port, "?")
-	port, _, _ = strings.Cut(port, ",")
-	return port != "" && strings.Trim(port, "0123456789") == ""
-}
-
-// redactQuery hides the values of parameters whose names tell a secret.
-func redactQuery(rest string) string {
-	path, query, ok := strings.Cut(rest, "?")
-	if !ok {
-		return rest
-	}
-	params := strings.Split(query, "&")
-	for i, p := range params {
-		name, _, _ := strings.Cut(p, "=")
-		if plain, err := url.QueryUnescape(name); err == nil {
-			name = plain
-		}
-		for _, secret := range []string{"pass", "pwd", "secret", "token"} {
-			if strings.Contains(strings.ToLower(name), secret) {
-				params[i] = name + "=xxxxx"
-			}
-		}
-	}
-	return path + "?" + strings.Join(params, "&")
 }

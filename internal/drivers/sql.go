@@ -3,14 +3,21 @@ package drivers
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
-// poolSize bounds the connections to a server, of a store and a registry together.
-const poolSize = 20
+// newPool returns a pool of connections to a server, for a store and a registry together.
+func newPool(c sqldriver.Connector) *sql.DB {
+	const size = 20
+	db := sql.OpenDB(c)
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	return db
+}
 
 // A sqlDriver is what the packages of SQL databases have in common.
 type sqlDriver struct {
@@ -24,8 +31,6 @@ type sqlDriver struct {
 
 // backend returns the backend in one database.
 func (d sqlDriver) backend(key string, db *sql.DB) *Backend {
-	db.SetMaxOpenConns(poolSize)
-	db.SetMaxIdleConns(poolSize)
 	return &Backend{
 		Key:      key,
 		store:    func() (segment.Store, error) { return d.newStore(db) },

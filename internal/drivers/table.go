@@ -53,7 +53,7 @@ func find(rawURL string) (driver, *target, error) {
 	var schemes []string
 	for _, d := range table() {
 		if ok && d.scheme == scheme {
-			return d, &target{scheme: scheme, rest: rest}, onlyInMySQL(scheme, rest)
+			return d, newTarget(scheme, rest), onlyInMySQL(scheme, rest)
 		}
 		schemes = append(schemes, d.scheme)
 	}

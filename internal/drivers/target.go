@@ -49,6 +49,10 @@ type target struct {
 	hasPassword    bool
 }
 
+func newTarget(scheme, rest string) *target {
+	return &target{scheme: scheme, rest: rest, log: slog.New(slog.DiscardHandler)}
+}
+
 // malformed is what is wrong with the form of a URL, which [Open] adds. It never quotes
 // the URL, which may hold a password.
 type malformed string

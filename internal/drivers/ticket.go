@@ -24,24 +24,25 @@ func parseTicket(u *target) (*Backend, error) {
 			init:   func(ctx context.Context, tags []segment.Tag) error { return ticket.Init(ctx, servers, layout, tags) },
 			exists: func(ctx context.Context) (bool, error) { return ticket.Exists(ctx, servers) },
 		},
-		resize: func(ctx context.Context, o ResizeOptions) error { return resizeTickets(ctx, servers, layout, o) },
-		close:  func() error { return closeTickets(servers) },
+		resize: func(ctx context.Context, retired string, o ticket.ResizeOptions) error {
+			return resizeTickets(ctx, servers, layout, retired, o)
+		},
+		close: func() error { return closeTickets(servers) },
 	}, nil
 }
 
-func resizeTickets(ctx context.Context, servers []ticket.Server, layout ticket.Layout, o ResizeOptions) error {
-	opts := ticket.ResizeOptions{Lost: o.Lost, Jump: o.Jump}
-	if o.Retired != "" {
-		_, u, err := find(o.Retired)
+func resizeTickets(ctx context.Context, servers []ticket.Server, layout ticket.Layout, retired string, o ticket.ResizeOptions) error {
+	if retired != "" {
+		_, u, err := find(retired)
 		if err != nil {
 			return err
 		}
-		if _, opts.Retired, _, err = u.ticketServers(); err != nil {
+		if _, o.Retired, _, err = u.ticketServers(); err != nil {
 			return err
 		}
-		defer closeTickets(opts.Retired)
+		defer closeTickets(o.Retired)
 	}
-	return ticket.Resize(ctx, servers, layout, &opts)
+	return ticket.Resize(ctx, servers, layout, &o)
 }
 
 // ticketServers returns the servers in the order of the URL, and their keys.
@@ -54,7 +55,7 @@ func (u *target) ticketServers() (keys []string, servers []ticket.Server, _ tick
 		return nil, nil, ticket.Layout{}, err
 	}
 	for i, rest := range parsed.Servers {
-		server := &target{rest: rest, log: u.log}
+		server := &target{scheme: "mysql", rest: rest, log: u.log}
 		if err := server.query(mysqlParams()...); err != nil {
 			return nil, nil, ticket.Layout{}, errors.Join(err, closeTickets(servers))
 		}

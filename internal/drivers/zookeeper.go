@@ -27,11 +27,7 @@ const (
 // port.
 func FromCurator(connect, name string, port int) (string, error) {
 	servers, chroot, _ := strings.Cut(strings.TrimSpace(connect), "/")
-	hosts := strings.Split(servers, ",")
-	for i, h := range hosts {
-		hosts[i] = strings.TrimSpace(h)
-	}
-	u := "zookeeper://" + strings.Join(hosts, ",")
+	u := "zookeeper://" + strings.ReplaceAll(servers, " ", "")
 	if chroot != "" {
 		u += "/" + (&url.URL{Path: chroot}).EscapedPath()
 	}
