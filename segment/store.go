@@ -20,6 +20,10 @@ var ErrNotCreated = errors.New("the store was not created")
 // anew, above every ID in use.
 var ErrDamaged = errors.New("the tag is damaged")
 
+// ErrNeedsResize is wrapped by stores of several servers whose set does not fit together:
+// a resize makes a set of them.
+var ErrNeedsResize = errors.New("the set of servers must be resized")
+
 // A Store durably advances named counters. Package drivertest defines, as a test
 // suite, what an implementation must do. All methods are safe for concurrent use
 // and return soon after ctx ends.
@@ -120,6 +124,24 @@ type Change struct {
 	MaxID       *int64
 	Force       bool // allow MaxID to lower the counter: IDs may then be issued twice
 	Description *string
+}
+
+// Apply returns tag with the change made. It wraps [leaf.ErrRegression] if that would lower
+// the counter without Force.
+func (c Change) Apply(tag Tag) (Tag, error) {
+	if c.MaxID != nil && *c.MaxID < tag.MaxID && !c.Force {
+		return Tag{}, fmt.Errorf("%w: max_id is %d, not to be lowered to %d", leaf.ErrRegression, tag.MaxID, *c.MaxID)
+	}
+	if c.MaxID != nil {
+		tag.MaxID = *c.MaxID
+	}
+	if c.Step != nil {
+		tag.Step = *c.Step
+	}
+	if c.Description != nil {
+		tag.Description = *c.Description
+	}
+	return tag, nil
 }
 
 // Limits of tags, those of Java Leaf's table.

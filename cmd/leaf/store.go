@@ -31,7 +31,7 @@ func explain(err, notCreated error, who, flag, url string, took time.Duration) e
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return noAnswer(who, err, url, took)
-	case errors.Is(err, notCreated):
+	case errors.Is(err, notCreated) && !errors.Is(err, segment.ErrNeedsResize): // which has a hint of its own
 		return hinted(err, "leaf init %s %s", flag, shellWord(drivers.Redact(url)))
 	}
 	return err

@@ -157,7 +157,7 @@ func TestInitSaysWhatIsInItsWay(t *testing.T) {
 	if _, err := server.Do("SET", "{leaf}:tags", "text"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"there are keys under the prefix leaf already", "the key belongs to somebody else"} {
+	for _, want := range []string{"there is a key {leaf}:tags already", "the key belongs to another program"} {
 		code, _, stderr := leafRun(t.Context(), "init", "--store", server.URL())
 		if code != exitFailed || !strings.Contains(stderr, want) {
 			t.Errorf("exit code %d, %q, want %q", code, stderr, want)

@@ -77,17 +77,9 @@ func (t *tagText) advance(n int64) (segment.Grant, error) {
 
 // alter applies a change, or changes nothing and returns an error.
 func (t *tagText) alter(change segment.Change) error {
-	if change.MaxID != nil && *change.MaxID < t.MaxID && !change.Force {
-		return fmt.Errorf("%w: max_id is %d, not to be lowered to %d", leaf.ErrRegression, t.MaxID, *change.MaxID)
+	tag, err := change.Apply(t.tag(""))
+	if err == nil {
+		t.MaxID, t.Step, t.Description = tag.MaxID, tag.Step, tag.Description
 	}
-	if change.MaxID != nil {
-		t.MaxID = *change.MaxID
-	}
-	if change.Step != nil {
-		t.Step = *change.Step
-	}
-	if change.Description != nil {
-		t.Description = *change.Description
-	}
-	return nil
+	return err
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
-
-	"github.com/leaf-id/leaf"
 )
 
 // lookEvery is how long it takes at most to notice that a server's settings changed.
@@ -67,7 +65,7 @@ func (c *client) look(ctx context.Context, conns *conns, node *goredis.Client) (
 		return nil, err
 	}
 	if err := s.unfit(c.config); err != nil {
-		return nil, c.locate(fmt.Errorf("%w: %w", leaf.ErrUnsupported, err))
+		return nil, c.locate(err)
 	}
 	f.replid, f.keeps, f.alone = s.info["master_replid"], s.keeps(), c.config.Mode == Single && s.alone()
 	f.timeline = f.replid

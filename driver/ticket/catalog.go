@@ -11,22 +11,21 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// administer runs do with a desk at every server, each of which must be fit for use.
-func (s *Store) administer(ctx context.Context, do func([]*desk) error) error {
+// administer runs do with a connection to every server, each of which must be fit for use.
+func (s *Store) administer(ctx context.Context, do func([]*adminConn) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	err := atDesks(ctx, s.members, func(desks []*desk) error {
-		for _, d := range desks {
-			f := &facts{meta: d.meta, open: d.open}
-			if err := f.fits(s.layout, int64(len(s.members))); err != nil {
-				return d.blame(err)
+	err := lockAll(ctx, s.members, func(conns []*adminConn) error {
+		for _, a := range conns {
+			if err := a.fits(s.layout, int64(len(s.members))); err != nil {
+				return a.wrapErr(err)
 			}
-			if d.meta.generation != desks[0].meta.generation || d.meta.cluster != desks[0].meta.cluster {
-				return d.blame(errResized)
+			if a.generation != conns[0].generation || a.cluster != conns[0].cluster {
+				return a.wrapErr(errResized)
 			}
 		}
-		return do(desks)
+		return do(conns)
 	})
 	if gone := s.usable(ctx); err != nil && gone != nil && !errors.Is(err, gone) {
 		return fmt.Errorf("%w: %w", gone, err)
@@ -36,43 +35,39 @@ func (s *Store) administer(ctx context.Context, do func([]*desk) error) error {
 
 // Check reports why not every server of the set is fit for use.
 func (s *Store) Check(ctx context.Context) error {
-	if err := s.administer(ctx, func([]*desk) error { return nil }); err != nil {
-		return fmt.Errorf("check ticket store: %w", err)
-	}
-	return nil
+	return wrap(s.administer(ctx, func([]*adminConn) error { return nil }), "check ticket store")
 }
 
-// A found is what the servers together know of a tag.
-type found struct {
+// A tagState is what the servers together know of a tag.
+type tagState struct {
 	tag   segment.Tag
-	rows  []row // by desk; those without the tag have no name
-	n     int   // desks that have it
-	lacks *desk // one that has not, or not its table; nil: none
+	rows  []row      // by server; those without the tag have no name
+	n     int        // servers that have it
+	lacks *adminConn // one that has not, or not its table; nil: none
 }
 
-func find(ctx context.Context, desks []*desk, name string) (found, error) {
-	f := found{rows: make([]row, len(desks))}
-	for i, d := range desks {
-		r, err := findTag(ctx, d.conn, name)
+func findState(ctx context.Context, conns []*adminConn, name string) (tagState, error) {
+	st := tagState{rows: make([]row, len(conns))}
+	for i, a := range conns {
+		r, err := findTag(ctx, a.conn, name)
 		if errors.Is(err, leaf.ErrUnknownTag) {
-			f.lacks = d
+			st.lacks = a
 			continue
 		}
+		var tag segment.Tag
+		if err == nil {
+			tag, err = a.tag(ctx, a.conn, r)
+		}
+		if tag.Name != "" && isMySQL(err, mysqlNoTable) {
+			st.lacks, err = a, nil
+		}
 		if err != nil {
-			return found{}, d.blame(err)
+			return tagState{}, a.wrapErr(err)
 		}
-		c := counting{meta: d.meta}
-		high, err := c.drawn(ctx, d.conn, r)
-		if isMySQL(err, mysqlNoTable) {
-			f.lacks = d
-		} else if err != nil {
-			return found{}, d.blame(err)
-		}
-		f.tag = join(f.tag, segment.Tag{Name: r.name, MaxID: high, Step: r.step, Description: r.description, Updated: r.updated})
-		f.rows[i] = r
-		f.n++
+		st.tag, st.rows[i] = join(st.tag, tag), r
+		st.n++
 	}
-	return f, nil
+	return st, nil
 }
 
 // Create adds a tag on every server; all of them must answer. One that an earlier
@@ -81,29 +76,26 @@ func find(ctx context.Context, desks []*desk, name string) (found, error) {
 func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
 	err := tag.Check()
 	if err == nil {
-		err = s.administer(ctx, func(desks []*desk) error {
-			have, err := find(ctx, desks, tag.Name)
-			switch {
-			case err != nil:
+		err = s.administer(ctx, func(conns []*adminConn) error {
+			have, err := findState(ctx, conns, tag.Name)
+			if err == nil && have.n == len(conns) {
+				err = leaf.ErrTagExists
+			}
+			if err != nil {
 				return err
-			case have.n == len(desks):
-				return leaf.ErrTagExists
 			}
 			tag.MaxID = max(tag.MaxID, have.tag.MaxID)
-			return s.write(ctx, desks, tag, have)
+			return s.write(ctx, conns, tag, have)
 		})
 	}
-	if err != nil {
-		return fmt.Errorf("create tag %q: %w", tag.Name, err)
-	}
-	return nil
+	return wrap(err, "create tag %q", tag.Name)
 }
 
 // write has every server know the tag so, and draw from tag.MaxID on.
-func (s *Store) write(ctx context.Context, desks []*desk, tag segment.Tag, have found) error {
-	for i, d := range desks {
-		r := row{name: tag.Name, generation: d.meta.generation, next: have.rows[i].next, step: tag.Step, description: tag.Description}
-		if err := d.place(ctx, r, tag.MaxID, s.layout, d.meta.share); err != nil {
+func (s *Store) write(ctx context.Context, conns []*adminConn, tag segment.Tag, have tagState) error {
+	for i, a := range conns {
+		r := row{name: tag.Name, generation: a.generation, next: have.rows[i].next, step: tag.Step, description: tag.Description}
+		if err := a.place(ctx, r, tag.MaxID, s.layout, a.share); err != nil {
 			return err
 		}
 	}
@@ -114,24 +106,20 @@ func (s *Store) write(ctx context.Context, desks []*desk, tag segment.Tag, have 
 // answer. Raised, MaxID is where each server goes on. Where all tags share a table it
 // is raised for all of them. No counter can be lowered: delete the tag and create it
 // again. A server that lacks the tag or its table gets it with a MaxID only, since
-// nobody else knows how far it was. A change of nothing writes nothing.
-func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
-	var tag segment.Tag
-	err := cmp.Or(change.Check(), segment.CheckKnown(name))
+// only it knew how far it was. A change of nothing writes nothing.
+func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (tag segment.Tag, err error) {
+	err = cmp.Or(change.Check(), segment.CheckKnown(name))
 	if err == nil {
-		err = s.administer(ctx, func(desks []*desk) (err error) {
-			tag, err = s.alter(ctx, desks, name, change)
+		err = s.administer(ctx, func(conns []*adminConn) error {
+			tag, err = s.alter(ctx, conns, name, change)
 			return err
 		})
 	}
-	if err != nil {
-		return segment.Tag{}, fmt.Errorf("alter tag %q: %w", name, err)
-	}
-	return tag, nil
+	return tag, wrap(err, "alter tag %q", name)
 }
 
-func (s *Store) alter(ctx context.Context, desks []*desk, name string, change segment.Change) (segment.Tag, error) {
-	have, err := find(ctx, desks, name)
+func (s *Store) alter(ctx context.Context, conns []*adminConn, name string, change segment.Change) (segment.Tag, error) {
+	have, err := findState(ctx, conns, name)
 	switch {
 	case err != nil:
 		return segment.Tag{}, err
@@ -139,35 +127,23 @@ func (s *Store) alter(ctx context.Context, desks []*desk, name string, change se
 		return segment.Tag{}, leaf.ErrUnknownTag
 	case change.MaxID != nil && *change.MaxID < have.tag.MaxID && change.Force:
 		return segment.Tag{}, fmt.Errorf("%w: the counters of ticket servers cannot be lowered: delete the tag and create it again", leaf.ErrUnsupported)
-	case change.MaxID != nil && *change.MaxID < have.tag.MaxID:
-		return segment.Tag{}, fmt.Errorf("%w: IDs below %d were drawn", leaf.ErrRegression, have.tag.MaxID)
 	case change.MaxID == nil && have.lacks != nil:
-		return segment.Tag{}, have.lacks.blame(errLacksTag)
+		return segment.Tag{}, have.lacks.wrapErr(errLacksTag)
 	case change == segment.Change{}:
 		return have.tag, nil
 	}
-	tag := amend(have.tag, change)
+	tag, err := change.Apply(have.tag)
+	if err != nil {
+		return segment.Tag{}, err
+	}
 	if change.MaxID == nil {
 		tag.MaxID = 0 // no lift
 	}
-	if err := s.write(ctx, desks, tag, have); err != nil {
+	if err := s.write(ctx, conns, tag, have); err != nil {
 		return segment.Tag{}, err
 	}
-	have, err = find(ctx, desks, name)
+	have, err = findState(ctx, conns, name)
 	return have.tag, err
-}
-
-func amend(tag segment.Tag, change segment.Change) segment.Tag {
-	if change.MaxID != nil {
-		tag.MaxID = *change.MaxID
-	}
-	if change.Step != nil {
-		tag.Step = *change.Step
-	}
-	if change.Description != nil {
-		tag.Description = *change.Description
-	}
-	return tag
 }
 
 // Delete removes a tag from every server; all of them must answer. With a table per
@@ -175,28 +151,25 @@ func amend(tag segment.Tag, change segment.Change) segment.Tag {
 func (s *Store) Delete(ctx context.Context, name string) error {
 	err := segment.CheckKnown(name)
 	if err == nil {
-		err = s.administer(ctx, func(desks []*desk) error { return s.remove(ctx, desks, name) })
+		err = s.administer(ctx, func(conns []*adminConn) error { return s.remove(ctx, conns, name) })
 	}
-	if err != nil {
-		return fmt.Errorf("delete tag %q: %w", name, err)
-	}
-	return nil
+	return wrap(err, "delete tag %q", name)
 }
 
-func (s *Store) remove(ctx context.Context, desks []*desk, name string) error {
-	have, err := find(ctx, desks, name)
+func (s *Store) remove(ctx context.Context, conns []*adminConn, name string) error {
+	have, err := findState(ctx, conns, name)
 	if err != nil {
 		return err
 	}
 	if have.n == 0 {
 		return leaf.ErrUnknownTag
 	}
-	for _, d := range desks {
-		if err := d.exec(ctx, `DELETE FROM leaf_ticket_tag WHERE name = ?`, []byte(name)); err != nil {
+	for _, a := range conns {
+		if err := a.exec(ctx, `DELETE FROM leaf_ticket_tag WHERE name = ?`, []byte(name)); err != nil {
 			return err
 		}
 		if s.layout.TablePerTag {
-			if err := d.exec(ctx, "DROP TABLE IF EXISTS `"+s.layout.table(name)+"`"); err != nil {
+			if err := a.exec(ctx, "DROP TABLE IF EXISTS `"+s.layout.table(name)+"`"); err != nil {
 				return err
 			}
 		}
@@ -207,23 +180,16 @@ func (s *Store) remove(ctx context.Context, desks []*desk, name string) error {
 // Lift has a server, named as in [segment.Grant].Source, draw a tag's IDs from floor
 // on. It never lowers a counter, and may be repeated.
 func (s *Store) Lift(ctx context.Context, tag, source string, floor int64) error {
-	err := segment.CheckKnown(tag)
+	err := cmp.Or(segment.CheckKnown(tag), s.usable(ctx))
 	if err == nil {
-		err = s.liftOne(ctx, tag, source, floor)
+		err = s.lift(ctx, tag, source, floor)
 	}
-	if err != nil {
-		return fmt.Errorf("lift %q on server %s: %w", tag, source, err)
-	}
-	return nil
+	return wrap(err, "lift %q on server %s", tag, source)
 }
 
-func (s *Store) liftOne(ctx context.Context, tag, source string, floor int64) error {
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
+func (s *Store) lift(ctx context.Context, tag, source string, floor int64) error {
 	for _, m := range s.members {
-		f := m.facts.Load()
-		if f == nil || f.source() != source {
+		if f := m.facts.Load(); f == nil || f.source() != source {
 			continue
 		}
 		err := s.use(ctx, m, func(conn *sql.Conn, f *facts) error {
@@ -231,14 +197,14 @@ func (s *Store) liftOne(ctx context.Context, tag, source string, floor int64) er
 				return errResized
 			}
 			if f.layout.Stride == 0 {
-				return (&desk{member: m, conn: conn, meta: f.meta}).lift(ctx, f.layout.table(tag), floor)
+				return (&adminConn{member: m, conn: conn}).lift(ctx, f.layout.table(tag), floor)
 			}
 			_, err := conn.ExecContext(ctx, `UPDATE leaf_ticket_tag SET next_id = GREATEST(next_id, ?) WHERE name = ? AND generation = ?`,
 				f.share.align(floor), []byte(tag), f.generation)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.Name, explain(err))
+			return m.wrapErr(err)
 		}
 		return nil
 	}

@@ -80,7 +80,7 @@ func (f *facts) judge(d drawn) error {
 		return fmt.Errorf("%w: it steps by %d from %d, not by %d from %d: something between here and the server changes the settings",
 			errSession, d.increment, d.offset, s.servers, s.number)
 	case (d.globalInc != s.servers || d.globOff != s.number) && (d.globalInc != 1 || d.globOff != 1):
-		return fmt.Errorf("the server's auto_increment_increment is %d and its auto_increment_offset %d: whoever draws tickets without Leaf "+
+		return fmt.Errorf("the server's auto_increment_increment is %d and its auto_increment_offset %d: who draws tickets without Leaf "+
 			"draws those of other servers: set them to %d and %d, or both to 1 where only Leaf draws", d.globalInc, d.globOff, s.servers, s.number)
 	}
 	return nil
@@ -137,8 +137,8 @@ func (f *facts) block(ctx context.Context, conn *sql.Conn, tag string, n int64) 
 	case d.rows == 0 && d.next > s.limit():
 		return segment.Grant{}, fmt.Errorf("%w: the counter stands at %d", leaf.ErrOverflow, d.next)
 	case d.rows == 0:
-		return segment.Grant{}, fmt.Errorf("the counter stands at %d, which is not in a block of server %d of %d: "+
-			"somebody changed it: leaf init --resize with the same servers puts it right", d.next, s.number, s.servers)
+		return segment.Grant{}, fmt.Errorf("%w: the counter stands at %d, which is not in a block of server %d of %d: "+
+			"it was changed by hand; a resize with the same servers puts it right", segment.ErrNeedsResize, d.next, s.number, s.servers)
 	}
 	start := int64(d.last)
 	return f.grant(leaf.Range{Start: start, End: start + s.take(start, n)}, d), nil

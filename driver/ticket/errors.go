@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
 )
 
 var (
@@ -20,15 +21,15 @@ var (
 	errSession = errors.New("unfit session")
 
 	// errResized: the server has left the generation that this client knows.
-	errResized = errors.New("the set of ticket servers is being changed, or was: once leaf init --resize is through, " +
+	errResized = errors.New("the set of ticket servers is being changed, or was: once the resize is through, " +
 		"start again with the URL of all servers")
 
 	// errLacksTag: to make a tag on a server without knowing how far it was there
 	// would start it again.
-	errLacksTag = errors.New("the server lacks the tag or its table, which the others have: say where all servers are to go on, " +
-		"above every ID of the tag, with leaf tag set TAG --max-id")
+	errLacksTag = fmt.Errorf("%w: the server lacks the tag or its table, which the others have: set where all servers are to go on, "+
+		"above every ID of the tag", segment.ErrDamaged)
 
-	// errLeftOut: others have found out meanwhile that the server fails.
+	// errLeftOut: other callers have found out meanwhile that the server fails.
 	errLeftOut = errors.New("the server failed others a moment ago")
 )
 
@@ -44,16 +45,30 @@ func isMySQL(err error, numbers ...uint16) bool {
 	return ok && slices.Contains(numbers, e.Number)
 }
 
-// explain says what is wrong and what to do. Nothing that it passes on holds a password.
+// wrapErr says which server an error comes from, what is wrong and what to do. Nothing
+// that it passes on holds a password.
+func (m *member) wrapErr(err error) error { return fmt.Errorf("%s: %w", m.Name, explain(err)) }
+
+func wrap(err error, what string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), err)
+}
+
 func explain(err error) error {
+	what := networkAdvice(err)
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		switch e.Number {
 		case 1690, 1264, 1467, 167: // out of range, and an AUTO_INCREMENT used up
 			return fmt.Errorf("%w: %w", leaf.ErrOverflow, err)
 		}
-		return advise(mysqlAdvice(e.Number), err)
+		what = mysqlAdvice(e.Number)
 	}
-	return advise(networkAdvice(err), err)
+	if what == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // An existsError is [fs.ErrExist], without its words about files.
@@ -70,18 +85,11 @@ func (f failures) Error() string {
 	for i, err := range f {
 		texts[i] = err.Error()
 	}
-	slices.Sort(texts) // whoever was asked first: the same trouble is the same text
+	slices.Sort(texts) // the same failures are the same text, in whatever order the servers were asked
 	return strings.Join(texts, "; ")
 }
 
 func (f failures) Unwrap() []error { return f }
-
-func advise(advice string, err error) error {
-	if advice == "" {
-		return err
-	}
-	return fmt.Errorf("%s: %w", advice, err)
-}
 
 func mysqlAdvice(number uint16) string {
 	switch number {
@@ -89,27 +97,19 @@ func mysqlAdvice(number uint16) string {
 		return "the server refuses the user: check the user name and the password in the URL"
 	case 1044, 1142, 1143, 1227, 1370:
 		return "the user lacks a privilege: GRANT SELECT, INSERT, UPDATE, DELETE " +
-			"(and CREATE, with table_per_tag DROP, for leaf init and leaf tag) on the database"
+			"(CREATE too to create a set, a resize or a tag, and DROP with table_per_tag) on the database"
 	case 1046, 1049:
 		return "there is no such database: create it (CREATE DATABASE), or correct the URL"
 	case mysqlNoTable:
 		return "a table is missing: restore it, or delete the tag and create it above its highest ID"
 	case 1290, 1792, 1836:
 		return "the server is read-only: each server of a ticket URL must be a primary"
-	case 1040, 1203, 1226:
-		return "the server has no connection left: raise max_connections or the user's limit"
-	case 1129, 1130:
-		return "the server does not accept this host: allow it (CREATE USER user@host, FLUSH HOSTS)"
 	case mysqlDeadlock:
 		return "others drew at the same moment: nothing was written, try again"
 	case 1205:
 		return "another transaction holds the row: end the one left open on the server"
-	case 1021, 1030, 1114:
-		return "the server cannot write: check its disk"
-	case 3159:
-		return "the server demands encryption: add tls=true to the URL"
 	}
-	return ""
+	return "" // the server's own words say enough
 }
 
 func networkAdvice(err error) string {

@@ -4,7 +4,7 @@ import "context"
 
 // ResizeUntil is [Resize], broken off by the error that after returns.
 func ResizeUntil(ctx context.Context, servers []Server, layout Layout, opts ResizeOptions, after func(stage string) error) error {
-	return (&founding{layout: layout, lost: opts.Lost, jump: opts.Jump, after: after}).run(ctx, servers, opts.Retired)
+	return (&resizer{layout: layout, lost: opts.Lost, jump: opts.Jump, after: after}).run(ctx, servers, opts.Retired)
 }
 
 // Share is a share for tests of its arithmetic.
@@ -15,5 +15,5 @@ func (s share) Drawn(next int64) int64  { return s.drawn(next) }
 
 func (l Layout) Table(tag string) string { return l.table(tag) }
 
-// Forgetful is for tests without an old server.
-func Forgetful(version string) bool { return forgetful(version) }
+// LosesCounters is for tests without an old server.
+func LosesCounters(version string) bool { return losesCounters(version) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // How long a server that failed is left alone: twice as long after each failure in a
@@ -23,7 +24,7 @@ type health struct {
 	down    bool
 	failed  int // times in a row
 	retryAt time.Time
-	looking bool // somebody is
+	looking bool // a goroutine is
 	last    string
 }
 
@@ -104,11 +105,11 @@ func (s *Store) note(m *member, err error) {
 	pause := min(minPause<<min(h.failed, 10), maxPause)
 	h.failed++
 	h.retryAt = time.Now().Add(pause/2 + rand.N(pause/2+1))
-	text := explain(err).Error()
-	if !h.down || h.last != text {
-		s.logger.Warn("ticket server left out", "server", m.Name, "err", text)
+	told := explain(err)
+	if !h.down || h.last != told.Error() {
+		s.logger.Warn("ticket server left out", "server", m.Name, "err", told)
 	}
-	h.down, h.last = true, text
+	h.down, h.last = true, told.Error()
 }
 
 // admit compares a server with those that are in use, and makes it one of them. Of
@@ -123,8 +124,8 @@ func (s *Store) admit(m *member, f *facts) error {
 		}
 		switch cmp.Compare(f.generation, known.generation) {
 		case -1:
-			return fmt.Errorf("%w: the server is of an older generation than %s: it was left out of a resize, or a backup was put in place: "+
-				"run leaf init --resize", leaf.ErrInvalid, other.Name)
+			return fmt.Errorf("%w: the server is of an older generation than %s: it was left out of a resize, or a backup was put in place: %w",
+				leaf.ErrInvalid, other.Name, segment.ErrNeedsResize)
 		case +1:
 			other.facts.Store(nil)
 			continue

@@ -51,6 +51,9 @@ func (l Layout) String() string {
 // sharedTable is Flickr's.
 const sharedTable = "Tickets64"
 
+// shared reports whether all tags draw from one table.
+func (l Layout) shared() bool { return l.Stride == 0 && !l.TablePerTag }
+
 // plainTag is a name that can be part of a table's, on servers that fold case too.
 var plainTag = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,49}$`)
 

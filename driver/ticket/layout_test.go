@@ -110,12 +110,12 @@ func TestTables(t *testing.T) {
 	}
 }
 
-func TestForgetfulServers(t *testing.T) {
+func TestServersThatLoseCounters(t *testing.T) {
 	for version, want := range map[string]bool{
 		"5.7.44-log": true, "8.0.36": false, "8.4.0": false, "9.1.0": false,
 		"10.1.48-MariaDB-0+deb9u2": true, "10.2.44-MariaDB": true, "10.11.19-MariaDB-0+deb12u1": false, "11.4.2-MariaDB": false,
 	} {
-		if got := ticket.Forgetful(version); got != want {
+		if got := ticket.LosesCounters(version); got != want {
 			t.Errorf("%s: %v", version, got)
 		}
 	}

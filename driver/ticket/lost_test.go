@@ -10,6 +10,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/ticket"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // lose destroys what a server of the set holds; its database is there again, and empty.
@@ -184,7 +185,7 @@ func TestLostServerIsTold(t *testing.T) {
 		var got drivertest.Ranges
 		drawFrom(t, store, &got, "1", "2")
 		s.lose(t, 2)
-		for deadline := time.Now().Add(20 * time.Second); log.count("--lost") == 0; draw(t.Context(), t, store, 1, &got) {
+		for deadline := time.Now().Add(20 * time.Second); log.count(segment.ErrNeedsResize.Error()) == 0; draw(t.Context(), t, store, 1, &got) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%v: the log says:\n%s", layout, log.text.String())
 			}

@@ -17,8 +17,8 @@ import (
 
 // A Server is one database that deals tickets.
 type Server struct {
-	// Name is what people know it by, such as host:port/db without credentials:
-	// errors and the log say it. No two servers of a set have the same.
+	// Name stands for it in errors and the log, such as host:port/db without credentials.
+	// No two servers of a set have the same.
 	Name string
 
 	// DB is a pool as the package documentation asks for. It is the caller's to
@@ -116,7 +116,7 @@ func checkSession(ctx context.Context, conn *sql.Conn) error {
 }
 
 // checkServer reports why a server cannot be used, and learns what it is like.
-func checkServer(ctx context.Context, conn *sql.Conn, f *facts) error {
+func (f *facts) checkServer(ctx context.Context, conn *sql.Conn) error {
 	rows, err := conn.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN
 		('read_only', 'super_read_only', 'innodb_read_only', 'innodb_flush_log_at_trx_commit', 'in_transaction', 'version')`)
 	if err != nil {
@@ -134,7 +134,7 @@ func checkServer(ctx context.Context, conn *sql.Conn, f *facts) error {
 		case name == "innodb_flush_log_at_trx_commit":
 			f.flush = value
 		case name == "version":
-			old = forgetful(value)
+			old = losesCounters(value)
 		case name == "in_transaction":
 			f.open = "@@in_transaction"
 		case !strings.EqualFold(value, "OFF") && value != "0":
@@ -147,10 +147,10 @@ func checkServer(ctx context.Context, conn *sql.Conn, f *facts) error {
 	return rows.Err()
 }
 
-// forgetful reports a version that keeps AUTO_INCREMENT in memory alone. What it computes
+// losesCounters reports a version that keeps AUTO_INCREMENT in memory alone. What it computes
 // anew from the row of the last ticket may be too low: of two drawn at once the lower
 // one's row may have taken the place of the higher one's.
-func forgetful(version string) bool {
+func losesCounters(version string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
 		return false
@@ -159,6 +159,19 @@ func forgetful(version string) bool {
 		return major < 10 || major == 10 && minor < 3
 	}
 	return major < 8
+}
+
+// checkTables reports why tables that are there already cannot be used.
+func (f *facts) checkTables(ctx context.Context, conn *sql.Conn, l Layout, tables ...string) error {
+	for _, table := range tables {
+		if err := checkEngine(ctx, conn, table); err != nil {
+			return err
+		}
+	}
+	if l.shared() {
+		return f.checkTickets(ctx, conn, sharedTable)
+	}
+	return nil
 }
 
 // checkTickets reports why a table cannot deal tickets. REPLACE at the end of a column

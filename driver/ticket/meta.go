@@ -78,8 +78,7 @@ func readMeta(ctx context.Context, conn *sql.Conn) (*meta, error) {
 	case err != nil:
 		return nil, err
 	case version != format:
-		return nil, fmt.Errorf("%w: the tables have format %d, this program knows %d: use the program that made them, or a newer one",
-			leaf.ErrUnsupported, version, format)
+		return nil, fmt.Errorf("%w: the tables have format %d, this release knows %d: upgrade Leaf", leaf.ErrUnsupported, version, format)
 	}
 	m.share.stride = m.layout.Stride
 	m.members = strings.Fields(members)
@@ -90,17 +89,16 @@ func readMeta(ctx context.Context, conn *sql.Conn) (*meta, error) {
 func (m *meta) fits(l Layout, n int64) error {
 	switch {
 	case m == nil || m.state == stateNew:
-		return fmt.Errorf("%w: it has no table leaf_ticket, or one left half-way: leaf init creates a new set, leaf init --resize extends one, "+
-			"also with --lost where this server's data is gone for good", segment.ErrNotCreated)
+		return fmt.Errorf("%w, or %w: it has no table leaf_ticket, or one left half-way", segment.ErrNotCreated, segment.ErrNeedsResize)
 	case m.state == stateRetired:
-		return fmt.Errorf("%w: the server was taken out of the set: remove it from the URL, or take it in again with leaf init --resize", leaf.ErrUnsupported)
+		return fmt.Errorf("%w: %w: the server was taken out of the set: remove it from the URL, or take it in again", leaf.ErrUnsupported, segment.ErrNeedsResize)
 	case m.state != stateReady:
 		return errResized
 	case m.layout != l:
 		return fmt.Errorf("%w: the URL says %v, the server was set up for %v, which never changes: correct the URL", leaf.ErrInvalid, l, m.layout)
 	case m.share.servers != n:
-		return fmt.Errorf("%w: the URL names %d servers, this one is number %d of %d: name all of them, or change their number with leaf init --resize",
-			leaf.ErrInvalid, n, m.share.number, m.share.servers)
+		return fmt.Errorf("%w: the URL names %d servers, this one is number %d of %d: name all of them, or change their number: %w",
+			leaf.ErrInvalid, n, m.share.number, m.share.servers, segment.ErrNeedsResize)
 	case m.share.number < 1 || m.share.number > n || m.generation < 1:
 		return fmt.Errorf("%w: its table leaf_ticket was changed by hand (number %d, generation %d)", leaf.ErrInvalid, m.share.number, m.generation)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,10 +36,14 @@ type Options struct {
 const (
 	defaultTimeout = 2 * time.Second
 
+	// maxDeadlocks is how often a draw is repeated that the server undid because it and
+	// another REPLACE waited for each other.
+	maxDeadlocks = 5
+
 	// haste is by what the time-out is divided where another server can be tried: by
 	// default, callers that wait for a second get their ID from the second server or
-	// the third. The last one keeps the whole time, lest a busy machine that makes
-	// all of them slow pass for dead servers.
+	// the third. The last one keeps the whole time, so that slow servers are not mistaken
+	// for dead ones.
 	haste = 5
 )
 
@@ -57,7 +62,7 @@ type Store struct {
 	mu      sync.Mutex // guards the health of all members, and who is admitted
 }
 
-// Open returns a store of these servers; their order is of no account. It does not
+// Open returns a store of these servers, in any order. It does not
 // connect: what is wrong shows at the first call. Errors wrap [leaf.ErrInvalid].
 func Open(servers []Server, layout Layout, opts *Options) (*Store, error) {
 	if err := layout.check(); err != nil {
@@ -70,10 +75,7 @@ func Open(servers []Server, layout Layout, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	s := &Store{members: members, layout: layout, logger: opts.Logger, timeout: opts.Timeout}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
+	s := &Store{members: members, layout: layout, logger: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), timeout: opts.Timeout}
 	if s.timeout <= 0 {
 		s.timeout = defaultTimeout
 	}
@@ -85,7 +87,7 @@ func Open(servers []Server, layout Layout, opts *Options) (*Store, error) {
 // calls fail with an error that wraps [leaf.ErrClosed].
 func (s *Store) Close() error {
 	s.mu.Lock()
-	s.cancel() // under the lock: nobody starts to look at a server afterwards
+	s.cancel() // under the lock, so that no server is looked at afterwards
 	s.mu.Unlock()
 	s.lookers.Wait()
 	return nil
@@ -120,52 +122,36 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 		return segment.Grant{}, err
 	}
 	up, down := s.order()
-	var a attempt
-	for list, members := range [][]*member{up, down} {
-		for i, m := range members {
-			hasty := list == 0 && i < len(up)-1
-			if grant, ok := a.try(ctx, s, m, tag, n, hasty); ok {
-				return grant, nil
+	var verdict error // of a server that answered: the tag is unknown, or its IDs are used up
+	var failed failures
+	for i, m := range slices.Concat(up, down) {
+		if i == len(up) && verdict != nil {
+			break // a server that is down has nothing to add
+		}
+		grant, err := s.draw(ctx, m, tag, n, i < len(up)-1)
+		told, gone := explain(err), s.usable(ctx)
+		switch {
+		case err == nil:
+			s.succeeded(m)
+			return grant, nil
+		case errors.Is(told, leaf.ErrUnknownTag):
+			verdict = told
+		case errors.Is(told, leaf.ErrOverflow):
+			verdict = cmp.Or(verdict, told)
+		default:
+			failed = append(failed, m.wrapErr(err))
+			if gone == nil && !errors.Is(err, errLeftOut) { // else the caller left, or it is noted
+				s.failed(m, err)
 			}
-			if err := s.usable(ctx); err != nil {
-				return segment.Grant{}, fmt.Errorf("%w: %w", err, failures(a.failed))
-			}
 		}
-		if a.verdict != nil { // a server that is down has nothing to add
-			break
+		if gone != nil {
+			return segment.Grant{}, fmt.Errorf("%w: %w", gone, failed)
 		}
 	}
-	return segment.Grant{}, a.err()
-}
-
-// An attempt is one call's way through the servers.
-type attempt struct {
-	verdict error   // of a server that answered: the tag is unknown, or its IDs are used up
-	failed  []error // of those that did not
-}
-
-// deadlocks is how often a draw is repeated that the server undid because it and another
-// REPLACE waited for each other.
-const deadlocks = 5
-
-func (a *attempt) try(ctx context.Context, s *Store, m *member, tag string, n int64, hasty bool) (segment.Grant, bool) {
-	grant, err := s.draw(ctx, m, tag, n, hasty)
-	if err == nil {
-		s.succeeded(m)
-		return grant, true
+	if verdict != nil {
+		return segment.Grant{}, verdict
 	}
-	switch told := explain(err); {
-	case errors.Is(told, leaf.ErrUnknownTag), errors.Is(told, leaf.ErrOverflow):
-		if a.verdict == nil || errors.Is(told, leaf.ErrUnknownTag) {
-			a.verdict = told
-		}
-	default:
-		if s.usable(ctx) == nil && !errors.Is(err, errLeftOut) { // else it is the caller who left, or noted
-			s.failed(m, err)
-		}
-		a.failed = append(a.failed, fmt.Errorf("%s: %w", m.Name, told))
-	}
-	return segment.Grant{}, false
+	return segment.Grant{}, fmt.Errorf("no ticket server is fit for use: %w", failed)
 }
 
 // draw draws from one server, in its turn.
@@ -186,39 +172,32 @@ func (s *Store) draw(ctx context.Context, m *member, tag string, n int64, hasty 
 		ctx, cancel = context.WithTimeout(ctx, s.timeout/haste)
 		defer cancel()
 	}
-	do := func(conn *sql.Conn, f *facts) (err error) {
-		if s.layout.Stride > 0 {
-			grant, err = f.block(ctx, conn, tag, n)
-		} else {
-			grant, err = f.ticket(ctx, conn, tag)
+	for range 1 + maxDeadlocks {
+		err = s.use(ctx, m, func(conn *sql.Conn, f *facts) (err error) {
+			if s.layout.Stride > 0 {
+				grant, err = f.block(ctx, conn, tag, n)
+			} else {
+				grant, err = f.ticket(ctx, conn, tag)
+			}
+			return err
+		})
+		if !isMySQL(err, mysqlDeadlock) {
+			break
 		}
-		return err
-	}
-	err = s.use(ctx, m, do)
-	for try := 0; isMySQL(err, mysqlDeadlock) && try < deadlocks; try++ {
-		err = s.use(ctx, m, do)
 	}
 	return grant, err
 }
 
-func (a *attempt) err() error {
-	if a.verdict != nil {
-		return a.verdict
-	}
-	return fmt.Errorf("no ticket server is fit for use: %w", failures(a.failed))
-}
-
 // use runs do on a connection of one server, after a look at it where that is due.
 func (s *Store) use(ctx context.Context, m *member, do func(*sql.Conn, *facts) error) error {
-	return m.within(ctx, func(conn *sql.Conn) error {
+	return m.within(ctx, func(conn *sql.Conn) (err error) {
 		f := m.facts.Load()
 		if f == nil {
-			var err error
 			if f, err = s.inspect(ctx, conn, m); err != nil {
 				return err
 			}
 		}
-		err := do(conn, f)
+		err = do(conn, f)
 		if errors.Is(err, errResized) {
 			m.facts.CompareAndSwap(f, nil)
 		}
@@ -229,7 +208,7 @@ func (s *Store) use(ctx context.Context, m *member, do func(*sql.Conn, *facts) e
 // inspect finds out whether a server is fit for use, and what it is like.
 func (s *Store) inspect(ctx context.Context, conn *sql.Conn, m *member) (*facts, error) {
 	f := &facts{}
-	if err := cmp.Or(checkSession(ctx, conn), checkServer(ctx, conn, f)); err != nil {
+	if err := cmp.Or(checkSession(ctx, conn), f.checkServer(ctx, conn)); err != nil {
 		return nil, err
 	}
 	var err error
@@ -239,13 +218,8 @@ func (s *Store) inspect(ctx context.Context, conn *sql.Conn, m *member) (*facts,
 	if err := f.fits(s.layout, int64(len(s.members))); err != nil {
 		return nil, err
 	}
-	if err := checkEngine(ctx, conn, "leaf_ticket_tag"); err != nil {
+	if err := f.checkTables(ctx, conn, s.layout, "leaf_ticket_tag"); err != nil {
 		return nil, err
-	}
-	if s.layout.Stride == 0 && !s.layout.TablePerTag {
-		if err := f.checkTickets(ctx, conn, sharedTable); err != nil {
-			return nil, err
-		}
 	}
 	if err := s.admit(m, f); err != nil {
 		return nil, err

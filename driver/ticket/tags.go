@@ -1,9 +1,9 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -25,93 +25,55 @@ type row struct {
 	updated     time.Time
 }
 
-const selectRow = `SELECT name, generation, next_id, step, description, UNIX_TIMESTAMP(updated) FROM leaf_ticket_tag`
+const selectRow = `SELECT name, generation, next_id, step, description, COALESCE(UNIX_TIMESTAMP(updated), 0) FROM leaf_ticket_tag`
 
-func scanRow(from interface{ Scan(...any) error }) (row, error) {
-	var r row
-	var updated sql.Null[float64]
-	if err := from.Scan(&r.name, &r.generation, &r.next, &r.step, &r.description, &updated); err != nil {
-		return row{}, err
+// readRows returns the tags of a server, or the one of that name.
+func readRows(ctx context.Context, conn *sql.Conn, name ...string) ([]row, error) {
+	query, args := selectRow, []any(nil)
+	for _, tag := range name {
+		query, args = query+` WHERE name = ?`, append(args, []byte(tag))
 	}
-	if updated.V > 0 {
-		r.updated = time.UnixMicro(int64(updated.V * 1e6))
-	}
-	return r, nil
-}
-
-// findTag returns the row of a tag, or [leaf.ErrUnknownTag].
-func findTag(ctx context.Context, conn *sql.Conn, tag string) (row, error) {
-	r, err := scanRow(conn.QueryRowContext(ctx, selectRow+` WHERE name = ?`, []byte(tag)))
-	if errors.Is(err, sql.ErrNoRows) {
-		return row{}, leaf.ErrUnknownTag
-	}
-	return r, err
-}
-
-func allRows(ctx context.Context, conn *sql.Conn) ([]row, error) {
-	rows, err := conn.QueryContext(ctx, selectRow)
+	rows, err := conn.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	var all []row
 	for rows.Next() {
-		r, err := scanRow(rows)
-		if err != nil {
+		var r row
+		var updated float64
+		if err := rows.Scan(&r.name, &r.generation, &r.next, &r.step, &r.description, &updated); err != nil {
 			return nil, err
+		}
+		if updated > 0 {
+			r.updated = time.UnixMicro(int64(updated * 1e6))
 		}
 		all = append(all, r)
 	}
 	return all, rows.Err()
 }
 
-// A counting reads how far the tags of one server are.
-type counting struct {
-	meta *meta
-	seen map[string]int64 // by table of tickets
+// findTag returns the row of a tag, or [leaf.ErrUnknownTag].
+func findTag(ctx context.Context, conn *sql.Conn, tag string) (row, error) {
+	rows, err := readRows(ctx, conn, tag)
+	if err != nil || len(rows) == 0 {
+		return row{}, cmp.Or(err, leaf.ErrUnknownTag)
+	}
+	return rows[0], nil
 }
 
-// drawn returns one past the highest ID that a server has drawn for a tag, 0 if none.
-func (c *counting) drawn(ctx context.Context, conn *sql.Conn, r row) (int64, error) {
-	if c.meta.layout.Stride > 0 {
-		return c.meta.share.drawn(r.next), nil
+// tag returns a tag as one server has it. MaxID is one past the highest ID that it has
+// drawn, 0 if none: the row of the last ticket is still there.
+func (m *meta) tag(ctx context.Context, conn *sql.Conn, r row) (segment.Tag, error) {
+	tag := segment.Tag{Name: r.name, Step: r.step, Description: r.description, Updated: r.updated}
+	if m.layout.Stride > 0 {
+		tag.MaxID = m.share.drawn(r.next)
+		return tag, nil
 	}
-	table := c.meta.layout.table(r.name)
-	if high, ok := c.seen[table]; ok {
-		return high, nil
-	}
-	high, err := highest(ctx, conn, table)
-	if c.seen == nil {
-		c.seen = make(map[string]int64)
-	}
-	c.seen[table] = high
-	return high, err
-}
-
-// highest returns one past the highest ticket of a table: the row of the last one is
-// still there.
-func highest(ctx context.Context, conn *sql.Conn, table string) (int64, error) {
 	var high uint64
-	err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(id) + 1, 0) FROM `"+table+"`").Scan(&high)
-	return int64(min(high, math.MaxInt64)), err
-}
-
-// tags returns the tags of one server.
-func (f *facts) tags(ctx context.Context, conn *sql.Conn) ([]segment.Tag, error) {
-	rows, err := allRows(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	c := counting{meta: f.meta}
-	var tags []segment.Tag
-	for _, r := range rows {
-		high, err := c.drawn(ctx, conn, r)
-		if err != nil {
-			return nil, err
-		}
-		tags = append(tags, segment.Tag{Name: r.name, MaxID: high, Step: r.step, Description: r.description, Updated: r.updated})
-	}
-	return tags, nil
+	err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(id) + 1, 0) FROM `"+m.layout.table(r.name)+"`").Scan(&high)
+	tag.MaxID = int64(min(high, math.MaxInt64))
+	return tag, err
 }
 
 // Tags lists the tags that any server has, by name; servers that do not answer are
@@ -137,36 +99,44 @@ func (s *Store) list(ctx context.Context) (map[string]segment.Tag, error) {
 		return nil, err
 	}
 	all := make(map[string]segment.Tag)
-	var failed []error
+	var failed failures
+	answers := 0
 	up, down := s.order()
-	for _, members := range [][]*member{up, down} {
-		answers := 0
-		for _, m := range members {
-			err := s.listOne(ctx, m, all)
-			if gone := s.usable(ctx); gone != nil {
-				return nil, gone
-			}
-			if err == nil {
-				answers++
-				continue
-			}
-			s.failed(m, err)
-			failed = append(failed, fmt.Errorf("%s: %w", m.Name, explain(err)))
+	for i, m := range slices.Concat(up, down) {
+		if i == len(up) && answers > 0 {
+			break
 		}
-		if answers > 0 {
-			return all, nil
+		err := s.listOne(ctx, m, all)
+		if gone := s.usable(ctx); gone != nil {
+			return nil, gone
 		}
+		if err == nil {
+			answers++
+			continue
+		}
+		s.failed(m, err)
+		failed = append(failed, m.wrapErr(err))
 	}
-	return nil, fmt.Errorf("no ticket server is fit for use: %w", failures(failed))
+	if answers == 0 {
+		return nil, fmt.Errorf("no ticket server is fit for use: %w", failed)
+	}
+	return all, nil
 }
 
+// listOne adds the tags of one server. Where all share a table it is asked once.
 func (s *Store) listOne(ctx context.Context, m *member, all map[string]segment.Tag) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.use(ctx, m, func(conn *sql.Conn, f *facts) error {
-		tags, err := f.tags(ctx, conn)
-		for _, tag := range tags {
-			all[tag.Name] = join(all[tag.Name], tag)
+		rows, err := readRows(ctx, conn)
+		var tag segment.Tag
+		for i, r := range rows {
+			if shared := tag.MaxID; i > 0 && f.layout.shared() {
+				tag = segment.Tag{Name: r.name, MaxID: shared, Step: r.step, Description: r.description, Updated: r.updated}
+			} else if tag, err = f.tag(ctx, conn, r); err != nil {
+				return err
+			}
+			all[r.name] = join(all[r.name], tag)
 		}
 		return err
 	})

@@ -23,6 +23,8 @@ var advice = []struct {
 	err  error
 	text string
 }{
+	{segment.ErrNeedsResize, "'leaf init --store URL' creates a set of ticket servers; with --resize it takes servers in or out, " +
+		"with --lost HOST also one whose data is gone for good"},
 	{segment.ErrNotCreated, "create it with 'leaf init --store URL', or correct the URL"},
 	{segment.ErrDamaged, "set it with 'leaf tag set TAG --max-id N --step N --force', N above every ID in use"},
 	{worker.ErrNoneFree, "'leaf worker list' shows who holds the worker IDs"},
