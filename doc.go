@@ -14,5 +14,13 @@
 //	ids := segment.NewBuffer(store, "order", nil)
 //	id, err := ids.Next(ctx)
 //
+// One that wants time-ordered IDs under a leased worker ID imports package snowflake:
+//
+//	registry, err := mysql.NewRegistry(db, nil)
+//	ids, err := snowflake.Open(ctx, registry, nil)
+//	id, err := ids.Next(ctx)
+//
+// The examples of these packages are whole programs.
+//
 // This package and package segment import nothing but the standard library.
 package leaf

@@ -36,7 +36,7 @@ type Buffer struct {
 	idle      chan struct{} // closed when the refill in flight has ended
 	closing   chan struct{} // closed when no refill may start any more
 	end       error         // why no ID will ever be issued again; nil while there may be
-	trouble   trouble
+	health    storeHealth
 	demand    demand
 	clipped   bool // the loss budget is less than the outage budget asks for
 	account   account
@@ -81,7 +81,7 @@ func (b *Buffer) Next(ctx context.Context) (int64, error) {
 	}
 	if used <= s.size {
 		if s.due(used) {
-			b.look()
+			b.topUp()
 		}
 		return s.start + used - 1, nil
 	}
@@ -105,7 +105,7 @@ func (b *Buffer) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Rang
 
 func (b *Buffer) take(ctx context.Context, dst []leaf.Range, n int64) ([]leaf.Range, error) {
 	out := dst
-	var patience *time.Timer
+	var timer *time.Timer
 	delivered := false // the store is alive: it has delivered while the call waited
 	for n > 0 {
 		s := b.current.Load()
@@ -113,27 +113,27 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, n int64) ([]leaf.Ra
 			out = appendRange(out, len(dst), r)
 			n -= r.Len()
 			if s.due(r.End - s.start) {
-				b.look()
+				b.topUp()
 			}
 			continue
 		}
-		if patience == nil {
-			patience = time.NewTimer(b.opts.Wait)
-			defer patience.Stop()
+		if timer == nil {
+			timer = time.NewTimer(b.opts.Wait)
+			defer timer.Stop()
 		}
-		fed, err := b.await(ctx, s, n, delivered, patience)
+		fed, err := b.await(ctx, s, n, delivered, timer)
 		if err != nil {
 			return dst, err
 		}
 		if fed {
 			delivered = true
-			patience.Reset(b.opts.Wait) // the store delivers, be it to others
+			timer.Reset(b.opts.Wait) // the store delivers, even if to other callers
 		}
 	}
 	return out, nil
 }
 
-// reserve takes up to n IDs off s, or none if the call had better wait.
+// reserve takes up to n IDs off s, or none if the call should wait.
 func (b *Buffer) reserve(s *span, n int64, delivered bool) leaf.Range {
 	if n > s.remaining() {
 		b.mu.Lock()
@@ -147,8 +147,9 @@ func (b *Buffer) reserve(s *span, n int64, delivered bool) leaf.Range {
 }
 
 // affords reports whether a call for n IDs should take what there is although it may
-// have to wait for the rest; b.mu is held. A batch that will fail is not to use up what
-// single calls could have: the stock must have it all, or the store be seen alive.
+// have to wait for the rest; b.mu is held. A batch that cannot be filled must not consume
+// IDs that single calls could use: the stock must have it all, or the store have just
+// delivered.
 func (b *Buffer) affords(n int64, delivered bool) bool {
 	return delivered || b.stock() >= n
 }
@@ -166,7 +167,7 @@ func appendRange(ranges []leaf.Range, keep int, r leaf.Range) []leaf.Range {
 // await returns when a caller that still needs n IDs, and got none of the current
 // span s, should look again, or with the reason why it should give up. fed: the store
 // has delivered meanwhile.
-func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, patience *time.Timer) (fed bool, err error) {
+func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, timer *time.Timer) (fed bool, err error) {
 	b.mu.Lock()
 	if b.current.Load() != s || s.remaining() == 0 && b.pop() || s.remaining() > 0 && b.affords(n, delivered) {
 		b.mu.Unlock()
@@ -177,8 +178,8 @@ func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, pa
 		return false, b.end
 	}
 	trying := b.refilling
-	b.kick()
-	if err := b.trouble.verdict(time.Now(), b.opts.Wait, trying); err != nil {
+	b.startRefill()
+	if err := b.health.verdict(time.Now(), b.opts.Wait, trying); err != nil {
 		defer b.mu.Unlock()
 		return false, b.exhausted(err)
 	}
@@ -192,8 +193,8 @@ func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, pa
 
 	select {
 	case <-wake:
-	case <-patience.C:
-		err = errPatience
+	case <-timer.C:
+		err = errWaited
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
@@ -202,8 +203,8 @@ func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, pa
 	defer b.mu.Unlock()
 	b.short -= n
 	switch {
-	case err == errPatience:
-		return false, b.exhausted(b.trouble.err)
+	case err == errWaited:
+		return false, b.exhausted(b.health.err)
 	case err != nil:
 		return false, fmt.Errorf("wait for IDs of %q: %w", b.tag, err)
 	}

@@ -62,7 +62,7 @@ func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant) er
 }
 
 // finish seals all spans, first to last, wakes the waiting callers with err, and
-// returns the last contiguous run of IDs that nobody has reserved, with the grant that
+// returns the last contiguous run of unreserved IDs, with the grant that
 // it ends with; b.mu is held.
 func (b *Buffer) finish(err error) (unused leaf.Range, last Grant) {
 	if b.end != nil {
@@ -102,14 +102,14 @@ func (b *Buffer) abandon(err error) {
 	}
 }
 
-// expire ends the buffer if the store has never granted and nobody has asked lately.
+// expire ends the buffer if the store has never granted and no caller has asked lately.
 func (b *Buffer) expire(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.end != nil || b.account.grants > 0 || b.refilling ||
-		now.Sub(b.made) <= unknownFor || now.Sub(b.trouble.retryAt) <= unknownFor {
+		now.Sub(b.made) <= unknownFor || now.Sub(b.health.retryAt) <= unknownFor {
 		return false
 	}
-	b.finish(b.exhausted(b.trouble.err))
+	b.finish(b.exhausted(b.health.err))
 	return true
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// look tops up the stock if that is due.
-func (b *Buffer) look() {
+// topUp tops up the stock if that is due.
+func (b *Buffer) topUp() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, due := b.size(time.Now()); due {
-		b.kick()
+		b.startRefill()
 	}
 }
 
-// kick starts a refill unless one is in flight; b.mu is held.
-func (b *Buffer) kick() {
+// startRefill starts a refill unless one is in flight; b.mu is held.
+func (b *Buffer) startRefill() {
 	if b.refilling || b.over() {
 		return
 	}
-	b.trouble.resume(time.Now(), b.opts.Wait)
+	b.health.resume(time.Now(), b.opts.Wait)
 	b.refilling = true
 	b.idle = make(chan struct{})
 	go b.refill()
 }
 
-// over reports whether the store is not to be called any more; b.mu is held.
+// over reports whether the store must not be called any more; b.mu is held.
 func (b *Buffer) over() bool {
 	select {
 	case <-b.closing:
@@ -39,7 +39,7 @@ func (b *Buffer) over() bool {
 	}
 }
 
-// refill calls the store until nobody waits for it. One runs at a time.
+// refill calls the store until no caller waits for it. One runs at a time.
 func (b *Buffer) refill() {
 	for {
 		n, due := b.prepare()
@@ -47,7 +47,7 @@ func (b *Buffer) refill() {
 			return
 		}
 		grant, err := b.fetch(n)
-		if !b.settle(grant, err) {
+		if !b.apply(grant, err) {
 			return
 		}
 	}
@@ -58,7 +58,7 @@ func (b *Buffer) refill() {
 func (b *Buffer) prepare() (n int64, due bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if pause := time.Until(b.trouble.retryAt); pause > 0 {
+	if pause := time.Until(b.health.retryAt); pause > 0 {
 		b.mu.Unlock()
 		select {
 		case <-time.After(pause):
@@ -71,13 +71,13 @@ func (b *Buffer) prepare() (n int64, due bool) {
 		n, due = b.size(time.Now())
 	}
 	if !due {
-		b.rest()
+		b.refillDone()
 	}
 	return n, due
 }
 
-// rest marks the refill as ended; b.mu is held.
-func (b *Buffer) rest() {
+// refillDone marks the refill as ended; b.mu is held.
+func (b *Buffer) refillDone() {
 	b.refilling = false
 	close(b.idle)
 }
@@ -100,7 +100,7 @@ func (b *Buffer) size(now time.Time) (n int64, due bool) {
 	}
 	b.compareBudgets()
 	n = adaptiveSize(stock, b.short, a.step, a.last, b.opts.MaxStock, b.demand.rate, b.opts.OutageBudget)
-	if n > 0 && b.trouble.err != nil {
+	if n > 0 && b.health.err != nil {
 		// The call may succeed and its reply be lost, again and again: what that
 		// costs is to be little.
 		n = max(1, min(n, max(a.step, b.short-stock)))
@@ -108,7 +108,7 @@ func (b *Buffer) size(now time.Time) (n int64, due bool) {
 	return n, n > 0
 }
 
-// compareBudgets tells, once each time it comes to that, that the loss budget keeps
+// compareBudgets logs, once each time it comes to that, that the loss budget keeps
 // the stock from lasting as long as the outage budget asks; b.mu is held.
 func (b *Buffer) compareBudgets() {
 	longest := lasts(b.opts.MaxStock, b.demand.rate)
@@ -121,15 +121,15 @@ func (b *Buffer) compareBudgets() {
 	}
 }
 
-// settle takes up what a call to the store brought and reports whether to call
+// apply takes up what a call to the store brought and reports whether to call
 // again.
-func (b *Buffer) settle(grant Grant, err error) (again bool) {
+func (b *Buffer) apply(grant Grant, err error) (again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.end != nil: // sealed meanwhile: what comes now is lost
 	case err == nil:
-		recovered := b.trouble.err != nil // and so little was asked for
+		recovered := b.health.err != nil // and so little was asked for
 		b.accept(grant)
 		again = recovered || b.short > b.stock()
 	case errors.Is(err, leaf.ErrUnknownTag):
@@ -140,19 +140,19 @@ func (b *Buffer) settle(grant Grant, err error) (again bool) {
 	default:
 		b.account.failures++
 		now := time.Now()
-		if b.trouble.note(now, err, b.short > 0) {
-			b.tellFailure(now, err)
+		if b.health.failed(now, err, b.short > 0) {
+			b.logFailure(now, err)
 		}
-		if b.trouble.verdict(now, b.opts.Wait, true) != nil {
+		if b.health.verdict(now, b.opts.Wait, true) != nil {
 			b.wakeAll()
 		}
 		if isUnfit(err) && b.set != nil {
-			b.set.lookAgain()
+			b.set.checkSoon()
 		}
 		again = !isVerdict(err) && (b.short > 0 || b.account.grants > 0)
 	}
 	if !again {
-		b.rest()
+		b.refillDone()
 	}
 	return again
 }
@@ -163,24 +163,24 @@ func (b *Buffer) accept(grant Grant) {
 	a := &b.account
 	a.grants++
 	a.step = grant.Step
-	if b.trouble.err == nil || b.opts.Policy == Leaf { // else its size says nothing of the demand
+	if b.health.err == nil || b.opts.Policy == Leaf { // else its size says nothing of the demand
 		a.last = grant.Range.Len()
 	}
 	a.lastAt = now
-	if b.trouble.told {
-		b.opts.Logger.Info("store answers again", "tag", b.tag, "after", now.Sub(b.trouble.since))
+	if b.health.logged {
+		b.opts.Logger.Info("store answers again", "tag", b.tag, "after", now.Sub(b.health.since))
 	}
-	b.trouble = trouble{}
+	b.health = storeHealth{}
 	b.queue = append(b.queue, newSpan(grant))
 	b.wakeAll()
 }
 
 // fetch gets a range that may be issued: one that the guard admits.
 func (b *Buffer) fetch(n int64) (Grant, error) {
-	const patience = 8 // calls; lifting a counter takes two where the store deals in any size
+	const maxCalls = 8 // calls; lifting a counter takes two where the store deals in any size
 	b.guard.recall()
 	ask := n
-	for range patience {
+	for range maxCalls {
 		grant, err := b.call(ask)
 		if err != nil {
 			return Grant{}, err
@@ -221,7 +221,7 @@ func (b *Buffer) call(n int64) (Grant, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.opts.CallTimeout)
 	defer cancel()
 	if b.set != nil {
-		leave, err := b.set.enter(ctx, b)
+		leave, err := b.set.acquire(ctx, b)
 		if err != nil {
 			return Grant{}, err
 		}

@@ -31,11 +31,11 @@ type Set struct {
 
 	changing chan struct{} // holds one while a Forget is under way
 
-	mu       sync.Mutex
-	closed   bool                // no buffer is made any more
-	lookAt   error               // how the latest look at the store ended
-	listed   map[string]struct{} // the tags of the latest listing, at most maxListed
-	unproven int                 // buffers of tags that may not exist
+	mu        sync.Mutex
+	closed    bool                // no buffer is made any more
+	lastCheck error               // how the latest look at the store ended
+	listed    map[string]struct{} // the tags of the latest listing, at most maxListed
+	unproven  int                 // buffers of tags that may not exist
 
 	ready  chan struct{}
 	wake   chan struct{} // holds one when the store is to be looked at before its time
@@ -132,8 +132,8 @@ func (s *Set) newBuffer(tag string) *Buffer {
 	return b
 }
 
-// lookAgain has the store looked at before its time.
-func (s *Set) lookAgain() {
+// checkSoon has the store looked at before its time.
+func (s *Set) checkSoon() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -183,7 +183,7 @@ func (s *Set) Ready() <-chan struct{} { return s.ready }
 func (s *Set) StoreErr() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lookAt
+	return s.lastCheck
 }
 
 // Unfit returns why the store cannot be used before somebody mends it, once that may cost
@@ -249,7 +249,7 @@ func (s *Set) Close(ctx context.Context) error {
 func (s *Set) watch(ctx context.Context) {
 	defer close(s.done)
 	pause := firstBackoff
-	for s.look(ctx) != nil {
+	for s.checkStore(ctx) != nil {
 		if !sleep(ctx, pause) {
 			return
 		}
@@ -268,31 +268,31 @@ func (s *Set) watch(ctx context.Context) {
 		case <-wake:
 		case <-time.After(pause):
 		}
-		_ = s.look(ctx) // it has told; the next one may go well
+		_ = s.checkStore(ctx) // it has logged why; the next one may succeed
 	}
 }
 
-// look checks the tags in use and tells when the outcome is another than before.
-func (s *Set) look(ctx context.Context) error {
+// checkStore checks the tags in use and tells when the outcome is another than before.
+func (s *Set) checkStore(ctx context.Context) error {
 	err := s.check(ctx)
 	if ctx.Err() != nil {
 		return err
 	}
 	s.mu.Lock()
-	before := s.lookAt
-	s.lookAt = err
+	before := s.lastCheck
+	s.lastCheck = err
 	s.mu.Unlock()
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
-		s.opts.Logger.Warn("the store does not serve", "err", err)
+		s.opts.Logger.Warn("the store is unavailable", "err", err)
 	case err == nil && before != nil:
-		s.opts.Logger.Info("the store serves again")
+		s.opts.Logger.Info("the store is available again")
 	}
 	return err
 }
 
 // check lists the store's tags and ends the buffers of those that are gone, and of
-// those that were never served and nobody asks for any more. Only buffers that had been
+// those that were never served and are no longer asked for. Only buffers that had been
 // served before the listing began can be missed in it.
 func (s *Set) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CheckInterval)

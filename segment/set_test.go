@@ -271,7 +271,7 @@ func TestStoreErr(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if len(lines) != 3 || !strings.Contains(lines[0], "store is down") || !strings.Contains(lines[1], "no table") ||
-			!strings.Contains(lines[2], "serves again") {
+			!strings.Contains(lines[2], "is available again") {
 			t.Errorf("log:\n%s", &log)
 		}
 	})

@@ -15,7 +15,7 @@ const sealed = 1 << 62
 // share one cache line, which the caller owns after the add.
 type span struct {
 	used  atomic.Int64 // IDs reserved from the front; size or more: drained
-	quiet atomic.Int64 // while used is not above this, nobody looks at the stock
+	quiet atomic.Int64 // while used is not above this, no caller looks at the stock
 	start int64
 	size  int64
 
@@ -54,7 +54,7 @@ func (s *span) due(used int64) bool {
 	return used > quiet && s.quiet.CompareAndSwap(quiet, next)
 }
 
-// seal drains s and returns what nobody had reserved.
+// seal drains s and returns what was not reserved.
 func (s *span) seal() leaf.Range {
 	used := min(s.used.Swap(sealed), s.size)
 	return leaf.Range{Start: s.start + used, End: s.start + s.size}

@@ -50,10 +50,10 @@ func (b *Buffer) Stats() Stats {
 		Failures:    b.account.failures,
 		Regressions: b.guard.regressions.Load(),
 		Refilling:   b.refilling,
-		Err:         b.trouble.err,
+		Err:         b.health.err,
 	}
 	if st.Err != nil {
-		st.FailingSince = b.trouble.since
+		st.FailingSince = b.health.since
 	}
 	if st.Rate > 0 {
 		st.Lasts = lasts(st.Stock, st.Rate)

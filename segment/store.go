@@ -44,7 +44,7 @@ type Store interface {
 	Advance(ctx context.Context, tag string, n int64) (Grant, error)
 
 	// Tags lists all tags, for people and for noticing removed ones. An error ends
-	// the listing; whoever acts on absence must have seen it end without one.
+	// the listing; only a listing that ends without one proves that a tag is absent.
 	Tags(ctx context.Context) iter.Seq2[Tag, error]
 }
 

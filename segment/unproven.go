@@ -20,7 +20,7 @@ const (
 // admit counts the buffer of an unproven tag, or refuses it; s.mu is held.
 func (s *Set) admit(b *Buffer) error {
 	if s.unproven >= maxUnproven {
-		return fmt.Errorf("tag %q: %w: the store has not told yet whether it has %d other tags: ask again later",
+		return fmt.Errorf("tag %q: %w: the store has not said yet whether it has %d other tags: ask again later",
 			b.tag, leaf.ErrExhausted, maxUnproven)
 	}
 	s.unproven++
@@ -43,16 +43,16 @@ func (s *Set) review(b *Buffer) {
 	s.unproven--
 }
 
-// enter waits for a place among the calls to the store. leave gives it back.
-func (s *Set) enter(ctx context.Context, b *Buffer) (leave func(), err error) {
+// acquire waits for a place among the calls to the store. leave gives it back.
+func (s *Set) acquire(ctx context.Context, b *Buffer) (leave func(), err error) {
 	if b.account.grants > 0 || s.lists(b.tag) {
-		return occupy(ctx, s.places)
+		return occupySlot(ctx, s.places)
 	}
-	noGuess, err := occupy(ctx, s.guesses)
+	noGuess, err := occupySlot(ctx, s.guesses)
 	if err != nil {
 		return nil, err
 	}
-	noCall, err := occupy(ctx, s.places)
+	noCall, err := occupySlot(ctx, s.places)
 	if err != nil {
 		noGuess()
 		return nil, err
@@ -60,7 +60,7 @@ func (s *Set) enter(ctx context.Context, b *Buffer) (leave func(), err error) {
 	return func() { noCall(); noGuess() }, nil
 }
 
-func occupy(ctx context.Context, places chan struct{}) (leave func(), err error) {
+func occupySlot(ctx context.Context, places chan struct{}) (leave func(), err error) {
 	select {
 	case places <- struct{}{}:
 		return func() { <-places }, nil
@@ -85,9 +85,9 @@ func (b *Buffer) settled() bool {
 	return b.end != nil || b.account.grants > 0
 }
 
-// tellFailure logs the first of several failed calls to the store. Of tags that were
+// logFailure logs the first of several failed calls to the store. Of tags that were
 // never granted anything, which may be very many, one a second is logged; b.mu is held.
-func (b *Buffer) tellFailure(now time.Time, err error) {
+func (b *Buffer) logFailure(now time.Time, err error) {
 	args := []any{"tag", b.tag, "err", err}
 	if b.set != nil && b.account.grants == 0 {
 		others, ok := b.set.failures.pass(now)
@@ -98,7 +98,7 @@ func (b *Buffer) tellFailure(now time.Time, err error) {
 			args = append(args, "other_tags", others)
 		}
 	}
-	b.trouble.told = true
+	b.health.logged = true
 	b.opts.Logger.Warn("store call failed", args...)
 }
 
@@ -132,10 +132,10 @@ func (s *Set) Check(ctx context.Context, tag string) error {
 	if err != nil {
 		return err
 	}
-	patience := time.NewTimer(s.opts.Wait)
-	defer patience.Stop()
+	timer := time.NewTimer(s.opts.Wait)
+	defer timer.Stop()
 	for !b.loaded() {
-		if _, err := b.await(ctx, b.current.Load(), 1, true, patience); err != nil {
+		if _, err := b.await(ctx, b.current.Load(), 1, true, timer); err != nil {
 			return err
 		}
 	}

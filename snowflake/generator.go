@@ -31,12 +31,12 @@ type Generator struct {
 	_       [128]byte                   // what follows is written often, what is above is not
 
 	mu      sync.Mutex
-	held    bool  // lane is not sealed
+	held    bool  // current is not sealed
 	why     error // why not
-	above   int64 // the tick after the last one that was issued under earlier lanes
+	above   int64 // the tick after the last one that was issued under earlier leases
 	issued  uint64
-	stalled int64     // since when the lease is what stops callers, Unix milliseconds; 0: it is not
-	queue   waitQueue // who waits
+	stalled int64 // since when the lease is what stops callers, Unix milliseconds; 0: it is not
+	queue   waitQueue
 	ticker  ticker
 }
 
@@ -152,7 +152,7 @@ func (g *Generator) Seal(why error) time.Time {
 	return g.finish(why)
 }
 
-// finish seals the lane, if one is held, and returns when its successor may begin,
+// finish seals the cursor, if a lease is held, and returns when its successor may begin,
 // the zero Time for any time; g.mu is held.
 func (g *Generator) finish(why error) time.Time {
 	if why != nil {

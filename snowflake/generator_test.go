@@ -438,7 +438,7 @@ func TestOverload(t *testing.T) {
 	})
 }
 
-// What others in line wait for is not there for those behind them.
+// What others in the queue wait for is not there for those behind them.
 func TestBatchesBehindOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newHeld(t, leafLayout, &Options{MaxAhead: -1})

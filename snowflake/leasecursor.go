@@ -8,11 +8,11 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// sealed is the cursor of a lane that has ended. It is not below any limit: a tick and
-// a sequence number have 63 bits at most.
+// sealed is the cursor after the end of its lease. It is not below any limit: a tick and a
+// sequence number have 63 bits at most.
 const sealed = 1 << 63
 
-// A lease is a [worker.Lease]; tests have one that grows at their word.
+// A lease is a [worker.Lease], or that of a test.
 type lease interface {
 	Worker() int64
 	Floor() time.Time
@@ -20,13 +20,12 @@ type lease interface {
 	Need(until time.Time)
 }
 
-// A lane is a lease and the cursor that runs under it. It counts in slots: a slot is
-// tick<<sequenceBits | sequence, and gives one ID. The cursor is the next slot that
-// nobody has reserved. It only grows; so does the limit, the first slot that may not
+// A leaseCursor is a lease and the cursor under it. It counts in slots: a slot is
+// tick<<sequenceBits | sequence, and gives one ID. The cursor is the next slot that no
+// caller has reserved. It only grows; so does the limit, the first slot that may not
 // be issued yet.
 //
-// A lane knows no clock: now is an argument, in Unix milliseconds, and may go
-// backwards.
+// It knows no clock: now is an argument, in Unix milliseconds, and may go backwards.
 type leaseCursor struct {
 	// What every call reads. gate is the limit if callers may add to the cursor, else
 	// 0. Callers shut it; it is opened only under the generator's lock.
@@ -54,8 +53,8 @@ type leaseCursor struct {
 	}
 }
 
-// newLeaseCursor returns a lane under lease that begins at the lease's floor, now, or the tick
-// above, whichever is last, with the sequence number seq. Its gate is shut.
+// newLeaseCursor returns a cursor that begins at the lease's floor, now, or the tick above,
+// whichever is last, with the sequence number seq. Its gate is shut.
 func newLeaseCursor(layout Layout, lease lease, now, above int64, seq uint64) *leaseCursor {
 	l := &leaseCursor{
 		prefix: uint64(lease.Worker()) << layout.SequenceBits,
@@ -145,7 +144,7 @@ func (l *leaseCursor) pull(now int64, seq uint64) {
 }
 
 // account notes that the slots from base up to the cursor were reserved. Those at or
-// beyond the limit were not: who added that much got nothing, as no gate was higher.
+// beyond the limit were not issued: no gate was higher.
 func (l *leaseCursor) account(cursor uint64) {
 	if to := min(cursor, l.limit); to > l.base {
 		l.issued += to - l.base
@@ -184,7 +183,7 @@ func (l *leaseCursor) clockLimit(ms int64) uint64 {
 	return min(l.slot(min(l.layout.tickDown(ms)+1, l.layout.ticks())), l.end)
 }
 
-// seal ends the lane and returns the tick after the last one that was reserved, 0 if
+// seal ends the cursor and returns the tick after the last one that was reserved, 0 if
 // none was.
 func (l *leaseCursor) seal() (above int64) {
 	l.gate.Store(0)

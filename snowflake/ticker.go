@@ -2,9 +2,9 @@ package snowflake
 
 import "time"
 
-// finest is the shortest time between two beats, coarsest the longest: a tick that
-// begins is noticed at most that much later. After lingering beats without traffic
-// there are no more.
+// finest is the shortest time between two turns of the ticker, coarsest the longest: a
+// tick that begins is noticed at most that much later. After lingering turns without
+// traffic the ticker stops.
 const (
 	finest    = time.Millisecond
 	coarsest  = 10 * time.Millisecond
@@ -18,17 +18,17 @@ const (
 	stock = 2000
 )
 
-// A beat is the coarse clock of a generator: a timer that refreshes the lane every now
-// and then, so that callers need not read the clock.
+// A ticker is the coarse clock of a generator: a timer that refreshes the cursor regularly,
+// so that callers need not read the clock.
 type ticker struct {
 	timer   *time.Timer // nil before the first use
 	running bool
-	asked   bool   // a call came through the slow path since the last beat
-	seen    uint64 // the cursor at the last beat
-	idle    int    // beats without traffic
+	asked   bool   // a call came through the slow path since the last turn
+	seen    uint64 // the cursor at the last turn
+	idle    int    // turns without traffic
 }
 
-// start has the coarse clock run; g.mu is held.
+// start starts the ticker; g.mu is held.
 func (g *Generator) start() {
 	b := &g.ticker
 	b.asked = true
@@ -44,8 +44,8 @@ func (g *Generator) start() {
 	b.timer.Reset(finest)
 }
 
-// stop ends the coarse clock; g.mu is held. A beat that is under way comes to nothing,
-// or counts as one of those that are started after this.
+// stop stops the ticker; g.mu is held. A turn that is under way does nothing, or counts as
+// one after the next start.
 func (g *Generator) stop() {
 	if g.ticker.running {
 		g.ticker.running = false
@@ -53,7 +53,7 @@ func (g *Generator) stop() {
 	}
 }
 
-// tick is one beat.
+// tick is one turn of the ticker.
 func (g *Generator) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,7 +80,7 @@ func (g *Generator) tick() {
 	b.timer.Reset(next)
 }
 
-// refresh brings the lane up to now, has the lease grow, and serves those who wait;
+// refresh brings the cursor up to now, has the lease grow, and serves the queue;
 // g.mu is held.
 func (g *Generator) refresh(now int64) {
 	if !g.held {

@@ -18,18 +18,18 @@ const (
 	maxBackoff    = time.Second
 )
 
-// trouble is what is wrong with the store at present; the zero value: nothing.
-type trouble struct {
+// storeHealth is what is wrong with the store at present; the zero value: nothing.
+type storeHealth struct {
 	err      error
 	since    time.Time
 	retryAt  time.Time
 	attempts int
-	told     bool // it was logged
+	logged   bool // it was logged
 }
 
-// note takes in a failed call and reports whether it is the first one; waited: callers
+// failed takes in a failed call and reports whether it is the first one; waited: callers
 // wait for it.
-func (t *trouble) note(now time.Time, err error, waited bool) (first bool) {
+func (t *storeHealth) failed(now time.Time, err error, waited bool) (first bool) {
 	first = t.err == nil
 	if first {
 		t.since = now
@@ -45,18 +45,18 @@ func (t *trouble) note(now time.Time, err error, waited bool) (first bool) {
 	return first
 }
 
-// resume is for a store that is asked again: a failure that nobody has looked into for
-// longer than a caller waits does not tell how long the store has been failing.
-func (t *trouble) resume(now time.Time, wait time.Duration) {
+// resume is for a store that is asked again: a failure that is older than a
+// caller waits does not tell how long the store has been failing.
+func (t *storeHealth) resume(now time.Time, wait time.Duration) {
 	if t.err != nil && now.Sub(t.retryAt) > wait {
 		t.since = now
 	}
 }
 
 // verdict returns why a caller should not even wait: the store will not deliver,
-// or has been failing for as long as a caller would wait. A failure that nobody has
-// looked into since, neither trying again nor due to, is no verdict.
-func (t *trouble) verdict(now time.Time, wait time.Duration, trying bool) error {
+// or has been failing for as long as a caller would wait. A failure after which no
+// call is under way or due is no verdict.
+func (t *storeHealth) verdict(now time.Time, wait time.Duration, trying bool) error {
 	switch {
 	case t.err == nil, !trying && now.After(t.retryAt):
 		return nil
@@ -79,8 +79,8 @@ func isUnfit(err error) bool {
 // isVerdict reports whether waiting does not help against err.
 func isVerdict(err error) bool { return isFinal(err) || isUnfit(err) }
 
-// errPatience ends a wait that has lasted [Options.Wait].
-var errPatience = errors.New("waited long enough")
+// errWaited ends a wait that has lasted [Options.Wait].
+var errWaited = errors.New("waited long enough")
 
 // exhausted is the error of a caller that gets no ID because of cause; nil: the
 // store has not answered yet.

@@ -17,13 +17,13 @@ type waiter struct {
 	place  *list.Element
 }
 
-// A piece is a run of slots that was reserved on a lane.
+// A piece is a run of slots that was reserved on a cursor.
 type piece struct {
 	cursor   *leaseCursor
 	from, to uint64
 }
 
-// A line is who waits, in the order in which they came.
+// A waitQueue is the calls that wait, in the order in which they came.
 type waitQueue struct {
 	list    list.List
 	backlog uint64 // what all of them lack
@@ -43,8 +43,8 @@ func (q *waitQueue) leave(w *waiter) {
 	q.backlog -= w.need
 }
 
-// feed hands what there is on l below its limit to those who wait, and opens the gate
-// when that leaves something for others.
+// serve hands what l has below its limit to the calls that wait, and opens the gate if
+// that leaves something for others.
 func (q *waitQueue) serve(l *leaseCursor, open bool) {
 	for e := q.list.Front(); e != nil; e = q.list.Front() {
 		w := e.Value.(*waiter)
@@ -61,7 +61,7 @@ func (q *waitQueue) serve(l *leaseCursor, open bool) {
 		}
 	}
 	gate := uint64(0)
-	if open && l.cursor.Load() < l.limit { // so that nobody waits
+	if open && l.cursor.Load() < l.limit { // so the queue is empty
 		gate = l.limit
 	}
 	if l.gate.Load() != gate {
@@ -104,7 +104,7 @@ func (g *Generator) wait(ctx context.Context, n uint64) ([]piece, error) {
 	return w.pieces, err
 }
 
-// join puts a call for n slots in line, unless it is known that waiting does not help.
+// join queues a call for n slots, unless it is known that waiting does not help.
 // A timeout of 0 says that it got them at once.
 func (g *Generator) join(ctx context.Context, n uint64) (*waiter, time.Duration, error) {
 	g.mu.Lock()
@@ -133,7 +133,7 @@ func (g *Generator) join(ctx context.Context, n uint64) (*waiter, time.Duration,
 	return w, timeout, nil
 }
 
-// timeout returns how long a call that comes now may wait; g.mu is held.
+// remainingWait returns how long a call that comes now may wait; g.mu is held.
 func (g *Generator) remainingWait(now int64) time.Duration {
 	if g.stalled == 0 {
 		return g.opts.Wait
@@ -142,8 +142,8 @@ func (g *Generator) remainingWait(now int64) time.Duration {
 	return max(g.opts.Wait-time.Duration(lasted)*time.Millisecond, 0)
 }
 
-// leave takes w out of the line because of its context's end, or nil: it has waited
-// for long enough. If it got all it needs just then, it is none the worse.
+// leave takes w out of the queue because of its context's end, or nil: it has waited
+// for long enough. If it got all it needs just then, the call succeeds.
 func (g *Generator) leave(w *waiter, cause error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -157,27 +157,27 @@ func (g *Generator) leave(w *waiter, cause error) error {
 	return g.unavailable(g.opts.Clock.Now().UnixMilli())
 }
 
-// hopeless returns why n slots, after those that others wait for, cannot be had within
-// timeout, nil if they can; g.mu is held.
-func (g *Generator) checkBudget(now int64, n uint64, timeout time.Duration) error {
+// checkBudget returns why n slots, after those that others wait for, cannot be had within
+// budget, nil if they can; g.mu is held.
+func (g *Generator) checkBudget(now int64, n uint64, budget time.Duration) error {
 	if !g.held {
 		return nil
 	}
 	if g.opts.Reject {
-		timeout = 0
+		budget = 0
 	}
 	l := g.current.Load()
 	last := l.cursor.Load() + g.queue.backlog + n
 	switch {
 	case last > l.end:
 		return g.overflowErr()
-	case last > max(l.limit, l.clockLimit(now+g.ahead+timeout.Milliseconds())):
+	case last > max(l.limit, l.clockLimit(now+g.ahead+budget.Milliseconds())):
 		return g.clockErr(l, now)
 	}
 	return nil
 }
 
-// trouble returns why there are no slots now; g.mu is held.
+// unavailable returns why there are no slots now; g.mu is held.
 func (g *Generator) unavailable(now int64) error {
 	l := g.current.Load()
 	switch {
@@ -186,13 +186,13 @@ func (g *Generator) unavailable(now int64) error {
 	case l.cursor.Load() >= l.end:
 		return g.overflowErr()
 	case l.over.lease <= l.over.clock:
-		return fmt.Errorf("%w: that of worker ID %d allows times before %s and was not extended; see to the registry and the state file",
+		return fmt.Errorf("%w: that of worker ID %d allows times before %s and was not extended: look at the registry and the state file",
 			leaf.ErrNoLease, l.lease.Worker(), formatTime(l.lease.Limit().UnixMilli()))
 	}
 	return g.clockErr(l, now)
 }
 
-// late returns why the clock does not allow more; g.mu is held.
+// clockErr returns why the clock does not allow more; g.mu is held.
 func (g *Generator) clockErr(l *leaseCursor, now int64) error {
 	if first := l.tickOf(l.first); l.first >= l.over.clock {
 		return fmt.Errorf("%w: worker ID %d may issue times from %s on, and it is %s; at most %v ahead is allowed",

@@ -1,0 +1,94 @@
+package segment_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/driver/sqlite"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A program that numbers orders. The counter is in an SQLite file.
+func Example() {
+	ctx, path := context.Background(), filepath.Join(os.TempDir(), fmt.Sprint("ids-", os.Getpid(), ".db"))
+	defer os.Remove(path)
+	db, _ := sql.Open("sqlite", path)
+	err := sqlite.InitStore(ctx, db, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}})
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		log.Fatal(err)
+	}
+	store, err := sqlite.NewStore(db, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	orders := segment.NewBuffer(store, "order", nil)
+	fmt.Println(orders.Next(ctx))
+	fmt.Println(orders.Next(ctx))
+	fmt.Println(orders.Close(ctx), store.Close(), db.Close())
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
+	// <nil> <nil> <nil>
+}
+
+// A batch is a few ranges of consecutive IDs.
+func ExampleBuffer_Take() {
+	ctx, store := context.Background(), memory.New()
+	_ = store.Create(ctx, segment.Tag{Name: "order", MaxID: 100, Step: 1000})
+	orders := segment.NewBuffer(store, "order", nil)
+	ranges, err := orders.Take(ctx, nil, 20)
+	fmt.Println(ranges, err)
+	// Output: [[100, 120)] <nil>
+}
+
+// A set serves all tags of a store. A tag that is created later is served too.
+func ExampleSet() {
+	ctx, store := context.Background(), memory.New()
+	ids := segment.NewSet(store, nil)
+	defer ids.Close(ctx)
+	_, err := ids.Next(ctx, "user")
+	fmt.Println(errors.Is(err, leaf.ErrUnknownTag))
+
+	_ = store.Create(ctx, segment.Tag{Name: "order", MaxID: 1, Step: 1000})
+	fmt.Println(ids.Next(ctx, "order"))
+	// Output:
+	// true
+	// 1 <nil>
+}
+
+// A memory outlives the process: IDs that it issued are not issued again, should the store
+// lose its latest writes meanwhile.
+func ExampleOpenMemory() {
+	path := filepath.Join(os.TempDir(), fmt.Sprint("counters-", os.Getpid()))
+	defer os.Remove(path)
+	ctx := context.Background()
+	for range 2 { // two starts of one process
+		store := memory.New() // the second store knows nothing of the first one
+		_ = store.Create(ctx, segment.Tag{Name: "order", MaxID: 1, Step: 1000})
+		known, err := segment.OpenMemory(path, nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		orders := segment.NewBuffer(store, "order", &segment.Options{Memory: known})
+		fmt.Println(orders.Next(ctx))
+		known.Close() // the process is killed: the buffer is not closed
+	}
+	// Output:
+	// 1 <nil>
+	// 10001001 <nil>
+}
+
+func ExampleLeafStep() {
+	fmt.Println(segment.LeafStep(2000, 2000, 0))
+	// Output: 4000
+}
