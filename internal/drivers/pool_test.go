@@ -1,0 +1,84 @@
+package drivers_test
+
+import (
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/leaf-id/leaf/internal/testserver"
+)
+
+// The registry uses the connections of the store.
+func TestOnePool(t *testing.T) {
+	mariadb, postgres, redis := testserver.MariaDB(t, nil), testserver.Postgres(t, nil), testserver.Redis(t, nil)
+	for name, url := range map[string]string{
+		"mysql": mariadb.URL(mariadb.NewDatabase(t)), "postgres": postgres.URL(postgres.NewDatabase(t)), "redis": redis.URL(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, host, _ := strings.Cut(url, "//")
+			host = host[strings.LastIndex(host, "@")+1:]
+			host, _, _ = strings.Cut(host, "/")
+			proxy, accepted := countingProxy(t, host)
+			b := backend(t, strings.Replace(url, host, proxy, 1))
+			if err := b.Tags.Init(t.Context(), sample); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Workers.Init(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			store, err := b.Store()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Advance(t.Context(), sample.Name, 1); err != nil {
+				t.Fatal(err)
+			}
+			before := accepted.Load()
+			registry, err := b.Registry(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := registry.List(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := accepted.Load(); before == 0 || n != before {
+				t.Errorf("%d connections for the store, and %d with the registry", before, n)
+			}
+		})
+	}
+}
+
+// countingProxy returns an address that leads to host, and how many connections it took.
+func countingProxy(t *testing.T, host string) (addr string, accepted *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	accepted = new(atomic.Int64)
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted.Add(1)
+			out, err := net.Dial("tcp", host)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
+				go func() {
+					_, _ = io.Copy(way[0], way[1]) // until either side closes
+					in.Close()
+					out.Close()
+				}()
+			}
+		}
+	}()
+	return l.Addr().String(), accepted
+}
