@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,99 +14,103 @@ import (
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A tagAdmin administers tags, through a server or on the store itself.
-type tagAdmin interface {
-	list(ctx context.Context) ([]segment.Tag, error) // sorted by name
-	create(ctx context.Context, tag segment.Tag) (segment.Tag, error)
-	alter(ctx context.Context, name string, change issuer.Change) (segment.Tag, error)
-	delete(ctx context.Context, name string) error
-}
-
-// adminFlags say what a tag command acts on, and how it prints what came of it.
-type adminFlags struct {
+// An admin administers tags or worker IDs, through a server or on the store or registry
+// itself, with the same calls.
+type admin struct {
 	client
-	store urlFlag
+	flag  urlFlag // of the store or registry
 	json  bool
-	url   string // of the store that is acted on; "": of none
+	url   string // of the store or registry that is acted on; "": of none
+	calls leafv1connect.AdminServiceClient
 }
 
-func (a *adminFlags) addFlags(cmd *cobra.Command) {
+func (a *admin) addFlags(cmd *cobra.Command, flag urlFlag) {
 	a.client.addFlags(cmd)
-	a.store = storeFlag()
-	a.store.addFlags(cmd, instead)
+	a.flag = flag
+	a.flag.addFlags(cmd, instead)
 	outputVar(cmd, &a.json)
 }
 
 // with runs do with what the flags name.
-func (a *adminFlags) with(cmd *cobra.Command, do func(tagAdmin) error) error {
-	url, err := a.target(cmd, &a.store)
-	if err != nil {
+func (a *admin) with(cmd *cobra.Command, do func() error) (err error) {
+	if a.url, err = a.target(cmd, &a.flag); err != nil {
 		return err
 	}
-	if a.url = url; url == "" {
-		admin, err := a.admin()
-		if err != nil {
+	if a.url == "" {
+		if a.calls, err = a.admin(); err != nil {
 			return err
 		}
-		return do(&serverAdmin{&a.client, admin})
+		return do()
 	}
-	b, err := drivers.Open(url, nil)
+	b, err := drivers.Open(a.url, nil)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	store, err := b.Store()
-	if err != nil {
-		return err
+	opts := &frontend.Options{IDs: issuer.New(nil, nil)}
+	if a.flag.name == "workers" {
+		registry, err := b.Registry(&drivers.RegistryOptions{Observe: true})
+		if err != nil {
+			return err
+		}
+		opts.Workers = issuer.NewWorkers(registry, nil, nil)
+	} else {
+		store, err := b.Store()
+		if err != nil {
+			return err
+		}
+		opts.Tags = issuer.NewTags(store, nil, nil)
 	}
-	return do(&storeAdmin{issuer.NewTags(store, nil, nil), url, a.timeout})
+	a.calls = rpcapi.NewAdmin(opts)
+	return do()
+}
+
+// explain says what an error of a call means to the user.
+func (a *admin) explain(err error, took time.Duration) error {
+	if a.url == "" {
+		return a.client.explain(err, took)
+	}
+	return a.flag.explainCall(err, a.url, took)
 }
 
 // warn tells what the command is about to mean.
-func (a *adminFlags) warn(cmd *cobra.Command, note string) {
+func (a *admin) warn(cmd *cobra.Command, note string) {
 	if a.url != "" {
 		note += "\n" + noteStore
 	}
 	say(cmd.ErrOrStderr(), "note", note)
 }
 
-// A serverAdmin administers tags through a server.
-type serverAdmin struct {
-	client *client
-	admin  leafv1connect.AdminServiceClient
-}
-
-func (s *serverAdmin) list(ctx context.Context) ([]segment.Tag, error) {
-	res, err := call(ctx, s.client, s.admin.ListTags, &leafv1.ListTagsRequest{})
-	if err != nil {
-		return nil, err
-	}
+func (a *admin) listTags(ctx context.Context) ([]segment.Tag, error) {
+	res, err := call(ctx, a, a.calls.ListTags, &leafv1.ListTagsRequest{})
 	tags := make([]segment.Tag, 0, len(res.GetTags()))
 	for _, t := range res.GetTags() {
 		tags = append(tags, fromWire(t))
 	}
-	return tags, nil
+	return tags, err
 }
 
-func (s *serverAdmin) create(ctx context.Context, tag segment.Tag) (segment.Tag, error) {
-	res, err := call(ctx, s.client, s.admin.CreateTag, &leafv1.CreateTagRequest{
+func (a *admin) createTag(ctx context.Context, tag segment.Tag) (segment.Tag, error) {
+	res, err := call(ctx, a, a.calls.CreateTag, &leafv1.CreateTagRequest{
 		Name: tag.Name, Step: tag.Step, MaxId: &tag.MaxID, Description: tag.Description,
 	})
 	return fromWire(res.GetTag()), explainTag(err, tag.Name)
 }
 
-func (s *serverAdmin) alter(ctx context.Context, name string, c issuer.Change) (segment.Tag, error) {
-	res, err := call(ctx, s.client, s.admin.AlterTag, &leafv1.AlterTagRequest{
+func (a *admin) alterTag(ctx context.Context, name string, c issuer.Change) (segment.Tag, error) {
+	res, err := call(ctx, a, a.calls.AlterTag, &leafv1.AlterTagRequest{
 		Name: name, Step: c.Step, MaxId: c.MaxID, Force: c.Force, Description: c.Description, RaiseBy: c.RaiseBy,
 	})
 	return fromWire(res.GetTag()), explainTag(err, name)
 }
 
-func (s *serverAdmin) delete(ctx context.Context, name string) error {
-	_, err := call(ctx, s.client, s.admin.DeleteTag, &leafv1.DeleteTagRequest{Name: name})
+func (a *admin) deleteTag(ctx context.Context, name string) error {
+	_, err := call(ctx, a, a.calls.DeleteTag, &leafv1.DeleteTagRequest{Name: name})
 	return explainTag(err, name)
 }
 
@@ -118,59 +120,6 @@ func fromWire(t *leafv1.Tag) segment.Tag {
 		tag.Updated = t.GetUpdated().AsTime()
 	}
 	return tag
-}
-
-// A storeAdmin administers the tags of a store that this process opened.
-type storeAdmin struct {
-	tags    *issuer.Tags
-	url     string
-	timeout time.Duration
-}
-
-// call runs do within the time-out and explains its error.
-func (s *storeAdmin) call(ctx context.Context, do func(ctx context.Context) error) error {
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return explainStore(do(ctx), s.url, time.Since(start))
-}
-
-func (s *storeAdmin) list(ctx context.Context) (tags []segment.Tag, err error) {
-	err = s.call(ctx, func(ctx context.Context) error {
-		for tag, err := range s.tags.All(ctx) {
-			if err != nil {
-				return err
-			}
-			tags = append(tags, tag)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(tags, func(a, b segment.Tag) int { return cmp.Compare(a.Name, b.Name) })
-	return tags, nil
-}
-
-func (s *storeAdmin) create(ctx context.Context, tag segment.Tag) (created segment.Tag, err error) {
-	err = s.call(ctx, func(ctx context.Context) (err error) {
-		created, err = s.tags.Create(ctx, tag)
-		return err
-	})
-	return created, explainTag(err, tag.Name)
-}
-
-func (s *storeAdmin) alter(ctx context.Context, name string, change issuer.Change) (tag segment.Tag, err error) {
-	err = s.call(ctx, func(ctx context.Context) (err error) {
-		tag, err = s.tags.Alter(ctx, name, change)
-		return err
-	})
-	return tag, explainTag(err, name)
-}
-
-func (s *storeAdmin) delete(ctx context.Context, name string) error {
-	err := s.call(ctx, func(ctx context.Context) error { return s.tags.Delete(ctx, name) })
-	return explainTag(err, name)
 }
 
 // explainTag adds to err what to do where the tag itself is the trouble.

@@ -30,8 +30,8 @@ func (c *client) addFlags(cmd *cobra.Command) {
 	patienceVar(cmd, &c.timeout, "timeout", 10*time.Second, "how long to wait for each answer")
 }
 
-// url returns the server's address; a bare host:port means http.
-func (c *client) url() (string, error) {
+// address returns the server's URL; a bare host:port means http.
+func (c *client) address() (string, error) {
 	text := cmp.Or(c.server, os.Getenv("LEAF_SERVER"), defaultServer)
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
@@ -39,7 +39,7 @@ func (c *client) url() (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		wrong := &cliError{
-			err:  fmt.Errorf("the server's URL %q is no http or https address", text),
+			err:  fmt.Errorf("the server's URL %q is not an http or https address", text),
 			hint: "write it like " + defaultServer,
 		}
 		if c.server != "" {
@@ -51,7 +51,7 @@ func (c *client) url() (string, error) {
 }
 
 func (c *client) ids() (leafv1connect.LeafServiceClient, error) {
-	base, err := c.url()
+	base, err := c.address()
 	if err != nil {
 		return nil, err
 	}
@@ -59,27 +59,36 @@ func (c *client) ids() (leafv1connect.LeafServiceClient, error) {
 }
 
 func (c *client) admin() (leafv1connect.AdminServiceClient, error) {
-	base, err := c.url()
+	base, err := c.address()
 	if err != nil {
 		return nil, err
 	}
 	return leafv1connect.NewAdminServiceClient(http.DefaultClient, base), nil
 }
 
-// call makes one call within the time-out and explains its error.
-func call[Req, Res any](ctx context.Context, c *client, do func(context.Context, *Req) (*Res, error), req *Req) (*Res, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+// A caller makes calls within a time-out and explains their errors.
+type caller interface {
+	limit() time.Duration
+	explain(err error, took time.Duration) error
+}
+
+// call makes one call.
+func call[Req, Res any](ctx context.Context, c caller, do func(context.Context, *Req) (*Res, error), req *Req) (*Res, error) {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, c.limit())
 	defer cancel()
 	res, err := do(ctx, req)
 	if err != nil {
-		return nil, c.explain(err)
+		return nil, c.explain(err, time.Since(start))
 	}
 	return res, nil
 }
 
-// explain says what an error of a call means to whoever sits at the keyboard.
-func (c *client) explain(err error) error {
-	base, _ := c.url()
+func (c *client) limit() time.Duration { return c.timeout }
+
+// explain says what an error of a server's call means to the user.
+func (c *client) explain(err error, _ time.Duration) error {
+	base, _ := c.address()
 	text, ok := strings.CutPrefix(err.Error(), connect.CodeOf(err).String()+": ")
 	if !ok {
 		text = err.Error()
@@ -91,7 +100,7 @@ func (c *client) explain(err error) error {
 	case code == connect.CodeUnavailable && !connect.IsWireError(err):
 		return hinted(fmt.Errorf("no server answers at %s: %s", base, text), "start one with 'leaf serve', or name it with --server URL")
 	case !connect.IsWireError(err) && code != connect.CodeCanceled:
-		return hinted(fmt.Errorf("what answers at %s is no Leaf server: %s", base, text), "name the server with --server URL")
+		return hinted(fmt.Errorf("what answers at %s is not a Leaf server: %s", base, text), "name the server with --server URL")
 	case code == connect.CodePermissionDenied:
 		return hinted(plain, "change the store itself with --store URL, worker IDs with --workers URL")
 	}

@@ -32,8 +32,8 @@ func TestOtherServers(t *testing.T) {
 	defer srv.Close()
 	defer close(hang)
 	tests := map[string]struct{ path, err, hint string }{
-		"no such page": {"/none", "is no Leaf server", "--server URL"},
-		"a web page":   {"/page", "is no Leaf server", "--server URL"},
+		"no such page": {"/none", "is not a Leaf server", "--server URL"},
+		"a web page":   {"/page", "is not a Leaf server", "--server URL"},
 		"hangs":        {"/hang", "no answer from " + srv.URL + "/hang within 200ms", "--timeout"},
 	}
 	for name, test := range tests {
@@ -80,12 +80,14 @@ func TestSilentStore(t *testing.T) {
 
 // Only a table that is missing is one that 'leaf init' makes.
 func TestInitHint(t *testing.T) {
-	missing := explainStore(fmt.Errorf("list tags: %w", segment.ErrNotCreated), "sqlite:x", 0)
-	denied := explainStore(errors.New("the user lacks a privilege: GRANT SELECT (and CREATE for leaf init) on the database"), "sqlite:x", 0)
+	store := storeFlag()
+	missing := store.explainCall(fmt.Errorf("list tags: %w", segment.ErrNotCreated), "sqlite:x", 0)
+	denied := store.explainCall(errors.New("the user lacks a privilege: GRANT SELECT (and CREATE for leaf init) on the database"), "sqlite:x", 0)
 	if !isHinted(missing) || isHinted(denied) {
 		t.Errorf("hinted: %v for a missing table, %v for a missing privilege", isHinted(missing), isHinted(denied))
 	}
-	if err := explainRegistry(fmt.Errorf("list workers: %w", worker.ErrNotCreated), "sqlite:x", 0); !isHinted(err) {
+	workers := workersFlag()
+	if err := workers.explainCall(fmt.Errorf("list workers: %w", worker.ErrNotCreated), "sqlite:x", 0); !isHinted(err) {
 		t.Errorf("no hint for a missing table of worker IDs: %v", err)
 	}
 }

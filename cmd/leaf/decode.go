@@ -43,7 +43,7 @@ uid-generator with its own defaults, also the negative ones that it has issued s
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || id < 0 && f.layout != "uid-baidu" {
-				return usage(cmd, fmt.Errorf("%s is no ID: write a whole number from 0 to %d", printable(args[0]), int64(1<<63-1)))
+				return usage(cmd, fmt.Errorf("%s is not an ID: write a whole number from 0 to %d", printable(args[0]), int64(1<<63-1)))
 			}
 			d, err := f.decode(cmd.Context(), id)
 			if errors.Is(err, leaf.ErrInvalid) { // a server did not say this

@@ -68,7 +68,7 @@ Worker registries: the same, and
 These need nothing created:
   zookeeper://h1:2181/chroot?layout=leaf&name=N&port=P
                                        Java Leaf's tree, beside Java servers
-  static:7                             a number that you see to yourself`,
+  static:7                             a number that you assign yourself`,
 		Example: `  leaf init --store sqlite:/var/lib/leaf/ids.db
   leaf init --store mysql://root:secret@127.0.0.1:3306/leaf
   leaf tag create order --step 1000 --store mysql://root:secret@127.0.0.1:3306/leaf
@@ -80,7 +80,7 @@ These need nothing created:
 	f.store.addFlags(cmd, "")
 	f.workers.addFlags(cmd, "")
 	cmd.Flags().BoolVar(&f.resize, "resize", false, "change the number of ticket servers")
-	cmd.Flags().StringVar(&f.retired, "retired", "", "`URL` of the ticket servers that are to be none any more; with --resize")
+	cmd.Flags().StringVar(&f.retired, "retired", "", "`URL` of the ticket servers that leave the set; with --resize")
 	cmd.Flags().StringSliceVar(&f.lost, "lost", nil, "`HOSTS` of ticket servers whose data is gone for good; with --resize")
 	wholeVar(cmd, &f.jump, "jump", "", ticket.DefaultJump, "more IDs than a lost server was ahead of the others; with --lost")
 	outputVar(cmd, &f.json)
@@ -207,13 +207,13 @@ func (f *initFlags) initStore(ctx context.Context, url string) (*outcome, error)
 	}
 	defer b.Close()
 	if !f.resize {
-		return f.create(ctx, &b.Tags, &outcome{URL: b.Name, what: "the store"}, explainStore)
+		return f.create(ctx, &b.Tags, &outcome{URL: b.Name, what: "the store"}, &f.store)
 	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	err = b.Resize(ctx, f.retired, ticket.ResizeOptions{Lost: f.lost, Jump: f.jump})
-	return &outcome{URL: b.Name, Result: resultResized}, explainStore(err, url, time.Since(start))
+	return &outcome{URL: b.Name, Result: resultResized}, f.store.explainCall(err, url, time.Since(start))
 }
 
 func (f *initFlags) initWorkers(ctx context.Context, url string) (*outcome, error) {
@@ -222,13 +222,13 @@ func (f *initFlags) initWorkers(ctx context.Context, url string) (*outcome, erro
 		return nil, err
 	}
 	defer b.Close()
-	return f.create(ctx, &b.Workers, &outcome{URL: b.Name, what: "the registry of worker IDs"}, explainRegistry)
+	return f.create(ctx, &b.Workers, &outcome{URL: b.Name, what: "the registry of worker IDs"}, &f.workers)
 }
 
 // create runs an init and writes what came of it into o. What is in its way is as it should be if
 // it exists and passes its check. It may be less than what exists says is there: then the
 // error tells.
-func (f *initFlags) create(ctx context.Context, part *drivers.Part, o *outcome, explain func(error, string, time.Duration) error) (*outcome, error) {
+func (f *initFlags) create(ctx context.Context, part *drivers.Part, o *outcome, flag *urlFlag) (*outcome, error) {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -243,7 +243,7 @@ func (f *initFlags) create(ctx context.Context, part *drivers.Part, o *outcome, 
 		}
 	}
 	if err != nil {
-		return nil, explain(err, o.URL, time.Since(start))
+		return nil, flag.explainCall(err, o.URL, time.Since(start))
 	}
 	return o, nil
 }

@@ -12,7 +12,7 @@ import (
 const rootLong = `Leaf hands out unique 64-bit IDs over HTTP, gRPC and the command line.
 
 IDs come from tags (scheme segment). A tag is a named counter in a database (the
-store); a server takes runs of it, called segments, into memory and deals them out one
+store); a server takes runs of it, called segments, into memory and hands them out one
 by one. Or they are made of the time (scheme snowflake), a worker ID that no other
 server has, and a sequence number.
 
@@ -62,7 +62,7 @@ func group(cmd *cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		err := fmt.Errorf("%q is no command of '%s'", args[0], cmd.CommandPath())
+		err := fmt.Errorf("unknown command %q for '%s'", args[0], cmd.CommandPath())
 		cmd.SuggestionsMinimumDistance = 2
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			return &cliError{err: err, code: exitUsage, hint: fmt.Sprintf("did you mean '%s %s'?", cmd.CommandPath(), near[0])}

@@ -1,15 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
-	"slices"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -18,9 +17,8 @@ import (
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/hint"
-	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server"
-	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
 const serveLong = `Start a server. It serves HTTP, Java Leaf's own API included, and gRPC on one port.
@@ -139,88 +137,40 @@ func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
 	return slog.New(hint.Handler(slog.NewTextHandler(w, opts)))
 }
 
-// runServer opens what cfg names, serves until ctx ends, and closes all again.
-func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) error {
-	listener, err := net.Listen("tcp", cfg.Listen) // first: a port that is taken leaves nothing behind
-	if err != nil {
-		return explainListen(fmt.Errorf("start server: %w", err))
+// runServer opens what cfg names and serves until ctx ends.
+func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
+	opts := server.Options{Config: cfg, Version: fullVersion(), Logger: log}
+	if cfg.NeedsStore() {
+		url := cmp.Or(cfg.Store, "sqlite:"+filepath.Join(cfg.Data, "leaf.db"))
+		if opts.Store, err = openBackend(url, log); err != nil {
+			return err
+		}
 	}
-	defer listener.Close()
-	srv, err := assemble(ctx, cfg, listener, log)
+	if cfg.Workers != "" {
+		if opts.Workers, err = openBackend(cfg.Workers, log); err != nil {
+			return err
+		}
+	}
+	srv, err := server.New(ctx, opts)
 	if err != nil {
-		return err
+		return explainListen(err)
 	}
 	return explainListen(srv.Run(ctx))
 }
 
-// assemble returns the server that cfg asks for. It has it close what was opened for it.
-func assemble(ctx context.Context, cfg config.Config, listener net.Listener, log *slog.Logger) (_ *server.Server, err error) {
-	var opened closers
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, opened.close())
-		}
-	}()
-	base, err := openBase(ctx, cfg, log)
+// openBackend opens what a URL names, as package server takes it.
+func openBackend(url string, log *slog.Logger) (*server.Backend, error) {
+	b, err := drivers.Open(url, &drivers.Options{Logger: log})
 	if err != nil {
 		return nil, err
 	}
-	opened.add(base.close)
-	opts := server.Options{
-		Listen:          cfg.Listen,
-		Listener:        listener,
-		StartWait:       cfg.StartWait,
-		Off:             map[string]string{},
-		MaxBatch:        cfg.MaxBatch,
-		DrainDelay:      cfg.DrainDelay,
-		ShutdownTimeout: cfg.ShutdownTimeout,
-		Close:           opened.close,
-		Version:         fullVersion(),
-		Logger:          log,
-	}
-	if err := addSegment(&opts, cfg, base); err != nil {
-		return nil, err
-	}
-	closeRegistry, err := addTimes(&opts, cfg, base)
-	if err != nil {
-		return nil, err
-	}
-	opened.add(closeRegistry)
-	if opts.Store == nil && opts.Times == nil {
-		return nil, fmt.Errorf("nothing is left to serve: snowflake: %s", opts.Off[issuer.Snowflake])
-	}
-	return server.New(opts)
-}
-
-// closers are functions that close what was opened. They run in reverse order.
-type closers []func() error
-
-func (c *closers) add(closer func() error) { *c = append(*c, closer) }
-
-func (c *closers) close() (err error) {
-	for _, closer := range slices.Backward(*c) {
-		err = errors.Join(err, closer())
-	}
-	return err
-}
-
-func nothing() error { return nil }
-
-// addSegment adds the segment scheme to what is served.
-func addSegment(opts *server.Options, cfg config.Config, base base) (err error) {
-	if !cfg.Segment.Enable {
-		opts.Off[issuer.Segment] = "segment.enable is false"
-		return nil
-	}
-	if opts.Store, err = base.store.Store(); err != nil {
-		return err
-	}
-	opts.StoreName, opts.Ticket = base.store.Name, base.store.Traits.Ticket
-	opts.Segment = segmentOptions(cfg.Segment, opts.Logger)
-	if base.memory != nil {
-		opts.Segment.Memory = base.memory
-	}
-	return nil
+	return &server.Backend{
+		Name: b.Name, Key: b.Key, Traits: server.Traits(b.Traits), Tags: &b.Tags, Workers: &b.Workers, NoWorkers: b.Workers.Unfit,
+		Store: b.Store, Close: b.Close,
+		Registry: func(o server.RegistryOptions) (worker.Registry, error) {
+			return b.Registry((*drivers.RegistryOptions)(&o))
+		},
+	}, nil
 }
 
 func explainListen(err error) error {
@@ -233,23 +183,4 @@ func explainListen(err error) error {
 		return hinted(err, "this machine has no such address; --listen :8080 takes all that it has")
 	}
 	return err
-}
-
-func segmentOptions(c config.Segment, log *slog.Logger) *segment.SetOptions {
-	opts := &segment.SetOptions{
-		Options: segment.Options{
-			OutageBudget:   c.OutageBudget,
-			MaxStock:       c.MaxStock,
-			Wait:           c.Wait,
-			CallTimeout:    c.CallTimeout,
-			RegressionJump: c.RegressionJump,
-			Logger:         log,
-		},
-		MaxCalls:      c.MaxCalls,
-		CheckInterval: c.CheckInterval,
-	}
-	if c.Policy == config.PolicyLeaf {
-		opts.Policy = segment.Leaf
-	}
-	return opts
 }

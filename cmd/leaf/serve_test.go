@@ -13,24 +13,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/leaf-id/leaf/internal/config"
-	"github.com/leaf-id/leaf/internal/drivers"
-	"github.com/leaf-id/leaf/internal/issuer"
-	"github.com/leaf-id/leaf/internal/server"
-	"github.com/leaf-id/leaf/segment"
 )
-
-// TestDefaultsAgree keeps what the configuration calls the default in step with
-// what the server does when told nothing.
-func TestDefaultsAgree(t *testing.T) {
-	cfg := config.Default()
-	if cfg.Listen != server.DefaultListen || cfg.ShutdownTimeout != server.DefaultShutdownTimeout || cfg.MaxBatch != issuer.DefaultMaxBatch {
-		t.Errorf("defaults %q, %s, %d differ from the server's", cfg.Listen, cfg.ShutdownTimeout, cfg.MaxBatch)
-	}
-}
 
 // unfinishedRequest sends a request whose body never comes. Once it returns, the
 // request is being handled.
@@ -86,7 +69,7 @@ func TestShutdownTimeoutHolds(t *testing.T) {
 	if stopping, stopped := strings.Index(p.text(), "stopping;"), strings.Index(p.text(), "msg=stopped"); stopping < 0 || stopped < stopping {
 		t.Errorf("the stop is told in the wrong order:\n%s", p.text())
 	}
-	if took := time.Since(begin); took > server.DefaultShutdownTimeout/2 {
+	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("the stop took %s, as if there were no shutdown_timeout", took)
 	}
 }
@@ -105,70 +88,6 @@ func TestMaxBatchHolds(t *testing.T) {
 		res.Body.Close()
 		if res.StatusCode != want {
 			t.Errorf("a batch of %s: status %d, want %d", n, res.StatusCode, want)
-		}
-	}
-}
-
-func TestSegmentOptions(t *testing.T) {
-	got := segmentOptions(config.Segment{
-		Policy: config.PolicyLeaf, OutageBudget: 1, MaxStock: 2, Wait: 3, CallTimeout: 4, MaxCalls: 5, CheckInterval: 6, RegressionJump: 7,
-	}, nil)
-	want := &segment.SetOptions{
-		Options:  segment.Options{Policy: segment.Leaf, OutageBudget: 1, MaxStock: 2, Wait: 3, CallTimeout: 4, RegressionJump: 7},
-		MaxCalls: 5, CheckInterval: 6,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if p := segmentOptions(config.Default().Segment, nil).Policy; p != segment.Adaptive {
-		t.Errorf("the default policy is %v, want adaptive", p)
-	}
-}
-
-func TestTimeSchemes(t *testing.T) {
-	cfg := config.Default()
-	opts := &server.Options{Off: map[string]string{}}
-	schemes := timeSchemes(opts, cfg)
-	bound(schemes, 0)
-	if len(schemes) != 2 || len(opts.Off) != 0 || schemes[0].Generators.MaxAhead != 2*time.Second || schemes[1].Generators.MaxAhead != time.Minute {
-		t.Errorf("with the embedded database: %+v, off: %v", schemes, opts.Off)
-	}
-	bound(schemes, time.Second)
-	if schemes[0].Generators.MaxAhead != time.Second || schemes[1].Generators.MaxAhead != time.Second {
-		t.Errorf("bounded: %+v", schemes)
-	}
-	cfg.Store = "mysql://db/leaf"
-	if schemes := timeSchemes(opts, cfg); len(schemes) != 1 || !strings.Contains(opts.Off[issuer.UID], "set it to true") {
-		t.Errorf("with another: %+v, off: %v", schemes, opts.Off)
-	}
-	cfg.UID.Enable, cfg.Snowflake.Enable = config.EnableTrue, false
-	if schemes := timeSchemes(opts, cfg); len(schemes) != 1 || schemes[0].Name != issuer.UID {
-		t.Errorf("uid alone: %+v", schemes)
-	}
-}
-
-// A store that cannot be asked whether it has worker IDs may have them.
-func TestUnreachableStoreMayHaveWorkers(t *testing.T) {
-	far := &net.TCPAddr{IP: net.IPv4zero, Port: 1}
-	near := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
-	for _, tt := range []struct {
-		url    string
-		listen net.Addr
-		want   string
-	}{
-		{"mysql://127.0.0.1:1/leaf", far, ""},
-		{"mysql://127.0.0.1:1/leaf", near, ""},
-		{"sqlite:" + t.TempDir() + "/none.db", near, ""},
-		{"sqlite:x", far, "two such machines"},
-		{"ticket+mysql://127.0.0.1:1/leaf", near, "--workers URL"},
-	} {
-		b, err := drivers.Open(tt.url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer b.Close()
-		if got := whyNoWorkers(b, tt.listen); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
-			t.Errorf("%s on %s: %q, want %q", tt.url, tt.listen, got, tt.want)
 		}
 	}
 }

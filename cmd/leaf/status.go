@@ -77,7 +77,7 @@ func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 		return nil
 	}
 	store := s.GetStore()
-	if _, err := fmt.Fprintf(w, "store    %s, %s\n", printable(store.GetName()), choose(store.GetReachable(), "reachable", "does not serve")); err != nil {
+	if _, err := fmt.Fprintf(w, "store    %s, %s\n", printable(store.GetName()), choose(store.GetReachable(), "reachable", "unavailable")); err != nil {
 		return err
 	}
 	if store.GetLastError() != "" {

@@ -13,26 +13,17 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// explainStore adds to an error of the store at url, which took that long, what to do
-// about it.
-func explainStore(err error, url string, took time.Duration) error {
-	return explain(err, segment.ErrNotCreated, "the store", "--store", url, took)
-}
-
-// explainRegistry is explainStore for a registry of worker IDs.
-func explainRegistry(err error, url string, took time.Duration) error {
-	return explain(err, worker.ErrNotCreated, "the worker registry", "--workers", url, took)
-}
-
-// explain does it for who is named by flag; notCreated says that it does not exist.
-func explain(err, notCreated error, who, flag, url string, took time.Duration) error {
+// explainCall adds to an error of the store or registry at url, which took that long, what
+// to do about it.
+func (u *urlFlag) explainCall(err error, url string, took time.Duration) error {
 	switch {
 	case err == nil || isHinted(err):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return noAnswer(who, err, url, took)
-	case errors.Is(err, notCreated) && !errors.Is(err, segment.ErrNeedsResize): // which has a hint of its own
-		return hinted(err, "leaf init %s %s", flag, shellWord(drivers.Redact(url)))
+		return noAnswer(u.who, err, url, took)
+	case errors.Is(err, segment.ErrNeedsResize): // which has a hint of its own
+	case errors.Is(err, segment.ErrNotCreated), errors.Is(err, worker.ErrNotCreated):
+		return hinted(err, "leaf init --%s %s", u.name, shellWord(drivers.Redact(url)))
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func printTable(w io.Writer, header string, fill func(row func(cells ...string))
 }
 
 // printTag tells what became of a tag.
-func (a *adminFlags) printTag(cmd *cobra.Command, verb string, t segment.Tag) error {
+func (a *admin) printTag(cmd *cobra.Command, verb string, t segment.Tag) error {
 	if a.json {
 		return printJSON(cmd.OutOrStdout(), toJSON(t))
 	}

@@ -52,7 +52,7 @@ once; the description is for people.
 }
 
 func newTagList() *cobra.Command {
-	var a adminFlags
+	var a admin
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all tags of the store",
@@ -62,8 +62,8 @@ func newTagList() *cobra.Command {
   leaf tag list --store mysql://root:secret@db/leaf`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd, func(admin tagAdmin) error {
-				tags, err := admin.list(cmd.Context())
+			return a.with(cmd, func() error {
+				tags, err := a.listTags(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -71,12 +71,12 @@ func newTagList() *cobra.Command {
 			})
 		},
 	}
-	a.addFlags(cmd)
+	a.addFlags(cmd, storeFlag())
 	return cmd
 }
 
 func newTagCreate() *cobra.Command {
-	var a adminFlags
+	var a admin
 	tag := segment.Tag{}
 	cmd := &cobra.Command{
 		Use:   "create TAG",
@@ -93,8 +93,8 @@ take more by themselves when the demand is high.`,
 			if err := tag.Check(); err != nil {
 				return usage(cmd, err)
 			}
-			return a.with(cmd, func(admin tagAdmin) error {
-				created, err := admin.create(cmd.Context(), tag)
+			return a.with(cmd, func() error {
+				created, err := a.createTag(cmd.Context(), tag)
 				if err != nil {
 					return err
 				}
@@ -102,7 +102,7 @@ take more by themselves when the demand is high.`,
 			})
 		},
 	}
-	a.addFlags(cmd)
+	a.addFlags(cmd, storeFlag())
 	wholeVar(cmd, &tag.Step, "step", "", defaultStep, "least number of IDs to take from the store at once")
 	wholeVar(cmd, &tag.MaxID, "max-id", "", 1, "the first ID")
 	cmd.Flags().StringVar(&tag.Description, "description", "", "what the tag is for")
@@ -110,7 +110,7 @@ take more by themselves when the demand is high.`,
 }
 
 func newTagSet() *cobra.Command {
-	var a adminFlags
+	var a admin
 	var step, maxID int64
 	var description string
 	var force bool
@@ -139,11 +139,11 @@ lower one is refused unless --force is given:
 			if err := change.Check(); err != nil {
 				return usage(cmd, err)
 			}
-			return a.with(cmd, func(admin tagAdmin) error {
+			return a.with(cmd, func() error {
 				if force && change.MaxID != nil {
 					a.warn(cmd, noteLower)
 				}
-				tag, err := admin.alter(cmd.Context(), args[0], change)
+				tag, err := a.alterTag(cmd.Context(), args[0], change)
 				if err != nil {
 					return err
 				}
@@ -151,7 +151,7 @@ lower one is refused unless --force is given:
 			})
 		},
 	}
-	a.addFlags(cmd)
+	a.addFlags(cmd, storeFlag())
 	wholeVar(cmd, &step, "step", "", 0, "least number of IDs to take from the store at once")
 	wholeVar(cmd, &maxID, "max-id", "", 0, "the next ID to take from the store")
 	cmd.Flags().BoolVar(&force, "force", false, "allow --max-id to lower the counter")
@@ -160,7 +160,7 @@ lower one is refused unless --force is given:
 }
 
 func newTagRaise() *cobra.Command {
-	var a adminFlags
+	var a admin
 	var by int64
 	var all, dryRun bool
 	cmd := &cobra.Command{
@@ -188,11 +188,11 @@ Tags that were created after the backup are missing in it. Create them again, wi
 			if dryRun && !all {
 				return usage(cmd, errors.New("--dry-run goes with --all"))
 			}
-			return a.with(cmd, func(admin tagAdmin) error {
+			return a.with(cmd, func() error {
 				if all {
-					return raiseAll(cmd, admin, by, dryRun, a.json)
+					return a.raiseAll(cmd, by, dryRun)
 				}
-				tag, err := admin.alter(cmd.Context(), names[0], issuer.Change{RaiseBy: &by})
+				tag, err := a.alterTag(cmd.Context(), names[0], issuer.Change{RaiseBy: &by})
 				if err != nil {
 					return err
 				}
@@ -200,7 +200,7 @@ Tags that were created after the backup are missing in it. Create them again, wi
 			})
 		},
 	}
-	a.addFlags(cmd)
+	a.addFlags(cmd, storeFlag())
 	wholeVar(cmd, &by, "by", "", 0, "how many IDs to skip (required)")
 	cmd.Flags().BoolVar(&all, "all", false, "every tag of the store")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "with --all: only show what would be done")
@@ -231,8 +231,8 @@ type raisedJSON struct {
 
 // raiseAll goes on after a failure: after a restore, every tag that was raised is
 // one that is safe.
-func raiseAll(cmd *cobra.Command, admin tagAdmin, by int64, dryRun, asJSON bool) error {
-	tags, err := admin.list(cmd.Context())
+func (a *admin) raiseAll(cmd *cobra.Command, by int64, dryRun bool) error {
+	tags, err := a.listTags(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -247,20 +247,20 @@ func raiseAll(cmd *cobra.Command, admin tagAdmin, by int64, dryRun, asJSON bool)
 	for _, tag := range tags {
 		to := tag.MaxID + by
 		if !dryRun {
-			if to, err = raiseFrom(cmd.Context(), admin, tag, by); err != nil {
+			if to, err = a.raiseFrom(cmd.Context(), tag, by); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", printable(tag.Name), err))
 				continue
 			}
 		}
 		raised = append(raised, raisedJSON{tag.Name, tag.MaxID, to})
-		if asJSON {
+		if a.json {
 			continue
 		}
 		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: max_id %d → %d\n", choose(dryRun, "would raise", "raised"), printable(tag.Name), tag.MaxID, to); err != nil {
 			return err
 		}
 	}
-	if asJSON {
+	if a.json {
 		if err := printJSON(cmd.OutOrStdout(), raised); err != nil {
 			return err
 		}
@@ -292,17 +292,17 @@ func checkRoom(tags []segment.Tag, by int64) error {
 // then. It names the new value, so that a counter that several tags share, as on ticket
 // servers, is raised once. One that servers have moved beyond it meanwhile is raised from
 // wherever it stands.
-func raiseFrom(ctx context.Context, admin tagAdmin, tag segment.Tag, by int64) (int64, error) {
+func (a *admin) raiseFrom(ctx context.Context, tag segment.Tag, by int64) (int64, error) {
 	to := tag.MaxID + by
-	raised, err := admin.alter(ctx, tag.Name, issuer.Change{Change: segment.Change{MaxID: &to}})
+	raised, err := a.alterTag(ctx, tag.Name, issuer.Change{Change: segment.Change{MaxID: &to}})
 	if errors.Is(err, leaf.ErrRegression) || connect.CodeOf(err) == connect.CodeFailedPrecondition {
-		raised, err = admin.alter(ctx, tag.Name, issuer.Change{RaiseBy: &by})
+		raised, err = a.alterTag(ctx, tag.Name, issuer.Change{RaiseBy: &by})
 	}
 	return raised.MaxID, err
 }
 
 func newTagDelete() *cobra.Command {
-	var a adminFlags
+	var a admin
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete TAG",
@@ -321,8 +321,8 @@ Mind: ` + noteDelete,
 			if err := checkTag(cmd, args[0]); err != nil {
 				return err
 			}
-			return a.with(cmd, func(admin tagAdmin) error {
-				tag, err := findTag(cmd.Context(), admin, args[0])
+			return a.with(cmd, func() error {
+				tag, err := a.findTag(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -330,14 +330,14 @@ Mind: ` + noteDelete,
 				if err := confirm(cmd, yes, "delete "+printable(tag.Name)); err != nil {
 					return err
 				}
-				if err := admin.delete(cmd.Context(), tag.Name); err != nil {
+				if err := a.deleteTag(cmd.Context(), tag.Name); err != nil {
 					return err
 				}
 				return a.printTag(cmd, "deleted", tag)
 			})
 		},
 	}
-	a.addFlags(cmd)
+	a.addFlags(cmd, storeFlag())
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }
@@ -352,8 +352,8 @@ func lost(t segment.Tag) string {
 }
 
 // findTag returns a tag as it is listed.
-func findTag(ctx context.Context, admin tagAdmin, name string) (segment.Tag, error) {
-	tags, err := admin.list(ctx)
+func (a *admin) findTag(ctx context.Context, name string) (segment.Tag, error) {
+	tags, err := a.listTags(ctx)
 	if err != nil {
 		return segment.Tag{}, err
 	}

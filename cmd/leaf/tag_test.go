@@ -14,6 +14,8 @@ import (
 
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -111,7 +113,7 @@ func TestRaiseAll(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			admin := &storeAdmin{issuer.NewTags(s, nil, nil), "sqlite:x", time.Minute}
+			admin := adminOf(s)
 			stdout, err := runRaiseAll(t, admin, test.dryRun)
 			if diff := cmp.Diff(test.stdout, stdout); diff != "" {
 				t.Errorf("output: %s", diff)
@@ -141,7 +143,7 @@ func TestRaiseAllAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	admin := &storeAdmin{issuer.NewTags(s, nil, nil), "sqlite:x", time.Minute}
+	admin := adminOf(s)
 	if _, err := runRaiseAll(t, admin, false); !errors.Is(err, errBroken) {
 		t.Fatalf("the first run: %v, want %v", err, errBroken)
 	}
@@ -152,13 +154,21 @@ func TestRaiseAllAgain(t *testing.T) {
 	}
 }
 
+// adminOf acts on a store itself.
+func adminOf(store segment.Store) *admin {
+	return &admin{
+		client: client{timeout: time.Minute}, flag: storeFlag(), url: "sqlite:x",
+		calls: rpcapi.NewAdmin(&frontend.Options{Tags: issuer.NewTags(store, nil, nil)}),
+	}
+}
+
 // runRaiseAll raises all tags by 1000.
-func runRaiseAll(t *testing.T, admin tagAdmin, dryRun bool) (stdout string, err error) {
+func runRaiseAll(t *testing.T, a *admin, dryRun bool) (stdout string, err error) {
 	t.Helper()
 	var out strings.Builder
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
 	cmd.SetOut(&out)
-	err = raiseAll(cmd, admin, 1000, dryRun, false)
+	err = a.raiseAll(cmd, 1000, dryRun)
 	return out.String(), err
 }

@@ -25,7 +25,7 @@ unless --server or LEAF_SERVER names a server.`
 // the command line, or in the environment under the names that a server reads.
 type urlFlag struct {
 	name      string // of the flag: store or workers
-	what      string
+	what, who string // for people
 	check     func(url string) error
 	url, file string
 }
@@ -34,11 +34,11 @@ type urlFlag struct {
 const instead = ", to act on it without a server"
 
 func storeFlag() urlFlag {
-	return urlFlag{name: "store", what: "store", check: drivers.CheckStore}
+	return urlFlag{name: "store", what: "store", who: "the store", check: drivers.CheckStore}
 }
 
 func workersFlag() urlFlag {
-	return urlFlag{name: "workers", what: "registry of worker IDs", check: drivers.CheckRegistry}
+	return urlFlag{name: "workers", what: "registry of worker IDs", who: "the worker registry", check: drivers.CheckRegistry}
 }
 
 func (u *urlFlag) addFlags(cmd *cobra.Command, use string) {

@@ -88,7 +88,7 @@ func TestServeWithoutItsStore(t *testing.T) {
 				wantError(t, p, "no usable answer (the log of the server says more)", "next", "order", "--server", p.url)
 				wantError(t, p, at.gone, "tag", "list", "--store", at.url)
 				wantError(t, p, at.gone, "init", "--store", at.url)
-				wantLine(t, leafAt(t, p, "status"), "^store    .*, does not serve$")
+				wantLine(t, leafAt(t, p, "status"), "^store    .*, unavailable$")
 				wantLine(t, leafAt(t, p, "status"), "^trouble  .*"+at.gone)
 				if err := at.start(); err != nil {
 					t.Fatal(err)
@@ -170,13 +170,14 @@ func TestInitSaysWhatIsInItsWay(t *testing.T) {
 
 func TestExplainNoAnswer(t *testing.T) {
 	const url = "redis://:hunter2@h"
+	store := storeFlag()
 	for text, want := range map[string]string{
 		"list tags": "no answer from the store redis://:xxxxx@h within 2s",
 		"store redis://:xxxxx@h: init redis store":                                      "no answer from the store redis://:xxxxx@h within 2s",
 		"list tags: redis at h:6379: the server does not answer in time: write redis":   "no answer from the store redis://:xxxxx@h within 2s: list tags: redis at h:6379: the server does not answer in time: write redis",
 		"store redis://:xxxxx@h: init redis store: redis at h:6379: it does not answer": "no answer from the store redis://:xxxxx@h within 2s: init redis store: redis at h:6379: it does not answer",
 	} {
-		err := explainStore(fmt.Errorf("%s: %w", text, context.DeadlineExceeded), url, 2*time.Second)
+		err := store.explainCall(fmt.Errorf("%s: %w", text, context.DeadlineExceeded), url, 2*time.Second)
 		if err.Error() != want || !errors.Is(err, context.DeadlineExceeded) || !isHinted(err) {
 			t.Errorf("%q, want %q and a hint", err, want)
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -12,16 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
-	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
-	"github.com/leaf-id/leaf/internal/drivers"
-	"github.com/leaf-id/leaf/internal/issuer"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // What must be true before a worker ID is freed.
-const noteFree = `whoever held this worker ID must be stopped, and must stay stopped, or be able to
-reach the registry: then it notices within seconds. Its IDs that lie more than two
-minutes ahead of the clock are dealt out again. Without this command a worker ID is
+const noteFree = `the server that held this worker ID must be stopped, and must stay stopped, or be able
+to reach the registry: then it notices within seconds. Its IDs that lie more than two
+minutes ahead of the clock are issued again. Without this command a worker ID is
 free again by itself when its horizon has passed.`
 
 func newWorker() *cobra.Command {
@@ -41,17 +36,17 @@ one that crashed is taken by others once the horizon has passed.
 }
 
 func newWorkerList() *cobra.Command {
-	var f workerFlags
+	var a admin
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all worker IDs that were ever claimed",
 		Long: `List all worker IDs that were ever claimed:
 
-  HELD     whether somebody holds it; mine: the server that was asked does
+  HELD     whether a server holds it; mine: the server that was asked does
   TERM     how many claims there were
-  HORIZON  times up to there may have been used; whoever claims it next begins there
+  HORIZON  times up to there may have been used; the next holder begins there
   SEEN     when it was last written, by the registry's clock
-  CLOCK    how far the clock of who wrote it was ahead of the registry's
+  CLOCK    how far the clock of its holder was ahead of the registry's
 
 Where each start of a server uses up a worker ID (layout=worker_node), list the latest
 100 starts instead, and how many are left.`,
@@ -60,24 +55,28 @@ Where each start of a server uses up a worker ID (layout=worker_node), list the 
   leaf worker list --workers 'mysql://root:secret@db/leaf?layout=worker_node'`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.with(cmd, func(admin workerAdmin) error {
-				list, err := admin.list(cmd.Context())
+			return a.with(cmd, func() error {
+				res, err := call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
 				if err != nil {
 					return err
 				}
-				if list.starts != nil {
-					return printStarts(cmd.OutOrStdout(), *list.starts, f.json)
+				if res.GetStarts() != nil {
+					return printStarts(cmd.OutOrStdout(), startsFromWire(res.GetStarts()), a.json)
 				}
-				return printWorkers(cmd.OutOrStdout(), list.workers, f.json)
+				rows := make([]workerRow, 0, len(res.GetWorkers()))
+				for _, w := range res.GetWorkers() {
+					rows = append(rows, workerFromWire(w))
+				}
+				return printWorkers(cmd.OutOrStdout(), rows, a.json)
 			})
 		},
 	}
-	f.addFlags(cmd)
+	a.addFlags(cmd, workersFlag())
 	return cmd
 }
 
 func newWorkerFree() *cobra.Command {
-	var f workerFlags
+	var a admin
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "free ID",
@@ -93,20 +92,21 @@ Mind: ` + noteFree,
   leaf worker free 17 --yes --workers zookeeper://zk1:2181`,
 		Args: args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := strconv.ParseUint(args[0], 10, 63)
-			if err != nil {
-				return usage(cmd, fmt.Errorf("%s is no worker ID", printable(args[0])))
+			id, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil || id < 0 {
+				return usage(cmd, fmt.Errorf("%s is not a worker ID", printable(args[0])))
 			}
-			return f.with(cmd, func(admin workerAdmin) error {
+			return a.with(cmd, func() error {
 				say(cmd.ErrOrStderr(), "note", noteFree)
 				if err := confirm(cmd, yes, fmt.Sprintf("free worker ID %d", id)); err != nil {
 					return err
 				}
-				w, err := admin.free(cmd.Context(), int64(id))
+				res, err := call(cmd.Context(), &a, a.calls.FreeWorker, &leafv1.FreeWorkerRequest{Worker: &id})
 				if err != nil {
 					return err
 				}
-				if f.json {
+				w := workerFromWire(res.GetWorker())
+				if a.json {
 					return printJSON(cmd.OutOrStdout(), w)
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "freed worker ID %d: it can be claimed from %s on\n", id, moment(w.Horizon))
@@ -114,7 +114,7 @@ Mind: ` + noteFree,
 			})
 		},
 	}
-	f.addFlags(cmd)
+	a.addFlags(cmd, workersFlag())
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask: the former holder is stopped and will not start again")
 	return cmd
 }
@@ -182,85 +182,12 @@ func printStarts(w io.Writer, s startRows, asJSON bool) error {
 	return err
 }
 
-// A workerList holds the worker IDs by number, or the starts that have used them up.
-type workerList struct {
-	workers []workerRow
-	starts  *startRows
-}
-
-// A workerAdmin administers worker IDs, through a server or on the registry itself.
-type workerAdmin interface {
-	list(ctx context.Context) (workerList, error)
-	free(ctx context.Context, id int64) (workerRow, error)
-}
-
-// workerFlags say what a worker command acts on.
-type workerFlags struct {
-	client
-	workers urlFlag
-	json    bool
-}
-
-func (f *workerFlags) addFlags(cmd *cobra.Command) {
-	f.client.addFlags(cmd)
-	f.workers = workersFlag()
-	f.workers.addFlags(cmd, instead)
-	outputVar(cmd, &f.json)
-}
-
-// with runs do with what the flags name.
-func (f *workerFlags) with(cmd *cobra.Command, do func(workerAdmin) error) error {
-	url, err := f.target(cmd, &f.workers)
-	if err != nil {
-		return err
+func startsFromWire(s *leafv1.Starts) startRows {
+	rows := startRows{Used: s.GetUsed(), Max: s.GetMax(), Left: s.GetLeft(), Latest: []startRow{}}
+	for _, l := range s.GetLatest() {
+		rows.Latest = append(rows.Latest, startRow{l.GetWorker(), l.GetMine(), l.GetHost(), l.GetPort(), l.GetKind(), l.GetDate()})
 	}
-	if url == "" {
-		admin, err := f.admin()
-		if err != nil {
-			return err
-		}
-		return do(&serverWorkers{&f.client, admin})
-	}
-	b, err := drivers.Open(url, nil)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	registry, err := b.Registry(&drivers.RegistryOptions{Observe: true})
-	if err != nil {
-		return err
-	}
-	return do(&registryWorkers{issuer.NewWorkers(registry, nil, nil), url, f.timeout})
-}
-
-// serverWorkers administers worker IDs through a server.
-type serverWorkers struct {
-	client *client
-	admin  leafv1connect.AdminServiceClient
-}
-
-func (s *serverWorkers) list(ctx context.Context) (workerList, error) {
-	res, err := call(ctx, s.client, s.admin.ListWorkers, &leafv1.ListWorkersRequest{})
-	if err != nil {
-		return workerList{}, err
-	}
-	if st := res.GetStarts(); st != nil {
-		starts := startRows{Used: st.GetUsed(), Max: st.GetMax(), Left: st.GetLeft(), Latest: []startRow{}}
-		for _, l := range st.GetLatest() {
-			starts.Latest = append(starts.Latest, startRow{l.GetWorker(), l.GetMine(), l.GetHost(), l.GetPort(), l.GetKind(), l.GetDate()})
-		}
-		return workerList{starts: &starts}, nil
-	}
-	rows := make([]workerRow, 0, len(res.GetWorkers()))
-	for _, w := range res.GetWorkers() {
-		rows = append(rows, workerFromWire(w))
-	}
-	return workerList{workers: rows}, nil
-}
-
-func (s *serverWorkers) free(ctx context.Context, id int64) (workerRow, error) {
-	res, err := call(ctx, s.client, s.admin.FreeWorker, &leafv1.FreeWorkerRequest{Worker: &id})
-	return workerFromWire(res.GetWorker()), err
+	return rows
 }
 
 func workerFromWire(w *leafv1.Worker) workerRow {
@@ -273,66 +200,6 @@ func workerFromWire(w *leafv1.Worker) workerRow {
 	}
 	if w.GetSeen() != nil {
 		row.Seen = w.GetSeen().AsTime()
-	}
-	return row
-}
-
-// registryWorkers administers the worker IDs of a registry that this process opened.
-type registryWorkers struct {
-	workers *issuer.Workers
-	url     string
-	timeout time.Duration
-}
-
-// call runs do within the time-out and explains its error.
-func (r *registryWorkers) call(ctx context.Context, do func(ctx context.Context) error) error {
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	return explainRegistry(do(ctx), r.url, time.Since(start))
-}
-
-func (r *registryWorkers) list(ctx context.Context) (list workerList, err error) {
-	err = r.call(ctx, func(ctx context.Context) error {
-		starts, supply, once, err := r.workers.Starts(ctx)
-		if err != nil || once {
-			list.starts = startsOf(starts, supply)
-			return err
-		}
-		records, err := r.workers.List(ctx)
-		list.workers = make([]workerRow, 0, len(records))
-		for _, record := range records {
-			list.workers = append(list.workers, workerFromRecord(record))
-		}
-		return err
-	})
-	return list, err
-}
-
-func startsOf(starts []worker.Start, supply worker.Supply) *startRows {
-	rows := startRows{Used: supply.Used, Max: supply.Max, Left: supply.Left(), Latest: []startRow{}}
-	for _, s := range starts {
-		rows.Latest = append(rows.Latest, startRow{Worker: s.Worker, Host: s.Host, Port: s.Port, Type: s.Kind, Date: s.Date})
-	}
-	return &rows
-}
-
-func (r *registryWorkers) free(ctx context.Context, id int64) (row workerRow, err error) {
-	err = r.call(ctx, func(ctx context.Context) error {
-		record, err := r.workers.Free(ctx, id)
-		row = workerFromRecord(record)
-		return err
-	})
-	return row, err
-}
-
-func workerFromRecord(r worker.Record) workerRow {
-	row := workerRow{
-		Worker: r.Worker, Held: r.Held(), Owner: r.Owner, Term: r.Term,
-		Horizon: worker.Time(r.Horizon), Seen: worker.Time(r.Seen), ClockOffset: time.Duration(r.Offset) * time.Millisecond,
-	}
-	for _, l := range r.Layouts {
-		row.Layouts = append(row.Layouts, l.Name)
 	}
 	return row
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
-	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
@@ -139,36 +138,5 @@ func TestWorkerNodeLostRows(t *testing.T) {
 	db.Exec(t, database, "INSERT INTO WORKER_NODE VALUES (100, 'lifted', '0', 2, CURRENT_DATE, NOW(), NOW())")
 	if _, err := p.waitFor(regexp.MustCompile("holding a worker ID.*worker=101 ")); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestForStarts(t *testing.T) {
-	wide := config.Layout{Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Tick: time.Millisecond, Time: 40, Worker: 19, Sequence: 4}
-	narrow := wide
-	narrow.Worker = 18
-	tests := map[string]struct {
-		edit           func(*config.Config)
-		uid, snowflake bool
-	}{
-		"as it comes": {func(*config.Config) {}, true, false},
-		"uid off":     {func(c *config.Config) { c.UID.Enable = config.EnableFalse }, false, false},
-		"wide": {func(c *config.Config) {
-			c.Snowflake.Layout, c.Snowflake.Layouts = "wide", config.Layouts{"wide": wide}
-		}, true, true},
-		"one is narrow": {func(c *config.Config) {
-			c.Snowflake.Layout, c.Snowflake.Layouts = "wide", config.Layouts{"wide": wide, "narrow": narrow}
-		}, true, false},
-		"snowflake off": {func(c *config.Config) { c.Snowflake.Enable = false }, true, false},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			cfg := config.Default()
-			cfg.Workers = "mysql://h/db?layout=worker_node"
-			tt.edit(&cfg)
-			got := forStarts(cfg)
-			if got.ServesUID() != tt.uid || got.Snowflake.Enable != tt.snowflake {
-				t.Errorf("uid %v, snowflake %v, want %v, %v", got.ServesUID(), got.Snowflake.Enable, tt.uid, tt.snowflake)
-			}
-		})
 	}
 }

@@ -124,6 +124,12 @@ func Default() Config {
 	return *l.cfg
 }
 
+// NeedsStore reports whether a server uses the store's database, for counters or for
+// worker IDs.
+func (c Config) NeedsStore() bool {
+	return c.Segment.Enable || c.Workers == "" && (c.Snowflake.Enable || c.ServesUID())
+}
+
 // LogLevel returns log.level for slog. c must be valid.
 func (c Config) LogLevel() slog.Level {
 	var level slog.Level

@@ -204,12 +204,10 @@ func TestStoreFile(t *testing.T) {
 	for _, text := range []string{"", "\n", "a\nb\n"} {
 		file := write(t, "url", text)
 		fails(t, config.Source{Environ: environ(map[string]string{"LEAF_STORE_FILE": file})},
-			file+": store_file: the file must hold one line, the URL of the store")
+			"LEAF_STORE_FILE: "+file+": the file must hold one line, the URL")
 	}
-	_, _, err := config.Load(config.Source{Environ: environ(map[string]string{"LEAF_STORE_FILE": secret + "-none"})})
-	if !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Load with a missing store_file: %v, want ErrNotExist", err)
-	}
+	fails(t, config.Source{Environ: environ(map[string]string{"LEAF_STORE_FILE": secret + "-none"})},
+		"LEAF_STORE_FILE: open "+secret+"-none: no such file or directory")
 }
 
 func TestWorkersFile(t *testing.T) {
@@ -227,7 +225,7 @@ func TestWorkersFile(t *testing.T) {
 	}
 	file := write(t, "url", "a\nb\n")
 	fails(t, config.Source{Environ: environ(map[string]string{"LEAF_WORKERS_FILE": file})},
-		file+": workers_file: the file must hold one line, the URL of the worker registry")
+		"LEAF_WORKERS_FILE: "+file+": the file must hold one line, the URL")
 }
 
 // The defaults are those of the packages that the settings are for.

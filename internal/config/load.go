@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -53,10 +52,8 @@ func Load(src Source) (Config, []string, error) {
 		l.setKey(path, src.Flags[path], flag(path))
 	}
 	l.requireAddresses()
-	err := cmp.Or(l.readURL("store", "the store"), l.readURL("workers", "the worker registry"))
-	if err != nil {
-		return Config{}, l.notices, err
-	}
+	l.readURL("store")
+	l.readURL("workers")
 	if l.check(); len(l.problems) > 0 {
 		return cfg, l.notices, l.problems
 	}
@@ -131,7 +128,7 @@ func (l *loader) unknownVariables(vars map[string]string) {
 		if !ours || value == "" || slices.Contains(known, name) || kubernetes.MatchString(variable+"="+value) {
 			continue
 		}
-		notice := variable + " is no setting and is ignored"
+		notice := variable + " is not a setting and is ignored"
 		if near := nearest(name, known); near != "" {
 			notice += "; did you mean LEAF_" + near + "?"
 		}
@@ -189,24 +186,18 @@ func (l *loader) overrule(path, rival, where string) {
 }
 
 // readURL reads the file that stands in for the setting at path, if there is one.
-func (l *loader) readURL(path, whose string) error {
-	file := l.value(path + "_file").String()
+func (l *loader) readURL(path string) {
+	key := path + "_file"
+	file := l.value(key).String()
 	if file == "" || len(l.problems) > 0 {
-		return nil
+		return
 	}
 	url, err := ReadURL(file)
-	if errors.Is(err, errNotOneLine) {
-		l.problem(file, path+"_file", "the file must hold one line, the URL of "+whose)
-		return nil
-	}
 	if err != nil {
-		return fmt.Errorf("read the URL of %s (%s_file): %w", whose, path, err)
+		l.problem(l.origins[key], key, err.Error())
 	}
 	l.value(path).SetString(url)
-	return nil
 }
-
-var errNotOneLine = errors.New("the file must hold one line, the URL")
 
 // ReadURL returns the URL that is the only line of a file.
 func ReadURL(file string) (string, error) {
@@ -216,7 +207,7 @@ func ReadURL(file string) (string, error) {
 	}
 	url := strings.TrimSpace(string(data))
 	if url == "" || strings.ContainsAny(url, "\r\n") {
-		return "", fmt.Errorf("%s: %w", file, errNotOneLine)
+		return "", fmt.Errorf("%s: the file must hold one line, the URL", file)
 	}
 	return url, nil
 }

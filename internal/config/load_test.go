@@ -16,10 +16,10 @@ func TestUnknownVariablesAreNoticed(t *testing.T) {
 		"LEAF_DB_PORT=tcp://10.0.0.2:3306", "LEAF_DB_PORT_3306_TCP=tcp://10.0.0.2:3306",
 	}})
 	want := []string{
-		"LEAF_LISTNE is no setting and is ignored; did you mean LEAF_LISTEN?",
-		"LEAF_PORT is no setting and is ignored",
-		"LEAF_QUUXFROBNICATE is no setting and is ignored",
-		"LEAF_SEGMENT_MAXSTOCK is no setting and is ignored; did you mean LEAF_SEGMENT_MAX_STOCK?",
+		"LEAF_LISTNE is not a setting and is ignored; did you mean LEAF_LISTEN?",
+		"LEAF_PORT is not a setting and is ignored",
+		"LEAF_QUUXFROBNICATE is not a setting and is ignored",
+		"LEAF_SEGMENT_MAXSTOCK is not a setting and is ignored; did you mean LEAF_SEGMENT_MAX_STOCK?",
 	}
 	if diff := cmp.Diff(want, notices); diff != "" || err != nil {
 		t.Errorf("error %v, notices (-want +got):\n%s", err, diff)

@@ -18,6 +18,12 @@ var (
 	ErrServersOwn  = errors.New("its record is in the data directory of a server")
 )
 
+// What is wrong with the configuration of a server, which internal/server knows.
+var (
+	ErrDataDir   = errors.New("the data directory cannot be used")
+	ErrNoWorkers = errors.New("no registry of worker IDs is configured")
+)
+
 // advice is the table: the first error that matches counts.
 var advice = []struct {
 	err  error
@@ -33,6 +39,8 @@ var advice = []struct {
 	{ErrWorkersOnly, "give it with --workers, and a store with --store"},
 	{ErrTagsOnly, "give it with --store, and a registry of worker IDs with --workers"},
 	{ErrServersOwn, "ask that server: 'leaf worker list --server URL'"},
+	{ErrDataDir, "name another data directory with --data DIR"},
+	{ErrNoWorkers, "name where worker IDs come from with --workers URL, which may be the store's if this is the only machine"},
 }
 
 // Of returns what to do about err; "" if there is nothing to add to its text.

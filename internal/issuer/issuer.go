@@ -228,7 +228,7 @@ func (i *Issuer) source(scheme, key string) (Source, error) {
 	return source, checkKey(scheme, key)
 }
 
-// checkKey reports, wrapping [ErrBadKey], what is no key of a scheme. Those of the
+// checkKey reports, wrapping [ErrBadKey], why a key is not one of scheme. Those of the
 // time-based ones are labels, of any form.
 func checkKey(scheme, key string) error {
 	if scheme == Snowflake || scheme == UID || scheme == UUID && key == "" {

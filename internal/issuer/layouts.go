@@ -1,7 +1,6 @@
 package issuer
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf/snowflake"
 )
 
-// DefaultLayout is the layout of those who name none: Java Leaf's.
+// DefaultLayout is the layout of callers that name none: Java Leaf's.
 const DefaultLayout = "leaf"
 
 // A NamedLayout is a layout and the name that its IDs go by.
@@ -59,19 +58,6 @@ func expired(l snowflake.Layout, id int64) snowflake.Parts {
 	parts.Tick += 1 << l.TimeBits
 	parts.Time = l.Start(parts.Tick)
 	return parts
-}
-
-// Apart reports two schemes that have a layout in common, which has one generator in each:
-// they would issue the same IDs.
-func (ls Layouts) Apart() error {
-	for i, l := range ls {
-		for _, m := range ls[:i] {
-			if (l.Scheme == UID) != (m.Scheme == UID) && l.Record("") == m.Record("") {
-				return fmt.Errorf("%w: the layout %s of %s is %s of the other scheme: both would issue the same IDs", leaf.ErrInvalid, l.Name, cmp.Or(l.Scheme, Snowflake), m.Name)
-			}
-		}
-	}
-	return nil
 }
 
 // Default returns the name of the default layout of a time-based scheme.

@@ -24,14 +24,8 @@ const (
 // Segments is what [Tags] needs of the generators that issue from the store. A
 // [segment.Set] is one.
 type Segments interface {
-	// Forget has change lower or delete tag in the store, and drops what is held and
-	// remembered of it.
 	Forget(tag string, change func() error) error
-
-	// Ready returns a channel that is closed once the store has answered.
 	Ready() <-chan struct{}
-
-	// Stats describes each tag in use, sorted by tag.
 	Stats() []segment.Stats
 }
 

@@ -18,25 +18,20 @@ const (
 	UID       = "uid" // the layouts and the modes of Baidu's uid-generator
 )
 
-// TimesOptions configures [Times]. The fields mean those of [snowflake.Options]; that of
-// a layout's own random start wins.
-type TimesOptions = snowflake.Options
-
-// Times is the [Source] of a time-based scheme: one generator for each layout. Layouts
+// Times makes the IDs of a time-based scheme with one generator for each layout. Layouts
 // of equal values are one layout under several names, and have one generator, since two
 // would issue the same IDs.
 type Times struct {
 	scheme     string
-	layouts    Layouts
-	generators map[string]*snowflake.Generator // by name; never written after NewTimes
+	generators map[string]*snowflake.Generator // by the name of their layout; never written after NewTimes
 	standard   *snowflake.Generator
-	distinct   []*snowflake.Generator
+	layouts    []worker.ServedLayout
+	users      []worker.LeaseUser
 	why        func() error
 }
 
-// Explain has callers told what why returns where there are no IDs for want of a worker
-// ID that may be used: a generator knows only from when on. It comes before the first
-// call.
+// Explain sets why, which says what keeps the worker ID from being used. A generator knows
+// only from when it may be used, so callers are told both. Call it before the first use.
 func (t *Times) Explain(why func() error) { t.why = why }
 
 // explain adds to an error of a generator what is known of the worker ID.
@@ -50,21 +45,17 @@ func (t *Times) explain(err error) error {
 	return err
 }
 
-// NewTimes returns the source of a scheme with the given layouts, whose names differ and of which
-// the first is the default one. The error wraps [leaf.ErrInvalid] if a layout or an
-// option is not valid.
-func NewTimes(scheme string, layouts Layouts, opts *TimesOptions) (*Times, error) {
+// NewTimes returns the generators of a scheme with the given layouts, whose names differ
+// and of which the first is the default one. The random start of a layout overrules that
+// of o. The error wraps [leaf.ErrInvalid] if a layout or an option is not valid.
+func NewTimes(scheme string, layouts Layouts, o snowflake.Options) (*Times, error) {
 	if len(layouts) == 0 {
 		return nil, fmt.Errorf("serve %s: no layout", scheme)
-	}
-	o := TimesOptions{}
-	if opts != nil {
-		o = *opts
 	}
 	if o.Clock == nil {
 		o.Clock = worker.NewClock()
 	}
-	t := &Times{scheme: scheme, layouts: layouts, generators: make(map[string]*snowflake.Generator, len(layouts))}
+	t := &Times{scheme: scheme, generators: make(map[string]*snowflake.Generator, len(layouts))}
 	shared := make(map[worker.ServedLayout]*snowflake.Generator, len(layouts))
 	for _, l := range layouts {
 		values := l.Record("")
@@ -76,23 +67,24 @@ func NewTimes(scheme string, layouts Layouts, opts *TimesOptions) (*Times, error
 				return nil, fmt.Errorf("layout %s: %w", l.Name, err)
 			}
 			shared[values] = g
-			t.distinct = append(t.distinct, g)
+			t.users = append(t.users, g)
 		}
 		t.generators[l.Name] = g
+		t.layouts = append(t.layouts, l.Record(l.Name))
 	}
 	t.standard = t.generators[layouts[0].Name]
 	return t, nil
 }
 
 // generator returns what makes the IDs of a key. The name of a built-in layout that is
-// not served is no label: whoever asks for numbers that JavaScript can hold must not get
-// others.
+// not served is not a label: a caller that asks for numbers that JavaScript can hold must
+// not get others.
 func (t *Times) generator(key string) (*snowflake.Generator, error) {
 	if g, ok := t.generators[key]; ok {
 		return g, nil
 	}
 	if _, builtIn := snowflake.Preset(key); builtIn && t.scheme == Snowflake {
-		return nil, fmt.Errorf("%w: this server does not serve the layout %s under %s: add it to snowflake.layouts", leaf.ErrInvalid, key, t.scheme)
+		return nil, fmt.Errorf("%w: this server does not serve the layout %s under %s", leaf.ErrInvalid, key, t.scheme)
 	}
 	return t.standard, nil
 }
@@ -124,19 +116,7 @@ func (t *Times) Take(ctx context.Context, key string, dst []leaf.Range, n int) (
 }
 
 // Layouts returns the layouts as they stand in worker records.
-func (t *Times) Layouts() []worker.ServedLayout {
-	list := make([]worker.ServedLayout, len(t.layouts))
-	for i, l := range t.layouts {
-		list[i] = l.Record(l.Name)
-	}
-	return list
-}
+func (t *Times) Layouts() []worker.ServedLayout { return t.layouts }
 
-// Generators returns what is to issue under the lease of a worker ID.
-func (t *Times) Generators() []worker.LeaseUser {
-	list := make([]worker.LeaseUser, len(t.distinct))
-	for i, g := range t.distinct {
-		list[i] = g
-	}
-	return list
-}
+// Generators returns what issues under the lease of a worker ID.
+func (t *Times) Generators() []worker.LeaseUser { return t.users }

@@ -25,7 +25,7 @@ func named(t *testing.T, name, preset string) issuer.NamedLayout {
 
 func newTimes(t *testing.T, layouts ...issuer.NamedLayout) *issuer.Times {
 	t.Helper()
-	times, err := issuer.NewTimes(issuer.Snowflake, layouts, &issuer.TimesOptions{Wait: time.Millisecond})
+	times, err := issuer.NewTimes(issuer.Snowflake, layouts, snowflake.Options{Wait: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,10 +107,10 @@ func TestTimesWithoutLease(t *testing.T) {
 }
 
 func TestBadTimes(t *testing.T) {
-	if _, err := issuer.NewTimes(issuer.Snowflake, nil, nil); err == nil {
+	if _, err := issuer.NewTimes(issuer.Snowflake, nil, snowflake.Options{}); err == nil {
 		t.Error("no layout was accepted")
 	}
-	if _, err := issuer.NewTimes(issuer.Snowflake, issuer.Layouts{{Name: "x"}}, nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "layout x") {
+	if _, err := issuer.NewTimes(issuer.Snowflake, issuer.Layouts{{Name: "x"}}, snowflake.Options{}); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "layout x") {
 		t.Errorf("an empty layout: %v", err)
 	}
 }
@@ -183,7 +183,7 @@ func TestDecodeNegative(t *testing.T) {
 // layout is none.
 func TestBuiltInNames(t *testing.T) {
 	for scheme, want := range map[string]error{issuer.UID: leaf.ErrNoLease, issuer.Snowflake: leaf.ErrInvalid} {
-		times, err := issuer.NewTimes(scheme, issuer.Layouts{named(t, "mine", "uid")}, &issuer.TimesOptions{Wait: time.Millisecond})
+		times, err := issuer.NewTimes(scheme, issuer.Layouts{named(t, "mine", "uid")}, snowflake.Options{Wait: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

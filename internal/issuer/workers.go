@@ -94,8 +94,8 @@ func (w *Workers) Starts(ctx context.Context) (list []worker.Start, supply worke
 	return list, d.Supply(), true, nil
 }
 
-// Supply returns how many starts of processes have used up a worker ID, as it was last
-// heard, and asks nobody; ok says whether starts do.
+// Supply returns how many starts of processes have used up a worker ID, as far as
+// is known without asking; ok says whether starts do.
 func (w *Workers) Supply() (supply worker.Supply, ok bool) {
 	d, ok := w.registry.(worker.Disposable)
 	if !ok {
@@ -104,7 +104,7 @@ func (w *Workers) Supply() (supply worker.Supply, ok bool) {
 	return d.Supply(), true
 }
 
-// Free makes a worker ID claimable that nobody is to hold any more, as [worker.Free]
+// Free makes a worker ID claimable that no server holds any more, as [worker.Free]
 // says, and returns its record as it then is. It wraps [leaf.ErrInvalid] for a worker
 // ID that was never claimed, [ErrHeld] for that of this process,
 // [worker.ErrConflict] if it was changed meanwhile, and [leaf.ErrUnsupported] where

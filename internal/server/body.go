@@ -15,7 +15,7 @@ const bodyTimeout = 10 * time.Second
 func boundBody(next http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit)) // what has no deadlines is no connection
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit)) // only a test has a writer without deadlines
 		}
 		next.ServeHTTP(w, r)
 	})

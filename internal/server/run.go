@@ -50,10 +50,7 @@ func newHTTP(h http.Handler, log *slog.Logger) (*http.Server, context.CancelCaus
 // finish, gives the IDs that are left back to the store, and the worker ID to its
 // registry, and closes both. It returns nil after an orderly stop.
 func (s *Server) Run(ctx context.Context) error {
-	release := func(context.Context) {}
-	if s.times != nil {
-		release = s.times.start(s.log)
-	}
+	release := s.startKeeper()
 	if err := s.open(ctx); err != nil {
 		return errors.Join(err, s.stop(release))
 	}
@@ -63,20 +60,20 @@ func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		s.stopping.Store(true)
-		time.Sleep(s.opts.DrainDelay)
+		time.Sleep(s.cfg.DrainDelay)
 		return s.stop(release)
 	case err := <-served:
 		return errors.Join(fmt.Errorf("serve: %w", err), s.stop(release))
 	}
 }
 
-// open opens the port when all schemes are ready, or after [Options.StartWait].
+// open opens the port when all schemes are ready, or after start_wait.
 func (s *Server) open(ctx context.Context) (err error) {
-	if s.opts.StartWait == 0 {
+	if s.cfg.StartWait == 0 {
 		return nil
 	}
-	s.log.Info("the port opens when all schemes are ready", "address", s.address(), "start_wait", s.opts.StartWait)
-	limit := time.NewTimer(s.opts.StartWait)
+	s.log.Info("the port opens when all schemes are ready", "address", s.address(), "start_wait", s.cfg.StartWait)
+	limit := time.NewTimer(s.cfg.StartWait)
 	defer limit.Stop()
 	look := time.NewTicker(readyInterval)
 	defer look.Stop()
@@ -104,10 +101,10 @@ func (s *Server) about() []any {
 	schemes := slices.Sorted(maps.Keys(s.sources()))
 	about := []any{"url", "http://" + s.address(), "protocols", "HTTP, gRPC", "scheme", strings.Join(schemes, ", ")}
 	if s.set != nil {
-		about = append(about, "store", s.opts.StoreName)
+		about = append(about, "store", s.opts.Store.Name)
 	}
 	if s.times != nil {
-		about = append(about, "workers", s.opts.Times.RegistryName)
+		about = append(about, "workers", s.times.backend.Name)
 	}
 	return append(about, "version", s.opts.Version)
 }
@@ -122,29 +119,26 @@ func (s *Server) stop(release func(context.Context)) error {
 	case err := <-ended:
 		s.log.Info("stopped", "took", time.Since(start).Round(time.Millisecond))
 		return err
-	case <-time.After(s.opts.ShutdownTimeout):
-		s.log.Warn("stopped before all was given back or closed, which took too long", "shutdown_timeout", s.opts.ShutdownTimeout)
+	case <-time.After(s.cfg.ShutdownTimeout):
+		s.log.Warn("stopped before all was given back or closed, which took too long", "shutdown_timeout", s.cfg.ShutdownTimeout)
 		return nil
 	}
 }
 
 // end does in order what a stop has to do.
 func (s *Server) end(release func(context.Context)) error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.opts.ShutdownTimeout*9/10)
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownTimeout*9/10)
 	defer cancel()
 	s.drain()
 	var released sync.WaitGroup
 	released.Go(func() { release(ctx) })
 	if s.set != nil {
 		if err := s.set.Close(ctx); err != nil { // beside other servers that is how most stops go
-			s.log.Info("unused IDs were not taken back and are lost", "store", s.opts.StoreName, "err", err)
+			s.log.Info("unused IDs were not taken back and are lost", "store", s.opts.Store.Name, "err", err)
 		}
 	}
 	released.Wait()
-	if s.opts.Close == nil {
-		return nil
-	}
-	return s.opts.Close()
+	return s.close()
 }
 
 // drain closes the listener and lets requests finish for half of the shutdown timeout.
@@ -153,14 +147,14 @@ func (s *Server) end(release func(context.Context)) error {
 // for giving back and closing.
 func (s *Server) drain() {
 	defer s.cancel(errStopping)
-	if s.shutdown(s.opts.ShutdownTimeout/2) == nil {
+	if s.shutdown(s.cfg.ShutdownTimeout/2) == nil {
 		return
 	}
 	s.cancel(errStopping)
-	if s.shutdown(s.opts.ShutdownTimeout/10) == nil {
+	if s.shutdown(s.cfg.ShutdownTimeout/10) == nil {
 		return
 	}
-	s.log.Warn("requests cut off", "after", s.opts.ShutdownTimeout*6/10)
+	s.log.Warn("requests cut off", "after", s.cfg.ShutdownTimeout*6/10)
 	_ = s.http.Close() // connections that are gone need no closing
 }
 

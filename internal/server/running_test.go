@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -45,6 +47,28 @@ type running struct {
 	done   chan error // receives what Run returns
 }
 
+// segmentOnly is the configuration of a server without time-based schemes.
+func segmentOnly(t *testing.T) config.Config {
+	cfg := config.Default()
+	cfg.Listen, cfg.Data, cfg.Store, cfg.Workers = "127.0.0.1:0", t.TempDir(), "memory:", "memory:workers"
+	cfg.Snowflake.Enable, cfg.UID.Enable = false, config.EnableFalse
+	return cfg
+}
+
+// A part exists already.
+type part struct{}
+
+func (part) Exists(context.Context) (bool, error)       { return true, nil }
+func (part) Init(context.Context, ...segment.Tag) error { return fs.ErrExist }
+
+func storeBackend(store segment.Store) *server.Backend {
+	return &server.Backend{
+		Name: "memory:", Key: "memory:", Tags: part{}, Workers: part{},
+		Store: func() (segment.Store, error) { return store, nil },
+		Close: func() error { return nil },
+	}
+}
+
 func run(t *testing.T, plan func(drivertest.Call) drivertest.Fault, edit func(*server.Options)) *running {
 	t.Helper()
 	store := memory.New()
@@ -58,14 +82,11 @@ func run(t *testing.T, plan func(drivertest.Call) drivertest.Fault, edit func(*s
 		done:   make(chan error, 1),
 	}
 	r.store.Plan(plan)
-	opts := server.Options{
-		Listen: "127.0.0.1:0", Store: r.store, StoreName: "memory:", Version: "v1.2.3",
-		Logger: slog.New(slog.NewTextHandler(r.log, nil)),
-	}
+	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(r.store), Version: "v1.2.3", Logger: slog.New(slog.NewTextHandler(r.log, nil))}
 	if edit != nil {
 		edit(&opts)
 	}
-	s, err := server.New(opts)
+	s, err := server.New(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

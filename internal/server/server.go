@@ -1,5 +1,6 @@
-// Package server is a Leaf server: the front ends on one listener, and the order in
-// which it starts and stops. It knows no driver; whoever opens the store closes it.
+// Package server is a Leaf server: it makes the generators that a configuration asks for
+// over the backends it is given, serves them to the front ends on one listener, and
+// starts and stops all that in order. It knows no driver.
 package server
 
 import (
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/datadir"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
@@ -22,59 +25,16 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// Defaults of [Options].
-const (
-	DefaultListen          = "127.0.0.1:8080"
-	DefaultShutdownTimeout = 10 * time.Second
-)
-
-// Options configures a [Server]. The zero value of a field means its default.
+// Options configures a [Server].
 type Options struct {
-	// Listen is the TCP address for HTTP and gRPC; default [DefaultListen]. Port 0
-	// takes a free one.
-	Listen string
+	Config config.Config
 
-	// Listener is what to listen on instead, already open; it is closed in any case.
-	// Listen then only says how the address was asked for.
-	Listener net.Listener
+	// Store keeps the counters: what Config.Store names, or the embedded database. nil if
+	// neither the segment scheme nor Workers needs it.
+	Store *Backend
 
-	// StartWait has the port stay closed until every scheme is ready, for so long at most:
-	// proxies that do not probe then send no request too early. Default 0, not at all.
-	StartWait time.Duration
-
-	// Store is where the segments come from; nil: the segment scheme is not served.
-	// It stays open.
-	Store segment.Store
-
-	// StoreName is what people are told about the store. It holds no credentials.
-	StoreName string
-
-	// Ticket says that the store deals tickets: the scheme of that name is served too.
-	Ticket bool
-
-	// Segment configures the generators; nil: its defaults.
-	Segment *segment.SetOptions
-
-	// Times configures the time-based schemes; nil: none is served.
-	Times *Times
-
-	// Off says why a scheme is not served, by its name.
-	Off map[string]string
-
-	// MaxBatch is the most IDs in one request; default [issuer.DefaultMaxBatch].
-	MaxBatch int
-
-	// DrainDelay is how long the server goes on serving, not ready, before it stops:
-	// load balancers need that long to notice. Default 0, not at all.
-	DrainDelay time.Duration
-
-	// ShutdownTimeout bounds the stop after DrainDelay, Close included; default
-	// [DefaultShutdownTimeout].
-	ShutdownTimeout time.Duration
-
-	// Close closes the store and what else was opened for the server, when nothing uses
-	// it any more; nil: nothing is to be closed. [Server.Run] calls it.
-	Close func() error
+	// Workers keeps the worker IDs: what Config.Workers names. nil: Store does.
+	Workers *Backend
 
 	// Version is what Status tells.
 	Version string
@@ -87,45 +47,107 @@ type Options struct {
 // it also releases what New took.
 type Server struct {
 	opts     Options
+	cfg      config.Config
 	log      *slog.Logger
 	addr     net.Addr
-	listener net.Listener // with StartWait closed until Run opens it
-	set      *segment.Set // nil: no segment scheme
-	times    *times       // nil: no time-based scheme
+	listener net.Listener        // with StartWait closed until Run opens it
+	dir      *datadir.Dir        // nil: there is no data directory
+	memory   *segment.FileMemory // nil: nothing is remembered of the counters
+	off      map[string]string   // why a scheme is not served, by its name
+	store    segment.Store       // nil: no segment scheme
+	set      *segment.Set        // likewise
+	times    *times              // nil: no time-based scheme
 	http     *http.Server
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	stopping atomic.Bool
 }
 
-// New listens and returns a Server that [Server.Run] makes serve. It waits for neither
-// the store nor the registry of worker IDs.
-func New(opts Options) (_ *Server, err error) {
-	opts.Listen = cmp.Or(opts.Listen, DefaultListen)
-	opts.ShutdownTimeout = cmp.Or(opts.ShutdownTimeout, DefaultShutdownTimeout)
-	if opts.Listener == nil {
-		if opts.Listener, err = net.Listen("tcp", opts.Listen); err != nil {
-			return nil, fmt.Errorf("start server: %w", err)
+// New listens, opens the data directory and the backends, and returns a Server that
+// [Server.Run] makes serve. It creates the embedded database if that is the store and
+// does not exist, and waits for no other store and for no registry of worker IDs. The
+// backends are closed in any case.
+func New(ctx context.Context, opts Options) (_ *Server, err error) {
+	s := &Server{opts: opts, cfg: opts.Config, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), off: map[string]string{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
 		}
+	}()
+	if problems := s.cfg.Validate(); len(problems) > 0 {
+		return nil, problems
 	}
-	s := &Server{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), addr: opts.Listener.Addr(), listener: opts.Listener}
-	if opts.Store == nil && opts.Times == nil {
-		err = errors.New("nothing to serve")
-	}
-	if err == nil && opts.Times != nil {
-		s.times, err = newTimes(*opts.Times, s.Addr(), s.log)
-	}
-	if err != nil {
-		opts.Listener.Close()
+	if s.listener, err = net.Listen("tcp", s.cfg.Listen); err != nil { // first: a port that is taken leaves nothing behind
 		return nil, fmt.Errorf("start server: %w", err)
 	}
-	if opts.Store != nil {
-		s.set = segment.NewSet(opts.Store, opts.Segment)
+	s.addr = s.listener.Addr()
+	if err = s.openData(ctx); err != nil {
+		return nil, err
+	}
+	if err = s.openStore(); err != nil {
+		return nil, err
+	}
+	if err = s.openTimes(); err != nil {
+		return nil, err
+	}
+	if s.store == nil && s.times == nil {
+		return nil, fmt.Errorf("nothing is left to serve: snowflake: %s", s.off[issuer.Snowflake])
+	}
+	if s.store != nil {
+		s.set = segment.NewSet(s.store, s.segmentOptions())
 	}
 	s.http, s.cancel = newHTTP(s.handler(), s.log)
-	if opts.StartWait > 0 {
+	if s.cfg.StartWait > 0 {
 		_ = s.listener.Close() // it has shown that the port is free, and which it is
 	}
 	return s, nil
+}
+
+func (s *Server) openStore() (err error) {
+	if !s.cfg.Segment.Enable {
+		s.off[issuer.Segment] = "segment.enable is false"
+		return nil
+	}
+	s.store, err = s.opts.Store.Store()
+	return err
+}
+
+func (s *Server) segmentOptions() *segment.SetOptions {
+	c := s.cfg.Segment
+	opts := &segment.SetOptions{
+		Options: segment.Options{
+			OutageBudget:   c.OutageBudget,
+			MaxStock:       c.MaxStock,
+			Wait:           c.Wait,
+			CallTimeout:    c.CallTimeout,
+			RegressionJump: c.RegressionJump,
+			Logger:         s.log,
+		},
+		MaxCalls:      c.MaxCalls,
+		CheckInterval: c.CheckInterval,
+	}
+	if c.Policy == config.PolicyLeaf {
+		opts.Policy = segment.Leaf
+	}
+	if s.memory != nil {
+		opts.Memory = s.memory
+	}
+	return opts
+}
+
+// close closes what New was given and opened.
+func (s *Server) close() (err error) {
+	if s.listener != nil {
+		_ = s.listener.Close() // it may be closed already
+	}
+	for _, b := range []*Backend{s.opts.Workers, s.opts.Store} {
+		if b != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}
+	if s.dir != nil {
+		err = errors.Join(err, s.dir.Close())
+	}
+	return err
 }
 
 // Addr returns the address that the server listens on.
@@ -134,7 +156,7 @@ func (s *Server) Addr() net.Addr { return s.addr }
 // address is Addr for people: all interfaces are named as they were asked for, since
 // the system calls those of IPv4 "[::]" as well.
 func (s *Server) address() string {
-	asked, _, err := net.SplitHostPort(s.opts.Listen)
+	asked, _, err := net.SplitHostPort(s.cfg.Listen)
 	tcp, ok := s.Addr().(*net.TCPAddr)
 	if err != nil || !ok || !tcp.IP.IsUnspecified() {
 		return s.Addr().String()
@@ -145,20 +167,18 @@ func (s *Server) address() string {
 // handler wires the front ends.
 func (s *Server) handler() http.Handler {
 	opts := &frontend.Options{
-		IDs:       issuer.New(s.sources(), &issuer.Options{MaxBatch: s.opts.MaxBatch, Off: s.opts.Off}),
-		Ready:     s.ready,
-		Listen:    s.Addr(),
-		Address:   s.address(),
-		Version:   s.opts.Version,
-		Started:   time.Now(),
-		StoreName: s.opts.StoreName,
+		IDs:     issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, Off: s.off}),
+		Ready:   s.ready,
+		Listen:  s.Addr(),
+		Address: s.address(),
+		Version: s.opts.Version,
+		Started: time.Now(),
 	}
 	if s.set != nil {
-		opts.Tags = issuer.NewTags(s.opts.Store, s.set, s.log)
+		opts.Tags, opts.StoreName = issuer.NewTags(s.store, s.set, s.log), s.opts.Store.Name
 	}
 	if s.times != nil {
-		opts.Workers, opts.Layouts = s.times.workers, s.times.layouts
-		opts.Registry = s.opts.Times.RegistryName
+		opts.Workers, opts.Layouts, opts.Registry = s.times.workers, s.times.layouts, s.times.backend.Name
 	}
 	mux := http.NewServeMux()
 	rpcapi.Register(mux, opts)
@@ -170,7 +190,7 @@ func (s *Server) sources() map[string]issuer.Source {
 	sources := make(map[string]issuer.Source)
 	if s.set != nil {
 		sources[issuer.Segment] = issuer.Numbers(s.set)
-		if s.opts.Ticket {
+		if s.opts.Store.Traits.Ticket {
 			sources[issuer.Ticket] = sources[issuer.Segment]
 		}
 	}
@@ -195,7 +215,7 @@ func (s *Server) ready(scheme string) error {
 	}
 	if s.times != nil && (scheme == "" || s.times.sources[scheme] != nil) {
 		err := s.times.keeper.Err()
-		if scheme == "" && s.opts.Times.Implicit && errors.Is(err, worker.ErrNotCreated) {
+		if scheme == "" && s.times.implicit && errors.Is(err, worker.ErrNotCreated) {
 			return nil
 		}
 		if err != nil {
@@ -215,7 +235,7 @@ func (s *Server) storeReady() error {
 	default:
 	}
 	if err := s.set.StoreErr(); err != nil {
-		return fmt.Errorf("the store does not serve: %w", err)
+		return fmt.Errorf("the store is unavailable: %w", err)
 	}
 	return errors.New("the store has not answered yet")
 }

@@ -63,7 +63,7 @@ func TestServe(t *testing.T) {
 }
 
 func TestPublicAddressChangesNoTags(t *testing.T) {
-	r := run(t, nil, func(o *server.Options) { o.Listen = "0.0.0.0:0" })
+	r := run(t, nil, func(o *server.Options) { o.Config.Listen = "0.0.0.0:0" })
 	_, port, err := net.SplitHostPort(r.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestStopWaitsForRequests(t *testing.T) {
 			f.Hold = hold
 		}
 		return f
-	}, func(o *server.Options) { o.Segment = patient() })
+	}, patient)
 	answer := make(chan string, 1)
 	go func() {
 		status, body, err := r.get("/api/segment/get/order")
@@ -111,8 +111,8 @@ func TestStopWaitsForRequests(t *testing.T) {
 	}
 }
 
-func patient() *segment.SetOptions {
-	return &segment.SetOptions{Options: segment.Options{Wait: time.Hour, CallTimeout: time.Hour}}
+func patient(o *server.Options) {
+	o.Config.Segment.Wait, o.Config.Segment.CallTimeout = time.Hour, time.Hour
 }
 
 // A request that would wait for longer than the stop may take is told so in time.
@@ -123,7 +123,7 @@ func TestStopIsBounded(t *testing.T) {
 			f.Hold = make(chan struct{})
 		}
 		return f
-	}, func(o *server.Options) { o.Segment = patient(); o.ShutdownTimeout = limit })
+	}, func(o *server.Options) { patient(o); o.Config.ShutdownTimeout = limit })
 	answer := make(chan string, 1)
 	go func() {
 		status, body, err := r.get("/api/segment/get/order")
@@ -154,11 +154,9 @@ func TestStopIsBounded(t *testing.T) {
 func TestStoreDownAtStart(t *testing.T) {
 	r := run(t, func(drivertest.Call) drivertest.Fault {
 		return drivertest.Fault{Before: errors.New("connection refused")}
-	}, func(o *server.Options) {
-		o.Segment = &segment.SetOptions{Options: segment.Options{Wait: 50 * time.Millisecond}}
-	})
+	}, func(o *server.Options) { o.Config.Segment.Wait = 50 * time.Millisecond })
 	r.want(t, "/healthz", 200, "ok")
-	const reason = "not ready: the store does not serve: no usable answer (the log of the server says more)"
+	const reason = "not ready: the store is unavailable: no usable answer (the log of the server says more)"
 	until(t, "the reason is known", func() bool { _, body, _ := r.get("/readyz"); return body == reason })
 	r.want(t, "/readyz?verbose", 503, reason+"\n")
 	r.want(t, "/api/segment/get/order", 500, "Result{id=-1, status=EXCEPTION}")
@@ -176,7 +174,7 @@ func TestStoreDownAtStart(t *testing.T) {
 // Between the signal and the stop the server is not ready but still serves.
 func TestDrainDelay(t *testing.T) {
 	const delay = time.Second
-	r := run(t, nil, func(o *server.Options) { o.DrainDelay = delay })
+	r := run(t, nil, func(o *server.Options) { o.Config.DrainDelay = delay })
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	start := time.Now()
 	r.stop()
@@ -193,9 +191,7 @@ func TestDrainDelay(t *testing.T) {
 func TestUnfitStore(t *testing.T) {
 	r := run(t, func(drivertest.Call) drivertest.Fault {
 		return drivertest.Fault{Before: fmt.Errorf("%w: max_id is of type int", leaf.ErrUnsupported)}
-	}, func(o *server.Options) {
-		o.Segment = &segment.SetOptions{Options: segment.Options{Wait: 50 * time.Millisecond}}
-	})
+	}, func(o *server.Options) { o.Config.Segment.Wait = 50 * time.Millisecond })
 	r.want(t, "/api/segment/get/order", 500, "Result{id=-1, status=EXCEPTION}")
 	r.want(t, "/db", 500, "unfit for use")
 	if log := r.log.String(); !strings.Contains(log, "max_id is of type int") {
@@ -215,7 +211,7 @@ func TestUnfitStore(t *testing.T) {
 // All interfaces are named as they were asked for.
 func TestAddressAskedFor(t *testing.T) {
 	for asked, want := range map[string]string{"0.0.0.0:0": "0.0.0.0:", ":0": "0.0.0.0:", "[::]:0": "[::]:", "127.0.0.1:0": "127.0.0.1:"} {
-		r := run(t, nil, func(o *server.Options) { o.Listen = asked })
+		r := run(t, nil, func(o *server.Options) { o.Config.Listen = asked })
 		_, port, err := net.SplitHostPort(r.addr)
 		if err != nil {
 			t.Fatal(err)
@@ -237,9 +233,7 @@ func TestTroubleOfATag(t *testing.T) {
 			f.Before = errors.New("row is locked")
 		}
 		return f
-	}, func(o *server.Options) {
-		o.Segment = &segment.SetOptions{Options: segment.Options{Wait: 50 * time.Millisecond}}
-	})
+	}, func(o *server.Options) { o.Config.Segment.Wait = 50 * time.Millisecond })
 	r.want(t, "/api/segment/get/order", 500, "no usable answer")
 	status, err := leafv1connect.NewAdminServiceClient(r.client, "http://"+r.addr).Status(t.Context(), new(leafv1.StatusRequest))
 	if err != nil || !status.GetStore().GetReachable() || status.GetStore().GetLastError() != "" {
@@ -253,24 +247,26 @@ func TestTroubleOfATag(t *testing.T) {
 }
 
 func TestNewFails(t *testing.T) {
-	open, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	fails := func(want string, edit func(*server.Options)) {
+		t.Helper()
+		closed := false
+		opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New())}
+		opts.Store.Close = func() error { closed = true; return nil }
+		edit(&opts)
+		if _, err := server.New(t.Context(), opts); err == nil || !strings.Contains(err.Error(), want) || !closed {
+			t.Errorf("%v, want %q; the store was closed: %v", err, want, closed)
+		}
 	}
-	if _, err := server.New(server.Options{Listener: open}); err == nil {
-		t.Error("without a store: no error")
-	}
-	if _, err := open.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("the listener was left open: %v", err)
-	}
+	fails("nothing is left to serve", func(o *server.Options) { o.Config.Segment.Enable = false })
+	fails("the store has no file", func(o *server.Options) {
+		o.Store.Store = func() (segment.Store, error) { return nil, errors.New("the store has no file") }
+	})
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	if _, err := server.New(server.Options{Listen: taken.Addr().String(), Store: memory.New()}); err == nil || !strings.Contains(err.Error(), taken.Addr().String()) {
-		t.Errorf("address in use: %v", err)
-	}
+	fails(taken.Addr().String(), func(o *server.Options) { o.Config.Listen = taken.Addr().String() })
 }
 
 // What cannot be given back is lost and told, and the stop is in good order: beside
@@ -299,7 +295,7 @@ func TestStoreBecomesUnfit(t *testing.T) {
 		unfit := func(drivertest.Call) drivertest.Fault {
 			return drivertest.Fault{Before: fmt.Errorf("%w: the URL names 2 of 3 servers", cause)}
 		}
-		r := run(t, unfit, func(o *server.Options) { o.Ticket = true })
+		r := run(t, unfit, func(o *server.Options) { o.Store.Traits.Ticket = true })
 		r.want(t, "/api/segment/get/order", 500, "Result{id=-1, status=EXCEPTION}")
 		r.want(t, "/api/ticket/get/order", 503, "unfit for use")
 		until(t, "why it is not ready", func() bool { // the store is asked beside

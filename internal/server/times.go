@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net"
 	"os"
@@ -13,78 +12,187 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
 )
 
-// Times configures the time-based schemes, which share one worker ID.
-type Times struct {
-	// Registry is where the worker ID comes from; required. It stays open.
-	Registry worker.Registry
+// aheadMargin is added to how far IDs may run ahead of the clock, for a tick of a layout
+// and a clock that is a little off.
+const aheadMargin = 2 * time.Second
 
-	// RegistryName is what people are told about it. It holds no credentials.
-	RegistryName string
-
-	// Schemes are those that are served; at least one.
-	Schemes []TimeScheme
-
-	// Implicit says that nobody has asked for these schemes: a registry that was never
-	// created then is no reason for the server not to be ready.
-	Implicit bool
-
-	// Keeper configures the lease. The server sets its Layouts, LeaseUsers, MaxAhead,
-	// Clock, Owner and Logger itself.
-	Keeper worker.Options
-}
-
-// A TimeScheme is a time-based scheme.
-type TimeScheme struct {
-	Name string
-
-	// Layouts are served, the first one by default; required.
-	Layouts issuer.Layouts
-
-	// Generators configures the generators, but for the clock and the random start.
-	Generators snowflake.Options
-}
-
-// times are the time-based schemes of a server.
+// times are the time-based schemes of a server, which share one worker ID.
 type times struct {
 	sources map[string]*issuer.Times
 	layouts issuer.Layouts
 	keeper  *worker.Keeper
 	workers *issuer.Workers
+	backend *Backend
+
+	// implicit says that the configuration does not ask for these schemes: a registry that
+	// was never created then is no reason for the server not to be ready.
+	implicit bool
 }
 
-func newTimes(o Times, addr net.Addr, log *slog.Logger) (*times, error) {
-	t := &times{sources: make(map[string]*issuer.Times)}
-	k := o.Keeper
-	k.Clock, k.Owner, k.Logger = worker.NewClock(), owner(addr), log
-	for _, s := range o.Schemes {
-		s.Generators.Clock = k.Clock
-		source, err := issuer.NewTimes(s.Name, s.Layouts, &s.Generators)
-		if err != nil {
-			return nil, err
+// A timeScheme is a time-based scheme.
+type timeScheme struct {
+	name    string
+	layouts issuer.Layouts // the first one is the default
+	options snowflake.Options
+}
+
+// openTimes opens the registry of worker IDs and makes the generators of the time-based
+// schemes, or says why they are off.
+func (s *Server) openTimes() error {
+	backend := cmp.Or(s.opts.Workers, s.opts.Store)
+	if backend != nil && backend.Traits.Disposable {
+		s.cfg = forStarts(s.cfg)
+	}
+	var schemes []timeScheme
+	if schemes, s.off = timeSchemes(s.cfg, s.off); len(schemes) == 0 {
+		return nil
+	}
+	if err := s.checkWorkers(); err != nil {
+		for _, scheme := range schemes {
+			s.off[scheme.name] = err.Error()
 		}
-		t.sources[s.Name] = source
-		t.layouts = append(t.layouts, s.Layouts...)
-		k.Layouts, k.LeaseUsers = append(k.Layouts, source.Layouts()...), append(k.LeaseUsers, source.Generators()...)
-		ahead := max(cmp.Or(s.Generators.MaxAhead, worker.DefaultMaxAhead), time.Millisecond)
-		k.MaxAhead, k.LeastAhead = max(k.MaxAhead, ahead), min(cmp.Or(k.LeastAhead, ahead), ahead)
+		s.log.Warn("time-based IDs are not served", "store", backend.Name, "err", err)
+		return nil
 	}
-	if err := t.layouts.Apart(); err != nil {
-		return nil, err
+	t := &times{
+		sources:  make(map[string]*issuer.Times),
+		backend:  backend,
+		implicit: s.opts.Workers == nil && s.cfg.UID.Enable != config.EnableTrue,
 	}
-	var err error
-	if t.keeper, err = worker.NewKeeper(o.Registry, &k); err != nil {
-		return nil, err
+	k := worker.Options{
+		RegistryKey: backend.Key,
+		Horizon:     s.cfg.Snowflake.Horizon,
+		Tolerance:   s.cfg.Snowflake.ClockTolerance,
+		Reclaim:     backend.Traits.Reclaim,
+		Settle:      backend.Traits.Settle,
+		ClaimDelay:  backend.Traits.ClaimDelay,
+		Clock:       worker.NewClock(),
+		Owner:       owner(s.addr),
+		Logger:      s.log,
+	}
+	for _, scheme := range schemes {
+		if err := t.add(scheme, &k); err != nil {
+			return err
+		}
+	}
+	registry, err := s.openRegistry(backend, &k)
+	if err != nil {
+		return err
+	}
+	if t.keeper, err = worker.NewKeeper(registry, &k); err != nil {
+		return err
 	}
 	for _, source := range t.sources {
 		source.Explain(t.keeper.Err)
 	}
-	t.workers = issuer.NewWorkers(o.Registry, t.keeper, log)
-	return t, nil
+	t.workers = issuer.NewWorkers(registry, t.keeper, s.log)
+	s.times = t
+	return nil
+}
+
+// timeSchemes returns the time-based schemes to serve, and adds to off why others are not.
+func timeSchemes(cfg config.Config, off map[string]string) ([]timeScheme, map[string]string) {
+	var schemes []timeScheme
+	if cfg.Snowflake.Enable {
+		options := snowflake.Options{MaxAhead: cfg.Snowflake.MaxAhead, Wait: cfg.Snowflake.Wait}
+		schemes = append(schemes, timeScheme{issuer.Snowflake, cfg.Snowflake.Served(), options})
+	} else {
+		off[issuer.Snowflake] = cmp.Or(cfg.SnowflakeOff, "snowflake.enable is false")
+	}
+	switch {
+	case cfg.ServesUID():
+		schemes = append(schemes, timeScheme{issuer.UID, cfg.UID.Served(), cfg.UID.Generators()})
+	case cfg.UID.Enable == config.EnableAuto && cfg.WhyNotUID() != "":
+		off[issuer.UID] = "uid.enable is auto, and " + cfg.WhyNotUID()
+	case cfg.UID.Enable == config.EnableAuto:
+		off[issuer.UID] = "uid.enable is auto, which means true with the embedded database and with WORKER_NODE: set it to true"
+	default:
+		off[issuer.UID] = "uid.enable is false"
+	}
+	return schemes, off
+}
+
+// forStarts turns snowflake off where each start uses up a worker ID, unless it has as
+// many of them as uid.
+func forStarts(cfg config.Config) config.Config {
+	if !cfg.Snowflake.Enable {
+		return cfg
+	}
+	for _, l := range cfg.Snowflake.Served() {
+		if l.WorkerBits < cfg.UID.WorkerBits {
+			cfg.Snowflake.Enable = false
+			cfg.SnowflakeOff = fmt.Sprintf("its layout %s has worker IDs up to %d, and with layout=worker_node each start of a server uses one up for ever: "+
+				"give the layout %d worker bits as scheme uid has, or lease worker IDs (workers without layout)", l.Name, l.MaxWorker(), cfg.UID.WorkerBits)
+			break
+		}
+	}
+	return cfg
+}
+
+// checkWorkers says why the store's database cannot be the registry of worker IDs, if the
+// configuration names no other. Whether it has the table of worker IDs shows later.
+func (s *Server) checkWorkers() error {
+	switch store := s.opts.Store; {
+	case s.opts.Workers != nil:
+		return nil
+	case store.Traits.Local && !frontend.IsLoopback(s.addr):
+		return fmt.Errorf("this server listens on %s, which other machines reach, and its database keeps worker IDs for this machine alone: "+
+			"two such machines would issue the same IDs: %w", s.addr, hint.ErrNoWorkers)
+	case store.NoWorkers != nil:
+		return fmt.Errorf("the store keeps counters, no worker IDs: %w", hint.ErrNoWorkers)
+	}
+	return nil
+}
+
+// add makes the generators of a scheme, which issue under the lease that k is for. None
+// runs further ahead of the clock than the registry allows.
+func (t *times) add(scheme timeScheme, k *worker.Options) error {
+	o := scheme.options
+	o.Clock = k.Clock
+	if limit := t.backend.Traits.MaxAhead; limit > 0 {
+		o.MaxAhead = min(o.MaxAhead, limit)
+	}
+	source, err := issuer.NewTimes(scheme.name, scheme.layouts, o)
+	if err != nil {
+		return err
+	}
+	t.sources[scheme.name] = source
+	t.layouts = append(t.layouts, scheme.layouts...)
+	k.Layouts, k.LeaseUsers = append(k.Layouts, source.Layouts()...), append(k.LeaseUsers, source.Generators()...)
+	ahead := max(cmp.Or(o.MaxAhead, worker.DefaultMaxAhead), time.Millisecond)
+	k.MaxAhead, k.LeastAhead = max(k.MaxAhead, ahead), min(cmp.Or(k.LeastAhead, ahead), ahead)
+	return nil
+}
+
+// openRegistry opens the registry, and what this server remembers of its worker ID.
+func (s *Server) openRegistry(b *Backend, k *worker.Options) (_ worker.Registry, err error) {
+	o := RegistryOptions{Lock: s.lock, Ahead: k.MaxAhead + aheadMargin, Port: port(s.addr)}
+	switch {
+	case s.dir == nil:
+	case b.Traits.Disposable: // a start has none before it to go on from
+		o.Memory, err = s.dir.Memory(b.Key, s.log)
+	default:
+		k.State = s.dir.State()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.Registry(o)
+}
+
+func (s *Server) lock(name string) (*os.File, error) {
+	if s.dir == nil {
+		return nil, hint.ErrDataDir
+	}
+	return s.dir.Lock(name)
 }
 
 // names returns those of the schemes, for people.
@@ -96,19 +204,25 @@ func owner(addr net.Addr) string {
 	if err != nil {
 		host = "unknown"
 	}
-	port := "0"
-	if tcp, ok := addr.(*net.TCPAddr); ok {
-		port = strconv.Itoa(tcp.Port)
-	}
-	return fmt.Sprintf("%s pid %d", net.JoinHostPort(host, port), os.Getpid())
+	return fmt.Sprintf("%s pid %d", net.JoinHostPort(host, strconv.Itoa(port(addr))), os.Getpid())
 }
 
-// start has the keeper work. The returned function has it hand the lease back and
+func port(addr net.Addr) int {
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		return tcp.Port
+	}
+	return 0
+}
+
+// startKeeper has the keeper work. The returned function has it hand the lease back and
 // waits for that until its context ends.
-func (t *times) start(log *slog.Logger) (stop func(context.Context)) {
+func (s *Server) startKeeper() (stop func(context.Context)) {
+	if s.times == nil {
+		return func(context.Context) {}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- t.keeper.Run(ctx) }()
+	go func() { done <- s.times.keeper.Run(ctx) }()
 	return func(limit context.Context) {
 		cancel()
 		var err error
@@ -118,7 +232,7 @@ func (t *times) start(log *slog.Logger) (stop func(context.Context)) {
 			err = limit.Err()
 		}
 		if err != nil {
-			log.Warn("the worker ID was not handed back; its lease runs out by itself", "err", err)
+			s.log.Warn("the worker ID was not handed back; its lease runs out by itself", "err", err)
 		}
 	}
 }

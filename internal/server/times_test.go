@@ -16,9 +16,8 @@ import (
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/memory"
-	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/server"
-	"github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -67,24 +66,19 @@ func (r *registry) held(t *testing.T) bool {
 
 func newRegistry() *registry { return &registry{Registry: memory.NewRegistry()} }
 
-// timeBased returns the options of the time-based scheme over r.
-func timeBased(t *testing.T, r worker.Registry) *server.Times {
-	t.Helper()
-	preset, ok := snowflake.Preset("leaf")
-	if !ok {
-		t.Fatal("no preset leaf")
-	}
-	return &server.Times{
-		Registry: r, RegistryName: "memory:workers",
-		Schemes: []server.TimeScheme{{
-			Name: issuer.Snowflake, Layouts: issuer.Layouts{{Name: "leaf", Layout: preset}}, Generators: snowflake.Options{Wait: 50 * time.Millisecond},
-		}},
+// timeBased has the server serve snowflake with worker IDs of r.
+func timeBased(o *server.Options, r worker.Registry) {
+	o.Config.Snowflake.Enable, o.Config.Snowflake.Wait = true, 50*time.Millisecond
+	o.Workers = &server.Backend{
+		Name: "memory:workers", Key: "memory:workers", Workers: part{},
+		Registry: func(server.RegistryOptions) (worker.Registry, error) { return r, nil },
+		Close:    func() error { return nil },
 	}
 }
 
 func TestServeBothSchemes(t *testing.T) {
 	reg := newRegistry()
-	r := run(t, nil, func(o *server.Options) { o.Times = timeBased(t, reg) })
+	r := run(t, nil, func(o *server.Options) { timeBased(o, reg) })
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	_, body, err := r.get("/api/snowflake/get/x")
 	id, parseErr := strconv.ParseInt(body, 10, 64)
@@ -115,12 +109,12 @@ func TestServeBothSchemes(t *testing.T) {
 
 func TestServeWithoutStore(t *testing.T) {
 	r := run(t, nil, func(o *server.Options) {
-		o.Store, o.Times = nil, timeBased(t, newRegistry())
-		o.Off = map[string]string{"segment": "nobody wants it"}
+		timeBased(o, newRegistry())
+		o.Store, o.Config.Segment.Enable = nil, false
 	})
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	r.want(t, "/api/snowflake/get/x", 200, "")
-	r.want(t, "/api/segment/get/order", 501, "nobody wants it")
+	r.want(t, "/api/segment/get/order", 501, "segment.enable is false")
 	r.want(t, "/cache", 500, "leaf.segment.enable=true")
 	r.stop()
 	r.wantStop(t)
@@ -133,7 +127,7 @@ func TestServeWithoutStore(t *testing.T) {
 func TestRegistryDownAtStart(t *testing.T) {
 	reg := newRegistry()
 	reg.down.Store(new(errors.New("connection refused")))
-	r := run(t, nil, func(o *server.Options) { o.Times = timeBased(t, reg) })
+	r := run(t, nil, func(o *server.Options) { timeBased(o, reg) })
 	until(t, "the store is ready", func() bool { return r.status("/api/segment/get/order") == 200 })
 	until(t, "the reason is known", func() bool {
 		_, body, _ := r.get("/readyz")
@@ -166,7 +160,7 @@ func TestStopHandsBackLast(t *testing.T) {
 			f.Hold = hold
 		}
 		return f
-	}, func(o *server.Options) { o.Segment, o.Times = patient(), timeBased(t, reg) })
+	}, func(o *server.Options) { patient(o); timeBased(o, reg) })
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	answer := make(chan int, 1)
 	go func() { answer <- r.status("/api/segment/get/order") }()
@@ -193,8 +187,8 @@ func TestStopWithHungRegistry(t *testing.T) {
 	const limit = 3 * time.Second // a tenth of it is left for the log
 	reg, gaveUp := newRegistry(), make(chan struct{}, 100)
 	r := run(t, nil, func(o *server.Options) {
-		o.Times, o.ShutdownTimeout = timeBased(t, reg), limit
-		o.Times.Keeper.CallTimeout = 5 * time.Second
+		timeBased(o, reg)
+		o.Config.ShutdownTimeout = limit
 	})
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	reg.hung.Store(&gaveUp)
@@ -208,32 +202,25 @@ func TestStopWithHungRegistry(t *testing.T) {
 	<-gaveUp
 }
 
-func TestBadOptions(t *testing.T) {
-	if _, err := server.New(server.Options{Listen: "127.0.0.1:0"}); err == nil || !strings.Contains(err.Error(), "nothing to serve") {
-		t.Errorf("no scheme at all: %v", err)
-	}
-	bad := timeBased(t, newRegistry())
-	bad.Schemes[0].Layouts = append(bad.Schemes[0].Layouts, issuer.NamedLayout{Name: "x"})
-	if _, err := server.New(server.Options{Listen: "127.0.0.1:0", Times: bad}); err == nil || !strings.Contains(err.Error(), "layout x") {
-		t.Errorf("a bad layout: %v", err)
-	}
-	same := timeBased(t, newRegistry())
-	twin := same.Schemes[0].Layouts[0]
-	twin.Name, twin.Scheme = "twin", issuer.UID
-	same.Schemes = append(same.Schemes, server.TimeScheme{Name: issuer.UID, Layouts: issuer.Layouts{twin}})
-	if _, err := server.New(server.Options{Listen: "127.0.0.1:0", Times: same}); err == nil || !strings.Contains(err.Error(), "the same IDs") {
+// A configuration in which two schemes would issue the same IDs is refused, also if it
+// was not read from anywhere.
+func TestBadConfig(t *testing.T) {
+	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New())}
+	timeBased(&opts, newRegistry())
+	opts.Config.UID.Enable, opts.Config.Snowflake.Layouts = config.EnableTrue, config.Layouts{"twin": {Preset: "uid"}}
+	if _, err := server.New(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "the same IDs") {
 		t.Errorf("one layout in two schemes: %v", err)
 	}
 }
 
-// A forgetful registry may lose writes: claims wait before they count.
-type forgetful struct{ worker.Registry }
+// A lossyRegistry may lose writes: claims wait before they count.
+type lossyRegistry struct{ worker.Registry }
 
-func (forgetful) MayLoseWrites(context.Context) (bool, error) { return true, nil }
+func (lossyRegistry) MayLoseWrites(context.Context) (bool, error) { return true, nil }
 
 // A claim that waits says so, for how long and why, in the log and to callers.
 func TestClaimThatWaitsSaysSo(t *testing.T) {
-	r := run(t, nil, func(o *server.Options) { o.Times = timeBased(t, forgetful{newRegistry()}) })
+	r := run(t, nil, func(o *server.Options) { timeBased(o, lossyRegistry{newRegistry()}) })
 	const why = "the registry may lose writes"
 	until(t, "claimed", func() bool { return strings.Contains(r.log.String(), "holding a worker ID") })
 	r.want(t, "/readyz", 503, "waiting before the worker ID is used: worker ID 0 may be used from ")
@@ -254,7 +241,7 @@ func TestClaimThatWaitsSaysSo(t *testing.T) {
 func TestPortOpensWhenReady(t *testing.T) {
 	reg := newRegistry()
 	reg.down.Store(new(errors.New("connection refused")))
-	r := run(t, nil, func(o *server.Options) { o.Times, o.StartWait = timeBased(t, reg), time.Hour })
+	r := run(t, nil, func(o *server.Options) { timeBased(o, reg); o.Config.StartWait = time.Hour })
 	until(t, "waits", func() bool { return strings.Contains(r.log.String(), "the port opens when all schemes are ready") })
 	until(t, "has tried", func() bool { return strings.Contains(r.log.String(), "connection refused") })
 	if _, _, err := r.get("/healthz"); !errors.Is(err, syscall.ECONNREFUSED) {
@@ -273,7 +260,7 @@ func TestStartWaitEnds(t *testing.T) {
 		reg := newRegistry()
 		reg.down.Store(new(errors.New("connection refused")))
 		start := time.Now()
-		r := run(t, nil, func(o *server.Options) { o.Times, o.StartWait = timeBased(t, reg), limit })
+		r := run(t, nil, func(o *server.Options) { timeBased(o, reg); o.Config.StartWait = limit })
 		if limit < time.Hour {
 			until(t, "opens", func() bool { return r.status("/api/segment/get/order") == 200 })
 			if took := time.Since(start); took < limit {
@@ -293,8 +280,8 @@ func TestCloseIsBounded(t *testing.T) {
 	closing, hold := make(chan struct{}), make(chan struct{})
 	defer close(hold)
 	r := run(t, nil, func(o *server.Options) {
-		o.ShutdownTimeout = limit
-		o.Close = func() error { close(closing); <-hold; return nil }
+		o.Config.ShutdownTimeout = limit
+		o.Store.Close = func() error { close(closing); <-hold; return nil }
 	})
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	r.stop()

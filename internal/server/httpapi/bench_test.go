@@ -50,7 +50,7 @@ func run(b *testing.B, ids *issuer.Issuer, target string) {
 
 func BenchmarkSnowflakeNext(b *testing.B) {
 	layout, _ := snowflake.Preset("leaf")
-	times, err := issuer.NewTimes(issuer.Snowflake, issuer.Layouts{{Name: "leaf", Layout: layout}}, nil)
+	times, err := issuer.NewTimes(issuer.Snowflake, issuer.Layouts{{Name: "leaf", Layout: layout}}, snowflake.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,7 +21,7 @@ type decodedBody struct {
 	Timestamp string `json:"timestamp"`
 }
 
-// A decodeError is Java Leaf's answer, with status 200, to what is no ID.
+// A decodeError is Java Leaf's answer, with status 200, to a number that is not an ID.
 type decodeError struct {
 	Text string `json:"errorMsg"`
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/segment"
@@ -15,6 +16,11 @@ type adminService struct {
 	*frontend.Options
 	store, registry string // their names, as far as callers may know them
 	tell            tell
+}
+
+// NewAdmin returns the calls of AdminService, for callers in this process.
+func NewAdmin(opts *frontend.Options) leafv1connect.AdminServiceHandler {
+	return &adminService{opts, opts.StoreName, opts.Registry, error.Error}
 }
 
 // tags returns the administration of the store, an error where there is none.

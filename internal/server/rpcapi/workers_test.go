@@ -46,7 +46,7 @@ func layouts(t *testing.T, names ...string) (ls issuer.Layouts) {
 func backend(t *testing.T) (frontend.Options, *memory.Registry, *keeper) {
 	t.Helper()
 	ls := layouts(t, "js53", "leaf")
-	times, err := issuer.NewTimes(issuer.Snowflake, ls, nil)
+	times, err := issuer.NewTimes(issuer.Snowflake, ls, snowflake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestLeaseStatus(t *testing.T) {
 
 func TestLeaseErrors(t *testing.T) {
 	b, _, _ := backend(t)
-	times, err := issuer.NewTimes(issuer.Snowflake, b.Layouts, &issuer.TimesOptions{Wait: time.Millisecond})
+	times, err := issuer.NewTimes(issuer.Snowflake, b.Layouts, snowflake.Options{Wait: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

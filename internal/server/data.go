@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/leaf-id/leaf/internal/datadir"
+	"github.com/leaf-id/leaf/internal/hint"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// firstTag is the sample row that Java Leaf's documentation creates.
+var firstTag = segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Description: "Test leaf Segment Mode Get Id"}
+
+// openData opens the data directory and what it knows of the store, and creates the
+// embedded database if that is the store. A server with any other store can do without
+// the directory.
+func (s *Server) openData(ctx context.Context) (err error) {
+	embedded := s.opts.Store != nil && s.cfg.Store == ""
+	if s.dir, err = datadir.Open(s.cfg.Data); err == nil && s.opts.Store != nil {
+		s.memory, err = s.dir.Memory(s.opts.Store.Key, s.log)
+	}
+	switch {
+	case err == nil && embedded:
+		return s.createEmbedded(ctx)
+	case err == nil || !unusable(err):
+		return err
+	case embedded:
+		return fmt.Errorf("%w: %w", hint.ErrDataDir, err)
+	}
+	s.log.Warn("no data directory: a store that loses writes while this server is down will not be noticed, and every start takes another worker ID",
+		"data", s.cfg.Data, "err", err)
+	return nil
+}
+
+// unusable tells a directory that cannot be written from one that must not be used,
+// because a newer version has.
+func unusable(err error) bool {
+	_, ok := errors.AsType[*fs.PathError](err)
+	return ok || errors.Is(err, errors.ErrUnsupported)
+}
+
+// createEmbedded creates what the embedded database lacks.
+func (s *Server) createEmbedded(ctx context.Context) error {
+	store := s.opts.Store
+	made, err := makeMissing(ctx, store.Tags, firstTag)
+	if err != nil {
+		return fmt.Errorf("create the embedded database: %w", err)
+	}
+	if made {
+		s.log.Info("created an embedded database, because no store is configured and there was none", "store", store.Name, "tag", firstTag.Name)
+		if n := s.memory.Tags(); n > 0 {
+			s.log.Warn("this server remembers an embedded database that is gone: tags of that one are missing, "+
+				"and the counters of those it remembers will be lifted above the IDs it knows of", "store", store.Name, "remembered", n)
+		}
+	}
+	added, err := makeMissing(ctx, store.Workers)
+	if err != nil {
+		return fmt.Errorf("add the table of worker IDs to the embedded database: %w", err)
+	}
+	if added && !made {
+		s.log.Info("added the table of worker IDs to the embedded database", "store", store.Name)
+	}
+	return nil
+}
+
+// makeMissing creates what does not exist, and reports whether it did. Of several servers
+// that start at once, one does.
+func makeMissing(ctx context.Context, part Part, tags ...segment.Tag) (made bool, err error) {
+	ok, err := part.Exists(ctx)
+	if err != nil || ok {
+		return false, err
+	}
+	err = part.Init(ctx, tags...)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
