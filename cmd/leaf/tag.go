@@ -21,7 +21,7 @@ const (
 	noteLower = `IDs between the new max_id and the old one may be issued a second time.
 The server that carries this out forgets how far the tag was. Every other server
 that has served it remembers, takes a lower counter for a store that lost writes, and
-lifts it again. To keep it low, stop those first and remove the files marks-* from
+lifts it again. To keep it low, stop those first and remove the files counters-* from
 their data directories.`
 	noteDelete = `a tag of this name that is created again begins at 1, and issues its IDs a
 second time, unless it is created with a --max-id above them.
