@@ -31,7 +31,7 @@ var importRules = []importRule{
 	{folder: "snowflake", ours: []string{".", "worker"}},
 	{folder: "uid", ours: []string{".", "worker", "segment", "snowflake"}},
 	{folder: "internal/sqlstore", ours: driverMay},
-	{folder: "driver/mysql", ours: sqlMay, libs: []string{"github.com/go-sql-driver/mysql"}},
+	{folder: "driver/mysql", ours: sqlMay, libs: []string{"github.com/go-sql-driver/mysql", "golang.org/x/sync/"}},
 	{folder: "driver/postgres", ours: sqlMay, libs: []string{"github.com/jackc/pgx/"}},
 	{folder: "driver/sqlite", ours: sqlMay, libs: []string{"golang.org/x/sys/"}},
 	{folder: "driver/kv", ours: []string{".", "segment", "worker"}},

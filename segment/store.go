@@ -24,6 +24,10 @@ var ErrDamaged = errors.New("the tag is damaged")
 // a resize makes a set of them.
 var ErrNeedsResize = errors.New("the set of servers must be resized")
 
+// ErrStoreDamaged is wrapped where the data of a store is damaged or was replaced: once a
+// backup is in its place every counter must be raised above the IDs in use.
+var ErrStoreDamaged = errors.New("the store is damaged or was replaced")
+
 // A Store durably advances named counters. Package drivertest defines, as a test
 // suite, what an implementation must do. All methods are safe for concurrent use
 // and return soon after ctx ends.

@@ -3,7 +3,10 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/leaf-id/leaf"
 )
 
 // The errors that the protocol branches on.
@@ -32,6 +35,9 @@ var (
 
 	// ErrNewer: a record was written by a newer release, whose meaning is not known.
 	ErrNewer = errors.New("written by a newer release of this program, which has to be used here")
+
+	// ErrUsedUp: a [Disposable] has dealt all worker IDs of the layout, each to one start.
+	ErrUsedUp = fmt.Errorf("%w: no worker ID is left", leaf.ErrOverflow)
 )
 
 // A Registry keeps one cell per worker ID, durably, and changes it only by

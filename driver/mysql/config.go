@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// mysqlTimeout is for connecting, and for each answer: less than what a caller
+	// timeout is for connecting, and for each answer: less than what a caller
 	// allows for both.
-	mysqlTimeout = 4 * time.Second
+	timeout = 4 * time.Second
 
-	mysqlConns = 16
+	conns = 16
 )
 
 // OpenDB returns a database for [NewStore], [NewRegistry] and package ticket.
@@ -39,8 +39,8 @@ func OpenDB(dsn string) (*sql.DB, error) {
 		return nil, err
 	}
 	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(mysqlConns)
-	db.SetMaxIdleConns(mysqlConns)
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
 	return db, nil
 }
 
@@ -50,9 +50,9 @@ func OpenDB(dsn string) (*sql.DB, error) {
 // statement before that.
 func Prepare(cfg *gomysql.Config) {
 	cfg.MultiStatements, cfg.InterpolateParams = true, true
-	cfg.Timeout = cmp.Or(cfg.Timeout, mysqlTimeout)
-	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, mysqlTimeout)
-	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, mysqlTimeout)
+	cfg.Timeout = cmp.Or(cfg.Timeout, timeout)
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, timeout)
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, timeout)
 	params := map[string]string{"innodb_lock_wait_timeout": "3", "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"}
 	maps.Copy(params, cfg.Params)
 	if mode := strings.Trim(params["sql_mode"], "'\""); !strings.Contains(mode, "STRICT_ALL_TABLES") {

@@ -6,8 +6,8 @@
 //
 // # Tags
 //
-// The row (biz_tag, max_id) means that [max_id-step, max_id) belongs to whoever
-// raised max_id by step. Java Leaf servers may use the same rows at the same time.
+// The row (biz_tag, max_id) means that [max_id-step, max_id) belongs to the
+// caller that raised max_id by step. Java Leaf servers may use the same rows at the same time.
 // Only biz_tag, max_id, step and update_time are touched, and description where
 // there is such a column, so that other variants of the table work.
 //

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"crypto/tls"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -10,135 +11,106 @@ import (
 	"strings"
 
 	gomysql "github.com/go-sql-driver/mysql"
-
-	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
 // The error numbers of MySQL that this package acts upon.
 const (
-	mysqlNotReady     = 1047 // of a Galera node that is cut off from the others
-	mysqlTableExists  = 1050
-	mysqlShutdown     = 1053
-	mysqlNoColumn     = 1054
-	mysqlDuplicate    = 1062
-	mysqlSyntax       = 1064
-	mysqlNoTable      = 1146
-	mysqlCommitFailed = 1180
-	mysqlDeadlock     = 1213
-	mysqlNotCertified = 3101
+	numberNotReady     = 1047 // of a Galera node that is cut off from the others
+	numberTableExists  = 1050
+	numberShutdown     = 1053
+	numberNoColumn     = 1054
+	numberDuplicate    = 1062
+	numberSyntax       = 1064
+	numberNoTable      = 1146
+	numberCommitFailed = 1180
+	numberDeadlock     = 1213
+	numberNotCertified = 3101
 )
 
-// mysqlReadOnly are the error numbers of a server that does not accept writes.
-var mysqlReadOnly = []uint16{1290, 1792, 1836}
+const (
+	badUser      = "the server refuses the user: check the user name and the password in the URL, or add tls=true where it asks for encryption"
+	noPrivilege  = "the user lacks a privilege: GRANT SELECT, INSERT, UPDATE, DELETE (and CREATE to create the tables) on the database"
+	noDatabase   = "there is no such database: create it (CREATE DATABASE), or correct the URL"
+	readOnly     = "the server is read-only: name the primary server in the URL"
+	noConnection = "the server has no connection left: raise max_connections or the user's limit"
+	badHost      = "the server does not accept this host: allow it (CREATE USER user@host, FLUSH HOSTS)"
+	faster       = "others changed the row at the same moment: nothing was written, try again"
+	noDisk       = "the server cannot write: check its disk"
+)
 
-func isMySQL(err error, numbers ...uint16) bool {
+// readOnlyNumbers are those of a server that does not accept writes.
+var readOnlyNumbers = []uint16{1290, 1792, 1836}
+
+// advice is what to do about an error number.
+var advice = map[uint16]string{
+	1045: badUser, 1698: badUser,
+	1044: noPrivilege, 1142: noPrivilege, 1143: noPrivilege, 1227: noPrivilege, 1370: noPrivilege,
+	1046: noDatabase, 1049: noDatabase,
+	1290: readOnly, 1792: readOnly, 1836: readOnly,
+	1040: noConnection, 1203: noConnection, 1226: noConnection,
+	1129: badHost, 1130: badHost,
+	1021: noDisk, 1030: noDisk, 1114: noDisk,
+	numberDeadlock: faster, numberNotCertified: faster,
+	numberNotReady: "the Galera node is cut off from the others: wait until it has joined, or bring a majority of the nodes back",
+	numberShutdown: "the server is stopping",
+	1205:           "another transaction holds the row: end the one left open on the server",
+	1364:           "the table has a further column without a default value: give it one",
+	3159:           "the server demands encryption: add tls=true to the URL",
+}
+
+func isNumber(err error, numbers ...uint16) bool {
 	e, ok := errors.AsType[*gomysql.MySQLError](err)
 	return ok && slices.Contains(numbers, e.Number)
 }
 
-func (d *mysqlDB) Explain(err error) error { return explainMySQL(err, allocTable()) }
-
-// undoneMySQL reports that the server undid a transaction in favour of others: a
+// undone reports that the server undid a transaction in favour of others: a
 // deadlock, or a commit that a cluster did not certify. Of the errors of a commit only
 // the one that says so counts, because others leave the outcome open. A wait for a
-// lock that has come to its end is not repeated: whoever holds it is no passer-by.
-func undoneMySQL(err error) bool {
+// lock that has come to its end is not repeated: its holder will likely hold it again.
+func undone(err error) bool {
 	e, ok := errors.AsType[*gomysql.MySQLError](err)
-	return ok && (e.Number == mysqlDeadlock || e.Number == mysqlNotCertified ||
-		e.Number == mysqlCommitFailed && strings.HasPrefix(e.Message, "Got error 149 "))
+	return ok && (e.Number == numberDeadlock || e.Number == numberNotCertified ||
+		e.Number == numberCommitFailed && strings.HasPrefix(e.Message, "Got error 149 "))
 }
 
-// explainMySQL says what is wrong and what to do. None of the errors that it
+// serverFailed reports whether an error says that a server is of no use for others either.
+func serverFailed(err error) bool {
+	return errors.Is(err, errReadOnly) || errors.Is(err, errNotReady) || isNumber(err, numberNotReady, numberShutdown) ||
+		isNumber(err, readOnlyNumbers...) || errors.Is(err, gomysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// explain says what is wrong and what to do. None of the errors that it
 // passes on holds a password.
-func explainMySQL(err error, t table) error {
-	if _, ok := errors.AsType[*mysqlHostsError](err); ok {
+func explain(err error, t *table) error {
+	if _, ok := errors.AsType[*hostsError](err); ok {
 		return err // it says so for each server
 	}
-	if e, ok := errors.AsType[*gomysql.MySQLError](err); ok {
-		if e.Number == mysqlTableExists {
-			return sqlstore.ExistsError{Table: t.Name, Cause: err}
-		}
-		// Another table may be missing too: one that a trigger writes to.
-		if e.Number == mysqlNoTable && strings.Contains(e.Message, t.Name) {
-			return fmt.Errorf("%w: %w", t.Absent("the database has no table "+t.Name, "URL"), err)
-		}
-		if e.Number == mysqlNoColumn {
-			return fmt.Errorf("the table %s lacks a column, or somebody renamed it: it must have %s: %w", t.Name, t.Columns, err)
-		}
-		if meaning := t.meaning(e.Number); meaning != nil {
-			return fmt.Errorf("%w: %w", meaning, err)
-		}
+	e, ok := errors.AsType[*gomysql.MySQLError](err)
+	switch {
+	case !ok:
+		return advise(err)
+	case e.Number == numberTableExists:
+		return t.Exists(err)
+	case e.Number == numberNoTable && strings.Contains(e.Message, t.Name): // a trigger's table may be missing too
+		return fmt.Errorf("%w: %w", t.Absent("the database has no table "+t.Name), err)
+	case e.Number == numberNoColumn:
+		return t.LacksColumn(err)
+	case t.meanings[e.Number] != nil:
+		return fmt.Errorf("%w: %w", t.meanings[e.Number], err)
 	}
-	return adviseMySQL(err)
+	return advise(err)
 }
 
-// adviseMySQL says what to do about what no table has a part in.
-func adviseMySQL(err error) error {
-	advice := networkAdvice(err)
+// advise says what to do about what no table has a part in.
+func advise(err error) error {
+	text := networkAdvice(err)
 	if e, ok := errors.AsType[*gomysql.MySQLError](err); ok {
-		advice = mysqlAdvice(e.Number)
+		text = advice[e.Number]
 	}
-	if advice == "" {
+	if text == "" {
 		return err
 	}
-	return fmt.Errorf("%s: %w", advice, err)
-}
-
-// allocMeaning returns the error of package leaf that an error number stands for.
-func allocMeaning(number uint16) error {
-	switch number {
-	case mysqlDuplicate:
-		return fmt.Errorf("%w, or one that the collation of biz_tag does not tell from it (by case, accents or trailing spaces)", leaf.ErrTagExists)
-	case 1267, 3988: // the name has characters that the column cannot hold
-		return leaf.ErrUnknownTag
-	case 1366, 1406, 3854:
-		return fmt.Errorf("%w: the table's column cannot hold it", leaf.ErrInvalid)
-	case 1690, 1264:
-		return leaf.ErrOverflow
-	}
-	return nil
-}
-
-// workerMeaning is allocMeaning for the table of workers.
-func workerMeaning(number uint16) error {
-	switch number {
-	case 1267, 1366, 1406, 3854, 3988:
-		return fmt.Errorf("%w: the table's column cannot hold it", leaf.ErrInvalid)
-	}
-	return nil
-}
-
-func mysqlAdvice(number uint16) string {
-	switch number {
-	case 1045, 1698:
-		return "the server refuses the user: check the user name and the password in the URL, or add tls=true where it asks for encryption"
-	case 1044, 1142, 1143, 1227, 1370:
-		return "the user lacks a privilege: GRANT SELECT, INSERT, UPDATE, DELETE (and CREATE for leaf init) on the database"
-	case 1046, 1049:
-		return "there is no such database: create it (CREATE DATABASE), or correct the URL"
-	case mysqlNotReady:
-		return "the Galera node is cut off from the others: wait until it has joined, or bring a majority of the nodes back"
-	case mysqlShutdown:
-		return "the server is stopping"
-	case 1290, 1792, 1836:
-		return "the server is read-only: name the primary server in the URL"
-	case 1040, 1203, 1226:
-		return "the server has no connection left: raise max_connections or the user's limit"
-	case 1129, 1130:
-		return "the server does not accept this host: allow it (CREATE USER user@host, FLUSH HOSTS)"
-	case mysqlDeadlock, mysqlNotCertified:
-		return "others changed the row at the same moment: nothing was written, try again"
-	case 1205:
-		return "another transaction holds the row: end the one left open on the server"
-	case 1021, 1030, 1114:
-		return "the server cannot write: check its disk"
-	case 1364:
-		return "the table has a further column without a default value: give it one"
-	case 3159:
-		return "the server demands encryption: add tls=true to the URL"
-	}
-	return ""
+	return fmt.Errorf("%s: %w", text, err)
 }
 
 func networkAdvice(err error) string {

@@ -9,24 +9,32 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// IDs of an application's own MySQL database, without a server of Leaf's.
-func ExampleOpenDB() {
+// IDs of an application's own MySQL database, without a server of Leaf's. InitStore is
+// called once; the table may be Java Leaf's.
+func Example() {
 	ctx := context.Background()
-	db, err := mysql.OpenDB("user:password@tcp(db1:3306)/ids")
-	if err != nil {
-		log.Fatal(err)
-	}
+	db, err := mysql.OpenDB(dsn) // user:password@tcp(db1:3306)/ids
+	check(err)
 	defer db.Close()
+	check(mysql.InitStore(ctx, db, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}}))
 	store, err := mysql.NewStore(db, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer store.Close()
 	ids := segment.NewBuffer(store, "order", nil)
 	defer ids.Close(ctx)
-	id, err := ids.Next(ctx)
+	for range 3 {
+		id, err := ids.Next(ctx)
+		check(err)
+		fmt.Println(id)
+	}
+	// Output:
+	// 1
+	// 2
+	// 3
+}
+
+func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(id)
 }

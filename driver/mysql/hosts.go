@@ -13,6 +13,7 @@ import (
 	"time"
 
 	gomysql "github.com/go-sql-driver/mysql"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/sqlstore"
@@ -22,7 +23,7 @@ import (
 // written; it is for [sql.OpenDB]. All connections go to the same server for as long
 // as it answers and can be written. Then all servers are asked at once, and the first
 // in the list that can be written is used from there on; the connections to the former
-// one are closed as soon as nobody uses them. A call that failed meanwhile is not
+// one are closed as soon as no call uses them. A call that failed meanwhile is not
 // repeated.
 //
 // A server can be written if it is not read-only; on Galera, if it is ready and part
@@ -35,34 +36,25 @@ import (
 // With one server it connects as that server's own connector does, and looks at
 // nothing.
 type Connector struct {
-	hosts  []*mysqlHost
+	hosts  []*host
 	logger *slog.Logger
-
-	mu     sync.Mutex
-	stay   *mysqlStay   // nil: no server is known that can be written
-	search *mysqlSearch // nil: none is under way
+	search singleflight.Group         // the look at all servers, which all who wait for a connection share
+	active atomic.Pointer[activeHost] // nil: no server is known that can be written
 }
 
-// A mysqlHost is a server as it is named.
-type mysqlHost struct {
+// A host is a server as it is named.
+type host struct {
 	addr      string
 	timeout   time.Duration // to connect
 	connector driver.Connector
 }
 
-// A mysqlStay is the use of a server from its choice to the first sign that it can no
-// longer be written.
-type mysqlStay struct {
-	host      *mysqlHost
+// An activeHost is a server from its choice to the first sign that it can no longer be
+// written.
+type activeHost struct {
+	*host
 	connector *Connector
 	over      atomic.Bool
-}
-
-// A mysqlSearch is a look at all servers, which all who wait for a connection share.
-type mysqlSearch struct {
-	done chan struct{}
-	stay *mysqlStay
-	err  error
 }
 
 // NewConnector returns a connector to servers, configured each as the package
@@ -70,7 +62,7 @@ type mysqlSearch struct {
 // for two seconds. It fails, wrapping [leaf.ErrInvalid], if a configuration is
 // malformed or two have one address.
 func NewConnector(servers []*gomysql.Config, opts *Options) (*Connector, error) {
-	c := &Connector{logger: opts.logger()}
+	c := &Connector{logger: sqlstore.Logger(opts)}
 	named := make(map[string]bool)
 	for _, cfg := range servers {
 		if named[cfg.Addr] {
@@ -81,11 +73,11 @@ func NewConnector(servers []*gomysql.Config, opts *Options) (*Connector, error) 
 		if err != nil {
 			return nil, fmt.Errorf("connect to mysql: %w: %w", leaf.ErrInvalid, err)
 		}
-		timeout := cfg.Timeout
-		if timeout <= 0 {
-			timeout = mysqlHostTimeout
+		h := &host{addr: cfg.Addr, timeout: cfg.Timeout, connector: connector}
+		if h.timeout <= 0 {
+			h.timeout = hostTimeout
 		}
-		c.hosts = append(c.hosts, &mysqlHost{addr: cfg.Addr, timeout: timeout, connector: connector})
+		c.hosts = append(c.hosts, h)
 	}
 	if len(c.hosts) == 0 {
 		return nil, fmt.Errorf("connect to mysql: %w: no server", leaf.ErrInvalid)
@@ -93,7 +85,7 @@ func NewConnector(servers []*gomysql.Config, opts *Options) (*Connector, error) 
 	return c, nil
 }
 
-const mysqlHostTimeout = 2 * time.Second
+const hostTimeout = 2 * time.Second
 
 // Driver returns the driver of the connections.
 func (c *Connector) Driver() driver.Driver { return gomysql.MySQLDriver{} }
@@ -101,76 +93,66 @@ func (c *Connector) Driver() driver.Driver { return gomysql.MySQLDriver{} }
 // Connect returns a connection to the server that can be written.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if len(c.hosts) == 1 {
-		stay := c.settle(c.hosts[0])
-		conn, err := stay.host.connector.Connect(ctx)
-		return stay.wrap(conn, stay.named(err))
+		h := c.activate(c.hosts[0])
+		conn, err := h.host.connector.Connect(ctx)
+		return h.wrap(conn, h.named(err))
 	}
 	var failed error
 	for range 2 { // the server that was good, and the one that is
-		stay, err := c.locate(ctx)
+		h, err := c.locate(ctx)
 		if err != nil {
 			return nil, err
 		}
 		start := time.Now()
-		conn, _, err := stay.host.open(ctx)
+		conn, _, err := h.open(ctx)
 		if err == nil || errors.Is(err, context.Canceled) || sqlstore.Hurried(err, start) {
-			return stay.wrap(conn, err)
+			return h.wrap(conn, err)
 		}
-		stay.end(err)
+		h.end(err)
 		failed = err
 	}
 	return nil, failed
 }
 
-// locate returns the server in use, after a search if there is none.
-func (c *Connector) locate(ctx context.Context) (*mysqlStay, error) {
-	c.mu.Lock()
-	if stay := c.stay; stay != nil {
-		c.mu.Unlock()
-		return stay, nil
+// locate returns the server in use, after a search if there is none. The search is its
+// own: a caller that leaves disturbs none of the others.
+func (c *Connector) locate(ctx context.Context) (*activeHost, error) {
+	if h := c.active.Load(); h != nil {
+		return h, nil
 	}
-	if c.search == nil {
-		c.search = &mysqlSearch{done: make(chan struct{})}
-		go c.run(c.search)
-	}
-	search := c.search
-	c.mu.Unlock()
+	search := c.search.DoChan("", func() (any, error) {
+		h, err := c.choose()
+		if err != nil {
+			return nil, err
+		}
+		c.logger.Info("mysql server chosen", "server", h.addr)
+		return c.activate(h), nil
+	})
 	select {
-	case <-search.done:
-		return search.stay, search.err
+	case found := <-search:
+		if found.Err != nil {
+			return nil, found.Err
+		}
+		return found.Val.(*activeHost), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// run searches on nobody's behalf: a caller that leaves disturbs none of the others.
-func (c *Connector) run(search *mysqlSearch) {
-	host, err := c.choose()
-	if err == nil {
-		search.stay = c.settle(host)
-		c.logger.Info("mysql server chosen", "server", host.addr)
-	}
-	search.err = err
-	c.mu.Lock()
-	c.search = nil
-	c.mu.Unlock()
-	close(search.done)
-}
-
 // choose asks all servers at once and returns the first that can be written.
-func (c *Connector) choose() (*mysqlHost, error) {
+func (c *Connector) choose() (*host, error) {
 	conns := make([]driver.Conn, len(c.hosts))
-	states := make([]mysqlState, len(c.hosts))
+	states := make([]serverState, len(c.hosts))
 	reasons := make([]error, len(c.hosts))
 	var wg sync.WaitGroup
-	for i, host := range c.hosts {
-		wg.Go(func() { conns[i], states[i], reasons[i] = host.open(context.Background()) })
+	for i, h := range c.hosts {
+		wg.Go(func() { conns[i], states[i], reasons[i] = h.open(context.Background()) })
 	}
 	wg.Wait()
 	first := -1
-	for i, host := range c.hosts {
+	for i, h := range c.hosts {
 		if reasons[i] != nil {
-			reasons[i] = fmt.Errorf("%s: %w", host.addr, adviseMySQL(reasons[i]))
+			reasons[i] = fmt.Errorf("%s: %w", h.addr, advise(reasons[i]))
 			continue
 		}
 		defer conns[i].Close()
@@ -181,13 +163,13 @@ func (c *Connector) choose() (*mysqlHost, error) {
 		}
 	}
 	if first < 0 {
-		return nil, &mysqlHostsError{reasons}
+		return nil, &hostsError{reasons}
 	}
 	return c.hosts[first], nil
 }
 
 // compare reports why two servers that can be written must not be used side by side.
-func (c *Connector) compare(i, j int, states []mysqlState) error {
+func (c *Connector) compare(i, j int, states []serverState) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.hosts[j].timeout)
 	defer cancel()
 	fits, err := states[i].with(ctx, states[j])
@@ -201,24 +183,25 @@ func (c *Connector) compare(i, j int, states []mysqlState) error {
 	return nil
 }
 
-// settle makes host the server in use, where it is not.
-func (c *Connector) settle(host *mysqlHost) *mysqlStay {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stay == nil {
-		c.stay = &mysqlStay{host: host, connector: c}
+// activate makes h the server in use, unless there is one, and returns that.
+func (c *Connector) activate(h *host) *activeHost {
+	a := &activeHost{host: h, connector: c}
+	for !c.active.CompareAndSwap(nil, a) {
+		if current := c.active.Load(); current != nil {
+			return current
+		}
 	}
-	return c.stay
+	return a
 }
 
 // open connects to the server and fails if it cannot be written.
-func (h *mysqlHost) open(ctx context.Context) (driver.Conn, mysqlState, error) {
+func (h *host) open(ctx context.Context) (driver.Conn, serverState, error) {
 	limited, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
-	var state mysqlState
+	var state serverState
 	conn, err := h.connector.Connect(limited)
 	if err == nil {
-		if state, err = askMySQL(limited, conn); err != nil {
+		if state, err = askServer(limited, conn); err != nil {
 			_ = conn.Close() // the first error is the one to tell
 		}
 	}
@@ -229,49 +212,38 @@ func (h *mysqlHost) open(ctx context.Context) (driver.Conn, mysqlState, error) {
 }
 
 // end gives the server up for all connections to it.
-func (s *mysqlStay) end(cause error) {
-	if s == nil || s.over.Swap(true) {
+func (h *activeHost) end(cause error) {
+	if h == nil || h.over.Swap(true) {
 		return
 	}
-	c := s.connector
-	c.mu.Lock()
-	if c.stay == s {
-		c.stay = nil
-	}
-	c.mu.Unlock()
-	if len(c.hosts) > 1 {
-		c.logger.Warn("mysql server given up: looking for one that can be written", "server", s.host.addr, "err", cause)
+	h.connector.active.CompareAndSwap(h, nil)
+	if len(h.connector.hosts) > 1 {
+		h.connector.logger.Warn("mysql server given up: looking for one that can be written", "server", h.addr, "err", cause)
 	}
 }
 
 // named says which server gave no answer. The driver's ErrBadConn, which it returns
 // when it is not greeted, would have database/sql wait for the same greeting again.
-func (s *mysqlStay) named(err error) error {
+func (h *activeHost) named(err error) error {
 	switch {
-	case s == nil:
+	case h == nil:
 		return err
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, gomysql.ErrInvalidConn):
-		return fmt.Errorf("%s: %w", s.host.addr, gomysql.ErrInvalidConn)
+		return fmt.Errorf("%s: %w", h.addr, gomysql.ErrInvalidConn)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: %w", s.host.addr, err)
+		return fmt.Errorf("%s: %w", h.addr, err)
 	}
 	return err
 }
 
-// failsMySQL reports whether an error says that a server is of no use for others either.
-func failsMySQL(err error) bool {
-	return errors.Is(err, errReadOnly) || errors.Is(err, errNotReady) || isMySQL(err, mysqlNotReady, mysqlShutdown) ||
-		isMySQL(err, mysqlReadOnly...) || errors.Is(err, gomysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.DeadlineExceeded)
+// A hostConn is a connection to an activeHost, with which it ends.
+type hostConn struct {
+	driverConn
+	host *activeHost
 }
 
-// A mysqlConn is a connection of a stay, with which it ends.
-type mysqlConn struct {
-	mysqlDriverConn
-	stay *mysqlStay
-}
-
-// A mysqlDriverConn is all that database/sql asks of a connection.
-type mysqlDriverConn interface {
+// A driverConn is all that database/sql asks of a connection.
+type driverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
@@ -283,49 +255,41 @@ type mysqlDriverConn interface {
 	driver.Validator
 }
 
-func (s *mysqlStay) wrap(conn driver.Conn, err error) (driver.Conn, error) {
+func (h *activeHost) wrap(conn driver.Conn, err error) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mysqlConn{conn.(mysqlDriverConn), s}, nil
+	return &hostConn{conn.(driverConn), h}, nil
 }
 
 // ResetSession has database/sql take another connection in the place of one to a
 // server that was given up: nothing was sent on it yet.
-func (c *mysqlConn) ResetSession(ctx context.Context) error {
-	if c.stay.over.Load() {
+func (c *hostConn) ResetSession(ctx context.Context) error {
+	if c.host.over.Load() {
 		return driver.ErrBadConn
 	}
-	return c.mysqlDriverConn.ResetSession(ctx)
+	return c.driverConn.ResetSession(ctx)
 }
 
 // IsValid reports whether the connection may go back to the pool.
-func (c *mysqlConn) IsValid() bool { return !c.stay.over.Load() && c.mysqlDriverConn.IsValid() }
+func (c *hostConn) IsValid() bool { return !c.host.over.Load() && c.driverConn.IsValid() }
 
-// stayOf returns the stay of a connection; nil where another connector made it.
-func stayOf(conn *sql.Conn) (stay *mysqlStay, err error) {
+// hostOf returns the server of a connection; nil where another connector made it.
+func hostOf(conn *sql.Conn) (h *activeHost, err error) {
 	err = conn.Raw(func(c any) error {
-		if m, ok := c.(*mysqlConn); ok {
-			stay = m.stay
+		if ours, ok := c.(*hostConn); ok {
+			h = ours.host
 		}
 		return nil
 	})
-	return stay, err
+	return h, err
 }
 
-// A mysqlHostsError says for each server why it cannot be written.
-type mysqlHostsError struct{ reasons []error }
+// A hostsError says for each server why it cannot be written.
+type hostsError struct{ reasons []error }
 
-func (e *mysqlHostsError) Error() string {
-	var b strings.Builder
-	b.WriteString("no server in the URL can be written: ")
-	for i, reason := range e.reasons {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(reason.Error())
-	}
-	return b.String()
+func (e *hostsError) Error() string {
+	return "no server in the URL can be written: " + strings.ReplaceAll(errors.Join(e.reasons...).Error(), "\n", "; ")
 }
 
-func (e *mysqlHostsError) Unwrap() []error { return e.reasons }
+func (e *hostsError) Unwrap() []error { return e.reasons }

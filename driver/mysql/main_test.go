@@ -1,8 +1,10 @@
 package mysql_test
 
 import (
+	"database/sql"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/leaf-id/leaf/internal/testserver"
@@ -21,7 +23,25 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer mariadb.Close()
+	if dsn, err = exampleDatabase(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
+}
+
+// dsn is that of a database for the example.
+var dsn string
+
+func exampleDatabase() (string, error) {
+	db, err := sql.Open("mysql", mariadb.DSN(""))
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	plain, _, _ := strings.Cut(mariadb.DSN("example"), "?")
+	_, err = db.Exec("CREATE DATABASE example")
+	return plain, err
 }
 
 var order = segment.Tag{Name: "order", MaxID: 1, Step: 10}

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,11 +46,10 @@ type NodesOptions struct {
 // this process alone, as no other process has its worker ID. Once one is assigned the
 // database is not needed any more. Its methods are safe for concurrent use.
 type Nodes struct {
-	dialect nodeDialect
-	node    Node
-	memory  segment.Memory
-	logger  *slog.Logger
-	closed  atomic.Bool
+	table  nodeStore
+	opts   NodesOptions
+	logger *slog.Logger
+	closed atomic.Bool
 
 	assign sync.Mutex // held by an Assign: one row is added, not two
 
@@ -61,60 +61,41 @@ type Nodes struct {
 	warned bool
 }
 
-// A nodeDialect is what differs between databases.
-type nodeDialect interface {
-	// insert adds a row, once, and returns its ID. After an error nobody knows whether
+// A nodeStore is the table WORKER_NODE.
+type nodeStore interface {
+	// insert adds a row, once, and returns its ID. After an error it is unknown whether
 	// there is a row.
 	insert(ctx context.Context, n Node, date string) (int64, error)
 
 	latest(ctx context.Context, n int) ([]worker.Start, error) // by ID, the last one first
-	Clock(ctx context.Context) (time.Time, error)
-	Forgetful(ctx context.Context) (bool, error)
+	clock(ctx context.Context) (time.Time, error)
+	MayLoseWrites(ctx context.Context) (bool, error)
 	Explain(err error) error
-	Close() error
 }
 
-func newNodes(d nodeDialect, opts *NodesOptions) *Nodes {
-	return &Nodes{dialect: d, node: opts.Node, memory: opts.Memory, logger: opts.logger()}
-}
-
-// orNone returns the options, which are never nil then.
-func (o *NodesOptions) orNone() *NodesOptions {
-	if o == nil {
-		return &NodesOptions{}
+// NewNodes returns the worker IDs that the MySQL or MariaDB database db deals,
+// opened as for [NewRegistry]. The table may be that of uid-generator itself. It
+// does not connect.
+func NewNodes(db *sql.DB, opts *NodesOptions) (*Nodes, error) {
+	if db == nil {
+		return nil, fmt.Errorf("open mysql nodes: %w: no database", leaf.ErrInvalid)
 	}
-	return o
+	if opts == nil {
+		opts = &NodesOptions{}
+	}
+	return newNodes(nodeRows{&pool{db: db, table: &nodeTable, logger: sqlstore.Logger(&opts.Options)}}, opts), nil
+}
+
+func newNodes(t nodeStore, opts *NodesOptions) *Nodes {
+	return &Nodes{table: t, opts: *opts, logger: sqlstore.Logger(&opts.Options)}
 }
 
 // nodeTag is what the memory has the worker IDs under.
 const nodeTag = "WORKER_NODE"
 
-// Types of rows.
-const (
-	nodeContainer = 1
-	nodeActual    = 2
-)
-
-func (n Node) kind() int64 {
-	if n.Container {
-		return nodeContainer
-	}
-	return nodeActual
-}
-
-func kindName(kind int64) string {
-	switch kind {
-	case nodeContainer:
-		return "container"
-	case nodeActual:
-		return "actual"
-	}
-	return fmt.Sprintf("type %d", kind)
-}
-
 // Assign returns the worker ID of this process. The first call adds a row; if it fails
-// the next one adds another, since a row whose ID was not heard of is nobody's: its host
-// and port may be another's too. The error wraps [leaf.ErrOverflow] if the ID is above
+// the next one adds another, since a row whose ID did not arrive cannot be found: its host
+// and port may be another's too. The error wraps [worker.ErrUsedUp] if the ID is above
 // limit, so that the layout has no start left, and [leaf.ErrRegression] if the table has
 // lost rows.
 func (n *Nodes) Assign(ctx context.Context, limit int64) (int64, error) {
@@ -131,10 +112,10 @@ func (n *Nodes) Assign(ctx context.Context, limit int64) (int64, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.fault != nil {
+	switch {
+	case n.fault != nil:
 		return 0, n.fault
-	}
-	if n.record.Worker > limit {
+	case n.record.Worker > limit:
 		return 0, usedUp(n.record.Worker, limit)
 	}
 	return n.record.Worker, nil
@@ -142,20 +123,20 @@ func (n *Nodes) Assign(ctx context.Context, limit int64) (int64, error) {
 
 func usedUp(id, limit int64) error {
 	return fmt.Errorf("%w: WORKER_NODE has dealt worker ID %d, and the layout has %d starts, one for each of its worker IDs 1 … %d: "+
-		"give the layout more worker bits (uid.worker_bits, with fewer time_bits or seq_bits), or lease worker IDs, which are used again (--workers without layout=worker_node); for either stop all servers first (docs/uid-mode.md)",
-		leaf.ErrOverflow, id, limit, limit)
+		"give the layout more worker bits, or lease worker IDs, which are used again; for either stop all servers first",
+		worker.ErrUsedUp, id, limit, limit)
 }
 
 // deal adds the row of this process.
 func (n *Nodes) deal(ctx context.Context, limit int64) error {
-	if n.node.Host == "" || n.node.Port == "" {
+	if n.opts.Node.Host == "" || n.opts.Node.Port == "" {
 		return fmt.Errorf("%w: no host and port are known for the row of this process", leaf.ErrInvalid)
 	}
+	used := int64(0)
 	before, err := n.latest(ctx, 1)
 	if err != nil {
 		return err
 	}
-	used := int64(0)
 	if len(before) > 0 {
 		used = before[0].Worker
 	}
@@ -165,7 +146,7 @@ func (n *Nodes) deal(ctx context.Context, limit int64) error {
 	if used >= limit {
 		return usedUp(used, limit)
 	}
-	id, err := n.dialect.insert(ctx, n.node, time.Now().Format(time.DateOnly))
+	id, err := n.table.insert(ctx, n.opts.Node, time.Now().Format(time.DateOnly))
 	if err != nil {
 		return err
 	}
@@ -173,14 +154,9 @@ func (n *Nodes) deal(ctx context.Context, limit int64) error {
 	n.mu.Lock()
 	n.dealt, n.fault, n.record = true, fault, worker.Record{Worker: id}
 	n.mu.Unlock()
-	if fault != nil {
-		return nil // told each time
-	}
-	n.heard(id)
-	n.remember(id)
-	if forgets, err := n.dialect.Forgetful(ctx); forgets || err != nil {
-		n.logger.Warn("the database may lose rows of WORKER_NODE that it has acknowledged, by a fail-over for example: it would deal their worker IDs again, "+
-			"and nobody would notice; leases of worker IDs stand that better", "err", err)
+	if fault == nil { // else it is told each time
+		n.note(id)
+		n.remember(ctx, id)
 	}
 	return nil
 }
@@ -200,10 +176,10 @@ func nodeFault(id, used int64) error {
 
 // checkLost reports a table that lacks a row that this machine knows of.
 func (n *Nodes) checkLost(used int64) error {
-	if n.memory == nil {
+	if n.opts.Memory == nil {
 		return nil
 	}
-	for _, mark := range n.memory.Recall(nodeTag) {
+	for _, mark := range n.opts.Memory.Recall(nodeTag) {
 		if known := mark.High - 1; known > used {
 			return fmt.Errorf("%w: the highest ID in WORKER_NODE is %d, but this machine was dealt worker ID %d: the table has lost rows "+
 				"(a fail-over, a restored backup, a DELETE) and would deal worker IDs again that are in use: add a row whose ID is above all that were ever dealt, and start again",
@@ -213,17 +189,21 @@ func (n *Nodes) checkLost(used int64) error {
 	return nil
 }
 
-func (n *Nodes) remember(id int64) {
-	if n.memory == nil {
-		return
+// remember notes the worker ID in the memory, and warns of a database that may lose it.
+func (n *Nodes) remember(ctx context.Context, id int64) {
+	if n.opts.Memory != nil {
+		if err := n.opts.Memory.Remember(nodeTag, "", segment.Mark{High: id + 1}); err != nil {
+			n.logger.Warn("the worker ID is not remembered: a table that loses its row will not be noticed here", "worker", id, "err", err)
+		}
 	}
-	if err := n.memory.Remember(nodeTag, "", segment.Mark{High: id + 1}); err != nil {
-		n.logger.Warn("the worker ID is not remembered: a table that loses its row will not be noticed here", "worker", id, "err", err)
+	if lossy, err := n.table.MayLoseWrites(ctx); lossy || err != nil {
+		n.logger.Warn("the database may lose rows of WORKER_NODE that it has acknowledged, by a fail-over for example: it would deal their worker IDs again, "+
+			"and no server would notice; leases of worker IDs stand that better", "err", err)
 	}
 }
 
-// heard notes that a worker ID was dealt, and warns once when few are left.
-func (n *Nodes) heard(id int64) {
+// note takes in that a worker ID was dealt, and warns once when few are left.
+func (n *Nodes) note(id int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.supply.Used = max(n.supply.Used, id)
@@ -238,17 +218,16 @@ func (n *Nodes) heard(id int64) {
 
 // latest asks for the latest rows, and notes what they tell.
 func (n *Nodes) latest(ctx context.Context, count int) ([]worker.Start, error) {
-	starts, err := n.dialect.latest(ctx, count)
+	starts, err := n.table.latest(ctx, count)
 	if err == nil && len(starts) > 0 {
-		n.heard(starts[0].Worker)
+		n.note(starts[0].Worker)
 	}
 	return starts, err
 }
 
 // Starts returns the latest rows, at most count, the last one first.
-func (n *Nodes) Starts(ctx context.Context, count int) ([]worker.Start, error) {
-	var starts []worker.Start
-	err := n.call(ctx, func() (err error) {
+func (n *Nodes) Starts(ctx context.Context, count int) (starts []worker.Start, err error) {
+	err = n.call(ctx, func() (err error) {
 		starts, err = n.latest(ctx, count)
 		return err
 	})
@@ -258,7 +237,7 @@ func (n *Nodes) Starts(ctx context.Context, count int) ([]worker.Start, error) {
 	return starts, nil
 }
 
-// Supply returns how many worker IDs were dealt, as it was last heard.
+// Supply returns how many worker IDs were dealt, as of the last look at the table.
 func (n *Nodes) Supply() worker.Supply {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -266,66 +245,68 @@ func (n *Nodes) Supply() worker.Supply {
 }
 
 // Load returns the record of the worker ID of this process, a zero one for others.
-func (n *Nodes) Load(ctx context.Context, id int64) (worker.Record, error) {
-	if err := n.usable(ctx); err != nil {
+func (n *Nodes) Load(ctx context.Context, id int64) (record worker.Record, err error) {
+	err = n.locked(ctx, func() error {
+		if record = n.record; !n.dealt || id != record.Worker {
+			record = worker.Record{Worker: id}
+		}
+		return nil
+	})
+	if err != nil {
 		return worker.Record{}, fmt.Errorf("load worker %d: %w", id, err)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.dealt || id != n.record.Worker {
-		return worker.Record{Worker: id}, nil
-	}
-	return n.record, nil
+	return record, nil
 }
 
 // Swap replaces the record of the worker ID of this process.
 func (n *Nodes) Swap(ctx context.Context, old, new worker.Record) error {
-	if err := n.usable(ctx); err != nil {
+	err := n.locked(ctx, func() error {
+		switch {
+		case !n.dealt || old.Worker != n.record.Worker || new.Worker != n.record.Worker:
+			return fmt.Errorf("%w: it is not the worker ID of this process", leaf.ErrInvalid)
+		case !n.record.Equal(old):
+			return worker.ErrConflict
+		}
+		n.record = new
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("swap worker %d: %w", new.Worker, err)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.dealt || old.Worker != n.record.Worker || new.Worker != n.record.Worker {
-		return fmt.Errorf("swap worker %d: %w: it is not the worker ID of this process", new.Worker, leaf.ErrInvalid)
-	}
-	if !n.record.Equal(old) {
-		return fmt.Errorf("swap worker %d: %w", new.Worker, worker.ErrConflict)
-	}
-	n.record = new
 	return nil
 }
 
 // List returns the record of the worker ID of this process, if it was written.
-func (n *Nodes) List(ctx context.Context) ([]worker.Record, error) {
-	if err := n.usable(ctx); err != nil {
+func (n *Nodes) List(ctx context.Context) (records []worker.Record, err error) {
+	err = n.locked(ctx, func() error {
+		if !n.record.IsZero() {
+			records = []worker.Record{n.record}
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("list workers: %w", err)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.record.IsZero() {
-		return nil, nil
-	}
-	return []worker.Record{n.record}, nil
+	return records, nil
 }
 
-// clockPatience bounds the wait for the database's time where it can be done without.
-const clockPatience = time.Second
+// clockTimeout bounds the wait for the database's time where it can be done without.
+const clockTimeout = time.Second
 
 // Clock returns the database's time. Once a worker ID is assigned and the database does
-// not answer, and always for SQLite, it is the zero Time: this machine's clock counts.
-func (n *Nodes) Clock(ctx context.Context) (time.Time, error) {
+// not answer it is the zero Time: this machine's clock counts.
+func (n *Nodes) Clock(ctx context.Context) (now time.Time, err error) {
 	n.mu.Lock()
 	dealt := n.dealt
 	n.mu.Unlock()
 	if dealt {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, clockPatience)
+		ctx, cancel = context.WithTimeout(ctx, clockTimeout)
 		defer cancel()
 	}
-	var now time.Time
-	err := n.call(ctx, func() (err error) {
+	err = n.call(ctx, func() (err error) {
 		if _, err = n.latest(ctx, 1); err == nil {
-			now, err = n.dialect.Clock(ctx)
+			now, err = n.table.clock(ctx)
 		}
 		return err
 	})
@@ -340,19 +321,19 @@ func (n *Nodes) Clock(ctx context.Context) (time.Time, error) {
 
 // Close ends the use of the database, which stays open: it is the caller's.
 func (n *Nodes) Close() error {
-	if n.closed.Swap(true) {
-		return nil
-	}
-	if err := n.dialect.Close(); err != nil {
-		return fmt.Errorf("close registry: %w", err)
-	}
+	n.closed.Store(true)
 	return nil
 }
 
 func (n *Nodes) call(ctx context.Context, do func() error) error {
-	return sqlstore.Attempt(ctx, &n.closed, n.dialect.Explain, do)
+	return sqlstore.Attempt(ctx, &n.closed, n.table.Explain, do)
 }
 
-func (n *Nodes) usable(ctx context.Context) error {
-	return n.call(ctx, func() error { return nil })
+// locked runs do, which does not ask the database, with the record.
+func (n *Nodes) locked(ctx context.Context, do func() error) error {
+	return n.call(ctx, func() error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return do()
+	})
 }

@@ -38,10 +38,9 @@ func (b *brokenTable) latest(ctx context.Context, _ int) ([]worker.Start, error)
 	return []worker.Start{{Worker: b.highest}}, nil
 }
 
-func (b *brokenTable) Clock(context.Context) (time.Time, error) { return time.Now(), nil }
-func (b *brokenTable) Forgetful(context.Context) (bool, error)  { return b.forgets, nil }
-func (b *brokenTable) Explain(err error) error                  { return err }
-func (b *brokenTable) Close() error                             { return nil }
+func (b *brokenTable) clock(context.Context) (time.Time, error)    { return time.Now(), nil }
+func (b *brokenTable) MayLoseWrites(context.Context) (bool, error) { return b.forgets, nil }
+func (b *brokenTable) Explain(err error) error                     { return err }
 func (b *brokenTable) nodes() *Nodes {
 	return newNodes(b, &NodesOptions{Node: Node{Host: "h", Port: "p"}})
 }
@@ -155,7 +154,7 @@ func TestNodesClockHangs(t *testing.T) {
 	}
 	b.hangs = true
 	start := time.Now()
-	if now, err := n.Clock(t.Context()); err != nil || !now.IsZero() || time.Since(start) > 3*clockPatience {
+	if now, err := n.Clock(t.Context()); err != nil || !now.IsZero() || time.Since(start) > 3*clockTimeout {
 		t.Errorf("clock: %v, %v after %v", now, err, time.Since(start))
 	}
 }

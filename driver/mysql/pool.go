@@ -10,128 +10,227 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
-// A mysqlPool gives out connections to a server and a table that were found fit.
-type mysqlPool struct {
+// A pool gives out connections to a server and a table that were found fit.
+type pool struct {
 	db     *sql.DB
-	table  table
+	table  *table
 	logger *slog.Logger
-	checks []mysqlCheck
-	facts  atomic.Pointer[mysqlFacts] // nil until the server and its table were found fit
+	facts  atomic.Pointer[facts] // nil until the server and its table were found fit
 }
 
-// A mysqlCheck reports why a server, a table or a session must not be used, and
-// learns what they are like.
-type mysqlCheck func(context.Context, *sql.Conn, *mysqlFacts) error
-
-// newMySQLPool returns a pool; the checks are those of the table's columns.
-func newMySQLPool(db *sql.DB, t table, logger *slog.Logger, columns ...mysqlCheck) *mysqlPool {
-	d := &mysqlPool{db: db, table: t, logger: logger}
-	d.checks = append([]mysqlCheck{checkSession, checkServer, d.checkReadable, d.checkEngine}, columns...)
-	return d
+// A session is a connection as one call uses it.
+type session struct {
+	sqlstore.Session
+	conn  *sql.Conn
+	facts *facts
 }
 
-// mysqlFacts is what a store needs to know of its server and table.
-type mysqlFacts struct {
-	stay        *mysqlStay // which server this holds for; nil: the only one
-	description bool       // there is a column for it
-	galera      bool       // the server replicates by Galera: what it shows may lag
-	agreed      bool       // commits are agreed upon with other servers: none is lost in a fail-over
-	flush       string     // innodb_flush_log_at_trx_commit
-	replicated  bool       // there is a binary log, so that another server may have replicas of what this one commits
-	engine      string     // of the table
-	open        string     // an expression that says whether a transaction is open
-	advance     string     // mysqlAdvance as this server understands it
+// facts is what a session needs to know of its server and table.
+type facts struct {
+	host       *activeHost // which server this holds for; nil: the only one
+	galera     bool        // the server replicates by Galera: what it shows may lag
+	agreed     bool        // commits are agreed upon with other servers: none is lost in a fail-over
+	flush      string      // innodb_flush_log_at_trx_commit
+	replicated bool        // there is a binary log, so that another server may have replicas of what this one commits
+	engine     string      // of the table
+
+	dialect sqlstore.Dialect
+	advance string // the statement that moves a counter
 }
 
-// inspect runs all checks.
-func (d *mysqlPool) inspect(ctx context.Context, conn *sql.Conn) (*mysqlFacts, error) {
-	var facts mysqlFacts
-	for _, check := range d.checks {
-		if err := check(ctx, conn, &facts); err != nil {
-			return nil, err
+// mayLose reports whether a commit may be lost: with the power, or because another
+// server that lacks it takes over.
+func (f *facts) mayLose() bool {
+	return !f.agreed && (f.replicated || f.flush != "1" || f.engine != "InnoDB")
+}
+
+// guardFormat asks what the session and its server are like, for checkGuard. The %s says whether a
+// transaction is open.
+const guardFormat = `CONCAT_WS(' ', @@autocommit, FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode) > 0, %s, @@read_only)`
+
+// checkGuard reports that the session, or its server, must not be used.
+func checkGuard(guard string) error {
+	var autocommit, strict, open, readOnly string
+	if _, err := fmt.Sscan(guard, &autocommit, &strict, &open, &readOnly); err != nil {
+		return fmt.Errorf("read the settings of the session, %q: %w", guard, err)
+	}
+	switch {
+	case isOn(readOnly):
+		return readOnlyError("read_only", readOnly)
+	case !isOn(autocommit):
+		return fmt.Errorf("%w: autocommit is off: open the database with autocommit=1", sqlstore.ErrSession)
+	case !isOn(strict):
+		return fmt.Errorf("%w: sql_mode lacks STRICT_ALL_TABLES: open the database with it", sqlstore.ErrSession)
+	case isOn(open):
+		return fmt.Errorf("%w: a transaction was left open on it: give Leaf a pool of its own", sqlstore.ErrSession)
+	}
+	return nil
+}
+
+func newFacts(open string) *facts {
+	guard := fmt.Sprintf(guardFormat, open)
+	return &facts{advance: advanceStatement(guard), dialect: sqlstore.Dialect{
+		Bind: sqlstore.Positional, Equal: exact, ForUpdate: ` FOR UPDATE`,
+		Now: `CURRENT_TIMESTAMP`, Micros: micros,
+		// The session's time zone has no part in it.
+		Clock: `TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))`,
+		Guard: guard, Check: checkGuard, Undone: undone,
+	}}
+}
+
+// Do runs do on a connection. Reads of records wait for all that a Galera cluster has
+// agreed upon.
+func (p *pool) Do(ctx context.Context, do func(*sqlstore.Session) error) error {
+	return p.use(ctx, func(s *session) error {
+		if s.facts.galera && p.table != &allocTable {
+			if _, err := s.On.ExecContext(ctx, galeraSync); err != nil {
+				return err
+			}
 		}
+		return do(&s.Session)
+	})
+}
+
+const galeraSync = `SET SESSION wsrep_sync_wait = 1`
+
+// Transact runs do in a transaction.
+func (p *pool) Transact(ctx context.Context, do func(*sqlstore.Session) error) error {
+	return sqlstore.Repeat(ctx, undone, func() error { return p.write(ctx, "", do) })
+}
+
+// write runs do in a transaction on one connection, which must be to the given server
+// unless that is empty. Nothing of it is repeated.
+func (p *pool) write(ctx context.Context, server string, do func(*sqlstore.Session) error) error {
+	return p.use(ctx, func(s *session) error {
+		tx, err := s.conn.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		in := s.Session
+		in.On = tx
+		if err = do(&in); err == nil {
+			err = mayCommit(&in, server)
+		}
+		if err != nil {
+			_ = tx.Rollback() // the first error is the one to tell
+			return err
+		}
+		return tx.Commit()
+	})
+}
+
+// mayCommit asks apart from what was written: a statement that names the server's own
+// variables does something else on a replica that runs it again.
+func mayCommit(s *sqlstore.Session, server string) error {
+	var readOnly, current string
+	if err := s.QueryRow(`SELECT @@read_only, @@server_id`).Scan(&readOnly, &current); err != nil {
+		return err
 	}
-	d.logger.Info("mysql "+d.table.Use+" ready", "table", d.table.Name, "commits_agreed", facts.agreed)
-	if facts.flush != "1" {
-		d.logger.Warn("a power cut may take back "+d.table.Stake+": set innodb_flush_log_at_trx_commit=1 on the server",
-			"innodb_flush_log_at_trx_commit", facts.flush)
+	switch {
+	case isOn(readOnly):
+		return readOnlyError("read_only", readOnly)
+	case server != "" && server != current:
+		return fmt.Errorf("the range is of server %s and this is %s: it stays unused", server, current)
 	}
-	return &facts, nil
+	return nil
+}
+
+// Explain says what is wrong and what to do.
+func (p *pool) Explain(err error) error { return explain(err, p.table) }
+
+// Close leaves the database to the caller.
+func (p *pool) Close() {}
+
+// MayLoseWrites looks anew: servers change places, and their settings change.
+func (p *pool) MayLoseWrites(ctx context.Context) (lossy bool, err error) {
+	err = p.use(ctx, func(s *session) error {
+		now, err := inspectServer(ctx, s.conn)
+		if err == nil {
+			err = checkEngine(s, now, p.table)
+		}
+		if err == nil {
+			lossy = now.mayLose()
+		}
+		return err
+	})
+	return lossy, err
 }
 
 // use runs do on one connection, after a look at the server where that is due.
-func (d *mysqlPool) use(ctx context.Context, do func(*sql.Conn, *mysqlFacts) error) error {
-	conn, err := d.db.Conn(ctx)
+// database/sql sends nothing twice on a connection that its caller holds.
+func (p *pool) use(ctx context.Context, do func(*session) error) error {
+	conn, err := p.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	start := time.Now()
-	stay, err := stayOf(conn)
-	facts := d.facts.Load()
-	if err == nil && (facts == nil || facts.stay != stay) {
-		if facts, err = d.inspect(ctx, conn); err == nil {
-			facts.stay = stay
-			d.facts.Store(facts)
+	host, err := hostOf(conn)
+	known := p.facts.Load()
+	if err == nil && (known == nil || known.host != host) {
+		if known, err = p.inspect(ctx, conn); err == nil {
+			known.host = host
+			p.facts.Store(known)
 		}
 	}
 	if err == nil {
-		err = do(conn, facts)
+		err = do(newSession(ctx, conn, known))
 	}
-	if failsMySQL(err) && !sqlstore.Hurried(err, start) {
-		stay.end(err)
-		err = stay.named(err)
+	if serverFailed(err) && !sqlstore.Hurried(err, start) {
+		host.end(err)
+		err = host.named(err)
 	}
 	if errors.Is(err, sqlstore.ErrSession) {
-		d.logger.Warn("mysql session given up", "err", err)
+		p.logger.Warn("mysql session given up", "err", err)
 		sqlstore.Discard(conn)
 	}
 	return err
 }
 
-func checkSession(ctx context.Context, conn *sql.Conn, _ *mysqlFacts) error {
-	var a mysqlAnswer
-	var charset string
-	err := conn.QueryRowContext(ctx, `SELECT ?, @@autocommit, FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode) > 0, @@character_set_client; SELECT 1`, 1).
-		Scan(&a.rows, &a.autocommit, &a.strict, &charset)
+func newSession(ctx context.Context, conn *sql.Conn, f *facts) *session {
+	return &session{Session: sqlstore.Session{Context: ctx, On: conn, Dialect: &f.dialect}, conn: conn, facts: f}
+}
+
+// inspect reports why the session, the server or the table must not be used, and learns
+// what they are like.
+func (p *pool) inspect(ctx context.Context, conn *sql.Conn) (*facts, error) {
+	known, err := openable(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTable(newSession(ctx, conn, known), known, p.table); err != nil {
+		return nil, err
+	}
+	p.logger.Info("mysql "+p.table.Use+" ready", "table", p.table.Name, "commits_agreed", known.agreed)
+	if known.flush != "1" {
+		p.logger.Warn("a power cut may take back "+p.table.Stake+": set innodb_flush_log_at_trx_commit=1 on the server",
+			"innodb_flush_log_at_trx_commit", known.flush)
+	}
+	return known, nil
+}
+
+// openable reports why the session or the server must not be used.
+func openable(ctx context.Context, conn *sql.Conn) (*facts, error) {
+	if err := checkSession(ctx, conn); err != nil {
+		return nil, err
+	}
+	return inspectServer(ctx, conn)
+}
+
+func checkSession(ctx context.Context, conn *sql.Conn) error {
+	var one int
+	var guard, charset string
+	err := conn.QueryRowContext(ctx, fmt.Sprintf(`SELECT ?, `+guardFormat+`, @@character_set_client; SELECT 1`, "0"), 1).Scan(&one, &guard, &charset)
 	switch {
-	case isMySQL(err, mysqlSyntax):
+	case isNumber(err, numberSyntax):
 		return fmt.Errorf("%w: open the database by mysql.OpenDB, or with multiStatements and interpolateParams: %w", sqlstore.ErrSession, err)
 	case err != nil:
 		return err
 	case !strings.EqualFold(charset, "utf8mb4"):
 		return fmt.Errorf("%w: its character set is %s: open the database with charset=utf8mb4", sqlstore.ErrSession, charset)
 	}
-	return a.session()
-}
-
-func (d *mysqlPool) checkReadable(ctx context.Context, conn *sql.Conn, _ *mysqlFacts) error {
-	rows, err := conn.QueryContext(ctx, `SELECT `+d.table.Columns+` FROM `+d.table.Name+` LIMIT 0`)
-	if err != nil {
-		return err
-	}
-	return rows.Close()
-}
-
-func (d *mysqlPool) checkEngine(ctx context.Context, conn *sql.Conn, facts *mysqlFacts) error {
-	var kind string
-	var engine, transactions sql.Null[string]
-	err := conn.QueryRowContext(ctx, `SELECT t.table_type, t.engine, e.transactions
-		FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
-		WHERE t.table_schema = DATABASE() AND t.table_name = ?`, d.table.Name).Scan(&kind, &engine, &transactions)
-	switch {
-	case err != nil:
-		return err
-	case kind != "BASE TABLE":
-		return fmt.Errorf("%w: %s is a %s: it must be a table", leaf.ErrUnsupported, d.table.Name, strings.ToLower(kind))
-	case transactions.V != "YES":
-		return fmt.Errorf("%w: the table's engine %s has no transactions and loses %s in a crash: ALTER TABLE %s ENGINE=InnoDB",
-			leaf.ErrUnsupported, engine.V, d.table.Stake, d.table.Name)
-	}
-	facts.engine = engine.V
-	return nil
+	return checkGuard(guard)
 }

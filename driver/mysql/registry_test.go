@@ -102,7 +102,7 @@ func TestMySQLRegistryRefusesUnfitTables(t *testing.T) {
 		"myisam":        {replace("InnoDB", "MyISAM"), "ENGINE=InnoDB"},
 		"no column":     {replace("record ", "holder "), "lacks a column"},
 		"view":          {"CREATE VIEW leaf_worker AS SELECT 1 worker, 'x' record, NOW() update_time", "view"},
-		"another table": {javaTable, "leaf init --workers"},
+		"another table": {javaTable, "no table leaf_worker"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -261,8 +261,8 @@ func wantNotCreated(t *testing.T, r worker.Registry) {
 	_, loadErr := r.Load(t.Context(), 7)
 	_, listErr := r.List(t.Context())
 	for _, err := range []error{loadErr, listErr, r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})} {
-		if !errors.Is(err, worker.ErrNotCreated) || !strings.Contains(err.Error(), "leaf init --workers") {
-			t.Errorf("error %v, want segment.ErrNotCreated and a word of leaf init --workers", err)
+		if !errors.Is(err, worker.ErrNotCreated) {
+			t.Errorf("error %v, want worker.ErrNotCreated", err)
 		}
 	}
 }

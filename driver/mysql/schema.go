@@ -7,18 +7,133 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
-// Java Leaf's table, whose names compare byte for byte but for trailing spaces.
-const mysqlTable = `CREATE TABLE leaf_alloc (
+// A table is one of those that Leaf keeps in a MySQL database.
+type table struct {
+	sqlstore.Table
+	create   string            // the statement that creates it
+	meanings map[uint16]error  // the errors of package leaf that error numbers stand for
+	check    func(found) error // reports why its columns must not be used
+}
+
+// A found table is the columns of one, by their names in small letters.
+type found map[string]struct {
+	kind, extra string
+	key         bool // part of the primary key
+}
+
+// keyIs reports whether the primary key is the column alone.
+func (f found) keyIs(name string) bool {
+	for other, column := range f {
+		if column.key != (other == name) {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	// Java Leaf's table, whose names compare byte for byte but for trailing spaces.
+	allocTable = table{sqlstore.Alloc, `CREATE TABLE leaf_alloc (
 	biz_tag     VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
 	max_id      BIGINT NOT NULL DEFAULT 1,
 	step        INT NOT NULL,
 	description VARCHAR(256) CHARACTER SET utf8mb4 DEFAULT NULL,
 	update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
 	PRIMARY KEY (biz_tag)
-) ENGINE=InnoDB`
+) ENGINE=InnoDB`, map[uint16]error{
+		numberDuplicate: fmt.Errorf("%w, or one that the collation of biz_tag does not tell from it (by case, accents or trailing spaces)", leaf.ErrTagExists),
+		1267:            leaf.ErrUnknownTag, 3988: leaf.ErrUnknownTag, // the name has characters that the column cannot hold
+		1366: errCannotHold, 1406: errCannotHold, 3854: errCannotHold,
+		1690: leaf.ErrOverflow, 1264: leaf.ErrOverflow,
+	}, checkAlloc}
+
+	workerTable = table{sqlstore.Worker, `CREATE TABLE leaf_worker (
+	worker      BIGINT NOT NULL,
+	record      TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+	update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+	PRIMARY KEY (worker)
+) ENGINE=InnoDB`, map[uint16]error{
+		numberDuplicate: sqlstore.ErrMoved,
+		1267:            errCannotHold, 1366: errCannotHold, 1406: errCannotHold, 3854: errCannotHold, 3988: errCannotHold,
+	}, checkWorkers}
+)
+
+var errCannotHold = fmt.Errorf("%w: the table's column cannot hold it", leaf.ErrInvalid)
+
+func checkAlloc(f found) error {
+	if kind := f["max_id"].kind; !strings.HasPrefix(kind, "bigint") || strings.Contains(kind, "unsigned") {
+		return fmt.Errorf("%w: max_id is of type %s, which cannot hold every ID or deals one range for ever at its end: "+
+			"ALTER TABLE leaf_alloc MODIFY max_id BIGINT NOT NULL DEFAULT 1", leaf.ErrUnsupported, kind)
+	}
+	return nil
+}
+
+func checkWorkers(f found) error {
+	record := f["record"].kind
+	switch {
+	case !f.keyIs("worker"):
+		return fmt.Errorf("%w: worker is not the primary key: ALTER TABLE leaf_worker ADD PRIMARY KEY (worker)", leaf.ErrUnsupported)
+	case !strings.HasPrefix(f["worker"].kind, "bigint"):
+		return fmt.Errorf("%w: worker is of type %s: ALTER TABLE leaf_worker MODIFY worker BIGINT NOT NULL", leaf.ErrUnsupported, f["worker"].kind)
+	case record != "text" && record != "mediumtext" && record != "longtext":
+		return fmt.Errorf("%w: record is of type %s, which cannot hold every record: "+
+			"ALTER TABLE leaf_worker MODIFY record TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL", leaf.ErrUnsupported, record)
+	}
+	return nil
+}
+
+// checkTable reports why the table must not be used, and learns what it is like.
+func checkTable(s *session, f *facts, t *table) error {
+	rows, err := s.Query(`SELECT ` + t.Columns + ` FROM ` + t.Name + ` LIMIT 0`)
+	if err == nil {
+		err = rows.Close()
+	}
+	if err == nil {
+		err = checkEngine(s, f, t)
+	}
+	if err != nil {
+		return err
+	}
+	columns := make(found)
+	rows, err = s.Query(`SELECT LOWER(column_name), LOWER(column_type), LOWER(extra), column_key = 'PRI'
+		FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = $1`, t.Name)
+	_, err = sqlstore.Collect(rows, err, func(scan func(...any) error) (name string, err error) {
+		c := columns[""]
+		err = scan(&name, &c.kind, &c.extra, &c.key)
+		columns[name] = c
+		return name, err
+	})
+	if err != nil {
+		return err
+	}
+	if _, ok := columns["description"]; ok {
+		f.dialect.Description = `COALESCE(description, '')`
+	}
+	return t.check(columns)
+}
+
+func checkEngine(s *session, f *facts, t *table) error {
+	var kind string
+	var engine, transactions sql.Null[string]
+	err := s.QueryRow(`SELECT t.table_type, t.engine, e.transactions
+		FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
+		WHERE t.table_schema = DATABASE() AND t.table_name = $1`, t.Name).Scan(&kind, &engine, &transactions)
+	switch {
+	case err != nil:
+		return err
+	case kind != "BASE TABLE":
+		return fmt.Errorf("%w: %s is a %s: it must be a table", leaf.ErrUnsupported, t.Name, strings.ToLower(kind))
+	case transactions.V != "YES":
+		return fmt.Errorf("%w: the table's engine %s has no transactions and loses %s in a crash: ALTER TABLE %s ENGINE=InnoDB",
+			leaf.ErrUnsupported, engine.V, t.Stake, t.Name)
+	}
+	f.engine = engine.V
+	return nil
+}
 
 // InitStore creates the table leaf_alloc in db, with the given tags in it. Where
 // there is one it fails with an error that wraps [io/fs.ErrExist].
@@ -26,78 +141,67 @@ func InitStore(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
 	if err := segment.CheckTags(tags); err != nil {
 		return fmt.Errorf("init mysql store: %w", err)
 	}
-	if err := createMySQL(ctx, db, allocTable()); err != nil {
-		return fmt.Errorf("init mysql store: %w", explainMySQL(err, allocTable()))
+	if err := create(ctx, db, &allocTable); err != nil {
+		return fmt.Errorf("init mysql store: %w", err)
 	}
-	d := newMySQL(db, (*Options)(nil).logger())
-	err := d.write(ctx, "", func(tx *sql.Tx, facts *mysqlFacts) error {
+	p := &pool{db: db, table: &allocTable, logger: sqlstore.Logger(nil)}
+	err := p.write(ctx, "", func(s *sqlstore.Session) error {
 		for _, tag := range tags {
-			if err := insertMySQL(ctx, tx, facts, tag); err != nil {
+			if err := s.Insert(tag); err != nil {
 				return fmt.Errorf("tag %q: %w", tag.Name, err)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("init mysql store: the table was created, its tags were not: %w", explainMySQL(err, allocTable()))
+		return fmt.Errorf("init mysql store: the table was created, its tags were not: %w", p.Explain(err))
 	}
 	return nil
 }
 
-// createMySQL creates the table, after a look at what would stand in the way of
-// its use.
-func createMySQL(ctx context.Context, db *sql.DB, t table) error {
+// InitRegistry creates the table leaf_worker in db. Where there is one it fails
+// with an error that wraps [io/fs.ErrExist].
+func InitRegistry(ctx context.Context, db *sql.DB) error {
+	if err := create(ctx, db, &workerTable); err != nil {
+		return fmt.Errorf("init mysql registry: %w", err)
+	}
+	return nil
+}
+
+// create creates the table, after a look at what would stand in the way of its use.
+func create(ctx context.Context, db *sql.DB, t *table) error {
 	conn, err := db.Conn(ctx)
+	if err == nil {
+		defer conn.Close()
+		_, err = openable(ctx, conn)
+	}
+	if err == nil {
+		_, err = conn.ExecContext(ctx, t.create)
+	}
 	if err != nil {
-		return err
+		return explain(err, t)
 	}
-	defer conn.Close()
-	if err := checkSession(ctx, conn, nil); err != nil {
-		return err
-	}
-	if err := checkServer(ctx, conn, new(mysqlFacts)); err != nil {
-		return err
-	}
-	_, err = conn.ExecContext(ctx, t.create)
-	return err
+	return nil
 }
 
 // ExistsStore reports whether db has a table leaf_alloc.
-func ExistsStore(ctx context.Context, db *sql.DB) (bool, error) {
-	return existsMySQL(ctx, db, allocTable())
+func ExistsStore(ctx context.Context, db *sql.DB) (bool, error) { return exists(ctx, db, &allocTable) }
+
+// ExistsRegistry reports whether db has a table leaf_worker.
+func ExistsRegistry(ctx context.Context, db *sql.DB) (bool, error) {
+	return exists(ctx, db, &workerTable)
 }
 
-func existsMySQL(ctx context.Context, db *sql.DB, t table) (bool, error) {
+func exists(ctx context.Context, db *sql.DB, t *table) (bool, error) {
 	rows, err := db.QueryContext(ctx, `SELECT 1 FROM `+t.Name+` LIMIT 0`)
-	if isMySQL(err, mysqlNoTable) {
+	if isNumber(err, numberNoTable) {
 		return false, nil
 	}
 	if err == nil {
 		err = rows.Close()
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for the mysql %s: %w", t.Use, explainMySQL(err, t))
+		return false, fmt.Errorf("look for the mysql %s: %w", t.Use, explain(err, t))
 	}
 	return true, nil
-}
-
-func checkColumns(ctx context.Context, conn *sql.Conn, facts *mysqlFacts) error {
-	rows, err := conn.QueryContext(ctx, `SELECT LOWER(column_name), LOWER(column_type)
-		FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'leaf_alloc'`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name, kind string
-		if err := rows.Scan(&name, &kind); err != nil {
-			return err
-		}
-		facts.description = facts.description || name == "description"
-		if name == "max_id" && (!strings.HasPrefix(kind, "bigint") || strings.Contains(kind, "unsigned")) {
-			return fmt.Errorf("%w: max_id is of type %s, which cannot hold every ID or deals one range for ever at its end: "+
-				"ALTER TABLE leaf_alloc MODIFY max_id BIGINT NOT NULL DEFAULT 1", leaf.ErrUnsupported, kind)
-		}
-	}
-	return rows.Err()
 }

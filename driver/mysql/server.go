@@ -14,34 +14,34 @@ import (
 	gomysql "github.com/go-sql-driver/mysql"
 )
 
-// checkServer reports why the server must not be used, and learns what it is like.
-func checkServer(ctx context.Context, conn *sql.Conn, facts *mysqlFacts) error {
-	var state mysqlState
+// inspectServer reports why the server must not be used, and learns what it is like.
+func inspectServer(ctx context.Context, conn *sql.Conn) (*facts, error) {
+	var state serverState
 	several := false
 	err := conn.Raw(func(c any) (err error) {
-		if m, ok := c.(*mysqlConn); ok {
-			several = len(m.stay.connector.hosts) > 1
+		if ours, ok := c.(*hostConn); ok {
+			several = len(ours.host.connector.hosts) > 1
 		}
-		state, err = askMySQL(ctx, c)
+		state, err = askServer(ctx, c)
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	facts.flush = state.vars["innodb_flush_log_at_trx_commit"]
-	facts.galera = isGalera(state.vars)
-	facts.replicated = several || isOn(state.vars["log_bin"])
-	facts.agreed = state.cluster != ""
-	facts.open = "0"
+	open := "0"
 	if _, ok := state.vars["in_transaction"]; ok { // MySQL has no way to ask
-		facts.open = "@@in_transaction"
+		open = "@@in_transaction"
 	}
-	facts.advance = fmt.Sprintf(mysqlAdvance, facts.open)
-	return nil
+	f := newFacts(open)
+	f.flush = state.vars["innodb_flush_log_at_trx_commit"]
+	f.galera = isGalera(state.vars)
+	f.replicated = several || isOn(state.vars["log_bin"])
+	f.agreed = state.cluster != ""
+	return f, nil
 }
 
-// A mysqlState is what a server says of itself.
-type mysqlState struct {
+// A serverState is what a server says of itself.
+type serverState struct {
 	conn driver.QueryerContext // on which it said so
 	vars map[string]string
 
@@ -54,15 +54,15 @@ type mysqlState struct {
 // one commits the other knows, because they are of one cluster, or one and the same.
 // Only one and the same knows of a lock that is held on the other connection; what
 // servers call themselves may be alike where they were copied.
-func (s mysqlState) with(ctx context.Context, other mysqlState) (bool, error) {
+func (s serverState) with(ctx context.Context, other serverState) (bool, error) {
 	if s.cluster != "" || other.cluster != "" {
 		return s.cluster == other.cluster, nil
 	}
 	lock := "'leaf " + rand.Text() + "'"
-	if _, err := mysqlPairs(ctx, s.conn, `SELECT 'got', GET_LOCK(`+lock+`, 0)`); err != nil {
+	if _, err := pairs(ctx, s.conn, `SELECT 'got', GET_LOCK(`+lock+`, 0)`); err != nil {
 		return false, err
 	}
-	found, err := mysqlPairs(ctx, other.conn, `SELECT 'held', IF(IS_USED_LOCK(`+lock+`) IS NULL, 'OFF', 'ON')`)
+	found, err := pairs(ctx, other.conn, `SELECT 'held', IF(IS_USED_LOCK(`+lock+`) IS NULL, 'OFF', 'ON')`)
 	return isOn(found["held"]), err
 }
 
@@ -72,24 +72,24 @@ func readOnlyError(name, value string) error {
 	return fmt.Errorf("%w (%s=%s): name the primary server in the URL", errReadOnly, name, value)
 }
 
-// askMySQL asks a connection of the driver what its server is like, and fails if that
+// askServer asks a connection of the driver what its server is like, and fails if that
 // cannot be written.
-func askMySQL(ctx context.Context, conn any) (mysqlState, error) {
+func askServer(ctx context.Context, conn any) (serverState, error) {
 	q, ok := conn.(driver.QueryerContext)
 	if !ok {
-		return mysqlState{}, errors.New("the database was opened with another driver: open it with github.com/go-sql-driver/mysql")
+		return serverState{}, errors.New("the database was opened with another driver: open it with github.com/go-sql-driver/mysql")
 	}
-	vars, err := mysqlPairs(ctx, q, `SHOW VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only',
+	vars, err := pairs(ctx, q, `SHOW VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only',
 		'innodb_flush_log_at_trx_commit', 'log_bin', 'in_transaction', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name')`)
 	if err != nil {
-		return mysqlState{}, err
+		return serverState{}, err
 	}
 	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
 		if isOn(vars[name]) {
-			return mysqlState{}, readOnlyError(name, vars[name])
+			return serverState{}, readOnlyError(name, vars[name])
 		}
 	}
-	state := mysqlState{conn: q, vars: vars}
+	state := serverState{conn: q, vars: vars}
 	switch {
 	case isGalera(vars):
 		state.cluster, err = galeraCluster(ctx, q)
@@ -100,7 +100,7 @@ func askMySQL(ctx context.Context, conn any) (mysqlState, error) {
 }
 
 func galeraCluster(ctx context.Context, q driver.QueryerContext) (string, error) {
-	status, err := mysqlPairs(ctx, q, `SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid')`)
+	status, err := pairs(ctx, q, `SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid')`)
 	if err != nil {
 		return "", err
 	}
@@ -128,7 +128,7 @@ const groupMembers = `SELECT 'state', member_state FROM performance_schema.repli
 		FROM performance_schema.replication_group_members`
 
 func replicationGroup(ctx context.Context, q driver.QueryerContext, name string) (string, error) {
-	members, err := mysqlPairs(ctx, q, groupMembers)
+	members, err := pairs(ctx, q, groupMembers)
 	if _, ok := errors.AsType[*gomysql.MySQLError](err); ok {
 		return "", nil // not to be read by this user
 	}
@@ -154,23 +154,23 @@ func groupFault(members map[string]string) error {
 		errNotReady, state, members["majority"])
 }
 
-// mysqlPairs runs a query of two columns and returns the second ones by the first.
-func mysqlPairs(ctx context.Context, q driver.QueryerContext, query string) (map[string]string, error) {
+// pairs runs a query of two columns and returns the second ones by the first.
+func pairs(ctx context.Context, q driver.QueryerContext, query string) (map[string]string, error) {
 	rows, err := q.QueryContext(ctx, query, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	pairs := make(map[string]string)
+	found := make(map[string]string)
 	for {
 		var pair [2]driver.Value
 		switch err := rows.Next(pair[:]); {
 		case errors.Is(err, io.EOF):
-			return pairs, nil
+			return found, nil
 		case err != nil:
 			return nil, err
 		}
-		pairs[fmt.Sprintf("%s", pair[0])] = fmt.Sprintf("%s", pair[1])
+		found[fmt.Sprintf("%s", pair[0])] = fmt.Sprintf("%s", pair[1])
 	}
 }
 

@@ -16,8 +16,8 @@ func TestMySQLErrorKinds(t *testing.T) {
 		return fmt.Errorf("commit: %w", &gomysql.MySQLError{Number: n, Message: message})
 	}
 	tests := map[string]struct {
-		err           error
-		undone, fails bool
+		err         error
+		undo, fails bool
 	}{
 		"none":                   {nil, false, false},
 		"deadlock":               {number(1213, "Deadlock found"), true, false},
@@ -40,10 +40,10 @@ func TestMySQLErrorKinds(t *testing.T) {
 		"no row":                 {errors.New("x"), false, false},
 	}
 	for name, tt := range tests {
-		if got := undoneMySQL(tt.err); got != tt.undone {
+		if got := undone(tt.err); got != tt.undo {
 			t.Errorf("%s: undone %v", name, got)
 		}
-		if got := failsMySQL(tt.err); got != tt.fails {
+		if got := serverFailed(tt.err); got != tt.fails {
 			t.Errorf("%s: fails %v", name, got)
 		}
 	}
@@ -86,8 +86,8 @@ func TestServersSideBySide(t *testing.T) {
 		"two clusters":           {"galera x", "galera y", false},
 		"a cluster and a server": {"galera x", "", false},
 	} {
-		a, b := mysqlState{cluster: tt.a}, mysqlState{cluster: tt.b}
-		for _, pair := range [][2]mysqlState{{a, b}, {b, a}} {
+		a, b := serverState{cluster: tt.a}, serverState{cluster: tt.b}
+		for _, pair := range [][2]serverState{{a, b}, {b, a}} {
 			if got, err := pair[0].with(t.Context(), pair[1]); err != nil || got != tt.want {
 				t.Errorf("%s: %v, %v", name, got, err)
 			}

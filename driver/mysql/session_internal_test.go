@@ -21,21 +21,21 @@ func TestGalera(t *testing.T) {
 	}
 }
 
-func TestForgets(t *testing.T) {
+func TestMayLose(t *testing.T) {
 	tests := map[string]struct {
-		facts mysqlFacts
+		facts facts
 		want  bool
 	}{
-		"alone, flushed":        {mysqlFacts{flush: "1", engine: "InnoDB"}, false},
-		"alone, not flushed":    {mysqlFacts{flush: "2", engine: "InnoDB"}, true},
-		"alone, not known":      {mysqlFacts{engine: "InnoDB"}, true},
-		"another engine":        {mysqlFacts{flush: "1", engine: "ROCKSDB"}, true},
-		"replicated":            {mysqlFacts{flush: "1", engine: "InnoDB", replicated: true}, true},
-		"agreed":                {mysqlFacts{flush: "1", engine: "InnoDB", replicated: true, agreed: true}, false},
-		"agreed, each in haste": {mysqlFacts{flush: "0", engine: "InnoDB", agreed: true}, false},
+		"alone, flushed":        {facts{flush: "1", engine: "InnoDB"}, false},
+		"alone, not flushed":    {facts{flush: "2", engine: "InnoDB"}, true},
+		"alone, not known":      {facts{engine: "InnoDB"}, true},
+		"another engine":        {facts{flush: "1", engine: "ROCKSDB"}, true},
+		"replicated":            {facts{flush: "1", engine: "InnoDB", replicated: true}, true},
+		"agreed":                {facts{flush: "1", engine: "InnoDB", replicated: true, agreed: true}, false},
+		"agreed, each in haste": {facts{flush: "0", engine: "InnoDB", agreed: true}, false},
 	}
 	for name, tt := range tests {
-		if got := tt.facts.forgets(); got != tt.want {
+		if got := tt.facts.mayLose(); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -19,17 +19,17 @@ import (
 )
 
 // A Connector connects as pgx does; it is for [sql.OpenDB]. Once a connection
-// has broken or fallen silent, all that were made before it are given up too: what
-// ails one, such as an address that moved or a server that stands still, ails most
-// likely all, and each would cost a call of its own to find out.
+// has broken or fallen silent, all that were made before it are given up too: the
+// cause, such as an address that moved or a server that stands still, most likely
+// concerns all, and each would cost a call of its own to find out.
 type Connector struct {
 	driver.Connector
 	hosts      string       // as the configuration names them; empty: not known
 	generation atomic.Int64 // moves when the connections are given up
 }
 
-// postgresGeneration is the key under which a connection keeps the generation it is of.
-const postgresGeneration = "leaf generation"
+// generationKey is the key under which a connection keeps the generation it is of.
+const generationKey = "leaf generation"
 
 // NewConnector returns a connector to the servers that cfg names.
 func NewConnector(cfg *pgx.ConnConfig) *Connector {
@@ -40,10 +40,10 @@ func NewConnector(cfg *pgx.ConnConfig) *Connector {
 	c := &Connector{hosts: strings.Join(slices.Compact(hosts), ",")}
 	c.Connector = stdlib.GetConnector(*cfg,
 		stdlib.OptionAfterConnect(func(_ context.Context, conn *pgx.Conn) error {
-			conn.PgConn().CustomData()[postgresGeneration] = c.generation.Load()
+			conn.PgConn().CustomData()[generationKey] = c.generation.Load()
 			return nil
 		}),
-		// Asked first, and for a connection that is given up there is nobody to ping.
+		// Asked first; a connection that is given up is not pinged.
 		stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
 			return c.current(p.Conn) && p.IdleDuration > time.Second
 		}),
@@ -57,31 +57,31 @@ func NewConnector(cfg *pgx.ConnConfig) *Connector {
 }
 
 func (c *Connector) current(conn *pgx.Conn) bool {
-	return conn.PgConn().CustomData()[postgresGeneration] == c.generation.Load()
+	return conn.PgConn().CustomData()[generationKey] == c.generation.Load()
 }
 
 // Driver returns the driver of the connections.
 func (c *Connector) Driver() driver.Driver {
-	return postgresDriver{c.Connector.Driver(), c}
+	return connectorDriver{c.Connector.Driver(), c}
 }
 
-// A postgresDriver leads from a database back to its connector.
-type postgresDriver struct {
+// A connectorDriver leads from a database back to its connector.
+type connectorDriver struct {
 	driver.Driver
 	connector *Connector
 }
 
-// postgresConnectorOf returns an idle one where db was opened without.
-func postgresConnectorOf(db *sql.DB) *Connector {
-	if d, ok := db.Driver().(postgresDriver); ok {
+// connectorOf returns an idle one where db was opened without.
+func connectorOf(db *sql.DB) *Connector {
+	if d, ok := db.Driver().(connectorDriver); ok {
 		return d.connector
 	}
 	return &Connector{}
 }
 
-// brokenPostgres reports that an error says something of the connections of others too.
-func brokenPostgres(err error) bool {
+// broken reports that an error says something of the connections of others too.
+func broken(err error) bool {
 	_, network := errors.AsType[*net.OpError](err)
 	return network || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, driver.ErrBadConn) || errors.Is(err, pgconn.ErrConnClosed) || isPostgres(err, "57P01", "57P02")
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, pgconn.ErrConnClosed) || isCode(err, "57P01", "57P02")
 }

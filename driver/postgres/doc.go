@@ -27,7 +27,7 @@
 // compare byte for byte, and a table that is unlogged or temporary are refused.
 //
 // A standby that takes over may lack the last writes, unless it was synchronous, which
-// nobody can tell from the new primary. Therefore [segment.Grant].Server is the system
+// cannot be told from the new primary. Therefore [segment.Grant].Server is the system
 // identifier of the cluster and its timeline, which changes with each promotion; all
 // users may ask for both. For the same reason the registry may forget, unless the
 // server can have no standby at all: wal_level=minimal, or max_wal_senders=0 with

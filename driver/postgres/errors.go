@@ -14,27 +14,54 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
 // The error codes of PostgreSQL that this package acts upon.
 const (
-	postgresPassword      = "28P01"
-	postgresAccess        = "28000"
-	postgresDuplicate     = "23505"
-	postgresSerialization = "40001"
-	postgresDeadlock      = "40P01"
-	postgresNoColumn      = "42703"
-	postgresNoTable       = "42P01"
-	postgresTableExists   = "42P07"
-	postgresTypeExists    = "42710" // a table is a type too
-	postgresNoKey         = "42P10"
+	codePassword      = "28P01"
+	codeAccess        = "28000"
+	codeDuplicate     = "23505"
+	codeSerialization = "40001"
+	codeDeadlock      = "40P01"
+	codeNoColumn      = "42703"
+	codeNoTable       = "42P01"
+	codeTableExists   = "42P07"
+	codeTypeExists    = "42710" // a table is a type too
+	codeNoKey         = "42P10"
 )
 
-func isPostgres(err error, codes ...string) bool {
+const (
+	starting = "the server is starting or stopping"
+	gaveUp   = "the server gave up, by its statement_timeout or lock_timeout: end the transaction that holds the row"
+	noDisk   = "the server cannot write: check its disk and memory"
+	faster   = "others changed the row at the same moment: nothing was written, try again"
+)
+
+// advice is what to do about an error code.
+var advice = map[string]string{
+	codePassword: "the server refuses the user: check the user name and the password in the URL",
+	codeAccess:   "the server does not let this user in from here, or not without encryption: check the user name and sslmode in the URL, and the server's pg_hba.conf",
+	"3D000":      "there is no such database: create it (CREATE DATABASE), or correct the URL",
+	"3F000":      "there is no schema for the table: CREATE SCHEMA, or correct search_path in the URL or of the role (ALTER ROLE … SET search_path)",
+	"42501":      "the user lacks a privilege: GRANT SELECT, INSERT, UPDATE, DELETE ON {table} to the user, and CREATE ON SCHEMA to create the table",
+	"25006":      "the server is read-only: name the primary server in the URL",
+	"53300":      "the server has no connection left: raise max_connections or the user's limit, or put a pooler in front",
+	"53100":      noDisk, "53200": noDisk, "58030": noDisk,
+	"57P01": starting, "57P02": starting, "57P03": starting,
+	"57014": gaveUp, "55P03": gaveUp,
+	codeSerialization: faster, codeDeadlock: faster,
+	"40003": "the server does not know whether it was written",
+	"23502": "the table has a further column without a default value: give it one",
+	"08P01": "a pooler refuses the connection: remove parameters from the URL, or name them in its ignore_startup_parameters",
+}
+
+func isCode(err error, codes ...string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && slices.Contains(codes, e.Code)
 }
+
+// undone reports that the server undid a statement in favour of others.
+func undone(err error) bool { return isCode(err, codeSerialization, codeDeadlock) }
 
 // answerOf returns what the server said. A connection may be tried with encryption and
 // without, and be refused twice; that the password is wrong is the one to be told.
@@ -43,7 +70,7 @@ func answerOf(err error) (*pgconn.PgError, bool) {
 	var attempts interface{ Unwrap() []error }
 	if errors.As(err, &attempts) {
 		for _, err := range attempts.Unwrap() {
-			if other, ok := answerOf(err); ok && other.Code == postgresPassword {
+			if other, ok := answerOf(err); ok && other.Code == codePassword {
 				return other, true
 			}
 		}
@@ -51,95 +78,41 @@ func answerOf(err error) (*pgconn.PgError, bool) {
 	return e, ok
 }
 
-// undonePostgres reports that the server undid a statement in favour of others.
-func undonePostgres(err error) bool { return isPostgres(err, postgresSerialization, postgresDeadlock) }
-
-// explainPostgres says what is wrong and what to do. None of the errors that it
+// explain says what is wrong and what to do. None of the errors that it
 // passes on holds a password.
-func explainPostgres(err error, t table) error {
+func explain(err error, t *table) error {
+	if err == nil {
+		return nil
+	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = connectError{err}
 	}
 	e, ok := answerOf(err)
 	if !ok {
-		if advice := postgresNetworkAdvice(err); advice != "" {
-			return fmt.Errorf("%s: %w", advice, err)
-		}
-		return err
+		return advise(networkAdvice(err), err)
 	}
 	switch {
-	case e.Code == postgresTableExists, e.Code == postgresTypeExists,
-		e.Code == postgresDuplicate && strings.HasPrefix(e.ConstraintName, "pg_"): // made at the same moment
-		return sqlstore.ExistsError{Table: t.Name, Cause: err}
-	case e.Code == postgresNoTable && strings.Contains(e.Message, `"`+t.Name+`"`): // another may be missing too
-		return fmt.Errorf("%w: %w", t.Absent("the database has no table "+t.Name, "URL"), err)
-	case e.Code == postgresNoColumn:
-		return fmt.Errorf("the table %s lacks a column, or somebody renamed it: it must have %s: %w", t.Name, t.Columns, err)
-	case e.Code == postgresNoKey:
-		key, _, _ := strings.Cut(t.Columns, ",")
+	case e.Code == codeTableExists, e.Code == codeTypeExists,
+		e.Code == codeDuplicate && strings.HasPrefix(e.ConstraintName, "pg_"): // made at the same moment
+		return t.Exists(err)
+	case e.Code == codeNoTable && strings.Contains(e.Message, `"`+t.Name+`"`): // another may be missing too
+		return fmt.Errorf("%w: %w", t.Absent("the database has no table "+t.Name), err)
+	case e.Code == codeNoColumn:
+		return t.LacksColumn(err)
+	case e.Code == codeNoKey:
+		key := t.columns[0].name
 		return fmt.Errorf("%w: %s is no unique key: ALTER TABLE %s ADD PRIMARY KEY (%s): %w", leaf.ErrUnsupported, key, t.Name, key, err)
+	case t.meanings[e.Code] != nil:
+		return fmt.Errorf("%w: %w", t.meanings[e.Code], err)
 	}
-	if meaning := t.meaning(e.Code); meaning != nil {
-		return fmt.Errorf("%w: %w", meaning, err)
-	}
-	if advice := postgresAdvice(e.Code, t); advice != "" {
-		return fmt.Errorf("%s: %w", advice, err)
-	}
-	return err
+	return advise(strings.Replace(advice[e.Code], "{table}", t.Name, 1), err)
 }
 
-// postgresAllocMeaning returns the error of package leaf that a code stands for.
-func postgresAllocMeaning(code string) error {
-	switch code {
-	case postgresDuplicate:
-		return leaf.ErrTagExists
-	case "22003":
-		return leaf.ErrOverflow
+func advise(advice string, err error) error {
+	if advice == "" {
+		return err
 	}
-	return postgresWorkerMeaning(code)
-}
-
-// postgresWorkerMeaning is postgresAllocMeaning for the table of workers.
-func postgresWorkerMeaning(code string) error {
-	switch code {
-	case "22001", "22021", "22P05":
-		return fmt.Errorf("%w: the table's column cannot hold it", leaf.ErrInvalid)
-	}
-	return nil
-}
-
-func postgresAdvice(code string, t table) string {
-	switch code {
-	case postgresPassword:
-		return "the server refuses the user: check the user name and the password in the URL"
-	case postgresAccess:
-		return "the server does not let this user in from here, or not without encryption: check the user name and sslmode in the URL, and the server's pg_hba.conf"
-	case "3D000":
-		return "there is no such database: create it (CREATE DATABASE), or correct the URL"
-	case "3F000":
-		return "there is no schema for the table: CREATE SCHEMA, or correct search_path in the URL or of the role (ALTER ROLE … SET search_path)"
-	case "42501":
-		return "the user lacks a privilege: GRANT SELECT, INSERT, UPDATE, DELETE ON " + t.Name + " (and CREATE ON SCHEMA for leaf init) to the user"
-	case "25006":
-		return "the server is read-only: name the primary server in the URL"
-	case "53300":
-		return "the server has no connection left: raise max_connections or the user's limit, or put a pooler in front"
-	case "53100", "53200", "58030":
-		return "the server cannot write: check its disk and memory"
-	case "57P01", "57P02", "57P03":
-		return "the server is starting or stopping"
-	case "57014", "55P03":
-		return "the server gave up, by its statement_timeout or lock_timeout: end the transaction that holds the row"
-	case postgresSerialization, postgresDeadlock:
-		return "others changed the row at the same moment: nothing was written, try again"
-	case "40003":
-		return "the server does not know whether it was written"
-	case "23502":
-		return "the table has a further column without a default value: give it one"
-	case "08P01":
-		return "a pooler refuses the connection: remove parameters from the URL, or name them in its ignore_startup_parameters"
-	}
-	return ""
+	return fmt.Errorf("%s: %w", advice, err)
 }
 
 // A connectError is one of pgx, in one line and saying each thing once: its own has a
@@ -150,13 +123,11 @@ func (e connectError) Error() string {
 	answer, answered := answerOf(e.cause)
 	var tried []string
 	for line := range strings.Lines(e.cause.Error()) {
-		line = strings.TrimSpace(line)
 		if _, rest, ok := strings.Cut(line, "failed to connect to `"); ok {
 			_, line, _ = strings.Cut(rest, "`:")
-			line = strings.TrimSpace(line)
 		}
-		line = strings.Replace(line, "dial error: ", "", 1)
-		if answered && (strings.Contains(line, noTLS) || answer.Code == postgresPassword && strings.Contains(line, postgresAccess)) {
+		line = strings.Replace(strings.TrimSpace(line), "dial error: ", "", 1)
+		if answered && (strings.Contains(line, noTLS) || answer.Code == codePassword && strings.Contains(line, codeAccess)) {
 			continue // about the encryption, which is not what is wrong
 		}
 		if line != "" && !slices.Contains(tried, line) {
@@ -168,9 +139,9 @@ func (e connectError) Error() string {
 
 func (e connectError) Unwrap() error { return e.cause }
 
-const noTLS = "server refused TLS connection"
+const noTLS = "server refused TLS connection" // pgx has no error value for it
 
-func postgresNetworkAdvice(err error) string {
+func networkAdvice(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "the server's certificate is not trusted: name its authority with sslrootcert in the URL, or set sslmode=require"
 	}

@@ -17,11 +17,11 @@ import (
 func TestPostgresKindOf(t *testing.T) {
 	tests := []struct {
 		version, number string
-		want            postgresKind
+		want            kind
 		refused         bool
 	}{
-		{"PostgreSQL 15.14 (Debian 15.14-0+deb12u1) on x86_64-pc-linux-gnu", "150014", plainPostgres, false},
-		{"PostgreSQL 12.0", "120000", plainPostgres, false},
+		{"PostgreSQL 15.14 (Debian 15.14-0+deb12u1) on x86_64-pc-linux-gnu", "150014", plain, false},
+		{"PostgreSQL 12.0", "120000", plain, false},
 		{"PostgreSQL 11.22", "110022", 0, true},
 		{"PostgreSQL 8.0.2 on i686-pc-linux-gnu, Redshift 1.0.77", "80002", 0, true},
 		{"PostgreSQL 17devel", "", 0, true},
@@ -29,7 +29,7 @@ func TestPostgresKindOf(t *testing.T) {
 		{"CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu)", "130000", cockroach, false},
 	}
 	for _, tt := range tests {
-		got, err := postgresKindOf(tt.version, tt.number)
+		got, err := kindOf(tt.version, tt.number)
 		if got != tt.want || (err != nil) != tt.refused {
 			t.Errorf("%s: %v, %v", tt.version, got, err)
 		}
@@ -39,29 +39,29 @@ func TestPostgresKindOf(t *testing.T) {
 	}
 }
 
-func TestPostgresForgets(t *testing.T) {
-	synced := postgresSettings{fsync: "on", fullPageWrites: "on", walLevel: "minimal", walSenders: "0", archives: "off"}
-	with := func(edit func(*postgresSettings)) postgresSettings {
+func TestMayLose(t *testing.T) {
+	synced := settings{fsync: "on", fullPageWrites: "on", walLevel: "minimal", walSenders: "0", archives: "off"}
+	with := func(edit func(*settings)) settings {
 		s := synced
 		edit(&s)
 		return s
 	}
 	tests := map[string]struct {
-		facts postgresFacts
+		facts facts
 		want  bool
 	}{
-		"alone, synced":     {postgresFacts{settings: synced}, false},
-		"not synced":        {postgresFacts{settings: with(func(s *postgresSettings) { s.fsync = "off" })}, true},
-		"torn pages":        {postgresFacts{settings: with(func(s *postgresSettings) { s.fullPageWrites = "off" })}, true},
-		"may have standbys": {postgresFacts{settings: with(func(s *postgresSettings) { s.walLevel, s.walSenders = "replica", "10" })}, true},
-		"archives":          {postgresFacts{settings: with(func(s *postgresSettings) { s.walLevel, s.archives = "replica", "on" })}, true},
-		"nobody to send to": {postgresFacts{settings: with(func(s *postgresSettings) { s.walLevel = "replica" })}, false},
-		"not known":         {postgresFacts{}, true},
-		"cockroach":         {postgresFacts{kind: cockroach}, false},
-		"yugabyte":          {postgresFacts{kind: yugabyte}, false},
+		"alone, synced":     {facts{settings: synced}, false},
+		"not synced":        {facts{settings: with(func(s *settings) { s.fsync = "off" })}, true},
+		"torn pages":        {facts{settings: with(func(s *settings) { s.fullPageWrites = "off" })}, true},
+		"may have standbys": {facts{settings: with(func(s *settings) { s.walLevel, s.walSenders = "replica", "10" })}, true},
+		"archives":          {facts{settings: with(func(s *settings) { s.walLevel, s.archives = "replica", "on" })}, true},
+		"nobody to send to": {facts{settings: with(func(s *settings) { s.walLevel = "replica" })}, false},
+		"not known":         {facts{}, true},
+		"cockroach":         {facts{kind: cockroach}, false},
+		"yugabyte":          {facts{kind: yugabyte}, false},
 	}
 	for name, tt := range tests {
-		if got := tt.facts.forgets(); got != tt.want {
+		if got := tt.facts.mayLose(); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -72,12 +72,12 @@ func TestPostgresAdviceOf(t *testing.T) {
 		"40003": "does not know whether", "40001": "nothing was written", "53300": "max_connections", "57P03": "starting or stopping",
 		"25006": "name the primary", "08P01": "ignore_startup_parameters", "22P05": "cannot hold it",
 	} {
-		if err := explainPostgres(&pgconn.PgError{Code: code}, allocTable()); !strings.Contains(err.Error(), want) {
+		if err := explain(&pgconn.PgError{Code: code}, &allocTable); !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", code, err, want)
 		}
 	}
 	for _, constraint := range []string{"pg_type_typname_nsp_index", "leaf_alloc_pkey"} {
-		err := explainPostgres(&pgconn.PgError{Code: "23505", ConstraintName: constraint}, allocTable())
+		err := explain(&pgconn.PgError{Code: "23505", ConstraintName: constraint}, &allocTable)
 		if want := strings.HasPrefix(constraint, "leaf"); errors.Is(err, leaf.ErrTagExists) != want {
 			t.Errorf("%s: %v", constraint, err)
 		}
@@ -99,7 +99,7 @@ func TestRepeat(t *testing.T) {
 	for name, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
-			err := sqlstore.Repeat(t.Context(), undonePostgres, func() error {
+			err := sqlstore.Repeat(t.Context(), undone, func() error {
 				if calls++; calls == 4 {
 					return nil
 				}
@@ -117,8 +117,8 @@ func TestRepeatEndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		calls := 0
-		err := sqlstore.Repeat(ctx, undonePostgres, func() error { calls++; return &pgconn.PgError{Code: "40001"} })
-		if !errors.Is(err, context.DeadlineExceeded) || !isPostgres(err, "40001") || calls < 5 || calls > 500 {
+		err := sqlstore.Repeat(ctx, undone, func() error { calls++; return &pgconn.PgError{Code: "40001"} })
+		if !errors.Is(err, context.DeadlineExceeded) || !isCode(err, "40001") || calls < 5 || calls > 500 {
 			t.Errorf("%d calls, %v", calls, err)
 		}
 	})

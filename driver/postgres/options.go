@@ -1,30 +1,16 @@
 package postgres
 
-import (
-	"log/slog"
+import "github.com/leaf-id/leaf/internal/sqlstore"
 
-	"github.com/leaf-id/leaf/internal/sqlstore"
+type (
+	// A Store keeps tags in a database. It is a [segment.Store], a [segment.Returner]
+	// and a [segment.Catalog]. Its methods are safe for concurrent use.
+	Store = sqlstore.Store
+
+	// A Registry keeps the records of workers in a database. It is a [worker.Registry]
+	// and a [worker.LossyRegistry]. Its methods are safe for concurrent use.
+	Registry = sqlstore.Registry
+
+	// Options are the optional settings of a [Store] or [Registry]; nil means all defaults.
+	Options = sqlstore.Options
 )
-
-// A Store keeps tags in a database. It is a [segment.Store], a [segment.Returner]
-// and a [segment.Catalog]. Its methods are safe for concurrent use.
-type Store = sqlstore.Store
-
-// A Registry keeps the records of workers in a database. It is a [worker.Registry]
-// and a [worker.LossyRegistry]. Its methods are safe for concurrent use.
-type Registry = sqlstore.Registry
-
-// Options are the optional settings of a [Store] or [Registry]; nil means all defaults.
-type Options struct {
-	// Logger gets a line when a database is first used, when a connection is given
-	// up for a new reason, and for each row that cannot be a tag. Default: nothing
-	// is logged.
-	Logger *slog.Logger
-}
-
-func (o *Options) logger() *slog.Logger {
-	if o == nil || o.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return o.Logger
-}

@@ -17,96 +17,135 @@ import (
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
-// A postgresPool gives out sessions on a server and a table that were found fit.
-type postgresPool struct {
+// A pool gives out sessions on a server and a table that were found fit.
+type pool struct {
 	db     *sql.DB
-	table  table
+	table  *table
 	logger *slog.Logger
-	facts  atomic.Pointer[postgresFacts] // nil until the server and its table were found fit
+	facts  atomic.Pointer[facts] // nil until the server and its table were found fit
 }
 
-// postgresTimeout bounds a call: the protocol has no limit on an answer, nor on the
+// timeout bounds a call: the protocol has no limit on an answer, nor on the
 // wait for a row that another transaction holds, that could be set for one statement.
 // It is below the time that callers usually allow, who would learn no reason otherwise.
-const postgresTimeout = 4 * time.Second
+const timeout = 4 * time.Second
 
-// A postgresSession is a connection, or a transaction on one, as one call uses it.
-type postgresSession struct {
+// A session is a connection, or a transaction on one, as one call uses it.
+type session struct {
+	sqlstore.Session
 	conn  *sql.Conn
-	on    postgresQuerier
-	facts *postgresFacts
+	facts *facts
 }
 
-type postgresQuerier interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
+// micros is update_time in microseconds, which a session's DateStyle and time zone have no
+// part in.
+const micros = `(EXTRACT(EPOCH FROM update_time) * 1000000)::bigint`
 
-// postgresMode has a query prepare nothing that outlives it, in one round trip: a
-// pooler may have another session serve the next.
-const postgresMode = pgx.QueryExecModeExec
-
-func (s *postgresSession) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return s.on.QueryContext(ctx, query, append([]any{postgresMode}, args...)...)
-}
-
-func (s *postgresSession) queryRow(ctx context.Context, query string, args ...any) *sql.Row {
-	return s.on.QueryRowContext(ctx, query, append([]any{postgresMode}, args...)...)
-}
-
-// changeOne runs a statement that changes one row, and fails with none if it finds
-// no row to change.
-func (s *postgresSession) changeOne(ctx context.Context, none error, query string, args ...any) error {
-	var commits string
-	err := s.queryRow(ctx, query+` RETURNING `+s.facts.commits, args...).Scan(&commits)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return none
-	case err != nil:
-		return err
+func newDialect(f *facts) *sqlstore.Dialect {
+	return &sqlstore.Dialect{
+		// A query prepares nothing that outlives it, in one round trip: a pooler may have
+		// another session serve the next.
+		Bind: func(query string, args []any) (string, []any) {
+			return query, append([]any{pgx.QueryExecModeExec}, args...)
+		},
+		Equal: `%s = %s`, IfAbsent: ` ON CONFLICT (%s) DO NOTHING`, ForUpdate: ` FOR UPDATE`,
+		Now: `now()`, Touch: `, update_time = now()`, Micros: micros, Description: `COALESCE(description, '')`,
+		Clock: `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint`,
+		Guard: f.standby, Check: standbyFault,
+		Change: func(s *sqlstore.Session, query string, args ...any) (int64, error) {
+			rows, err := s.Query(query+` RETURNING `+f.commits, args...)
+			changed, err := sqlstore.Collect(rows, err, func(scan func(...any) error) (struct{}, error) {
+				var commits string
+				if err := scan(&commits); err != nil {
+					return struct{}{}, err
+				}
+				return struct{}{}, commitFault(commits)
+			})
+			return int64(len(changed)), err
+		},
+		Undone: undone,
 	}
-	return commitFault(commits)
 }
 
-// transact runs do in a transaction.
-func (s *postgresSession) transact(ctx context.Context, do func(*postgresSession) error) error {
-	tx, err := s.conn.BeginTx(ctx, nil)
+// know has the session speak as its server understands it.
+func (s *session) know(f *facts) {
+	if f.dialect == nil {
+		f.dialect = newDialect(f)
+	}
+	s.facts, s.Dialect = f, f.dialect
+}
+
+// Do runs do on a connection.
+func (p *pool) Do(ctx context.Context, do func(*sqlstore.Session) error) error {
+	return p.use(ctx, func(s *session) error { return do(&s.Session) })
+}
+
+// Transact runs do in a transaction.
+func (p *pool) Transact(ctx context.Context, do func(*sqlstore.Session) error) error {
+	return p.use(ctx, func(s *session) error {
+		return sqlstore.Repeat(s.Context, undone, func() error {
+			return s.transact(func(tx *session) error { return do(&tx.Session) })
+		})
+	})
+}
+
+func (s *session) transact(do func(*session) error) error {
+	tx, err := s.conn.BeginTx(s.Context, nil)
 	if err != nil {
 		return err
 	}
-	if err := do(&postgresSession{conn: s.conn, on: tx, facts: s.facts}); err != nil {
+	in := *s
+	in.On = tx
+	if err := do(&in); err != nil {
 		_ = tx.Rollback() // the first error is the one to tell
 		return err
 	}
 	return tx.Commit()
 }
 
+// Explain says what is wrong and what to do.
+func (p *pool) Explain(err error) error { return explain(err, p.table) }
+
+// Close leaves the database to the caller.
+func (p *pool) Close() {}
+
+// MayLoseWrites looks anew: servers change places, and their settings change.
+func (p *pool) MayLoseWrites(ctx context.Context) (lossy bool, err error) {
+	err = p.use(ctx, func(s *session) error {
+		now, err := inspectServer(s)
+		if err == nil {
+			lossy = now.mayLose()
+		}
+		return err
+	})
+	return lossy, err
+}
+
 // use runs do on one connection, after a look at the server where that is due.
 // database/sql sends nothing twice on a connection that its caller holds.
-func (d *postgresPool) use(ctx context.Context, do func(context.Context, *postgresSession) error) error {
-	connector := postgresConnectorOf(d.db)
+func (p *pool) use(ctx context.Context, do func(*session) error) error {
+	connector := connectorOf(p.db)
 	start, generation := time.Now(), connector.generation.Load()
-	limited, cancel := context.WithTimeout(ctx, postgresTimeout)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := d.useFor(limited, do)
-	if brokenPostgres(err) && !errors.Is(ctx.Err(), context.Canceled) && !sqlstore.Hurried(err, start) {
+	err := p.run(limited, do)
+	if broken(err) && !errors.Is(ctx.Err(), context.Canceled) && !sqlstore.Hurried(err, start) {
 		connector.generation.CompareAndSwap(generation, generation+1)
 	}
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
 	case limited.Err() != nil:
-		return d.slow(connector.hosts, err)
+		return p.slow(connector.hosts, err)
 	case errors.Is(err, context.DeadlineExceeded): // pgx's own, to connect
-		return errors.New(explainPostgres(err, d.table).Error()) // no cause: the caller's time is not up
+		return errors.New(p.Explain(err).Error()) // no cause: the caller's time is not up
 	}
 	return err
 }
 
-// slow says what it may be that took a call too long. It has no cause: the caller's
+// slow says what may have made a call take too long. It has no cause: the caller's
 // time is not up.
-func (d *postgresPool) slow(hosts string, cause error) error {
+func (p *pool) slow(hosts string, cause error) error {
 	from, advice := "", "the server hangs, or another transaction holds the row: end the one left open: "
 	if hosts != "" {
 		from = " from " + hosts
@@ -114,42 +153,43 @@ func (d *postgresPool) slow(hosts string, cause error) error {
 	if _, ok := errors.AsType[*pgconn.ConnectError](cause); ok {
 		advice = "" // there is one for this
 	}
-	return fmt.Errorf("no answer%s within %v: %s%v", from, postgresTimeout, advice, explainPostgres(cause, d.table))
+	return fmt.Errorf("no answer%s within %v: %s%v", from, timeout, advice, p.Explain(cause))
 }
 
-func (d *postgresPool) useFor(ctx context.Context, do func(context.Context, *postgresSession) error) error {
-	s, err := openPostgresSession(ctx, d.db)
+func (p *pool) run(ctx context.Context, do func(*session) error) error {
+	s, err := openSession(ctx, p.db)
 	if err != nil {
 		return err
 	}
 	defer s.conn.Close()
-	if s.facts = d.facts.Load(); s.facts == nil {
-		if s.facts, err = d.inspect(ctx, s); err == nil {
-			d.facts.Store(s.facts)
+	known := p.facts.Load()
+	if known == nil {
+		if known, err = p.inspect(s); err == nil {
+			p.facts.Store(known)
 		}
 	}
 	if err == nil {
-		err = do(ctx, s)
+		s.know(known)
+		err = do(s)
 	}
-	if unfitPostgres(err) {
-		d.facts.Store(nil)
+	if unfit(err) {
+		p.facts.Store(nil)
 	}
 	if errors.Is(err, sqlstore.ErrSession) {
-		d.logger.Warn("postgres session given up", "err", err)
+		p.logger.Warn("postgres session given up", "err", err)
 		sqlstore.Discard(s.conn)
 	}
 	return err
 }
 
-// unfitPostgres reports that an error may come of a server or a table that is no
-// longer what it was.
-func unfitPostgres(err error) bool {
+// unfit reports that an error may come of a server or a table that is no longer what it was.
+func unfit(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return errors.Is(err, sqlstore.ErrSession) || ok && len(e.Code) == 5 && strings.Contains("0A 25 42 55", e.Code[:2])
 }
 
-// openPostgresSession returns a session whose driver and character set are fit.
-func openPostgresSession(ctx context.Context, db *sql.DB) (*postgresSession, error) {
+// openSession returns a session whose driver and character set are fit.
+func openSession(ctx context.Context, db *sql.DB) (*session, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
@@ -168,5 +208,5 @@ func openPostgresSession(ctx context.Context, db *sql.DB) (*postgresSession, err
 		sqlstore.Discard(conn)
 		return nil, err
 	}
-	return &postgresSession{conn: conn, on: conn}, nil
+	return &session{Session: sqlstore.Session{Context: ctx, On: conn, Dialect: firstLook}, conn: conn, facts: unknown()}, nil
 }

@@ -13,157 +13,169 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-const (
-	byteOrder = ` COLLATE "C"`
+const byteOrder = ` COLLATE "C"`
 
-	// Names compare byte for byte.
-	postgresTable = `CREATE TABLE leaf_alloc (
-	biz_tag     text` + byteOrder + ` NOT NULL,
-	max_id      bigint      NOT NULL DEFAULT 1,
-	step        bigint      NOT NULL,
-	description text,
-	update_time timestamptz NOT NULL DEFAULT now(),
-	PRIMARY KEY (biz_tag)
-)`
+// A table is one of those that Leaf keeps in a PostgreSQL database.
+type table struct {
+	sqlstore.Table
+	columns  []column
+	meanings map[string]error // the errors of package leaf that error codes stand for
+}
 
-	postgresWorkers = `CREATE TABLE leaf_worker (
-	worker      bigint      NOT NULL,
-	record      text` + byteOrder + ` NOT NULL,
-	update_time timestamptz NOT NULL DEFAULT now(),
-	PRIMARY KEY (worker)
-)`
-)
-
-// A postgresColumn says what a column must be like. The first type is the one that
-// the init gives it.
-type postgresColumn struct {
+// A column says what a column must be like. The first type is the one that the init gives it.
+type column struct {
 	name  string
 	types []string
-	exact bool // values compare byte for byte
+	more  string // constraints
+	exact bool   // values compare byte for byte
 }
 
-func postgresAllocColumns() []postgresColumn {
-	return []postgresColumn{
-		{"biz_tag", []string{"text", "character varying"}, true},
-		{"max_id", []string{"bigint"}, false},
-		{"step", []string{"bigint", "integer", "smallint"}, false},
-		{"description", []string{"text", "character varying"}, false},
-		{"update_time", []string{"timestamp with time zone"}, false},
-	}
-}
+// Names and records compare byte for byte.
+var (
+	allocTable = table{sqlstore.Alloc, []column{
+		{"biz_tag", []string{"text", "character varying"}, "PRIMARY KEY", true},
+		{"max_id", []string{"bigint"}, "NOT NULL DEFAULT 1", false},
+		{"step", []string{"bigint", "integer", "smallint"}, "NOT NULL", false},
+		{"description", []string{"text", "character varying"}, "", false},
+		{"update_time", []string{"timestamp with time zone"}, "NOT NULL DEFAULT now()", false},
+	}, map[string]error{
+		codeDuplicate: leaf.ErrTagExists, "22003": leaf.ErrOverflow,
+		"22001": errCannotHold, "22021": errCannotHold, "22P05": errCannotHold,
+	}}
 
-func postgresWorkerColumns() []postgresColumn {
-	return []postgresColumn{
-		{"worker", []string{"bigint"}, false},
-		{"record", []string{"text"}, true},
-		{"update_time", []string{"timestamp with time zone"}, false},
+	workerTable = table{sqlstore.Worker, []column{
+		{"worker", []string{"bigint"}, "PRIMARY KEY", false},
+		{"record", []string{"text"}, "NOT NULL", true},
+		{"update_time", []string{"timestamp with time zone"}, "NOT NULL DEFAULT now()", false},
+	}, map[string]error{"22001": errCannotHold, "22021": errCannotHold, "22P05": errCannotHold}}
+)
+
+var errCannotHold = fmt.Errorf("%w: the table's column cannot hold it", leaf.ErrInvalid)
+
+// create returns the statement that creates the table.
+func (t *table) create(k kind) string {
+	columns := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		collation := ""
+		if c.exact && k != cockroach { // which compares by bytes, and knows no other way to say so
+			collation = byteOrder
+		}
+		columns[i] = c.name + " " + c.types[0] + collation + " " + c.more
 	}
+	return "CREATE TABLE " + t.Name + " (" + strings.Join(columns, ", ") + ")"
 }
 
 // InitStore creates the table leaf_alloc in db, with the given tags in it, all or
 // nothing. Where there is one it fails with an error that wraps [io/fs.ErrExist].
 func InitStore(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
-	if err := segment.CheckTags(tags); err != nil {
-		return fmt.Errorf("init postgres store: %w", err)
+	err := segment.CheckTags(tags)
+	if err == nil {
+		err = explain(create(ctx, db, &allocTable, tags), &allocTable)
 	}
-	err := createPostgres(ctx, db, allocTable(), func(s *postgresSession) error {
-		for _, tag := range tags {
-			if err := s.insert(ctx, tag); err != nil {
-				return fmt.Errorf("tag %q: %w", tag.Name, err)
-			}
-		}
-		return nil
-	})
 	if err != nil {
-		return fmt.Errorf("init postgres store: %w", explainPostgres(err, allocTable()))
+		return fmt.Errorf("init postgres store: %w", err)
 	}
 	return nil
 }
 
-// createPostgres creates the table and fills it, in one transaction, after a look at
+// InitRegistry creates the table leaf_worker in db. Where there is one it
+// fails with an error that wraps [io/fs.ErrExist].
+func InitRegistry(ctx context.Context, db *sql.DB) error {
+	if err := create(ctx, db, &workerTable, nil); err != nil {
+		return fmt.Errorf("init postgres registry: %w", explain(err, &workerTable))
+	}
+	return nil
+}
+
+// create creates the table and fills it, in one transaction, after a look at
 // what would stand in the way of its use.
-func createPostgres(ctx context.Context, db *sql.DB, t table, fill func(*postgresSession) error) error {
-	s, err := openPostgresSession(ctx, db)
+func create(ctx context.Context, db *sql.DB, t *table, tags []segment.Tag) error {
+	s, err := openSession(ctx, db)
 	if err != nil {
 		return err
 	}
 	defer s.conn.Close()
-	if s.facts, err = inspectServer(ctx, s); err != nil {
+	server, err := inspectServer(s)
+	if err != nil {
 		return err
 	}
+	s.know(server)
 	// One that another schema of the search path holds counts too.
-	switch err := readable(ctx, s, `1`, t); {
+	switch err := s.readable(`1`, t); {
 	case err == nil:
-		return sqlstore.ExistsError{Table: t.Name}
-	case !isPostgres(err, postgresNoTable):
+		return t.Exists(nil)
+	case !isCode(err, codeNoTable):
 		return err
 	}
-	statement := t.create
-	if s.facts.kind == cockroach { // compares by bytes, and knows no other way to say so
-		statement = strings.ReplaceAll(statement, byteOrder, "")
-	}
-	return s.transact(ctx, func(s *postgresSession) error {
-		if err := s.lockInits(ctx); err != nil {
+	return s.transact(func(s *session) error {
+		if err := s.lockInits(); err != nil {
 			return err
 		}
-		if _, err := s.on.ExecContext(ctx, statement); err != nil {
+		if _, err := s.On.ExecContext(ctx, t.create(s.facts.kind)); err != nil {
 			return err
 		}
-		return fill(s)
+		for _, tag := range tags {
+			if err := s.Insert(tag); err != nil {
+				return fmt.Errorf("tag %q: %w", tag.Name, err)
+			}
+		}
+		return nil
 	})
 }
 
 // lockInits has one init at a time go on, until its transaction ends: of several that
 // create one table at once the server fails some with errors about its own catalog.
 // CockroachDB and YugabyteDB have no such lock; there the code of the error tells.
-func (s *postgresSession) lockInits(ctx context.Context) error {
-	if s.facts.kind != plainPostgres {
+func (s *session) lockInits() error {
+	if s.facts.kind != plain {
 		return nil
 	}
-	_, err := s.on.ExecContext(ctx, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, postgresInitLock))
+	_, err := s.On.ExecContext(s.Context, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, initLock))
 	return err
 }
 
-// postgresInitLock is the number of the lock, which all programs of a database share:
-// "leafinit".
-const postgresInitLock = 0x6c656166696e6974
+// initLock is the number of the lock, which all programs of a database share: "leafinit".
+const initLock = 0x6c656166696e6974
 
 // ExistsStore reports whether db has a table leaf_alloc.
-func ExistsStore(ctx context.Context, db *sql.DB) (bool, error) {
-	return existsPostgres(ctx, db, allocTable())
+func ExistsStore(ctx context.Context, db *sql.DB) (bool, error) { return exists(ctx, db, &allocTable) }
+
+// ExistsRegistry reports whether db has a table leaf_worker.
+func ExistsRegistry(ctx context.Context, db *sql.DB) (bool, error) {
+	return exists(ctx, db, &workerTable)
 }
 
-func existsPostgres(ctx context.Context, db *sql.DB, t table) (bool, error) {
-	s, err := openPostgresSession(ctx, db)
+func exists(ctx context.Context, db *sql.DB, t *table) (bool, error) {
+	s, err := openSession(ctx, db)
 	if err == nil {
 		defer s.conn.Close()
-		err = readable(ctx, s, `1`, t)
+		err = s.readable(`1`, t)
 	}
 	switch {
-	case isPostgres(err, postgresNoTable):
+	case isCode(err, codeNoTable):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("look for the postgres %s: %w", t.Use, explainPostgres(err, t))
+		return false, fmt.Errorf("look for the postgres %s: %w", t.Use, explain(err, t))
 	}
 	return true, nil
 }
 
 // readable reports why columns of the table cannot be read.
-func readable(ctx context.Context, s *postgresSession, columns string, t table) error {
-	rows, err := s.query(ctx, `SELECT `+columns+` FROM `+t.Name+` LIMIT 0`)
+func (s *session) readable(columns string, t *table) error {
+	rows, err := s.Query(`SELECT ` + columns + ` FROM ` + t.Name + ` LIMIT 0`)
 	if err != nil {
 		return err
 	}
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// checkPostgresTable reports why the table must not be used.
-func checkPostgresTable(ctx context.Context, s *postgresSession, facts *postgresFacts, t table) error {
-	if err := readable(ctx, s, t.Columns, t); err != nil {
+// checkTable reports why the table must not be used.
+func checkTable(s *session, t *table) error {
+	if err := s.readable(t.Columns, t); err != nil {
 		return err
 	}
 	var kind, persistence string
-	err := s.queryRow(ctx, `SELECT relkind::text, relpersistence::text FROM pg_catalog.pg_class WHERE oid = to_regclass('`+t.Name+`')`).
+	err := s.QueryRow(`SELECT relkind::text, relpersistence::text FROM pg_catalog.pg_class WHERE oid = to_regclass('`+t.Name+`')`).
 		Scan(&kind, &persistence)
 	switch {
 	case err != nil:
@@ -175,58 +187,46 @@ func checkPostgresTable(ctx context.Context, s *postgresSession, facts *postgres
 	case persistence == "u":
 		return fmt.Errorf("%w: %s is unlogged and loses %s in a crash: ALTER TABLE %s SET LOGGED", leaf.ErrUnsupported, t.Name, t.Stake, t.Name)
 	}
-	return checkPostgresColumns(ctx, s, facts, t)
-}
-
-// foundColumn is a column as the server describes it.
-type foundColumn struct {
-	kind  string
-	exact bool
-}
-
-func checkPostgresColumns(ctx context.Context, s *postgresSession, facts *postgresFacts, t table) error {
-	found, err := readPostgresColumns(ctx, s, facts, t)
+	found, err := readColumns(s, t)
 	if err != nil {
 		return err
 	}
 	for _, want := range t.columns {
-		got, ok := found[want.name]
-		switch {
-		case !ok:
-			return fmt.Errorf("the table %s lacks the column %s: ALTER TABLE %s ADD %s %s", t.Name, want.name, t.Name, want.name, want.types[0])
-		case !slices.Contains(want.types, got.kind):
-			return fmt.Errorf("%w: %s is of type %s, which cannot hold or tell apart every value: ALTER TABLE %s ALTER %s TYPE %s",
-				leaf.ErrUnsupported, want.name, got.kind, t.Name, want.name, want.types[0])
-		case want.exact && !got.exact:
-			return fmt.Errorf("%w: the collation of %s does not tell all values apart: ALTER TABLE %s ALTER %s TYPE %s%s",
-				leaf.ErrUnsupported, want.name, t.Name, want.name, want.types[0], byteOrder)
+		if err := want.compare(found, t.Name); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// readPostgresColumns returns the table's columns by name. A collation that takes
-// different strings for equal can be made on servers that have the column
-// collisdeterministic; CockroachDB has another type for such strings.
-func readPostgresColumns(ctx context.Context, s *postgresSession, facts *postgresFacts, t table) (map[string]foundColumn, error) {
+// compare reports why a column is not as it must be.
+func (c column) compare(found []column, table string) error {
+	i := slices.IndexFunc(found, func(f column) bool { return f.name == c.name })
+	switch {
+	case i < 0:
+		return fmt.Errorf("the table %s lacks the column %s: ALTER TABLE %s ADD %s %s", table, c.name, table, c.name, c.types[0])
+	case !slices.Contains(c.types, found[i].types[0]):
+		return fmt.Errorf("%w: %s is of type %s, which cannot hold or tell apart every value: ALTER TABLE %s ALTER %s TYPE %s",
+			leaf.ErrUnsupported, c.name, found[i].types[0], table, c.name, c.types[0])
+	case c.exact && !found[i].exact:
+		return fmt.Errorf("%w: the collation of %s does not tell all values apart: ALTER TABLE %s ALTER %s TYPE %s%s",
+			leaf.ErrUnsupported, c.name, table, c.name, c.types[0], byteOrder)
+	}
+	return nil
+}
+
+// readColumns returns the table's columns. A collation that takes different strings for
+// equal can be made on servers that have the column collisdeterministic; CockroachDB has
+// another type for such strings.
+func readColumns(s *session, t *table) ([]column, error) {
 	exact, join := `COALESCE((to_jsonb(c)->>'collisdeterministic')::boolean, true)`, `LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation`
-	if facts.kind == cockroach {
+	if s.facts.kind == cockroach {
 		exact, join = `true`, ``
 	}
-	rows, err := s.query(ctx, `SELECT a.attname::text, format_type(a.atttypid, NULL), `+exact+` FROM pg_catalog.pg_attribute a `+join+
-		` WHERE a.attrelid = to_regclass('`+t.Name+`') AND a.attnum > 0 AND NOT a.attisdropped`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	found := make(map[string]foundColumn)
-	for rows.Next() {
-		var name string
-		var c foundColumn
-		if err := rows.Scan(&name, &c.kind, &c.exact); err != nil {
-			return nil, err
-		}
-		found[name] = c
-	}
-	return found, rows.Err()
+	rows, err := s.Query(`SELECT a.attname::text, format_type(a.atttypid, NULL), ` + exact + ` FROM pg_catalog.pg_attribute a ` + join +
+		` WHERE a.attrelid = to_regclass('` + t.Name + `') AND a.attnum > 0 AND NOT a.attisdropped`)
+	return sqlstore.Collect(rows, err, func(scan func(...any) error) (column, error) {
+		c := column{types: make([]string, 1)}
+		return c, scan(&c.name, &c.types[0], &c.exact)
+	})
 }

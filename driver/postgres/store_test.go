@@ -19,7 +19,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// postgresTable is one that somebody made by hand.
+// postgresTable is one that was made by hand.
 const postgresTable = `CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id bigint DEFAULT 1, step int,
 	description varchar(256), update_time timestamptz DEFAULT now())`
 
@@ -172,7 +172,7 @@ func TestPostgresContext(t *testing.T) {
 	}
 }
 
-// One row that somebody made by hand does not hide the others.
+// One row that was made by hand does not hide the others.
 func TestPostgresOddRows(t *testing.T) {
 	s, database := newPostgres(t, postgresTable, `INSERT INTO leaf_alloc (biz_tag, max_id, step, update_time) VALUES
 		('good', 7, 10, now()), ('low', -5, 3, now()), ('minus', 5, -3, now()), ('no-max', NULL, 10, now()), ('no-step', 5, NULL, NULL), (E'new\nline', 1, 1, now())`)
@@ -219,7 +219,7 @@ func TestPostgresCommitFails(t *testing.T) {
 	}
 }
 
-// A transaction that somebody left open takes no Advance in.
+// A transaction that was left open takes no Advance in.
 func TestPostgresOpenTransaction(t *testing.T) {
 	database := initPostgres(t, segment.Tag{Name: "order", MaxID: 1, Step: 10})
 	db := postgresDB(t, postgresServer.URL(database))

@@ -58,7 +58,7 @@ func checkUsers(ctx context.Context, db *sql.DB) error {
 		return nil
 	}
 	_, err = conn.ExecContext(ctx, "PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK")
-	if sqliteCode(err) == sqliteBusy {
+	if codeOf(err) == codeBusy {
 		return fmt.Errorf("the database file %s: %w than %[1]s-wal, under another name or because that file or %[1]s-shm was removed: "+
 			"stop every server that uses it, and have all of them name the same path", path, errElsewhere)
 	}

@@ -30,7 +30,7 @@
 // Group commit: one goroutine owns one connection and serves all calls of the
 // store. It collects the calls that wait, runs them in one BEGIN IMMEDIATE …
 // COMMIT, and only then answers them. It works under a context of its own: a
-// caller that leaves loses its IDs and disturbs nobody. If anything but an unknown
+// caller that leaves loses its IDs and disturbs no other call. If anything but an unknown
 // tag or a full counter goes wrong, the whole batch fails and nothing of it is
 // handed out. A connection after a failure is closed, never used again.
 //
@@ -39,7 +39,7 @@
 // user_version (the version of the table's format) are Leaf's, and a format newer
 // than this package knows is refused. So is a file that is damaged: each connection
 // looks through it first (8 ms for 20,000 tags). Listings read on connections of
-// their own and hold up nobody, unless the pool is limited to one connection. The
+// their own and hold up no other call, unless the pool is limited to one connection. The
 // pool is the store's own: it keeps no idle connections from [NewStore] on. Close
 // the store before the database.
 //

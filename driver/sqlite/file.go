@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sqlstore"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // companions end the names of the files that SQLite keeps beside a database: the log,
@@ -77,8 +79,8 @@ func (f *dbFile) check() error {
 // checkPath reports that the path leads to another file by now, or to none.
 func (f *dbFile) checkPath() error {
 	if err := sameFile(f.path, f.info); err != nil {
-		return fmt.Errorf("the database file %s was moved, removed or replaced while it was open: stop every server that uses it "+
-			"before it is touched, and after restoring a backup raise every counter (leaf tag raise): %w", f.path, err)
+		return sqlstore.Mark(fmt.Errorf("the database file %s was moved, removed or replaced while it was open: stop every server that uses it "+
+			"before it is touched, and after restoring a backup raise every counter: %w", f.path, err), segment.ErrStoreDamaged)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func TestSQLiteFileReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			harm(t, path)
-			if g, err := s.Advance(t.Context(), "order", 100); err == nil || !strings.Contains(err.Error(), "leaf tag raise") || !strings.Contains(err.Error(), path) {
+			if g, err := s.Advance(t.Context(), "order", 100); !errors.Is(err, segment.ErrStoreDamaged) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%v, %v: want an error that names the file and the mend", g, err)
 			}
 		})
@@ -332,7 +332,7 @@ func TestSQLiteDamaged(t *testing.T) {
 
 func wantDamaged(t *testing.T, err error) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), "is damaged: restore it from a backup") || errors.Is(err, segment.ErrNotCreated) {
+	if !errors.Is(err, segment.ErrStoreDamaged) || !strings.Contains(err.Error(), "is damaged: restore it from a backup") || errors.Is(err, segment.ErrNotCreated) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -352,7 +352,7 @@ func TestSQLiteNotCreated(t *testing.T) {
 	}
 	for path, want := range tests {
 		_, err := openNamed(t, path, nil).Advance(t.Context(), "order", 1)
-		if err == nil || errors.Is(err, segment.ErrNotCreated) != want || strings.Contains(err.Error(), "leaf init") != want {
+		if err == nil || errors.Is(err, segment.ErrNotCreated) != want {
 			t.Errorf("%s: %v, want segment.ErrNotCreated: %v", path, err, want)
 		}
 	}
@@ -390,7 +390,7 @@ func TestSQLiteLogsTroubleOnce(t *testing.T) {
 	if n := strings.Count(text, "sqlite store works again"); n != 2 {
 		t.Errorf("%d recoveries logged, want 2", n)
 	}
-	if !strings.Contains(text, "leaf init") || strings.Count(text, "file="+path) != 5 {
+	if !strings.Contains(text, "the store was not created") || strings.Count(text, "file="+path) != 5 {
 		t.Errorf("the log does not say where and what to do")
 	}
 	if t.Failed() {

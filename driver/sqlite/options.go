@@ -26,16 +26,13 @@ type Options struct {
 	File string
 }
 
-func (o *Options) file() string {
-	if o == nil {
-		return ""
+func (o *Options) orDefault() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
 	}
-	return o.File
-}
-
-func (o *Options) logger() *slog.Logger {
-	if o == nil || o.Logger == nil {
-		return slog.New(slog.DiscardHandler)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return o.Logger
+	return opts
 }

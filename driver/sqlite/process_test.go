@@ -27,7 +27,7 @@ func TestSQLiteProcesses(t *testing.T) {
 	}
 	s := openSQLite(t, path)
 	for range childCalls {
-		g, err := s.Advance(t.Context(), "order", 3)
+		g, err := advanceInTurn(t.Context(), s)
 		if err != nil {
 			t.Error(err)
 			break

@@ -103,7 +103,7 @@ func registryChild(path string) error {
 		case err == nil:
 			fmt.Println(term)
 			n++
-		case !errors.Is(err, worker.ErrConflict):
+		case !errors.Is(err, worker.ErrConflict) && !isBusy(err):
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ func TestSQLiteSynchronous(t *testing.T) {
 	if err := InitStore(t.Context(), db, nil); err != nil {
 		t.Fatal(err)
 	}
-	s, err := openSession(db, "", allocTable())
+	s, err := openSession(db, "", allocTable)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
+	"strings"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/sqlstore"
@@ -16,50 +16,71 @@ import (
 // NewStore returns a store in the SQLite database db, which [InitStore] has
 // prepared. It does not touch the database: what is wrong with it shows at the
 // first call. The store keeps one connection of db, and opens another for a listing
-// unless db is limited to one. No connection stays idle in db from then on, lest a
-// file that was replaced be used through an old one. Close the store before db. Use
+// unless db is limited to one. No connection stays idle in db from then on, so that a
+// file that was replaced is not used through an old one. Close the store before db. Use
 // one store per file and process: two of them do not share commits.
+//
+// Db should be for Leaf alone: the idle connections of the application would be closed too.
 func NewStore(db *sql.DB, opts *Options) (*Store, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open sqlite store: %w: no database", leaf.ErrInvalid)
 	}
-	db.SetMaxIdleConns(0)
-	w := newWriter(db, opts.file(), allocTable(), opts.logger())
-	return sqlstore.NewStore(&sqlite{db: db, writer: w}, w.logger), nil
+	w := newWriter(db, allocTable, opts.orDefault())
+	return sqlstore.NewStore(counters{w}, w.Logger), nil
 }
 
-// sqlite has every call but a listing run by its writer.
-type sqlite struct {
-	db     *sql.DB
-	writer *writer
+// NewRegistry returns a registry in the SQLite database db, which [InitRegistry] has
+// prepared. It does not touch the database: what is wrong with it shows at the first
+// call. The registry keeps one connection of db; a db that is also a store's must allow
+// three, which needs one itself and one for listings. No connection stays idle in db from
+// then on. Close the registry before db.
+func NewRegistry(db *sql.DB, opts *Options) (*Registry, error) {
+	if db == nil {
+		return nil, fmt.Errorf("open sqlite registry: %w: no database", leaf.ErrInvalid)
+	}
+	return sqlstore.NewRegistry(newWriter(db, workerTable, opts.orDefault())), nil
 }
+
+// now is the time as the tables keep it, in Unix milliseconds.
+const now = `CAST(1000 * unixepoch('subsec') AS INTEGER)`
+
+var dialect = sqlstore.Dialect{
+	Bind:  func(query string, args []any) (string, []any) { return strings.ReplaceAll(query, "$", "?"), args },
+	Equal: `%s = %s`, IfAbsent: ` ON CONFLICT (%s) DO NOTHING`,
+	Now: now, Touch: `, update_time = ` + now, Micros: `1000 * update_time`,
+	Description: `COALESCE(description, '')`, Guard: `''`,
+}
+
+// counters has every call but a listing run by the writer.
+type counters struct{ *writer }
 
 // A counter at or near the end of its range is left alone: no statement raises an
 // error for one call that would have to fail its whole batch.
-const sqliteAdvance = `UPDATE leaf_alloc
-	SET max_id = max_id + iif(?1 > 0, ?1, step), update_time = ?2
-	WHERE biz_tag = ?3 AND iif(?1 > 0, ?1, step) > 0
+const advance = `UPDATE leaf_alloc
+	SET max_id = max_id + iif(?1 > 0, ?1, step), update_time = ` + now + `
+	WHERE biz_tag = ?2 AND iif(?1 > 0, ?1, step) > 0
 		AND max_id BETWEEN 0 AND 9223372036854775807 - iif(?1 > 0, ?1, step)
-	RETURNING max_id, step`
+	RETURNING max_id, step, 1000 * update_time`
 
-func (d *sqlite) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+// Advance moves a counter. With n = 0 the step is that of the very row and statement that
+// moved it.
+func (c counters) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	var grant segment.Grant
-	err := d.writer.do(ctx, func(s *session) error {
-		var end int64
+	err := c.do(ctx, func(s *session) error {
+		var end, micros int64
 		var step sql.Null[int64]
-		stamp := now()
-		err := s.hot.QueryRowContext(s.ctx, n, stamp, tag).Scan(&end, &step)
+		err := s.advance.QueryRowContext(s.Context, n, tag).Scan(&end, &step, &micros)
 		if errors.Is(err, sql.ErrNoRows) {
-			return whyNot(s, tag, n)
+			return s.NotAdvanced(tag, n)
 		}
 		if err != nil {
 			return err
 		}
-		// With n = 0 the step is that of the very row and statement that moved.
+		size := n
 		if n == 0 {
-			n = step.V
+			size = step.V
 		}
-		grant = segment.Grant{Range: leaf.Range{Start: end - n, End: end}, Step: max(step.V, 1), Version: strconv.FormatInt(stamp, 10)}
+		grant = segment.Grant{Range: leaf.Range{Start: end - size, End: end}, Step: max(step.V, 1), Version: strconv.FormatInt(micros, 10)}
 		return nil
 	})
 	if err != nil {
@@ -68,96 +89,27 @@ func (d *sqlite) Advance(ctx context.Context, tag string, n int64) (segment.Gran
 	return grant, nil
 }
 
-// whyNot says why an advance of tag by n found no row.
-func whyNot(s *session, tag string, n int64) error {
-	r, err := s.load(tag)
+// Return is part of a batch like all that writes.
+func (c counters) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
+	return c.do(ctx, func(s *session) error { return s.GiveBack(tag, last, start, "") })
+}
+
+// Do runs a listing on a connection of its own, so that it does not hold up an
+// Advance. A database with a single connection suffices: then the writer reads.
+func (c counters) Do(ctx context.Context, do func(*sqlstore.Session) error) error {
+	if c.db.Stats().MaxOpenConnections == 1 {
+		return c.writer.Do(ctx, do)
+	}
+	conn, err := connect(ctx, c.db)
 	if err != nil {
 		return err
-	}
-	if n > 0 {
-		r.Step.V, r.Step.Valid = n, true
-	}
-	if err := r.Fault(); err != nil {
-		return refusal{err}
-	}
-	return refusal{fmt.Errorf("%w: max_id is %d", leaf.ErrOverflow, r.MaxID.V)}
-}
-
-func (d *sqlite) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
-	return d.writer.do(ctx, func(s *session) error {
-		return s.changeOne(sqlstore.ErrMovedOn, `UPDATE leaf_alloc SET max_id = ?, update_time = ? WHERE biz_tag = ? AND max_id = ? AND update_time = ?`,
-			start, now(), tag, last.Range.End, last.Version)
-	})
-}
-
-// page reads on a connection of its own, so that listings do not hold up those who
-// advance. A database with a single connection suffices: then the writer reads.
-func (d *sqlite) Page(ctx context.Context, after *string, limit int) ([]sqlstore.Row, error) {
-	if d.db.Stats().MaxOpenConnections != 1 {
-		return d.readPage(ctx, after, limit)
-	}
-	var records []sqlstore.Row
-	err := d.writer.do(ctx, func(s *session) (err error) {
-		records, err = pageSQLite(s.ctx, s.conn, after, limit)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return records, nil
-}
-
-func (d *sqlite) readPage(ctx context.Context, after *string, limit int) ([]sqlstore.Row, error) {
-	conn, err := connect(ctx, d.db)
-	if err != nil {
-		return nil, err
 	}
 	defer sqlstore.Discard(conn)
 	if _, err := conn.ExecContext(ctx, "PRAGMA query_only = ON"); err != nil {
-		return nil, err
+		return err
 	}
-	if err := checkSQLite(ctx, conn, allocTable()); err != nil {
-		return nil, err
+	if err := checkFormat(ctx, conn, c.table); err != nil {
+		return err
 	}
-	return pageSQLite(ctx, conn, after, limit)
+	return do(&sqlstore.Session{Context: ctx, On: conn, Dialect: &dialect})
 }
-
-func (d *sqlite) Create(ctx context.Context, tag segment.Tag) error {
-	return d.writer.do(ctx, func(s *session) error {
-		return s.changeOne(leaf.ErrTagExists, sqliteInsert+` ON CONFLICT DO NOTHING`,
-			tag.Name, tag.MaxID, tag.Step, tag.Description, now())
-	})
-}
-
-func (d *sqlite) Alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
-	var tag segment.Tag
-	err := d.writer.do(ctx, func(s *session) error {
-		row, err := s.load(name)
-		if err != nil {
-			return err
-		}
-		if tag, err = row.Amend(change); err != nil {
-			return refusal{err}
-		}
-		stamp := now()
-		tag.Updated = time.UnixMilli(stamp)
-		return s.changeOne(leaf.ErrUnknownTag,
-			`UPDATE leaf_alloc SET max_id = ?, step = ?, description = ?, update_time = ? WHERE biz_tag = ?`,
-			tag.MaxID, tag.Step, tag.Description, stamp, name)
-	})
-	if err != nil {
-		return segment.Tag{}, err
-	}
-	return tag, nil
-}
-
-func (d *sqlite) Delete(ctx context.Context, name string) error {
-	return d.writer.do(ctx, func(s *session) error {
-		return s.changeOne(leaf.ErrUnknownTag, `DELETE FROM leaf_alloc WHERE biz_tag = ?`, name)
-	})
-}
-
-func (d *sqlite) Close() error { return d.writer.close() }
-
-// now is the time as the table keeps it, in Unix milliseconds.
-func now() int64 { return time.Now().UnixMilli() }

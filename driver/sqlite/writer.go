@@ -3,12 +3,12 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"log/slog"
 	"runtime"
 	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
 // maxBatch bounds the calls of one transaction, and with them its time.
@@ -17,18 +17,17 @@ const maxBatch = 256
 // A writer runs the calls of all goroutines, those that wait together in one
 // transaction, on the one connection that it owns.
 type writer struct {
-	db     *sql.DB
-	file   string // as its user calls it; may be empty
-	table  table
-	logger *slog.Logger
-	calls  chan *call    // unbuffered: a call that was received will be answered
-	quit   chan struct{} // closed by close
-	done   chan struct{} // closed when run has returned
-	stop   sync.Once
+	Options
+	db    *sql.DB
+	table table
+	calls chan *call    // unbuffered: a call that was received will be answered
+	quit  chan struct{} // closed by Close
+	done  chan struct{} // closed when run has returned
+	stop  sync.Once
 
 	// Owned by run.
 	session *session // nil before the first use and after a failure
-	trouble string   // what the last batch failed with, as it was logged
+	failure string   // what the last batch failed with, as it was logged
 }
 
 // A call is one caller's work in a batch.
@@ -38,15 +37,28 @@ type call struct {
 	answer chan error // holds one: the writer never waits for a caller that left
 }
 
-// A refusal is an error that concerns one call alone: it changed nothing, and the
-// rest of its batch goes on. Any other error fails the whole batch.
-type refusal struct{ error }
-
-func newWriter(db *sql.DB, file string, t table, logger *slog.Logger) *writer {
-	w := &writer{db: db, file: file, table: t, logger: logger, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
+func newWriter(db *sql.DB, t table, opts Options) *writer {
+	db.SetMaxIdleConns(0)
+	w := &writer{Options: opts, db: db, table: t, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
 	go w.run()
 	return w
 }
+
+// Do runs do within some transaction and returns once that was committed, or has failed.
+func (w *writer) Do(ctx context.Context, do func(*sqlstore.Session) error) error {
+	return w.do(ctx, func(s *session) error { return do(&s.Session) })
+}
+
+// Transact is Do.
+func (w *writer) Transact(ctx context.Context, do func(*sqlstore.Session) error) error {
+	return w.Do(ctx, do)
+}
+
+// Explain says what to do about an error of SQLite.
+func (w *writer) Explain(err error) error { return explain(err, w.File, w.table) }
+
+// MayLoseWrites reports false: what was synced stays.
+func (w *writer) MayLoseWrites(context.Context) (bool, error) { return false, nil }
 
 // do has run executed within some transaction and returns once that was committed,
 // or has failed. When ctx ends first, run may still be executed, also later: what
@@ -68,11 +80,10 @@ func (w *writer) do(ctx context.Context, run func(*session) error) error {
 	}
 }
 
-// close lets the batch that is under way end, and then gives up the connection.
-func (w *writer) close() error {
+// Close lets the batch that is under way end, and then gives up the connection.
+func (w *writer) Close() {
 	w.stop.Do(func() { close(w.quit) })
 	<-w.done
-	return nil
 }
 
 func (w *writer) run() {
@@ -145,19 +156,20 @@ func (w *writer) serve(batch []*call) {
 // report logs how a batch went if it went otherwise than the last one: a store that
 // stays broken is tried again and again.
 func (w *writer) report(err error) {
-	trouble := ""
+	failure := ""
 	if err != nil {
-		trouble = explainSQLite(err, w.file, w.table).Error()
+		err = w.Explain(err)
+		failure = err.Error()
 	}
 	switch {
-	case trouble == w.trouble:
+	case failure == w.failure:
 		return
 	case err != nil:
-		w.logger.Warn("sqlite transaction failed", "file", w.path(), "err", trouble)
+		w.Logger.Warn("sqlite transaction failed", "file", w.path(), "err", err)
 	default:
-		w.logger.Info("sqlite "+w.table.Use+" works again", "file", w.path())
+		w.Logger.Info("sqlite "+w.table.Use+" works again", "file", w.path())
 	}
-	w.trouble = trouble
+	w.failure = failure
 }
 
 // path is the file's for the log, as far as it is known.
@@ -165,12 +177,12 @@ func (w *writer) path() string {
 	if w.session != nil {
 		return w.session.file.path
 	}
-	return w.file
+	return w.File
 }
 
 func (w *writer) commit(batch []*call, answers []error) error {
 	if w.session == nil {
-		s, err := openSession(w.db, w.file, w.table)
+		s, err := openSession(w.db, w.File, w.table)
 		if err != nil {
 			return err
 		}

@@ -380,8 +380,8 @@ func TestMessagesOfSQLite(t *testing.T) {
 		t.Fatal(err)
 	}
 	complain(t, "file", []complaint{
-		{name: "no store", url: url("none.db"), calls: useStore, want: []string{file("none.db"), "leaf init --store"}},
-		{name: "no registry", url: url("none.db"), calls: []string{"list workers"}, want: []string{file("none.db"), "leaf init --workers"}},
+		{name: "no store", url: url("none.db"), calls: useStore, want: []string{"was not created", file("none.db")}},
+		{name: "no registry", url: url("none.db"), calls: []string{"list workers"}, want: []string{"was not created", file("none.db")}},
 		{name: "no folder", url: url("no/folder.db"), calls: []string{"init store", "init workers"}, want: []string{"there is no folder " + file("no"), "create it"}},
 		{name: "a folder", url: "sqlite:" + dir, calls: append([]string{"list workers"}, useStore...), want: []string{"cannot be opened", "check its path"}},
 		{name: "text", url: url("text.db"), calls: append([]string{"list workers", "init workers"}, allStore...), want: []string{"not an SQLite database", "check its path"}},

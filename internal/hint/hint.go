@@ -35,6 +35,9 @@ var advice = []struct {
 	{segment.ErrDamaged, "set it with 'leaf tag set TAG --max-id N --step N --force', N above every ID in use"},
 	{worker.ErrNoneFree, "'leaf worker list' shows who holds the worker IDs"},
 	{worker.ErrFarAhead, "set this machine's clock if it is wrong; else free the worker ID with 'leaf worker free ID'"},
+	{segment.ErrStoreDamaged, "after restoring a backup raise every counter with 'leaf tag raise --all --by N'"},
+	{worker.ErrUsedUp, "give the layout more worker bits (uid.worker_bits, with fewer time_bits or seq_bits), or lease worker IDs " +
+		"(--workers without layout=worker_node); for either stop all servers first: docs/uid-mode.md"},
 	{worker.ErrNotCreated, "create it with 'leaf init --workers URL', or correct the URL"},
 	{ErrWorkersOnly, "give it with --workers, and a store with --store"},
 	{ErrTagsOnly, "give it with --store, and a registry of worker IDs with --workers"},

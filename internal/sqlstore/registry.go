@@ -1,10 +1,10 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -16,79 +16,84 @@ var (
 	_ worker.LossyRegistry = (*Registry)(nil)
 )
 
+// Workers is a [DB] with the table of workers.
+type Workers interface {
+	DB
+	MayLoseWrites(ctx context.Context) (bool, error)
+}
+
 // A Registry keeps the records of workers in a database. It is a [worker.Registry]
 // and a [worker.LossyRegistry]. Its methods are safe for concurrent use.
 type Registry struct {
-	dialect RegistryDialect
-	closed  atomic.Bool
+	handle
+	db Workers
 }
 
-// NewRegistry returns a registry on a dialect, which it closes with itself.
-func NewRegistry(d RegistryDialect) *Registry { return &Registry{dialect: d} }
-
-// A RegistryDialect is what differs between databases. Its methods get arguments
-// that were checked; their errors need not say which call failed.
-type RegistryDialect interface {
-	Load(ctx context.Context, id int64) (Text, error)
-
-	// swap writes text into a cell, whose text it shows to replaces; an error of
-	// that ends the call. It returns ErrMoved if the cell was changed since.
-	Swap(ctx context.Context, id int64, text string, replaces func(Text) error) error
-
-	List(ctx context.Context) ([]Cell, error) // by worker ID
-	Clock(ctx context.Context) (time.Time, error)
-	Forgetful(ctx context.Context) (bool, error)
-	Explain(err error) error // says what to do about an error of the database
-	Close() error
+// NewRegistry returns the registry in db, which it closes.
+func NewRegistry(db Workers) *Registry {
+	return &Registry{handle: handle{db: db}, db: db}
 }
 
-// A Text is the text in a cell, null if that was never written.
-type Text = sql.Null[string]
-
-// A Cell is a row of leaf_worker.
-type Cell struct {
-	ID   int64
-	Text Text
+// A cell is a row of leaf_worker; its text is null if it was never written.
+type cell struct {
+	id   sql.Null[int64]
+	text sql.Null[string]
 }
 
-// record reads the cell.
-func (c Cell) record() (worker.Record, error) {
-	r := worker.Record{Worker: c.ID}
-	if !c.Text.Valid {
+// record reads the cell of a worker.
+func (c cell) record(id int64) (worker.Record, error) {
+	r := worker.Record{Worker: id}
+	if !c.text.Valid {
 		return r, nil
 	}
-	if err := r.UnmarshalText([]byte(c.Text.V)); err != nil {
+	if err := r.UnmarshalText([]byte(c.text.V)); err != nil {
 		return worker.Record{}, err
 	}
 	return r, nil
 }
 
-// ErrMoved is the conflict of a swap that read the cell before another one wrote it.
-var ErrMoved = fmt.Errorf("%w meanwhile", worker.ErrConflict)
+// cells returns the cells that a condition selects, and one without an ID where there is
+// none: each row says too what the server and the session are like.
+func (s *Session) cells(condition string, args ...any) ([]cell, error) {
+	rows, err := s.Query(`SELECT `+s.Guard+`, w.worker, w.record FROM (SELECT 1 AS one) AS one LEFT JOIN leaf_worker AS w ON `+condition, args...)
+	return Collect(rows, err, func(scan func(...any) error) (c cell, err error) {
+		var guard string
+		if err = scan(&guard, &c.id, &c.text); err == nil && s.Check != nil {
+			err = s.Check(guard)
+		}
+		if err == nil && c.id.Valid && !c.text.Valid {
+			err = errNull
+		}
+		return c, err
+	})
+}
+
+// cell returns the cell of a worker.
+func (s *Session) cell(id int64) (cell, error) {
+	cells, err := s.cells(`w.worker = $1`, id)
+	if err != nil {
+		return cell{}, err
+	}
+	return cells[0], nil
+}
 
 // Load returns the record of a worker.
 func (r *Registry) Load(ctx context.Context, id int64) (worker.Record, error) {
-	c := Cell{ID: id}
-	err := r.call(ctx, func() (err error) {
+	return call(ctx, &r.handle, fmt.Sprintf("load worker %d", id), func() (worker.Record, error) {
 		if id < 0 {
-			return fmt.Errorf("%w: no worker has a negative ID", leaf.ErrInvalid)
+			return worker.Record{}, fmt.Errorf("%w: no worker has a negative ID", leaf.ErrInvalid)
 		}
-		c.Text, err = r.dialect.Load(ctx, id)
-		return err
+		c, err := in(ctx, r.db.Do, func(s *Session) (cell, error) { return s.cell(id) })
+		if err != nil {
+			return worker.Record{}, err
+		}
+		return c.record(id)
 	})
-	var record worker.Record
-	if err == nil {
-		record, err = c.record()
-	}
-	if err != nil {
-		return worker.Record{}, fmt.Errorf("load worker %d: %w", id, err)
-	}
-	return record, nil
 }
 
 // Swap writes new in the place of old. It is sent once.
 func (r *Registry) Swap(ctx context.Context, old, new worker.Record) error {
-	err := r.call(ctx, func() error {
+	return act(ctx, &r.handle, fmt.Sprintf("swap worker %d", new.Worker), func() error {
 		switch {
 		case old.Worker != new.Worker:
 			return fmt.Errorf("%w: the old record is of worker %d", leaf.ErrInvalid, old.Worker)
@@ -101,96 +106,96 @@ func (r *Registry) Swap(ctx context.Context, old, new worker.Record) error {
 		if err != nil {
 			return err
 		}
-		return r.dialect.Swap(ctx, new.Worker, string(text), func(held Text) error { return compare(held, old) })
+		return r.db.Do(ctx, func(s *Session) error { return s.swap(old, string(text)) })
 	})
-	if err != nil {
-		return fmt.Errorf("swap worker %d: %w", new.Worker, err)
-	}
-	return nil
 }
 
-// compare reports why held is not old. Records are compared, not texts: one record
-// may have been written in two ways, by another release or by hand.
-func compare(held Text, old worker.Record) error {
-	record, err := Cell{old.Worker, held}.record()
-	if err == nil && !record.Equal(old) {
-		return worker.ErrConflict
+// swap sends the statement that compares and writes once. Where the server undid it in
+// favour of others, who may have written to this very cell, the cell is read again.
+func (s *Session) swap(old worker.Record, text string) error {
+	c, err := s.holds(old)
+	if err != nil || c.text.V == text {
+		return err
 	}
-	return err
+	err = s.replace(old.Worker, c, text)
+	if s.Undone == nil || !s.Undone(err) {
+		return err
+	}
+	_, changed := s.holds(old)
+	return cmp.Or(changed, err)
+}
+
+// holds returns the cell of a record, if it holds that record. Records are compared, not
+// texts: one record may have been written in two ways, by another release or by hand.
+func (s *Session) holds(r worker.Record) (cell, error) {
+	c, err := s.cell(r.Worker)
+	if err != nil {
+		return cell{}, err
+	}
+	record, err := c.record(r.Worker)
+	if err == nil && !record.Equal(r) {
+		err = worker.ErrConflict
+	}
+	if err != nil {
+		return cell{}, Refusal{err}
+	}
+	return c, nil
+}
+
+// ErrMoved is the conflict of a swap that read the cell before another one wrote it.
+var ErrMoved = fmt.Errorf("%w meanwhile", worker.ErrConflict)
+
+// replace writes a cell if it holds the very text that was read, byte for byte.
+func (s *Session) replace(id int64, c cell, text string) error {
+	if !c.text.Valid {
+		return s.ChangeOne(ErrMoved, `INSERT INTO leaf_worker (worker, record, update_time) VALUES ($1, $2, `+s.Now+`)`+s.ifAbsent("worker"), id, text)
+	}
+	return s.ChangeOne(ErrMoved, `UPDATE leaf_worker SET record = $2`+s.Touch+` WHERE worker = $1 AND `+s.equal("record", "$3"), id, text, c.text.V)
 }
 
 // List returns all records, by worker ID. It fails if there is one that it cannot read.
 func (r *Registry) List(ctx context.Context) ([]worker.Record, error) {
-	var cells []Cell
-	err := r.call(ctx, func() (err error) {
-		cells, err = r.dialect.List(ctx)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list workers: %w", err)
-	}
-	all := make([]worker.Record, len(cells))
-	for i, c := range cells {
-		if all[i], err = c.record(); err != nil {
-			return nil, fmt.Errorf("list workers: worker %d: %w", c.ID, err)
+	return call(ctx, &r.handle, "list workers", func() ([]worker.Record, error) {
+		cells, err := in(ctx, r.db.Do, func(s *Session) ([]cell, error) { return s.cells(`1 = 1 ORDER BY w.worker`) })
+		if err != nil {
+			return nil, err
 		}
-	}
-	return all, nil
+		all := make([]worker.Record, 0, len(cells))
+		for _, c := range cells {
+			if !c.id.Valid {
+				continue
+			}
+			record, err := c.record(c.id.V)
+			if err != nil {
+				return nil, fmt.Errorf("worker %d: %w", c.id.V, err)
+			}
+			all = append(all, record)
+		}
+		return all, nil
+	})
 }
 
 // Clock returns the server's time; the zero Time for SQLite, which is on this machine.
 func (r *Registry) Clock(ctx context.Context) (time.Time, error) {
-	var now time.Time
-	err := r.call(ctx, func() (err error) {
-		now, err = r.dialect.Clock(ctx)
-		return err
+	return call(ctx, &r.handle, "ask the registry's clock", func() (time.Time, error) {
+		return in(ctx, r.db.Do, (*Session).Time)
 	})
-	if err != nil {
-		return time.Time{}, fmt.Errorf("ask the registry's clock: %w", err)
+}
+
+// Time returns the server's time; the zero Time if it runs on this machine.
+func (s *Session) Time() (time.Time, error) {
+	if s.Clock == "" {
+		return time.Time{}, nil
 	}
-	return now, nil
+	var micros int64
+	if err := s.QueryRow(`SELECT ` + s.Clock).Scan(&micros); err != nil {
+		return time.Time{}, err
+	}
+	return time.UnixMicro(micros), nil
 }
 
 // MayLoseWrites reports whether the database may lose writes that it has acknowledged.
 // In doubt it may.
 func (r *Registry) MayLoseWrites(ctx context.Context) (bool, error) {
-	var forgets bool
-	err := r.call(ctx, func() (err error) {
-		forgets, err = r.dialect.Forgetful(ctx)
-		return err
-	})
-	if err != nil {
-		return false, fmt.Errorf("ask whether the registry loses writes: %w", err)
-	}
-	return forgets, nil
-}
-
-// Close ends the use of the database, which stays open: it is the caller's. Calls
-// that wait fail with an error that wraps [leaf.ErrClosed], as later calls do.
-func (r *Registry) Close() error {
-	if r.closed.Swap(true) {
-		return nil
-	}
-	if err := r.dialect.Close(); err != nil {
-		return fmt.Errorf("close registry: %w", err)
-	}
-	return nil
-}
-
-func (r *Registry) call(ctx context.Context, do func() error) error {
-	return Attempt(ctx, &r.closed, r.dialect.Explain, do)
-}
-
-// ScanCells reads all of rows, whose columns are worker and record, and closes them.
-func ScanCells(rows *sql.Rows) ([]Cell, error) {
-	defer rows.Close()
-	var cells []Cell
-	for rows.Next() {
-		c := Cell{Text: Text{Valid: true}}
-		if err := rows.Scan(&c.ID, &c.Text.V); err != nil {
-			return nil, err
-		}
-		cells = append(cells, c)
-	}
-	return cells, rows.Err()
+	return call(ctx, &r.handle, "ask whether the registry loses writes", func() (bool, error) { return r.db.MayLoseWrites(ctx) })
 }

@@ -11,43 +11,49 @@ import (
 // A Table is one of those that Leaf keeps in a database.
 type Table struct {
 	Name    string
-	Flag    string // of leaf init, which creates it
 	Missing error  // that is wrapped where there is none
 	Columns string // those that must be there
 	Use     string // what the table is to people
 	Stake   string // what a server loses that loses writes
 }
 
-// AllocTable is the table of tags.
-func AllocTable() Table {
-	return Table{
-		Name: "leaf_alloc", Flag: "--store", Missing: segment.ErrNotCreated,
-		Columns: "biz_tag, max_id, step, update_time",
-		Use:     "store", Stake: "IDs that were handed out",
+// Alloc is the table of tags.
+var Alloc = Table{
+	Name: "leaf_alloc", Missing: segment.ErrNotCreated, Columns: "biz_tag, max_id, step, update_time",
+	Use: "store", Stake: "IDs that were handed out",
+}
+
+// Worker is the table of workers.
+var Worker = Table{
+	Name: "leaf_worker", Missing: worker.ErrNotCreated, Columns: "worker, record, update_time",
+	Use: "registry", Stake: "leases that were granted",
+}
+
+// Absent is the error of a database without the table; what is missing, for people.
+func (t Table) Absent(what string) error { return fmt.Errorf("%w: %s", t.Missing, what) }
+
+// LacksColumn explains the error of a statement that names a column which is not there.
+func (t Table) LacksColumn(err error) error {
+	return fmt.Errorf("the table %s lacks a column, or its name is another: it must have %s: %w", t.Name, t.Columns, err)
+}
+
+// Exists is the error of a database that has the table already; cause may be nil.
+func (t Table) Exists(cause error) error {
+	if cause == nil {
+		cause = fs.ErrExist
 	}
+	return marked{text: "the database has a table " + t.Name + " already", cause: cause, sentinel: fs.ErrExist}
 }
 
-// WorkerTable is the table of workers.
-func WorkerTable() Table {
-	return Table{
-		Name: "leaf_worker", Flag: "--workers", Missing: worker.ErrNotCreated,
-		Columns: "worker, record, update_time",
-		Use:     "registry", Stake: "leases that were granted",
-	}
+// A marked error is an error that is also sentinel, without its words.
+type marked struct {
+	text            string
+	cause, sentinel error
 }
 
-// Absent says how to create the table.
-func (t Table) Absent(what, url string) error {
-	return fmt.Errorf("%w: %s: create it with leaf init %s %s", t.Missing, what, t.Flag, url)
-}
+func (m marked) Error() string        { return m.text }
+func (m marked) Is(target error) bool { return target == m.sentinel }
+func (m marked) Unwrap() error        { return m.cause }
 
-// An ExistsError says that the table is there already. It is [fs.ErrExist], without
-// its words about files.
-type ExistsError struct {
-	Table string
-	Cause error
-}
-
-func (e ExistsError) Error() string        { return "the database has a table " + e.Table + " already" }
-func (e ExistsError) Is(target error) bool { return target == fs.ErrExist }
-func (e ExistsError) Unwrap() error        { return e.Cause }
+// Mark returns err as one that is also sentinel, without its words.
+func Mark(err, sentinel error) error { return marked{err.Error(), err, sentinel} }

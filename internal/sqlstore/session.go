@@ -1,0 +1,172 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// A Dialect is how a database spells what the statements of this package need. They have
+// the parameters $1, $2 and so on.
+type Dialect struct {
+	Bind func(query string, args []any) (string, []any) // puts the parameters as the driver takes them
+
+	Equal       string // that the column %[1]s is the parameter %[2]s, byte for byte
+	IfAbsent    string // added to an INSERT: do nothing where the key %s is there already
+	ForUpdate   string // added to a SELECT: lock the row
+	Now         string // a new value of update_time
+	Touch       string // added to SET: update_time, where the server does not set it by itself
+	Micros      string // update_time in Unix microseconds
+	Description string // the description of a tag; empty: the table has no such column
+	Clock       string // the server's time in Unix microseconds; empty: it runs on this machine
+
+	// Guard is an expression whose value, a text, Check judges with each read of a
+	// record: the server or the session may be unfit by now.
+	Guard string
+	Check func(guard string) error
+
+	// Change runs a statement that changes rows and returns how many; nil: the driver tells.
+	Change func(s *Session, query string, args ...any) (int64, error)
+
+	// Undone reports that the server undid a statement for certain, in favour of others.
+	Undone func(error) bool
+}
+
+func (d *Dialect) equal(column, parameter string) string {
+	return fmt.Sprintf(d.Equal, column, parameter)
+}
+
+func (d *Dialect) ifAbsent(key string) string {
+	if d.IfAbsent == "" {
+		return ""
+	}
+	return fmt.Sprintf(d.IfAbsent, key)
+}
+
+// A Session is a connection, or a transaction on one, for the time of one call.
+type Session struct {
+	Context context.Context
+	On      Querier
+	*Dialect
+}
+
+// A Querier is an [sql.Conn] or an [sql.Tx].
+type Querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Query runs a statement that returns rows.
+func (s *Session) Query(query string, args ...any) (*sql.Rows, error) {
+	query, args = s.Bind(query, args)
+	return s.On.QueryContext(s.Context, query, args...)
+}
+
+// QueryRow runs a statement that returns one row.
+func (s *Session) QueryRow(query string, args ...any) *sql.Row {
+	query, args = s.Bind(query, args)
+	return s.On.QueryRowContext(s.Context, query, args...)
+}
+
+// Change runs a statement that changes rows, and returns how many.
+func (s *Session) Change(query string, args ...any) (int64, error) {
+	if s.Dialect.Change != nil {
+		return s.Dialect.Change(s, query, args...)
+	}
+	query, args = s.Bind(query, args)
+	result, err := s.On.ExecContext(s.Context, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// ChangeOne runs a statement that changes one row. It is refused, with none, if it finds
+// no row to change.
+func (s *Session) ChangeOne(none error, query string, args ...any) error {
+	n, err := s.Change(query, args...)
+	if err == nil && n != 1 {
+		return Refusal{none}
+	}
+	return err
+}
+
+// A Refusal is an error that concerns one call alone: the call has changed nothing.
+type Refusal struct{ error }
+
+// Unwrap returns the reason.
+func (r Refusal) Unwrap() error { return r.error }
+
+// ErrSession is wrapped where a session must not be used, nor given back to the pool.
+var ErrSession = errors.New("unfit session")
+
+// Collect reads all of rows and closes them.
+func Collect[T any](rows *sql.Rows, err error, scan func(scan func(...any) error) (T, error)) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []T
+	for rows.Next() {
+		v, err := scan(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, errors.Join(rows.Err(), rows.Close()) // a commit may fail after the last row
+}
+
+// Discard closes a connection rather than give it back to the pool.
+func Discard(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // that is the way to say so
+	_ = conn.Close()
+}
+
+// Positional is the Bind of a driver whose parameters are ?: an argument that is used
+// twice is passed twice.
+func Positional(query string, args []any) (string, []any) {
+	var text strings.Builder
+	var list []any
+	for {
+		before, after, found := strings.Cut(query, "$")
+		text.WriteString(before)
+		if !found {
+			return text.String(), list
+		}
+		list = append(list, args[after[0]-'1'])
+		text.WriteByte('?')
+		query = after[1:]
+	}
+}
+
+// Repeat makes a call again for as long as undone knows its error: the server says for
+// certain that it undid the call in favour of others. It ends with ctx, or after five seconds
+// and fifty calls: on a busy machine five seconds are few calls.
+func Repeat(ctx context.Context, undone func(error) bool, call func() error) error {
+	const longest, limit, least = 100 * time.Millisecond, 5 * time.Second, 50
+	start, calls := time.Now(), 0
+	for wait := 2 * time.Millisecond; ; wait = min(2*wait, longest) {
+		err := call()
+		calls++
+		if !undone(err) || calls >= least && time.Since(start) > limit {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: others were faster again and again: %w", ctx.Err(), err)
+		case <-time.After(rand.N(wait)):
+		}
+	}
+}
+
+// Hurried reports that a caller's time was up so soon that it says nothing of the server.
+func Hurried(err error, start time.Time) bool {
+	return errors.Is(err, context.DeadlineExceeded) && time.Since(start) < 500*time.Millisecond
+}

@@ -1,0 +1,195 @@
+package sqlstore
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A row is one of leaf_alloc. One of a table made by hand may lack values.
+type row struct {
+	name          string
+	maxID, step   sql.Null[int64]
+	description   string
+	updatedMicros sql.Null[int64]
+}
+
+func (r row) tag() segment.Tag {
+	tag := segment.Tag{Name: r.name, MaxID: r.maxID.V, Step: r.step.V, Description: r.description}
+	if r.updatedMicros.V > 0 {
+		tag.Updated = time.UnixMicro(r.updatedMicros.V)
+	}
+	return tag
+}
+
+// fault reports why nothing can be allocated from the row by its own step.
+func (r row) fault() error {
+	var err error
+	switch {
+	case !r.maxID.Valid:
+		err = errors.New("the row has no max_id (NULL): set it above every ID in use")
+	case r.maxID.V < 0:
+		err = fmt.Errorf("the row has the negative max_id %d: set it above every ID in use", r.maxID.V)
+	case !r.step.Valid:
+		err = errors.New("the row has no step (NULL): set one of at least 1")
+	case r.step.V < 1:
+		err = fmt.Errorf("the row has step %d: set one of at least 1", r.step.V)
+	default:
+		return nil
+	}
+	return Mark(err, segment.ErrDamaged)
+}
+
+// amend returns the tag as change leaves it, all or nothing. A max_id that is missing is
+// not made up.
+func (r row) amend(change segment.Change) (segment.Tag, error) {
+	if change.MaxID != nil && *change.MaxID < r.maxID.V && !change.Force {
+		return segment.Tag{}, fmt.Errorf("%w: max_id is %d, not to be lowered to %d", leaf.ErrRegression, r.maxID.V, *change.MaxID)
+	}
+	if change.MaxID != nil {
+		r.maxID = sql.Null[int64]{V: *change.MaxID, Valid: true}
+	}
+	if change.Step != nil {
+		r.step = sql.Null[int64]{V: *change.Step, Valid: true}
+	}
+	if change.Description != nil {
+		r.description = *change.Description
+	}
+	return r.tag(), r.fault()
+}
+
+func scanRow(scan func(...any) error) (r row, err error) {
+	var name sql.Null[string]
+	err = scan(&name, &r.maxID, &r.step, &r.description, &r.updatedMicros)
+	if err == nil && !name.Valid {
+		err = errNull // a key is never NULL
+	}
+	r.name = name.V
+	return r, err
+}
+
+// errNull is a NULL where the table allows none.
+var errNull = Mark(errors.New("the table is damaged: restore it from a backup, and raise every counter"), segment.ErrStoreDamaged)
+
+func (s *Session) selectTags() string {
+	description := "''"
+	if s.Description != "" {
+		description = s.Description
+	}
+	return `SELECT biz_tag, max_id, step, ` + description + `, ` + s.Micros + ` FROM leaf_alloc`
+}
+
+// one is the condition that a row is that of the tag in parameter 1.
+func (s *Session) one() string { return ` WHERE ` + s.equal("biz_tag", "$1") }
+
+// load returns a row; there may be a word about locking it.
+func (s *Session) load(name, lock string) (row, error) {
+	r, err := scanRow(s.QueryRow(s.selectTags()+s.one()+lock, name).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return row{}, Refusal{leaf.ErrUnknownTag}
+	}
+	return r, err
+}
+
+// Step returns the step of a tag.
+func (s *Session) Step(name string) (int64, error) {
+	r, err := s.load(name, "")
+	if err != nil {
+		return 0, err
+	}
+	return r.step.V, r.fault()
+}
+
+// NotAdvanced says why an advance of a tag by n, or by its step, found no row that could be moved.
+func (s *Session) NotAdvanced(name string, n int64) error {
+	r, err := s.load(name, "")
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		r.step = sql.Null[int64]{V: n, Valid: true}
+	}
+	if err := r.fault(); err != nil {
+		return Refusal{err}
+	}
+	if r.maxID.V > math.MaxInt64-r.step.V {
+		return Refusal{fmt.Errorf("%w: %d IDs from %d", leaf.ErrOverflow, r.step.V, r.maxID.V)}
+	}
+	return Refusal{errors.New("the row has changed meanwhile: try again")}
+}
+
+// page returns up to limit rows in the order of the column's collation.
+func (s *Session) page(after *string, limit int) ([]row, error) {
+	where, args := ` WHERE biz_tag IS NOT NULL`, []any{int64(limit)}
+	if after != nil {
+		where, args = ` WHERE biz_tag > $2`, append(args, *after)
+	}
+	rows, err := s.Query(s.selectTags()+where+` ORDER BY biz_tag LIMIT $1`, args...)
+	return Collect(rows, err, scanRow)
+}
+
+// Insert adds a tag.
+func (s *Session) Insert(tag segment.Tag) error {
+	if err := s.describable(tag.Description); err != nil {
+		return err
+	}
+	columns, values, args := `biz_tag, max_id, step, update_time`, `$1, $2, $3, `+s.Now, []any{tag.Name, tag.MaxID, tag.Step}
+	if s.Description != "" {
+		columns, values, args = columns+`, description`, values+`, $4`, append(args, tag.Description)
+	}
+	return s.ChangeOne(leaf.ErrTagExists, `INSERT INTO leaf_alloc (`+columns+`) VALUES (`+values+`)`+s.ifAbsent("biz_tag"), args...)
+}
+
+// describable reports why the table cannot keep a description.
+func (s *Session) describable(description string) error {
+	if description != "" && s.Description == "" {
+		return Refusal{fmt.Errorf("%w: the table leaf_alloc has no column description", leaf.ErrUnsupported)}
+	}
+	return nil
+}
+
+func (s *Session) alter(name string, change segment.Change) (segment.Tag, error) {
+	r, err := s.load(name, s.ForUpdate)
+	if err != nil {
+		return segment.Tag{}, err
+	}
+	tag, err := r.amend(change)
+	if err != nil {
+		return segment.Tag{}, Refusal{err}
+	}
+	set, args := `max_id = $2, step = $3`, []any{name, tag.MaxID, tag.Step}
+	if change.Description != nil && s.Description != "" {
+		set, args = set+`, description = $4`, append(args, tag.Description)
+	} else if err := s.describable(tag.Description); err != nil {
+		return segment.Tag{}, err
+	}
+	// The number of rows says nothing: MySQL does not count a row that stays as it is.
+	if _, err := s.Change(`UPDATE leaf_alloc SET `+set+s.Touch+s.one(), args...); err != nil {
+		return segment.Tag{}, err
+	}
+	r, err = s.load(name, "")
+	return r.tag(), err
+}
+
+func (s *Session) remove(name string) error {
+	return s.ChangeOne(leaf.ErrUnknownTag, `DELETE FROM leaf_alloc`+s.one(), name)
+}
+
+// GiveBack moves a counter back to start if nothing has written it since the last grant,
+// as its time tells. More, which may be empty, is a further condition, on parameter 5.
+func (s *Session) GiveBack(tag string, last segment.Grant, start int64, more string, args ...any) error {
+	micros, err := strconv.ParseInt(last.Version, 10, 64)
+	if err != nil {
+		return Refusal{errMovedOn}
+	}
+	return s.ChangeOne(errMovedOn, `UPDATE leaf_alloc SET max_id = $2`+s.Touch+s.one()+` AND max_id = $3 AND `+s.Micros+` = $4`+more,
+		append([]any{tag, start, last.Range.End, micros}, args...)...)
+}
+
+var errMovedOn = errors.New("the counter was written by others since, or by another server, or the tag is gone")
