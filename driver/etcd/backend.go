@@ -5,48 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/kv"
 )
-
-// Open returns the store and the registry in the etcd whose members have the given
-// endpoints, host:port each. It does not connect: what is wrong shows at the first call.
-// The error wraps leaf.ErrInvalid if an argument is malformed.
-func Open(endpoints []string, opts *Options) (*kv.DB, error) {
-	o := opts.withDefaults()
-	version, err := versionURLs(endpoints, o)
-	if err != nil {
-		return nil, fmt.Errorf("open etcd: %w", err)
-	}
-	c, err := newClient(endpoints, o)
-	if err != nil {
-		return nil, fmt.Errorf("open etcd: %w", err)
-	}
-	return kv.New(&backend{client: c, version: version, http: newHTTP(o.TLS)}, nil), nil
-}
-
-// A backend is the keys below a prefix.
-type backend struct {
-	client  *client
-	http    *http.Client
-	version []string     // URLs that tell the time
-	answers atomic.Int64 // the one of them that did so last, modulo their number
-}
-
-// String names etcd and its members.
-func (b *backend) String() string { return "etcd at " + b.client.String() }
-
-// KeyName returns the key with its prefix.
-func (b *backend) KeyName(key string) string { return "key " + b.client.prefix + key }
 
 // The keys that a listing reads at once: few at first, because a probe needs only one.
 const (
@@ -54,22 +22,32 @@ const (
 	maxPage   = 512
 )
 
+// A backend is the keys below a prefix. It is a [kv.Backend].
+type backend struct {
+	client *client
+	prefix string // of all keys, with its slash
+	clock  *clock
+}
+
+// String names etcd and its members.
+func (b *backend) String() string { return "etcd at " + b.client.String() }
+
+// KeyName returns the key with its prefix.
+func (b *backend) KeyName(key string) string { return "key " + b.prefix + key }
+
 // Get returns the cell of a key, as the majority has agreed on it.
-func (b *backend) Get(ctx context.Context, key string) (cell kv.Cell, err error) {
-	err = b.attempt(ctx, func() error {
-		resp, err := b.client.ask(ctx, txn{then: []clientv3.Op{clientv3.OpGet(b.client.prefix + key)}})
-		if err == nil {
-			cell = b.cell(key, resp.Responses[0])
-		}
-		return err
-	})
-	return cell, err
+func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
+	answer, err := b.client.read(ctx, clientv3.OpGet(b.prefix+key))
+	if err != nil {
+		return kv.Cell{}, b.explain(ctx, err)
+	}
+	return b.cell(key, answer.Kvs), nil
 }
 
 // Swap has the cell hold value if its key has old's revision, and old's value: a revision
 // comes back when the cluster is restored from a backup.
-func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (now kv.Cell, err error) {
-	key := b.client.prefix + old.Key
+func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	key := b.prefix + old.Key
 	compare := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
 	if old.Version != "" {
 		revision, err := strconv.ParseInt(old.Version, 10, 64)
@@ -81,101 +59,78 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (now kv.C
 			clientv3.Compare(clientv3.Value(key), "=", old.Value),
 		}
 	}
-	err = b.attempt(ctx, func() error {
-		resp, err := b.client.send(ctx, txn{
-			compare:   compare,
-			then:      []clientv3.Op{clientv3.OpPut(key, value)},
-			otherwise: []clientv3.Op{clientv3.OpGet(key)},
-		})
-		switch {
-		case err != nil:
-			return err
-		case !resp.Succeeded:
-			now = b.cell(old.Key, resp.Responses[0])
-			return kv.ErrConflict
-		}
-		now = kv.Cell{Key: old.Key, Value: value, Version: strconv.FormatInt(resp.Header.Revision, 10), Server: b.client.server()}
-		return nil
-	})
-	return now, err
+	resp, err := b.client.send(ctx, compare, clientv3.OpPut(key, value), clientv3.OpGet(key))
+	switch {
+	case err != nil:
+		return kv.Cell{}, b.explain(ctx, err)
+	case !resp.Succeeded:
+		return b.cell(old.Key, resp.Responses[0].GetResponseRange().GetKvs()), kv.ErrConflict
+	}
+	return kv.Cell{Key: old.Key, Value: value, Version: strconv.FormatInt(resp.Header.Revision, 10), Server: b.client.server()}, nil
 }
 
 // cell returns what a key was found to hold.
-func (b *backend) cell(key string, answer *etcdserverpb.ResponseOp) kv.Cell {
-	kvs := answer.GetResponseRange().GetKvs()
-	if len(kvs) == 0 {
-		return kv.Cell{Key: key, Server: b.client.server()}
+func (b *backend) cell(key string, found []*mvccpb.KeyValue) kv.Cell {
+	c := kv.Cell{Key: key, Server: b.client.server()}
+	if len(found) > 0 {
+		c.Value, c.Version = string(found[0].Value), strconv.FormatInt(found[0].ModRevision, 10)
 	}
-	return b.found(kvs[0])
-}
-
-func (b *backend) found(pair *mvccpb.KeyValue) kv.Cell {
-	return kv.Cell{
-		Key: strings.TrimPrefix(string(pair.Key), b.client.prefix), Value: string(pair.Value),
-		Version: strconv.FormatInt(pair.ModRevision, 10), Server: b.client.server(),
-	}
+	return c
 }
 
 // List yields the cells below prefix by key, each page as it is when it is read. A cell
 // that exists from first to last is yielded once.
 func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
-		from := b.client.prefix + prefix
+		from := b.prefix + prefix
 		end := clientv3.GetPrefixRangeEnd(from)
 		for limit := firstPage; ; limit = min(4*limit, maxPage) {
-			page, err := b.page(ctx, from, end, limit)
+			answer, err := b.client.read(ctx, clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(int64(limit))))
 			if err != nil {
-				yield(kv.Cell{}, err)
+				yield(kv.Cell{}, b.explain(ctx, err))
 				return
 			}
-			for _, pair := range page {
-				if !yield(b.found(pair), nil) {
+			for i, pair := range answer.Kvs {
+				if !yield(b.cell(strings.TrimPrefix(string(pair.Key), b.prefix), answer.Kvs[i:]), nil) {
 					return
 				}
+				from = string(pair.Key) + "\x00"
 			}
-			if len(page) < limit {
+			if len(answer.Kvs) < limit {
 				return
 			}
-			from = string(page[len(page)-1].Key) + "\x00"
 		}
 	}
 }
 
-func (b *backend) page(ctx context.Context, from, end string, limit int) (page []*mvccpb.KeyValue, err error) {
-	err = b.attempt(ctx, func() error {
-		get := clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(int64(limit)))
-		resp, err := b.client.ask(ctx, txn{then: []clientv3.Op{get}})
-		if err == nil {
-			page = resp.Responses[0].GetResponseRange().GetKvs()
-		}
-		return err
-	})
-	return page, err
-}
-
-// Clock returns the time of one member, the same one for as long as that answers: the Date
-// of its HTTP server, which is cut off to whole seconds, so it is up to a second behind.
-func (b *backend) Clock(ctx context.Context) (now time.Time, err error) {
-	err = b.attempt(ctx, func() (err error) {
-		now, err = b.clock(ctx)
-		return err
-	})
-	return now, err
+// Clock returns the time of one member: the Date of its HTTP server, which is cut off to
+// whole seconds, so it is up to a second behind.
+func (b *backend) Clock(ctx context.Context) (time.Time, error) {
+	stopped, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(b.client.ctx, cancel)()
+	now, err := b.clock.read(stopped)
+	if err != nil && b.client.ctx.Err() != nil {
+		err = leaf.ErrClosed
+	}
+	return now, b.explain(ctx, err)
 }
 
 // Close ends the connections.
 func (b *backend) Close() error {
-	b.http.CloseIdleConnections()
+	b.clock.http.CloseIdleConnections()
 	return b.client.close()
 }
 
-// attempt makes a call and explains its error.
-func (b *backend) attempt(ctx context.Context, call func() error) error {
-	err := call()
-	if err == nil || errors.Is(err, kv.ErrConflict) {
-		return err
+// explain says what is wrong and what to do. None of the errors that it passes on
+// holds a password.
+func (b *backend) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
 	}
-	err = b.client.explain(err)
+	if advice := b.advice(err); advice != "" {
+		err = fmt.Errorf("%s: %w", advice, err)
+	}
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}

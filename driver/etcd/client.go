@@ -1,45 +1,55 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/leaf-id/leaf"
 )
 
 const (
-	// A member has from leastPatience to mostPatience for one answer: little at first,
+	// A member has from leastTimeout to mostTimeout for one answer: little at first,
 	// because a write that went to a leader which is gone is never answered, though
 	// another leader may be there by now.
-	leastPatience = time.Second
-	mostPatience  = 5 * time.Second
+	leastTimeout = time.Second
+	mostTimeout  = 5 * time.Second
 
 	// goneAfter is how long a member must have been silent to be given up when the
 	// caller's own time was shorter.
 	goneAfter = 500 * time.Millisecond
+
+	// surveyTimeout is how long members have to tell which cluster they are of before the
+	// first call goes ahead without them.
+	surveyTimeout = 500 * time.Millisecond
 )
 
 // A client makes transactions. It stays with one member until that fails.
 type client struct {
-	prefix    string // of all keys, with its slash
-	anonymous bool   // connections are encrypted, and show no certificate of the client
+	etcd      *clientv3.Client
+	urls      []string // of the members
+	anonymous bool     // connections are encrypted, and show no certificate of the client
+	logger    *slog.Logger
 
-	links   []*link
-	logger  *slog.Logger
-	current atomic.Int64 // the link in use, modulo their number
-	silent  atomic.Int64 // how many links in a row were given up because nothing came
-	blamed  atomic.Pointer[string]
+	turns   bool         // the client is ours: it has one endpoint at a time
+	current atomic.Int64 // which of urls, modulo their number
+	silent  atomic.Int64 // how many calls in a row had no answer
+	blamed  atomic.Value // the error that was logged last, as text
 
 	home      atomic.Pointer[membership] // of the first member that answered
 	surveyed  atomic.Bool
@@ -49,118 +59,263 @@ type client struct {
 	cancel context.CancelFunc
 }
 
-// newClient does not connect.
-func newClient(endpoints []string, o Options) (*client, error) {
-	addresses, err := checkAddresses(endpoints)
-	if err != nil {
-		return nil, err
-	}
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	c := &client{prefix: o.Prefix + "/", logger: o.Logger}
+// A membership is which cluster a member was found to be of.
+type membership struct {
+	cluster uint64
+	addr    string
+}
+
+func newClient(etcd *clientv3.Client, urls []string, o Options) *client {
+	c := &client{etcd: etcd, urls: urls, logger: o.Logger}
 	c.anonymous = o.TLS != nil && len(o.TLS.Certificates) == 0 && o.TLS.GetClientCertificate == nil
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	for _, addr := range addresses {
-		l, err := newLink(addr, o)
-		if err != nil {
-			_ = c.close() // nothing was sent
-			return nil, err
-		}
-		c.links = append(c.links, l)
+	return c
+}
+
+// connect returns a client that repeats nothing. It does not connect.
+func connect(url string, o Options) (*clientv3.Client, error) {
+	login := &login{user: o.Username, password: o.Password, token: make(chan string, 1)}
+	login.token <- ""
+	return clientv3.New(clientv3.Config{
+		Endpoints:            []string{url},
+		TLS:                  o.TLS,
+		Logger:               zap.NewNop(),
+		MaxUnaryRetries:      1, // attempts
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 5 * time.Second,
+		DialOptions: []grpc.DialOption{
+			grpc.WithChainUnaryInterceptor(login.intercept),
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+				MinConnectTimeout: 3 * time.Second,
+			}),
+		},
+	})
+}
+
+// A login adds the token of a user to calls. The library would log in when the client is
+// made, and again with the token that has expired, which etcd 3.4 refuses without end.
+type login struct {
+	user, password string
+	token          chan string // holds the token; empty while a call asks for another one
+}
+
+// intercept makes a call; a second time, if the first one was turned away at the door
+// because its token has expired. On a connection that cannot be made the call fails with
+// the reason, where the library would have it wait until its context ends.
+func (l *login) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	opts = append(opts, grpc.WaitForReady(false))
+	if l.user == "" || method == etcdserverpb.Auth_Authenticate_FullMethodName {
+		return invoke(ctx, method, req, reply, conn, opts...)
 	}
-	c.current.Store(rand.Int64N(int64(len(c.links))))
-	return c, nil
+	send := func(token string) error {
+		ctx := ctx
+		if token != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, token)
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	}
+	token, err := l.get(ctx, conn, "none")
+	if err != nil {
+		return err
+	}
+	if err = send(token); !tokenRefused(rpctypes.Error(err)) {
+		return err
+	}
+	if token, err = l.get(ctx, conn, token); err != nil {
+		return err
+	}
+	return send(token)
+}
+
+// get returns the token, or asks for another one if that is the refused one.
+func (l *login) get(ctx context.Context, conn *grpc.ClientConn, refused string) (string, error) {
+	select {
+	case token := <-l.token:
+		defer func() { l.token <- token }()
+		if token != refused {
+			return token, nil
+		}
+		resp, err := etcdserverpb.NewAuthClient(conn).Authenticate(ctx, &etcdserverpb.AuthenticateRequest{Name: l.user, Password: l.password})
+		if err != nil {
+			return "", err
+		}
+		token = resp.Token
+		return token, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func tokenRefused(err error) bool {
+	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrUserEmpty)
 }
 
 func (c *client) String() string {
-	addresses := make([]string, len(c.links))
-	for i, l := range c.links {
-		addresses[i] = l.addr
+	addrs := make([]string, len(c.urls))
+	for i, url := range c.urls {
+		addrs[i] = address(url)
 	}
-	return strings.Join(addresses, ",")
+	return strings.Join(addrs, ",")
 }
 
-func (c *client) link(at int64) *link { return c.links[at%int64(len(c.links))] }
+func address(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
 
-// ask is send for a transaction that writes nothing: it goes from member to member.
-func (c *client) ask(ctx context.Context, t txn) (resp *clientv3.TxnResponse, err error) {
-	var failed error
-	for range c.links {
-		resp, err = c.send(ctx, t)
-		if err == nil || !memberFault(err) {
-			return resp, err
+func (c *client) url(at int64) string { return c.urls[at%int64(len(c.urls))] }
+
+// addr returns the member in use.
+func (c *client) addr(at int64) string {
+	if !c.turns {
+		return c.String()
+	}
+	return address(c.url(at))
+}
+
+// read is send for a transaction that writes nothing: it goes from member to member.
+func (c *client) read(ctx context.Context, op clientv3.Op) (answer *etcdserverpb.RangeResponse, err error) {
+	var failed []error
+	for range c.urls {
+		resp, err := c.send(ctx, nil, op)
+		if err == nil {
+			return resp.Responses[0].GetResponseRange(), nil
 		}
-		if failed == nil {
-			failed = err
-		} else {
-			failed = fmt.Errorf("%w; %w", failed, err)
-		}
-		if ctx.Err() != nil {
+		failed = append(failed, err)
+		if !memberFault(err) || ctx.Err() != nil {
 			break
 		}
 	}
-	return nil, failed
+	return nil, joined(failed)
+}
+
+// joined is [errors.Join] on one line.
+type joined []error
+
+func (j joined) Unwrap() []error { return j }
+func (j joined) Error() string {
+	texts := make([]string, len(j))
+	for i, err := range j {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
 }
 
 // send sends a transaction once, to the member in use. After an error that is the
 // member's the next call goes to another one.
-func (c *client) send(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
+func (c *client) send(ctx context.Context, compare []clientv3.Cmp, then clientv3.Op, otherwise ...clientv3.Op) (*clientv3.TxnResponse, error) {
 	if err := c.survey(ctx); err != nil {
 		return nil, err
 	}
 	at := c.current.Load()
-	l := c.link(at)
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, c.patience())
+	limited, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.timeout())
 	defer cancel()
 	stop := context.AfterFunc(c.ctx, cancel)
 	defer stop()
-	resp, err := l.do(limited, t)
-	if err == nil {
-		if time.Since(began) < leastPatience/2 {
+	resp, err := c.etcd.Txn(limited).If(compare...).Then(then).Else(otherwise...).Commit()
+	switch {
+	case err == nil:
+		if time.Since(began) < leastTimeout/2 {
 			c.silent.Store(0)
 		}
-		if err := c.same(l.addr, resp.Header); err != nil {
-			return nil, err // what was written is lost: it is of no counter that is in use
-		}
-		return resp, nil
-	}
-	if c.ctx.Err() != nil {
+		return resp, c.same(c.addr(at), resp.Header.GetClusterId()) // what another cluster wrote is lost: its counters are not in use
+	case c.ctx.Err() != nil:
 		return nil, leaf.ErrClosed
-	}
-	if memberFault(err) && (ctx.Err() == nil || time.Since(began) > goneAfter) {
+	case memberFault(err) && (ctx.Err() == nil || time.Since(began) > goneAfter):
 		c.giveUp(at, err)
 	}
-	return nil, &memberError{l.addr, err}
+	return nil, &memberError{c.addr(at), err}
 }
 
-// patience is how long a member has for an answer. It doubles whenever all members in
+// timeout is how long a member has for an answer. It doubles whenever all members in
 // turn were silent for so long, since then they are slow rather than gone.
-func (c *client) patience() time.Duration {
-	return min(leastPatience<<min(c.silent.Load()/int64(len(c.links)), 8), mostPatience)
+func (c *client) timeout() time.Duration {
+	if len(c.urls) == 1 {
+		return mostTimeout // there is no other one
+	}
+	return min(leastTimeout<<min(c.silent.Load()/int64(len(c.urls)), 8), mostTimeout)
 }
 
 func (c *client) giveUp(at int64, err error) {
-	reason := err.Error()
-	if last := c.blamed.Swap(&reason); last == nil || *last != reason {
-		c.logger.Warn("etcd member failed", "member", c.link(at).addr, "err", words(err))
+	if !c.current.CompareAndSwap(at, at+1) {
+		return
 	}
-	if c.current.CompareAndSwap(at, at+1) && code(err) == codes.DeadlineExceeded {
+	if reason := err.Error(); c.blamed.Swap(reason) != reason {
+		c.logger.Warn("etcd member failed", "err", &memberError{c.addr(at), err})
+	}
+	if code(err) == codes.DeadlineExceeded {
 		c.silent.Add(1)
 	}
+	if c.turns && len(c.urls) > 1 {
+		c.etcd.SetEndpoints(c.url(at + 1))
+	}
 }
+
+// survey asks the members which cluster they are of, before the first call and again
+// after any two differed: one that is never turned to could still serve others. A member
+// that does not answer is checked when it does.
+func (c *client) survey(ctx context.Context) error {
+	if len(c.urls) == 1 || c.surveyed.Load() {
+		return nil
+	}
+	c.surveying.Lock()
+	defer c.surveying.Unlock()
+	if c.surveyed.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
+	defer cancel()
+	stop := context.AfterFunc(c.ctx, cancel)
+	defer stop()
+	clusters := make([]uint64, len(c.urls))
+	var wg sync.WaitGroup
+	for i, url := range c.urls {
+		wg.Go(func() {
+			if resp, err := c.etcd.Status(ctx, url); err == nil {
+				clusters[i] = resp.Header.GetClusterId()
+			}
+		})
+	}
+	wg.Wait()
+	for i, cluster := range clusters {
+		if cluster == 0 {
+			continue
+		}
+		c.surveyed.Store(true)
+		if err := c.same(address(c.urls[i]), cluster); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same reports an error if addr is of another cluster than those that answered before.
+// The first one decides, for as long as the client lives.
+func (c *client) same(addr string, cluster uint64) error {
+	got := &membership{cluster, addr}
+	c.home.CompareAndSwap(nil, got)
+	home := c.home.Load()
+	if home.cluster == cluster {
+		return nil
+	}
+	c.surveyed.Store(false)
+	return fmt.Errorf("etcd at %s is of cluster %x, and what answered at %s of cluster %x, which know nothing of each other's writes: "+
+		"name the members of one cluster; if the cluster was restored, raise every counter and restart this process",
+		addr, cluster, home.addr, home.cluster)
+}
+
+// server names the cluster, as segment.Grant.Server has it.
+func (c *client) server() string { return strconv.FormatUint(c.home.Load().cluster, 16) }
 
 func (c *client) close() error {
 	if c.ctx.Err() != nil {
 		return nil
 	}
 	c.cancel()
-	var failed error
-	for _, l := range c.links {
-		if err := l.etcd.Close(); !errors.Is(err, context.Canceled) { // which is how it says that it is closed
-			failed = cmp.Or(failed, err)
-		}
+	if !c.turns {
+		return nil
 	}
-	return failed
+	if err := c.etcd.Close(); !errors.Is(err, context.Canceled) { // which is how it says that it is closed
+		return err
+	}
+	return nil
 }

@@ -7,80 +7,65 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-id/leaf"
 )
 
-// leastVersion is the oldest release of etcd that is known to work.
+// The oldest release of etcd that is known to work.
 const leastMajor, leastMinor = 3, 4
 
-// versionURLs returns the URLs of the members' versions, whose answers carry a time.
-func versionURLs(endpoints []string, o Options) ([]string, error) {
-	if len(o.HTTP) > 0 {
-		endpoints = o.HTTP
-	}
-	addresses, err := checkAddresses(endpoints)
-	if err != nil {
-		return nil, err
-	}
-	for i, addr := range addresses {
-		addresses[i] = endpoint(addr, o.TLS) + "/version"
-	}
-	return addresses, nil
+// A clock reads the time that members' HTTP servers tell.
+type clock struct {
+	urls []string
+	http *http.Client
+	last atomic.Int64 // which of urls told it last, modulo their number
 }
 
-// newHTTP returns a client of the members themselves, whatever proxy the environment
+// newClock returns the clock of the members themselves, whatever proxy the environment
 // names.
-func newHTTP(encryption *tls.Config) *http.Client {
-	return &http.Client{
+func newClock(urls []string, encryption *tls.Config) *clock {
+	return &clock{urls: urls, http: &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: encryption.Clone(), MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	}}
 }
 
-func (b *backend) clock(ctx context.Context) (time.Time, error) {
-	stopped, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(b.client.ctx, cancel)
-	defer stop()
-	var failed error
-	first := b.answers.Load()
-	for i := range int64(len(b.version)) {
-		now, err := b.date(stopped, b.version[(first+i)%int64(len(b.version))])
-		switch {
-		case err == nil:
-			b.answers.Store(first + i)
+// read returns the time of one member, the same one for as long as that answers.
+func (c *clock) read(ctx context.Context) (time.Time, error) {
+	var failed joined
+	first := c.last.Load()
+	for i := range int64(len(c.urls)) {
+		now, err := c.date(ctx, c.urls[(first+i)%int64(len(c.urls))]+"/version")
+		if err == nil {
+			c.last.Store(first + i)
 			return now, nil
-		case b.client.ctx.Err() != nil:
-			return time.Time{}, leaf.ErrClosed
-		case ctx.Err() != nil:
-			return time.Time{}, err
-		case failed == nil:
-			failed = err
-		default:
-			failed = fmt.Errorf("%w; %w", failed, err)
+		}
+		failed = append(failed, err)
+		if ctx.Err() != nil {
+			break
 		}
 	}
 	return time.Time{}, failed
 }
 
 // date asks one member for its version, and returns the time of the answer.
-func (b *backend) date(ctx context.Context, url string) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, leastPatience) // a member asks no other for this
+func (c *clock) date(ctx context.Context, url string) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, leastTimeout) // a member asks no other for this
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return time.Time{}, err
 	}
-	resp, err := b.http.Do(req)
+	resp, err := c.http.Do(req)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("etcd's HTTP server: %w", err)
 	}
 	defer resp.Body.Close()
 	now, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil || resp.StatusCode != http.StatusOK {
-		return time.Time{}, fmt.Errorf("%s answers %s: is it etcd? Where it serves HTTP elsewhere (--listen-client-http-urls), name that with http=host:port in the URL", url, resp.Status)
+		return time.Time{}, fmt.Errorf("%s answers %s: is it etcd? Where it serves HTTP elsewhere (--listen-client-http-urls), name that with http=host:port", url, resp.Status)
 	}
 	if err := checkVersion(resp.Body); err != nil {
 		return time.Time{}, fmt.Errorf("%s: %w", url, err)
@@ -88,15 +73,15 @@ func (b *backend) date(ctx context.Context, url string) (time.Time, error) {
 	return now, nil
 }
 
-// checkVersion refuses an etcd that is too old. What cannot be read is not held against it.
+// checkVersion refuses an etcd that is too old. A version that cannot be read is accepted.
 func checkVersion(body io.Reader) error {
 	var answer struct {
 		Server string `json:"etcdserver"`
 	}
+	var major, minor int
 	if err := json.NewDecoder(io.LimitReader(body, 1<<16)).Decode(&answer); err != nil {
 		return nil
 	}
-	var major, minor int
 	if _, err := fmt.Sscanf(answer.Server, "%d.%d", &major, &minor); err != nil {
 		return nil
 	}

@@ -15,18 +15,18 @@
 //
 // # Members
 //
-// A client stays with one member until that fails: when the connection breaks, when it
-// is silent for a second (for longer, up to five, where all members are), or when it has
-// no leader. The next call then goes to the next member. Reads, which the majority has
-// to confirm, are repeated on each member in turn. Writes are sent once, and repeated by
-// nobody: neither by this package nor by the client library, whose own repetitions are
-// switched off.
+// [Open] makes a client that stays with one member until that fails: when the connection
+// breaks, when it is silent for a second (for longer, up to five, where all members are), or
+// when it has no leader. The next call then goes to the next member: under a balancer that
+// goes round, each third call would wait for a frozen one. Reads, which the majority has to
+// confirm, are repeated on each member in turn. Writes are sent once: neither this package
+// nor the client library repeats them. [New] takes a client that there is.
 //
 // Before its first call a client asks all members which cluster they are of, and it
 // compares that with every answer: members of two clusters, whose counters know nothing
-// of each other, are refused, by both address and ID. Who cannot be reached at first is
-// compared when it answers a call. A cluster that etcd was made to form anew out of one
-// member's data (--force-new-cluster) keeps its ID, and is not told apart.
+// of each other, are refused, by both address and ID. A member that cannot be reached at
+// first is compared when it answers a call. A cluster that etcd was made to form anew out
+// of one member's data (--force-new-cluster) keeps its ID, and is not told apart.
 //
 // Each allocation is a revision that etcd keeps until it is compacted. Start etcd with
 // --auto-compaction-retention, or its database fills up (2 GiB by default) and refuses

@@ -114,3 +114,6 @@ func within(t testing.TB, d time.Duration) context.Context {
 }
 
 var order = segment.Tag{Name: "order", MaxID: 1, Step: 1000}
+
+// many is how many cells are listed: all that there can be in the lab, else some.
+var many = map[bool]int{true: 524_288, false: 1024}[os.Getenv("LEAF_LAB") != ""]

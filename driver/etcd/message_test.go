@@ -161,7 +161,7 @@ func openErr(endpoints []string, o *etcd.Options) error {
 }
 
 func TestUsers(t *testing.T) {
-	c := testserver.Etcd(t, &testserver.EtcdOptions{UnsafeNoFsync: true, Args: []string{"--auth-token-ttl=1"}})
+	c := testserver.Etcd(t, &testserver.EtcdOptions{UnsafeNoFsync: true, Args: []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}})
 	o := &etcd.Options{Prefix: "/ids"}
 	newStore(t, c, o, order)
 	newRegistry(t, c, o)

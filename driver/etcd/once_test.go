@@ -2,7 +2,6 @@ package etcd_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"net"
 	"sync/atomic"
@@ -15,10 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/etcd"
 	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // A lossy member carries out transactions, and then fails those that write with a
@@ -29,16 +27,26 @@ type lossy struct {
 	fail   atomic.Uint32 // codes.Code; OK: does not fail
 	late   time.Duration // every answer
 	writes atomic.Int64
+	reads  atomic.Int64
+	stale  atomic.Int64 // reads that any member may answer from what it has
 }
 
 func (l *lossy) Txn(ctx context.Context, req *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
 	resp, err := l.behind.Txn(context.WithoutCancel(ctx), req)
 	time.Sleep(l.late)
+	for _, op := range req.Success {
+		if r := op.GetRequestRange(); r != nil {
+			l.reads.Add(1)
+			if r.Serializable {
+				l.stale.Add(1)
+			}
+		}
+	}
 	if len(req.Compare) == 0 {
 		return resp, err
 	}
 	l.writes.Add(1)
-	if code := codes.Code(l.fail.Load()); code != codes.OK && err == nil {
+	if code := codes.Code(l.fail.Swap(uint32(codes.OK))); code != codes.OK && err == nil {
 		return nil, status.Error(code, "the answer was lost")
 	}
 	return resp, err
@@ -64,50 +72,30 @@ func newLossy(t testing.TB) (l *lossy, endpoint string) {
 // the client library, whatever the answer says that was lost.
 func TestSentOnce(t *testing.T) {
 	member, at := newLossy(t)
-	o := newOptions()
-	real := newStore(t, shared, o, order)(t)
-	newRegistry(t, shared, o)
 	endpoints := []string{at, at, at} // others to turn to
-	s, r := open(t, endpoints, o), openRegistry(t, endpoints, o)
-	once := func(code codes.Code, what string, call func() error) {
-		t.Helper()
-		member.fail.Store(uint32(code))
-		before := member.writes.Load()
-		err := call()
-		member.fail.Store(uint32(codes.OK))
-		if err == nil || errors.Is(err, worker.ErrConflict) {
-			t.Errorf("%s, lost with %v: got error %v", what, code, err)
-		}
-		if n := member.writes.Load() - before; n != 1 {
-			t.Errorf("%s, lost with %v, was sent %d times", what, code, n)
-		}
-	}
-	ctx, record := t.Context(), worker.Record{Worker: 7}
-	next := order.MaxID
 	for _, code := range []codes.Code{codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Internal, codes.Unknown, codes.ResourceExhausted, codes.Aborted} {
-		if _, err := s.Advance(ctx, "order", 10); err != nil { // it now knows what the key holds
-			t.Fatal(err)
-		}
-		next += 10
-		once(code, "advance", func() error { _, err := s.Advance(ctx, "order", 10); return err })
-		next += 10 // which are lost
-		grant, err := s.Advance(ctx, "order", 20)
-		if err != nil || grant.Range != (leaf.Range{Start: next, End: next + 20}) {
-			t.Fatalf("after an advance lost with %v: got %v, %v, want a range from %d", code, grant.Range, err, next)
-		}
-		next += 10
-		once(code, "return", func() error { return s.Return(ctx, "order", grant, next) })
-		if grant, err := real.Advance(ctx, "order", 10); err != nil || grant.Range.Start != next {
-			t.Errorf("after a return lost with %v: got %v, %v, want a range from %d", code, grant.Range, err, next)
-		}
-		next += 10
-		again := record
-		again.Term++
-		once(code, "swap", func() error { return r.Swap(ctx, record, again) })
-		if got, err := r.Load(ctx, 7); err != nil || !got.Equal(again) {
-			t.Errorf("after a swap lost with %v: got %+v, %v", code, got, err)
-		}
-		record = again
+		t.Run(code.String(), func(t *testing.T) {
+			o := newOptions()
+			direct := newStore(t, shared, o, order)(t)
+			newRegistry(t, shared, o)
+			drivertest.TestSentOnce(t, drivertest.Lossy{
+				Store: open(t, endpoints, o), Registry: openRegistry(t, endpoints, o), Direct: direct, Tag: order,
+				Lose:   func() { member.fail.Store(uint32(code)) },
+				Writes: member.writes.Load,
+			})
+		})
+	}
+}
+
+// No read may be answered by a member that lags behind.
+func TestReadsAreLinearizable(t *testing.T) {
+	member, at := newLossy(t)
+	o := newOptions()
+	newStore(t, shared, o, order)
+	newRegistry(t, shared, o)
+	drivertest.TestReads(t, open(t, []string{at}, o), openRegistry(t, []string{at}, o), order.Name, func() {})
+	if n := member.stale.Load(); n > 0 || member.reads.Load() == 0 {
+		t.Errorf("of %d reads a lagging member may answer %d", member.reads.Load(), n)
 	}
 }
 
@@ -228,7 +216,7 @@ func TestAllMembersSlow(t *testing.T) {
 	member.late = 1100 * time.Millisecond
 	o := newOptions()
 	newStore(t, shared, o, order)
-	s := open(t, []string{at}, o)
+	s := open(t, []string{at, at}, o)
 	_, err := s.Advance(within(t, 10*time.Second), "order", 1)
 	for i := 0; err != nil && i < 3; i++ {
 		t.Log(err)

@@ -30,3 +30,9 @@ func TestRegistry(t *testing.T) {
 		}
 	})
 }
+
+func TestMany(t *testing.T) {
+	o := newOptions()
+	s := newStore(t, shared, o)(t)
+	drivertest.TestMany(t, s, s, newRegistry(t, shared, o)(t), many)
+}

@@ -16,3 +16,9 @@ func TestStore(t *testing.T) {
 		return drivertest.StoreBackend{Open: func(testing.TB) segment.Store { return store }}
 	})
 }
+
+// All worker IDs that there can be, and as many tags, are listed.
+func TestMany(t *testing.T) {
+	s := memory.New()
+	drivertest.TestMany(t, s, s, memory.NewRegistry(), 524_288)
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/zookeeper"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
@@ -26,51 +27,34 @@ func behind(t testing.TB, tr *tree) *proxy {
 	return p
 }
 
-func TestLostAnswerOfASwap(t *testing.T) {
+func TestSentOnce(t *testing.T) {
 	tr := newTree(t)
+	direct := tr.store(t, order)
 	tr.pool(t)
 	p := behind(t, tr)
-	pool := tr.pool(t)
-	if err := pool.Swap(t.Context(), worker.Record{Worker: 4}, worker.Record{Worker: 4, Term: 1}); err != nil {
-		t.Fatal(err) // which makes the nodes above
-	}
-	old := worker.Record{Worker: 5}
-	for _, what := range []string{"create", "set"} {
-		next := old
-		next.Instance, next.Term = worker.NewInstance(), old.Term+1
-		p.writes.Store(0)
-		p.loseNext.Store(true)
-		err := pool.Swap(t.Context(), old, next)
-		if err == nil || errors.Is(err, worker.ErrConflict) {
-			t.Errorf("%s: %v, want an error that leaves the outcome open", what, err)
-		}
-		got, err := pool.Load(t.Context(), 5)
-		if err != nil || !got.Equal(next) {
-			t.Errorf("%s: the cell holds %v, %v, want %v", what, got, err, next)
-		}
-		if n := p.writes.Load(); n != 1 {
-			t.Errorf("%s: sent %d times, want once", what, n)
-		}
-		old = next
+	s, r := tr.store(t), tr.pool(t)
+	fillNodes(t, r)
+	drivertest.TestSentOnce(t, drivertest.Lossy{Store: s, Registry: r, Direct: direct, Tag: order,
+		Lose: func() { p.loseNext.Store(true) }, Writes: p.writes.Load})
+}
+
+// fillNodes makes the nodes above those of the records.
+func fillNodes(t *testing.T, r worker.Registry) {
+	t.Helper()
+	if err := r.Swap(t.Context(), worker.Record{Worker: 4}, worker.Record{Worker: 4, Term: 1}); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // TestReadsAreSynced has a follower, if there were one, catch up before it is read.
 func TestReadsAreSynced(t *testing.T) {
 	tr := newTree(t)
+	tr.store(t, order)
 	p := behind(t, tr)
-	pool := tr.pool(t)
-	if _, err := pool.List(t.Context()); err != nil { // of no record: no more reads than that of the list
-		t.Fatal(err)
-	}
-	if _, err := pool.Load(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := pool.Swap(t.Context(), worker.Record{Worker: 1}, worker.Record{Worker: 1, Term: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if n := p.unsynced.Load(); n != 0 {
-		t.Errorf("%d reads without a sync before", n)
+	s, r := tr.store(t), tr.pool(t)
+	drivertest.TestReads(t, s, r, order.Name, func() { p.synced.Store(false) })
+	if n := p.unsynced.Load(); n != 0 || !p.synced.Load() {
+		t.Errorf("%d reads came before a sync", n)
 	}
 }
 

@@ -217,3 +217,5 @@ func eventually(t testing.TB, what string, check func() bool) {
 		}
 	}
 }
+
+var order = segment.Tag{Name: "order", MaxID: 1, Step: 1000}

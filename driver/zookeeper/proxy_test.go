@@ -19,7 +19,9 @@ type proxy struct {
 	dials    atomic.Int64
 	loseNext atomic.Bool  // the answer to the next write is lost, with its connection
 	refuse   atomic.Bool  // new connections are closed at once
-	unsynced atomic.Int64 // reads of data or children that did not follow a sync at once
+	synced   atomic.Bool  // there was a sync
+	unsynced atomic.Int64 // reads of data or children when there was none
+	largest  atomic.Int64 // answer, in bytes
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -84,6 +86,7 @@ func (p *proxy) serve(client net.Conn) {
 		if err != nil || lose.Load() && int32(binary.BigEndian.Uint32(frame[4:])) > 0 {
 			return
 		}
+		p.largest.Store(max(p.largest.Load(), int64(len(frame)))) // connections of one test: nearly enough
 		if _, err := client.Write(frame); err != nil {
 			return
 		}
@@ -92,17 +95,18 @@ func (p *proxy) serve(client net.Conn) {
 
 // up passes requests on.
 func (p *proxy) up(client, server net.Conn, lose *atomic.Bool) {
-	var before uint32
 	for first := true; ; first = false {
 		frame, err := readFrame(client)
 		if err != nil {
 			return
 		}
 		if op := opcode(frame); !first {
-			if (op == opGetData || op == opGetChildren) && before != opSync {
+			switch {
+			case op == opSync:
+				p.synced.Store(true)
+			case (op == opGetData || op == opGetChildren) && !p.synced.Load():
 				p.unsynced.Add(1)
 			}
-			before = op
 		}
 		if !first && isWrite(frame) {
 			p.writes.Add(1)
@@ -144,7 +148,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(size[:])
-	if n < 4 || n > 1<<20 {
+	if n < 4 || n > 1<<24 {
 		return nil, errors.New("no packet")
 	}
 	frame := make([]byte, 4+n)

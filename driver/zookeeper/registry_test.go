@@ -3,8 +3,10 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -45,6 +47,46 @@ func TestStore(t *testing.T) {
 		tr := newTree(t)
 		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return tr.store(t) }}
 	})
+}
+
+// many is how many cells are listed: all that there can be in the lab, else some.
+var many = map[bool]int{true: 524_288, false: 1024}[os.Getenv("LEAF_LAB") != ""]
+
+func TestMany(t *testing.T) {
+	tr := newTree(t)
+	s := tr.store(t)
+	drivertest.TestMany(t, s, s, tr.pool(t), many)
+}
+
+// So many long names below one node would be a list of more than 1 MB, which ZooKeeper's
+// own clients refuse.
+func TestListsAreSmall(t *testing.T) {
+	tr := newTree(t)
+	p := behind(t, tr)
+	s := tr.store(t)
+	const tags = 3000
+	var wg sync.WaitGroup
+	for first := range 64 {
+		wg.Go(func() {
+			for i := first; i < tags; i += 64 {
+				name := strings.Repeat("\u00fc", 60) + strconv.Itoa(i) // 6 bytes for each of them in a path
+				if err := s.Create(t.Context(), segment.Tag{Name: name, Step: 1}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	listed := 0
+	for _, err := range s.Tags(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed++
+	}
+	if n := p.largest.Load(); listed != tags || n > 1<<20/8 {
+		t.Errorf("%d tags, and the largest answer has %d bytes", listed, n)
+	}
 }
 
 func TestMissingChroot(t *testing.T) {
