@@ -90,11 +90,14 @@ func TestReads(t *testing.T, s segment.Store, r worker.Registry, tag string, beg
 	}
 }
 
-// TestMany checks that n tags and n records are listed, each once.
-func TestMany(t *testing.T, c segment.Catalog, s segment.Store, r worker.Registry, n int) {
+// TestMany checks that n tags of a store that is a [segment.Catalog], and n records, are
+// listed, each once.
+func TestMany(t *testing.T, s segment.Store, r worker.Registry, n int) {
 	t.Helper()
 	ctx := t.Context()
-	fill(t, n, func(i int64) error { return c.Create(ctx, segment.Tag{Name: fmt.Sprintf("tag-%d", i), Step: i + 1}) })
+	fill(t, n, func(i int64) error {
+		return s.(segment.Catalog).Create(ctx, segment.Tag{Name: fmt.Sprintf("tag-%d", i), Step: i + 1})
+	})
 	fill(t, n, func(i int64) error { return r.Swap(ctx, worker.Record{Worker: i}, worker.Record{Worker: i, Term: 1}) })
 	var steps []int64
 	for tag, err := range s.Tags(ctx) {

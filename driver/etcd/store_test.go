@@ -34,5 +34,5 @@ func TestRegistry(t *testing.T) {
 func TestMany(t *testing.T) {
 	o := newOptions()
 	s := newStore(t, shared, o)(t)
-	drivertest.TestMany(t, s, s, newRegistry(t, shared, o)(t), many)
+	drivertest.TestMany(t, s, newRegistry(t, shared, o)(t), many)
 }

@@ -68,13 +68,21 @@ func (b *Backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 // List yields the cells whose keys begin with prefix, by key, as they are when it begins.
 func (b *Backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
-		cells := b.Snapshot()
-		for _, key := range slices.Sorted(maps.Keys(cells)) {
+		var cells []kv.Cell
+		b.mu.Lock()
+		for key, cell := range b.cells {
+			if strings.HasPrefix(key, prefix) {
+				cells = append(cells, cell)
+			}
+		}
+		b.mu.Unlock()
+		slices.SortFunc(cells, func(x, y kv.Cell) int { return strings.Compare(x.Key, y.Key) })
+		for _, cell := range cells {
 			if err := ctx.Err(); err != nil {
 				yield(kv.Cell{}, err)
 				return
 			}
-			if strings.HasPrefix(key, prefix) && !yield(cells[key], nil) {
+			if !yield(cell, nil) {
 				return
 			}
 		}

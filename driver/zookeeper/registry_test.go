@@ -55,7 +55,7 @@ var many = map[bool]int{true: 524_288, false: 1024}[os.Getenv("LEAF_LAB") != ""]
 func TestMany(t *testing.T) {
 	tr := newTree(t)
 	s := tr.store(t)
-	drivertest.TestMany(t, s, s, tr.pool(t), many)
+	drivertest.TestMany(t, s, tr.pool(t), many)
 }
 
 // So many long names below one node would be a list of more than 1 MB, which ZooKeeper's
