@@ -60,8 +60,8 @@ func New(b Backend, opts *Options) *DB {
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.store = &Store{db: d, counters: make(map[string]*counter)}
-	d.store.marker = marker{db: d, key: tagFormat, flag: "--store", missing: segment.ErrNotCreated, newer: leaf.ErrUnsupported}
-	d.registry = &Registry{db: d, marker: marker{db: d, key: workerFormat, flag: "--workers", missing: worker.ErrNotCreated, newer: worker.ErrNewer, create: opts.Create}}
+	d.store.marker = marker{db: d, key: tagFormat, missing: segment.ErrNotCreated, newer: leaf.ErrUnsupported}
+	d.registry = &Registry{db: d, marker: marker{db: d, key: workerFormat, missing: worker.ErrNotCreated, newer: worker.ErrNewer, create: opts.Create}}
 	return d
 }
 
@@ -168,10 +168,9 @@ func wrap(err error, what string, args ...any) error {
 type marker struct {
 	db      *DB
 	key     string
-	flag    string // of leaf init, which writes it
-	missing error  // wrapped if there is none
-	newer   error  // wrapped if a newer release wrote it
-	create  bool   // write it if it is missing
+	missing error // wrapped if there is none
+	newer   error // wrapped if a newer release wrote it
+	create  bool  // write it if it is missing
 	seen    atomic.Bool
 }
 
@@ -201,7 +200,7 @@ func (m *marker) look(ctx context.Context) error {
 		return err
 	}
 	if cell.Version == "" {
-		return fmt.Errorf("%w: there is no %s: create it with leaf init %s URL, or correct the prefix in the URL", m.missing, m.db.keyName(m.key), m.flag)
+		return fmt.Errorf("%w: there is no %s", m.missing, m.db.keyName(m.key))
 	}
 	var found struct {
 		Version int `json:"v"`
@@ -209,7 +208,7 @@ func (m *marker) look(ctx context.Context) error {
 	err = json.Unmarshal([]byte(cell.Value), &found)
 	switch {
 	case err != nil || found.Version < 1:
-		return fmt.Errorf("%w: the %s holds %.50q, which leaf init did not write", leaf.ErrUnsupported, m.db.keyName(m.key), cell.Value)
+		return fmt.Errorf("%w: the %s holds %.50q, which is no format: choose another prefix", leaf.ErrUnsupported, m.db.keyName(m.key), cell.Value)
 	case found.Version > format:
 		return fmt.Errorf("%w: the %s says format %d", m.newer, m.db.keyName(m.key), found.Version)
 	}

@@ -1,19 +1,31 @@
 // Package nats keeps tags and the records of workers in a JetStream stream of NATS. It is
-// a backend of package kv.
+// a backend of package kv, and the example of how a new key-value store is added: one file
+// with a [kv.Backend], and tests that call the suites of package drivertest. What such a
+// backend must find out about its store is below.
 //
 // # The stream
 //
 // [Create] makes a stream of the given name with one subject for each cell, NAME.KIND.CELL,
 // where CELL is the cell's name in unpadded base64url. The last message of a subject is the
-// cell, and its sequence number in the stream is the version. A swap is one publish with the
-// header Nats-Expected-Last-Subject-Sequence, which is sent once: the client's own repeats
-// and its buffer for times without a connection are switched off.
+// cell, and its sequence number in the stream is the version.
+//
+// # Are writes sent once?
+//
+// A swap is one publish with the header Nats-Expected-Last-Subject-Sequence. The client's own
+// repeats and its buffer for times without a connection are switched off; [New] refuses a
+// connection with such a buffer.
+//
+// # Are reads up to date?
 //
 // Reads go to the stream's leader. Direct gets, which any replica answers, may be stale, so
-// a stream with AllowDirect is refused, and so is one that could lose a cell by itself:
-// MaxAge, a limit on messages or bytes that discards old ones, storage in memory, a mirror.
+// a stream with AllowDirect is refused. A leader that was cut off from the others may answer
+// with old cells until it notices. That delays a caller and does no harm: a swap from an old
+// cell is a conflict, because only a majority accepts it.
 //
-// # What an acknowledgement means
+// # Can acknowledged writes be lost?
+//
+// A stream that could lose a cell by itself is refused: MaxAge, a limit on messages or bytes
+// that discards old ones, storage in memory, a mirror.
 //
 // JetStream acknowledges a write when it is in the operating system's cache, of the server or,
 // with replicas, of most of them. It syncs to disk every two minutes, unless the server runs
@@ -23,4 +35,9 @@
 //
 // With replicas a server of 2.11 or later is needed. Before that, two publishes with one
 // expected sequence could both be accepted (nats-server issue 4320, pull request 6194).
+//
+// # Which clock is it?
+//
+// JetStream tells no time, but stamps each message: the registry's clock is the stamp of a
+// message that is written for the question.
 package nats

@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -20,20 +21,10 @@ import (
 	"github.com/leaf-id/leaf/driver/kv"
 )
 
-var (
-	_ kv.Backend = (*backend)(nil)
-	_ kv.Checker = (*backend)(nil)
-)
-
 // DefaultStream is the name of the stream where [Options] say nothing else.
 const DefaultStream = "LEAF"
 
-const (
-	connectTimeout = 2 * time.Second
-	pingInterval   = 2 * time.Second // a server that misses two is given up
-	parallelGets   = 32
-	leastVersion   = "2.11" // with replicas
-)
+const parallelGets = 32
 
 // Options are the optional settings of [Open]; nil means all defaults.
 type Options struct {
@@ -44,46 +35,62 @@ type Options struct {
 	Replicas int
 
 	// Connect are further options of the connection, such as nats.UserInfo,
-	// nats.UserCredentials or nats.Secure.
+	// nats.UserCredentials or nats.Secure. For [Open] and [Create].
 	Connect []nats.Option
 }
 
-// A backend is one stream.
+// A backend is one stream. It is a [kv.Backend] and a [kv.Checker].
 type backend struct {
-	url     string
-	stream  string
-	connect []nats.Option
-	replica int
+	url      string // empty: conn is the caller's
+	stream   string
+	replicas int
+	connect  []nats.Option
 
 	mu   sync.Mutex
 	conn *nats.Conn
-	js   jetstream.JetStream
 	of   jetstream.Stream
 }
 
 // Open returns the store and the registry in a stream of the NATS at url, nats://h1:4222,…
 // It does not connect: what is wrong shows at the first call.
 func Open(url string, opts *Options) (*kv.DB, error) {
-	b, err := newBackend(url, opts)
+	b, err := newBackend(opts)
+	if err != nil || url == "" {
+		return nil, cmp.Or(err, fmt.Errorf("%w: nats needs a URL", leaf.ErrInvalid))
+	}
+	b.url = url
+	return kv.New(b, nil), nil
+}
+
+// New is [Open] on a connection that there is, which [kv.DB.Close] leaves open. It refuses
+// one that buffers writes while it has no server (nats.ReconnectBufSize(-1) switches that
+// off): they would be sent after their callers have left.
+func New(conn *nats.Conn, opts *Options) (*kv.DB, error) {
+	b, err := newBackend(opts)
+	if err == nil && conn.Opts.ReconnectBufSize >= 0 {
+		err = fmt.Errorf("%w: the NATS connection buffers writes: make it with nats.ReconnectBufSize(-1)", leaf.ErrUnsupported)
+	}
 	if err != nil {
 		return nil, err
 	}
+	b.conn = conn
 	return kv.New(b, nil), nil
 }
 
 // Create makes the stream, if it is missing. It leaves one that exists as it is.
 func Create(ctx context.Context, url string, opts *Options) error {
-	b, err := newBackend(url, opts)
+	b, err := newBackend(opts)
 	if err != nil {
 		return err
 	}
+	b.url = url
 	defer b.Close()
-	js, err := b.jetStream(ctx)
+	js, err := b.jetStream()
 	if err != nil {
 		return err
 	}
 	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: b.stream, Subjects: []string{b.stream + ".>"}, Replicas: b.replica,
+		Name: b.stream, Subjects: []string{b.stream + ".>"}, Replicas: b.replicas,
 		Description: "counters and worker IDs of Leaf", MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
 		Storage: jetstream.FileStorage, DenyDelete: true, DenyPurge: true,
 	})
@@ -93,18 +100,15 @@ func Create(ctx context.Context, url string, opts *Options) error {
 	return b.Check(ctx)
 }
 
-func newBackend(url string, opts *Options) (*backend, error) {
-	o := Options{}
-	if opts != nil {
-		o = *opts
+func newBackend(opts *Options) (*backend, error) {
+	if opts == nil {
+		opts = &Options{}
 	}
-	if o.Stream == "" {
-		o.Stream = DefaultStream
+	b := &backend{stream: cmp.Or(opts.Stream, DefaultStream), connect: opts.Connect, replicas: max(1, opts.Replicas)}
+	if strings.ContainsAny(b.stream, " .*>/\\") {
+		return nil, fmt.Errorf("%w: the name of stream %q has a space, dot, slash or wildcard", leaf.ErrInvalid, b.stream)
 	}
-	if url == "" || strings.ContainsAny(o.Stream, " .*>/\\") {
-		return nil, fmt.Errorf("%w: nats needs a URL, and a stream whose name has no space, dot, slash or wildcard", leaf.ErrInvalid)
-	}
-	return &backend{url: url, stream: o.Stream, connect: o.Connect, replica: max(1, o.Replicas)}, nil
+	return b, nil
 }
 
 // String names NATS and the stream.
@@ -128,51 +132,28 @@ func (b *backend) key(subject string) (string, error) {
 	return kind + "/" + string(plain), nil
 }
 
-// jetStream returns the connection, and makes it if there is none.
-func (b *backend) jetStream(ctx context.Context) (jetstream.JetStream, error) {
+// jetStream connects if there is no connection.
+func (b *backend) jetStream() (jetstream.JetStream, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.js != nil {
-		return b.js, nil
+	if b.conn == nil {
+		opts := append([]nats.Option{
+			nats.Name("leaf"), nats.Timeout(2 * time.Second), nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
+			nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond),
+			nats.ReconnectBufSize(-1), // what waits for a connection would be sent after its caller has left
+		}, b.connect...)
+		conn, err := nats.Connect(b.url, opts...)
+		if err != nil {
+			return nil, fmt.Errorf("connect to NATS: %w", err)
+		}
+		b.conn = conn
 	}
-	opts := append([]nats.Option{
-		nats.Name("leaf"), nats.Timeout(connectTimeout), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2),
-		nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond),
-		nats.ReconnectBufSize(-1), // what waits for a connection would be sent after its caller has left
-	}, b.connect...)
-	conn, err := nats.Connect(b.url, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w", b.hosts(), explain(err))
-	}
-	js, err := jetstream.New(conn)
-	if err != nil {
-		conn.Close()
-		return nil, err
-	}
-	b.conn, b.js = conn, js
-	return js, ctx.Err()
-}
-
-// hosts returns the servers of the URL, without users and passwords.
-func (b *backend) hosts() string {
-	hosts := strings.Split(b.url, ",")
-	for i, h := range hosts {
-		h = strings.TrimRight(h, "/")
-		hosts[i] = h[strings.LastIndexAny(h, "/@")+1:]
-	}
-	return strings.Join(hosts, ",")
-}
-
-func explain(err error) error {
-	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
-		return fmt.Errorf("%w: check the user name and the password", err)
-	}
-	return fmt.Errorf("%w: check that it runs, and the host", err)
+	return jetstream.New(b.conn)
 }
 
 // open returns the stream.
 func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stream, error) {
-	js, err := b.jetStream(ctx)
+	js, err := b.jetStream()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -182,8 +163,7 @@ func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stre
 	if of != nil {
 		return js, of, nil
 	}
-	of, err = js.Stream(ctx, b.stream)
-	if err != nil {
+	if of, err = js.Stream(ctx, b.stream); err != nil {
 		return nil, nil, fmt.Errorf("stream %s: %w", b.stream, err)
 	}
 	b.mu.Lock()
@@ -194,7 +174,7 @@ func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stre
 
 // Check refuses a stream that could lose a cell, or answer with an old one.
 func (b *backend) Check(ctx context.Context) error {
-	_, of, err := b.open(ctx)
+	js, of, err := b.open(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil // which the marker tells
 	}
@@ -205,13 +185,15 @@ func (b *backend) Check(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", b.stream, err)
 	}
-	if why := unfit(info.Config, b.conn.ConnectedServerVersion()); why != "" {
+	if why := unfit(info.Config, js.Conn().ConnectedServerVersion()); why != "" {
 		return fmt.Errorf("%w: stream %s %s", leaf.ErrUnsupported, b.stream, why)
 	}
 	return nil
 }
 
 func unfit(c jetstream.StreamConfig, version string) string {
+	var major, minor int
+	_, _ = fmt.Sscanf(version, "%d.%d", &major, &minor)
 	switch {
 	case c.Storage != jetstream.FileStorage:
 		return "is in memory: it needs storage in files"
@@ -225,18 +207,10 @@ func unfit(c jetstream.StreamConfig, version string) string {
 		return "lets any replica answer: it needs allow direct off"
 	case c.Mirror != nil || len(c.Sources) > 0 || c.Sealed || c.NoAck:
 		return "is a mirror, has sources, is sealed or acknowledges nothing"
-	case c.Replicas > 1 && older(version, leastVersion):
-		return fmt.Sprintf("has replicas on NATS %s, which may accept two writes of one version: upgrade to %s or later", version, leastVersion)
+	case c.Replicas > 1 && slices.Compare([]int{major, minor}, []int{2, 11}) < 0:
+		return fmt.Sprintf("has replicas on NATS %s, which may accept two writes of one version: upgrade to 2.11 or later", version)
 	}
 	return ""
-}
-
-// older compares the first two numbers of versions.
-func older(version, least string) bool {
-	var v, l [2]int
-	_, _ = fmt.Sscanf(version, "%d.%d", &v[0], &v[1])
-	_, _ = fmt.Sscanf(least, "%d.%d", &l[0], &l[1])
-	return slices.Compare(v[:], l[:]) < 0
 }
 
 // Get returns the cell of a key, as the stream's leader has it.
@@ -252,15 +226,23 @@ func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 }
 
 func (b *backend) get(ctx context.Context, of jetstream.Stream, key string) (kv.Cell, error) {
-	server := of.CachedInfo().Created.UTC().Format(time.RFC3339Nano)
 	msg, err := of.GetLastMsgForSubject(ctx, b.subject(key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return kv.Cell{Key: key, Server: server}, nil
+		return kv.Cell{Key: key, Server: server(of)}, nil
 	}
 	if err != nil {
 		return kv.Cell{}, fmt.Errorf("read %s: %w", b.KeyName(key), err)
 	}
-	return kv.Cell{Key: key, Value: string(msg.Data), Version: strconv.FormatUint(msg.Sequence, 10), Server: server}, nil
+	return cell(of, key, string(msg.Data), msg.Sequence), nil
+}
+
+func cell(of jetstream.Stream, key, value string, sequence uint64) kv.Cell {
+	return kv.Cell{Key: key, Value: value, Version: strconv.FormatUint(sequence, 10), Server: server(of)}
+}
+
+// server tells a stream from one that was made anew.
+func server(of jetstream.Stream) string {
+	return of.CachedInfo().Created.UTC().Format(time.RFC3339Nano)
 }
 
 // Swap publishes value if the last message of the cell is still old. A sequence number comes
@@ -271,7 +253,7 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 	if err != nil {
 		return kv.Cell{}, err
 	}
-	var version uint64
+	var sequence uint64
 	if old.Version != "" {
 		found, err := b.get(ctx, of, old.Key)
 		if err != nil {
@@ -280,20 +262,19 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 		if found.Version != old.Version || found.Value != old.Value || old.Server != "" && found.Server != old.Server {
 			return found, kv.ErrConflict
 		}
-		if version, err = strconv.ParseUint(old.Version, 10, 64); err != nil {
+		if sequence, err = strconv.ParseUint(old.Version, 10, 64); err != nil {
 			return kv.Cell{}, err
 		}
 	}
 	ack, err := js.Publish(ctx, b.subject(old.Key), []byte(value),
-		jetstream.WithExpectLastSequencePerSubject(version), jetstream.WithExpectStream(b.stream), jetstream.WithRetryAttempts(0))
+		jetstream.WithExpectLastSequencePerSubject(sequence), jetstream.WithExpectStream(b.stream), jetstream.WithRetryAttempts(0))
 	if e, ok := errors.AsType[*jetstream.APIError](err); ok && e.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
 		return kv.Cell{}, kv.ErrConflict
 	}
 	if err != nil {
 		return kv.Cell{}, fmt.Errorf("write %s: %w", b.KeyName(old.Key), err)
 	}
-	return kv.Cell{Key: old.Key, Value: value, Version: strconv.FormatUint(ack.Sequence, 10),
-		Server: of.CachedInfo().Created.UTC().Format(time.RFC3339Nano)}, nil
+	return cell(of, old.Key, value, ack.Sequence), nil
 }
 
 // List yields the cells of a kind: prefix is "tags/" or "workers/".
@@ -356,11 +337,11 @@ func (b *backend) Clock(ctx context.Context) (time.Time, error) {
 	return msg.Time, nil
 }
 
-// Close ends the connection.
+// Close ends the connection, unless it is the caller's.
 func (b *backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.conn != nil {
+	if b.conn != nil && b.url != "" {
 		b.conn.Close()
 	}
 	return nil

@@ -86,6 +86,14 @@ func TestRegistry(t *testing.T) {
 
 var order = segment.Tag{Name: "order", MaxID: 1, Step: 1000}
 
+// many is how many cells are listed: all that there can be in the lab, else some.
+var many = map[bool]int{true: 524_288, false: 1024}[os.Getenv("LEAF_LAB") != ""]
+
+func TestMany(t *testing.T) {
+	db := create(t, shared.URL(), newOptions())
+	drivertest.TestMany(t, db.Store(), db.Registry(), many)
+}
+
 // A stream that could lose a cell, or answer with an old one, is refused.
 func TestUnfitStream(t *testing.T) {
 	conn, err := nats.Connect(shared.URL())

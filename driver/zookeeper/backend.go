@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,11 +20,6 @@ import (
 	"github.com/leaf-id/leaf/driver/kv"
 )
 
-var (
-	_ kv.Backend = (*backend)(nil)
-	_ kv.Watcher = (*backend)(nil)
-)
-
 const (
 	parallelGets = 16   // nodes of a list that are read at a time
 	listPage     = 512  // nodes that one call of a list reads
@@ -31,7 +27,33 @@ const (
 	tagShards    = 64   // nodes that the tags are spread over: a list of children ends at 1 MB
 )
 
-// A backend is the nodes below /snowflake/NAME that are cells.
+// Open returns the store and the pool of worker IDs of that name on the ZooKeeper whose
+// servers are given as host:port. It is for fleets without a server of Java Leaf. It does
+// not wait for a connection: what is wrong shows at the first call.
+func Open(servers []string, name string, opts *Options) (*kv.DB, error) {
+	o := opts.withDefaults()
+	b, err := newBackend(servers, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return kv.New(pool{b}, nil), nil
+}
+
+// New is [Open] on a connection that there is, which [kv.DB.Close] leaves open. That is
+// safe: each write compares, and the client library sends it once, though maybe after its
+// caller has left, when the connection was away.
+func New(conn *zk.Conn, name string, opts *Options) (*kv.DB, error) {
+	b, err := newBackend([]string{"127.0.0.1"}, name, opts.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	b.client.servers[0] = cmp.Or(conn.Server(), "the connection given")
+	b.client.session = &session{client: b.client, zk: conn, shared: true}
+	return kv.New(pool{b}, nil), nil
+}
+
+// A backend is the nodes below /snowflake/NAME that are cells. It is a [kv.Backend] and a
+// [kv.Watcher].
 type backend struct {
 	client *client
 	chroot string
@@ -39,7 +61,7 @@ type backend struct {
 }
 
 func newBackend(servers []string, name string, o Options) (*backend, error) {
-	servers, err := checkServers(servers)
+	servers, err := withPorts(servers)
 	if err == nil {
 		err = o.check()
 	}
@@ -49,7 +71,24 @@ func newBackend(servers []string, name string, o Options) (*backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open zookeeper: %w", err)
 	}
-	return &backend{client: newClient(servers, o.SessionTimeout, o.Logger), chroot: o.Chroot, root: o.Chroot + "/snowflake/" + name}, nil
+	return &backend{client: newClient(servers, o), chroot: o.Chroot, root: o.Chroot + "/snowflake/" + name}, nil
+}
+
+// A pool is a backend that does not share worker IDs with servers of Java Leaf, which do
+// not look at its records.
+type pool struct{ *backend }
+
+// Check reports that there are servers of Java Leaf.
+func (p pool) Check(ctx context.Context) error {
+	return do(ctx, p.client, func(conn *zk.Conn) error {
+		names, err := p.children(conn, p.forever())
+		if err == nil && len(names) > 0 {
+			err = fmt.Errorf("%w: %s has %d children, %s for one: servers in Java Leaf's tree use worker IDs without looking at the "+
+				"pool's: open that tree instead (layout=leaf), or, once all of them are stopped for good, delete %[2]s",
+				leaf.ErrUnsupported, p.forever(), len(names), names[0])
+		}
+		return err
+	})
 }
 
 // String names ZooKeeper and its servers.
@@ -73,21 +112,22 @@ func (b *backend) path(key string) string {
 		_, _ = h.Write([]byte(name))
 		kind = fmt.Sprintf("%s/%d", kind, h.Sum32()%tagShards)
 	}
-	return b.root + "/" + kind + "/" + escape(name)
-}
-
-// escape returns a name as an element of a path.
-func escape(name string) string {
+	name = url.PathEscape(name)
 	if name == "." || name == ".." {
-		return strings.ReplaceAll(name, ".", "%2E")
+		name = strings.ReplaceAll(name, ".", "%2E")
 	}
-	return url.PathEscape(name)
+	return b.root + "/" + kind + "/" + name
 }
 
-// read returns the cell in a node. The sync that must precede it makes a follower catch up
-// with what was acknowledged before.
-func read(conn *zk.Conn, key, path string) (kv.Cell, error) {
-	data, stat, err := conn.Get(path)
+// sync has a follower catch up with what was acknowledged before.
+func (b *backend) sync(conn *zk.Conn) error {
+	_, err := conn.Sync(b.root)
+	return err
+}
+
+// read returns the cell in a node, after a sync.
+func (b *backend) read(conn *zk.Conn, key string) (kv.Cell, error) {
+	data, stat, err := conn.Get(b.path(key))
 	if errors.Is(err, zk.ErrNoNode) {
 		return kv.Cell{Key: key}, nil
 	}
@@ -106,21 +146,13 @@ func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 		if err := b.sync(conn); err != nil {
 			return kv.Cell{}, err
 		}
-		return read(conn, key, b.path(key))
+		return b.read(conn, key)
 	})
-}
-
-func (b *backend) sync(conn *zk.Conn) error {
-	_, err := conn.Sync(b.root)
-	return err
 }
 
 // Swap has the cell hold value if its node is still old's.
 func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
 	return call(ctx, b.client, func(conn *zk.Conn) (kv.Cell, error) {
-		if err := ctx.Err(); err != nil {
-			return kv.Cell{}, err // the caller has left
-		}
 		stat, err := b.write(conn, old, []byte(value))
 		if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) && old.Version != "" {
 			return kv.Cell{}, kv.ErrConflict
@@ -151,22 +183,15 @@ func (b *backend) write(conn *zk.Conn, old kv.Cell, data []byte) (*zk.Stat, erro
 }
 
 // create makes a node, and what is missing above it: the first attempt was refused for
-// sure then.
+// sure then. No node of a cell is ever deleted, and its first version is 0.
 func (b *backend) create(conn *zk.Conn, path string, data []byte) (*zk.Stat, error) {
-	stat, err := createStat(conn, path, data)
-	if !errors.Is(err, zk.ErrNoNode) {
-		return stat, err
+	err := create(conn, path, data)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err = b.makePath(conn, parent(path)); err == nil {
+			err = create(conn, path, data)
+		}
 	}
-	if err := b.makeParents(conn, path[:strings.LastIndexByte(path, '/')]); err != nil {
-		return nil, err
-	}
-	return createStat(conn, path, data)
-}
-
-// createStat creates a node and returns what it then is: nobody deletes nodes, and its
-// first version is 0.
-func createStat(conn *zk.Conn, path string, data []byte) (*zk.Stat, error) {
-	if err := create(conn, path, data); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	_, stat, err := conn.Exists(path)
@@ -182,26 +207,24 @@ func create(conn *zk.Conn, path string, data []byte) error {
 	return err
 }
 
-// makeParents makes path and what is missing above it, down from the chroot, empty as
-// Java Leaf does.
-func (b *backend) makeParents(conn *zk.Conn, path string) error {
-	if err := b.checkChroot(conn); err != nil {
+func parent(path string) string { return path[:strings.LastIndexByte(path, '/')] }
+
+// makePath makes the node at path and those above it, empty as Java Leaf does, up to the
+// chroot, which must exist. It looks for each first: a user may be refused a write to the
+// root and be allowed the rest.
+func (b *backend) makePath(conn *zk.Conn, path string) error {
+	if path == b.chroot {
+		return b.checkChroot(conn)
+	}
+	exists, _, err := conn.Exists(path)
+	if exists || err != nil {
 		return err
 	}
-	for end := len(b.chroot); end < len(path); {
-		next := strings.IndexByte(path[end+1:], '/')
-		if next < 0 {
-			next = len(path) - end - 1
-		}
-		end += 1 + next
-		// Looked for first: who may not write to the root may still have the rest.
-		exists, _, err := conn.Exists(path[:end])
-		if err == nil && !exists {
-			err = create(conn, path[:end], []byte{})
-		}
-		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			return fmt.Errorf("create %s: %w", path[:end], err)
-		}
+	if err := b.makePath(conn, parent(path)); err != nil {
+		return err
+	}
+	if err := create(conn, path, []byte{}); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		return fmt.Errorf("create %s: %w", path, err)
 	}
 	return nil
 }
@@ -214,9 +237,21 @@ func (b *backend) checkChroot(conn *zk.Conn) error {
 	}
 	exists, _, err := conn.Exists(b.chroot)
 	if err == nil && !exists {
-		err = fmt.Errorf("zookeeper has no %s, below which everything is to be: correct the path or create it", b.chroot)
+		err = fmt.Errorf("zookeeper has no %s, the chroot: correct the path or create it", b.chroot)
 	}
 	return err
+}
+
+// children returns the names below a node, none if it does not exist.
+func (b *backend) children(conn *zk.Conn, path string) ([]string, error) {
+	if err := b.sync(conn); err != nil {
+		return nil, err
+	}
+	names, _, err := conn.Children(path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, b.checkChroot(conn)
+	}
+	return names, err
 }
 
 // List yields the cells of a kind: prefix is "tags/" or "workers/".
@@ -244,26 +279,20 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, er
 
 // keys returns the keys that there are of a kind.
 func (b *backend) keys(conn *zk.Conn, prefix string) (keys []string, err error) {
-	if err := b.sync(conn); err != nil {
-		return nil, err
-	}
 	top := b.root + "/" + strings.TrimSuffix(prefix, "/")
-	shards, _, err := conn.Children(top)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, b.checkChroot(conn)
-	}
+	shards, err := b.children(conn, top)
 	for _, shard := range shards {
+		names, _, err := conn.Children(top + "/" + shard)
 		if err != nil {
-			break
+			return nil, err
 		}
-		var names []string
-		names, _, err = conn.Children(top + "/" + shard)
 		for _, name := range names {
+			path := top + "/" + shard + "/" + name
 			plain, err := url.PathUnescape(name)
-			if key := prefix + plain; err == nil && b.path(key) == top+"/"+shard+"/"+name {
+			if key := prefix + plain; err == nil && b.path(key) == path {
 				keys = append(keys, key)
 			} else {
-				b.client.logger.Warn("node left out: delete it", "path", top+"/"+shard+"/"+name)
+				b.client.logger.Warn("a zookeeper node is no cell: delete it", "path", path)
 			}
 		}
 	}
@@ -279,7 +308,7 @@ func (b *backend) readAll(conn *zk.Conn, keys []string) ([]kv.Cell, error) {
 	for first := range min(parallelGets, len(keys)) {
 		readers.Go(func() {
 			for i := first; i < len(keys); i += parallelGets {
-				cells[i], errs[i] = read(conn, keys[i], b.path(keys[i]))
+				cells[i], errs[i] = b.read(conn, keys[i])
 			}
 		})
 	}
@@ -292,7 +321,7 @@ func (b *backend) Clock(ctx context.Context) (time.Time, error) {
 	return call(ctx, b.client, func(conn *zk.Conn) (time.Time, error) {
 		stat, err := conn.Set(b.clock(), nil, -1)
 		if errors.Is(err, zk.ErrNoNode) {
-			if err = b.makeParents(conn, b.clock()); err == nil {
+			if err = b.makePath(conn, b.clock()); err == nil {
 				stat, err = conn.Set(b.clock(), nil, -1)
 			}
 		}

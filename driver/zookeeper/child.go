@@ -73,9 +73,11 @@ type child struct {
 	version int32
 	time    int64 // uploaded, Unix milliseconds
 	noted   note
+
+	changed <-chan zk.Event // delivers when it is written again; nil: it is not watched
 }
 
-// same reports whether nobody has written between c and d.
+// same reports whether there was no write between c and d.
 func (c child) same(d child) bool { return c.created == d.created && c.version == d.version }
 
 // ours reports whether this program wrote last, maybe another process of it.
@@ -121,7 +123,7 @@ func (l *Leaf) writeNote(conn *zk.Conn, c child) error {
 	if err != nil {
 		return err
 	}
-	if err := l.nodes.makeParents(conn, l.notes()); err != nil {
+	if err := l.nodes.makePath(conn, l.notes()); err != nil {
 		return err
 	}
 	err = create(conn, l.note(c.name), text)
@@ -135,8 +137,7 @@ func (l *Leaf) noteOf(created int64, version int32) ([]byte, error) {
 	return json.Marshal(note{noteFormat, l.writer, created, version})
 }
 
-// write uploads a time to c, if nobody has written to it meanwhile, together with the
-// note of that.
+// write uploads a time to c, if it had no write meanwhile, together with the note of that.
 func (l *Leaf) write(conn *zk.Conn, c child, now int64) error {
 	data, err := javaData(l.address, now)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 
 // choose returns the child whose worker ID this server may use.
 func (l *Leaf) choose(ctx context.Context, max int64) (child, error) {
-	names, err := call(ctx, l.nodes.client, l.children)
+	names, err := call(ctx, l.nodes.client, l.list)
 	if err != nil {
 		return child{}, err
 	}
-	c, found, err := l.highest(ctx, names)
-	if err != nil {
-		return child{}, err
-	}
-	if found {
-		if done, err := l.adopt(ctx, c, max, names); done || err != nil {
+	if name, id := l.highest(names); name != "" {
+		c, err := call(ctx, l.nodes.client, func(conn *zk.Conn) (child, error) { return l.inspect(conn, name, id) })
+		if err != nil {
+			return child{}, err
+		}
+		if ok, err := l.adopt(ctx, c, max, names); ok || err != nil {
 			return c, err
 		}
 	}
@@ -34,37 +34,29 @@ func (l *Leaf) choose(ctx context.Context, max int64) (child, error) {
 	return child{}, fmt.Errorf("all numbers that zookeeper gave are in use in other names: %w", worker.ErrTaken)
 }
 
-// children returns the names in Java Leaf's tree.
-func (l *Leaf) children(conn *zk.Conn) ([]string, error) {
-	if _, err := conn.Sync(l.nodes.forever()); err != nil {
-		return nil, err
-	}
-	names, _, err := conn.Children(l.nodes.forever())
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, l.nodes.makeParents(conn, l.nodes.forever())
+// list returns the names in Java Leaf's tree, which it makes where there is none.
+func (l *Leaf) list(conn *zk.Conn) ([]string, error) {
+	names, err := l.nodes.children(conn, l.nodes.forever())
+	if err == nil && len(names) == 0 {
+		err = l.nodes.makePath(conn, l.nodes.forever())
 	}
 	for _, name := range names {
 		if _, ok := javaID(name); !ok {
-			l.logger.Warn("a node that servers of Java Leaf fail to start on: delete it", "path", l.child(name))
+			l.logger.Warn("servers of Java Leaf fail to start on this node: delete it", "path", l.child(name))
 		}
 	}
 	return names, err
 }
 
-// highest returns the child of ours that counts, if there is one.
-func (l *Leaf) highest(ctx context.Context, names []string) (c child, found bool, err error) {
-	best := ""
-	top := int64(-1)
+// highest returns the child of ours that counts; "" if there is none.
+func (l *Leaf) highest(names []string) (best string, top int64) {
+	top = -1
 	for _, name := range names {
 		if id, ok := ownID(name, l.address); ok && id > top {
 			best, top = name, id
 		}
 	}
-	if best == "" {
-		return child{}, false, nil
-	}
-	c, err = call(ctx, l.nodes.client, func(conn *zk.Conn) (child, error) { return l.inspect(conn, best, top) })
-	return c, err == nil, err
+	return best, top
 }
 
 // adopt has this server use a child that there was, and reports whether it may. If
@@ -80,16 +72,14 @@ func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (b
 	}
 	if c.id == 0 {
 		// A server of Java Leaf that found no tree uses worker 0 whatever its node says.
-		_, err := call(ctx, l.nodes.client, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, l.remove(conn, c) })
-		return false, err
+		return false, do(ctx, l.nodes.client, func(conn *zk.Conn) error { return l.remove(conn, c) })
 	}
 	if inUse(names, c) {
 		l.logger.Warn("the number of this server's node in zookeeper is in use in another name: making another node",
 			"node", l.child(c.name))
 		return false, nil
 	}
-	_, err := call(ctx, l.nodes.client, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, l.ensureNote(conn, c) })
-	return true, err
+	return true, do(ctx, l.nodes.client, func(conn *zk.Conn) error { return l.ensureNote(conn, c) })
 }
 
 // inUse reports whether the worker ID of c is in another name as well. ZooKeeper
@@ -106,7 +96,7 @@ func inUse(names []string, c child) bool {
 // errUnfit is a child whose worker ID must not be used; it was deleted.
 var errUnfit = errors.New("unfit worker ID")
 
-// make adds a child.
+// make adds a child. It fails with errUnfit if the worker ID must not be used.
 func (l *Leaf) make(conn *zk.Conn, max int64, names []string) (child, error) {
 	data, err := javaData(l.address, l.now())
 	if err != nil {
@@ -140,7 +130,7 @@ func (l *Leaf) make(conn *zk.Conn, max int64, names []string) (child, error) {
 	return child{}, err
 }
 
-// remove deletes a child of ours that nobody has written to meanwhile.
+// remove deletes a child of ours that had no write meanwhile.
 func (l *Leaf) remove(conn *zk.Conn, c child) error {
 	err := conn.Delete(l.child(c.name), c.version)
 	if errors.Is(err, zk.ErrBadVersion) {
@@ -155,10 +145,7 @@ func (l *Leaf) remove(conn *zk.Conn, c child) error {
 // ensureNote makes room for the notes about a child that was taken over. It says
 // nothing yet of who wrote last.
 func (l *Leaf) ensureNote(conn *zk.Conn, c child) error {
-	if exists, _, err := conn.Exists(l.note(c.name)); err != nil || exists {
-		return err
-	}
-	if err := l.nodes.makeParents(conn, l.notes()); err != nil {
+	if err := l.nodes.makePath(conn, l.notes()); err != nil {
 		return err
 	}
 	err := create(conn, l.note(c.name), []byte("{}"))

@@ -2,11 +2,13 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -15,193 +17,147 @@ import (
 )
 
 const (
-	maxCalls     = 64                     // in flight at a time
-	retryPause   = 200 * time.Millisecond // at least, between two attempts to connect
+	maxCalls     = 64 // in flight at a time
 	closeTimeout = 5 * time.Second
 )
 
-// A client makes calls over one link at a time, and connects anew when there is a
-// call to make and no link.
+// A client makes calls over one session at a time, and begins another one when there is a
+// call to make and the session is lost.
 type client struct {
 	servers []string
-	session time.Duration
+	timeout time.Duration // of a session
 	logger  *slog.Logger
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // ends with close
 	cancel context.CancelFunc
 	slots  chan struct{}
 	work   sync.WaitGroup
+	dials  atomic.Uint32 // the server to try next, modulo their number
 
-	mu     sync.Mutex
-	closed bool
-	link   *link
-	try    *attempt // under way
-	tried  time.Time
-	server int // where the next attempt begins
+	mu      sync.Mutex
+	session *session
 }
 
-// An attempt connects to the first server that gives a session.
-type attempt struct {
-	done chan struct{} // closed when link and err are set
-	link *link
-	err  error
-}
-
-func newClient(servers []string, session time.Duration, logger *slog.Logger) *client {
-	c := &client{servers: servers, session: session, logger: logger,
-		slots: make(chan struct{}, maxCalls), server: rand.IntN(len(servers))}
+func newClient(servers []string, o Options) *client {
+	c := &client{servers: servers, timeout: o.SessionTimeout, logger: o.Logger, slots: make(chan struct{}, maxCalls)}
+	c.dials.Store(rand.Uint32())
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
 func (c *client) String() string { return strings.Join(c.servers, ",") }
 
-// call runs do on a connection. It returns when ctx ends, while do may still run:
-// what do returns then is dropped, and what it wrote is not known.
-func call[T any](ctx context.Context, c *client, do func(*zk.Conn) (T, error)) (T, error) {
-	var zero T
-	if err := ctx.Err(); err != nil {
-		return zero, err
-	}
+// do is call for a call without a result.
+func do(ctx context.Context, c *client, f func(*zk.Conn) error) error {
+	_, err := call(ctx, c, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, f(conn) })
+	return err
+}
+
+// call runs f on a connection that has a session. It returns when ctx ends, while f may
+// still run: what f returns then is dropped, and what it wrote is not known.
+func call[T any](ctx context.Context, c *client, f func(*zk.Conn) (T, error)) (value T, err error) {
+	silent := func() error { return fmt.Errorf("zookeeper at %s does not answer: %w", c, ctx.Err()) }
 	select {
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
-		return zero, fmt.Errorf("zookeeper at %s does not answer: %w", c, ctx.Err())
-	}
-	l, err := c.connected(ctx)
-	if err != nil {
-		<-c.slots
-		return zero, err
+		return value, silent()
 	}
 	type result struct {
 		value T
 		err   error
 	}
 	done := make(chan result, 1)
-	if !c.spawn(func() {
+	run := func() {
 		defer func() { <-c.slots }()
-		value, err := do(l.zk)
-		done <- result{value, err}
-	}) {
+		var r result
+		s, err := c.connected()
+		if r.err = err; err == nil && ctx.Err() == nil {
+			r.value, r.err = f(s.zk)
+			r.err = s.explain(r.err)
+		}
+		done <- r
+	}
+	if !c.spawn(run) {
 		<-c.slots
-		return zero, leaf.ErrClosed
+		return value, leaf.ErrClosed
 	}
 	select {
 	case r := <-done:
-		return r.value, l.explain(r.err)
+		return r.value, r.err
 	case <-ctx.Done():
-		return zero, fmt.Errorf("zookeeper at %s does not answer: %w", l.addr, ctx.Err())
+		return value, silent()
 	}
 }
 
-// spawn runs f, which Close waits for.
+// spawn runs f, which close waits for.
 func (c *client) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.ctx.Err() != nil {
 		return false
 	}
 	c.work.Go(f)
 	return true
 }
 
-// connected returns the link, and has it made where there is none.
-func (c *client) connected(ctx context.Context) (*link, error) {
-	c.mu.Lock()
-	l, try := c.link, c.try
-	switch {
-	case c.closed:
-		c.mu.Unlock()
-		return nil, leaf.ErrClosed
-	case l != nil && !l.lost():
-		c.mu.Unlock()
-		return l, nil
-	case try == nil:
-		try = &attempt{done: make(chan struct{})}
-		c.try = try
-		c.work.Go(func() { c.connect(try) })
+// connected returns the session once there is one, or when no server gives one.
+func (c *client) connected() (*session, error) {
+	s, err := c.current()
+	if err == nil && s.zk.State() != zk.StateHasSession {
+		_, _, err = s.zk.Exists("/") // waits for the session
+		err = s.explain(err)
 	}
-	c.mu.Unlock()
-	select {
-	case <-try.done:
-		return try.link, try.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("no connection to zookeeper at %s yet: %w", c, ctx.Err())
-	}
+	return s, err
 }
 
-func (c *client) connect(try *attempt) {
-	link, err := c.reach()
+func (c *client) current() (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer close(try.done)
-	c.try, c.tried = nil, time.Now()
-	switch {
-	case err != nil:
-		try.err = fmt.Errorf("no connection to zookeeper at %s: check that it runs, and the hosts and ports in the URL: %w", c, err)
-		if c.closed {
-			try.err = leaf.ErrClosed
-		}
-	case c.closed:
-		link.giveUp()
-		try.err = leaf.ErrClosed
-	default:
-		c.logger.Info("connected to zookeeper", "server", link.addr)
-		c.link, try.link = link, link
+	if c.ctx.Err() != nil {
+		return nil, leaf.ErrClosed
 	}
+	if c.session == nil || c.session.lost.Load() {
+		s, err := newSession(c)
+		if err != nil {
+			return nil, err
+		}
+		c.session = s
+	}
+	return c.session, nil
 }
 
-// reach tries each server once, beginning with another one each time. It leaves some
-// time after the previous attempt, so that servers in trouble are not stormed.
-func (c *client) reach() (_ *link, err error) {
-	pause := time.Until(c.tried.Add(retryPause + rand.N(retryPause)))
-	select {
-	case <-time.After(pause):
-	case <-c.ctx.Done():
-		return nil, c.ctx.Err()
-	}
-	for range c.servers {
-		addr := c.servers[c.server]
-		c.server = (c.server + 1) % len(c.servers)
-		l, failed := c.open(addr)
-		if failed == nil {
-			return l, nil
-		}
-		if err == nil {
-			err = failed
-		} else {
-			err = fmt.Errorf("%w; %w", err, failed)
-		}
-	}
-	return nil, err
-}
-
-func (c *client) open(addr string) (*link, error) {
-	l, err := dial(c.ctx, addr, c.session, c.logger, &c.work)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.await(c.ctx, c.session); err != nil {
-		l.giveUp()
-		return nil, err
-	}
-	return l, nil
-}
-
-// close ends the connection and waits until all that runs has ended.
+// close ends the session, unless it is the caller's, and waits until all that runs has ended.
 func (c *client) close() {
 	c.mu.Lock()
-	c.closed = true
-	if c.link != nil {
-		c.link.giveUp()
-	}
-	c.mu.Unlock()
 	c.cancel()
+	s := c.session
+	c.mu.Unlock()
+	if s != nil && !s.shared {
+		s.giveUp()
+	}
 	ended := make(chan struct{})
 	go func() { c.work.Wait(); close(ended) }()
 	select {
 	case <-ended:
 	case <-time.After(closeTimeout):
-		c.logger.Warn("the zookeeper client does not come to rest", "servers", c.String())
+		c.logger.Warn("the zookeeper client did not shut down in time", "servers", c.String())
 	}
+}
+
+// explain says where an error comes from, and what to do about it.
+func (s *session) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case s.client.ctx.Err() != nil:
+		return leaf.ErrClosed
+	case errors.Is(err, zk.ErrNoServer):
+		return fmt.Errorf("no connection to zookeeper at %s: check that it runs, and the hosts and ports: %w: %s", s.client, err, s.failures())
+	case errors.Is(err, zk.ErrNoAuth):
+		return fmt.Errorf("zookeeper at %s: an ACL keeps out a client that does not log in: open the nodes "+
+			"(setAcl -R PATH world:anyone:cdrwa), or use another chroot: %w", s.zk.Server(), err)
+	case errors.Is(err, zk.ErrConnectionClosed) || s.lost.Load():
+		return fmt.Errorf("zookeeper at %s: %w", s.zk.Server(), err)
+	}
+	return err
 }

@@ -7,7 +7,7 @@
 //
 // # Nodes
 //
-// All are below /snowflake/NAME, persistent, and open to everybody, as Java Leaf's are:
+// All are below /snowflake/NAME, persistent, and open to all, as Java Leaf's are:
 //
 //	tags/SHARD/TAG            a counter, percent-encoded; SHARD spreads the tags over 64 nodes
 //	workers/SHARD/ID          the record of a worker; SHARD is ID/1024
@@ -21,16 +21,21 @@
 //
 // # The connection
 //
-// Nothing here depends on a session: there is no ephemeral node. A connection that is
-// lost is given up with its session and whatever was under way, and the next call
-// makes another one; so no write is sent later than its caller knows of. What a write
-// did whose answer is lost is not known, and it is not repeated.
+// Nothing here depends on a session: there is no ephemeral node. A session whose
+// connection is lost is given up with whatever was under way, and the next call begins
+// another one; so no write is sent later than its caller knows of, and a ZooKeeper that was
+// restored from a backup is no obstacle. A write is sent once: if its answer is lost, what
+// it did is not known.
+//
+// [New] takes a connection that there is. Its session goes on after a loss, so a write that
+// waited for it may be sent after its caller has left. That write compares what it replaces,
+// and does no harm.
 //
 // # Java Leaf's tree
 //
 // A server of Java Leaf takes the number of the child that bears its address, adds a
-// child if there is none, and from then on writes the time to it every 3 s, whoever
-// else does. It looks at nobody's lease. A [Leaf] therefore goes by these rules:
+// child if there is none, and from then on writes the time to it every 3 s, whatever
+// other servers do. It looks at no lease. A [Leaf] therefore goes by these rules:
 //
 //   - A child has Java Leaf's name and its three fields, byte for byte, and nothing
 //     else is put beside it: Java servers fail to start on what they do not know.
@@ -41,13 +46,13 @@
 //     A child with another address is never taken over, however old it is.
 //   - A number that is in use in another name as well, as in a tree that was copied
 //     from another ZooKeeper, is not used.
-//   - A child that this program did not write last is taken over only after nobody has
-//     written to it for 10 s; until then a Java server with our address may run. Nor is
-//     it taken over while the time in it, and 3 s more, are still to come.
-//   - Uploads begin when the lease is held, and are written only if nobody else has
-//     written meanwhile. So of two servers of this program with one address the
+//   - A child that this program did not write last is taken over only after it had no
+//     write for 10 s; until then a Java server with our address may run. Nor is it
+//     taken over while the time in it, and 3 s more, are still to come.
+//   - Uploads begin when the lease is held, and are written only if the child had no
+//     other write meanwhile. So of two servers of this program with one address the
 //     second does not disturb the first.
-//   - Somebody else's write to our child, or its end, is the end of the worker ID:
+//   - A write of another server to our child, or its deletion, ends the worker ID:
 //     watches fire, and calls fail with [worker.ErrTaken] until Assign finds a child anew.
 //
 // # What stays possible

@@ -11,27 +11,26 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// guard uploads the time to the child of s, and stops s when somebody else writes to
-// that child. It ends then, or with the registry. Uploads begin once the lease is
+// guard uploads the time to the child of a, and ends a when another server writes to
+// that child. It returns then, or with the registry. Uploads begin once the lease is
 // held: a server that was given the address of another one by mistake must not
 // disturb that one while it waits for a lease that it will not get.
-func (l *Leaf) guard(s *seat, c child) {
+func (l *Leaf) guard(a *assignment, c child) {
 	ticker := time.NewTicker(l.opts.UploadEvery)
 	defer ticker.Stop()
-	leased := s.leased
-	var changed <-chan zk.Event
+	leased := a.leased
 	for {
-		if changed == nil {
-			c, changed = l.guardLook(s, c)
+		if c.changed == nil {
+			c = l.guardCall(a, c, l.look)
 		}
-		if s.err() != nil {
+		if a.err() != nil {
 			return
 		}
 		select {
 		case <-l.nodes.client.ctx.Done():
 			return
-		case <-changed:
-			changed = nil
+		case <-c.changed:
+			c.changed = nil
 			continue
 		case <-leased:
 			leased = nil
@@ -40,65 +39,60 @@ func (l *Leaf) guard(s *seat, c child) {
 				continue
 			}
 		}
-		c = l.upload(s, c)
+		c = l.guardCall(a, c, l.upload)
 	}
 }
 
-// A glance is a child of ours as the guard found it.
-type glance struct {
-	child child
-	event <-chan zk.Event // delivers when somebody writes again
-}
-
-// guardLook checks who wrote last. It returns c as it is, and a channel that delivers
-// when somebody writes again; nil if the server does not answer.
-func (l *Leaf) guardLook(s *seat, c child) (child, <-chan zk.Event) {
-	g, err := guardCall(l, func(conn *zk.Conn) (glance, error) {
-		_, stat, event, err := conn.GetW(l.child(c.name))
-		if errors.Is(err, zk.ErrNoNode) {
-			return glance{}, errGone
-		}
-		if err != nil {
-			return glance{}, err
-		}
-		if c.same(child{created: stat.Czxid, version: stat.Version}) {
-			return glance{c, event}, nil
-		}
-		settled, err := l.settle(conn, c)
-		return glance{settled, event}, err
-	})
-	if err != nil {
-		l.judge(s, err)
-		return c, nil
+// guardCall makes a call that returns c as it then is. It ends a if the call fails because
+// another server uses its worker ID.
+func (l *Leaf) guardCall(a *assignment, c child, f func(*zk.Conn, child) (child, error)) child {
+	ctx, cancel := context.WithTimeout(l.nodes.client.ctx, l.opts.SessionTimeout)
+	defer cancel()
+	now, err := call(ctx, l.nodes.client, func(conn *zk.Conn) (child, error) { return f(conn, c) })
+	switch {
+	case err == nil:
+		return now
+	case errors.Is(err, errGone):
+		err = fmt.Errorf("%w: %s was deleted, so its number may have been given away", worker.ErrTaken, l.child(a.name))
+	case !errors.Is(err, worker.ErrTaken):
+		l.logger.Warn("no upload to zookeeper", "node", l.child(a.name), "err", err)
+		return c
 	}
-	return g.child, g.event
+	l.logger.Error("the worker ID is in use elsewhere", "worker", a.id, "err", err)
+	a.why = err
+	close(a.lost)
+	return c
 }
 
-// upload gives c the present time, never less than it was given before, and returns c
-// as it is then.
-func (l *Leaf) upload(s *seat, c child) child {
+// look checks who wrote last, and watches for the next write.
+func (l *Leaf) look(conn *zk.Conn, c child) (child, error) {
+	_, stat, changed, err := conn.GetW(l.child(c.name))
+	if errors.Is(err, zk.ErrNoNode) {
+		return child{}, errGone
+	}
+	if err == nil && !c.same(child{created: stat.Czxid, version: stat.Version}) {
+		c, err = l.settle(conn, c)
+	}
+	c.changed = changed
+	return c, err
+}
+
+// upload writes the present time to c, never less than was written before.
+func (l *Leaf) upload(conn *zk.Conn, c child) (child, error) {
 	now := l.now()
 	if now < c.time {
-		return c
+		return c, nil
 	}
-	written, err := guardCall(l, func(conn *zk.Conn) (child, error) {
-		err := l.write(conn, c, now)
-		if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
-			settled, err := l.settle(conn, c)
-			if err == nil {
-				err = l.ensureNote(conn, c)
-			}
-			return settled, err // the next upload knows the version
+	err := l.write(conn, c, now)
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
+		settled, err := l.settle(conn, c)
+		if err == nil {
+			err = l.ensureNote(conn, c)
 		}
-		done := c
-		done.version, done.time = c.version+1, now
-		return done, err
-	})
-	if err != nil {
-		l.judge(s, err)
-		return c
+		return settled, err // the next upload knows the version
 	}
-	return written
+	c.version, c.time = c.version+1, now
+	return c, err
 }
 
 // now returns the wall clock in Unix milliseconds, but no later than the time since
@@ -107,7 +101,7 @@ func (l *Leaf) upload(s *seat, c child) child {
 func (l *Leaf) now() int64 { return min(l.opts.Now().UnixMilli(), l.clock.Now().UnixMilli()) }
 
 // settle finds out who wrote a version of c that is not the known one: this registry,
-// in an upload whose answer was lost, or somebody else. It returns c as it is now.
+// in an upload whose answer was lost, or another server. It returns c as it is now.
 func (l *Leaf) settle(conn *zk.Conn, c child) (child, error) {
 	now, err := l.inspect(conn, c.name, c.id)
 	switch {
@@ -116,29 +110,8 @@ func (l *Leaf) settle(conn *zk.Conn, c child) (child, error) {
 	case now.same(c):
 		return c, nil
 	case now.created == c.created && now.ours() && now.noted.Writer == l.writer:
-		now.time = max(now.time, c.time)
+		now.time, now.changed = max(now.time, c.time), c.changed
 		return now, nil
 	}
 	return child{}, l.takenBy(c.name)
-}
-
-// judge stops s if err says that somebody else uses its worker ID.
-func (l *Leaf) judge(s *seat, err error) {
-	switch {
-	case errors.Is(err, errGone):
-		err = fmt.Errorf("%w: somebody deleted %s, and so may have given its number away", worker.ErrTaken, l.child(s.name))
-	case !errors.Is(err, worker.ErrTaken):
-		l.logger.Warn("no upload to zookeeper", "node", l.child(s.name), "err", err)
-		return
-	}
-	l.logger.Error("the worker ID is in use elsewhere", "worker", s.id, "err", err)
-	s.why = err
-	close(s.lost)
-}
-
-// guardCall makes a call with the patience of the guard.
-func guardCall[T any](l *Leaf, do func(*zk.Conn) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(l.nodes.client.ctx, l.opts.SessionTimeout)
-	defer cancel()
-	return call(ctx, l.nodes.client, do)
 }

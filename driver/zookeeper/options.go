@@ -37,24 +37,26 @@ type Options struct {
 	// Logger receives what an operator should know; nil discards it.
 	Logger *slog.Logger
 
-	// IP is the IPv4 address under which this server appears in Java Leaf's tree,
-	// see [FirstIPv4]. [OpenLeaf] needs it, [OpenPool] does not use it.
+	// The fields below are for [OpenLeaf].
+
+	// IP is the IPv4 address under which this server appears in Java Leaf's tree, see
+	// [FirstIPv4]. Required.
 	IP string
 
 	// Port is leaf.snowflake.port: with IP it tells this server from all others, and
-	// nothing listens on it. [OpenLeaf] needs it, [OpenPool] does not use it.
+	// nothing listens on it. Required.
 	Port int
 
-	// StandStill is how long nobody may have written to a node in Java Leaf's tree
-	// that was last written by others before it is taken over; default 10 s. A Java
-	// server writes every 3 s. For [OpenLeaf].
+	// StandStill is how long a node in Java Leaf's tree that others wrote last must be
+	// without a write before this server takes it over; default 10 s. A Java server writes
+	// every 3 s.
 	StandStill time.Duration
 
-	// UploadEvery is how often the node in Java Leaf's tree is given the time; default
-	// 3 s, as Java Leaf does. For [OpenLeaf].
+	// UploadEvery is how often this server writes the time to its node in Java Leaf's
+	// tree; default 3 s, as Java Leaf does.
 	UploadEvery time.Duration
 
-	// Now is the wall clock that is uploaded; default [time.Now]. For [OpenLeaf].
+	// Now is the wall clock that is uploaded; default [time.Now].
 	Now func() time.Time
 }
 
@@ -107,27 +109,22 @@ func badElement(s string) bool {
 	})
 }
 
-// checkServers returns the servers with their ports.
-func checkServers(servers []string) ([]string, error) {
+// withPorts returns the servers with their ports.
+func withPorts(servers []string) ([]string, error) {
 	if len(servers) == 0 {
 		return nil, fmt.Errorf("%w: no zookeeper server named", leaf.ErrInvalid)
 	}
-	full := make([]string, len(servers))
-	for i, s := range servers {
-		if host, port, err := net.SplitHostPort(s); err == nil && host != "" && !badPort(port) {
-			full[i] = s
-		} else if s != "" && !strings.ContainsAny(s, ":/ ") {
+	full := slices.Clone(servers)
+	for i, s := range full {
+		if !strings.Contains(s, ":") {
 			full[i] = net.JoinHostPort(s, defaultPort)
-		} else {
+		}
+		host, port, err := net.SplitHostPort(full[i])
+		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" || strings.ContainsAny(host, "/ ") {
 			return nil, fmt.Errorf("%w: zookeeper server %q: write host:port", leaf.ErrInvalid, s)
 		}
 	}
 	return full, nil
-}
-
-func badPort(s string) bool {
-	n, err := strconv.Atoi(s)
-	return err != nil || n < 1 || n > 65535
 }
 
 // FirstIPv4 returns the IPv4 address that Java Leaf takes for its own on this

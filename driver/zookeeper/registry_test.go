@@ -89,6 +89,25 @@ func TestListsAreSmall(t *testing.T) {
 	}
 }
 
+// A connection that there is can be used, and stays open.
+func TestConnectionGiven(t *testing.T) {
+	tr := newTree(t)
+	tr.store(t, order)
+	db, err := zookeeper.New(tr.conn, name, tr.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Store().Advance(t.Context(), order.Name, 1); err != nil {
+		t.Error(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := tr.conn.Exists(tr.chroot); err != nil {
+		t.Errorf("the connection does not work any more: %v", err)
+	}
+}
+
 func TestMissingChroot(t *testing.T) {
 	tr := newTree(t)
 	tr.chroot += "/missing"
