@@ -46,8 +46,9 @@ type backend struct {
 	replicas int
 	connect  []nats.Option
 
-	mu   sync.Mutex
+	lock chan struct{} // holds one element while the fields below are in use
 	conn *nats.Conn
+	js   jetstream.JetStream
 	of   jetstream.Stream
 }
 
@@ -85,15 +86,14 @@ func Create(ctx context.Context, url string, opts *Options) error {
 	}
 	b.url = url
 	defer b.Close()
-	js, err := b.jetStream()
-	if err != nil {
-		return err
+	js, _, err := b.open(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+			Name: b.stream, Subjects: []string{b.stream + ".>"}, Replicas: b.replicas,
+			Description: "counters and worker IDs of Leaf", MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
+			Storage: jetstream.FileStorage, DenyDelete: true, DenyPurge: true,
+		})
 	}
-	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: b.stream, Subjects: []string{b.stream + ".>"}, Replicas: b.replicas,
-		Description: "counters and worker IDs of Leaf", MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
-		Storage: jetstream.FileStorage, DenyDelete: true, DenyPurge: true,
-	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return fmt.Errorf("create stream %s: %w", b.stream, err)
 	}
@@ -104,7 +104,7 @@ func newBackend(opts *Options) (*backend, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	b := &backend{stream: cmp.Or(opts.Stream, DefaultStream), connect: opts.Connect, replicas: max(1, opts.Replicas)}
+	b := &backend{stream: cmp.Or(opts.Stream, DefaultStream), connect: opts.Connect, replicas: max(1, opts.Replicas), lock: make(chan struct{}, 1)}
 	if strings.ContainsAny(b.stream, " .*>/\\") {
 		return nil, fmt.Errorf("%w: the name of stream %q has a space, dot, slash or wildcard", leaf.ErrInvalid, b.stream)
 	}
@@ -132,44 +132,55 @@ func (b *backend) key(subject string) (string, error) {
 	return kind + "/" + string(plain), nil
 }
 
-// jetStream connects if there is no connection.
-func (b *backend) jetStream() (jetstream.JetStream, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// open connects, if there is no connection, and returns the stream.
+func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stream, error) {
+	select {
+	case b.lock <- struct{}{}:
+		defer func() { <-b.lock }()
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	var err error
 	if b.conn == nil {
 		opts := append([]nats.Option{
 			nats.Name("leaf"), nats.Timeout(2 * time.Second), nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
 			nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond),
 			nats.ReconnectBufSize(-1), // what waits for a connection would be sent after its caller has left
 		}, b.connect...)
-		conn, err := nats.Connect(b.url, opts...)
-		if err != nil {
-			return nil, fmt.Errorf("connect to NATS: %w", err)
+		if b.conn, err = nats.Connect(b.url, opts...); err != nil {
+			b.conn = nil
+			return nil, nil, fmt.Errorf("connect to NATS at %s: %w", b.hosts(), explain(err))
 		}
-		b.conn = conn
 	}
-	return jetstream.New(b.conn)
+	if b.js == nil {
+		if b.js, err = jetstream.New(b.conn); err != nil {
+			return nil, nil, err
+		}
+	}
+	if b.of == nil {
+		if b.of, err = b.js.Stream(ctx, b.stream); err != nil {
+			b.of = nil
+			return b.js, nil, fmt.Errorf("stream %s: %w", b.stream, err)
+		}
+	}
+	return b.js, b.of, nil
 }
 
-// open returns the stream.
-func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stream, error) {
-	js, err := b.jetStream()
-	if err != nil {
-		return nil, nil, err
+// hosts returns the servers of the URL, without users and passwords.
+func (b *backend) hosts() string {
+	hosts := strings.Split(b.url, ",")
+	for i, h := range hosts {
+		h = strings.TrimRight(h, "/")
+		hosts[i] = h[strings.LastIndexAny(h, "/@")+1:]
 	}
-	b.mu.Lock()
-	of := b.of
-	b.mu.Unlock()
-	if of != nil {
-		return js, of, nil
+	return strings.Join(hosts, ",")
+}
+
+func explain(err error) error {
+	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
+		return fmt.Errorf("%w: check the user name and the password", err)
 	}
-	if of, err = js.Stream(ctx, b.stream); err != nil {
-		return nil, nil, fmt.Errorf("stream %s: %w", b.stream, err)
-	}
-	b.mu.Lock()
-	b.of = of
-	b.mu.Unlock()
-	return js, of, nil
+	return fmt.Errorf("%w: check that it runs, and the host", err)
 }
 
 // Check refuses a stream that could lose a cell, or answer with an old one.
@@ -339,8 +350,8 @@ func (b *backend) Clock(ctx context.Context) (time.Time, error) {
 
 // Close ends the connection, unless it is the caller's.
 func (b *backend) Close() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.lock <- struct{}{}
+	defer func() { <-b.lock }()
 	if b.conn != nil && b.url != "" {
 		b.conn.Close()
 	}

@@ -151,7 +151,7 @@ func (s *session) explain(err error) error {
 		return nil
 	case s.client.ctx.Err() != nil:
 		return leaf.ErrClosed
-	case errors.Is(err, zk.ErrNoServer):
+	case errors.Is(err, zk.ErrNoServer) && !s.lost.Load():
 		return fmt.Errorf("no connection to zookeeper at %s: check that it runs, and the hosts and ports: %w: %s", s.client, err, s.failures())
 	case errors.Is(err, zk.ErrNoAuth):
 		return fmt.Errorf("zookeeper at %s: an ACL keeps out a client that does not log in: open the nodes "+
