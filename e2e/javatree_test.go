@@ -179,7 +179,7 @@ func TestJavaLeafTakesOurAddress(t *testing.T) {
 		t.Fatalf("the Java server is worker %d, ours is %d", java.worker, ours)
 	}
 	start := time.Now()
-	servers[0].logged(10*time.Second, "the worker ID is used by somebody else")
+	servers[0].logged(10*time.Second, "the worker ID is used by another node")
 	t.Logf("noticed %v after the Java server's start, whose first upload is after 1 s", time.Since(start).Round(time.Millisecond))
 	time.Sleep(1100 * time.Millisecond) // ours ran at most a second ahead of the clock
 	ctx, cancel := context.WithTimeout(t.Context(), figure(time.Second, 10*time.Second))
@@ -223,7 +223,7 @@ func backAfterJavaLeaf(t *testing.T, restarted bool) {
 	l := startTakes(t, 2, 2000, func(int) *server { return current.Load() })
 	l.await(t, 20_000)
 	java := startJavaNode(t, tr, ourIP, "8081", nil)
-	s.logged(10*time.Second, "the worker ID is used by somebody else")
+	s.logged(10*time.Second, "the worker ID is used by another node")
 	time.Sleep(1100 * time.Millisecond) // ours ran at most a second ahead of the clock
 	ctx, cancel := context.WithTimeout(t.Context(), figure(5*time.Second, 20*time.Second))
 	defer cancel()

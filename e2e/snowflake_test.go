@@ -166,7 +166,7 @@ func TestServerPaused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pause > horizon {
-		a.logged(15*time.Second, "the worker ID is used by somebody else")
+		a.logged(15*time.Second, "the worker ID is used by another node")
 		lb.await(t, lb.count.Load()+3_000_000)
 		lb.stop()
 		b.stop()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// maxRivals is how many candidates are lost to others before a claim looks anew.
+// maxRivals is how many candidates are lost to others before a claim reads the registry again.
 const maxRivals = 16
 
 // begin gets a lease: it hands back what is left of an earlier process, if that is
@@ -61,10 +61,10 @@ func (k *Keeper) resume() *heldLease {
 	return t
 }
 
-// handBack releases a lease that nobody uses any more at its mark: that in the state
+// handBack releases a lease that is no longer used at its mark: that in the state
 // file, if its process is known to be dead, or the one that this process lost, which has
 // sealed its generators. It is tried until the registry has let it go, or shows that it
-// is somebody else's. The file says first that nobody goes on from it: the release may
+// is another node's. The file says first that no process goes on from it: the release may
 // arrive late.
 func (k *Keeper) handBack(ctx context.Context, v view) error {
 	s := k.saved
@@ -102,12 +102,12 @@ func (k *Keeper) handBack(ctx context.Context, v view) error {
 }
 
 // released returns what is to stand in place of old when the lease s is handed back; not
-// ok if it is left to run out, or is somebody else's by now.
+// ok if it is left to run out, or is another node's by now.
 func (k *Keeper) released(s *saved, old Record) (next Record, ok bool) {
 	proven := k.opts.State.proven(s)
 	switch {
 	case !proven && !k.opts.Reclaim:
-		k.log.Warn("the state file is a copy, or from before a restart of this machine, or cannot be throttle from one: its worker ID is left to run out", "worker", s.Worker, "until", Time(s.Horizon))
+		k.log.Warn("the state file is a copy, or from before a restart of this machine, or cannot be told from one: its worker ID is left to run out", "worker", s.Worker, "until", Time(s.Horizon))
 		return Record{}, false
 	case !proven && old.Horizon != s.Horizon:
 		k.log.Warn("the state file is out of date: its worker ID is left to run out", "worker", s.Worker, "until", Time(old.Horizon))
@@ -184,7 +184,7 @@ func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 	return t
 }
 
-// safeUntil returns the time before which nobody else is given one, even if the registry
+// safeUntil returns the time before which no other node is given one, even if the registry
 // has lost r since it was written: who claims the worker ID then begins ClaimDelay beyond
 // the clock of the registry, which is behind the one of then, or this machine's, by no
 // more than is tolerated.
@@ -197,10 +197,10 @@ func (k *Keeper) safeUntil(v view, r Record) int64 {
 }
 
 // A bid is one attempt to claim a worker ID. Its outcome may be unknown; only it has
-// the instance in next, so that it may be repeated as it is, and throttle from all others.
+// the instance in next, so that it may be repeated as it is, and told from all others.
 type bid struct{ old, next Record }
 
-// bid returns the bid for a worker ID: the one before, if nobody knows whether that
+// bid returns the bid for a worker ID: the one before, if it is unknown whether that
 // was successful and nothing speaks against it.
 func (k *Keeper) bid(v view, id, horizon int64) bid {
 	old, ok := v.records[id]
@@ -216,7 +216,7 @@ func (k *Keeper) bid(v view, id, horizon int64) bid {
 }
 
 // swap makes a bid and finds out what became of it. The error wraps [ErrConflict] if
-// somebody else was faster.
+// another node was faster.
 func (k *Keeper) swap(ctx context.Context, b bid) (Record, error) {
 	k.unsure = nil
 	err := k.call(ctx, func(ctx context.Context) error { return k.reg.Swap(ctx, b.old, b.next) })
@@ -318,7 +318,7 @@ func ownerName(owner string) string {
 // confirm makes a claim good before its first time is issued: the state file has it,
 // the registry has not lost it, and no other node serves a layout of the same name with
 // other values. Of two such nodes that claim at the same time at least one sees the
-// other here. On a failure the claim is to be given up.
+// other here. On a failure the caller gives the claim up.
 func (t *heldLease) confirm(ctx context.Context) error {
 	if t.alone {
 		return nil

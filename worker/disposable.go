@@ -11,7 +11,7 @@ type Disposable interface {
 	// Starts asks for the latest starts, at most n, the last one first.
 	Starts(ctx context.Context, n int) ([]Start, error)
 
-	// Supply returns how many starts are used up, as it was last heard. It asks nobody.
+	// Supply returns how many starts are used up, as the registry last said. It makes no call.
 	Supply() Supply
 }
 

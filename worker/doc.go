@@ -5,12 +5,12 @@
 // The cell's [Record] names an instance (the holder), a term (how many claims there
 // were) and a horizon (a time). A [Keeper] claims a worker ID, moves the horizon
 // ahead of the clock, and tells its generators through a [Lease] which times they may
-// issue; a [State] file remembers the lease across restarts. All times are Unix
+// issue; a [StateFile] remembers the lease across restarts. All times are Unix
 // milliseconds; a layout rounds floors up and limits down to its own ticks.
 //
 // # What always holds
 //
-//  1. No time is issued under one worker ID by two tenures, that is, by two holders or
+//  1. No time is issued under one worker ID in two leases, that is, by two holders or
 //     by one holder before and after it lost the ID. Within a heldLease a generator's
 //     cursor only grows. So no ID of one layout is issued twice.
 //  2. This needs no clock, and no bound on how long anything takes.
@@ -23,27 +23,26 @@
 // # The protocol
 //
 // Claim. Read all records. Choose a worker ID whose horizon is ahead neither of this
-// machine's clock nor of the registry's. Note in the state file what is going to be
-// claimed, so that a process that is killed now can give it back. Swap the record for
+// machine's clock nor of the registry's. Note in the state file what will be claimed, so that a process that is killed now can give it back. Swap the record for
 // one with a fresh random instance, the next term, and a horizon ahead of the clock. The
 // floor is the horizon that was replaced. Write the state file. Read all records again:
 // the claim must still be there, and a layout whose name stands for other values
 // elsewhere is refused. Only then is the first time issued.
 //
 // Hold. A generator may issue the times from the floor up to the least of three: the
-// horizon, as far as the registry was heard to agree; the mark, as far as the state
+// horizon, as far as the registry is known to agree; the mark, as far as the state
 // file was synced; and its own bound ahead of the clock. The horizon is extended by a
 // swap every few seconds. The mark is written ahead of use, and only grows.
 //
-// Lose. A swap that fails, or whose outcome is unknown, is looked into by reading the
-// record. Another instance, or nobody, in a record that is not older than ours means
+// Lose. A swap that fails, or whose outcome is unknown, is resolved by reading the
+// record. Another instance, or none, in a record that is not older than ours means
 // that the ID was taken: the generators are sealed at once, and another ID is claimed.
 // A record that is missing or older means that the registry lost writes: it is put
 // back, counted and reported.
 //
 // Hand back. Seal every generator: its cursor is swapped to its end, so that a caller
 // on its way either owns what it gets or gets nothing. Note in the state file that the
-// lease has ended, and where: nobody goes on from it. Swap the record for one without an
+// lease has ended, and where: no process goes on from it. Swap the record for one without an
 // instance, whose horizon lies above everything issued. That order, and only after each
 // step has succeeded; else the lease runs out, or the next process hands it back. Where
 // the registry cannot be asked the file is left as it is, for the next process.
@@ -67,7 +66,7 @@
 // A claim and an extension only raise the horizon. A hand-back lowers it to what lies
 // above everything issued, and nothing is issued afterwards, because the generators
 // were sealed (or their process is dead and issued nothing from the mark on) and
-// because the state file said before that the lease has ended, so that nobody goes on
+// because the state file said before that the lease has ended, so that no process goes on
 // from it. The same is noted when a lease is lost.
 //
 // Step 2. Every swap compares the whole record, and every claim writes an instance that
@@ -75,11 +74,11 @@
 // hand-back fails once another claim has succeeded; and a swap that was delayed for any
 // time either finds exactly the record that it was made for, or does nothing.
 //
-// Step 3. By 1, what earlier tenures issued lies below the horizon that a claim
+// Step 3. By 1, what earlier leases issued lies below the horizon that a claim
 // replaces, and what they may still issue does too: they never hear of a larger one, by
-// 2. The claim issues only from that horizon on. Hence tenures do not meet.
+// 2. The claim issues only from that horizon on. Hence leases do not overlap.
 //
-// Step 4. A process that goes on from a state file continues a heldLease of a dead one.
+// Step 4. A process that goes on from a state file continues the lease of a dead one.
 // The dead one issued only below the mark, as the mark was synced before use; the new
 // one issues only from the mark on. Two processes never go on from one file, because
 // of its lock, nor from two copies, because a copy has another identity.
@@ -92,7 +91,7 @@
 //	the clock steps back or forth, or strobes   IDs go on with the monotonic clock; a step forwards is followed once it is steady and confirmed
 //	the clock is off at the start               no claim, with by how much and against whom
 //	process killed                              handed back at its mark by the next start; at most that span of times is lost
-//	process or machine paused                   goes on below its old limit, which nobody else issues; loses its ID if that was claimed meanwhile
+//	process or machine paused                   goes on below its old limit, which no other node issues; loses its ID if that was claimed meanwhile
 //	registry away                               goes on until the horizon, 30 minutes; then no IDs, and a clear error
 //	registry away at the start                  goes on from the state file, if that is proven and its horizon not passed; else waits
 //	answer to a swap lost                       the record is read; only this node has its instance
@@ -109,7 +108,7 @@
 //
 //   - a claim counts only from a floor that lies ahead of the registry's clock by
 //     [Options.ClaimDelay], long enough for that;
-//   - the look that confirms a claim, however late it comes, must find the claim;
+//   - the read that confirms a claim, however late it comes, must find the claim;
 //   - a lease is extended, or put back, only before its horizon by the registry's clock,
 //     and this machine's: later others may have held the worker ID, and the registry have
 //     lost that too;

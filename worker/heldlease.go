@@ -12,7 +12,7 @@ import (
 type heldLease struct {
 	*Keeper
 	lease  *Lease
-	record Record // as the registry was last heard to hold it
+	record Record // as the registry last said that it holds it
 	prior  Record // what the claim replaced
 	alone  bool   // it goes on from the state file alone, and the registry has not agreed yet
 	sealed int64  // after everything issued, once it was lost
@@ -59,15 +59,15 @@ func (t *heldLease) hold(ctx context.Context) error {
 	t.recordStart()
 	extend := time.NewTimer(t.opts.Extend)
 	defer extend.Stop()
-	look := time.NewTicker(clockInterval)
-	defer look.Stop()
+	clockTick := time.NewTicker(clockInterval)
+	defer clockTick.Stop()
 	clocks := clockWatch{Keeper: t.Keeper}
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-look.C:
+		case <-clockTick.C:
 			if !clocks.check(ctx) {
 				continue
 			}
@@ -75,7 +75,7 @@ func (t *heldLease) hold(ctx context.Context) error {
 		case <-extend.C:
 			err = t.extend(ctx)
 		case <-watch:
-			watch, err = t.noticed(ctx)
+			watch, err = t.checkForeignWrite(ctx)
 		}
 		if watch == nil && err == nil {
 			watch, err = t.watch(ctx)
@@ -111,8 +111,8 @@ func (t *heldLease) watch(ctx context.Context) (<-chan struct{}, error) {
 	return ch, err
 }
 
-// noticed watches on, and looks whether somebody else has written.
-func (t *heldLease) noticed(ctx context.Context) (<-chan struct{}, error) {
+// checkForeignWrite watches on, and checks whether another node has written.
+func (t *heldLease) checkForeignWrite(ctx context.Context) (<-chan struct{}, error) {
 	if !sleep(ctx, watchPause) {
 		return nil, ctx.Err()
 	}
@@ -188,7 +188,7 @@ func (t *heldLease) reconcile(ctx context.Context, v view, next Record, cause er
 	return t.adopt(v, next)
 }
 
-// taken reports whether found means that somebody else has, or had, the worker ID: it
+// taken reports whether found means that another node has, or had, the worker ID: it
 // is neither ours nor what was there before our claim.
 func (t *heldLease) taken(found Record) bool {
 	if found.Term == t.record.Term {
@@ -260,7 +260,7 @@ func (t *heldLease) keepMark(ctx context.Context) {
 // markPause keeps a generator that is never satisfied from wearing the disk out.
 const markPause = 200 * time.Millisecond
 
-// save writes the state file ahead of what is to be used, and then lets it be used.
+// save writes the state file ahead of use, and then raises the limit.
 func (t *heldLease) save() error {
 	horizon := t.horizon.Load()
 	if t.opts.State == nil {
@@ -278,8 +278,8 @@ func (t *heldLease) save() error {
 	return nil
 }
 
-// abandon ends a heldLease whose worker ID was lost: nobody may go on from the file. What
-// the registry still holds of it is handed back when it is looked at next.
+// abandon ends a lease whose worker ID was lost: no process may go on from the file. What
+// the registry still holds of it is handed back when the registry is read next.
 func (t *heldLease) abandon() {
 	ended := t.held
 	ended.Horizon = t.horizon.Load()
@@ -295,7 +295,7 @@ func (t *heldLease) abandon() {
 const settleLimit = 5 * time.Second
 
 // end hands the worker ID back. The order matters: nothing is issued any more before
-// the floor is known; nobody goes on from the file any more before anybody else may be
+// the floor is known; no process goes on from the file any more before another node may be
 // given the times from the floor on. After a failure the lease is left to run out.
 // Where the registry cannot be asked the file stays as it is, for the next process.
 func (t *heldLease) end() error {
@@ -324,8 +324,8 @@ func (t *heldLease) end() error {
 	return nil
 }
 
-// settle waits until this machine's clock has passed the floor, for those who take the
-// worker ID over and go by that clock alone.
+// settle waits until this machine's clock has passed the floor, for a Java server that
+// takes the worker ID over and goes by that clock alone.
 func (t *heldLease) settle(floor int64) {
 	wait := time.Duration(floor-t.clock.ms())*time.Millisecond - t.clock.Step()
 	if !t.opts.Settle || wait <= 0 {
@@ -338,7 +338,7 @@ func (t *heldLease) settle(floor int64) {
 }
 
 // release frees the record at floor. The registry may hold a later extension than the
-// one that was heard of: that one is tried too.
+// one that this process knows of: that one is tried too.
 func (t *heldLease) release(ctx context.Context, floor int64) error {
 	for {
 		next := t.record

@@ -22,7 +22,7 @@ const defaultMaxWorker = 1023
 // the coarsest layout beyond that.
 const markMargin = 2 * time.Second
 
-// Bounds of the pause between attempts to get a lease, and between looks where none is
+// Bounds of the pause between attempts to get a lease, and between reads of the registry where none is
 // free.
 const (
 	minPause   = 100 * time.Millisecond
@@ -43,7 +43,7 @@ type Keeper struct {
 	saved  *saved // the lease of an earlier process, until it has been dealt with
 	notice error  // why the state file does not help
 
-	unsure *bid // the latest bid, if nobody knows what became of it
+	unsure *bid // the latest bid, if its outcome is unknown
 
 	mu       sync.Mutex
 	status   Status
@@ -144,7 +144,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 
 // retryPause returns how long to wait after an attempt that failed: longer where no worker
 // ID is free, unless that may be for want of one that is still to be handed back, and
-// where somebody has to create the registry first.
+// where the registry must be created first.
 func (k *Keeper) retryPause(err error, pause time.Duration) time.Duration {
 	none, full := errors.AsType[*noneFree](err)
 	switch {

@@ -36,7 +36,7 @@ type Options struct {
 	// generators should have the same.
 	Clock *Clock
 
-	// Owner is what people are throttle about this node: first, up to a space, what stays
+	// Owner is what people are told about this node: first, up to a space, what stays
 	// over a restart, such as its host name and port.
 	Owner string
 
@@ -74,7 +74,7 @@ type Options struct {
 	Reclaim bool
 
 	// Settle has a clean stop wait until the clock has passed everything issued,
-	// for the sake of those who take the worker ID over and know no floor.
+	// for servers that take the worker ID over and know no floor.
 	Settle bool
 
 	// ClaimDelay overrides how long a claim waits on a registry that is [LossyRegistry];

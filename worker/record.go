@@ -16,7 +16,7 @@ import (
 const recordVersion = 1
 
 // An Instance tells one claim of a worker ID from every other: 128 random bits. The
-// zero Instance is nobody.
+// zero Instance is no holder.
 type Instance [16]byte
 
 // NewInstance returns a random instance.
@@ -25,13 +25,13 @@ func NewInstance() (i Instance) {
 	return i
 }
 
-// IsZero reports whether i is nobody.
+// IsZero reports whether i is no holder.
 func (i Instance) IsZero() bool { return i == Instance{} }
 
 // String returns i as 32 hexadecimal digits.
 func (i Instance) String() string { return hex.EncodeToString(i[:]) }
 
-// MarshalText writes i as [Instance.String] does; nobody is empty.
+// MarshalText writes i as [Instance.String] does; the zero Instance is empty.
 func (i Instance) MarshalText() ([]byte, error) {
 	if i.IsZero() {
 		return nil, nil
@@ -69,18 +69,18 @@ func (l ServedLayout) MaxWorker() int64 { return 1<<l.WorkerBits - 1 }
 // A Record is the content of a worker's cell. The first four fields are the lease;
 // the others are for the layout check, for clock checks, and for people.
 type Record struct {
-	Worker   int64
-	Instance Instance // the holder; zero: nobody
-	Term     int64    // how many claims there were
-	Horizon  int64    // Unix milliseconds: times below it may have been issued, by the holder or before it
+	Worker   int64    `json:"-"`
+	Instance Instance `json:"instance"` // the holder; zero: none
+	Term     int64    `json:"term"`     // how many claims there were
+	Horizon  int64    `json:"horizon"`  // Unix milliseconds: times below it may have been issued, by the holder or before it
 
-	Layouts []ServedLayout // every layout ever served under the worker ID, by name
-	Owner   string         // who wrote last, for people
-	Seen    int64          // Unix milliseconds on the registry's clock when it was written; 0: not known
-	Offset  int64          // milliseconds: the writer's clock minus the registry's, then
+	Layouts []ServedLayout `json:"layouts,omitempty"` // every layout ever served under the worker ID, by name
+	Owner   string         `json:"owner,omitempty"`   // who wrote last, for people
+	Seen    int64          `json:"seen,omitempty"`    // Unix milliseconds on the registry's clock when it was written; 0: not known
+	Offset  int64          `json:"offset,omitempty"`  // milliseconds: the writer's clock minus the registry's, then
 }
 
-// Held reports whether somebody holds r; its horizon may have passed.
+// Held reports whether an instance holds r; its horizon may have passed.
 func (r Record) Held() bool { return !r.Instance.IsZero() }
 
 // IsZero reports whether r was never written.
@@ -94,27 +94,24 @@ func (r Record) Equal(s Record) bool {
 		slices.Equal(r.Layouts, s.Layouts) && r.Owner == s.Owner && r.Seen == s.Seen && r.Offset == s.Offset
 }
 
-// recordText is the text form, in the order in which it is written.
+// recordText is the text form.
 type recordText struct {
-	Version  int            `json:"v"`
-	Instance Instance       `json:"instance"`
-	Term     int64          `json:"term"`
-	Horizon  int64          `json:"horizon"`
-	Layouts  []ServedLayout `json:"layouts,omitempty"`
-	Owner    string         `json:"owner,omitempty"`
-	Seen     int64          `json:"seen,omitempty"`
-	Offset   int64          `json:"offset,omitempty"`
+	Version int `json:"v"`
+	fields
 }
+
+// fields are those of a Record, without its methods.
+type fields Record
 
 // MarshalText returns r, but for Worker, as one line of JSON. Equal records have
 // equal texts, so that a driver may keep and compare texts.
 func (r Record) MarshalText() ([]byte, error) {
-	layouts := slices.Clone(r.Layouts)
-	slices.SortFunc(layouts, func(a, b ServedLayout) int { return cmp.Compare(a.Name, b.Name) })
+	r.Layouts = slices.Clone(r.Layouts)
+	slices.SortFunc(r.Layouts, func(a, b ServedLayout) int { return cmp.Compare(a.Name, b.Name) })
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(recordText{recordVersion, r.Instance, r.Term, r.Horizon, layouts, r.Owner, r.Seen, r.Offset})
+	err := enc.Encode(recordText{recordVersion, fields(r)})
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
@@ -139,7 +136,8 @@ func (r *Record) UnmarshalText(text []byte) error {
 	if _, err := dec.Token(); err != io.EOF || t.Version < 1 || t.Term < 0 || t.Horizon < 0 {
 		return fmt.Errorf("worker record %q is malformed", shorten(text))
 	}
-	*r = Record{r.Worker, t.Instance, t.Term, t.Horizon, t.Layouts, t.Owner, t.Seen, t.Offset}
+	t.Worker = r.Worker
+	*r = Record(t.fields)
 	return nil
 }
 

@@ -15,11 +15,11 @@ var (
 	// replace. Nothing was written, unless an earlier attempt of the same call was.
 	ErrConflict = errors.New("the worker's record has changed")
 
-	// ErrTaken: somebody else uses the worker ID. A registry that notices wraps it;
+	// ErrTaken: another node uses the worker ID. A registry that notices wraps it;
 	// the holder stops at once.
-	ErrTaken = errors.New("the worker ID is used by somebody else")
+	ErrTaken = errors.New("the worker ID is used by another node")
 
-	// ErrWaiting: the worker ID is this node's, and is not to be used yet. A registry
+	// ErrWaiting: the worker ID is this node's, and must not be used yet. A registry
 	// that wraps it says why, in words for anybody.
 	ErrWaiting = errors.New("waiting before the worker ID is used")
 
@@ -34,7 +34,7 @@ var (
 	ErrNotCreated = errors.New("the worker registry was not created")
 
 	// ErrNewer: a record was written by a newer release, whose meaning is not known.
-	ErrNewer = errors.New("written by a newer release of this program, which has to be used here")
+	ErrNewer = errors.New("written by a newer release of this program: upgrade it")
 
 	// ErrUsedUp: a [Disposable] has dealt all worker IDs of the layout, each to one start.
 	ErrUsedUp = fmt.Errorf("%w: no worker ID is left", leaf.ErrOverflow)
@@ -74,7 +74,7 @@ type Assigner interface {
 	Assign(ctx context.Context, max int64) (int64, error)
 }
 
-// A Watcher is a [Registry] that notices when somebody else writes.
+// A Watcher is a [Registry] that notices when another node writes.
 type Watcher interface {
 	// Watch returns a channel that receives, or is closed, when a cell may have been
 	// written by others, or can no longer be watched; nil if writes are not noticed. It

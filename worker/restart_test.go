@@ -128,7 +128,7 @@ func TestResumeWithOtherLayouts(t *testing.T) {
 	}
 }
 
-// A tenure that issued nothing must not lower what was issued before it.
+// A lease that issued nothing must not lower what was issued before it.
 func TestIdleTenureKeepsTheFloor(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		p := hold(t, w.nodes[0], 0)

@@ -32,8 +32,8 @@ type File interface {
 	Sync() error
 }
 
-// errDamaged: the file holds something that is not what was written last, or nobody
-// can tell.
+// errDamaged: the file holds something that is not what was written last, or cannot be told
+// from it.
 var errDamaged = errors.New("the file is damaged, or not one of this program's")
 
 // slots are two checksummed places in a file, written in turn and in place: what was

@@ -24,7 +24,7 @@ type saved struct {
 	Worker   int64          `json:"worker"`
 	Instance Instance       `json:"instance"`
 	Term     int64          `json:"term"`
-	Horizon  int64          `json:"horizon"` // as far as the registry was heard to agree
+	Horizon  int64          `json:"horizon"` // as far as the registry is known to agree
 	Safe     int64          `json:"safe"`    // whatever the registry has lost since, no other node is given a time before that
 	Mark     int64          `json:"mark"`    // nothing from here on was issued
 	Layouts  []ServedLayout `json:"layouts"`

@@ -10,10 +10,10 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// Static is the registry of one worker ID that somebody chose, in a file on this
-// machine: it keeps the lease across restarts, and sees to it that nothing is issued
-// twice by those who use the file. That nobody has the same ID in another file, here
-// or on another machine, is up to whoever chose it.
+// Static is the registry of one worker ID that an operator chose, in a file on this
+// machine: it keeps the lease across restarts, so that nothing is issued twice by the
+// processes that use the file. The operator must see to it that no other file, here or on
+// another machine, has the same ID.
 type Static struct {
 	worker int64
 

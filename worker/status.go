@@ -14,7 +14,7 @@ type Status struct {
 	Worker   int64
 	Term     int64
 	Floor    time.Time
-	Horizon  time.Time // as far as the registry was heard to agree
+	Horizon  time.Time // as far as the registry is known to agree
 	Since    time.Time // when the lease was got
 	Extended time.Time // when the registry last agreed
 
@@ -22,13 +22,13 @@ type Status struct {
 
 	ClockStep time.Duration // how far this machine's clock has moved away from the time that IDs carry
 
-	wait string // why the worker ID is not to be used before Floor
+	wait string // why the worker ID must not be used before Floor
 
 	PutBacks int64 // how often the registry had lost writes
 	Lost     int64 // how often the lease was lost to others
 }
 
-// Status returns how things are.
+// Status returns the current status.
 func (k *Keeper) Status() Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -77,7 +77,7 @@ func (t *heldLease) recordStart() {
 	}
 	t.log.Info("holding a worker ID", "worker", t.record.Worker, "term", t.record.Term, "horizon", Time(t.record.Horizon))
 	if wait := s.Floor.Sub(now); wait > t.opts.LeastAhead {
-		t.log.Warn("the worker ID is not to be used yet", "worker", t.record.Worker, "from", s.Floor, "in", wait.Round(time.Second), "because", s.wait)
+		t.log.Warn("the worker ID must not be used yet", "worker", t.record.Worker, "from", s.Floor, "in", wait.Round(time.Second), "because", s.wait)
 	}
 }
 
@@ -138,8 +138,8 @@ func (k *Keeper) tell(what string, args ...any) {
 // operator frees starts beyond it.
 const freeAhead = 2 * time.Minute
 
-// Free resets the record of a worker ID that nobody is to hold any more, so that it
-// can be claimed two minutes later. It must be certain that whoever held it is dead and
+// Free resets the record of a worker ID whose holder is gone, so that it can be
+// claimed two minutes later. It must be certain that the holder is dead and
 // will not be started again without the registry, or will see the change before it
 // issues anything two minutes ahead: its times above that are dealt out again. It
 // returns the record as it is then. The error wraps [ErrConflict] if the record was

@@ -13,9 +13,9 @@ import (
 const (
 	clockInterval = time.Second
 	smallStep     = 10 * time.Millisecond  // less is no step
-	steadyStep    = 100 * time.Millisecond // two looks that differ by less see the same step
+	steadyStep    = 100 * time.Millisecond // two checks that differ by less see the same step
 	steadyChecks  = 3                      // a clock that jumps to and fro is not followed
-	refusedChecks = 30                     // a step that was not confirmed is looked at again then
+	refusedChecks = 30                     // a step that was not confirmed is checked again then
 	peerAge       = 30 * time.Second       // peers that reported since then are running
 )
 
@@ -75,9 +75,9 @@ func (k *Keeper) checkOffset(ms int64, whose string) error {
 // A clockWatch watches for steps of this machine's clock.
 type clockWatch struct {
 	*Keeper
-	seen     time.Duration // the step that was seen
-	checks   int           // how often, one after the other
-	throttle time.Duration // the step that was last logged
+	seen   time.Duration // the step that was seen
+	checks int           // how often, one after the other
+	logged time.Duration // the step that was last logged
 }
 
 // check reports whether it has moved the time that IDs carry forwards.
@@ -85,7 +85,7 @@ func (e *clockWatch) check(ctx context.Context) bool {
 	step := e.clock.Step()
 	e.count(func(s *Status) { s.ClockStep = step })
 	if step.Abs() < smallStep {
-		e.checks, e.throttle = 0, 0
+		e.checks, e.logged = 0, 0
 		return false
 	}
 	if e.checks == 0 || (step-e.seen).Abs() > steadyStep {
@@ -109,14 +109,14 @@ func (e *clockWatch) check(ctx context.Context) bool {
 	}
 	e.clock.Follow(step)
 	e.log.Warn("this machine's clock was set forwards; IDs follow", "by", step)
-	e.checks, e.throttle = 0, 0
+	e.checks, e.logged = 0, 0
 	return true
 }
 
 // tell logs a step once.
 func (e *clockWatch) tell(step time.Duration, log func()) {
-	if (step - e.throttle).Abs() > steadyStep {
-		e.throttle = step
+	if (step - e.logged).Abs() > steadyStep {
+		e.logged = step
 		log()
 	}
 }

@@ -16,7 +16,7 @@ func recordRules() []registryRule {
 		{"record/round trip", "every field comes back as it was written, whatever it holds", roundTrips},
 		{"record/worker IDs", "worker IDs of 19 bits have a cell each", workerIDs},
 		{"record/fresh", "what one client has written every other loads and lists at once", fresh},
-		{"record/permanent", "the cell of a worker that nobody holds keeps its record", permanent},
+		{"record/permanent", "the cell of a worker without a holder keeps its record", permanent},
 		{"record/newer", "a record of a newer release is an error that says so and names the worker, and is not overwritten", newerRecord},
 		{"record/garbage", "a cell that cannot be read is an error that names the worker, and is not overwritten", garbage},
 		{"list/all", "every cell that was ever written is listed once, by worker ID, and nothing else", listCells},
@@ -71,7 +71,7 @@ func roundTrips(ctx context.Context, b *registryFixture) error {
 	if err := listed(ctx, other, all...); err != nil {
 		return err
 	}
-	for i, record := range all { // and each is found when it is to be replaced
+	for i, record := range all { // and each is found when it is replaced
 		all[i] = claimed(record.Worker, 2)
 		if err := swap(ctx, r, record, all[i]); err != nil {
 			return err

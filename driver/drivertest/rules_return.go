@@ -29,11 +29,11 @@ func returnRules() []storeRule {
 	return []storeRule{
 		returnRule("return/tail", "the next range begins where the returned one did", returnTail),
 		returnRule("return/run", "what touching grants left goes back together", returnRun),
-		returnRule("return/moved on", "nothing goes back once somebody allocated behind it", returnMovedOn),
+		returnRule("return/moved on", "nothing goes back once another client allocated behind it", returnMovedOn),
 		returnRule("return/wrong", "what is no range, or of another tag, is refused and changes nothing", returnWrong),
 		returnRule("return/of no known write", "only the version of the very grant lets its rest go back", returnUnknownWrite),
-		returnRule("return/lowered and granted again", "a range that the store lost may be somebody else's by now: the counter's value does not tell", returnLowered),
-		returnRule("return/created anew and granted again", "a range that the store lost may be somebody else's by now: the counter's value does not tell", returnCreatedAnew),
+		returnRule("return/lowered and granted again", "a range that the store lost may be another client's by now: the counter's value does not tell", returnLowered),
+		returnRule("return/created anew and granted again", "a range that the store lost may be another client's by now: the counter's value does not tell", returnCreatedAnew),
 		returnRule("return/lost reply then equal step", "a return is sent once: a repeated one would take an equal range from its new owner", returnLostReply),
 		returnRule("return/racing", "whatever becomes of a return, no two callers own the same ID", returnRacing),
 	}
@@ -154,7 +154,7 @@ func returnLost(ctx context.Context, b *fixture, s returner, lose func(segment.C
 		}
 	}
 	return first(
-		fails("return what somebody else was granted meanwhile", s.Return(ctx, "order", mine, 51)),
+		fails("return what another client was granted meanwhile", s.Return(ctx, "order", mine, 51)),
 		b.standsAt(ctx, other, "order", 101),
 		b.advance(ctx, other, "order", 1, leaf.Range{Start: 101, End: 102}))
 }

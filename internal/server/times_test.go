@@ -230,7 +230,7 @@ func TestClaimThatWaitsSaysSo(t *testing.T) {
 			t.Errorf("%s: %s", target, body)
 		}
 	}
-	if log := r.log.String(); !strings.Contains(log, "the worker ID is not to be used yet") || !strings.Contains(log, why) {
+	if log := r.log.String(); !strings.Contains(log, "the worker ID must not be used yet") || !strings.Contains(log, why) {
 		t.Errorf("the log:\n%s", log)
 	}
 	r.stop()
