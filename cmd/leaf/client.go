@@ -26,8 +26,8 @@ type client struct {
 
 // addFlags defines the flags of every command that talks to a server.
 func (c *client) addFlags(cmd *cobra.Command) {
-	cmd.Flags().Var((*text)(&c.server), "server", "`URL` of the server (default $LEAF_SERVER, or "+defaultServer+")")
-	patienceVar(cmd, &c.timeout, "timeout", 10*time.Second, "how long to wait for each answer")
+	textVar(cmd, &c.server, "server", "`URL` of the server (default $LEAF_SERVER, or "+defaultServer+")")
+	timeoutVar(cmd, &c.timeout, "timeout", 10*time.Second, "how long to wait for each answer")
 }
 
 // address returns the server's URL; a bare host:port means http.

@@ -8,83 +8,64 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A text is a flag that says something if it is given at all: one that is empty is most
-// likely a variable of the shell that is not set.
-type text string
+// A value is a flag that says in plain words what is wrong with its text.
+type value struct {
+	kind string
+	text func() string
+	set  func(string) error
+}
 
-func (t *text) String() string { return string(*t) }
-func (*text) Type() string     { return "string" }
+func (v value) String() string         { return v.text() }
+func (v value) Type() string           { return v.kind }
+func (v value) Set(given string) error { return v.set(given) }
 
-func (t *text) Set(value string) error {
-	if value == "" {
-		return errors.New("it is empty")
-	}
-	*t = text(value)
-	return nil
+// textVar defines a flag that must not be empty: an empty one is most likely a variable of
+// the shell that is not set.
+func textVar(cmd *cobra.Command, p *string, name, usage string) {
+	cmd.Flags().Var(value{"string", func() string { return *p }, func(given string) error {
+		if *p = given; given == "" {
+			return errors.New("it is empty")
+		}
+		return nil
+	}}, name, usage)
 }
 
 // outputVar defines the flag for the form of what a command prints.
 func outputVar(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().VarP((*output)(asJSON), "output", "o", "print `text|json`")
-}
-
-type output bool // whether it is JSON
-
-func (o *output) String() string {
-	return choose(bool(*o), "json", "text")
-}
-func (*output) Type() string { return "string" }
-
-func (o *output) Set(value string) error {
-	if value != "json" && value != "text" {
-		return errors.New("it is neither text nor json")
-	}
-	*o = value == "json"
-	return nil
+	cmd.Flags().VarP(value{"string", func() string { return choose(*asJSON, "json", "text") }, func(given string) error {
+		if *asJSON = given == "json"; given != "json" && given != "text" {
+			return errors.New("it is neither text nor json")
+		}
+		return nil
+	}}, "output", "o", "print `text|json`")
 }
 
 // wholeVar defines a flag for a whole number.
-func wholeVar(cmd *cobra.Command, p *int64, name, short string, value int64, usage string) {
-	*p = value
-	cmd.Flags().VarP((*whole)(p), name, short, usage)
+func wholeVar(cmd *cobra.Command, p *int64, name, short string, standard int64, usage string) {
+	*p = standard
+	cmd.Flags().VarP(value{"int", func() string { return decimal(*p) }, func(given string) (err error) {
+		*p, err = strconv.ParseInt(given, 10, 64)
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return errors.New("it is too large")
+		case err != nil:
+			return errors.New("it is not a whole number")
+		}
+		return nil
+	}}, name, short, usage)
 }
 
-type whole int64
-
-func (w *whole) String() string { return strconv.FormatInt(int64(*w), 10) }
-func (*whole) Type() string     { return "int" }
-
-func (w *whole) Set(text string) error {
-	n, err := strconv.ParseInt(text, 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return errors.New("it is too large")
-	case err != nil:
-		return errors.New("it is not a whole number")
-	}
-	*w = whole(n)
-	return nil
-}
-
-// patienceVar defines a flag for how long to wait.
-func patienceVar(cmd *cobra.Command, p *time.Duration, name string, value time.Duration, usage string) {
-	*p = value
-	cmd.Flags().Var((*patience)(p), name, usage)
-}
-
-type patience time.Duration
-
-func (p *patience) String() string { return time.Duration(*p).String() }
-func (*patience) Type() string     { return "duration" }
-
-func (p *patience) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	switch {
-	case err != nil:
-		return errors.New("it is not a duration such as 10s, 1.5s or 500ms")
-	case d <= 0:
-		return errors.New("it is not above 0")
-	}
-	*p = patience(d)
-	return nil
+// timeoutVar defines a flag for how long to wait.
+func timeoutVar(cmd *cobra.Command, p *time.Duration, name string, standard time.Duration, usage string) {
+	*p = standard
+	cmd.Flags().Var(value{"duration", func() string { return p.String() }, func(given string) (err error) {
+		*p, err = time.ParseDuration(given)
+		switch {
+		case err != nil:
+			return errors.New("it is not a duration such as 10s, 1.5s or 500ms")
+		case *p <= 0:
+			return errors.New("it is not above 0")
+		}
+		return nil
+	}}, name, usage)
 }

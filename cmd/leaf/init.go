@@ -84,7 +84,7 @@ These need nothing created:
 	cmd.Flags().StringSliceVar(&f.lost, "lost", nil, "`HOSTS` of ticket servers whose data is gone for good; with --resize")
 	wholeVar(cmd, &f.jump, "jump", "", ticket.DefaultJump, "more IDs than a lost server was ahead of the others; with --lost")
 	outputVar(cmd, &f.json)
-	patienceVar(cmd, &f.timeout, "timeout", 10*time.Second, "how long to wait for it")
+	timeoutVar(cmd, &f.timeout, "timeout", 10*time.Second, "how long to wait for it")
 	return cmd
 }
 

@@ -42,8 +42,8 @@ func workersFlag() urlFlag {
 }
 
 func (u *urlFlag) addFlags(cmd *cobra.Command, use string) {
-	cmd.Flags().Var((*text)(&u.url), u.name, fmt.Sprintf("`URL` of the %s%s (default $%s)", u.what, use, u.env()))
-	cmd.Flags().Var((*text)(&u.file), u.name+"-file", fmt.Sprintf("`FILE` that holds this URL (default $%s_FILE)", u.env()))
+	textVar(cmd, &u.url, u.name, fmt.Sprintf("`URL` of the %s%s (default $%s)", u.what, use, u.env()))
+	textVar(cmd, &u.file, u.name+"-file", fmt.Sprintf("`FILE` that holds this URL (default $%s_FILE)", u.env()))
 }
 
 func (u *urlFlag) env() string { return "LEAF_" + strings.ToUpper(u.name) }
