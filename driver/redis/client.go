@@ -245,21 +245,14 @@ func (c *client) send(ctx context.Context, node *goredis.Client, cmd command, ar
 	for _, w := range waits {
 		confirmed = append(confirmed, pipe.Do(ctx, w.command...))
 	}
-	_, err := pipe.Exec(ctx)
-	if unsent(done, err) {
-		return nil, err
+	if _, err := pipe.Exec(ctx); err != nil && done.Err() == nil && done.Val() == nil {
+		return nil, err // the pipeline failed before the script had an answer
 	}
 	values, err := done.StringSlice()
 	for i := 0; i < len(waits) && err == nil; i++ {
 		err = waits[i].check(confirmed[i])
 	}
 	return values, err
-}
-
-// unsent reports whether a pipeline failed before its first command had an answer or
-// an error of its own.
-func unsent(first *goredis.Cmd, err error) bool {
-	return err != nil && first.Err() == nil && first.Val() == nil
 }
 
 // A wait is a command that waits until a write is on other servers, and what it must return.

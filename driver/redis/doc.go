@@ -54,7 +54,7 @@
 //   - appendfsync everysec loses the last second or two when the machine crashes;
 //   - a replica that takes over, by Sentinel, in a cluster, or by hand, lacks what had
 //     not reached it;
-//   - a primary that was cut off goes on answering those who reach it until it learns of
+//   - a primary that was cut off goes on answering the clients that reach it until it learns of
 //     its successor; set min-replicas-to-write and min-replicas-max-lag so that it stops;
 //   - durability=none loses what came after the last snapshot, or everything.
 //

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Schemes returns the schemes of the URLs that [Parse] reads, without those with
+// schemes returns the schemes of the URLs that [Parse] reads, without those with
 // rediss in place of redis, which are the same over TLS.
-func Schemes() []string { return []string{"redis", "redis+sentinel", "redis+cluster", schemeSocket} }
+func schemes() []string { return []string{"redis", "redis+sentinel", "redis+cluster", schemeSocket} }
 
 const schemeSocket = "redis+unix"
 
@@ -72,10 +72,10 @@ func parseScheme(scheme string) (c Config, err error) {
 		plain = "redis" + rest
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	mode := slices.Index(Schemes(), plain)
+	mode := slices.Index(schemes(), plain)
 	switch {
 	case mode < 0 || plain == schemeSocket && c.TLS != nil:
-		return c, bad("the scheme is none of " + strings.Join(Schemes(), ", ") + ", nor, but for the last, one of these with rediss")
+		return c, bad("the scheme is none of " + strings.Join(schemes(), ", ") + ", nor, but for the last, one of these with rediss")
 	case plain != schemeSocket:
 		c.Mode = Mode(mode)
 	}

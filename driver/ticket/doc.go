@@ -54,7 +54,7 @@
 //
 // # Losing a server for good
 //
-// How far a server was that has lost its data, nobody knows. [ResizeOptions].Lost takes
+// No one can tell how far a server was that has lost its data. [ResizeOptions].Lost takes
 // it out, or lets it begin anew: the others go on [ResizeOptions].Jump above the highest
 // counter that is left. This assumes that the lost one was not further ahead of them, and
 // that its data never comes back into use. A tag that it alone had is gone with it.

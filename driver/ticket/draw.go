@@ -120,7 +120,7 @@ func (f *facts) missing(ctx context.Context, conn *sql.Conn, tag string, err err
 // block draws up to n IDs that follow each other.
 func (f *facts) block(ctx context.Context, conn *sql.Conn, tag string, n int64) (segment.Grant, error) {
 	if n == 0 {
-		// A step that somebody changes between the two packets does no harm: the
+		// A step that is changed between the two packets does no harm: the
 		// range is computed from the n that the second one is given.
 		row, err := findTag(ctx, conn, tag)
 		if err != nil {

@@ -107,6 +107,9 @@ func (r *resizer) run(ctx context.Context, servers, retired []Server) error {
 	if len(servers) == 0 {
 		return fmt.Errorf("%w: no ticket servers", leaf.ErrInvalid)
 	}
+	if r.after == nil {
+		r.after = func(string) error { return nil }
+	}
 	return lockAll(ctx, members, func(conns []*adminConn) error {
 		r.conns, r.servers, r.leaving = conns, conns[:len(servers)], conns[len(servers):]
 		for _, stage := range []struct {
@@ -118,19 +121,12 @@ func (r *resizer) run(ctx context.Context, servers, retired []Server) error {
 			if err := stage.do(ctx); err != nil {
 				return err
 			}
-			if err := r.pause(stage.name); err != nil {
+			if err := r.after(stage.name); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-func (r *resizer) pause(stage string) error {
-	if r.after == nil {
-		return nil
-	}
-	return r.after(stage)
 }
 
 // check changes nothing.
@@ -248,7 +244,7 @@ func (r *resizer) stop(ctx context.Context) error {
 		if err := a.both(ctx, `UPDATE leaf_ticket SET state = ?`, `UPDATE leaf_ticket_tag SET generation = 0`, a.state); err != nil {
 			return err
 		}
-		if err := r.pause("stop " + a.Name); err != nil {
+		if err := r.after("stop " + a.Name); err != nil {
 			return err
 		}
 	}
@@ -332,7 +328,7 @@ func (r *resizer) lift(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := r.pause("lift " + a.Name); err != nil {
+		if err := r.after("lift " + a.Name); err != nil {
 			return err
 		}
 	}
@@ -362,7 +358,7 @@ func (r *resizer) start(ctx context.Context) error {
 			stateReady, r.cluster, generation, len(r.servers), i+1, strings.Join(members, " "), generation); err != nil {
 			return err
 		}
-		if err := r.pause("start " + a.Name); err != nil {
+		if err := r.after("start " + a.Name); err != nil {
 			return err
 		}
 	}
