@@ -95,7 +95,7 @@ func TestServeWithoutItsStore(t *testing.T) {
 				}
 			}
 			wantError(t, p, "the store was not created", "next", "order", "--server", p.url)
-			wantError(t, p, "hint: leaf init --store", "tag", "list", "--store", at.url)
+			wantError(t, p, "leaf init --store", "tag", "list", "--store", at.url)
 			wantSuccess(t, p, "init", "--store", at.url)
 			wantSuccess(t, p, "tag", "create", "order", "--step", "10", "--store", at.url)
 			wantSuccess(t, p, "next", "order", "--server", p.url)
