@@ -3,6 +3,7 @@ package snowflake_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -79,7 +80,12 @@ func TestOpen(t *testing.T) {
 func TestNodeOfSeveralLayouts(t *testing.T) {
 	inPresent(t, func(t *testing.T) {
 		leafLayout, uid := preset(t, "leaf"), preset(t, "uid")
-		opts := &snowflake.NodeOptions{Layouts: []snowflake.NodeLayout{
+		state, err := worker.OpenStateFile(filepath.Join(t.TempDir(), "lease")) // it bounds what runs ahead
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer state.Close()
+		opts := &snowflake.NodeOptions{Keeper: worker.Options{State: state}, Layouts: []snowflake.NodeLayout{
 			{Name: "uid", Layout: uid, Options: snowflake.Options{MaxAhead: time.Minute}},
 			{Name: "leaf", Layout: leafLayout},
 			{Name: "also", Layout: leafLayout},
