@@ -89,12 +89,17 @@ func (p *pool) Do(ctx context.Context, do func(*sqlstore.Session) error) error {
 			if _, err := s.On.ExecContext(ctx, galeraSync); err != nil {
 				return err
 			}
+			// A store that uses the connection next does without: an Advance would wait twice.
+			defer func() { _, _ = s.On.ExecContext(ctx, galeraAsync) }()
 		}
 		return do(&s.Session)
 	})
 }
 
-const galeraSync = `SET SESSION wsrep_sync_wait = 1`
+const (
+	galeraSync  = `SET SESSION wsrep_sync_wait = 1`
+	galeraAsync = `SET SESSION wsrep_sync_wait = DEFAULT`
+)
 
 // Transact runs do in a transaction.
 func (p *pool) Transact(ctx context.Context, do func(*sqlstore.Session) error) error {
