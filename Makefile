@@ -5,7 +5,7 @@ COUNT    ?= 1
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test deps lint vuln bench stores lab fuzz generate clean
+.PHONY: help run build test deps lint vuln bench stores lab fuzz generate structure clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ build: ## build bin/leaf
 test: deps ## run all tests with the race detector, short figures
 	go vet ./...
 	go test -race ./...
-	go test -count=1 -run Imports .
+	go test -count=1 -run 'Imports|Structure' .
 	cd e2e && go vet ./... && go test -race -count=1 -parallel 6 -timeout 30m ./... # they mostly wait
 	cd bench && go vet ./... && go test -run . ./...
 
@@ -46,6 +46,9 @@ lab: deps ## run the end-to-end tests and the model checker at full length (up t
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@scripts/fuzz.sh $(FUZZTIME)
+
+structure: ## draw docs/structure.md again, from the imports
+	go test -count=1 -run TestStructure -update .
 
 generate: ## write the generated code again (needs protoc)
 	sh api/generate.sh
