@@ -47,6 +47,8 @@ var engines = []struct {
 	}},
 	{"etcd", func(tb testing.TB) advancer { return openURL(tb, startEtcd(tb, 1)) }},
 	{"etcd-3-members", func(tb testing.TB) advancer { return openURL(tb, startEtcd(tb, 3)) }},
+	{"zookeeper", func(tb testing.TB) advancer { return openURL(tb, "zookeeper://"+testserver.ZooKeeper(tb).Addr()) }},
+	{"nats", func(tb testing.TB) advancer { return openURL(tb, testserver.NATS(tb).URL()+"/bench") }},
 	{"redis-always", func(tb testing.TB) advancer { return openURL(tb, startRedis(tb, "always")) }},
 	{"redis-everysec", func(tb testing.TB) advancer { return openURL(tb, startRedis(tb, "everysec")) }},
 	{"ticket", func(tb testing.TB) advancer { return openURL(tb, startTickets(tb)) }},
