@@ -133,7 +133,12 @@ func (c complaint) check(t *testing.T, name string, call func(context.Context, *
 		t.Fatal(err)
 	}
 	defer b.Close()
-	err = call(ctx, b)
+	for range 3 { // on a busy machine a server may take longer to refuse than a driver waits
+		err = call(ctx, b)
+		if !errors.Is(err, context.DeadlineExceeded) || len(faults(advised(err), c.want)) == 0 {
+			break
+		}
+	}
 	if strings.Contains(log.String(), secret) {
 		t.Errorf("%s: the log holds the password:\n%s", name, &log)
 	}
