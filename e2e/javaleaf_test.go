@@ -121,7 +121,7 @@ func TestJavaLeafRow(t *testing.T) {
 	}
 	s.stop()
 	if maxID := column(t, database, "max_id"); maxID != want+1 {
-		t.Errorf("after a clean stop max_id is %d, want %d", maxID, want+1)
+		t.Errorf("after a clean stop max_id is %d, want %d\n%s", maxID, want+1, s.output())
 	}
 }
 
