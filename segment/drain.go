@@ -85,7 +85,7 @@ func (b *Buffer) finish(err error) (unused leaf.Range, last Grant) {
 
 // sameCounter reports whether what is left of g may go back together with what is left
 // of a grant before. Another server may not know of the one before, and have granted its
-// IDs to somebody else.
+// IDs to another caller.
 func (g *Grant) sameCounter(before Grant) bool {
 	return g.Source == before.Source && g.Server == before.Server
 }

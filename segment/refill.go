@@ -101,8 +101,8 @@ func (b *Buffer) size(now time.Time) (n int64, due bool) {
 	b.compareBudgets()
 	n = adaptiveSize(stock, b.short, a.step, a.last, b.opts.MaxStock, b.demand.rate, b.opts.OutageBudget)
 	if n > 0 && b.health.err != nil {
-		// The call may succeed and its reply be lost, again and again: what that
-		// costs is to be little.
+		// The call may succeed and its reply be lost, again and again: that
+		// must cost little.
 		n = max(1, min(n, max(a.step, b.short-stock)))
 	}
 	return n, n > 0

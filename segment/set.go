@@ -38,7 +38,7 @@ type Set struct {
 	unproven  int                 // buffers of tags that may not exist
 
 	ready  chan struct{}
-	wake   chan struct{} // holds one when the store is to be looked at before its time
+	wake   chan struct{} // holds one when the store must be checked before its time
 	cancel context.CancelFunc
 	done   chan struct{} // closed when watch has returned
 }
@@ -113,7 +113,7 @@ func (s *Set) buffer(tag string) (*Buffer, error) {
 	if s.closed {
 		return nil, fmt.Errorf("tag %q: %w", tag, leaf.ErrClosed)
 	}
-	if b, ok := s.tags.Load(tag); ok { // somebody else was faster
+	if b, ok := s.tags.Load(tag); ok { // another caller was faster
 		return b.(*Buffer), nil
 	}
 	b := s.newBuffer(tag)
@@ -186,7 +186,7 @@ func (s *Set) StoreErr() error {
 	return s.lastCheck
 }
 
-// Unfit returns why the store cannot be used before somebody mends it, once that may cost
+// Unfit returns why the store cannot be used before an operator mends it, once that may cost
 // callers their IDs: not while there is stock for every tag in use.
 func (s *Set) Unfit() error {
 	err := s.StoreErr()

@@ -98,8 +98,8 @@ type Returner interface {
 	// Return moves tag's counter back from last.Range.End to start if, and only if, the
 	// write that made the grant is the counter's last one: last.Version says so, and
 	// last.Server where that is not empty. A counter that merely stands at the same value
-	// proves nothing. Where the store lost the grant, somebody else may have been granted
-	// the same IDs since.
+	// proves nothing. Where the store lost the grant, it may have granted the same IDs to
+	// another process since.
 	//
 	// It is sent at most once: neither the implementation nor a client library below it
 	// repeats the write, because a repeated one could take an equal range away from under

@@ -145,7 +145,7 @@ func (g *Generator) begin(lease lease) {
 
 // Seal ends issuing under the present lease; see [worker.LeaseUser]. What it returns
 // is the beginning of the tick after the last one in which an ID was reserved. Callers
-// are told why; those who wait go on with the next lease if that begins in time.
+// are told why; callers that wait go on with the next lease if that begins in time.
 func (g *Generator) Seal(why error) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()

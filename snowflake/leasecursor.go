@@ -154,8 +154,8 @@ func (l *leaseCursor) account(cursor uint64) {
 }
 
 // raise moves the limit up to what the lease and the clock, by which a tick may begin
-// ahead milliseconds early, allow now, as far as the reserve asks for it. Those who wait
-// lack backlog slots.
+// ahead milliseconds early, allow now, as far as the reserve asks for it. Waiting
+// callers lack backlog slots.
 func (l *leaseCursor) raise(now, ahead int64, backlog uint64) {
 	cursor := l.cursor.Load()
 	l.account(cursor) // while it is known what lies beyond the limit, and is lost

@@ -50,7 +50,7 @@ func newReserve(r Reserve) reserve {
 	return reserve{size: most, least: least, interval: r.Interval.Milliseconds(), due: math.MaxInt64}
 }
 
-// fill says up to how many slots there are to be, or that what is left will do.
+// fill returns how many slots to keep in reserve, and whether it is time to fill up.
 func (r *reserve) fill(now int64, left, backlog uint64) (slots uint64, due bool) {
 	if r.size == 0 {
 		return math.MaxUint64, true

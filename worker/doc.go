@@ -114,7 +114,7 @@
 //     lost that too;
 //   - a start from the state file alone goes no further than the claim delay, less the
 //     tolerance between clocks, beyond the registry's time of the last extension, until
-//     the registry has agreed to the next one. Whoever claims after a loss begins above
+//     the registry has agreed to the next one. A claim after a loss begins above
 //     that. It is a bound on times, not on when they are issued, so that no clock of this
 //     machine has to be right. Nor does such a process put its record back, which others
 //     may have held meanwhile: it claims anew.

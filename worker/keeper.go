@@ -187,11 +187,11 @@ type logThrottle struct {
 	at   time.Duration
 }
 
-// tellAgain is how long a trouble is not logged again in other words.
+// tellAgain is how long a fault is not logged again in other words.
 const tellAgain = time.Minute
 
-// worth reports whether err is to be logged at the time now: one that is new, and a
-// lost worker ID whatever was said before.
+// worth reports whether to log err at the time now: if it is new, or says that the worker
+// ID is lost.
 func (t *logThrottle) worth(err error, now time.Duration) bool {
 	soon := now-t.at < tellAgain && !errors.Is(err, ErrTaken)
 	if t.text != "" && (t.text == err.Error() || soon) {

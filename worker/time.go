@@ -14,7 +14,7 @@ const (
 	clockInterval = time.Second
 	smallStep     = 10 * time.Millisecond  // less is no step
 	steadyStep    = 100 * time.Millisecond // two checks that differ by less see the same step
-	steadyChecks  = 3                      // a clock that jumps to and fro is not followed
+	steadyChecks  = 3                      // a clock that jumps back and forth is not followed
 	refusedChecks = 30                     // a step that was not confirmed is checked again then
 	peerAge       = 30 * time.Second       // peers that reported since then are running
 )

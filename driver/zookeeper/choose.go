@@ -60,7 +60,7 @@ func (l *Leaf) highest(names []string) (best string, top int64) {
 }
 
 // adopt has this server use a child that there was, and reports whether it may. If
-// not, another one is to be made.
+// not, the caller makes another one.
 func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (bool, error) {
 	if c.id > max {
 		return false, l.runOut(c.id, max)

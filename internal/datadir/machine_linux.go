@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// LockMachine locks a name against all other processes of this machine, whoever runs
-// them and on whichever data directory, until what it returns is closed or the process
+// LockMachine locks a name against all other processes of this machine, of any
+// user and with any data directory, until what it returns is closed or the process
 // ends. It is a socket in the abstract namespace, which belongs to the network
 // namespace: containers with a network of their own are other machines here.
 func LockMachine(name string) (io.Closer, error) {

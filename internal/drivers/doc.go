@@ -20,7 +20,7 @@
 //
 //	zookeeper://h1:2181,h2:2181/chroot?layout=leaf&name=N&port=P&ip=A   the tree of Java Leaf
 //	mysql://…?layout=worker_node                  the table WORKER_NODE of uid-generator
-//	static:7                                      a number that somebody chose
+//	static:7                                      a number that the operator chose
 //
 // In Java Leaf's tree name is leaf.name, port is leaf.snowflake.port and ip is the IPv4
 // address to appear under, by default this machine's. The path of sqlite: is taken as it
