@@ -145,7 +145,7 @@ func (n *Node) Keeper() *worker.Keeper { return n.keeper }
 func (n *Node) Next(ctx context.Context) (int64, error) {
 	id, err := n.first.Next(ctx)
 	if err != nil {
-		return 0, n.explain(err)
+		return 0, n.Explain(err)
 	}
 	return id, nil
 }
@@ -154,13 +154,14 @@ func (n *Node) Next(ctx context.Context) (int64, error) {
 func (n *Node) Take(ctx context.Context, dst []leaf.Range, count int) ([]leaf.Range, error) {
 	dst, err := n.first.Take(ctx, dst, count)
 	if err != nil {
-		return dst, n.explain(err)
+		return dst, n.Explain(err)
 	}
 	return dst, nil
 }
 
-// explain adds why the worker ID may not be used yet: a generator only knows from when on.
-func (n *Node) explain(err error) error {
+// Explain adds to an error of a generator why the worker ID may not be used yet. The
+// generator only knows from when on.
+func (n *Node) Explain(err error) error {
 	if !errors.Is(err, leaf.ErrClock) {
 		return err
 	}

@@ -2,6 +2,7 @@ package issuer_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -23,26 +24,30 @@ func named(t *testing.T, name, preset string) issuer.NamedLayout {
 	return issuer.NamedLayout{Name: name, Layout: l}
 }
 
-func newTimes(t *testing.T, layouts ...issuer.NamedLayout) *issuer.Times {
+// newTimes returns a scheme with a generator for each layout.
+func newTimes(t *testing.T, scheme string, layouts ...issuer.NamedLayout) (times *issuer.Times, begin func()) {
 	t.Helper()
-	times, err := issuer.NewTimes(issuer.Snowflake, layouts, snowflake.Options{Wait: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
+	generators := map[string]*snowflake.Generator{}
+	for _, l := range layouts {
+		g, err := snowflake.New(l.Layout, &snowflake.Options{Wait: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		generators[l.Name] = g
 	}
-	return times
-}
-
-// begin has everything issue under worker 3.
-func begin(times *issuer.Times) {
-	for _, g := range times.Generators() {
-		g.Begin(worker.Unfenced(3, time.Time{}, time.Time{}))
+	times = issuer.NewTimes(scheme, layouts, func(name string) *snowflake.Generator { return generators[name] },
+		func(err error) error { return fmt.Errorf("explained: %w", err) })
+	return times, func() { // under worker 3
+		for _, g := range generators {
+			g.Begin(worker.Unfenced(3, time.Time{}, time.Time{}))
+		}
 	}
 }
 
 func TestKeySelectsLayout(t *testing.T) {
 	layouts := issuer.Layouts{named(t, "leaf", "leaf"), named(t, "js", "js53")}
-	times := newTimes(t, layouts...)
-	begin(times)
+	times, begin := newTimes(t, issuer.Snowflake, layouts...)
+	begin()
 	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(times)}, nil)
 	for key, layout := range map[string]string{"leaf": "leaf", "js": "js", "JS": "leaf", "order": "leaf", "": "leaf"} {
 		id, err := ids.Next(t.Context(), issuer.Snowflake, key)
@@ -67,51 +72,13 @@ func TestKeySelectsLayout(t *testing.T) {
 	}
 }
 
-// Two names of one layout would issue the same IDs from two generators.
-func TestEqualLayoutsShareGenerator(t *testing.T) {
-	times := newTimes(t, named(t, "leaf", "leaf"), named(t, "shop", "leaf"), named(t, "js", "js53"))
-	if got := len(times.Generators()); got != 2 {
-		t.Fatalf("%d generators for two layouts", got)
-	}
-	begin(times)
-	seen := map[int64]bool{}
-	for range 5000 {
-		for _, key := range []string{"leaf", "shop"} {
-			id, err := times.Next(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if seen[id] {
-				t.Fatalf("ID %d was issued under both names", id)
-			}
-			seen[id] = true
-		}
-	}
-	var names []string
-	for _, l := range times.Layouts() {
-		names = append(names, l.Name)
-	}
-	if diff := cmp.Diff([]string{"leaf", "shop", "js"}, names); diff != "" {
-		t.Errorf("recorded layouts: %s", diff)
-	}
-}
-
 func TestTimesWithoutLease(t *testing.T) {
-	times := newTimes(t, named(t, "leaf", "leaf"))
-	if _, err := times.Next(t.Context(), "x"); !errors.Is(err, leaf.ErrNoLease) {
-		t.Errorf("Next: %v, want ErrNoLease", err)
+	times, _ := newTimes(t, issuer.Snowflake, named(t, "leaf", "leaf"))
+	if _, err := times.Next(t.Context(), "x"); !errors.Is(err, leaf.ErrNoLease) || !strings.HasPrefix(err.Error(), "explained: ") {
+		t.Errorf("Next: %v, want ErrNoLease, explained", err)
 	}
-	if _, err := times.Take(t.Context(), "x", nil, 2); !errors.Is(err, leaf.ErrNoLease) {
-		t.Errorf("Take: %v, want ErrNoLease", err)
-	}
-}
-
-func TestBadTimes(t *testing.T) {
-	if _, err := issuer.NewTimes(issuer.Snowflake, nil, snowflake.Options{}); err == nil {
-		t.Error("no layout was accepted")
-	}
-	if _, err := issuer.NewTimes(issuer.Snowflake, issuer.Layouts{{Name: "x"}}, snowflake.Options{}); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "layout x") {
-		t.Errorf("an empty layout: %v", err)
+	if _, err := times.Take(t.Context(), "x", nil, 2); !errors.Is(err, leaf.ErrNoLease) || !strings.HasPrefix(err.Error(), "explained: ") {
+		t.Errorf("Take: %v, want ErrNoLease, explained", err)
 	}
 }
 
@@ -156,8 +123,8 @@ func TestOffSaysWhy(t *testing.T) {
 }
 
 func TestBuiltInLayoutThatIsNotServed(t *testing.T) {
-	times := newTimes(t, named(t, "leaf", "leaf"))
-	begin(times)
+	times, begin := newTimes(t, issuer.Snowflake, named(t, "leaf", "leaf"))
+	begin()
 	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(times)}, nil)
 	if _, err := ids.Next(t.Context(), issuer.Snowflake, "js53"); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("Next: %v", err)
@@ -183,10 +150,7 @@ func TestDecodeNegative(t *testing.T) {
 // layout is none.
 func TestBuiltInNames(t *testing.T) {
 	for scheme, want := range map[string]error{issuer.UID: leaf.ErrNoLease, issuer.Snowflake: leaf.ErrInvalid} {
-		times, err := issuer.NewTimes(scheme, issuer.Layouts{named(t, "mine", "uid")}, snowflake.Options{Wait: time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		times, _ := newTimes(t, scheme, named(t, "mine", "uid"))
 		if _, err := times.Next(t.Context(), "leaf"); !errors.Is(err, want) {
 			t.Errorf("%s: %v", scheme, err)
 		}

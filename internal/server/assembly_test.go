@@ -13,7 +13,6 @@ import (
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 func TestSegmentOptions(t *testing.T) {
@@ -52,16 +51,10 @@ func TestTimeSchemes(t *testing.T) {
 // No scheme runs further ahead of the clock than the registry allows.
 func TestMaxAheadOfRegistry(t *testing.T) {
 	schemes, _ := timeSchemes(config.Default(), map[string]string{})
-	for limit, want := range map[time.Duration][2]time.Duration{0: {time.Minute, 2 * time.Second}, time.Second: {time.Second, time.Second}} {
-		tt := &times{sources: map[string]*issuer.Times{}, backend: &Backend{Traits: Traits{MaxAhead: limit}}}
-		k := worker.Options{Clock: worker.NewClock()}
-		for _, s := range schemes {
-			if err := tt.add(s, &k); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := [2]time.Duration{k.MaxAhead, k.LeastAhead}; got != want {
-			t.Errorf("bounded by %v: %v, want %v", limit, got, want)
+	for limit, want := range map[time.Duration][2]time.Duration{0: {2 * time.Second, time.Minute}, time.Second: {time.Second, time.Second}} {
+		layouts, ahead := nodeLayouts(schemes, limit)
+		if got := [2]time.Duration{layouts[0].Options.MaxAhead, layouts[len(layouts)-1].Options.MaxAhead}; got != want || ahead != want[1] {
+			t.Errorf("bounded by %v: %v, at most %v, want %v", limit, got, ahead, want)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func newHTTP(h http.Handler, log *slog.Logger) (*http.Server, context.CancelCaus
 // finish, gives the IDs that are left back to the store, and the worker ID to its
 // registry, and closes both. It returns nil after an orderly stop.
 func (s *Server) Run(ctx context.Context) error {
-	release := s.startKeeper()
+	release := s.startNode()
 	if err := s.open(ctx); err != nil {
 		return errors.Join(err, s.stop(release))
 	}

@@ -214,7 +214,7 @@ func (s *Server) ready(scheme string) error {
 		}
 	}
 	if s.times != nil && (scheme == "" || s.times.sources[scheme] != nil) {
-		err := s.times.keeper.Err()
+		err := s.times.node.Keeper().Err()
 		if scheme == "" && s.times.implicit && errors.Is(err, worker.ErrNotCreated) {
 			return nil
 		}

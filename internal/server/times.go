@@ -28,7 +28,7 @@ const aheadMargin = 2 * time.Second
 type times struct {
 	sources map[string]*issuer.Times
 	layouts issuer.Layouts
-	keeper  *worker.Keeper
+	node    *snowflake.Node
 	workers *issuer.Workers
 	backend *Backend
 
@@ -67,33 +67,30 @@ func (s *Server) openTimes() error {
 		backend:  backend,
 		implicit: s.opts.Workers == nil && s.cfg.UID.Enable != config.EnableTrue,
 	}
-	k := worker.Options{
+	o := snowflake.NodeOptions{Keeper: worker.Options{
 		RegistryKey: backend.Key,
 		Horizon:     s.cfg.Snowflake.Horizon,
 		Tolerance:   s.cfg.Snowflake.ClockTolerance,
 		Reclaim:     backend.Traits.Reclaim,
 		Settle:      backend.Traits.Settle,
 		ClaimDelay:  backend.Traits.ClaimDelay,
-		Clock:       worker.NewClock(),
 		Owner:       owner(s.addr),
 		Logger:      s.log,
-	}
-	for _, scheme := range schemes {
-		if err := t.add(scheme, &k); err != nil {
-			return err
-		}
-	}
-	registry, err := s.openRegistry(backend, &k)
+	}}
+	var ahead time.Duration
+	o.Layouts, ahead = nodeLayouts(schemes, backend.Traits.MaxAhead)
+	registry, err := s.openRegistry(backend, &o.Keeper, ahead)
 	if err != nil {
 		return err
 	}
-	if t.keeper, err = worker.NewKeeper(registry, &k); err != nil {
+	if t.node, err = snowflake.NewNode(registry, &o); err != nil {
 		return err
 	}
-	for _, source := range t.sources {
-		source.Explain(t.keeper.Err)
+	for _, scheme := range schemes {
+		t.layouts = append(t.layouts, scheme.layouts...)
+		t.sources[scheme.name] = issuer.NewTimes(scheme.name, scheme.layouts, t.node.Generator, t.node.Explain)
 	}
-	t.workers = issuer.NewWorkers(registry, t.keeper, s.log)
+	t.workers = issuer.NewWorkers(registry, t.node.Keeper(), s.log)
 	s.times = t
 	return nil
 }
@@ -152,29 +149,27 @@ func (s *Server) checkWorkers() error {
 	return nil
 }
 
-// add makes the generators of a scheme, which issue under the lease that k is for. None
-// runs further ahead of the clock than the registry allows.
-func (t *times) add(scheme timeScheme, k *worker.Options) error {
-	o := scheme.options
-	o.Clock = k.Clock
-	if limit := t.backend.Traits.MaxAhead; limit > 0 {
-		o.MaxAhead = min(o.MaxAhead, limit)
+// nodeLayouts returns the layouts of all schemes, and how far ahead of the clock one of them
+// may issue. None runs further ahead than limit, if that is not 0.
+func nodeLayouts(schemes []timeScheme, limit time.Duration) (layouts []snowflake.NodeLayout, ahead time.Duration) {
+	for _, scheme := range schemes {
+		o := scheme.options
+		o.MaxAhead = cmp.Or(o.MaxAhead, worker.DefaultMaxAhead)
+		if limit > 0 {
+			o.MaxAhead = min(o.MaxAhead, limit)
+		}
+		ahead = max(ahead, o.MaxAhead)
+		for _, l := range scheme.layouts {
+			o.RandomStart = l.RandomStart
+			layouts = append(layouts, snowflake.NodeLayout{Name: l.Name, Layout: l.Layout, Options: o})
+		}
 	}
-	source, err := issuer.NewTimes(scheme.name, scheme.layouts, o)
-	if err != nil {
-		return err
-	}
-	t.sources[scheme.name] = source
-	t.layouts = append(t.layouts, scheme.layouts...)
-	k.Layouts, k.LeaseUsers = append(k.Layouts, source.Layouts()...), append(k.LeaseUsers, source.Generators()...)
-	ahead := max(cmp.Or(o.MaxAhead, worker.DefaultMaxAhead), time.Millisecond)
-	k.MaxAhead, k.LeastAhead = max(k.MaxAhead, ahead), min(cmp.Or(k.LeastAhead, ahead), ahead)
-	return nil
+	return layouts, ahead
 }
 
 // openRegistry opens the registry, and what this server remembers of its worker ID.
-func (s *Server) openRegistry(b *Backend, k *worker.Options) (_ worker.Registry, err error) {
-	o := RegistryOptions{Lock: s.lock, Ahead: k.MaxAhead + aheadMargin, Port: port(s.addr)}
+func (s *Server) openRegistry(b *Backend, k *worker.Options, ahead time.Duration) (_ worker.Registry, err error) {
+	o := RegistryOptions{Lock: s.lock, Ahead: ahead + aheadMargin, Port: port(s.addr)}
 	switch {
 	case s.dir == nil:
 	case b.Traits.Disposable: // a start has none before it to go on from
@@ -214,17 +209,16 @@ func port(addr net.Addr) int {
 	return 0
 }
 
-// startKeeper has the keeper work. The returned function has it hand the lease back and
-// waits for that until its context ends.
-func (s *Server) startKeeper() (stop func(context.Context)) {
+// startNode claims a worker ID. The returned function hands it back, and waits for that
+// until its context ends.
+func (s *Server) startNode() (stop func(context.Context)) {
 	if s.times == nil {
 		return func(context.Context) {}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.times.keeper.Run(ctx) }()
+	s.times.node.Start()
 	return func(limit context.Context) {
-		cancel()
+		done := make(chan error, 1)
+		go func() { done <- s.times.node.Close() }()
 		var err error
 		select {
 		case err = <-done:

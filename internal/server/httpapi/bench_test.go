@@ -50,12 +50,12 @@ func run(b *testing.B, ids *issuer.Issuer, target string) {
 
 func BenchmarkSnowflakeNext(b *testing.B) {
 	layout, _ := snowflake.Preset("leaf")
-	times, err := issuer.NewTimes(issuer.Snowflake, issuer.Layouts{{Name: "leaf", Layout: layout}}, snowflake.Options{})
+	g, err := snowflake.New(layout, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, g := range times.Generators() {
-		g.Begin(worker.Unfenced(1, time.Time{}, time.Time{}))
-	}
+	g.Begin(worker.Unfenced(1, time.Time{}, time.Time{}))
+	times := issuer.NewTimes(issuer.Snowflake, issuer.Layouts{{Name: "leaf", Layout: layout}},
+		func(string) *snowflake.Generator { return g }, func(err error) error { return err })
 	run(b, issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(times)}, nil), "/api/snowflake/get/order")
 }

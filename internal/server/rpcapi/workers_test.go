@@ -42,19 +42,33 @@ func layouts(t *testing.T, names ...string) (ls issuer.Layouts) {
 	return ls
 }
 
+// newNode returns a node of these layouts, which is never started.
+func newNode(t *testing.T, ls issuer.Layouts) *snowflake.Node {
+	t.Helper()
+	var o snowflake.NodeOptions
+	for _, l := range ls {
+		o.Layouts = append(o.Layouts, snowflake.NodeLayout{Name: l.Name, Layout: l.Layout, Options: snowflake.Options{Wait: time.Millisecond}})
+	}
+	node, err := snowflake.NewNode(memory.NewRegistry(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
 // backend is that of a server with the time-based scheme alone, which holds worker 1.
 func backend(t *testing.T) (frontend.Options, *memory.Registry, *keeper) {
 	t.Helper()
 	ls := layouts(t, "js53", "leaf")
-	times, err := issuer.NewTimes(issuer.Snowflake, ls, snowflake.Options{})
-	if err != nil {
-		t.Fatal(err)
+	node := newNode(t, ls)
+	var records []worker.ServedLayout
+	for _, l := range ls {
+		node.Generator(l.Name).Begin(worker.Unfenced(1, time.Time{}, time.Time{}))
+		records = append(records, l.Record(l.Name))
 	}
-	for _, g := range times.Generators() {
-		g.Begin(worker.Unfenced(1, time.Time{}, time.Time{}))
-	}
+	times := issuer.NewTimes(issuer.Snowflake, ls, node.Generator, node.Explain)
 	registry := memory.NewRegistry()
-	for id, r := range []worker.Record{{Owner: "a:1 pid 2", Instance: worker.Instance{1}, Term: 4, Horizon: time.Now().Add(time.Hour).UnixMilli(), Seen: 5000, Offset: -3}, {Instance: worker.Instance{2}, Term: 1, Horizon: 1, Layouts: times.Layouts()}} {
+	for id, r := range []worker.Record{{Owner: "a:1 pid 2", Instance: worker.Instance{1}, Term: 4, Horizon: time.Now().Add(time.Hour).UnixMilli(), Seen: 5000, Offset: -3}, {Instance: worker.Instance{2}, Term: 1, Horizon: 1, Layouts: records}} {
 		r.Worker = int64(id)
 		if err := registry.Swap(t.Context(), worker.Record{Worker: r.Worker}, r); err != nil {
 			t.Fatal(err)
@@ -208,13 +222,11 @@ func TestLeaseStatus(t *testing.T) {
 
 func TestLeaseErrors(t *testing.T) {
 	b, _, _ := backend(t)
-	times, err := issuer.NewTimes(issuer.Snowflake, b.Layouts, snowflake.Options{Wait: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := newNode(t, b.Layouts)
+	times := issuer.NewTimes(issuer.Snowflake, b.Layouts, node.Generator, node.Explain)
 	b.IDs = issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(times)}, nil)
 	f := serveBackend(t, loopback, b)
-	_, err = f.ids.Next(t.Context(), &leafv1.NextRequest{Scheme: "snowflake"})
+	_, err := f.ids.Next(t.Context(), &leafv1.NextRequest{Scheme: "snowflake"})
 	wantCode(t, "no lease", err, connect.CodeUnavailable)
 	if e, ok := errors.AsType[*connect.Error](err); !ok || e.Meta().Get("Retry-After") != "1" || !strings.Contains(e.Message(), leaf.ErrNoLease.Error()) {
 		t.Errorf("no Retry-After or no reason: %v", err)
