@@ -38,6 +38,7 @@ func galeraNodes(t *testing.T, g *galera) {
 	}
 	wg.Wait()
 	slices.Sort(ids)
+	g.CatchUp(t)
 	nodeBed{db: first}.wantIDs(t, ids...)
 	if n := len(slices.Compact(ids)); n != starts*rounds {
 		t.Errorf("%d starts have %d IDs", starts*rounds, n)
