@@ -249,6 +249,29 @@ func TestForeignWriteWhileCutOff(t *testing.T) {
 	})
 }
 
+// Whether a look or an upload finds out that another server wrote to the child meanwhile:
+// the assignment ends once.
+func TestTakenWhileCutOff(t *testing.T) {
+	for range 3 { // which of the two is first depends on the connection
+		tr := newTree(t)
+		p := behind(t, tr)
+		l := tr.leaf(t, nil)
+		id := assign(t, l)
+		hold(t, l, id)
+		p.refuse.Store(true)
+		p.cut()
+		dials := p.dials.Load()
+		eventually(t, "it has tried to connect again", func() bool { return p.dials.Load() > dials })
+		tr.set(tr.path("forever", tr.forever()[0]), string(javaText("192.0.2.2", "8080")))
+		p.refuse.Store(false)
+		eventually(t, "the load says that the worker ID was taken", func() bool {
+			_, err := l.Load(t.Context(), id)
+			return errors.Is(err, worker.ErrTaken)
+		})
+		l.Close() // it waits for the guard
+	}
+}
+
 func TestReconnectsAreNoStorm(t *testing.T) {
 	p := newProxy(t, shared.Addr())
 	p.refuse.Store(true)

@@ -20,7 +20,7 @@ func (l *Leaf) guard(a *assignment, c child) {
 	defer ticker.Stop()
 	leased := a.leased
 	for {
-		if c.changed == nil {
+		if c.changed == nil && a.err() == nil { // else an upload has found out already
 			c = l.guardCall(a, c, l.look)
 		}
 		if a.err() != nil {
