@@ -68,11 +68,13 @@ func (b backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, 
 	return cell(old.Key, value), nil
 }
 
-// List yields the cells whose keys begin with prefix. HSCAN may give one twice.
+// List yields the cells whose keys begin with prefix. HSCAN may give one twice. A cursor
+// means nothing to another server, nor to one that was started again: there the scan begins
+// anew.
 func (b backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
 		seen := make(map[string]bool)
-		for cursor := "0"; ; {
+		for cursor, server := "0", ""; ; {
 			a, err := b.client.run(ctx, command{script: scanScript, keys: b.hash(), args: []any{cursor}})
 			if err != nil || len(a.values)%2 == 0 {
 				yield(kv.Cell{}, cmp.Or(err, errMalformed))
@@ -85,9 +87,13 @@ func (b backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, err
 				}
 				seen[key] = true
 			}
-			if cursor = a.values[0]; cursor == "0" {
+			cursor = a.values[0]
+			if server != "" && server != a.facts.replid {
+				cursor = "0"
+			} else if cursor == "0" {
 				return
 			}
+			server = a.facts.replid
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package redis
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -91,5 +93,43 @@ func TestLooksAgain(t *testing.T) {
 		if err := advance(); (err != nil) != (maxmemory != "0") {
 			t.Errorf("with maxmemory %s: %v", maxmemory, err)
 		}
+	}
+}
+
+// A listing misses nothing where the server is started again meanwhile: to the new one a
+// cursor of the former one means something else.
+func TestListOverARestart(t *testing.T) {
+	s := testserver.Redis(t, nil)
+	config, err := Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := Open(config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	const cells = 5000
+	b := backend{db.client}
+	args := append([]string{"HSET"}, b.hash()...)
+	for i := range cells {
+		args = append(args, fmt.Sprintf("workers/%d", i), "x")
+	}
+	if _, err := s.Do(args...); err != nil {
+		t.Fatal(err)
+	}
+	listed := make(map[string]bool)
+	for cell, err := range b.List(t.Context(), "workers/") {
+		if err != nil || listed[cell.Key] {
+			t.Fatalf("%s: %v", cell.Key, err)
+		}
+		if listed[cell.Key] = true; len(listed) == cells/2 {
+			if err := errors.Join(s.Stop(), s.Start()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(listed) != cells {
+		t.Errorf("listed %d of %d cells", len(listed), cells)
 	}
 }
