@@ -328,7 +328,7 @@ func (b *backend) getAll(ctx context.Context, of jetstream.Stream, subjects []st
 		})
 	}
 	wg.Wait()
-	return cells, errors.Join(errs...)
+	return cells, cmp.Or(errs...) // one is enough to tell
 }
 
 // Clock returns the time at which the stream's leader stored a message that it is sent.

@@ -202,3 +202,22 @@ func TestServerKilled(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Of several subjects that are no cells one is told, on one line.
+func TestForeignSubjects(t *testing.T) {
+	o := newOptions()
+	r := create(t, shared.URL(), o).Registry()
+	conn, err := nats.Connect(shared.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, name := range []string{"+", "-!"} {
+		if _, err := conn.Request(o.Stream+".workers."+name, []byte("x"), 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.List(t.Context()); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "purge it") {
+		t.Errorf("list: %v", err)
+	}
+}

@@ -313,7 +313,7 @@ func (b *backend) readAll(conn *zk.Conn, keys []string) ([]kv.Cell, error) {
 		})
 	}
 	readers.Wait()
-	return cells, errors.Join(errs...)
+	return cells, cmp.Or(errs...) // one is enough to tell
 }
 
 // Clock returns the time by the clock of the leading server: that of a write.

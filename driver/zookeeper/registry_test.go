@@ -252,3 +252,20 @@ func TestInitTogether(t *testing.T) {
 		}
 	})
 }
+
+// Of several nodes that cannot be read one is told, on one line.
+func TestNodesKeptFromUs(t *testing.T) {
+	tr := newTree(t)
+	r := tr.pool(t)
+	for id := range int64(3) {
+		if err := r.Swap(t.Context(), worker.Record{Worker: id}, worker.Record{Worker: id, Term: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tr.conn.SetACL(tr.path("workers", "0", strconv.FormatInt(id, 10)), zk.DigestACL(zk.PermAll, "u", "p"), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.List(t.Context()); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "ACL") {
+		t.Errorf("list: %v", err)
+	}
+}
