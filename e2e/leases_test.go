@@ -195,7 +195,7 @@ func awayBeyondTheHorizon(t *testing.T, url string, away, back func() error) {
 		if err == nil {
 			return fmt.Errorf("it still issues")
 		}
-		if text := err.Error(); !strings.Contains(text, "was not extended") || !strings.Contains(text, "see to the registry") {
+		if text := err.Error(); !strings.Contains(text, "was not extended") || !strings.Contains(text, "look at the registry") {
 			t.Fatalf("unclear: %v", err)
 		}
 		return nil

@@ -329,8 +329,11 @@ func TestWorkersRunOut(t *testing.T) {
 		}
 		return nil
 	})
-	if text := third.readiness(); !strings.Contains(text, "all 2 worker IDs are in use") || !strings.Contains(text, "leaf worker list") {
+	if text := third.readiness(); !strings.Contains(text, "all 2 worker IDs are in use") {
 		t.Errorf("/readyz answers %s", text)
+	}
+	if text := third.output(); !strings.Contains(text, "leaf worker list") {
+		t.Errorf("the log has no hint:\n%s", text)
 	}
 	servers[0].stop()
 	third.awaitSnowflake(10 * time.Second)
