@@ -52,7 +52,7 @@ func OpenMemory(path string, logger *slog.Logger) (*FileMemory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = lockFile(f); err == nil {
+	if err = lockAt(f, path); err == nil {
 		err = m.read(f)
 	}
 	if err != nil {
@@ -60,6 +60,23 @@ func OpenMemory(path string, logger *slog.Logger) (*FileMemory, error) {
 	}
 	m.file = f
 	return m, nil
+}
+
+// lockAt locks f, which was opened at path. Another process may have replaced the file
+// there before it gave up the lock of this one.
+func lockAt(f *os.File, path string) error {
+	if err := lockFile(f); err != nil {
+		return err
+	}
+	opened, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	found, err := os.Stat(path)
+	if err == nil && !os.SameFile(opened, found) {
+		err = errors.New("another process is using it")
+	}
+	return err
 }
 
 // Recall returns what was remembered of tag, by source.
@@ -112,7 +129,7 @@ func (m *FileMemory) read(f *os.File) error {
 	switch {
 	case strings.HasPrefix(memoryHeader, string(text)): // it is new
 		_, err = f.WriteAt([]byte(memoryHeader), 0)
-		return errors.Join(err, f.Sync())
+		return errors.Join(err, f.Sync(), syncFolder(m.path))
 	case version > 1:
 		return fmt.Errorf("its format %d is that of a newer release: upgrade this program", version)
 	case !bytes.HasPrefix(text, []byte(memoryHeader)):
@@ -191,7 +208,7 @@ func (m *FileMemory) rewrite() error {
 	}
 	m.file.Close()
 	m.file, m.size, m.limit = f, size, max(minRewrite, rewriteFactor*size)
-	return nil
+	return syncFolder(m.path)
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -129,10 +129,29 @@ func TestMemoryIsLocked(t *testing.T) {
 	recalls(t, openMemory(t, path), "order", first.Recall("order"))
 }
 
+// A process that opened the file just before it was rewritten must not take the old one,
+// whose lock is free, for the memory: what it remembered there would be lost.
+func TestMemoryIsLockedWhileRewritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "counters")
+	first := openMemory(t, path)
+	second, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	fill(t, first, "order")
+	if err := lockAt(second, path); err == nil {
+		t.Error("locked a file that was replaced")
+	}
+}
+
 // fill remembers tag until the file has been rewritten.
 func fill(t *testing.T, m *FileMemory, tag string) {
 	t.Helper()
 	for high, before := int64(1), m.file; m.file == before; high++ {
+		if m.size > 4*minRewrite {
+			t.Fatalf("a file of %d bytes is not rewritten", m.size)
+		}
 		remember(t, m, tag, "", high, longServer)
 	}
 }
@@ -180,6 +199,41 @@ func TestMemoryOfDamagedFiles(t *testing.T) {
 			recalls(t, m, "order", upTo(6001))
 			recalls(t, m, "user", upTo(1))
 		})
+	}
+}
+
+// Whichever byte of a mark is changed, and wherever the file is cut off: what comes back was
+// remembered once.
+func TestMemoryOfAnyDamage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "counters")
+	first := markLine("order", "", Mark{High: 2001})
+	content := memoryHeader + first + markLine("order", "", Mark{High: 4001, Server: "s"})
+	reopen := func(damaged string) Mark {
+		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m, err := OpenMemory(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.file.Close() // not m: a sync for each takes long
+		return m.Recall("order")[""]
+	}
+	for i := len(memoryHeader); i < len(content); i++ {
+		before, after := Mark{}, Mark{High: 4001, Server: "s"}
+		if i >= len(memoryHeader+first) {
+			before = Mark{High: 2001}
+		}
+		if got := reopen(content[:i]); got != before {
+			t.Errorf("cut off after %d bytes: recalled %+v, want %+v", i, got, before)
+		}
+		for _, bit := range []byte{1, 2, 4, 8, 16, 32, 64, 128} {
+			damaged := []byte(content)
+			damaged[i] ^= bit
+			if got := reopen(string(damaged)); got != before && got != after {
+				t.Errorf("%q for %q: recalled %+v", damaged[i], content[i], got)
+			}
+		}
 	}
 }
 
@@ -260,53 +314,68 @@ func TestMemoryOnFullDisk(t *testing.T) {
 	recalls(t, m, "user", upTo(3))
 }
 
-// The file stays short, whatever is written; a file that cannot be rewritten is as good.
+// The file is rewritten when it is four times as long as its marks, not earlier.
 func TestMemoryRewrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "counters")
 	m := openMemory(t, path)
-	const tags, rounds = 20, 50
-	for i := range int64(tags * rounds) {
-		remember(t, m, fmt.Sprint("tag-", i%tags), "", i, longServer)
+	const tags = 300 // whose marks take more than minRewrite
+	for round := range int64(9) {
+		before := m.file
+		for i := range tags {
+			remember(t, m, fmt.Sprintf("tag-%03d", i), "", 1000+round, longServer)
+		}
+		if got, want := m.file != before, round == rewriteFactor || round == 2*rewriteFactor-1; got != want {
+			t.Errorf("round %d: rewritten %t, want %t", round, got, want)
+		}
 	}
-	if size := fileSize(t, path); size > minRewrite+5000 {
-		t.Errorf("the file has grown to %d bytes", size)
+	m.Close()
+	m = openMemory(t, path)
+	for i := range tags {
+		recalls(t, m, fmt.Sprintf("tag-%03d", i), map[string]Mark{"": {High: 1008, Server: longServer}})
+	}
+}
+
+// A file that cannot be rewritten is as good, and that is not tried at each mark.
+func TestMemoryIsNotRewritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "counters")
+	var log strings.Builder
+	m, err := OpenMemory(path, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := os.Mkdir(path+".new", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for size := int64(0); size < 2*minRewrite; size = fileSize(t, path) {
-		for i := range int64(tags) {
-			remember(t, m, fmt.Sprint("tag-", i), "", i, longServer)
-		}
+	high := int64(0)
+	for ; m.size < 3*minRewrite; high++ {
+		remember(t, m, "order", "", high, longServer)
+	}
+	if n := strings.Count(log.String(), "rewrite the memory"); n != 2 {
+		t.Errorf("%d attempts in a file of three times the size, want 2", n)
 	}
 	if err := os.Remove(path + ".new"); err != nil {
 		t.Fatal(err)
 	}
-	fill(t, m, "tag-0")
-	m.Close()
-	m = openMemory(t, path)
-	for i := int64(1); i < tags; i++ {
-		recalls(t, m, fmt.Sprint("tag-", i), map[string]Mark{"": {High: i, Server: longServer}})
-	}
+	remember(t, m, "user", "", 7, "")
+	fill(t, m, "order")
 	if size := fileSize(t, path); size > minRewrite {
 		t.Errorf("the file still has %d bytes", size)
 	}
+	m.Close()
+	recalls(t, openMemory(t, path), "user", upTo(7))
 }
 
-// Tags that are first used at once must not have the file rewritten for each of them.
+// Tags that are first used at once must not have the file rewritten.
 func TestMemoryOfManyTags(t *testing.T) {
 	const tags = 100_000
 	path := filepath.Join(t.TempDir(), "counters")
 	m := openMemory(t, path)
-	rewritten, before := 0, m.file
+	before := m.file
 	for i := range int64(tags) {
 		remember(t, m, fmt.Sprint("tag-", i), "", i, "server")
-		if m.file != before {
-			rewritten, before = rewritten+1, m.file
-		}
 	}
-	if rewritten > 3 {
-		t.Errorf("rewritten %d times", rewritten)
+	if m.file != before {
+		t.Error("rewritten, which made it no shorter")
 	}
 	m.Close()
 	if m = openMemory(t, path); m.Tags() != tags {

@@ -3,8 +3,10 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -14,4 +16,13 @@ func lockFile(f *os.File) error {
 		return fmt.Errorf("lock it against other processes: %w", err)
 	}
 	return nil
+}
+
+// syncFolder makes it durable which file stands at path.
+func syncFolder(path string) error {
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
