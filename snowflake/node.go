@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -18,6 +19,7 @@ type Node struct {
 	keeper     *worker.Keeper
 	first      *Generator
 	generators map[string]*Generator
+	once       sync.Once // Start
 	stop       context.CancelFunc
 	stopped    chan struct{} // closed when Run has returned; then err is set
 	err        error
@@ -112,10 +114,12 @@ func processName() string {
 	return fmt.Sprintf("%s pid %d", host, os.Getpid())
 }
 
-// Start has the node claim a worker ID, and keep one until [Node.Close]. It is called once,
-// and returns at once; calls for IDs wait for the worker ID as long as [Options.Wait] says.
-// Open has called it.
-func (n *Node) Start() {
+// Start has the node claim a worker ID, and keep one until [Node.Close]. It returns at once;
+// calls for IDs wait for the worker ID as long as [Options.Wait] says. Open has called it;
+// a second call does nothing.
+func (n *Node) Start() { n.once.Do(n.start) }
+
+func (n *Node) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop, n.stopped = cancel, make(chan struct{})
 	go func() {

@@ -133,3 +133,47 @@ func TestOpenFails(t *testing.T) {
 		}
 	})
 }
+
+// Two keepers that run for one generator would each hand back what the other issues.
+func TestStartTwice(t *testing.T) {
+	inPresent(t, func(t *testing.T) {
+		registry := memory.NewRegistry()
+		n, err := snowflake.Open(t.Context(), registry, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Start()
+		time.Sleep(5 * time.Second)
+		if records, err := registry.List(t.Context()); err != nil || len(records) != 1 {
+			t.Errorf("worker IDs of one node: %+v, %v", records, err)
+		}
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Two nodes on one state file would take each other for a process that has died.
+func TestNodesShareNoStateFile(t *testing.T) {
+	inPresent(t, func(t *testing.T) {
+		state, err := worker.OpenStateFile(filepath.Join(t.TempDir(), "lease"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer state.Close()
+		registry, opts := memory.NewRegistry(), &snowflake.NodeOptions{Keeper: worker.Options{State: state}}
+		for range 2 { // one after the other they may
+			n, err := snowflake.Open(t.Context(), registry, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if second, err := snowflake.Open(t.Context(), registry, opts); err == nil {
+				t.Error("two nodes on one state file")
+				_ = second.Close()
+			}
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

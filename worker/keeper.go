@@ -110,6 +110,9 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 // when ctx ends. It returns an error only if the lease could not be handed back in
 // order: it then runs out by itself.
 func (k *Keeper) Run(ctx context.Context) error {
+	if k.opts.State != nil {
+		defer k.opts.State.used.Store(false)
+	}
 	if k.notice != nil {
 		k.log.Warn("the state file cannot be used: another worker ID may be claimed", "err", k.notice)
 	}
@@ -163,7 +166,7 @@ var errStopped = errors.New("this server is stopping")
 func (k *Keeper) sealAll(why error) (floor int64) {
 	for _, u := range k.opts.LeaseUsers {
 		if after := u.Seal(why); !after.IsZero() {
-			floor = max(floor, after.UnixMilli())
+			floor = max(floor, milliUp(after))
 		}
 	}
 	return floor

@@ -20,13 +20,17 @@ type Lease struct {
 // up to, not including, limit; the zero Time is no limit. It is for tests, and for
 // programs in which no two generators ever share a worker ID and a time by other means.
 func Unfenced(worker int64, floor, limit time.Time) *Lease {
-	l := &Lease{worker: worker, floor: floor.UnixMilli()}
+	l := &Lease{worker: worker, floor: milliUp(floor)}
 	l.limit.Store(limit.UnixMilli())
 	if limit.IsZero() {
 		l.limit.Store(math.MaxInt64)
 	}
 	return l
 }
+
+// milliUp returns the first whole millisecond at or after t: a floor is rounded up, as a
+// limit is rounded down.
+func milliUp(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
 
 // Worker returns the worker ID.
 func (l *Lease) Worker() int64 { return l.worker }

@@ -25,7 +25,8 @@ type Options struct {
 	LeaseUsers []LeaseUser
 
 	// State remembers the lease across restarts; nil: nothing does, and every start after
-	// a crash takes another worker ID.
+	// a crash takes another worker ID. It is the keeper's from [NewKeeper] until the end of
+	// [Keeper.Run].
 	State *StateFile
 
 	// RegistryKey tells registries apart, such as a URL: a lease in State that is of

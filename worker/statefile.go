@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 )
 
 // A StateFile remembers a lease across restarts of the process, see [OpenStateFile].
@@ -14,6 +15,7 @@ type StateFile struct {
 	identity string // tells the file, on this boot, from every copy of it; empty: nothing does
 	unproven error  // why identity is empty
 	registry string
+	used     atomic.Bool // a keeper has it
 }
 
 // saved is what is remembered of a lease.
@@ -33,8 +35,8 @@ type saved struct {
 }
 
 // OpenStateFile opens the state file at path, which is created if there is none, and locks
-// it until Close or the end of the process. It is for one [Keeper]. The error wraps
-// [ErrInUse] if another process has the file.
+// it until Close or the end of the process. It is for one [Keeper] at a time. The error
+// wraps [ErrInUse] if another process has the file.
 //
 // The file proves that the process which held the lease in it is dead, if
 //
@@ -68,8 +70,17 @@ func (s *StateFile) Close() error { return s.closer.Close() }
 
 // restore returns what the file says of a lease of the registry. A nil lease comes with why
 // the file does not help, if there is something to say. An error ends the use of the file;
-// it wraps [ErrNewer] if a newer release wrote it.
+// it wraps [ErrNewer] if a newer release wrote it. A lease that another keeper of this
+// process still holds would look like that of a dead one.
 func (s *StateFile) restore(registry string) (lease *saved, notice, err error) {
+	if s.used.Swap(true) {
+		return nil, nil, errors.New("another keeper of this process has it: open a state file for each")
+	}
+	defer func() {
+		if err != nil {
+			s.used.Store(false)
+		}
+	}()
 	s.registry = registry
 	text, err := s.slots.read()
 	switch {
