@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// remoteKind names the kind of network file system that folder is on, "" if local.
-func remoteKind(folder string) (string, error) {
+// remoteKind names the kind of network file system that path is on, "" if local.
+func remoteKind(path string) (string, error) {
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(folder, &fs); err != nil {
+	if err := syscall.Statfs(path, &fs); err != nil {
 		return "", err
 	}
 	var kind strings.Builder

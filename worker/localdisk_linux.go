@@ -48,10 +48,10 @@ func statx(f *os.File) (st [256]byte, err error) {
 	return st, nil
 }
 
-// remoteKind names the kind of network file system that folder is on, "" if local.
-func remoteKind(folder string) (string, error) {
+// remoteKind names the kind of network file system that path is on, "" if local.
+func remoteKind(path string) (string, error) {
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(folder, &fs); err != nil {
+	if err := syscall.Statfs(path, &fs); err != nil {
 		return "", err
 	}
 	return remoteKinds[uint32(fs.Type)], nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,20 @@ func TestCheckLocal(t *testing.T) {
 	}
 	if err := worker.CheckLocal(filepath.Join(dir, "no", "such")); err == nil {
 		t.Error("a file in a folder that is not there passed")
+	}
+}
+
+// A local folder may hold a link to a file elsewhere, and a file may be mounted by itself.
+func TestCheckLocalOfLink(t *testing.T) {
+	const procfs = 0x9fa0
+	worker.RemoteKinds[procfs] = "test"
+	defer delete(worker.RemoteKinds, procfs)
+	path := filepath.Join(t.TempDir(), "state")
+	if err := os.Symlink("/proc/self/status", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := worker.CheckLocal(path); err == nil || !strings.Contains(err.Error(), path+" is on a test file system") {
+		t.Errorf("a link to another file system: %v", err)
 	}
 }
 

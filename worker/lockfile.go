@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -53,13 +54,15 @@ func openLocked(path string) (*os.File, error) {
 // machines: its file system is of a kind that is shared over a network (NFS, SMB, 9p,
 // cluster file systems), or may be (FUSE). The file need not exist, its folder must.
 func CheckLocal(path string) error {
-	folder := filepath.Dir(path)
-	kind, err := remoteKind(folder)
-	if err != nil {
-		return fmt.Errorf("look at the file system of %s: %w", folder, err)
-	}
-	if kind != "" {
-		return fmt.Errorf("%s is on a %s file system, where file locks prove nothing: use a folder on a local disk", folder, kind)
+	for _, p := range []string{filepath.Dir(path), path} { // the file may be a link, or mounted by itself
+		kind, err := remoteKind(p)
+		switch {
+		case p == path && errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fmt.Errorf("look at the file system of %s: %w", p, err)
+		case kind != "":
+			return fmt.Errorf("%s is on a %s file system, where file locks prove nothing: use a folder on a local disk", p, kind)
+		}
 	}
 	return nil
 }

@@ -5,6 +5,9 @@
 //	worker-N           the state of its worker lease, locked by the process in slot N
 //	counters-N-STORE   what it knows of the counters of a store, see [segment.OpenMemory]
 //
+// A process reads the files of its slot alone: what others in the directory know of a
+// counter, or knew before they ended, does not help it.
+//
 // The locks are flock(2): they end with the process, however it ends. They prove
 // nothing between machines, so the directory belongs on a local disk.
 package datadir
