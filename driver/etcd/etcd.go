@@ -31,7 +31,8 @@ type Options struct {
 	// logged. For [Open].
 	Username, Password string
 
-	// TLS is the encryption of all connections; nil: none.
+	// TLS is the encryption of all connections; nil: none. With [New] only the registry's
+	// clock uses it, as the client has its own.
 	TLS *tls.Config
 
 	// HTTP holds host:port of each member's HTTP server, where etcd was told to keep
@@ -74,7 +75,14 @@ func Open(endpoints []string, opts *Options) (*kv.DB, error) {
 // lost: that does no harm, because each write compares the revision that it replaces, but a
 // write that succeeded is then reported as a conflict.
 func New(client *clientv3.Client, opts *Options) (*kv.DB, error) {
-	b, err := newBackend(client, client.Endpoints(), opts.withDefaults())
+	o := opts.withDefaults()
+	urls := client.Endpoints()
+	for i, endpoint := range urls {
+		if !strings.Contains(endpoint, "://") { // the client library takes both forms
+			urls[i] = o.scheme() + endpoint
+		}
+	}
+	b, err := newBackend(client, urls, o)
 	if err != nil {
 		return nil, fmt.Errorf("open etcd: %w", err)
 	}
@@ -118,10 +126,6 @@ func (o Options) urls(addresses []string) ([]string, error) {
 	if len(addresses) == 0 {
 		return nil, fmt.Errorf("%w: no etcd endpoint named", leaf.ErrInvalid)
 	}
-	scheme := "http://"
-	if o.TLS != nil {
-		scheme = "https://"
-	}
 	urls := make([]string, len(addresses))
 	for i, addr := range addresses {
 		full := addr
@@ -132,7 +136,14 @@ func (o Options) urls(addresses []string) ([]string, error) {
 		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" || strings.ContainsAny(host, " /@") {
 			return nil, fmt.Errorf("%w: etcd endpoint %q: write host:port", leaf.ErrInvalid, addr)
 		}
-		urls[i] = scheme + full
+		urls[i] = o.scheme() + full
 	}
 	return urls, nil
+}
+
+func (o Options) scheme() string {
+	if o.TLS != nil {
+		return "https://"
+	}
+	return "http://"
 }

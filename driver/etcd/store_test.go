@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/etcd"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -29,6 +30,25 @@ func TestRegistry(t *testing.T) {
 			},
 		}
 	})
+}
+
+// The endpoints of a client may be host:port, which is no URL to ask for the time.
+func TestClockOfAClient(t *testing.T) {
+	for _, scheme := range []string{"", "http://"} {
+		db, err := etcd.New(connect(t, []string{scheme + shared.Endpoints()[0]}), newOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.InitRegistry(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := db.Registry().Clock(t.Context()); err != nil || now.IsZero() {
+			t.Errorf("endpoint with scheme %q: the clock says %v, %v", scheme, now, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestMany(t *testing.T) {
