@@ -180,7 +180,7 @@ func explain(err error) error {
 	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
 		return fmt.Errorf("%w: check the user name and the password", err)
 	}
-	return fmt.Errorf("%w: check that it runs, and the host", err)
+	return fmt.Errorf("%w: check that it runs, and the hosts and ports", err)
 }
 
 // Check refuses a stream that could lose a cell, or answer with an old one.
