@@ -6,16 +6,23 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
+var tabIndent = regexp.MustCompile(`(?m)^ *\t`)
+
 // yaml puts what data says into the Config.
 func (l *loader) yaml(file string, data []byte) {
 	root, err := parseYAML(data)
 	if err != nil {
-		l.problem(file, "", strings.TrimPrefix(err.Error(), "yaml: "))
+		text := strings.TrimPrefix(err.Error(), "yaml: ")
+		if tabIndent.Match(data) {
+			text += "; indent with spaces, not with tabs"
+		}
+		l.problem(file, "", text)
 		return
 	}
 	where := func(n *yaml.Node) string { return fmt.Sprintf("%s:%d", file, n.Line) }
