@@ -12,5 +12,8 @@ type (
 	Registry = sqlstore.Registry
 
 	// Options are the optional settings of a [Store] or [Registry]; nil means all defaults.
+	// The field Logger, a [*slog.Logger], gets a line when a database is first used, when a
+	// connection is given up for a new reason, and for each row that cannot be a tag.
+	// Default: nothing is logged.
 	Options = sqlstore.Options
 )
