@@ -48,8 +48,9 @@ type NodeLayout struct {
 }
 
 // Open claims a worker ID from reg and returns a node that may issue IDs. It waits until a
-// worker ID is free and may be used, or until ctx ends. [Node.Close] hands the worker ID
-// back; reg must stay open until then.
+// worker ID is free and may be used, or until ctx ends; also while reg was not created or
+// does not answer. The Logger of opts.Keeper is told why, and so is the error when ctx
+// ends. [Node.Close] hands the worker ID back; reg must stay open until then.
 func Open(ctx context.Context, reg worker.Registry, opts *NodeOptions) (*Node, error) {
 	n, err := NewNode(reg, opts)
 	if err != nil {
