@@ -11,6 +11,7 @@ import (
 	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 	// allows for both.
 	timeout = 4 * time.Second
 
-	conns = 16
+	conns = sqlstore.StoreConns + 4 // for a registry beside the store
 )
 
 // OpenDB returns a database for [NewStore], [NewRegistry] and package ticket.

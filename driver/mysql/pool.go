@@ -18,6 +18,7 @@ type pool struct {
 	db     *sql.DB
 	table  *table
 	logger *slog.Logger
+	slots  sqlstore.Slots        // of a store
 	facts  atomic.Pointer[facts] // nil until the server and its table were found fit
 }
 
@@ -167,6 +168,10 @@ func (p *pool) MayLoseWrites(ctx context.Context) (lossy bool, err error) {
 // use runs do on one connection, after a look at the server where that is due.
 // database/sql sends nothing twice on a connection that its caller holds.
 func (p *pool) use(ctx context.Context, do func(*session) error) error {
+	if err := p.slots.Take(ctx); err != nil {
+		return err
+	}
+	defer p.slots.Free()
 	conn, err := p.db.Conn(ctx)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ type pool struct {
 	db     *sql.DB
 	table  *table
 	logger *slog.Logger
+	slots  sqlstore.Slots        // of a store
 	facts  atomic.Pointer[facts] // nil until the server and its table were found fit
 }
 
@@ -157,6 +158,10 @@ func (p *pool) slow(hosts string, cause error) error {
 }
 
 func (p *pool) run(ctx context.Context, do func(*session) error) error {
+	if err := p.slots.Take(ctx); err != nil {
+		return err
+	}
+	defer p.slots.Free()
 	s, err := openSession(ctx, p.db)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func NewStore(db *sql.DB, opts *Options) (*Store, error) {
 		return nil, fmt.Errorf("open postgres store: %w: no database", leaf.ErrInvalid)
 	}
 	logger := sqlstore.Logger(opts)
-	return sqlstore.NewStore(counters{&pool{db: db, table: &allocTable, logger: logger}}, logger), nil
+	return sqlstore.NewStore(counters{&pool{db: db, table: &allocTable, logger: logger, slots: make(sqlstore.Slots, sqlstore.StoreConns)}}, logger), nil
 }
 
 // NewRegistry returns a registry in the database db, opened as for [NewStore]; a store may

@@ -1,11 +1,16 @@
 package drivers_test
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf/internal/testserver"
 )
@@ -45,6 +50,55 @@ func TestOnePool(t *testing.T) {
 			}
 			if n := accepted.Load(); before == 0 || n != before {
 				t.Errorf("%d connections for the store, and %d with the registry", before, n)
+			}
+		})
+	}
+}
+
+// While the table of tags is locked and many callers wait for it, the registry answers: else
+// leases would not be extended.
+func TestRegistryBesideALockedStore(t *testing.T) {
+	mariadb, postgres := testserver.MariaDB(t, nil), testserver.Postgres(t, nil)
+	m, p := mariadb.NewDatabase(t), postgres.NewDatabase(t)
+	for name, server := range map[string]struct{ url, driver, dsn, lock string }{
+		"mysql":    {mariadb.URL(m), "mysql", mariadb.DSN(m), "LOCK TABLES leaf_alloc WRITE"},
+		"postgres": {postgres.URL(p), "pgx", postgres.URL(p), "LOCK TABLE leaf_alloc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := backend(t, server.url)
+			if err := errors.Join(b.Tags.Init(t.Context(), sample), b.Workers.Init(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			store, err1 := b.Store()
+			registry, err2 := b.Registry(nil)
+			db, err3 := sql.Open(server.driver, server.dsn)
+			if err := errors.Join(err1, err2, err3); err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := store.Advance(t.Context(), sample.Name, 1); err != nil {
+				t.Fatal(err)
+			}
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err == nil {
+				defer func() { _ = tx.Rollback() }()
+				_, err = tx.ExecContext(t.Context(), server.lock)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			var callers sync.WaitGroup
+			defer callers.Wait()
+			defer stop()
+			for range 64 {
+				callers.Go(func() { _, _ = store.Advance(ctx, sample.Name, 1) }) // it fails
+			}
+			time.Sleep(time.Second)
+			soon, cancel := context.WithTimeout(t.Context(), 2*time.Second) // before the server gives the others up
+			defer cancel()
+			if _, err := registry.Load(soon, 1); err != nil {
+				t.Error(err)
 			}
 		})
 	}

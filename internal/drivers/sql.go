@@ -12,7 +12,7 @@ import (
 
 // newPool returns a pool of connections to a server, for a store and a registry together.
 func newPool(c sqldriver.Connector) *sql.DB {
-	const size = 20
+	const size = sqlstore.StoreConns + 4 // for the registry
 	db := sql.OpenDB(c)
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)

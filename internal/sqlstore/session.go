@@ -123,6 +123,34 @@ func Collect[T any](rows *sql.Rows, err error, scan func(scan func(...any) error
 	return all, errors.Join(rows.Err(), rows.Close()) // a commit may fail after the last row
 }
 
+// StoreConns is how many connections of a pool a store uses at a time. A pool that a
+// registry shares must allow more: while the store's table is locked the registry still has
+// to extend a lease.
+const StoreConns = 16
+
+// Slots bound how many calls go on at a time; nil: they are not bounded.
+type Slots chan struct{}
+
+// Take waits for a slot, which Free gives back.
+func (s Slots) Take(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Free gives a slot back.
+func (s Slots) Free() {
+	if s != nil {
+		<-s
+	}
+}
+
 // Discard closes a connection rather than give it back to the pool.
 func Discard(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // that is the way to say so
