@@ -41,6 +41,7 @@ stores: deps ## measure every store, as a table for docs/stores.md (3 minutes, o
 lab: deps ## run the end-to-end tests and the model checker at full length (up to an hour)
 	LEAF_LAB=1 go test -count=1 -timeout 10m -run FollowsTheClock -v ./snowflake
 	LEAF_LAB=1 go test -count=1 -timeout 30m -v ./worker/model
+	LEAF_LAB=1 go test -count=1 -timeout 60m -run Many -v ./driver/etcd ./driver/nats ./driver/zookeeper
 	cd bench && LEAF_LAB=1 go test -count=1 -run UID -v ./...
 	cd e2e && LEAF_LAB=1 go test -count=1 -timeout 60m -v ./...
 

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"iter"
 	"maps"
 	"slices"
@@ -24,7 +25,10 @@ import (
 // DefaultStream is the name of the stream where [Options] say nothing else.
 const DefaultStream = "LEAF"
 
-const parallelGets = 32
+const (
+	parallelGets = 32
+	shards       = 16 // of each kind's names: servers answer with up to 100,000 in one list
+)
 
 // Options are the optional settings of [Open]; nil means all defaults.
 type Options struct {
@@ -117,19 +121,21 @@ func (b *backend) String() string { return "NATS stream " + b.stream }
 // KeyName returns the subject of a key.
 func (b *backend) KeyName(key string) string { return "subject " + b.subject(key) }
 
-// subject returns the subject of a key. The prefix of a list becomes that of the subjects.
+// subject returns the subject of a key: the kind, the shard and the name.
 func (b *backend) subject(key string) string {
 	kind, name, _ := strings.Cut(key, "/")
-	return b.stream + "." + kind + "." + base64.RawURLEncoding.EncodeToString([]byte(name))
+	shard := fmt.Sprintf("%x", crc32.ChecksumIEEE([]byte(name))%shards)
+	return strings.Join([]string{b.stream, kind, shard, base64.RawURLEncoding.EncodeToString([]byte(name))}, ".")
 }
 
 func (b *backend) key(subject string) (string, error) {
-	kind, name, ok := strings.Cut(strings.TrimPrefix(subject, b.stream+"."), ".")
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(subject, b.stream+"."), ".")
+	_, name, _ := strings.Cut(rest, ".")
 	plain, err := base64.RawURLEncoding.DecodeString(name)
-	if !ok || err != nil {
-		return "", fmt.Errorf("subject %s of stream %s is not a cell: purge it", subject, b.stream)
+	if key := kind + "/" + string(plain); err == nil && b.subject(key) == subject {
+		return key, nil
 	}
-	return kind + "/" + string(plain), nil
+	return "", fmt.Errorf("subject %s of stream %s is not a cell: purge it", subject, b.stream)
 }
 
 // open connects, if there is no connection, and returns the stream.
@@ -296,20 +302,23 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, er
 			yield(kv.Cell{}, err)
 			return
 		}
-		info, err := of.Info(ctx, jetstream.WithSubjectFilter(b.stream+"."+strings.TrimSuffix(prefix, "/")+".>"))
-		if err != nil {
-			yield(kv.Cell{}, fmt.Errorf("list %s of stream %s: %w", prefix, b.stream, err))
-			return
-		}
-		for page := range slices.Chunk(slices.Collect(maps.Keys(info.State.Subjects)), parallelGets) {
-			cells, err := b.getAll(ctx, of, page)
+		for shard := range shards {
+			subjects := fmt.Sprintf("%s.%s%x.>", b.stream, strings.Replace(prefix, "/", ".", 1), shard)
+			info, err := of.Info(ctx, jetstream.WithSubjectFilter(subjects))
 			if err != nil {
-				yield(kv.Cell{}, err)
+				yield(kv.Cell{}, fmt.Errorf("list %s of stream %s: %w", prefix, b.stream, err))
 				return
 			}
-			for _, cell := range cells {
-				if !yield(cell, nil) {
+			for page := range slices.Chunk(slices.Collect(maps.Keys(info.State.Subjects)), parallelGets) {
+				cells, err := b.getAll(ctx, of, page)
+				if err != nil {
+					yield(kv.Cell{}, err)
 					return
+				}
+				for _, cell := range cells {
+					if !yield(cell, nil) {
+						return
+					}
 				}
 			}
 		}

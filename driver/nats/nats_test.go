@@ -212,7 +212,7 @@ func TestForeignSubjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for _, name := range []string{"+", "-!"} {
+	for _, name := range []string{"0.+", "1.-!", "0.MQ", "1.MQ"} { // one of the last two is in the shard of another name
 		if _, err := conn.Request(o.Stream+".workers."+name, []byte("x"), 5*time.Second); err != nil {
 			t.Fatal(err)
 		}
