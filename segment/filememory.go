@@ -98,6 +98,27 @@ func (m *FileMemory) Remember(tag, source string, mark Mark) error {
 // Forget drops all that is known of tag.
 func (m *FileMemory) Forget(tag string) error { return m.write(tag, "", Mark{High: -1}) }
 
+// Merge takes over what other remembers, and syncs the file to the disk. Of two marks of one
+// source the higher one stays.
+func (m *FileMemory) Merge(other *FileMemory) error {
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	for tag, sources := range other.marks {
+		known := m.Recall(tag)
+		for source, mark := range sources {
+			if old, ok := known[source]; ok && old.High >= mark.High {
+				continue
+			}
+			if err := m.write(tag, source, mark); err != nil {
+				return err
+			}
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.file.Sync()
+}
+
 // Tags returns of how many tags something is remembered.
 func (m *FileMemory) Tags() int {
 	m.mu.Lock()

@@ -71,6 +71,12 @@ type Checker interface {
 	Check(ctx context.Context) error
 }
 
+// A Lossy is a [Backend] whose store may lose writes that it acknowledged, see
+// [worker.LossyRegistry].
+type Lossy interface {
+	MayLoseWrites(ctx context.Context) (bool, error)
+}
+
 // A Namer is a [Backend] whose store has other names for keys.
 type Namer interface {
 	// KeyName returns what an operator finds a key under, such as "key /leaf/tags/order".

@@ -15,8 +15,9 @@ import (
 )
 
 var (
-	_ worker.Registry = (*Registry)(nil)
-	_ worker.Watcher  = (*Registry)(nil)
+	_ worker.Registry      = (*Registry)(nil)
+	_ worker.Watcher       = (*Registry)(nil)
+	_ worker.LossyRegistry = (*Registry)(nil)
 )
 
 // A Registry keeps the records of workers in a [DB]. It is a [worker.Registry], and a
@@ -25,6 +26,14 @@ var (
 type Registry struct {
 	db     *DB
 	marker marker
+}
+
+// MayLoseWrites reports whether the backend, a [Lossy] one, may lose acknowledged writes.
+func (r *Registry) MayLoseWrites(ctx context.Context) (lossy bool, err error) {
+	if b, ok := r.db.backend.(Lossy); ok {
+		lossy, err = b.MayLoseWrites(ctx)
+	}
+	return lossy, err
 }
 
 func key(id int64) string { return workerPrefix + strconv.FormatInt(id, 10) }

@@ -340,6 +340,10 @@ func (b *backend) getAll(ctx context.Context, of jetstream.Stream, subjects []st
 	return cells, cmp.Or(errs...) // one is enough to tell
 }
 
+// MayLoseWrites reports true: a client cannot ask whether servers sync before they
+// acknowledge (sync_interval: always), and by default they do not.
+func (b *backend) MayLoseWrites(context.Context) (bool, error) { return true, nil }
+
 // Clock returns the time at which the stream's leader stored a message that it is sent.
 func (b *backend) Clock(ctx context.Context) (time.Time, error) {
 	js, of, err := b.open(ctx)

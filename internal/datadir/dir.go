@@ -5,8 +5,8 @@
 //	worker-N           the state of its worker lease, locked by the process in slot N
 //	counters-N-STORE   what it knows of the counters of a store, see [segment.OpenMemory]
 //
-// A process reads the files of its slot alone: what others in the directory know of a
-// counter, or knew before they ended, does not help it.
+// A process that opens what is known of a store takes over what processes in other slots
+// knew that have ended. What running ones know does not help it.
 //
 // The locks are flock(2): they end with the process, however it ends. They prove
 // nothing between machines, so the directory belongs on a local disk.
@@ -19,14 +19,18 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
-// maxSlots is more processes than make sense on one directory.
-const maxSlots = 1024
+const (
+	maxSlots = 1024             // more processes than make sense on one directory
+	lockWait = 10 * time.Second // for another process that opens its memory
+)
 
 // A Dir is an open data directory and one slot of it. Its methods are safe for
 // concurrent use.
@@ -80,12 +84,60 @@ func (d *Dir) Memory(store string, logger *slog.Logger) (*segment.FileMemory, er
 	}
 	hash := fnv.New64a()
 	hash.Write([]byte(store))
-	m, err := segment.OpenMemory(filepath.Join(d.path, fmt.Sprintf("counters-%d-%016x", d.slot, hash.Sum64())), logger)
+	m, err := d.openMemory(fmt.Sprintf("-%016x", hash.Sum64()), logger)
 	if err != nil {
 		return nil, err
 	}
 	d.memories[store] = m
 	return m, nil
+}
+
+// openMemory opens the memory of this slot whose name ends so, and takes over those of other
+// slots whose processes have ended.
+func (d *Dir) openMemory(suffix string, logger *slog.Logger) (_ *segment.FileMemory, err error) {
+	lock, err := d.lockMemories()
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	own := fmt.Sprintf("counters-%d%s", d.slot, suffix)
+	m, err := segment.OpenMemory(filepath.Join(d.path, own), logger)
+	if err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(d.path)
+	for _, f := range files {
+		if name := f.Name(); err == nil && name != own && strings.HasPrefix(name, "counters-") && strings.HasSuffix(name, suffix) {
+			err = takeOver(m, filepath.Join(d.path, name), logger)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// takeOver moves what the memory at path knows to m, unless a process is using it.
+func takeOver(m *segment.FileMemory, path string, logger *slog.Logger) error {
+	other, err := segment.OpenMemory(path, logger)
+	if err != nil {
+		return nil // it is in use, or damaged: then OpenMemory leaves it to its own slot
+	}
+	defer other.Close()
+	if err := m.Merge(other); err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// lockMemories keeps other processes from opening memories meanwhile.
+func (d *Dir) lockMemories() (*os.File, error) {
+	for deadline := time.Now().Add(lockWait); ; time.Sleep(10 * time.Millisecond) {
+		lock, err := worker.LockFile(filepath.Join(d.path, "counters.lock"))
+		if err == nil || !errors.Is(err, worker.ErrInUse) || time.Now().After(deadline) {
+			return lock, err
+		}
+	}
 }
 
 // Lock opens, or makes, a further file of the directory and locks it for as long as

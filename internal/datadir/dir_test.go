@@ -219,6 +219,51 @@ func TestMemoryOfSlots(t *testing.T) {
 	}
 }
 
+// What ended processes of other slots knew is taken over, what running ones know is not.
+func TestMemoryOfEndedSlots(t *testing.T) {
+	path := t.TempDir()
+	remember := func(m *segment.FileMemory, tag string, high int64) {
+		t.Helper()
+		if err := m.Remember(tag, "", segment.Mark{High: high}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	memory := func(d *datadir.Dir, store string) *segment.FileMemory {
+		t.Helper()
+		m, err := d.Memory(store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	dirs := []*datadir.Dir{open(t, path), open(t, path), open(t, path)}
+	for slot, d := range dirs {
+		remember(memory(d, "store"), "order", []int64{10, 30, 50}[slot])
+	}
+	remember(memory(dirs[1], "store"), "user", 7)
+	remember(memory(dirs[1], "other"), "order", 99)
+	for _, d := range dirs[:2] {
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := open(t, path)
+	m := memory(again, "store")
+	if order, user := m.Recall("order")[""].High, m.Recall("user")[""].High; again.Slot() != 0 || order != 30 || user != 7 {
+		t.Errorf("slot %d recalls %d and %d, want 30 of the ended slot, not 50 of the running one, and 7", again.Slot(), order, user)
+	}
+	if err := m.Forget("user"); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again = open(t, path)
+	if got := memory(again, "store"); got.Recall("order")[""].High != 30 || len(got.Recall("user")) != 0 {
+		t.Errorf("recalled %v and %v, want 30 and nothing", got.Recall("order"), got.Recall("user"))
+	}
+}
+
 func TestMemorySurvivesKill(t *testing.T) {
 	path := t.TempDir()
 	p := start(t, path)
