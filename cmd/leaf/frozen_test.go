@@ -57,7 +57,7 @@ func freezeAndStop(t *testing.T, url string, pause, resume func() error) {
 	if err := p.wait(); err != nil {
 		t.Errorf("the server ended with %v:\n%s", err, p.text())
 	}
-	if took := time.Since(begin); took > limit+time.Second {
+	if took := time.Since(begin); took > limit+3*time.Second { // it took 9 s before it was bounded
 		t.Errorf("the stop took %v, shutdown_timeout is %v:\n%s", took, limit, p.text())
 	}
 
