@@ -38,6 +38,9 @@ const (
 	mysqlNoTable  = 1146
 	mysqlDeadlock = 1213
 	mysqlSyntax   = 1064
+
+	// mysqlNoAutoInc: the counter is at its end, or its lock was lost to another statement.
+	mysqlNoAutoInc = 1467
 )
 
 func isMySQL(err error, numbers ...uint16) bool {
@@ -60,7 +63,7 @@ func explain(err error) error {
 	what := networkAdvice(err)
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		switch e.Number {
-		case 1690, 1264, 1467, 167: // out of range, and an AUTO_INCREMENT used up
+		case 1690, 1264, mysqlNoAutoInc, 167: // out of range, and an AUTO_INCREMENT used up
 			return fmt.Errorf("%w: %w", leaf.ErrOverflow, err)
 		}
 		what = mysqlAdvice(e.Number)

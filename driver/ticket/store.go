@@ -181,7 +181,7 @@ func (s *Store) draw(ctx context.Context, m *member, tag string, n int64, hasty 
 			}
 			return err
 		})
-		if !isMySQL(err, mysqlDeadlock) {
+		if !isMySQL(err, mysqlDeadlock, mysqlNoAutoInc) {
 			break
 		}
 	}
