@@ -153,7 +153,7 @@ func TestLeasesChangeUnderLoad(t *testing.T) {
 			}
 		}
 		over.Store(true)
-		g.Begin(worker.Unfenced(9, time.Time{}, time.Time{})) // for those who wait
+		g.Begin(worker.Unfenced(9, time.Time{}, time.Time{})) // for the callers that wait
 	}
 	got := run(t, g, callers, func(i int, c *caller) {
 		if i == 0 {

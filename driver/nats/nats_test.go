@@ -94,6 +94,18 @@ func TestMany(t *testing.T) {
 	drivertest.TestMany(t, db.Store(), db.Registry(), many)
 }
 
+// Claims must wait: a client cannot see whether the servers sync before they acknowledge.
+func TestMayLoseWrites(t *testing.T) {
+	var r worker.Registry = create(t, shared.URL(), newOptions()).Registry()
+	lossy, ok := r.(worker.LossyRegistry)
+	if !ok {
+		t.Fatal("the registry does not say whether it may lose writes")
+	}
+	if may, err := lossy.MayLoseWrites(t.Context()); !may || err != nil {
+		t.Errorf("may lose writes: %v, %v", may, err)
+	}
+}
+
 // A stream that could lose a cell, or answer with an old one, is refused.
 func TestUnfitStream(t *testing.T) {
 	conn, err := nats.Connect(shared.URL())

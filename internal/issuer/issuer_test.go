@@ -83,7 +83,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// All yields what is in the IDs, and ends when nobody wants more.
+// All yields what is in the IDs, and ends when the caller wants no more.
 func TestAll(t *testing.T) {
 	ids := issuer.IDs{Ranges: []leaf.Range{{Start: 8, End: 11}, {Start: 3, End: 4}}, Texts: []string{"a", "b"}}
 	var got []byte
