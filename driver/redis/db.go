@@ -20,12 +20,11 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// A DB is the keys of one prefix. It may hold a [Store], a [Registry] or both.
+// A DB is the keys of one prefix. It may hold a [Store], a [kv.Registry] or both.
 type DB struct {
-	client   *client
-	cells    *kv.DB
-	store    *Store
-	registry *Registry
+	client *client
+	cells  *kv.DB
+	store  *Store
 }
 
 // Open returns the DB that config names. It does not connect and creates nothing: what is
@@ -41,7 +40,7 @@ func Open(config Config, opts *Options) (*DB, error) {
 		return nil, fmt.Errorf("open redis: %w", err)
 	}
 	cells := kv.New(backend{c}, nil)
-	return &DB{client: c, cells: cells, store: &Store{c}, registry: &Registry{cells.Registry(), c}}, nil
+	return &DB{client: c, cells: cells, store: &Store{c}}, nil
 }
 
 // Store returns the store of tags. Its calls fail, wrapping [segment.ErrNotCreated], until
@@ -50,7 +49,7 @@ func (d *DB) Store() *Store { return d.store }
 
 // Registry returns the registry of workers. Its calls fail, wrapping worker.ErrNotCreated,
 // until it was created.
-func (d *DB) Registry() *Registry { return d.registry }
+func (d *DB) Registry() *kv.Registry { return d.cells.Registry() }
 
 // Init creates the store, with tags in it. If there is one under the prefix it fails,
 // wrapping [fs.ErrExist], and changes nothing.

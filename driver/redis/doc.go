@@ -47,7 +47,7 @@
 // One server that no replica may take over from, with appendonly yes, appendfsync
 // always and no-appendfsync-on-rewrite no, loses nothing that it has acknowledged, as
 // long as its disk keeps what it acknowledged. [segment.Grant].Server is empty then,
-// and [Registry.MayLoseWrites] false.
+// and MayLoseWrites of the registry reports false.
 //
 // Everything else may lose writes that were acknowledged:
 //

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/redis"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
@@ -68,7 +69,7 @@ func open(t testing.TB, config redis.Config) *redis.DB {
 
 func openStore(t testing.TB, config redis.Config) *redis.Store { return open(t, config).Store() }
 
-func openRegistry(t testing.TB, config redis.Config) *redis.Registry {
+func openRegistry(t testing.TB, config redis.Config) *kv.Registry {
 	return open(t, config).Registry()
 }
 
@@ -82,7 +83,7 @@ func newStore(t testing.TB, config redis.Config, tags ...segment.Tag) *redis.Sto
 	return db.Store()
 }
 
-func newRegistry(t testing.TB, config redis.Config) *redis.Registry {
+func newRegistry(t testing.TB, config redis.Config) *kv.Registry {
 	t.Helper()
 	db := open(t, config)
 	if err := db.InitRegistry(t.Context()); err != nil {

@@ -10,33 +10,13 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/driver/kv"
-	"github.com/leaf-id/leaf/worker"
 )
 
 var (
-	_ worker.Registry      = (*Registry)(nil)
-	_ worker.LossyRegistry = (*Registry)(nil)
-	_ kv.Backend           = backend{}
-	_ kv.Namer             = backend{}
+	_ kv.Backend = backend{}
+	_ kv.Namer   = backend{}
+	_ kv.Lossy   = backend{}
 )
-
-// A Registry keeps the records of workers in a Redis. It is a [worker.Registry] and a
-// [worker.LossyRegistry]. Its methods are safe for concurrent use.
-type Registry struct {
-	*kv.Registry
-	client *client
-}
-
-// MayLoseWrites reports whether the server, or one that takes over from it, may lack
-// writes that were acknowledged. In doubt it may.
-func (r *Registry) MayLoseWrites(ctx context.Context) (bool, error) {
-	r.client.facts.Store(nil) // so that it is asked now
-	a, err := r.client.run(ctx, command{script: clockScript})
-	if err != nil {
-		return false, fmt.Errorf("ask whether the registry loses writes: %w", err)
-	}
-	return !a.facts.lossless(), nil
-}
 
 // A backend is the hash of a registry; its fields are the cells. The version of a cell is
 // an equals sign and its value: a registry compares whole records.
@@ -48,6 +28,17 @@ func (b backend) hash() []string            { return []string{b.client.config.ke
 func (b backend) Close() error              { return b.client.close() }
 func cell(key, value string) (held kv.Cell) {
 	return kv.Cell{Key: key, Value: value, Version: "=" + value}
+}
+
+// MayLoseWrites reports whether the server, or one that takes over from it, may lack
+// writes that were acknowledged. In doubt it may.
+func (b backend) MayLoseWrites(ctx context.Context) (bool, error) {
+	b.client.facts.Store(nil) // so that it is asked now
+	a, err := b.client.run(ctx, command{script: clockScript})
+	if err != nil {
+		return false, fmt.Errorf("ask whether the registry loses writes: %w", err)
+	}
+	return !a.facts.lossless(), nil
 }
 
 // Get returns the cell of a key.
