@@ -5,7 +5,7 @@ COUNT    ?= 1
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test deps lint vuln bench stores lab fuzz generate structure clean
+.PHONY: help run build test clients deps lint vuln bench stores lab fuzz generate structure clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ test: deps ## run all tests with the race detector, short figures
 	go test -count=1 -run 'Imports|Structure' .
 	cd e2e && go vet ./... && go test -race -count=1 -parallel 6 -timeout 30m ./... # they mostly wait
 	cd bench && go vet ./... && go test -run . ./...
+
+clients: ## have programs in other languages take IDs from a server (ARGS=node: only that one)
+	@clients/run $(ARGS)
 
 deps: ## install what the tests need beside Go (Debian as root), or say what is missing
 	@scripts/deps.sh

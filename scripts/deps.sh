@@ -6,26 +6,7 @@
 # and nothing that starts it, such as mariadb-server-core, that one is listed; services that other packages bring are
 # not started.
 set -euo pipefail
-PATH=$PATH:/usr/sbin:/sbin
-
-commands=() packages=()
-want() { # want COMMAND PACKAGE...
-	command -v "$1" >/dev/null 2>&1 && return
-	commands+=("$1")
-	packages+=("${@:2}")
-}
-
-wantFile() { # wantFile FILE PACKAGE...
-	[ -e "$1" ] && return
-	commands+=("$1")
-	packages+=("${@:2}")
-}
-
-wantGlob() { # wantGlob PATTERN PACKAGE...
-	compgen -G "$1" >/dev/null && return
-	commands+=("$1")
-	packages+=("${@:2}")
-}
+. "$(dirname "$0")/need.sh"
 
 want "${CC:-$(go env CC)}" gcc libc6-dev # the race detector needs a C compiler
 want mariadbd mariadb-server-core
@@ -45,31 +26,4 @@ want nginx nginx
 want setpriv util-linux
 want spin spin                                                          # checks the model of the lease protocol
 
-[ ${#commands[@]} -eq 0 ] && exit 0
-
-if [ "$(id -u)" -ne 0 ] || ! [ -f /etc/debian_version ] || ! command -v apt-get >/dev/null; then
-	{
-		echo "make: the tests need ${commands[*]}, not found"
-		echo "make: on Debian and Ubuntu: sudo apt-get install --no-install-recommends ${packages[*]}"
-	} >&2
-	exit 1
-fi
-
-apt() {
-	DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 "$@" </dev/null >&2
-}
-install() { apt install --yes --no-install-recommends "${packages[@]}"; }
-
-policy=/usr/sbin/policy-rc.d # Debian's way to say that no service is to be started
-if ! [ -e "$policy" ]; then
-	trap 'rm -f "$policy"' EXIT
-	printf '#!/bin/sh\nexit 101\n' >"$policy"
-	chmod +x "$policy"
-fi
-
-echo "make: installing ${packages[*]}" >&2
-compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null || apt update || true
-install || {
-	apt update
-	install
-}
+install_missing "make: the tests"
