@@ -109,7 +109,7 @@ func (s *MariaDBServer) Start() error {
 func (s *MariaDBServer) run(binary string) error {
 	args := []string{"--no-defaults", "--datadir=" + s.data(), "--tmpdir=" + s.temp(), "--socket=" + s.Socket(),
 		fmt.Sprintf("--port=%d", s.Port), "--bind-address=127.0.0.1", "--skip-name-resolve",
-		"--innodb-buffer-pool-size=64M", "--performance-schema=OFF"}
+		"--innodb-buffer-pool-size=64M", "--performance-schema=OFF", "--max-connections=500"}
 	args = append(append(args, asRoot()...), s.args...)
 	proc, err := start(exec.Command(binary, args...))
 	if err != nil {

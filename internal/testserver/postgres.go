@@ -135,7 +135,9 @@ func (s *PostgresServer) Start() error {
 
 func (s *PostgresServer) run(binary string) error {
 	args := []string{"-D", s.data(), "-p", fmt.Sprint(s.Port)}
-	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=" + s.Dir, "shared_buffers=32MB", "logging_collector=off"}
+	// Many connections: a server frees one some time after its client has closed it.
+	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=" + s.Dir, "shared_buffers=32MB", "logging_collector=off",
+		"max_connections=500"}
 	for _, setting := range slices.Concat(settings, s.settings) {
 		args = append(args, "-c", setting)
 	}
