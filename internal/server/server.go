@@ -18,6 +18,7 @@ import (
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/datadir"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
@@ -168,6 +169,7 @@ func (s *Server) address() string {
 func (s *Server) handler() http.Handler {
 	opts := &frontend.Options{
 		IDs:     issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, Off: s.off}),
+		Access:  access.New(access.Options{Local: frontend.IsLoopback(s.addr), PublicRead: true}),
 		Ready:   s.ready,
 		Listen:  s.Addr(),
 		Address: s.address(),

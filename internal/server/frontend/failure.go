@@ -3,12 +3,16 @@ package frontend
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
+	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -16,9 +20,23 @@ import (
 // the log reads it.
 const StatusCanceled = 499
 
-// RetryAfter is how long, in seconds, a caller is told to wait where [Kind.Retry] is
-// set.
-const RetryAfter = "1"
+// RetryAfter returns the value of the header of that name: after how many seconds a caller
+// may try again what failed with err; "" where that is of no use.
+func RetryAfter(err error) string {
+	if limit, ok := errors.AsType[*access.LimitError](err); ok {
+		if limit.RetryAfter <= 0 {
+			return ""
+		}
+		return strconv.FormatFloat(math.Ceil(limit.RetryAfter.Seconds()), 'f', 0, 64)
+	}
+	if KindOf(err).Retry {
+		return strconv.Itoa(int(retryAfter / time.Second))
+	}
+	return ""
+}
+
+// retryAfter is how long a caller is told to wait where [Kind.Retry] is set.
+const retryAfter = time.Second
 
 // A Kind is how an error is told to a caller.
 type Kind struct {
@@ -36,6 +54,9 @@ var kinds = []struct {
 	err  error
 	kind Kind
 }{
+	{access.ErrUnauthenticated, Kind{HTTP: http.StatusUnauthorized, RPC: connect.CodeUnauthenticated}},
+	{access.ErrForbidden, Kind{HTTP: http.StatusForbidden, RPC: connect.CodePermissionDenied}},
+	{access.ErrLimit, Kind{HTTP: http.StatusTooManyRequests, RPC: connect.CodeResourceExhausted, Retry: true}},
 	{leaf.ErrClock, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -1, Retry: true}},
 	{issuer.ErrRegistry, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true}},
 	{leaf.ErrNoLease, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true}},

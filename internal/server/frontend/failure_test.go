@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -38,6 +40,9 @@ func TestOf(t *testing.T) {
 		{leaf.ErrNoLease, exhausted},
 		{fmt.Errorf("%w: ask the registry: %w", leaf.ErrNoLease, leaf.ErrInvalid), exhausted},
 		{leaf.ErrClock, frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Java: -1, Retry: true}},
+		{access.ErrUnauthenticated, frontend.Kind{HTTP: 401, RPC: connect.CodeUnauthenticated}},
+		{access.ErrNoCredentials, frontend.Kind{HTTP: 403, RPC: connect.CodePermissionDenied}},
+		{&access.LimitError{}, frontend.Kind{HTTP: 429, RPC: connect.CodeResourceExhausted, Retry: true}},
 		{issuer.ErrHeld, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition}},
 		{worker.ErrConflict, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition}},
 		{errors.New("dial tcp: refused"), frontend.Kind{HTTP: 500, RPC: connect.CodeInternal, Java: -3}},
@@ -45,6 +50,24 @@ func TestOf(t *testing.T) {
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, frontend.KindOf(fmt.Errorf("wrapped: %w", tt.err))); diff != "" {
 			t.Errorf("%v: %s", tt.err, diff)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{leaf.ErrExhausted, "1"},
+		{leaf.ErrUnknownTag, ""},
+		{&access.LimitError{RetryAfter: time.Millisecond}, "1"},
+		{&access.LimitError{RetryAfter: 61 * time.Second}, "61"},
+		{&access.LimitError{RetryAfter: 61*time.Second + 1}, "62"},
+		{&access.LimitError{}, ""},
+	} {
+		if got := frontend.RetryAfter(fmt.Errorf("wrapped: %w", tt.err)); got != tt.want {
+			t.Errorf("%#v: %q, want %q", tt.err, got, tt.want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
 )
 
 // Options are what a front end serves, and what it tells of the server.
@@ -18,12 +19,15 @@ type Options struct {
 	Workers *issuer.Workers // nil: no time-based scheme is enabled
 	Layouts issuer.Layouts  // for decoding; none: those that package snowflake has
 
+	// Access decides who may do what: a front end asks it before it looks anything up.
+	Access *access.Gate
+
 	// Ready says why no requests for IDs of a scheme should be sent to this server, or of
 	// any of its schemes if that is empty; nil if they should. A nil func means always.
 	Ready func(scheme string) error
 
-	// Listen is the address of the server. It decides who may administer it, and whom
-	// the server answers if only this machine reaches it; nil: everyone.
+	// Listen is the address of the server. If only this machine reaches it, only requests
+	// for this machine's own names are answered; nil: all.
 	Listen net.Addr
 
 	Address   string // Listen for people

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/leaf-id/leaf/internal/server/access"
 )
 
 // CheckHost reports why the server must not answer r: only this machine reaches the
@@ -13,7 +15,7 @@ import (
 // only what its own host answers, but the owner of that host's name can make it point here.
 func (o *Options) CheckHost(r *http.Request) error {
 	if o.OnLoopback() && !local(r.Host) {
-		return fmt.Errorf("the request is for host %q: call this server as localhost or by its IP address", r.Host)
+		return fmt.Errorf("%w: the request is for host %q: call this server as localhost or by its IP address", access.ErrForbidden, r.Host)
 	}
 	return nil
 }

@@ -42,13 +42,11 @@ type errorBody struct {
 // number in the message, where Java Leaf has the route and a number for err.
 func (i *idsRoute) fail(w http.ResponseWriter, r *http.Request, err error) {
 	kind := frontend.KindOf(err)
-	if kind.Retry {
-		w.Header().Set("Retry-After", frontend.RetryAfter)
-	}
 	if !i.java || kind.Java == 0 {
-		writeError(w, r, errorBody{Status: kind.HTTP, Message: frontend.Text(err)})
+		i.handler.fail(w, r, err)
 		return
 	}
+	setRetryAfter(w, err)
 	code := kind.Java
 	if i.scheme == issuer.Segment && code == javaExhausted && i.StoreSilent() {
 		code = javaNotInitialised
@@ -61,9 +59,20 @@ func (i *idsRoute) fail(w http.ResponseWriter, r *http.Request, err error) {
 	})
 }
 
-// listError answers a page whose listing failed before its first row.
-func (h *handler) listError(w http.ResponseWriter, r *http.Request, err error) {
-	writeError(w, r, errorBody{Status: frontend.KindOf(err).HTTP, Message: frontend.Text(err)})
+// fail answers a request that failed, where Java Leaf has no answer of its own.
+func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	setRetryAfter(w, err)
+	status := frontend.KindOf(err).HTTP
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", frontend.Challenge)
+	}
+	writeError(w, r, errorBody{Status: status, Message: frontend.Text(err)})
+}
+
+func setRetryAfter(w http.ResponseWriter, err error) {
+	if after := frontend.RetryAfter(err); after != "" {
+		w.Header().Set("Retry-After", after)
+	}
 }
 
 func (h *handler) notFound(w http.ResponseWriter, r *http.Request) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf/api"
+	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
@@ -90,10 +91,10 @@ func isClean(p string) bool {
 
 func (h *handler) routes() []route {
 	return []route{
-		{decodePath, decodePath, "?snowflakeId=N: what an ID of that scheme says", javaPage(h.decodeSnowflake), true},
-		{uidParsePrefix, uidParsePrefix + "{uid}", "what an ID of that scheme says; ?layout=NAME", get(h.parseUID), false},
-		{"/cache", "/cache", "what this server holds in memory", javaPage(h.local(h.cache)), true},
-		{"/db", "/db", "the tags in the store", javaPage(h.local(h.db)), true},
+		{decodePath, decodePath, "?snowflakeId=N: what an ID of that scheme says", javaPage(h.admit(access.Take|access.Read, h.decodeSnowflake)), true},
+		{uidParsePrefix, uidParsePrefix + "{uid}", "what an ID of that scheme says; ?layout=NAME", get(h.admit(access.Take|access.Read, h.parseUID)), false},
+		{"/cache", "/cache", "what this server holds in memory", javaPage(h.admit(access.Read, h.cache)), true},
+		{"/db", "/db", "the tags in the store", javaPage(h.admit(access.Read, h.db)), true},
 		{"/healthz", "/healthz", "200 while the process lives", get(healthz), false},
 		{"/readyz", "/readyz", "200 when requests can be served; ?scheme=NAME for one scheme, ?verbose says why not", get(h.readyz), false},
 		{"/openapi.yaml", "/openapi.yaml", "this API, described for machines", get(openAPI), false},
@@ -123,12 +124,11 @@ func only(allow string, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// local serves with next the requests that name this machine itself, if only this machine
-// reaches the server.
-func (h *handler) local(next http.HandlerFunc) http.HandlerFunc {
+// admit serves with next the callers that have one of the rights.
+func (h *handler) admit(rights access.Right, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := h.CheckHost(r); err != nil {
-			writeError(w, r, errorBody{Status: http.StatusForbidden, Message: err.Error()})
+		if _, err := h.Admit(r, rights); err != nil {
+			h.fail(w, r, err)
 			return
 		}
 		next(w, r)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
 )
 
 // An idsRoute is a route whose answers are IDs.
@@ -40,10 +41,7 @@ var (
 func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
 	w.Header()["Cache-Control"] = noStore
 	switch r.Method {
-	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-	case http.MethodHead:
-		i.head(w, r, key)
-		return
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead:
 	case http.MethodOptions:
 		w.Header().Set("Allow", allowIDs)
 		return
@@ -51,16 +49,29 @@ func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
 		methodNotAllowed(w, r, allowIDs)
 		return
 	}
-	if r.URL.RawQuery != "" {
-		i.query(w, r, key)
-		return
+	caller, err := i.Caller(r)
+	if err == nil {
+		err = caller.Take(i.scheme, key, 0)
 	}
-	i.one(w, r, key)
+	switch {
+	case err != nil:
+		i.fail(w, r, err)
+	case r.Method == http.MethodHead:
+		i.head(w, r, key)
+	case r.URL.RawQuery != "":
+		i.query(w, r, caller, key)
+	default:
+		i.one(w, r, caller, key)
+	}
 }
 
 const allowIDs = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-func (i *idsRoute) one(w http.ResponseWriter, r *http.Request, key string) {
+func (i *idsRoute) one(w http.ResponseWriter, r *http.Request, caller *access.Caller, key string) {
+	if err := caller.Take(i.scheme, key, 1); err != nil {
+		i.fail(w, r, err)
+		return
+	}
 	id, err := i.IDs.Next(r.Context(), i.scheme, key)
 	if err != nil {
 		i.fail(w, r, err)
@@ -88,19 +99,23 @@ func (i *idsRoute) head(w http.ResponseWriter, r *http.Request, key string) {
 	w.Header()["Content-Type"] = contentTypes[batchFormat(r, batch)]
 }
 
-func (i *idsRoute) query(w http.ResponseWriter, r *http.Request, key string) {
+func (i *idsRoute) query(w http.ResponseWriter, r *http.Request, caller *access.Caller, key string) {
 	n, batch, err := i.count(r.URL)
 	switch {
 	case err != nil:
 		i.fail(w, r, err)
 	case !batch:
-		i.one(w, r, key)
+		i.one(w, r, caller, key)
 	default:
-		i.batch(w, r, key, n)
+		i.batch(w, r, caller, key, n)
 	}
 }
 
-func (i *idsRoute) batch(w http.ResponseWriter, r *http.Request, key string, n int) {
+func (i *idsRoute) batch(w http.ResponseWriter, r *http.Request, caller *access.Caller, key string, n int) {
+	if err := caller.Take(i.scheme, key, int64(n)); err != nil {
+		i.fail(w, r, err)
+		return
+	}
 	ids, err := i.IDs.Take(r.Context(), i.scheme, key, n)
 	if err != nil {
 		i.fail(w, r, err)

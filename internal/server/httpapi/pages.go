@@ -103,7 +103,7 @@ func (h *handler) db(w http.ResponseWriter, r *http.Request) {
 	p := &page{w: w, Title: "Tags in the store", Columns: []string{"tag", "max", "step", "update"}}
 	for tag, err := range h.Tags.All(r.Context()) {
 		if err != nil && !p.started {
-			h.listError(w, r, err)
+			h.fail(w, r, err)
 			return
 		}
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/segment"
@@ -57,6 +58,7 @@ func serveBackend(t *testing.T, listen net.Addr, b frontend.Options, opts ...con
 	mux := http.NewServeMux()
 	b.Version, b.Started, b.StoreName, b.Registry = "v1.2.3", started, "memory:", "memory:workers"
 	b.Listen, b.Address = listen, listen.String()
+	b.Access = access.New(access.Options{Local: frontend.IsLoopback(listen), PublicRead: true})
 	rpcapi.Register(mux, &b)
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.Protocols = new(http.Protocols)

@@ -1,52 +1,58 @@
 package rpcapi
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"connectrpc.com/connect"
 
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
-// A guard lets only callers on this machine change anything, since there are no
-// credentials yet. A browser on this machine runs other people's code, so what a page
-// of another origin sends is refused as well; and everything, reads too, if that
-// page's host name was made to point here.
+// rights are what callers of a procedure need, one of them; all that is not listed needs
+// [access.Admin]. Those that take IDs ask for the tag as well, once they know it.
+var rights = map[string]access.Right{
+	leafv1connect.LeafServiceNextProcedure:         access.Take,
+	leafv1connect.LeafServiceTakeProcedure:         access.Take,
+	leafv1connect.LeafServiceDecodeProcedure:       access.Take | access.Read,
+	leafv1connect.AdminServiceListTagsProcedure:    access.Read,
+	leafv1connect.AdminServiceListWorkersProcedure: access.Read,
+	leafv1connect.AdminServiceStatusProcedure:      access.Read,
+}
+
+// A guard lets the callers through that have the right to call a procedure.
 type guard struct {
-	next    http.Handler
-	opts    *frontend.Options
-	origins *http.CrossOriginProtection
-	errors  *connect.ErrorWriter
+	next   http.Handler
+	opts   *frontend.Options
+	errors *connect.ErrorWriter
 }
 
 func newGuard(opts *frontend.Options, next http.Handler) *guard {
-	return &guard{next, opts, http.NewCrossOriginProtection(), connect.NewErrorWriter()}
+	return &guard{next, opts, connect.NewErrorWriter()}
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := g.check(r); err != nil {
-		_ = g.errors.Write(w, r, connect.NewError(connect.CodePermissionDenied, err)) // a client that has gone needs no answer
+	caller, err := g.opts.Admit(r, cmp.Or(rights[r.URL.Path], access.Admin))
+	if err != nil {
+		g.refuse(w, r, err)
 		return
+	}
+	if !g.opts.Access.Open() {
+		r = r.WithContext(frontend.WithCaller(r.Context(), caller))
 	}
 	g.next.ServeHTTP(w, r)
 }
 
-func (g *guard) check(r *http.Request) error {
-	if err := g.opts.CheckHost(r); err != nil {
-		return err
+func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	kind := frontend.KindOf(err)
+	if kind.HTTP == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", frontend.Challenge)
 	}
-	switch r.URL.Path {
-	case leafv1connect.AdminServiceListTagsProcedure, leafv1connect.AdminServiceListWorkersProcedure, leafv1connect.AdminServiceStatusProcedure:
-		return nil
+	if after := frontend.RetryAfter(err); after != "" {
+		w.Header().Set("Retry-After", after)
 	}
-	if !g.opts.OnLoopback() {
-		return errors.New("this server listens on an address that other machines reach and has no credentials, so it changes no tags and frees no worker IDs")
-	}
-	if err := g.origins.Check(r); err != nil {
-		return fmt.Errorf("nothing is changed on behalf of another web site: %w", err)
-	}
-	return nil
+	_ = g.errors.Write(w, r, connect.NewError(kind.RPC, errors.New(frontend.Text(err)))) // a client that has gone needs no answer
 }

@@ -10,6 +10,9 @@ import (
 type leafService struct{ *frontend.Options }
 
 func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv1.NextResponse, error) {
+	if err := s.mayTake(ctx, req.GetScheme(), req.GetKey(), 1); err != nil {
+		return nil, err
+	}
 	id, err := s.IDs.Next(ctx, req.GetScheme(), req.GetKey())
 	if err != nil {
 		return nil, err
@@ -18,6 +21,9 @@ func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv
 }
 
 func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv1.TakeResponse, error) {
+	if err := s.mayTake(ctx, req.GetScheme(), req.GetKey(), int64(req.GetCount())); err != nil {
+		return nil, err
+	}
 	ids, err := s.IDs.Take(ctx, req.GetScheme(), req.GetKey(), int(req.GetCount()))
 	if err != nil {
 		return nil, err
@@ -27,6 +33,14 @@ func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv
 		res.Ranges[i] = &leafv1.Range{Start: r.Start, End: r.End}
 	}
 	return res, nil
+}
+
+// mayTake says why the caller that the guard let through may not have n IDs.
+func (s *leafService) mayTake(ctx context.Context, scheme, key string, n int64) error {
+	if s.Access.Open() {
+		return nil
+	}
+	return frontend.CallerIn(ctx).Take(scheme, key, n)
 }
 
 func (s *leafService) Decode(_ context.Context, req *leafv1.DecodeRequest) (*leafv1.DecodeResponse, error) {

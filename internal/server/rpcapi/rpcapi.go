@@ -28,14 +28,15 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 			connect.WithInterceptors(connect.UnaryInterceptorFunc(t.withCodes)),
 		}
 	}
-	mux.Handle(leafv1connect.NewLeafServiceHandler(&leafService{opts}, options(frontend.Text)...))
+	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{opts}, options(frontend.Text)...)
+	mux.Handle(path, newGuard(opts, handler))
 	admin := &adminService{opts, opts.StoreName, opts.Registry, error.Error} // an operator on this machine may read its log too
 	if !opts.OnLoopback() {
 		admin.tell = frontend.Text
 		admin.store, _, _ = strings.Cut(opts.StoreName, ":")
 		admin.registry, _, _ = strings.Cut(opts.Registry, ":")
 	}
-	path, handler := leafv1connect.NewAdminServiceHandler(admin, options(admin.tell)...)
+	path, handler = leafv1connect.NewAdminServiceHandler(admin, options(admin.tell)...)
 	mux.Handle(path, newGuard(opts, handler))
 }
 
@@ -51,8 +52,8 @@ func (t tell) withCodes(next connect.UnaryFunc) connect.UnaryFunc {
 		}
 		kind := frontend.KindOf(err)
 		coded := connect.NewError(kind.RPC, errors.New(t(err)))
-		if kind.Retry {
-			coded.Meta().Set("Retry-After", frontend.RetryAfter)
+		if after := frontend.RetryAfter(err); after != "" {
+			coded.Meta().Set("Retry-After", after)
 		}
 		return nil, coded
 	}

@@ -1,0 +1,72 @@
+package frontend
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/leaf-id/leaf/internal/server/access"
+)
+
+// Caller returns who sent r. The error is one of package access.
+func (o *Options) Caller(r *http.Request) (*access.Caller, error) {
+	if o.Access.Open() {
+		return o.Access.Caller(access.Credentials{})
+	}
+	return o.Access.Caller(credentials(r))
+}
+
+// Challenge is the value of WWW-Authenticate beside status 401.
+const Challenge = "Bearer"
+
+// Admit returns the caller of r, if it has one of the rights; else the error says why not. A
+// browser runs other people's code: what a page of another site sends changes nothing, and
+// one whose host name was made to point here may take IDs at most.
+func (o *Options) Admit(r *http.Request, rights access.Right) (*access.Caller, error) {
+	if rights&access.Take == 0 {
+		if err := o.CheckHost(r); err != nil {
+			return nil, err
+		}
+	}
+	if rights&(access.Admin|access.Worker) != 0 {
+		if err := http.NewCrossOriginProtection().Check(r); err != nil {
+			return nil, fmt.Errorf("%w: nothing is changed on behalf of another web site: %w", access.ErrForbidden, err)
+		}
+	}
+	caller, err := o.Caller(r)
+	if err != nil {
+		return nil, err
+	}
+	return caller, caller.May(rights)
+}
+
+// credentials returns what the sender of r has shown of itself. Behind a
+// proxy the address is the proxy's, as anyone can send X-Forwarded-For.
+func credentials(r *http.Request) access.Credentials {
+	var c access.Credentials
+	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		c.Token = strings.TrimSpace(token)
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		c.Certificate = r.TLS.VerifiedChains[0][0]
+	}
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		c.Addr = from.Addr().Unmap()
+	}
+	return c
+}
+
+type callerKey struct{}
+
+// WithCaller returns a context that carries c, for what serves a request without seeing it.
+func WithCaller(ctx context.Context, c *access.Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+// CallerIn returns the caller that ctx carries; nil, who may do nothing, if it carries none.
+func CallerIn(ctx context.Context) *access.Caller {
+	c, _ := ctx.Value(callerKey{}).(*access.Caller)
+	return c
+}
