@@ -147,3 +147,13 @@ func promptly(what string, call func()) error {
 		return fmt.Errorf("%s: still not back after %v", what, soon)
 	}
 }
+
+// recovers repeats call until it succeeds: a server may be busy for a while with the
+// connections of calls that were cut short.
+func recovers(call func() error) (err error) {
+	for deadline := time.Now().Add(3 * soon); ; {
+		if err = call(); err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
