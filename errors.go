@@ -19,6 +19,10 @@ var (
 	// succeed.
 	ErrExhausted = errors.New("no IDs left for the moment")
 
+	// ErrNotContiguous: the source has no range of so many IDs that follow one
+	// another. It may have as many in several ranges.
+	ErrNotContiguous = errors.New("not contiguous")
+
 	// ErrOverflow: the counter has come to the end of the 63-bit ID space, or the
 	// layout to the end of its time. No later call will succeed.
 	ErrOverflow = errors.New("at the end of the range of IDs")

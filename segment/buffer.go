@@ -31,8 +31,10 @@ type Buffer struct {
 	mu        sync.Mutex
 	queue     []*span       // what follows current
 	short     int64         // how many IDs the waiting callers need
+	run       int64         // how many of them the next grant must hold in one range
 	wake      chan struct{} // closed when waiting callers should look again; nil: none wait
 	refilling bool
+	asking    int64         // how many IDs the refill in flight asks for
 	idle      chan struct{} // closed when the refill in flight has ended
 	closing   chan struct{} // closed when no refill may start any more
 	end       error         // why no ID will ever be issued again; nil while there may be
@@ -47,6 +49,10 @@ type account struct {
 	retired  int64 // IDs issued from spans that are no longer current
 	step     int64 // the tag's step as last heard
 	last     int64 // size of the last grant
+	asked    int64 // how many IDs the last grant was asked for
+	granted  int64 // how many it had
+	follows  bool  // it begins where the one before ended
+	end      int64 // where it ends
 	lastAt   time.Time
 	grants   int64
 	failures int64
@@ -97,10 +103,17 @@ func (b *Buffer) Next(ctx context.Context) (int64, error) {
 // [Options.MaxStock], else the error wraps [leaf.ErrInvalid]. The other errors are
 // those of [Buffer.Next].
 func (b *Buffer) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Range, error) {
-	if n < 1 || int64(n) > b.opts.MaxStock {
-		return dst, fmt.Errorf("take from %q: %w: n = %d is not in 1 … %d", b.tag, leaf.ErrInvalid, n, b.opts.MaxStock)
+	if err := b.checkCount(n); err != nil {
+		return dst, err
 	}
 	return b.take(ctx, dst, int64(n))
+}
+
+func (b *Buffer) checkCount(n int) error {
+	if n < 1 || int64(n) > b.opts.MaxStock {
+		return fmt.Errorf("take from %q: %w: n = %d is not in 1 … %d", b.tag, leaf.ErrInvalid, n, b.opts.MaxStock)
+	}
+	return nil
 }
 
 func (b *Buffer) take(ctx context.Context, dst []leaf.Range, n int64) ([]leaf.Range, error) {
@@ -177,6 +190,12 @@ func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, ti
 		defer b.mu.Unlock()
 		return false, b.end
 	}
+	return b.waitForStore(ctx, n, timer)
+}
+
+// waitForStore returns when the store has been called for a caller that needs n IDs, or
+// with the reason why that caller should give up. b.mu is held before and not after.
+func (b *Buffer) waitForStore(ctx context.Context, n int64, timer *time.Timer) (fed bool, err error) {
 	trying := b.refilling
 	b.startRefill()
 	if err := b.health.verdict(time.Now(), b.opts.Wait, trying); err != nil {

@@ -69,6 +69,8 @@ func (b *Buffer) prepare() (n int64, due bool) {
 	}
 	if !b.over() {
 		n, due = b.size(time.Now())
+		n, due = max(n, b.run), due || b.run > 0
+		b.asking = n
 	}
 	if !due {
 		b.refillDone()
@@ -162,7 +164,9 @@ func (b *Buffer) accept(grant Grant) {
 	now := time.Now()
 	a := &b.account
 	a.grants++
-	a.step = grant.Step
+	a.step, a.asked, a.granted = grant.Step, b.asking, grant.Range.Len()
+	a.follows, a.end = grant.Range.Start == a.end, grant.Range.End
+	b.run = 0
 	if b.health.err == nil || b.opts.Policy == Leaf { // else its size says nothing of the demand
 		a.last = grant.Range.Len()
 	}

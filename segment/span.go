@@ -46,6 +46,19 @@ func (s *span) take(n int64) leaf.Range {
 	return leaf.Range{Start: s.start + end - n, End: s.start + min(end, s.size)}
 }
 
+// reserveAll takes n IDs off the front; empty when s has fewer.
+func (s *span) reserveAll(n int64) leaf.Range {
+	for {
+		used := s.used.Load()
+		if used > s.size-n {
+			return leaf.Range{}
+		}
+		if s.used.CompareAndSwap(used, used+n) {
+			return leaf.Range{Start: s.start + used, End: s.start + used + n}
+		}
+	}
+}
+
 // due reports whether it falls to the caller, who reserved up to used, to look at
 // the stock: one caller for each tenth of the span.
 func (s *span) due(used int64) bool {

@@ -31,6 +31,7 @@ type Config struct {
 	DrainDelay      time.Duration `yaml:"drain_delay" check:"0s..1h"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" check:">0"`
 	MaxBatch        int           `yaml:"max_batch" check:"1..2147483647"`
+	MaxRange        int           `yaml:"max_range" check:"1..2147483647"`
 
 	Segment   Segment   `yaml:"segment"`
 	Snowflake Snowflake `yaml:"snowflake"`

@@ -29,8 +29,11 @@ const (
 	UUID    = "uuid"    // its IDs are text
 )
 
-// DefaultMaxBatch is how many IDs one Take may ask for unless configured.
-const DefaultMaxBatch = 10_000
+// How many IDs a caller may ask for at once unless configured: one by one, and as ranges.
+const (
+	DefaultMaxBatch = 10_000
+	DefaultMaxRange = 1_000_000
+)
 
 // ErrSchemeOff is wrapped by errors about a scheme that this server does not have,
 // or that is not enabled.
@@ -133,6 +136,10 @@ type Options struct {
 	// [DefaultMaxBatch].
 	MaxBatch int
 
+	// MaxRange is the most IDs that one TakeRanges or TakeContiguous may ask for;
+	// default [DefaultMaxRange].
+	MaxRange int
+
 	// Off says why a scheme is not enabled, by its name; callers are told.
 	Off map[string]string
 }
@@ -141,6 +148,7 @@ type Options struct {
 type Issuer struct {
 	sources  map[string]Source // never written after New
 	maxBatch int
+	maxRange int
 	off      map[string]string
 }
 
@@ -155,6 +163,7 @@ func New(sources map[string]Source, opts *Options) *Issuer {
 	return &Issuer{
 		sources:  all,
 		maxBatch: cmp.Or(opts.MaxBatch, DefaultMaxBatch),
+		maxRange: cmp.Or(opts.MaxRange, DefaultMaxRange),
 		off:      maps.Clone(opts.Off),
 	}
 }
@@ -167,6 +176,9 @@ func (i *Issuer) Off() map[string]string { return i.off }
 
 // MaxBatch reports the most IDs that one Take may ask for.
 func (i *Issuer) MaxBatch() int { return i.maxBatch }
+
+// MaxRange reports the most IDs that one TakeRanges or TakeContiguous may ask for.
+func (i *Issuer) MaxRange() int { return i.maxRange }
 
 // Check reports why no ID can be asked for under scheme and key: an error wrapping
 // [ErrSchemeOff] or [leaf.ErrInvalid]. It consumes nothing and asks no store, so
@@ -211,10 +223,55 @@ func (i *Issuer) Take(ctx context.Context, scheme, key string, n int) (IDs, erro
 	return source.Take(ctx, key, n)
 }
 
-// CheckCount reports, wrapping [leaf.ErrInvalid], why n IDs cannot be taken at once.
-func (i *Issuer) CheckCount(n int) error {
-	if n < 1 || n > i.maxBatch {
-		return fmt.Errorf("%w: %d IDs at once; ask for 1 to %d", leaf.ErrInvalid, n, i.maxBatch)
+// TakeRanges returns n IDs, 1 … [Issuer.MaxRange], as few ranges. Its errors are those of
+// [Issuer.Next]; [leaf.ErrInvalid] also where the IDs of a scheme are text.
+func (i *Issuer) TakeRanges(ctx context.Context, scheme, key string, n int) ([]leaf.Range, error) {
+	source, err := i.numbers(scheme, key, n)
+	if err != nil {
+		return nil, err
+	}
+	return source.Generators.Take(ctx, key, nil, n)
+}
+
+// TakeContiguous returns n IDs that follow one another. Its errors are those of
+// [Issuer.TakeRanges], and [leaf.ErrNotContiguous] where the source has no such range.
+func (i *Issuer) TakeContiguous(ctx context.Context, scheme, key string, n int) (leaf.Range, error) {
+	source, err := i.numbers(scheme, key, n)
+	if err != nil {
+		return leaf.Range{}, err
+	}
+	taker, ok := source.Generators.(contiguousTaker)
+	if !ok {
+		return leaf.Range{}, fmt.Errorf("%w: %s has none", leaf.ErrNotContiguous, scheme)
+	}
+	return taker.TakeContiguous(ctx, key, n)
+}
+
+// A contiguousTaker is [Generators] that have ranges of any length, within bounds of their
+// own.
+type contiguousTaker interface {
+	TakeContiguous(ctx context.Context, key string, n int) (leaf.Range, error)
+}
+
+// numbers returns the source of a scheme whose IDs are numbers, for n of them.
+func (i *Issuer) numbers(scheme, key string, n int) (numbers, error) {
+	source, err := i.source(scheme, key)
+	if err != nil {
+		return numbers{}, err
+	}
+	of, ok := source.(numbers)
+	if !ok {
+		return numbers{}, fmt.Errorf("%w: the IDs of %s are text, which has no ranges", leaf.ErrInvalid, scheme)
+	}
+	return of, checkCount(n, i.maxRange)
+}
+
+// CheckCount reports, wrapping [leaf.ErrInvalid], why n IDs cannot be taken one by one.
+func (i *Issuer) CheckCount(n int) error { return checkCount(n, i.maxBatch) }
+
+func checkCount(n, most int) error {
+	if n < 1 || n > most {
+		return fmt.Errorf("%w: %d IDs at once; ask for 1 to %d", leaf.ErrInvalid, n, most)
 	}
 	return nil
 }

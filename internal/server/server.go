@@ -168,7 +168,7 @@ func (s *Server) address() string {
 // handler wires the front ends.
 func (s *Server) handler() http.Handler {
 	opts := &frontend.Options{
-		IDs:     issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, Off: s.off}),
+		IDs:     issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
 		Access:  access.New(access.Options{Local: frontend.IsLoopback(s.addr), PublicRead: true}),
 		Ready:   s.ready,
 		Listen:  s.Addr(),

@@ -139,8 +139,12 @@ type TakeRequest struct {
 	// layout; any other key, or none, means the default one. For "uuid": v4; any other
 	// key, or none, means v7.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// How many IDs, from 1 to the limit of the server (10,000 unless configured).
-	Count         int32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// How many IDs, from 1 to the limit of the server: for ranges 1,000,000 unless
+	// configured, for texts 10,000.
+	Count int32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// Whether all must follow one another. With "snowflake" and "uid" that bounds count by
+	// what one tick has. A server may have to skip IDs for it, fewer than twice as many.
+	Contiguous    bool `protobuf:"varint,4,opt,name=contiguous,proto3" json:"contiguous,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -194,6 +198,13 @@ func (x *TakeRequest) GetCount() int32 {
 		return x.Count
 	}
 	return 0
+}
+
+func (x *TakeRequest) GetContiguous() bool {
+	if x != nil {
+		return x.Contiguous
+	}
+	return false
 }
 
 type TakeResponse struct {
@@ -447,11 +458,14 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x03key\x18\x02 \x01(\tR\x03key\"2\n" +
 	"\fNextResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"M\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"m\n" +
 	"\vTakeRequest\x12\x16\n" +
 	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x05R\x05count\"L\n" +
+	"\x05count\x18\x03 \x01(\x05R\x05count\x12\x1e\n" +
+	"\n" +
+	"contiguous\x18\x04 \x01(\bR\n" +
+	"contiguous\"L\n" +
 	"\fTakeResponse\x12&\n" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12\x14\n" +
 	"\x05texts\x18\x02 \x03(\tR\x05texts\"/\n" +

@@ -42,7 +42,7 @@ func serve(t *testing.T, listen net.Addr, opts ...connect.ClientOption) fixture 
 	}
 	set := segment.NewSet(store, nil)
 	<-set.Ready()
-	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, &issuer.Options{MaxBatch: 1000})
+	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, &issuer.Options{MaxBatch: 1000, MaxRange: 1000})
 	t.Cleanup(func() {
 		if err := set.Close(context.Background()); err != nil {
 			t.Error(err)

@@ -3,7 +3,9 @@ package rpcapi
 import (
 	"context"
 
+	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
@@ -24,7 +26,7 @@ func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv
 	if err := s.mayTake(ctx, req.GetScheme(), req.GetKey(), int64(req.GetCount())); err != nil {
 		return nil, err
 	}
-	ids, err := s.IDs.Take(ctx, req.GetScheme(), req.GetKey(), int(req.GetCount()))
+	ids, err := s.take(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +43,20 @@ func (s *leafService) mayTake(ctx context.Context, scheme, key string, n int64) 
 		return nil
 	}
 	return frontend.CallerIn(ctx).Take(scheme, key, n)
+}
+
+func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (ids issuer.IDs, err error) {
+	n := int(req.GetCount())
+	switch {
+	case req.GetContiguous():
+		var r leaf.Range
+		r, err = s.IDs.TakeContiguous(ctx, req.GetScheme(), req.GetKey(), n)
+		return issuer.IDs{Ranges: []leaf.Range{r}}, err
+	case req.GetScheme() == issuer.UUID:
+		return s.IDs.Take(ctx, req.GetScheme(), req.GetKey(), n)
+	}
+	ids.Ranges, err = s.IDs.TakeRanges(ctx, req.GetScheme(), req.GetKey(), n)
+	return ids, err
 }
 
 func (s *leafService) Decode(_ context.Context, req *leafv1.DecodeRequest) (*leafv1.DecodeResponse, error) {
