@@ -253,6 +253,11 @@ type contiguousTaker interface {
 	TakeContiguous(ctx context.Context, key string, n int) (leaf.Range, error)
 }
 
+var (
+	_ contiguousTaker = (*segment.Set)(nil)
+	_ contiguousTaker = (*Times)(nil)
+)
+
 // numbers returns the source of a scheme whose IDs are numbers, for n of them.
 func (i *Issuer) numbers(scheme, key string, n int) (numbers, error) {
 	source, err := i.source(scheme, key)

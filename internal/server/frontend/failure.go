@@ -44,6 +44,10 @@ type Kind struct {
 	RPC   connect.Code // code of gRPC and Connect
 	Java  int          // number in Java Leaf's error text; 0: Java has no such error
 	Retry bool         // a later call may succeed without any change
+
+	// Reason is what a program branches on where the codes do not tell enough apart. It
+	// never changes.
+	Reason string
 }
 
 // The first match counts: an error that wraps several, like an exhausted stock and the
@@ -54,26 +58,27 @@ var kinds = []struct {
 	err  error
 	kind Kind
 }{
-	{access.ErrUnauthenticated, Kind{HTTP: http.StatusUnauthorized, RPC: connect.CodeUnauthenticated}},
-	{access.ErrForbidden, Kind{HTTP: http.StatusForbidden, RPC: connect.CodePermissionDenied}},
-	{access.ErrLimit, Kind{HTTP: http.StatusTooManyRequests, RPC: connect.CodeResourceExhausted, Retry: true}},
-	{leaf.ErrClock, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -1, Retry: true}},
-	{issuer.ErrRegistry, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true}},
-	{leaf.ErrNoLease, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true}},
-	{leaf.ErrExhausted, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true}},
-	{issuer.ErrBadKey, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument, Java: -2}}, // a tag that Java Leaf does not have
-	{leaf.ErrInvalid, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument}},
-	{issuer.ErrSchemeOff, Kind{HTTP: http.StatusNotImplemented, RPC: connect.CodeUnimplemented}},
-	{leaf.ErrUnknownTag, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeNotFound, Java: -2}},
-	{leaf.ErrTagExists, Kind{HTTP: http.StatusConflict, RPC: connect.CodeAlreadyExists}},
-	{issuer.ErrHeld, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition}},
-	{worker.ErrConflict, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition}},
-	{leaf.ErrRegression, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition}},
-	{leaf.ErrOverflow, Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeOutOfRange, Java: -3}},
-	{leaf.ErrUnsupported, Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeUnimplemented, Java: -3}},
-	{leaf.ErrClosed, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true}},
-	{context.DeadlineExceeded, Kind{HTTP: http.StatusGatewayTimeout, RPC: connect.CodeDeadlineExceeded}},
-	{context.Canceled, Kind{HTTP: StatusCanceled, RPC: connect.CodeCanceled}},
+	{access.ErrUnauthenticated, Kind{HTTP: http.StatusUnauthorized, RPC: connect.CodeUnauthenticated, Reason: "UNAUTHENTICATED"}},
+	{access.ErrForbidden, Kind{HTTP: http.StatusForbidden, RPC: connect.CodePermissionDenied, Reason: "FORBIDDEN"}},
+	{access.ErrLimit, Kind{HTTP: http.StatusTooManyRequests, RPC: connect.CodeResourceExhausted, Retry: true, Reason: "RATE_LIMITED"}},
+	{leaf.ErrClock, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -1, Retry: true, Reason: "CLOCK_BEHIND"}},
+	{issuer.ErrRegistry, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true, Reason: "REGISTRY_UNAVAILABLE"}},
+	{leaf.ErrNoLease, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "NO_WORKER_ID"}},
+	{leaf.ErrExhausted, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "EXHAUSTED"}},
+	{issuer.ErrBadKey, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument, Java: -2, Reason: "BAD_KEY"}}, // a tag that Java Leaf does not have
+	{leaf.ErrNotContiguous, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument, Reason: "NOT_CONTIGUOUS"}},
+	{leaf.ErrInvalid, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument, Reason: "INVALID_ARGUMENT"}},
+	{issuer.ErrSchemeOff, Kind{HTTP: http.StatusNotImplemented, RPC: connect.CodeUnimplemented, Reason: "SCHEME_DISABLED"}},
+	{leaf.ErrUnknownTag, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeNotFound, Java: -2, Reason: "UNKNOWN_TAG"}},
+	{leaf.ErrTagExists, Kind{HTTP: http.StatusConflict, RPC: connect.CodeAlreadyExists, Reason: "TAG_EXISTS"}},
+	{issuer.ErrHeld, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "WORKER_HELD"}},
+	{worker.ErrConflict, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "CONFLICT"}},
+	{leaf.ErrRegression, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "WOULD_GO_BACKWARDS"}},
+	{leaf.ErrOverflow, Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeOutOfRange, Java: -3, Reason: "OVERFLOW"}},
+	{leaf.ErrUnsupported, Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeUnimplemented, Java: -3, Reason: "UNSUPPORTED"}},
+	{leaf.ErrClosed, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true, Reason: "STOPPING"}},
+	{context.DeadlineExceeded, Kind{HTTP: http.StatusGatewayTimeout, RPC: connect.CodeDeadlineExceeded, Reason: "DEADLINE_EXCEEDED"}},
+	{context.Canceled, Kind{HTTP: StatusCanceled, RPC: connect.CodeCanceled, Reason: "CANCELED"}},
 }
 
 // KindOf returns the kind of err, which is not nil.
@@ -83,5 +88,5 @@ func KindOf(err error) Kind {
 			return k.kind
 		}
 	}
-	return Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeInternal, Java: -3}
+	return Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeInternal, Java: -3, Reason: "INTERNAL"}
 }

@@ -18,34 +18,36 @@ import (
 )
 
 func TestOf(t *testing.T) {
-	exhausted := frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Java: -3, Retry: true}
+	exhausted := frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "EXHAUSTED"}
+	noLease := frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "NO_WORKER_ID"}
 	tests := []struct {
 		err  error
 		want frontend.Kind
 	}{
-		{leaf.ErrUnknownTag, frontend.Kind{HTTP: 404, RPC: connect.CodeNotFound, Java: -2}},
+		{leaf.ErrUnknownTag, frontend.Kind{HTTP: 404, RPC: connect.CodeNotFound, Java: -2, Reason: "UNKNOWN_TAG"}},
 		{leaf.ErrExhausted, exhausted},
 		{fmt.Errorf("%w: %w", leaf.ErrExhausted, context.DeadlineExceeded), exhausted},
 		{errors.Join(context.Canceled, leaf.ErrExhausted), exhausted},
-		{leaf.ErrOverflow, frontend.Kind{HTTP: 500, RPC: connect.CodeOutOfRange, Java: -3}},
-		{leaf.ErrInvalid, frontend.Kind{HTTP: 400, RPC: connect.CodeInvalidArgument}},
-		{leaf.ErrTagExists, frontend.Kind{HTTP: 409, RPC: connect.CodeAlreadyExists}},
-		{leaf.ErrRegression, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition}},
-		{leaf.ErrUnsupported, frontend.Kind{HTTP: 500, RPC: connect.CodeUnimplemented, Java: -3}},
+		{leaf.ErrOverflow, frontend.Kind{HTTP: 500, RPC: connect.CodeOutOfRange, Java: -3, Reason: "OVERFLOW"}},
+		{leaf.ErrInvalid, frontend.Kind{HTTP: 400, RPC: connect.CodeInvalidArgument, Reason: "INVALID_ARGUMENT"}},
+		{leaf.ErrNotContiguous, frontend.Kind{HTTP: 400, RPC: connect.CodeInvalidArgument, Reason: "NOT_CONTIGUOUS"}},
+		{leaf.ErrTagExists, frontend.Kind{HTTP: 409, RPC: connect.CodeAlreadyExists, Reason: "TAG_EXISTS"}},
+		{leaf.ErrRegression, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition, Reason: "WOULD_GO_BACKWARDS"}},
+		{leaf.ErrUnsupported, frontend.Kind{HTTP: 500, RPC: connect.CodeUnimplemented, Java: -3, Reason: "UNSUPPORTED"}},
 		{fmt.Errorf("%w: %w", leaf.ErrExhausted, leaf.ErrUnsupported), exhausted},
-		{issuer.ErrSchemeOff, frontend.Kind{HTTP: 501, RPC: connect.CodeUnimplemented}},
-		{leaf.ErrClosed, frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Retry: true}},
-		{context.Canceled, frontend.Kind{HTTP: 499, RPC: connect.CodeCanceled}},
-		{context.DeadlineExceeded, frontend.Kind{HTTP: 504, RPC: connect.CodeDeadlineExceeded}},
-		{leaf.ErrNoLease, exhausted},
-		{fmt.Errorf("%w: ask the registry: %w", leaf.ErrNoLease, leaf.ErrInvalid), exhausted},
-		{leaf.ErrClock, frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Java: -1, Retry: true}},
-		{access.ErrUnauthenticated, frontend.Kind{HTTP: 401, RPC: connect.CodeUnauthenticated}},
-		{access.ErrNoCredentials, frontend.Kind{HTTP: 403, RPC: connect.CodePermissionDenied}},
-		{&access.LimitError{}, frontend.Kind{HTTP: 429, RPC: connect.CodeResourceExhausted, Retry: true}},
-		{issuer.ErrHeld, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition}},
-		{worker.ErrConflict, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition}},
-		{errors.New("dial tcp: refused"), frontend.Kind{HTTP: 500, RPC: connect.CodeInternal, Java: -3}},
+		{issuer.ErrSchemeOff, frontend.Kind{HTTP: 501, RPC: connect.CodeUnimplemented, Reason: "SCHEME_DISABLED"}},
+		{leaf.ErrClosed, frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Retry: true, Reason: "STOPPING"}},
+		{context.Canceled, frontend.Kind{HTTP: 499, RPC: connect.CodeCanceled, Reason: "CANCELED"}},
+		{context.DeadlineExceeded, frontend.Kind{HTTP: 504, RPC: connect.CodeDeadlineExceeded, Reason: "DEADLINE_EXCEEDED"}},
+		{leaf.ErrNoLease, noLease},
+		{fmt.Errorf("%w: ask the registry: %w", leaf.ErrNoLease, leaf.ErrInvalid), noLease},
+		{leaf.ErrClock, frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Java: -1, Retry: true, Reason: "CLOCK_BEHIND"}},
+		{access.ErrUnauthenticated, frontend.Kind{HTTP: 401, RPC: connect.CodeUnauthenticated, Reason: "UNAUTHENTICATED"}},
+		{access.ErrNoCredentials, frontend.Kind{HTTP: 403, RPC: connect.CodePermissionDenied, Reason: "FORBIDDEN"}},
+		{&access.LimitError{}, frontend.Kind{HTTP: 429, RPC: connect.CodeResourceExhausted, Retry: true, Reason: "RATE_LIMITED"}},
+		{issuer.ErrHeld, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition, Reason: "WORKER_HELD"}},
+		{worker.ErrConflict, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition, Reason: "CONFLICT"}},
+		{errors.New("dial tcp: refused"), frontend.Kind{HTTP: 500, RPC: connect.CodeInternal, Java: -3, Reason: "INTERNAL"}},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, frontend.KindOf(fmt.Errorf("wrapped: %w", tt.err))); diff != "" {

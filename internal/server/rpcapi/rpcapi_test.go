@@ -144,3 +144,19 @@ func TestTexts(t *testing.T) {
 	_, err = f.ids.Next(t.Context(), &leafv1.NextRequest{Scheme: "uuid", Key: "v6"})
 	wantCode(t, "version 6", err, connect.CodeInvalidArgument)
 }
+
+func TestTakeContiguous(t *testing.T) {
+	f := serve(t, everyone)
+	if _, err := f.ids.Next(t.Context(), &leafv1.NextRequest{Key: "order"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.store.Advance(t.Context(), "order", 5); err != nil { // another server
+		t.Fatal(err)
+	}
+	res, err := f.ids.Take(t.Context(), &leafv1.TakeRequest{Key: "order", Count: 50, Contiguous: true})
+	if err != nil || len(res.GetRanges()) != 1 || res.GetRanges()[0].GetEnd()-res.GetRanges()[0].GetStart() != 50 {
+		t.Errorf("%v: %v", res, err)
+	}
+	_, err = f.ids.Take(t.Context(), &leafv1.TakeRequest{Scheme: "uuid", Count: 2, Contiguous: true})
+	wantCode(t, "UUIDs", err, connect.CodeInvalidArgument)
+}
