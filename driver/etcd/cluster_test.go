@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/etcd"
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
@@ -54,6 +55,25 @@ func TestTwoClusters(t *testing.T) {
 	for _, s := range append(stores, open(t, both, o)) {
 		if grant, err := s.Advance(within(t, 10*time.Second), "order", 10); err != nil || grant.Server != first.Server {
 			t.Errorf("with one cluster left: got %+v, %v", grant, err)
+		}
+	}
+}
+
+// A registry and a store are created although a member is down, whichever a client begins
+// with.
+func TestInitWithMemberDown(t *testing.T) {
+	c := testserver.Etcd(t, &testserver.EtcdOptions{Members: 3})
+	if err := c.Kill(1); err != nil {
+		t.Fatal(err)
+	}
+	for range 8 { // the first member is chosen at random
+		db, err := etcd.Open(c.Endpoints(), newOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := within(t, 20*time.Second)
+		if err := errors.Join(db.InitRegistry(ctx), db.Init(ctx, nil), db.Close()); err != nil {
+			t.Errorf("got error %v, want none", err)
 		}
 	}
 }

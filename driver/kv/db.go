@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,8 +86,8 @@ func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
 		if err := segment.CheckTags(tags); err != nil {
 			return err
 		}
-		if exists, err := d.store.Exists(ctx); exists || err != nil {
-			return cmp.Or(err, error(existsError{d.keyName(tagFormat)}))
+		if err := d.store.marker.absent(ctx); err != nil {
+			return err
 		}
 		for _, tag := range tags {
 			if err := d.store.create(ctx, tag); err != nil && !errors.Is(err, leaf.ErrTagExists) {
@@ -102,7 +101,13 @@ func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
 
 // InitRegistry creates the registry. If there is one the error wraps [fs.ErrExist].
 func (d *DB) InitRegistry(ctx context.Context) error {
-	return wrap(d.do(ctx, func() error { return d.registry.marker.write(ctx) }), "create the registry")
+	err := d.do(ctx, func() error {
+		if err := d.registry.marker.absent(ctx); err != nil { // it also finds a member that answers
+			return err
+		}
+		return d.registry.marker.write(ctx)
+	})
+	return wrap(err, "create the registry")
 }
 
 // Close ends the connections. Calls that wait fail with an error that wraps
@@ -219,6 +224,15 @@ func (m *marker) look(ctx context.Context) error {
 func (m *marker) exists(ctx context.Context) (bool, error) {
 	cell, err := m.db.backend.Get(ctx, m.key)
 	return cell.Version != "", err
+}
+
+// absent reports an error that wraps [fs.ErrExist] if the marker is there.
+func (m *marker) absent(ctx context.Context) error {
+	exists, err := m.exists(ctx)
+	if exists {
+		err = existsError{m.db.keyName(m.key)}
+	}
+	return err
 }
 
 func (m *marker) write(ctx context.Context) error {

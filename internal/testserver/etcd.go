@@ -81,7 +81,7 @@ func (c *EtcdCluster) start() (err error) {
 	for i := range max(1, c.opts.Members) {
 		m := &etcdMember{name: fmt.Sprintf("m%d", i)}
 		for _, port := range []*int{&m.client, &m.peer, &m.metrics} {
-			if *port, err = freePort(); err != nil {
+			if *port, err = FreePort(); err != nil {
 				return err
 			}
 		}

@@ -94,7 +94,7 @@ func (s *MariaDBServer) Start() error {
 	}
 	for try := 1; ; try++ {
 		if s.Port == 0 {
-			if s.Port, err = freePort(); err != nil {
+			if s.Port, err = FreePort(); err != nil {
 				return err
 			}
 		}

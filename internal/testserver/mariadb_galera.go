@@ -101,7 +101,7 @@ func (c *GaleraCluster) configure() error {
 	for i := range galeraMembers {
 		m := &galeraMember{MariaDBServer: &MariaDBServer{Dir: filepath.Join(c.Dir, fmt.Sprintf("m%d", i))}}
 		for _, port := range []*int{&m.Port, &m.group, &m.transfer} {
-			if *port, err = freePort(); err != nil {
+			if *port, err = FreePort(); err != nil {
 				return err
 			}
 		}

@@ -115,7 +115,7 @@ func (s *PostgresServer) Start() error {
 	for deadline := time.Now().Add(startTimeout); ; {
 		fresh := s.Port == 0
 		if fresh {
-			if s.Port, err = freePort(); err != nil {
+			if s.Port, err = FreePort(); err != nil {
 				return err
 			}
 		}

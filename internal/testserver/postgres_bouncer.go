@@ -51,7 +51,7 @@ func (b *PgBouncerServer) start(server *PostgresServer) error {
 	if b.Dir, err = privateDir("leafpb"); err != nil {
 		return fmt.Errorf("start pgbouncer: %w", err)
 	}
-	if b.Port, err = freePort(); err != nil {
+	if b.Port, err = FreePort(); err != nil {
 		return err
 	}
 	config := filepath.Join(b.Dir, "pgbouncer.ini")

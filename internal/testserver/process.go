@@ -2,7 +2,10 @@ package testserver
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -50,7 +53,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 func startOn(port *int, started *bool, run, kill func() error) (err error) {
 	for range 3 {
 		if *port == 0 {
-			if *port, err = freePort(); err != nil {
+			if *port, err = FreePort(); err != nil {
 				return err
 			}
 		}
@@ -132,14 +135,42 @@ func frozen(pid int) bool {
 	return true
 }
 
-// freePort returns a TCP port of loopback that was free a moment ago.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("look for a free port: %w", err)
+// taken holds what claims the ports that this process was given.
+var taken struct {
+	sync.Mutex
+	claims []io.Closer
+}
+
+// FreePort returns a TCP port of loopback that no other test on this machine is given for as
+// long as this process lives. A server could otherwise find its port taken by another one,
+// which then answers in its place. The system gives clients ports above these.
+func FreePort() (int, error) {
+	for range 1000 {
+		port := 12_000 + rand.IntN(20_000)
+		claim, err := claimPort(port)
+		if err != nil {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			_ = claim.Close()
+			continue
+		}
+		taken.Lock()
+		taken.claims = append(taken.claims, claim)
+		taken.Unlock()
+		return port, l.Close()
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, errors.New("look for a free port: found none")
+}
+
+// claimPort claims a port until this process ends. Only on Linux there are sockets that
+// leave no file behind.
+func claimPort(port int) (io.Closer, error) {
+	if runtime.GOOS != "linux" {
+		return io.NopCloser(nil), nil
+	}
+	return net.Listen("unix", fmt.Sprintf("@leaf-test/%d", port))
 }
 
 type lockedBuffer struct {

@@ -158,7 +158,7 @@ func (c *RedisCluster) addReplica(of *RedisServer) (*RedisServer, error) {
 }
 
 func (c *RedisCluster) add() error {
-	bus, err := freePort()
+	bus, err := FreePort()
 	if err != nil {
 		return err
 	}
