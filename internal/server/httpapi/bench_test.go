@@ -23,6 +23,9 @@ func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 
 func BenchmarkNext(b *testing.B) { benchmark(b, "/api/segment/get/leaf-segment-test") }
 
+// The API for new clients must cost no more than Java Leaf's route.
+func BenchmarkV1Next(b *testing.B) { benchmark(b, "/v1/ids/segment/leaf-segment-test") }
+
 func BenchmarkBatch100(b *testing.B) { benchmark(b, "/api/segment/get/leaf-segment-test?n=100") }
 
 func benchmark(b *testing.B, target string) {

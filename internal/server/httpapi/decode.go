@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 const decodePath = "/decodeSnowflakeId"
@@ -80,7 +81,7 @@ func (h *handler) parseUID(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	query := r.URL.Query()
-	if err := checkParams(query, "layout"); err != nil {
+	if err := frontend.CheckParams(query, "layout"); err != nil {
 		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: err.Error()})
 		return
 	}

@@ -27,7 +27,7 @@ With ?scheme=NAME only that scheme counts.
 // served or for those that are named.
 func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	if err := checkParams(query, "scheme", "verbose"); err != nil {
+	if err := frontend.CheckParams(query, "scheme", "verbose"); err != nil {
 		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: err.Error()})
 		return
 	}

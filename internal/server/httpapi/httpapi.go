@@ -15,6 +15,7 @@ import (
 	"github.com/leaf-id/leaf/api"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/server/v1api"
 )
 
 // A handler answers for a server.
@@ -30,7 +31,7 @@ type route struct {
 }
 
 // New adds the routes, and the answer for unknown paths, to mux and returns the handler
-// that serves all of mux. IDs go past mux, whose general matching costs twice
+// that serves all of mux and package v1api. IDs go past mux, whose general matching costs twice
 // what it takes to make and write an ID.
 func New(mux *http.ServeMux, opts *frontend.Options) http.Handler {
 	h := &handler{opts}
@@ -41,7 +42,7 @@ func New(mux *http.ServeMux, opts *frontend.Options) http.Handler {
 		}
 	}
 	mux.HandleFunc("/", h.notFound)
-	return &router{h, mux, h.idsRoutes()}
+	return v1api.New(opts, &router{h, mux, h.idsRoutes()})
 }
 
 // A router serves all routes.
@@ -143,6 +144,10 @@ func openAPI(w http.ResponseWriter, _ *http.Request) {
 func (h *handler) index(w http.ResponseWriter, _ *http.Request) {
 	w.Header()["Content-Type"] = plainText
 	fmt.Fprint(w, "Leaf hands out unique IDs.\n\n")
+	for _, r := range v1api.Routes {
+		fmt.Fprintf(w, "%-30s %s\n", r[0], r[1])
+	}
+	fmt.Fprint(w, "\nJava Leaf's routes, and others like them:\n\n")
 	for _, r := range h.idsRoutes() {
 		fmt.Fprintf(w, "%-30s one ID; ?n=100 for a batch\n", r.prefix+"{key}")
 	}

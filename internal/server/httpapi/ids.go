@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 // An idsRoute is a route whose answers are IDs.
@@ -124,9 +122,9 @@ func (i *idsRoute) batch(w http.ResponseWriter, r *http.Request, caller *access.
 	f := batchFormat(r, true)
 	w.Header()["Content-Type"] = contentTypes[f]
 	if f == asJSON {
-		writeBatch(w, ids, `["`, `","`, `"]`)
+		frontend.WriteIDs(w, ids, `["`, `","`, `"]`)
 	} else {
-		writeBatch(w, ids, "", "\n", "\n")
+		frontend.WriteIDs(w, ids, "", "\n", "\n")
 	}
 }
 
@@ -152,10 +150,10 @@ func (i *idsRoute) count(u *url.URL) (n int, batch bool, err error) {
 	if _, batch = query["n"]; !batch && i.java {
 		return 0, false, nil
 	}
-	if err := checkParams(query, "n"); err != nil || !batch {
+	if err := frontend.CheckParams(query, "n"); err != nil || !batch {
 		return 0, batch, err
 	}
-	n, ok := parseCount(query.Get("n"))
+	n, ok := frontend.ParseCount(query.Get("n"))
 	if !ok || len(query["n"]) > 1 {
 		return 0, true, fmt.Errorf("%w: n must be a number from 1 to %d, given once", leaf.ErrInvalid, i.IDs.MaxBatch())
 	}
@@ -163,41 +161,3 @@ func (i *idsRoute) count(u *url.URL) (n int, batch bool, err error) {
 }
 
 var errMalformed = fmt.Errorf("%w: the query string is malformed", leaf.ErrInvalid)
-
-// checkParams reports, wrapping [leaf.ErrInvalid], a parameter that a route does not
-// have.
-func checkParams(query url.Values, known ...string) error {
-	for name := range query {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("%w: unknown parameter %q; this route has: %s", leaf.ErrInvalid, name, strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
-// parseCount reads a number written in digits alone.
-func parseCount(text string) (int, bool) {
-	if strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) {
-		return 0, false
-	}
-	n, err := strconv.Atoi(text)
-	return n, err == nil
-}
-
-// writeBatch writes the IDs in pieces, so that memory does not grow with their number.
-func writeBatch(w http.ResponseWriter, ids issuer.IDs, before, between, after string) {
-	const piece, longest = 4096, 48 // an ID and what stands around it fit in longest
-	buf := append(make([]byte, 0, piece), before...)
-	separator := ""
-	for id := range ids.All() {
-		buf = id.Append(append(buf, separator...))
-		separator = between
-		if len(buf) > piece-longest {
-			if _, err := w.Write(buf); err != nil {
-				return
-			}
-			buf = buf[:0]
-		}
-	}
-	_, _ = w.Write(append(buf, after...)) // the IDs are spent whether they arrive or not
-}

@@ -9,15 +9,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 
-	"github.com/leaf-id/leaf/api"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
@@ -207,36 +204,6 @@ func TestVerboseTellsOfFailingTags(t *testing.T) {
 	get(h, "/api/segment/get/k")
 	if _, body := get(h, "/readyz?verbose"); !regexp.MustCompile(`tag k: 0 IDs left; failing since \S+ no usable answer`).MatchString(body) {
 		t.Error(body)
-	}
-}
-
-// The routes, their listing and their description are the same, and each is served.
-func TestOpenAPI(t *testing.T) {
-	h, _ := newReal(t, newStore(t, segment.Tag{Name: "k", MaxID: 1, Step: 10}), nil)
-	var doc struct {
-		Paths map[string]map[string]any
-	}
-	res, body := get(h, "/openapi.yaml")
-	if err := yaml.Unmarshal([]byte(body), &doc); err != nil || body != api.OpenAPI || res.Header.Get("Content-Type") != "application/yaml" {
-		t.Fatalf("%d: %v", res.StatusCode, err)
-	}
-	var described, listed []string
-	for path := range doc.Paths {
-		described = append(described, path)
-		if res, body := get(h, strings.Replace(path, "{key}", "k", 1)); res.StatusCode == 404 || res.StatusCode == 405 {
-			t.Errorf("%s: %d %s", path, res.StatusCode, body)
-		}
-	}
-	_, index := get(h, "/")
-	for line := range strings.Lines(index) {
-		if strings.HasPrefix(line, "/") {
-			listed = append(listed, strings.Fields(line)[0])
-		}
-	}
-	slices.Sort(described)
-	slices.Sort(listed)
-	if diff := cmp.Diff(described, listed); diff != "" {
-		t.Errorf("described and listed differ: %s", diff)
 	}
 }
 

@@ -1,0 +1,70 @@
+package frontend
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// A Problem is an error as RFC 9457 has it.
+type Problem struct {
+	Type   string `json:"type"` // where the reason is explained
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Reason string `json:"reason"` // see [Kind]
+}
+
+// problemTypes is the page that explains every reason.
+const problemTypes = "https://github.com/leaf-id/leaf/blob/main/docs/http-api.md#"
+
+// Errors of requests that name nothing that this server has.
+var (
+	ErrNoRoute  = errors.New("no such route")
+	ErrNoScheme = errors.New("no such scheme")
+	ErrMethod   = errors.New("method not allowed")
+)
+
+// ProblemOf returns what a caller over HTTP is told of err, which is not nil.
+func ProblemOf(err error) Problem {
+	title := "internal error"
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			title = k.err.Error()
+			break
+		}
+	}
+	kind := KindOf(err)
+	return Problem{
+		Type:   problemTypes + strings.ToLower(kind.Reason),
+		Title:  title,
+		Status: kind.HTTP,
+		Detail: Text(err),
+		Reason: kind.Reason,
+	}
+}
+
+// Values of Content-Type, and of other headers, that many answers share. They must not be
+// written to.
+var (
+	ProblemType = []string{"application/problem+json"}
+	NoStore     = []string{"no-store"} // a cached ID would be issued twice
+)
+
+// WriteProblem answers a request that failed with err.
+func WriteProblem(w http.ResponseWriter, err error) {
+	header, p := w.Header(), ProblemOf(err)
+	if after := RetryAfter(err); after != "" {
+		header.Set("Retry-After", after)
+	}
+	if p.Status == http.StatusUnauthorized {
+		header.Set("WWW-Authenticate", Challenge)
+	}
+	header["Content-Type"] = ProblemType
+	header["Cache-Control"] = NoStore
+	w.WriteHeader(p.Status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(p) // a client that has gone needs no answer
+}

@@ -1,0 +1,141 @@
+package v1api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+)
+
+const allowIDs = "GET, HEAD, POST, OPTIONS"
+
+// A request is a request for IDs.
+type request struct {
+	*handler
+	http        *http.Request
+	caller      *access.Caller
+	scheme, key string
+}
+
+// serveIDs is the hot path: it does nothing per request that the answer does not need.
+func (h *handler) serveIDs(w http.ResponseWriter, r *http.Request, names string) {
+	scheme, key, ok := strings.Cut(names, "/")
+	if !ok || key == "" || strings.Contains(key, "/") {
+		h.noRoute(w, r)
+		return
+	}
+	if r.Method != http.MethodGet && answersMethod(w, r, allowIDs) {
+		return
+	}
+	if key, ok = unescape(r, key); !ok || !slices.Contains(schemes, scheme) {
+		frontend.WriteProblem(w, fmt.Errorf("%w: %q; there are %s", frontend.ErrNoScheme, scheme, strings.Join(schemes, ", ")))
+		return
+	}
+	caller, err := h.Caller(r)
+	if err == nil {
+		err = caller.Take(scheme, key, 0)
+	}
+	if err == nil {
+		q := request{h, r, caller, scheme, key}
+		err = q.serve(w)
+	}
+	if err != nil {
+		frontend.WriteProblem(w, err)
+	}
+}
+
+// serve answers, or returns why it cannot.
+func (q *request) serve(w http.ResponseWriter) error {
+	var p params
+	if q.http.URL.RawQuery != "" {
+		var err error
+		if p, err = q.params(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case q.http.Method == http.MethodHead:
+		return q.head(w, p)
+	case p.n == 0:
+		return q.one(w, p)
+	}
+	return q.batch(w, p)
+}
+
+func (q *request) one(w http.ResponseWriter, p params) error {
+	if err := q.caller.Take(q.scheme, q.key, 1); err != nil {
+		return err
+	}
+	id, err := q.IDs.Next(q.http.Context(), q.scheme, q.key)
+	if err != nil {
+		return err
+	}
+	setType(w, p)
+	var buf [64]byte
+	text := buf[:0]
+	if p.text {
+		text = append(id.Append(text), '\n')
+	} else {
+		text = append(id.Append(append(text, `{"ids":["`...)), "\"]}\n"...)
+	}
+	_, _ = w.Write(text) // the ID is spent whether it arrives or not
+	return nil
+}
+
+func (q *request) batch(w http.ResponseWriter, p params) error {
+	if err := q.caller.Take(q.scheme, q.key, int64(p.n)); err != nil {
+		return err
+	}
+	ids, err := q.take(p)
+	if err != nil {
+		return err
+	}
+	setType(w, p)
+	switch {
+	case p.ranges:
+		frontend.WriteRanges(w, ids.Ranges)
+	case p.text:
+		frontend.WriteIDs(w, ids, "", "\n", "\n")
+	default:
+		frontend.WriteIDs(w, ids, `{"ids":["`, `","`, "\"]}\n")
+	}
+	return nil
+}
+
+func (q *request) take(p params) (ids issuer.IDs, err error) {
+	ctx := q.http.Context()
+	switch {
+	case p.contiguous:
+		var r leaf.Range
+		r, err = q.IDs.TakeContiguous(ctx, q.scheme, q.key, p.n)
+		return issuer.IDs{Ranges: []leaf.Range{r}}, err
+	case p.ranges:
+		ids.Ranges, err = q.IDs.TakeRanges(ctx, q.scheme, q.key, p.n)
+		return ids, err
+	}
+	return q.IDs.Take(ctx, q.scheme, q.key, p.n)
+}
+
+// head answers what a GET would, without the IDs, which it does not consume.
+func (q *request) head(w http.ResponseWriter, p params) error {
+	if err := q.IDs.Exists(q.http.Context(), q.scheme, q.key); err != nil {
+		return err
+	}
+	setType(w, p)
+	return nil
+}
+
+func setType(w http.ResponseWriter, p params) {
+	header := w.Header()
+	header["Cache-Control"] = frontend.NoStore
+	if p.text {
+		header["Content-Type"] = textType
+	} else {
+		header["Content-Type"] = jsonType
+	}
+}

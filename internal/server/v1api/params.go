@@ -1,0 +1,99 @@
+package v1api
+
+import (
+	"fmt"
+	"net/url"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+)
+
+// params are the parameters of a request for IDs.
+type params struct {
+	n          int // 0: one ID, by itself
+	text       bool
+	ranges     bool
+	contiguous bool
+}
+
+// params reads the query. The error wraps [leaf.ErrInvalid].
+func (q *request) params() (p params, err error) {
+	query, err := parseQuery(q.http.URL.RawQuery, "n", "format", "ranges", "contiguous")
+	if err != nil {
+		return p, err
+	}
+	if p.text, err = word(query, "format", "json", "text"); err != nil {
+		return p, err
+	}
+	if p.ranges, err = flag(query, "ranges"); err != nil {
+		return p, err
+	}
+	if p.contiguous, err = flag(query, "contiguous"); err != nil {
+		return p, err
+	}
+	switch {
+	case p.text && p.ranges:
+		return p, fmt.Errorf("%w: ranges are answered in JSON only: leave out format=text", leaf.ErrInvalid)
+	case p.ranges && q.scheme == issuer.UUID:
+		return p, fmt.Errorf("%w: the IDs of %s are text, which has no ranges", leaf.ErrInvalid, q.scheme)
+	}
+	return p, q.count(query, &p)
+}
+
+// count reads n.
+func (q *request) count(query url.Values, p *params) error {
+	if !query.Has("n") {
+		if p.ranges || p.contiguous {
+			p.n = 1
+		}
+		return nil
+	}
+	most := q.IDs.MaxBatch()
+	if p.ranges {
+		most = q.IDs.MaxRange()
+	}
+	n, ok := frontend.ParseCount(query.Get("n"))
+	if !ok || n < 1 || n > most {
+		return fmt.Errorf("%w: n must be a number from 1 to %d", leaf.ErrInvalid, most)
+	}
+	p.n = n
+	return nil
+}
+
+// parseQuery returns the parameters, each of them known and given once.
+func parseQuery(raw string, known ...string) (url.Values, error) {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the query string is malformed", leaf.ErrInvalid)
+	}
+	if err := frontend.CheckParams(query, known...); err != nil {
+		return nil, err
+	}
+	for name, values := range query {
+		if len(values) > 1 {
+			return nil, fmt.Errorf("%w: %s is given %d times", leaf.ErrInvalid, name, len(values))
+		}
+	}
+	return query, nil
+}
+
+// word reports whether a parameter is the second of two words. Left out it is the first.
+func word(query url.Values, name, first, second string) (bool, error) {
+	value := query.Get(name)
+	if query.Has(name) && value != first && value != second {
+		return false, fmt.Errorf("%w: %s must be %s or %s", leaf.ErrInvalid, name, first, second)
+	}
+	return value == second, nil
+}
+
+// flag returns a parameter that is 0, 1, false or true. Left out it is false.
+func flag(query url.Values, name string) (bool, error) {
+	switch value := query.Get(name); {
+	case value == "1" || value == "true":
+		return true, nil
+	case value == "0" || value == "false" || !query.Has(name):
+		return false, nil
+	}
+	return false, fmt.Errorf("%w: %s must be 0, 1, false or true", leaf.ErrInvalid, name)
+}

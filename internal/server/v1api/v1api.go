@@ -1,0 +1,96 @@
+// Package v1api is the HTTP API for new clients: /v1/ids/{scheme}/{key} and
+// /v1/decode/{id}. IDs are strings in its JSON, since JavaScript's numbers lose digits;
+// errors are those of RFC 9457, with a reason that a program can branch on. openapi.yaml
+// in package api describes it.
+package v1api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+)
+
+// What precedes the parameters in a path.
+const (
+	prefix       = "/v1/"
+	idsPrefix    = "/v1/ids/"
+	decodePrefix = "/v1/decode/"
+)
+
+// Routes are the paths as the description has them, each with what it is for.
+var Routes = [][2]string{
+	{idsPrefix + "{scheme}/{key}", "one ID; ?n=100 for a batch, ?ranges=1, ?contiguous=1, ?format=text"},
+	{decodePrefix + "{id}", "what an ID made of the time says; ?layout=NAME"},
+}
+
+// schemes are those that a path may name.
+var schemes = []string{issuer.Segment, issuer.Snowflake, issuer.UID, issuer.Ticket, issuer.UUID}
+
+// Header values that many answers share. They are never written to.
+var (
+	jsonType = []string{"application/json"}
+	textType = []string{"text/plain; charset=utf-8"}
+)
+
+type handler struct {
+	*frontend.Options
+	next http.Handler
+}
+
+// New returns a handler that serves what lies below /v1/ and leaves the rest to next.
+func New(opts *frontend.Options, next http.Handler) http.Handler { return &handler{opts, next} }
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.URL.Path, prefix) {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	path := r.URL.Path
+	if r.URL.RawPath != "" { // something is encoded that would mean something else if it were not
+		path = r.URL.EscapedPath()
+	}
+	if names, ok := strings.CutPrefix(path, idsPrefix); ok {
+		h.serveIDs(w, r, names)
+		return
+	}
+	if id, ok := strings.CutPrefix(path, decodePrefix); ok && id != "" && !strings.Contains(id, "/") {
+		h.serveDecode(w, r, id)
+		return
+	}
+	h.noRoute(w, r)
+}
+
+func (h *handler) noRoute(w http.ResponseWriter, r *http.Request) {
+	frontend.WriteProblem(w, fmt.Errorf("%w: %s; there are %s and %s", frontend.ErrNoRoute, r.URL.EscapedPath(), Routes[0][0], Routes[1][0]))
+}
+
+// unescape returns the text of a segment of r's path.
+func unescape(r *http.Request, segment string) (string, bool) {
+	if r.URL.RawPath == "" {
+		return segment, true
+	}
+	text, err := url.PathUnescape(segment)
+	return text, err == nil
+}
+
+// answersMethod answers a request whose method is none of those in allow, or OPTIONS, and
+// reports whether it did.
+func answersMethod(w http.ResponseWriter, r *http.Request, allow string) bool {
+	if r.Method == http.MethodOptions {
+		w.Header().Set("Allow", allow)
+		w.WriteHeader(http.StatusNoContent)
+		return true
+	}
+	for method := range strings.SplitSeq(allow, ", ") {
+		if r.Method == method {
+			return false
+		}
+	}
+	w.Header().Set("Allow", allow)
+	frontend.WriteProblem(w, fmt.Errorf("%w: %s; this route has %s", frontend.ErrMethod, r.Method, allow))
+	return true
+}
