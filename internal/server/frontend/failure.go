@@ -23,16 +23,22 @@ const StatusCanceled = 499
 // RetryAfter returns the value of the header of that name: after how many seconds a caller
 // may try again what failed with err; "" where that is of no use.
 func RetryAfter(err error) string {
-	if limit, ok := errors.AsType[*access.LimitError](err); ok {
-		if limit.RetryAfter <= 0 {
-			return ""
-		}
-		return strconv.FormatFloat(math.Ceil(limit.RetryAfter.Seconds()), 'f', 0, 64)
-	}
-	if KindOf(err).Retry {
-		return strconv.Itoa(int(retryAfter / time.Second))
+	if delay := RetryDelay(err); delay > 0 {
+		return strconv.FormatFloat(math.Ceil(delay.Seconds()), 'f', 0, 64)
 	}
 	return ""
+}
+
+// RetryDelay returns after how long a caller may try again what failed with err; 0 where
+// that is of no use.
+func RetryDelay(err error) time.Duration {
+	if limit, ok := errors.AsType[*access.LimitError](err); ok {
+		return max(limit.RetryAfter, 0)
+	}
+	if KindOf(err).Retry {
+		return retryAfter
+	}
+	return 0
 }
 
 // retryAfter is how long a caller is told to wait where [Kind.Retry] is set.

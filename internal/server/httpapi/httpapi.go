@@ -99,6 +99,7 @@ func (h *handler) routes() []route {
 		{"/healthz", "/healthz", "200 while the process lives", get(healthz), false},
 		{"/readyz", "/readyz", "200 when requests can be served; ?scheme=NAME for one scheme, ?verbose says why not", get(h.readyz), false},
 		{"/openapi.yaml", "/openapi.yaml", "this API, described for machines", get(openAPI), false},
+		{protoPath, protoPath, "leaf.proto or admin.proto: the services of gRPC and Connect", get(h.proto), false},
 		{"/{$}", "/", "this page", get(h.index), false},
 	}
 }
@@ -141,6 +142,18 @@ func openAPI(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, api.OpenAPI) // a client that has gone needs no answer
 }
 
+const protoPath = "/proto/leaf/v1/{file}"
+
+func (h *handler) proto(w http.ResponseWriter, r *http.Request) {
+	text, err := api.Protos.ReadFile("leaf/v1/" + r.PathValue("file"))
+	if err != nil {
+		h.notFound(w, r)
+		return
+	}
+	w.Header()["Content-Type"] = plainText
+	_, _ = w.Write(text) // a client that has gone needs no answer
+}
+
 func (h *handler) index(w http.ResponseWriter, _ *http.Request) {
 	w.Header()["Content-Type"] = plainText
 	fmt.Fprint(w, "Leaf hands out unique IDs.\n\n")
@@ -154,5 +167,5 @@ func (h *handler) index(w http.ResponseWriter, _ *http.Request) {
 	for _, r := range h.routes() {
 		fmt.Fprintf(w, "%-30s %s\n", r.path, r.about)
 	}
-	fmt.Fprint(w, "\nConnect and gRPC: leaf.v1.LeafService, leaf.v1.AdminService\n")
+	fmt.Fprint(w, "\nConnect and gRPC, with reflection and health checks: leaf.v1.LeafService, leaf.v1.AdminService\n")
 }

@@ -2,7 +2,6 @@ package rpcapi
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 
 	"connectrpc.com/connect"
@@ -47,12 +46,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	kind := frontend.KindOf(err)
-	if kind.HTTP == http.StatusUnauthorized {
+	if frontend.KindOf(err).HTTP == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", frontend.Challenge)
 	}
 	if after := frontend.RetryAfter(err); after != "" {
 		w.Header().Set("Retry-After", after)
 	}
-	_ = g.errors.Write(w, r, connect.NewError(kind.RPC, errors.New(frontend.Text(err)))) // a client that has gone needs no answer
+	_ = g.errors.Write(w, r, newError(err, frontend.Text(err))) // a client that has gone needs no answer
 }

@@ -4,7 +4,6 @@ package rpcapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -19,7 +18,8 @@ const (
 	minCompress = 1 << 10  // bytes; compressing a lone ID costs more than sending it
 )
 
-// Register adds both services to mux.
+// Register adds the services to mux: those of package leafv1, gRPC's health checks, and
+// its reflection.
 func Register(mux *http.ServeMux, opts *frontend.Options) {
 	options := func(t tell) []connect.HandlerOption {
 		return []connect.HandlerOption{
@@ -38,6 +38,8 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 	}
 	path, handler = leafv1connect.NewAdminServiceHandler(admin, options(admin.tell)...)
 	mux.Handle(path, newGuard(opts, handler))
+	registerHealth(mux, opts)
+	registerReflection(mux)
 }
 
 // A tell returns what a caller is told of an error.
@@ -50,8 +52,7 @@ func (t tell) withCodes(next connect.UnaryFunc) connect.UnaryFunc {
 		if err == nil {
 			return res, nil
 		}
-		kind := frontend.KindOf(err)
-		coded := connect.NewError(kind.RPC, errors.New(t(err)))
+		coded := newError(err, t(err))
 		if after := frontend.RetryAfter(err); after != "" {
 			coded.Meta().Set("Retry-After", after)
 		}

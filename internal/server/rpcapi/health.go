@@ -1,0 +1,50 @@
+package rpcapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/grpchealth"
+	"connectrpc.com/grpcreflect"
+	_ "google.golang.org/grpc/health/grpc_health_v1" // reflection finds the definition of Health there
+
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+)
+
+// health answers gRPC's health checks as /readyz answers others: for the server (no
+// service), for its two services, and for a scheme by its name.
+type health struct{ *frontend.Options }
+
+func registerHealth(mux *http.ServeMux, opts *frontend.Options) {
+	mux.Handle(grpchealth.NewHandler(health{opts}, connect.WithReadMaxBytes(maxRequest)))
+}
+
+// Check implements [grpchealth.Checker].
+func (h health) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
+	scheme := ""
+	switch req.Service {
+	case "", leafv1connect.LeafServiceName:
+	case leafv1connect.AdminServiceName, grpchealth.HealthV1ServiceName:
+		return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
+	default:
+		if h.IDs.Check(req.Service, "any") != nil {
+			return nil, connect.NewError(connect.CodeNotFound, errors.New("no such service, and no scheme of that name is enabled"))
+		}
+		scheme = req.Service
+	}
+	if h.Ready != nil && h.Ready(scheme) != nil {
+		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
+	}
+	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
+}
+
+// registerReflection lets tools such as grpcurl ask which services there are. What they
+// are is no secret.
+func registerReflection(mux *http.ServeMux) {
+	reflector := grpcreflect.NewStaticReflector(leafv1connect.LeafServiceName, leafv1connect.AdminServiceName, grpchealth.HealthV1ServiceName)
+	mux.Handle(grpcreflect.NewHandlerV1(reflector, connect.WithReadMaxBytes(maxRequest)))
+	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, connect.WithReadMaxBytes(maxRequest)))
+}
