@@ -3,6 +3,12 @@
 // A front end turns what a client sent into [Credentials], asks the [Gate] for the
 // [Caller] that they belong to, and asks the Caller before it looks anything up. A caller
 // without a right so gets the same answer for what exists and for what does not.
+//
+// Who has which rights stands in a file that lists tokens by their SHA-256 hash
+// ([ParseFile]). A slow hash such as bcrypt is for passwords, which can be guessed; a token
+// is 256 random bits, which cannot. A token is looked up by its hash in a map. How long that
+// takes may tell something of hashes, but not of a token: to make one whose hash begins with
+// given bits is as hard as to guess it.
 package access
 
 import (
@@ -10,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync/atomic"
 	"time"
 )
 
@@ -21,7 +26,7 @@ type Right uint8
 const (
 	Take   Right = 1 << iota // IDs
 	Read                     // tags, worker IDs and the status of the server
-	Admin                    // change tags, free worker IDs
+	Admin                    // change tags, free worker IDs; it contains Read
 	Worker                   // claim worker IDs for another server
 )
 
@@ -57,88 +62,3 @@ func (e *LimitError) Error() string { return ErrLimit.Error() + ": " + e.What }
 
 // Is makes a LimitError an [ErrLimit].
 func (e *LimitError) Is(target error) bool { return target == ErrLimit }
-
-// Options say what holds for callers that show no credentials.
-type Options struct {
-	Local      bool // only this machine reaches the server
-	PublicRead bool // everyone may read
-}
-
-// A Gate holds the rules in force. It is safe for concurrent use. A nil Gate is that of a
-// server that other machines reach, without credentials and with public reading.
-type Gate struct {
-	rules     atomic.Pointer[rules]
-	anonymous Caller
-}
-
-// rules are replaced as a whole.
-type rules struct {
-	open      bool
-	anonymous Right // what callers without credentials may do
-}
-
-// New returns a Gate without credentials and limits.
-func New(opts Options) *Gate {
-	g := new(Gate)
-	g.anonymous.gate = g
-	g.rules.Store(newRules(opts))
-	return g
-}
-
-func newRules(opts Options) *rules {
-	r := &rules{open: true, anonymous: Take}
-	if opts.Local {
-		r.anonymous |= Read | Admin | Worker
-	}
-	if opts.PublicRead {
-		r.anonymous |= Read
-	}
-	return r
-}
-
-var (
-	noGate   = newRules(Options{PublicRead: true})
-	noCaller Caller // of a nil Gate
-)
-
-func (g *Gate) current() *rules {
-	if g == nil {
-		return noGate
-	}
-	return g.rules.Load()
-}
-
-// Open reports whether everyone may take IDs without limits: no credentials and no limits
-// are configured.
-func (g *Gate) Open() bool { return g.current().open }
-
-// Caller returns the caller that c belongs to. The error is [ErrUnauthenticated], or a
-// [*LimitError] after too many attempts.
-func (g *Gate) Caller(c Credentials) (*Caller, error) {
-	if g == nil {
-		return &noCaller, nil
-	}
-	return &g.anonymous, nil
-}
-
-// A Caller is who has shown some credentials. It is safe for concurrent use and may be
-// kept as long as its connection: it follows the rules as they change.
-type Caller struct {
-	gate *Gate
-}
-
-// Take reports why the caller may not take n IDs, and counts them. With n = 0 it reports
-// whether the caller may take any. The error is [ErrUnauthenticated], [ErrForbidden] or a
-// [*LimitError].
-func (c *Caller) Take(scheme, key string, n int64) error { return c.May(Take) }
-
-// May reports why the caller has none of the rights.
-func (c *Caller) May(r Right) error {
-	if c == nil {
-		return ErrUnauthenticated
-	}
-	if c.gate.current().anonymous&r == 0 {
-		return ErrNoCredentials
-	}
-	return nil
-}

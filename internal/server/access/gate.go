@@ -1,0 +1,159 @@
+package access
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/issuer"
+)
+
+// Options configures a [Gate]. The first two say what callers may do that show no
+// credentials.
+type Options struct {
+	Local      bool // only this machine reaches the server, which matters until tokens are known
+	PublicRead bool // everyone may read
+	Limits     Limits
+	Logger     *slog.Logger // receives what an operator should know; nil discards it
+}
+
+// A Gate holds the rules in force. It is safe for concurrent use. A nil Gate is that of a
+// server that other machines reach, without credentials and with public reading.
+type Gate struct {
+	opts      Options
+	rules     atomic.Pointer[rules]
+	anonymous Caller
+	attempts  attempts
+	tokens    buckets // by name of the token
+	addresses buckets
+	tags      buckets
+}
+
+// New returns a Gate that knows no tokens.
+func New(opts Options) *Gate {
+	g := &Gate{opts: opts, attempts: newAttempts(cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)))}
+	g.anonymous.gate = g
+	g.rules.Store(withoutTokens(opts))
+	return g
+}
+
+// Reload reads the tokens file and replaces the rules as a whole; after an error those in
+// force stay. What callers have used of their limits is kept.
+func (g *Gate) Reload(path string) error {
+	file, err := ReadFile(path)
+	if err != nil {
+		return err
+	}
+	g.rules.Store(withTokens(g.opts, file))
+	return nil
+}
+
+// Tokens returns how many tokens and certificates are known.
+func (g *Gate) Tokens() int {
+	r := g.current()
+	return len(r.tokens) + len(r.certificates)
+}
+
+func (g *Gate) current() *rules {
+	if g == nil {
+		return noRules
+	}
+	return g.rules.Load()
+}
+
+// Open reports whether everyone may take IDs without limits: no credentials and no limits
+// are configured.
+func (g *Gate) Open() bool { return g.current().open }
+
+// Caller returns the caller that c belongs to. The error is [ErrUnauthenticated], or a
+// [*LimitError] after too many attempts.
+func (g *Gate) Caller(c Credentials) (*Caller, error) {
+	if g == nil {
+		return &noCaller, nil
+	}
+	r := g.rules.Load()
+	if r.open {
+		return &g.anonymous, nil
+	}
+	caller := &Caller{gate: g, addr: c.Addr}
+	if c.Token != "" {
+		caller.hash = sha256.Sum256([]byte(c.Token))
+	}
+	if c.Certificate != nil {
+		caller.names = namesOf(c.Certificate)
+	}
+	_, why := r.find(caller, time.Now())
+	switch {
+	case why == "":
+		return caller, nil
+	case c.Token == "": // not an attempt to guess one
+		return nil, g.attempts.missing(c.Addr, why)
+	}
+	return nil, g.attempts.failed(c.Addr, why)
+}
+
+// namesOf returns the names that a certificate vouches for.
+func namesOf(c *x509.Certificate) []string {
+	names := append([]string{c.Subject.CommonName}, c.DNSNames...)
+	names = append(names, c.EmailAddresses...)
+	for _, uri := range c.URIs {
+		names = append(names, uri.String())
+	}
+	return names
+}
+
+// A Caller is who has shown some credentials. It is safe for concurrent use and may be
+// kept as long as its connection: it follows the rules as they change.
+type Caller struct {
+	gate  *Gate
+	hash  [sha256.Size]byte // of its token; zero: it has shown none
+	names []string          // that its certificate vouches for
+	addr  netip.Addr
+}
+
+var noCaller Caller // of a nil Gate
+
+// Take reports why the caller may not take n IDs, and counts them. With n = 0 it reports
+// whether the caller may take any. The error is [ErrUnauthenticated], [ErrForbidden] or a
+// [*LimitError].
+func (c *Caller) Take(scheme, key string, n int64) error {
+	if c == nil {
+		return ErrUnauthenticated
+	}
+	r := c.gate.current()
+	if r.open {
+		return nil
+	}
+	now := time.Now()
+	who, why := r.find(c, now)
+	if why != "" {
+		return ErrUnauthenticated
+	}
+	if !who.mayTake(cmp.Or(scheme, issuer.Segment), key) {
+		return who.refusal(fmt.Errorf("%w: this token takes no IDs of this scheme and tag", ErrForbidden))
+	}
+	if n <= 0 {
+		return nil
+	}
+	return c.gate.charge(c, who, key, n, now)
+}
+
+// May reports why the caller has none of the rights.
+func (c *Caller) May(rights Right) error {
+	if c == nil {
+		return ErrUnauthenticated
+	}
+	who, why := c.gate.current().find(c, time.Now())
+	switch {
+	case why != "":
+		return ErrUnauthenticated
+	case who.rights&rights == 0:
+		return who.refusal(fmt.Errorf("%w: this token does not have the right", ErrForbidden))
+	}
+	return nil
+}

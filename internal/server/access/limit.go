@@ -1,0 +1,191 @@
+package access
+
+import (
+	"cmp"
+	"container/list"
+	"fmt"
+	"hash/maphash"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// A Limit bounds how many IDs may be taken; a zero field does not.
+type Limit struct {
+	Rate  int64 `yaml:"rate,omitempty"`  // a second
+	Burst int64 `yaml:"burst,omitempty"` // at once, where there is a Rate; 0: a second's
+	Quota int64 `yaml:"quota,omitempty"` // a day, which begins at midnight UTC
+}
+
+// Limits are those of a server. They count IDs, not requests, in its memory alone: another
+// server does not know of them, and a restart forgets them.
+type Limits struct {
+	Client Limit            // of each token, or address that shows none
+	Tags   map[string]Limit // of each tag that matches the pattern; all that match count
+}
+
+// Check says what is wrong with l, "" if nothing is.
+func (l Limit) Check() string {
+	switch {
+	case min(l.Rate, l.Burst, l.Quota) < 0:
+		return "rate, burst and quota must not be negative"
+	case l.Burst > 0 && l.Rate == 0:
+		return "there is a burst but no rate"
+	}
+	return ""
+}
+
+func (l Limit) burst() int { return int(cmp.Or(l.Burst, l.Rate)) }
+
+// A bucket counts what was taken under one limit.
+type bucket struct {
+	limit Limit // never changes
+	rate  *rate.Limiter
+
+	mu   sync.Mutex
+	day  int64 // since 1970
+	used int64 // on that day
+}
+
+func newBucket(l Limit) *bucket {
+	b := &bucket{limit: l}
+	if l.Rate > 0 {
+		b.rate = rate.NewLimiter(rate.Limit(l.Rate), l.burst())
+	}
+	return b
+}
+
+const day = 24 * time.Hour
+
+// take counts n IDs, or says why they cannot be had. undo takes them back.
+func (b *bucket) take(now time.Time, n int64) (undo func(), err *LimitError) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	today := now.Unix() / int64(day/time.Second)
+	if today != b.day {
+		b.day, b.used = today, 0
+	}
+	if b.limit.Quota > 0 && n > b.limit.Quota-b.used {
+		err := &LimitError{What: fmt.Sprintf("%d IDs a day", b.limit.Quota)}
+		if n <= b.limit.Quota {
+			err.RetryAfter = time.Unix((today+1)*int64(day/time.Second), 0).Sub(now)
+		}
+		return nil, err
+	}
+	cancel := func() {}
+	if b.rate != nil {
+		if n > int64(b.limit.burst()) {
+			return nil, &LimitError{What: fmt.Sprintf("%d IDs at once", b.limit.burst())}
+		}
+		r := b.rate.ReserveN(now, int(n))
+		if wait := r.DelayFrom(now); wait > 0 {
+			r.CancelAt(now)
+			return nil, &LimitError{What: fmt.Sprintf("%d IDs a second", b.limit.Rate), RetryAfter: wait}
+		}
+		cancel = func() { r.CancelAt(now) }
+	}
+	b.used += n
+	return func() { cancel(); b.untake(today, n) }, nil
+}
+
+func (b *bucket) untake(day, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.day == day {
+		b.used -= n
+	}
+}
+
+// maxBuckets is how many addresses, or tags, are known at a time. One that is forgotten
+// starts afresh.
+const maxBuckets = 1 << 16
+
+// buckets holds the buckets that were used last, at most maxBuckets. Keys are hashed, so
+// that long ones take no memory. The zero value is ready for use.
+type buckets struct {
+	mu    sync.Mutex
+	byKey map[uint64]*list.Element // of entry
+	order list.List                // the one used last first
+}
+
+type entry struct {
+	key    uint64
+	bucket *bucket
+}
+
+var seed = maphash.MakeSeed()
+
+func hash(texts ...string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, text := range texts {
+		_, _ = h.WriteString(text) // never fails
+		_ = h.WriteByte(0)
+	}
+	return h.Sum64()
+}
+
+// get returns the bucket of a key; a new one if its limit has changed.
+func (b *buckets) get(key uint64, limit Limit) *bucket {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byKey == nil {
+		b.byKey = make(map[uint64]*list.Element)
+	}
+	if e := b.byKey[key]; e != nil {
+		b.order.MoveToFront(e)
+		found := e.Value.(*entry)
+		if found.bucket.limit != limit {
+			found.bucket = newBucket(limit)
+		}
+		return found.bucket
+	}
+	if b.order.Len() >= maxBuckets {
+		delete(b.byKey, b.order.Remove(b.order.Back()).(*entry).key)
+	}
+	made := &entry{key, newBucket(limit)}
+	b.byKey[key] = b.order.PushFront(made)
+	return made.bucket
+}
+
+// charge counts n IDs under all limits that apply to who and key, or under none.
+func (g *Gate) charge(c *Caller, who *grant, key string, n int64, now time.Time) error {
+	var due []*bucket
+	switch {
+	case who.limit == Limit{}:
+	case who.name != "":
+		due = append(due, g.tokens.get(hash(who.name), who.limit))
+	default:
+		due = append(due, g.addresses.get(hash(network(c.addr)), who.limit))
+	}
+	for _, l := range g.current().limits {
+		if l.matches.MatchString(key) {
+			due = append(due, g.tags.get(hash(l.pattern, key), l.limit))
+		}
+	}
+	undo := make([]func(), 0, 2)
+	for _, b := range due {
+		back, err := b.take(now, n)
+		if err != nil {
+			for _, back := range undo {
+				back()
+			}
+			return err
+		}
+		undo = append(undo, back)
+	}
+	return nil
+}
+
+// network returns what stands for a client: its IPv4 address, or the /64 of its IPv6 address,
+// all of which one client has.
+func network(addr netip.Addr) string {
+	if addr.Is6() {
+		if prefix, err := addr.Prefix(64); err == nil {
+			return prefix.String()
+		}
+	}
+	return addr.String()
+}

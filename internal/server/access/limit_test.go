@@ -1,0 +1,146 @@
+package access_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/server/access"
+)
+
+// after returns when a limit lets more pass; -1 if err is no limit.
+func after(err error) time.Duration {
+	limit, ok := errors.AsType[*access.LimitError](err)
+	if !ok {
+		return -1
+	}
+	return limit.RetryAfter
+}
+
+func from(t *testing.T, g *access.Gate, text string) *access.Caller {
+	t.Helper()
+	c, err := g.Caller(access.Credentials{Addr: netip.MustParseAddr(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestClientLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := access.New(access.Options{Limits: access.Limits{Client: access.Limit{Rate: 10, Burst: 100}}})
+		if g.Open() {
+			t.Error("a gate with limits is open")
+		}
+		c := from(t, g, "192.0.2.1")
+		want(t, "a burst", c.Take("", "a", 100), nil)
+		want(t, "any", c.Take("", "a", 0), nil)
+		if err := c.Take("", "b", 10); after(err) != time.Second || !errors.Is(err, access.ErrLimit) {
+			t.Errorf("too soon: %v, after %v", err, after(err))
+		}
+		if err := c.Take("", "b", 101); after(err) != 0 {
+			t.Errorf("more than a burst: %v, after %v; want never", err, after(err))
+		}
+		want(t, "another client", from(t, g, "192.0.2.2").Take("", "a", 100), nil)
+		if err := from(t, g, "192.0.2.1").Take("", "a", 1); after(err) != 100*time.Millisecond {
+			t.Errorf("another connection of the first: %v", err)
+		}
+		time.Sleep(time.Second)
+		want(t, "in time", c.Take("", "b", 10), nil)
+	})
+}
+
+// All addresses of an IPv6 network are one client.
+func TestClientNetwork(t *testing.T) {
+	g := access.New(access.Options{Limits: access.Limits{Client: access.Limit{Quota: 1}}})
+	want(t, "first", from(t, g, "2001:db8::1").Take("", "a", 1), nil)
+	want(t, "same network", from(t, g, "2001:db8::2").Take("", "a", 1), access.ErrLimit)
+	want(t, "another network", from(t, g, "2001:db8:0:1::1").Take("", "a", 1), nil)
+}
+
+func TestTagLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := access.New(access.Options{Limits: access.Limits{
+			Client: access.Limit{Rate: 1000},
+			Tags:   map[string]access.Limit{"order.*": {Rate: 10}, "*.b": {Quota: 15}},
+		}})
+		c, other := from(t, g, "192.0.2.1"), from(t, g, "192.0.2.2")
+		want(t, "a", c.Take("", "order.a", 10), nil)
+		want(t, "a, another client", other.Take("uid", "order.a", 1), access.ErrLimit)
+		want(t, "b", other.Take("", "order.b", 10), nil)
+		time.Sleep(time.Second)
+		if err := c.Take("", "order.b", 6); after(err) <= time.Hour {
+			t.Errorf("over the quota: %v, after %v", err, after(err))
+		}
+		want(t, "b, what was not had does not count", c.Take("", "order.b", 5), nil)
+		want(t, "c", c.Take("", "c", 900), nil)
+	})
+}
+
+func TestQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it begins at midnight UTC
+		time.Sleep(time.Hour)
+		g := access.New(access.Options{Limits: access.Limits{Client: access.Limit{Quota: 10}}})
+		c := from(t, g, "192.0.2.1")
+		want(t, "all", c.Take("", "a", 10), nil)
+		if err := c.Take("", "a", 1); after(err) != 23*time.Hour {
+			t.Errorf("one more: %v, after %v", err, after(err))
+		}
+		if err := c.Take("", "a", 11); after(err) != 0 {
+			t.Errorf("more than there are: %v, after %v; want never", err, after(err))
+		}
+		time.Sleep(23 * time.Hour)
+		want(t, "the next day", c.Take("", "a", 10), nil)
+	})
+}
+
+// A token has its own limit wherever it is used, and keeps what it has used over a reload.
+func TestTokenLimit(t *testing.T) {
+	token, other := access.NewToken(), access.NewToken()
+	file := fmt.Sprintf("tokens:\n- {name: a, hash: %q, take: ['*'], limits: {quota: 5}}\n- {name: b, hash: %q, take: ['*']}\n",
+		access.HashToken(token), access.HashToken(other))
+	g := gate(t, access.Options{Limits: access.Limits{Client: access.Limit{Quota: 1}}}, file)
+	want(t, "its own", caller(t, g, token).Take("", "a", 5), nil)
+	want(t, "usual", caller(t, g, other).Take("", "a", 2), access.ErrLimit)
+	if err := g.Reload(write(t, file)); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "after a reload", caller(t, g, token).Take("", "a", 1), access.ErrLimit)
+}
+
+// However many clients and tags there are, memory for them is bounded, and what is in use is
+// kept.
+func TestLimitsAreBounded(t *testing.T) {
+	g := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 200_000}}}})
+	c := from(t, g, "192.0.2.1")
+	for i := range 100_000 {
+		want(t, "made up", c.Take("", fmt.Sprint("tag", i), 1), nil)
+		want(t, "in use", c.Take("", "used", 2), nil)
+	}
+	want(t, "in use", c.Take("", "used", 1), access.ErrLimit)
+	if n := g.Tags(); n != access.MaxBuckets {
+		t.Errorf("%d tags are kept, want %d", n, access.MaxBuckets)
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	token := access.NewToken()
+	g := access.New(access.Options{Limits: access.Limits{Client: access.Limit{Rate: 1e9}}})
+	path := b.TempDir() + "/tokens.yaml"
+	writeFile(b, path, entry(token, `take: ["order.*"]`))
+	if err := g.Reload(path); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		c, err := g.Caller(access.Credentials{Token: token})
+		if err == nil {
+			err = c.Take("segment", "order.a", 1)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
