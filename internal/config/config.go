@@ -32,7 +32,11 @@ type Config struct {
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" check:">0"`
 	MaxBatch        int           `yaml:"max_batch" check:"1..2147483647"`
 	MaxRange        int           `yaml:"max_range" check:"1..2147483647"`
+	TokensFile      string        `yaml:"tokens_file"`
+	PublicRead      bool          `yaml:"public_read"`
 
+	TLS       TLS       `yaml:"tls"`
+	Limits    Limits    `yaml:"limits"`
 	Segment   Segment   `yaml:"segment"`
 	Snowflake Snowflake `yaml:"snowflake"`
 	UID       UID       `yaml:"uid"`
@@ -41,6 +45,30 @@ type Config struct {
 	// SnowflakeOff says why Snowflake is off, where a file enables it and lacks
 	// something. It is not a key.
 	SnowflakeOff string
+}
+
+// TLS configures encryption. All names are of files in PEM.
+type TLS struct {
+	Cert     string `yaml:"cert"`
+	Key      string `yaml:"key"`
+	ClientCA string `yaml:"client_ca"`
+}
+
+// Limits configures what clients may have.
+type Limits struct {
+	Connections int       `yaml:"connections" check:"1..1000000"` // on each port
+	Client      Limit     `yaml:"client"`
+	Tags        TagLimits `yaml:"tags"`
+}
+
+// TagLimits are limits of tags, by a pattern of their names.
+type TagLimits map[string]Limit
+
+// A Limit bounds how many IDs may be taken; 0: it does not.
+type Limit struct {
+	Rate  int64 `yaml:"rate" check:"0..1000000000000"`
+	Burst int64 `yaml:"burst" check:"0..1000000000000"`
+	Quota int64 `yaml:"quota" check:"0..1000000000000000000"`
 }
 
 // Segment configures the scheme segment.

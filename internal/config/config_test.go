@@ -233,6 +233,7 @@ func TestDefaults(t *testing.T) {
 	uid, _ := snowflake.Preset(issuer.UID)
 	want := config.Config{
 		Listen: "127.0.0.1:8080", Data: "./leaf-data", ShutdownTimeout: 10 * time.Second, MaxBatch: issuer.DefaultMaxBatch, MaxRange: issuer.DefaultMaxRange,
+		Limits: config.Limits{Connections: 20_000, Tags: config.TagLimits{}},
 		Segment: config.Segment{
 			Enable: true, Policy: config.PolicyAdaptive, OutageBudget: segment.DefaultOutageBudget, MaxStock: segment.DefaultMaxStock, Wait: segment.DefaultWait,
 			CallTimeout: segment.DefaultCallTimeout, MaxCalls: segment.DefaultMaxCalls, CheckInterval: segment.DefaultCheckInterval,

@@ -60,7 +60,7 @@ func (l *loader) properties(name string, data []byte, urls JavaURLs) {
 	l.java = j
 	segment, snowflake := j.enabled(javaSegmentEnable[0]), j.enabled(javaSnowflakeEnable[0])
 	said := map[string]string{
-		"listen": ":8080", "start_wait": "15s", "segment.policy": PolicyLeaf,
+		"listen": ":8080", "start_wait": "15s", "public_read": "true", "segment.policy": PolicyLeaf,
 		"segment.enable": strconv.FormatBool(segment), "snowflake.enable": strconv.FormatBool(snowflake),
 	}
 	if segment {

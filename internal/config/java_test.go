@@ -85,7 +85,7 @@ func TestJava(t *testing.T) {
 			}
 			want := config.Default()
 			want.Listen, want.StartWait = ":8080", 15*time.Second
-			want.Segment.Policy = config.PolicyLeaf
+			want.Segment.Policy, want.PublicRead = config.PolicyLeaf, true
 			want.Store, want.Segment.Enable = test.store, test.store != ""
 			want.Workers, want.Snowflake.Enable = test.workers, test.workers != ""
 			if cfg.SnowflakeOff != "" && !slices.ContainsFunc(notices, func(n string) bool { return strings.Contains(n, cfg.SnowflakeOff) }) {

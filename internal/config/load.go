@@ -118,7 +118,7 @@ var kubernetes = regexp.MustCompile(`^LEAF_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_
 
 // unknownVariables notices variables that were meant to be settings.
 func (l *loader) unknownVariables(vars map[string]string) {
-	known := []string{"CONFIG", "SERVER", "TOKEN"} // the file, and what other commands read
+	known := []string{"CONFIG", "SERVER", "TOKEN", "CA_FILE", "CERT_FILE", "KEY_FILE"} // the file, and what other commands read
 	for _, s := range l.settings {
 		known = append(known, strings.TrimPrefix(env(s.path), "LEAF_"))
 	}
@@ -164,7 +164,7 @@ func (l *loader) set(path string, v reflect.Value, text, where string) {
 		l.overrule(path, rival, where)
 	}
 	if v.Kind() == reflect.Map {
-		l.layoutsText(path, v, text, where)
+		l.mapText(path, v, text, where)
 	} else if err := setText(v, text); err != nil {
 		l.problem(where, path, err.Error())
 		return

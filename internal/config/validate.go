@@ -15,6 +15,7 @@ func (c Config) Validate() Problems {
 	for _, s := range settings(&c) {
 		v.add(s.path, s.check())
 	}
+	v.access(c)
 	v.require(c.Segment.Enable || c.Snowflake.Enable || c.ServesUID(), "segment.enable", "nothing is left to serve: segment, snowflake and uid are all off")
 	if c.Snowflake.Enable {
 		v.layouts(c.Snowflake)
@@ -41,6 +42,21 @@ func (v *validator) require(ok bool, key, text string) {
 	if !ok {
 		v.add(key, text)
 	}
+}
+
+// access checks who may do what, and how much of it.
+func (v *validator) access(c Config) {
+	v.require((c.TLS.Cert == "") == (c.TLS.Key == ""), "tls.cert", "tls.cert and tls.key go together: one is empty")
+	v.require(c.TLS.ClientCA == "" || c.TLS.Cert != "", "tls.client_ca", "there is no TLS without tls.cert and tls.key")
+	v.limit("limits.client", c.Limits.Client)
+	for pattern, limit := range c.Limits.Tags {
+		v.limit("limits.tags."+pattern, limit)
+	}
+}
+
+func (v *validator) limit(path string, l Limit) {
+	v.require(min(l.Rate, l.Burst, l.Quota) >= 0, path, "rate, burst and quota must not be negative")
+	v.require(l.Burst == 0 || l.Rate > 0, path, "there is a burst but no rate")
 }
 
 func (v *validator) layouts(s Snowflake) {

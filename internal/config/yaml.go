@@ -58,18 +58,18 @@ func (d decoder) decode(path string, name, n *yaml.Node, v reflect.Value) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	layouts, isMap := v.Addr().Interface().(*Layouts)
+	isMap := v.Kind() == reflect.Map
 	isText := !isMap && (!isSection(v) || v.Type() == reflect.TypeFor[Layout]())
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
 	case n.Kind == yaml.ScalarNode && isText:
 		d.set(path, v, n.Value, d.where(name))
 	case n.Kind == yaml.MappingNode && isMap:
-		*layouts = Layouts{}
+		v.Set(reflect.MakeMap(v.Type()))
 		d.entries(path, n, func(path string, name, n *yaml.Node) {
-			l := newLayout()
-			d.decode(path, name, n, reflect.ValueOf(&l).Elem())
-			(*layouts)[name.Value] = l
+			entry := newEntry(v.Type())
+			d.decode(path, name, n, entry)
+			v.SetMapIndex(reflect.ValueOf(name.Value), entry)
 		})
 	case n.Kind == yaml.MappingNode && isSection(v):
 		d.entries(path, n, func(path string, name, n *yaml.Node) { d.field(path, name, n, v) })
@@ -113,11 +113,25 @@ func (d decoder) field(path string, name, n *yaml.Node, section reflect.Value) {
 	d.problem(d.where(name), path, "no such key"+didYouMean(path, known))
 }
 
-// layoutsText puts layouts that are written on one line, as in a variable, into v.
-func (l *loader) layoutsText(path string, v reflect.Value, text, where string) {
+var mapExamples = map[string]string{
+	"snowflake.layouts": "{game: js53, shop: {epoch: 2026-01-01T00:00:00Z, time: 41, worker: 10, sequence: 12}}",
+	"limits.tags":       "{order.*: {rate: 1000, burst: 5000}, trial: {quota: 10_000}}",
+}
+
+// newEntry returns an entry of a map in which nothing is set.
+func newEntry(of reflect.Type) reflect.Value {
+	entry := reflect.New(of.Elem())
+	if l, ok := entry.Interface().(*Layout); ok {
+		*l = newLayout()
+	}
+	return entry.Elem()
+}
+
+// mapText puts a map that is written on one line, as in a variable, into v.
+func (l *loader) mapText(path string, v reflect.Value, text, where string) {
 	n, err := parseYAML([]byte(text))
 	if err != nil || n.Kind != yaml.MappingNode {
-		l.problem(where, path, fmt.Sprintf("%q is not a list such as {game: js53, shop: {epoch: 2026-01-01T00:00:00Z, time: 41, worker: 10, sequence: 12}}", text))
+		l.problem(where, path, fmt.Sprintf("%q is not a list such as %s", text, mapExamples[path]))
 		return
 	}
 	decoder{l, func(*yaml.Node) string { return where }}.decode(path, n, n, v)
