@@ -20,14 +20,16 @@ const defaultServer = "http://127.0.0.1:8080"
 
 // A client is how a command reaches a server.
 type client struct {
-	server  string // as the user names it
-	timeout time.Duration
+	server      string // as the user names it
+	timeout     time.Duration
+	credentials credentials
 }
 
 // addFlags defines the flags of every command that talks to a server.
 func (c *client) addFlags(cmd *cobra.Command) {
 	textVar(cmd, &c.server, "server", "`URL` of the server (default $LEAF_SERVER, or "+defaultServer+")")
 	timeoutVar(cmd, &c.timeout, "timeout", 10*time.Second, "how long to wait for each answer")
+	c.credentials.addFlags(cmd)
 }
 
 // address returns the server's URL; a bare host:port means http.
@@ -50,20 +52,30 @@ func (c *client) address() (string, error) {
 	return strings.TrimSuffix(text, "/"), nil
 }
 
-func (c *client) ids() (leafv1connect.LeafServiceClient, error) {
+// connect returns what reaches the server, and its URL.
+func (c *client) connect() (*http.Client, string, error) {
 	base, err := c.address()
+	if err != nil {
+		return nil, "", err
+	}
+	h, err := c.credentials.http()
+	return h, base, err
+}
+
+func (c *client) ids() (leafv1connect.LeafServiceClient, error) {
+	h, base, err := c.connect()
 	if err != nil {
 		return nil, err
 	}
-	return leafv1connect.NewLeafServiceClient(http.DefaultClient, base), nil
+	return leafv1connect.NewLeafServiceClient(h, base), nil
 }
 
 func (c *client) admin() (leafv1connect.AdminServiceClient, error) {
-	base, err := c.address()
+	h, base, err := c.connect()
 	if err != nil {
 		return nil, err
 	}
-	return leafv1connect.NewAdminServiceClient(http.DefaultClient, base), nil
+	return leafv1connect.NewAdminServiceClient(h, base), nil
 }
 
 // A caller makes calls within a time-out and explains their errors.
@@ -101,6 +113,8 @@ func (c *client) explain(err error, _ time.Duration) error {
 		return hinted(fmt.Errorf("no server answers at %s: %s", base, text), "start one with 'leaf serve', or name it with --server URL")
 	case !connect.IsWireError(err) && code != connect.CodeCanceled:
 		return hinted(fmt.Errorf("what answers at %s is not a Leaf server: %s", base, text), "name the server with --server URL")
+	case code == connect.CodeUnauthenticated:
+		return hinted(plain, "give the token that the server's operator has made with --token-file FILE or LEAF_TOKEN")
 	case code == connect.CodePermissionDenied:
 		return hinted(plain, "change the store itself with --store URL, worker IDs with --workers URL")
 	}

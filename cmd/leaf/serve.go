@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,8 @@ them. With a leaf.properties the server listens on all interfaces, port 8080, un
 told otherwise.
 
 SIGINT or SIGTERM stops the server cleanly: requests in flight are answered and
-unused IDs go back to the store. A second one ends it at once. SIGHUP does nothing.
+unused IDs go back to the store. A second one ends it at once. SIGHUP has the tokens
+file read again.
 
 Environment: LEAF_CONFIG, LEAF_LISTEN, LEAF_DATA, LEAF_STORE, LEAF_STORE_FILE (a file
 that holds the store's URL), LEAF_WORKERS, LEAF_WORKERS_FILE, LEAF_LOG_LEVEL,
@@ -94,13 +96,15 @@ func serve(ctx context.Context, stderr io.Writer, src config.Source) error {
 	}
 	log := newLogger(stderr, cfg)
 	drivers.LogTo(log)
-	defer refuseReloads(log)()
+	hangups := make(chan os.Signal, 1) // from now on SIGHUP does not end the process
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	ctx, stop := stoppable(ctx, log)
 	defer stop()
 	for _, n := range notices {
 		log.Warn(n)
 	}
-	return runServer(ctx, cfg, log)
+	return runServer(ctx, cfg, log, hangups)
 }
 
 // stoppable returns a context that the first SIGINT or SIGTERM ends. The second one
@@ -116,17 +120,22 @@ func stoppable(parent context.Context, log *slog.Logger) (context.Context, func(
 	return ctx, func() { quiet(); stop(); end(nil) }
 }
 
-// refuseReloads keeps SIGHUP, which asks other programs to read their configuration
-// again, from ending the process. The returned function ends that.
-func refuseReloads(log *slog.Logger) (stop func()) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	go func() {
-		for range hangups {
-			log.Warn("SIGHUP: nothing was reloaded; restart the server to have it read its configuration again")
+// reloadOn calls reload, which logs its own errors, for each signal. The returned function
+// ends that.
+func reloadOn(hangups <-chan os.Signal, reload func() error) (stop func()) {
+	done := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for {
+			select {
+			case <-hangups:
+				_ = reload()
+			case <-done:
+				return
+			}
 		}
-	}()
-	return func() { signal.Stop(hangups); close(hangups) }
+	})
+	return func() { close(done); ended.Wait() }
 }
 
 func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
@@ -138,7 +147,7 @@ func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
 }
 
 // runServer opens what cfg names and serves until ctx ends.
-func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
+func runServer(ctx context.Context, cfg config.Config, log *slog.Logger, hangups <-chan os.Signal) (err error) {
 	opts := server.Options{Config: cfg, Version: fullVersion(), Logger: log}
 	if cfg.NeedsStore() {
 		url := cmp.Or(cfg.Store, "sqlite:"+filepath.Join(cfg.Data, "leaf.db"))
@@ -155,6 +164,7 @@ func runServer(ctx context.Context, cfg config.Config, log *slog.Logger) (err er
 	if err != nil {
 		return explainListen(err)
 	}
+	defer reloadOn(hangups, srv.Reload)()
 	return explainListen(srv.Run(ctx))
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -42,6 +43,7 @@ var advice = []struct {
 	{ErrWorkersOnly, "give it with --workers, and a store with --store"},
 	{ErrTagsOnly, "give it with --store, and a registry of worker IDs with --workers"},
 	{ErrServersOwn, "ask that server: 'leaf worker list --server URL'"},
+	{access.ErrFile, "'leaf token new' prints an entry of the file; docs/security.md describes it"},
 	{ErrDataDir, "name another data directory with --data DIR"},
 	{ErrNoWorkers, "name where worker IDs come from with --workers URL, which may be the store's if this is the only machine"},
 }

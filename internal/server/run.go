@@ -16,10 +16,10 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// Bounds on what a connection may keep for itself. There is none on a whole request:
-// its answer may have to wait for the store, or be long.
+// Bounds on what a connection may keep for itself.
 const (
 	readHeaderTimeout = 5 * time.Second
+	answerTimeout     = 2 * time.Minute // to read an answer, beside what it has to wait for
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 16 << 10
 )
@@ -27,22 +27,42 @@ const (
 // errStopping is what requests that still wait when the server stops are told.
 var errStopping = fmt.Errorf("the server is stopping: %w", leaf.ErrClosed)
 
-// newHTTP returns an http.Server for HTTP/1.1 and HTTP/2 without TLS, and a function
-// that ends the contexts of its requests.
-func newHTTP(h http.Handler, log *slog.Logger) (*http.Server, context.CancelCauseFunc) {
+// newHTTP returns an http.Server for HTTP/1.1 and HTTP/2, and a function that ends the
+// contexts of its requests.
+func (s *Server) newHTTP(h http.Handler) (*http.Server, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	return &http.Server{
+	protocols.SetHTTP2(s.tls != nil)
+	protocols.SetUnencryptedHTTP2(s.tls == nil)
+	srv := &http.Server{
 		Handler:           h,
 		Protocols:         protocols,
 		ReadHeaderTimeout: readHeaderTimeout,
+		WriteTimeout:      answerTimeout + s.longestWait(),
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}, cancel
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		ConnState:         boundConns(s.cfg.Limits.Connections, s.log),
+	}
+	if s.tls != nil {
+		srv.TLSConfig = s.tls.Config()
+	}
+	return srv, cancel
+}
+
+// longestWait is how long a request may have to wait before there is an answer.
+func (s *Server) longestWait() time.Duration {
+	return max(s.cfg.Segment.Wait+s.cfg.Segment.CallTimeout, s.cfg.Snowflake.Wait, s.cfg.UID.Wait)
+}
+
+// serve serves HTTP and gRPC on the listener, until the server is shut down.
+func (s *Server) serve() error {
+	if s.tls != nil {
+		return s.http.ServeTLS(s.listener, "", "")
+	}
+	return s.http.Serve(s.listener)
 }
 
 // Run serves until ctx ends and then stops: it is not ready any more and, after the
@@ -56,7 +76,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.log.Info("serving", s.about()...)
 	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(s.listener) }()
+	go func() { served <- s.serve() }()
 	select {
 	case <-ctx.Done():
 		s.stopping.Store(true)
@@ -99,7 +119,11 @@ const readyInterval = 20 * time.Millisecond
 // about is what the first line of the log tells.
 func (s *Server) about() []any {
 	schemes := slices.Sorted(maps.Keys(s.sources()))
-	about := []any{"url", "http://" + s.address(), "protocols", "HTTP, gRPC", "scheme", strings.Join(schemes, ", ")}
+	scheme := "http://"
+	if s.tls != nil {
+		scheme = "https://"
+	}
+	about := []any{"url", scheme + s.address(), "protocols", "HTTP, gRPC", "scheme", strings.Join(schemes, ", ")}
 	if s.set != nil {
 		about = append(about, "store", s.opts.Store.Name)
 	}

@@ -39,6 +39,7 @@ func (l *logBuffer) String() string {
 
 // A running is a server that serves.
 type running struct {
+	server *server.Server
 	addr   string
 	store  *drivertest.Faulty // over a memory.Store with the tag "order": step 10, from 1
 	log    *logBuffer
@@ -90,7 +91,7 @@ func run(t *testing.T, plan func(drivertest.Call) drivertest.Fault, edit func(*s
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.addr = s.Addr().String()
+	r.server, r.addr = s, s.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	go func() { r.done <- s.Run(ctx) }()

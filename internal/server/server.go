@@ -51,7 +51,9 @@ type Server struct {
 	cfg      config.Config
 	log      *slog.Logger
 	addr     net.Addr
-	listener net.Listener        // with StartWait closed until Run opens it
+	listener net.Listener // with StartWait closed until Run opens it
+	gate     *access.Gate
+	tls      *certificates       // nil: no TLS
 	dir      *datadir.Dir        // nil: there is no data directory
 	memory   *segment.FileMemory // nil: nothing is remembered of the counters
 	off      map[string]string   // why a scheme is not served, by its name
@@ -81,6 +83,9 @@ func New(ctx context.Context, opts Options) (_ *Server, err error) {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	s.addr = s.listener.Addr()
+	if err = s.openGate(); err != nil {
+		return nil, err
+	}
 	if err = s.openData(ctx); err != nil {
 		return nil, err
 	}
@@ -96,7 +101,7 @@ func New(ctx context.Context, opts Options) (_ *Server, err error) {
 	if s.store != nil {
 		s.set = segment.NewSet(s.store, s.segmentOptions())
 	}
-	s.http, s.cancel = newHTTP(s.handler(), s.log)
+	s.http, s.cancel = s.newHTTP(s.handler())
 	if s.cfg.StartWait > 0 {
 		_ = s.listener.Close() // it has shown that the port is free, and which it is
 	}
@@ -169,7 +174,7 @@ func (s *Server) address() string {
 func (s *Server) handler() http.Handler {
 	opts := &frontend.Options{
 		IDs:     issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
-		Access:  access.New(access.Options{Local: frontend.IsLoopback(s.addr), PublicRead: true}),
+		Access:  s.gate,
 		Ready:   s.ready,
 		Listen:  s.Addr(),
 		Address: s.address(),

@@ -211,7 +211,7 @@ func TestUnfitStore(t *testing.T) {
 // All interfaces are named as they were asked for.
 func TestAddressAskedFor(t *testing.T) {
 	for asked, want := range map[string]string{"0.0.0.0:0": "0.0.0.0:", ":0": "0.0.0.0:", "[::]:0": "[::]:", "127.0.0.1:0": "127.0.0.1:"} {
-		r := run(t, nil, func(o *server.Options) { o.Config.Listen = asked })
+		r := run(t, nil, func(o *server.Options) { o.Config.Listen, o.Config.PublicRead = asked, true })
 		_, port, err := net.SplitHostPort(r.addr)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
@@ -39,9 +40,14 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 	} else {
 		fmt.Fprint(w, "ok")
 	}
-	if query.Has("verbose") {
-		h.explain(w)
+	if !query.Has("verbose") {
+		return
 	}
+	if _, err := h.Admit(r, access.Read); err != nil {
+		fmt.Fprintf(w, "\nthe reasons are for callers who may read: %s\n", frontend.Text(err))
+		return
+	}
+	h.explain(w)
 }
 
 // notReady says why one of schemes cannot be served, or, where none is named, any of

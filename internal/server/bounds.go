@@ -1,8 +1,13 @@
 package server
 
 import (
+	"log/slog"
+	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // bodyTimeout is how long a client may take to send a request's body: longer than any
@@ -19,4 +24,23 @@ func boundBody(next http.Handler, limit time.Duration) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// boundConns returns what closes the connections of an http.Server beyond limit.
+func boundConns(limit int, log *slog.Logger) func(net.Conn, http.ConnState) {
+	var open atomic.Int64
+	lines := rate.Sometimes{Interval: time.Minute}
+	return func(c net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			if open.Add(1) > int64(limit) {
+				_ = c.Close() // it reads nothing then, and is counted down
+				lines.Do(func() {
+					log.Warn("a connection was closed: there are as many as limits.connections allows", "limit", limit)
+				})
+			}
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
 }
