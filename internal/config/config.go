@@ -19,7 +19,7 @@ import (
 // LEAF_SEGMENT_MAX_STOCK.
 //
 // The check tag says which values are valid: "1..10" or "1.." for bounds, ">0",
-// "a|b" for words, "host:port", or "required".
+// "a|b" for words, "host:port", "origins", or "required".
 type Config struct {
 	Listen          string        `yaml:"listen" check:"host:port"`
 	Data            string        `yaml:"data" check:"required"`
@@ -34,6 +34,7 @@ type Config struct {
 	MaxRange        int           `yaml:"max_range" check:"1..2147483647"`
 	TokensFile      string        `yaml:"tokens_file"`
 	PublicRead      bool          `yaml:"public_read"`
+	CORSOrigins     []string      `yaml:"cors_origins" check:"origins"`
 
 	TLS       TLS       `yaml:"tls"`
 	Limits    Limits    `yaml:"limits"`

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -73,6 +74,8 @@ func setText(v reflect.Value, text string) error {
 			return fmt.Errorf("%q is not a time with its zone such as 2026-01-01T00:00:00Z or 2016-05-20T00:00:00+08:00", text)
 		}
 		*dst = t
+	case *[]string:
+		*dst = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 	case *Layout:
 		*dst = Layout{Preset: text}
 	default:
@@ -96,6 +99,8 @@ func (s setting) check() string {
 		return "it is empty"
 	case s.rule == "host:port":
 		return checkAddress(value)
+	case s.rule == "origins":
+		return checkOrigins(s.value.Interface().([]string))
 	case s.rule == ">0" && s.value.Int() <= 0:
 		return value + " is not above 0"
 	case strings.Contains(s.rule, "|"):
@@ -129,6 +134,18 @@ func checkAddress(addr string) string {
 	}
 	if err != nil {
 		return fmt.Sprintf("%q is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces", addr)
+	}
+	return ""
+}
+
+// checkOrigins says which of the origins is none.
+func checkOrigins(origins []string) string {
+	for _, origin := range origins {
+		u, err := url.Parse(strings.Replace(origin, ":*", ":0", 1)) // a * for the port
+		if origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != strings.Replace(origin, ":*", ":0", 1) ||
+			strings.Count(origin, "*") > 1) {
+			return fmt.Sprintf("%q is not SCHEME://HOST or SCHEME://HOST:PORT, such as https://shop.example.com, with at most one *", origin)
+		}
 	}
 	return ""
 }

@@ -64,6 +64,8 @@ func (d decoder) decode(path string, name, n *yaml.Node, v reflect.Value) {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
 	case n.Kind == yaml.ScalarNode && isText:
 		d.set(path, v, n.Value, d.where(name))
+	case n.Kind == yaml.SequenceNode && v.Kind() == reflect.Slice:
+		d.list(path, name, n, v)
 	case n.Kind == yaml.MappingNode && isMap:
 		v.Set(reflect.MakeMap(v.Type()))
 		d.entries(path, n, func(path string, name, n *yaml.Node) {
@@ -73,11 +75,27 @@ func (d decoder) decode(path string, name, n *yaml.Node, v reflect.Value) {
 		})
 	case n.Kind == yaml.MappingNode && isSection(v):
 		d.entries(path, n, func(path string, name, n *yaml.Node) { d.field(path, name, n, v) })
+	case v.Kind() == reflect.Slice:
+		d.problem(d.where(name), path, "this must be a list such as [a, b]")
 	case isMap || isSection(v):
 		d.problem(d.where(name), path, "this must be a list of keys with their values")
 	default:
 		d.problem(d.where(name), path, "this must be a single value")
 	}
+}
+
+// list puts the texts of n into v, a []string.
+func (d decoder) list(path string, name, n *yaml.Node, v reflect.Value) {
+	var texts []string
+	for _, item := range n.Content {
+		if item.Kind != yaml.ScalarNode {
+			d.problem(d.where(item), path, "this must be a list such as [a, b]")
+			return
+		}
+		texts = append(texts, item.Value)
+	}
+	d.origins[path] = d.where(name)
+	v.Set(reflect.ValueOf(texts))
 }
 
 // entries calls do for each key of n, and remembers where it stands.

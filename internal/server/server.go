@@ -19,6 +19,7 @@ import (
 	"github.com/leaf-id/leaf/internal/datadir"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/browser"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
@@ -189,7 +190,7 @@ func (s *Server) handler() http.Handler {
 	}
 	mux := http.NewServeMux()
 	rpcapi.Register(mux, opts)
-	return boundBody(httpapi.New(mux, opts), bodyTimeout)
+	return browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout))
 }
 
 // sources lists what makes the IDs, by scheme.

@@ -1,0 +1,99 @@
+// Package browser is what a server does for browsers, and against what pages of other
+// sites do with them: security headers on every answer, CORS for the origins that are
+// configured, and a refusal to hand out IDs to pages of all others.
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	connectcors "connectrpc.com/cors"
+	"github.com/rs/cors"
+
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+)
+
+// Values of the security headers. They are never written to. A page that has a style of
+// its own overrules the policy.
+var (
+	noSniff    = []string{"nosniff"}
+	deny       = []string{"DENY"}
+	noReferrer = []string{"no-referrer"}
+	sameOrigin = []string{"same-origin"}
+	nothing    = []string{"default-src 'none'; frame-ancestors 'none'"}
+)
+
+// preflightAge is for how many seconds a browser may remember what a preflight said.
+const preflightAge = 7200
+
+// shared are the paths that pages of the configured origins may call. Administration is
+// none of them.
+var shared = []string{"/v1/", "/" + leafv1connect.LeafServiceName + "/", "/openapi.yaml", "/proto/"}
+
+// idPaths are those that hand out IDs in answer to requests that any page can make a
+// browser send. Connect's are not: their content types need a preflight.
+var idPaths = []string{"/v1/ids/", "/api/"}
+
+type handler struct {
+	next http.Handler
+	cors *cors.Cors // nil: no origins are configured
+}
+
+// New returns a handler that serves with next what browsers may have. Pages of the given
+// origins may read answers; an origin is "*", scheme://host or scheme://host:port, and one *
+// in it stands for any text.
+func New(origins []string, next http.Handler) http.Handler {
+	h := &handler{next: next}
+	if len(origins) > 0 {
+		h.cors = cors.New(cors.Options{
+			AllowedOrigins: origins,
+			AllowedMethods: append(connectcors.AllowedMethods(), http.MethodHead),
+			AllowedHeaders: append(connectcors.AllowedHeaders(), "Authorization"),
+			ExposedHeaders: append(connectcors.ExposedHeaders(), "Retry-After", "WWW-Authenticate"),
+			MaxAge:         preflightAge,
+		})
+	}
+	return h
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header["X-Content-Type-Options"] = noSniff
+	header["X-Frame-Options"] = deny
+	header["Referrer-Policy"] = noReferrer
+	header["Cross-Origin-Resource-Policy"] = sameOrigin
+	header["Content-Security-Policy"] = nothing
+	if site := r.Header["Sec-Fetch-Site"]; len(site) > 0 && h.foreign(r, site[0]) {
+		frontend.WriteProblem(w, fmt.Errorf("%w: a page of another site asks: its origin is not configured", access.ErrForbidden))
+		return
+	}
+	if h.cors != nil && begins(r.URL.Path, shared) {
+		h.cors.ServeHTTP(w, r, h.next.ServeHTTP)
+		return
+	}
+	h.next.ServeHTTP(w, r)
+}
+
+// foreign reports whether a page of another site, whose origin is not configured, has a
+// browser ask for IDs. A link that a person follows is not that.
+func (h *handler) foreign(r *http.Request, site string) bool {
+	if site != "cross-site" && site != "same-site" || !begins(r.URL.Path, idPaths) {
+		return false
+	}
+	if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" && r.Method == http.MethodGet {
+		return false
+	}
+	return h.cors == nil || !h.cors.OriginAllowed(r)
+}
+
+func begins(path string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
+}

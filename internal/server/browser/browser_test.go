@@ -1,0 +1,129 @@
+package browser_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/leaf-id/leaf/internal/server/browser"
+)
+
+const (
+	ids   = "/v1/ids/segment/order"
+	java  = "/api/segment/get/order"
+	rpc   = "/leaf.v1.LeafService/Next"
+	admin = "/leaf.v1.AdminService/DeleteTag"
+	shop  = "https://shop.example"
+	other = "https://other.example"
+)
+
+var next = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") })
+
+func ask(h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestSecurityHeaders(t *testing.T) {
+	for _, origins := range [][]string{nil, {shop}} {
+		for _, header := range []string{"", "Sec-Fetch-Site"} { // served, and refused
+			w := ask(browser.New(origins, next), "GET", ids, "Sec-Fetch-Dest", "empty", header, "cross-site")
+			for name, want := range map[string]string{
+				"X-Content-Type-Options":       "nosniff",
+				"X-Frame-Options":              "DENY",
+				"Referrer-Policy":              "no-referrer",
+				"Cross-Origin-Resource-Policy": "same-origin",
+				"Content-Security-Policy":      "default-src 'none'; frame-ancestors 'none'",
+			} {
+				if got := w.Header().Get(name); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestCORS(t *testing.T) {
+	h := browser.New([]string{shop, "http://127.0.0.1:*"}, next)
+	tests := []struct {
+		origin, path string
+		want         string
+	}{
+		{shop, ids, shop},
+		{shop, rpc, shop},
+		{shop, "/openapi.yaml", shop},
+		{"http://127.0.0.1:1234", ids, "http://127.0.0.1:1234"},
+		{other, ids, ""},
+		{other, rpc, ""},
+		{"null", ids, ""},
+		{shop + ".example", ids, ""},
+		{shop, admin, ""},
+		{shop, java, ""},
+		{shop, "/cache", ""},
+	}
+	for _, tt := range tests {
+		w := ask(h, "GET", tt.path, "Origin", tt.origin)
+		if got := w.Header().Get("Access-Control-Allow-Origin"); got != tt.want || w.Body.String() != "served" {
+			t.Errorf("%s from %s: %q %s, want %q", tt.path, tt.origin, got, w.Body, tt.want)
+		}
+		if exposed := strings.Join(w.Header().Values("Access-Control-Expose-Headers"), ","); tt.want != "" && (!strings.Contains(exposed, "Retry-After") || !strings.Contains(exposed, "Grpc-Status-Details-Bin")) {
+			t.Errorf("%s: exposed: %s", tt.path, exposed)
+		}
+		if w.Header().Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s: a page may send the cookies of its user", tt.path)
+		}
+		w = ask(h, "OPTIONS", tt.path, "Origin", tt.origin, "Access-Control-Request-Method", "POST",
+			"Access-Control-Request-Headers", "authorization,connect-protocol-version,content-type")
+		if got := w.Header().Get("Access-Control-Allow-Origin"); got != tt.want {
+			t.Errorf("preflight of %s from %s: %d %q, want %q", tt.path, tt.origin, w.Code, got, tt.want)
+		}
+	}
+	if w := ask(h, "GET", ids); w.Header().Get("Vary") != "Origin" {
+		t.Errorf("without an origin: Vary %q", w.Header().Get("Vary"))
+	}
+	if w := ask(browser.New([]string{"*"}, next), "GET", ids, "Origin", other); w.Header().Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("all origins: %v", w.Header())
+	}
+	if w := ask(browser.New(nil, next), "GET", ids, "Origin", other); w.Header().Get("Access-Control-Allow-Origin") != "" || w.Header().Get("Vary") != "" {
+		t.Errorf("no origins: %v", w.Header())
+	}
+}
+
+// A page of another site cannot have a browser use IDs up, whether it could read them or
+// not.
+func TestForeignPages(t *testing.T) {
+	h := browser.New([]string{shop}, next)
+	link := []string{"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
+	frame := []string{"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}
+	tests := []struct {
+		method, path, site string
+		header             []string
+		served             bool
+	}{
+		{"GET", ids, "cross-site", nil, false},
+		{"GET", ids, "same-site", nil, false},
+		{"GET", java, "cross-site", nil, false},
+		{"POST", java, "cross-site", []string{"Origin", other}, false},
+		{"GET", ids, "cross-site", []string{"Origin", other}, false},
+		{"GET", ids, "cross-site", []string{"Origin", shop}, true},
+		{"GET", ids, "same-origin", nil, true},
+		{"GET", ids, "none", nil, true},
+		{"GET", ids, "cross-site", link, true},
+		{"POST", ids, "cross-site", link, false},
+		{"GET", ids, "cross-site", frame, false},
+		{"GET", "/healthz", "cross-site", nil, true},
+	}
+	for _, tt := range tests {
+		w := ask(h, tt.method, tt.path, append(tt.header, "Sec-Fetch-Site", tt.site)...)
+		if served := w.Code == 200; served != tt.served || !served && (w.Code != 403 || !strings.Contains(w.Body.String(), `"FORBIDDEN"`)) {
+			t.Errorf("%s %s %s %q: %d %s", tt.method, tt.path, tt.site, tt.header, w.Code, w.Body)
+		}
+	}
+}
