@@ -74,9 +74,9 @@ func TestBenchErrors(t *testing.T) {
 		url            string
 		stdout, stderr string
 	}{
-		{"all fail", first(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"message":"no IDs left"}`, 503) }),
+		{"all fail", first(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"message":"no IDs left"}`, http.StatusServiceUnavailable) }),
 			`(?s)\nrequests    0, 0/s\n.*\nerrors      [\d,]+\n            [\d,]+  HTTP 503: no IDs left\n`, `^leaf: error: no request succeeded\n$`},
-		{"the first fails", benchServer(t, func(w http.ResponseWriter, _ int64) { http.Error(w, "unknown tag \x1b[31m", 404) }), `^$`,
+		{"the first fails", benchServer(t, func(w http.ResponseWriter, _ int64) { http.Error(w, "unknown tag \x1b[31m", http.StatusNotFound) }), `^$`,
 			`^leaf: error: the first request failed: key "order": HTTP 404: unknown tag .*\nleaf: hint: create it with 'leaf tag create'`},
 		{"nothing there", "http://127.0.0.1:1", `^$`, `^leaf: error: no server answers at 127\.0\.0\.1:1: .*connection refused\nleaf: hint: start one with 'leaf serve'`},
 	}
@@ -92,7 +92,7 @@ func TestBenchErrors(t *testing.T) {
 func TestBenchJSON(t *testing.T) {
 	url := benchServer(t, func(w http.ResponseWriter, n int64) {
 		if n%10 == 5 {
-			http.Error(w, `{"message":"busy"}`, 429)
+			http.Error(w, `{"message":"busy"}`, http.StatusTooManyRequests)
 			return
 		}
 		count(w, n)
