@@ -1,0 +1,394 @@
+package conns_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leaf-id/leaf/internal/server/conns"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must come.
+const patience = time.Minute
+
+// lines is a protocol whose requests are lines, each of which is answered with itself. It
+// calls before, if there is one, for each line.
+func lines(before func(line string)) conns.Handler {
+	return func(_ context.Context, c *conns.Conn) {
+		var in []byte
+		buf := make([]byte, 16<<10)
+		c.Idle()
+		for {
+			n, err := c.Read(buf)
+			if err != nil {
+				return
+			}
+			fresh := len(in) == 0
+			in = append(in, buf[:n]...)
+			for {
+				line, rest, ok := bytes.Cut(in, []byte("\n"))
+				if !ok {
+					break
+				}
+				if before != nil {
+					before(string(line))
+				}
+				if string(line) == "quit" {
+					return
+				}
+				if _, err := c.Write(append(bytes.Clone(line), '\n')); err != nil {
+					return
+				}
+				in, fresh = rest, true
+			}
+			switch {
+			case len(in) == 0:
+				c.Idle()
+			case fresh:
+				c.Begun()
+			}
+		}
+	}
+}
+
+// serve starts a server that ends with the test and returns its address.
+func serve(t *testing.T, handle conns.Handler, opts *conns.Options) (*conns.Server, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := conns.New(ctx, handle, opts)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		cancel()
+		s.Close()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+	})
+	return s, l.Addr().String()
+}
+
+func dial(t *testing.T, addr string) (*net.TCPConn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn.(*net.TCPConn), bufio.NewReader(conn)
+}
+
+func ask(t *testing.T, conn io.Writer, r *bufio.Reader, line string) {
+	t.Helper()
+	fmt.Fprintln(conn, line)
+	if got, err := r.ReadString('\n'); got != line+"\n" {
+		t.Fatalf("%q: answered %q, %v", line, got, err)
+	}
+}
+
+// wantEnd checks that the server sends last, and then ends the connection in good order.
+func wantEnd(t *testing.T, r io.Reader, last string) {
+	t.Helper()
+	if got, err := io.ReadAll(r); err != nil || string(got) != last {
+		t.Errorf("the connection ended with %q, %v; want %q", got, err, last)
+	}
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for start := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(start) > patience {
+			t.Fatalf("not %s within %v", what, patience)
+		}
+	}
+}
+
+func TestServe(t *testing.T) {
+	s, addr := serve(t, lines(nil), nil)
+	conn, r := dial(t, addr)
+	ask(t, conn, r, "hello")
+	ask(t, conn, r, strings.Repeat("x", 1000))
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	wantEnd(t, r, "")
+	until(t, "without connections", func() bool { open, _ := s.Stats(); return open == 0 })
+}
+
+// What was sent before the client closed its side is answered.
+func TestHalfClosed(t *testing.T) {
+	_, addr := serve(t, lines(nil), nil)
+	conn, r := dial(t, addr)
+	fmt.Fprint(conn, "a\nb\nincomplete")
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	wantEnd(t, r, "a\nb\n")
+}
+
+func TestMaxConns(t *testing.T) {
+	s, addr := serve(t, lines(nil), &conns.Options{MaxConns: 2, Refusal: []byte("full\n")})
+	first, r := dial(t, addr)
+	ask(t, first, r, "a")
+	second, r2 := dial(t, addr)
+	ask(t, second, r2, "b")
+	_, r3 := dial(t, addr)
+	wantEnd(t, r3, "full\n")
+	if open, refused := s.Stats(); open != 2 || refused != 1 {
+		t.Errorf("%d connections, %d refused", open, refused)
+	}
+	_ = first.Close()
+	until(t, "room", func() bool { open, _ := s.Stats(); return open == 1 })
+	fourth, r4 := dial(t, addr)
+	ask(t, fourth, r4, "c")
+}
+
+// A server that stops answers the requests that it has read, those of a batch included,
+// and sends the answers although input is left unread.
+func TestShutdown(t *testing.T) {
+	entered, hold := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s, addr := serve(t, lines(func(line string) {
+		if line == "wait" {
+			once.Do(func() { close(entered) })
+			<-hold
+		}
+	}), nil)
+	idle, idleReader := dial(t, addr)
+	ask(t, idle, idleReader, "a")
+	busy, busyReader := dial(t, addr)
+	fmt.Fprint(busy, "wait\nb\nc\n")
+	<-entered
+	fmt.Fprint(busy, strings.Repeat("unread\n", 100))
+	done := make(chan error, 1)
+	go func() { done <- s.Shutdown(context.Background()) }()
+	wantEnd(t, idleReader, "")
+	_ = idle.Close()
+	if _, err := net.Dial("tcp", addr); err == nil {
+		t.Error("still accepts connections")
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("Shutdown returned with a request in flight: %v", err)
+	default:
+	}
+	close(hold)
+	wantEnd(t, busyReader, "wait\nb\nc\n")
+	_ = busy.Close()
+	if err := <-done; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+}
+
+// A handler that does not end holds Shutdown up for as long as its context allows, and
+// is cut off by Close.
+func TestCut(t *testing.T) {
+	s, addr := serve(t, func(_ context.Context, c *conns.Conn) {
+		for {
+			if _, err := c.Write(make([]byte, 1<<16)); err != nil {
+				return
+			}
+		}
+	}, nil)
+	_, _ = dial(t, addr) // never reads
+	until(t, "served", func() bool { open, _ := s.Stats(); return open == 1 })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	s.Close()
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Errorf("Shutdown after Close: %v", err)
+	}
+}
+
+// A connection that is accepted while the server stops is not served.
+func TestServeAfterShutdown(t *testing.T) {
+	s := conns.New(t.Context(), lines(nil), nil)
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(l); err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		t.Error("the listener is open")
+	}
+}
+
+// A request must come in as a whole in time, however its bytes trickle; an idle connection
+// has all the time it likes.
+func TestSlowRequest(t *testing.T) {
+	_, addr := serve(t, lines(nil), &conns.Options{RequestTimeout: 200 * time.Millisecond})
+	idle, idleReader := dial(t, addr)
+	ask(t, idle, idleReader, "a")
+	slow, r := dial(t, addr)
+	ask(t, slow, r, "b")
+	stop := make(chan struct{})
+	var trickle sync.WaitGroup
+	trickle.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+				_, _ = slow.Write([]byte("x")) // fails when it is cut off
+			}
+		}
+	})
+	_, err := io.ReadAll(r) // it may be told of its unread bytes by a reset
+	close(stop)
+	trickle.Wait()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("a request that never ends holds its connection")
+	}
+	ask(t, idle, idleReader, "c")
+}
+
+func TestIdleTimeout(t *testing.T) {
+	t.Parallel()
+	_, addr := serve(t, lines(nil), &conns.Options{IdleTimeout: 100 * time.Millisecond})
+	_, r := dial(t, addr)
+	wantEnd(t, r, "")
+}
+
+// A client that does not read is cut off, and holds up no other.
+func TestClientThatNeverReads(t *testing.T) {
+	t.Parallel()
+	ended := make(chan int)
+	var once atomic.Bool
+	s, addr := serve(t, func(ctx context.Context, c *conns.Conn) {
+		if !once.Swap(true) {
+			for written := 0; ; {
+				n, err := c.Write(make([]byte, 1<<16))
+				if written += n; err != nil {
+					ended <- written
+					return
+				}
+			}
+		}
+		lines(nil)(ctx, c)
+	}, &conns.Options{WriteTimeout: 200 * time.Millisecond})
+	_, _ = dial(t, addr)
+	until(t, "served", func() bool { open, _ := s.Stats(); return open == 1 })
+	other, r := dial(t, addr)
+	ask(t, other, r, "a")
+	select {
+	case written := <-ended:
+		if written > 48<<20 { // 16 MiB, and what the system takes
+			t.Errorf("%d bytes were kept for the client", written)
+		}
+	case <-time.After(patience):
+		t.Fatal("the client still holds its handler")
+	}
+	ask(t, other, r, "b")
+}
+
+// A client may send all that it has to ask before it reads the first answer.
+func TestClientThatReadsLate(t *testing.T) {
+	_, addr := serve(t, lines(nil), nil)
+	conn, r := dial(t, addr)
+	ask := strings.Repeat(strings.Repeat("x", 9999)+"\n", 1200) // more than the system takes
+	fmt.Fprint(conn, ask)
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || string(got) != ask {
+		t.Errorf("%d bytes came back of %d, %v", len(got), len(ask), err)
+	}
+}
+
+// A handler that panics ends its own connection.
+func TestPanic(t *testing.T) {
+	var log bytes.Buffer
+	s, addr := serve(t, lines(func(line string) {
+		if line == "panic" {
+			panic("a fault")
+		}
+	}), &conns.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	bad, r := dial(t, addr)
+	good, r2 := dial(t, addr)
+	ask(t, good, r2, "a")
+	fmt.Fprintln(bad, "panic")
+	wantEnd(t, r, "")
+	_ = bad.Close()
+	until(t, "without the connection", func() bool { open, _ := s.Stats(); return open == 1 })
+	ask(t, good, r2, "b")
+	if !strings.Contains(log.String(), "a fault") {
+		t.Errorf("the log: %s", &log)
+	}
+}
+
+// A connection that does not speak TLS where it must does not reach the handler.
+func TestHandshake(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handled := make(chan struct{}, 2)
+	s := conns.New(t.Context(), func(context.Context, *conns.Conn) { handled <- struct{}{} }, nil)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(shaking{l}) }()
+	bad, _ := dial(t, l.Addr().String())
+	fmt.Fprintln(bad, "bad")
+	good, r := dial(t, l.Addr().String())
+	fmt.Fprint(good, "hi!")
+	wantEnd(t, r, "")
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(handled) != 1 {
+		t.Errorf("%d connections were handled, want 1", len(handled))
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// shaking accepts connections that begin with "hi!".
+type shaking struct{ net.Listener }
+
+func (l shaking) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return &shakingConn{conn}, err
+}
+
+type shakingConn struct{ net.Conn }
+
+func (c *shakingConn) HandshakeContext(context.Context) error {
+	hello := make([]byte, 3)
+	if _, err := io.ReadFull(c, hello); err != nil || string(hello) != "hi!" {
+		return errors.New("no handshake")
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+//go:build unix
+
+package conns
+
+import "syscall"
+
+// writeOnce gives the system what it takes of p without a wait.
+func writeOnce(fd uintptr, p []byte) (n int, err error) {
+	for {
+		n, err = syscall.Write(int(fd), p)
+		switch err {
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			return 0, nil
+		}
+		return max(n, 0), err
+	}
+}
