@@ -25,6 +25,7 @@ type shell struct {
 	dir     string
 	env     []string
 	addr    string // where servers listen
+	resp    string // likewise, for the Redis protocol
 	private *strings.Replacer
 
 	server *exec.Cmd
@@ -34,7 +35,7 @@ type shell struct {
 
 func newShell(t *testing.T) *shell {
 	t.Helper()
-	sh := &shell{t: t, dir: t.TempDir(), addr: freeAddr(t)}
+	sh := &shell{t: t, dir: t.TempDir(), addr: freeAddr(t), resp: freeAddr(t)}
 	copyCheckout(t, sh.dir)
 	bin := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/leaf")
@@ -48,7 +49,11 @@ func newShell(t *testing.T) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sh.private = strings.NewReplacer("localhost:8080", sh.addr, "127.0.0.1:3306", dsn.Host)
+	_, port, err := net.SplitHostPort(sh.resp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh.private = strings.NewReplacer("localhost:8080", sh.addr, "127.0.0.1:3306", dsn.Host, "-p 6380", "-p "+port)
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "LEAF_") && !strings.HasPrefix(v, "PATH=") {
 			sh.env = append(sh.env, v)
@@ -76,7 +81,7 @@ func (sh *shell) run(c command) {
 	switch {
 	case strings.Contains(line, "leaf serve"):
 		sh.stopServer()
-		sh.serve(line + " --listen " + sh.addr)
+		sh.serve(line + " --listen " + sh.addr + " --resp " + sh.resp)
 		return
 	case strings.HasPrefix(line, "make "):
 		line = strings.Replace(line, "make", "make --dry-run", 1) // make test would run this test

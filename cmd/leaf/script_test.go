@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 // they have
 //
 //	exits CODE leaf ARG...     run leaf and check its exit code
-//	server NAME [ARG...]       start leaf serve on a free port: its URL becomes $LEAF_SERVER, its address $NAME_ADDR
+//	server NAME [ARG...]       start leaf serve on a free port: its URL becomes $LEAF_SERVER, its address $NAME_ADDR,
+//	                           that of its Redis protocol, if that is on, $NAME_RESP
 //	logged NAME TEXT           wait until the server has logged TEXT
 //	shutdown NAME              stop it cleanly; its log becomes the file NAME.log
 //
@@ -41,7 +42,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TZ", "UTC")
 			env.Setenv("STATIC", strconv.Itoa(testserver.FreeWorker(t, 31))) // that of the smallest layout
-			env.Setenv("GORACE", "atexit_sleep_ms=0")                        // the race detector's second at each exit
+			env.Setenv("LEAF_RESP", "off")
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector's second at each exit
 			env.Values[serversKey{}] = map[string]*process{}
 			return nil
 		},
@@ -85,7 +87,7 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: server NAME [ARG...]")
 	}
 	env := []string{"TZ=UTC"}
-	for _, name := range []string{"PATH", "HOME", "GORACE", "LEAF_CONFIG", "LEAF_STORE", "LEAF_STORE_FILE", "LEAF_LOG_FORMAT"} {
+	for _, name := range []string{"PATH", "HOME", "GORACE", "LEAF_RESP", "LEAF_CONFIG", "LEAF_STORE", "LEAF_STORE_FILE", "LEAF_LOG_FORMAT"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	p, err := startServer(ts.MkAbs("."), env, args[1:]...)
@@ -94,6 +96,9 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Value(serversKey{}).(map[string]*process)[args[0]] = p
 	ts.Setenv("LEAF_SERVER", p.url)
 	ts.Setenv(args[0]+"_ADDR", strings.TrimPrefix(p.url, "http://"))
+	if resp := servingRESP.FindStringSubmatch(p.text()); resp != nil {
+		ts.Setenv(args[0]+"_RESP", resp[1])
+	}
 }
 
 func scriptLogged(ts *testscript.TestScript, neg bool, args []string) {
@@ -130,10 +135,12 @@ type process struct {
 
 var servingURL = regexp.MustCompile(`"?url"?[=:]"?(http://[^" ]+)`)
 
+var servingRESP = regexp.MustCompile(`"?resp"?[=:]"?([^" ]+:[0-9]+)`)
+
 // startServer runs `leaf serve` on a free port and returns once it serves.
 func startServer(dir string, env []string, args ...string) (*process, error) {
 	cmd := exec.Command("leaf", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Dir, cmd.Env = dir, env
+	cmd.Dir, cmd.Env = dir, append([]string{"LEAF_RESP=off"}, env...) // there is one default port
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err

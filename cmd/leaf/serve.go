@@ -22,11 +22,13 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-const serveLong = `Start a server. It serves HTTP, Java Leaf's own API included, and gRPC on one port.
+const serveLong = `Start a server. It serves HTTP, Java Leaf's own API included, and gRPC on one port, and
+the Redis protocol on another.
 
-Without any configuration it listens on 127.0.0.1:8080 and keeps its counters in an
-SQLite database in ./leaf-data, which the first start creates, with the tag
-leaf-segment-test in it. Any other store must exist: see 'leaf init'.
+Without any configuration it listens on 127.0.0.1:8080, and on 127.0.0.1:6380 for the
+Redis protocol, and keeps its counters in an SQLite database in ./leaf-data, which the
+first start creates, with the tag leaf-segment-test in it. Any other store must exist:
+see 'leaf init'.
 
 IDs made of the time (scheme snowflake) need a worker ID that no other server has at
 the same time. It comes from the store's database, or from where --workers says. The
@@ -78,6 +80,7 @@ func newServe() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE`: YAML, or a leaf.properties")
 	flags["listen"] = cmd.Flags().String("listen", "", "`ADDR` to listen on, HOST:PORT (default 127.0.0.1:8080)")
+	flags["resp"] = cmd.Flags().String("resp", "", "`ADDR` for the Redis protocol, HOST:PORT or off (default 127.0.0.1:6380)")
 	flags["data"] = cmd.Flags().String("data", "", "`DIR` for what the server remembers (default ./leaf-data)")
 	flags["store"] = cmd.Flags().String("store", "", "`URL` of the store (default: an SQLite database in the data directory)")
 	flags["store_file"] = cmd.Flags().String("store-file", "", "`FILE` that holds the URL of the store")
@@ -184,13 +187,17 @@ func openBackend(url string, log *slog.Logger) (*server.Backend, error) {
 }
 
 func explainListen(err error) error {
+	flag, off, all := "--listen HOST:PORT", "", "--listen :8080"
+	if errors.Is(err, server.ErrRESP) {
+		flag, off, all = "--resp HOST:PORT", ", or turn the Redis protocol off with --resp off", "--resp :6380"
+	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return hinted(err, "another program listens there; choose another address with --listen HOST:PORT")
+		return hinted(err, "another program listens there; choose another address with %s%s", flag, off)
 	case errors.Is(err, syscall.EACCES):
-		return hinted(err, "ports below 1024 need privileges; choose another one with --listen HOST:PORT")
+		return hinted(err, "ports below 1024 need privileges; choose another one with %s", flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return hinted(err, "this machine has no such address; --listen :8080 takes all that it has")
+		return hinted(err, "this machine has no such address; %s takes all that it has", all)
 	}
 	return err
 }

@@ -19,9 +19,10 @@ import (
 // LEAF_SEGMENT_MAX_STOCK.
 //
 // The check tag says which values are valid: "1..10" or "1.." for bounds, ">0",
-// "a|b" for words, "host:port", "origins", or "required".
+// "a|b" for words, "host:port", "host:port|off", "origins", or "required".
 type Config struct {
 	Listen          string        `yaml:"listen" check:"host:port"`
+	RESP            string        `yaml:"resp" check:"host:port|off"`
 	Data            string        `yaml:"data" check:"required"`
 	Store           string        `yaml:"store"`
 	StoreFile       string        `yaml:"store_file"` // [Load] reads it into Store
@@ -120,8 +121,10 @@ type Log struct {
 	Format string `yaml:"format" check:"text|json"`
 }
 
-// The values of segment.policy, uid.enable, uid.mode and uid.rejected_take.
+// The values of resp, segment.policy, uid.enable, uid.mode and uid.rejected_take.
 const (
+	Off = "off"
+
 	PolicyAdaptive = "adaptive"
 	PolicyLeaf     = "leaf"
 

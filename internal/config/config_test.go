@@ -228,11 +228,23 @@ func TestWorkersFile(t *testing.T) {
 		"LEAF_WORKERS_FILE: "+file+": the file must hold one line, the URL")
 }
 
+// The Redis protocol can be turned off, in YAML without quotes.
+func TestRESP(t *testing.T) {
+	for text, want := range map[string]string{"off": config.Off, `"off"`: config.Off, ":6379": ":6379", `"[::1]:0"`: "[::1]:0"} {
+		file := write(t, "leaf.yaml", "resp: "+text+"\n")
+		if got := load(t, config.Source{File: file}).RESP; got != want {
+			t.Errorf("resp: %s is %q, want %q", text, got, want)
+		}
+	}
+	fails(t, config.Source{Flags: map[string]string{"resp": "no"}}, `--resp: "no" is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces, nor off`)
+	fails(t, config.Source{Flags: map[string]string{"resp": ""}}, `--resp: "" is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces, nor off`)
+}
+
 // The defaults are those of the packages that the settings are for.
 func TestDefaults(t *testing.T) {
 	uid, _ := snowflake.Preset(issuer.UID)
 	want := config.Config{
-		Listen: "127.0.0.1:8080", Data: "./leaf-data", ShutdownTimeout: 10 * time.Second, MaxBatch: issuer.DefaultMaxBatch, MaxRange: issuer.DefaultMaxRange,
+		Listen: "127.0.0.1:8080", RESP: "127.0.0.1:6380", Data: "./leaf-data", ShutdownTimeout: 10 * time.Second, MaxBatch: issuer.DefaultMaxBatch, MaxRange: issuer.DefaultMaxRange,
 		Limits: config.Limits{Connections: 20_000, Tags: config.TagLimits{}},
 		Segment: config.Segment{
 			Enable: true, Policy: config.PolicyAdaptive, OutageBudget: segment.DefaultOutageBudget, MaxStock: segment.DefaultMaxStock, Wait: segment.DefaultWait,

@@ -101,6 +101,11 @@ func (s setting) check() string {
 		return checkAddress(value)
 	case s.rule == "origins":
 		return checkOrigins(s.value.Interface().([]string))
+	case s.rule == addressOrOff && value != Off:
+		if wrong := checkAddress(value); wrong != "" {
+			return wrong + ", nor off"
+		}
+		return ""
 	case s.rule == ">0" && s.value.Int() <= 0:
 		return value + " is not above 0"
 	case strings.Contains(s.rule, "|"):
@@ -126,6 +131,9 @@ func (s setting) bound(text string) reflect.Value {
 	}
 	return v
 }
+
+// addressOrOff is the rule of what may be turned off.
+const addressOrOff = "host:port|" + Off
 
 func checkAddress(addr string) string {
 	_, port, err := net.SplitHostPort(addr)

@@ -74,7 +74,7 @@ func TestStoreThatCannotDealWorkers(t *testing.T) {
 		{Backend{Traits: Traits{Local: true}}, far, "two such machines"},
 		{Backend{NoWorkers: leaf.ErrInvalid}, near, "the store keeps counters"},
 	} {
-		s := &Server{addr: tt.listen, opts: Options{Store: &tt.store}}
+		s := &Server{web: &port{addr: tt.listen}, opts: Options{Store: &tt.store}}
 		err := s.checkWorkers()
 		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || hint.Of(err) == "") {
 			t.Errorf("%+v on %s: %v, want %q", tt.store, tt.listen, err, tt.want)

@@ -11,7 +11,7 @@ import (
 // openGate makes the gate and, where TLS is configured, reads the certificates.
 func (s *Server) openGate() (err error) {
 	s.gate = access.New(access.Options{
-		Local:      frontend.IsLoopback(s.addr),
+		Local:      frontend.IsLoopback(s.Addr()),
 		PublicRead: s.cfg.PublicRead,
 		Limits:     access.Limits{Client: access.Limit(s.cfg.Limits.Client), Tags: tagLimits(s.cfg.Limits.Tags)},
 		Logger:     s.log,

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/leaf-id/leaf"
 )
@@ -27,10 +30,8 @@ const (
 // errStopping is what requests that still wait when the server stops are told.
 var errStopping = fmt.Errorf("the server is stopping: %w", leaf.ErrClosed)
 
-// newHTTP returns an http.Server for HTTP/1.1 and HTTP/2, and a function that ends the
-// contexts of its requests.
-func (s *Server) newHTTP(h http.Handler) (*http.Server, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(context.Background())
+// newHTTP returns an http.Server for HTTP/1.1 and HTTP/2, whose requests end with ctx.
+func (s *Server) newHTTP(ctx context.Context, h http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(s.tls != nil)
@@ -49,7 +50,7 @@ func (s *Server) newHTTP(h http.Handler) (*http.Server, context.CancelCauseFunc)
 	if s.tls != nil {
 		srv.TLSConfig = s.tls.Config()
 	}
-	return srv, cancel
+	return srv
 }
 
 // longestWait is how long a request may have to wait before there is an answer.
@@ -57,12 +58,20 @@ func (s *Server) longestWait() time.Duration {
 	return max(s.cfg.Segment.Wait+s.cfg.Segment.CallTimeout, s.cfg.Snowflake.Wait, s.cfg.UID.Wait)
 }
 
-// serve serves HTTP and gRPC on the listener, until the server is shut down.
-func (s *Server) serve() error {
+// serveHTTP serves HTTP and gRPC until the server is shut down.
+func (s *Server) serveHTTP() error {
 	if s.tls != nil {
-		return s.http.ServeTLS(s.listener, "", "")
+		return s.http.ServeTLS(s.web.listener, "", "")
 	}
-	return s.http.Serve(s.listener)
+	return s.http.Serve(s.web.listener)
+}
+
+// serveRESP serves the Redis protocol until the server is shut down.
+func (s *Server) serveRESP() error {
+	if s.tls != nil {
+		return s.conns.Serve(tls.NewListener(s.redis.listener, s.tls.Config()))
+	}
+	return s.conns.Serve(s.redis.listener)
 }
 
 // Run serves until ctx ends and then stops: it is not ready any more and, after the
@@ -75,8 +84,11 @@ func (s *Server) Run(ctx context.Context) error {
 		return errors.Join(err, s.stop(release))
 	}
 	s.log.Info("serving", s.about()...)
-	served := make(chan error, 1)
-	go func() { served <- s.serve() }()
+	served := make(chan error, 2)
+	go func() { served <- s.serveHTTP() }()
+	if s.redis != nil {
+		go func() { served <- s.serveRESP() }()
+	}
 	select {
 	case <-ctx.Done():
 		s.stopping.Store(true)
@@ -87,12 +99,12 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// open opens the port when all schemes are ready, or after start_wait.
-func (s *Server) open(ctx context.Context) (err error) {
+// open opens the ports when all schemes are ready, or after start_wait.
+func (s *Server) open(ctx context.Context) error {
 	if s.cfg.StartWait == 0 {
 		return nil
 	}
-	s.log.Info("the port opens when all schemes are ready", "address", s.address(), "start_wait", s.cfg.StartWait)
+	s.log.Info("the port opens when all schemes are ready", "address", s.web.String(), "start_wait", s.cfg.StartWait)
 	limit := time.NewTimer(s.cfg.StartWait)
 	defer limit.Stop()
 	look := time.NewTicker(readyInterval)
@@ -107,8 +119,10 @@ func (s *Server) open(ctx context.Context) (err error) {
 			s.log.Warn("start_wait is over: the port opens although this server is not ready", "err", s.ready(""))
 		}
 	}
-	if s.listener, err = net.Listen("tcp", s.address()); err != nil {
-		return fmt.Errorf("start server: %w", err)
+	for _, p := range s.ports() {
+		if err := p.reopen(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -123,7 +137,10 @@ func (s *Server) about() []any {
 	if s.tls != nil {
 		scheme = "https://"
 	}
-	about := []any{"url", scheme + s.address(), "protocols", "HTTP, gRPC", "scheme", strings.Join(schemes, ", ")}
+	about := []any{"url", scheme + s.web.String(), "protocols", "HTTP, gRPC", "scheme", strings.Join(schemes, ", ")}
+	if s.redis != nil {
+		about = append(about, "resp", s.redis.String())
+	}
 	if s.set != nil {
 		about = append(about, "store", s.opts.Store.Name)
 	}
@@ -180,10 +197,22 @@ func (s *Server) drain() {
 	}
 	s.log.Warn("requests cut off", "after", s.cfg.ShutdownTimeout*6/10)
 	_ = s.http.Close() // connections that are gone need no closing
+	if s.conns != nil {
+		s.conns.Close()
+	}
 }
 
+// shutdown ends all front ends at the same time.
 func (s *Server) shutdown(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	return s.http.Shutdown(ctx)
+	ends := []func(context.Context) error{s.http.Shutdown}
+	if s.conns != nil {
+		ends = append(ends, s.conns.Shutdown)
+	}
+	var all errgroup.Group
+	for _, end := range ends {
+		all.Go(func() error { return end(ctx) })
+	}
+	return all.Wait()
 }

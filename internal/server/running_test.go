@@ -41,6 +41,7 @@ func (l *logBuffer) String() string {
 type running struct {
 	server *server.Server
 	addr   string
+	resp   string             // of the Redis protocol; empty: off
 	store  *drivertest.Faulty // over a memory.Store with the tag "order": step 10, from 1
 	log    *logBuffer
 	client *http.Client // closes its connections after each request
@@ -51,6 +52,7 @@ type running struct {
 // segmentOnly is the configuration of a server without time-based schemes.
 func segmentOnly(t *testing.T) config.Config {
 	cfg := config.Default()
+	cfg.RESP = config.Off
 	cfg.Listen, cfg.Data, cfg.Store, cfg.Workers = "127.0.0.1:0", t.TempDir(), "memory:", "memory:workers"
 	cfg.Snowflake.Enable, cfg.UID.Enable = false, config.EnableFalse
 	return cfg
@@ -92,6 +94,9 @@ func run(t *testing.T, plan func(drivertest.Call) drivertest.Fault, edit func(*s
 		t.Fatal(err)
 	}
 	r.server, r.addr = s, s.Addr().String()
+	if resp := s.RESPAddr(); resp != nil {
+		r.resp = resp.String()
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	go func() { r.done <- s.Run(ctx) }()

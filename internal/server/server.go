@@ -1,5 +1,5 @@
 // Package server is a Leaf server: it makes the generators that a configuration asks for
-// over the backends it is given, serves them to the front ends on one listener, and
+// over the backends it is given, serves them to the front ends on its ports, and
 // starts and stops all that in order. It knows no driver.
 package server
 
@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -20,8 +19,10 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/browser"
+	"github.com/leaf-id/leaf/internal/server/conns"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
+	"github.com/leaf-id/leaf/internal/server/respapi"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -45,14 +46,17 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// ErrRESP is wrapped where the address for the Redis protocol cannot be had.
+var ErrRESP = errors.New("Redis protocol")
+
 // A Server serves IDs over the network. [Server.Run] must be called once after New:
 // it also releases what New took.
 type Server struct {
 	opts     Options
 	cfg      config.Config
 	log      *slog.Logger
-	addr     net.Addr
-	listener net.Listener // with StartWait closed until Run opens it
+	web      *port // HTTP and gRPC
+	redis    *port // the Redis protocol; nil: off
 	gate     *access.Gate
 	tls      *certificates       // nil: no TLS
 	dir      *datadir.Dir        // nil: there is no data directory
@@ -62,6 +66,7 @@ type Server struct {
 	set      *segment.Set        // likewise
 	times    *times              // nil: no time-based scheme
 	http     *http.Server
+	conns    *conns.Server           // nil: no Redis protocol
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	stopping atomic.Bool
 }
@@ -80,10 +85,9 @@ func New(ctx context.Context, opts Options) (_ *Server, err error) {
 	if problems := s.cfg.Validate(); len(problems) > 0 {
 		return nil, problems
 	}
-	if s.listener, err = net.Listen("tcp", s.cfg.Listen); err != nil { // first: a port that is taken leaves nothing behind
-		return nil, fmt.Errorf("start server: %w", err)
+	if err = s.bind(); err != nil { // first: a port that is taken leaves nothing behind
+		return nil, err
 	}
-	s.addr = s.listener.Addr()
 	if err = s.openGate(); err != nil {
 		return nil, err
 	}
@@ -102,11 +106,24 @@ func New(ctx context.Context, opts Options) (_ *Server, err error) {
 	if s.store != nil {
 		s.set = segment.NewSet(s.store, s.segmentOptions())
 	}
-	s.http, s.cancel = s.newHTTP(s.handler())
+	s.wire()
 	if s.cfg.StartWait > 0 {
-		_ = s.listener.Close() // it has shown that the port is free, and which it is
+		for _, p := range s.ports() {
+			p.close() // it has shown that it is free, and which it is
+		}
 	}
 	return s, nil
+}
+
+// bind takes the ports.
+func (s *Server) bind() (err error) {
+	if s.web, err = bind(s.cfg.Listen, nil); err != nil {
+		return err
+	}
+	if s.cfg.RESP != config.Off {
+		s.redis, err = bind(s.cfg.RESP, ErrRESP)
+	}
+	return err
 }
 
 func (s *Server) openStore() (err error) {
@@ -143,8 +160,8 @@ func (s *Server) segmentOptions() *segment.SetOptions {
 
 // close closes what New was given and opened.
 func (s *Server) close() (err error) {
-	if s.listener != nil {
-		_ = s.listener.Close() // it may be closed already
+	for _, p := range s.ports() {
+		p.close()
 	}
 	for _, b := range []*Backend{s.opts.Workers, s.opts.Store} {
 		if b != nil {
@@ -157,28 +174,40 @@ func (s *Server) close() (err error) {
 	return err
 }
 
-// Addr returns the address that the server listens on.
-func (s *Server) Addr() net.Addr { return s.addr }
+// Addr returns the address that the server listens on for HTTP and gRPC.
+func (s *Server) Addr() net.Addr { return s.web.addr }
 
-// address is Addr for people: all interfaces are named as they were asked for, since
-// the system calls those of IPv4 "[::]" as well.
-func (s *Server) address() string {
-	asked, _, err := net.SplitHostPort(s.cfg.Listen)
-	tcp, ok := s.Addr().(*net.TCPAddr)
-	if err != nil || !ok || !tcp.IP.IsUnspecified() {
-		return s.Addr().String()
+// RESPAddr returns the address that the server listens on for the Redis protocol, nil if
+// that is off.
+func (s *Server) RESPAddr() net.Addr {
+	if s.redis == nil {
+		return nil
 	}
-	return net.JoinHostPort(cmp.Or(asked, "0.0.0.0"), strconv.Itoa(tcp.Port))
+	return s.redis.addr
 }
 
-// handler wires the front ends.
-func (s *Server) handler() http.Handler {
+// wire makes the front ends.
+func (s *Server) wire() {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	s.cancel = cancel
+	opts := s.frontend()
+	mux := http.NewServeMux()
+	rpcapi.Register(mux, opts)
+	s.http = s.newHTTP(ctx, browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout)))
+	if s.redis != nil {
+		limit := s.cfg.Limits.Connections
+		s.conns = conns.New(ctx, respapi.New(opts).Serve, &conns.Options{MaxConns: limit, Refusal: respapi.Full, Logger: s.log})
+	}
+}
+
+// frontend says what the front ends serve.
+func (s *Server) frontend() *frontend.Options {
 	opts := &frontend.Options{
 		IDs:     issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
 		Access:  s.gate,
 		Ready:   s.ready,
 		Listen:  s.Addr(),
-		Address: s.address(),
+		Address: s.web.String(),
 		Version: s.opts.Version,
 		Started: time.Now(),
 	}
@@ -188,9 +217,10 @@ func (s *Server) handler() http.Handler {
 	if s.times != nil {
 		opts.Workers, opts.Layouts, opts.Registry = s.times.workers, s.times.layouts, s.times.backend.Name
 	}
-	mux := http.NewServeMux()
-	rpcapi.Register(mux, opts)
-	return browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout))
+	if s.redis != nil {
+		opts.RESP = s.redis.String()
+	}
+	return opts
 }
 
 // sources lists what makes the IDs, by scheme.

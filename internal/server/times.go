@@ -15,7 +15,6 @@ import (
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/issuer"
-	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/snowflake"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -74,7 +73,7 @@ func (s *Server) openTimes() error {
 		Reclaim:     backend.Traits.Reclaim,
 		Settle:      backend.Traits.Settle,
 		ClaimDelay:  backend.Traits.ClaimDelay,
-		Owner:       owner(s.addr),
+		Owner:       owner(s.web.number()),
 		Logger:      s.log,
 	}}
 	var ahead time.Duration
@@ -137,12 +136,12 @@ func forStarts(cfg config.Config) config.Config {
 // checkWorkers says why the store's database cannot be the registry of worker IDs, if the
 // configuration names no other. Whether it has the table of worker IDs shows later.
 func (s *Server) checkWorkers() error {
-	switch store := s.opts.Store; {
+	switch store, public := s.opts.Store, s.public(); {
 	case s.opts.Workers != nil:
 		return nil
-	case store.Traits.Local && !frontend.IsLoopback(s.addr):
+	case store.Traits.Local && public != nil:
 		return fmt.Errorf("this server listens on %s, which other machines reach, and its database keeps worker IDs for this machine alone: "+
-			"two such machines would issue the same IDs: %w", s.addr, hint.ErrNoWorkers)
+			"two such machines would issue the same IDs: %w", public.addr, hint.ErrNoWorkers)
 	case store.NoWorkers != nil:
 		return fmt.Errorf("the store keeps counters, no worker IDs: %w", hint.ErrNoWorkers)
 	}
@@ -169,7 +168,7 @@ func nodeLayouts(schemes []timeScheme, limit time.Duration) (layouts []snowflake
 
 // openRegistry opens the registry, and what this server remembers of its worker ID.
 func (s *Server) openRegistry(b *Backend, k *worker.Options, ahead time.Duration) (_ worker.Registry, err error) {
-	o := RegistryOptions{Lock: s.lock, Ahead: ahead + aheadMargin, Port: port(s.addr)}
+	o := RegistryOptions{Lock: s.lock, Ahead: ahead + aheadMargin, Port: s.web.number()}
 	switch {
 	case s.dir == nil:
 	case b.Traits.Disposable: // a start has none before it to go on from
@@ -194,19 +193,12 @@ func (s *Server) lock(name string) (*os.File, error) {
 func (t *times) names() string { return strings.Join(slices.Sorted(maps.Keys(t.sources)), ", ") }
 
 // owner tells this process from others, for people.
-func owner(addr net.Addr) string {
+func owner(port int) string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	return fmt.Sprintf("%s pid %d", net.JoinHostPort(host, strconv.Itoa(port(addr))), os.Getpid())
-}
-
-func port(addr net.Addr) int {
-	if tcp, ok := addr.(*net.TCPAddr); ok {
-		return tcp.Port
-	}
-	return 0
+	return fmt.Sprintf("%s pid %d", net.JoinHostPort(host, strconv.Itoa(port)), os.Getpid())
 }
 
 // startNode claims a worker ID. The returned function hands it back, and waits for that

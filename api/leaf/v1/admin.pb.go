@@ -556,7 +556,9 @@ type StatusResponse struct {
 	// The tags in use on this server, sorted by name.
 	Tags []*TagStats `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
 	// The lease of a worker ID. Absent: no time-based scheme is enabled.
-	Lease         *Lease `protobuf:"bytes,7,opt,name=lease,proto3" json:"lease,omitempty"`
+	Lease *Lease `protobuf:"bytes,7,opt,name=lease,proto3" json:"lease,omitempty"`
+	// The address for the Redis protocol, host:port. Empty: it is off.
+	Resp          string `protobuf:"bytes,8,opt,name=resp,proto3" json:"resp,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -638,6 +640,13 @@ func (x *StatusResponse) GetLease() *Lease {
 		return x.Lease
 	}
 	return nil
+}
+
+func (x *StatusResponse) GetResp() string {
+	if x != nil {
+		return x.Resp
+	}
+	return ""
 }
 
 type SchemeStatus struct {
@@ -1738,7 +1747,7 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x10DeleteTagRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x13\n" +
 	"\x11DeleteTagResponse\"\x0f\n" +
-	"\rStatusRequest\"\xa2\x02\n" +
+	"\rStatusRequest\"\xb6\x02\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x16\n" +
@@ -1746,7 +1755,8 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\aschemes\x18\x04 \x03(\v2\x15.leaf.v1.SchemeStatusR\aschemes\x12*\n" +
 	"\x05store\x18\x05 \x01(\v2\x14.leaf.v1.StoreStatusR\x05store\x12%\n" +
 	"\x04tags\x18\x06 \x03(\v2\x11.leaf.v1.TagStatsR\x04tags\x12$\n" +
-	"\x05lease\x18\a \x01(\v2\x0e.leaf.v1.LeaseR\x05lease\"`\n" +
+	"\x05lease\x18\a \x01(\v2\x0e.leaf.v1.LeaseR\x05lease\x12\x12\n" +
+	"\x04resp\x18\b \x01(\tR\x04resp\"`\n" +
 	"\fSchemeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x14\n" +

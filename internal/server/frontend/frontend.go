@@ -31,6 +31,7 @@ type Options struct {
 	Listen net.Addr
 
 	Address   string // Listen for people
+	RESP      string // the address for the Redis protocol; empty: off
 	Version   string
 	Started   time.Time
 	StoreName string // a URL without credentials

@@ -18,6 +18,7 @@ func (s *adminService) Status(ctx context.Context, _ *leafv1.StatusRequest) (*le
 		Version: s.Version,
 		Started: timestamp(s.Started),
 		Listen:  s.Address,
+		Resp:    s.RESP,
 		Schemes: s.schemes(),
 		Lease:   s.lease(),
 	}

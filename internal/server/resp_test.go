@@ -1,0 +1,138 @@
+package server_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/server"
+)
+
+func withRESP(o *server.Options) { o.Config.RESP = "127.0.0.1:0" }
+
+// dialRESP connects to the server's Redis protocol.
+func (r *running) dialRESP(t *testing.T) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", r.resp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn, bufio.NewReader(conn)
+}
+
+func TestRedisProtocol(t *testing.T) {
+	r := run(t, nil, withRESP)
+	conn, reader := r.dialRESP(t)
+	for want := range 3 {
+		fmt.Fprint(conn, "INCR order\r\n")
+		if got, err := reader.ReadString('\n'); got != fmt.Sprintf(":%d\r\n", want+1) {
+			t.Fatalf("INCR: %q, %v", got, err)
+		}
+	}
+	r.want(t, "/api/segment/get/order", 200, "4")
+	status, err := leafv1connect.NewAdminServiceClient(r.client, "http://"+r.addr).Status(t.Context(), new(leafv1.StatusRequest))
+	if err != nil || status.GetResp() != r.resp {
+		t.Errorf("Status: %v, %v", status, err)
+	}
+	until(t, "logs its address", func() bool { return strings.Contains(r.log.String(), " resp="+r.resp+" ") })
+	r.stop()
+	if rest, err := io.ReadAll(reader); err != nil || len(rest) > 0 {
+		t.Errorf("after the stop: %q, %v", rest, err)
+	}
+	r.wantStop(t)
+	if _, err := net.Dial("tcp", r.resp); err == nil {
+		t.Error("still accepts connections")
+	}
+}
+
+// A command that waits for the store when the stop begins is answered, or told why not.
+func TestStopWaitsForCommands(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		hold := make(chan struct{})
+		r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
+			if c.Op == drivertest.OpAdvance {
+				f.Hold = hold
+			}
+			return f
+		}, func(o *server.Options) {
+			withRESP(o)
+			patient(o)
+			if !answered {
+				o.Config.ShutdownTimeout = time.Second
+			}
+		})
+		conn, reader := r.dialRESP(t)
+		fmt.Fprint(conn, "PING\r\nINCR order\r\n")
+		if got, err := reader.ReadString('\n'); got != "+PONG\r\n" {
+			t.Fatalf("PING, before a command that waits: %q, %v", got, err)
+		}
+		until(t, "the command waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+		r.stop()
+		until(t, "closed for new connections", func() bool { _, err := net.Dial("tcp", r.resp); return err != nil })
+		want := "-TRYAGAIN "
+		if answered {
+			close(hold)
+			want = ":1\r\n"
+		}
+		if got, err := reader.ReadString('\n'); !strings.HasPrefix(got, want) {
+			t.Errorf("INCR: %q, %v; want %q", got, err, want)
+		}
+		if rest, err := io.ReadAll(reader); err != nil || len(rest) > 0 {
+			t.Errorf("after the answer: %q, %v", rest, err)
+		}
+		r.wantStop(t)
+	}
+}
+
+// With start_wait both ports open late.
+func TestStartWaitOfRedisProtocol(t *testing.T) {
+	hold := make(chan struct{})
+	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
+		if c.Op == drivertest.OpTags {
+			f.Hold = hold
+		}
+		return f
+	}, func(o *server.Options) { withRESP(o); o.Config.StartWait = time.Minute })
+	if _, err := net.Dial("tcp", r.resp); err == nil {
+		t.Error("the port is open before the server is ready")
+	}
+	close(hold)
+	until(t, "the port is open", func() bool {
+		conn, err := net.Dial("tcp", r.resp)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	r.stop()
+	r.wantStop(t)
+}
+
+func TestRedisPortTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	closed := false
+	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New())}
+	opts.Store.Close = func() error { closed = true; return nil }
+	opts.Config.RESP = taken.Addr().String()
+	if _, err := server.New(t.Context(), opts); !errors.Is(err, server.ErrRESP) || !strings.Contains(err.Error(), opts.Config.RESP) || !closed {
+		t.Errorf("%v; the store was closed: %v", err, closed)
+	}
+}

@@ -1,0 +1,50 @@
+package respapi
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/leaf-id/leaf/internal/server/conns"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+)
+
+// Full is what a client reads that finds no place.
+var Full = []byte("-ERR max number of clients reached\r\n")
+
+// An API serves the Redis protocol.
+type API struct {
+	*frontend.Options
+
+	table []command
+	index map[string]*command // of table, by name
+
+	lastID atomic.Int64 // of a connection; so many were accepted
+	open   atomic.Int64 // connections
+	done   atomic.Int64 // commands, of connections that have ended
+}
+
+// New returns a front end for opts.
+func New(opts *frontend.Options) *API {
+	table := newTable()
+	return &API{Options: opts, table: table, index: newIndex(table)}
+}
+
+// Serve serves one connection.
+func (a *API) Serve(ctx context.Context, c *conns.Conn) {
+	a.open.Add(1)
+	defer a.open.Add(-1)
+	s := newSession(ctx, a, c)
+	defer func() { a.done.Add(s.commands) }()
+	s.run()
+}
+
+// errWaits ends a wait that has not begun.
+var errWaits = fmt.Errorf("the store is asked: %w", context.Canceled)
+
+// noWait is for calls that fail where they would have to wait.
+var noWait = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errWaits)
+	return ctx
+}()

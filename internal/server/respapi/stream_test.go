@@ -1,0 +1,228 @@
+package respapi_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// Where the stock ends in the middle of a batch, each command still has its own answer,
+// and no ID is lost.
+func TestStockEndsMidway(t *testing.T) {
+	f := serve(t, func(o *options) { o.segment.Wait = 10 * time.Millisecond })
+	granted := false
+	f.store.Plan(func(c drivertest.Call) (fault drivertest.Fault) {
+		if c.Op == drivertest.OpAdvance {
+			if granted {
+				fault.Before = errors.New("connection refused at 192.0.2.1")
+			}
+			granted = true
+		}
+		return fault
+	})
+	c := f.dial(t)
+	c.send(strings.Repeat(command("INCR", "order"), 120))
+	for i := range 120 {
+		want := fmt.Sprintf(":%d", i+1)
+		if i >= 100 {
+			want = "-TRYAGAIN "
+		}
+		if got := c.reply(); !strings.HasPrefix(got, want) || i < 100 && got != want || strings.Contains(got, "192.0.2.1") {
+			t.Fatalf("reply %d: %q, want %q", i+1, got, want)
+		}
+	}
+}
+
+// Replies do not wait for a later command that has to.
+func TestRepliesBeforeWait(t *testing.T) {
+	f := serve(t, func(o *options) { o.segment.Wait, o.segment.CallTimeout = time.Hour, time.Hour })
+	hold := make(chan struct{})
+	f.store.Plan(func(c drivertest.Call) (fault drivertest.Fault) {
+		if c.Op == drivertest.OpAdvance {
+			fault.Hold = hold
+		}
+		return fault
+	})
+	for _, waits := range []string{"INCR order", "INCRBY order 5", "LEAF.NEXT segment order COUNT 5"} {
+		c := f.dial(t)
+		c.send("ECHO before\r\n" + waits + "\r\n")
+		if got := c.reply(); got != "before" {
+			t.Errorf("%s: %q", waits, got)
+		}
+	}
+	close(hold)
+}
+
+// Commands come in pieces of any size.
+func TestTrickle(t *testing.T) {
+	c := serve(t, nil).dial(t)
+	for i, b := range []byte(command("INCR", "order") + "INCR order\r\n" + command("PING")) {
+		c.send(string(b))
+		if i%7 == 0 {
+			time.Sleep(time.Millisecond) // not for an event: so that the pieces stay apart
+		}
+	}
+	for _, want := range []string{":1", ":2", "+PONG"} {
+		if got := c.reply(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A client that closes its side gets the answers to what it has sent.
+func TestHalfClosed(t *testing.T) {
+	c := serve(t, nil).dial(t)
+	c.send("INCR order\r\nINCR order\r\n*2\r\n$4\r\nINCR")
+	if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	c.wantEnd(":1\r\n:2\r\n")
+}
+
+// Bytes that are no command are answered, and the connection closed; what follows them is
+// not carried out, and what comes before is.
+func TestProtocolErrors(t *testing.T) {
+	f := serve(t, nil)
+	for input, want := range map[string]string{
+		"*1\r\n$1073741824\r\n" + strings.Repeat("x", 100_000): "invalid bulk length",
+		"*1\r\n$-1\r\n":             "invalid bulk length",
+		"*2000000000\r\n":           "invalid multibulk length",
+		"*1\r\n:1\r\n":              "expected '$', got ':'",
+		strings.Repeat("x", 70_000): "too big inline request",
+		"SET \"x\r\n":               "unbalanced quotes in request",
+	} {
+		c := f.dial(t)
+		c.send("PING\r\n" + input + "\r\nPING\r\n")
+		c.wantEnd("+PONG\r\n-ERR Protocol error: " + want + "\r\n")
+		_ = c.Close()
+	}
+}
+
+// What a browser sends is not carried out: a page could make it send commands.
+func TestHTTP(t *testing.T) {
+	f := serve(t, nil)
+	for input, want := range map[string]string{
+		"POST / HTTP/1.1\r\n\r\nINCR order\r\n":                   "",
+		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nINCR order\r\n": "-ERR wrong number of arguments for 'get' command\r\n",
+	} {
+		c := f.dial(t)
+		c.send(input)
+		c.wantEnd(want)
+	}
+}
+
+// Many idle connections hold up no other; each is answered when it asks.
+func TestIdleConnections(t *testing.T) {
+	f := serve(t, nil)
+	clients := make([]*client, 500)
+	for i := range clients {
+		clients[i] = f.dial(t)
+	}
+	c := f.dial(t)
+	if got := c.do("INCR", "order"); got != ":1" {
+		t.Error(got)
+	}
+	for _, c := range clients {
+		if got := c.do("PING"); got != "+PONG" {
+			t.Fatal(got)
+		}
+	}
+}
+
+// Many clients at once get IDs that are all distinct.
+func TestDistinct(t *testing.T) {
+	f := serve(t, nil)
+	var seen drivertest.IDs
+	var wg sync.WaitGroup
+	for range 8 {
+		c, shard := f.dial(t), seen.Shard()
+		wg.Go(func() {
+			for range 50 {
+				c.send(strings.Repeat(command("INCR", "order"), 40) + command("INCRBY", "order", "3"))
+				for range 40 {
+					shard.Add(c.number())
+				}
+				last := c.number()
+				shard.Add(last-2, last-1, last)
+			}
+		})
+	}
+	wg.Wait()
+	if err := seen.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// number reads an integer.
+func (c *client) number() (n int64) {
+	reply := c.reply()
+	if _, err := fmt.Sscanf(reply, ":%d", &n); err != nil {
+		c.t.Errorf("%q is no integer", reply)
+	}
+	return n
+}
+
+// An INCR allocates nothing.
+func TestAllocations(t *testing.T) {
+	f := serve(t, func(o *options) { o.segment.Policy = segment.Adaptive })
+	for _, pipeline := range []int{1, 64} {
+		c := f.dial(t)
+		ask := []byte(strings.Repeat(command("INCR", "order"), pipeline))
+		answer := make([]byte, 4096)
+		exchange := func() {
+			if _, err := c.Conn.Write(ask); err != nil {
+				t.Fatal(err)
+			}
+			for lines := 0; lines < pipeline; {
+				n, err := c.Conn.Read(answer)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, b := range answer[:n] {
+					if b == '\n' {
+						lines++
+					}
+				}
+			}
+		}
+		for range 2000 { // by then the stock lasts
+			exchange()
+		}
+		if n := testing.AllocsPerRun(1000, exchange); n > float64(pipeline)/32 {
+			t.Errorf("%v allocations for %d INCR", n, pipeline)
+		}
+	}
+}
+
+// The largest commands are answered, and their memory is given back.
+func TestLargeCommands(t *testing.T) {
+	c := serve(t, nil).dial(t)
+	text := strings.Repeat("x", 60_000)
+	for range 3 {
+		if got := c.do("ECHO", text); got != text {
+			t.Fatalf("%d bytes came back", len(got))
+		}
+		if got := c.do("PING"); got != "+PONG" {
+			t.Fatal(got)
+		}
+	}
+	args := make([]string, 1024)
+	for i := range args {
+		args[i] = "x"
+	}
+	if got := c.do(args...); !strings.HasPrefix(got, "-ERR unknown command 'x'") {
+		t.Error(got)
+	}
+	if _, err := io.WriteString(c.Conn, "QUIT\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	c.wantEnd("+OK\r\n")
+}
