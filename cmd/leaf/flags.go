@@ -57,15 +57,20 @@ func wholeVar(cmd *cobra.Command, p *int64, name, short string, standard int64, 
 
 // timeoutVar defines a flag for how long to wait.
 func timeoutVar(cmd *cobra.Command, p *time.Duration, name string, standard time.Duration, usage string) {
+	durationVar(cmd, p, name, "", standard, 1, usage)
+}
+
+// durationVar defines a flag for a duration that is not below the least one.
+func durationVar(cmd *cobra.Command, p *time.Duration, name, short string, standard, least time.Duration, usage string) {
 	*p = standard
-	cmd.Flags().Var(value{"duration", func() string { return p.String() }, func(given string) (err error) {
+	cmd.Flags().VarP(value{"duration", func() string { return p.String() }, func(given string) (err error) {
 		*p, err = time.ParseDuration(given)
 		switch {
 		case err != nil:
 			return errors.New("it is not a duration such as 10s, 1.5s or 500ms")
-		case *p <= 0:
-			return errors.New("it is not above 0")
+		case *p < least:
+			return errors.New(choose(least > 0, "it is not above 0", "it is below 0"))
 		}
 		return nil
-	}}, name, usage)
+	}}, name, short, usage)
 }

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/leaf-id/leaf/internal/load"
+)
+
+// A benchJSON is a run of load as -o json prints it. Durations are in seconds, latencies
+// in milliseconds.
+type benchJSON struct {
+	Server      string    `json:"server"`
+	Protocol    string    `json:"protocol"`
+	Scheme      string    `json:"scheme"`
+	Keys        []string  `json:"keys"`
+	Clients     int64     `json:"clients"`
+	Connections int64     `json:"connections"`
+	Pipeline    int64     `json:"pipeline"`
+	Count       int64     `json:"ids_per_request"`
+	Loop        string    `json:"loop"`
+	WarmUp      float64   `json:"warm_up_s"`
+	Duration    float64   `json:"duration_s"`
+	Started     time.Time `json:"started"`
+	Finished    time.Time `json:"finished"`
+	Interrupted bool      `json:"interrupted"`
+
+	Requests  benchRequests `json:"requests"`
+	IDs       benchIDs      `json:"ids"`
+	Latency   benchLatency  `json:"latency_ms"`
+	Corrected bool          `json:"latency_corrected"`
+	Errors    []benchError  `json:"errors"`
+	Check     benchCheck    `json:"check"`
+}
+
+type benchRequests struct {
+	Asked     int64   `json:"asked_per_second"` // 0: as many as there can be
+	Achieved  float64 `json:"achieved_per_second"`
+	Sent      int64   `json:"sent"`
+	Succeeded int64   `json:"succeeded"`
+	Failed    int64   `json:"failed"`
+	Unsent    int64   `json:"unsent"`
+}
+
+type benchIDs struct {
+	Received  int64   `json:"received"`
+	PerSecond float64 `json:"per_second"`
+}
+
+type benchLatency struct {
+	Mean  float64 `json:"mean"`
+	P50   float64 `json:"p50"`
+	P90   float64 `json:"p90"`
+	P99   float64 `json:"p99"`
+	P999  float64 `json:"p99.9"`
+	P9999 float64 `json:"p99.99"`
+	Max   float64 `json:"max"`
+}
+
+type benchError struct {
+	Kind    string `json:"kind"`
+	Count   int64  `json:"count"`
+	Example string `json:"example"`
+}
+
+type benchCheck struct {
+	Checked    int64    `json:"checked"`
+	Kept       int64    `json:"kept"`
+	Duplicates int64    `json:"duplicates"`
+	Examples   []string `json:"examples"`
+	Memory     int64    `json:"memory_bytes"`
+}
+
+func (p *benchPlan) print(w io.Writer, res *load.Result) error {
+	if p.json {
+		return printJSON(w, p.toJSON(res))
+	}
+	return p.printText(w, res)
+}
+
+func (p *benchPlan) toJSON(res *load.Result) benchJSON {
+	l := res.Latency
+	out := benchJSON{
+		Server: p.url(), Protocol: p.protocol, Scheme: p.scheme, Keys: p.keys,
+		Clients: p.clients, Connections: p.connections(), Pipeline: p.pipeline, Count: p.n, Loop: choose(l.Corrected, "open", "closed"),
+		WarmUp: p.warmUp.Seconds(), Duration: p.duration.Seconds(),
+		Started: res.Started.UTC(), Finished: res.Finished.UTC(), Interrupted: res.Interrupted,
+		Requests: benchRequests{p.rate, round(res.RequestRate), res.Sent, res.Succeeded, res.Failed, res.Unsent},
+		IDs:      benchIDs{res.IDs, round(res.IDRate)},
+		Latency:  benchLatency{ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.P9999), ms(l.Max)},
+		Errors:   []benchError{}, Corrected: l.Corrected,
+		Check: benchCheck{res.Check.Checked, res.Check.Kept, res.Check.Duplicates, append([]string{}, res.Check.Examples...), res.Check.Memory},
+	}
+	for _, e := range res.Errors {
+		out.Errors = append(out.Errors, benchError(e))
+	}
+	return out
+}
+
+// spoken are the protocols for people.
+var spoken = map[string]string{
+	protoHTTP: "HTTP, Java Leaf's routes", protoV1: "HTTP, /v1", protoGRPC: "gRPC", protoRESP: "Redis protocol",
+}
+
+// url names what was loaded, without the token that it was shown.
+func (p *benchPlan) url() string {
+	scheme := choose(p.protocol == protoRESP, "redis", "http")
+	return scheme + choose(p.https, "s", "") + "://" + p.addr
+}
+
+func (p *benchPlan) connections() int64 {
+	if p.conns > 0 {
+		return p.conns
+	}
+	return p.clients
+}
+
+func (p *benchPlan) printText(w io.Writer, res *load.Result) error {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("server", "%s, %s", p.url(), spoken[p.protocol])
+	line("load", "%s of %s, %s, %s%s", p.scheme, quoteAll(p.keys), plural(p.clients, "client"), plural(p.n, "ID")+" a request", choose(p.pipeline > 1, fmt.Sprintf(", %d requests at once", p.pipeline), ""))
+	if p.rate > 0 {
+		line("loop", "open: %s requests a second are due; latency counts from when a request was due", thousands(p.rate))
+	} else {
+		line("loop", "closed: as many requests as there can be; latency hides stalls, see --rate")
+	}
+	line("measured", "%s%s", res.Finished.Sub(res.Started).Round(100*time.Millisecond), choose(res.Interrupted, ", interrupted", ""))
+	line("requests", "%s, %s/s", thousands(res.Succeeded), thousands(int64(res.RequestRate)))
+	if res.Unsent > 0 {
+		line("unsent", "%s: all clients were busy when they were due, until the end", thousands(res.Unsent))
+	}
+	line("IDs", "%s, %s/s", thousands(res.IDs), thousands(int64(res.IDRate)))
+	l := res.Latency
+	line("latency", "p50 %s  p90 %s  p99 %s  p99.9 %s  p99.99 %s  max %s", short(l.P50), short(l.P90), short(l.P99), short(l.P999), short(l.P9999), short(l.Max))
+	line("errors", "%s", choose(res.Failed == 0, "none", thousands(res.Failed)))
+	for _, e := range res.Errors {
+		line("", "%s  %s: %s", thousands(e.Count), e.Kind, printable(e.Example))
+	}
+	c := res.Check
+	line("duplicates", "%s among %s IDs, warm-up included", choose(c.Duplicates == 0, "none", thousands(c.Duplicates)), thousands(c.Checked))
+	if c.Kept < c.Checked {
+		line("", "only the first %s were kept to compare with: see --memory", thousands(c.Kept))
+	}
+	_, err := io.WriteString(w, "")
+	return err
+}
+
+func quoteAll(keys []string) string {
+	const most = 5
+	shown := make([]string, 0, most)
+	for _, k := range keys[:min(len(keys), most)] {
+		shown = append(shown, printable(k))
+	}
+	if len(keys) > most {
+		shown = append(shown, fmt.Sprintf("and %d more", len(keys)-most))
+	}
+	return strings.Join(shown, ", ")
+}
+
+func plural(n int64, noun string) string {
+	return thousands(n) + " " + noun + choose(n == 1, "", "s")
+}
+
+// thousands writes n in groups of three digits.
+func thousands(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+func ms(d time.Duration) float64 { return float64(d.Nanoseconds()/1000) / 1000 }
+
+func round(rate float64) float64 { return float64(int64(rate*10+0.5)) / 10 }
+
+// short writes a latency with three digits.
+func short(d time.Duration) string {
+	unit, name := time.Microsecond, "µs"
+	switch {
+	case d >= time.Second:
+		unit, name = time.Second, "s"
+	case d >= time.Millisecond:
+		unit, name = time.Millisecond, "ms"
+	}
+	return strconv.FormatFloat(float64(d)/float64(unit), 'g', 3, 64) + " " + name
+}
+
+// A progressBar shows on a terminal how far a run has come.
+type progressBar struct {
+	w      io.Writer // nil: there is none
+	warmUp time.Duration
+	total  time.Duration
+	last   load.Progress
+}
+
+func newProgressBar(w io.Writer, warmUp, duration time.Duration, quiet bool) *progressBar {
+	b := &progressBar{warmUp: warmUp, total: warmUp + duration}
+	if f, ok := w.(*os.File); ok && !quiet && isatty.IsTerminal(f.Fd()) {
+		b.w = w
+	}
+	return b
+}
+
+func (b *progressBar) show(p load.Progress) {
+	if b.w == nil {
+		return
+	}
+	const width = 20
+	done := min(int(p.Elapsed*width/b.total), width)
+	rate := float64(p.Requests-b.last.Requests) / (p.Elapsed - b.last.Elapsed).Seconds()
+	b.last = p
+	fmt.Fprintf(b.w, "\r\x1b[K[%s%s] %s of %s  %s requests/s  %s errors%s", strings.Repeat("=", done), strings.Repeat(" ", width-done),
+		p.Elapsed.Round(100*time.Millisecond), b.total, thousands(int64(rate)), thousands(p.Failed), choose(p.WarmUp, "  (warm-up)", ""))
+}
+
+// clear removes the bar.
+func (b *progressBar) clear() {
+	if b.w != nil {
+		fmt.Fprint(b.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// benchServer answers each request by its number, from 1 on.
+func benchServer(t *testing.T, answer func(w http.ResponseWriter, n int64)) (url string) {
+	t.Helper()
+	var n atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, n.Add(1)) }))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// count answers with the number.
+func count(w http.ResponseWriter, n int64) { fmt.Fprint(w, n) }
+
+func shortBench(url string, args ...string) []string {
+	return append([]string{"bench", "order", "--server", url, "-d", "500ms", "--warm-up", "0s", "-c", "3"}, args...)
+}
+
+// A server that hands an ID out twice makes the command fail, and is told with the ID.
+func TestBenchFindsDuplicates(t *testing.T) {
+	url := benchServer(t, func(w http.ResponseWriter, n int64) {
+		if n == 2 { // the first of the load
+			n = 1
+		}
+		count(w, n)
+	})
+	for _, args := range [][]string{nil, {"-o", "json"}} {
+		code, stdout, stderr := leafRun(t.Context(), shortBench(url, args...)...)
+		if args == nil {
+			if want := regexp.MustCompile(`^leaf: error: 1 of [\d,]+ IDs had been received before, such as 1 of order\n$`); code != 1 || !want.MatchString(stderr) {
+				t.Errorf("%d %q", code, stderr)
+			}
+			if !regexp.MustCompile(`(?m)^duplicates +1 among [\d,]+ IDs`).MatchString(stdout) {
+				t.Errorf("%s", stdout)
+			}
+			url = benchServer(t, func(w http.ResponseWriter, _ int64) { count(w, 7) })
+			continue
+		}
+		var got benchJSON
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 1 || got.Check.Duplicates != got.Check.Checked-1 || got.Check.Examples[0] != "7 of order" {
+			t.Errorf("%d %v %+v", code, err, got.Check)
+		}
+	}
+}
+
+func TestBenchErrors(t *testing.T) {
+	first := func(then http.HandlerFunc) string {
+		return benchServer(t, func(w http.ResponseWriter, n int64) {
+			if n == 1 {
+				count(w, n)
+				return
+			}
+			then(w, nil)
+		})
+	}
+	tests := []struct {
+		name           string
+		url            string
+		stdout, stderr string
+	}{
+		{"all fail", first(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"message":"no IDs left"}`, http.StatusServiceUnavailable) }),
+			`(?s)\nrequests    0, 0/s\n.*\nerrors      [\d,]+\n            [\d,]+  HTTP 503: no IDs left\n`, `^leaf: error: no request succeeded\n$`},
+		{"the first fails", benchServer(t, func(w http.ResponseWriter, _ int64) { http.Error(w, "unknown tag \x1b[31m", http.StatusNotFound) }), `^$`,
+			`^leaf: error: the first request failed: key "order": HTTP 404: unknown tag .*\nleaf: hint: create it with 'leaf tag create'`},
+		{"nothing there", "http://127.0.0.1:1", `^$`, `^leaf: error: no server answers at 127\.0\.0\.1:1: .*connection refused\nleaf: hint: start one with 'leaf serve'`},
+	}
+	for _, tt := range tests {
+		code, stdout, stderr := leafRun(t.Context(), shortBench(tt.url)...)
+		if code != 1 || !regexp.MustCompile(tt.stdout).MatchString(stdout) || !regexp.MustCompile(tt.stderr).MatchString(stderr) {
+			t.Errorf("%s: %d\n%s\n%s", tt.name, code, stdout, stderr)
+		}
+	}
+}
+
+// The shape of -o json: figures are replaced by 0, times by "time".
+func TestBenchJSON(t *testing.T) {
+	url := benchServer(t, func(w http.ResponseWriter, n int64) {
+		if n%10 == 5 {
+			http.Error(w, `{"message":"busy"}`, http.StatusTooManyRequests)
+			return
+		}
+		count(w, n)
+	})
+	code, stdout, stderr := leafRun(t.Context(), shortBench(url, "--rate", "500", "-o", "json")...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("%d %s", code, stderr)
+	}
+	var got benchJSON
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if r := got.Requests; r.Sent+r.Unsent != 250 || r.Succeeded+r.Failed != r.Sent || r.Asked != 500 || got.Check.Checked != got.IDs.Received+1 {
+		t.Errorf("%+v", got)
+	}
+	shape := strings.ReplaceAll(stdout, url, "URL")
+	shape = regexp.MustCompile(`"20\d\d-[^"]+Z"`).ReplaceAllString(shape, `"time"`)
+	shape = regexp.MustCompile(`: [\d.]+\b`).ReplaceAllString(shape, ": 0")
+	if diff := cmp.Diff(benchShape, shape); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+const benchShape = `{
+  "server": "URL",
+  "protocol": "http",
+  "scheme": "segment",
+  "keys": [
+    "order"
+  ],
+  "clients": 0,
+  "connections": 0,
+  "pipeline": 0,
+  "ids_per_request": 0,
+  "loop": "open",
+  "warm_up_s": 0,
+  "duration_s": 0,
+  "started": "time",
+  "finished": "time",
+  "interrupted": false,
+  "requests": {
+    "asked_per_second": 0,
+    "achieved_per_second": 0,
+    "sent": 0,
+    "succeeded": 0,
+    "failed": 0,
+    "unsent": 0
+  },
+  "ids": {
+    "received": 0,
+    "per_second": 0
+  },
+  "latency_ms": {
+    "mean": 0,
+    "p50": 0,
+    "p90": 0,
+    "p99": 0,
+    "p99.9": 0,
+    "p99.99": 0,
+    "max": 0
+  },
+  "latency_corrected": true,
+  "errors": [
+    {
+      "kind": "HTTP 429",
+      "count": 0,
+      "example": "busy"
+    }
+  ],
+  "check": {
+    "checked": 0,
+    "kept": 0,
+    "duplicates": 0,
+    "examples": [],
+    "memory_bytes": 0
+  }
+}
+`
+
+// Ctrl-C ends the run, and what was measured is printed.
+func TestBenchInterrupted(t *testing.T) {
+	enough := make(chan struct{})
+	url := benchServer(t, func(w http.ResponseWriter, n int64) {
+		if n == 100 {
+			close(enough)
+		}
+		count(w, n)
+	})
+	cmd := exec.Command("leaf", "bench", "order", "--server", url, "-d", "1h", "--warm-up", "0s", "-o", "json")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-enough
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	var got benchJSON
+	if err := cmd.Wait(); err != nil || json.Unmarshal(stdout.Bytes(), &got) != nil || !got.Interrupted || got.Requests.Succeeded == 0 {
+		t.Errorf("%v\n%s\n%s", err, stdout.String(), stderr.String())
+	}
+}
+
+func TestBenchUsage(t *testing.T) {
+	tests := map[string]string{
+		"bench":                 "TAG is missing",
+		"bench --scheme ticket": "TAG is missing",
+		"bench a --tags b,a":    `"a" is named twice`,
+		"bench a -n 0":          "-n 0: it must be from 1 to 1000000",
+		"bench a --rate -1":     "--rate -1: it must be from 0 to 10000000",
+		"bench a -c 5 --connections 6 --protocol grpc":       "--connections 6: it must be from 0 to 5",
+		"bench a --connections 6":                            "--connections is for --protocol grpc alone",
+		"bench a --pipeline 2":                               "--pipeline is for --protocol resp alone",
+		"bench a --protocol ftp":                             `--protocol "ftp": there are http,`,
+		"bench a --scheme ulid":                              `--scheme "ulid": there are segment,`,
+		"bench a -d 0s":                                      "it is not above 0",
+		"bench a --warm-up -1s":                              "it is below 0",
+		"bench a --server redis://h:1":                       "is for --protocol resp",
+		"bench a --server redis://h --protocol resp":         "not of the form redis://HOST:PORT",
+		"bench a\tb":                                         "control character",
+		"bench a --server http://127.0.0.1:1/leaf/ -d 100ms": "",
+	}
+	for line, want := range tests {
+		code, stdout, stderr := leafRun(t.Context(), strings.Split(line, " ")...)
+		if want == "" {
+			if code != 1 || !strings.Contains(stderr, "has a path") {
+				t.Errorf("%s: %d %s", line, code, stderr)
+			}
+			continue
+		}
+		if code != 2 || !strings.Contains(stderr, want) || stdout != "" {
+			t.Errorf("%s: %d %s", line, code, stderr)
+		}
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A client sends requests, one pipeline after another.
+type client struct {
+	*run
+	conn  Conn
+	feed  *feed
+	rec   *record
+	next  int // the key to ask for
+	calls []*Call
+	keys  []int // of the calls
+}
+
+func (r *run) newClient(i int) *client {
+	c := &client{run: r, conn: r.opts.Target.Open(), feed: r.checker.feed(), rec: r.records[i%len(r.records)], next: i}
+	for range r.opts.Pipeline {
+		c.calls = append(c.calls, &Call{Count: r.opts.Count})
+	}
+	c.keys = make([]int, len(c.calls))
+	return c
+}
+
+// loop sends requests until none is due any more. The end of ctx cuts the last one short.
+func (c *client) loop(ctx context.Context) {
+	defer c.conn.Close()
+	defer c.feed.flush()
+	for {
+		due, ok := c.wait()
+		if !ok {
+			return
+		}
+		c.prepare()
+		do(ctx, c.conn, c.calls)
+		now := c.elapsed()
+		if ctx.Err() == nil {
+			c.note(due, now)
+		}
+		c.keep()
+		c.pause()
+	}
+}
+
+// wait waits for the next request and returns when it was due.
+func (c *client) wait() (due time.Duration, ok bool) {
+	if c.opts.Rate > 0 {
+		due, ok = <-c.due
+		return due, ok
+	}
+	due = c.elapsed()
+	return due, due < c.end() && c.over.Err() == nil
+}
+
+func (c *client) prepare() {
+	for i, call := range c.calls {
+		c.keys[i] = c.next % len(c.opts.Keys)
+		c.next = c.keys[i] + 1
+		call.Key, call.Err = c.opts.Keys[c.keys[i]].Name, nil
+		call.IDs.reset()
+	}
+}
+
+// note records how the calls went.
+func (c *client) note(due, now time.Duration) {
+	c.rec.mu.Lock()
+	defer c.rec.mu.Unlock()
+	for _, call := range c.calls {
+		c.rec.count(call, now-due, now, due >= c.opts.WarmUp)
+	}
+}
+
+// keep compares what came, also in the warm-up and after an interruption.
+func (c *client) keep() {
+	for i, call := range c.calls {
+		if call.Err == nil {
+			c.feed.add(c.keys[i], &call.IDs)
+		}
+	}
+}
+
+// retryPause is how long a client leaves alone a server that it cannot connect to.
+const retryPause = 20 * time.Millisecond
+
+func (c *client) pause() {
+	if c.opts.Rate > 0 || !errors.Is(c.calls[0].Err, errConnect) {
+		return
+	}
+	select {
+	case <-time.After(retryPause):
+	case <-c.over.Done():
+	}
+}

@@ -1,0 +1,139 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serveText answers each request, or the start of one, of each connection with the next of
+// some texts; after the last one of a connection's it is closed.
+func serveText(t *testing.T, connections ...[]string) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for _, answers := range connections {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			buf := make([]byte, 1<<16)
+			for _, text := range answers {
+				if _, err := conn.Read(buf); err != nil {
+					break
+				}
+				_, _ = io.WriteString(conn, text)
+			}
+			conn.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+const (
+	oneID   = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7"
+	chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n8\n\r\n3\r\n9\n1\r\n1\r\n0\r\n0\r\n\r\n"
+)
+
+func TestHTTPAnswers(t *testing.T) {
+	tests := []struct {
+		name   string
+		text   string
+		ranges string
+		kind   string
+	}{
+		{"one", oneID, "7", ""},
+		{"chunks", chunked, "8-10", ""},
+		{"an error of the routes", "HTTP/1.1 500 Oops\r\nContent-Length: 62\r\n\r\n" + `{"message":"Result{id=-2}","detail":"unknown tag \"order\"."} `, "", "HTTP 500: unknown tag \"order\"."},
+		{"another error", "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\n<p>oo\n</p", "", "HTTP 502: <p>oo </p"},
+		{"no number", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n-7", "", `answer without IDs: "-7"`},
+		{"too large a number", "HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n9223372036854775807", "", `answer without IDs: "9223372036854775807"`},
+		{"a long text", "HTTP/1.1 200 OK\r\nContent-Length: 36\r\n\r\n01890a5d-ac96-774b-bcce-b302099a805x", "", `answer without IDs: "01890a5d-ac96-774b-bcce-b302099a805x"`},
+		{"cut short", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n123", "", "connection closed by the server"},
+		{"nothing", "", "", "connection closed by the server"},
+		{"not HTTP", "+PONG\r\n\r\n", "", kindOther},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			conn := Routes(Server{Addr: serveText(t, []string{tt.text}), Timeout: 30 * time.Second}, "segment").Open()
+			defer conn.Close()
+			call := &Call{Key: "order", Count: 1}
+			conn.Do(t.Context(), []*Call{call})
+			got := ""
+			if call.Err != nil {
+				kind, text := kindOf(call.Err)
+				got = kind
+				if _, said := errors.AsType[*Failure](call.Err); said {
+					got += ": " + text
+				}
+			}
+			if got != tt.kind || call.Err == nil && rangesText(&call.IDs) != tt.ranges {
+				t.Errorf("%q %s", got, rangesText(&call.IDs))
+			}
+		})
+	}
+}
+
+func rangesText(ids *IDs) string {
+	var parts []string
+	for _, r := range ids.Ranges {
+		text := itoa(r.Start)
+		if r.Len() > 1 {
+			text += "-" + itoa(r.End-1)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " ")
+}
+
+// A connection that the server closes is made again.
+func TestHTTPReconnects(t *testing.T) {
+	bye := strings.Replace(oneID, "\r\n", "\r\nConnection: close\r\n", 1)
+	addr := serveText(t, []string{oneID, bye}, []string{oneID, ""}, []string{oneID})
+	conn := Routes(Server{Addr: addr, Timeout: 30 * time.Second}, "segment").Open()
+	defer conn.Close()
+	for i, wantErr := range []bool{false, false, false, true, false} {
+		call := &Call{Key: "order", Count: 1}
+		conn.Do(t.Context(), []*Call{call})
+		if (call.Err != nil) != wantErr {
+			t.Errorf("call %d: %v", i, call.Err)
+		}
+	}
+}
+
+// The end of the context ends a call that waits.
+func TestHTTPCutShort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = conn.Read(make([]byte, 1))
+		cancel()
+		_, _ = io.Copy(io.Discard, conn)
+	}()
+	conn := Routes(Server{Addr: l.Addr().String(), Timeout: time.Hour}, "segment").Open()
+	defer conn.Close()
+	call := &Call{Key: "order", Count: 1}
+	conn.Do(ctx, []*Call{call})
+	if call.Err == nil {
+		t.Error("no error")
+	}
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,104 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/leaf-id/leaf"
+)
+
+// IDs are what a call was answered with: numbers, or UUIDs.
+type IDs struct {
+	Ranges []leaf.Range
+	UUIDs  []uuid.UUID
+}
+
+// Len reports how many IDs there are.
+func (ids *IDs) Len() int64 {
+	n := int64(len(ids.UUIDs))
+	for _, r := range ids.Ranges {
+		n += r.Len()
+	}
+	return n
+}
+
+func (ids *IDs) reset() {
+	ids.Ranges, ids.UUIDs = ids.Ranges[:0], ids.UUIDs[:0]
+}
+
+// add adds one number. Consecutive ones become a range.
+func (ids *IDs) add(id int64) {
+	if last := len(ids.Ranges) - 1; last >= 0 && ids.Ranges[last].End == id {
+		ids.Ranges[last].End++
+		return
+	}
+	ids.Ranges = append(ids.Ranges, leaf.Range{Start: id, End: id + 1})
+}
+
+// addRange adds the numbers [start, end).
+func (ids *IDs) addRange(start, end int64) error {
+	if start < 0 || end <= start {
+		return failure(notIDs, fmt.Sprintf("the range [%d, %d)", start, end))
+	}
+	ids.Ranges = append(ids.Ranges, leaf.Range{Start: start, End: end})
+	return nil
+}
+
+// notIDs is the kind of an answer that cannot be read.
+const notIDs = "answer without IDs"
+
+// uuidLength is how long the text of a UUID is; that of a number has at most 19 digits.
+const uuidLength = 36
+
+// addText adds an ID as it is written.
+func (ids *IDs) addText(text []byte) error {
+	if len(text) == uuidLength {
+		id, err := uuid.ParseBytes(text)
+		if err != nil {
+			return failure(notIDs, strconv.Quote(string(text)))
+		}
+		ids.UUIDs = append(ids.UUIDs, id)
+		return nil
+	}
+	id, err := parseID(text)
+	if err != nil {
+		return failure(notIDs, strconv.Quote(string(text[:min(len(text), 80)])))
+	}
+	ids.add(id)
+	return nil
+}
+
+// addLines adds IDs that stand one a line.
+func (ids *IDs) addLines(text []byte) error {
+	for line := range bytes.Lines(text) {
+		if err := ids.addText(bytes.TrimSuffix(line, []byte{'\n'})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errNotID = errors.New("not an ID")
+
+// parseID reads a number written in digits alone. The largest int64 is no ID: nothing
+// would be one past it.
+func parseID(text []byte) (id int64, err error) {
+	if len(text) == 0 || len(text) > 19 {
+		return 0, errNotID
+	}
+	var n uint64 // holds any 19 digits
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, errNotID
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	if n >= 1<<63-1 {
+		return 0, errNotID
+	}
+	return int64(n), nil
+}

@@ -1,0 +1,118 @@
+package load
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// A record is what some of the clients have measured.
+type record struct {
+	mu        sync.Mutex
+	latencies *hdr.Histogram // nanoseconds
+	failures  map[string]*ErrorCount
+
+	all, allFailed int64         // requests answered, the warm-up included
+	sent, failed   int64         // requests whose time was measured
+	missed         int64         // requests that were due and never sent
+	ids            int64         // in the answers to the measured ones
+	last           time.Duration // when the last measured one succeeded
+}
+
+const (
+	longestLatency = time.Hour
+	digits         = 3 // of a latency that are kept
+	errorKinds     = 20
+)
+
+func newRecord() *record {
+	return &record{latencies: hdr.New(1, int64(longestLatency), digits), failures: map[string]*ErrorCount{}}
+}
+
+// count records a call that took so long, counted from when it was due.
+func (r *record) count(c *Call, took, now time.Duration, measured bool) {
+	r.all++
+	if c.Err != nil {
+		r.allFailed++
+	}
+	if !measured {
+		return
+	}
+	r.sent++
+	kind := ""
+	if c.Err != nil {
+		r.failed++
+		kind = r.fail(c.Err)
+	} else {
+		r.ids += int64(c.Count)
+		r.last = max(r.last, now)
+	}
+	if c.Err == nil || kind == kindTimeout {
+		r.latency(took, 1)
+	}
+}
+
+func (r *record) latency(took time.Duration, n int64) {
+	took = min(max(took, 1), longestLatency)
+	_ = r.latencies.RecordValues(int64(took), n) // any such value fits
+}
+
+// fail counts an error by its kind, which it returns. There are never many: further ones
+// count as other errors.
+func (r *record) fail(err error) string {
+	kind, text := kindOf(err)
+	if r.failures[kind] == nil && len(r.failures) >= errorKinds {
+		kind = kindOther
+	}
+	if r.failures[kind] == nil {
+		r.failures[kind] = &ErrorCount{Kind: kind, Example: text}
+	}
+	r.failures[kind].Count++
+	return kind
+}
+
+func (r *record) unsent(waited time.Duration, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.missed += n
+	r.latency(waited, n)
+}
+
+func (r *record) progress() (answered, failed int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all, r.allFailed
+}
+
+// merge adds up records that are not written to any more.
+func merge(records []*record) *record {
+	sum := newRecord()
+	for _, r := range records {
+		sum.latencies.Merge(r.latencies)
+		sum.all, sum.allFailed = sum.all+r.all, sum.allFailed+r.allFailed
+		sum.sent, sum.failed, sum.missed = sum.sent+r.sent, sum.failed+r.failed, sum.missed+r.missed
+		sum.ids, sum.last = sum.ids+r.ids, max(sum.last, r.last)
+		for kind, f := range r.failures {
+			if known := sum.failures[kind]; known != nil {
+				known.Count += f.Count
+			} else {
+				sum.failures[kind] = f
+			}
+		}
+	}
+	return sum
+}
+
+// errors lists the failures, the most frequent ones first.
+func (r *record) errors() []ErrorCount {
+	list := []ErrorCount{}
+	for _, kind := range slices.Sorted(maps.Keys(r.failures)) {
+		list = append(list, *r.failures[kind])
+	}
+	slices.SortStableFunc(list, func(a, b ErrorCount) int { return cmp.Compare(b.Count, a.Count) })
+	return list
+}

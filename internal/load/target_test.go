@@ -1,0 +1,226 @@
+package load_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/load"
+	"github.com/leaf-id/leaf/internal/server"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// A part exists already.
+type part struct{}
+
+func (part) Exists(context.Context) (bool, error)       { return true, nil }
+func (part) Init(context.Context, ...segment.Tag) error { return fs.ErrExist }
+
+// startServer starts a server with the tags order and "a b/c", snowflake and UUIDs.
+func startServer(t *testing.T) (addr string) {
+	t.Helper()
+	store := memory.New()
+	for _, tag := range []string{"order", "a b/c"} {
+		if err := store.Create(t.Context(), segment.Tag{Name: tag, MaxID: 1, Step: 1000}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := config.Default()
+	cfg.Listen, cfg.Data, cfg.Store, cfg.Workers = "127.0.0.1:0", t.TempDir(), "memory:", "memory:workers"
+	cfg.UID.Enable = config.EnableTrue
+	closed := func() error { return nil }
+	s, err := server.New(t.Context(), server.Options{
+		Config: cfg,
+		Store: &server.Backend{
+			Name: "memory:", Key: "memory:", Tags: part{}, Workers: part{}, Close: closed,
+			Store: func() (segment.Store, error) { return store, nil },
+		},
+		Workers: &server.Backend{
+			Name: "memory:workers", Key: "memory:workers", Workers: part{}, Close: closed,
+			Registry: func(server.RegistryOptions) (worker.Registry, error) { return memory.NewRegistry(), nil },
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s.Addr().String()
+}
+
+const patience = 30 * time.Second
+
+// targets are the protocols.
+var targets = map[string]func(s load.Server, scheme string) load.Target{
+	"http": func(s load.Server, scheme string) load.Target { return load.Routes(s, scheme) },
+	"v1":   func(s load.Server, scheme string) load.Target { return load.V1(s, scheme) },
+	"grpc": func(s load.Server, scheme string) load.Target { return load.NewGRPC(s, scheme, 2) },
+}
+
+// eachTarget runs a test for every protocol.
+func eachTarget(t *testing.T, test func(t *testing.T, open func(scheme string) load.Target)) {
+	addr := startServer(t)
+	for name, target := range targets {
+		t.Run(name, func(t *testing.T) {
+			test(t, func(scheme string) load.Target {
+				made := target(load.Server{Addr: addr, Timeout: patience}, scheme)
+				if closer, ok := made.(interface{ Close() error }); ok {
+					t.Cleanup(func() { _ = closer.Close() })
+				}
+				return made
+			})
+		})
+	}
+}
+
+// ask makes a call until it is served: a worker ID comes a moment after the start.
+func ask(t *testing.T, conn load.Conn, key string, count int) *load.Call {
+	t.Helper()
+	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		call := &load.Call{Key: key, Count: count}
+		conn.Do(t.Context(), []*load.Call{call})
+		if call.Err == nil {
+			return call
+		}
+		if time.Since(start) > patience {
+			t.Fatal(call.Err)
+		}
+	}
+}
+
+func TestTargets(t *testing.T) {
+	eachTarget(t, func(t *testing.T, open func(string) load.Target) {
+		for scheme, keys := range map[string][]string{
+			"segment": {"order", "a b/c"}, "snowflake": {"x"}, "uid": {"x"}, "uuid": {"v4", "v7"},
+		} {
+			conn := open(scheme).Open()
+			defer conn.Close()
+			seen := map[string]bool{}
+			for _, key := range keys {
+				for _, count := range []int{1, 2, 1000, 1} {
+					call := ask(t, conn, key, count)
+					if got := call.IDs.Len(); got != int64(count) {
+						t.Errorf("%s %q: %d IDs, want %d", scheme, key, got, count)
+					}
+					addAll(t, seen, key, &call.IDs)
+				}
+			}
+		}
+	})
+}
+
+// addAll notes IDs that must not have come before.
+func addAll(t *testing.T, seen map[string]bool, key string, ids *load.IDs) {
+	t.Helper()
+	add := func(id any) {
+		text := fmt.Sprint(key, " ", id)
+		if seen[text] {
+			t.Errorf("%s came twice", text)
+		}
+		seen[text] = true
+	}
+	for _, r := range ids.Ranges {
+		for id := r.Start; id < r.End; id++ {
+			add(id)
+		}
+	}
+	for _, id := range ids.UUIDs {
+		add(id)
+	}
+}
+
+// What the server refuses is told in its words, and the connection serves on.
+func TestRefused(t *testing.T) {
+	eachTarget(t, func(t *testing.T, open func(string) load.Target) {
+		conn := open("segment").Open()
+		defer conn.Close()
+		for _, tt := range []struct {
+			key   string
+			count int
+			want  string
+		}{
+			{"no-such-tag", 1, "no-such-tag"},
+			{"no-such-tag", 10, "no-such-tag"},
+			{"order", 10_000_000, "1000000|10000000"},
+		} {
+			call := &load.Call{Key: tt.key, Count: tt.count}
+			conn.Do(t.Context(), []*load.Call{call})
+			said, ok := errors.AsType[*load.Failure](call.Err)
+			if !ok || said.Kind == "" || !containsAny(said.Text, tt.want) {
+				t.Errorf("%q: %v", tt.key, call.Err)
+			}
+			ask(t, conn, "order", 1)
+		}
+	})
+}
+
+// Load over each protocol: all IDs are compared, none came twice.
+func TestLoad(t *testing.T) {
+	eachTarget(t, func(t *testing.T, open func(string) load.Target) {
+		for _, rate := range []float64{0, 500} {
+			ask(t, open("segment").Open(), "order", 1)
+			res, err := load.Run(t.Context(), load.Options{
+				Target: open("segment"), Keys: []load.Key{{Name: "order", Space: "order"}, {Name: "a b/c", Space: "a b/c"}},
+				Count: 7, Clients: 4, Pipeline: 1, Rate: rate, Duration: 300 * time.Millisecond, Memory: 1 << 30,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c := res.Check; c.Duplicates != 0 || c.Checked != res.IDs+2*7 || c.Kept != c.Checked || res.Failed != 0 {
+				t.Errorf("%+v", res)
+			}
+			if rate > 0 && res.Sent+res.Unsent != 150 {
+				t.Errorf("%d sent, %d unsent, want 150", res.Sent, res.Unsent)
+			}
+		}
+	})
+}
+
+// A port that nothing listens on, and one that accepts and does not answer.
+func TestNoAnswer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	for name, target := range targets {
+		for addr, want := range map[string]string{l.Addr().String(): "deadline|timeout", gone.Addr().String(): "refused"} {
+			conn := target(load.Server{Addr: addr, Timeout: 100 * time.Millisecond}, "segment").Open()
+			call := &load.Call{Key: "order", Count: 1}
+			conn.Do(t.Context(), []*load.Call{call})
+			if call.Err == nil || !containsAny(call.Err.Error(), want) {
+				t.Errorf("%s: %v, want %s", name, call.Err, want)
+			}
+			conn.Close()
+		}
+	}
+}
+
+func containsAny(text, words string) bool {
+	for word := range strings.SplitSeq(words, "|") {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,88 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"time"
+)
+
+// A Server is where a target is, and how it is reached.
+type Server struct {
+	Addr    string      // host:port
+	TLS     *tls.Config // nil: plain text
+	Token   string      // may be empty
+	Timeout time.Duration
+}
+
+// A wire is a connection that one client writes requests to and reads answers from. It
+// connects when it is needed.
+type wire struct {
+	*Server
+	protocol string // told to the server in the TLS handshake
+	greet    func() error
+
+	conn    net.Conn
+	r       *bufio.Reader
+	release func() bool // ends the watch over the context
+}
+
+// bufferSize holds the answers to a pipeline, or a batch of some hundred IDs.
+const bufferSize = 1 << 14
+
+// ready connects unless there is a connection, and sets the time-out for what follows.
+func (w *wire) ready(ctx context.Context) error {
+	if w.conn == nil {
+		if err := w.connect(ctx); err != nil {
+			return fmt.Errorf("%w: %w", errConnect, err)
+		}
+	}
+	return w.conn.SetDeadline(time.Now().Add(w.Timeout))
+}
+
+func (w *wire) connect(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	conn, err := w.dial(limited)
+	if err != nil {
+		return err
+	}
+	w.conn, w.r = conn, bufio.NewReaderSize(conn, bufferSize)
+	w.release = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	if w.greet == nil {
+		return nil
+	}
+	_ = conn.SetDeadline(time.Now().Add(w.Timeout)) // a closed connection is noticed next
+	if err := w.greet(); err != nil {
+		w.drop()
+		return err
+	}
+	return nil
+}
+
+func (w *wire) dial(ctx context.Context) (net.Conn, error) {
+	var d net.Dialer
+	if w.TLS == nil {
+		return d.DialContext(ctx, "tcp", w.Addr)
+	}
+	config := w.TLS.Clone()
+	config.NextProtos = []string{w.protocol}
+	return (&tls.Dialer{NetDialer: &d, Config: config}).DialContext(ctx, "tcp", w.Addr)
+}
+
+// drop closes a connection that cannot be used any more.
+func (w *wire) drop() {
+	if w.conn == nil {
+		return
+	}
+	w.release()
+	_ = w.conn.Close()
+	w.conn, w.r = nil, nil
+}
+
+func (w *wire) Close() error {
+	w.drop()
+	return nil
+}
