@@ -129,19 +129,11 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 	if err := f.checkResize(cmd, store); err != nil {
 		return err
 	}
-	if len(f.lost) > 0 {
-		say(cmd.ErrOrStderr(), "note", fmt.Sprintf("this assumes that the data of %s never comes back into use, and that it had dealt\n"+
-			"less than %d IDs beyond the furthest of the other servers (--jump)", strings.Join(f.lost, " and "), f.jump))
-	}
 	var done initResult
-	if store != "" {
-		if done.Store, err = f.initStore(cmd.Context(), store); err != nil {
-			return err
-		}
+	if done.Store, err = f.initPart(cmd, &f.store, store); err != nil {
+		return err
 	}
-	if workers != "" {
-		done.Workers, err = f.initWorkers(cmd.Context(), workers)
-	}
+	done.Workers, err = f.initPart(cmd, &f.workers, workers)
 	return errors.Join(err, f.print(cmd.OutOrStdout(), done))
 }
 
@@ -168,21 +160,10 @@ func (f *initFlags) checkResize(cmd *cobra.Command, store string) error {
 	switch {
 	case (f.retired != "" || len(f.lost) > 0) && !f.resize, f.resize && store == "":
 		return usage(cmd, errors.New("--resize goes with --store, and --retired and --lost with --resize"))
-	case f.resize && !isTicket(store):
-		return usage(cmd, errors.New("--resize is for ticket servers: only they have a number"))
 	case cmd.Flags().Changed("jump") && (len(f.lost) == 0 || f.jump < 1):
 		return usage(cmd, errors.New("--jump goes with --lost, and is at least 1"))
 	}
 	return nil
-}
-
-func isTicket(url string) bool {
-	b, err := drivers.Open(url, nil)
-	if err != nil {
-		return false
-	}
-	defer b.Close()
-	return b.Traits.Ticket
 }
 
 func (f *initFlags) print(w io.Writer, done initResult) error {
@@ -200,50 +181,56 @@ func (f *initFlags) print(w io.Writer, done initResult) error {
 	return nil
 }
 
-func (f *initFlags) initStore(ctx context.Context, url string) (*outcome, error) {
+// initPart creates, or resizes, what flag stands for at url; "": nothing.
+func (f *initFlags) initPart(cmd *cobra.Command, flag *urlFlag, url string) (*outcome, error) {
+	if url == "" {
+		return nil, nil
+	}
 	b, err := drivers.Open(url, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
-	if !f.resize {
-		return f.create(ctx, &b.Tags, &outcome{URL: b.Name, what: "the store"}, &f.store)
-	}
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
-	err = b.Resize(ctx, f.retired, ticket.ResizeOptions{Lost: f.lost, Jump: f.jump})
-	return &outcome{URL: b.Name, Result: resultResized}, f.store.explainCall(err, url, time.Since(start))
-}
-
-func (f *initFlags) initWorkers(ctx context.Context, url string) (*outcome, error) {
-	b, err := drivers.Open(url, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer b.Close()
-	return f.create(ctx, &b.Workers, &outcome{URL: b.Name, what: "the registry of worker IDs"}, &f.workers)
-}
-
-// create runs an init and writes what came of it into o. What is in its way is as it should be if
-// it exists and passes its check. It may be less than what exists says is there: then the
-// error tells.
-func (f *initFlags) create(ctx context.Context, part *drivers.Part, o *outcome, flag *urlFlag) (*outcome, error) {
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	o.Result = resultCreated
-	err := part.Init(ctx)
+	o := &outcome{URL: b.Name, what: "the " + flag.what}
 	switch {
-	case errors.Is(err, drivers.ErrNothingToCreate):
-		o.Result, err = resultNothing, nil
-	case errors.Is(err, fs.ErrExist):
-		if ok, existsErr := part.Exists(ctx); ok && existsErr == nil {
-			o.Result, err = resultExisted, part.Check(ctx)
-		}
+	case flag == &f.workers:
+		o.Result, err = create(ctx, &b.Workers)
+	case f.resize:
+		o.Result, err = resultResized, f.resizeSet(ctx, cmd, b)
+	default:
+		o.Result, err = create(ctx, &b.Tags)
 	}
 	if err != nil {
-		return nil, flag.explainCall(err, o.URL, time.Since(start))
+		return nil, flag.explainCall(err, url, time.Since(start))
 	}
 	return o, nil
+}
+
+func (f *initFlags) resizeSet(ctx context.Context, cmd *cobra.Command, b *drivers.Backend) error {
+	if !b.Traits.Ticket {
+		return usage(cmd, errors.New("--resize is for ticket servers: only they have a number"))
+	}
+	if len(f.lost) > 0 {
+		say(cmd.ErrOrStderr(), "note", fmt.Sprintf("this assumes that the data of %s never comes back into use, and that it had dealt\n"+
+			"less than %d IDs beyond the furthest of the other servers (--jump)", strings.Join(f.lost, " and "), f.jump))
+	}
+	return b.Resize(ctx, f.retired, ticket.ResizeOptions{Lost: f.lost, Jump: f.jump})
+}
+
+// create runs an init. What is in its way is as it should be if it exists and passes its
+// check. It may be less than what exists says is there: then the error tells.
+func create(ctx context.Context, part *drivers.Part) (result string, err error) {
+	err = part.Init(ctx)
+	switch {
+	case errors.Is(err, drivers.ErrNothingToCreate):
+		return resultNothing, nil
+	case errors.Is(err, fs.ErrExist):
+		if ok, existsErr := part.Exists(ctx); ok && existsErr == nil {
+			return resultExisted, part.Check(ctx)
+		}
+	}
+	return resultCreated, err
 }

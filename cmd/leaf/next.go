@@ -51,13 +51,7 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
 			if f.n < 1 {
 				return usage(cmd, fmt.Errorf("-n %d: ask for at least one ID", f.n))
 			}
-			key := strings.Join(args, "") // at most one
-			if f.tagged() {
-				if err := checkTag(cmd, key); err != nil {
-					return err
-				}
-			}
-			return f.run(cmd.Context(), cmd.OutOrStdout(), key)
+			return f.run(cmd.Context(), cmd.OutOrStdout(), strings.Join(args, "")) // at most one
 		},
 	}
 	f.addFlags(cmd)
@@ -72,7 +66,10 @@ func (f *nextFlags) tagged() bool { return f.scheme == issuer.Segment || f.schem
 
 // args checks the arguments: only a tag must be named.
 func (f *nextFlags) args(cmd *cobra.Command, given []string) error {
-	if !f.tagged() && len(given) == 0 {
+	switch {
+	case f.tagged():
+		return tagArg(cmd, given)
+	case len(given) == 0:
 		return nil
 	}
 	return args("TAG")(cmd, given)
@@ -91,8 +88,11 @@ func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
 			chunk = n / 2 // the server's limit is lower; a wrong tag fails at 1
 			continue
 		}
+		if err != nil && f.tagged() {
+			return explainTag(err, tag)
+		}
 		if err != nil {
-			return f.explainKey(err, tag)
+			return err
 		}
 		if err := out.print(res); err != nil {
 			return fmt.Errorf("print the IDs: %w", err)
@@ -100,13 +100,6 @@ func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
 		left -= n
 	}
 	return out.close()
-}
-
-func (f *nextFlags) explainKey(err error, tag string) error {
-	if !f.tagged() {
-		return err
-	}
-	return explainTag(err, tag)
 }
 
 func (f *nextFlags) take(ctx context.Context, ids leafv1connect.LeafServiceClient, tag string, n int64) (*leafv1.TakeResponse, error) {
@@ -125,18 +118,18 @@ func (f *nextFlags) take(ctx context.Context, ids leafv1connect.LeafServiceClien
 	return res, nil
 }
 
-// An idPrinter writes IDs as they come, as lines or as one JSON array.
+// An idPrinter writes IDs as they come, as lines or as one JSON array. Flush tells of a
+// failed write.
 type idPrinter struct {
-	w    *bufio.Writer
-	json bool
-	buf  []byte
-	sep  string
+	w                           *bufio.Writer
+	before, between, after, end string
+	buf                         []byte
 }
 
 func newIDPrinter(w io.Writer, json bool) *idPrinter {
-	p := &idPrinter{w: bufio.NewWriterSize(w, 1<<16), json: json}
+	p := &idPrinter{w: bufio.NewWriterSize(w, 1<<16), after: "\n"}
 	if json {
-		p.sep = "["
+		p.before, p.between, p.after, p.end = `["`, ",\n\"", `"`, "]\n"
 	}
 	return p
 }
@@ -154,24 +147,14 @@ func (p *idPrinter) print(res *leafv1.TakeResponse) error {
 	return p.w.Flush()
 }
 
-// line writes one ID. A failure comes back from Flush.
 func (p *idPrinter) line(id []byte) {
-	if !p.json {
-		_, _ = p.w.Write(id)
-		_ = p.w.WriteByte('\n')
-		return
-	}
-	_, _ = p.w.WriteString(p.sep)
-	p.sep = ",\n"
-	_ = p.w.WriteByte('"')
+	_, _ = p.w.WriteString(p.before)
 	_, _ = p.w.Write(id)
-	_ = p.w.WriteByte('"')
+	_, _ = p.w.WriteString(p.after)
+	p.before = p.between
 }
 
 func (p *idPrinter) close() error {
-	if !p.json {
-		return nil
-	}
-	_, _ = p.w.WriteString("]\n") // a failure comes back from Flush
+	_, _ = p.w.WriteString(p.end)
 	return p.w.Flush()
 }

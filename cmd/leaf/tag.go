@@ -126,16 +126,13 @@ lower one is refused unless --force is given:
 ` + noteLower,
 		Example: `  leaf tag set order --step 5000
   leaf tag set order --max-id 1000000`,
-		Args:              args("TAG"),
+		Args:              tagArg,
 		ValidArgsFunction: a.completeTag,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change := issuer.Change{Change: segment.Change{Force: force}}
 			change.Step = given(cmd, "step", &step)
 			change.MaxID = given(cmd, "max-id", &maxID)
 			change.Description = given(cmd, "description", &description)
-			if err := checkTag(cmd, args[0]); err != nil {
-				return err
-			}
 			if err := change.Check(); err != nil {
 				return usage(cmd, err)
 			}
@@ -216,10 +213,7 @@ func checkRaise(cmd *cobra.Command, names []string, all bool, by int64) error {
 	case all:
 		return nil
 	}
-	if err := args("TAG, or --all,")(cmd, names); err != nil {
-		return err
-	}
-	return checkTag(cmd, names[0])
+	return checkTag(cmd, names, "TAG, or --all,")
 }
 
 // A raisedJSON is one tag as `leaf tag raise --all -o json` prints it.
@@ -315,12 +309,9 @@ needs --yes.
 Mind: ` + noteDelete,
 		Example: `  leaf tag delete order
   leaf tag delete order --yes`,
-		Args:              args("TAG"),
+		Args:              tagArg,
 		ValidArgsFunction: a.completeTag,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkTag(cmd, args[0]); err != nil {
-				return err
-			}
 			return a.with(cmd, func() error {
 				tag, err := a.findTag(cmd.Context(), args[0])
 				if err != nil {
@@ -372,8 +363,14 @@ func given[T any](cmd *cobra.Command, flag string, value *T) *T {
 	return nil
 }
 
-func checkTag(cmd *cobra.Command, name string) error {
-	if err := segment.CheckTagName(name); err != nil {
+// tagArg checks that a command gets one argument, which can be a tag.
+func tagArg(cmd *cobra.Command, given []string) error { return checkTag(cmd, given, "TAG") }
+
+func checkTag(cmd *cobra.Command, given []string, name string) error {
+	if err := args(name)(cmd, given); err != nil {
+		return err
+	}
+	if err := segment.CheckTagName(given[0]); err != nil {
 		return usage(cmd, err)
 	}
 	return nil
