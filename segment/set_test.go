@@ -277,7 +277,7 @@ func TestStoreErr(t *testing.T) {
 	})
 }
 
-// Once Close has returned nothing is issued, whoever asks.
+// Once Close has returned no caller gets an ID.
 func TestClosedSetIssuesNothing(t *testing.T) {
 	for range 200 {
 		set := segment.NewSet(newStore(t, 1, 1000), nil)

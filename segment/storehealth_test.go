@@ -139,7 +139,7 @@ func TestSecondOutage(t *testing.T) {
 }
 
 // A failure of long ago says nothing about how long the store has been failing now.
-func TestStaleTrouble(t *testing.T) {
+func TestOldFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)
 		store.Set(drivertest.Fault{Before: errDown})
@@ -172,7 +172,7 @@ func TestLostRepliesCostLittle(t *testing.T) {
 	})
 }
 
-// A store that can never serve makes nobody wait.
+// No caller waits for a store that can never serve.
 func TestUnfitStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)
@@ -209,8 +209,8 @@ func TestHangingStore(t *testing.T) {
 	})
 }
 
-// Nobody hammers a failing store (Java Leaf made 510 calls in 22 ms), and a tag
-// that was never served is not asked for when nobody waits for it.
+// A failing store is not hammered (Java Leaf made 510 calls in 22 ms), and a tag that was
+// never served is not asked for when no caller waits for it.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)
@@ -229,7 +229,7 @@ func TestBackoff(t *testing.T) {
 		before := store.Calls(drivertest.OpAdvance)
 		time.Sleep(time.Hour)
 		if n := store.Calls(drivertest.OpAdvance) - before; n != 0 {
-			t.Fatalf("%d calls for a tag that nobody wants", n)
+			t.Fatalf("%d calls for a tag that no caller wants", n)
 		}
 	})
 }

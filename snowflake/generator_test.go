@@ -242,7 +242,7 @@ func TestSeal(t *testing.T) {
 		}
 		g.Begin(worker.Unfenced(8, time.Time{}, time.Time{}))
 		last := next(t, g)
-		time.Sleep(10 * time.Millisecond) // the coarse clock moves on; nobody calls
+		time.Sleep(10 * time.Millisecond) // the coarse clock moves on without calls
 		if n, want := g.Seal(errDown), last.Time.Add(time.Millisecond); !n.Equal(want) {
 			t.Fatalf("sealed at %v, want %v", n, want)
 		}

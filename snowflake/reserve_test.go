@@ -9,7 +9,7 @@ import (
 )
 
 // The reserve holds what Size says, is left alone while more than Refill percent of it
-// are left, and is filled up each Interval, and for those who wait, in any case.
+// are left, and is filled up each Interval, and for waiting callers, in any case.
 func TestReserve(t *testing.T) {
 	const ahead, size = 60_000, 8192 << 3
 	for name, tt := range map[string]struct {

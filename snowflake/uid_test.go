@@ -68,8 +68,8 @@ func TestCachedBurst(t *testing.T) {
 	}
 }
 
-// Calls that are to be refused rather than wait are, when what may be borrowed is used up,
-// and not because the lease has yet to grow.
+// With Reject, calls are refused when what may be borrowed is used up, and not because the
+// lease has yet to grow.
 func TestReject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := cached()

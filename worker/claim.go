@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,19 +12,19 @@ import (
 	"time"
 )
 
-// maxRivals is how many candidates are lost to others before a claim reads the registry again.
+// maxRivals is how many candidates may be lost to others before the registry is read again.
 const maxRivals = 16
 
-// begin gets a lease: it hands back what is left of an earlier process, if that is
-// known to be dead, and claims a worker ID; or it goes on with the earlier lease
-// where the registry cannot be asked.
+// begin gets a lease: it hands back that of an earlier process, if that is known to be
+// dead, and claims a worker ID. If the registry cannot be asked it continues the earlier
+// lease.
 func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
-	k.clock.anchor() // no lease is held: a clock that was set is believed, and checked
+	k.clock.anchor() // no lease is held: the wall clock may move the time either way, and is checked below
 	v, err := k.readAll(ctx)
 	if err != nil {
-		if t := k.resume(); t != nil {
-			k.log.Warn("the worker registry cannot be asked; going on with the lease in the state file", "worker", t.record.Worker, "until", Time(t.horizon.Load()), "err", err)
-			return t, nil
+		if h := k.resume(); h != nil {
+			k.log.Warn("the worker registry cannot be asked; going on with the lease in the state file", "worker", h.record.Worker, "until", Time(h.horizon.Load()), "err", err)
+			return h, nil
 		}
 		return nil, fmt.Errorf("ask the worker registry: %w", err)
 	}
@@ -39,9 +40,9 @@ func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	return k.claim(ctx, v)
 }
 
-// resume returns a heldLease from the state file alone, nil if it must not: its process
-// must be known to be dead, since two processes would issue under one lease. Until the
-// registry has agreed again it reaches no further than is safe whatever was lost.
+// resume returns the lease in the state file, nil if this process must not continue it: the
+// process that held it must be known to be dead, or two would issue under one lease. Until
+// the registry has agreed again it reaches no further than is safe whatever was lost.
 func (k *Keeper) resume() *heldLease {
 	s := k.saved
 	if s == nil || s.Ended || s.sealed || !k.opts.State.proven(s) || s.Worker > k.max || !slices.Equal(s.Layouts, k.opts.Layouts) {
@@ -54,18 +55,17 @@ func (k *Keeper) resume() *heldLease {
 	k.saved = nil
 	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon, Layouts: s.Layouts}
 	prior := Record{Worker: s.Worker, Horizon: -1} // not known: whatever else is found, the lease is lost
-	t := k.newHeldLease(record, prior, s.Mark)
-	t.alone = true
-	t.horizon.Store(limit)
-	t.safe.Store(limit)
-	return t
+	h := k.newHeldLease(record, prior, s.Mark)
+	h.fromFile = true
+	h.horizon.Store(limit)
+	h.safe.Store(limit)
+	return h
 }
 
-// handBack releases a lease that is no longer used at its mark: that in the state
-// file, if its process is known to be dead, or the one that this process lost, which has
-// sealed its generators. It is tried until the registry has let it go, or shows that it
-// is another node's. The file says first that no process goes on from it: the release may
-// arrive late.
+// handBack releases, at its mark, the lease in the state file, if its process is known to
+// be dead, or the one that this process lost, whose generators are sealed. It is repeated
+// until the record shows no holder, or another one. The file says first that no process may
+// continue the lease, because the release may arrive late.
 func (k *Keeper) handBack(ctx context.Context, v view) error {
 	s := k.saved
 	if s == nil {
@@ -86,9 +86,8 @@ func (k *Keeper) handBack(ctx context.Context, v view) error {
 		}
 		s.Ended = true
 	}
-	k.stamp(&next, v.registry, v.own)
-	err := k.call(ctx, func(ctx context.Context) error { return k.reg.Swap(ctx, old, next) })
-	if err != nil {
+	k.stamp(&next, v)
+	if err := k.swap(ctx, old, next); err != nil {
 		k.log.Debug("the worker ID that was held before is not handed back yet", "worker", s.Worker, "until", Time(old.Horizon), "err", err)
 		return nil
 	}
@@ -101,9 +100,9 @@ func (k *Keeper) handBack(ctx context.Context, v view) error {
 	return nil
 }
 
-// released returns what is to stand in place of old when the lease s is handed back; not
-// ok if it is left to run out, or is another node's by now.
-func (k *Keeper) released(s *saved, old Record) (next Record, ok bool) {
+// released returns the record that replaces old when the lease s is handed back. It is not
+// ok if the lease is left to run out, or is another node's by now.
+func (k *Keeper) released(s *savedLease, old Record) (next Record, ok bool) {
 	proven := k.opts.State.proven(s)
 	switch {
 	case !proven && !k.opts.Reclaim:
@@ -134,8 +133,8 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 		return nil, fmt.Errorf("%w: it is %v ahead of the worker registry's, and a lease must not reach so far: set the clock",
 			errClockOff, time.Duration(now-v.registry)*time.Millisecond)
 	}
-	if b := k.unsure; b != nil && b.won(v.records[b.next.Worker]) {
-		k.unsure = nil
+	if b := k.pending; b != nil && b.won(v.records[b.next.Worker]) {
+		k.pending = nil
 		return k.enter(v, *b, v.records[b.next.Worker]), nil
 	}
 	ids, err := k.candidates(ctx, v, min(now, v.registry))
@@ -150,7 +149,7 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 		if err := k.announce(bid); err != nil {
 			return nil, err
 		}
-		got, err := k.swap(ctx, bid)
+		got, err := k.place(ctx, bid)
 		if errors.Is(err, ErrConflict) {
 			continue
 		}
@@ -162,64 +161,63 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 	return nil, errors.New("other nodes were faster to claim every worker ID that was tried; trying again")
 }
 
-// announce has the state file know of a bid before it is made: a process that is killed
-// then can hand back what it claimed, and one that cannot write claims nothing.
+// announce writes a bid to the state file before it is made: after a kill the next process
+// can hand back what was claimed, and a process that cannot write claims nothing.
 func (k *Keeper) announce(b bid) error {
-	return k.opts.State.end(saved{
+	return k.opts.State.end(savedLease{
 		Worker: b.next.Worker, Instance: b.next.Instance, Term: b.next.Term,
 		Horizon: b.next.Horizon, Mark: b.old.Horizon, Layouts: k.opts.Layouts,
 	})
 }
 
-// enter begins the heldLease of a bid that was successful. Where the registry may lose
-// writes it counts only from a floor ahead: by then a holder whose record was lost
-// has noticed.
+// enter returns the lease that a successful bid gives. Where the registry may lose writes
+// its floor lies ahead: by then a holder whose record was lost has noticed.
 func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 	floor := b.old.Horizon
-	if v.forgets {
+	if v.lossy {
 		floor = max(floor, k.now(v)+millis(k.opts.ClaimDelay))
 	}
-	t := k.newHeldLease(got, b.old, floor)
-	t.safe.Store(k.safeUntil(v, got))
-	return t
+	h := k.newHeldLease(got, b.old, floor)
+	h.safe.Store(k.safeUntil(v, got))
+	return h
 }
 
-// safeUntil returns the time before which no other node is given one, even if the registry
-// has lost r since it was written: who claims the worker ID then begins ClaimDelay beyond
-// the clock of the registry, which is behind the one of then, or this machine's, by no
-// more than is tolerated.
+// safeUntil returns a time below which no other node may issue, even if the registry has
+// lost r since it was written. A claim after the loss begins ClaimDelay beyond the
+// registry's clock. That clock, of another server by then, is at most the tolerance behind
+// the one that r was written by, or behind this machine's.
 func (k *Keeper) safeUntil(v view, r Record) int64 {
-	if !v.forgets {
+	if !v.lossy {
 		return r.Horizon
 	}
 	written := min(r.Seen, r.Seen+r.Offset) // by the registry's clock, and by ours
 	return min(r.Horizon, written+millis(k.opts.ClaimDelay-k.opts.Tolerance))
 }
 
-// A bid is one attempt to claim a worker ID. Its outcome may be unknown; only it has
-// the instance in next, so that it may be repeated as it is, and told from all others.
+// A bid is one swap that claims a worker ID. Its outcome may be unknown. No other bid has
+// the instance in next, so it may be repeated as it is, and its record told from all others.
 type bid struct{ old, next Record }
 
-// bid returns the bid for a worker ID: the one before, if it is unknown whether that
-// was successful and nothing speaks against it.
+// bid returns the bid for a worker ID: the pending one if that may still be successful,
+// else a new one.
 func (k *Keeper) bid(v view, id, horizon int64) bid {
 	old, ok := v.records[id]
 	if !ok {
 		old = Record{Worker: id}
 	}
-	if b := k.unsure; b != nil && b.old.Equal(old) && b.next.Horizon > k.clock.ms()+millis(k.opts.Horizon)/2 {
+	if b := k.pending; b != nil && b.old.Equal(old) && b.next.Horizon > k.clock.ms()+millis(k.opts.Horizon)/2 {
 		return *b
 	}
 	next := Record{Worker: id, Instance: NewInstance(), Term: old.Term + 1, Horizon: horizon, Layouts: mergeLayouts(old.Layouts, k.opts.Layouts)}
-	k.stamp(&next, v.registry, v.own)
+	k.stamp(&next, v)
 	return bid{old, next}
 }
 
-// swap makes a bid and finds out what became of it. The error wraps [ErrConflict] if
+// place makes a bid and finds out what became of it. The error wraps [ErrConflict] if
 // another node was faster.
-func (k *Keeper) swap(ctx context.Context, b bid) (Record, error) {
-	k.unsure = nil
-	err := k.call(ctx, func(ctx context.Context) error { return k.reg.Swap(ctx, b.old, b.next) })
+func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
+	k.pending = nil
+	err := k.swap(ctx, b.old, b.next)
 	if err == nil {
 		return b.next, nil
 	}
@@ -232,24 +230,15 @@ func (k *Keeper) swap(ctx context.Context, b bid) (Record, error) {
 	case errors.Is(err, ErrConflict), !found.Equal(b.old):
 		return Record{}, fmt.Errorf("%w: %w", ErrConflict, err)
 	}
-	k.unsure = &b
+	k.pending = &b
 	return Record{}, err
 }
 
-// won reports whether r is what the bid was to write.
+// won reports whether r is what the bid writes.
 func (b bid) won(r Record) bool { return r.Instance == b.next.Instance && r.Term == b.next.Term }
 
-// load returns the record of a worker.
-func (k *Keeper) load(ctx context.Context, worker int64) (r Record, err error) {
-	err = k.call(ctx, func(ctx context.Context) error {
-		r, err = k.reg.Load(ctx, worker)
-		return err
-	})
-	return r, err
-}
-
-// candidates returns the worker IDs that may be claimed at the time now, the best
-// first: handed back or never used before run out, and low ones before high ones.
+// candidates returns the worker IDs that may be claimed at the time now, the best first:
+// those without a holder before those whose lease ran out, low ones before high ones.
 func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, error) {
 	if a, ok := k.reg.(Assigner); ok {
 		return k.assigned(ctx, a, v, now)
@@ -272,88 +261,79 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 	}
 	ids := append(free, expired...)
 	if len(ids) == 0 {
-		return nil, &noneFree{earliest, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended",
+		return nil, &notYet{earliest, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended",
 			ErrNoneFree, k.max+1, Time(earliest).UTC().Format(time.RFC3339))}
 	}
-	rest := ids[1:min(len(ids), 2*maxRivals)] // the first for all alike; after a lost race, not the same for all
+	rest := ids[1:min(len(ids), 2*maxRivals)] // all nodes try the first; after that each has an order of its own
 	rand.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
 	return ids, nil
 }
 
-// noneFree says that there is no worker ID to claim before some time.
-type noneFree struct {
-	until int64
+// A notYet is the error of a claim that may succeed later.
+type notYet struct {
+	at int64 // Unix milliseconds
 	error
 }
 
-func (e *noneFree) Unwrap() error { return e.error }
+func (e *notYet) Unwrap() error { return e.error }
 
 func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([]int64, error) {
-	var id int64
-	err := k.call(ctx, func(ctx context.Context) (err error) {
-		id, err = a.Assign(ctx, k.max)
-		return err
-	})
+	id, err := ask(ctx, k, func(ctx context.Context) (int64, error) { return a.Assign(ctx, k.max) })
 	if err != nil {
 		return nil, fmt.Errorf("get the worker ID that is assigned to this node: %w", err)
 	}
 	if r := v.records[id]; r.Horizon > now {
-		why := ErrNoneFree
+		why := ErrWaiting
 		if r.Horizon > now+2*millis(k.opts.Horizon) { // further than a claim by this clock
 			why = ErrFarAhead
 		}
-		return nil, &noneFree{r.Horizon, fmt.Errorf("%w: worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s: waiting until then",
+		return nil, &notYet{r.Horizon, fmt.Errorf("%w: worker ID %d is assigned to this node, and may be used from %s on: times before that may have been issued under it by %s",
 			why, id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), ownerName(r.Owner))}
 	}
 	return []int64{id}, nil
 }
 
-func ownerName(owner string) string {
-	if owner == "" {
-		return "an unknown node"
-	}
-	return owner
-}
+func ownerName(owner string) string { return cmp.Or(owner, "an unknown node") }
 
-// confirm makes a claim good before its first time is issued: the state file has it,
-// the registry has not lost it, and no other node serves a layout of the same name with
-// other values. Of two such nodes that claim at the same time at least one sees the
-// other here. On a failure the caller gives the claim up.
-func (t *heldLease) confirm(ctx context.Context) error {
-	if t.alone {
+// confirm comes before the first time is issued: it writes the lease to the state file and
+// checks that the registry has not lost the claim, and that no other node serves a layout
+// of the same name with other values. Of two such nodes that claim at the same time at
+// least one sees the other here. After a failure the caller abandons the claim.
+func (h *heldLease) confirm(ctx context.Context) error {
+	if h.fromFile {
 		return nil
 	}
-	if err := t.save(); err != nil {
+	if err := h.save(); err != nil {
 		return err
 	}
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		v, err := t.readAll(ctx)
+		v, err := h.readAll(ctx)
 		if err == nil {
-			return errors.Join(t.checkClaim(v.records), t.checkLayouts(v.records))
+			return errors.Join(h.checkClaim(v.records), h.checkLayouts(v.records))
 		}
 		err = fmt.Errorf("ask the worker registry: %w", err)
-		if t.clock.ms() > t.record.Horizon-millis(t.opts.Horizon)/2 {
+		if h.clock.ms() > h.record.Horizon-millis(h.opts.Horizon)/2 {
 			return err
 		}
-		t.reportNoLease(err)
+		h.reportNoLease(err)
 		if !sleep(ctx, pause) {
 			return ctx.Err()
 		}
 	}
 }
 
-// checkClaim reports that the registry does not hold the claim any more.
-func (t *heldLease) checkClaim(records map[int64]Record) error {
-	found := records[t.record.Worker]
-	if found.Instance != t.record.Instance || found.Term != t.record.Term {
+// checkClaim reports a claim that the registry does not hold any more.
+func (h *heldLease) checkClaim(records map[int64]Record) error {
+	found := records[h.record.Worker]
+	if found.Instance != h.record.Instance || found.Term != h.record.Term {
 		return fmt.Errorf("%w: the worker registry does not hold the claim of worker ID %d any more: it has term %d, of %s; claiming again",
-			ErrTaken, t.record.Worker, found.Term, ownerName(found.Owner))
+			ErrTaken, h.record.Worker, found.Term, ownerName(found.Owner))
 	}
 	return nil
 }
 
-// checkLayouts reports a layout of ours that any record has under other values: the
-// IDs of one name would not be unique.
+// checkLayouts reports a layout of ours that a record has with other values: the IDs of
+// that name would not be unique.
 func (k *Keeper) checkLayouts(records map[int64]Record) error {
 	for _, ours := range k.opts.Layouts {
 		for _, r := range records {
@@ -386,12 +366,9 @@ func describe(l ServedLayout) string {
 
 // mergeLayouts returns the layouts of a record with ours added, by name.
 func mergeLayouts(recorded, ours []ServedLayout) []ServedLayout {
-	all := slices.Clone(recorded)
-	for _, l := range ours {
-		i, found := slices.BinarySearchFunc(all, l.Name, func(l ServedLayout, name string) int { return strings.Compare(l.Name, name) })
-		if !found {
-			all = slices.Insert(all, i, l)
-		}
-	}
-	return all
+	all := slices.Concat(recorded, ours)
+	slices.SortStableFunc(all, byName)
+	return slices.CompactFunc(all, func(a, b ServedLayout) bool { return a.Name == b.Name })
 }
+
+func byName(a, b ServedLayout) int { return strings.Compare(a.Name, b.Name) }

@@ -44,7 +44,7 @@ func TestSuspendedAndLost(t *testing.T) {
 		p.pause()
 		time.Sleep(time.Hour)
 		hold(t, w.nodes[1], 1)
-		// somebody takes 0 too
+		// another node takes 0 too
 		r, _ := w.reg.Load(t.Context(), 0)
 		nx := r
 		nx.Instance, nx.Term, nx.Horizon = worker.NewInstance(), r.Term+1, time.Now().Add(30*time.Second).UnixMilli()
@@ -122,7 +122,7 @@ func TestResumeWithWrongClockIsTold(t *testing.T) {
 		w.down.Store(false)
 		time.Sleep(time.Hour)
 		if s := p.keeper.Status(); s.Err == nil {
-			t.Errorf("IDs carry a time that is off, and nobody says so: %+v", s)
+			t.Errorf("IDs carry a time that is off, and the status does not say so: %+v", s)
 		}
 	})
 }

@@ -11,7 +11,7 @@
 // # What always holds
 //
 //  1. No time is issued under one worker ID in two leases, that is, by two holders or
-//     by one holder before and after it lost the ID. Within a heldLease a generator's
+//     by one holder before and after it lost the ID. Within one lease a generator's
 //     cursor only grows. So no ID of one layout is issued twice.
 //  2. This needs no clock, and no bound on how long anything takes.
 //  3. It needs a registry that does not lose acknowledged writes, and a disk that
@@ -23,11 +23,12 @@
 // # The protocol
 //
 // Claim. Read all records. Choose a worker ID whose horizon is ahead neither of this
-// machine's clock nor of the registry's. Note in the state file what will be claimed, so that a process that is killed now can give it back. Swap the record for
-// one with a fresh random instance, the next term, and a horizon ahead of the clock. The
-// floor is the horizon that was replaced. Write the state file. Read all records again:
-// the claim must still be there, and a layout whose name stands for other values
-// elsewhere is refused. Only then is the first time issued.
+// machine's clock nor of the registry's. Write to the state file what will be claimed: if
+// this process is killed now, the next one can hand it back. Swap the record for one with a
+// fresh random instance, the next term, and a horizon ahead of the clock. The floor is the
+// horizon that was replaced. Write the state file. Read all records again: the claim must
+// still be there, and a layout whose name stands for other values elsewhere is refused.
+// Only then is the first time issued.
 //
 // Hold. A generator may issue the times from the floor up to the least of three: the
 // horizon, as far as the registry is known to agree; the mark, as far as the state
@@ -41,23 +42,22 @@
 // back, counted and reported.
 //
 // Hand back. Seal every generator: its cursor is swapped to its end, so that a caller
-// on its way either owns what it gets or gets nothing. Note in the state file that the
-// lease has ended, and where: no process goes on from it. Swap the record for one without an
-// instance, whose horizon lies above everything issued. That order, and only after each
-// step has succeeded; else the lease runs out, or the next process hands it back. Where
-// the registry cannot be asked the file is left as it is, for the next process.
+// on its way either owns what it gets or gets nothing. Write to the state file that the
+// lease has ended, and where: no process continues it. Swap the record for one without an
+// instance, whose horizon lies above everything issued. That order, each step only after
+// the one before has succeeded; else the lease runs out, or the next process hands it back.
+// Where the registry cannot be asked the file is left as it is, for the next process.
 //
-// Start again. A state file that is about a dead process gives the lease back at its
-// mark, after it was noted there that it has ended; then an ID is claimed as above, usually another one, since
-// the mark is ahead of the clock. Where the registry cannot be asked, the new process
-// goes on from the file alone, from the mark up to the horizon in the file. That the
-// old process is dead is proven by the file being the very same one (boot ID, device,
-// inode, birth time) and its lock, held for a process's life, being free. A file
-// without that proof (a copy, one from before a restart of the machine, one on a machine
-// that hides its boot ID) is left alone: another worker ID is claimed, at the cost of one
-// ID for one horizon. The same holds for a file that the disk has damaged: both of its
-// slots must be whole, and one must follow the other, since the older one says a lower
-// mark.
+// Start again. The lease of a dead process in the state file is handed back at its mark,
+// after the file says that it has ended. Then a worker ID is claimed as above, usually
+// another one, since the mark is ahead of the clock. Where the registry cannot be asked,
+// the new process continues the lease from the mark up to the horizon in the file. The old
+// process is known to be dead if the file is the very same one (boot ID, device, inode,
+// birth time) and its lock, which is held for a process's life, is free. A file without
+// that proof (a copy, one from before a restart of the machine, one on a machine that hides
+// its boot ID) is left alone: another worker ID is claimed, at the cost of one ID for one
+// horizon. The same holds for a file that the disk has damaged: both of its slots must be
+// whole, and one must follow the other, since the older one says a lower mark.
 //
 // # Why no time has two owners
 //
@@ -65,9 +65,9 @@
 // its worker ID. A holder issues only below the horizon that the registry agreed to.
 // A claim and an extension only raise the horizon. A hand-back lowers it to what lies
 // above everything issued, and nothing is issued afterwards, because the generators
-// were sealed (or their process is dead and issued nothing from the mark on) and
-// because the state file said before that the lease has ended, so that no process goes on
-// from it. The same is noted when a lease is lost.
+// were sealed (or their process is dead and issued nothing from the mark on) and because
+// the state file said before that the lease has ended, so that no process continues it. The
+// file says the same of a lease that was lost.
 //
 // Step 2. Every swap compares the whole record, and every claim writes an instance that
 // never existed before. So of two claims of one record one fails; an extension or a
@@ -78,9 +78,9 @@
 // replaces, and what they may still issue does too: they never hear of a larger one, by
 // 2. The claim issues only from that horizon on. Hence leases do not overlap.
 //
-// Step 4. A process that goes on from a state file continues the lease of a dead one.
+// Step 4. A process that starts from a state file continues the lease of a dead one.
 // The dead one issued only below the mark, as the mark was synced before use; the new
-// one issues only from the mark on. Two processes never go on from one file, because
+// one issues only from the mark on. Two processes never start from one file, because
 // of its lock, nor from two copies, because a copy has another identity.
 //
 // Step 5. Lease and cursor are one object in a generator: a time reserved under one
@@ -89,7 +89,7 @@
 // # Failures
 //
 //	the clock steps back or forth, or strobes   IDs go on with the monotonic clock; a step forwards is followed once it is steady and confirmed
-//	the clock is off at the start               no claim, with by how much and against whom
+//	the clock is off at the start               no claim; the error says by how much and against what
 //	process killed                              handed back at its mark by the next start; at most that span of times is lost
 //	process or machine paused                   goes on below its old limit, which no other node issues; loses its ID if that was claimed meanwhile
 //	registry away                               goes on until the horizon, 30 minutes; then no IDs, and a clear error
@@ -99,29 +99,29 @@
 //	registry lost a claim                       the claim is made again
 //	disk full or broken                         no more IDs once the mark is reached, within seconds
 //	state file lost, damaged, copied, foreign   another worker ID is claimed
-//	all worker IDs held                         waits for one; an error says when the first runs out
+//	all worker IDs held                         waits; the error says when the first lease runs out
 //
 // # Registries that lose writes
 //
 // A fail-over to a replica that lags forgets the last writes, perhaps a claim. A
-// holder notices when it next extends. On a [LossyRegistry] registry therefore
+// holder notices when it next extends. Therefore, on a [LossyRegistry] that may:
 //
-//   - a claim counts only from a floor that lies ahead of the registry's clock by
-//     [Options.ClaimDelay], long enough for that;
-//   - the read that confirms a claim, however late it comes, must find the claim;
-//   - a lease is extended, or put back, only before its horizon by the registry's clock,
-//     and this machine's: later others may have held the worker ID, and the registry have
-//     lost that too;
-//   - a start from the state file alone goes no further than the claim delay, less the
-//     tolerance between clocks, beyond the registry's time of the last extension, until
-//     the registry has agreed to the next one. A claim after a loss begins above
-//     that. It is a bound on times, not on when they are issued, so that no clock of this
-//     machine has to be right. Nor does such a process put its record back, which others
-//     may have held meanwhile: it claims anew.
+//   - The floor of a claim lies ahead of the registry's clock by [Options.ClaimDelay],
+//     which is long enough for a holder to notice.
+//   - The read that confirms a claim, however late it comes, must find the claim.
+//   - A lease is extended, or put back, only before its horizon by the registry's clock,
+//     and this machine's. Later, others may have held the worker ID, and the registry may
+//     have lost that too.
+//   - A start from the state file alone issues only times up to the registry's time of the
+//     last extension, plus the claim delay, less the tolerance between clocks, until the
+//     registry has agreed to the next extension. A claim after a loss begins above that. It
+//     is a bound on times, not on when they are issued, so no clock of this machine has to
+//     be right. Such a process does not put its record back either, since others may have
+//     held the worker ID meanwhile: it claims anew.
 //
-// A holder that is cut off for longer than the claim delay remains possible, and can then
-// issue what another one does. So do a second loss before a holder has noticed the first
-// one, and two primaries at a time.
+// What remains possible: a holder that is cut off for longer than the claim delay, a second
+// loss before a holder has noticed the first one, and two primaries at a time. Each can
+// issue what another holder issues.
 //
 // # Outside the model
 //

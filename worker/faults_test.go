@@ -138,8 +138,8 @@ func TestRegistryLostWritesWhileStopped(t *testing.T) {
 	})
 }
 
-// Nobody can tell whether a claim was successful: the same claim is made again, and
-// what it wrote is recognised.
+// It is unknown whether a claim was successful: the same claim is made again, and what it
+// wrote is recognised.
 func TestClaimOfUnknownOutcome(t *testing.T) {
 	for name, fault := range map[string]swapFault{"lost": swapLost, "written": replyLost} {
 		t.Run(name, func(t *testing.T) {
@@ -187,8 +187,8 @@ func TestEarlierHolderCameBack(t *testing.T) {
 	})
 }
 
-// The registry tells of somebody else at the moment when the process is to stop: what
-// was issued must not be handed back below its floor.
+// The registry reports another node just as the process stops: what was issued must not be
+// handed back below its floor.
 func TestTakenWhenStopping(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		p := hold(t, w.nodes[0], 0)
@@ -206,8 +206,8 @@ func TestTakenWhenStopping(t *testing.T) {
 	})
 }
 
-// A registry that noticed somebody else still holds our record: the worker ID is not
-// to be left alone until its horizon.
+// A registry that noticed another node still holds our record: the worker ID is not left
+// alone until its horizon.
 func TestTakenByWhoKnowsNoLease(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		w.opts.Layouts[0].WorkerBits = 0

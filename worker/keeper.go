@@ -1,14 +1,11 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,12 +15,11 @@ import (
 // defaultMaxWorker bounds the worker ID where no layout does.
 const defaultMaxWorker = 1023
 
-// markMargin is how far beyond what may be in use the mark is written, and a tick of
-// the coarsest layout beyond that.
+// markMargin is how far beyond what may be in use the mark is written, plus a tick of the
+// coarsest layout.
 const markMargin = 2 * time.Second
 
-// Bounds of the pause between attempts to get a lease, and between reads of the registry where none is
-// free.
+// Bounds of the pause before a lease is tried for again; queuePause where none is free.
 const (
 	minPause   = 100 * time.Millisecond
 	maxPause   = 2 * time.Second
@@ -38,12 +34,12 @@ type Keeper struct {
 	opts   Options
 	log    *slog.Logger
 	clock  *Clock
-	max    int64  // largest worker ID
-	stock  int64  // milliseconds by which the mark is ahead of the clock
-	saved  *saved // the lease of an earlier process, until it has been dealt with
-	notice error  // why the state file does not help
+	max    int64       // largest worker ID
+	stock  int64       // milliseconds by which the mark is ahead of the clock
+	saved  *savedLease // the lease that was held before, until it has been dealt with
+	notice error       // why the state file cannot be used
 
-	unsure *bid // the latest bid, if its outcome is unknown
+	pending *bid // the latest bid, if its outcome is unknown
 
 	mu       sync.Mutex
 	status   Status
@@ -55,33 +51,8 @@ type Keeper struct {
 // defaults. It fails, wrapping [leaf.ErrInvalid], if two layouts have one name, or do
 // not hold the worker ID of a [Static].
 func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
-	o := Options{}
-	if opts != nil {
-		o = *opts
-	}
-	o.Horizon = cmp.Or(o.Horizon, DefaultHorizon)
-	o.Extend = cmp.Or(o.Extend, min(DefaultExtend, o.Horizon/3))
-	o.MaxAhead = cmp.Or(o.MaxAhead, DefaultMaxAhead)
-	o.LeastAhead = cmp.Or(o.LeastAhead, o.MaxAhead)
-	o.CallTimeout = cmp.Or(o.CallTimeout, DefaultCallTimeout)
-	o.Tolerance = cmp.Or(o.Tolerance, DefaultTolerance)
-	o.MaxJump = cmp.Or(o.MaxJump, DefaultMaxJump)
-	needed := 2*o.Extend + o.MaxAhead + o.Tolerance
-	o.ClaimDelay = cmp.Or(o.ClaimDelay, needed)
-	o.Owner = strings.ToValidUTF8(o.Owner, "?")
-	o.Layouts = slices.Clone(o.Layouts)
-	slices.SortFunc(o.Layouts, func(a, b ServedLayout) int { return cmp.Compare(a.Name, b.Name) })
+	o := opts.withDefaults()
 	k := &Keeper{reg: reg, opts: o, log: o.Logger, clock: o.Clock, max: defaultMaxWorker}
-	if k.log == nil {
-		k.log = slog.New(slog.DiscardHandler)
-	}
-	if k.clock == nil {
-		k.clock = NewClock()
-	}
-	if o.ClaimDelay > 0 && o.ClaimDelay < needed {
-		k.log.Warn("claim_delay is too short for a holder whose record was lost to have stopped: leave it out, or set it to 0 where nothing can be lost",
-			"claim_delay", o.ClaimDelay, "needed", needed)
-	}
 	var coarsest int64
 	for i, l := range o.Layouts {
 		coarsest = max(coarsest, l.Tick)
@@ -121,16 +92,16 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 	pause := minPause
 	for ctx.Err() == nil {
-		t, err := k.begin(ctx)
+		h, err := k.begin(ctx)
 		if err == nil {
-			if err = t.confirm(ctx); err == nil {
+			if err = h.confirm(ctx); err == nil {
 				pause = minPause
-				err = t.hold(ctx)
+				err = h.hold(ctx)
 			}
 			if ctx.Err() != nil && !errors.Is(err, ErrTaken) {
-				return t.end()
+				return h.end()
 			}
-			t.abandon()
+			h.abandon()
 		}
 		if ctx.Err() != nil {
 			break
@@ -145,14 +116,14 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// retryPause returns how long to wait after an attempt that failed: longer where no worker
-// ID is free, unless that may be for want of one that is still to be handed back, and
-// where the registry must be created first.
+// retryPause returns how long to wait after err before a lease is tried for again: longer
+// where the registry must be created first, and where no worker ID is free, unless this
+// process has one to hand back.
 func (k *Keeper) retryPause(err error, pause time.Duration) time.Duration {
-	none, full := errors.AsType[*noneFree](err)
+	later, ok := errors.AsType[*notYet](err)
 	switch {
-	case full && k.saved == nil:
-		pause = min(max(time.Duration(none.until-k.clock.ms())*time.Millisecond, pause), queuePause)
+	case ok && k.saved == nil:
+		pause = min(max(time.Duration(later.at-k.clock.ms())*time.Millisecond, pause), queuePause)
 		return pause + rand.N(minPause)
 	case errors.Is(err, ErrNotCreated):
 		return queuePause
@@ -172,7 +143,7 @@ func (k *Keeper) sealAll(why error) (floor int64) {
 	return floor
 }
 
-// reportNoLease tells callers and operator why there is no lease.
+// reportNoLease tells callers and the operator why there is no lease.
 func (k *Keeper) reportNoLease(err error) {
 	k.sealAll(err)
 	k.mu.Lock()
@@ -183,8 +154,8 @@ func (k *Keeper) reportNoLease(err error) {
 	}
 }
 
-// A logThrottle keeps one trouble from being logged again and again: its text may change
-// from one attempt to the next.
+// A logThrottle keeps one fault from being logged again and again: its text may change
+// from call to call.
 type logThrottle struct {
 	text string
 	at   time.Duration
@@ -204,20 +175,29 @@ func (t *logThrottle) worth(err error, now time.Duration) bool {
 	return true
 }
 
-// call bounds one call of the registry.
-func (k *Keeper) call(ctx context.Context, do func(context.Context) error) error {
+// ask makes one call of the registry within [Options.CallTimeout].
+func ask[T any](ctx context.Context, k *Keeper, do func(context.Context) (T, error)) (T, error) {
 	limited, cancel := context.WithTimeout(ctx, k.opts.CallTimeout)
 	defer cancel()
-	err := do(limited)
+	got, err := do(limited)
 	switch {
 	case err == nil:
-		return nil
 	case err == context.DeadlineExceeded && ctx.Err() == nil:
-		return silence{k.opts.CallTimeout}
+		err = silence{k.opts.CallTimeout}
 	case errors.Is(err, ErrTaken), errors.Is(err, ErrWaiting), errors.Is(err, leaf.ErrClock): // of this node, not of the registry
-		return err
+	default:
+		err = &leaf.StoreError{Err: err}
 	}
-	return &leaf.StoreError{Err: err}
+	return got, err
+}
+
+func (k *Keeper) load(ctx context.Context, worker int64) (Record, error) {
+	return ask(ctx, k, func(ctx context.Context) (Record, error) { return k.reg.Load(ctx, worker) })
+}
+
+func (k *Keeper) swap(ctx context.Context, old, next Record) error {
+	_, err := ask(ctx, k, func(ctx context.Context) (any, error) { return nil, k.reg.Swap(ctx, old, next) })
+	return err
 }
 
 // silence is a call of the registry that ran into its time limit.
@@ -232,70 +212,53 @@ type view struct {
 	registry int64         // its clock in Unix milliseconds; our own where it has none of its own
 	own      bool          // registry is our own clock
 	at       time.Duration // when that was, by the monotonic clock
-	forgets  bool          // it may lose writes, so that claims wait
+	lossy    bool          // it may lose writes, so that claims wait
 }
 
-// readAll asks the registry for everything.
+// readAll asks the registry for its records, its time, and whether it may lose writes.
 func (k *Keeper) readAll(ctx context.Context) (view, error) {
-	records := make(map[int64]Record)
-	err := k.call(ctx, func(ctx context.Context) error {
-		list, err := k.reg.List(ctx)
-		for _, r := range list {
-			records[r.Worker] = r
-		}
-		return err
-	})
+	list, err := ask(ctx, k, k.reg.List)
 	if err != nil {
 		return view{}, err
 	}
 	v, err := k.readClock(ctx)
-	v.records = records
+	v.records = make(map[int64]Record, len(list))
+	for _, r := range list {
+		v.records[r.Worker] = r
+	}
 	return v, err
 }
 
-// readClock asks the registry for everything but its records.
+// readClock asks the registry for all that but the records.
 func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
 	if f, ok := k.reg.(LossyRegistry); ok && k.opts.ClaimDelay >= 0 {
-		err = k.call(ctx, func(ctx context.Context) (err error) {
-			v.forgets, err = f.MayLoseWrites(ctx)
-			return err
-		})
+		if v.lossy, err = ask(ctx, k, f.MayLoseWrites); err != nil {
+			return v, err
+		}
 	}
-	if err == nil {
-		v.registry, v.own, err = k.registryClock(ctx)
-		v.at = k.clock.mono()
+	before := k.clock.ms()
+	t, err := ask(ctx, k, k.reg.Clock)
+	v.registry, v.own, v.at = k.clock.ms(), t.IsZero(), k.clock.mono()
+	if !v.own { // it was right somewhere between the question and the answer
+		v.registry = t.UnixMilli() + (v.registry-before)/2
 	}
 	return v, err
 }
 
-// now returns the registry's time, as the monotonic clock has moved on since v.
+// now returns the registry's time: that of v, plus what has passed since.
 func (k *Keeper) now(v view) int64 { return v.registry + millis(k.clock.mono()-v.at) }
 
-// registryClock returns the registry's time, or ours where it has no clock of its own.
-func (k *Keeper) registryClock(ctx context.Context) (now int64, own bool, err error) {
-	err = k.call(ctx, func(ctx context.Context) error {
-		before := k.clock.ms()
-		t, err := k.reg.Clock(ctx)
-		switch {
-		case err != nil:
-			return err
-		case t.IsZero():
-			now, own = k.clock.ms(), true
-		default:
-			// The answer was right somewhere between the question and its arrival.
-			now = t.UnixMilli() + (k.clock.ms()-before)/2
-		}
-		return nil
-	})
-	return now, own, err
+// offset returns how far this machine's clock is ahead of the registry's.
+func (k *Keeper) offset(v view) int64 {
+	if v.own {
+		return 0
+	}
+	return k.clock.ms() - v.registry
 }
 
 // stamp completes what next says about its writer.
-func (k *Keeper) stamp(next *Record, registry int64, own bool) {
-	next.Owner, next.Seen, next.Offset = k.opts.Owner, registry, 0
-	if !own {
-		next.Offset = k.clock.ms() - registry
-	}
+func (k *Keeper) stamp(next *Record, v view) {
+	next.Owner, next.Seen, next.Offset = k.opts.Owner, v.registry, k.offset(v)
 }
 
 // sleep waits for d and reports whether ctx is still alive.

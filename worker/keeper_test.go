@@ -310,8 +310,8 @@ func TestHandBackVoidsTheFileFirst(t *testing.T) {
 	})
 }
 
-// A process comes back when its worker ID has long been claimed by somebody else.
-func TestHandBackOfWhatIsSomebodyElses(t *testing.T) {
+// A process restarts after another node has claimed its worker ID.
+func TestHandBackOfWhatAnotherNodeHolds(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, w *world) {
 		w.opts.Layouts[0].WorkerBits = 0
 		p := hold(t, w.nodes[0], 0)
@@ -325,7 +325,7 @@ func TestHandBackOfWhatIsSomebodyElses(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		mustIssue(t, q, 100)
 		if s := q.keeper.Status(); !s.Held || s.Lost > 0 {
-			t.Errorf("the lease was handed back by somebody else: %+v", s)
+			t.Errorf("another node handed the lease back: %+v", s)
 		}
 	})
 }

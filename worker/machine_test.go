@@ -155,7 +155,7 @@ func (w *world) faults(seed int) {
 	})
 }
 
-// free resets a worker ID that nobody holds, as an operator may.
+// free resets a worker ID that no process holds, as an operator may.
 func (w *world) free(seed int) {
 	id := int64(seed % 4)
 	for _, n := range w.nodes {

@@ -1,7 +1,10 @@
 package worker
 
 import (
+	"cmp"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -37,8 +40,8 @@ type Options struct {
 	// generators should have the same.
 	Clock *Clock
 
-	// Owner is what people are told about this node: first, up to a space, what stays
-	// over a restart, such as its host name and port.
+	// Owner tells people which node this is. The part before the first space stays the
+	// same over a restart, such as the host name and port.
 	Owner string
 
 	// Horizon is how far ahead of the clock a lease reaches, so how long an outage
@@ -78,10 +81,35 @@ type Options struct {
 	// for servers that take the worker ID over and know no floor.
 	Settle bool
 
-	// ClaimDelay overrides how long a claim waits on a registry that is [LossyRegistry];
-	// default two Extend + MaxAhead + Tolerance. Negative: not at all.
+	// ClaimDelay overrides how long a claim waits on a [LossyRegistry] that may lose
+	// writes; default two Extend + MaxAhead + Tolerance. Negative: not at all.
 	ClaimDelay time.Duration
 
 	// Logger receives what an operator should know; nil discards it.
 	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() Options {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	opts.Horizon = cmp.Or(opts.Horizon, DefaultHorizon)
+	opts.Extend = cmp.Or(opts.Extend, min(DefaultExtend, opts.Horizon/3))
+	opts.MaxAhead = cmp.Or(opts.MaxAhead, DefaultMaxAhead)
+	opts.LeastAhead = cmp.Or(opts.LeastAhead, opts.MaxAhead)
+	opts.CallTimeout = cmp.Or(opts.CallTimeout, DefaultCallTimeout)
+	opts.Tolerance = cmp.Or(opts.Tolerance, DefaultTolerance)
+	opts.MaxJump = cmp.Or(opts.MaxJump, DefaultMaxJump)
+	opts.Clock = cmp.Or(opts.Clock, NewClock())
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	opts.Owner = strings.ToValidUTF8(opts.Owner, "?")
+	opts.Layouts = slices.SortedFunc(slices.Values(opts.Layouts), byName)
+	needed := 2*opts.Extend + opts.MaxAhead + opts.Tolerance
+	opts.ClaimDelay = cmp.Or(opts.ClaimDelay, needed)
+	if opts.ClaimDelay > 0 && opts.ClaimDelay < needed {
+		opts.Logger.Warn("claim_delay is too short for a holder whose record was lost to have stopped: leave it out, or set it to 0 where nothing can be lost",
+			"claim_delay", opts.ClaimDelay, "needed", needed)
+	}
+	return opts
 }

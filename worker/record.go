@@ -2,7 +2,6 @@ package worker
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -107,7 +106,7 @@ type fields Record
 // equal texts, so that a driver may keep and compare texts.
 func (r Record) MarshalText() ([]byte, error) {
 	r.Layouts = slices.Clone(r.Layouts)
-	slices.SortFunc(r.Layouts, func(a, b ServedLayout) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.Layouts, byName)
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

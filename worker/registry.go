@@ -12,15 +12,15 @@ import (
 // The errors that the protocol branches on.
 var (
 	// ErrConflict: the cell does not hold the record that a [Registry.Swap] was to
-	// replace. Nothing was written, unless an earlier attempt of the same call was.
+	// replace. Nothing was written, unless the same Swap was made before.
 	ErrConflict = errors.New("the worker's record has changed")
 
 	// ErrTaken: another node uses the worker ID. A registry that notices wraps it;
 	// the holder stops at once.
 	ErrTaken = errors.New("the worker ID is used by another node")
 
-	// ErrWaiting: the worker ID is this node's, and must not be used yet. A registry
-	// that wraps it says why, in words for anybody.
+	// ErrWaiting: the worker ID is this node's, and must not be used yet. Whatever wraps
+	// it says why, in words that every caller may read.
 	ErrWaiting = errors.New("waiting before the worker ID is used")
 
 	// ErrNoneFree: all worker IDs are in use.
@@ -50,12 +50,11 @@ type Registry interface {
 	// the zero Record with Worker set.
 	Load(ctx context.Context, worker int64) (Record, error)
 
-	// Swap writes new into the cell that old and new name, atomically and durably,
-	// if the cell holds old; a cell that was never written holds a zero record. It
-	// compares whole records, see [Record.Equal]; new is not the zero record. If the cell holds something else
-	// it returns an error that wraps [ErrConflict]. After any other error the
-	// outcome is unknown: the write may have happened, or may happen later. A driver
-	// does not repeat a Swap by itself.
+	// Swap writes new into the cell that old and new name, atomically and durably, if
+	// the cell holds old. It compares whole records, see [Record.Equal]; new is not the
+	// zero record. If the cell holds something else it returns an error that wraps
+	// [ErrConflict]. After any other error the outcome is unknown: the write may have
+	// happened, or may happen later. A driver does not repeat a Swap by itself.
 	Swap(ctx context.Context, old, new Record) error
 
 	// List returns all records that were ever written, by worker ID.

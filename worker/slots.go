@@ -109,10 +109,11 @@ func (s *slots) write(text []byte) error {
 // erase prepares a damaged file for its next write. It waits for the disk: of what the
 // file held nothing may be left that goes with the first write.
 func (s *slots) erase() error {
-	if _, err := s.file.WriteAt(make([]byte, 2*s.size), 0); err != nil {
-		return fmt.Errorf("erase the state: %w", err)
+	_, err := s.file.WriteAt(make([]byte, 2*s.size), 0)
+	if err == nil {
+		err = s.file.Sync()
 	}
-	if err := s.file.Sync(); err != nil {
+	if err != nil {
 		return fmt.Errorf("erase the state: %w", err)
 	}
 	s.next = 1
@@ -145,18 +146,11 @@ func (s *slots) parse(slot []byte) (number uint64, text []byte, err error) {
 	line, rest, _ := bytes.Cut(slot, []byte("\n"))
 	var version, length int
 	var sum uint32
-	var magic string
-	n, _ := fmt.Sscanf(string(line), "%s %d", &magic, &version)
+	n, _ := fmt.Sscanf(string(line), slotMagic+" %d %d %d %x", &version, &number, &length, &sum)
 	switch {
-	case n < 2 || magic != slotMagic:
-		return 0, nil, errDamaged
-	case version > s.version:
+	case n > 0 && version > s.version:
 		return 0, nil, fmt.Errorf("state of format %d: %w", version, ErrNewer)
-	}
-	if n, _ := fmt.Sscanf(string(line), slotMagic+" %d %d %d %x", &version, &number, &length, &sum); n < 4 {
-		return 0, nil, errDamaged
-	}
-	if number == 0 || length < 0 || length > len(rest) || checksum(number, rest[:length]) != sum {
+	case n < 4, number == 0, length < 0 || length > len(rest), checksum(number, rest[:length]) != sum:
 		return 0, nil, errDamaged
 	}
 	return number, bytes.Clone(rest[:length]), nil

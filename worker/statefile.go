@@ -18,8 +18,8 @@ type StateFile struct {
 	used     atomic.Bool // a keeper has it
 }
 
-// saved is what is remembered of a lease.
-type saved struct {
+// A savedLease is what is remembered of a lease.
+type savedLease struct {
 	Identity string         `json:"identity"`
 	Registry string         `json:"registry"`
 	Ended    bool           `json:"ended,omitempty"` // it may be handed back, but no process may go on from it
@@ -72,7 +72,7 @@ func (s *StateFile) Close() error { return s.closer.Close() }
 // the file does not help, if there is something to say. An error ends the use of the file;
 // it wraps [ErrNewer] if a newer release wrote it. A lease that another keeper of this
 // process still holds would look like that of a dead one.
-func (s *StateFile) restore(registry string) (lease *saved, notice, err error) {
+func (s *StateFile) restore(registry string) (lease *savedLease, notice, err error) {
 	if s.used.Swap(true) {
 		return nil, nil, errors.New("another keeper of this process has it: open a state file for each")
 	}
@@ -89,7 +89,7 @@ func (s *StateFile) restore(registry string) (lease *saved, notice, err error) {
 	case err != nil || text == nil:
 		return nil, nil, err
 	}
-	lease = new(saved)
+	lease = new(savedLease)
 	if err := json.Unmarshal(text, lease); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDamaged, err), nil
 	}
@@ -103,12 +103,12 @@ func (s *StateFile) restore(registry string) (lease *saved, notice, err error) {
 }
 
 // proven reports whether the process that held the lease is known to be dead.
-func (s *StateFile) proven(l *saved) bool {
+func (s *StateFile) proven(l *savedLease) bool {
 	return l.sealed || s.identity != "" && l.Identity == s.identity
 }
 
 // save makes l durable.
-func (s *StateFile) save(l saved) error {
+func (s *StateFile) save(l savedLease) error {
 	l.Identity, l.Registry = s.identity, s.registry
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *StateFile) save(l saved) error {
 
 // end makes it durable that no process goes on from l, of which nothing from its mark on
 // was issued.
-func (s *StateFile) end(l saved) error {
+func (s *StateFile) end(l savedLease) error {
 	if s == nil {
 		return nil
 	}

@@ -228,7 +228,7 @@ func TestAssignedWorkerIDWaits(t *testing.T) {
 		p.kill()
 		begin := time.Now()
 		p = start(false)
-		awaitErr(t, p, "waiting until then")
+		awaitErr(t, p, "is assigned to this node, and may be used from")
 		awaitHeld(t, p, 3)
 		mustIssue(t, p, 1000)
 		if took := time.Since(begin); took > 6*time.Second {

@@ -60,56 +60,33 @@ func (k *Keeper) count(change func(*Status)) {
 }
 
 // recordStart notes a new lease.
-func (t *heldLease) recordStart() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.throttle, t.faults = logThrottle{}, [numFaults]error{}
-	now := Time(t.clock.ms())
-	s := &t.status
-	s.Held, s.Err, s.Worker, s.Term = true, nil, t.record.Worker, t.record.Term
-	s.Floor, s.Horizon, s.Since = Time(t.lease.floor), Time(t.horizon.Load()), now
-	if s.Extended = now; t.alone {
+func (h *heldLease) recordStart() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.throttle, h.faults = logThrottle{}, [numFaults]error{}
+	now := Time(h.clock.ms())
+	s := &h.status
+	s.Held, s.Err, s.Worker, s.Term = true, nil, h.record.Worker, h.record.Term
+	s.Floor, s.Horizon, s.Since = Time(h.lease.floor), Time(h.horizon.Load()), now
+	if s.Extended = now; h.fromFile {
 		s.Extended = time.Time{}
 	}
 	s.wait = "times before that may have been issued under it"
-	if t.lease.floor > t.prior.Horizon && !t.alone {
+	if h.lease.floor > h.prior.Horizon && !h.fromFile {
 		s.wait = "the registry may lose writes, and a holder that it does not know of any more must have noticed by then (claim_delay)"
 	}
-	t.log.Info("holding a worker ID", "worker", t.record.Worker, "term", t.record.Term, "horizon", Time(t.record.Horizon))
-	if wait := s.Floor.Sub(now); wait > t.opts.LeastAhead {
-		t.log.Warn("the worker ID must not be used yet", "worker", t.record.Worker, "from", s.Floor, "in", wait.Round(time.Second), "because", s.wait)
+	h.log.Info("holding a worker ID", "worker", h.record.Worker, "term", h.record.Term, "horizon", Time(h.record.Horizon))
+	if wait := s.Floor.Sub(now); wait > h.opts.LeastAhead {
+		h.log.Warn("the worker ID must not be used yet", "worker", h.record.Worker, "from", s.Floor, "in", wait.Round(time.Second), "because", s.wait)
 	}
 }
 
 // recordResult notes how a call of the registry went.
-func (t *heldLease) recordResult(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (h *heldLease) recordResult(err error) {
 	if err == nil {
-		t.status.Horizon, t.status.Extended = Time(t.record.Horizon), Time(t.clock.ms())
+		h.count(func(s *Status) { s.Horizon, s.Extended = Time(h.record.Horizon), Time(h.clock.ms()) })
 	}
-	t.faults[registryFault] = err
-	t.tell("the worker registry cannot be asked; the lease goes on until its horizon", "horizon", Time(t.record.Horizon))
-}
-
-// recordSave notes how a write of the state file went.
-func (t *heldLease) recordSave(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.faults[stateFault] = err
-	t.tell("the state file cannot be written: soon no time-based ID can be issued")
-}
-
-// recordOffset notes how far the time that IDs carry is off the registry's clock.
-func (t *heldLease) recordOffset(registry int64, own bool) {
-	var err error
-	if !own {
-		err = t.checkOffset(t.clock.ms()-registry, "the worker registry's")
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.faults[clockFault] = err
-	t.tell("IDs carry a time that is off")
+	h.report(registryFault, err, "the worker registry cannot be asked; the lease goes on until its horizon", "horizon", Time(h.record.Horizon))
 }
 
 // What can be wrong while a lease is held.
@@ -120,10 +97,13 @@ const (
 	numFaults
 )
 
-// tell brings the status up to date, and logs what is wrong when it is new. The caller
-// holds mu.
-func (k *Keeper) tell(what string, args ...any) {
-	err := errors.Join(k.faults[:]...)
+// report notes what is wrong in one way, nil if nothing is. It brings the status up to
+// date, and logs what is wrong when it is new.
+func (k *Keeper) report(fault int, err error, what string, args ...any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.faults[fault] = err
+	err = errors.Join(k.faults[:]...)
 	k.status.Err = err
 	switch {
 	case err == nil && k.throttle.text != "":

@@ -26,12 +26,9 @@ var errClockOff = errors.New("this machine's clock is off")
 // agrees with the registry's is right, whatever the peers say: they may have been set
 // right as well, and go on with the time from before.
 func (k *Keeper) checkClock(v view) error {
-	var offset int64
-	if !v.own {
-		offset = k.clock.ms() - v.registry
-		if err := k.checkOffset(offset, "the worker registry's"); err != nil {
-			return err
-		}
+	offset := k.offset(v)
+	if err := k.checkOffset(offset, "the worker registry's"); err != nil {
+		return err
 	}
 	var peers []int64
 	for _, r := range v.records {
@@ -81,56 +78,57 @@ type clockWatch struct {
 }
 
 // check reports whether it has moved the time that IDs carry forwards.
-func (e *clockWatch) check(ctx context.Context) bool {
-	step := e.clock.Step()
-	e.count(func(s *Status) { s.ClockStep = step })
+func (w *clockWatch) check(ctx context.Context) bool {
+	step := w.clock.Step()
+	w.count(func(s *Status) { s.ClockStep = step })
 	if step.Abs() < smallStep {
-		e.checks, e.logged = 0, 0
+		w.checks, w.logged = 0, 0
 		return false
 	}
-	if e.checks == 0 || (step-e.seen).Abs() > steadyStep {
-		e.seen, e.checks = step, 0
+	if w.checks == 0 || (step-w.seen).Abs() > steadyStep {
+		w.seen, w.checks = step, 0
 	}
-	e.checks++
-	if e.checks%refusedChecks != steadyChecks {
+	w.checks++
+	if w.checks%refusedChecks != steadyChecks {
 		return false
 	}
 	if step < 0 {
-		e.tell(step, func() {
-			e.log.Warn("this machine's clock was set back; IDs go on with the time from before", "by", -step)
-		})
+		if w.isNew(step) {
+			w.log.Warn("this machine's clock was set back; IDs go on with the time from before", "by", -step)
+		}
 		return false
 	}
-	if err := e.confirmStep(ctx, step); err != nil {
-		e.tell(step, func() {
-			e.log.Error("this machine's clock was set forwards, and is not followed", "by", step, "err", err)
-		})
+	if err := w.confirmStep(ctx, step); err != nil {
+		if w.isNew(step) {
+			w.log.Error("this machine's clock was set forwards, and is not followed", "by", step, "err", err)
+		}
 		return false
 	}
-	e.clock.Follow(step)
-	e.log.Warn("this machine's clock was set forwards; IDs follow", "by", step)
-	e.checks, e.logged = 0, 0
+	w.clock.Follow(step)
+	w.log.Warn("this machine's clock was set forwards; IDs follow", "by", step)
+	w.checks, w.logged = 0, 0
 	return true
 }
 
-// tell logs a step once.
-func (e *clockWatch) tell(step time.Duration, log func()) {
-	if (step - e.logged).Abs() > steadyStep {
-		e.logged = step
-		log()
+// isNew reports whether to log a step: each is logged once.
+func (w *clockWatch) isNew(step time.Duration) bool {
+	if (step - w.logged).Abs() <= steadyStep {
+		return false
 	}
+	w.logged = step
+	return true
 }
 
 // confirmStep reports why a step forwards is not to be followed.
-func (e *clockWatch) confirmStep(ctx context.Context, step time.Duration) error {
-	registry, own, err := e.registryClock(ctx)
+func (w *clockWatch) confirmStep(ctx context.Context, step time.Duration) error {
+	v, err := w.readClock(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the worker registry's clock cannot be asked: %w", err)
-	case own && step > e.opts.MaxJump:
-		return fmt.Errorf("no other clock confirms it, and it is more than %v: restart the server if the clock is right now", e.opts.MaxJump)
-	case own:
+	case v.own && step > w.opts.MaxJump:
+		return fmt.Errorf("no other clock confirms it, and it is more than %v: restart the server if the clock is right now", w.opts.MaxJump)
+	case v.own:
 		return nil
 	}
-	return e.checkOffset(e.clock.ms()+millis(step)-registry, "the worker registry's")
+	return w.checkOffset(w.offset(v)+millis(step), "the worker registry's")
 }

@@ -28,7 +28,7 @@ type world struct {
 	boots  int
 
 	fault atomic.Pointer[func(old, next worker.Record) swapFault] // of the next swaps; nil: none
-	down  atomic.Bool                                             // the registry answers nobody
+	down  atomic.Bool                                             // the registry does not answer
 	lossy atomic.Bool                                             // the registry says that it may lose writes
 
 	mu   sync.Mutex
@@ -56,8 +56,8 @@ const (
 	swapWorks swapFault = iota
 	swapLost            // the request never arrives
 	replyLost           // it arrives, the answer does not
-	swapLate            // it arrives when nobody waits for it any more
-	foreign             // the registry has noticed somebody else
+	swapLate            // it arrives after the caller has given up
+	foreign             // the registry has noticed another node
 )
 
 var errNetwork = errors.New("the network is down")
@@ -74,7 +74,7 @@ func newWorld(t testing.TB, nodes int) *world {
 	return w
 }
 
-// issue notes that who has issued a time, which nobody may have done before.
+// issue notes that who has issued a time, which no process may have issued before.
 func (w *world) issue(id, time int64, who string) {
 	cell := [2]int64{id, time}
 	if before, ok := w.issued[cell]; ok {

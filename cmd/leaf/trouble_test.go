@@ -15,7 +15,7 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// A place is where a store is to be, on a server that can be stopped.
+// A place is where a store is made, on a server that can be stopped.
 type place struct {
 	url, workers string // workers may be empty
 	gone         string // what is said when nothing answers; empty: it is a file

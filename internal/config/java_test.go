@@ -89,7 +89,7 @@ func TestJava(t *testing.T) {
 			want.Store, want.Segment.Enable = test.store, test.store != ""
 			want.Workers, want.Snowflake.Enable = test.workers, test.workers != ""
 			if cfg.SnowflakeOff != "" && !slices.ContainsFunc(notices, func(n string) bool { return strings.Contains(n, cfg.SnowflakeOff) }) {
-				t.Errorf("%q is told to those who ask, and in no notice", cfg.SnowflakeOff)
+				t.Errorf("%q is told to callers, and in no notice", cfg.SnowflakeOff)
 			}
 			cfg.SnowflakeOff = ""
 			if diff := cmp.Diff(want, cfg); diff != "" {

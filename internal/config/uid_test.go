@@ -102,7 +102,7 @@ func TestUIDProblems(t *testing.T) {
 	}
 }
 
-// auto means true where nobody has named a store or where worker IDs come from.
+// auto means true where neither a store nor a registry is named.
 func TestUIDAuto(t *testing.T) {
 	for yaml, want := range map[string]bool{
 		"":                       true,

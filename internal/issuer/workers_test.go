@@ -22,7 +22,7 @@ func (k *keeper) Status() worker.Status {
 }
 func (k *keeper) Err() error { return k.err }
 
-// registry returns one in which somebody holds workers 0 and 1 for an hour.
+// registry returns one in which another node holds workers 0 and 1 for an hour.
 func registry(t *testing.T) *memory.Registry {
 	t.Helper()
 	r := memory.NewRegistry()
