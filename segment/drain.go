@@ -51,7 +51,7 @@ func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant) er
 	if !ok {
 		return nil
 	}
-	err := b.guard.remember(last.Source, Mark{High: unused.Start, Server: last.Server})
+	err := b.guard.memory.Remember(b.tag, last.Source, Mark{High: unused.Start, Server: last.Server})
 	if err == nil {
 		err = returner.Return(ctx, b.tag, last, unused.Start)
 	}
@@ -102,14 +102,15 @@ func (b *Buffer) abandon(err error) {
 	}
 }
 
-// expire ends the buffer if the store has never granted and no caller has asked lately.
-func (b *Buffer) expire(now time.Time) bool {
+// expire ends a buffer of a set, and drops it, if the store has never granted and no caller
+// has asked lately.
+func (b *Buffer) expire(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.end != nil || b.account.grants > 0 || b.refilling ||
 		now.Sub(b.made) <= unknownFor || now.Sub(b.health.retryAt) <= unknownFor {
-		return false
+		return
 	}
 	b.finish(b.exhausted(b.health.err))
-	return true
+	b.set.tags.CompareAndDelete(b.tag, b)
 }

@@ -213,7 +213,7 @@ func (m *FileMemory) rewrite() error {
 	if m.limit = max(minRewrite, rewriteFactor*size); m.size <= m.limit {
 		return nil
 	}
-	m.limit = m.size + minRewrite // the next attempt, if this one fails
+	m.limit = m.size + minRewrite // if this fails, it is tried again there
 	f, err := os.OpenFile(m.path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package segment
 import (
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"sync/atomic"
 
@@ -28,9 +27,9 @@ type guard struct {
 	memory  Memory
 	log     *slog.Logger
 
-	recalled map[string]Mark  // by source, from the memory; nil: not yet
-	own      map[string]Mark  // by source, of what this buffer was granted
-	floors   map[string]int64 // sources being lifted: no ID below is issued
+	recalled map[string]Mark  // by source, from the memory
+	own      map[string]Mark  // by source, of what this buffer was granted; nil: nothing was recalled yet
+	floors   map[string]int64 // by source that is being lifted: no ID below is issued
 
 	regressions atomic.Int64
 }
@@ -57,7 +56,7 @@ func (g *guard) admit(grant Grant) (lift int64, err error) {
 	g.largest = max(g.largest, min(grant.Range.Len(), MaxStep)) // of what is issued: a lift is no step
 	mark = Mark{High: grant.Range.End, Server: grant.Server}
 	g.own[grant.Source] = mark
-	if err := g.remember(grant.Source, mark); err != nil {
+	if err := g.memory.Remember(g.tag, grant.Source, mark); err != nil {
 		// The guard is there for faults of the store, and must not be one itself.
 		g.log.Warn("the counter will not be remembered across a restart", "tag", g.tag, "err", err)
 	}
@@ -96,18 +95,10 @@ func (g *guard) raise(mark Mark, grant Grant) (floor int64, err error) {
 // recall must come before the first call to the store: another process that shares
 // the memory may be granted the following range before this one has looked.
 func (g *guard) recall() {
-	if g.recalled == nil {
+	if g.own == nil {
 		g.own = make(map[string]Mark)
-		g.recalled = g.load()
+		g.recalled = g.memory.Recall(g.tag)
 	}
-}
-
-func (g *guard) load() map[string]Mark {
-	marks := make(map[string]Mark)
-	if g.memory != nil {
-		maps.Copy(marks, g.memory.Recall(g.tag))
-	}
-	return marks
 }
 
 // known joins what is recalled of a source with what this buffer was granted.
@@ -122,13 +113,6 @@ func (g *guard) known(source string) Mark {
 // reconsider recalls anew what a grant contradicts: a process that shares the memory
 // may have given IDs back since, having lowered its mark before.
 func (g *guard) reconsider(source string) Mark {
-	g.recalled = g.load()
+	g.recalled = g.memory.Recall(g.tag)
 	return g.known(source)
-}
-
-func (g *guard) remember(source string, mark Mark) error {
-	if g.memory == nil {
-		return nil
-	}
-	return g.memory.Remember(g.tag, source, mark)
 }

@@ -17,6 +17,13 @@ type Memory interface {
 	Forget(tag string) error
 }
 
+// noMemory remembers nothing.
+type noMemory struct{}
+
+func (noMemory) Recall(string) map[string]Mark       { return nil }
+func (noMemory) Remember(string, string, Mark) error { return nil }
+func (noMemory) Forget(string) error                 { return nil }
+
 // A Mark is what a node knows of one source of one tag.
 type Mark struct {
 	High   int64  // one past the highest ID this node may have issued; after a clean stop: where the counter was given back to

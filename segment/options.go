@@ -74,6 +74,7 @@ func (o *Options) withDefaults() Options {
 	opts.MaxStock = min(cmp.Or(opts.MaxStock, DefaultMaxStock), maxMaxStock)
 	opts.Wait = cmp.Or(opts.Wait, DefaultWait)
 	opts.CallTimeout = cmp.Or(opts.CallTimeout, DefaultCallTimeout)
+	opts.Memory = cmp.Or[Memory](opts.Memory, noMemory{})
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return opts
 }

@@ -196,15 +196,13 @@ func (b *Buffer) fetch(n int64) (Grant, error) {
 		if lift < 0 {
 			return grant, nil
 		}
-		ask = lift
-		if lift == 0 {
-			ask = n
-		}
-		if lifter, ok := b.store.(Lifter); ok && lift > 0 {
+		ask = n
+		if lifter, ok := b.store.(Lifter); lift > 0 && !ok {
+			ask = lift
+		} else if lift > 0 {
 			if err := b.lift(lifter, grant.Source, grant.Range.End+lift); err != nil {
 				return Grant{}, err
 			}
-			ask = n
 		}
 	}
 	return Grant{}, fmt.Errorf("tag %q: the store keeps granting IDs that may be in use", b.tag)

@@ -38,7 +38,7 @@ type Set struct {
 	unproven  int                 // buffers of tags that may not exist
 
 	ready  chan struct{}
-	wake   chan struct{} // holds one when the store must be checked before its time
+	wake   chan struct{} // holds one when the store must be checked now
 	cancel context.CancelFunc
 	done   chan struct{} // closed when watch has returned
 }
@@ -132,7 +132,7 @@ func (s *Set) newBuffer(tag string) *Buffer {
 	return b
 }
 
-// checkSoon has the store looked at before its time.
+// checkSoon asks for a check of the store now.
 func (s *Set) checkSoon() {
 	select {
 	case s.wake <- struct{}{}:
@@ -168,7 +168,7 @@ func (s *Set) Forget(tag string, change func() error) error {
 		old.(*Buffer).abandon(err)
 	}
 	defer s.tags.CompareAndDelete(tag, closed)
-	if err := change(); err != nil || s.opts.Memory == nil {
+	if err := change(); err != nil {
 		return err
 	}
 	return s.opts.Memory.Forget(tag)
@@ -244,16 +244,17 @@ func (s *Set) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// watch tells when the store first answers, then keeps the tags in use in step
-// with it.
+// watch closes ready once the store answers, then keeps the tags in use in step with it.
 func (s *Set) watch(ctx context.Context) {
 	defer close(s.done)
 	pause := firstBackoff
 	for s.checkStore(ctx) != nil {
-		if !sleep(ctx, pause) {
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(pause):
+			pause = min(2*pause, maxBackoff)
 		}
-		pause = min(2*pause, maxBackoff)
 	}
 	close(s.ready)
 	for {
@@ -272,7 +273,7 @@ func (s *Set) watch(ctx context.Context) {
 	}
 }
 
-// checkStore checks the tags in use and tells when the outcome is another than before.
+// checkStore checks the tags in use, and logs when the outcome differs from the last one.
 func (s *Set) checkStore(ctx context.Context) error {
 	err := s.check(ctx)
 	if ctx.Err() != nil {
@@ -301,8 +302,8 @@ func (s *Set) check(ctx context.Context) error {
 	for b := range s.buffers() {
 		if b.loaded() {
 			missing[b.tag] = b
-		} else if b.expire(time.Now()) {
-			s.tags.CompareAndDelete(b.tag, b)
+		} else {
+			b.expire(time.Now())
 		}
 	}
 	listed := make(map[string]struct{})
@@ -332,13 +333,4 @@ func (s *Set) check(ctx context.Context) error {
 		s.tags.CompareAndDelete(b.tag, b)
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

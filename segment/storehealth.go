@@ -23,50 +23,50 @@ type storeHealth struct {
 	err      error
 	since    time.Time
 	retryAt  time.Time
-	attempts int
-	logged   bool // it was logged
+	failures int
+	logged   bool
 }
 
 // failed takes in a failed call and reports whether it is the first one; waited: callers
 // wait for it.
-func (t *storeHealth) failed(now time.Time, err error, waited bool) (first bool) {
-	first = t.err == nil
+func (h *storeHealth) failed(now time.Time, err error, waited bool) (first bool) {
+	first = h.err == nil
 	if first {
-		t.since = now
+		h.since = now
 	}
-	t.err = err
+	h.err = err
 	bound := maxBackoff
 	if waited {
 		bound = waitedBackoff
 	}
-	bound = min(bound, firstBackoff<<min(t.attempts, 10))
-	t.retryAt = now.Add(rand.N(bound))
-	t.attempts++
+	bound = min(bound, firstBackoff<<min(h.failures, 10))
+	h.retryAt = now.Add(rand.N(bound))
+	h.failures++
 	return first
 }
 
 // resume is for a store that is asked again: a failure that is older than a
 // caller waits does not tell how long the store has been failing.
-func (t *storeHealth) resume(now time.Time, wait time.Duration) {
-	if t.err != nil && now.Sub(t.retryAt) > wait {
-		t.since = now
+func (h *storeHealth) resume(now time.Time, wait time.Duration) {
+	if h.err != nil && now.Sub(h.retryAt) > wait {
+		h.since = now
 	}
 }
 
 // verdict returns why a caller should not even wait: the store will not deliver,
 // or has been failing for as long as a caller would wait. A failure after which no
 // call is under way or due is no verdict.
-func (t *storeHealth) verdict(now time.Time, wait time.Duration, trying bool) error {
+func (h *storeHealth) verdict(now time.Time, wait time.Duration, trying bool) error {
 	switch {
-	case t.err == nil, !trying && now.After(t.retryAt):
+	case h.err == nil, !trying && now.After(h.retryAt):
 		return nil
-	case isVerdict(t.err), now.Sub(t.since) >= wait:
-		return t.err
+	case isVerdict(h.err), now.Sub(h.since) >= wait:
+		return h.err
 	}
 	return nil
 }
 
-// isFinal reports an error after which no call will succeed, whatever anybody does.
+// isFinal reports an error after which no call will ever succeed.
 func isFinal(err error) bool {
 	return errors.Is(err, leaf.ErrOverflow) || errors.Is(err, leaf.ErrClosed)
 }

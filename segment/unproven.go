@@ -31,12 +31,9 @@ func (s *Set) admit(b *Buffer) error {
 // review ends the counting of a buffer as one of an unproven tag, once the store has
 // answered or callers do not ask any more, and looks again later where neither is so.
 func (s *Set) review(b *Buffer) {
-	if !b.settled() {
-		if !b.expire(time.Now()) {
-			time.AfterFunc(unknownFor, func() { s.review(b) })
-			return
-		}
-		s.tags.CompareAndDelete(b.tag, b)
+	if b.expire(time.Now()); !b.settled() {
+		time.AfterFunc(unknownFor, func() { s.review(b) })
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,28 +42,26 @@ func (s *Set) review(b *Buffer) {
 
 // acquire waits for a place among the calls to the store. leave gives it back.
 func (s *Set) acquire(ctx context.Context, b *Buffer) (leave func(), err error) {
+	wanted := []chan struct{}{s.guesses, s.places}
 	if b.account.grants > 0 || s.lists(b.tag) {
-		return occupySlot(ctx, s.places)
+		wanted = wanted[1:]
 	}
-	noGuess, err := occupySlot(ctx, s.guesses)
-	if err != nil {
-		return nil, err
+	var taken []chan struct{}
+	leave = func() {
+		for _, places := range taken {
+			<-places
+		}
 	}
-	noCall, err := occupySlot(ctx, s.places)
-	if err != nil {
-		noGuess()
-		return nil, err
+	for _, places := range wanted {
+		select {
+		case places <- struct{}{}:
+			taken = append(taken, places)
+		case <-ctx.Done():
+			leave()
+			return nil, fmt.Errorf("wait for a place among the calls to the store: %w", ctx.Err())
+		}
 	}
-	return func() { noCall(); noGuess() }, nil
-}
-
-func occupySlot(ctx context.Context, places chan struct{}) (leave func(), err error) {
-	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for a place among the calls to the store: %w", ctx.Err())
-	}
+	return leave, nil
 }
 
 // lists reports whether the latest listing had tag.
