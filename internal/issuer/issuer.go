@@ -89,30 +89,30 @@ type Source interface {
 	Check(ctx context.Context, key string) error
 }
 
-// Generators make 64-bit IDs under keys, as a [leaf.Generator] does. A [segment.Set]
-// does.
-type Generators interface {
+// A KeyedGenerator makes 64-bit IDs under keys, as a [leaf.Generator] makes them without. A
+// [segment.Set] is one.
+type KeyedGenerator interface {
 	Next(ctx context.Context, key string) (int64, error)
 	Take(ctx context.Context, key string, dst []leaf.Range, n int) ([]leaf.Range, error)
 }
 
 // Numbers returns the source that g is. A method Check of g is its method of that name.
-func Numbers(g Generators) Source { return numbers{g} }
+func Numbers(g KeyedGenerator) Source { return numbers{g} }
 
-type numbers struct{ Generators }
+type numbers struct{ KeyedGenerator }
 
 func (s numbers) Next(ctx context.Context, key string) (ID, error) {
-	id, err := s.Generators.Next(ctx, key)
+	id, err := s.KeyedGenerator.Next(ctx, key)
 	return ID{Number: id}, err
 }
 
 func (s numbers) Take(ctx context.Context, key string, n int) (IDs, error) {
-	ranges, err := s.Generators.Take(ctx, key, nil, n)
+	ranges, err := s.KeyedGenerator.Take(ctx, key, nil, n)
 	return IDs{Ranges: ranges}, err
 }
 
 func (s numbers) Check(ctx context.Context, key string) error {
-	if c, ok := s.Generators.(interface {
+	if c, ok := s.KeyedGenerator.(interface {
 		Check(ctx context.Context, key string) error
 	}); ok {
 		return c.Check(ctx, key)

@@ -22,17 +22,24 @@ const (
 )
 
 // Segments is what [Tags] needs of the generators that issue from the store. A
-// [segment.Set] is one.
+// [segment.Set] is one. Forget runs a change that must not look like lost writes.
 type Segments interface {
 	Forget(tag string, change func() error) error
 	Ready() <-chan struct{}
 	Stats() []segment.Stats
 }
 
+// noSegments stands for generators where nothing issues from the store.
+type noSegments struct{}
+
+func (noSegments) Forget(_ string, change func() error) error { return change() }
+func (noSegments) Ready() <-chan struct{}                     { return nil }
+func (noSegments) Stats() []segment.Stats                     { return nil }
+
 // Tags administers the tags of one store. Its methods are safe for concurrent use.
 type Tags struct {
 	store    segment.Store
-	segments Segments // nil: nothing issues from the store in this process
+	segments Segments
 	log      *slog.Logger
 }
 
@@ -40,14 +47,11 @@ type Tags struct {
 // this process, nil if nothing does. Each change is logged once to logger; nil
 // discards.
 func NewTags(store segment.Store, segments Segments, logger *slog.Logger) *Tags {
-	return &Tags{store, segments, cmp.Or(logger, slog.New(slog.DiscardHandler))}
+	return &Tags{store, cmp.Or[Segments](segments, noSegments{}), cmp.Or(logger, slog.New(slog.DiscardHandler))}
 }
 
 // Ready reports whether the store has answered since the process started.
 func (t *Tags) Ready() bool {
-	if t.segments == nil {
-		return false
-	}
 	select {
 	case <-t.segments.Ready():
 		return true
@@ -57,12 +61,7 @@ func (t *Tags) Ready() bool {
 }
 
 // Stats describes each tag in use, sorted by tag.
-func (t *Tags) Stats() []segment.Stats {
-	if t.segments == nil {
-		return nil
-	}
-	return t.segments.Stats()
-}
+func (t *Tags) Stats() []segment.Stats { return t.segments.Stats() }
 
 // Probe asks the store something and reports why it does not answer within 2 s.
 func (t *Tags) Probe(ctx context.Context) error {
@@ -133,7 +132,7 @@ func (t *Tags) Delete(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if err := t.forget(name, func() error { return catalog.Delete(ctx, name) }); err != nil {
+	if err := t.segments.Forget(name, func() error { return catalog.Delete(ctx, name) }); err != nil {
 		return failed(err)
 	}
 	t.log.Info("tag deleted", "tag", name)
@@ -202,7 +201,7 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 		return err
 	}
 	if change.Force && change.MaxID != nil {
-		err = t.forget(name, alter)
+		err = t.segments.Forget(name, alter)
 	} else {
 		err = alter()
 	}
@@ -268,12 +267,4 @@ func (t *Tags) catalog() (segment.Catalog, error) {
 		return nil, leaf.ErrUnsupported
 	}
 	return catalog, nil
-}
-
-// forget runs change as something that the generators must not take for lost writes.
-func (t *Tags) forget(name string, change func() error) error {
-	if t.segments == nil {
-		return change()
-	}
-	return t.segments.Forget(name, change)
 }

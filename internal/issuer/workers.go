@@ -20,18 +20,21 @@ var ErrRegistry = errors.New("the registry of worker IDs does not answer")
 // A Keeper is what [Workers] needs of what keeps this process's lease. A
 // [worker.Keeper] is one.
 type Keeper interface {
-	// Status returns how things are.
 	Status() worker.Status
-
-	// Err returns why no IDs can be issued at present, nil if they can.
-	Err() error
+	Err() error // why no IDs can be issued at present, nil if they can
 }
+
+// noKeeper stands for a keeper where this process holds no worker ID.
+type noKeeper struct{}
+
+func (noKeeper) Status() worker.Status { return worker.Status{Err: leaf.ErrNoLease} }
+func (noKeeper) Err() error            { return leaf.ErrNoLease }
 
 // Workers looks at, and administers, the worker IDs of one registry. Its methods are
 // safe for concurrent use.
 type Workers struct {
 	registry worker.Registry
-	keeper   Keeper // nil: this process holds no worker ID
+	keeper   Keeper
 	log      *slog.Logger
 }
 
@@ -39,25 +42,15 @@ type Workers struct {
 // of it in this process, nil if nothing does. Each change is logged once to logger;
 // nil discards.
 func NewWorkers(registry worker.Registry, keeper Keeper, logger *slog.Logger) *Workers {
-	return &Workers{registry, keeper, cmp.Or(logger, slog.New(slog.DiscardHandler))}
+	return &Workers{registry, cmp.Or[Keeper](keeper, noKeeper{}), cmp.Or(logger, slog.New(slog.DiscardHandler))}
 }
 
 // Err returns why this process can issue no IDs under a worker ID at present, nil if
 // it can.
-func (w *Workers) Err() error {
-	if w.keeper == nil {
-		return leaf.ErrNoLease
-	}
-	return w.keeper.Err()
-}
+func (w *Workers) Err() error { return w.keeper.Err() }
 
-// Status returns how the lease of this process is.
-func (w *Workers) Status() worker.Status {
-	if w.keeper == nil {
-		return worker.Status{Err: leaf.ErrNoLease}
-	}
-	return w.keeper.Status()
-}
+// Status returns the status of this process's lease.
+func (w *Workers) Status() worker.Status { return w.keeper.Status() }
 
 // Mine reports whether this process holds the worker ID.
 func (w *Workers) Mine(id int64) bool {
