@@ -56,7 +56,7 @@ func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant) er
 		err = returner.Return(ctx, b.tag, last, unused.Start)
 	}
 	if err != nil && !errors.Is(err, leaf.ErrUnsupported) {
-		return fmt.Errorf("give back %v of %q: %w", unused, b.tag, err)
+		return fmt.Errorf("unused IDs are lost: %w", err)
 	}
 	return nil
 }

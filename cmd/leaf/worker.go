@@ -97,9 +97,15 @@ Mind: ` + noteFree,
 				return usage(cmd, fmt.Errorf("%s is not a worker ID", printable(args[0])))
 			}
 			return a.with(cmd, func() error {
-				say(cmd.ErrOrStderr(), "note", noteFree)
-				if err := confirm(cmd, yes, fmt.Sprintf("free worker ID %d", id)); err != nil {
+				listed, err := call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
+				if err != nil {
 					return err
+				}
+				if listed.GetStarts() == nil { // else FreeWorker says that there is nothing to free
+					say(cmd.ErrOrStderr(), "note", noteFree)
+					if err := confirm(cmd, yes, fmt.Sprintf("free worker ID %d", id)); err != nil {
+						return err
+					}
 				}
 				res, err := call(cmd.Context(), &a, a.calls.FreeWorker, &leafv1.FreeWorkerRequest{Worker: &id})
 				if err != nil {
