@@ -35,7 +35,7 @@ type Generator struct {
 	why     error // why not
 	above   int64 // the tick after the last one that was issued under earlier leases
 	issued  uint64
-	stalled int64 // since when the lease is what stops callers, Unix milliseconds; 0: it is not
+	stalled int64 // since when the lease stops callers, Unix milliseconds; 0: it does not
 	queue   waitQueue
 	ticker  ticker
 }

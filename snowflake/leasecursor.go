@@ -39,17 +39,17 @@ type leaseCursor struct {
 	_      [128]byte
 
 	// The rest belongs to the generator's lock.
-	layout Layout
-	lease  lease
-	stock  reserve
-	end    uint64 // one past the last slot of the layout
-	first  uint64 // where the cursor began
-	limit  uint64
-	base   uint64 // up to where the cursor is accounted for: what lies beyond was reserved
-	last   uint64 // one past the last slot that was reserved below base; 0: none
-	issued uint64 // how many were
-	over   struct {
-		clock, lease uint64 // the limits by each, as of the last raise
+	layout  Layout
+	lease   lease
+	stock   reserve
+	end     uint64 // one past the last slot of the layout
+	first   uint64 // where the cursor began
+	limit   uint64
+	base    uint64 // up to where the cursor is accounted for: what lies beyond was reserved
+	last    uint64 // one past the last slot that was reserved below base; 0: none
+	issued  uint64 // how many were
+	allowed struct {
+		clock, lease uint64 // the limits that each sets, as of the last raise
 	}
 }
 
@@ -104,8 +104,8 @@ func (l *leaseCursor) appendRanges(dst []leaf.Range, keep int, from, to uint64) 
 	return dst
 }
 
-// edge decides about a reservation that ended at or beyond the gate, and shuts that.
-// Only the slot just below it may be issued; one beyond is lost.
+// atGate shuts the gate after a reservation that ended at or beyond it. Only the slot just
+// below the gate may be issued; one beyond is lost.
 func (l *leaseCursor) atGate(gate, end uint64) (ok bool) {
 	l.gate.CompareAndSwap(gate, 0)
 	return end == gate
@@ -159,11 +159,11 @@ func (l *leaseCursor) account(cursor uint64) {
 func (l *leaseCursor) raise(now, ahead int64, backlog uint64) {
 	cursor := l.cursor.Load()
 	l.account(cursor) // while it is known what lies beyond the limit, and is lost
-	l.over.clock = l.clockLimit(now + ahead)
-	l.over.lease = min(l.slot(l.layout.tickDown(l.lease.Limit().UnixMilli())), l.end)
+	l.allowed.clock = l.clockLimit(now + ahead)
+	l.allowed.lease = min(l.slot(l.layout.tickDown(l.lease.Limit().UnixMilli())), l.end)
 	left := l.limit - min(cursor, l.limit)
 	if fill, due := l.stock.fill(now, left, backlog); due {
-		l.limit = max(l.limit, min(l.over.clock, l.over.lease, satAdd(cursor, fill)))
+		l.limit = max(l.limit, min(l.allowed.clock, l.allowed.lease, satAdd(cursor, fill)))
 	}
 }
 

@@ -20,9 +20,8 @@ type Options struct {
 	// the lease has to know it: [worker.Options.MaxAhead].
 	MaxAhead time.Duration
 
-	// Wait bounds how long a call waits; default 1 s. It counts from the beginning of
-	// the trouble where that is a missing or ended lease: once that has lasted for
-	// longer, calls fail at once.
+	// Wait bounds how long a call waits; default 1 s. Where the lease is missing or has
+	// ended, it counts from then on: once that has lasted for longer, calls fail at once.
 	Wait time.Duration
 
 	// RandomStart is how many sequence numbers, from 0, an idle tick may begin at, so

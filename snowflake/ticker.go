@@ -30,18 +30,18 @@ type ticker struct {
 
 // start starts the ticker; g.mu is held.
 func (g *Generator) start() {
-	b := &g.ticker
-	b.asked = true
-	if b.running {
+	t := &g.ticker
+	t.asked = true
+	if t.running {
 		return
 	}
-	b.running, b.idle = true, 0
-	b.seen = g.current.Load().cursor.Load()
-	if b.timer == nil {
-		b.timer = time.AfterFunc(finest, g.tick)
+	t.running, t.idle = true, 0
+	t.seen = g.current.Load().cursor.Load()
+	if t.timer == nil {
+		t.timer = time.AfterFunc(finest, g.tick)
 		return
 	}
-	b.timer.Reset(finest)
+	t.timer.Reset(finest)
 }
 
 // stop stops the ticker; g.mu is held. A turn that is under way does nothing, or counts as
@@ -57,17 +57,17 @@ func (g *Generator) stop() {
 func (g *Generator) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	b, l := &g.ticker, g.current.Load()
-	if !b.running {
+	t, l := &g.ticker, g.current.Load()
+	if !t.running {
 		return
 	}
-	if b.asked || g.queue.len() > 0 || l.cursor.Load() != b.seen {
-		b.idle = 0
+	if t.asked || g.queue.len() > 0 || l.cursor.Load() != t.seen {
+		t.idle = 0
 	}
-	b.asked = false
+	t.asked = false
 	g.refresh(g.opts.Clock.Now().UnixMilli())
-	b.seen = l.cursor.Load()
-	if b.idle++; b.idle > lingering {
+	t.seen = l.cursor.Load()
+	if t.idle++; t.idle > lingering {
 		l.gate.Store(0)
 		g.stop()
 		g.stalled = 0
@@ -77,7 +77,7 @@ func (g *Generator) tick() {
 	if g.queue.len() > 0 {
 		next = finest
 	}
-	b.timer.Reset(next)
+	t.timer.Reset(next)
 }
 
 // refresh brings the cursor up to now, has the lease grow, and serves the queue;
@@ -89,11 +89,11 @@ func (g *Generator) refresh(now int64) {
 	l := g.current.Load()
 	l.pull(now, g.random())
 	l.raise(now, g.ahead, g.queue.backlog)
-	if until := l.layout.start(l.tickOf(l.over.clock)); until > l.lease.Limit().UnixMilli()-slack {
+	if until := l.layout.start(l.tickOf(l.allowed.clock)); until > l.lease.Limit().UnixMilli()-slack {
 		l.lease.Need(time.UnixMilli(until + stock))
 	}
 	g.queue.serve(l, g.ticker.running)
-	switch stalled := l.over.lease <= l.over.clock && l.cursor.Load() >= l.limit; {
+	switch stalled := l.allowed.lease <= l.allowed.clock && l.cursor.Load() >= l.limit; {
 	case !stalled:
 		g.stalled = 0
 	case g.stalled == 0:

@@ -85,7 +85,7 @@ func (l *leaseCursor) batch(n, gate uint64) (from uint64, ok bool) {
 	}
 }
 
-// wait returns n slots, in order, once it has got them.
+// wait returns n slots once they are reserved, in order.
 func (g *Generator) wait(ctx context.Context, n uint64) ([]piece, error) {
 	w, timeout, err := g.join(ctx, n)
 	if err != nil || timeout == 0 {
@@ -104,15 +104,16 @@ func (g *Generator) wait(ctx context.Context, n uint64) ([]piece, error) {
 	return w.pieces, err
 }
 
-// join queues a call for n slots, unless it is known that waiting does not help.
-// A timeout of 0 says that it got them at once.
+// join queues a call for n slots, unless waiting cannot help. A timeout of 0 says that the
+// call got them at once.
 func (g *Generator) join(ctx context.Context, n uint64) (*waiter, time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.opts.Clock.Now().UnixMilli()
 	g.refresh(now)
-	timeout, budget := g.remainingWait(now), g.remainingWait(now)
-	if end, ok := ctx.Deadline(); ok && n > 1 { // a part of a batch would be lost
+	timeout := g.remainingWait(now)
+	budget := timeout
+	if end, ok := ctx.Deadline(); ok && n > 1 { // at the deadline, what a batch has got by then is lost
 		budget = min(budget, max(time.Until(end), 0))
 	}
 	if err := g.checkBudget(now, n, budget); err != nil {
@@ -142,8 +143,8 @@ func (g *Generator) remainingWait(now int64) time.Duration {
 	return max(g.opts.Wait-time.Duration(lasted)*time.Millisecond, 0)
 }
 
-// leave takes w out of the queue because of its context's end, or nil: it has waited
-// for long enough. If it got all it needs just then, the call succeeds.
+// leave takes w out of the queue because its context ended, with that cause, or because it
+// has waited long enough: nil. If w has just got all it needs, the call succeeds.
 func (g *Generator) leave(w *waiter, cause error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -185,7 +186,7 @@ func (g *Generator) unavailable(now int64) error {
 		return fmt.Errorf("%w: %w", leaf.ErrNoLease, g.why)
 	case l.cursor.Load() >= l.end:
 		return g.overflowErr()
-	case l.over.lease <= l.over.clock:
+	case l.allowed.lease <= l.allowed.clock:
 		return fmt.Errorf("%w: that of worker ID %d allows times before %s and was not extended: look at the registry and the state file",
 			leaf.ErrNoLease, l.lease.Worker(), formatTime(l.lease.Limit().UnixMilli()))
 	}
@@ -194,7 +195,7 @@ func (g *Generator) unavailable(now int64) error {
 
 // clockErr returns why the clock does not allow more; g.mu is held.
 func (g *Generator) clockErr(l *leaseCursor, now int64) error {
-	if first := l.tickOf(l.first); l.first >= l.over.clock {
+	if first := l.tickOf(l.first); l.first >= l.allowed.clock {
 		return fmt.Errorf("%w: worker ID %d may issue times from %s on, and it is %s; at most %v ahead is allowed",
 			leaf.ErrClock, l.lease.Worker(), formatTime(l.layout.start(first)), formatTime(now), g.opts.MaxAhead)
 	}
