@@ -36,6 +36,13 @@ func (a *admin) addFlags(cmd *cobra.Command, flag urlFlag) {
 	outputVar(cmd, &a.json)
 }
 
+// runs returns what cobra runs: do, with what the flags name.
+func (a *admin) runs(do func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.with(cmd, func() error { return do(cmd, args) })
+	}
+}
+
 // with runs do with what the flags name.
 func (a *admin) with(cmd *cobra.Command, do func() error) (err error) {
 	if a.url, err = a.target(cmd, &a.flag); err != nil {
@@ -86,23 +93,23 @@ func (a *admin) warn(cmd *cobra.Command, note string) {
 	say(cmd.ErrOrStderr(), "note", note)
 }
 
-func (a *admin) listTags(ctx context.Context) ([]segment.Tag, error) {
+func (a *admin) listTags(ctx context.Context) ([]tagRow, error) {
 	res, err := call(ctx, a, a.calls.ListTags, &leafv1.ListTagsRequest{})
-	tags := make([]segment.Tag, 0, len(res.GetTags()))
+	tags := make([]tagRow, 0, len(res.GetTags()))
 	for _, t := range res.GetTags() {
 		tags = append(tags, fromWire(t))
 	}
 	return tags, err
 }
 
-func (a *admin) createTag(ctx context.Context, tag segment.Tag) (segment.Tag, error) {
+func (a *admin) createTag(ctx context.Context, tag segment.Tag) (tagRow, error) {
 	res, err := call(ctx, a, a.calls.CreateTag, &leafv1.CreateTagRequest{
 		Name: tag.Name, Step: tag.Step, MaxId: &tag.MaxID, Description: tag.Description,
 	})
 	return fromWire(res.GetTag()), explainTag(err, tag.Name)
 }
 
-func (a *admin) alterTag(ctx context.Context, name string, c issuer.Change) (segment.Tag, error) {
+func (a *admin) alterTag(ctx context.Context, name string, c issuer.Change) (tagRow, error) {
 	res, err := call(ctx, a, a.calls.AlterTag, &leafv1.AlterTagRequest{
 		Name: name, Step: c.Step, MaxId: c.MaxID, Force: c.Force, Description: c.Description, RaiseBy: c.RaiseBy,
 	})
@@ -114,12 +121,8 @@ func (a *admin) deleteTag(ctx context.Context, name string) error {
 	return explainTag(err, name)
 }
 
-func fromWire(t *leafv1.Tag) segment.Tag {
-	tag := segment.Tag{Name: t.GetName(), MaxID: t.GetMaxId(), Step: t.GetStep(), Description: t.GetDescription()}
-	if t.GetUpdated() != nil {
-		tag.Updated = t.GetUpdated().AsTime()
-	}
-	return tag
+func fromWire(t *leafv1.Tag) tagRow {
+	return tagRow{t.GetName(), t.GetMaxId(), t.GetStep(), t.GetDescription(), timeOf(t.GetUpdated())}
 }
 
 // explainTag adds to err what to do where the tag itself is the trouble.

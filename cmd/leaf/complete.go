@@ -30,8 +30,8 @@ func (a *admin) completeTag(cmd *cobra.Command, args []string, prefix string) (t
 	_ = a.with(cmd, func() error { // what is wrong, the command itself will tell
 		all, err := a.listTags(ctx)
 		for _, t := range all {
-			if strings.HasPrefix(t.Name, prefix) {
-				tags = append(tags, cobra.CompletionWithDesc(printable(t.Name), printable(t.Description)))
+			if strings.HasPrefix(t.Tag, prefix) {
+				tags = append(tags, cobra.CompletionWithDesc(printable(t.Tag), printable(t.Description)))
 			}
 		}
 		return err

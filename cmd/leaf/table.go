@@ -12,13 +12,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-
-	"github.com/leaf-id/leaf/segment"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// A tagJSON is one tag as -o json prints it. IDs are strings, since
-// many readers of JSON keep only 53 bits of a number.
-type tagJSON struct {
+// A tagRow is one tag as people see it. In JSON, IDs are strings, since many readers keep
+// only 53 bits of a number.
+type tagRow struct {
 	Tag         string    `json:"tag"`
 	MaxID       int64     `json:"max_id,string"`
 	Step        int64     `json:"step"`
@@ -26,23 +25,15 @@ type tagJSON struct {
 	Updated     time.Time `json:"updated,omitzero"`
 }
 
-func printTags(w io.Writer, tags []segment.Tag, asJSON bool) error {
+func printTags(w io.Writer, tags []tagRow, asJSON bool) error {
 	if asJSON {
-		list := make([]tagJSON, len(tags))
-		for i, t := range tags {
-			list[i] = toJSON(t)
-		}
-		return printJSON(w, list)
+		return printJSON(w, tags)
 	}
 	return printTable(w, "TAG\tSTEP\tMAX_ID\tUPDATED\tDESCRIPTION", func(row func(...string)) {
 		for _, t := range tags {
-			row(t.Name, decimal(t.Step), decimal(t.MaxID), moment(t.Updated), t.Description)
+			row(t.Tag, decimal(t.Step), decimal(t.MaxID), moment(t.Updated), t.Description)
 		}
 	})
-}
-
-func toJSON(t segment.Tag) tagJSON {
-	return tagJSON{t.Name, t.MaxID, t.Step, t.Description, t.Updated}
 }
 
 func printJSON(w io.Writer, v any) error {
@@ -65,12 +56,15 @@ func printTable(w io.Writer, header string, fill func(row func(cells ...string))
 	return tw.Flush()
 }
 
-// printTag tells what became of a tag.
-func (a *admin) printTag(cmd *cobra.Command, verb string, t segment.Tag) error {
-	if a.json {
-		return printJSON(cmd.OutOrStdout(), toJSON(t))
+// printTag tells what became of a tag, or returns err.
+func (a *admin) printTag(cmd *cobra.Command, verb string, t tagRow, err error) error {
+	if err != nil {
+		return err
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: step %d, max_id %d\n", verb, printable(t.Name), t.Step, t.MaxID)
+	if a.json {
+		return printJSON(cmd.OutOrStdout(), t)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s: step %d, max_id %d\n", verb, printable(t.Tag), t.Step, t.MaxID)
 	return err
 }
 
@@ -84,6 +78,14 @@ func printable(text string) string {
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// timeOf returns the time of a message, the zero Time where it has none.
+func timeOf(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
+}
 
 func moment(t time.Time) string {
 	if t.IsZero() {

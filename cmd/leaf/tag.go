@@ -61,15 +61,13 @@ func newTagList() *cobra.Command {
   leaf tag list -o json
   leaf tag list --store mysql://root:secret@db/leaf`,
 		Args: args(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd, func() error {
-				tags, err := a.listTags(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return printTags(cmd.OutOrStdout(), tags, a.json)
-			})
-		},
+		RunE: a.runs(func(cmd *cobra.Command, _ []string) error {
+			tags, err := a.listTags(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return printTags(cmd.OutOrStdout(), tags, a.json)
+		}),
 	}
 	a.addFlags(cmd, storeFlag())
 	return cmd
@@ -95,10 +93,7 @@ take more by themselves when the demand is high.`,
 			}
 			return a.with(cmd, func() error {
 				created, err := a.createTag(cmd.Context(), tag)
-				if err != nil {
-					return err
-				}
-				return a.printTag(cmd, "created", created)
+				return a.printTag(cmd, "created", created, err)
 			})
 		},
 	}
@@ -141,10 +136,7 @@ lower one is refused unless --force is given:
 					a.warn(cmd, noteLower)
 				}
 				tag, err := a.alterTag(cmd.Context(), args[0], change)
-				if err != nil {
-					return err
-				}
-				return a.printTag(cmd, "changed", tag)
+				return a.printTag(cmd, "changed", tag, err)
 			})
 		},
 	}
@@ -190,10 +182,7 @@ Tags that were created after the backup are missing in it. Create them again, wi
 					return a.raiseAll(cmd, by, dryRun)
 				}
 				tag, err := a.alterTag(cmd.Context(), names[0], issuer.Change{RaiseBy: &by})
-				if err != nil {
-					return err
-				}
-				return a.printTag(cmd, "raised", tag)
+				return a.printTag(cmd, "raised", tag, err)
 			})
 		},
 	}
@@ -242,15 +231,15 @@ func (a *admin) raiseAll(cmd *cobra.Command, by int64, dryRun bool) error {
 		to := tag.MaxID + by
 		if !dryRun {
 			if to, err = a.raiseFrom(cmd.Context(), tag, by); err != nil {
-				failed = append(failed, fmt.Errorf("%s: %w", printable(tag.Name), err))
+				failed = append(failed, fmt.Errorf("%s: %w", printable(tag.Tag), err))
 				continue
 			}
 		}
-		raised = append(raised, raisedJSON{tag.Name, tag.MaxID, to})
+		raised = append(raised, raisedJSON{tag.Tag, tag.MaxID, to})
 		if a.json {
 			continue
 		}
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: max_id %d → %d\n", choose(dryRun, "would raise", "raised"), printable(tag.Name), tag.MaxID, to); err != nil {
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: max_id %d → %d\n", choose(dryRun, "would raise", "raised"), printable(tag.Tag), tag.MaxID, to); err != nil {
 			return err
 		}
 	}
@@ -267,11 +256,11 @@ func (a *admin) raiseAll(cmd *cobra.Command, by int64, dryRun bool) error {
 }
 
 // checkRoom reports, before any tag is raised, those that cannot be raised so far.
-func checkRoom(tags []segment.Tag, by int64) error {
+func checkRoom(tags []tagRow, by int64) error {
 	var full []string
 	for _, tag := range tags {
 		if tag.MaxID > math.MaxInt64-by {
-			full = append(full, fmt.Sprintf("%s: max_id %d", printable(tag.Name), tag.MaxID))
+			full = append(full, fmt.Sprintf("%s: max_id %d", printable(tag.Tag), tag.MaxID))
 		}
 	}
 	if len(full) == 0 {
@@ -286,11 +275,11 @@ func checkRoom(tags []segment.Tag, by int64) error {
 // then. It names the new value, so that a counter that several tags share, as on ticket
 // servers, is raised once. One that servers have moved beyond it meanwhile is raised from
 // wherever it stands.
-func (a *admin) raiseFrom(ctx context.Context, tag segment.Tag, by int64) (int64, error) {
+func (a *admin) raiseFrom(ctx context.Context, tag tagRow, by int64) (int64, error) {
 	to := tag.MaxID + by
-	raised, err := a.alterTag(ctx, tag.Name, issuer.Change{Change: segment.Change{MaxID: &to}})
+	raised, err := a.alterTag(ctx, tag.Tag, issuer.Change{Change: segment.Change{MaxID: &to}})
 	if errors.Is(err, leaf.ErrRegression) || connect.CodeOf(err) == connect.CodeFailedPrecondition {
-		raised, err = a.alterTag(ctx, tag.Name, issuer.Change{RaiseBy: &by})
+		raised, err = a.alterTag(ctx, tag.Tag, issuer.Change{RaiseBy: &by})
 	}
 	return raised.MaxID, err
 }
@@ -311,22 +300,17 @@ Mind: ` + noteDelete,
   leaf tag delete order --yes`,
 		Args:              tagArg,
 		ValidArgsFunction: a.completeTag,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd, func() error {
-				tag, err := a.findTag(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				a.warn(cmd, lost(tag)+"\n"+noteDelete)
-				if err := confirm(cmd, yes, "delete "+printable(tag.Name)); err != nil {
-					return err
-				}
-				if err := a.deleteTag(cmd.Context(), tag.Name); err != nil {
-					return err
-				}
-				return a.printTag(cmd, "deleted", tag)
-			})
-		},
+		RunE: a.runs(func(cmd *cobra.Command, args []string) error {
+			tag, err := a.findTag(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			a.warn(cmd, lost(tag)+"\n"+noteDelete)
+			if err := confirm(cmd, yes, "delete "+printable(tag.Tag)); err != nil {
+				return err
+			}
+			return a.printTag(cmd, "deleted", tag, a.deleteTag(cmd.Context(), tag.Tag))
+		}),
 	}
 	a.addFlags(cmd, storeFlag())
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
@@ -334,23 +318,23 @@ Mind: ` + noteDelete,
 }
 
 // lost says what goes with a tag, and how to go on above its IDs.
-func lost(t segment.Tag) string {
-	text := fmt.Sprintf("%s will be lost: step %d, max_id %d, last used %s", printable(t.Name), t.Step, t.MaxID, moment(t.Updated))
+func lost(t tagRow) string {
+	text := fmt.Sprintf("%s will be lost: step %d, max_id %d, last used %s", printable(t.Tag), t.Step, t.MaxID, moment(t.Updated))
 	if t.Description != "" {
 		text += ", " + printable(t.Description)
 	}
-	return fmt.Sprintf("%s\nTo create it again above its IDs: leaf tag create %s --step %d --max-id %d", text, shellWord(t.Name), t.Step, max(t.MaxID, 1))
+	return fmt.Sprintf("%s\nTo create it again above its IDs: leaf tag create %s --step %d --max-id %d", text, shellWord(t.Tag), t.Step, max(t.MaxID, 1))
 }
 
 // findTag returns a tag as it is listed.
-func (a *admin) findTag(ctx context.Context, name string) (segment.Tag, error) {
+func (a *admin) findTag(ctx context.Context, name string) (tagRow, error) {
 	tags, err := a.listTags(ctx)
 	if err != nil {
-		return segment.Tag{}, err
+		return tagRow{}, err
 	}
-	i := slices.IndexFunc(tags, func(t segment.Tag) bool { return t.Name == name })
+	i := slices.IndexFunc(tags, func(t tagRow) bool { return t.Tag == name })
 	if i < 0 {
-		return segment.Tag{}, hinted(fmt.Errorf("tag %q: %w", name, leaf.ErrUnknownTag), "see 'leaf tag list' for its right name")
+		return tagRow{}, hinted(fmt.Errorf("tag %q: %w", name, leaf.ErrUnknownTag), "see 'leaf tag list' for its right name")
 	}
 	return tags[i], nil
 }

@@ -54,22 +54,20 @@ Where each start of a server uses up a worker ID (layout=worker_node), list the 
   leaf worker list --workers mysql://root:secret@db/leaf
   leaf worker list --workers 'mysql://root:secret@db/leaf?layout=worker_node'`,
 		Args: args(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd, func() error {
-				res, err := call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
-				if err != nil {
-					return err
-				}
-				if res.GetStarts() != nil {
-					return printStarts(cmd.OutOrStdout(), startsFromWire(res.GetStarts()), a.json)
-				}
-				rows := make([]workerRow, 0, len(res.GetWorkers()))
-				for _, w := range res.GetWorkers() {
-					rows = append(rows, workerFromWire(w))
-				}
-				return printWorkers(cmd.OutOrStdout(), rows, a.json)
-			})
-		},
+		RunE: a.runs(func(cmd *cobra.Command, _ []string) error {
+			res, err := call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
+			if err != nil {
+				return err
+			}
+			if res.GetStarts() != nil {
+				return printStarts(cmd.OutOrStdout(), startsFromWire(res.GetStarts()), a.json)
+			}
+			rows := make([]workerRow, 0, len(res.GetWorkers()))
+			for _, w := range res.GetWorkers() {
+				rows = append(rows, workerFromWire(w))
+			}
+			return printWorkers(cmd.OutOrStdout(), rows, a.json)
+		}),
 	}
 	a.addFlags(cmd, workersFlag())
 	return cmd
@@ -197,15 +195,9 @@ func startsFromWire(s *leafv1.Starts) startRows {
 }
 
 func workerFromWire(w *leafv1.Worker) workerRow {
-	row := workerRow{
+	return workerRow{
 		Worker: w.GetWorker(), Held: w.GetHeld(), Mine: w.GetMine(), Owner: w.GetOwner(), Term: w.GetTerm(),
+		Horizon: timeOf(w.GetHorizon()), Seen: timeOf(w.GetSeen()),
 		ClockOffset: w.GetClockOffset().AsDuration(), Layouts: w.GetLayouts(),
 	}
-	if w.GetHorizon() != nil {
-		row.Horizon = w.GetHorizon().AsTime()
-	}
-	if w.GetSeen() != nil {
-		row.Seen = w.GetSeen().AsTime()
-	}
-	return row
 }
