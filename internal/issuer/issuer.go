@@ -230,7 +230,7 @@ func (i *Issuer) TakeRanges(ctx context.Context, scheme, key string, n int) ([]l
 	if err != nil {
 		return nil, err
 	}
-	return source.Generators.Take(ctx, key, nil, n)
+	return source.KeyedGenerator.Take(ctx, key, nil, n)
 }
 
 // TakeContiguous returns n IDs that follow one another. Its errors are those of
@@ -240,14 +240,14 @@ func (i *Issuer) TakeContiguous(ctx context.Context, scheme, key string, n int) 
 	if err != nil {
 		return leaf.Range{}, err
 	}
-	taker, ok := source.Generators.(contiguousTaker)
+	taker, ok := source.KeyedGenerator.(contiguousTaker)
 	if !ok {
 		return leaf.Range{}, fmt.Errorf("%w: %s has none", leaf.ErrNotContiguous, scheme)
 	}
 	return taker.TakeContiguous(ctx, key, n)
 }
 
-// A contiguousTaker is [Generators] that have ranges of any length, within bounds of their
+// A contiguousTaker is a [KeyedGenerator] that has ranges of any length, within bounds of its
 // own.
 type contiguousTaker interface {
 	TakeContiguous(ctx context.Context, key string, n int) (leaf.Range, error)
