@@ -62,12 +62,6 @@ func Open(path string) (*Dir, error) {
 	return nil, fmt.Errorf("open data directory %s: all of its %d slots are in use by running processes", path, maxSlots)
 }
 
-// Slot returns the number of the slot: 0 for the only process on the directory.
-func (d *Dir) Slot() int { return d.slot }
-
-// Path returns the path that the directory was opened by.
-func (d *Dir) Path() string { return d.path }
-
 // State returns the state file of the slot. Close closes it.
 func (d *Dir) State() *worker.StateFile { return d.state }
 
