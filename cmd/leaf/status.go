@@ -136,12 +136,10 @@ func printStats(w io.Writer, tags []*leafv1.TagStats) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	return printTable(w, "TAG\tSTOCK\tISSUED\tSTEP\tRATE\tLASTS\tREFILLS\tFAILURES\tLIFTED\tTROUBLE", func(row func(...string)) {
-		for _, t := range tags {
-			row(t.GetTag(), decimal(t.GetStock()), decimal(t.GetIssued()), decimal(t.GetStep()),
-				fmt.Sprintf("%.1f/s", t.GetRate()), lasts(t), decimal(t.GetRefills()), decimal(t.GetFailures()),
-				decimal(t.GetRegressions()), strings.TrimSpace(t.GetError()))
-		}
+	return printTable(w, tags, "TAG\tSTOCK\tISSUED\tSTEP\tRATE\tLASTS\tREFILLS\tFAILURES\tLIFTED\tTROUBLE", func(t *leafv1.TagStats) []string {
+		return []string{t.GetTag(), decimal(t.GetStock()), decimal(t.GetIssued()), decimal(t.GetStep()),
+			fmt.Sprintf("%.1f/s", t.GetRate()), lasts(t), decimal(t.GetRefills()), decimal(t.GetFailures()),
+			decimal(t.GetRegressions()), strings.TrimSpace(t.GetError())}
 	})
 }
 

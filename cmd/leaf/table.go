@@ -25,15 +25,8 @@ type tagRow struct {
 	Updated     time.Time `json:"updated,omitzero"`
 }
 
-func printTags(w io.Writer, tags []tagRow, asJSON bool) error {
-	if asJSON {
-		return printJSON(w, tags)
-	}
-	return printTable(w, "TAG\tSTEP\tMAX_ID\tUPDATED\tDESCRIPTION", func(row func(...string)) {
-		for _, t := range tags {
-			row(t.Tag, decimal(t.Step), decimal(t.MaxID), moment(t.Updated), t.Description)
-		}
-	})
+func (t tagRow) cells() []string {
+	return []string{t.Tag, decimal(t.Step), decimal(t.MaxID), moment(t.Updated), t.Description}
 }
 
 func printJSON(w io.Writer, v any) error {
@@ -43,16 +36,25 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// printTable writes aligned columns; fill calls row once a line.
-func printTable(w io.Writer, header string, fill func(row func(cells ...string))) error {
+// printList writes rows as JSON or as a table.
+func printList[T any](w io.Writer, rows []T, asJSON bool, header string, cells func(T) []string) error {
+	if asJSON {
+		return printJSON(w, rows)
+	}
+	return printTable(w, rows, header, cells)
+}
+
+// printTable writes rows in aligned columns.
+func printTable[T any](w io.Writer, rows []T, header string, cells func(T) []string) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, header)
-	fill(func(cells ...string) {
-		for i, c := range cells {
-			cells[i] = printable(c)
+	for _, r := range rows {
+		line := cells(r)
+		for i, c := range line {
+			line[i] = printable(c)
 		}
-		fmt.Fprintln(tw, strings.Join(cells, "\t"))
-	})
+		fmt.Fprintln(tw, strings.Join(line, "\t"))
+	}
 	return tw.Flush()
 }
 

@@ -66,7 +66,7 @@ func newTagList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printTags(cmd.OutOrStdout(), tags, a.json)
+			return printList(cmd.OutOrStdout(), tags, a.json, "TAG\tSTEP\tMAX_ID\tUPDATED\tDESCRIPTION", tagRow.cells)
 		}),
 	}
 	a.addFlags(cmd, storeFlag())

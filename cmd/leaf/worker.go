@@ -66,7 +66,7 @@ Where each start of a server uses up a worker ID (layout=worker_node), list the 
 			for _, w := range res.GetWorkers() {
 				rows = append(rows, workerFromWire(w))
 			}
-			return printWorkers(cmd.OutOrStdout(), rows, a.json)
+			return printList(cmd.OutOrStdout(), rows, a.json, "WORKER\tHELD\tTERM\tHORIZON\tSEEN\tCLOCK\tOWNER\tLAYOUTS", workerRow.cells)
 		}),
 	}
 	a.addFlags(cmd, workersFlag())
@@ -136,16 +136,9 @@ type workerRow struct {
 	Layouts     []string      `json:"layouts"`
 }
 
-func printWorkers(w io.Writer, list []workerRow, asJSON bool) error {
-	if asJSON {
-		return printJSON(w, list)
-	}
-	return printTable(w, "WORKER\tHELD\tTERM\tHORIZON\tSEEN\tCLOCK\tOWNER\tLAYOUTS", func(row func(...string)) {
-		for _, r := range list {
-			held := choose(r.Mine, "mine", choose(r.Held, "yes", "no"))
-			row(decimal(r.Worker), held, decimal(r.Term), moment(r.Horizon), moment(r.Seen), r.ClockOffset.String(), r.Owner, strings.Join(r.Layouts, ","))
-		}
-	})
+func (r workerRow) cells() []string {
+	held := choose(r.Mine, "mine", choose(r.Held, "yes", "no"))
+	return []string{decimal(r.Worker), held, decimal(r.Term), moment(r.Horizon), moment(r.Seen), r.ClockOffset.String(), r.Owner, strings.Join(r.Layouts, ",")}
 }
 
 // startRows are the starts of servers as people see them, the last one first.
@@ -169,10 +162,8 @@ func printStarts(w io.Writer, s startRows, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, s)
 	}
-	err := printTable(w, "WORKER\tMINE\tADDRESS\tTYPE\tLAUNCHED", func(row func(...string)) {
-		for _, r := range s.Latest {
-			row(decimal(r.Worker), choose(r.Mine, "mine", "-"), net.JoinHostPort(r.Host, r.Port), r.Type, r.Date)
-		}
+	err := printTable(w, s.Latest, "WORKER\tMINE\tADDRESS\tTYPE\tLAUNCHED", func(r startRow) []string {
+		return []string{decimal(r.Worker), choose(r.Mine, "mine", "-"), net.JoinHostPort(r.Host, r.Port), r.Type, r.Date}
 	})
 	if err != nil {
 		return err
