@@ -202,7 +202,10 @@ func checkRaise(cmd *cobra.Command, names []string, all bool, by int64) error {
 	case all:
 		return nil
 	}
-	return checkTag(cmd, names, "TAG, or --all,")
+	if len(names) == 0 {
+		return usage(cmd, errors.New("TAG, or --all, is missing"))
+	}
+	return tagArg(cmd, names)
 }
 
 // A raisedJSON is one tag as `leaf tag raise --all -o json` prints it.
@@ -348,13 +351,15 @@ func given[T any](cmd *cobra.Command, flag string, value *T) *T {
 }
 
 // tagArg checks that a command gets one argument, which can be a tag.
-func tagArg(cmd *cobra.Command, given []string) error { return checkTag(cmd, given, "TAG") }
-
-func checkTag(cmd *cobra.Command, given []string, name string) error {
-	if err := args(name)(cmd, given); err != nil {
+func tagArg(cmd *cobra.Command, given []string) error {
+	if err := args("TAG")(cmd, given); err != nil {
 		return err
 	}
-	if err := segment.CheckTagName(given[0]); err != nil {
+	return checkTag(cmd, given[0])
+}
+
+func checkTag(cmd *cobra.Command, name string) error {
+	if err := segment.CheckTagName(name); err != nil {
 		return usage(cmd, err)
 	}
 	return nil
