@@ -17,10 +17,17 @@ const bodyTimeout = 10 * time.Second
 // boundBody ends connections whose request body has not come within limit. What the
 // handler does once it has the body is not bounded: net/http lifts the deadline when
 // the body ends.
+//
+// A body in chunks may have had a Content-Length beside them, which net/http drops and a
+// proxy in front may have believed. What follows such a body could then be a request that
+// another client of the proxy did not send, so the connection is closed.
 func boundBody(next http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit)) // only a test has a writer without deadlines
+		}
+		if len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -1,4 +1,9 @@
 package server
 
+import "time"
+
 // BoundBody is boundBody.
 var BoundBody = boundBody
+
+// SetAnswerTimeout shortens how long a client may take to read an answer.
+func (o *Options) SetAnswerTimeout(d time.Duration) { o.answerTimeout = d }

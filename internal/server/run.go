@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -40,7 +41,7 @@ func (s *Server) newHTTP(ctx context.Context, h http.Handler) *http.Server {
 		Handler:           h,
 		Protocols:         protocols,
 		ReadHeaderTimeout: readHeaderTimeout,
-		WriteTimeout:      answerTimeout + s.longestWait(),
+		WriteTimeout:      cmp.Or(s.opts.answerTimeout, answerTimeout+s.longestWait()),
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },

@@ -44,6 +44,8 @@ type Options struct {
 
 	// Logger receives what an operator should know; nil discards it.
 	Logger *slog.Logger
+
+	answerTimeout time.Duration // shorter in tests; 0: the usual
 }
 
 // ErrRESP is wrapped where the address for the Redis protocol cannot be had.
