@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -11,6 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"connectrpc.com/connect"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/internal/server/access"
@@ -54,6 +59,13 @@ var calls = []call{
 	{"java head", "HEAD", "/api/segment/get/{key}", "", access.Take},
 	{"java, two slashes", "GET", "//api/segment/get/{key}/", "", access.Take},
 	{"scheme that is off", "GET", "/api/snowflake/get/{key}", "", access.Take},
+	{"v1", "GET", "/v1/ids/segment/{key}", "", access.Take},
+	{"v1 batch", "GET", "/v1/ids/segment/{key}?n=3", "", access.Take},
+	{"v1 ranges", "POST", "/v1/ids/segment/{key}?n=3&ranges=1", "", access.Take},
+	{"v1 bad batch", "GET", "/v1/ids/segment/{key}?n=x", "", access.Take},
+	{"v1 head", "HEAD", "/v1/ids/segment/{key}", "", access.Take},
+	{"v1, scheme that is off", "GET", "/v1/ids/uid/{key}", "", access.Take},
+	{"v1 decode", "GET", "/v1/decode/1", "", access.Take | access.Read},
 	{"connect", "POST", "/leaf.v1.LeafService/Next", `{"key":"{key}"}`, access.Take},
 	{"connect batch", "POST", "/leaf.v1.LeafService/Take", `{"key":"{key}","count":3}`, access.Take},
 	{"connect bad batch", "POST", "/leaf.v1.LeafService/Take", `{"key":"{key}","count":-3}`, access.Take},
@@ -73,6 +85,15 @@ var calls = []call{
 	{"ready", "GET", "/readyz", "", 0},
 	{"description", "GET", "/openapi.yaml", "", 0},
 	{"index", "GET", "/", "", 0},
+}
+
+func callNamed(t *testing.T, name string) call {
+	t.Helper()
+	i := slices.IndexFunc(calls, func(c call) bool { return c.name == name })
+	if i < 0 {
+		t.Fatalf("there is no call %q", name)
+	}
+	return calls[i]
 }
 
 // do makes a call for a tag and returns its status, and its answer without what names the
@@ -136,8 +157,8 @@ func TestNothingWithoutToken(t *testing.T) {
 				t.Errorf("%s: %d %s, want it open", c.name, status, answer)
 			}
 		}
-		for _, c := range calls[:8] { // of many more the answer would be 429
-			c.wantRefused(t, r, access.NewToken(), http.StatusUnauthorized)
+		for _, name := range []string{"java", "java bad batch", "v1", "v1 decode", "connect", "delete", "list", "db"} { // of many more the answer would be 429
+			callNamed(t, name).wantRefused(t, r, access.NewToken(), http.StatusUnauthorized)
 		}
 		if n := r.store.Calls(drivertest.OpAdvance); n != 0 {
 			t.Errorf("the store was asked for IDs %d times", n)
@@ -176,6 +197,72 @@ func TestTokensDoWhatTheyMay(t *testing.T) {
 	}
 	r.stop()
 	r.wantStop(t)
+}
+
+// Over gRPC a token is metadata.
+func TestTokensOverGRPC(t *testing.T) {
+	file, tokens := tokensFile(t, map[string]string{"shop": `take: ["order"]`})
+	r := run(t, nil, func(o *server.Options) { o.Config.TokensFile = file })
+	transport := &http.Transport{Protocols: protocols(false, true)}
+	defer transport.CloseIdleConnections()
+	ids := leafv1connect.NewLeafServiceClient(&http.Client{Transport: transport}, "http://"+r.addr, connect.WithGRPC())
+	for _, tt := range []struct {
+		token, key string
+		want       connect.Code // 0: it succeeds
+	}{
+		{"", "order", connect.CodeUnauthenticated},
+		{access.NewToken(), "order", connect.CodeUnauthenticated},
+		{tokens["shop"], "user", connect.CodePermissionDenied},
+		{tokens["shop"], "order", 0},
+	} {
+		ctx, info := connect.NewClientContext(t.Context())
+		info.RequestHeader().Set("Authorization", "bearer "+tt.token)
+		res, err := ids.Next(ctx, &leafv1.NextRequest{Key: tt.key})
+		if (err == nil) != (tt.want == 0) || err != nil && connect.CodeOf(err) != tt.want {
+			t.Errorf("Next of %s: %v, %v, want %v", tt.key, res, err, tt.want)
+		}
+	}
+	r.stop()
+	r.wantStop(t)
+}
+
+// Whatever clients send, and wherever they send it, no token and no hash of one is logged.
+func TestNoSecretsInTheLog(t *testing.T) {
+	file, tokens := tokensFile(t, map[string]string{"shop": `take: ["order"]`})
+	log := new(logBuffer)
+	r := run(t, nil, func(o *server.Options) {
+		o.Config.TokensFile = file
+		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	wrong := access.NewToken()
+	for _, token := range []string{tokens["shop"], wrong} {
+		for _, c := range calls {
+			c.do(t, r, token, "order")
+		}
+		for name, value := range map[string]string{"Authorization": "Basic " + token, "X-Token": token, "Cookie": "t=" + token} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.addr+"/api/segment/get/"+token+"?token="+token, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set(name, value)
+			res, err := r.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = res.Body.Close()
+		}
+		conn := r.dial(t)
+		fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\nAuthorization : Bearer %s\r\n\r\n", token) // malformed
+		wantCut(t, conn)
+	}
+	r.stop()
+	r.wantStop(t)
+	for _, token := range []string{tokens["shop"], wrong} {
+		hash := strings.TrimPrefix(access.HashToken(token), "sha256:")
+		if log := log.String(); strings.Contains(log, token[5:20]) || strings.Contains(log, hash[:12]) || !strings.Contains(log, `reason="unknown token"`) {
+			t.Errorf("the log:\n%s", log)
+		}
+	}
 }
 
 // A tokens file is read again while the server runs, and a broken one changes nothing.
@@ -217,10 +304,10 @@ func TestLimitOverFrontEnds(t *testing.T) {
 		call   string
 		status int
 	}{
-		{"java batch", 200}, {"java", 200}, {"java batch", 429}, {"connect batch", 429}, {"java", 200},
-		{"connect", 429}, {"java", 429}, {"java bad batch", 400}, {"decode", 200},
+		{"java batch", 200}, {"v1", 200}, {"java batch", 429}, {"connect batch", 429}, {"v1 ranges", 429}, {"java", 200},
+		{"connect", 429}, {"v1", 429}, {"java", 429}, {"java bad batch", 400}, {"decode", 200},
 	} {
-		c := calls[slices.IndexFunc(calls, func(c call) bool { return c.name == want.call })]
+		c := callNamed(t, want.call)
 		if status, answer := c.do(t, r, "", "order"); status != want.status {
 			t.Errorf("call %d, %s: %d %s, want %d", i, c.name, status, answer, want.status)
 		}
