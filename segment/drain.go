@@ -55,10 +55,10 @@ func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant) er
 	if err == nil {
 		err = returner.Return(ctx, b.tag, last, unused.Start)
 	}
-	if err != nil && !errors.Is(err, leaf.ErrUnsupported) {
-		return fmt.Errorf("unused IDs are lost: %w", err)
+	if errors.Is(err, leaf.ErrUnsupported) {
+		return nil
 	}
-	return nil
+	return err // it names the tag and the range
 }
 
 // finish seals all spans, first to last, wakes the waiting callers with err, and
