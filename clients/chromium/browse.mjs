@@ -34,7 +34,7 @@ const browser = spawn('chromium', [
 let log = ''
 browser.stderr.on('data', data => (log += data))
 const ended = once(browser, 'exit').then(([code]) => `Chromium ended with ${code}:\n${log}`)
-const late = new Promise(resolve => setTimeout(() => resolve(`the page reported nothing:\n${log}`), 150_000).unref())
+const late = new Promise(resolve => setTimeout(() => resolve(`the page reported nothing:\n${log}`), 600_000).unref())
 
 const result = await Promise.race([reported, ended, late])
 browser.kill('SIGKILL')
