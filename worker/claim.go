@@ -287,7 +287,7 @@ func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([
 		if r.Horizon > now+2*millis(k.opts.Horizon) { // further than a claim by this clock
 			why = ErrFarAhead
 		}
-		return nil, &notYet{r.Horizon, fmt.Errorf("%w: worker ID %d is assigned to this node, and may be used from %s on: times before that may have been issued under it by %s",
+		return nil, &notYet{r.Horizon, fmt.Errorf("%w: worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s",
 			why, id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), ownerName(r.Owner))}
 	}
 	return []int64{id}, nil

@@ -228,7 +228,7 @@ func TestAssignedWorkerIDWaits(t *testing.T) {
 		p.kill()
 		begin := time.Now()
 		p = start(false)
-		awaitErr(t, p, "is assigned to this node, and may be used from")
+		awaitErr(t, p, "is assigned to this node, but times up to")
 		awaitHeld(t, p, 3)
 		mustIssue(t, p, 1000)
 		if took := time.Since(begin); took > 6*time.Second {
