@@ -133,7 +133,7 @@ type process struct {
 	wait func() error // for the end of the process
 }
 
-var servingURL = regexp.MustCompile(`"?url"?[=:]"?(http://[^" ]+)`)
+var servingURL = regexp.MustCompile(`"?url"?[=:]"?(https?://[^" ]+)`)
 
 var servingRESP = regexp.MustCompile(`"?resp"?[=:]"?([^" ]+:[0-9]+)`)
 
