@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -106,6 +108,9 @@ func (c *client) explain(err error, _ time.Duration) error {
 		text = err.Error()
 	}
 	plain := &plainError{text, err}
+	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return hinted(fmt.Errorf("the certificate of %s is not trusted: %w", base, untrusted.Err), "name the authority that vouches for it with --ca-file FILE")
+	}
 	switch code := connect.CodeOf(err); {
 	case code == connect.CodeDeadlineExceeded:
 		return hinted(fmt.Errorf("no answer from %s within %s", base, c.timeout), "wait longer with --timeout, or ask 'leaf status' what the server is busy with")

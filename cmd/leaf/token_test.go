@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -80,6 +83,44 @@ func TestNoTokensFile(t *testing.T) {
 	code, _, stderr := leafRun(t.Context(), "serve", "--listen", "127.0.0.1:0")
 	if code != 1 || !strings.Contains(stderr, "none.yaml: no such file or directory") || !strings.Contains(stderr, "leaf token new") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+}
+
+// The commands talk to a server with TLS that --ca-file vouches for, and to no other.
+func TestTLSOnTheCommandLine(t *testing.T) {
+	files := filepath.Join(t.TempDir(), "tls")
+	writeCertificate(t, files)
+	p, err := startServer(t.TempDir(), append(os.Environ(), "LEAF_TLS_CERT="+files+".pem", "LEAF_TLS_KEY="+files+".key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	code, _, stderr := leafRun(t.Context(), "next", "leaf-segment-test", "--server", p.url)
+	if code != 1 || !strings.Contains(stderr, "is not trusted: x509: certificate signed by unknown authority") || !strings.Contains(stderr, "--ca-file") {
+		t.Errorf("without --ca-file: exit code %d:\n%s", code, stderr)
+	}
+	code, stdout, stderr := leafRun(t.Context(), "next", "leaf-segment-test", "--server", p.url, "--ca-file", files+".pem")
+	if code != 0 || stdout == "" {
+		t.Errorf("with --ca-file: exit code %d:\n%s", code, stderr)
+	}
+}
+
+// writeCertificate writes a certificate for 127.0.0.1, and its key, to NAME.pem and NAME.key.
+func writeCertificate(t *testing.T, name string) {
+	t.Helper()
+	srv := httptest.NewTLSServer(nil) // it has one
+	defer srv.Close()
+	pair := srv.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{
+		name + ".pem": {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, name + ".key": {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -32,12 +32,12 @@ func tokensFile(t *testing.T, rights map[string]string) (path string, tokens map
 
 func writeTokens(t *testing.T, path string, tokens, rights map[string]string) {
 	t.Helper()
-	text := "tokens:\n"
+	text := []string{"tokens:"}
 	for _, name := range slices.Sorted(maps.Keys(rights)) {
 		tokens[name] = access.NewToken()
-		text += fmt.Sprintf("- {name: %s, hash: %q, %s}\n", name, access.HashToken(tokens[name]), rights[name])
+		text = append(text, fmt.Sprintf("- {name: %s, hash: %q, %s}", name, access.HashToken(tokens[name]), rights[name]))
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Join(text, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

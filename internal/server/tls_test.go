@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -135,6 +136,27 @@ func TestTLS(t *testing.T) {
 		t.Errorf("without TLS: %d %s", status, body)
 	}
 	until(t, "logs its address", func() bool { return strings.Contains(e.log.String(), "url=https://"+e.addr) })
+	e.stop()
+	e.wantStop(t)
+}
+
+// The Redis protocol is encrypted too, and then spoken in no other way.
+func TestTLSOfRedisProtocol(t *testing.T) {
+	e := runTLS(t, withRESP)
+	conn, err := tls.Dial("tcp", e.resp, &tls.Config{RootCAs: e.root.pool()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "INCR order\r\n")
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != ":1\r\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	plain, in := e.dialRESP(t)
+	fmt.Fprint(plain, "INCR order\r\nINCR order\r\n")
+	if answer, _ := io.ReadAll(in); strings.Contains(string(answer), ":") {
+		t.Errorf("without TLS: %q", answer)
+	}
 	e.stop()
 	e.wantStop(t)
 }

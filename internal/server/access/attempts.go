@@ -38,12 +38,14 @@ func (a *attempts) failed(addr netip.Addr, why string) error {
 	return ErrUnauthenticated
 }
 
-// missing returns the error for a request without a token.
+// missing returns the error for a request without a token. It is no attempt: clients of the
+// Redis protocol connect before they say who they are.
 func (a *attempts) missing(addr netip.Addr, why string) error {
-	a.note(addr, why)
+	a.log.Debug("no credentials", "address", addr, "reason", why)
 	return ErrUnauthenticated
 }
 
+// note logs an attempt, if there were not too many lately.
 func (a *attempts) note(addr netip.Addr, why string) {
 	if !a.lines.Allow() {
 		a.unlogged.Add(1)

@@ -232,9 +232,11 @@ func TestAttempts(t *testing.T) {
 		want(t, "another address", err, access.ErrUnauthenticated)
 		time.Sleep(time.Second)
 		_, err = g.Caller(access.Credentials{Addr: addr})
-		want(t, "without a token", err, access.ErrUnauthenticated)
+		want(t, "without a token, which is no attempt", err, access.ErrUnauthenticated)
+		_, err = g.Caller(access.Credentials{Token: token, Addr: addr})
+		want(t, "a second later", err, access.ErrUnauthenticated)
 		if got := log.String(); strings.Count(got, "\n") != 21 || strings.Contains(got, token) || !strings.Contains(got, "address=192.0.2.1") ||
-			!strings.Contains(got, `reason="no token" not_logged=981`) {
+			!strings.Contains(got, `reason="unknown token" not_logged=981`) {
 			t.Errorf("the log:\n%s", got)
 		}
 	})
