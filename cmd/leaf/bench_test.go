@@ -12,8 +12,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-id/leaf/internal/load"
 )
 
 // benchServer answers each request by its number, from 1 on.
@@ -74,7 +77,9 @@ func TestBenchErrors(t *testing.T) {
 		url            string
 		stdout, stderr string
 	}{
-		{"all fail", first(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"message":"no IDs left"}`, http.StatusServiceUnavailable) }),
+		{"all fail", first(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"message":"no IDs left"}`, http.StatusServiceUnavailable)
+		}),
 			`(?s)\nrequests    0, 0/s\n.*\nerrors      [\d,]+\n            [\d,]+  HTTP 503: no IDs left\n`, `^leaf: error: no request succeeded\n$`},
 		{"the first fails", benchServer(t, func(w http.ResponseWriter, _ int64) { http.Error(w, "unknown tag \x1b[31m", http.StatusNotFound) }), `^$`,
 			`^leaf: error: the first request failed: key "order": HTTP 404: unknown tag .*\nleaf: hint: create it with 'leaf tag create'`},
@@ -235,5 +240,21 @@ func TestThousands(t *testing.T) {
 		if got := thousands(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}
+	}
+}
+
+func TestProgressBar(t *testing.T) {
+	var out bytes.Buffer
+	b := &progressBar{w: &out, warmUp: time.Second, total: 4 * time.Second}
+	b.show(load.Progress{Elapsed: 500 * time.Millisecond, WarmUp: true, Requests: 1000})
+	b.show(load.Progress{Elapsed: 2 * time.Second, Requests: 4000, Failed: 3})
+	b.clear()
+	want := "\r\x1b[K[==                  ] 500ms of 4s  2,000 requests/s  0 errors  (warm-up)" +
+		"\r\x1b[K[==========          ] 2s of 4s  2,000 requests/s  3 errors\r\x1b[K"
+	if out.String() != want {
+		t.Errorf("%q", out.String())
+	}
+	if b := newProgressBar(&out, 0, time.Second, false); b.w != nil {
+		t.Error("a bar that is not on a terminal")
 	}
 }

@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"strconv"
@@ -46,21 +45,19 @@ const (
 
 func TestHTTPAnswers(t *testing.T) {
 	tests := []struct {
-		name   string
-		text   string
-		ranges string
-		kind   string
+		name, text string
+		want       string
 	}{
-		{"one", oneID, "7", ""},
-		{"chunks", chunked, "8-10", ""},
-		{"an error of the routes", "HTTP/1.1 500 Oops\r\nContent-Length: 62\r\n\r\n" + `{"message":"Result{id=-2}","detail":"unknown tag \"order\"."} `, "", "HTTP 500: unknown tag \"order\"."},
-		{"another error", "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\n<p>oo\n</p", "", "HTTP 502: <p>oo </p"},
-		{"no number", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n-7", "", `answer without IDs: "-7"`},
-		{"too large a number", "HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n9223372036854775807", "", `answer without IDs: "9223372036854775807"`},
-		{"a long text", "HTTP/1.1 200 OK\r\nContent-Length: 36\r\n\r\n01890a5d-ac96-774b-bcce-b302099a805x", "", `answer without IDs: "01890a5d-ac96-774b-bcce-b302099a805x"`},
-		{"cut short", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n123", "", "connection closed by the server"},
-		{"nothing", "", "", "connection closed by the server"},
-		{"not HTTP", "+PONG\r\n\r\n", "", kindOther},
+		{"one", oneID, "7"},
+		{"chunks", chunked, "8-10"},
+		{"an error of the routes", "HTTP/1.1 500 Oops\r\nContent-Length: 62\r\n\r\n" + `{"message":"Result{id=-2}","detail":"unknown tag \"order\"."} `, "HTTP 500: unknown tag \"order\"."},
+		{"another error", "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\n<p>oo\n</p", "HTTP 502: <p>oo </p"},
+		{"no number", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n-7", `answer without IDs: "-7"`},
+		{"too large a number", "HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n9223372036854775807", `answer without IDs: "9223372036854775807"`},
+		{"a long text", "HTTP/1.1 200 OK\r\nContent-Length: 36\r\n\r\n01890a5d-ac96-774b-bcce-b302099a805x", `answer without IDs: "01890a5d-ac96-774b-bcce-b302099a805x"`},
+		{"cut short", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n123", "connection closed by the server"},
+		{"nothing", "", "connection closed by the server"},
+		{"not HTTP", "+PONG\r\n\r\n", kindOther},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -68,16 +65,8 @@ func TestHTTPAnswers(t *testing.T) {
 			defer conn.Close()
 			call := &Call{Key: "order", Count: 1}
 			conn.Do(t.Context(), []*Call{call})
-			got := ""
-			if call.Err != nil {
-				kind, text := kindOf(call.Err)
-				got = kind
-				if _, said := errors.AsType[*Failure](call.Err); said {
-					got += ": " + text
-				}
-			}
-			if got != tt.kind || call.Err == nil && rangesText(&call.IDs) != tt.ranges {
-				t.Errorf("%q %s", got, rangesText(&call.IDs))
+			if got := outcome(call); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
 	}

@@ -2,10 +2,14 @@ package load_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +18,8 @@ import (
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/load"
 	"github.com/leaf-id/leaf/internal/server"
+	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -25,7 +31,7 @@ func (part) Exists(context.Context) (bool, error)       { return true, nil }
 func (part) Init(context.Context, ...segment.Tag) error { return fs.ErrExist }
 
 // startServer starts a server with the tags order and "a b/c", snowflake and UUIDs.
-func startServer(t *testing.T) (addr string) {
+func startServer(t *testing.T, edit func(*config.Config)) *server.Server {
 	t.Helper()
 	store := memory.New()
 	for _, tag := range []string{"order", "a b/c"} {
@@ -34,8 +40,12 @@ func startServer(t *testing.T) (addr string) {
 		}
 	}
 	cfg := config.Default()
+	cfg.RESP = "127.0.0.1:0"
 	cfg.Listen, cfg.Data, cfg.Store, cfg.Workers = "127.0.0.1:0", t.TempDir(), "memory:", "memory:workers"
 	cfg.UID.Enable = config.EnableTrue
+	if edit != nil {
+		edit(&cfg)
+	}
 	closed := func() error { return nil }
 	s, err := server.New(t.Context(), server.Options{
 		Config: cfg,
@@ -60,7 +70,7 @@ func startServer(t *testing.T) (addr string) {
 			t.Error(err)
 		}
 	})
-	return s.Addr().String()
+	return s
 }
 
 const patience = 30 * time.Second
@@ -70,15 +80,24 @@ var targets = map[string]func(s load.Server, scheme string) load.Target{
 	"http": func(s load.Server, scheme string) load.Target { return load.Routes(s, scheme) },
 	"v1":   func(s load.Server, scheme string) load.Target { return load.V1(s, scheme) },
 	"grpc": func(s load.Server, scheme string) load.Target { return load.NewGRPC(s, scheme, 2) },
+	"resp": func(s load.Server, scheme string) load.Target { return &load.RESP{Server: s, Scheme: scheme} },
+}
+
+// address is where a server speaks a protocol.
+func address(s *server.Server, protocol string) string {
+	if protocol == "resp" {
+		return s.RESPAddr().String()
+	}
+	return s.Addr().String()
 }
 
 // eachTarget runs a test for every protocol.
 func eachTarget(t *testing.T, test func(t *testing.T, open func(scheme string) load.Target)) {
-	addr := startServer(t)
+	srv := startServer(t, nil)
 	for name, target := range targets {
 		t.Run(name, func(t *testing.T) {
 			test(t, func(scheme string) load.Target {
-				made := target(load.Server{Addr: addr, Timeout: patience}, scheme)
+				made := target(load.Server{Addr: address(srv, name), Timeout: patience}, scheme)
 				if closer, ok := made.(interface{ Close() error }); ok {
 					t.Cleanup(func() { _ = closer.Close() })
 				}
@@ -141,6 +160,43 @@ func addAll(t *testing.T, seen map[string]bool, key string, ids *load.IDs) {
 	}
 	for _, id := range ids.UUIDs {
 		add(id)
+	}
+}
+
+// A server with TLS wants a token, which each protocol shows it.
+func TestCredentials(t *testing.T) {
+	cert, key := testserver.Certificate(t)
+	token, tokens := access.NewToken(), filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(tokens, fmt.Appendf(nil, "tokens:\n- {name: bench, hash: %q, take: [order]}\n", access.HashToken(token)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv := startServer(t, func(c *config.Config) {
+		c.TokensFile, c.TLS.Cert, c.TLS.Key = tokens, cert, key
+	})
+	text, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	security := &tls.Config{RootCAs: x509.NewCertPool()}
+	security.RootCAs.AppendCertsFromPEM(text)
+	for name, target := range targets {
+		for _, shown := range []string{token, ""} {
+			target := target(load.Server{Addr: address(srv, name), TLS: security, Token: shown, Timeout: patience}, "segment")
+			conn := target.Open()
+			if shown != "" {
+				ask(t, conn, "order", 3)
+			} else {
+				call := &load.Call{Key: "order", Count: 1}
+				conn.Do(t.Context(), []*load.Call{call})
+				if _, said := errors.AsType[*load.Failure](call.Err); !said {
+					t.Errorf("%s without a token: %v", name, call.Err)
+				}
+			}
+			conn.Close()
+			if closer, ok := target.(*load.GRPC); ok {
+				closer.Close()
+			}
+		}
 	}
 }
 

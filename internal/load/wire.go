@@ -21,7 +21,7 @@ type Server struct {
 // connects when it is needed.
 type wire struct {
 	*Server
-	protocol string // told to the server in the TLS handshake
+	protocol string // told to the server in the TLS handshake; may be empty
 	greet    func() error
 
 	conn    net.Conn
@@ -68,7 +68,9 @@ func (w *wire) dial(ctx context.Context) (net.Conn, error) {
 		return d.DialContext(ctx, "tcp", w.Addr)
 	}
 	config := w.TLS.Clone()
-	config.NextProtos = []string{w.protocol}
+	if w.protocol != "" {
+		config.NextProtos = []string{w.protocol}
+	}
 	return (&tls.Dialer{NetDialer: &d, Config: config}).DialContext(ctx, "tcp", w.Addr)
 }
 
