@@ -5,7 +5,7 @@ COUNT    ?= 1
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test clients deps lint vuln bench stores lab fuzz generate structure clean
+.PHONY: help run build test clients deps lint vuln bench stores resp lab fuzz generate structure clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ bench: ## run the benchmarks on one and two cores (COUNT=10 for benchstat)
 
 stores: deps ## measure every store, as a table for docs/stores.md (3 minutes, on a quiet machine)
 	cd bench && go test -v -run '^$$' -bench Stores -timeout 20m . | sed -n 's/^ *|/|/p'
+
+resp: deps ## measure INCR beside a real Redis, as a table (2 minutes, on a quiet machine)
+	cd bench && go test -v -run '^$$' -bench RESP -benchtime 1x -timeout 20m . | sed -n 's/^ *|/|/p'
 
 lab: deps ## run the end-to-end tests and the model checker at full length (up to an hour)
 	LEAF_LAB=1 go test -count=1 -timeout 10m -run FollowsTheClock -v ./snowflake

@@ -1,6 +1,11 @@
 package respapi
 
-import "strings"
+import (
+	"errors"
+	"strings"
+
+	"github.com/leaf-id/leaf/internal/server/access"
+)
 
 // A command is one that this server answers.
 type command struct {
@@ -74,7 +79,7 @@ func (s *session) dispatch(args [][]byte, frame []byte) {
 	switch {
 	case isHTTP(args[0]): // a browser was led here: what follows may look like commands
 		s.closing = true
-	case s.caller == nil && (c == nil || !c.open()):
+	case (c == nil || !c.open()) && !s.known():
 		s.fail(noAuth)
 	case c == nil:
 		s.fail("ERR unknown command " + quoted(args[0]) + "; this server gives IDs: INCR TAG, INCRBY TAG N, LEAF.NEXT SCHEME KEY")
@@ -83,6 +88,11 @@ func (s *session) dispatch(args [][]byte, frame []byte) {
 	default:
 		c.do(s, args, frame)
 	}
+}
+
+// known reports whether the caller is known, still: the tokens may have changed.
+func (s *session) known() bool {
+	return s.caller != nil && (s.Access.Open() || !errors.Is(s.caller.May(access.Take), access.ErrUnauthenticated))
 }
 
 // isHTTP tells what a request of HTTP with a body, or its second line, begins with.

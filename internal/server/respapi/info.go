@@ -3,6 +3,7 @@ package respapi
 import (
 	"fmt"
 	"net"
+	"os"
 	"path"
 	"strings"
 	"time"
@@ -148,8 +149,8 @@ func (s *session) sections() [][2]string {
 	up := time.Since(s.Started)
 	_, port, _ := net.SplitHostPort(s.RESP) // empty where there is none to tell
 	return [][2]string{
-		{"Server", fmt.Sprintf("redis_version:%s\r\nredis_mode:standalone\r\nleaf_version:%s\r\ntcp_port:%s\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
-			redisVersion, s.Version, port, int64(up.Seconds()), int64(up.Hours()/24))},
+		{"Server", fmt.Sprintf("redis_version:%s\r\nredis_mode:standalone\r\nleaf_version:%s\r\nprocess_id:%d\r\ntcp_port:%s\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
+			redisVersion, s.Version, os.Getpid(), port, int64(up.Seconds()), int64(up.Hours()/24))},
 		{"Clients", fmt.Sprintf("connected_clients:%d\r\n", s.open.Load())},
 		{"Persistence", "loading:0\r\n"},
 		{"Stats", fmt.Sprintf("total_connections_received:%d\r\ntotal_commands_processed:%d\r\n", s.lastID.Load(), s.done.Load()+s.commands)},

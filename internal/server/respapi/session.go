@@ -79,10 +79,10 @@ func (s *session) run() {
 		}
 		s.makeRoom()
 		switch {
-		case s.end == 0:
+		case s.caller != nil && s.end == 0:
 			s.conn.Idle()
 			begun = false
-		case progress || !begun:
+		case s.caller != nil && progress, !begun: // a caller that is not known has one request's time to say who it is
 			s.conn.Begun()
 			begun = true
 		}
