@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -135,4 +136,28 @@ func TestRedisPortTaken(t *testing.T) {
 	if _, err := server.New(t.Context(), opts); !errors.Is(err, server.ErrRESP) || !strings.Contains(err.Error(), opts.Config.RESP) || !closed {
 		t.Errorf("%v; the store was closed: %v", err, closed)
 	}
+}
+
+// Where there are certificates, the Redis protocol is encrypted too.
+func TestRedisProtocolWithTLS(t *testing.T) {
+	e := runTLS(t, withRESP)
+	conn, err := tls.Dial("tcp", e.resp, &tls.Config{RootCAs: e.root.pool()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reader := bufio.NewReader(conn)
+	for want := range 100 {
+		fmt.Fprint(conn, "INCR order\r\n")
+		if got, err := reader.ReadString('\n'); got != fmt.Sprintf(":%d\r\n", want+1) {
+			t.Fatalf("INCR: %q, %v", got, err)
+		}
+	}
+	plain, answer := e.dialRESP(t)
+	fmt.Fprint(plain, "INCR order\r\n")
+	if got, _ := answer.ReadString('\n'); strings.HasPrefix(got, ":") {
+		t.Errorf("without TLS: %q", got)
+	}
+	e.stop()
+	e.wantStop(t)
 }
