@@ -1,9 +1,9 @@
 package redis
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,8 +22,8 @@ const (
 	Cluster              // a Redis Cluster, some of whose nodes' addresses are given
 )
 
-// A Config says where a Redis is and how it is used. [Parse] reads one from a URL;
-// the zero value of each field but Addrs is a default.
+// A Config says where a Redis is and how it is used. The zero value of each field but Addrs
+// is a default.
 type Config struct {
 	// Client, if not nil, is an existing client to use in place of all that says where
 	// the Redis is: a [goredis.Client], also one of a Sentinel, or a [goredis.ClusterClient].
@@ -44,7 +44,7 @@ type Config struct {
 	TLS                                *tls.Config
 
 	// Prefix is what the keys begin with, in braces, so that a cluster keeps them on
-	// one node: letters, digits and . _ : - . Default: leaf.
+	// one node: letters, digits and . _ : - . Default: [DefaultPrefix].
 	Prefix string
 
 	// Wait is the number of replicas that have to hold a write before it counts.
@@ -63,30 +63,17 @@ type Config struct {
 }
 
 const (
-	defaultPrefix      = "leaf"
+	// DefaultPrefix is what keys begin with where [Config] says nothing else.
+	DefaultPrefix = "leaf"
+
 	defaultWaitTimeout = time.Second
 	maxWaitTimeout     = time.Minute
 )
 
-// socket reports whether the address is a path.
-func (c Config) socket() bool {
-	return c.Mode == Single && len(c.Addrs) == 1 && strings.HasPrefix(c.Addrs[0], "/")
-}
-
-// withDefaults returns c with the defaults filled in.
-func (c Config) withDefaults() Config {
-	if c.Prefix == "" {
-		c.Prefix = defaultPrefix
-	}
-	if c.WaitTimeout == 0 {
-		c.WaitTimeout = defaultWaitTimeout
-	}
-	return c
-}
-
 // complete returns c with the defaults filled in, or what is wrong with it.
 func (c Config) complete() (Config, error) {
-	c = c.withDefaults()
+	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
+	c.WaitTimeout = cmp.Or(c.WaitTimeout, defaultWaitTimeout)
 	if err := c.adopt(); err != nil {
 		return Config{}, err
 	}
@@ -142,23 +129,6 @@ const prefixChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 
 // bad never quotes a URL, which may hold a password.
 func bad(what string) error { return fmt.Errorf("%w: %s", leaf.ErrInvalid, what) }
-
-// Key returns what identifies the keys that c names, without credentials.
-func (c Config) Key() string {
-	c = c.withDefaults()
-	addrs := slices.Clone(c.Addrs)
-	for i, addr := range addrs {
-		if !c.socket() {
-			addrs[i] = strings.ToLower(addr)
-		}
-	}
-	slices.Sort(addrs)
-	path := ""
-	if c.Mode == Sentinel {
-		path = "/" + c.Master
-	}
-	return fmt.Sprintf("//%s%s/%d?prefix=%s", strings.Join(addrs, ","), path, c.DB, c.Prefix)
-}
 
 // key returns a key of the given kind. The braces have a cluster look at the prefix
 // alone when it looks for the node.

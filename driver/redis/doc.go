@@ -1,8 +1,7 @@
 // Package redis keeps tags and the records of workers in a Redis: in one server, in
-// the primary that Sentinel names, or in a Redis Cluster, also over TLS. [Parse] reads
-// a URL; [Config].Client takes an existing client. [Open] neither connects nor creates
-// anything; [DB.Init] and [DB.InitRegistry] create, and refuse what exists. One prefix may
-// hold both.
+// the primary that Sentinel names, or in a Redis Cluster, also over TLS.
+// [Config].Client takes an existing client. [Open] neither connects nor creates anything;
+// [DB.Init] and [DB.InitRegistry] create, and refuse what exists. One prefix may hold both.
 //
 // # Keys
 //

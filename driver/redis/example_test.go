@@ -14,12 +14,8 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	url := shared.URL() + "?prefix=" + fmt.Sprint("example", time.Now().UnixNano()) // redis://user:password@host:6379/0
-	config, err := redis.Parse(url)
-	if err != nil {
-		log.Fatal(err)
-	}
-	db, err := redis.Open(config, nil)
+	prefix := fmt.Sprint("example", time.Now().UnixNano())
+	db, err := redis.Open(redis.Config{Addrs: []string{shared.Addr()}, Prefix: prefix}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

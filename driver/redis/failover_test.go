@@ -196,7 +196,8 @@ func TestReplicaUnderAnOpenStore(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	p := testserver.RedisWithReplica(t, nil)
-	config := parse(t, p.URL()+"?wait=1&wait_timeout=3s")
+	config := parse(t, p.URL())
+	config.Wait, config.WaitTimeout = 1, 3*time.Second
 	s, r := newStore(t, config, order), newRegistry(t, config)
 	advance(t, s, 10)
 	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, claimed(7, 1)); err != nil {

@@ -1,9 +1,11 @@
 package redis_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
@@ -39,12 +41,27 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// parse returns what a URL says.
+// parse returns what a URL of the test servers, or one with a user, says.
 func parse(t testing.TB, url string) redis.Config {
 	t.Helper()
-	config, err := redis.Parse(url)
-	if err != nil {
-		t.Fatal(err)
+	scheme, rest, _ := strings.Cut(url, "://")
+	kind, secure := strings.CutPrefix(scheme, "rediss")
+	config := redis.Config{Prefix: redis.DefaultPrefix, Mode: map[string]redis.Mode{"redis+sentinel": redis.Sentinel, "redis+cluster": redis.Cluster}[scheme]}
+	if secure && kind == "" {
+		config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	at := strings.LastIndex(rest, "@")
+	if at >= 0 {
+		config.Username, config.Password, _ = strings.Cut(rest[:at], ":")
+	}
+	hosts, path, _ := strings.Cut(rest[at+1:], "/")
+	config.Addrs = strings.Split(hosts, ",")
+	if config.Mode == redis.Sentinel {
+		config.Master = path
+	} else if path != "" {
+		if _, err := fmt.Sscan(path, &config.DB); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return config
 }

@@ -77,7 +77,7 @@ func (c *client) look(ctx context.Context, conns *conns, node *goredis.Client) (
 	}
 	if text, level := s.durability(); text != c.said {
 		c.said = text
-		c.logger.Log(ctx, level, "redis: "+text, "version", s.info["redis_version"], "server", c.config.Key())
+		c.logger.Log(ctx, level, "redis: "+text, "version", s.info["redis_version"], "server", strings.Join(c.config.Addrs, ","))
 	}
 	return f, nil
 }

@@ -55,11 +55,7 @@ func TestAdvice(t *testing.T) {
 // TestLooksAgain changes the settings of a server that was found fit.
 func TestLooksAgain(t *testing.T) {
 	s := testserver.Redis(t, nil)
-	config, err := Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := Open(config, nil)
+	db, err := Open(Config{Addrs: []string{s.Addr()}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +96,7 @@ func TestLooksAgain(t *testing.T) {
 // cursor of the former one means something else.
 func TestListOverARestart(t *testing.T) {
 	s := testserver.Redis(t, nil)
-	config, err := Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := Open(config, nil)
+	db, err := Open(Config{Addrs: []string{s.Addr()}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

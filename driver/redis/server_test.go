@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf/driver/redis"
 	"github.com/leaf-id/leaf/internal/testserver"
@@ -32,24 +33,25 @@ func refusedAs(t *testing.T, config redis.Config, want string) {
 func TestUnfitServers(t *testing.T) {
 	tests := map[string]struct {
 		config [][2]string
-		params string
-		want   string // empty: it is fit
+		client redis.Config // the rest of it
+		want   string       // empty: it is fit
 	}{
-		"appendonly no":              {[][2]string{{"appendonly", "no"}}, "", "appendonly is no"},
-		"appendonly no, accepted":    {[][2]string{{"appendonly", "no"}}, "?durability=none", ""},
-		"eviction":                   {[][2]string{{"maxmemory", "100mb"}, {"maxmemory-policy", "allkeys-lru"}}, "", "set it to noeviction"},
-		"eviction of volatile keys":  {[][2]string{{"maxmemory", "100mb"}, {"maxmemory-policy", "volatile-ttl"}}, "", "set it to noeviction"},
-		"eviction that never begins": {[][2]string{{"maxmemory", "0"}, {"maxmemory-policy", "allkeys-lru"}}, "", ""},
-		"no eviction":                {[][2]string{{"maxmemory", "100mb"}, {"maxmemory-policy", "noeviction"}}, "", ""},
-		"memory full":                {[][2]string{{"maxmemory", "1"}, {"maxmemory-policy", "noeviction"}}, "", "memory is full"},
-		"too few replicas":           {[][2]string{{"min-replicas-to-write", "1"}}, "", "too few replicas"},
-		"waitaof too early":          {nil, "?waitaof=1,0", "waitaof needs 7.2"},
-		"not confirmed":              {nil, "?wait=1&wait_timeout=50ms", "not confirmed"},
+		"appendonly no":              {[][2]string{{"appendonly", "no"}}, redis.Config{}, "appendonly is no"},
+		"appendonly no, accepted":    {[][2]string{{"appendonly", "no"}}, redis.Config{Volatile: true}, ""},
+		"eviction":                   {[][2]string{{"maxmemory", "100mb"}, {"maxmemory-policy", "allkeys-lru"}}, redis.Config{}, "set it to noeviction"},
+		"eviction of volatile keys":  {[][2]string{{"maxmemory", "100mb"}, {"maxmemory-policy", "volatile-ttl"}}, redis.Config{}, "set it to noeviction"},
+		"eviction that never begins": {[][2]string{{"maxmemory", "0"}, {"maxmemory-policy", "allkeys-lru"}}, redis.Config{}, ""},
+		"no eviction":                {[][2]string{{"maxmemory", "100mb"}, {"maxmemory-policy", "noeviction"}}, redis.Config{}, ""},
+		"memory full":                {[][2]string{{"maxmemory", "1"}, {"maxmemory-policy", "noeviction"}}, redis.Config{}, "memory is full"},
+		"too few replicas":           {[][2]string{{"min-replicas-to-write", "1"}}, redis.Config{}, "too few replicas"},
+		"waitaof too early":          {nil, redis.Config{WaitLocal: 1}, "waitaof needs 7.2"},
+		"not confirmed":              {nil, redis.Config{Wait: 1, WaitTimeout: 50 * time.Millisecond}, "not confirmed"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			server := testserver.Redis(t, &testserver.RedisOptions{Config: tt.config})
-			config := parse(t, server.URL()+tt.params)
+			config := tt.client
+			config.Addrs = []string{server.Addr()}
 			err := open(t, config).Init(t.Context(), nil)
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("got error %v, want %q", err, tt.want)
@@ -163,7 +165,8 @@ func TestLogSaysWhatIsKept(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			server := testserver.Redis(t, &testserver.RedisOptions{Config: tt.config})
-			config := parse(t, strings.Replace(server.URL(), "redis://", "redis://:sesame@", 1)+"?durability=none")
+			config := parse(t, strings.Replace(server.URL(), "redis://", "redis://:sesame@", 1))
+			config.Volatile = true
 			newStore(t, config, order)
 			var log bytes.Buffer
 			db, err := redis.Open(config, &redis.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})

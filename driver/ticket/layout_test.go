@@ -1,55 +1,12 @@
 package ticket_test
 
 import (
-	"errors"
 	"math"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/ticket"
 )
-
-func TestParseURL(t *testing.T) {
-	tests := []struct {
-		rest string
-		want ticket.URL
-	}{
-		{"//u:p@h1/db,u:p@h2/db", ticket.URL{Servers: []string{"//u:p@h1/db", "//u:p@h2/db"}}},
-		{"//h1:3307/a?stride=1000", ticket.URL{Servers: []string{"//h1:3307/a"}, Layout: ticket.Layout{Stride: 1000}}},
-		{"//u@h1/a,u@h2/b?tls=true&table_per_tag=true",
-			ticket.URL{Servers: []string{"//u@h1/a?tls=true", "//u@h2/b?tls=true"}, Layout: ticket.Layout{TablePerTag: true}}},
-		{"//u:a%2Cb/c@h1/a,u@[::1]:3306/b", ticket.URL{Servers: []string{"//u:a%2Cb/c@h1/a", "//u@[::1]:3306/b"}}},
-	}
-	for _, tt := range tests {
-		got, err := ticket.ParseURL(tt.rest)
-		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v\n%s", tt.rest, err, diff)
-		}
-	}
-}
-
-func TestParseURLRefuses(t *testing.T) {
-	tests := map[string]string{
-		"u:secret@h1/db":                                "two slashes",
-		"//u:secret@h1,u:secret@h2/db":                  "server 1 lacks",
-		"//u:secret@h1/db,":                             "server 2 lacks",
-		"//u:secret@h1/db?stride=0":                     "stride",
-		"//u:secret@h1/db?stride=many":                  "stride",
-		"//u:secret@h1/db?stride=2000000000":            "stride",
-		"//u:secret@h1/db?table_per_tag=si":             "table_per_tag",
-		"//u:secret@h1/db?table_per_tag=true&stride=10": "does not go with",
-		"//u:secret@h1/db?a=%zz":                        "parameters",
-	}
-	for rest, want := range tests {
-		_, err := ticket.ParseURL(rest)
-		if !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v, want one that says %q", rest, err, want)
-		}
-	}
-}
 
 // Each ID of the first blocks belongs to one server, and align finds the next of it.
 func TestShares(t *testing.T) {

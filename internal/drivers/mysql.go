@@ -1,6 +1,7 @@
 package drivers
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"log/slog"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	gomysql "github.com/go-sql-driver/mysql"
 
@@ -130,15 +130,9 @@ func (u *target) mysqlConfig() (cfg *gomysql.Config, addrs []string, err error) 
 
 // setMySQL sets what the parameters say. To name a file of TLS asks for encryption.
 func (u *target) setMySQL(cfg *gomysql.Config) (err error) {
-	for name, d := range map[string]*time.Duration{
-		"timeout": &cfg.Timeout, "readTimeout": &cfg.ReadTimeout, "writeTimeout": &cfg.WriteTimeout,
-	} {
-		if !u.params.Has(name) {
-			continue
-		}
-		if *d, err = time.ParseDuration(u.params.Get(name)); err != nil || *d <= 0 {
-			return malformed(name + " is no duration above 0 such as 5s")
-		}
+	if err := cmp.Or(u.duration("timeout", &cfg.Timeout), u.duration("readTimeout", &cfg.ReadTimeout),
+		u.duration("writeTimeout", &cfg.WriteTimeout)); err != nil {
+		return err
 	}
 	if err := u.oneOf("tls", "true", "false", "skip-verify", "preferred"); err != nil {
 		return err

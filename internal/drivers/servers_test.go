@@ -123,7 +123,7 @@ func TestMalformedServers(t *testing.T) {
 		"redis://h?prefixx=a":               "unknown parameter",
 		"redis+sentinel://h":                "the name of the primary is missing",
 		"ticket+mysql:h":                    "two slashes are missing",
-		"ticket+mysql://h":                  "lacks its host or its database",
+		"ticket+mysql://h":                  "server 1: the name of the database is missing",
 		"ticket+mysql://u:p@h/db?stride=no": "stride",
 	} {
 		if _, err := drivers.Open(url, nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), want) {

@@ -146,6 +146,17 @@ func (u *target) number(name string, least, most int) (int, error) {
 	return n, nil
 }
 
+// duration sets d to a parameter that is a duration, if it is there.
+func (u *target) duration(name string, d *time.Duration) (err error) {
+	if !u.params.Has(name) {
+		return nil
+	}
+	if *d, err = time.ParseDuration(u.params.Get(name)); err != nil || *d <= 0 {
+		return malformed(name + " is no duration above 0 such as 5s")
+	}
+	return nil
+}
+
 // cutUser takes the slashes, the user and the password off the address.
 func (u *target) cutUser() (err error) {
 	var ok bool

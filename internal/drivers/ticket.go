@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/leaf-id/leaf/driver/ticket"
@@ -45,28 +47,43 @@ func resizeTickets(ctx context.Context, servers []ticket.Server, layout ticket.L
 	return ticket.Resize(ctx, servers, layout, &o)
 }
 
-// ticketServers returns the servers in the order of the URL, and their keys.
-func (u *target) ticketServers() (keys []string, servers []ticket.Server, _ ticket.Layout, err error) {
+// ticketServers returns the servers in the order of the URL, and their keys. A comma in a
+// user name, a password or the name of a database is written %2C.
+func (u *target) ticketServers() (keys []string, servers []ticket.Server, layout ticket.Layout, err error) {
 	if err := u.query(append(mysqlParams(), "stride", "table_per_tag")...); err != nil {
-		return nil, nil, ticket.Layout{}, err
+		return nil, nil, layout, err
 	}
-	parsed, err := ticket.ParseURL(u.rest)
-	if err != nil {
-		return nil, nil, ticket.Layout{}, err
+	if layout, err = u.cutLayout(); err != nil {
+		return nil, nil, layout, err
 	}
-	for i, rest := range parsed.Servers {
-		server := &target{scheme: "mysql", rest: rest, log: u.log}
-		if err := server.query(mysqlParams()...); err != nil {
-			return nil, nil, ticket.Layout{}, errors.Join(err, closeTickets(servers))
-		}
+	list, ok := strings.CutPrefix(u.address, "//")
+	if !ok {
+		return nil, nil, layout, malformed("two slashes are missing after the scheme")
+	}
+	for i, rest := range strings.Split(list, ",") {
+		server := &target{scheme: "mysql", address: "//" + rest, params: maps.Clone(u.params), log: u.log}
 		key, db, err := server.mysqlDB()
 		if err != nil {
-			return nil, nil, ticket.Layout{}, errors.Join(fmt.Errorf("server %d: %w", i+1, err), closeTickets(servers))
+			return nil, nil, layout, errors.Join(fmt.Errorf("server %d: %w", i+1, err), closeTickets(servers))
 		}
 		servers = append(servers, ticket.Server{Name: strings.TrimPrefix(key, "//"), DB: db})
 		keys = append(keys, key)
 	}
-	return keys, servers, parsed.Layout, nil
+	return keys, servers, layout, nil
+}
+
+// cutLayout takes the parameters of the layout out of the others.
+func (u *target) cutLayout() (l ticket.Layout, err error) {
+	stride, err := u.number("stride", 1, ticket.MaxStride)
+	if err == nil && u.params.Has("table_per_tag") {
+		if l.TablePerTag, err = strconv.ParseBool(u.params.Get("table_per_tag")); err != nil {
+			err = malformed("table_per_tag is neither true nor false")
+		}
+	}
+	l.Stride = int64(stride)
+	u.params.Del("stride")
+	u.params.Del("table_per_tag")
+	return l, err
 }
 
 func closeTickets(servers []ticket.Server) error {
