@@ -63,6 +63,16 @@ type Watcher interface {
 	Watch(ctx context.Context, key string) (<-chan struct{}, error)
 }
 
+// An Adder is a [Backend] that moves counters by itself, in one trip: then writers do not
+// compete.
+type Adder interface {
+	// Add moves the counter in the cell of a tag forward by n, or by its step if n is 0,
+	// and returns the cell as it then is and by how much the counter moved. It moves
+	// nothing where there is no cell, or one that does not allow it, and returns the cell
+	// as it is. After an error the outcome is unknown. The write is sent once.
+	Add(ctx context.Context, key string, n int64) (now Cell, by int64, err error)
+}
+
 // A Checker is a [Backend] that knows of settings under which its store loses cells, such
 // as a time to live.
 type Checker interface {

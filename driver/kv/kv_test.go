@@ -2,10 +2,12 @@ package kv_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -53,11 +55,58 @@ func (b rough) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error
 	}
 }
 
+// An adding backend moves counters by itself, and says that it moved them by more than it did.
+type adding struct {
+	*memory.Backend
+	more int64
+}
+
+func (b adding) Add(ctx context.Context, key string, n int64) (now kv.Cell, by int64, err error) {
+	for err = kv.ErrConflict; errors.Is(err, kv.ErrConflict); {
+		if now, err = b.Get(ctx, key); err != nil {
+			return now, 0, err
+		}
+		var t map[string]any
+		d := json.NewDecoder(strings.NewReader(now.Value))
+		d.UseNumber()
+		if d.Decode(&t) != nil || t["deleted"] == true || t["v"] != json.Number("1") {
+			return now, 0, nil
+		}
+		maxID, _ := t["max_id"].(json.Number).Int64()
+		step, _ := t["step"].(json.Number).Int64()
+		if by = n; n == 0 {
+			by = step
+		}
+		if by > math.MaxInt64-maxID {
+			return now, 0, nil
+		}
+		t["max_id"] = maxID + by
+		text, _ := json.Marshal(t)
+		now, err = b.Swap(ctx, now, string(text))
+	}
+	return now, by + b.more, err
+}
+
+// What a backend says of an addition that cannot be so is not issued.
+func TestAdderIsChecked(t *testing.T) {
+	cells := memory.NewBackend()
+	newStore(t, cells, order)
+	for _, more := range []int64{1, -1, -10, math.MinInt64} {
+		s := open(t, adding{cells, more}).Store()
+		for _, n := range []int64{0, 10} {
+			if grant, err := s.Advance(t.Context(), "order", n); err == nil {
+				t.Errorf("%d more than %d: %+v", more, n, grant)
+			}
+		}
+	}
+}
+
 // backends are the ones that the suites run over: each function returns another client of
 // the same cells.
 var backends = map[string]func(*memory.Backend) kv.Backend{
 	"memory": func(b *memory.Backend) kv.Backend { return b },
 	"rough":  func(b *memory.Backend) kv.Backend { return rough{b} },
+	"adding": func(b *memory.Backend) kv.Backend { return adding{Backend: b} },
 }
 
 // open returns a DB of its own on the cells.

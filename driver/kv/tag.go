@@ -2,6 +2,7 @@ package kv
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -43,8 +44,8 @@ func (t tagText) text() string {
 	return string(text)
 }
 
-// readTag reads what text returned. It wraps [leaf.ErrUnknownTag] if there is no tag in
-// the cell.
+// readTag reads what text returned. Its error wraps [leaf.ErrUnknownTag] if there is no tag
+// in the cell, and [segment.ErrDamaged] if what is there is no counter.
 func readTag(c Cell) (tagText, error) {
 	if c.Version == "" {
 		return tagText{}, leaf.ErrUnknownTag
@@ -57,9 +58,13 @@ func readTag(c Cell) (tagText, error) {
 	case err == nil && t.Version == format && t.Deleted:
 		return tagText{}, leaf.ErrUnknownTag
 	case err != nil || t.Version != format || t.MaxID < 0 || t.Step < 1 || t.Step > segment.MaxStep:
-		return tagText{}, fmt.Errorf(`%s holds %.100q, which is no counter such as {"v":%d,"max_id":N,"step":1000}`, c.Key, c.Value, format)
+		return tagText{}, damaged(c)
 	}
 	return t, nil
+}
+
+func damaged(c Cell) error {
+	return fmt.Errorf(`%w: %s holds %.100q, which is no counter such as {"v":%d,"max_id":N,"step":1000}`, segment.ErrDamaged, c.Key, c.Value, format)
 }
 
 // advance moves the counter, or changes nothing and returns an error.
@@ -75,11 +80,15 @@ func (t *tagText) advance(n int64) (segment.Grant, error) {
 	return grant, nil
 }
 
-// alter applies a change, or changes nothing and returns an error.
-func (t *tagText) alter(change segment.Change) error {
+// alter applies a change, or changes nothing and returns an error: damage is that of the
+// counter, which may have stood above what it is set to.
+func (t *tagText) alter(change segment.Change, damage error) error {
+	if damage != nil && !(errors.Is(damage, segment.ErrDamaged) && change.Force && change.MaxID != nil && change.Step != nil) {
+		return damage
+	}
 	tag, err := change.Apply(t.tag(""))
 	if err == nil {
-		t.MaxID, t.Step, t.Description = tag.MaxID, tag.Step, tag.Description
+		*t = newTagText(tag)
 	}
 	return err
 }

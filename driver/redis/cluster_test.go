@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/redis"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
@@ -23,7 +24,7 @@ type slotOf struct {
 
 func findSlot(t *testing.T, c *testserver.RedisCluster, config redis.Config) slotOf {
 	t.Helper()
-	s := slotOf{number: do(t, c, "CLUSTER", "KEYSLOT", "{"+config.Prefix+"}:tags")}
+	s := slotOf{number: do(t, c, "CLUSTER", "KEYSLOT", "{"+config.Prefix+"}:store")}
 	for _, node := range c.Nodes {
 		if n := do(t, node, "CLUSTER", "COUNTKEYSINSLOT", s.number); n != "0" {
 			s.from = node
@@ -68,7 +69,7 @@ func TestSlotMoves(t *testing.T) {
 			t.Errorf("while the slot moves: %v", err)
 		}
 	})
-	for i, store := range []*redis.Store{s, openStore(t, config), s} {
+	for i, store := range []*kv.Store{s, openStore(t, config), s} {
 		after := advance(t, store, 10)
 		if after.Range.Start != before.Range.End+10*int64(i) || after.Server != before.Server || after.Server == "" {
 			t.Errorf("%d: %+v follows %+v", i, after, before)

@@ -1,14 +1,12 @@
 // Package redis keeps tags and the records of workers in a Redis: in one server, in
 // the primary that Sentinel names, or in a Redis Cluster, also over TLS.
 // [Config].Client takes an existing client. [Open] neither connects nor creates anything;
-// [DB.Init] and [DB.InitRegistry] create, and refuse what exists. One prefix may hold both.
+// Init and InitRegistry of [kv.DB] create, and refuse what exists. One prefix may hold both.
 //
 // # Keys
 //
-//	{PREFIX}:format      the format of the store's keys; without it there is no store
-//	{PREFIX}:tags        sorted set: the tags
-//	{PREFIX}:alloc:TAG   hash: max_id, step, description, updated (Unix microseconds)
-//	{PREFIX}:registry    hash: the cells of the registry, see package kv
+//	{PREFIX}:store       hash: the cells of the store, see package kv
+//	{PREFIX}:registry    hash: the cells of the registry
 //	{PREFIX}:timeline    in a cluster: which server has the keys, and since which one none lost writes
 //
 // The braces have a cluster keep all keys of a prefix in one slot, hence on one node,
@@ -19,11 +17,10 @@
 // # Calls
 //
 // Each call is a script, which the server runs as one step, and which begins by making
-// sure that it runs on the server that was looked at. Counters are never numbers of the
-// scripts' language, which are exact only to 2^53: the server's own 64-bit addition
-// does the work, and refuses to overflow. What was sent is not sent again, unless the
-// server has said that it did nothing. A write whose answer is lost is in an unknown
-// state: the range of an Advance is lost then. A Return is sent only to the server that made
+// sure that it runs on the server that was looked at. An Advance is one trip, also where
+// many servers want one counter: a script reads the cell, adds and writes. What was sent is
+// not sent again, unless the server has said that it did nothing. A write whose answer is
+// lost is in an unknown state: the range of an Advance is lost then. A Return is sent only to the server that made
 // the grant: one that has taken over, or started again, refuses it, because it may have
 // granted the same IDs to another client.
 //

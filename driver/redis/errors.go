@@ -13,7 +13,6 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/kv"
-	"github.com/leaf-id/leaf/segment"
 )
 
 var (
@@ -71,37 +70,12 @@ func (c *client) scriptError(code, detail string) error {
 	switch code {
 	case codeServer:
 		return c.locate(errUnsettled)
-	case codeFormat:
-		return c.wrongFormat(detail)
 	case codeTTL:
 		return fmt.Errorf("the key %s is going to expire: it was given a time to live; run PERSIST %q on the server", detail, detail)
-	case codeDamaged:
-		return fmt.Errorf("%w: key %s", segment.ErrDamaged, detail)
-	case codeUnknown:
-		return leaf.ErrUnknownTag
-	case codeExists:
-		return leaf.ErrTagExists
-	case codeCreated:
-		return existsError{detail}
-	case codeOverflow:
-		return fmt.Errorf("%w: the counter stands at %s", leaf.ErrOverflow, detail)
-	case codeBelow:
-		return fmt.Errorf("%w: max_id is %s", leaf.ErrRegression, detail)
 	case codeMoved:
 		return fmt.Errorf("%w: others have written the %s since, or it is gone", kv.ErrConflict, detail)
 	}
 	return nil
-}
-
-func (c *client) wrongFormat(held string) error {
-	marker := c.config.key("format")
-	switch {
-	case held == "":
-		return fmt.Errorf("%w: there is no key %s: check the URL and its prefix", segment.ErrNotCreated, marker)
-	case strings.Trim(held, "0123456789") == "":
-		return fmt.Errorf("%w: the key %s says format %s, this release knows %s: upgrade Leaf", leaf.ErrUnsupported, marker, held, format)
-	}
-	return fmt.Errorf("%w: the key %s holds %q, which is no format: choose another prefix", leaf.ErrUnsupported, marker, held)
 }
 
 // serverAdvice says what to do about a code of Redis.

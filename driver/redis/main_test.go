@@ -74,7 +74,7 @@ func fresh(t testing.TB, url string) redis.Config {
 	return config
 }
 
-func open(t testing.TB, config redis.Config) *redis.DB {
+func open(t testing.TB, config redis.Config) *kv.DB {
 	t.Helper()
 	db, err := redis.Open(config, nil)
 	if err != nil {
@@ -84,14 +84,14 @@ func open(t testing.TB, config redis.Config) *redis.DB {
 	return db
 }
 
-func openStore(t testing.TB, config redis.Config) *redis.Store { return open(t, config).Store() }
+func openStore(t testing.TB, config redis.Config) *kv.Store { return open(t, config).Store() }
 
 func openRegistry(t testing.TB, config redis.Config) *kv.Registry {
 	return open(t, config).Registry()
 }
 
 // newStore creates a store with tags and opens it.
-func newStore(t testing.TB, config redis.Config, tags ...segment.Tag) *redis.Store {
+func newStore(t testing.TB, config redis.Config, tags ...segment.Tag) *kv.Store {
 	t.Helper()
 	db := open(t, config)
 	if err := db.Init(t.Context(), tags); err != nil {

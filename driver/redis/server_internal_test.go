@@ -3,10 +3,12 @@ package redis
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -52,22 +54,29 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// TestLooksAgain changes the settings of a server that was found fit.
-func TestLooksAgain(t *testing.T) {
-	s := testserver.Redis(t, nil)
-	db, err := Open(Config{Addrs: []string{s.Addr()}}, nil)
+func newBackend(t *testing.T, s *testserver.RedisServer) backend {
+	t.Helper()
+	c, err := newClient(Config{Addrs: []string{s.Addr()}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return backend{c}
+}
+
+// TestLooksAgain changes the settings of a server that was found fit.
+func TestLooksAgain(t *testing.T) {
+	s := testserver.Redis(t, nil)
+	b := newBackend(t, s)
+	db := kv.New(b, nil)
 	defer db.Close()
 	if err := db.Init(t.Context(), []segment.Tag{{Name: "order", Step: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	store := db.Store()
 	age := func() {
-		f := *store.client.facts.Load()
+		f := *b.client.facts.Load()
 		f.at = f.at.Add(-lookEvery - time.Second)
-		store.client.facts.Store(&f)
+		b.client.facts.Store(&f)
 	}
 	advance := func() error {
 		_, err := store.Advance(t.Context(), "order", 1)
@@ -96,14 +105,10 @@ func TestLooksAgain(t *testing.T) {
 // cursor of the former one means something else.
 func TestListOverARestart(t *testing.T) {
 	s := testserver.Redis(t, nil)
-	db, err := Open(Config{Addrs: []string{s.Addr()}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	b := newBackend(t, s)
+	defer b.Close()
 	const cells = 5000
-	b := backend{db.client}
-	args := append([]string{"HSET"}, b.hash()...)
+	args := append([]string{"HSET"}, b.hash("workers/")...)
 	for i := range cells {
 		args = append(args, fmt.Sprintf("workers/%d", i), "x")
 	}

@@ -3,17 +3,14 @@ package redis_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/redis"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -67,69 +64,92 @@ func TestLargeNumbersAreExact(t *testing.T) {
 	}
 }
 
-func TestDamagedKeys(t *testing.T) {
+// What a cell holds is changed only if it is as this program writes it.
+func TestDamagedCells(t *testing.T) {
+	const largest = "9223372036854775807"
 	tests := map[string]struct {
-		damage []string // a command; K is the tag's key
-		n      int64
-		want   string
+		text string
+		want error
 	}{
-		"TTL":             {[]string{"EXPIRE", "K", "1000"}, 1, "PERSIST"},
-		"no max_id":       {[]string{"HDEL", "K", "max_id"}, 1, "its max_id is missing"},
-		"negative max_id": {[]string{"HSET", "K", "max_id", "-5"}, 1, "its max_id is -5"},
-		"text max_id":     {[]string{"HSET", "K", "max_id", "x"}, 1, "its max_id is x"},
-		"odd max_id":      {[]string{"HSET", "K", "max_id", "007"}, 1, "its max_id is 007"},
-		"huge max_id":     {[]string{"HSET", "K", "max_id", "9223372036854775808"}, 1, "its max_id is 9223372036854775808"},
-		"no step":         {[]string{"HDEL", "K", "step"}, 0, "its step is missing"},
-		"step 0":          {[]string{"HSET", "K", "step", "0"}, 0, "its step is 0"},
-		"step huge":       {[]string{"HSET", "K", "step", "99999999999999999999"}, 0, "its step is 99999999999999999999"},
+		"another format":   {`{"v":2,"max_id":11,"step":2000,"updated":1}`, leaf.ErrUnsupported},
+		"deleted":          {`{"v":1,"deleted":true,"max_id":11,"step":2000,"updated":1}`, leaf.ErrUnknownTag},
+		"no max_id":        {`{"v":1,"step":0,"updated":1}`, segment.ErrDamaged},
+		"negative max_id":  {`{"v":1,"max_id":-5,"step":2000,"updated":1}`, segment.ErrDamaged},
+		"text max_id":      {`{"v":1,"max_id":"x","step":2000,"updated":1}`, segment.ErrDamaged},
+		"odd max_id":       {`{"v":1,"max_id":007,"step":2000,"updated":1}`, segment.ErrDamaged},
+		"huge max_id":      {`{"v":1,"max_id":9223372036854775808,"step":2000,"updated":1}`, segment.ErrDamaged},
+		"at the end":       {`{"v":1,"max_id":` + largest + `,"step":2000,"updated":1}`, leaf.ErrOverflow},
+		"no step":          {`{"v":1,"max_id":11,"updated":1}`, segment.ErrDamaged},
+		"step 0":           {`{"v":1,"max_id":11,"step":0,"updated":1}`, segment.ErrDamaged},
+		"step huge":        {`{"v":1,"max_id":11,"step":2147483648,"updated":1}`, segment.ErrDamaged},
+		"in another order": {`{"max_id":11,"v":1,"step":2000,"updated":1}`, segment.ErrDamaged},
+		"no time":          {`{"v":1,"max_id":11,"step":2000}`, segment.ErrDamaged},
+		"something behind": {`{"v":1,"max_id":11,"step":2000,"updated":1} `, segment.ErrDamaged},
+		"no counter":       {`x`, segment.ErrDamaged},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			config := fresh(t, shared.URL())
 			s := newStore(t, config, order)
-			advance(t, s, 1)
-			key := fmt.Sprintf("{%s}:alloc:order", config.Prefix)
-			for i, arg := range tt.damage {
-				if arg == "K" {
-					tt.damage[i] = key
+			key := "{" + config.Prefix + "}:store"
+			do(t, shared, "HSET", key, "tags/order", tt.text)
+			for _, n := range []int64{0, 1, 5000} {
+				if _, err := s.Advance(t.Context(), "order", n); !errors.Is(err, tt.want) {
+					t.Errorf("by %d: got error %v, want one that wraps %v", n, err, tt.want)
 				}
 			}
-			do(t, shared, tt.damage...)
-			before := do(t, shared, "HGETALL", key)
-			if _, err := s.Advance(t.Context(), "order", tt.n); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got error %v, want one about %q", err, tt.want)
+			if got := do(t, shared, "HGET", key, "tags/order"); got != tt.text {
+				t.Errorf("the cell changed to %s", got)
 			}
-			if diff := cmp.Diff(before, do(t, shared, "HGETALL", key)); diff != "" {
-				t.Errorf("the key changed:\n%s", diff)
+			do(t, shared, "HDEL", key, "tags/order")
+			if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, leaf.ErrUnknownTag) {
+				t.Errorf("no cell: %v", err)
 			}
 		})
 	}
 }
 
-// TestDamagedCounterIsSetWithForce: a counter that cannot be read may have stood above
-// what it is to be set to.
-func TestDamagedCounterIsSetWithForce(t *testing.T) {
-	for _, damage := range [][]string{{"HSET", "max_id", "x"}, {"HDEL", "max_id"}} {
-		config := fresh(t, shared.URL())
-		s := newStore(t, config, order)
-		do(t, shared, append([]string{damage[0], fmt.Sprintf("{%s}:alloc:order", config.Prefix)}, damage[1:]...)...)
-		change := segment.Change{MaxID: new(int64(500))}
-		if _, err := s.Alter(t.Context(), "order", change); !errors.Is(err, segment.ErrDamaged) {
-			t.Errorf("%v: got error %v, want one that wraps ErrDamaged", damage, err)
+// An Advance leaves the rest of the cell as it is, whatever a description holds.
+func TestAdvanceKeepsTheRest(t *testing.T) {
+	want := segment.Tag{Name: "订单", MaxID: 1, Step: 20, Description: `"updated":5} %d \ "max_id":7,"step":8, 订单<>&`}
+	s := newStore(t, fresh(t, shared.URL()), want)
+	start := time.Now()
+	for _, n := range []int64{0, 5, 1_000_000_000, 0} {
+		g, err := s.Advance(t.Context(), want.Name, n)
+		if n == 0 {
+			n = want.Step
 		}
-		change.Force = true
-		if tag, err := s.Alter(t.Context(), "order", change); err != nil || tag.MaxID != 500 {
-			t.Errorf("%v: with force: got %+v, %v", damage, tag, err)
+		if err != nil || g.Range != (leaf.Range{Start: want.MaxID, End: want.MaxID + n}) || g.Step != want.Step {
+			t.Fatalf("%+v, %v, want %d from %d", g, err, n, want.MaxID)
+		}
+		want.MaxID += n
+		for tag, err := range s.Tags(t.Context()) {
+			if d := tag.Updated.Sub(start).Abs(); d > time.Minute {
+				t.Errorf("written at %v", tag.Updated)
+			}
+			tag.Updated = time.Time{}
+			if err != nil || tag != want {
+				t.Errorf("got %+v, %v, want %+v", tag, err, want)
+			}
 		}
 	}
 }
 
-func TestStepDamagedButNotNeeded(t *testing.T) {
+func TestStoreHasNoTimeToLive(t *testing.T) {
 	config := fresh(t, shared.URL())
 	s := newStore(t, config, order)
-	do(t, shared, "HDEL", fmt.Sprintf("{%s}:alloc:order", config.Prefix), "step")
-	if got := advance(t, s, 10); got.Range != (leaf.Range{Start: 1, End: 11}) || got.Step != 1 {
-		t.Errorf("got %+v, want [1, 11) and step 1", got)
+	advance(t, s, 1)
+	key := "{" + config.Prefix + "}:store"
+	if ttl := do(t, shared, "PTTL", key); ttl != "-1" {
+		t.Errorf("the store lives for %s ms", ttl)
+	}
+	do(t, shared, "EXPIRE", key, "1000")
+	if _, err := s.Advance(t.Context(), "order", 1); err == nil || !strings.Contains(err.Error(), "PERSIST") {
+		t.Errorf("an Advance of a counter that will expire: %v", err)
+	}
+	do(t, shared, "PERSIST", key)
+	if got := advance(t, s, 1).Range.Start; got != 2 {
+		t.Errorf("got %d", got)
 	}
 }
 
@@ -233,7 +253,7 @@ func TestInit(t *testing.T) {
 	config := fresh(t, shared.URL())
 	db := open(t, config)
 	s, r := db.Store(), db.Registry()
-	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) || !strings.Contains(err.Error(), "}:format") {
+	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) || !strings.Contains(err.Error(), "}:store") {
 		t.Errorf("no store: %v", err)
 	}
 	if _, err := r.Load(t.Context(), 1); !errors.Is(err, worker.ErrNotCreated) {
@@ -260,20 +280,24 @@ func TestInit(t *testing.T) {
 	if got := advance(t, s, 1).Range.Start; got != 2 {
 		t.Errorf("the second init changed the counter: got %d", got)
 	}
-	// A counter without its marker is not begun again either.
-	do(t, shared, "DEL", "{"+config.Prefix+"}:format", "{"+config.Prefix+"}:tags")
-	if err := db.Init(t.Context(), []segment.Tag{order}); !errors.Is(err, fs.ErrExist) {
+	// A counter without its marker is not begun again.
+	store := "{" + config.Prefix + "}:store"
+	do(t, shared, "HDEL", store, "format/tags")
+	if err := db.Init(t.Context(), []segment.Tag{order}); err != nil {
 		t.Errorf("init over a counter: %v", err)
 	}
-	for text, want := range map[string]string{"99": "upgrade Leaf", "hello": "choose another prefix"} {
-		do(t, shared, "SET", "{"+config.Prefix+"}:format", text)
-		if _, err := s.Advance(t.Context(), "order", 1); err == nil || !strings.Contains(err.Error(), want) {
+	if got := advance(t, openStore(t, config), 1).Range.Start; got != 3 {
+		t.Errorf("an init changed the counter: got %d", got)
+	}
+	for text, want := range map[string]string{`{"v":99}`: "format 99", "hello": "choose another prefix"} {
+		do(t, shared, "HSET", store, "format/tags", text)
+		if _, err := openStore(t, config).Advance(t.Context(), "order", 1); !errors.Is(err, leaf.ErrUnsupported) || !strings.Contains(err.Error(), want) {
 			t.Errorf("with format %s: %v", text, err)
 		}
 	}
 }
 
-func checkExists(t *testing.T, db *redis.DB, want bool) {
+func checkExists(t *testing.T, db *kv.DB, want bool) {
 	t.Helper()
 	store, err1 := db.Store().Exists(t.Context())
 	registry, err2 := db.Registry().Exists(t.Context())

@@ -64,7 +64,7 @@ func (c *client) timeline(ctx context.Context, conns *conns, node *goredis.Clien
 
 // replaceTimeline has the key hold new if it holds old, and returns what it then holds.
 func (c *client) replaceTimeline(ctx context.Context, node *goredis.Client, f *facts, old, new string) (held string, err error) {
-	keys := []string{c.config.key("format"), c.config.key("registry"), c.config.key("timeline")}
+	keys := []string{c.config.key("store"), c.config.key("registry"), c.config.key("timeline")}
 	values, err := timelineScript.Run(ctx, node, keys, f.replid, old, new).StringSlice()
 	if err == nil && len(values) != 1 {
 		err = errMalformed

@@ -24,9 +24,9 @@ func TestMessagesOfRedis(t *testing.T) {
 	for _, command := range []string{
 		"ACL SETUSER reader on >" + secret + " ~* +@read +info +config|get",
 		"ACL SETUSER elsewhere on >" + secret + " ~{elsewhere}:* +@all",
-		"SET {foreign}:format text", "HSET {foreign}:registry format/workers text",
-		"SET {newer}:format 2", `HSET {newer}:registry format/workers {"v":2}`,
-		"SET {shape}:format 1", "SET {shape}:alloc:order text",
+		"HSET {foreign}:store format/tags text", "HSET {foreign}:registry format/workers text",
+		`HSET {newer}:store format/tags {"v":2}`, `HSET {newer}:registry format/workers {"v":2}`,
+		"SET {shape}:store text",
 		"ACL SETUSER default >" + secret, // last: from now on everybody needs a password
 	} {
 		if _, err := server.Do(strings.Fields(command)...); err != nil {
@@ -51,7 +51,7 @@ func TestMessagesOfRedis(t *testing.T) {
 		{name: "no scripts", url: as("reader:" + secret), calls: all, want: []string{"lacks a permission", addr, "+@scripting", "evalsha"}},
 		{name: "other keys", url: as("elsewhere:" + secret), calls: use, want: []string{"lacks a permission", addr, "~{PREFIX}:*"}},
 		{name: "no such database", url: good + "/99", calls: all, want: []string{"DB index is out of range", addr}},
-		{name: "no store", url: good + "?prefix=empty", calls: useStore, want: []string{"{empty}:format", "prefix"}},
+		{name: "no store", url: good + "?prefix=empty", calls: useStore, want: []string{"{empty}:store"}},
 		{name: "no registry", url: good + "?prefix=empty", calls: useWorkers, want: []string{"{empty}:registry"}},
 		{name: "foreign keys", url: good + "?prefix=foreign", calls: useStore, want: []string{"is no format", "choose another prefix"}},
 		{name: "foreign registry", url: good + "?prefix=foreign", calls: useWorkers, want: []string{"{foreign}:registry"}},

@@ -1,0 +1,144 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/kv"
+)
+
+var (
+	_ kv.Backend = backend{}
+	_ kv.Adder   = backend{}
+	_ kv.Namer   = backend{}
+	_ kv.Lossy   = backend{}
+)
+
+// A backend is two hashes, of a store and of a registry; their fields are the cells. A
+// version is an equals sign, because Swap compares values: each record is another one, and
+// so is each value of a tag, which has the time in it. That of a cell that Add moved is
+// the server's master_replid.
+type backend struct{ client *client }
+
+func (b backend) String() string { return "Redis" }
+
+// KeyName returns the field of a key.
+func (b backend) KeyName(key string) string {
+	return "field " + key + " of key " + b.hash(key)[0]
+}
+
+// hash returns the hash that a key is a field of.
+func (b backend) hash(key string) []string {
+	kind := "store"
+	if strings.HasPrefix(key, "workers/") || key == "format/workers" {
+		kind = "registry"
+	}
+	return []string{b.client.config.key(kind)}
+}
+
+// Close ends the connections.
+func (b backend) Close() error { return b.client.close() }
+
+func cell(key, value string) kv.Cell { return kv.Cell{Key: key, Value: value, Version: looked} }
+
+// looked is the version of a cell that was read, or written by a swap.
+const looked = "="
+
+// MayLoseWrites reports whether the server, or one that takes over from it, may lack
+// writes that were acknowledged. In doubt it may.
+func (b backend) MayLoseWrites(ctx context.Context) (bool, error) {
+	b.client.facts.Store(nil) // so that it is asked now
+	a, err := b.client.run(ctx, command{script: clockScript})
+	if err != nil {
+		return false, fmt.Errorf("ask whether the registry loses writes: %w", err)
+	}
+	return !a.facts.lossless(), nil
+}
+
+// Get returns the cell of a key.
+func (b backend) Get(ctx context.Context, key string) (kv.Cell, error) {
+	a, err := b.client.run(ctx, command{script: getScript, keys: b.hash(key), args: []any{key}})
+	if err != nil || len(a.values) == 0 {
+		return kv.Cell{Key: key}, err
+	}
+	return cell(key, a.values[0]), nil
+}
+
+// Swap has the cell hold value if it holds old. What Add left is replaced only on the server
+// that did it: one that has taken over without knowing of it may have granted the same IDs
+// to another client.
+func (b backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	cmd := command{script: swapScript, keys: b.hash(old.Key), args: []any{old.Key, "", value}, confirm: true}
+	if old.Version != "" {
+		cmd.args[1] = looked + old.Value
+	}
+	if old.Version != looked {
+		cmd.server, cmd.confirm = old.Version, old.Version == ""
+	}
+	if _, err := b.client.run(ctx, cmd); err != nil {
+		return kv.Cell{}, err
+	}
+	return cell(old.Key, value), nil
+}
+
+// Add moves the counter in the cell of a tag.
+func (b backend) Add(ctx context.Context, key string, n int64) (now kv.Cell, by int64, err error) {
+	a, err := b.client.run(ctx, command{script: addScript, keys: b.hash(key), args: []any{key, n}, confirm: true})
+	if err != nil || len(a.values) == 0 {
+		return kv.Cell{Key: key}, 0, err
+	}
+	if len(a.values) != 4 {
+		return kv.Cell{}, 0, errMalformed
+	}
+	now = kv.Cell{Key: key, Value: a.values[0], Version: a.facts.replid, Server: a.facts.timeline}
+	if a.facts.lossless() && !replicated(a.values[2], a.values[3]) {
+		now.Server = ""
+	}
+	by, err = strconv.ParseInt(a.values[1], 10, 64)
+	return now, by, err
+}
+
+// List yields the cells whose keys begin with prefix. HSCAN may give one twice. A cursor
+// means nothing to another server, nor to one that was started again: there the scan begins
+// anew.
+func (b backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+	return func(yield func(kv.Cell, error) bool) {
+		seen := make(map[string]bool)
+		for cursor, server := "0", ""; ; {
+			a, err := b.client.run(ctx, command{script: scanScript, keys: b.hash(prefix), args: []any{cursor}})
+			if err != nil || len(a.values)%2 == 0 {
+				yield(kv.Cell{}, cmp.Or(err, errMalformed))
+				return
+			}
+			for i := 1; i < len(a.values); i += 2 {
+				key := a.values[i]
+				if strings.HasPrefix(key, prefix) && !seen[key] && !yield(cell(key, a.values[i+1]), nil) {
+					return
+				}
+				seen[key] = true
+			}
+			cursor = a.values[0]
+			if server != "" && server != a.facts.replid {
+				cursor = "0"
+			} else if cursor == "0" {
+				return
+			}
+			server = a.facts.replid
+		}
+	}
+}
+
+// Clock returns the server's time.
+func (b backend) Clock(ctx context.Context) (time.Time, error) {
+	a, err := b.client.run(ctx, command{script: clockScript})
+	if err != nil || len(a.values) != 1 {
+		return time.Time{}, cmp.Or(err, errMalformed)
+	}
+	us, err := strconv.ParseInt(a.values[0], 10, 64)
+	return time.UnixMicro(us), err
+}
