@@ -10,14 +10,14 @@
 // A program that wants numbers from its own database imports this package,
 // package segment and one driver:
 //
-//	store, err := mysql.NewStore(db, nil)
-//	ids := segment.NewBuffer(store, "order", nil)
+//	db, err := mysql.New(pool, nil)
+//	ids := segment.NewBuffer(db.Store(), "order", nil)
 //	id, err := ids.Next(ctx)
 //
 // One that wants time-ordered IDs under a leased worker ID imports package snowflake:
 //
-//	registry, err := mysql.NewRegistry(db, nil)
-//	ids, err := snowflake.Open(ctx, registry, nil)
+//	db, err := mysql.New(pool, nil)
+//	ids, err := snowflake.Open(ctx, db.Registry(), nil)
 //	id, err := ids.Next(ctx)
 //
 // The examples of these packages are whole programs.

@@ -22,19 +22,16 @@ import (
 func Example() {
 	ctx, path := context.Background(), filepath.Join(os.TempDir(), fmt.Sprint("ids-", os.Getpid(), ".db"))
 	defer os.Remove(path)
-	db, _ := sql.Open("sqlite", path)
-	err := sqlite.InitStore(ctx, db, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}})
+	file, _ := sql.Open("sqlite", path)
+	db, _ := sqlite.New(file, nil)
+	err := db.Init(ctx, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}})
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		log.Fatal(err)
 	}
-	store, err := sqlite.NewStore(db, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	orders := segment.NewBuffer(store, "order", nil)
+	orders := segment.NewBuffer(db.Store(), "order", nil)
 	fmt.Println(orders.Next(ctx))
 	fmt.Println(orders.Next(ctx))
-	fmt.Println(orders.Close(ctx), store.Close(), db.Close())
+	fmt.Println(orders.Close(ctx), db.Close(), file.Close())
 	// Output:
 	// 1 <nil>
 	// 2 <nil>

@@ -24,17 +24,17 @@ import (
 func Example() {
 	ctx, dir := context.Background(), filepath.Join(os.TempDir(), fmt.Sprint("ids-", os.Getpid()))
 	defer os.RemoveAll(dir)
-	db, _ := sql.Open("sqlite", filepath.Join(dir, "workers.db"))
-	err := errors.Join(os.Mkdir(dir, 0o700), sqlite.InitRegistry(ctx, db))
+	file, _ := sql.Open("sqlite", filepath.Join(dir, "workers.db"))
+	db, _ := sqlite.New(file, nil)
+	err := errors.Join(os.Mkdir(dir, 0o700), db.InitRegistry(ctx))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		log.Fatal(err)
 	}
-	registry, _ := sqlite.NewRegistry(db, nil)
 	state, err := worker.OpenStateFile(filepath.Join(dir, "lease"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	ids, err := snowflake.Open(ctx, registry, &snowflake.NodeOptions{Keeper: worker.Options{State: state}})
+	ids, err := snowflake.Open(ctx, db.Registry(), &snowflake.NodeOptions{Keeper: worker.Options{State: state}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -22,7 +22,7 @@ const (
 	conns = sqlstore.StoreConns + 4 // for a registry beside the store
 )
 
-// OpenDB returns a database for [NewStore], [NewRegistry] and package ticket.
+// OpenDB returns a database for [New] and package ticket.
 // The DSN is a plain one of github.com/go-sql-driver/mysql, such as
 // "user:password@tcp(db1:3306)/ids", completed as [Prepare] does. It does not
 // connect. The error wraps [leaf.ErrInvalid].

@@ -23,10 +23,10 @@ func TestOpenMySQLDB(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			if err := mysql.InitStore(t.Context(), db, []segment.Tag{order}); err != nil {
+			if err := initStore(t.Context(), db, []segment.Tag{order}); err != nil {
 				t.Fatal(err)
 			}
-			if err := mysql.InitRegistry(t.Context(), db); err != nil {
+			if err := initRegistry(t.Context(), db); err != nil {
 				t.Fatal(err)
 			}
 			buffer := segment.NewBuffer(openMySQL(t, db), "order", nil)
@@ -36,7 +36,7 @@ func TestOpenMySQLDB(t *testing.T) {
 			if err := buffer.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			r, err := mysql.NewRegistry(db, nil)
+			r, err := registryOn(db, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

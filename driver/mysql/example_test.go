@@ -9,18 +9,18 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// IDs of an application's own MySQL database, without a server of Leaf's. InitStore is
+// IDs of an application's own MySQL database, without a server of Leaf's. Init is
 // called once; the table may be Java Leaf's.
 func Example() {
 	ctx := context.Background()
-	db, err := mysql.OpenDB(dsn) // user:password@tcp(db1:3306)/ids
+	pool, err := mysql.OpenDB(dsn) // user:password@tcp(db1:3306)/ids
+	check(err)
+	defer pool.Close()
+	db, err := mysql.New(pool, nil)
 	check(err)
 	defer db.Close()
-	check(mysql.InitStore(ctx, db, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}}))
-	store, err := mysql.NewStore(db, nil)
-	check(err)
-	defer store.Close()
-	ids := segment.NewBuffer(store, "order", nil)
+	check(db.Init(ctx, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}}))
+	ids := segment.NewBuffer(db.Store(), "order", nil)
 	defer ids.Close(ctx)
 	for range 3 {
 		id, err := ids.Next(ctx)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
-	"github.com/leaf-id/leaf/driver/mysql"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -48,7 +47,7 @@ func TestGalera(t *testing.T) {
 	t.Run("registry", func(t *testing.T) {
 		drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 			database := g.Member(0).NewDatabase(t)
-			if err := mysql.InitRegistry(t.Context(), mysqlDB(t, mysqlConfig(t, g.Member(0), database))); err != nil {
+			if err := initRegistry(t.Context(), mysqlDB(t, mysqlConfig(t, g.Member(0), database))); err != nil {
 				t.Fatal(err)
 			}
 			return drivertest.RegistryBackend{

@@ -339,10 +339,10 @@ func TestMySQLHostsRegistry(t *testing.T) {
 	down := mysqlConfig(t, mariadb, database)
 	down.Addr = "127.0.0.1:1"
 	db := hostsDB(t, down, mysqlConfig(t, mariadb, database))
-	if err := mysql.InitRegistry(t.Context(), db); err != nil {
+	if err := initRegistry(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	r, err := mysql.NewRegistry(db, nil)
+	r, err := registryOn(db, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,11 +387,11 @@ func TestMySQLSendsAgain(t *testing.T) {
 // nobody else's record stands.
 func TestMySQLSwapUndone(t *testing.T) {
 	database := mariadb.NewDatabase(t)
-	r, err := mysql.NewRegistry(mysqlDB(t, mysqlConfig(t, mariadb, database)), nil)
+	r, err := registryOn(mysqlDB(t, mysqlConfig(t, mariadb, database)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := mysql.InitRegistry(t.Context(), mysqlDB(t, mysqlConfig(t, mariadb, database))); err != nil {
+	if err := initRegistry(t.Context(), mysqlDB(t, mysqlConfig(t, mariadb, database))); err != nil {
 		t.Fatal(err)
 	}
 	const undo = " ON leaf_worker FOR EACH ROW BEGIN INSERT INTO tries VALUES (1); SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1213; END"

@@ -43,7 +43,7 @@ func testInits(t *testing.T, inits map[string]initOf, newState func(t testing.TB
 func TestMySQLInitTogether(t *testing.T) {
 	database := mariadb.NewDatabase(t)
 	testInits(t, map[string]initOf{
-		"store": initTags(mysql.InitStore), "registry": mysql.InitRegistry, "nodes": mysql.InitNodes,
+		"store": initTags(initStore), "registry": initRegistry, "nodes": mysql.InitNodes,
 	}, func(t testing.TB) func(testing.TB) *sql.DB {
 		mariadb.Exec(t, database, "DROP TABLE IF EXISTS leaf_alloc, leaf_worker, WORKER_NODE")
 		return func(t testing.TB) *sql.DB { return mysqlDB(t, mysqlConfig(t, mariadb, database)) }
@@ -52,11 +52,11 @@ func TestMySQLInitTogether(t *testing.T) {
 
 func TestInitTwiceSaysSoPlainly(t *testing.T) {
 	db := mysqlDB(t, mysqlConfig(t, mariadb, mariadb.NewDatabase(t)))
-	if err := mysql.InitStore(t.Context(), db, nil); err != nil {
+	if err := initStore(t.Context(), db, nil); err != nil {
 		t.Fatal(err)
 	}
 	const want = "init mysql store: the database has a table leaf_alloc already"
-	if err := mysql.InitStore(t.Context(), db, nil); !errors.Is(err, fs.ErrExist) || err.Error() != want {
+	if err := initStore(t.Context(), db, nil); !errors.Is(err, fs.ErrExist) || err.Error() != want {
 		t.Errorf("error %v, want %q that is fs.ErrExist", err, want)
 	}
 }

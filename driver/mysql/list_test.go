@@ -23,7 +23,7 @@ func TestListingHoldsNothing(t *testing.T) {
 		tags = append(tags, segment.Tag{Name: fmt.Sprintf("z-%04d", i), Step: 1})
 	}
 	db := mysqlDB(t, mysqlConfig(t, mariadb, mariadb.NewDatabase(t)))
-	if err := mysql.InitStore(t.Context(), db, tags); err != nil {
+	if err := initStore(t.Context(), db, tags); err != nil {
 		t.Fatal(err)
 	}
 	db.SetMaxOpenConns(1)
@@ -63,7 +63,7 @@ func TestMySQLIncompleteRows(t *testing.T) {
 	table := strings.NewReplacer("NOT NULL DEFAULT '1'", "NULL", "int(11) NOT NULL", "int(11) NULL", "timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP", "timestamp NULL").Replace(javaTable)
 	_, database := newMySQL(t, table, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('good', 7, 10), ('no-max', NULL, 10), ('no-step', 5, NULL), ('', 1, 1), ('new\nline', 1, 1)")
 	var log strings.Builder
-	s, err := mysql.NewStore(mysqlDB(t, mysqlConfig(t, mariadb, database)), &mysql.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := storeOn(mysqlDB(t, mysqlConfig(t, mariadb, database)), &mysql.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ type nodeStore interface {
 }
 
 // NewNodes returns the worker IDs that the MySQL or MariaDB database db deals,
-// opened as for [NewRegistry]. The table may be that of uid-generator itself. It
+// opened as for [New]. The table may be that of uid-generator itself. It
 // does not connect.
 func NewNodes(db *sql.DB, opts *NodesOptions) (*Nodes, error) {
 	if db == nil {
@@ -83,7 +83,7 @@ func NewNodes(db *sql.DB, opts *NodesOptions) (*Nodes, error) {
 	if opts == nil {
 		opts = &NodesOptions{}
 	}
-	return newNodes(nodeRows{&pool{db: db, table: &nodeTable, logger: sqlstore.Logger(&opts.Options)}}, opts), nil
+	return newNodes(newNodeRows(db, &opts.Options), opts), nil
 }
 
 func newNodes(t nodeStore, opts *NodesOptions) *Nodes {

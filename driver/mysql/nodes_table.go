@@ -64,17 +64,29 @@ func kindName(kind int64) string { return cmp.Or(kinds[kind], fmt.Sprintf("type 
 // InitNodes creates the table WORKER_NODE in db. Where there is one it fails with
 // an error that wraps [io/fs.ErrExist].
 func InitNodes(ctx context.Context, db *sql.DB) error {
-	if err := create(ctx, db, &nodeTable); err != nil {
-		return fmt.Errorf("init mysql nodes: %w", err)
+	p := newNodeRows(db, nil)
+	if err := p.Create(ctx, nil); err != nil {
+		return fmt.Errorf("init mysql nodes: %w", p.Explain(err))
 	}
 	return nil
 }
 
 // ExistsNodes reports whether db has a table WORKER_NODE.
-func ExistsNodes(ctx context.Context, db *sql.DB) (bool, error) { return exists(ctx, db, &nodeTable) }
+func ExistsNodes(ctx context.Context, db *sql.DB) (bool, error) {
+	p := newNodeRows(db, nil)
+	exists, err := p.Exists(ctx)
+	if err != nil {
+		err = fmt.Errorf("look for the mysql nodes: %w", p.Explain(err))
+	}
+	return exists, err
+}
 
 // nodeRows is the table WORKER_NODE of a database.
 type nodeRows struct{ *pool }
+
+func newNodeRows(db *sql.DB, opts *Options) nodeRows {
+	return nodeRows{&pool{db: db, table: &nodeTable, logger: sqlstore.Logger(opts)}}
+}
 
 // insert looks at the session and the server once more: both may have changed since the
 // first look, and a row that is rolled back, or that a replica takes, is dealt again.

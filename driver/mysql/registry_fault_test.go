@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/leaf-id/leaf/driver/mysql"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -51,7 +50,7 @@ func TestMySQLRegistryKilledServer(t *testing.T) {
 	server := testserver.MariaDB(t, nil)
 	database := server.NewDatabase(t)
 	cfg := mysqlConfig(t, server, database)
-	if err := mysql.InitRegistry(t.Context(), mysqlDB(t, cfg)); err != nil {
+	if err := initRegistry(t.Context(), mysqlDB(t, cfg)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

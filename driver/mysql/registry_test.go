@@ -19,7 +19,7 @@ import (
 func newMySQLRegistry(t testing.TB) string {
 	t.Helper()
 	database := mariadb.NewDatabase(t)
-	if err := mysql.InitRegistry(t.Context(), mysqlDB(t, mysqlConfig(t, mariadb, database))); err != nil {
+	if err := initRegistry(t.Context(), mysqlDB(t, mysqlConfig(t, mariadb, database))); err != nil {
 		t.Fatal(err)
 	}
 	return database
@@ -32,7 +32,7 @@ func openMySQLRegistry(t testing.TB, database string) *mysql.Registry {
 
 func mysqlRegistryOf(t testing.TB, cfg *gomysql.Config) *mysql.Registry {
 	t.Helper()
-	r, err := mysql.NewRegistry(mysqlDB(t, cfg), nil)
+	r, err := registryOn(mysqlDB(t, cfg), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,21 +70,21 @@ func TestMySQLRegistry(t *testing.T) {
 func TestMySQLRegistryInit(t *testing.T) {
 	database := mariadb.NewDatabase(t)
 	db := mysqlDB(t, mysqlConfig(t, mariadb, database))
-	if ok, err := mysql.ExistsRegistry(t.Context(), db); ok || err != nil {
+	if ok, err := existsRegistry(t.Context(), db); ok || err != nil {
 		t.Errorf("exists before init: %v, %v", ok, err)
 	}
 	wantNotCreated(t, openMySQLRegistry(t, database))
-	if err := mysql.InitStore(t.Context(), db, nil); err != nil {
+	if err := initStore(t.Context(), db, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantNotCreated(t, openMySQLRegistry(t, database))
-	if err := mysql.InitRegistry(t.Context(), db); err != nil {
+	if err := initRegistry(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := mysql.ExistsRegistry(t.Context(), db); !ok || err != nil {
+	if ok, err := existsRegistry(t.Context(), db); !ok || err != nil {
 		t.Errorf("exists after init: %v, %v", ok, err)
 	}
-	if err := mysql.InitRegistry(t.Context(), db); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "leaf_worker") {
+	if err := initRegistry(t.Context(), db); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "leaf_worker") {
 		t.Errorf("second init: %v, want fs.ErrExist", err)
 	}
 }
@@ -164,7 +164,7 @@ func TestMySQLRegistrySessionTurnsUnfit(t *testing.T) {
 		for name, call := range map[string]func(*testing.T, worker.Registry) error{"swap": swapError, "load": loadError} {
 			db := mysqlDB(t, mysqlConfig(t, mariadb, newMySQLRegistry(t)))
 			db.SetMaxOpenConns(1)
-			r, err := mysql.NewRegistry(db, nil)
+			r, err := registryOn(db, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -186,7 +186,7 @@ func TestMySQLRegistryServers(t *testing.T) {
 	server := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: []string{"--log-bin=binlog", "--server-id=78"}})
 	database := server.NewDatabase(t)
 	cfg := mysqlConfig(t, server, database)
-	if err := mysql.InitRegistry(t.Context(), mysqlDB(t, cfg)); err != nil {
+	if err := initRegistry(t.Context(), mysqlDB(t, cfg)); err != nil {
 		t.Fatal(err)
 	}
 	wantForgetful(t, mysqlRegistryOf(t, cfg), true)

@@ -135,73 +135,34 @@ func checkEngine(s *session, f *facts, t *table) error {
 	return nil
 }
 
-// InitStore creates the table leaf_alloc in db, with the given tags in it. Where
-// there is one it fails with an error that wraps [io/fs.ErrExist].
-func InitStore(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
-	if err := segment.CheckTags(tags); err != nil {
-		return fmt.Errorf("init mysql store: %w", err)
-	}
-	if err := create(ctx, db, &allocTable); err != nil {
-		return fmt.Errorf("init mysql store: %w", err)
-	}
-	p := &pool{db: db, table: &allocTable, logger: sqlstore.Logger(nil)}
-	err := p.write(ctx, "", func(s *sqlstore.Session) error {
-		for _, tag := range tags {
-			if err := s.Insert(tag); err != nil {
-				return fmt.Errorf("tag %q: %w", tag.Name, err)
-			}
-		}
-		return nil
-	})
+// Create creates the table, after a look at what would stand in the way of its use.
+func (p *pool) Create(ctx context.Context, tags []segment.Tag) error {
+	conn, err := p.db.Conn(ctx)
 	if err != nil {
-		return fmt.Errorf("init mysql store: the table was created, its tags were not: %w", p.Explain(err))
+		return err
 	}
-	return nil
-}
-
-// InitRegistry creates the table leaf_worker in db. Where there is one it fails
-// with an error that wraps [io/fs.ErrExist].
-func InitRegistry(ctx context.Context, db *sql.DB) error {
-	if err := create(ctx, db, &workerTable); err != nil {
-		return fmt.Errorf("init mysql registry: %w", err)
+	defer conn.Close()
+	if _, err := openable(ctx, conn); err != nil {
+		return err
 	}
-	return nil
-}
-
-// create creates the table, after a look at what would stand in the way of its use.
-func create(ctx context.Context, db *sql.DB, t *table) error {
-	conn, err := db.Conn(ctx)
-	if err == nil {
-		defer conn.Close()
-		_, err = openable(ctx, conn)
+	if _, err := conn.ExecContext(ctx, p.table.create); err != nil || len(tags) == 0 {
+		return err
 	}
-	if err == nil {
-		_, err = conn.ExecContext(ctx, t.create)
-	}
+	err = p.write(ctx, "", func(s *sqlstore.Session) error { return s.Fill(tags) })
 	if err != nil {
-		return explain(err, t)
+		return fmt.Errorf("the table was created, its tags were not: %w", err)
 	}
 	return nil
 }
 
-// ExistsStore reports whether db has a table leaf_alloc.
-func ExistsStore(ctx context.Context, db *sql.DB) (bool, error) { return exists(ctx, db, &allocTable) }
-
-// ExistsRegistry reports whether db has a table leaf_worker.
-func ExistsRegistry(ctx context.Context, db *sql.DB) (bool, error) {
-	return exists(ctx, db, &workerTable)
-}
-
-func exists(ctx context.Context, db *sql.DB, t *table) (bool, error) {
-	rows, err := db.QueryContext(ctx, `SELECT 1 FROM `+t.Name+` LIMIT 0`)
+// Exists reports whether there is the table.
+func (p *pool) Exists(ctx context.Context) (bool, error) {
+	rows, err := p.db.QueryContext(ctx, `SELECT 1 FROM `+p.table.Name+` LIMIT 0`)
 	if isNumber(err, numberNoTable) {
 		return false, nil
 	}
 	if err == nil {
 		err = rows.Close()
 	}
-	if err != nil {
-		return false, fmt.Errorf("look for the mysql %s: %w", t.Use, explain(err, t))
-	}
-	return true, nil
+	return err == nil, err
 }

@@ -43,7 +43,7 @@ func TestMySQLServerThatForgets(t *testing.T) {
 		t.Fatalf("wsrep_on is %q, %v: nothing is tested", value, err)
 	}
 	var log strings.Builder
-	s, err := mysql.NewStore(db, &mysql.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := storeOn(db, &mysql.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

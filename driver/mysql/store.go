@@ -12,31 +12,19 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// NewStore returns a store in the MySQL or MariaDB database db, opened with [OpenDB] or
-// with github.com/go-sql-driver/mysql as the package documentation says. It does not
-// connect: what is wrong with the server, the table or the session shows at the first
-// call, and each call looks anew until all is well.
+// New returns the store and the registry in the MySQL or MariaDB database db, opened with
+// [OpenDB] or with github.com/go-sql-driver/mysql as the package documentation says.
 //
 // Db must be for stores and registries alone, not the application's pool. An Advance
 // commits by itself. On a connection on which other code left a transaction open it would
 // become part of that, and be undone with it, and MySQL cannot be asked.
-func NewStore(db *sql.DB, opts *Options) (*Store, error) {
+func New(db *sql.DB, opts *Options) (*DB, error) {
 	if db == nil {
-		return nil, fmt.Errorf("open mysql store: %w: no database", leaf.ErrInvalid)
+		return nil, fmt.Errorf("open mysql: %w: no database", leaf.ErrInvalid)
 	}
 	logger := sqlstore.Logger(opts)
-	return sqlstore.NewStore(counters{&pool{db: db, table: &allocTable, logger: logger, slots: make(sqlstore.Slots, sqlstore.StoreConns)}}, logger), nil
-}
-
-// NewRegistry returns a registry in the MySQL or MariaDB database db, opened as for
-// [NewStore]; a store may use it too. It does not connect: what is wrong with the server,
-// the table or the session shows at the first call, and each call looks anew until all is
-// well.
-func NewRegistry(db *sql.DB, opts *Options) (*Registry, error) {
-	if db == nil {
-		return nil, fmt.Errorf("open mysql registry: %w: no database", leaf.ErrInvalid)
-	}
-	return sqlstore.NewRegistry(&pool{db: db, table: &workerTable, logger: sqlstore.Logger(opts)}), nil
+	tags := &pool{db: db, table: &allocTable, logger: logger, slots: make(sqlstore.Slots, sqlstore.StoreConns)}
+	return sqlstore.New("mysql", counters{tags}, &pool{db: db, table: &workerTable, logger: logger}, logger), nil
 }
 
 type counters struct{ *pool }

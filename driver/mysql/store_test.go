@@ -60,7 +60,7 @@ func mysqlDB(t testing.TB, cfg *gomysql.Config) *sql.DB {
 
 func openMySQL(t testing.TB, db *sql.DB) *mysql.Store {
 	t.Helper()
-	s, err := mysql.NewStore(db, nil)
+	s, err := storeOn(db, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,17 +127,17 @@ func (u undescribed) Alter(ctx context.Context, name string, change segment.Chan
 
 func TestMySQLInit(t *testing.T) {
 	db := mysqlDB(t, mysqlConfig(t, mariadb, mariadb.NewDatabase(t)))
-	if ok, err := mysql.ExistsStore(t.Context(), db); ok || err != nil {
+	if ok, err := existsStore(t.Context(), db); ok || err != nil {
 		t.Errorf("exists before init: %v, %v", ok, err)
 	}
 	tags := []segment.Tag{{Name: "order", MaxID: 1, Step: 2000, Description: "x"}, {Name: "Order", Step: 1}}
-	if err := mysql.InitStore(t.Context(), db, tags); err != nil {
+	if err := initStore(t.Context(), db, tags); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := mysql.ExistsStore(t.Context(), db); !ok || err != nil {
+	if ok, err := existsStore(t.Context(), db); !ok || err != nil {
 		t.Errorf("exists after init: %v, %v", ok, err)
 	}
-	if err := mysql.InitStore(t.Context(), db, tags); !errors.Is(err, fs.ErrExist) {
+	if err := initStore(t.Context(), db, tags); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second init: %v, want fs.ErrExist", err)
 	}
 	s := openMySQL(t, db)

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -25,7 +24,7 @@ func benchTags() []segment.Tag {
 func BenchmarkAdvance(b *testing.B) {
 	server := testserver.Postgres(b, nil)
 	db := postgresDB(b, server.URL(server.NewDatabase(b)))
-	if err := postgres.InitStore(b.Context(), db, benchTags()); err != nil {
+	if err := initStore(b.Context(), db, benchTags()); err != nil {
 		b.Fatal(err)
 	}
 	s := openPostgres(b, db)

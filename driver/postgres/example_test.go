@@ -12,19 +12,18 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// IDs of an application's own PostgreSQL database, without a server of Leaf's. InitStore is
-// called once.
+// IDs of an application's own PostgreSQL database, without a server of Leaf's. Init is called once.
 func Example() {
 	ctx := context.Background()
 	config, err := pgx.ParseConfig(postgresServer.URL("postgres")) // postgres://user:password@db1:5432/ids
 	check(err)
-	db := sql.OpenDB(postgres.NewConnector(config))
-	defer db.Close()
-	check(postgres.InitStore(ctx, db, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}}))
-	store, err := postgres.NewStore(db, nil)
+	pool := sql.OpenDB(postgres.NewConnector(config))
+	defer pool.Close()
+	db, err := postgres.New(pool, nil)
 	check(err)
-	defer store.Close()
-	ids := segment.NewBuffer(store, "order", nil)
+	defer db.Close()
+	check(db.Init(ctx, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}}))
+	ids := segment.NewBuffer(db.Store(), "order", nil)
 	defer ids.Close(ctx)
 	for range 2 {
 		id, err := ids.Next(ctx)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
-	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -41,7 +40,7 @@ func testInits(t *testing.T, inits map[string]initOf, newState func(t testing.TB
 func TestPostgresInitTogether(t *testing.T) {
 	url := postgresServer.URL(postgresServer.NewDatabase(t))
 	testInits(t, map[string]initOf{
-		"store": initTags(postgres.InitStore), "registry": postgres.InitRegistry,
+		"store": initTags(initStore), "registry": initRegistry,
 	}, func(t testing.TB) func(testing.TB) *sql.DB {
 		if _, err := postgresDB(t, url).Exec("DROP TABLE IF EXISTS leaf_alloc, leaf_worker"); err != nil {
 			t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -16,7 +15,7 @@ import (
 func TestPostgresReturnAfterFailOver(t *testing.T) {
 	pair := testserver.PostgresPair(t)
 	database := pair.Primary.NewDatabase(t)
-	if err := postgres.InitStore(t.Context(), postgresDB(t, pair.Primary.URL(database)), []segment.Tag{order}); err != nil {
+	if err := initStore(t.Context(), postgresDB(t, pair.Primary.URL(database)), []segment.Tag{order}); err != nil {
 		t.Fatal(err)
 	}
 	pair.CatchUp(t)

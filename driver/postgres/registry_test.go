@@ -17,7 +17,7 @@ import (
 func newPostgresRegistry(t testing.TB) string {
 	t.Helper()
 	database := postgresServer.NewDatabase(t)
-	if err := postgres.InitRegistry(t.Context(), postgresDB(t, postgresServer.URL(database))); err != nil {
+	if err := initRegistry(t.Context(), postgresDB(t, postgresServer.URL(database))); err != nil {
 		t.Fatal(err)
 	}
 	return database
@@ -25,7 +25,7 @@ func newPostgresRegistry(t testing.TB) string {
 
 func openPostgresRegistry(t testing.TB, url string) *postgres.Registry {
 	t.Helper()
-	r, err := postgres.NewRegistry(postgresDB(t, url), nil)
+	r, err := registryOn(postgresDB(t, url), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestPostgresRegistry(t *testing.T) {
 			database := postgresServer.NewDatabase(t)
 			drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 				postgresServer.Exec(t, database, "DROP TABLE IF EXISTS leaf_worker")
-				if err := postgres.InitRegistry(t.Context(), postgresDB(t, url(database))); err != nil {
+				if err := initRegistry(t.Context(), postgresDB(t, url(database))); err != nil {
 					t.Fatal(err)
 				}
 				return drivertest.RegistryBackend{
@@ -70,21 +70,21 @@ func TestPostgresRegistry(t *testing.T) {
 func TestPostgresRegistryInit(t *testing.T) {
 	url := postgresServer.URL(postgresServer.NewDatabase(t))
 	db := postgresDB(t, url)
-	if ok, err := postgres.ExistsRegistry(t.Context(), db); ok || err != nil {
+	if ok, err := existsRegistry(t.Context(), db); ok || err != nil {
 		t.Errorf("exists before init: %v, %v", ok, err)
 	}
 	wantNotCreated(t, openPostgresRegistry(t, url))
-	if err := postgres.InitStore(t.Context(), db, nil); err != nil {
+	if err := initStore(t.Context(), db, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantNotCreated(t, openPostgresRegistry(t, url))
-	if err := postgres.InitRegistry(t.Context(), db); err != nil {
+	if err := initRegistry(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := postgres.ExistsRegistry(t.Context(), db); !ok || err != nil {
+	if ok, err := existsRegistry(t.Context(), db); !ok || err != nil {
 		t.Errorf("exists after init: %v, %v", ok, err)
 	}
-	if err := postgres.InitRegistry(t.Context(), db); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "leaf_worker") {
+	if err := initRegistry(t.Context(), db); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "leaf_worker") {
 		t.Errorf("second init: %v, want fs.ErrExist", err)
 	}
 }
@@ -119,7 +119,7 @@ func TestPostgresRegistryForgetful(t *testing.T) {
 	wantForgetful(t, openPostgresRegistry(t, postgresServer.URL(newPostgresRegistry(t))), true)
 	server := testserver.Postgres(t, &testserver.PostgresOptions{Settings: []string{"wal_level=minimal", "max_wal_senders=0"}})
 	database := server.NewDatabase(t)
-	if err := postgres.InitRegistry(t.Context(), postgresDB(t, server.URL(database))); err != nil {
+	if err := initRegistry(t.Context(), postgresDB(t, server.URL(database))); err != nil {
 		t.Fatal(err)
 	}
 	r := openPostgresRegistry(t, server.URL(database))

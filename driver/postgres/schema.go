@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -65,32 +64,10 @@ func (t *table) create(k kind) string {
 	return "CREATE TABLE " + t.Name + " (" + strings.Join(columns, ", ") + ")"
 }
 
-// InitStore creates the table leaf_alloc in db, with the given tags in it, all or
-// nothing. Where there is one it fails with an error that wraps [io/fs.ErrExist].
-func InitStore(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
-	err := segment.CheckTags(tags)
-	if err == nil {
-		err = explain(create(ctx, db, &allocTable, tags), &allocTable)
-	}
-	if err != nil {
-		return fmt.Errorf("init postgres store: %w", err)
-	}
-	return nil
-}
-
-// InitRegistry creates the table leaf_worker in db. Where there is one it
-// fails with an error that wraps [io/fs.ErrExist].
-func InitRegistry(ctx context.Context, db *sql.DB) error {
-	if err := create(ctx, db, &workerTable, nil); err != nil {
-		return fmt.Errorf("init postgres registry: %w", explain(err, &workerTable))
-	}
-	return nil
-}
-
-// create creates the table and fills it, in one transaction, after a look at
+// Create creates the table and fills it, in one transaction, after a look at
 // what would stand in the way of its use.
-func create(ctx context.Context, db *sql.DB, t *table, tags []segment.Tag) error {
-	s, err := openSession(ctx, db)
+func (p *pool) Create(ctx context.Context, tags []segment.Tag) error {
+	s, err := openSession(ctx, p.db)
 	if err != nil {
 		return err
 	}
@@ -101,9 +78,9 @@ func create(ctx context.Context, db *sql.DB, t *table, tags []segment.Tag) error
 	}
 	s.know(server)
 	// One that another schema of the search path holds counts too.
-	switch err := s.readable(`1`, t); {
+	switch err := s.readable(`1`, p.table); {
 	case err == nil:
-		return t.Exists(nil)
+		return p.table.Exists(nil)
 	case !isCode(err, codeNoTable):
 		return err
 	}
@@ -111,15 +88,10 @@ func create(ctx context.Context, db *sql.DB, t *table, tags []segment.Tag) error
 		if err := s.lockInits(); err != nil {
 			return err
 		}
-		if _, err := s.On.ExecContext(ctx, t.create(s.facts.kind)); err != nil {
+		if _, err := s.On.ExecContext(ctx, p.table.create(s.facts.kind)); err != nil {
 			return err
 		}
-		for _, tag := range tags {
-			if err := s.Insert(tag); err != nil {
-				return fmt.Errorf("tag %q: %w", tag.Name, err)
-			}
-		}
-		return nil
+		return s.Fill(tags)
 	})
 }
 
@@ -137,27 +109,17 @@ func (s *session) lockInits() error {
 // initLock is the number of the lock, which all programs of a database share: "leafinit".
 const initLock = 0x6c656166696e6974
 
-// ExistsStore reports whether db has a table leaf_alloc.
-func ExistsStore(ctx context.Context, db *sql.DB) (bool, error) { return exists(ctx, db, &allocTable) }
-
-// ExistsRegistry reports whether db has a table leaf_worker.
-func ExistsRegistry(ctx context.Context, db *sql.DB) (bool, error) {
-	return exists(ctx, db, &workerTable)
-}
-
-func exists(ctx context.Context, db *sql.DB, t *table) (bool, error) {
-	s, err := openSession(ctx, db)
+// Exists reports whether there is the table.
+func (p *pool) Exists(ctx context.Context) (bool, error) {
+	s, err := openSession(ctx, p.db)
 	if err == nil {
 		defer s.conn.Close()
-		err = s.readable(`1`, t)
+		err = s.readable(`1`, p.table)
 	}
-	switch {
-	case isCode(err, codeNoTable):
+	if isCode(err, codeNoTable) {
 		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("look for the postgres %s: %w", t.Use, explain(err, t))
 	}
-	return true, nil
+	return err == nil, err
 }
 
 // readable reports why columns of the table cannot be read.

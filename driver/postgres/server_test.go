@@ -23,10 +23,10 @@ func TestPostgresFailOver(t *testing.T) {
 	server := testserver.Postgres(t, &testserver.PostgresOptions{Settings: []string{"fsync=off"}}) // the machine stays up
 	database := server.NewDatabase(t)
 	db := postgresDB(t, server.URL(database))
-	if err := postgres.InitStore(t.Context(), db, []segment.Tag{order}); err != nil {
+	if err := initStore(t.Context(), db, []segment.Tag{order}); err != nil {
 		t.Fatal(err)
 	}
-	if err := postgres.InitRegistry(t.Context(), db); err != nil {
+	if err := initRegistry(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	s := openPostgres(t, db)
@@ -104,7 +104,7 @@ func TestPostgresIdentityWithoutPrivilege(t *testing.T) {
 		{"REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn FROM public", ""},
 	} {
 		postgresServer.Exec(t, database, step.revoke)
-		s, err := postgres.NewStore(postgresDB(t, postgresServer.URLOf("plain", "hush", database)), &postgres.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := storeOn(postgresDB(t, postgresServer.URLOf("plain", "hush", database)), &postgres.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,11 +126,11 @@ func TestPostgresServerThatForgets(t *testing.T) {
 	server := testserver.Postgres(t, &testserver.PostgresOptions{Settings: []string{"fsync=off"}})
 	database := server.NewDatabase(t)
 	db := postgresDB(t, server.URL(database))
-	if err := postgres.InitStore(t.Context(), db, []segment.Tag{order}); err != nil {
+	if err := initStore(t.Context(), db, []segment.Tag{order}); err != nil {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	s, err := postgres.NewStore(db, &postgres.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := storeOn(db, &postgres.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestPostgresKilledServer(t *testing.T) {
 	server := testserver.Postgres(t, &testserver.PostgresOptions{Settings: []string{"fsync=off"}}) // the machine stays up
 	database := server.NewDatabase(t)
 	db := postgresDB(t, server.URL(database))
-	if err := postgres.InitStore(t.Context(), db, []segment.Tag{{Name: "a", MaxID: 1, Step: 10}, {Name: "b", MaxID: 1, Step: 10}}); err != nil {
+	if err := initStore(t.Context(), db, []segment.Tag{{Name: "a", MaxID: 1, Step: 10}, {Name: "b", MaxID: 1, Step: 10}}); err != nil {
 		t.Fatal(err)
 	}
 	s := openPostgres(t, db)

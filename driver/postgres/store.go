@@ -11,29 +11,18 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// NewStore returns a store in the PostgreSQL, CockroachDB or YugabyteDB database
-// db, opened with github.com/jackc/pgx/v5/stdlib; [InitStore] has prepared it. It does not
-// connect: what is wrong with the server, the table or the session shows at the first
-// call, and each call looks anew until all is well.
+// New returns the store and the registry in the PostgreSQL, CockroachDB or YugabyteDB
+// database db, opened with github.com/jackc/pgx/v5/stdlib.
 //
 // Db may be the application's own, and so may a pgxpool.Pool by way of
 // stdlib.OpenDBFromPool: pgx gives out no connection with a transaction left open.
-func NewStore(db *sql.DB, opts *Options) (*Store, error) {
+func New(db *sql.DB, opts *Options) (*DB, error) {
 	if db == nil {
-		return nil, fmt.Errorf("open postgres store: %w: no database", leaf.ErrInvalid)
+		return nil, fmt.Errorf("open postgres: %w: no database", leaf.ErrInvalid)
 	}
 	logger := sqlstore.Logger(opts)
-	return sqlstore.NewStore(counters{&pool{db: db, table: &allocTable, logger: logger, slots: make(sqlstore.Slots, sqlstore.StoreConns)}}, logger), nil
-}
-
-// NewRegistry returns a registry in the database db, opened as for [NewStore]; a store may
-// use it too. It does not connect: what is wrong with the server, the table or the session
-// shows at the first call, and each call looks anew until all is well.
-func NewRegistry(db *sql.DB, opts *Options) (*Registry, error) {
-	if db == nil {
-		return nil, fmt.Errorf("open postgres registry: %w: no database", leaf.ErrInvalid)
-	}
-	return sqlstore.NewRegistry(&pool{db: db, table: &workerTable, logger: sqlstore.Logger(opts)}), nil
+	tags := &pool{db: db, table: &allocTable, logger: logger, slots: make(sqlstore.Slots, sqlstore.StoreConns)}
+	return sqlstore.New("postgres", counters{tags}, &pool{db: db, table: &workerTable, logger: logger}, logger), nil
 }
 
 type counters struct{ *pool }

@@ -38,7 +38,7 @@ func postgresDB(t testing.TB, url string) *sql.DB {
 
 func openPostgres(t testing.TB, db *sql.DB) *postgres.Store {
 	t.Helper()
-	s, err := postgres.NewStore(db, nil)
+	s, err := storeOn(db, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func newPostgres(t testing.TB, statements ...string) (*postgres.Store, string) {
 func initPostgres(t testing.TB, tags ...segment.Tag) (database string) {
 	t.Helper()
 	database = postgresServer.NewDatabase(t)
-	if err := postgres.InitStore(t.Context(), postgresDB(t, postgresServer.URL(database)), tags); err != nil {
+	if err := initStore(t.Context(), postgresDB(t, postgresServer.URL(database)), tags); err != nil {
 		t.Fatal(err)
 	}
 	return database
@@ -77,7 +77,7 @@ func TestPostgresStore(t *testing.T) {
 			url := postgresServer.URL(postgresServer.NewDatabase(t)) + tt.query
 			testPostgresStore(t, url, func(t testing.TB, db *sql.DB) {
 				if tt.table == "" {
-					initStore(t, db)
+					createStore(t, db)
 				} else if _, err := db.Exec(tt.table); err != nil {
 					t.Fatal(err)
 				}
@@ -88,12 +88,12 @@ func TestPostgresStore(t *testing.T) {
 
 // A pooler has each transaction run in whatever session is free.
 func TestPostgresStoreThroughPgBouncer(t *testing.T) {
-	testPostgresStore(t, testserver.PgBouncer(t, postgresServer).URL(postgresServer.NewDatabase(t)), initStore)
+	testPostgresStore(t, testserver.PgBouncer(t, postgresServer).URL(postgresServer.NewDatabase(t)), createStore)
 }
 
-func initStore(t testing.TB, db *sql.DB) {
+func createStore(t testing.TB, db *sql.DB) {
 	t.Helper()
-	if err := postgres.InitStore(t.Context(), db, nil); err != nil {
+	if err := initStore(t.Context(), db, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -113,18 +113,18 @@ func testPostgresStore(t *testing.T, url string, create func(testing.TB, *sql.DB
 
 func TestPostgresInit(t *testing.T) {
 	db := postgresDB(t, postgresServer.URL(postgresServer.NewDatabase(t)))
-	if ok, err := postgres.ExistsStore(t.Context(), db); ok || err != nil {
+	if ok, err := existsStore(t.Context(), db); ok || err != nil {
 		t.Errorf("exists before init: %v, %v", ok, err)
 	}
 	tags := []segment.Tag{{Name: "order", MaxID: 1, Step: 2000, Description: "x"}, {Name: "Order", Step: 1}}
-	if err := postgres.InitStore(t.Context(), db, tags); err != nil {
+	if err := initStore(t.Context(), db, tags); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := postgres.ExistsStore(t.Context(), db); !ok || err != nil {
+	if ok, err := existsStore(t.Context(), db); !ok || err != nil {
 		t.Errorf("exists after init: %v, %v", ok, err)
 	}
 	const twice = "init postgres store: the database has a table leaf_alloc already"
-	if err := postgres.InitStore(t.Context(), db, tags); !errors.Is(err, fs.ErrExist) || err.Error() != twice {
+	if err := initStore(t.Context(), db, tags); !errors.Is(err, fs.ErrExist) || err.Error() != twice {
 		t.Errorf("second init: %v, want fs.ErrExist", err)
 	}
 	s := openPostgres(t, db)
@@ -141,10 +141,10 @@ func TestPostgresInit(t *testing.T) {
 func TestPostgresInitAllOrNothing(t *testing.T) {
 	db := postgresDB(t, postgresServer.URL(postgresServer.NewDatabase(t)))
 	tags := []segment.Tag{{Name: "order", Step: 1}, {Name: "other", Step: 1, Description: "\x00"}}
-	if err := postgres.InitStore(t.Context(), db, tags); !errors.Is(err, leaf.ErrInvalid) {
+	if err := initStore(t.Context(), db, tags); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("error %v, want ErrInvalid: the server holds no such text", err)
 	}
-	if ok, err := postgres.ExistsStore(t.Context(), db); ok || err != nil {
+	if ok, err := existsStore(t.Context(), db); ok || err != nil {
 		t.Errorf("exists: %v, %v", ok, err)
 	}
 }
@@ -204,7 +204,7 @@ func TestPostgresCommitFails(t *testing.T) {
 	if _, err := s.Advance(t.Context(), "order", 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := postgres.InitRegistry(t.Context(), db); err != nil {
+	if err := initRegistry(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	r := openPostgresRegistry(t, postgresServer.URL(database))

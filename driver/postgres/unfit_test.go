@@ -9,7 +9,6 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -109,7 +108,7 @@ func TestPostgresInitWithoutPrivilege(t *testing.T) {
 	database := postgresServer.NewDatabase(t)
 	postgresServer.Exec(t, database, "CREATE USER modest PASSWORD 'hush'", "REVOKE CREATE ON SCHEMA public FROM public")
 	t.Cleanup(func() { postgresServer.Exec(t, database, "DROP USER modest") })
-	err := postgres.InitStore(t.Context(), postgresDB(t, postgresServer.URLOf("modest", "hush", database)), nil)
+	err := initStore(t.Context(), postgresDB(t, postgresServer.URLOf("modest", "hush", database)), nil)
 	wantError(t, "CREATE ON SCHEMA", err)
 }
 
@@ -141,7 +140,7 @@ func TestPostgresRefusesUnfitDatabases(t *testing.T) {
 	name := postgresServer.NewDatabase(t) + "_latin"
 	postgresServer.Exec(t, "postgres", "CREATE DATABASE "+name+" ENCODING 'LATIN1' TEMPLATE template0")
 	url := withParam(t, postgresServer.URL(name), "client_encoding", "UTF8")
-	err := postgres.InitStore(t.Context(), postgresDB(t, url), nil)
+	err := initStore(t.Context(), postgresDB(t, url), nil)
 	wantError(t, "ENCODING 'UTF8'", err)
 	if !errors.Is(err, leaf.ErrUnsupported) {
 		t.Errorf("%v: is not ErrUnsupported", err)

@@ -1,8 +1,7 @@
 // Package sqlite keeps tags in the table leaf_alloc of an SQLite file, and the records of
 // workers in the table leaf_worker. The database is opened by the caller, with the
-// database/sql driver of the caller's choice. Opening a [Store] or a [Registry] neither
-// reads nor creates anything; [InitStore] and [InitRegistry] create, and refuse what
-// exists. One file may hold both.
+// database/sql driver of the caller's choice. [New] neither reads nor creates
+// anything; Init and InitRegistry of the [DB] create, and refuse what exists. One file may hold both.
 //
 // # The file
 //
@@ -40,7 +39,7 @@
 // than this package knows is refused. So is a file that is damaged: each connection
 // looks through it first (8 ms for 20,000 tags). Listings read on connections of
 // their own and hold up no other call, unless the pool is limited to one connection. The
-// pool is the store's own: it keeps no idle connections from [NewStore] on. Close
+// pool is the store's own: it keeps no idle connections from [New] on. Close
 // the store before the database.
 //
 // # Workers

@@ -14,20 +14,20 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// IDs from a file, without a server. InitStore is called once, when the file is made.
+// IDs from a file, without a server. Init is called once, when the file is made.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "leaf")
 	check(err)
 	defer os.RemoveAll(dir)
-	db, err := sql.Open("sqlite", filepath.Join(dir, "ids.db"))
+	file, err := sql.Open("sqlite", filepath.Join(dir, "ids.db"))
+	check(err)
+	defer file.Close()
+	db, err := sqlite.New(file, nil)
 	check(err)
 	defer db.Close()
-	check(sqlite.InitStore(ctx, db, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}}))
-	store, err := sqlite.NewStore(db, nil)
-	check(err)
-	defer store.Close()
-	ids := segment.NewBuffer(store, "order", nil)
+	check(db.Init(ctx, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}}))
+	ids := segment.NewBuffer(db.Store(), "order", nil)
 	defer ids.Close(ctx)
 	for range 3 {
 		id, err := ids.Next(ctx)

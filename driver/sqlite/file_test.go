@@ -39,7 +39,7 @@ func openNamed(t *testing.T, file string, logger *slog.Logger) *sqlite.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sqlite.NewStore(db, &sqlite.Options{File: file, Logger: logger})
+	s, err := storeOn(db, &sqlite.Options{File: file, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +171,8 @@ func TestSQLiteHardLink(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"init store":    sqlite.InitStore(t.Context(), sqliteDB(t, name), nil),
-		"init registry": sqlite.InitRegistry(t.Context(), sqliteDB(t, name)),
+		"init store":    initStore(t.Context(), sqliteDB(t, name), nil),
+		"init registry": initRegistry(t.Context(), sqliteDB(t, name)),
 	} {
 		if err == nil || !strings.Contains(err.Error(), advice) {
 			t.Errorf("%s: %v", what, err)
@@ -219,7 +219,7 @@ func TestSQLiteFileReplacedWhileItOpens(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := sql.OpenDB(&afterConnect{Connector: connector, do: func() { rename(t, other, path) }})
-	first, err := sqlite.NewStore(db, &sqlite.Options{File: path})
+	first, err := storeOn(db, &sqlite.Options{File: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,10 +283,10 @@ func TestSQLiteLinkTurned(t *testing.T) {
 func TestSQLiteIdleConnection(t *testing.T) {
 	path := newSQLite(t, order)
 	db := sqliteDB(t, path)
-	if ok, err := sqlite.ExistsStore(t.Context(), db); !ok || err != nil {
+	if ok, err := existsStore(t.Context(), db); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	s, err := sqlite.NewStore(db, nil)
+	s, err := storeOn(db, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +369,7 @@ func TestSQLiteLogsTroubleOnce(t *testing.T) {
 				t.Fatal("there is no file")
 			}
 		}
-		if err := sqlite.InitStore(t.Context(), sqliteDB(t, path), []segment.Tag{order}); err != nil {
+		if err := initStore(t.Context(), sqliteDB(t, path), []segment.Tag{order}); err != nil {
 			t.Fatal(err)
 		}
 		for range 5 {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
-	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -41,7 +40,7 @@ func testInits(t *testing.T, inits map[string]initOf, newState func(t testing.TB
 
 func TestSQLiteInitTogether(t *testing.T) {
 	testInits(t, map[string]initOf{
-		"store": initTags(sqlite.InitStore), "registry": sqlite.InitRegistry,
+		"store": initTags(initStore), "registry": initRegistry,
 	}, func(t testing.TB) func(testing.TB) *sql.DB {
 		path := filepath.Join(t.TempDir(), "leaf.db")
 		return func(t testing.TB) *sql.DB { return sqliteDB(t, path) }

@@ -71,7 +71,7 @@ func TestListingHoldsNothing(t *testing.T) {
 	}
 	db := sqliteDB(t, newSQLite(t, tags...))
 	db.SetMaxOpenConns(1)
-	s, err := sqlite.NewStore(db, nil)
+	s, err := storeOn(db, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func child(path string) error {
 	if err != nil {
 		return err
 	}
-	s, err := sqlite.NewStore(db, nil)
+	s, err := storeOn(db, nil)
 	if err != nil {
 		return err
 	}

@@ -6,15 +6,20 @@ import (
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
-// A Store keeps tags in a database. It is a [segment.Store], a [segment.Returner]
-// and a [segment.Catalog]. Its methods are safe for concurrent use.
-type Store = sqlstore.Store
+type (
+	// A DB is the tables of Leaf in one file: a [Store], a [Registry] or both.
+	DB = sqlstore.DB
 
-// A Registry keeps the records of workers in a database. It is a [worker.Registry]
-// and a [worker.LossyRegistry]. Its methods are safe for concurrent use.
-type Registry = sqlstore.Registry
+	// A Store keeps tags. It is a [segment.Store], a [segment.Returner] and a
+	// [segment.Catalog]. Its methods are safe for concurrent use.
+	Store = sqlstore.Store
 
-// Options are the optional settings of a [Store] or [Registry]; nil means all defaults.
+	// A Registry keeps the records of workers. It is a [worker.Registry] and a
+	// [worker.LossyRegistry]. Its methods are safe for concurrent use.
+	Registry = sqlstore.Registry
+)
+
+// Options are the optional settings of [New]; nil means all defaults.
 type Options struct {
 	// Logger gets a line when transactions begin to fail and when they work again, and
 	// for each row that cannot be a tag. Default: nothing is logged.

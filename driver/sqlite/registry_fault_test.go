@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -92,7 +91,7 @@ func registryChild(path string) error {
 		return err
 	}
 	defer db.Close()
-	r, err := sqlite.NewRegistry(db, nil)
+	r, err := registryOn(db, nil)
 	if err != nil {
 		return err
 	}

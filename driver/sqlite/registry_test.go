@@ -20,7 +20,7 @@ import (
 func newSQLiteRegistry(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "leaf.db")
-	if err := sqlite.InitRegistry(t.Context(), sqliteDB(t, path)); err != nil {
+	if err := initRegistry(t.Context(), sqliteDB(t, path)); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -28,7 +28,7 @@ func newSQLiteRegistry(t testing.TB) string {
 
 func openSQLiteRegistry(t testing.TB, path string) *sqlite.Registry {
 	t.Helper()
-	r, err := sqlite.NewRegistry(sqliteDB(t, path), &sqlite.Options{File: path})
+	r, err := registryOn(sqliteDB(t, path), &sqlite.Options{File: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestSQLiteRegistry(t *testing.T) {
 	t.Run("beside a store", func(t *testing.T) {
 		drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 			path := newSQLite(t, segment.Tag{Name: "order", Step: 10})
-			if err := sqlite.InitRegistry(t.Context(), sqliteDB(t, path)); err != nil {
+			if err := initRegistry(t.Context(), sqliteDB(t, path)); err != nil {
 				t.Fatal(err)
 			}
 			return backend(path)
@@ -74,7 +74,7 @@ func TestSQLiteRegistryBesideStore(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "leaf.db")
 		db := sqliteDB(t, path)
 		initStore := func() {
-			if err := sqlite.InitStore(t.Context(), db, []segment.Tag{{Name: "order", MaxID: 1, Step: 10}}); err != nil {
+			if err := initStore(t.Context(), db, []segment.Tag{{Name: "order", MaxID: 1, Step: 10}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -83,30 +83,30 @@ func TestSQLiteRegistryBesideStore(t *testing.T) {
 		}
 		wantRegistry := func(want bool) {
 			t.Helper()
-			if got, err := sqlite.ExistsRegistry(t.Context(), db); got != want || err != nil {
+			if got, err := existsRegistry(t.Context(), db); got != want || err != nil {
 				t.Errorf("registry exists: %v, %v, want %v", got, err, want)
 			}
 		}
 		wantRegistry(false)
-		if err := sqlite.InitRegistry(t.Context(), db); err != nil {
+		if err := initRegistry(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
 		wantRegistry(true)
-		if ok, err := sqlite.ExistsStore(t.Context(), db); ok != storeFirst || err != nil {
+		if ok, err := existsStore(t.Context(), db); ok != storeFirst || err != nil {
 			t.Errorf("store exists: %v, %v, want %v", ok, err, storeFirst)
 		}
 		if !storeFirst {
 			initStore()
 		}
-		if err := sqlite.InitRegistry(t.Context(), db); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "leaf_worker") {
+		if err := initRegistry(t.Context(), db); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "leaf_worker") {
 			t.Errorf("second init: %v, want fs.ErrExist", err)
 		}
-		s, err := sqlite.NewStore(db, nil) // one database for both
+		s, err := storeOn(db, nil) // one database for both
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		r, err := sqlite.NewRegistry(db, nil)
+		r, err := registryOn(db, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestSQLiteRegistryBesideStore(t *testing.T) {
 // Keepers get their turn while a store is at its busiest.
 func TestSQLiteRegistryBesideBusyStore(t *testing.T) {
 	path := newSQLite(t, segment.Tag{Name: "order", MaxID: 1, Step: 10})
-	if err := sqlite.InitRegistry(t.Context(), sqliteDB(t, path)); err != nil {
+	if err := initRegistry(t.Context(), sqliteDB(t, path)); err != nil {
 		t.Fatal(err)
 	}
 	s, r := openSQLite(t, path), openSQLiteRegistry(t, path)
@@ -169,7 +169,7 @@ func TestSQLiteRegistryRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		r, err := sqlite.NewRegistry(db, &sqlite.Options{File: path})
+		r, err := registryOn(db, &sqlite.Options{File: path})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestSQLiteRegistryRefuses(t *testing.T) {
 		if _, err := db.Exec("CREATE TABLE customers (id INTEGER)"); err != nil {
 			t.Fatal(err)
 		}
-		if err := sqlite.InitRegistry(t.Context(), db); !errors.Is(err, leaf.ErrInvalid) {
+		if err := initRegistry(t.Context(), db); !errors.Is(err, leaf.ErrInvalid) {
 			t.Errorf("init: %v, want one that wraps ErrInvalid", err)
 		}
 	})
@@ -191,7 +191,7 @@ func TestSQLiteRegistryRefuses(t *testing.T) {
 		if _, err := sqliteDB(t, path).Exec("PRAGMA user_version = 2"); err != nil {
 			t.Fatal(err)
 		}
-		if err := sqlite.InitRegistry(t.Context(), sqliteDB(t, path)); !errors.Is(err, leaf.ErrUnsupported) {
+		if err := initRegistry(t.Context(), sqliteDB(t, path)); !errors.Is(err, leaf.ErrUnsupported) {
 			t.Errorf("init: %v, want one that wraps ErrUnsupported", err)
 		}
 	})

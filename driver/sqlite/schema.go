@@ -40,82 +40,39 @@ var (
 ) STRICT`, ""}
 )
 
-// InitStore makes the SQLite database db ready for [NewStore], with the given tags
-// in it, all or nothing. It refuses a database that holds anything but Leaf's
-// registry, with an error that wraps [io/fs.ErrExist] if that is Leaf's store.
-func InitStore(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
-	err := segment.CheckTags(tags)
-	if err == nil {
-		err = create(ctx, db, allocTable, tags)
-	}
+// Exists reports whether there is the table.
+func (w *writer) Exists(ctx context.Context) (bool, error) {
+	conn, err := connect(ctx, w.db)
 	if err != nil {
-		return fmt.Errorf("init sqlite store: %w", err)
+		return false, err
 	}
-	return nil
+	defer sqlstore.Discard(conn)
+	h, err := readHeader(ctx, conn, w.table)
+	return h.table, err
 }
 
-// InitRegistry makes the SQLite database db ready for [NewRegistry]. The
-// database is empty or Leaf's, such as a store in use. It fails with an error that
-// wraps [io/fs.ErrExist] where there is a registry.
-func InitRegistry(ctx context.Context, db *sql.DB) error {
-	if err := create(ctx, db, workerTable, nil); err != nil {
-		return fmt.Errorf("init sqlite registry: %w", err)
-	}
-	return nil
-}
-
-// ExistsStore reports whether db holds a store.
-func ExistsStore(ctx context.Context, db *sql.DB) (bool, error) { return exists(ctx, db, allocTable) }
-
-// ExistsRegistry reports whether db holds a registry.
-func ExistsRegistry(ctx context.Context, db *sql.DB) (bool, error) {
-	return exists(ctx, db, workerTable)
-}
-
-func exists(ctx context.Context, db *sql.DB, t table) (bool, error) {
-	conn, err := connect(ctx, db)
-	var h header
-	if err == nil {
-		defer sqlstore.Discard(conn)
-		h, err = readHeader(ctx, conn, t)
-	}
+// Create creates the table with tags in it, all or nothing. It refuses a database of
+// another application, and looks twice whether there is room: nothing of another
+// application's is changed, not even its journal, and of several inits at once one wins.
+func (w *writer) Create(ctx context.Context, tags []segment.Tag) error {
+	conn, err := connect(ctx, w.db)
 	if err != nil {
-		return false, fmt.Errorf("look for the sqlite %s: %w", t.Use, explain(err, "", t))
-	}
-	return h.table, nil
-}
-
-// create creates the table with tags in it. It looks twice whether there is room: nothing
-// of another application's is changed, not even its journal, and of several inits at once
-// one wins.
-func create(ctx context.Context, db *sql.DB, t table, tags []segment.Tag) error {
-	conn, err := connect(ctx, db)
-	if err != nil {
-		return explain(err, "", t)
+		return err
 	}
 	s := newSession(ctx, conn)
 	defer s.drop() // undoes what was not committed
 	for _, step := range []func() error{
-		func() error { return checkRoom(ctx, conn, t) },
+		func() error { return checkRoom(ctx, conn, w.table) },
 		func() error { return useWAL(ctx, conn) },
 		func() error { return s.exec("PRAGMA synchronous = EXTRA", "BEGIN IMMEDIATE") },
-		func() error { return checkRoom(ctx, conn, t) },
+		func() error { return checkRoom(ctx, conn, w.table) },
 		func() error {
-			return s.exec(t.create, fmt.Sprintf("PRAGMA application_id = %d", application), fmt.Sprintf("PRAGMA user_version = %d", format))
+			return s.exec(w.table.create, fmt.Sprintf("PRAGMA application_id = %d", application), fmt.Sprintf("PRAGMA user_version = %d", format))
 		},
-		func() error { return s.fill(tags) },
+		func() error { return s.Fill(tags) },
 		func() error { return s.exec("COMMIT") },
 	} {
 		if err := step(); err != nil {
-			return explain(err, "", t)
-		}
-	}
-	return nil
-}
-
-func (s *session) fill(tags []segment.Tag) error {
-	for _, tag := range tags {
-		if err := s.Insert(tag); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ func TestSQLiteSynchronous(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := InitStore(t.Context(), db, nil); err != nil {
+	if err := newWriter(db, allocTable, Options{}).Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	s, err := openSession(db, "", allocTable)

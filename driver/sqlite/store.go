@@ -13,32 +13,20 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// NewStore returns a store in the SQLite database db, which [InitStore] has
-// prepared. It does not touch the database: what is wrong with it shows at the
-// first call. The store keeps one connection of db, and opens another for a listing
-// unless db is limited to one. No connection stays idle in db from then on, so that a
-// file that was replaced is not used through an old one. Close the store before db. Use
-// one store per file and process: two of them do not share commits.
+// New returns the store and the registry in the SQLite database db. It does not touch the
+// database: what is wrong with it shows at the first call. Store and registry each keep one
+// connection of db once they are used, and the store opens another for a listing unless db
+// is limited to one: a db for both must allow three. No connection stays idle in db from
+// now on, so that a file that was replaced is not used through an old one. Close the DB
+// before db. Use one DB per file and process: two of them do not share commits.
 //
 // Db should be for Leaf alone: the idle connections of the application would be closed too.
-func NewStore(db *sql.DB, opts *Options) (*Store, error) {
+func New(db *sql.DB, opts *Options) (*DB, error) {
 	if db == nil {
-		return nil, fmt.Errorf("open sqlite store: %w: no database", leaf.ErrInvalid)
+		return nil, fmt.Errorf("open sqlite: %w: no database", leaf.ErrInvalid)
 	}
-	w := newWriter(db, allocTable, opts.orDefault())
-	return sqlstore.NewStore(counters{w}, w.Logger), nil
-}
-
-// NewRegistry returns a registry in the SQLite database db, which [InitRegistry] has
-// prepared. It does not touch the database: what is wrong with it shows at the first
-// call. The registry keeps one connection of db; a db that is also a store's must allow
-// three, which needs one itself and one for listings. No connection stays idle in db from
-// then on. Close the registry before db.
-func NewRegistry(db *sql.DB, opts *Options) (*Registry, error) {
-	if db == nil {
-		return nil, fmt.Errorf("open sqlite registry: %w: no database", leaf.ErrInvalid)
-	}
-	return sqlstore.NewRegistry(newWriter(db, workerTable, opts.orDefault())), nil
+	o := opts.orDefault()
+	return sqlstore.New("sqlite", counters{newWriter(db, allocTable, o)}, newWriter(db, workerTable, o), o.Logger), nil
 }
 
 // now is the time as the tables keep it, in Unix milliseconds.

@@ -36,7 +36,7 @@ func sqliteDB(t testing.TB, path string) *sql.DB {
 func newSQLite(t testing.TB, tags ...segment.Tag) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "leaf.db")
-	if err := sqlite.InitStore(t.Context(), sqliteDB(t, path), tags); err != nil {
+	if err := initStore(t.Context(), sqliteDB(t, path), tags); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -44,7 +44,7 @@ func newSQLite(t testing.TB, tags ...segment.Tag) string {
 
 func openSQLite(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
-	s, err := sqlite.NewStore(sqliteDB(t, path), nil)
+	s, err := storeOn(sqliteDB(t, path), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestSQLiteOpenCreatesNothing(t *testing.T) {
 
 func TestSQLiteInitRefuses(t *testing.T) {
 	path := newSQLite(t, segment.Tag{Name: "order", MaxID: 7, Step: 10})
-	err := sqlite.InitStore(t.Context(), sqliteDB(t, path), nil)
+	err := initStore(t.Context(), sqliteDB(t, path), nil)
 	if !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second init: %v, want fs.ErrExist", err)
 	}
@@ -84,7 +84,7 @@ func TestSQLiteInitRefuses(t *testing.T) {
 	if _, err := other.Exec("CREATE TABLE customers (id INTEGER)"); err != nil {
 		t.Fatal(err)
 	}
-	if err := sqlite.InitStore(t.Context(), other, nil); !errors.Is(err, leaf.ErrInvalid) {
+	if err := initStore(t.Context(), other, nil); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("init of another application's database: %v", err)
 	}
 	var journal string
@@ -92,7 +92,7 @@ func TestSQLiteInitRefuses(t *testing.T) {
 		t.Errorf("its journal_mode is now %q, %v: it was changed", journal, err)
 	}
 	twice := []segment.Tag{{Name: "a", Step: 1}, {Name: "a", Step: 1}}
-	if err := sqlite.InitStore(t.Context(), sqliteDB(t, filepath.Join(t.TempDir(), "x.db")), twice); !errors.Is(err, leaf.ErrInvalid) {
+	if err := initStore(t.Context(), sqliteDB(t, filepath.Join(t.TempDir(), "x.db")), twice); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("init with one tag twice: %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestSQLiteInitRace(t *testing.T) {
 	for i := range errs {
 		db := sqliteDB(t, path)
 		wg.Go(func() {
-			errs[i] = sqlite.InitStore(t.Context(), db, []segment.Tag{{Name: "order", MaxID: 1, Step: 10}})
+			errs[i] = initStore(t.Context(), db, []segment.Tag{{Name: "order", MaxID: 1, Step: 10}})
 		})
 	}
 	wg.Wait()
@@ -146,7 +146,7 @@ func TestSQLiteAdvice(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			s, err := sqlite.NewStore(db, nil)
+			s, err := storeOn(db, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +163,7 @@ func TestSQLiteAdvice(t *testing.T) {
 
 func TestSQLiteExists(t *testing.T) {
 	for path, want := range map[string]bool{newSQLite(t): true, filepath.Join(t.TempDir(), "empty.db"): false} {
-		if got, err := sqlite.ExistsStore(t.Context(), sqliteDB(t, path)); err != nil || got != want {
+		if got, err := existsStore(t.Context(), sqliteDB(t, path)); err != nil || got != want {
 			t.Errorf("exists: %v, %v, want %v", got, err, want)
 		}
 	}
@@ -209,10 +209,10 @@ func TestSQLiteRefusesMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer keep.Close()
-	if err := sqlite.InitStore(t.Context(), db, nil); err != nil {
+	if err := initStore(t.Context(), db, nil); err != nil {
 		t.Fatal(err)
 	}
-	s, err := sqlite.NewStore(db, nil)
+	s, err := storeOn(db, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,8 @@ type writer struct {
 	table table
 	calls chan *call    // unbuffered: a call that was received will be answered
 	quit  chan struct{} // closed by Close
-	done  chan struct{} // closed when run has returned
+	done  chan struct{} // closed when run has returned, or never will run
+	start sync.Once     // of run, at the first call
 	stop  sync.Once
 
 	// Owned by run.
@@ -39,9 +40,7 @@ type call struct {
 
 func newWriter(db *sql.DB, t table, opts Options) *writer {
 	db.SetMaxIdleConns(0)
-	w := &writer{Options: opts, db: db, table: t, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
-	go w.run()
-	return w
+	return &writer{Options: opts, db: db, table: t, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Do runs do within some transaction and returns once that was committed, or has failed.
@@ -64,6 +63,7 @@ func (w *writer) MayLoseWrites(context.Context) (bool, error) { return false, ni
 // or has failed. When ctx ends first, run may still be executed, also later: what
 // it writes to is then the writer's alone.
 func (w *writer) do(ctx context.Context, run func(*session) error) error {
+	w.start.Do(func() { go w.run() })
 	c := &call{ctx: ctx, run: run, answer: make(chan error, 1)}
 	select {
 	case w.calls <- c:
@@ -83,6 +83,7 @@ func (w *writer) do(ctx context.Context, run func(*session) error) error {
 // Close lets the batch that is under way end, and then gives up the connection.
 func (w *writer) Close() {
 	w.stop.Do(func() { close(w.quit) })
+	w.start.Do(func() { close(w.done) })
 	<-w.done
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
-	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -18,7 +17,7 @@ func TestSQLiteSingleConnection(t *testing.T) {
 	path := newSQLite(t, segment.Tag{Name: "order", Step: 10})
 	db := sqliteDB(t, path)
 	db.SetMaxOpenConns(1)
-	s, err := sqlite.NewStore(db, nil)
+	s, err := storeOn(db, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

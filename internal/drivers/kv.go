@@ -14,23 +14,25 @@ import (
 )
 
 // dbBackend returns the backend of a database that opens and creates both parts.
-func dbBackend(key string, db interface {
+func dbBackend[S interface {
+	segment.Store
+	Exists(context.Context) (bool, error)
+}, R interface {
+	worker.Registry
+	Exists(context.Context) (bool, error)
+}](key string, db interface {
+	Store() S
+	Registry() R
 	Init(context.Context, []segment.Tag) error
 	InitRegistry(context.Context) error
 	io.Closer
-}, store interface {
-	segment.Store
-	Exists(context.Context) (bool, error)
-}, registry interface {
-	worker.Registry
-	Exists(context.Context) (bool, error)
 }) *Backend {
 	return &Backend{
 		Key:      key,
-		store:    func() (segment.Store, error) { return store, nil },
-		registry: func(RegistryOptions) (worker.Registry, error) { return registry, nil },
-		Tags:     Part{init: db.Init, exists: store.Exists},
-		Workers:  Part{init: func(ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) }, exists: registry.Exists},
+		store:    func() (segment.Store, error) { return db.Store(), nil },
+		registry: func(RegistryOptions) (worker.Registry, error) { return db.Registry(), nil },
+		Tags:     Part{init: db.Init, exists: db.Store().Exists},
+		Workers:  Part{init: func(ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) }, exists: db.Registry().Exists},
 		close:    db.Close,
 	}
 }
@@ -60,7 +62,7 @@ func parseEtcd(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dbBackend("//"+sortedList(endpoints)+opts.Prefix, db, db.Store(), db.Registry()), nil
+	return dbBackend("//"+sortedList(endpoints)+opts.Prefix, db), nil
 }
 
 // parseNATS reads //user:password@h1:4222,h2:4222/STREAM?parameters. A user without a
@@ -97,7 +99,7 @@ func parseNATS(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := dbBackend("//"+sortedList(servers)+"/"+opts.Stream, db, db.Store(), db.Registry())
+	b := dbBackend("//"+sortedList(servers)+"/"+opts.Stream, db)
 	for _, p := range []*Part{&b.Tags, &b.Workers} {
 		initialize := p.init
 		p.init = func(ctx context.Context, tags []segment.Tag) error {

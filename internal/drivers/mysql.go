@@ -35,22 +35,16 @@ func parseMySQL(u *target) (*Backend, error) {
 	if u.params.Has(paramLayout) && u.params.Get(paramLayout) != layoutNodes {
 		return nil, invalid("%s %q: the only value is %s, and without it worker IDs are leased", paramLayout, u.params.Get(paramLayout), layoutNodes)
 	}
-	key, db, err := u.mysqlDB()
+	key, pool, err := u.mysqlDB()
 	if err != nil {
 		return nil, err
 	}
 	opts := &mysql.Options{Logger: u.log}
 	if u.params.Has(paramLayout) {
-		return nodesBackend(key, db, opts), nil
+		return nodesBackend(key, pool, opts), nil
 	}
-	return sqlDriver{
-		newStore:       func(db *sql.DB) (*mysql.Store, error) { return mysql.NewStore(db, opts) },
-		initStore:      mysql.InitStore,
-		existsStore:    mysql.ExistsStore,
-		newRegistry:    func(db *sql.DB) (*mysql.Registry, error) { return mysql.NewRegistry(db, opts) },
-		initRegistry:   mysql.InitRegistry,
-		existsRegistry: mysql.ExistsRegistry,
-	}.backend(key, db), nil
+	db, err := mysql.New(pool, opts)
+	return sqlBackend(key, pool, db, err)
 }
 
 // nodesBackend returns the registry in the table WORKER_NODE.

@@ -1,7 +1,6 @@
 package drivers
 
 import (
-	"database/sql"
 	"net"
 	"net/url"
 	"slices"
@@ -26,15 +25,9 @@ func parsePostgres(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := &postgres.Options{Logger: u.log}
-	return sqlDriver{
-		newStore:       func(db *sql.DB) (*postgres.Store, error) { return postgres.NewStore(db, opts) },
-		initStore:      postgres.InitStore,
-		existsStore:    postgres.ExistsStore,
-		newRegistry:    func(db *sql.DB) (*postgres.Registry, error) { return postgres.NewRegistry(db, opts) },
-		initRegistry:   postgres.InitRegistry,
-		existsRegistry: postgres.ExistsRegistry,
-	}.backend(postgresKey(cfg), newPool(postgres.NewConnector(cfg))), nil
+	pool := newPool(postgres.NewConnector(cfg))
+	db, err := postgres.New(pool, &postgres.Options{Logger: u.log})
+	return sqlBackend(postgresKey(cfg), pool, db, err)
 }
 
 // postgresKey names the hosts in order, whatever order the URL has them in, and what

@@ -36,7 +36,7 @@ func parseRedis(u *target) (*Backend, error) {
 		master = "/" + c.Master
 	}
 	key := fmt.Sprintf("//%s%s/%d?prefix=%s", sortedList(c.Addrs), master, c.DB, c.Prefix)
-	return dbBackend(key, db, db.Store(), db.Registry()), nil
+	return dbBackend(key, db), nil
 }
 
 // redisConfig reads a URL as far as its parts are well-formed.

@@ -27,25 +27,25 @@ func parseSQLite(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqliteDB(path, "rw")
+	pool, err := sqliteDB(path, "rw")
 	if err != nil {
 		return nil, err
 	}
-	opts := &sqlite.Options{Logger: u.log, File: path}
-	b := sqlDriver{
-		newStore: func(db *sql.DB) (*sqlite.Store, error) { return ifLocal(path, db, opts, sqlite.NewStore) },
-		initStore: func(ctx context.Context, _ *sql.DB, tags []segment.Tag) error {
-			return createSQLite(path, func(db *sql.DB) error { return sqlite.InitStore(ctx, db, tags) })
-		},
-		existsStore: ifWritten(path, sqlite.ExistsStore),
-		newRegistry: func(db *sql.DB) (*sqlite.Registry, error) { return ifLocal(path, db, opts, sqlite.NewRegistry) },
-		initRegistry: func(ctx context.Context, _ *sql.DB) error {
-			return createSQLite(path, func(db *sql.DB) error { return sqlite.InitRegistry(ctx, db) })
-		},
-		existsRegistry: ifWritten(path, sqlite.ExistsRegistry),
-	}.backend(realPath(path, maxLinks), db)
-	db.SetMaxOpenConns(sqliteConns)
+	pool.SetMaxOpenConns(sqliteConns)
+	db, err := sqlite.New(pool, &sqlite.Options{Logger: u.log, File: path})
+	b, err := sqlBackend(realPath(path, maxLinks), pool, db, err)
+	if err != nil {
+		return nil, err
+	}
 	b.Traits.Local = true
+	store, registry := b.store, b.registry
+	b.store = func() (segment.Store, error) { return ifLocal(path, store) }
+	b.registry = func(o RegistryOptions) (worker.Registry, error) {
+		return ifLocal(path, func() (worker.Registry, error) { return registry(o) })
+	}
+	b.Tags.exists, b.Workers.exists = ifWritten(path, b.Tags.exists), ifWritten(path, b.Workers.exists)
+	b.Tags.init = createSQLite(path, (*sqlite.DB).Init)
+	b.Workers.init = createSQLite(path, func(db *sqlite.DB, ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) })
 	return b, nil
 }
 
@@ -78,34 +78,40 @@ func sqliteDB(path, mode string) (*sql.DB, error) {
 
 // ifLocal opens what the file holds if it is on a local file system. A folder that is
 // missing shows at the first call.
-func ifLocal[T any](path string, db *sql.DB, opts *sqlite.Options, open func(*sql.DB, *sqlite.Options) (T, error)) (none T, err error) {
+func ifLocal[T any](path string, open func() (T, error)) (none T, err error) {
 	if err := worker.CheckLocal(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return none, err
 	}
-	return open(db, opts)
+	return open()
 }
 
-// createSQLite runs create on a file that may be missing.
-func createSQLite(path string, create func(*sql.DB) error) error {
-	err := worker.CheckLocal(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("there is no folder %s: create it, or correct the path", filepath.Dir(path))
+// createSQLite returns an init of a file that may be missing.
+func createSQLite(path string, create func(*sqlite.DB, context.Context, []segment.Tag) error) func(context.Context, []segment.Tag) error {
+	return func(ctx context.Context, tags []segment.Tag) error {
+		err := worker.CheckLocal(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("there is no folder %s: create it, or correct the path", filepath.Dir(path))
+		}
+		if err != nil {
+			return err
+		}
+		pool, err := sqliteDB(path, "rwc")
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		db, err := sqlite.New(pool, nil)
+		if err != nil {
+			return err
+		}
+		return create(db, ctx, tags)
 	}
-	if err != nil {
-		return err
-	}
-	db, err := sqliteDB(path, "rwc")
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return create(db)
 }
 
 // ifWritten asks the file something; where there is none, or one whose init was cut off,
 // the answer is no.
-func ifWritten(path string, ask func(context.Context, *sql.DB) (bool, error)) func(context.Context, *sql.DB) (bool, error) {
-	return func(ctx context.Context, db *sql.DB) (bool, error) {
+func ifWritten(path string, ask func(context.Context) (bool, error)) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
 		info, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -115,7 +121,7 @@ func ifWritten(path string, ask func(context.Context, *sql.DB) (bool, error)) fu
 		case info.Size() == 0:
 			return false, nil
 		}
-		return ask(ctx, db)
+		return ask(ctx)
 	}
 }
 

@@ -77,7 +77,7 @@ func parseZooKeeper(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dbBackend(key(zkPool), db, db.Store(), db.Registry()), nil
+	return dbBackend(key(zkPool), db), nil
 }
 
 // javaTree returns the backend in Java Leaf's tree.

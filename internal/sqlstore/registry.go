@@ -16,9 +16,9 @@ var (
 	_ worker.LossyRegistry = (*Registry)(nil)
 )
 
-// Workers is a [DB] with the table of workers.
+// Workers is the [Access] to the table of workers.
 type Workers interface {
-	DB
+	Access
 	MayLoseWrites(ctx context.Context) (bool, error)
 }
 
@@ -27,11 +27,6 @@ type Workers interface {
 type Registry struct {
 	handle
 	db Workers
-}
-
-// NewRegistry returns the registry in db, which it closes.
-func NewRegistry(db Workers) *Registry {
-	return &Registry{handle: handle{db: db}, db: db}
 }
 
 // A cell is a row of leaf_worker; its text is null if it was never written.

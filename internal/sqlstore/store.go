@@ -20,8 +20,14 @@ var (
 	_ segment.Catalog  = (*Store)(nil)
 )
 
-// A DB is a database, in use for one table. Its errors need not say which call failed.
-type DB interface {
+// An Access is the way to one table of a database. Its errors need not say which call failed.
+type Access interface {
+	// Create makes the table, with tags in it. It fails, wrapping [io/fs.ErrExist], where
+	// there is one.
+	Create(ctx context.Context, tags []segment.Tag) error
+
+	Exists(ctx context.Context) (bool, error)
+
 	// Do runs do on a connection; each of its statements commits by itself, and none is
 	// repeated. What do writes to must not be read after an error: do may still be running.
 	Do(ctx context.Context, do func(*Session) error) error
@@ -34,9 +40,9 @@ type DB interface {
 	Close()
 }
 
-// A Counters is a [DB] with the table of tags. Its methods get arguments that were checked.
+// A Counters is the [Access] to the table of tags. Its methods get arguments that were checked.
 type Counters interface {
-	DB
+	Access
 	Advance(ctx context.Context, tag string, n int64) (segment.Grant, error)
 	Return(ctx context.Context, tag string, last segment.Grant, start int64) error
 }
@@ -50,19 +56,14 @@ type Store struct {
 	skipped sync.Map // names that were logged because they cannot be a tag's
 }
 
-// NewStore returns the store in db, which it closes.
-func NewStore(db Counters, logger *slog.Logger) *Store {
-	return &Store{handle: handle{db: db}, db: db, logger: logger}
-}
-
 // A handle is what a store and a registry have in common.
 type handle struct {
-	db     DB
+	db     Access
+	name   string // for errors
 	closed atomic.Bool
 }
 
-// Close ends the use of the database, which stays open: it is the caller's. Calls
-// that wait fail with an error that wraps [leaf.ErrClosed], as later calls do.
+// Close is [DB.Close] for one of the two.
 func (h *handle) Close() error {
 	if !h.closed.Swap(true) {
 		h.db.Close()
@@ -89,7 +90,7 @@ func act(ctx context.Context, h *handle, what string, do func() error) error {
 	return err
 }
 
-// in runs do by way of run, which is a method of a [DB].
+// in runs do by way of run, which is a method of an [Access].
 func in[T any](ctx context.Context, run func(context.Context, func(*Session) error) error, do func(*Session) (T, error)) (T, error) {
 	var answer T
 	err := run(ctx, func(s *Session) (err error) {

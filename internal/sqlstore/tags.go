@@ -146,6 +146,16 @@ func (s *Session) Insert(tag segment.Tag) error {
 	return s.ChangeOne(leaf.ErrTagExists, `INSERT INTO leaf_alloc (`+columns+`) VALUES (`+values+`)`+s.ifAbsent("biz_tag"), args...)
 }
 
+// Fill adds the tags of an init.
+func (s *Session) Fill(tags []segment.Tag) error {
+	for _, tag := range tags {
+		if err := s.Insert(tag); err != nil {
+			return fmt.Errorf("tag %q: %w", tag.Name, err)
+		}
+	}
+	return nil
+}
+
 // describable reports why the table cannot keep a description.
 func (s *Session) describable(description string) error {
 	if description != "" && s.Description == "" {

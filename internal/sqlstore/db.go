@@ -1,0 +1,62 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A DB is the tables of Leaf in one database. It may hold a [Store], a [Registry] or both.
+// Nothing is created by opening it, see [DB.Init] and [DB.InitRegistry], nor is a
+// connection made: what is wrong with the server, a table or a session shows at the first
+// call, and each call looks anew until all is well.
+type DB struct {
+	store    *Store
+	registry *Registry
+}
+
+// New returns the DB of a driver, whose name is for errors.
+func New(name string, tags Counters, workers Workers, logger *slog.Logger) *DB {
+	return &DB{
+		store:    &Store{handle: handle{db: tags, name: name + " store"}, db: tags, logger: logger},
+		registry: &Registry{handle: handle{db: workers, name: name + " registry"}, db: workers},
+	}
+}
+
+// Store returns the store of tags. Its calls fail, wrapping [segment.ErrNotCreated], until
+// it was created.
+func (d *DB) Store() *Store { return d.store }
+
+// Registry returns the registry of workers. Its calls fail, wrapping worker.ErrNotCreated,
+// until it was created.
+func (d *DB) Registry() *Registry { return d.registry }
+
+// Init creates the table of tags, with these tags in it. Where there is one it fails with
+// an error that wraps [io/fs.ErrExist].
+func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
+	return d.store.create(ctx, tags)
+}
+
+// InitRegistry creates the table of workers. Where there is one it fails with an error that
+// wraps [io/fs.ErrExist].
+func (d *DB) InitRegistry(ctx context.Context) error { return d.registry.create(ctx, nil) }
+
+// Close ends the use of the database, which stays open: it is the caller's. Calls that
+// wait fail with an error that wraps [leaf.ErrClosed], as later calls do.
+func (d *DB) Close() error { return errors.Join(d.store.Close(), d.registry.Close()) }
+
+func (h *handle) create(ctx context.Context, tags []segment.Tag) error {
+	return act(ctx, h, "init "+h.name, func() error {
+		if err := segment.CheckTags(tags); err != nil {
+			return err
+		}
+		return h.db.Create(ctx, tags)
+	})
+}
+
+// Exists reports whether the table is there.
+func (h *handle) Exists(ctx context.Context) (bool, error) {
+	return call(ctx, h, "look for the "+h.name, func() (bool, error) { return h.db.Exists(ctx) })
+}
