@@ -31,7 +31,8 @@ var importRules = []importRule{
 	{folder: "snowflake", ours: []string{".", "worker"}},
 	{folder: "uid", ours: []string{".", "worker", "segment", "snowflake"}},
 	{folder: "internal/sqlstore", ours: driverMay},
-	{folder: "driver/mysql", ours: sqlMay, libs: []string{"github.com/go-sql-driver/mysql", "golang.org/x/sync/"}},
+	{folder: "internal/mysqlconn", ours: sqlMay, libs: []string{"github.com/go-sql-driver/mysql"}},
+	{folder: "driver/mysql", ours: mysqlMay, libs: []string{"github.com/go-sql-driver/mysql", "golang.org/x/sync/"}},
 	{folder: "driver/postgres", ours: sqlMay, libs: []string{"github.com/jackc/pgx/"}},
 	{folder: "driver/sqlite", ours: sqlMay, libs: []string{"golang.org/x/sys/"}},
 	{folder: "driver/kv", ours: []string{".", "segment", "worker"}},
@@ -40,7 +41,7 @@ var importRules = []importRule{
 	{folder: "driver/nats", ours: kvMay, libs: []string{"github.com/nats-io/nats.go"}},
 	{folder: "driver/etcd", ours: kvMay, libs: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{folder: "driver/redis", ours: kvMay, libs: []string{"github.com/redis/go-redis/"}},
-	{folder: "driver/ticket", ours: driverMay, libs: []string{"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/"}},
+	{folder: "driver/ticket", ours: mysqlMay},
 	{folder: "driver/zookeeper", ours: kvMay, libs: []string{"github.com/go-zookeeper/zk"}},
 	{folder: "driver/*", ours: driverMay},
 }
@@ -48,6 +49,7 @@ var importRules = []importRule{
 var (
 	driverMay = []string{".", "segment", "worker"}
 	sqlMay    = append([]string{"internal/sqlstore"}, driverMay...)
+	mysqlMay  = append([]string{"internal/mysqlconn"}, sqlMay...)
 	kvMay     = append([]string{"driver/kv"}, driverMay...)
 )
 

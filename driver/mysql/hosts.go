@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
@@ -152,7 +153,7 @@ func (c *Connector) choose() (*host, error) {
 	first := -1
 	for i, h := range c.hosts {
 		if reasons[i] != nil {
-			reasons[i] = fmt.Errorf("%s: %w", h.addr, advise(reasons[i]))
+			reasons[i] = fmt.Errorf("%s: %w", h.addr, mysqlconn.Advise(reasons[i], nil))
 			continue
 		}
 		defer conns[i].Close()

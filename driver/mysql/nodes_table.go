@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -28,8 +29,8 @@ var nodeTable = table{sqlstore.Table{
 	CREATED     TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP,
 	PRIMARY KEY (ID)
 ) ENGINE=InnoDB`, map[uint16]error{
-	numberDuplicate: errNodesBehind,
-	167:             leaf.ErrOverflow, 1467: leaf.ErrOverflow, // AUTO_INCREMENT has come to the end of the column's type
+	mysqlconn.Duplicate: errNodesBehind,
+	167:                 leaf.ErrOverflow, mysqlconn.NoAutoInc: leaf.ErrOverflow, // AUTO_INCREMENT has come to the end of the column's type
 	1267: errCannotHold, 1366: errCannotHold, 1406: errCannotHold, 3854: errCannotHold, 3988: errCannotHold,
 }, checkNodes}
 

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
@@ -59,13 +59,13 @@ func checkGuard(guard string) error {
 		return fmt.Errorf("read the settings of the session, %q: %w", guard, err)
 	}
 	switch {
-	case isOn(readOnly):
-		return readOnlyError("read_only", readOnly)
-	case !isOn(autocommit):
+	case mysqlconn.IsOn(readOnly):
+		return mysqlconn.ReadOnly("read_only", readOnly)
+	case !mysqlconn.IsOn(autocommit):
 		return fmt.Errorf("%w: autocommit is off: open the database with autocommit=1", sqlstore.ErrSession)
-	case !isOn(strict):
+	case !mysqlconn.IsOn(strict):
 		return fmt.Errorf("%w: sql_mode lacks STRICT_ALL_TABLES: open the database with it", sqlstore.ErrSession)
-	case isOn(open):
+	case mysqlconn.IsOn(open):
 		return fmt.Errorf("%w: a transaction was left open on it: give Leaf a pool of its own", sqlstore.ErrSession)
 	}
 	return nil
@@ -136,8 +136,8 @@ func mayCommit(s *sqlstore.Session, server string) error {
 		return err
 	}
 	switch {
-	case isOn(readOnly):
-		return readOnlyError("read_only", readOnly)
+	case mysqlconn.IsOn(readOnly):
+		return mysqlconn.ReadOnly("read_only", readOnly)
 	case server != "" && server != current:
 		return fmt.Errorf("the range is of server %s and this is %s: it stays unused", server, current)
 	}
@@ -155,7 +155,7 @@ func (p *pool) MayLoseWrites(ctx context.Context) (lossy bool, err error) {
 	err = p.use(ctx, func(s *session) error {
 		now, err := inspectServer(ctx, s.conn)
 		if err == nil {
-			err = checkEngine(s, now, p.table)
+			now.engine, err = mysqlconn.CheckEngine(ctx, s.On, p.table.Name, p.table.Stake)
 		}
 		if err == nil {
 			lossy = now.mayLose()
@@ -231,16 +231,9 @@ func openable(ctx context.Context, conn *sql.Conn) (*facts, error) {
 }
 
 func checkSession(ctx context.Context, conn *sql.Conn) error {
-	var one int
-	var guard, charset string
-	err := conn.QueryRowContext(ctx, fmt.Sprintf(`SELECT ?, `+guardFormat+`, @@character_set_client; SELECT 1`, "0"), 1).Scan(&one, &guard, &charset)
-	switch {
-	case isNumber(err, numberSyntax):
-		return fmt.Errorf("%w: open the database by mysql.OpenDB, or with multiStatements and interpolateParams: %w", sqlstore.ErrSession, err)
-	case err != nil:
+	var guard string
+	if err := mysqlconn.CheckSession(ctx, conn, `, `+fmt.Sprintf(guardFormat, "0"), &guard); err != nil {
 		return err
-	case !strings.EqualFold(charset, "utf8mb4"):
-		return fmt.Errorf("%w: its character set is %s: open the database with charset=utf8mb4", sqlstore.ErrSession, charset)
 	}
 	return checkGuard(guard)
 }

@@ -2,11 +2,11 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -45,10 +45,10 @@ var (
 	update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
 	PRIMARY KEY (biz_tag)
 ) ENGINE=InnoDB`, map[uint16]error{
-		numberDuplicate: fmt.Errorf("%w, or one that the collation of biz_tag does not tell from it (by case, accents or trailing spaces)", leaf.ErrTagExists),
-		1267:            leaf.ErrUnknownTag, 3988: leaf.ErrUnknownTag, // the name has characters that the column cannot hold
+		mysqlconn.Duplicate: fmt.Errorf("%w, or one that the collation of biz_tag does not tell from it (by case, accents or trailing spaces)", leaf.ErrTagExists),
+		1267:                leaf.ErrUnknownTag, 3988: leaf.ErrUnknownTag, // the name has characters that the column cannot hold
 		1366: errCannotHold, 1406: errCannotHold, 3854: errCannotHold,
-		1690: leaf.ErrOverflow, 1264: leaf.ErrOverflow,
+		mysqlconn.TooLarge: leaf.ErrOverflow, mysqlconn.OutOfRange: leaf.ErrOverflow,
 	}, checkAlloc}
 
 	workerTable = table{sqlstore.Worker, `CREATE TABLE leaf_worker (
@@ -57,8 +57,8 @@ var (
 	update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
 	PRIMARY KEY (worker)
 ) ENGINE=InnoDB`, map[uint16]error{
-		numberDuplicate: sqlstore.ErrMoved,
-		1267:            errCannotHold, 1366: errCannotHold, 1406: errCannotHold, 3854: errCannotHold, 3988: errCannotHold,
+		mysqlconn.Duplicate: sqlstore.ErrMoved,
+		1267:                errCannotHold, 1366: errCannotHold, 1406: errCannotHold, 3854: errCannotHold, 3988: errCannotHold,
 	}, checkWorkers}
 )
 
@@ -93,7 +93,7 @@ func checkTable(s *session, f *facts, t *table) error {
 		err = rows.Close()
 	}
 	if err == nil {
-		err = checkEngine(s, f, t)
+		f.engine, err = mysqlconn.CheckEngine(s.Context, s.On, t.Name, t.Stake)
 	}
 	if err != nil {
 		return err
@@ -114,25 +114,6 @@ func checkTable(s *session, f *facts, t *table) error {
 		f.dialect.Description = `COALESCE(description, '')`
 	}
 	return t.check(columns)
-}
-
-func checkEngine(s *session, f *facts, t *table) error {
-	var kind string
-	var engine, transactions sql.Null[string]
-	err := s.QueryRow(`SELECT t.table_type, t.engine, e.transactions
-		FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
-		WHERE t.table_schema = DATABASE() AND t.table_name = $1`, t.Name).Scan(&kind, &engine, &transactions)
-	switch {
-	case err != nil:
-		return err
-	case kind != "BASE TABLE":
-		return fmt.Errorf("%w: %s is a %s: it must be a table", leaf.ErrUnsupported, t.Name, strings.ToLower(kind))
-	case transactions.V != "YES":
-		return fmt.Errorf("%w: the table's engine %s has no transactions and loses %s in a crash: ALTER TABLE %s ENGINE=InnoDB",
-			leaf.ErrUnsupported, engine.V, t.Stake, t.Name)
-	}
-	f.engine = engine.V
-	return nil
 }
 
 // Create creates the table, after a look at what would stand in the way of its use.
@@ -158,7 +139,7 @@ func (p *pool) Create(ctx context.Context, tags []segment.Tag) error {
 // Exists reports whether there is the table.
 func (p *pool) Exists(ctx context.Context) (bool, error) {
 	rows, err := p.db.QueryContext(ctx, `SELECT 1 FROM `+p.table.Name+` LIMIT 0`)
-	if isNumber(err, numberNoTable) {
+	if mysqlconn.IsNumber(err, mysqlconn.NoTable) {
 		return false, nil
 	}
 	if err == nil {

@@ -8,10 +8,11 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	gomysql "github.com/go-sql-driver/mysql"
+
+	"github.com/leaf-id/leaf/internal/mysqlconn"
 )
 
 // inspectServer reports why the server must not be used, and learns what it is like.
@@ -35,7 +36,7 @@ func inspectServer(ctx context.Context, conn *sql.Conn) (*facts, error) {
 	f := newFacts(open)
 	f.flush = state.vars["innodb_flush_log_at_trx_commit"]
 	f.galera = isGalera(state.vars)
-	f.replicated = several || isOn(state.vars["log_bin"])
+	f.replicated = several || mysqlconn.IsOn(state.vars["log_bin"])
 	f.agreed = state.cluster != ""
 	return f, nil
 }
@@ -59,36 +60,22 @@ func (s serverState) with(ctx context.Context, other serverState) (bool, error) 
 		return s.cluster == other.cluster, nil
 	}
 	lock := "'leaf " + rand.Text() + "'"
-	if _, err := pairs(ctx, s.conn, `SELECT 'got', GET_LOCK(`+lock+`, 0)`); err != nil {
+	if _, err := mysqlconn.Pairs(ctx, s.conn, `SELECT 'got', GET_LOCK(`+lock+`, 0)`); err != nil {
 		return false, err
 	}
-	found, err := pairs(ctx, other.conn, `SELECT 'held', IF(IS_USED_LOCK(`+lock+`) IS NULL, 'OFF', 'ON')`)
-	return isOn(found["held"]), err
-}
-
-var errReadOnly = errors.New("the server is read-only")
-
-func readOnlyError(name, value string) error {
-	return fmt.Errorf("%w (%s=%s): name the primary server in the URL", errReadOnly, name, value)
+	found, err := mysqlconn.Pairs(ctx, other.conn, `SELECT 'held', IF(IS_USED_LOCK(`+lock+`) IS NULL, 'OFF', 'ON')`)
+	return mysqlconn.IsOn(found["held"]), err
 }
 
 // askServer asks a connection of the driver what its server is like, and fails if that
 // cannot be written.
 func askServer(ctx context.Context, conn any) (serverState, error) {
-	q, ok := conn.(driver.QueryerContext)
-	if !ok {
-		return serverState{}, errors.New("the database was opened with another driver: open it with github.com/go-sql-driver/mysql")
-	}
-	vars, err := pairs(ctx, q, `SHOW VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only',
-		'innodb_flush_log_at_trx_commit', 'log_bin', 'in_transaction', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name')`)
+	vars, err := mysqlconn.Variables(ctx, conn, "innodb_flush_log_at_trx_commit", "log_bin", "in_transaction",
+		"wsrep_on", "wsrep_provider", "group_replication_group_name")
 	if err != nil {
 		return serverState{}, err
 	}
-	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
-		if isOn(vars[name]) {
-			return serverState{}, readOnlyError(name, vars[name])
-		}
-	}
+	q := conn.(driver.QueryerContext)
 	state := serverState{conn: q, vars: vars}
 	switch {
 	case isGalera(vars):
@@ -100,7 +87,7 @@ func askServer(ctx context.Context, conn any) (serverState, error) {
 }
 
 func galeraCluster(ctx context.Context, q driver.QueryerContext) (string, error) {
-	status, err := pairs(ctx, q, `SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid')`)
+	status, err := mysqlconn.Pairs(ctx, q, `SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid')`)
 	if err != nil {
 		return "", err
 	}
@@ -115,7 +102,7 @@ var errNotReady = errors.New("the server takes no part in its cluster")
 
 // galeraFault reports why a Galera node must not be used.
 func galeraFault(status map[string]string) error {
-	if isOn(status["wsrep_ready"]) && strings.EqualFold(status["wsrep_cluster_status"], "Primary") {
+	if mysqlconn.IsOn(status["wsrep_ready"]) && strings.EqualFold(status["wsrep_cluster_status"], "Primary") {
 		return nil
 	}
 	return fmt.Errorf("%w (wsrep_ready=%s, wsrep_cluster_status=%s): wait until it has joined, or bring a majority of the nodes back",
@@ -128,7 +115,7 @@ const groupMembers = `SELECT 'state', member_state FROM performance_schema.repli
 		FROM performance_schema.replication_group_members`
 
 func replicationGroup(ctx context.Context, q driver.QueryerContext, name string) (string, error) {
-	members, err := pairs(ctx, q, groupMembers)
+	members, err := mysqlconn.Pairs(ctx, q, groupMembers)
 	if _, ok := errors.AsType[*gomysql.MySQLError](err); ok {
 		return "", nil // not to be read by this user
 	}
@@ -147,40 +134,16 @@ func replicationGroup(ctx context.Context, q driver.QueryerContext, name string)
 // groupFault reports why a server that is set up for Group Replication must not be used.
 func groupFault(members map[string]string) error {
 	state := cmp.Or(members["state"], "OFFLINE")
-	if state == "ONLINE" && isOn(members["majority"]) {
+	if state == "ONLINE" && mysqlconn.IsOn(members["majority"]) {
 		return nil
 	}
 	return fmt.Errorf("%w (member_state=%s, majority=%s): START GROUP_REPLICATION, or bring a majority of the members back",
 		errNotReady, state, members["majority"])
 }
 
-// pairs runs a query of two columns and returns the second ones by the first.
-func pairs(ctx context.Context, q driver.QueryerContext, query string) (map[string]string, error) {
-	rows, err := q.QueryContext(ctx, query, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	found := make(map[string]string)
-	for {
-		var pair [2]driver.Value
-		switch err := rows.Next(pair[:]); {
-		case errors.Is(err, io.EOF):
-			return found, nil
-		case err != nil:
-			return nil, err
-		}
-		found[fmt.Sprintf("%s", pair[0])] = fmt.Sprintf("%s", pair[1])
-	}
-}
-
-func isOn(value string) bool {
-	return value != "" && value != "0" && !strings.EqualFold(value, "OFF")
-}
-
 // isGalera reports whether the server replicates by Galera: wsrep_on alone does
 // nothing without a provider.
 func isGalera(vars map[string]string) bool {
 	provider := vars["wsrep_provider"]
-	return isOn(vars["wsrep_on"]) && provider != "" && !strings.EqualFold(provider, "none")
+	return mysqlconn.IsOn(vars["wsrep_on"]) && provider != "" && !strings.EqualFold(provider, "none")
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	gomysql "github.com/go-sql-driver/mysql"
+
+	"github.com/leaf-id/leaf/internal/mysqlconn"
 )
 
 // What may be sent again, and what says that a server is of no use any more.
@@ -31,7 +33,7 @@ func TestMySQLErrorKinds(t *testing.T) {
 		"read-only":              {number(1290, "The server is running with --read-only"), false, true},
 		"read-only, transaction": {number(1792, ""), false, true},
 		"read-only, group":       {number(1836, ""), false, true},
-		"read-only, seen":        {readOnlyError("read_only", "ON"), false, true},
+		"read-only, seen":        {mysqlconn.ReadOnly("read_only", "ON"), false, true},
 		"stopping":               {number(1053, ""), false, true},
 		"connection lost":        {gomysql.ErrInvalidConn, false, true},
 		"connection bad":         {driver.ErrBadConn, false, true},

@@ -1,7 +1,8 @@
 // Package postgres keeps tags in the table leaf_alloc of a PostgreSQL database, or of one
 // that speaks its protocol, and the records of workers in the table leaf_worker. The
-// database is opened by the caller, with github.com/jackc/pgx/v5/stdlib. [New]
-// neither connects nor creates anything; Init and InitRegistry of the [DB] create, and refuse what exists. One database may hold both.
+// database is opened by the caller, with github.com/jackc/pgx/v5/stdlib. [New] neither
+// connects nor creates anything; Init and InitRegistry of the [DB] create, and refuse what
+// exists. One database may hold both.
 //
 // # Tags
 //

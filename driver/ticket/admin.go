@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/mysqlconn"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
 // lockWait is how long one administrative call waits for another.
@@ -46,7 +48,7 @@ func lockAll(ctx context.Context, members []*member, do func([]*adminConn) error
 }
 
 func (a *adminConn) lock(ctx context.Context) error {
-	if err := checkSession(ctx, a.conn); err != nil {
+	if err := mysqlconn.CheckSession(ctx, a.conn, ""); err != nil {
 		return err
 	}
 	var got sql.Null[int]
@@ -67,18 +69,15 @@ func (a *adminConn) lock(ctx context.Context) error {
 	return err
 }
 
-// unlock gives up the lock, or the whole connection where that fails.
+// unlock gives up the lock, or the whole connection where that fails. It may be closed already.
 func (a *adminConn) unlock() {
 	ctx, cancel := context.WithTimeout(context.Background(), defaultTimeout)
 	defer cancel()
 	if _, err := a.conn.ExecContext(ctx, `DO RELEASE_LOCK(LEFT(CONCAT('leaf_ticket.', DATABASE()), 64))`); err != nil {
-		a.discard()
+		sqlstore.Discard(a.conn)
 	}
-	_ = a.conn.Close() // which tells what discard did
+	_ = a.conn.Close()
 }
-
-// discard closes the connection, so that the server undoes an open transaction.
-func (a *adminConn) discard() { _ = a.conn.Raw(func(any) error { return driver.ErrBadConn }) }
 
 func (a *adminConn) exec(ctx context.Context, query string, args ...any) error {
 	if _, err := a.conn.ExecContext(ctx, query, args...); err != nil {
@@ -91,7 +90,7 @@ func (a *adminConn) exec(ctx context.Context, query string, args ...any) error {
 func (a *adminConn) both(ctx context.Context, first, second string, args ...any) error {
 	err := a.exec(ctx, "START TRANSACTION; "+first+"; "+second+"; COMMIT", args...)
 	if err != nil {
-		a.discard()
+		sqlstore.Discard(a.conn) // so that the server undoes an open transaction
 	}
 	return err
 }
@@ -121,7 +120,7 @@ func (a *adminConn) lift(ctx context.Context, table string, floor int64) error {
 	for try := 1; ; try++ {
 		err := a.exec(ctx, fmt.Sprintf("REPLACE INTO `%[1]s` (id, stub) SELECT ?, 'a' FROM (SELECT 1) AS one "+
 			"WHERE NOT EXISTS (SELECT 1 FROM `%[1]s` AS t WHERE t.id >= ?)", table), last, last)
-		if !isMySQL(err, mysqlDeadlock) || try == 10 {
+		if !mysqlconn.IsNumber(err, mysqlconn.Deadlock) || try == 10 {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -58,7 +59,7 @@ func findState(ctx context.Context, conns []*adminConn, name string) (tagState, 
 		if err == nil {
 			tag, err = a.tag(ctx, a.conn, r)
 		}
-		if tag.Name != "" && isMySQL(err, mysqlNoTable) {
+		if tag.Name != "" && mysqlconn.IsNumber(err, mysqlconn.NoTable) {
 			st.lacks, err = a, nil
 		}
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/mysqlconn"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -69,7 +71,7 @@ func (f *facts) judge(d drawn) error {
 	s := f.share
 	switch {
 	case d.open:
-		return fmt.Errorf("%w: a transaction was left open on it: give Leaf a pool of its own", errSession)
+		return fmt.Errorf("%w: a transaction was left open on it: give Leaf a pool of its own", sqlstore.ErrSession)
 	case d.rows == 0 && !d.generation.Valid:
 		return leaf.ErrUnknownTag
 	case d.rows == 0 && d.generation.V != f.generation:
@@ -78,7 +80,7 @@ func (f *facts) judge(d drawn) error {
 		return nil
 	case d.increment != s.servers || d.offset != s.number:
 		return fmt.Errorf("%w: it steps by %d from %d, not by %d from %d: something between here and the server changes the settings",
-			errSession, d.increment, d.offset, s.servers, s.number)
+			sqlstore.ErrSession, d.increment, d.offset, s.servers, s.number)
 	case (d.globalInc != s.servers || d.globOff != s.number) && (d.globalInc != 1 || d.globOff != 1):
 		return fmt.Errorf("the server's auto_increment_increment is %d and its auto_increment_offset %d: who draws tickets without Leaf "+
 			"draws those of other servers: set them to %d and %d, or both to 1 where only Leaf draws", d.globalInc, d.globOff, s.servers, s.number)
@@ -94,7 +96,7 @@ func (f *facts) ticket(ctx context.Context, conn *sql.Conn, tag string) (segment
 	}
 	d, err := f.draw(ctx, conn, fmt.Sprintf(ticketDraw, table), tag, []byte(tag), f.generation)
 	switch {
-	case isMySQL(err, mysqlNoTable):
+	case mysqlconn.IsNumber(err, mysqlconn.NoTable):
 		f.tables.Delete(table)
 		return segment.Grant{}, f.missing(ctx, conn, tag, err)
 	case err != nil:
@@ -102,7 +104,7 @@ func (f *facts) ticket(ctx context.Context, conn *sql.Conn, tag string) (segment
 	case d.rows == 0:
 		return segment.Grant{}, errors.New("the server drew no ticket although it has the tag")
 	case !f.share.owns(d.last):
-		return segment.Grant{}, fmt.Errorf("%w: ticket %d is none of server %d of %d", errSession, d.last, f.share.number, f.share.servers)
+		return segment.Grant{}, fmt.Errorf("%w: ticket %d is none of server %d of %d", sqlstore.ErrSession, d.last, f.share.number, f.share.servers)
 	case d.last >= math.MaxInt64:
 		return segment.Grant{}, fmt.Errorf("%w: ticket %d", leaf.ErrOverflow, d.last)
 	}

@@ -3,7 +3,6 @@ package ticket
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -12,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/mysqlconn"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -93,58 +94,30 @@ func (m *member) within(ctx context.Context, do func(*sql.Conn) error) error {
 	}
 	defer conn.Close()
 	err = do(conn)
-	if errors.Is(err, errSession) {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // that is how a pool is told
+	if errors.Is(err, sqlstore.ErrSession) {
+		sqlstore.Discard(conn)
 	}
 	return err
 }
 
-// checkSession reports why a connection cannot be used.
-func checkSession(ctx context.Context, conn *sql.Conn) error {
-	var one int
-	var charset string
-	err := conn.QueryRowContext(ctx, `SELECT ?, @@character_set_client; SELECT 1`, 1).Scan(&one, &charset)
-	switch {
-	case isMySQL(err, mysqlSyntax):
-		return fmt.Errorf("%w: open the database with multiStatements and interpolateParams: %w", errSession, err)
-	case err != nil:
-		return err
-	case !strings.EqualFold(charset, "utf8mb4"):
-		return fmt.Errorf("%w: its character set is %s: open the database with charset=utf8mb4", errSession, charset)
-	}
-	return nil
-}
-
 // checkServer reports why a server cannot be used, and learns what it is like.
 func (f *facts) checkServer(ctx context.Context, conn *sql.Conn) error {
-	rows, err := conn.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN
-		('read_only', 'super_read_only', 'innodb_read_only', 'innodb_flush_log_at_trx_commit', 'in_transaction', 'version')`)
+	var vars map[string]string
+	err := conn.Raw(func(c any) (err error) {
+		vars, err = mysqlconn.Variables(ctx, c, "innodb_flush_log_at_trx_commit", "in_transaction", "version")
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	f.open = "0" // MySQL has no way to ask
-	old := false
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return err
-		}
-		switch name = strings.ToLower(name); {
-		case name == "innodb_flush_log_at_trx_commit":
-			f.flush = value
-		case name == "version":
-			old = losesCounters(value)
-		case name == "in_transaction":
-			f.open = "@@in_transaction"
-		case !strings.EqualFold(value, "OFF") && value != "0":
-			return fmt.Errorf("the server is read-only (%s=%s): each server of a ticket URL must be a primary", name, value)
-		}
-	}
-	if old {
+	if losesCounters(vars["version"]) {
 		return fmt.Errorf("%w: the server forgets in a restart which tickets it has dealt: MySQL 8.0 and MariaDB 10.3 do not", leaf.ErrUnsupported)
 	}
-	return rows.Err()
+	f.open, f.flush = "0", vars["innodb_flush_log_at_trx_commit"]
+	if _, ok := vars["in_transaction"]; ok { // MySQL has no way to ask
+		f.open = "@@in_transaction"
+	}
+	return nil
 }
 
 // losesCounters reports a version that keeps AUTO_INCREMENT in memory alone. What it computes
@@ -202,18 +175,9 @@ func (f *facts) checkTickets(ctx context.Context, conn *sql.Conn, table string) 
 }
 
 func checkEngine(ctx context.Context, conn *sql.Conn, table string) error {
-	var engine, transactions sql.Null[string]
-	err := conn.QueryRowContext(ctx, `SELECT t.engine, e.transactions
-		FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine
-		WHERE t.table_schema = DATABASE() AND t.table_name = ?`, table).Scan(&engine, &transactions)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
+	_, err := mysqlconn.CheckEngine(ctx, conn, table, "IDs")
+	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%w: the database has no table %s", segment.ErrNotCreated, table)
-	case err != nil:
-		return err
-	case transactions.V != "YES":
-		return fmt.Errorf("%w: the engine %s of the table %s has no transactions and loses IDs in a crash: ALTER TABLE %s ENGINE=InnoDB",
-			leaf.ErrUnsupported, engine.V, table, table)
 	}
-	return nil
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -73,7 +74,7 @@ func readMeta(ctx context.Context, conn *sql.Conn) (*meta, error) {
 		FROM leaf_ticket WHERE one = 1`).Scan(&version, &m.state, &m.cluster, &m.member, &m.generation,
 		&m.share.servers, &m.share.number, &m.layout.Stride, &m.layout.TablePerTag, &members)
 	switch {
-	case errors.Is(err, sql.ErrNoRows), isMySQL(err, mysqlNoTable):
+	case errors.Is(err, sql.ErrNoRows), mysqlconn.IsNumber(err, mysqlconn.NoTable):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -7,11 +7,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -139,7 +141,7 @@ func (r *resizer) check(context.Context) error {
 		used := a.state != stateNew
 		switch {
 		case r.fresh && used:
-			return a.wrapErr(existsError{fmt.Sprintf("the server is part of a set already, number %d of %d", a.share.number, a.share.servers)})
+			return a.wrapErr(sqlstore.Mark(fmt.Errorf("the server is part of a set already, number %d of %d", a.share.number, a.share.servers), fs.ErrExist))
 		case a.layout != r.layout && used:
 			return a.wrapErr(fmt.Errorf("%w: it was set up for %v, which never changes, the URL says %v", leaf.ErrInvalid, a.layout, r.layout))
 		case given[a.meta.member] != nil:

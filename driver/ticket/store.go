@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -181,7 +182,7 @@ func (s *Store) draw(ctx context.Context, m *member, tag string, n int64, hasty 
 			}
 			return err
 		})
-		if !isMySQL(err, mysqlDeadlock, mysqlNoAutoInc) {
+		if !mysqlconn.IsNumber(err, mysqlconn.Deadlock, mysqlconn.NoAutoInc) {
 			break
 		}
 	}
@@ -208,7 +209,7 @@ func (s *Store) use(ctx context.Context, m *member, do func(*sql.Conn, *facts) e
 // inspect finds out whether a server is fit for use, and what it is like.
 func (s *Store) inspect(ctx context.Context, conn *sql.Conn, m *member) (*facts, error) {
 	f := &facts{}
-	if err := cmp.Or(checkSession(ctx, conn), f.checkServer(ctx, conn)); err != nil {
+	if err := cmp.Or(mysqlconn.CheckSession(ctx, conn, ""), f.checkServer(ctx, conn)); err != nil {
 		return nil, err
 	}
 	var err error

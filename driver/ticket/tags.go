@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -34,23 +35,14 @@ func readRows(ctx context.Context, conn *sql.Conn, name ...string) ([]row, error
 		query, args = query+` WHERE name = ?`, append(args, []byte(tag))
 	}
 	rows, err := conn.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []row
-	for rows.Next() {
-		var r row
+	return sqlstore.Collect(rows, err, func(scan func(...any) error) (r row, err error) {
 		var updated float64
-		if err := rows.Scan(&r.name, &r.generation, &r.next, &r.step, &r.description, &updated); err != nil {
-			return nil, err
-		}
+		err = scan(&r.name, &r.generation, &r.next, &r.step, &r.description, &updated)
 		if updated > 0 {
 			r.updated = time.UnixMicro(int64(updated * 1e6))
 		}
-		all = append(all, r)
-	}
-	return all, rows.Err()
+		return r, err
+	})
 }
 
 // findTag returns the row of a tag, or [leaf.ErrUnknownTag].
