@@ -10,6 +10,7 @@ import (
 	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-id/leaf/internal/mysqlconn"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
 // undone reports that the server undid a transaction in favour of others: a
@@ -30,7 +31,7 @@ func serverFailed(err error) bool {
 
 // explain says what is wrong and what to do.
 func explain(err error, t *table) error {
-	if _, ok := errors.AsType[*hostsError](err); ok {
+	if _, ok := errors.AsType[sqlstore.Failures](err); ok {
 		return err // it says so for each server
 	}
 	e, ok := errors.AsType[*gomysql.MySQLError](err)

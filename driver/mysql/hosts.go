@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -164,7 +163,7 @@ func (c *Connector) choose() (*host, error) {
 		}
 	}
 	if first < 0 {
-		return nil, &hostsError{reasons}
+		return nil, fmt.Errorf("no server in the URL can be written: %w", sqlstore.Failures(reasons))
 	}
 	return c.hosts[first], nil
 }
@@ -285,12 +284,3 @@ func hostOf(conn *sql.Conn) (h *activeHost, err error) {
 	})
 	return h, err
 }
-
-// A hostsError says for each server why it cannot be written.
-type hostsError struct{ reasons []error }
-
-func (e *hostsError) Error() string {
-	return "no server in the URL can be written: " + strings.ReplaceAll(errors.Join(e.reasons...).Error(), "\n", "; ")
-}
-
-func (e *hostsError) Unwrap() []error { return e.reasons }

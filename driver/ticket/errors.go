@@ -3,8 +3,6 @@ package ticket
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/mysqlconn"
@@ -47,17 +45,3 @@ func explain(err error) error {
 		mysqlconn.NoTable: "a table is missing: restore it, or delete the tag and create it above its highest ID",
 	})
 }
-
-// failures are what several servers had to say, in one line.
-type failures []error
-
-func (f failures) Error() string {
-	texts := make([]string, len(f))
-	for i, err := range f {
-		texts[i] = err.Error()
-	}
-	slices.Sort(texts) // the same failures are the same text, in whatever order the servers were asked
-	return strings.Join(texts, "; ")
-}
-
-func (f failures) Unwrap() []error { return f }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/mysqlconn"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -124,7 +125,7 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 	}
 	up, down := s.order()
 	var verdict error // of a server that answered: the tag is unknown, or its IDs are used up
-	var failed failures
+	var failed sqlstore.Failures
 	for i, m := range slices.Concat(up, down) {
 		if i == len(up) && verdict != nil {
 			break // a server that is down has nothing to add

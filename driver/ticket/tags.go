@@ -91,7 +91,7 @@ func (s *Store) list(ctx context.Context) (map[string]segment.Tag, error) {
 		return nil, err
 	}
 	all := make(map[string]segment.Tag)
-	var failed failures
+	var failed sqlstore.Failures
 	answers := 0
 	up, down := s.order()
 	for i, m := range slices.Concat(up, down) {
