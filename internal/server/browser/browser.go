@@ -89,7 +89,12 @@ func (h *handler) foreign(r *http.Request, site string) bool {
 	return h.cors == nil || !h.cors.OriginAllowed(r)
 }
 
+// begins reports whether a path begins with one of the prefixes. Slashes at its front count as
+// one, as they do for the routes of IDs.
 func begins(path string, prefixes []string) bool {
+	for strings.HasPrefix(path, "//") {
+		path = path[1:]
+	}
 	for _, prefix := range prefixes {
 		if strings.HasPrefix(path, prefix) {
 			return true

@@ -110,6 +110,7 @@ func TestForeignPages(t *testing.T) {
 		{"GET", ids, "cross-site", nil, false},
 		{"GET", ids, "same-site", nil, false},
 		{"GET", java, "cross-site", nil, false},
+		{"GET", "http://x//" + java, "cross-site", nil, false}, // served as if it had one slash
 		{"POST", java, "cross-site", []string{"Origin", other}, false},
 		{"GET", ids, "cross-site", []string{"Origin", other}, false},
 		{"GET", ids, "cross-site", []string{"Origin", shop}, true},
