@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 	"testing/synctest"
 
 	"github.com/leaf-id/leaf"
@@ -128,7 +129,7 @@ func TestTakeContiguousWithoutStore(t *testing.T) {
 // is given back at the end was not issued.
 func TestTakeContiguousUnderLoad(t *testing.T) {
 	store := newStore(t, 1, 10)
-	b := segment.NewBuffer(store, "order", nil)
+	b := segment.NewBuffer(store, "order", &segment.Options{Wait: time.Minute}) // a busy machine
 	var ranges drivertest.Ranges
 	var wg sync.WaitGroup
 	for g := range 8 {

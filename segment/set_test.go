@@ -30,7 +30,7 @@ func TestSetServesEveryTag(t *testing.T) {
 	for i := range 50 {
 		create(t, store, fmt.Sprintf("tag-%d", i), int64(i), 10)
 	}
-	set := segment.NewSet(store, nil)
+	set := segment.NewSet(store, &segment.SetOptions{Options: segment.Options{Wait: time.Minute}}) // a busy machine
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
