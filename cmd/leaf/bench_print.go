@@ -191,7 +191,14 @@ func short(d time.Duration) string {
 	case d >= time.Millisecond:
 		unit, name = time.Millisecond, "ms"
 	}
-	return strconv.FormatFloat(float64(d)/float64(unit), 'g', 3, 64) + " " + name
+	v, places := float64(d)/float64(unit), 0
+	switch {
+	case v < 10:
+		places = 2
+	case v < 100:
+		places = 1
+	}
+	return strconv.FormatFloat(v, 'f', places, 64) + " " + name
 }
 
 // A progressBar shows on a terminal how far a run has come.

@@ -243,6 +243,17 @@ func TestThousands(t *testing.T) {
 	}
 }
 
+func TestShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		1: "0.00 µs", 1234: "1.23 µs", 56_789: "56.8 µs", 999_900: "1000 µs", time.Millisecond: "1.00 ms",
+		123_456 * time.Microsecond: "123 ms", 1050 * time.Millisecond: "1.05 s", time.Hour: "3600 s",
+	} {
+		if got := short(d); got != want {
+			t.Errorf("%d: %s, want %s", d, got, want)
+		}
+	}
+}
+
 func TestProgressBar(t *testing.T) {
 	var out bytes.Buffer
 	b := &progressBar{w: &out, warmUp: time.Second, total: 4 * time.Second}
