@@ -99,22 +99,25 @@ func ParseFile(data []byte) (*File, error) {
 }
 
 var (
-	quotedText   = regexp.MustCompile("!!(\\w+) `[^`]*`")
+	bareList     = regexp.MustCompile(`cannot unmarshal !!seq into access.File`)
+	quotedText   = regexp.MustCompile("!!(\\w+)(?: `[^`]*`)?")
 	unknownField = regexp.MustCompile(`field (.*) (?:not found|already set) in type \S+`)
 	goType       = regexp.MustCompile(`into (\S+)`)
+	tokenText    = regexp.MustCompile(tokenPrefix + `\w*`)
 )
 
 // discreet returns err, of the YAML library, without text of the file and names of Go types.
 func discreet(err error) error {
-	wrong, ok := errors.AsType[*yaml.TypeError](err)
-	if !ok {
-		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+	texts := []string{strings.TrimPrefix(err.Error(), "yaml: ")}
+	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
+		texts = wrong.Errors
 	}
-	var texts []string
-	for _, text := range wrong.Errors {
+	for i, text := range texts {
+		text = bareList.ReplaceAllString(text, `here is a list: put "tokens:" on a line before it`)
 		text = quotedText.ReplaceAllString(text, "a $1")
 		text = unknownField.ReplaceAllString(text, "there is no key $1, or it stands there twice")
-		texts = append(texts, goType.ReplaceAllString(text, "into what belongs here"))
+		text = goType.ReplaceAllString(text, "into what belongs here")
+		texts[i] = tokenText.ReplaceAllString(text, "(a token)")
 	}
 	return errors.New(strings.Join(texts, "\n"))
 }
@@ -145,7 +148,7 @@ func (f *File) check(lines []int) (errs []error) {
 		for _, text := range e.problems() {
 			problem("%s", text)
 		}
-		for what, key := range map[string]string{"name": e.Name, "hash": e.Hash, "certificate": e.Certificate} {
+		for what, key := range map[string]string{"name": e.Name, "hash": strings.ToLower(e.Hash), "certificate": e.Certificate} {
 			if first, ok := seen[what+key]; ok && key != "" {
 				problem("its %s is that of line %d too", what, first)
 			}
@@ -187,7 +190,7 @@ func (e Entry) problems() (texts []string) {
 
 // grant returns what the owner of e may do; usual is the limit of those without their own.
 func (e Entry) grant(usual Limit) *grant {
-	g := &grant{name: e.Name, schemes: e.Schemes, limit: usual}
+	g := &grant{name: e.Name, tags: e.Take, schemes: e.Schemes, limit: usual}
 	g.expires, _ = parseTime(e.Expires) // it was checked
 	if e.Limits != nil {
 		g.limit = *e.Limits
@@ -195,9 +198,8 @@ func (e Entry) grant(usual Limit) *grant {
 	for _, r := range e.Rights {
 		g.rights |= rightNames[r]
 	}
-	for _, pattern := range e.Take {
+	if len(e.Take) > 0 {
 		g.rights |= Take
-		g.tags = append(g.tags, compile(pattern))
 	}
 	return g
 }

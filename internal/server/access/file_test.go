@@ -46,6 +46,10 @@ func TestBadFiles(t *testing.T) {
 		{"tokens:\n- {name: a, hash: '" + hash + "', take: [a]}\n- {name: a, certificate: b, take: [a]}", "line 3: its name is that of line 2 too"},
 		{"tokens:\n- {name: a, hash: '" + hash + "', take: [a]}\n- {name: b, hash: '" + hash + "', take: [a]}", "line 3: its hash is that of line 2 too"},
 		{"tokens:\n- {name: a, certificate: b, take: [a]}\n---\ntokens: []", "a second YAML document"},
+		{"tokens:\n- {name: a, hash: '" + hash + "', take: [a]}\n- {name: b, hash: 'sha256:" + strings.ToUpper(hash[7:]) + "', take: [a]}", "line 3: its hash is that of line 2 too"},
+		{"- {name: a, hash: '" + hash + "', take: [a]}", `line 1: here is a list: put "tokens:" on a line before it`},
+		{"tokens:\n- name: a\n  " + secret + ": x\n", "line 3: there is no key (a token)"},
+		{"tokens:\n- name: a\n  hash: *" + secret + "\n", "unknown anchor '(a token)' referenced"},
 		{"tokens: [", "line 1: "},
 		{secret, "line 1: cannot unmarshal a str into what belongs here"},
 	} {

@@ -134,13 +134,14 @@ func (c *Caller) Take(scheme, key string, n int64) error {
 	if why != "" {
 		return ErrUnauthenticated
 	}
-	if !who.mayTake(cmp.Or(scheme, issuer.Segment), key) {
+	scheme = cmp.Or(scheme, issuer.Segment)
+	if !who.mayTake(scheme, key) {
 		return who.refusal(fmt.Errorf("%w: this token takes no IDs of this scheme and tag", ErrForbidden))
 	}
 	if n <= 0 {
 		return nil
 	}
-	return c.gate.charge(c, who, key, n, now)
+	return c.gate.charge(c, who, scheme, key, n, now)
 }
 
 // May reports why the caller has none of the rights.

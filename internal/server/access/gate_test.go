@@ -123,6 +123,12 @@ func TestScopes(t *testing.T) {
 		{`take: ["order.*"]`, "segment", "orderxa", access.ErrForbidden},
 		{`take: ["order.*"]`, "segment", "my.order.a", access.ErrForbidden},
 		{`take: ["order.*"]`, "segment", "", access.ErrForbidden},
+		{`take: ["a*b*c"]`, "segment", "abc", nil},
+		{`take: ["a*b*c"]`, "segment", "axbybzc", nil},
+		{`take: ["a*b*c"]`, "segment", "acb", access.ErrForbidden},
+		{`take: ["ab*bc"]`, "segment", "abc", access.ErrForbidden},
+		{`take: ["**"]`, "segment", "a", nil},
+		{`take: [!!binary /yo=]`, "segment", "\xff.a", nil}, // not valid UTF-8
 		{`take: [a, b]`, "segment", "b", nil},
 		{`take: [a, b]`, "segment", "bb", access.ErrForbidden},
 		{`take: ["*"], schemes: [segment]`, "", "a", nil},

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/leaf-id/leaf/internal/issuer"
 )
 
 // A Limit bounds how many IDs may be taken; a zero field does not.
@@ -98,9 +100,9 @@ func (b *bucket) untake(day, n int64) {
 	}
 }
 
-// maxBuckets is how many addresses, or tags, are known at a time. One that is forgotten
-// starts afresh.
-const maxBuckets = 1 << 16
+// maxBuckets is how many tokens, addresses, or tags, are known at a time. One that is
+// forgotten starts afresh.
+const maxBuckets = 1 << 17
 
 // buckets holds the buckets that were used last, at most maxBuckets. Keys are hashed, so
 // that long ones take no memory. The zero value is ready for use.
@@ -150,8 +152,12 @@ func (b *buckets) get(key uint64, limit Limit) *bucket {
 	return made.bucket
 }
 
-// charge counts n IDs under all limits that apply to who and key, or under none.
-func (g *Gate) charge(c *Caller, who *grant, key string, n int64, now time.Time) error {
+// charge counts n IDs under all limits that apply to who and key, or under none. The keys of
+// one scheme do not count for those of another, but tickets are IDs of tags.
+func (g *Gate) charge(c *Caller, who *grant, scheme, key string, n int64, now time.Time) error {
+	if scheme == issuer.Ticket {
+		scheme = issuer.Segment
+	}
 	var due []*bucket
 	switch {
 	case who.limit == Limit{}:
@@ -161,8 +167,8 @@ func (g *Gate) charge(c *Caller, who *grant, key string, n int64, now time.Time)
 		due = append(due, g.addresses.get(hash(network(c.addr)), who.limit))
 	}
 	for _, l := range g.current().limits {
-		if l.matches.MatchString(key) {
-			due = append(due, g.tags.get(hash(l.pattern, key), l.limit))
+		if matches(l.pattern, key) {
+			due = append(due, g.tags.get(hash(l.pattern, scheme, key), l.limit))
 		}
 	}
 	undo := make([]func(), 0, 2)

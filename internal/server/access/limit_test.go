@@ -69,7 +69,8 @@ func TestTagLimit(t *testing.T) {
 		}})
 		c, other := from(t, g, "192.0.2.1"), from(t, g, "192.0.2.2")
 		want(t, "a", c.Take("", "order.a", 10), nil)
-		want(t, "a, another client", other.Take("uid", "order.a", 1), access.ErrLimit)
+		want(t, "a, another client", other.Take("ticket", "order.a", 1), access.ErrLimit)
+		want(t, "a of another scheme", other.Take("uid", "order.a", 1), nil)
 		want(t, "b", other.Take("", "order.b", 10), nil)
 		time.Sleep(time.Second)
 		if err := c.Take("", "order.b", 6); after(err) <= time.Hour {
@@ -114,9 +115,9 @@ func TestTokenLimit(t *testing.T) {
 // However many clients and tags there are, memory for them is bounded, and what is in use is
 // kept.
 func TestLimitsAreBounded(t *testing.T) {
-	g := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 200_000}}}})
+	g := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 2 * (access.MaxBuckets + 10)}}}})
 	c := from(t, g, "192.0.2.1")
-	for i := range 100_000 {
+	for i := range access.MaxBuckets + 10 {
 		want(t, "made up", c.Take("", fmt.Sprint("tag", i), 1), nil)
 		want(t, "in use", c.Take("", "used", 2), nil)
 	}

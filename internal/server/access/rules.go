@@ -2,7 +2,6 @@ package access
 
 import (
 	"crypto/sha256"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,16 +20,15 @@ type rules struct {
 type grant struct {
 	name    string // of the token; "": no credentials were shown
 	rights  Right
-	tags    []*regexp.Regexp // of which IDs may be taken; none: all
-	schemes []string         // likewise
-	expires time.Time        // zero: never
+	tags    []string  // patterns of those of which IDs may be taken; none: all
+	schemes []string  // likewise
+	expires time.Time // zero: never
 	limit   Limit
 	denied  error // told instead of why a right is missing
 }
 
 type tagLimit struct {
 	pattern string
-	matches *regexp.Regexp
 	limit   Limit
 }
 
@@ -73,19 +71,27 @@ func withTokens(opts Options, file *File) *rules {
 func tagLimits(limits map[string]Limit) []tagLimit {
 	var list []tagLimit
 	for pattern, limit := range limits {
-		list = append(list, tagLimit{pattern, compile(pattern), limit})
+		list = append(list, tagLimit{pattern, limit})
 	}
 	slices.SortFunc(list, func(a, b tagLimit) int { return strings.Compare(a.pattern, b.pattern) })
 	return list
 }
 
-// compile returns what matches a pattern: "*" stands for any text, all else for itself.
-func compile(pattern string) *regexp.Regexp {
-	parts := strings.Split(pattern, "*")
-	for i, part := range parts {
-		parts[i] = regexp.QuoteMeta(part)
+// matches reports whether text is what a pattern stands for: "*" is any text, all else itself.
+func matches(pattern, text string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return text == pattern
 	}
-	return regexp.MustCompile(`(?s)\A` + strings.Join(parts, ".*") + `\z`)
+	text, ok := strings.CutPrefix(text, first)
+	for ok {
+		var part string
+		if part, rest, star = strings.Cut(rest, "*"); !star {
+			return strings.HasSuffix(text, part)
+		}
+		_, text, ok = strings.Cut(text, part)
+	}
+	return false
 }
 
 // find returns what c may do, or why it is not known.
@@ -117,7 +123,7 @@ func (g *grant) mayTake(scheme, key string) bool {
 	if g.rights&Take == 0 || len(g.schemes) > 0 && !slices.Contains(g.schemes, scheme) {
 		return false
 	}
-	return len(g.tags) == 0 || slices.ContainsFunc(g.tags, func(tag *regexp.Regexp) bool { return tag.MatchString(key) })
+	return len(g.tags) == 0 || slices.ContainsFunc(g.tags, func(tag string) bool { return matches(tag, key) })
 }
 
 // refusal returns err, or what is told instead where the caller has shown no credentials.
