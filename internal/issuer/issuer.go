@@ -268,11 +268,14 @@ func (i *Issuer) numbers(scheme, key string, n int) (numbers, error) {
 	if !ok {
 		return numbers{}, fmt.Errorf("%w: the IDs of %s are text, which has no ranges", leaf.ErrInvalid, scheme)
 	}
-	return of, checkCount(n, i.maxRange)
+	return of, i.CheckRange(n)
 }
 
 // CheckCount reports, wrapping [leaf.ErrInvalid], why n IDs cannot be taken one by one.
 func (i *Issuer) CheckCount(n int) error { return checkCount(n, i.maxBatch) }
+
+// CheckRange reports, wrapping [leaf.ErrInvalid], why n IDs cannot be taken as ranges.
+func (i *Issuer) CheckRange(n int) error { return checkCount(n, i.maxRange) }
 
 func checkCount(n, most int) error {
 	if n < 1 || n > most {

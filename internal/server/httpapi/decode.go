@@ -30,9 +30,13 @@ type decodeError struct {
 // javaUndecodable is Java Leaf's text, which clients may look for.
 const javaUndecodable = "snowflake Id反解析发生异常!"
 
+// maxForm is how many bytes a form may have.
+const maxForm = 64 << 10
+
 // decodeSnowflake answers as Java Leaf does, in the default layout.
 func (h *handler) decodeSnowflake(w http.ResponseWriter, r *http.Request) {
-	_ = r.ParseForm() // what is malformed is as good as missing
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	_ = r.ParseForm() // what is malformed, or too long, is as good as missing
 	values, ok := r.Form["snowflakeId"]
 	if !ok {
 		writeError(w, r, errorBody{

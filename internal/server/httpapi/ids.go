@@ -110,7 +110,11 @@ func (i *idsRoute) query(w http.ResponseWriter, r *http.Request, caller *access.
 }
 
 func (i *idsRoute) batch(w http.ResponseWriter, r *http.Request, caller *access.Caller, key string, n int) {
-	if err := caller.Take(i.scheme, key, int64(n)); err != nil {
+	err := i.IDs.CheckCount(n) // what is refused in any case counts for no limit
+	if err == nil {
+		err = caller.Take(i.scheme, key, int64(n))
+	}
+	if err != nil {
 		i.fail(w, r, err)
 		return
 	}

@@ -13,6 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -299,4 +303,20 @@ func FuzzKey(f *testing.F) {
 			t.Errorf("%q: status %d with %d IDs", rest, rec.Code, issued)
 		}
 	})
+}
+
+// A batch that is refused in any case uses up no quota.
+func TestBadBatchCountsForNoLimit(t *testing.T) {
+	ids := issuer.New(nil, &issuer.Options{MaxBatch: 10})
+	gate := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 11}}}})
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Access: gate})
+	if res, body := get(h, "/api/uuid/get/v4?n=11"); res.StatusCode != 400 {
+		t.Errorf("too many: %d %s", res.StatusCode, body)
+	}
+	if res, body := get(h, "/api/uuid/get/v4?n=10"); res.StatusCode != 200 {
+		t.Errorf("after that: %d %s", res.StatusCode, body)
+	}
+	if res, body := get(h, "/api/uuid/get/v4?n=2"); res.StatusCode != 429 {
+		t.Errorf("over the quota: %d %s", res.StatusCode, body)
+	}
 }

@@ -154,6 +154,21 @@ type keeper struct{}
 func (keeper) Status() worker.Status { return worker.Status{} }
 func (keeper) Err() error            { return leaf.ErrNoLease }
 
+// A form is read as far as one can be of use.
+func TestLongForm(t *testing.T) {
+	h, _ := newFakeTimes(t)
+	for size, want := range map[int]int{1 << 10: 200, 1 << 20: 400} {
+		body := strings.NewReader("snowflakeId=1&x=" + strings.Repeat("x", size))
+		req := httptest.NewRequest("POST", "/decodeSnowflakeId", body)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, req)
+		if read := int(body.Size()) - body.Len(); rec.Code != want || read > 100<<10 {
+			t.Errorf("%d bytes: %d, want %d; %d were read", size, rec.Code, want, read)
+		}
+	}
+}
+
 func TestVerboseListsSchemes(t *testing.T) {
 	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(new(fakeSource))}, &issuer.Options{Off: map[string]string{issuer.Segment: "nobody wants it"}})
 	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Workers: issuer.NewWorkers(nil, keeper{}, nil)})

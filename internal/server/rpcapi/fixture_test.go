@@ -58,7 +58,9 @@ func serveBackend(t *testing.T, listen net.Addr, b frontend.Options, opts ...con
 	mux := http.NewServeMux()
 	b.Version, b.Started, b.StoreName, b.Registry = "v1.2.3", started, "memory:", "memory:workers"
 	b.Listen, b.Address = listen, listen.String()
-	b.Access = access.New(access.Options{Local: frontend.IsLoopback(listen), PublicRead: true})
+	if b.Access == nil {
+		b.Access = access.New(access.Options{Local: frontend.IsLoopback(listen), PublicRead: true})
+	}
 	rpcapi.Register(mux, &b)
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.Protocols = new(http.Protocols)

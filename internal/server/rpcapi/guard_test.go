@@ -9,6 +9,9 @@ import (
 	"connectrpc.com/connect"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 func TestGuardOnPublicAddress(t *testing.T) {
@@ -100,4 +103,19 @@ func TestGuardOnReads(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A batch that is refused in any case uses up no quota.
+func TestBadBatchCountsForNoLimit(t *testing.T) {
+	gate := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 11}}}})
+	f := serveBackend(t, everyone, frontend.Options{IDs: issuer.New(nil, &issuer.Options{MaxBatch: 10, MaxRange: 20}), Access: gate})
+	take := func(n int32) error {
+		_, err := f.ids.Take(t.Context(), &leafv1.TakeRequest{Scheme: issuer.UUID, Key: "v4", Count: n})
+		return err
+	}
+	wantCode(t, "too many", take(11), connect.CodeInvalidArgument)
+	if err := take(10); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+	wantCode(t, "over the quota", take(2), connect.CodeResourceExhausted)
 }

@@ -23,6 +23,12 @@ func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv
 }
 
 func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv1.TakeResponse, error) {
+	if err := s.mayTake(ctx, req.GetScheme(), req.GetKey(), 0); err != nil {
+		return nil, err
+	}
+	if err := s.checkCount(req); err != nil { // it counts for no limit
+		return nil, err
+	}
 	if err := s.mayTake(ctx, req.GetScheme(), req.GetKey(), int64(req.GetCount())); err != nil {
 		return nil, err
 	}
@@ -57,6 +63,13 @@ func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (ids is
 	}
 	ids.Ranges, err = s.IDs.TakeRanges(ctx, req.GetScheme(), req.GetKey(), n)
 	return ids, err
+}
+
+func (s *leafService) checkCount(req *leafv1.TakeRequest) error {
+	if req.GetScheme() == issuer.UUID {
+		return s.IDs.CheckCount(int(req.GetCount()))
+	}
+	return s.IDs.CheckRange(int(req.GetCount()))
 }
 
 func (s *leafService) Decode(_ context.Context, req *leafv1.DecodeRequest) (*leafv1.DecodeResponse, error) {
