@@ -121,7 +121,7 @@ func (c *client) explain(err error, _ time.Duration) error {
 	case code == connect.CodeUnauthenticated:
 		return hinted(plain, "give the token that the server's operator has made with --token-file FILE or LEAF_TOKEN")
 	case code == connect.CodePermissionDenied:
-		return hinted(plain, "change the store itself with --store URL, worker IDs with --workers URL")
+		return hinted(plain, "use a token that has the right, or act on the store itself with --store URL, on worker IDs with --workers URL")
 	}
 	return plain
 }

@@ -46,6 +46,7 @@ read (see tags, worker IDs and the status), admin (change tags and free worker I
 includes read) and worker (claim worker IDs for another server).`,
 		Example: `  leaf token new --name shop --take 'order.*' --take invoice
   leaf token new --name lab --take '*' --scheme snowflake --expires 2027-01-01
+  echo 'tokens:' > tokens.yaml
   leaf token new --name ops --right admin --secret-file ops.token >> tokens.yaml`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
