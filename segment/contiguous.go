@@ -11,7 +11,8 @@ import (
 // TakeContiguous returns n IDs that follow one another. Its errors are those of
 // [Buffer.Take], and one that wraps [leaf.ErrNotContiguous] where the store deals in
 // smaller units. IDs of one tag only go up, so what is in memory below the IDs that it
-// returns is never issued: less than 2n IDs are lost that way.
+// returns is never issued: nothing where no other process takes from the tag, else at
+// most the stock.
 func (b *Buffer) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) {
 	if err := b.checkCount(n); err != nil {
 		return leaf.Range{}, err
@@ -41,9 +42,6 @@ func (b *Buffer) takeContiguous(ctx context.Context, n int64) (leaf.Range, error
 		if err := b.end; err != nil {
 			b.mu.Unlock()
 			return leaf.Range{}, err
-		}
-		if b.health.err == nil {
-			b.makeRoom(n)
 		}
 		b.run = max(b.run, n)
 		fed, err := b.waitForStore(ctx, n, timer)
@@ -104,17 +102,6 @@ func (b *Buffer) cut(n int64) (run leaf.Range) {
 	b.queue = spans[1:]
 	b.current.Store(spans[0])
 	return run
-}
-
-// makeRoom drops the first spans where the loss budget leaves no room for a grant of n IDs,
-// all of which are shorter than that; b.mu is held.
-func (b *Buffer) makeRoom(n int64) {
-	for b.stock() > b.opts.MaxStock-n && b.stock() > 0 {
-		b.current.Load().seal()
-		if !b.pop() {
-			return
-		}
-	}
 }
 
 // hasRun reports whether the stock has n IDs that follow one another; b.mu is held.

@@ -1,7 +1,11 @@
 package segment
 
 import (
+	"cmp"
+	"context"
+	"iter"
 	"math"
+	"sync/atomic"
 	"testing"
 
 	"github.com/leaf-id/leaf"
@@ -25,5 +29,41 @@ func TestReserveNearTheEnd(t *testing.T) {
 		if got := s.take(late); !got.Empty() {
 			t.Errorf("a sealed span gave %v", got)
 		}
+	}
+}
+
+// counterStore is a store of one counter.
+type counterStore struct{ next atomic.Int64 }
+
+func (c *counterStore) Advance(_ context.Context, _ string, n int64) (Grant, error) {
+	n = cmp.Or(n, 10)
+	end := c.next.Add(n)
+	return Grant{Range: leaf.Range{Start: end - n, End: end}, Step: 10}, nil
+}
+
+func (c *counterStore) Tags(context.Context) iter.Seq2[Tag, error] {
+	return func(func(Tag, error) bool) {}
+}
+
+// A caller that was asleep between its load and its add gets nothing of a span whose rest
+// went into a contiguous range.
+func TestLateCallerAfterACut(t *testing.T) {
+	store := new(counterStore)
+	b := NewBuffer(store, "order", nil)
+	if _, err := b.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	late := b.current.Load()
+	if _, err := b.TakeContiguous(t.Context(), int(late.remaining())+100); err != nil {
+		t.Fatal(err)
+	}
+	if b.current.Load() == late {
+		t.Fatal("nothing was cut: the test shows nothing")
+	}
+	if r := late.take(1); !r.Empty() {
+		t.Errorf("a late caller got %v", r)
+	}
+	if err := b.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -143,7 +143,8 @@ type TakeRequest struct {
 	// configured, for texts 10,000.
 	Count int32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
 	// Whether all must follow one another. With "snowflake" and "uid" that bounds count by
-	// what one tick has. A server may have to skip IDs for it, fewer than twice as many.
+	// what one tick has, and fewer than count IDs are skipped for it. With "segment" the
+	// server skips what it holds below them, if other servers take from the tag as well.
 	Contiguous    bool `protobuf:"varint,4,opt,name=contiguous,proto3" json:"contiguous,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
