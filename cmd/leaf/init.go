@@ -217,7 +217,7 @@ func (f *initFlags) resizeSet(ctx context.Context, cmd *cobra.Command, b *driver
 		say(cmd.ErrOrStderr(), "note", fmt.Sprintf("this assumes that the data of %s never comes back into use, and that it had dealt\n"+
 			"less than %d IDs beyond the furthest of the other servers (--jump)", strings.Join(f.lost, " and "), f.jump))
 	}
-	return b.Resize(ctx, f.retired, ticket.ResizeOptions{Lost: f.lost, Jump: f.jump})
+	return b.Resize(ctx, drivers.Resize{Retired: f.retired, Lost: f.lost, Jump: f.jump})
 }
 
 // create runs an init. What is in its way is as it should be if it exists and passes its

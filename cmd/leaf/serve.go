@@ -19,7 +19,6 @@ import (
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/server"
-	"github.com/leaf-id/leaf/worker"
 )
 
 const serveLong = `Start a server. It serves HTTP, Java Leaf's own API included, and gRPC on one port, and
@@ -154,12 +153,12 @@ func runServer(ctx context.Context, cfg config.Config, log *slog.Logger, hangups
 	opts := server.Options{Config: cfg, Version: fullVersion(), Logger: log}
 	if cfg.NeedsStore() {
 		url := cmp.Or(cfg.Store, "sqlite:"+filepath.Join(cfg.Data, "leaf.db"))
-		if opts.Store, err = openBackend(url, log); err != nil {
+		if opts.Store, err = drivers.Open(url, &drivers.Options{Logger: log}); err != nil {
 			return err
 		}
 	}
 	if cfg.Workers != "" {
-		if opts.Workers, err = openBackend(cfg.Workers, log); err != nil {
+		if opts.Workers, err = drivers.Open(cfg.Workers, &drivers.Options{Logger: log}); err != nil {
 			return err
 		}
 	}
@@ -169,21 +168,6 @@ func runServer(ctx context.Context, cfg config.Config, log *slog.Logger, hangups
 	}
 	defer reloadOn(hangups, srv.Reload)()
 	return explainListen(srv.Run(ctx))
-}
-
-// openBackend opens what a URL names, as package server takes it.
-func openBackend(url string, log *slog.Logger) (*server.Backend, error) {
-	b, err := drivers.Open(url, &drivers.Options{Logger: log})
-	if err != nil {
-		return nil, err
-	}
-	return &server.Backend{
-		Name: b.Name, Key: b.Key, Traits: server.Traits(b.Traits), Tags: &b.Tags, Workers: &b.Workers, NoWorkers: b.Workers.Unfit,
-		Store: b.Store, Close: b.Close,
-		Registry: func(o server.RegistryOptions) (worker.Registry, error) {
-			return b.Registry((*drivers.RegistryOptions)(&o))
-		},
-	}, nil
 }
 
 func explainListen(err error) error {

@@ -29,10 +29,10 @@ func TestDocsNameEveryDriver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b.store != nil {
+		if b.OpenStore != nil {
 			stores = append(stores, d.scheme)
 		}
-		if b.registry != nil {
+		if b.OpenRegistry != nil {
 			registries = append(registries, d.scheme)
 		}
 		if err := b.Close(); err != nil {

@@ -28,12 +28,12 @@ func dbBackend[S interface {
 	io.Closer
 }) *Backend {
 	return &Backend{
-		Key:      key,
-		store:    func() (segment.Store, error) { return db.Store(), nil },
-		registry: func(RegistryOptions) (worker.Registry, error) { return db.Registry(), nil },
-		Tags:     Part{init: db.Init, exists: db.Store().Exists},
-		Workers:  Part{init: func(ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) }, exists: db.Registry().Exists},
-		close:    db.Close,
+		Key:          key,
+		OpenStore:    func() (segment.Store, error) { return db.Store(), nil },
+		OpenRegistry: func(RegistryOptions) (worker.Registry, error) { return db.Registry(), nil },
+		Tags:         Part{Create: db.Init, Made: db.Store().Exists},
+		Workers:      Part{Create: func(ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) }, Made: db.Registry().Exists},
+		OnClose:      db.Close,
 	}
 }
 
@@ -101,8 +101,8 @@ func parseNATS(u *target) (*Backend, error) {
 	}
 	b := dbBackend("//"+sortedList(servers)+"/"+opts.Stream, db)
 	for _, p := range []*Part{&b.Tags, &b.Workers} {
-		initialize := p.init
-		p.init = func(ctx context.Context, tags []segment.Tag) error {
+		initialize := p.Create
+		p.Create = func(ctx context.Context, tags []segment.Tag) error {
 			if err := nats.Create(ctx, addresses, &opts); err != nil {
 				return err
 			}

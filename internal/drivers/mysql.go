@@ -52,7 +52,7 @@ func nodesBackend(key string, db *sql.DB, o *mysql.Options) *Backend {
 	return &Backend{
 		Key:    key + "?" + paramLayout + "=" + layoutNodes,
 		Traits: Traits{Disposable: true},
-		registry: func(r RegistryOptions) (worker.Registry, error) {
+		OpenRegistry: func(r RegistryOptions) (worker.Registry, error) {
 			opts := &mysql.NodesOptions{Options: *o, Memory: r.Memory}
 			if !r.Observe {
 				var err error
@@ -63,10 +63,10 @@ func nodesBackend(key string, db *sql.DB, o *mysql.Options) *Backend {
 			return mysql.NewNodes(db, opts)
 		},
 		Workers: Part{
-			init:   func(ctx context.Context, _ []segment.Tag) error { return mysql.InitNodes(ctx, db) },
-			exists: func(ctx context.Context) (bool, error) { return mysql.ExistsNodes(ctx, db) },
+			Create: func(ctx context.Context, _ []segment.Tag) error { return mysql.InitNodes(ctx, db) },
+			Made:   func(ctx context.Context) (bool, error) { return mysql.ExistsNodes(ctx, db) },
 		},
-		close: db.Close,
+		OnClose: db.Close,
 	}
 }
 

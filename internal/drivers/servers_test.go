@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/ticket"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
@@ -68,10 +67,10 @@ func TestTicket(t *testing.T) {
 		}
 		got = append(got, g.Range)
 	}
-	if err := backend(t, url).Resize(t.Context(), "", ticket.ResizeOptions{}); err != nil {
+	if err := backend(t, url).Resize(t.Context(), drivers.Resize{}); err != nil {
 		t.Errorf("resize to the same: %v", err)
 	}
-	if err := backend(t, "sqlite:x").Resize(t.Context(), "", ticket.ResizeOptions{}); !errors.Is(err, leaf.ErrInvalid) {
+	if err := backend(t, "sqlite:x").Resize(t.Context(), drivers.Resize{}); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("resize of another store: %v", err)
 	}
 }

@@ -23,6 +23,6 @@ func sqlBackend(key string, pool *sql.DB, db *sqlstore.DB, err error) (*Backend,
 		return nil, errors.Join(err, pool.Close())
 	}
 	b := dbBackend(key, db)
-	b.close = func() error { return errors.Join(db.Close(), pool.Close()) }
+	b.OnClose = func() error { return errors.Join(db.Close(), pool.Close()) }
 	return b, nil
 }

@@ -38,14 +38,14 @@ func parseSQLite(u *target) (*Backend, error) {
 		return nil, err
 	}
 	b.Traits.Local = true
-	store, registry := b.store, b.registry
-	b.store = func() (segment.Store, error) { return ifLocal(path, store) }
-	b.registry = func(o RegistryOptions) (worker.Registry, error) {
+	store, registry := b.OpenStore, b.OpenRegistry
+	b.OpenStore = func() (segment.Store, error) { return ifLocal(path, store) }
+	b.OpenRegistry = func(o RegistryOptions) (worker.Registry, error) {
 		return ifLocal(path, func() (worker.Registry, error) { return registry(o) })
 	}
-	b.Tags.exists, b.Workers.exists = ifWritten(path, b.Tags.exists), ifWritten(path, b.Workers.exists)
-	b.Tags.init = createSQLite(path, (*sqlite.DB).Init)
-	b.Workers.init = createSQLite(path, func(db *sqlite.DB, ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) })
+	b.Tags.Made, b.Workers.Made = ifWritten(path, b.Tags.Made), ifWritten(path, b.Workers.Made)
+	b.Tags.Create = createSQLite(path, (*sqlite.DB).Init)
+	b.Workers.Create = createSQLite(path, func(db *sqlite.DB, ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) })
 	return b, nil
 }
 

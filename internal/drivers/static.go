@@ -32,9 +32,9 @@ func parseStatic(u *target) (*Backend, error) {
 		return nil, invalid("write the worker ID as a number, as in static:7")
 	}
 	return &Backend{
-		Key:      u.address,
-		Traits:   Traits{Local: true, Assigned: true},
-		registry: func(o RegistryOptions) (worker.Registry, error) { return openStatic(id, o) },
+		Key:          u.address,
+		Traits:       Traits{Local: true, Assigned: true},
+		OpenRegistry: func(o RegistryOptions) (worker.Registry, error) { return openStatic(id, o) },
 	}, nil
 }
 

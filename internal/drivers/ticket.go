@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf/driver/ticket"
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -19,23 +20,22 @@ func parseTicket(u *target) (*Backend, error) {
 		return nil, err
 	}
 	return &Backend{
-		Key:    sortedList(keys),
-		Traits: Traits{Ticket: true},
-		store:  func() (segment.Store, error) { return ticket.Open(servers, layout, &ticket.Options{Logger: u.log}) },
+		Key:       sortedList(keys),
+		Traits:    Traits{Ticket: true},
+		OpenStore: func() (segment.Store, error) { return ticket.Open(servers, layout, &ticket.Options{Logger: u.log}) },
 		Tags: Part{
-			init:   func(ctx context.Context, tags []segment.Tag) error { return ticket.Init(ctx, servers, layout, tags) },
-			exists: func(ctx context.Context) (bool, error) { return ticket.Exists(ctx, servers) },
+			Create: func(ctx context.Context, tags []segment.Tag) error { return ticket.Init(ctx, servers, layout, tags) },
+			Made:   func(ctx context.Context) (bool, error) { return ticket.Exists(ctx, servers) },
 		},
-		resize: func(ctx context.Context, retired string, o ticket.ResizeOptions) error {
-			return resizeTickets(ctx, servers, layout, retired, o)
-		},
-		close: func() error { return closeTickets(servers) },
+		ResizeTo: func(ctx context.Context, r backend.Resize) error { return resizeTickets(ctx, servers, layout, r) },
+		OnClose:  func() error { return closeTickets(servers) },
 	}, nil
 }
 
-func resizeTickets(ctx context.Context, servers []ticket.Server, layout ticket.Layout, retired string, o ticket.ResizeOptions) error {
-	if retired != "" {
-		_, u, err := find(retired)
+func resizeTickets(ctx context.Context, servers []ticket.Server, layout ticket.Layout, r backend.Resize) error {
+	o := ticket.ResizeOptions{Lost: r.Lost, Jump: r.Jump}
+	if r.Retired != "" {
+		_, u, err := find(r.Retired)
 		if err != nil {
 			return err
 		}

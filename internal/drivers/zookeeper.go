@@ -95,7 +95,7 @@ func javaTree(key string, servers []string, name string, opts zookeeper.Options)
 	return &Backend{
 		Key:    key,
 		Traits: Traits{Assigned: true, Settle: true, MaxAhead: zkMaxAhead},
-		registry: func(o RegistryOptions) (worker.Registry, error) {
+		OpenRegistry: func(o RegistryOptions) (worker.Registry, error) {
 			switch {
 			case o.Observe:
 				return observe()

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/load"
 	"github.com/leaf-id/leaf/internal/server"
@@ -23,12 +23,6 @@ import (
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
-
-// A part exists already.
-type part struct{}
-
-func (part) Exists(context.Context) (bool, error)       { return true, nil }
-func (part) Init(context.Context, ...segment.Tag) error { return fs.ErrExist }
 
 // startServer starts a server with the tags order and "a b/c", snowflake and UUIDs.
 func startServer(t *testing.T, edit func(*config.Config)) *server.Server {
@@ -46,16 +40,15 @@ func startServer(t *testing.T, edit func(*config.Config)) *server.Server {
 	if edit != nil {
 		edit(&cfg)
 	}
-	closed := func() error { return nil }
 	s, err := server.New(t.Context(), server.Options{
 		Config: cfg,
-		Store: &server.Backend{
-			Name: "memory:", Key: "memory:", Tags: part{}, Workers: part{}, Close: closed,
-			Store: func() (segment.Store, error) { return store, nil },
+		Store: &backend.Backend{
+			Name: "memory:", Key: "memory:",
+			OpenStore: func() (segment.Store, error) { return store, nil },
 		},
-		Workers: &server.Backend{
-			Name: "memory:workers", Key: "memory:workers", Workers: part{}, Close: closed,
-			Registry: func(server.RegistryOptions) (worker.Registry, error) { return memory.NewRegistry(), nil },
+		Workers: &backend.Backend{
+			Name: "memory:workers", Key: "memory:workers",
+			OpenRegistry: func(backend.RegistryOptions) (worker.Registry, error) { return memory.NewRegistry(), nil },
 		},
 	})
 	if err != nil {

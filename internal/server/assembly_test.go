@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -64,22 +65,22 @@ func TestStoreThatCannotDealWorkers(t *testing.T) {
 	far := &net.TCPAddr{IP: net.IPv4zero, Port: 1}
 	near := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
 	for _, tt := range []struct {
-		store  Backend
+		store  backend.Backend
 		listen net.Addr
 		want   string
 	}{
-		{Backend{}, far, ""},
-		{Backend{}, near, ""},
-		{Backend{Traits: Traits{Local: true}}, near, ""},
-		{Backend{Traits: Traits{Local: true}}, far, "two such machines"},
-		{Backend{NoWorkers: leaf.ErrInvalid}, near, "the store keeps counters"},
+		{backend.Backend{}, far, ""},
+		{backend.Backend{}, near, ""},
+		{backend.Backend{Traits: backend.Traits{Local: true}}, near, ""},
+		{backend.Backend{Traits: backend.Traits{Local: true}}, far, "two such machines"},
+		{backend.Backend{Workers: backend.Part{Unfit: leaf.ErrInvalid}}, near, "the store keeps counters"},
 	} {
 		s := &Server{web: &port{addr: tt.listen}, opts: Options{Store: &tt.store}}
 		err := s.checkWorkers()
 		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || hint.Of(err) == "") {
 			t.Errorf("%+v on %s: %v, want %q", tt.store, tt.listen, err, tt.want)
 		}
-		s.opts.Workers = new(Backend)
+		s.opts.Workers = new(backend.Backend)
 		if err := s.checkWorkers(); err != nil {
 			t.Errorf("with a registry of its own: %v", err)
 		}

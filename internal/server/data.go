@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/datadir"
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/segment"
@@ -45,7 +46,7 @@ func unusable(err error) bool {
 // createEmbedded creates what the embedded database lacks.
 func (s *Server) createEmbedded(ctx context.Context) error {
 	store := s.opts.Store
-	made, err := makeMissing(ctx, store.Tags, firstTag)
+	made, err := makeMissing(ctx, &store.Tags, firstTag)
 	if err != nil {
 		return fmt.Errorf("create the embedded database: %w", err)
 	}
@@ -56,7 +57,7 @@ func (s *Server) createEmbedded(ctx context.Context) error {
 				"and the counters of those it remembers will be lifted above the IDs it knows of", "store", store.Name, "remembered", n)
 		}
 	}
-	added, err := makeMissing(ctx, store.Workers)
+	added, err := makeMissing(ctx, &store.Workers)
 	if err != nil {
 		return fmt.Errorf("add the table of worker IDs to the embedded database: %w", err)
 	}
@@ -68,7 +69,7 @@ func (s *Server) createEmbedded(ctx context.Context) error {
 
 // makeMissing creates what does not exist, and reports whether it did. Of several servers
 // that start at once, one does.
-func makeMissing(ctx context.Context, part Part, tags ...segment.Tag) (made bool, err error) {
+func makeMissing(ctx context.Context, part *backend.Part, tags ...segment.Tag) (made bool, err error) {
 	ok, err := part.Exists(ctx)
 	if err != nil || ok {
 		return false, err

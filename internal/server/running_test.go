@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/segment"
@@ -58,17 +58,10 @@ func segmentOnly(t *testing.T) config.Config {
 	return cfg
 }
 
-// A part exists already.
-type part struct{}
-
-func (part) Exists(context.Context) (bool, error)       { return true, nil }
-func (part) Init(context.Context, ...segment.Tag) error { return fs.ErrExist }
-
-func storeBackend(store segment.Store) *server.Backend {
-	return &server.Backend{
-		Name: "memory:", Key: "memory:", Tags: part{}, Workers: part{},
-		Store: func() (segment.Store, error) { return store, nil },
-		Close: func() error { return nil },
+func storeBackend(store segment.Store) *backend.Backend {
+	return &backend.Backend{
+		Name: "memory:", Key: "memory:",
+		OpenStore: func() (segment.Store, error) { return store, nil },
 	}
 }
 

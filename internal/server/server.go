@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/datadir"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -34,10 +35,10 @@ type Options struct {
 
 	// Store keeps the counters: what Config.Store names, or the embedded database. nil if
 	// neither the segment scheme nor Workers needs it.
-	Store *Backend
+	Store *backend.Backend
 
 	// Workers keeps the worker IDs: what Config.Workers names. nil: Store does.
-	Workers *Backend
+	Workers *backend.Backend
 
 	// Version is what Status tells.
 	Version string
@@ -165,7 +166,7 @@ func (s *Server) close() (err error) {
 	for _, p := range s.ports() {
 		p.close()
 	}
-	for _, b := range []*Backend{s.opts.Workers, s.opts.Store} {
+	for _, b := range []*backend.Backend{s.opts.Workers, s.opts.Store} {
 		if b != nil {
 			err = errors.Join(err, b.Close())
 		}

@@ -251,7 +251,7 @@ func TestNewFails(t *testing.T) {
 		t.Helper()
 		closed := false
 		opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New())}
-		opts.Store.Close = func() error { closed = true; return nil }
+		opts.Store.OnClose = func() error { closed = true; return nil }
 		edit(&opts)
 		if _, err := server.New(t.Context(), opts); err == nil || !strings.Contains(err.Error(), want) || !closed {
 			t.Errorf("%v, want %q; the store was closed: %v", err, want, closed)
@@ -259,7 +259,7 @@ func TestNewFails(t *testing.T) {
 	}
 	fails("nothing is left to serve", func(o *server.Options) { o.Config.Segment.Enable = false })
 	fails("the store has no file", func(o *server.Options) {
-		o.Store.Store = func() (segment.Store, error) { return nil, errors.New("the store has no file") }
+		o.Store.OpenStore = func() (segment.Store, error) { return nil, errors.New("the store has no file") }
 	})
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

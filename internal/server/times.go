@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -29,7 +30,7 @@ type times struct {
 	layouts issuer.Layouts
 	node    *snowflake.Node
 	workers *issuer.Workers
-	backend *Backend
+	backend *backend.Backend
 
 	// implicit says that the configuration does not ask for these schemes: a registry that
 	// was never created then is no reason for the server not to be ready.
@@ -142,7 +143,7 @@ func (s *Server) checkWorkers() error {
 	case store.Traits.Local && public != nil:
 		return fmt.Errorf("this server listens on %s, which other machines reach, and its database keeps worker IDs for this machine alone: "+
 			"two such machines would issue the same IDs: %w", public.addr, hint.ErrNoWorkers)
-	case store.NoWorkers != nil:
+	case store.Workers.Unfit != nil:
 		return fmt.Errorf("the store keeps counters, no worker IDs: %w", hint.ErrNoWorkers)
 	}
 	return nil
@@ -167,8 +168,8 @@ func nodeLayouts(schemes []timeScheme, limit time.Duration) (layouts []snowflake
 }
 
 // openRegistry opens the registry, and what this server remembers of its worker ID.
-func (s *Server) openRegistry(b *Backend, k *worker.Options, ahead time.Duration) (_ worker.Registry, err error) {
-	o := RegistryOptions{Lock: s.lock, Ahead: ahead + aheadMargin, Port: s.web.number()}
+func (s *Server) openRegistry(b *backend.Backend, k *worker.Options, ahead time.Duration) (_ worker.Registry, err error) {
+	o := &backend.RegistryOptions{Lock: s.lock, Ahead: ahead + aheadMargin, Port: s.web.number()}
 	switch {
 	case s.dir == nil:
 	case b.Traits.Disposable: // a start has none before it to go on from

@@ -16,6 +16,7 @@ import (
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/worker"
@@ -69,10 +70,9 @@ func newRegistry() *registry { return &registry{Registry: memory.NewRegistry()} 
 // timeBased has the server serve snowflake with worker IDs of r.
 func timeBased(o *server.Options, r worker.Registry) {
 	o.Config.Snowflake.Enable, o.Config.Snowflake.Wait = true, 50*time.Millisecond
-	o.Workers = &server.Backend{
-		Name: "memory:workers", Key: "memory:workers", Workers: part{},
-		Registry: func(server.RegistryOptions) (worker.Registry, error) { return r, nil },
-		Close:    func() error { return nil },
+	o.Workers = &backend.Backend{
+		Name: "memory:workers", Key: "memory:workers",
+		OpenRegistry: func(backend.RegistryOptions) (worker.Registry, error) { return r, nil },
 	}
 }
 
@@ -281,7 +281,7 @@ func TestCloseIsBounded(t *testing.T) {
 	defer close(hold)
 	r := run(t, nil, func(o *server.Options) {
 		o.Config.ShutdownTimeout = limit
-		o.Store.Close = func() error { close(closing); <-hold; return nil }
+		o.Store.OnClose = func() error { close(closing); <-hold; return nil }
 	})
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	r.stop()
