@@ -32,19 +32,36 @@ func ask(h http.Handler, method, path string, header ...string) *httptest.Respon
 }
 
 func TestSecurityHeaders(t *testing.T) {
-	for _, origins := range [][]string{nil, {shop}} {
-		for _, header := range []string{"", "Sec-Fetch-Site"} { // served, and refused
-			w := ask(browser.New(origins, next), "GET", ids, "Sec-Fetch-Dest", "empty", header, "cross-site")
-			for name, want := range map[string]string{
-				"X-Content-Type-Options":       "nosniff",
-				"X-Frame-Options":              "DENY",
-				"Referrer-Policy":              "no-referrer",
-				"Cross-Origin-Resource-Policy": "same-origin",
-				"Content-Security-Policy":      "default-src 'none'; frame-ancestors 'none'",
-			} {
-				if got := w.Header().Get(name); got != want {
-					t.Errorf("%s: %q, want %q", name, got, want)
-				}
+	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+	tests := []struct {
+		path   string
+		header []string
+		want   bool
+	}{
+		{ids, []string{"User-Agent", firefox}, true},
+		{java, []string{"User-Agent", firefox}, true},
+		{ids, []string{"Sec-Fetch-Site", "cross-site"}, true}, // and refused
+		{"/cache", nil, true},
+		{"/", []string{"User-Agent", "curl/8.5.0"}, true},
+		{admin, nil, true},
+		{ids, []string{"User-Agent", "Go-http-client/1.1"}, false},
+		{ids, nil, false},
+	}
+	for _, tt := range tests {
+		w := ask(browser.New([]string{shop}, next), "GET", tt.path, tt.header...)
+		for name, value := range map[string]string{
+			"X-Content-Type-Options":       "nosniff",
+			"X-Frame-Options":              "DENY",
+			"Referrer-Policy":              "no-referrer",
+			"Cross-Origin-Resource-Policy": "same-origin",
+			"Content-Security-Policy":      "default-src 'none'; frame-ancestors 'none'",
+		} {
+			want := ""
+			if tt.want {
+				want = value
+			}
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s %q: %s: %q, want %q", tt.path, tt.header, name, got, want)
 			}
 		}
 	}
