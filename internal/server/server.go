@@ -50,7 +50,7 @@ type Options struct {
 }
 
 // ErrRESP is wrapped where the address for the Redis protocol cannot be had.
-var ErrRESP = errors.New("Redis protocol")
+var ErrRESP = errors.New("port of the Redis protocol")
 
 // A Server serves IDs over the network. [Server.Run] must be called once after New:
 // it also releases what New took.

@@ -19,7 +19,7 @@ import (
 const (
 	DefaultMaxConns       = 20_000
 	DefaultRequestTimeout = 10 * time.Second
-	DefaultWriteTimeout   = 10 * time.Second
+	DefaultWriteTimeout   = 30 * time.Second
 )
 
 // A Handler serves one connection and returns when it is done with it. It ends when Read

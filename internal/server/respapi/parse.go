@@ -148,7 +148,7 @@ func parseWord(line []byte) (word []byte, size int, ok bool) {
 		if size < 0 {
 			size = len(line)
 		}
-		return line[:size:size], size, bytes.IndexAny(line[:size], `"'`) < 0
+		return line[:size:size], size, !bytes.ContainsAny(line[:size], `"'`)
 	}
 	for pos := 1; pos < len(line); pos++ {
 		switch c := line[pos]; {
