@@ -109,6 +109,8 @@ func TestPublicReadBesideTokens(t *testing.T) {
 	want(t, "read", c.May(access.Read), nil)
 	want(t, "take", c.Take("segment", "order", 1), access.ErrUnauthenticated)
 	want(t, "admin", c.May(access.Admin), access.ErrUnauthenticated)
+	_, err := g.Caller(access.Credentials{Token: access.NewToken(), Addr: addr})
+	want(t, "a wrong token", err, access.ErrUnauthenticated)
 }
 
 func TestScopes(t *testing.T) {
