@@ -182,6 +182,23 @@ func TestTakeJoinsRanges(t *testing.T) {
 	}
 }
 
+// A call that may not wait uses nothing up where it would have to.
+func TestTakeWithoutWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newHeld(t, leafLayout, &Options{MaxAhead: -1, RandomStart: 1})
+		next(t, g)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := g.Take(ctx, nil, 5000)
+		wantError(t, err, context.Canceled)
+		_, err = g.TakeContiguous(ctx, 4096)
+		wantError(t, err, context.Canceled)
+		if got, err := g.Take(ctx, nil, 4095); err != nil || parts(t, g, got[0].Start).Sequence != 1 {
+			t.Fatalf("the rest of the tick: %v, %v", got, err)
+		}
+	})
+}
+
 func TestTakeRefuses(t *testing.T) {
 	g := newHeld(t, leafLayout, &Options{Clock: frozen(), RandomStart: 1})
 	dst := []leaf.Range{{Start: 1, End: 2}}

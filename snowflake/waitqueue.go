@@ -99,7 +99,7 @@ func (g *Generator) wait(ctx context.Context, n uint64) ([]piece, error) {
 	case <-timer.C:
 		err = g.leave(w, nil)
 	case <-ctx.Done():
-		err = g.leave(w, context.Cause(ctx))
+		err = g.leave(w, ended(ctx))
 	}
 	return w.pieces, err
 }
@@ -119,6 +119,9 @@ func (g *Generator) join(ctx context.Context, n uint64) (*waiter, time.Duration,
 	if err := g.checkBudget(now, n, budget); err != nil {
 		return &waiter{}, 0, err
 	}
+	if ctx.Err() != nil && !g.stocked(n) { // what it got could only be lost
+		return &waiter{}, 0, ended(ctx)
+	}
 	w := g.queue.join(n)
 	if g.held {
 		g.start()
@@ -134,6 +137,16 @@ func (g *Generator) join(ctx context.Context, n uint64) (*waiter, time.Duration,
 	return w, timeout, nil
 }
 
+// stocked reports whether n slots can be had without a wait; g.mu is held.
+func (g *Generator) stocked(n uint64) bool {
+	l := g.current.Load()
+	cursor := l.cursor.Load()
+	return g.held && g.queue.len() == 0 && cursor < l.limit && l.limit-cursor >= n
+}
+
+// ended is the error of a call whose context has ended.
+func ended(ctx context.Context) error { return fmt.Errorf("wait for an ID: %w", context.Cause(ctx)) }
+
 // remainingWait returns how long a call that comes now may wait; g.mu is held.
 func (g *Generator) remainingWait(now int64) time.Duration {
 	if g.stalled == 0 {
@@ -143,7 +156,7 @@ func (g *Generator) remainingWait(now int64) time.Duration {
 	return max(g.opts.Wait-time.Duration(lasted)*time.Millisecond, 0)
 }
 
-// leave takes w out of the queue because its context ended, with that cause, or because it
+// leave takes w out of the queue because its context ended, with that error, or because it
 // has waited long enough: nil. If w has just got all it needs, the call succeeds.
 func (g *Generator) leave(w *waiter, cause error) error {
 	g.mu.Lock()
@@ -153,7 +166,7 @@ func (g *Generator) leave(w *waiter, cause error) error {
 	}
 	g.queue.leave(w)
 	if cause != nil {
-		return fmt.Errorf("wait for an ID: %w", cause)
+		return cause
 	}
 	return g.unavailable(g.opts.Clock.Now().UnixMilli())
 }
