@@ -31,7 +31,7 @@ type Buffer struct {
 	mu        sync.Mutex
 	queue     []*span       // what follows current
 	short     int64         // how many IDs the waiting callers need
-	run       int64         // how many of them the next grant must hold in one range
+	runs      []*runWait    // waiting callers whose IDs must follow one another
 	wake      chan struct{} // closed when waiting callers should look again; nil: none wait
 	refilling bool
 	asking    int64         // how many IDs the refill in flight asks for
@@ -182,31 +182,29 @@ func appendRange(ranges []leaf.Range, keep int, r leaf.Range) []leaf.Range {
 // has delivered meanwhile.
 func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, timer *time.Timer) (fed bool, err error) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.current.Load() != s || s.remaining() == 0 && b.pop() || s.remaining() > 0 && b.affords(n, delivered) {
-		b.mu.Unlock()
 		return false, nil
 	}
 	if b.end != nil {
-		defer b.mu.Unlock()
 		return false, b.end
 	}
-	return b.waitForStore(ctx, n, timer)
+	return b.waitForStore(ctx, &n, timer)
 }
 
-// waitForStore returns when the store has been called for a caller that needs n IDs, or
-// with the reason why that caller should give up. b.mu is held before and not after.
-func (b *Buffer) waitForStore(ctx context.Context, n int64, timer *time.Timer) (fed bool, err error) {
+// waitForStore returns when the store has been called for a caller that needs IDs, or
+// with the reason why that caller should give up. b.mu is held, but not during the wait.
+func (b *Buffer) waitForStore(ctx context.Context, need *int64, timer *time.Timer) (fed bool, err error) {
 	trying := b.refilling
 	b.startRefill()
 	if err := b.health.verdict(time.Now(), b.opts.Wait, trying); err != nil {
-		defer b.mu.Unlock()
 		return false, b.exhausted(err)
 	}
 	if b.wake == nil {
 		b.wake = make(chan struct{})
 	}
 	wake := b.wake
-	b.short += n
+	b.short += *need
 	granted := b.account.grants
 	b.mu.Unlock()
 
@@ -219,8 +217,7 @@ func (b *Buffer) waitForStore(ctx context.Context, n int64, timer *time.Timer) (
 	}
 
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.short -= n
+	b.short -= *need
 	switch {
 	case err == errWaited:
 		return false, b.exhausted(b.health.err)

@@ -3,6 +3,7 @@ package segment
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -27,36 +28,66 @@ func (b *Buffer) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) 
 	return b.takeContiguous(ctx, int64(n))
 }
 
+// A runWait is a caller that waits for IDs that follow one another. What the store grants
+// serves it before other callers come to it: they could take single IDs off each grant, and
+// it would never have its run.
+type runWait struct {
+	need int64 // how many; 0: it has them
+	run  leaf.Range
+}
+
 func (b *Buffer) takeContiguous(ctx context.Context, n int64) (leaf.Range, error) {
 	timer := time.NewTimer(b.opts.Wait)
 	defer timer.Stop()
-	for small := 0; ; {
-		b.mu.Lock()
-		if r := b.cut(n); !r.Empty() {
-			if _, due := b.size(time.Now()); due {
-				b.startRefill()
-			}
-			b.mu.Unlock()
-			return r, nil
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := &runWait{need: n, run: b.cut(n)}
+	b.runs = append(b.runs, w)
+	defer func() { b.runs = slices.DeleteFunc(b.runs, func(o *runWait) bool { return o == w }) }()
+	for small := 0; w.run.Empty(); {
+		if b.end != nil {
+			return leaf.Range{}, b.end
 		}
-		if err := b.end; err != nil {
-			b.mu.Unlock()
+		fed, err := b.waitForStore(ctx, &w.need, timer)
+		switch {
+		case !w.run.Empty(): // also where ctx ended at the same time
+		case err != nil:
 			return leaf.Range{}, err
-		}
-		b.run = max(b.run, n)
-		fed, err := b.waitForStore(ctx, n, timer)
-		if err != nil {
-			return leaf.Range{}, err
-		}
-		if fed {
+		case fed:
 			timer.Reset(b.opts.Wait)
-			if granted := b.tooSmall(n); granted > 0 {
+			if b.tooSmall(n) {
 				small++
-				if small == maxSmall {
-					return leaf.Range{}, fmt.Errorf("tag %q: %w: %d were asked for, and the store grants %d at once",
-						b.tag, leaf.ErrNotContiguous, n, granted)
-				}
 			}
+			if small == maxSmall {
+				return leaf.Range{}, fmt.Errorf("tag %q: %w: %d were asked for, and the store grants %d at once",
+					b.tag, leaf.ErrNotContiguous, n, b.account.granted)
+			}
+		}
+	}
+	if _, due := b.size(time.Now()); due {
+		b.startRefill()
+	}
+	return w.run, nil
+}
+
+// longestRun is the largest number of IDs that a waiting caller needs in one range; b.mu is
+// held.
+func (b *Buffer) longestRun() (n int64) {
+	for _, w := range b.runs {
+		n = max(n, w.need)
+	}
+	return n
+}
+
+// serveRuns gives the waiting callers the runs that there are; b.mu is held.
+func (b *Buffer) serveRuns() {
+	for _, w := range b.runs {
+		if w.need == 0 {
+			continue
+		}
+		if w.run = b.cut(w.need); !w.run.Empty() {
+			b.short -= w.need
+			w.need = 0
 		}
 	}
 }
@@ -65,16 +96,11 @@ func (b *Buffer) takeContiguous(ctx context.Context, n int64) (leaf.Range, error
 // does not deal in larger ones.
 const maxSmall = 2
 
-// tooSmall returns the size of the last grant if that was asked for n IDs, has fewer, and
-// does not follow the one before; else 0.
-func (b *Buffer) tooSmall(n int64) int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// tooSmall reports whether the last grant was asked for n IDs, has fewer, and does not
+// follow the one before; b.mu is held.
+func (b *Buffer) tooSmall(n int64) bool {
 	a := &b.account
-	if a.asked < n || a.granted >= n || a.follows {
-		return 0
-	}
-	return a.granted
+	return a.asked >= n && a.granted < n && !a.follows
 }
 
 // cut takes the first run of n IDs off the stock and drops what is below it; b.mu is

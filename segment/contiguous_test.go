@@ -83,6 +83,41 @@ func TestTakeContiguousOfASmallStock(t *testing.T) {
 	}
 }
 
+// A run is served before callers that wait beside it take single IDs off the grant.
+func TestTakeContiguousBesideWaitingCallers(t *testing.T) {
+	for range 5 {
+		synctest.Test(t, func(t *testing.T) {
+			store := newStore(t, 1, 10)
+			b := segment.NewBuffer(slow{store}, "order", &segment.Options{MaxStock: 100})
+			defer closeBuffer(t, b)
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for range 20 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						_, _ = b.Next(ctx)
+					}
+				})
+			}
+			synctest.Wait() // the store is asked for a step
+			takeContiguous(t, b, 100)
+			if calls := store.Calls(drivertest.OpAdvance); calls > 3 {
+				t.Errorf("the store was called %d times: for a step, the run, and what came after it at most", calls)
+			}
+			cancel()
+			wg.Wait()
+		})
+	}
+}
+
+// slow gives callers time to see each grant.
+type slow struct{ segment.Store }
+
+func (s slow) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	time.Sleep(time.Millisecond)
+	return s.Store.Advance(ctx, tag, n)
+}
+
 func TestTakeContiguousOfSmallUnits(t *testing.T) {
 	alone := segment.NewBuffer(ones{newStore(t, 1, 10)}, "order", nil)
 	defer closeBuffer(t, alone)

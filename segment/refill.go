@@ -69,7 +69,8 @@ func (b *Buffer) prepare() (n int64, due bool) {
 	}
 	if !b.over() {
 		n, due = b.size(time.Now())
-		n, due = max(n, b.run), due || b.run > 0
+		run := b.longestRun()
+		n, due = max(n, run), due || run > 0
 		b.asking = n
 	}
 	if !due {
@@ -166,7 +167,6 @@ func (b *Buffer) accept(grant Grant) {
 	a.grants++
 	a.step, a.asked, a.granted = grant.Step, b.asking, grant.Range.Len()
 	a.follows, a.end = grant.Range.Start == a.end, grant.Range.End
-	b.run = 0
 	if b.health.err == nil || b.opts.Policy == Leaf { // else its size says nothing of the demand
 		a.last = grant.Range.Len()
 	}
@@ -176,6 +176,7 @@ func (b *Buffer) accept(grant Grant) {
 	}
 	b.health = storeHealth{}
 	b.queue = append(b.queue, newSpan(grant))
+	b.serveRuns()
 	b.wakeAll()
 }
 
