@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -50,4 +51,25 @@ func boundConns(limit int, log *slog.Logger) func(net.Conn, http.ConnState) {
 			open.Add(-1)
 		}
 	}
+}
+
+// A sparse handler drops what exceeds a line a second, after the first few. Each connection of
+// a client can cause one, by a TLS handshake that fails: the log must not fill a disk.
+type sparse struct {
+	slog.Handler
+	lines *rate.Limiter
+}
+
+const sparseBurst = 20
+
+func newSparse(h slog.Handler) slog.Handler {
+	return sparse{h, rate.NewLimiter(rate.Every(time.Second), sparseBurst)}
+}
+
+// Handle implements [slog.Handler].
+func (s sparse) Handle(ctx context.Context, r slog.Record) error {
+	if !s.lines.Allow() {
+		return nil
+	}
+	return s.Handler.Handle(ctx, r)
 }

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaf-id/leaf/internal/server"
@@ -92,4 +94,23 @@ func protocols(one, two bool) *http.Protocols {
 	p.SetHTTP1(one)
 	p.SetUnencryptedHTTP2(two)
 	return p
+}
+
+// However often clients make net/http log something, the log stays short.
+func TestSparseLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		log := slog.NewLogLogger(server.NewSparse(slog.NewTextHandler(&out, nil)), slog.LevelWarn)
+		for range 1000 {
+			log.Print("http: TLS handshake error")
+		}
+		if n := strings.Count(out.String(), "handshake"); n != 20 {
+			t.Errorf("%d lines, want 20", n)
+		}
+		time.Sleep(time.Second)
+		log.Print("later")
+		if !strings.Contains(out.String(), "level=WARN msg=later") {
+			t.Error("nothing is logged any more")
+		}
+	})
 }

@@ -2,8 +2,11 @@ package server
 
 import "time"
 
-// BoundBody is boundBody.
-var BoundBody = boundBody
+// For tests.
+var (
+	BoundBody = boundBody
+	NewSparse = newSparse
+)
 
 // SetAnswerTimeout shortens how long a client may take to read an answer.
 func (o *Options) SetAnswerTimeout(d time.Duration) { o.answerTimeout = d }

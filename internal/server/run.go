@@ -45,7 +45,7 @@ func (s *Server) newHTTP(ctx context.Context, h http.Handler) *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(newSparse(s.log.Handler()), slog.LevelWarn),
 		ConnState:         boundConns(s.cfg.Limits.Connections, s.log),
 	}
 	if s.tls != nil {
