@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/conns"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // Sizes of the buffers of a connection, in bytes. Thousands of connections are idle: they
@@ -178,7 +179,7 @@ func (s *session) tag(name []byte) string {
 		return tag
 	}
 	tag := string(name)
-	if len(name) > 1<<10 { // no tag is so long
+	if len(name) > segment.MaxTagLength { // rare: the limit counts characters
 		return tag
 	}
 	if len(s.tags) == maxTags {
