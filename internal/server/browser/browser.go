@@ -33,9 +33,10 @@ const preflightAge = 7200
 // none of them.
 var shared = []string{"/v1/", "/" + leafv1connect.LeafServiceName + "/", "/openapi.yaml", "/proto/"}
 
-// idPaths are those that hand out IDs in answer to requests that any page can make a
-// browser send. Connect's are not: their content types need a preflight.
-var idPaths = []string{"/v1/ids/", "/api/"}
+// idPaths begin the paths that hand out IDs in answer to requests that any page can make a
+// browser send, whatever the slashes in them. Connect's are not among them: their content
+// types need a preflight.
+var idPaths = []string{"/v1/", "/api/"}
 
 type handler struct {
 	next http.Handler

@@ -42,14 +42,17 @@ func New(mux *http.ServeMux, opts *frontend.Options) http.Handler {
 		}
 	}
 	mux.HandleFunc("/", h.notFound)
-	return v1api.New(opts, &router{h, mux, h.idsRoutes()})
+	rt := &router{handler: h, mux: mux, routes: h.idsRoutes()}
+	rt.all = v1api.New(opts, rt)
+	return rt.all
 }
 
-// A router serves all routes.
+// A router serves all routes but those of package v1api.
 type router struct {
 	*handler
 	mux    *http.ServeMux
 	routes []idsRoute
+	all    http.Handler // those too
 }
 
 func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +64,7 @@ func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case strings.Contains(r.URL.EscapedPath(), "//"):
-		rt.ServeHTTP(w, singleSlashes(r))
+		rt.all.ServeHTTP(w, singleSlashes(r))
 	case !isClean(r.URL.Path):
 		rt.notFound(w, r)
 	default:

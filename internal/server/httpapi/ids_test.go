@@ -197,6 +197,7 @@ func TestRawPaths(t *testing.T) {
 		"/api/segment/get":             404,
 		"//":                           200,
 		"//cache":                      500,
+		"//v1//ids/uuid/v7":            200,
 		"/x/../cache":                  404,
 		"/api/segment/get/a\x00b":      400,
 		"/api/segment/get/k?n=1&n=2":   400,
