@@ -89,7 +89,7 @@ func ParseFile(data []byte) (*File, error) {
 	if dec.Decode(new(yaml.Node)) != io.EOF {
 		return nil, errors.New("there is a second YAML document, or what follows the first is not YAML")
 	}
-	if len(file.Tokens) == 0 { // it may be half written; else nobody could do anything
+	if len(file.Tokens) == 0 { // it may be half written, and no caller could do anything
 		return nil, errors.New("it lists no tokens")
 	}
 	if errs := file.check(linesOf(data)); len(errs) > 0 {
