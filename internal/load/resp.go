@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,16 +196,9 @@ func (c *respConn) array(size []byte, add func([]byte) error) error {
 		if _, said := errors.AsType[*Failure](err); err != nil && !said {
 			return noEOF(err)
 		}
-		first = firstOf(first, err)
+		first = cmp.Or(first, err)
 	}
 	return first
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // noEOF is err within an answer.

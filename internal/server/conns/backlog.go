@@ -81,7 +81,7 @@ func (b *backlog) write() {
 	}
 }
 
-// next returns what is to be written next; nothing: the goroutine ends.
+// next returns what the goroutine writes next; nothing: it ends.
 func (b *backlog) next() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,9 +18,6 @@ func (o *Options) Caller(r *http.Request) (*access.Caller, error) {
 	return o.Access.Caller(credentials(r))
 }
 
-// Challenge is the value of WWW-Authenticate beside status 401.
-const Challenge = "Bearer"
-
 // Admit returns the caller of r, if it has one of the rights; else the error says why not. A
 // browser runs other people's code: what a page of another site sends changes nothing, and
 // one whose host name was made to point here may take IDs at most.

@@ -52,15 +52,21 @@ var (
 	NoStore     = []string{"no-store"} // a cached ID would be issued twice
 )
 
-// WriteProblem answers a request that failed with err.
-func WriteProblem(w http.ResponseWriter, err error) {
-	header, p := w.Header(), ProblemOf(err)
+// SetAdvice sets the headers that say what to do about err: to show a token, or when to try
+// again.
+func SetAdvice(header http.Header, err error) {
 	if after := RetryAfter(err); after != "" {
 		header.Set("Retry-After", after)
 	}
-	if p.Status == http.StatusUnauthorized {
-		header.Set("WWW-Authenticate", Challenge)
+	if KindOf(err).HTTP == http.StatusUnauthorized {
+		header.Set("WWW-Authenticate", "Bearer")
 	}
+}
+
+// WriteProblem answers a request that failed with err.
+func WriteProblem(w http.ResponseWriter, err error) {
+	header, p := w.Header(), ProblemOf(err)
+	SetAdvice(header, err)
 	header["Content-Type"] = ProblemType
 	header["Cache-Control"] = NoStore
 	w.WriteHeader(p.Status)

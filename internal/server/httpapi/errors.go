@@ -46,7 +46,7 @@ func (i *idsRoute) fail(w http.ResponseWriter, r *http.Request, err error) {
 		i.handler.fail(w, r, err)
 		return
 	}
-	setRetryAfter(w, err)
+	frontend.SetAdvice(w.Header(), err)
 	code := kind.Java
 	if i.scheme == issuer.Segment && code == javaExhausted && i.StoreSilent() {
 		code = javaNotInitialised
@@ -61,18 +61,8 @@ func (i *idsRoute) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // fail answers a request that failed, where Java Leaf has no answer of its own.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	setRetryAfter(w, err)
-	status := frontend.KindOf(err).HTTP
-	if status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", frontend.Challenge)
-	}
-	writeError(w, r, errorBody{Status: status, Message: frontend.Text(err)})
-}
-
-func setRetryAfter(w http.ResponseWriter, err error) {
-	if after := frontend.RetryAfter(err); after != "" {
-		w.Header().Set("Retry-After", after)
-	}
+	frontend.SetAdvice(w.Header(), err)
+	writeError(w, r, errorBody{Status: frontend.KindOf(err).HTTP, Message: frontend.Text(err)})
 }
 
 func (h *handler) notFound(w http.ResponseWriter, r *http.Request) {
@@ -103,7 +93,7 @@ func writeError(w http.ResponseWriter, r *http.Request, body errorBody) {
 	body.Timestamp = now.UnixMilli()
 	body.Error = cmp.Or(http.StatusText(body.Status), "Client Closed Request")
 	body.Path = r.URL.EscapedPath()
-	w.Header()["Cache-Control"] = noStore
+	w.Header()["Cache-Control"] = frontend.NoStore
 	w.Header()["X-Content-Type-Options"] = noSniff
 	text, contentType := jsonLine(body), jsonText // not escaped: browsers must not guess the content type
 	if negotiate(r.Header["Accept"]) == asHTML {

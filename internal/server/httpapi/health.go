@@ -13,7 +13,7 @@ import (
 
 func healthz(w http.ResponseWriter, _ *http.Request) {
 	w.Header()["Content-Type"] = plainText
-	w.Header()["Cache-Control"] = noStore
+	w.Header()["Cache-Control"] = frontend.NoStore
 	fmt.Fprint(w, "ok")
 }
 
@@ -33,7 +33,7 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header()["Content-Type"] = plainText
-	w.Header()["Cache-Control"] = noStore
+	w.Header()["Cache-Control"] = frontend.NoStore
 	if err := h.notReady(query["scheme"]); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprintf(w, "not ready: %s", frontend.Text(err))

@@ -29,15 +29,12 @@ func (h *handler) idsRoutes() []idsRoute {
 	}
 }
 
-// Header values that many responses share. They are never written to.
-var (
-	noStore = []string{"no-store"} // a cached ID would be issued twice
-	noSniff = []string{"nosniff"}
-)
+// noSniff is a header value that many responses share. It is never written to.
+var noSniff = []string{"nosniff"}
 
 // serve is the hot path: it does nothing per request that the answer does not need.
 func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
-	w.Header()["Cache-Control"] = noStore
+	w.Header()["Cache-Control"] = frontend.NoStore
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead:
 	case http.MethodOptions:

@@ -65,7 +65,7 @@ func (p *page) start() {
 	}
 	p.started = true
 	p.w.Header()["Content-Type"] = htmlText
-	p.w.Header()["Cache-Control"] = noStore
+	p.w.Header()["Cache-Control"] = frontend.NoStore
 	p.w.Header()["Content-Security-Policy"] = pagePolicy
 	p.buf = bufio.NewWriterSize(p.w, 16<<10)
 	_ = pageHead.Execute(p.buf, p) // buf keeps a write error until end

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A reply collects what a connection is to be sent, in its version of the protocol.
+// A reply collects what the server sends next on a connection, in its version of the protocol.
 type reply struct {
 	buf   []byte
 	resp3 bool

@@ -46,11 +46,6 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if frontend.KindOf(err).HTTP == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", frontend.Challenge)
-	}
-	if after := frontend.RetryAfter(err); after != "" {
-		w.Header().Set("Retry-After", after)
-	}
+	frontend.SetAdvice(w.Header(), err)
 	_ = g.errors.Write(w, r, newError(err, frontend.Text(err))) // a client that has gone needs no answer
 }

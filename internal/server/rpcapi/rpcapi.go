@@ -53,9 +53,7 @@ func (t tell) withCodes(next connect.UnaryFunc) connect.UnaryFunc {
 			return res, nil
 		}
 		coded := newError(err, t(err))
-		if after := frontend.RetryAfter(err); after != "" {
-			coded.Meta().Set("Retry-After", after)
-		}
+		frontend.SetAdvice(coded.Meta(), err)
 		return nil, coded
 	}
 }
