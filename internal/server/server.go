@@ -25,6 +25,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/internal/server/respapi"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
+	"github.com/leaf-id/leaf/internal/telemetry"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -206,13 +207,14 @@ func (s *Server) wire() {
 // frontend says what the front ends serve.
 func (s *Server) frontend() *frontend.Options {
 	opts := &frontend.Options{
-		IDs:     issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
-		Access:  s.gate,
-		Ready:   s.ready,
-		Listen:  s.Addr(),
-		Address: s.web.String(),
-		Version: s.opts.Version,
-		Started: time.Now(),
+		IDs:      issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
+		Access:   s.gate,
+		Ready:    s.ready,
+		Requests: telemetry.NewFrontEnds(frontend.Reasons()),
+		Listen:   s.Addr(),
+		Address:  s.web.String(),
+		Version:  s.opts.Version,
+		Started:  time.Now(),
 	}
 	if s.set != nil {
 		opts.Tags, opts.StoreName = issuer.NewTags(s.store, s.set, s.log), s.opts.Store.Name

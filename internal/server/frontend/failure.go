@@ -90,6 +90,18 @@ var kinds = []struct {
 	{context.Canceled, Kind{HTTP: StatusCanceled, RPC: connect.CodeCanceled, Reason: "CANCELED"}},
 }
 
+// internal is the kind of an error that is not in the table.
+var internal = Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeInternal, Java: -3, Reason: "INTERNAL"}
+
+// Reasons returns the reason of every [Kind].
+func Reasons() []string {
+	reasons := []string{internal.Reason}
+	for _, k := range kinds {
+		reasons = append(reasons, k.kind.Reason)
+	}
+	return reasons
+}
+
 // KindOf returns the kind of err, which is not nil.
 func KindOf(err error) Kind {
 	for _, k := range kinds {
@@ -97,5 +109,5 @@ func KindOf(err error) Kind {
 			return k.kind
 		}
 	}
-	return Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeInternal, Java: -3, Reason: "INTERNAL"}
+	return internal
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
 // Options are what a front end serves, and what it tells of the server.
@@ -25,6 +26,9 @@ type Options struct {
 	// Ready says why no requests for IDs of a scheme should be sent to this server, or of
 	// any of its schemes if that is empty; nil if they should. A nil func means always.
 	Ready func(scheme string) error
+
+	// Requests counts the requests for IDs, and why they failed: a [Kind.Reason].
+	Requests telemetry.FrontEnds
 
 	// Listen is the address of the server. If only this machine reaches it, only requests
 	// for this machine's own names are answered; nil: all.

@@ -58,7 +58,10 @@ type router struct {
 func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for i := range rt.routes {
 		if key, ok := parseKey(r.URL, rt.routes[i].prefix); ok {
+			recorder := rt.Requests.HTTP.RecorderOf(r.RemoteAddr)
+			arrived := recorder.Now()
 			rt.routes[i].serve(w, r, key)
+			recorder.Done(arrived, 1)
 			return
 		}
 	}

@@ -80,7 +80,7 @@ func (s *session) dispatch(args [][]byte, frame []byte) {
 	case isHTTP(args[0]): // a browser was led here: what follows may look like commands
 		s.closing = true
 	case (c == nil || !c.open()) && !s.known():
-		s.fail(noAuth)
+		s.failed(access.ErrUnauthenticated)
 	case c == nil:
 		s.fail("ERR unknown command " + quoted(args[0]) + "; this server gives IDs: INCR TAG, INCRBY TAG N, LEAF.NEXT SCHEME KEY")
 	case !c.takes(len(args)):

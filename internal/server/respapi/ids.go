@@ -25,19 +25,28 @@ const (
 // denied tells the caller that a token is not accepted.
 func (s *session) denied(err error) {
 	if errors.Is(err, access.ErrUnauthenticated) {
-		s.fail(wrongPass)
+		s.refuse(err, wrongPass)
 		return
 	}
 	s.failed(err)
 }
 
+// refuse tells the caller of an error in the words of text.
+func (s *session) refuse(err error, text string) {
+	s.Requests.RESP.Failed(frontend.KindOf(err).Reason)
+	s.reply.fail(text)
+}
+
+// fail tells the caller what is wrong with a command.
+func (s *session) fail(text string) { s.refuse(leaf.ErrInvalid, text) }
+
 // failed tells the caller of an error.
 func (s *session) failed(err error) {
 	if errors.Is(err, access.ErrUnauthenticated) {
-		s.fail(noAuth)
+		s.refuse(err, noAuth)
 		return
 	}
-	s.fail(prefix(err) + " " + frontend.Text(err))
+	s.refuse(err, prefix(err)+" "+frontend.Text(err))
 }
 
 // prefix is the first word of an error.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/conns"
+	"github.com/leaf-id/leaf/internal/telemetry"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -36,6 +37,7 @@ type session struct {
 	args       [][]byte
 	closing    bool // nothing is carried out any more
 	commands   int64
+	recorder   *telemetry.Recorder
 
 	id         int64
 	name       string
@@ -53,6 +55,7 @@ func newSession(ctx context.Context, a *API, c *conns.Conn) *session {
 		id:   a.lastID.Add(1),
 		tags: make(map[string]string),
 	}
+	s.recorder = a.Requests.RESP.Recorder(uint(s.id))
 	s.credential = credentialsOf(c.Conn)
 	s.reset()
 	return s
@@ -74,8 +77,11 @@ func credentialsOf(c net.Conn) access.Credentials {
 func (s *session) run() {
 	begun := false
 	for {
+		arrived, before := s.recorder.Now(), s.commands
 		progress := s.execute()
-		if !s.flush() || s.closing {
+		ok := s.flush()
+		s.recorder.Done(arrived, int(s.commands-before)) // all that was read at once took the same time
+		if !ok || s.closing {
 			return
 		}
 		s.makeRoom()

@@ -9,6 +9,7 @@ import (
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
 // rights are what callers of a procedure need, one of them; all that is not listed needs
@@ -24,13 +25,14 @@ var rights = map[string]access.Right{
 
 // A guard lets the callers through that have the right to call a procedure.
 type guard struct {
-	next   http.Handler
-	opts   *frontend.Options
-	errors *connect.ErrorWriter
+	next     http.Handler
+	opts     *frontend.Options
+	requests *telemetry.Requests // counts those that are refused
+	errors   *connect.ErrorWriter
 }
 
-func newGuard(opts *frontend.Options, next http.Handler) *guard {
-	return &guard{next, opts, connect.NewErrorWriter()}
+func newGuard(opts *frontend.Options, requests *telemetry.Requests, next http.Handler) *guard {
+	return &guard{next, opts, requests, connect.NewErrorWriter()}
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -46,6 +48,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	recorder := g.requests.RecorderOf(r.RemoteAddr)
+	recorder.Done(recorder.Now(), 1)
+	g.requests.Failed(frontend.KindOf(err).Reason)
 	frontend.SetAdvice(w.Header(), err)
 	_ = g.errors.Write(w, r, newError(err, frontend.Text(err))) // a client that has gone needs no answer
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
 const (
@@ -21,25 +22,41 @@ const (
 // Register adds the services to mux: those of package leafv1, gRPC's health checks, and
 // its reflection.
 func Register(mux *http.ServeMux, opts *frontend.Options) {
-	options := func(t tell) []connect.HandlerOption {
+	options := func(t tell, requests *telemetry.Requests) []connect.HandlerOption {
 		return []connect.HandlerOption{
 			connect.WithCompressMinBytes(minCompress),
 			connect.WithReadMaxBytes(maxRequest),
-			connect.WithInterceptors(connect.UnaryInterceptorFunc(t.withCodes)),
+			connect.WithInterceptors(connect.UnaryInterceptorFunc(t.withCodes), record(requests)),
 		}
 	}
-	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{opts}, options(frontend.Text)...)
-	mux.Handle(path, newGuard(opts, handler))
+	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{opts}, options(frontend.Text, opts.Requests.GRPC)...)
+	mux.Handle(path, newGuard(opts, opts.Requests.GRPC, handler))
 	admin := &adminService{opts, opts.StoreName, opts.Registry, error.Error} // an operator on this machine may read its log too
 	if !opts.OnLoopback() {
 		admin.tell = frontend.Text
 		admin.store, _, _ = strings.Cut(opts.StoreName, ":")
 		admin.registry, _, _ = strings.Cut(opts.Registry, ":")
 	}
-	path, handler = leafv1connect.NewAdminServiceHandler(admin, options(admin.tell)...)
-	mux.Handle(path, newGuard(opts, handler))
+	path, handler = leafv1connect.NewAdminServiceHandler(admin, options(admin.tell, nil)...)
+	mux.Handle(path, newGuard(opts, nil, handler))
 	registerHealth(mux, opts)
 	registerReflection(mux)
+}
+
+// record counts the calls. It sees errors as the service returns them.
+func record(requests *telemetry.Requests) connect.UnaryInterceptorFunc {
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+			recorder := requests.RecorderOf(req.Peer().Addr)
+			arrived := recorder.Now()
+			res, err := next(ctx, req)
+			recorder.Done(arrived, 1)
+			if err != nil {
+				requests.Failed(frontend.KindOf(err).Reason)
+			}
+			return res, err
+		}
+	}
 }
 
 // A tell returns what a caller is told of an error.

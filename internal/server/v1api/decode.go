@@ -25,12 +25,12 @@ type decoded struct {
 }
 
 func (h *handler) serveDecode(w http.ResponseWriter, r *http.Request, id string) {
-	if answersMethod(w, r, allowDecode) {
+	if h.answersMethod(w, r, allowDecode) {
 		return
 	}
 	d, err := h.decode(r, id)
 	if err != nil {
-		frontend.WriteProblem(w, err)
+		h.fail(w, err)
 		return
 	}
 	header := w.Header()

@@ -29,11 +29,11 @@ func (h *handler) serveIDs(w http.ResponseWriter, r *http.Request, names string)
 		h.noRoute(w, r)
 		return
 	}
-	if r.Method != http.MethodGet && answersMethod(w, r, allowIDs) {
+	if r.Method != http.MethodGet && h.answersMethod(w, r, allowIDs) {
 		return
 	}
 	if key, ok = unescape(r, key); !ok || !slices.Contains(schemes, scheme) {
-		frontend.WriteProblem(w, fmt.Errorf("%w: %q; there are %s", frontend.ErrNoScheme, scheme, strings.Join(schemes, ", ")))
+		h.fail(w, fmt.Errorf("%w: %q; there are %s", frontend.ErrNoScheme, scheme, strings.Join(schemes, ", ")))
 		return
 	}
 	caller, err := h.Caller(r)
@@ -45,7 +45,7 @@ func (h *handler) serveIDs(w http.ResponseWriter, r *http.Request, names string)
 		err = q.serve(w)
 	}
 	if err != nil {
-		frontend.WriteProblem(w, err)
+		h.fail(w, err)
 	}
 }
 

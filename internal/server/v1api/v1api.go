@@ -49,6 +49,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
+	recorder := h.Requests.V1.RecorderOf(r.RemoteAddr)
+	arrived := recorder.Now()
+	h.serve(w, r)
+	recorder.Done(arrived, 1)
+}
+
+func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if r.URL.RawPath != "" { // something is encoded that would mean something else if it were not
 		path = r.URL.EscapedPath()
@@ -65,7 +72,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) noRoute(w http.ResponseWriter, r *http.Request) {
-	frontend.WriteProblem(w, fmt.Errorf("%w: %s; there are %s and %s", frontend.ErrNoRoute, r.URL.EscapedPath(), Routes[0][0], Routes[1][0]))
+	h.fail(w, fmt.Errorf("%w: %s; there are %s and %s", frontend.ErrNoRoute, r.URL.EscapedPath(), Routes[0][0], Routes[1][0]))
+}
+
+// fail answers a request that failed with err.
+func (h *handler) fail(w http.ResponseWriter, err error) {
+	h.Requests.V1.Failed(frontend.KindOf(err).Reason)
+	frontend.WriteProblem(w, err)
 }
 
 // unescape returns the text of a segment of r's path.
@@ -79,7 +92,7 @@ func unescape(r *http.Request, segment string) (string, bool) {
 
 // answersMethod answers a request whose method is none of those in allow, or OPTIONS, and
 // reports whether it did.
-func answersMethod(w http.ResponseWriter, r *http.Request, allow string) bool {
+func (h *handler) answersMethod(w http.ResponseWriter, r *http.Request, allow string) bool {
 	if r.Method == http.MethodOptions {
 		w.Header().Set("Allow", allow)
 		w.WriteHeader(http.StatusNoContent)
@@ -91,6 +104,6 @@ func answersMethod(w http.ResponseWriter, r *http.Request, allow string) bool {
 		}
 	}
 	w.Header().Set("Allow", allow)
-	frontend.WriteProblem(w, fmt.Errorf("%w: %s; this route has %s", frontend.ErrMethod, r.Method, allow))
+	h.fail(w, fmt.Errorf("%w: %s; this route has %s", frontend.ErrMethod, r.Method, allow))
 	return true
 }
