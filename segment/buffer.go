@@ -56,6 +56,13 @@ type account struct {
 	lastAt   time.Time
 	grants   int64
 	failures int64
+
+	calls     int64         // of the store's Advance
+	callTime  time.Duration // that they took
+	waits     int64         // of callers
+	exhausted int64         // calls that failed for lack of IDs
+	lost      int64         // IDs that were granted and never will be issued
+	returned  int64         // IDs that were given back
 }
 
 // NewBuffer returns a buffer over tag's counter in store. It does not call the
@@ -198,7 +205,11 @@ func (b *Buffer) waitForStore(ctx context.Context, need *int64, timer *time.Time
 	trying := b.refilling
 	b.startRefill()
 	if err := b.health.verdict(time.Now(), b.opts.Wait, trying); err != nil {
+		b.account.exhausted++
 		return false, b.exhausted(err)
+	}
+	if ctx.Err() == nil {
+		b.account.waits++
 	}
 	if b.wake == nil {
 		b.wake = make(chan struct{})
@@ -220,6 +231,7 @@ func (b *Buffer) waitForStore(ctx context.Context, need *int64, timer *time.Time
 	b.short -= *need
 	switch {
 	case err == errWaited:
+		b.account.exhausted++
 		return false, b.exhausted(b.health.err)
 	case err != nil:
 		return false, fmt.Errorf("wait for IDs of %q: %w", b.tag, err)

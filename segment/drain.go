@@ -58,6 +58,12 @@ func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant) er
 	if errors.Is(err, leaf.ErrUnsupported) {
 		return nil
 	}
+	if err == nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.account.lost -= unused.Len()
+		b.account.returned += unused.Len()
+	}
 	return err // it names the tag and the range
 }
 
@@ -73,6 +79,7 @@ func (b *Buffer) finish(err error) (unused leaf.Range, last Grant) {
 	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
 		rest := s.seal()
 		b.account.retired += rest.Start - s.start
+		b.account.lost += rest.Len() // until it is given back
 		if !unused.Empty() && unused.End == rest.Start && s.grant.sameCounter(last) {
 			rest.Start = unused.Start
 		}

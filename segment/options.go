@@ -56,6 +56,10 @@ type Options struct {
 	// 10,000,000.
 	RegressionJump int64
 
+	// OnCall is told of each call to [Store.Advance], how long it took and how it ended; nil:
+	// nothing is. It must be fast.
+	OnCall func(took time.Duration, err error)
+
 	// Memory remembers the counters across restarts; nil: nothing does.
 	Memory Memory
 

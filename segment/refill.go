@@ -131,6 +131,7 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 	defer b.mu.Unlock()
 	switch {
 	case b.end != nil: // sealed meanwhile: what comes now is lost
+		b.account.lost += grant.Range.Len()
 	case err == nil:
 		recovered := b.health.err != nil // and so little was asked for
 		b.accept(grant)
@@ -197,6 +198,7 @@ func (b *Buffer) fetch(n int64) (Grant, error) {
 		if lift < 0 {
 			return grant, nil
 		}
+		b.lose(grant.Range.Len())
 		ask = n
 		if lifter, ok := b.store.(Lifter); lift > 0 && !ok {
 			ask = lift
@@ -230,7 +232,9 @@ func (b *Buffer) call(n int64) (Grant, error) {
 		}
 		defer leave()
 	}
+	start := time.Now()
 	grant, err := b.store.Advance(ctx, b.tag, n)
+	b.called(time.Since(start), err)
 	if err != nil {
 		return Grant{}, &leaf.StoreError{Err: err}
 	}
@@ -239,4 +243,22 @@ func (b *Buffer) call(n int64) (Grant, error) {
 		return Grant{}, fmt.Errorf("tag %q: the store granted %v with step %d when asked for %d", b.tag, r, grant.Step, n)
 	}
 	return grant, nil
+}
+
+// called counts a call to the store.
+func (b *Buffer) called(took time.Duration, err error) {
+	b.mu.Lock()
+	b.account.calls++
+	b.account.callTime += took
+	b.mu.Unlock()
+	if b.opts.OnCall != nil {
+		b.opts.OnCall(took, err)
+	}
+}
+
+// lose counts IDs that were granted and will not be issued.
+func (b *Buffer) lose(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.account.lost += n
 }

@@ -22,6 +22,13 @@ type Stats struct {
 	Regressions int64 // times the counter had gone backwards
 	Refilling   bool  // a call to the store is in flight or due
 
+	Calls     int64         // calls to the store that have ended
+	CallTime  time.Duration // that they took
+	Waits     int64         // how often a caller had to wait for the store
+	Exhausted int64         // calls that failed for lack of IDs
+	Lost      int64         // IDs that were granted and never will be issued
+	Returned  int64         // IDs that were given back to the store
+
 	Err          error     // what is wrong with the store at present
 	FailingSince time.Time // since when; zero while nothing is
 }
@@ -50,6 +57,12 @@ func (b *Buffer) Stats() Stats {
 		Failures:    b.account.failures,
 		Regressions: b.guard.regressions.Load(),
 		Refilling:   b.refilling,
+		Calls:       b.account.calls,
+		CallTime:    b.account.callTime,
+		Waits:       b.account.waits,
+		Exhausted:   b.account.exhausted,
+		Lost:        b.account.lost,
+		Returned:    b.account.returned,
 		Err:         b.health.err,
 	}
 	if st.Err != nil {

@@ -38,6 +38,8 @@ type Generator struct {
 	stalled int64 // since when the lease stops callers, Unix milliseconds; 0: it does not
 	queue   waitQueue
 	ticker  ticker
+	waits   int64 // calls that had to wait
+	refused int64 // calls that failed, but for those whose context ended
 }
 
 // New returns a generator without a lease. The error wraps [leaf.ErrInvalid] if the

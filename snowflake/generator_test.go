@@ -446,7 +446,7 @@ func TestOverload(t *testing.T) {
 		if refused.Load() == 0 || served.Load() < 101 || served.Load() > 120 {
 			t.Errorf("%d served, %d refused", served.Load(), refused.Load())
 		}
-		if st := g.Stats(); st.Ahead != 0 || st.Waiting != 0 {
+		if st := g.Stats(); st.Ahead != 0 || st.Waiting != 0 || st.Refused != refused.Load() || st.Waits < 50 {
 			t.Errorf("after the rush: %+v", st)
 		}
 		if p := next(t, g); !p.Time.Equal(time.Now().Truncate(10 * time.Millisecond)) {

@@ -14,6 +14,8 @@ type Stats struct {
 	Why     error         // why no lease is held
 	Waiting int           // calls that wait
 	Issued  int64         // IDs issued since the start, a few that were lost included
+	Waits   int64         // calls that had to wait
+	Refused int64         // calls that failed for lack of IDs, of a lease or of time
 }
 
 // Stats returns a snapshot; the figures come from the cursor, so that counting costs
@@ -21,7 +23,7 @@ type Stats struct {
 func (g *Generator) Stats() Stats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	st := Stats{Held: g.held, Why: g.why, Waiting: g.queue.len(), Issued: int64(g.issued)}
+	st := Stats{Held: g.held, Why: g.why, Waiting: g.queue.len(), Issued: int64(g.issued), Waits: g.waits, Refused: g.refused}
 	if !g.held {
 		return st
 	}

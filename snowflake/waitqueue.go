@@ -117,6 +117,7 @@ func (g *Generator) join(ctx context.Context, n uint64) (*waiter, time.Duration,
 		budget = min(budget, max(time.Until(end), 0))
 	}
 	if err := g.checkBudget(now, n, budget); err != nil {
+		g.refused++
 		return &waiter{}, 0, err
 	}
 	if ctx.Err() != nil && !g.stocked(n) { // what it got could only be lost
@@ -132,8 +133,10 @@ func (g *Generator) join(ctx context.Context, n uint64) (*waiter, time.Duration,
 		return w, 0, nil
 	case timeout == 0:
 		g.queue.leave(w)
+		g.refused++
 		return w, 0, g.unavailable(now)
 	}
+	g.waits++
 	return w, timeout, nil
 }
 
@@ -168,6 +171,7 @@ func (g *Generator) leave(w *waiter, cause error) error {
 	if cause != nil {
 		return cause
 	}
+	g.refused++
 	return g.unavailable(g.opts.Clock.Now().UnixMilli())
 }
 

@@ -20,6 +20,10 @@ type Status struct {
 
 	Err error // why there is no lease, or what is wrong at present; nil if all is well
 
+	// ClockOffset is how far this machine's clock was ahead of the registry's when the lease was
+	// last extended.
+	ClockOffset time.Duration
+
 	ClockStep time.Duration // how far this machine's clock has moved away from the time that IDs carry
 
 	wait string // why the worker ID must not be used before Floor
@@ -68,6 +72,7 @@ func (h *heldLease) recordStart() {
 	s := &h.status
 	s.Held, s.Err, s.Worker, s.Term = true, nil, h.record.Worker, h.record.Term
 	s.Floor, s.Horizon, s.Since = Time(h.lease.floor), Time(h.horizon.Load()), now
+	s.ClockOffset = time.Duration(h.record.Offset) * time.Millisecond
 	if s.Extended = now; h.fromFile {
 		s.Extended = time.Time{}
 	}
@@ -84,7 +89,10 @@ func (h *heldLease) recordStart() {
 // recordResult notes how a call of the registry went.
 func (h *heldLease) recordResult(err error) {
 	if err == nil {
-		h.count(func(s *Status) { s.Horizon, s.Extended = Time(h.record.Horizon), Time(h.clock.ms()) })
+		h.count(func(s *Status) {
+			s.Horizon, s.Extended = Time(h.record.Horizon), Time(h.clock.ms())
+			s.ClockOffset = time.Duration(h.record.Offset) * time.Millisecond
+		})
 	}
 	h.report(registryFault, err, "the worker registry cannot be asked; the lease goes on until its horizon", "horizon", Time(h.record.Horizon))
 }
