@@ -56,6 +56,20 @@ func benchmarkNext(b *testing.B, ids source) {
 // BenchmarkNext.
 func BenchmarkTake(b *testing.B) { benchmarkTake(b, newBuffer(b)) }
 
+// BenchmarkCursorNext has each goroutine use a cursor of its own.
+func BenchmarkCursorNext(b *testing.B) {
+	buffer, ctx := newBuffer(b), b.Context()
+	b.RunParallel(func(pb *testing.PB) {
+		ids := source(buffer.Cursor(0))
+		for pb.Next() {
+			if _, err := ids.Next(ctx); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
 func benchmarkTake(b *testing.B, ids leaf.Generator) {
 	const n = 1000
 	ctx := b.Context()

@@ -27,6 +27,7 @@ type Buffer struct {
 	cancel context.CancelFunc
 
 	current atomic.Pointer[span]
+	ended   atomic.Bool // end is set: cursors must not go on with their blocks
 
 	mu        sync.Mutex
 	queue     []*span       // what follows current
@@ -88,22 +89,34 @@ func NewBuffer(store Store, tag string, opts *Options) *Buffer {
 // or ctx's own.
 func (b *Buffer) Next(ctx context.Context) (int64, error) {
 	s := b.current.Load()
+	quiet, before := s.quiet.Load(), s.start-1 // read first: a read after the add waits for it
 	used := s.used.Add(1)
-	if used <= s.quiet.Load() {
-		return s.start + used - 1, nil
+	if used <= quiet {
+		return before + used, nil
 	}
+	return b.next(ctx, s, used)
+}
+
+// next is Next where the caller, who reserved up to used of s, has more to do.
+func (b *Buffer) next(ctx context.Context, s *span, used int64) (int64, error) {
 	if used <= s.size {
 		if s.due(used) {
 			b.topUp()
 		}
 		return s.start + used - 1, nil
 	}
+	r, err := b.takeOne(ctx, s)
+	return r.Start, err
+}
+
+// takeOne waits for one ID, if need be; s has none left.
+func (b *Buffer) takeOne(ctx context.Context, s *span) (leaf.Range, error) {
 	var one [1]leaf.Range
-	ranges, err := b.take(ctx, one[:0], 1)
+	ranges, err := b.take(ctx, one[:0], s, leaf.Range{}, 1)
 	if err != nil {
-		return 0, err
+		return leaf.Range{}, err
 	}
-	return ranges[0].Start, nil
+	return ranges[0], nil
 }
 
 // Take appends n IDs to dst as few ranges; see [leaf.Generator]. n is 1 …
@@ -113,28 +126,47 @@ func (b *Buffer) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Rang
 	if err := b.checkCount(n); err != nil {
 		return dst, err
 	}
-	return b.take(ctx, dst, int64(n))
+	s := b.current.Load()
+	quiet := s.quiet.Load()
+	if int64(n) > quiet-s.used.Load() {
+		return b.take(ctx, dst, s, leaf.Range{}, int64(n))
+	}
+	r := s.take(int64(n))
+	if end := r.End - s.start; 0 < end && end <= quiet {
+		return append(dst, r), nil
+	}
+	return b.take(ctx, dst, s, r, int64(n)) // other callers were faster
 }
 
 func (b *Buffer) checkCount(n int) error {
 	if n < 1 || int64(n) > b.opts.MaxStock {
-		return fmt.Errorf("take from %q: %w: n = %d is not in 1 … %d", b.tag, leaf.ErrInvalid, n, b.opts.MaxStock)
+		return b.badCount(n)
 	}
 	return nil
 }
 
-func (b *Buffer) take(ctx context.Context, dst []leaf.Range, n int64) ([]leaf.Range, error) {
+func (b *Buffer) badCount(n int) error {
+	return fmt.Errorf("take from %q: %w: n = %d is not in 1 … %d", b.tag, leaf.ErrInvalid, n, b.opts.MaxStock)
+}
+
+// take is Take where the caller has reserved r, which may be empty, of s.
+func (b *Buffer) take(ctx context.Context, dst []leaf.Range, s *span, r leaf.Range, n int64) ([]leaf.Range, error) {
 	out := dst
 	var timer *time.Timer
 	delivered := false // the store is alive: it has delivered while the call waited
-	for n > 0 {
-		s := b.current.Load()
-		if r := b.reserve(s, n, delivered); !r.Empty() {
+	for {
+		if !r.Empty() {
 			out = appendRange(out, len(dst), r)
 			n -= r.Len()
 			if s.due(r.End - s.start) {
 				b.topUp()
 			}
+		}
+		if n == 0 {
+			return out, nil
+		}
+		s = b.current.Load()
+		if r = b.reserve(s, n, delivered); !r.Empty() {
 			continue
 		}
 		if timer == nil {
@@ -150,7 +182,6 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, n int64) ([]leaf.Ra
 			timer.Reset(b.opts.Wait) // the store delivers, even if to other callers
 		}
 	}
-	return out, nil
 }
 
 // reserve takes up to n IDs off s, or none if the call should wait.

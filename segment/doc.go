@@ -10,11 +10,11 @@
 //  1. No ID is issued twice, by this process or by any other on the same counter,
 //     as long as the store does not lose acknowledged writes.
 //  2. IDs of one buffer are issued in increasing order, unless an operator lowered
-//     the counter.
+//     the counter; a [Cursor] issues its blocks later than they were taken.
 //  3. A call waits for nothing but the store, and fails when that has not delivered
 //     for [Options.Wait].
 //  4. A crash loses at most the stock in memory, [Options.MaxStock]; a clean stop of
-//     the only node loses nothing.
+//     the only node loses nothing but what cursors still hold.
 //
 // # The protocol
 //

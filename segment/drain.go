@@ -75,6 +75,7 @@ func (b *Buffer) finish(err error) (unused leaf.Range, last Grant) {
 		return leaf.Range{}, Grant{}
 	}
 	b.end = err
+	b.ended.Store(true)
 	b.cancel()
 	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
 		rest := s.seal()
@@ -119,5 +120,5 @@ func (b *Buffer) expire(now time.Time) {
 		return
 	}
 	b.finish(b.exhausted(b.health.err))
-	b.set.tags.CompareAndDelete(b.tag, b)
+	b.set.tags.remove(b)
 }

@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"sync"
 
 	_ "modernc.org/sqlite"
 
@@ -88,4 +89,29 @@ func ExampleOpenMemory() {
 func ExampleLeafStep() {
 	fmt.Println(segment.LeafStep(2000, 2000, 0))
 	// Output: 4000
+}
+
+// Each goroutine of a busy program has a cursor of its own.
+func ExampleBuffer_Cursor() {
+	ctx, store := context.Background(), memory.New()
+	_ = store.Create(ctx, segment.Tag{Name: "order", MaxID: 1, Step: 1000})
+	orders := segment.NewBuffer(store, "order", nil)
+	defer orders.Close(ctx)
+	var wg sync.WaitGroup
+	var all sync.Map
+	for range 4 {
+		wg.Go(func() {
+			ids := orders.Cursor(0)
+			for range 100 {
+				id, _ := ids.Next(ctx)
+				if _, twice := all.LoadOrStore(id, true); twice {
+					fmt.Println("twice:", id)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	_, one := all.Load(int64(1))
+	fmt.Println(one)
+	// Output: true
 }

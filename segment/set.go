@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -23,7 +22,7 @@ const unknownFor = time.Second
 type Set struct {
 	store Store
 	opts  SetOptions
-	tags  sync.Map // string → *Buffer
+	tags  *table
 
 	places   chan struct{} // holds one for each call to the store in flight
 	guesses  chan struct{} // holds one for each of them that is for an unproven tag
@@ -70,6 +69,7 @@ func NewSet(store Store, opts *SetOptions) *Set {
 	s := &Set{
 		store:    store,
 		opts:     o,
+		tags:     newTable(),
 		places:   make(chan struct{}, o.MaxCalls),
 		guesses:  make(chan struct{}, max(1, o.MaxCalls/2)),
 		changing: make(chan struct{}, 1),
@@ -85,9 +85,12 @@ func NewSet(store Store, opts *SetOptions) *Set {
 // Next returns the next ID of tag; see [Buffer.Next]. A name that cannot be a tag
 // is an error wrapping [leaf.ErrInvalid].
 func (s *Set) Next(ctx context.Context, tag string) (int64, error) {
-	b, err := s.buffer(tag)
-	if err != nil {
-		return 0, err
+	b := s.tags.get(tag)
+	if b == nil {
+		var err error
+		if b, err = s.open(tag); err != nil {
+			return 0, err
+		}
 	}
 	return b.Next(ctx)
 }
@@ -102,9 +105,14 @@ func (s *Set) Take(ctx context.Context, tag string, dst []leaf.Range, n int) ([]
 }
 
 func (s *Set) buffer(tag string) (*Buffer, error) {
-	if b, ok := s.tags.Load(tag); ok {
-		return b.(*Buffer), nil
+	if b := s.tags.get(tag); b != nil {
+		return b, nil
 	}
+	return s.open(tag)
+}
+
+// open makes the buffer of tag.
+func (s *Set) open(tag string) (*Buffer, error) {
 	if err := CheckTagName(tag); err != nil {
 		return nil, err
 	}
@@ -113,8 +121,8 @@ func (s *Set) buffer(tag string) (*Buffer, error) {
 	if s.closed {
 		return nil, fmt.Errorf("tag %q: %w", tag, leaf.ErrClosed)
 	}
-	if b, ok := s.tags.Load(tag); ok { // another caller was faster
-		return b.(*Buffer), nil
+	if b := s.tags.get(tag); b != nil { // another caller was faster
+		return b, nil
 	}
 	b := s.newBuffer(tag)
 	if _, ok := s.listed[tag]; !ok {
@@ -122,7 +130,7 @@ func (s *Set) buffer(tag string) (*Buffer, error) {
 			return nil, err
 		}
 	}
-	s.tags.Store(tag, b)
+	s.tags.put(b)
 	return b, nil
 }
 
@@ -143,14 +151,7 @@ func (s *Set) checkSoon() {
 // forget drops b, whose tag the store does not know, when it has been refused for long
 // enough.
 func (s *Set) forget(b *Buffer) {
-	time.AfterFunc(unknownFor, func() { s.tags.CompareAndDelete(b.tag, b) })
-}
-
-// buffers iterates over the buffers of the tags in use.
-func (s *Set) buffers() iter.Seq[*Buffer] {
-	return func(yield func(*Buffer) bool) {
-		s.tags.Range(func(_, b any) bool { return yield(b.(*Buffer)) })
-	}
+	time.AfterFunc(unknownFor, func() { s.tags.remove(b) })
 }
 
 // Forget has change lower or delete tag's counter in the store on purpose, which
@@ -164,10 +165,10 @@ func (s *Set) Forget(tag string, change func() error) error {
 	err := fmt.Errorf("tag %q: %w: its counter is being changed", tag, leaf.ErrExhausted)
 	closed := s.newBuffer(tag) // stands in the way of a new one until all is done
 	closed.abandon(err)
-	if old, ok := s.tags.Swap(tag, closed); ok {
-		old.(*Buffer).abandon(err)
+	if old := s.tags.put(closed); old != nil {
+		old.abandon(err)
 	}
-	defer s.tags.CompareAndDelete(tag, closed)
+	defer s.tags.remove(closed)
 	if err := change(); err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (s *Set) Unfit() error {
 // Stats returns a snapshot of every tag in use, sorted by name.
 func (s *Set) Stats() []Stats {
 	var all []Stats
-	for b := range s.buffers() {
+	for b := range s.tags.all() {
 		all = append(all, b.Stats())
 	}
 	slices.SortFunc(all, func(a, b Stats) int { return strings.Compare(a.Tag, b.Tag) })
@@ -229,7 +230,7 @@ func (s *Set) Close(ctx context.Context) error {
 	var mu sync.Mutex
 	var errs []error
 	places := make(chan struct{}, s.opts.MaxCalls)
-	for b := range s.buffers() {
+	for b := range s.tags.all() {
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
@@ -299,7 +300,7 @@ func (s *Set) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CheckInterval)
 	defer cancel()
 	missing := make(map[string]*Buffer)
-	for b := range s.buffers() {
+	for b := range s.tags.all() {
 		if b.loaded() {
 			missing[b.tag] = b
 		} else {
@@ -330,7 +331,7 @@ func (s *Set) check(ctx context.Context) error {
 	for _, b := range missing {
 		s.opts.Logger.Info("tag is gone from the store", "tag", b.tag)
 		b.abandon(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
-		s.tags.CompareAndDelete(b.tag, b)
+		s.tags.remove(b)
 	}
 	return nil
 }
