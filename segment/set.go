@@ -245,6 +245,9 @@ func (s *Set) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// recheck is how soon a store whose tags could not be listed is checked again.
+const recheck = 5 * time.Second
+
 // watch closes ready once the store answers, then keeps the tags in use in step with it.
 func (s *Set) watch(ctx context.Context) {
 	defer close(s.done)
@@ -261,8 +264,12 @@ func (s *Set) watch(ctx context.Context) {
 	for {
 		wake := s.wake
 		pause := s.opts.CheckInterval
-		if err := s.StoreErr(); err != nil && isUnfit(err) {
+		switch err := s.StoreErr(); {
+		case err == nil:
+		case isUnfit(err):
 			wake, pause = nil, min(maxBackoff, pause)
+		default: // a check may take long where there are many tags
+			pause = min(recheck, pause)
 		}
 		select {
 		case <-ctx.Done():

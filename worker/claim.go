@@ -131,7 +131,7 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 	horizon := now + millis(k.opts.Horizon)
 	if horizon > v.registry+2*millis(k.opts.Horizon) {
 		return nil, fmt.Errorf("%w: it is %v ahead of the worker registry's, and a lease must not reach so far: set the clock",
-			errClockOff, time.Duration(now-v.registry)*time.Millisecond)
+			ErrClockOff, time.Duration(now-v.registry)*time.Millisecond)
 	}
 	if b := k.pending; b != nil && b.won(v.records[b.next.Worker]) {
 		k.pending = nil

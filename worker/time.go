@@ -19,7 +19,9 @@ const (
 	peerAge       = 30 * time.Second       // peers that reported since then are running
 )
 
-var errClockOff = errors.New("this machine's clock is off")
+// ErrClockOff is wrapped where this machine's clock differs from those of others by more than
+// [Options.Tolerance].
+var ErrClockOff = errors.New("this machine's clock is off")
 
 // checkClock compares this machine's clock with the registry's and with the median of
 // the running peers. Records that this node may have written do not count. A clock that
@@ -66,7 +68,7 @@ func (k *Keeper) checkOffset(ms int64, whose string) error {
 	if off < 0 {
 		direction = "behind"
 	}
-	return fmt.Errorf("%w: it is %v %s %s, more than the %v that are tolerated: set the clock", errClockOff, off.Abs(), direction, whose, k.opts.Tolerance)
+	return fmt.Errorf("%w: it is %v %s %s, more than the %v that are tolerated: set the clock", ErrClockOff, off.Abs(), direction, whose, k.opts.Tolerance)
 }
 
 // A clockWatch watches for steps of this machine's clock.

@@ -21,8 +21,8 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what a server is doing",
-		Long: `Show what a server serves, from which store, the lease of its worker ID, and what it
-holds of each tag in use:
+		Long: `Show what a server serves, from which store, what is wrong and what to do about it, the
+lease of its worker ID, and what it holds of each tag in use:
 
   STOCK   IDs in memory             LASTS     how long they last at that rate
   ISSUED  since the server started  REFILLS   allocations from the store
@@ -70,6 +70,9 @@ func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 	if s.GetResp() != "" {
 		fmt.Fprintf(w, "redis    Redis protocol on %s\n", s.GetResp())
 	}
+	for _, c := range s.GetConditions() {
+		printCondition(w, c)
+	}
 	for _, scheme := range s.GetSchemes() {
 		fmt.Fprintf(w, "scheme   %s, %s\n", scheme.GetName(), schemeState(scheme))
 	}
@@ -87,6 +90,15 @@ func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 		fmt.Fprintf(w, "trouble  %s\n", printable(store.GetLastError()))
 	}
 	return printStats(w, slices.DeleteFunc(s.GetTags(), idle))
+}
+
+// printCondition says what is wrong and what to do.
+func printCondition(w io.Writer, c *leafv1.Condition) {
+	fmt.Fprintf(w, "%-8s %s, %s: %s\n", choose(c.GetDown(), "down", "degraded"), c.GetName(),
+		strings.Join(c.GetSchemes(), ", "), printable(c.GetText()))
+	if c.GetAdvice() != "" {
+		fmt.Fprintf(w, "do       %s\n", printable(c.GetAdvice()))
+	}
 }
 
 func schemeState(s *leafv1.SchemeStatus) string {

@@ -29,6 +29,7 @@ type Config struct {
 	Workers         string        `yaml:"workers"`
 	WorkersFile     string        `yaml:"workers_file"` // [Load] reads it into Workers
 	StartWait       time.Duration `yaml:"start_wait" check:"0s..1h"`
+	ReadyFor        time.Duration `yaml:"ready_for" check:"0s..1h"`
 	DrainDelay      time.Duration `yaml:"drain_delay" check:"0s..1h"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" check:">0"`
 	MaxBatch        int           `yaml:"max_batch" check:"1..2147483647"`

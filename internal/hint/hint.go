@@ -3,10 +3,12 @@
 package hint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 
+	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -57,6 +59,26 @@ func Of(err error) string {
 	}
 	return ""
 }
+
+// conditions are what to do about the conditions of a server, by their names.
+var conditions = map[string]string{
+	health.StoreSilent: "start the store, or correct its URL ('leaf config check' reads the configuration); IDs are served as soon as it answers",
+	health.StoreUnfit:  "mend the store: the log of the server says how",
+	health.StoreFailing: "bring the store back before the IDs in memory are used up; do not restart this server meanwhile: " +
+		"it would lose them ('leaf status' shows how long they last)",
+	health.TagFailing: "'leaf tag list' shows the tag; 'leaf tag set' changes it",
+	health.NoWorkerID: "'leaf worker list' shows who holds the worker IDs, if their registry answers; bring it back if it does not",
+	health.RegistryFailing: "bring the registry of worker IDs back before the lease ends; do not restart this server meanwhile: " +
+		"it would have to claim a worker ID",
+	health.StateFile:    "let the server write to its data directory: is the disk full, or read-only?",
+	health.ClockOff:     "set the clock of this machine, and have a time service keep it so",
+	health.ClockStepped: "have a time service keep the clock; a restart has IDs follow it, once it is right",
+	health.LayoutEnding: "plan for another layout: docs/snowflake-mode.md",
+	health.WorkerIDsLow: "give the layout more worker bits, or lease worker IDs: docs/uid-mode.md",
+}
+
+// ForCondition returns what to do about a condition of a server; "" if nothing has to be done.
+func ForCondition(c health.Condition) string { return cmp.Or(Of(c.Err), conditions[c.Name]) }
 
 // Handler returns a [slog.Handler] that adds the attribute "hint" to each record with an
 // error about which something can be done.

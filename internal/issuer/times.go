@@ -87,3 +87,13 @@ func (t *Times) TakeContiguous(ctx context.Context, key string, n int) (leaf.Ran
 	}
 	return r, nil
 }
+
+// Used reports whether IDs were issued since the start.
+func (t *Times) Used() bool {
+	for _, g := range t.generators {
+		if g.Stats().Issued > 0 {
+			return true
+		}
+	}
+	return false
+}

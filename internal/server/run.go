@@ -110,14 +110,14 @@ func (s *Server) open(ctx context.Context) error {
 	defer limit.Stop()
 	look := time.NewTicker(readyInterval)
 	defer look.Stop()
-	for wait := true; wait && s.ready("") != nil; {
+	for wait := true; wait && s.ready() != nil; {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
 			wait = false
 		case <-limit.C:
 			wait = false
-			s.log.Warn("start_wait is over: the port opens although this server is not ready", "err", s.ready(""))
+			s.log.Warn("start_wait is over: the port opens although this server is not ready", "err", s.ready())
 		}
 	}
 	for _, p := range s.ports() {

@@ -27,7 +27,6 @@ import (
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/internal/telemetry"
 	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // Options configures a [Server].
@@ -73,6 +72,7 @@ type Server struct {
 	conns    *conns.Server           // nil: no Redis protocol
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	stopping atomic.Bool
+	held     atomic.Bool // time-based IDs could be issued before
 }
 
 // New listens, opens the data directory and the backends, and returns a Server that
@@ -209,7 +209,7 @@ func (s *Server) frontend() *frontend.Options {
 	opts := &frontend.Options{
 		IDs:      issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
 		Access:   s.gate,
-		Ready:    s.ready,
+		Health:   s.health,
 		Requests: telemetry.NewFrontEnds(frontend.Reasons()),
 		Listen:   s.Addr(),
 		Address:  s.web.String(),
@@ -243,42 +243,4 @@ func (s *Server) sources() map[string]issuer.Source {
 		}
 	}
 	return sources
-}
-
-// ready says why no requests for a scheme should be sent here. If that is empty, every
-// scheme that is served must be able to answer them.
-func (s *Server) ready(scheme string) error {
-	if s.stopping.Load() {
-		return errors.New("the server is stopping")
-	}
-	if s.set != nil && (scheme == "" || scheme == issuer.Segment || scheme == issuer.Ticket) {
-		if err := s.storeReady(); err != nil {
-			return err
-		}
-	}
-	if s.times != nil && (scheme == "" || s.times.sources[scheme] != nil) {
-		err := s.times.node.Keeper().Err()
-		if scheme == "" && s.times.implicit && errors.Is(err, worker.ErrNotCreated) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.times.names(), err)
-		}
-	}
-	return nil
-}
-
-func (s *Server) storeReady() error {
-	select {
-	case <-s.set.Ready():
-		if err := s.set.Unfit(); err != nil {
-			return fmt.Errorf("the store cannot be used: %w", err)
-		}
-		return nil
-	default:
-	}
-	if err := s.set.StoreErr(); err != nil {
-		return fmt.Errorf("the store is unavailable: %w", err)
-	}
-	return errors.New("the store has not answered yet")
 }

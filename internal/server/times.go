@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/leaf-id/leaf/internal/backend"
@@ -189,9 +186,6 @@ func (s *Server) lock(name string) (*os.File, error) {
 	}
 	return s.dir.Lock(name)
 }
-
-// names returns those of the schemes, for people.
-func (t *times) names() string { return strings.Join(slices.Sorted(maps.Keys(t.sources)), ", ") }
 
 // owner tells this process from others, for people.
 func owner(port int) string {

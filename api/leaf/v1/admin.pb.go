@@ -558,7 +558,11 @@ type StatusResponse struct {
 	// The lease of a worker ID. Absent: no time-based scheme is enabled.
 	Lease *Lease `protobuf:"bytes,7,opt,name=lease,proto3" json:"lease,omitempty"`
 	// The address for the Redis protocol, host:port. Empty: it is off.
-	Resp          string `protobuf:"bytes,8,opt,name=resp,proto3" json:"resp,omitempty"`
+	Resp string `protobuf:"bytes,8,opt,name=resp,proto3" json:"resp,omitempty"`
+	// Whether requests should be sent to the server, as /readyz says.
+	Ready bool `protobuf:"varint,9,opt,name=ready,proto3" json:"ready,omitempty"`
+	// What is wrong, the most urgent first. Empty: nothing is.
+	Conditions    []*Condition `protobuf:"bytes,10,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -649,6 +653,104 @@ func (x *StatusResponse) GetResp() string {
 	return ""
 }
 
+func (x *StatusResponse) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *StatusResponse) GetConditions() []*Condition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
+}
+
+// A Condition is one thing that is wrong with a server.
+type Condition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What kind of thing, for programs: store_silent, store_unfit, store_failing, tag_failing,
+	// no_worker_id, registry_failing, state_file, clock_off, clock_stepped, layout_ending,
+	// worker_ids_low, stopping.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The schemes that it stops, or may stop. Empty: all of them.
+	Schemes []string `protobuf:"bytes,2,rep,name=schemes,proto3" json:"schemes,omitempty"`
+	// Whether no ID of them can be had, or soon none. If not, there is only something to
+	// do.
+	Down bool `protobuf:"varint,3,opt,name=down,proto3" json:"down,omitempty"`
+	// What is wrong, and what to do about it, for people.
+	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	Advice        string `protobuf:"bytes,5,opt,name=advice,proto3" json:"advice,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Condition) Reset() {
+	*x = Condition{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Condition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Condition) ProtoMessage() {}
+
+func (x *Condition) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Condition.ProtoReflect.Descriptor instead.
+func (*Condition) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Condition) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Condition) GetSchemes() []string {
+	if x != nil {
+		return x.Schemes
+	}
+	return nil
+}
+
+func (x *Condition) GetDown() bool {
+	if x != nil {
+		return x.Down
+	}
+	return false
+}
+
+func (x *Condition) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Condition) GetAdvice() string {
+	if x != nil {
+		return x.Advice
+	}
+	return ""
+}
+
 type SchemeStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -665,7 +767,7 @@ type SchemeStatus struct {
 
 func (x *SchemeStatus) Reset() {
 	*x = SchemeStatus{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	mi := &file_leaf_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -677,7 +779,7 @@ func (x *SchemeStatus) String() string {
 func (*SchemeStatus) ProtoMessage() {}
 
 func (x *SchemeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	mi := &file_leaf_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -690,7 +792,7 @@ func (x *SchemeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchemeStatus.ProtoReflect.Descriptor instead.
 func (*SchemeStatus) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SchemeStatus) GetName() string {
@@ -757,7 +859,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	mi := &file_leaf_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +871,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	mi := &file_leaf_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +884,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Lease) GetHeld() bool {
@@ -899,7 +1001,7 @@ type Layout struct {
 
 func (x *Layout) Reset() {
 	*x = Layout{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	mi := &file_leaf_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +1013,7 @@ func (x *Layout) String() string {
 func (*Layout) ProtoMessage() {}
 
 func (x *Layout) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	mi := &file_leaf_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +1026,7 @@ func (x *Layout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Layout.ProtoReflect.Descriptor instead.
 func (*Layout) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Layout) GetName() string {
@@ -984,7 +1086,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1098,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1111,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 type ListWorkersResponse struct {
@@ -1024,7 +1126,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1138,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1151,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -1083,7 +1185,7 @@ type Starts struct {
 
 func (x *Starts) Reset() {
 	*x = Starts{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1197,7 @@ func (x *Starts) String() string {
 func (*Starts) ProtoMessage() {}
 
 func (x *Starts) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1210,7 @@ func (x *Starts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Starts.ProtoReflect.Descriptor instead.
 func (*Starts) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Starts) GetUsed() int64 {
@@ -1157,7 +1259,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1271,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1284,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Start) GetWorker() int64 {
@@ -1254,7 +1356,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1266,7 +1368,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1279,7 +1381,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Worker) GetWorker() int64 {
@@ -1355,7 +1457,7 @@ type FreeWorkerRequest struct {
 
 func (x *FreeWorkerRequest) Reset() {
 	*x = FreeWorkerRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +1469,7 @@ func (x *FreeWorkerRequest) String() string {
 func (*FreeWorkerRequest) ProtoMessage() {}
 
 func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,7 +1482,7 @@ func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerRequest.ProtoReflect.Descriptor instead.
 func (*FreeWorkerRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FreeWorkerRequest) GetWorker() int64 {
@@ -1400,7 +1502,7 @@ type FreeWorkerResponse struct {
 
 func (x *FreeWorkerResponse) Reset() {
 	*x = FreeWorkerResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +1514,7 @@ func (x *FreeWorkerResponse) String() string {
 func (*FreeWorkerResponse) ProtoMessage() {}
 
 func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +1527,7 @@ func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerResponse.ProtoReflect.Descriptor instead.
 func (*FreeWorkerResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FreeWorkerResponse) GetWorker() *Worker {
@@ -1450,7 +1552,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1564,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1577,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StoreStatus) GetName() string {
@@ -1530,7 +1632,7 @@ type TagStats struct {
 
 func (x *TagStats) Reset() {
 	*x = TagStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1644,7 @@ func (x *TagStats) String() string {
 func (*TagStats) ProtoMessage() {}
 
 func (x *TagStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1657,7 @@ func (x *TagStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStats.ProtoReflect.Descriptor instead.
 func (*TagStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TagStats) GetTag() string {
@@ -1667,7 +1769,7 @@ type SegmentStats struct {
 
 func (x *SegmentStats) Reset() {
 	*x = SegmentStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1679,7 +1781,7 @@ func (x *SegmentStats) String() string {
 func (*SegmentStats) ProtoMessage() {}
 
 func (x *SegmentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1692,7 +1794,7 @@ func (x *SegmentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentStats.ProtoReflect.Descriptor instead.
 func (*SegmentStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SegmentStats) GetRange() *Range {
@@ -1747,7 +1849,7 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x10DeleteTagRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x13\n" +
 	"\x11DeleteTagResponse\"\x0f\n" +
-	"\rStatusRequest\"\xb6\x02\n" +
+	"\rStatusRequest\"\x80\x03\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x16\n" +
@@ -1756,7 +1858,18 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x05store\x18\x05 \x01(\v2\x14.leaf.v1.StoreStatusR\x05store\x12%\n" +
 	"\x04tags\x18\x06 \x03(\v2\x11.leaf.v1.TagStatsR\x04tags\x12$\n" +
 	"\x05lease\x18\a \x01(\v2\x0e.leaf.v1.LeaseR\x05lease\x12\x12\n" +
-	"\x04resp\x18\b \x01(\tR\x04resp\"`\n" +
+	"\x04resp\x18\b \x01(\tR\x04resp\x12\x14\n" +
+	"\x05ready\x18\t \x01(\bR\x05ready\x122\n" +
+	"\n" +
+	"conditions\x18\n" +
+	" \x03(\v2\x12.leaf.v1.ConditionR\n" +
+	"conditions\"y\n" +
+	"\tCondition\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aschemes\x18\x02 \x03(\tR\aschemes\x12\x12\n" +
+	"\x04down\x18\x03 \x01(\bR\x04down\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x16\n" +
+	"\x06advice\x18\x05 \x01(\tR\x06advice\"`\n" +
 	"\fSchemeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05ready\x18\x02 \x01(\bR\x05ready\x12\x14\n" +
@@ -1868,7 +1981,7 @@ func file_leaf_v1_admin_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_admin_proto_rawDescData
 }
 
-var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_leaf_v1_admin_proto_goTypes = []any{
 	(*Tag)(nil),                   // 0: leaf.v1.Tag
 	(*ListTagsRequest)(nil),       // 1: leaf.v1.ListTagsRequest
@@ -1881,72 +1994,74 @@ var file_leaf_v1_admin_proto_goTypes = []any{
 	(*DeleteTagResponse)(nil),     // 8: leaf.v1.DeleteTagResponse
 	(*StatusRequest)(nil),         // 9: leaf.v1.StatusRequest
 	(*StatusResponse)(nil),        // 10: leaf.v1.StatusResponse
-	(*SchemeStatus)(nil),          // 11: leaf.v1.SchemeStatus
-	(*Lease)(nil),                 // 12: leaf.v1.Lease
-	(*Layout)(nil),                // 13: leaf.v1.Layout
-	(*ListWorkersRequest)(nil),    // 14: leaf.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),   // 15: leaf.v1.ListWorkersResponse
-	(*Starts)(nil),                // 16: leaf.v1.Starts
-	(*Start)(nil),                 // 17: leaf.v1.Start
-	(*Worker)(nil),                // 18: leaf.v1.Worker
-	(*FreeWorkerRequest)(nil),     // 19: leaf.v1.FreeWorkerRequest
-	(*FreeWorkerResponse)(nil),    // 20: leaf.v1.FreeWorkerResponse
-	(*StoreStatus)(nil),           // 21: leaf.v1.StoreStatus
-	(*TagStats)(nil),              // 22: leaf.v1.TagStats
-	(*SegmentStats)(nil),          // 23: leaf.v1.SegmentStats
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
-	(*Range)(nil),                 // 26: leaf.v1.Range
+	(*Condition)(nil),             // 11: leaf.v1.Condition
+	(*SchemeStatus)(nil),          // 12: leaf.v1.SchemeStatus
+	(*Lease)(nil),                 // 13: leaf.v1.Lease
+	(*Layout)(nil),                // 14: leaf.v1.Layout
+	(*ListWorkersRequest)(nil),    // 15: leaf.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),   // 16: leaf.v1.ListWorkersResponse
+	(*Starts)(nil),                // 17: leaf.v1.Starts
+	(*Start)(nil),                 // 18: leaf.v1.Start
+	(*Worker)(nil),                // 19: leaf.v1.Worker
+	(*FreeWorkerRequest)(nil),     // 20: leaf.v1.FreeWorkerRequest
+	(*FreeWorkerResponse)(nil),    // 21: leaf.v1.FreeWorkerResponse
+	(*StoreStatus)(nil),           // 22: leaf.v1.StoreStatus
+	(*TagStats)(nil),              // 23: leaf.v1.TagStats
+	(*SegmentStats)(nil),          // 24: leaf.v1.SegmentStats
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 26: google.protobuf.Duration
+	(*Range)(nil),                 // 27: leaf.v1.Range
 }
 var file_leaf_v1_admin_proto_depIdxs = []int32{
-	24, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
+	25, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
 	0,  // 1: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
 	0,  // 2: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
 	0,  // 3: leaf.v1.AlterTagResponse.tag:type_name -> leaf.v1.Tag
-	24, // 4: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
-	11, // 5: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
-	21, // 6: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
-	22, // 7: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
-	12, // 8: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
-	24, // 9: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
-	24, // 10: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
-	24, // 11: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
-	24, // 12: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
-	25, // 13: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
-	13, // 14: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
-	24, // 15: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
-	25, // 16: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
-	24, // 17: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
-	18, // 18: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
-	16, // 19: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
-	17, // 20: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
-	24, // 21: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
-	24, // 22: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
-	25, // 23: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
-	18, // 24: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
-	23, // 25: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
-	25, // 26: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
-	24, // 27: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
-	26, // 28: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
-	1,  // 29: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
-	3,  // 30: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
-	5,  // 31: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
-	7,  // 32: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
-	14, // 33: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
-	19, // 34: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
-	9,  // 35: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
-	2,  // 36: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
-	4,  // 37: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
-	6,  // 38: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
-	8,  // 39: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
-	15, // 40: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
-	20, // 41: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
-	10, // 42: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
-	36, // [36:43] is the sub-list for method output_type
-	29, // [29:36] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	25, // 4: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	12, // 5: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
+	22, // 6: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
+	23, // 7: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
+	13, // 8: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
+	11, // 9: leaf.v1.StatusResponse.conditions:type_name -> leaf.v1.Condition
+	25, // 10: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
+	25, // 11: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
+	25, // 12: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
+	25, // 13: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
+	26, // 14: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
+	14, // 15: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
+	25, // 16: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
+	26, // 17: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
+	25, // 18: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
+	19, // 19: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
+	17, // 20: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
+	18, // 21: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
+	25, // 22: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
+	25, // 23: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
+	26, // 24: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
+	19, // 25: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
+	24, // 26: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
+	26, // 27: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
+	25, // 28: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
+	27, // 29: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
+	1,  // 30: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
+	3,  // 31: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
+	5,  // 32: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
+	7,  // 33: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
+	15, // 34: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
+	20, // 35: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
+	9,  // 36: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
+	2,  // 37: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
+	4,  // 38: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
+	6,  // 39: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
+	8,  // 40: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
+	16, // 41: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
+	21, // 42: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
+	10, // 43: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
+	37, // [37:44] is the sub-list for method output_type
+	30, // [30:37] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_admin_proto_init() }
@@ -1957,16 +2072,16 @@ func file_leaf_v1_admin_proto_init() {
 	file_leaf_v1_leaf_proto_init()
 	file_leaf_v1_admin_proto_msgTypes[3].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[5].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[12].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[13].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[19].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_admin_proto_rawDesc), len(file_leaf_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

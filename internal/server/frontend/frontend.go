@@ -4,10 +4,10 @@
 package frontend
 
 import (
-	"errors"
 	"net"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/telemetry"
@@ -23,9 +23,8 @@ type Options struct {
 	// Access decides who may do what: a front end asks it before it looks anything up.
 	Access *access.Gate
 
-	// Ready says why no requests for IDs of a scheme should be sent to this server, or of
-	// any of its schemes if that is empty; nil if they should. A nil func means always.
-	Ready func(scheme string) error
+	// Health says what is wrong with the server; nil: nothing ever is.
+	Health func() health.Report
 
 	// Requests counts the requests for IDs, and why they failed: a [Kind.Reason].
 	Requests telemetry.FrontEnds
@@ -42,21 +41,12 @@ type Options struct {
 	Registry  string // of worker IDs; likewise
 }
 
-var errStoreSilent = errors.New("the store has not answered yet")
-
-// NotReady says why a scheme that is enabled cannot serve at present.
-func (o *Options) NotReady(scheme string) error {
-	switch scheme {
-	case issuer.Snowflake, issuer.UID:
-		if o.Workers != nil {
-			return o.Workers.Err()
-		}
-	case issuer.Segment, issuer.Ticket:
-		if o.StoreSilent() {
-			return errStoreSilent
-		}
+// Report says what is wrong with the server at present.
+func (o *Options) Report() health.Report {
+	if o.Health == nil {
+		return health.Report{}
 	}
-	return nil
+	return o.Health()
 }
 
 // StoreSilent reports whether the store has not answered since the server started.

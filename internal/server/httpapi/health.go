@@ -5,8 +5,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
-	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/health"
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
@@ -18,9 +20,8 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 }
 
 // readyMeans says what the answer of readyz is about.
-const readyMeans = `ready means: since the server started the store has answered, and a worker ID is held for the time-based schemes.
-A store that fails later does not count: IDs in memory are served on, and other servers would fail alike.
-One that must be repaired before this server can use it does, once there is no stock.
+const readyMeans = `ready means: the store has answered since the start, a worker ID is held, and IDs can be issued for a while (ready_for).
+A store that fails later counts once nothing that is asked for can be issued: the other servers would fail alike.
 With ?scheme=NAME only that scheme counts.
 `
 
@@ -34,7 +35,8 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header()["Content-Type"] = plainText
 	w.Header()["Cache-Control"] = frontend.NoStore
-	if err := h.notReady(query["scheme"]); err != nil {
+	report := h.Report()
+	if err := h.notReady(report, query["scheme"]); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprintf(w, "not ready: %s", frontend.Text(err))
 	} else {
@@ -47,38 +49,42 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "\nthe reasons are for callers who may read: %s\n", frontend.Text(err))
 		return
 	}
-	h.explain(w)
+	h.explain(w, report)
 }
 
-// notReady says why one of schemes cannot be served, or, where none is named, any of
-// those that are enabled.
-func (h *handler) notReady(schemes []string) error {
-	if h.Ready == nil {
-		return nil
-	}
+// notReady says why one of schemes cannot be served, or, where none is named, why no requests
+// should be sent here.
+func (h *handler) notReady(report health.Report, schemes []string) error {
 	if len(schemes) == 0 {
-		return h.Ready("")
+		return report.Err("")
 	}
 	for _, scheme := range schemes {
 		if err := h.IDs.Check(scheme, "any"); err != nil {
 			return err
 		}
-		if err := h.Ready(scheme); err != nil {
+		if err := report.Err(scheme); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (h *handler) explain(w http.ResponseWriter) {
+func (h *handler) explain(w http.ResponseWriter, report health.Report) {
 	fmt.Fprintln(w)
 	defer fmt.Fprint(w, readyMeans)
 	for _, scheme := range h.IDs.Schemes() {
-		fmt.Fprintf(w, "scheme %s enabled%s\n", scheme, h.status(scheme))
+		state := ""
+		if err := report.Err(scheme); err != nil {
+			state = "; not ready: " + frontend.Text(err)
+		}
+		fmt.Fprintf(w, "scheme %s enabled%s\n", scheme, state)
 	}
 	off := h.IDs.Off()
 	for _, scheme := range slices.Sorted(maps.Keys(off)) {
 		fmt.Fprintf(w, "scheme %s off: %s\n", scheme, off[scheme])
+	}
+	for _, c := range report.Conditions {
+		explainCondition(w, c)
 	}
 	if h.Tags == nil {
 		return
@@ -90,15 +96,13 @@ func (h *handler) explain(w http.ResponseWriter) {
 	}
 }
 
-// status says what is wrong with a scheme that is enabled, if anything is.
-func (h *handler) status(scheme string) string {
-	if err := h.NotReady(scheme); err != nil {
-		return "; not ready: " + frontend.Text(err)
+func explainCondition(w http.ResponseWriter, c health.Condition) {
+	state := "degraded"
+	if c.Down {
+		state = "down"
 	}
-	if (scheme == issuer.Snowflake || scheme == issuer.UID) && h.Workers != nil {
-		if err := h.Workers.Status().Err; err != nil {
-			return "; ready, but: " + frontend.Text(err)
-		}
+	fmt.Fprintf(w, "%s %s %s: %s\n", state, c.Name, strings.Join(c.Schemes, ", "), frontend.Text(c.Err))
+	if advice := hint.ForCondition(c); advice != "" {
+		fmt.Fprintf(w, "  do: %s\n", advice)
 	}
-	return ""
 }

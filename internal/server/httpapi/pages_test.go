@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
@@ -173,9 +175,9 @@ func TestLongPageIsStreamed(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	var notReady error
+	var report health.Report
 	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(new(fakeSource))}, nil)
-	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Ready: func(string) error { return notReady }})
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Health: func() health.Report { return report }})
 	check := func(target string, status int, want string) {
 		t.Helper()
 		if res, body := get(h, target); res.StatusCode != status || body != want || res.Header.Get("Content-Type") != typeText {
@@ -184,16 +186,24 @@ func TestHealth(t *testing.T) {
 	}
 	check("/healthz", 200, "ok")
 	check("/readyz", 200, "ok")
-	const means = `ready means: since the server started the store has answered, and a worker ID is held for the time-based schemes.
-A store that fails later does not count: IDs in memory are served on, and other servers would fail alike.
-One that must be repaired before this server can use it does, once there is no stock.
+	const means = `ready means: the store has answered since the start, a worker ID is held, and IDs can be issued for a while (ready_for).
+A store that fails later counts once nothing that is asked for can be issued: the other servers would fail alike.
 With ?scheme=NAME only that scheme counts.
 `
 	check("/readyz?verbose", 200, "ok\nscheme segment enabled\nscheme uuid enabled\n"+means)
-	notReady = errors.New("the store has not answered yet")
+	report.Conditions = []health.Condition{{Name: health.ClockStepped, Schemes: []string{issuer.Snowflake}, Err: errors.New("moved by 3s")}}
+	check("/readyz", 200, "ok")
+	check("/readyz?verbose", 200, "ok\nscheme segment enabled\nscheme uuid enabled\ndegraded clock_stepped snowflake: moved by 3s\n"+
+		"  do: have a time service keep the clock; a restart has IDs follow it, once it is right\n"+means)
+	report.Conditions = []health.Condition{{Name: health.StoreSilent, Schemes: []string{issuer.Segment}, Down: true,
+		Err: fmt.Errorf("the store is unavailable: %w", &leaf.StoreError{Err: errors.New("dial db.internal:3306")})}}
 	check("/healthz", 200, "ok")
-	check("/readyz", 503, "not ready: the store has not answered yet")
-	check("/readyz?verbose", 503, "not ready: the store has not answered yet\nscheme segment enabled\nscheme uuid enabled\n"+means)
+	check("/readyz", 503, "not ready: the store is unavailable: no usable answer (the log of the server says more)")
+	check("/readyz?scheme=uuid", 200, "ok")
+	check("/readyz?scheme=segment", 503, "not ready: the store is unavailable: no usable answer (the log of the server says more)")
+	if _, body := get(h, "/readyz?verbose"); !strings.Contains(body, "\ndown store_silent segment: the store is unavailable: no usable answer (the log of the server says more)\n  do: start the store") {
+		t.Errorf("/readyz?verbose: %s", body)
+	}
 	if res, body := get(h, "/readyz?scheem=segment"); res.StatusCode != 400 || !strings.Contains(body, "this route has: scheme, verbose") {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
@@ -171,7 +172,9 @@ func TestLongForm(t *testing.T) {
 
 func TestVerboseListsSchemes(t *testing.T) {
 	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(new(fakeSource))}, &issuer.Options{Off: map[string]string{issuer.Segment: "nobody wants it"}})
-	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Workers: issuer.NewWorkers(nil, keeper{}, nil)})
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Health: func() health.Report {
+		return health.Report{Conditions: []health.Condition{{Name: health.NoWorkerID, Schemes: []string{issuer.Snowflake}, Down: true, Err: leaf.ErrNoLease}}}
+	}})
 	_, body := get(h, "/readyz?verbose")
 	want := `scheme snowflake enabled; not ready: no valid lease of a worker ID\nscheme uuid enabled\nscheme segment off: nobody wants it\n`
 	if !regexp.MustCompile(want).MatchString(body) {

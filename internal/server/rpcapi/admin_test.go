@@ -80,7 +80,7 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &leafv1.StatusResponse{
-		Version: "v1.2.3", Started: timestamppb.New(started), Listen: "0.0.0.0:8080",
+		Version: "v1.2.3", Started: timestamppb.New(started), Listen: "0.0.0.0:8080", Ready: true,
 		Schemes: []*leafv1.SchemeStatus{{Name: "segment", Ready: true}, {Name: "uuid", Ready: true}},
 		Store:   &leafv1.StoreStatus{Name: "memory", Reachable: true},
 	}

@@ -14,16 +14,16 @@ import (
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
-// health answers gRPC's health checks as /readyz answers others: for the server (no
+// healthChecker answers gRPC's health checks as /readyz answers others: for the server (no
 // service), for its two services, and for a scheme by its name.
-type health struct{ *frontend.Options }
+type healthChecker struct{ *frontend.Options }
 
 func registerHealth(mux *http.ServeMux, opts *frontend.Options) {
-	mux.Handle(grpchealth.NewHandler(health{opts}, connect.WithReadMaxBytes(maxRequest)))
+	mux.Handle(grpchealth.NewHandler(healthChecker{opts}, connect.WithReadMaxBytes(maxRequest)))
 }
 
 // Check implements [grpchealth.Checker].
-func (h health) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
+func (h healthChecker) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	scheme := ""
 	switch req.Service {
 	case "", leafv1connect.LeafServiceName:
@@ -35,7 +35,7 @@ func (h health) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpchea
 		}
 		scheme = req.Service
 	}
-	if h.Ready != nil && h.Ready(scheme) != nil {
+	if h.Report().Err(scheme) != nil {
 		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
 	}
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil

@@ -20,6 +20,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
@@ -46,11 +47,9 @@ func (f refusing) Take(_ context.Context, _ string, dst []leaf.Range, _ int) ([]
 
 func TestHealth(t *testing.T) {
 	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(refusing{})}, nil)
-	f := serveBackend(t, everyone, frontend.Options{IDs: ids, Ready: func(scheme string) error {
-		if scheme == issuer.UUID {
-			return nil
-		}
-		return errors.New("not yet")
+	f := serveBackend(t, everyone, frontend.Options{IDs: ids, Health: func() health.Report {
+		down := health.Condition{Name: health.StoreSilent, Schemes: []string{issuer.Segment}, Down: true, Err: errors.New("not yet")}
+		return health.Report{Conditions: []health.Condition{down}}
 	}})
 	client := healthpb.NewHealthClient(dial(t, f.url))
 	for service, want := range map[string]healthpb.HealthCheckResponse_ServingStatus{

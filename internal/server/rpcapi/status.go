@@ -10,17 +10,22 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/health"
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/segment"
 )
 
 func (s *adminService) Status(ctx context.Context, _ *leafv1.StatusRequest) (*leafv1.StatusResponse, error) {
+	report := s.Report()
 	res := &leafv1.StatusResponse{
-		Version: s.Version,
-		Started: timestamp(s.Started),
-		Listen:  s.Address,
-		Resp:    s.RESP,
-		Schemes: s.schemes(),
-		Lease:   s.lease(),
+		Version:    s.Version,
+		Started:    timestamp(s.Started),
+		Listen:     s.Address,
+		Resp:       s.RESP,
+		Ready:      report.Err("") == nil,
+		Conditions: s.conditions(report),
+		Schemes:    s.schemes(report),
+		Lease:      s.lease(),
 	}
 	if s.Tags == nil {
 		return res, nil
@@ -32,12 +37,20 @@ func (s *adminService) Status(ctx context.Context, _ *leafv1.StatusRequest) (*le
 	return res, nil
 }
 
+func (s *adminService) conditions(report health.Report) []*leafv1.Condition {
+	var list []*leafv1.Condition
+	for _, c := range report.Conditions {
+		list = append(list, &leafv1.Condition{Name: c.Name, Schemes: c.Schemes, Down: c.Down, Text: s.tell(c.Err), Advice: hint.ForCondition(c)})
+	}
+	return list
+}
+
 // schemes lists those that are enabled and then those of which it is known why not.
-func (s *adminService) schemes() []*leafv1.SchemeStatus {
+func (s *adminService) schemes(report health.Report) []*leafv1.SchemeStatus {
 	var list []*leafv1.SchemeStatus
 	for _, name := range s.IDs.Schemes() {
 		st := &leafv1.SchemeStatus{Name: name, Ready: true}
-		if err := s.NotReady(name); err != nil {
+		if err := report.Err(name); err != nil {
 			st.Ready, st.Error = false, s.tell(err)
 		}
 		list = append(list, st)

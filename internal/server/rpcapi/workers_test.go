@@ -15,6 +15,8 @@ import (
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/health"
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/snowflake"
@@ -189,10 +191,12 @@ func TestNoWorkers(t *testing.T) {
 
 func TestLeaseStatus(t *testing.T) {
 	b, _, k := backend(t)
+	var report health.Report
+	b.Health = func() health.Report { return report }
 	f := serveBackend(t, loopback, b)
 	at := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(started.Add(d)) }
 	want := &leafv1.StatusResponse{
-		Version: "v1.2.3", Started: at(0), Listen: "127.0.0.1:8080",
+		Version: "v1.2.3", Started: at(0), Listen: "127.0.0.1:8080", Ready: true,
 		Schemes: []*leafv1.SchemeStatus{{Name: "snowflake", Ready: true}, {Name: "uuid", Ready: true}, {Name: "segment", Off: "nobody wants it"}},
 		Lease: &leafv1.Lease{
 			Held: true, Worker: 1, Term: 1, Floor: at(0), Horizon: at(time.Hour), Since: at(time.Minute), Extended: at(2 * time.Minute),
@@ -215,6 +219,10 @@ func TestLeaseStatus(t *testing.T) {
 	check()
 	k.err = errors.New("registry away")
 	k.status = worker.Status{Worker: 9, Term: 8, Floor: started, Err: k.err, Lost: 5} // what is left of the lease before
+	report.Conditions = []health.Condition{{Name: health.NoWorkerID, Schemes: []string{"snowflake"}, Down: true, Err: k.err}}
+	want.Ready = false
+	want.Conditions = []*leafv1.Condition{{Name: "no_worker_id", Schemes: []string{"snowflake"}, Down: true, Text: "registry away",
+		Advice: hint.ForCondition(report.Conditions[0])}}
 	want.Schemes[0].Ready, want.Schemes[0].Error = false, "registry away"
 	want.Lease = &leafv1.Lease{Lost: 5, Error: "registry away", Registry: "memory:workers", Layouts: want.GetLease().GetLayouts()}
 	check()

@@ -1,0 +1,110 @@
+// Package health judges from the generators, and never by asking a database, whether a server
+// can issue IDs, for how long it can go on, and what is wrong with it.
+//
+// A fault that the servers of a fleet share must not make all of them refuse requests: a load
+// balancer that takes every server away is worse than servers which serve what they can. So a
+// store that fails after it has answered counts against a server only once nothing that the
+// server is asked for can be issued; what is wrong with this server alone counts at once.
+package health
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Names of conditions. Programs may branch on them; they never change.
+const (
+	Stopping        = "stopping"
+	StoreSilent     = "store_silent"     // has not answered since the start
+	StoreUnfit      = "store_unfit"      // an operator has to mend it
+	StoreFailing    = "store_failing"    // does not deliver at present
+	TagFailing      = "tag_failing"      // something is wrong with one tag alone
+	NoWorkerID      = "no_worker_id"     // no lease that may be used
+	RegistryFailing = "registry_failing" // the lease cannot be extended at present
+	StateFile       = "state_file"       // what a restart must know cannot be written
+	ClockOff        = "clock_off"        // the clock differs from those of others
+	ClockStepped    = "clock_stepped"    // the clock has moved away from the time in IDs
+	LayoutEnding    = "layout_ending"    // runs out of time within a year
+	WorkerIDsLow    = "worker_ids_low"   // few starts are left
+)
+
+// A Condition is one thing that is wrong.
+type Condition struct {
+	Name    string
+	Schemes []string // none: all of them
+	Err     error    // what is wrong; it may name hosts and databases, see [leaf.StoreError]
+
+	// Down says that no ID of them can be had, or soon none. Without it the condition is
+	// only something to do.
+	Down bool
+
+	// Shared says that other servers likely are in the same condition.
+	Shared bool
+}
+
+// A Report is what is wrong with a server at one time, the most urgent condition first.
+type Report struct {
+	Conditions []Condition
+	InUse      []string // the schemes whose IDs have been asked for since the start
+}
+
+// Err returns why no requests for IDs of a scheme should be sent to the server, nil if they
+// should. An empty scheme stands for all: then a shared fault counts only if it stops
+// everything that the server is asked for.
+func (r Report) Err(scheme string) error {
+	for _, c := range r.Conditions {
+		if c.stops(scheme) || scheme == "" && c.Down && (!c.Shared || r.nothingWorks()) {
+			return c.Err
+		}
+	}
+	return nil
+}
+
+// stops reports whether c keeps a scheme from issuing IDs; no scheme stands for all.
+func (c Condition) stops(scheme string) bool {
+	return c.Down && (len(c.Schemes) == 0 || slices.Contains(c.Schemes, scheme))
+}
+
+// nothingWorks reports whether every scheme in use is down.
+func (r Report) nothingWorks() bool {
+	return len(r.InUse) > 0 && !slices.ContainsFunc(r.InUse, func(scheme string) bool {
+		return !slices.ContainsFunc(r.Conditions, func(c Condition) bool { return c.stops(scheme) })
+	})
+}
+
+// Facts are what a report is made of.
+type Facts struct {
+	Stopping bool
+	Now      time.Time
+
+	// Least is for how long IDs must last, with the store or the registry away, for a scheme
+	// not to be down.
+	Least time.Duration
+
+	Store *StoreFacts // nil: no scheme of counters
+	Lease *LeaseFacts // nil: no time-based scheme
+}
+
+// Judge makes a report.
+func Judge(f Facts) Report {
+	var r Report
+	if f.Stopping {
+		r.Conditions = append(r.Conditions, Condition{Name: Stopping, Down: true, Err: errStopping})
+	}
+	if f.Store != nil {
+		r.judgeStore(f)
+	}
+	if f.Lease != nil {
+		r.judgeLease(f)
+	}
+	slices.SortStableFunc(r.Conditions, func(a, b Condition) int { return cmp.Compare(rank(a), rank(b)) })
+	return r
+}
+
+func rank(c Condition) int {
+	if c.Down {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,94 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// LeaseFacts are what is known of the worker ID without asking its registry.
+type LeaseFacts struct {
+	Schemes []string // that issue under it
+	InUse   []string // those of them whose IDs have been asked for
+
+	Err    error // why no ID can be issued at present
+	Held   bool  // IDs could be issued before, since the server started
+	Status worker.Status
+	Supply worker.Supply // zero: worker IDs are leased
+
+	Layouts  map[string]time.Time // by name: the last time that an ID of it can carry
+	Optional bool                 // the configuration does not ask for a registry
+}
+
+// A step of the clock by less says nothing: it is never exact.
+const smallStep = time.Second
+
+func (r *Report) judgeLease(f Facts) {
+	l, s := f.Lease, f.Lease.Status
+	r.InUse = append(r.InUse, l.InUse...)
+	if err, down := l.trouble(f); err != nil {
+		name := leaseCondition(err, down)
+		shared := l.Optional && errors.Is(err, worker.ErrNotCreated) || l.Held && fromRegistry(err)
+		r.Conditions = append(r.Conditions, Condition{Name: name, Schemes: l.Schemes, Down: down, Shared: shared, Err: err})
+	}
+	warn := func(name, format string, args ...any) {
+		r.Conditions = append(r.Conditions, Condition{Name: name, Schemes: l.Schemes, Shared: true, Err: fmt.Errorf(format, args...)})
+	}
+	if s.ClockStep.Abs() >= smallStep {
+		warn(ClockStepped, "this machine's clock has moved by %v, which IDs do not follow", s.ClockStep.Round(time.Millisecond))
+	}
+	if l.Supply.Max > 0 && l.Supply.Left() <= l.Supply.Max/10 {
+		warn(WorkerIDsLow, "%d of %d worker IDs are left, and each start uses one up", l.Supply.Left(), l.Supply.Max)
+	}
+	for name, last := range l.Layouts {
+		if last.Before(f.Now.AddDate(1, 0, 0)) {
+			warn(LayoutEnding, "the layout %s runs out on %s: after that it issues no ID", name, last.UTC().Format(time.DateOnly))
+		}
+	}
+}
+
+// trouble says what is wrong with the lease, and whether no ID can be had, or soon none.
+func (l *LeaseFacts) trouble(f Facts) (err error, down bool) {
+	left := l.Status.Horizon.Sub(f.Now)
+	switch {
+	case l.Err != nil:
+		return fmt.Errorf("%s: %w", strings.Join(l.Schemes, ", "), l.Err), true
+	case l.Status.Err == nil:
+		return nil, false
+	case onDisk(l.Status.Err):
+		return l.Status.Err, true
+	case left < f.Least:
+		return fmt.Errorf("the lease of worker ID %d ends in %v: %w", l.Status.Worker, left.Round(time.Millisecond), l.Status.Err), true
+	}
+	return fmt.Errorf("the lease of worker ID %d lasts for %v: %w", l.Status.Worker, left.Round(time.Second), l.Status.Err), false
+}
+
+func leaseCondition(err error, down bool) string {
+	switch {
+	case onDisk(err):
+		return StateFile
+	case errors.Is(err, worker.ErrClockOff), errors.Is(err, leaf.ErrClock):
+		return ClockOff
+	case down:
+		return NoWorkerID
+	}
+	return RegistryFailing
+}
+
+// fromRegistry reports whether err is what the registry has answered, or that it did not.
+func fromRegistry(err error) bool {
+	_, ok := errors.AsType[*leaf.StoreError](err)
+	return ok || errors.Is(err, context.DeadlineExceeded)
+}
+
+// onDisk reports an error of the state file: IDs are issued no further than what it says.
+func onDisk(err error) bool {
+	_, ok := errors.AsType[*fs.PathError](err)
+	return ok && !fromRegistry(err)
+}

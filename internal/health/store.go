@@ -1,0 +1,124 @@
+package health
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+var (
+	errStopping = errors.New("the server is stopping")
+	errSilent   = errors.New("the store has not answered yet")
+)
+
+// StoreFacts are what is known of the store of counters without asking it.
+type StoreFacts struct {
+	Schemes  []string // whose IDs it counts
+	Answered bool     // since the server started
+	Err      error    // how the latest look at it ended
+	Unfit    error    // why it cannot be used before it is mended, once that costs callers their IDs
+	Tags     []segment.Stats
+}
+
+// settled is how long calls must have been failing to count: until then callers wait.
+const settled = time.Second
+
+func (r *Report) judgeStore(f Facts) {
+	s := f.Store
+	if len(s.Tags) > 0 {
+		r.InUse = append(r.InUse, s.Schemes...)
+	}
+	add := func(name string, down, shared bool, err error) {
+		r.Conditions = append(r.Conditions, Condition{Name: name, Schemes: s.Schemes, Down: down, Shared: shared, Err: err})
+	}
+	switch {
+	case s.Unfit != nil:
+		add(StoreUnfit, true, false, fmt.Errorf("the store cannot be used: %w", s.Unfit))
+	case !s.Answered && s.Err != nil:
+		add(StoreSilent, true, false, fmt.Errorf("the store is unavailable: %w", s.Err))
+	case !s.Answered:
+		add(StoreSilent, true, false, errSilent)
+	default:
+		if err, down := outage(f); err != nil {
+			add(StoreFailing, down, true, err)
+		}
+	}
+	for _, t := range s.Tags {
+		if t.Err != nil && ownFault(t.Err) {
+			add(TagFailing, false, true, fmt.Errorf("tag %s, with %d IDs left: %w", t.Tag, t.Stock, t.Err))
+		}
+	}
+}
+
+// ownFault reports an error that says something about one tag, and nothing about its store.
+func ownFault(err error) bool {
+	return errors.Is(err, leaf.ErrOverflow) || errors.Is(err, leaf.ErrUnsupported) || errors.Is(err, leaf.ErrInvalid)
+}
+
+// outage says that the store does not deliver, and whether there is a tag in use of which IDs
+// can be had all the same.
+func outage(f Facts) (err error, down bool) {
+	err = f.Store.Err
+	var inUse, short int
+	var since time.Time
+	lasts := time.Duration(1<<63 - 1)
+	for _, t := range f.Store.Tags {
+		if t.Err != nil && !ownFault(t.Err) && f.Now.Sub(t.FailingSince) >= settled {
+			if err == nil {
+				err = t.Err
+			}
+			if since.IsZero() || t.FailingSince.Before(since) {
+				since = t.FailingSince
+			}
+		}
+	}
+	if err == nil {
+		return nil, false
+	}
+	for _, t := range f.Store.Tags {
+		if !t.Loaded && t.Err == nil || t.Err != nil && ownFault(t.Err) {
+			continue
+		}
+		inUse++
+		if left := stockLasts(t); left < f.Least || t.Stock == 0 {
+			short++
+		} else {
+			lasts = min(lasts, left)
+		}
+	}
+	return fmt.Errorf("%s: %w", describe(since, inUse, short, lasts, f.Least), err), inUse > 0 && short == inUse
+}
+
+// describe says how an outage goes, without the words of the store.
+func describe(since time.Time, inUse, short int, lasts, least time.Duration) string {
+	text := "the store is unavailable"
+	if !since.IsZero() {
+		text += " since " + since.UTC().Format(time.RFC3339)
+	}
+	switch {
+	case inUse == 0:
+		return text + ", and no tag is in use"
+	case short > 0:
+		text += fmt.Sprintf("; of %d tags in use %d have IDs for less than %v", inUse, short, least)
+	default:
+		text += fmt.Sprintf("; all %d tags in use have IDs", inUse)
+	}
+	switch {
+	case short == inUse || lasts == 1<<63-1:
+		return text
+	case short > 0:
+		text += ", the others"
+	}
+	return text + fmt.Sprintf(" for %v or more", lasts.Round(time.Second))
+}
+
+// stockLasts is how long the IDs in memory last; for ever where none were asked for lately.
+func stockLasts(t segment.Stats) time.Duration {
+	if t.Rate == 0 && t.Stock > 0 {
+		return 1<<63 - 1
+	}
+	return t.Lasts
+}

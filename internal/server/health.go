@@ -1,0 +1,63 @@
+package server
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/health"
+	"github.com/leaf-id/leaf/internal/issuer"
+)
+
+// health says what is wrong with the server. It asks the generators, and no database.
+func (s *Server) health() health.Report {
+	facts := health.Facts{Stopping: s.stopping.Load(), Now: time.Now(), Least: s.cfg.ReadyFor}
+	if s.set != nil {
+		facts.Store = s.storeFacts()
+	}
+	if s.times != nil {
+		facts.Lease = s.leaseFacts()
+	}
+	return health.Judge(facts)
+}
+
+// ready says why no requests should be sent to the server.
+func (s *Server) ready() error { return s.health().Err("") }
+
+func (s *Server) storeFacts() *health.StoreFacts {
+	f := &health.StoreFacts{Schemes: []string{issuer.Segment}, Err: s.set.StoreErr(), Unfit: s.set.Unfit(), Tags: s.set.Stats()}
+	if s.opts.Store.Traits.Ticket {
+		f.Schemes = append(f.Schemes, issuer.Ticket)
+	}
+	select {
+	case <-s.set.Ready():
+		f.Answered = true
+	default:
+	}
+	return f
+}
+
+func (s *Server) leaseFacts() *health.LeaseFacts {
+	t := s.times
+	f := &health.LeaseFacts{
+		Schemes:  slices.Sorted(maps.Keys(t.sources)),
+		Err:      t.node.Keeper().Err(),
+		Status:   t.node.Keeper().Status(),
+		Layouts:  make(map[string]time.Time, len(t.layouts)),
+		Optional: t.implicit,
+	}
+	if f.Err == nil {
+		s.held.Store(true)
+	}
+	f.Held = s.held.Load()
+	f.Supply, _ = t.workers.Supply()
+	for _, l := range t.layouts {
+		f.Layouts[l.Name] = l.Last()
+	}
+	for scheme, source := range t.sources {
+		if source.Used() {
+			f.InUse = append(f.InUse, scheme)
+		}
+	}
+	return f
+}

@@ -1,0 +1,52 @@
+package server_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/server"
+)
+
+// A server whose store stops answering is ready as long as IDs of a tag in use last, and
+// says in any case what is wrong and what to do.
+func TestReadyWhileTheStoreIsAway(t *testing.T) {
+	var away atomic.Bool
+	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
+		if away.Load() {
+			f.Before = errors.New("dial db.internal: connection refused")
+		}
+		return f
+	}, func(o *server.Options) {
+		o.Config.Segment.Wait, o.Config.Segment.CheckInterval = 20*time.Millisecond, 50*time.Millisecond
+	})
+	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
+	r.want(t, "/api/segment/get/order", 200, "1")
+	r.want(t, "/readyz?verbose", 200, "ok\nscheme segment enabled\n")
+
+	away.Store(true)
+	until(t, "degraded", func() bool {
+		_, body, err := r.get("/readyz?verbose")
+		return err == nil && strings.Contains(body, "store_failing segment: the store is unavailable") && strings.Contains(body, "do: bring the store back")
+	})
+	if _, body, _ := r.get("/readyz?verbose"); strings.Contains(body, "db.internal") {
+		t.Errorf("it names the store's host: %s", body)
+	}
+	status, err := leafv1connect.NewAdminServiceClient(r.client, "http://"+r.addr).Status(t.Context(), new(leafv1.StatusRequest))
+	if err != nil || len(status.GetConditions()) != 1 || status.GetConditions()[0].GetName() != "store_failing" || status.GetConditions()[0].GetAdvice() == "" {
+		t.Errorf("Status: %v, %v", status, err)
+	}
+	until(t, "not ready once there are no IDs", func() bool {
+		_, _, err := r.get("/api/segment/get/order")
+		return err == nil && r.status("/readyz") == 503
+	})
+	away.Store(false)
+	until(t, "ready again", func() bool { return r.status("/readyz") == 200 })
+	r.stop()
+	r.wantStop(t)
+}
