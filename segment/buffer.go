@@ -132,7 +132,7 @@ func (b *Buffer) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Rang
 		return b.take(ctx, dst, s, leaf.Range{}, int64(n))
 	}
 	r := s.take(int64(n))
-	if end := r.End - s.start; 0 < end && end <= quiet {
+	if r.Len() == int64(n) && r.End-s.start <= quiet {
 		return append(dst, r), nil
 	}
 	return b.take(ctx, dst, s, r, int64(n)) // other callers were faster

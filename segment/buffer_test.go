@@ -126,6 +126,29 @@ func TestConcurrentCallersShareNothing(t *testing.T) {
 	}
 }
 
+// A batch is whole, also where other callers take the rest of a grant from under it.
+func TestConcurrentBatchesAreWhole(t *testing.T) {
+	b := segment.NewBuffer(newStore(t, 1, 8), "order", &segment.Options{MaxStock: 100})
+	defer closeBuffer(t, b)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 40_000 {
+				got, err := b.Take(t.Context(), nil, 3)
+				n := int64(0)
+				for _, r := range got {
+					n += r.Len()
+				}
+				if err != nil || n != 3 {
+					t.Errorf("got %d IDs, error %v", n, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func TestUnknownTag(t *testing.T) {
 	b := segment.NewBuffer(newStore(t, 1, 10), "nope", nil)
 	_, err := b.Next(t.Context())
