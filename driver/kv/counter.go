@@ -26,7 +26,7 @@ const (
 	maxWait = time.Second
 
 	// longRun is how many swaps in a row succeed before the process lets others try.
-	longRun = 16
+	longRun = 32
 )
 
 // A counter is one tag as this process moves it.

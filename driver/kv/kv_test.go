@@ -357,9 +357,10 @@ func (b slow) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, err
 }
 
 // Processes that want one counter all the time each get a share of it, also when every trip
-// takes equally long, and together nearly what one process gets alone.
+// takes equally long, and together nearly what one process gets alone. A process alone is
+// hardly slowed down for the sake of others.
 func TestShare(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 8, 32} {
+	for n, want := range map[int]int{1: 9600, 2: 2000, 3: 2000, 8: 2000, 32: 2000} {
 		t.Run(fmt.Sprintf("%d processes", n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cells := slow{memory.NewBackend()}
@@ -393,8 +394,8 @@ func TestShare(t *testing.T) {
 				if least*n*3 < total {
 					t.Errorf("of %d allocations one of %d processes got %d", total, n, least)
 				}
-				if total < 2000 {
-					t.Errorf("%d allocations in the time of 10000 trips", total)
+				if total < want {
+					t.Errorf("%d allocations in the time of 10000 trips, want %d", total, want)
 				}
 			})
 		})
