@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/leaf-id/leaf => ../
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/leaf-id/leaf v0.0.0

@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
 )
 
 // minJump is the least distance by which a counter that has gone backwards is
-// lifted above what is known of it, and jumpSteps the same in steps.
+// lifted above what is known of it, and jumpSteps the same in steps. Up to as much again is
+// added at random: were a lift itself lost, with what was issued above it, the next node
+// that lifts from the same knowledge would else come to the very same place.
 const (
 	minJump   = 10_000_000
 	jumpSteps = 100
@@ -77,11 +80,11 @@ func (g *guard) raise(mark Mark, grant Grant) (floor int64, err error) {
 	}
 	g.regressions.Add(1)
 	high := max(mark.High, grant.Range.End)
-	if high > math.MaxInt64-jump {
+	if jump > math.MaxInt64/2 || high > math.MaxInt64-2*jump {
 		return 0, fmt.Errorf("tag %q: %w: it went back to %d, and %d above the %d seen there is no room",
 			g.tag, leaf.ErrOverflow, grant.Range.Start, jump, mark.High)
 	}
-	floor = high + jump
+	floor = high + jump + rand.Int64N(jump)
 	g.log.Error("the store has lost writes: lifting the counter above what may be in use",
 		"tag", g.tag, "source", grant.Source, "granted", grant.Range.Start, "seen", mark.High,
 		"server", grant.Server, "server_before", mark.Server, "lift_to", floor)

@@ -52,8 +52,8 @@ type Options struct {
 	CallTimeout time.Duration
 
 	// RegressionJump is how far above all it knows of a node lifts a counter that
-	// has gone backwards; default 100 times the largest step seen, at least
-	// 10,000,000.
+	// has gone backwards, at least; a random part of it, up to twice in all, is added.
+	// Default 100 times the largest step seen, at least 10,000,000.
 	RegressionJump int64
 
 	// OnCall is told of each call to [Store.Advance], how long it took and how it ended; nil:

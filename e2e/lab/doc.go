@@ -1,0 +1,17 @@
+// Package lab checks what clients of many servers received: histories of ranges, and of
+// the calls that the servers made to their store.
+//
+// A [History] has a [Receipt] for every range that a client received. Its checkers know
+// nothing of how the IDs were made:
+//
+//   - [History.Unique]: no two receipts of one ID space have an ID in common.
+//   - [History.Ordered]: what a server answers lies above what it answered before.
+//   - [History.Within]: what a server answers was granted to it by the store.
+//   - [History.Timely]: an ID's time is that of the server's clock, within the bound.
+//   - [History.Clients], [History.CheckSilence]: failed calls, and how long each client got nothing.
+//   - [History.CheckLoss]: a crash costs at most the loss budget.
+//   - [CheckCounter], [CheckCells]: the calls of the store are linearizable, also those
+//     of unknown outcome.
+//
+// Package sim below it makes histories in virtual time.
+package lab

@@ -1,0 +1,196 @@
+package lab_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/e2e/lab"
+)
+
+// call is a receipt of the space "tag" from one call.
+func call(server string, begin, end time.Duration, start, stop int64) lab.Receipt {
+	return lab.Receipt{
+		Range: leaf.Range{Start: start, End: stop}, Space: "tag", Server: server, Client: "c",
+		Begin: begin, End: end, ClockBegin: begin.Milliseconds(), ClockEnd: end.Milliseconds(),
+	}
+}
+
+func history(receipts ...lab.Receipt) *lab.History {
+	h := new(lab.History)
+	for _, r := range receipts {
+		h.Add(r, r.Range)
+	}
+	return h
+}
+
+// verdict fails the test unless err is as wanted: empty for none, else a part of its text.
+func verdict(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("%s: got %v, want %q", what, err, want)
+	}
+}
+
+func TestUnique(t *testing.T) {
+	other := call("a", 0, 1, 5, 6)
+	other.Space = "other"
+	for what, c := range map[string]struct {
+		receipts []lab.Receipt
+		want     string
+	}{
+		"neighbours":        {[]lab.Receipt{call("a", 0, 1, 0, 10), call("b", 0, 1, 10, 20)}, ""},
+		"other space":       {[]lab.Receipt{call("a", 0, 1, 0, 10), other}, ""},
+		"one ID":            {[]lab.Receipt{call("a", 0, 1, 0, 10), call("b", 2, 3, 9, 20)}, "1 duplicates: issued twice: [0, 10)"},
+		"a large range":     {[]lab.Receipt{call("a", 0, 1, 0, 100), call("b", 0, 1, 10, 20), call("b", 0, 1, 30, 40)}, "20 duplicates"},
+		"the same server":   {[]lab.Receipt{call("a", 0, 1, 7, 8), call("a", 0, 1, 7, 8)}, "1 duplicates"},
+		"an empty range":    {[]lab.Receipt{call("a", 0, 1, 7, 7)}, "no range"},
+		"a negative number": {[]lab.Receipt{call("a", 0, 1, -1, 7)}, "no range"},
+	} {
+		verdict(t, what, history(c.receipts...).Unique(), c.want)
+	}
+}
+
+func TestOrdered(t *testing.T) {
+	for what, c := range map[string]struct {
+		receipts []lab.Receipt
+		want     string
+	}{
+		"ascending":           {[]lab.Receipt{call("a", 0, 1, 0, 10), call("a", 2, 3, 10, 20)}, ""},
+		"at the same time":    {[]lab.Receipt{call("a", 0, 5, 10, 20), call("a", 1, 2, 0, 10)}, ""},
+		"another server":      {[]lab.Receipt{call("a", 0, 1, 10, 20), call("b", 2, 3, 0, 10)}, ""},
+		"descending":          {[]lab.Receipt{call("a", 0, 1, 10, 20), call("a", 2, 3, 0, 10)}, "a answers out of order"},
+		"below an older call": {[]lab.Receipt{call("a", 0, 1, 50, 60), call("a", 0, 2, 0, 10), call("a", 3, 4, 20, 30)}, "[20, 30)"},
+	} {
+		verdict(t, what, history(c.receipts...).Ordered(), c.want)
+	}
+}
+
+func TestWithin(t *testing.T) {
+	granted := map[string][]leaf.Range{"a": {{Start: 10, End: 20}, {Start: 0, End: 10}, {Start: 30, End: 40}}, "b": {{Start: 20, End: 30}}}
+	for what, c := range map[string]struct {
+		receipt lab.Receipt
+		want    string
+	}{
+		"inside":                {call("a", 0, 1, 12, 20), ""},
+		"over two that touch":   {call("a", 0, 1, 5, 15), ""},
+		"over a gap":            {call("a", 0, 1, 15, 35), "never granted"},
+		"granted to another":    {call("a", 0, 1, 25, 26), "never granted"},
+		"beyond all":            {call("b", 0, 1, 90, 91), "never granted"},
+		"to an unknown server":  {call("c", 0, 1, 5, 6), "never granted"},
+		"begins below a grant":  {call("b", 0, 1, 19, 21), "never granted"},
+		"the whole of a grant":  {call("b", 0, 1, 20, 30), ""},
+		"ends one beyond a gap": {call("a", 0, 1, 30, 41), "never granted"},
+	} {
+		verdict(t, what, history(c.receipt).Within("tag", granted), c.want)
+	}
+}
+
+func TestTimely(t *testing.T) {
+	bound := lab.TimeBound{Ticks: func(id int64) (int64, int64) { return id, id + 1 }, Behind: 10, Ahead: 20}
+	for what, c := range map[string]struct {
+		receipt lab.Receipt
+		want    string
+	}{
+		"by the clock": {call("a", 100*time.Millisecond, 100*time.Millisecond, 100, 101), ""},
+		"just ahead":   {call("a", 100*time.Millisecond, 105*time.Millisecond, 110, 126), ""},
+		"far ahead":    {call("a", 100*time.Millisecond, 105*time.Millisecond, 110, 127), "ahead of the clock"},
+		"just behind":  {call("a", 100*time.Millisecond, 105*time.Millisecond, 89, 90), ""},
+		"far behind":   {call("a", 100*time.Millisecond, 105*time.Millisecond, 88, 100), "behind the clock"},
+	} {
+		verdict(t, what, history(c.receipt).Timely("tag", bound), c.want)
+	}
+}
+
+func TestSilence(t *testing.T) {
+	h := history(call("a", 0, 2*time.Second, 0, 10), call("b", 2*time.Second, 7*time.Second, 10, 20))
+	h.Fail(lab.Failure{Client: "c", Begin: 3 * time.Second, End: 4 * time.Second, Err: errors.New("no IDs")})
+	verdict(t, "long enough", h.CheckSilence(0, 10*time.Second, 5*time.Second, "c"), "")
+	verdict(t, "a gap", h.CheckSilence(0, 10*time.Second, 4*time.Second), "c received nothing for 5s from 2s on")
+	verdict(t, "at the end", h.CheckSilence(0, 20*time.Second, 5*time.Second), "for 13s from 7s on")
+	verdict(t, "a client without any", h.CheckSilence(0, 10*time.Second, 5*time.Second, "d"), "d received nothing")
+	if ids, failed := h.Count(); ids != 20 || failed != 1 {
+		t.Errorf("counted %d IDs and %d failures", ids, failed)
+	}
+}
+
+func TestLoss(t *testing.T) {
+	h := history(call("a", 0, 1, 0, 10))
+	granted, returned := []leaf.Range{{Start: 0, End: 100}}, []leaf.Range{{Start: 50, End: 100}}
+	for what, c := range map[string]struct {
+		life lab.Life
+		want string
+	}{
+		"within the budget": {lab.Life{Crashed: true, Budget: 90, Granted: granted}, ""},
+		"beyond it":         {lab.Life{Crashed: true, Budget: 89, Granted: granted}, "the crash of a cost 90 IDs"},
+		"by its own count":  {lab.Life{Crashed: true, Budget: 79, Granted: granted, Issued: 20}, "cost 80 IDs"},
+		"given back":        {lab.Life{Crashed: true, Budget: 40, Granted: granted, Returned: returned}, ""},
+		"no crash":          {lab.Life{Budget: 0, Granted: granted}, ""},
+	} {
+		c.life.Server = "a"
+		verdict(t, what, h.CheckLoss("tag", c.life), c.want)
+	}
+}
+
+var errLost = errors.New("the answer was lost")
+
+// A counter is a list of calls, each of which is an advance of 10 that got a range, or a
+// give-back of it.
+func TestCheckCounter(t *testing.T) {
+	r := func(start, end int64) leaf.Range { return leaf.Range{Start: start, End: end} }
+	for what, c := range map[string]struct {
+		calls func(o *lab.Ops)
+		want  string
+	}{
+		"in order":       {func(o *lab.Ops) { o.Advance(0, 1, 10, r(1, 11), nil); o.Advance(2, 3, 10, r(11, 21), nil) }, ""},
+		"at once":        {func(o *lab.Ops) { o.Advance(0, 5, 10, r(11, 21), nil); o.Advance(0, 5, 10, r(1, 11), nil) }, ""},
+		"an answer lost": {func(o *lab.Ops) { o.Advance(0, 1, 10, r(0, 0), errLost); o.Advance(2, 3, 10, r(11, 21), nil) }, ""},
+		"never arrived":  {func(o *lab.Ops) { o.Advance(0, 1, 10, r(0, 0), errLost); o.Advance(2, 3, 10, r(1, 11), nil) }, ""},
+		"given back": {func(o *lab.Ops) {
+			o.Advance(0, 1, 10, r(1, 11), nil)
+			o.GiveBack(2, 3, r(5, 11), nil)
+			o.Advance(4, 5, 10, r(5, 15), nil)
+		}, ""},
+		"maybe given back": {func(o *lab.Ops) {
+			o.Advance(0, 1, 10, r(1, 11), nil)
+			o.GiveBack(2, 3, r(5, 11), errLost)
+			o.Advance(4, 5, 10, r(5, 15), nil)
+		}, ""},
+		"twice":    {func(o *lab.Ops) { o.Advance(0, 1, 10, r(1, 11), nil); o.Advance(2, 3, 10, r(1, 11), nil) }, "no order of the 2 calls"},
+		"too late": {func(o *lab.Ops) { o.Advance(0, 1, 10, r(11, 21), nil); o.Advance(2, 3, 10, r(1, 11), nil) }, "no order"},
+		"a gap":    {func(o *lab.Ops) { o.Advance(0, 1, 10, r(1, 11), nil); o.Advance(2, 3, 10, r(21, 31), nil) }, "no order"},
+		"not at the end": {func(o *lab.Ops) {
+			o.Advance(0, 1, 10, r(1, 11), nil)
+			o.Advance(2, 3, 10, r(11, 21), nil)
+			o.GiveBack(4, 5, r(5, 11), nil)
+		}, "no order"},
+	} {
+		var o lab.Ops
+		c.calls(&o)
+		verdict(t, what, o.CheckCounter(1, time.Minute), c.want)
+	}
+}
+
+func TestCheckCell(t *testing.T) {
+	for what, c := range map[string]struct {
+		calls func(o *lab.Ops)
+		want  string
+	}{
+		"swapped": {func(o *lab.Ops) { o.Swap(0, 1, "", "a", lab.Done); o.Load(2, 3, "a") }, ""},
+		"refused": {func(o *lab.Ops) {
+			o.Swap(0, 1, "", "a", lab.Done)
+			o.Swap(2, 3, "", "b", lab.Conflict)
+			o.Load(4, 5, "a")
+		}, ""},
+		"late":            {func(o *lab.Ops) { o.Swap(0, 1, "", "a", lab.Unknown); o.Load(2, 3, ""); o.Load(4, 5, "a") }, ""},
+		"both win":        {func(o *lab.Ops) { o.Swap(0, 9, "", "a", lab.Done); o.Swap(0, 9, "", "b", lab.Done) }, "no order"},
+		"a stale read":    {func(o *lab.Ops) { o.Swap(0, 1, "", "a", lab.Done); o.Load(2, 3, "") }, "no order"},
+		"refused for all": {func(o *lab.Ops) { o.Swap(0, 1, "", "a", lab.Conflict) }, "no order"},
+	} {
+		var o lab.Ops
+		c.calls(&o)
+		verdict(t, what, o.CheckCell("", time.Minute), c.want)
+	}
+}

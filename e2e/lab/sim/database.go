@@ -1,0 +1,268 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/kv"
+	"github.com/leaf-id/leaf/driver/memory"
+)
+
+// A database is the memory that all processes reach, each through a [port].
+type database struct {
+	w       *world
+	cells   *memory.Backend
+	down    atomic.Bool  // it does not answer
+	weather atomic.Int64 // of a thousand calls, so many go wrong
+	slow    atomic.Int64 // nanoseconds that a call may take in each direction
+
+	lossy bool // it fails over, and may lose writes
+
+	mu       sync.RWMutex // held for writing during a fail-over
+	reign    int          // counts the fail-overs
+	replica  memory.Snapshot
+	caughtUp int                  // the reign that the replica has seen
+	born     map[string]time.Time // of cells; for a saboteur
+	previous map[string]kv.Cell   // for a saboteur
+}
+
+func newDatabase(w *world) *database {
+	d := &database{w: w, cells: memory.NewBackend(), born: map[string]time.Time{}, previous: map[string]kv.Cell{}}
+	d.slow.Store(int64(2 * time.Millisecond))
+	return d
+}
+
+// replicate has the replica catch up.
+func (d *database) replicate() { d.replica, d.caughtUp = d.cells.Snapshot(), d.reign }
+
+// failOver has the replica take over, without the writes since it caught up.
+func (d *database) failOver() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.w.note("the replica takes over; what was written since it caught up is lost")
+	d.reign++
+	d.cells.Restore(d.replica)
+}
+
+func (d *database) server() string {
+	if !d.lossy {
+		return ""
+	}
+	return fmt.Sprintf("server %d", d.reign)
+}
+
+// A direct is the database without a network.
+type direct struct {
+	*memory.Backend
+	d *database
+}
+
+func (d direct) Get(ctx context.Context, key string) (kv.Cell, error) { return d.d.get(ctx, key) }
+
+func (d direct) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	return d.d.swap(ctx, old, value)
+}
+
+// A port is the database as one process sees it, a [kv.Backend].
+type port struct {
+	p  *process
+	db *database
+}
+
+// fault is what happens to one call.
+type fault struct {
+	there, back time.Duration
+	kind        faultKind
+	hang        bool // no error comes, only the end of the caller's patience
+	late        time.Duration
+}
+
+type faultKind int
+
+const (
+	none      faultKind = iota
+	lost                // the request never arrives
+	late                // it arrives after the caller gave up
+	replyLost           // it arrives, the answer does not
+	numFaults
+)
+
+func (b *port) draw() (f fault) {
+	b.p.mu.Lock()
+	defer b.p.mu.Unlock()
+	rng := b.p.rng
+	slow := b.db.slow.Load()
+	f.there, f.back = time.Duration(rng.Int64N(slow)), time.Duration(rng.Int64N(slow))
+	wrong := rng.Int64N(1000) < b.db.weather.Load()
+	kind := faultKind(1 + rng.IntN(int(numFaults)-1))
+	f.hang = rng.IntN(4) == 0
+	f.late = lateness(rng)
+	if wrong {
+		f.kind = kind
+		b.p.w.faults.Add(1)
+	}
+	return f
+}
+
+// lateness is mostly short, and sometimes longer than any lease.
+func lateness(rng *rand.Rand) time.Duration {
+	return time.Duration(rng.Int64N(int64(20*time.Millisecond) << rng.IntN(12)))
+}
+
+var errNetwork = errors.New("the network is down")
+
+// call makes a call of the database with what happens to it.
+func (b *port) call(ctx context.Context, write bool, do func() error) error {
+	f := b.draw()
+	if err := b.travel(ctx, f.there); err != nil {
+		return err
+	}
+	switch {
+	case b.db.down.Load(), f.kind == lost, f.kind == late && !write:
+		return b.broken(ctx, f)
+	case f.kind == late:
+		reign := b.reign()
+		b.p.w.background.Go(func() {
+			time.Sleep(f.late)
+			if b.reign() == reign {
+				_ = do()
+			}
+		})
+		return b.broken(ctx, f)
+	}
+	err := do()
+	if f.kind == replyLost {
+		return b.broken(ctx, f)
+	}
+	if terr := b.travel(ctx, f.back); terr != nil {
+		return terr
+	}
+	return err
+}
+
+func (b *port) reign() int {
+	b.db.mu.RLock()
+	defer b.db.mu.RUnlock()
+	return b.db.reign
+}
+
+// travel waits until a message has arrived.
+func (b *port) travel(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.p.dead:
+		return errDead
+	}
+	return b.p.await()
+}
+
+// broken is how a caller hears of a broken connection, or does not.
+func (b *port) broken(ctx context.Context, f fault) error {
+	if !f.hang {
+		return errNetwork
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.p.dead:
+		return errDead
+	case <-time.After(time.Minute):
+		return errNetwork
+	}
+}
+
+// Get returns the cell of a key.
+func (b *port) Get(ctx context.Context, key string) (cell kv.Cell, err error) {
+	err = b.call(ctx, false, func() (err error) {
+		b.db.mu.RLock()
+		defer b.db.mu.RUnlock()
+		cell, err = b.db.get(ctx, key)
+		return err
+	})
+	return cell, err
+}
+
+func (d *database) get(ctx context.Context, key string) (kv.Cell, error) {
+	cell, err := d.cells.Get(ctx, key)
+	cell.Server = d.server()
+	return cell, err
+}
+
+// Swap writes a cell if it is as it was. A request that is on its way arrives also when its
+// sender has left.
+func (b *port) Swap(ctx context.Context, old kv.Cell, value string) (now kv.Cell, err error) {
+	err = b.call(ctx, true, func() (err error) {
+		b.db.mu.RLock()
+		defer b.db.mu.RUnlock()
+		cell, err := b.db.swap(context.WithoutCancel(ctx), old, value)
+		now = cell
+		return err
+	})
+	if err != nil && !errors.Is(err, kv.ErrConflict) {
+		return kv.Cell{}, err
+	}
+	return now, err
+}
+
+func (d *database) swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	if old.Server != "" && old.Server != d.server() {
+		return kv.Cell{}, kv.ErrConflict
+	}
+	cell, err := d.cells.Swap(ctx, old, value)
+	cell.Server = d.server()
+	return cell, err
+}
+
+// List yields cells as they are when the request arrives.
+func (b *port) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+	return func(yield func(kv.Cell, error) bool) {
+		var cells []kv.Cell
+		err := b.call(ctx, false, func() error {
+			b.db.mu.RLock()
+			defer b.db.mu.RUnlock()
+			for cell, err := range b.db.cells.List(ctx, prefix) {
+				if err != nil {
+					return err
+				}
+				cells = append(cells, cell)
+			}
+			return nil
+		})
+		if err != nil {
+			yield(kv.Cell{}, err)
+			return
+		}
+		for _, cell := range cells {
+			cell.Server = b.db.server()
+			if !yield(cell, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Clock is the database's.
+func (b *port) Clock(ctx context.Context) (now time.Time, err error) {
+	err = b.call(ctx, false, func() (err error) {
+		now, err = b.db.cells.Clock(ctx)
+		return err
+	})
+	return now, err
+}
+
+// Close does nothing.
+func (b *port) Close() error { return nil }
+
+// String is the database's name.
+func (b *port) String() string { return strings.TrimSpace("the database " + b.db.server()) }

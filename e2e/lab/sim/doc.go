@@ -1,0 +1,14 @@
+// Package sim runs the code of the server in virtual time: nodes with segment.Set, or with
+// snowflake.Node over worker.Keeper, on driver/kv over a database in memory. Networks,
+// processes, disks and clocks fail by a schedule that a seed gives.
+//
+//	go test ./lab/sim -run Schedules -schedules 100000     more of them
+//	go test ./lab/sim -run Schedules -kind leases -seed 17 one, with what happened in it
+//
+// The seed decides on every step, on every client's calls and on the fault of each call of
+// the database. What the product draws at random itself, such as its back-off, differs from
+// run to run: a schedule is replayed some times over.
+//
+// Seeds that have failed are kept in testdata/seeds and run first. A seed means the same only
+// as long as the simulator stays as it is, so what one has found gets a test of its own.
+package sim

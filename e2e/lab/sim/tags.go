@@ -1,0 +1,342 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/kv"
+	"github.com/leaf-id/leaf/e2e/lab"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A tagWorld is nodes that hand out the IDs of tags.
+type tagWorld struct {
+	*world
+	tags  []segment.Tag
+	opts  segment.SetOptions
+	admin *kv.Store // the operator's way, without faults
+	fixed bool      // the operator leaves the tags alone, so that all calls of the store can be explained
+
+	mu    sync.Mutex
+	lives []*tagServer
+}
+
+func newTagWorld(seed uint64, sabotage string) *tagWorld {
+	w := &tagWorld{world: newWorld(seed, sabotage, 3)}
+	rng := w.random("world")
+	for i := range 1 + rng.IntN(2) {
+		w.tags = append(w.tags, segment.Tag{Name: fmt.Sprint("tag", i), MaxID: rng.Int64N(1000), Step: 1 + rng.Int64N(100)})
+	}
+	w.db.lossy = rng.IntN(3) == 0
+	w.fixed = !w.db.lossy && rng.IntN(2) == 0
+	w.opts.Options = segment.Options{
+		Policy:       segment.Policy(rng.IntN(2)),
+		OutageBudget: []time.Duration{time.Second, time.Minute, 10 * time.Minute}[rng.IntN(3)],
+		MaxStock:     200 << rng.IntN(5),
+		CallTimeout:  time.Second,
+	}
+	db := kv.New(direct{w.db.cells, w.db}, nil)
+	if err := db.Init(context.Background(), w.tags); err != nil {
+		panic(err) // the memory is always there
+	}
+	w.admin = db.Store()
+	w.db.replicate()
+	return w
+}
+
+// A tagServer is what a process runs: a set of tags. It records what its store answers.
+type tagServer struct {
+	*drivertest.Faulty
+	p       *process
+	w       *tagWorld
+	db      *kv.DB
+	set     *segment.Set
+	crashed bool
+	issued  map[string]int64 // by tag, before the crash
+}
+
+func (w *tagWorld) launch(m *machine) {
+	s := &tagServer{p: m.launch(), w: w}
+	s.p.serve = s
+	s.db = kv.New(w.backend(s.p), nil)
+	s.Faulty = &drivertest.Faulty{Store: s.db.Store()}
+	opts := w.opts
+	opts.Memory = &memoryHandle{s.p, &m.marks}
+	s.set = segment.NewSet(w.store(s), &opts)
+	w.mu.Lock()
+	w.lives = append(w.lives, s)
+	w.mu.Unlock()
+	m.proc.Store(s.p)
+}
+
+func (s *tagServer) stop(ctx context.Context) error {
+	s.crashed, s.issued = ctx.Err() != nil, map[string]int64{}
+	for _, t := range s.set.Stats() {
+		s.issued[t.Tag] = t.Issued
+	}
+	err := s.set.Close(ctx)
+	return errors.Join(err, s.db.Close())
+}
+
+func (s *tagServer) take(ctx context.Context, tag string, rng *rand.Rand) (got answer, err error) {
+	n := 1 + rng.IntN(1<<rng.IntN(9))
+	n = min(n, int(s.w.opts.MaxStock))
+	switch rng.IntN(5) {
+	case 0:
+		var id int64
+		id, err = s.set.Next(ctx, tag)
+		got.ranges = []leaf.Range{{Start: id, End: id + 1}}
+	case 1:
+		var r leaf.Range
+		r, err = s.set.TakeContiguous(ctx, tag, n)
+		got.ranges = []leaf.Range{r}
+	default:
+		got.ranges, err = s.set.Take(ctx, tag, nil, n)
+	}
+	return got, err
+}
+
+// Advance forwards to the store and records the call.
+func (s *tagServer) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	begin := s.w.now()
+	grant, err := s.Faulty.Advance(ctx, tag, n)
+	if n == 0 {
+		n = s.w.step(tag)
+	}
+	s.w.opsOf(tag).Advance(begin, s.w.now(), n, grant.Range, err)
+	return grant, err
+}
+
+// Return forwards to the store and records the call.
+func (s *tagServer) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
+	begin := s.w.now()
+	err := s.Faulty.Return(ctx, tag, last, start)
+	s.w.opsOf(tag).GiveBack(begin, s.w.now(), leaf.Range{Start: start, End: last.Range.End}, err)
+	return err
+}
+
+func (w *tagWorld) step(name string) int64 {
+	for _, t := range w.tags {
+		if t.Name == name {
+			return t.Step
+		}
+	}
+	return 0
+}
+
+// marks is a disk with what a machine remembers of counters. What was written survives a
+// kill.
+type marks struct {
+	mu  sync.Mutex
+	tag map[string]map[string]segment.Mark
+}
+
+// server returns the server that is remembered of a tag.
+func (m *marks) server(tag string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tag[tag][""].Server
+}
+
+// A memoryHandle is marks as one process has them open.
+type memoryHandle struct {
+	p *process
+	m *marks
+}
+
+// Recall returns what is known of a tag.
+func (h *memoryHandle) Recall(tag string) map[string]segment.Mark {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	known := map[string]segment.Mark{}
+	for source, mark := range h.m.tag[tag] {
+		known[source] = mark
+	}
+	return known
+}
+
+// Remember replaces what is known of a source of a tag.
+func (h *memoryHandle) Remember(tag, source string, mark segment.Mark) error {
+	return h.change(tag, func(known map[string]segment.Mark) { known[source] = mark })
+}
+
+// Forget drops what is known of a tag.
+func (h *memoryHandle) Forget(tag string) error {
+	return h.change(tag, func(known map[string]segment.Mark) { clear(known) })
+}
+
+func (h *memoryHandle) change(tag string, do func(map[string]segment.Mark)) error {
+	if err := h.p.await(); err != nil {
+		return err
+	}
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	if h.m.tag == nil {
+		h.m.tag = map[string]map[string]segment.Mark{}
+	}
+	if h.m.tag[tag] == nil {
+		h.m.tag[tag] = map[string]segment.Mark{}
+	}
+	do(h.m.tag[tag])
+	return nil
+}
+
+// lossBudget is what a crash may cost of one tag: the stock, or the first allocation, whose
+// size is the tag's own; by Java Leaf's rule two segments.
+func (w *tagWorld) lossBudget(tag string, granted []leaf.Range) (budget int64) {
+	if w.opts.Policy == segment.Adaptive {
+		return max(w.opts.MaxStock, w.step(tag))
+	}
+	var sizes []int64
+	for _, r := range granted {
+		sizes = append(sizes, r.Len())
+	}
+	slices.Sort(sizes)
+	for _, size := range sizes[max(0, len(sizes)-2):] {
+		budget += size
+	}
+	return budget
+}
+
+// run carries out the schedule.
+func (w *tagWorld) run() {
+	for _, m := range w.machines {
+		w.launch(m)
+		w.warmUp(m)
+		for c := range 2 {
+			name := fmt.Sprintf("c%d@%s", c, m.name)
+			w.client(name, time.Duration(20<<w.rng.IntN(5))*time.Millisecond, func(rng *rand.Rand) {
+				m.call(name, w.tags[rng.IntN(len(w.tags))].Name, rng)
+			})
+		}
+	}
+	w.db.replicate()
+	for range 10 + w.rng.IntN(30) {
+		w.action(w.machines[w.rng.IntN(len(w.machines))])
+		time.Sleep(time.Duration(w.rng.Int64N(int64(50*time.Millisecond) << w.rng.IntN(7))))
+	}
+	w.heal()
+}
+
+// warmUp has a machine be granted something of each tag: a node that knows nothing cannot
+// notice that a store has lost writes.
+func (w *tagWorld) warmUp(m *machine) {
+	for _, tag := range w.tags {
+		m.call("warm-up", tag.Name, w.rng)
+	}
+}
+
+func (w *tagWorld) action(m *machine) {
+	p, rng := m.proc.Load(), w.rng
+	switch do := rng.IntN(13); {
+	case p == nil:
+		w.launch(m)
+	case do == 0:
+		p.kill()
+	case do <= 2:
+		p.shutDown()
+	case do == 3:
+		p.pause()
+	case do <= 5:
+		p.resume()
+	case do == 6:
+		w.note("the network loses %d of 1000 messages", w.setWeather(rng))
+	case do == 7:
+		slow := time.Millisecond << rng.IntN(11)
+		w.note("messages take up to %v", slow)
+		w.db.slow.Store(int64(slow))
+	case do == 8:
+		down := !w.db.down.Load()
+		w.note("the database is down: %v", down)
+		w.db.down.Store(down)
+	case do == 9 && w.db.lossy && w.db.caughtUp == w.db.reign && w.allKnow():
+		w.db.failOver()
+	case do == 10 && w.db.lossy && w.allKnow():
+		w.db.replicate()
+	case do == 11 && !w.fixed:
+		w.alter(rng)
+	}
+}
+
+// allKnow reports whether every machine has been granted something of every tag by the server
+// that reigns. The guard is no proof where it has not: after a second loss it may lift the
+// counter to where another machine has issued since the first.
+func (w *tagWorld) allKnow() bool {
+	for _, m := range w.machines {
+		for _, tag := range w.tags {
+			if m.marks.server(tag.Name) != w.db.server() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *world) setWeather(rng *rand.Rand) int64 {
+	weather := []int64{0, 0, 50, 200, 500}[rng.IntN(5)]
+	w.db.weather.Store(weather)
+	return weather
+}
+
+// alter is an operator at work.
+func (w *tagWorld) alter(rng *rand.Rand) {
+	tag := w.tags[rng.IntN(len(w.tags))]
+	change := segment.Change{Step: new(1 + rng.Int64N(200))}
+	w.note("the operator sets the step of %s to %d", tag.Name, *change.Step)
+	if _, err := w.admin.Alter(context.Background(), tag.Name, change); err != nil {
+		w.note("which fails: %v", err)
+	}
+}
+
+// recovery is how long a call may hang in a connection that broke before all faults ended:
+// a round of calls of package kv.
+const recovery = 11 * time.Second
+
+// heal ends all faults and sees that every client is served again.
+func (w *tagWorld) heal() {
+	w.note("all faults end")
+	w.db.weather.Store(0)
+	w.db.down.Store(false)
+	w.db.slow.Store(int64(2 * time.Millisecond))
+	for _, m := range w.machines {
+		if p := m.proc.Load(); p != nil {
+			p.resume()
+		} else {
+			w.launch(m)
+		}
+	}
+	time.Sleep(recovery)
+	w.well = w.now()
+	time.Sleep(10 * time.Second)
+	w.end(func(m *machine) { m.proc.Load().shutDown() })
+}
+
+// check looks at all that happened.
+func (w *tagWorld) check() error {
+	errs := []error{w.history.Unique(), w.history.Ordered(), w.history.CheckSilence(w.well, w.well+10*time.Second, 3*time.Second, w.names...)}
+	for _, tag := range w.tags {
+		granted := map[string][]leaf.Range{}
+		var lives []lab.Life
+		for _, s := range w.lives {
+			ranges := s.Granted(tag.Name)
+			granted[s.p.name] = ranges
+			lives = append(lives, lab.Life{
+				Server: s.p.name, Crashed: s.crashed, Budget: w.lossBudget(tag.Name, ranges),
+				Granted: ranges, Returned: s.Returned(tag.Name), Issued: s.issued[tag.Name],
+			})
+		}
+		errs = append(errs, w.history.Within(tag.Name, granted))
+		if w.fixed {
+			errs = append(errs, w.history.CheckLoss(tag.Name, lives...))
+			errs = append(errs, w.opsOf(tag.Name).CheckCounter(tag.MaxID, 100*time.Millisecond))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,248 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/e2e/lab"
+)
+
+// A world is a database, machines with at most one process each, and clients, all in one
+// synctest bubble.
+type world struct {
+	seed     uint64
+	sabotage string
+	rng      *rand.Rand // of the schedule; the main goroutine's
+	start    time.Time
+	db       *database
+	machines []*machine
+	history  lab.History
+	ops      sync.Map // string → *lab.Ops, by tag or worker
+	faults   atomic.Int64
+
+	background sync.WaitGroup // writes that arrive late
+	clients    sync.WaitGroup
+	names      []string
+	over       chan struct{} // closed when clients are to end
+	well       time.Duration // when everything should work again
+
+	mu      sync.Mutex
+	happens []string
+}
+
+func newWorld(seed uint64, sabotage string, machines int) *world {
+	w := &world{seed: seed, sabotage: sabotage, start: time.Now(), over: make(chan struct{})}
+	w.rng = w.random("schedule")
+	w.db = newDatabase(w)
+	for i := range machines {
+		w.machines = append(w.machines, &machine{w: w, name: fmt.Sprintf("m%d", i)})
+	}
+	return w
+}
+
+// random returns a source of its own for each name.
+func (w *world) random(name string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
+}
+
+func (w *world) now() time.Duration { return time.Since(w.start) }
+
+// note records what happens, for people.
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.happens = append(w.happens, fmt.Sprintf("%10v  ", w.now().Round(time.Millisecond))+fmt.Sprintf(format, args...))
+}
+
+func (w *world) opsOf(name string) *lab.Ops {
+	ops, _ := w.ops.LoadOrStore(name, new(lab.Ops))
+	return ops.(*lab.Ops)
+}
+
+// client runs call again and again, with pauses, until the schedule is over.
+func (w *world) client(name string, pause time.Duration, call func(rng *rand.Rand)) {
+	rng := w.random("client " + name)
+	w.names = append(w.names, name)
+	w.clients.Go(func() {
+		for {
+			select {
+			case <-w.over:
+				return
+			case <-time.After(time.Duration(rng.Int64N(int64(2 * pause)))):
+				call(rng)
+			}
+		}
+	})
+}
+
+// end ends clients, then processes, and waits for all that is on its way.
+func (w *world) end(kill func(*machine)) {
+	close(w.over)
+	for _, m := range w.machines {
+		if p := m.proc.Load(); p != nil {
+			p.resume()
+		}
+	}
+	w.clients.Wait()
+	for _, m := range w.machines {
+		if m.proc.Load() != nil {
+			kill(m)
+		}
+	}
+	w.background.Wait()
+}
+
+// A machine has a disk and a clock, and at most one process.
+type machine struct {
+	w     *world
+	name  string
+	lives int
+	proc  atomic.Pointer[process]
+	skew  atomic.Int64 // nanoseconds that the wall clock is ahead
+
+	marks marks
+}
+
+// wall is the machine's wall clock.
+func (m *machine) wall() time.Time { return time.Now().Add(time.Duration(m.skew.Load())) }
+
+// A process is one life of a server.
+type process struct {
+	*machine
+	name string
+	dead chan struct{} // closed when it was killed, or has stopped
+
+	mu     sync.Mutex
+	rng    *rand.Rand
+	paused chan struct{} // closed when it goes on; nil: it runs
+
+	serve serving
+}
+
+// serving is what a process runs.
+type serving interface {
+	stop(ctx context.Context) error // in good order
+	take(ctx context.Context, space string, rng *rand.Rand) (answer, error)
+}
+
+// An answer is what a call of a process brought, and what its clock showed.
+type answer struct {
+	ranges               []leaf.Range
+	clockBegin, clockEnd int64
+}
+
+// launch makes the next process of m; its user sets serve and stores it in m.proc.
+func (m *machine) launch() *process {
+	m.lives++
+	name := fmt.Sprintf("%s.%d", m.name, m.lives)
+	m.w.note("start %s", name)
+	return &process{machine: m, name: name, dead: make(chan struct{}), rng: m.w.random("process " + name)}
+}
+
+// kill ends the process as kill -9 does: from now on it changes nothing outside.
+func (p *process) kill() {
+	p.w.note("kill %s", p.name)
+	p.die()
+}
+
+func (p *process) die() {
+	p.proc.CompareAndSwap(p, nil)
+	close(p.dead)
+	p.resume()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = p.serve.stop(ctx) // ends its goroutines; what it sends and writes comes to nothing
+}
+
+// shutDown ends it in good order.
+func (p *process) shutDown() {
+	p.w.note("stop %s", p.name)
+	p.resume()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := p.serve.stop(ctx); err != nil {
+		p.w.note("%s did not stop in order: %v", p.name, err)
+	}
+	p.proc.CompareAndSwap(p, nil)
+	close(p.dead)
+}
+
+func (p *process) pause() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.paused == nil {
+		p.w.note("pause %s", p.name)
+		p.paused = make(chan struct{})
+	}
+}
+
+func (p *process) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.paused != nil {
+		p.w.note("resume %s", p.name)
+		close(p.paused)
+		p.paused = nil
+	}
+}
+
+var errDead = errors.New("the process is dead")
+
+// await waits until the process runs; it fails if the process is dead.
+func (p *process) await() error {
+	p.mu.Lock()
+	paused := p.paused
+	p.mu.Unlock()
+	if paused != nil {
+		select {
+		case <-paused:
+		case <-p.dead:
+		}
+	}
+	select {
+	case <-p.dead:
+		return errDead
+	default:
+		return nil
+	}
+}
+
+// call has a client ask the process that m runs, if any, and records what it receives.
+func (m *machine) call(client, space string, rng *rand.Rand) {
+	begin := m.w.now()
+	fail := func(err error) {
+		m.w.history.Fail(lab.Failure{Client: client, Begin: begin, End: m.w.now(), Err: err})
+	}
+	p := m.proc.Load()
+	if p == nil {
+		fail(errDead)
+		return
+	}
+	if err := p.await(); err != nil {
+		fail(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	got, err := p.serve.take(ctx, space, rng)
+	if dead := p.await(); dead != nil { // the answer never reaches the client
+		err = dead
+	}
+	if err != nil {
+		fail(err)
+		return
+	}
+	m.w.history.Add(lab.Receipt{
+		Space: space, Server: p.name, Client: client, Begin: begin, End: m.w.now(),
+		ClockBegin: got.clockBegin, ClockEnd: got.clockEnd,
+	}, got.ranges...)
+}
