@@ -11,4 +11,4 @@ done
 PATH="$bin:$PATH" protoc -I . \
 	--go_out=. --go_opt=paths=source_relative \
 	--connect-go_out=. --connect-go_opt=paths=source_relative,simple \
-	leaf/v1/leaf.proto leaf/v1/admin.proto
+	leaf/v1/leaf.proto leaf/v1/admin.proto leaf/v1/worker.proto

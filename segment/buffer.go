@@ -43,6 +43,8 @@ type Buffer struct {
 	demand    demand
 	clipped   bool // the loss budget is less than the outage budget asks for
 	account   account
+	floor     int64 // IDs below it are not issued: see Skip
+	loan      loan
 }
 
 // account is what a buffer has received and issued.

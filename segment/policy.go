@@ -72,7 +72,7 @@ func (d *demand) observe(now time.Time, issued int64) {
 	case elapsed < demandWindow:
 		return
 	}
-	seen := float64(issued-d.issued) / elapsed.Seconds()
+	seen := float64(max(0, issued-d.issued)) / elapsed.Seconds() // IDs may have been given back
 	average := seen + (d.rate-seen)*math.Exp(-elapsed.Seconds()/demandMemory.Seconds())
 	d.rate = max(average, min(seen, d.window))
 	d.window, d.at, d.issued = seen, now, issued

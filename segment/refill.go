@@ -176,7 +176,9 @@ func (b *Buffer) accept(grant Grant) {
 		b.opts.Logger.Info("store answers again", "tag", b.tag, "after", now.Sub(b.health.since))
 	}
 	b.health = storeHealth{}
-	b.queue = append(b.queue, newSpan(grant))
+	if usable := b.aboveFloor(grant.Range); !usable.Empty() {
+		b.queue = append(b.queue, cutSpan(&grant, usable))
+	}
 	b.serveRuns()
 	b.wakeAll()
 }

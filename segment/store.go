@@ -70,6 +70,10 @@ type Grant struct {
 	// the counter (see the package documentation).
 	Server string
 
+	// Guarded says that the source is another server with a regression guard of its own. Its
+	// ranges come in no order, and nothing is remembered of them.
+	Guarded bool
+
 	// Version names the write that made the grant, for [Returner]: no other write of the
 	// counter has it, not even one that comes to the same value, at least if the two are a
 	// second apart. Empty where the store takes nothing back.

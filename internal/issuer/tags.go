@@ -22,17 +22,27 @@ const (
 )
 
 // Segments is what [Tags] needs of the generators that issue from the store. A
-// [segment.Set] is one. Forget runs a change that must not look like lost writes.
+// [segment.Set] is one.
 type Segments interface {
-	Forget(tag string, change func() error) error
+	Stock
 	Ready() <-chan struct{}
 	Stats() []segment.Stats
+}
+
+// Stock is what generators hold in memory, and are told of changes. Forget runs a change
+// that must not look like lost writes.
+type Stock interface {
+	Forget(tag string, change func() error) error
+	Changed(tag segment.Tag)
+	Skip(tag string, below int64) (dropped int64)
 }
 
 // noSegments stands for generators where nothing issues from the store.
 type noSegments struct{}
 
 func (noSegments) Forget(_ string, change func() error) error { return change() }
+func (noSegments) Changed(segment.Tag)                        {}
+func (noSegments) Skip(string, int64) int64                   { return 0 }
 func (noSegments) Ready() <-chan struct{}                     { return nil }
 func (noSegments) Stats() []segment.Stats                     { return nil }
 
@@ -116,6 +126,7 @@ func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error)
 	if err := catalog.Create(ctx, tag); err != nil {
 		return segment.Tag{}, failed(err)
 	}
+	t.segments.Changed(tag)
 	t.log.Info("tag created", "tag", tag.Name, "step", tag.Step, "max_id", tag.MaxID)
 	return tag, nil
 }
@@ -208,6 +219,7 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 	if err != nil {
 		return segment.Tag{}, failed(err)
 	}
+	t.segments.Changed(tag)
 	t.log.Info("tag altered", "tag", name, "step", tag.Step, "max_id", tag.MaxID, "force", change.Force)
 	return tag, nil
 }

@@ -140,3 +140,14 @@ func (w *Workers) failed(err error) error {
 	w.log.Warn("the registry of worker IDs does not answer", "err", err)
 	return fmt.Errorf("%w: %w", ErrRegistry, failed(err))
 }
+
+// Registry returns the registry, for other servers to lease their worker IDs from. The error
+// wraps [leaf.ErrUnsupported] where worker IDs are not leased.
+func (w *Workers) Registry() (worker.Registry, error) {
+	_, assigned := w.registry.(worker.Assigner)
+	_, once := w.registry.(worker.Disposable)
+	if assigned || once {
+		return nil, fmt.Errorf("%w: its worker IDs are not leased", leaf.ErrUnsupported)
+	}
+	return w.registry, nil
+}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -195,9 +196,12 @@ func (s *Server) wire() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s.cancel = cancel
 	opts := s.frontend()
+	draining := make(chan struct{})
+	opts.Stopping = draining
 	mux := http.NewServeMux()
 	rpcapi.Register(mux, opts)
 	s.http = s.newHTTP(ctx, browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout)))
+	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(draining) }))
 	if s.redis != nil {
 		limit := s.cfg.Limits.Connections
 		s.conns = conns.New(ctx, respapi.New(opts).Serve, &conns.Options{MaxConns: limit, Refusal: respapi.Full, Logger: s.log})
@@ -218,6 +222,7 @@ func (s *Server) frontend() *frontend.Options {
 	}
 	if s.set != nil {
 		opts.Tags, opts.StoreName = issuer.NewTags(s.store, s.set, s.log), s.opts.Store.Name
+		opts.OutageBudget, opts.Route = s.cfg.Segment.OutageBudget, s.opts.Store.Route
 	}
 	if s.times != nil {
 		opts.Workers, opts.Layouts, opts.Registry = s.times.workers, s.times.layouts, s.times.backend.Name

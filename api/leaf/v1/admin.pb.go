@@ -509,6 +509,242 @@ func (*DeleteTagResponse) Descriptor() ([]byte, []int) {
 	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
+type PeekTagRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PeekTagRequest) Reset() {
+	*x = PeekTagRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PeekTagRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PeekTagRequest) ProtoMessage() {}
+
+func (x *PeekTagRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PeekTagRequest.ProtoReflect.Descriptor instead.
+func (*PeekTagRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PeekTagRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type PeekTagResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The next ID of this server if no other call comes first.
+	Next int64 `protobuf:"varint,1,opt,name=next,proto3" json:"next,omitempty"`
+	// How many IDs this server holds in memory. 0: next is max_id, and other servers may take
+	// it first.
+	Stock int64 `protobuf:"varint,2,opt,name=stock,proto3" json:"stock,omitempty"`
+	// The tag in the store: max_id is one past the highest ID allocated to any server.
+	Tag           *Tag `protobuf:"bytes,3,opt,name=tag,proto3" json:"tag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PeekTagResponse) Reset() {
+	*x = PeekTagResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PeekTagResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PeekTagResponse) ProtoMessage() {}
+
+func (x *PeekTagResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PeekTagResponse.ProtoReflect.Descriptor instead.
+func (*PeekTagResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PeekTagResponse) GetNext() int64 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
+}
+
+func (x *PeekTagResponse) GetStock() int64 {
+	if x != nil {
+		return x.Stock
+	}
+	return 0
+}
+
+func (x *PeekTagResponse) GetTag() *Tag {
+	if x != nil {
+		return x.Tag
+	}
+	return nil
+}
+
+type ObserveTagRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The largest ID in use.
+	Max           int64 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObserveTagRequest) Reset() {
+	*x = ObserveTagRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObserveTagRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObserveTagRequest) ProtoMessage() {}
+
+func (x *ObserveTagRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObserveTagRequest.ProtoReflect.Descriptor instead.
+func (*ObserveTagRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ObserveTagRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ObserveTagRequest) GetMax() int64 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+type ObserveTagResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tag as it then is. Its description may be left out.
+	Tag *Tag `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	// How many IDs this server dropped from its memory.
+	Dropped int64 `protobuf:"varint,2,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	// Other servers, and programs that keep a stock, may still issue IDs below it that they
+	// held before; absent where that cannot be, since max lies at or above no ID that was
+	// ever allocated.
+	OthersBelow *int64 `protobuf:"varint,3,opt,name=others_below,json=othersBelow,proto3,oneof" json:"others_below,omitempty"`
+	// How long such a stock lasts a busy server with the configuration of this one. A server
+	// that nobody asks keeps its stock until it stops, or is told as this one was.
+	OthersFor     *durationpb.Duration `protobuf:"bytes,4,opt,name=others_for,json=othersFor,proto3" json:"others_for,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObserveTagResponse) Reset() {
+	*x = ObserveTagResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObserveTagResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObserveTagResponse) ProtoMessage() {}
+
+func (x *ObserveTagResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObserveTagResponse.ProtoReflect.Descriptor instead.
+func (*ObserveTagResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ObserveTagResponse) GetTag() *Tag {
+	if x != nil {
+		return x.Tag
+	}
+	return nil
+}
+
+func (x *ObserveTagResponse) GetDropped() int64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+func (x *ObserveTagResponse) GetOthersBelow() int64 {
+	if x != nil && x.OthersBelow != nil {
+		return *x.OthersBelow
+	}
+	return 0
+}
+
+func (x *ObserveTagResponse) GetOthersFor() *durationpb.Duration {
+	if x != nil {
+		return x.OthersFor
+	}
+	return nil
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -517,7 +753,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[9]
+	mi := &file_leaf_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -529,7 +765,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[9]
+	mi := &file_leaf_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -542,7 +778,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 type StatusResponse struct {
@@ -569,7 +805,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[10]
+	mi := &file_leaf_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -581,7 +817,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[10]
+	mi := &file_leaf_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -594,7 +830,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StatusResponse) GetVersion() string {
@@ -688,7 +924,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +936,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +949,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Condition) GetName() string {
@@ -767,7 +1003,7 @@ type SchemeStatus struct {
 
 func (x *SchemeStatus) Reset() {
 	*x = SchemeStatus{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +1015,7 @@ func (x *SchemeStatus) String() string {
 func (*SchemeStatus) ProtoMessage() {}
 
 func (x *SchemeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +1028,7 @@ func (x *SchemeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchemeStatus.ProtoReflect.Descriptor instead.
 func (*SchemeStatus) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SchemeStatus) GetName() string {
@@ -859,7 +1095,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -871,7 +1107,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -884,7 +1120,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Lease) GetHeld() bool {
@@ -1001,7 +1237,7 @@ type Layout struct {
 
 func (x *Layout) Reset() {
 	*x = Layout{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1013,7 +1249,7 @@ func (x *Layout) String() string {
 func (*Layout) ProtoMessage() {}
 
 func (x *Layout) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1026,7 +1262,7 @@ func (x *Layout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Layout.ProtoReflect.Descriptor instead.
 func (*Layout) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Layout) GetName() string {
@@ -1086,7 +1322,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1334,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +1347,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 type ListWorkersResponse struct {
@@ -1126,7 +1362,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +1374,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +1387,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -1185,7 +1421,7 @@ type Starts struct {
 
 func (x *Starts) Reset() {
 	*x = Starts{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1433,7 @@ func (x *Starts) String() string {
 func (*Starts) ProtoMessage() {}
 
 func (x *Starts) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1446,7 @@ func (x *Starts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Starts.ProtoReflect.Descriptor instead.
 func (*Starts) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Starts) GetUsed() int64 {
@@ -1259,7 +1495,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1507,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1520,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Start) GetWorker() int64 {
@@ -1356,7 +1592,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1604,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1617,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Worker) GetWorker() int64 {
@@ -1457,7 +1693,7 @@ type FreeWorkerRequest struct {
 
 func (x *FreeWorkerRequest) Reset() {
 	*x = FreeWorkerRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1705,7 @@ func (x *FreeWorkerRequest) String() string {
 func (*FreeWorkerRequest) ProtoMessage() {}
 
 func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1718,7 @@ func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerRequest.ProtoReflect.Descriptor instead.
 func (*FreeWorkerRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FreeWorkerRequest) GetWorker() int64 {
@@ -1502,7 +1738,7 @@ type FreeWorkerResponse struct {
 
 func (x *FreeWorkerResponse) Reset() {
 	*x = FreeWorkerResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1514,7 +1750,7 @@ func (x *FreeWorkerResponse) String() string {
 func (*FreeWorkerResponse) ProtoMessage() {}
 
 func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1527,7 +1763,7 @@ func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerResponse.ProtoReflect.Descriptor instead.
 func (*FreeWorkerResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FreeWorkerResponse) GetWorker() *Worker {
@@ -1552,7 +1788,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1564,7 +1800,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1577,7 +1813,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StoreStatus) GetName() string {
@@ -1632,7 +1868,7 @@ type TagStats struct {
 
 func (x *TagStats) Reset() {
 	*x = TagStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1880,7 @@ func (x *TagStats) String() string {
 func (*TagStats) ProtoMessage() {}
 
 func (x *TagStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1893,7 @@ func (x *TagStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStats.ProtoReflect.Descriptor instead.
 func (*TagStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TagStats) GetTag() string {
@@ -1769,7 +2005,7 @@ type SegmentStats struct {
 
 func (x *SegmentStats) Reset() {
 	*x = SegmentStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +2017,7 @@ func (x *SegmentStats) String() string {
 func (*SegmentStats) ProtoMessage() {}
 
 func (x *SegmentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +2030,7 @@ func (x *SegmentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentStats.ProtoReflect.Descriptor instead.
 func (*SegmentStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SegmentStats) GetRange() *Range {
@@ -1848,7 +2084,23 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x03tag\x18\x01 \x01(\v2\f.leaf.v1.TagR\x03tag\"&\n" +
 	"\x10DeleteTagRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x13\n" +
-	"\x11DeleteTagResponse\"\x0f\n" +
+	"\x11DeleteTagResponse\"$\n" +
+	"\x0ePeekTagRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"[\n" +
+	"\x0fPeekTagResponse\x12\x12\n" +
+	"\x04next\x18\x01 \x01(\x03R\x04next\x12\x14\n" +
+	"\x05stock\x18\x02 \x01(\x03R\x05stock\x12\x1e\n" +
+	"\x03tag\x18\x03 \x01(\v2\f.leaf.v1.TagR\x03tag\"9\n" +
+	"\x11ObserveTagRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03max\x18\x02 \x01(\x03R\x03max\"\xc1\x01\n" +
+	"\x12ObserveTagResponse\x12\x1e\n" +
+	"\x03tag\x18\x01 \x01(\v2\f.leaf.v1.TagR\x03tag\x12\x18\n" +
+	"\adropped\x18\x02 \x01(\x03R\adropped\x12&\n" +
+	"\fothers_below\x18\x03 \x01(\x03H\x00R\vothersBelow\x88\x01\x01\x128\n" +
+	"\n" +
+	"others_for\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tothersForB\x0f\n" +
+	"\r_others_below\"\x0f\n" +
 	"\rStatusRequest\"\x80\x03\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
@@ -1958,12 +2210,15 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\rfailing_since\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\ffailingSince\"H\n" +
 	"\fSegmentStats\x12$\n" +
 	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x03R\x04next2\xe4\x03\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next2\xe9\x04\n" +
 	"\fAdminService\x12?\n" +
 	"\bListTags\x12\x18.leaf.v1.ListTagsRequest\x1a\x19.leaf.v1.ListTagsResponse\x12B\n" +
 	"\tCreateTag\x12\x19.leaf.v1.CreateTagRequest\x1a\x1a.leaf.v1.CreateTagResponse\x12?\n" +
 	"\bAlterTag\x12\x18.leaf.v1.AlterTagRequest\x1a\x19.leaf.v1.AlterTagResponse\x12B\n" +
-	"\tDeleteTag\x12\x19.leaf.v1.DeleteTagRequest\x1a\x1a.leaf.v1.DeleteTagResponse\x12H\n" +
+	"\tDeleteTag\x12\x19.leaf.v1.DeleteTagRequest\x1a\x1a.leaf.v1.DeleteTagResponse\x12<\n" +
+	"\aPeekTag\x12\x17.leaf.v1.PeekTagRequest\x1a\x18.leaf.v1.PeekTagResponse\x12E\n" +
+	"\n" +
+	"ObserveTag\x12\x1a.leaf.v1.ObserveTagRequest\x1a\x1b.leaf.v1.ObserveTagResponse\x12H\n" +
 	"\vListWorkers\x12\x1b.leaf.v1.ListWorkersRequest\x1a\x1c.leaf.v1.ListWorkersResponse\x12E\n" +
 	"\n" +
 	"FreeWorker\x12\x1a.leaf.v1.FreeWorkerRequest\x1a\x1b.leaf.v1.FreeWorkerResponse\x129\n" +
@@ -1981,7 +2236,7 @@ func file_leaf_v1_admin_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_admin_proto_rawDescData
 }
 
-var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_leaf_v1_admin_proto_goTypes = []any{
 	(*Tag)(nil),                   // 0: leaf.v1.Tag
 	(*ListTagsRequest)(nil),       // 1: leaf.v1.ListTagsRequest
@@ -1992,76 +2247,87 @@ var file_leaf_v1_admin_proto_goTypes = []any{
 	(*AlterTagResponse)(nil),      // 6: leaf.v1.AlterTagResponse
 	(*DeleteTagRequest)(nil),      // 7: leaf.v1.DeleteTagRequest
 	(*DeleteTagResponse)(nil),     // 8: leaf.v1.DeleteTagResponse
-	(*StatusRequest)(nil),         // 9: leaf.v1.StatusRequest
-	(*StatusResponse)(nil),        // 10: leaf.v1.StatusResponse
-	(*Condition)(nil),             // 11: leaf.v1.Condition
-	(*SchemeStatus)(nil),          // 12: leaf.v1.SchemeStatus
-	(*Lease)(nil),                 // 13: leaf.v1.Lease
-	(*Layout)(nil),                // 14: leaf.v1.Layout
-	(*ListWorkersRequest)(nil),    // 15: leaf.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),   // 16: leaf.v1.ListWorkersResponse
-	(*Starts)(nil),                // 17: leaf.v1.Starts
-	(*Start)(nil),                 // 18: leaf.v1.Start
-	(*Worker)(nil),                // 19: leaf.v1.Worker
-	(*FreeWorkerRequest)(nil),     // 20: leaf.v1.FreeWorkerRequest
-	(*FreeWorkerResponse)(nil),    // 21: leaf.v1.FreeWorkerResponse
-	(*StoreStatus)(nil),           // 22: leaf.v1.StoreStatus
-	(*TagStats)(nil),              // 23: leaf.v1.TagStats
-	(*SegmentStats)(nil),          // 24: leaf.v1.SegmentStats
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 26: google.protobuf.Duration
-	(*Range)(nil),                 // 27: leaf.v1.Range
+	(*PeekTagRequest)(nil),        // 9: leaf.v1.PeekTagRequest
+	(*PeekTagResponse)(nil),       // 10: leaf.v1.PeekTagResponse
+	(*ObserveTagRequest)(nil),     // 11: leaf.v1.ObserveTagRequest
+	(*ObserveTagResponse)(nil),    // 12: leaf.v1.ObserveTagResponse
+	(*StatusRequest)(nil),         // 13: leaf.v1.StatusRequest
+	(*StatusResponse)(nil),        // 14: leaf.v1.StatusResponse
+	(*Condition)(nil),             // 15: leaf.v1.Condition
+	(*SchemeStatus)(nil),          // 16: leaf.v1.SchemeStatus
+	(*Lease)(nil),                 // 17: leaf.v1.Lease
+	(*Layout)(nil),                // 18: leaf.v1.Layout
+	(*ListWorkersRequest)(nil),    // 19: leaf.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),   // 20: leaf.v1.ListWorkersResponse
+	(*Starts)(nil),                // 21: leaf.v1.Starts
+	(*Start)(nil),                 // 22: leaf.v1.Start
+	(*Worker)(nil),                // 23: leaf.v1.Worker
+	(*FreeWorkerRequest)(nil),     // 24: leaf.v1.FreeWorkerRequest
+	(*FreeWorkerResponse)(nil),    // 25: leaf.v1.FreeWorkerResponse
+	(*StoreStatus)(nil),           // 26: leaf.v1.StoreStatus
+	(*TagStats)(nil),              // 27: leaf.v1.TagStats
+	(*SegmentStats)(nil),          // 28: leaf.v1.SegmentStats
+	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
+	(*Range)(nil),                 // 31: leaf.v1.Range
 }
 var file_leaf_v1_admin_proto_depIdxs = []int32{
-	25, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
+	29, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
 	0,  // 1: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
 	0,  // 2: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
 	0,  // 3: leaf.v1.AlterTagResponse.tag:type_name -> leaf.v1.Tag
-	25, // 4: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
-	12, // 5: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
-	22, // 6: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
-	23, // 7: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
-	13, // 8: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
-	11, // 9: leaf.v1.StatusResponse.conditions:type_name -> leaf.v1.Condition
-	25, // 10: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
-	25, // 11: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
-	25, // 12: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
-	25, // 13: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
-	26, // 14: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
-	14, // 15: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
-	25, // 16: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
-	26, // 17: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
-	25, // 18: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
-	19, // 19: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
-	17, // 20: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
-	18, // 21: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
-	25, // 22: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
-	25, // 23: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
-	26, // 24: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
-	19, // 25: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
-	24, // 26: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
-	26, // 27: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
-	25, // 28: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
-	27, // 29: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
-	1,  // 30: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
-	3,  // 31: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
-	5,  // 32: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
-	7,  // 33: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
-	15, // 34: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
-	20, // 35: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
-	9,  // 36: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
-	2,  // 37: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
-	4,  // 38: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
-	6,  // 39: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
-	8,  // 40: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
-	16, // 41: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
-	21, // 42: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
-	10, // 43: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
-	37, // [37:44] is the sub-list for method output_type
-	30, // [30:37] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	0,  // 4: leaf.v1.PeekTagResponse.tag:type_name -> leaf.v1.Tag
+	0,  // 5: leaf.v1.ObserveTagResponse.tag:type_name -> leaf.v1.Tag
+	30, // 6: leaf.v1.ObserveTagResponse.others_for:type_name -> google.protobuf.Duration
+	29, // 7: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	16, // 8: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
+	26, // 9: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
+	27, // 10: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
+	17, // 11: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
+	15, // 12: leaf.v1.StatusResponse.conditions:type_name -> leaf.v1.Condition
+	29, // 13: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
+	29, // 14: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
+	29, // 15: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
+	29, // 16: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
+	30, // 17: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
+	18, // 18: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
+	29, // 19: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
+	30, // 20: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
+	29, // 21: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
+	23, // 22: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
+	21, // 23: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
+	22, // 24: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
+	29, // 25: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
+	29, // 26: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
+	30, // 27: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
+	23, // 28: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
+	28, // 29: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
+	30, // 30: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
+	29, // 31: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
+	31, // 32: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
+	1,  // 33: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
+	3,  // 34: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
+	5,  // 35: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
+	7,  // 36: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
+	9,  // 37: leaf.v1.AdminService.PeekTag:input_type -> leaf.v1.PeekTagRequest
+	11, // 38: leaf.v1.AdminService.ObserveTag:input_type -> leaf.v1.ObserveTagRequest
+	19, // 39: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
+	24, // 40: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
+	13, // 41: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
+	2,  // 42: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
+	4,  // 43: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
+	6,  // 44: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
+	8,  // 45: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
+	10, // 46: leaf.v1.AdminService.PeekTag:output_type -> leaf.v1.PeekTagResponse
+	12, // 47: leaf.v1.AdminService.ObserveTag:output_type -> leaf.v1.ObserveTagResponse
+	20, // 48: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
+	25, // 49: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
+	14, // 50: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
+	42, // [42:51] is the sub-list for method output_type
+	33, // [33:42] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_admin_proto_init() }
@@ -2072,16 +2338,17 @@ func file_leaf_v1_admin_proto_init() {
 	file_leaf_v1_leaf_proto_init()
 	file_leaf_v1_admin_proto_msgTypes[3].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[5].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[13].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[19].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[20].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[12].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[17].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[23].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_admin_proto_rawDesc), len(file_leaf_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

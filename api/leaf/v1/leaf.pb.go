@@ -9,6 +9,7 @@ package leafv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -316,6 +317,450 @@ func (x *Range) GetEnd() int64 {
 	return 0
 }
 
+type StreamRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 1000.
+	Asks          []*TakeRequest `protobuf:"bytes,1,rep,name=asks,proto3" json:"asks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamRequest) Reset() {
+	*x = StreamRequest{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamRequest) ProtoMessage() {}
+
+func (x *StreamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamRequest.ProtoReflect.Descriptor instead.
+func (*StreamRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *StreamRequest) GetAsks() []*TakeRequest {
+	if x != nil {
+		return x.Asks
+	}
+	return nil
+}
+
+type StreamResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The answers to the asks that have not been answered yet, in their order.
+	Answers       []*StreamAnswer `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamResponse) Reset() {
+	*x = StreamResponse{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamResponse) ProtoMessage() {}
+
+func (x *StreamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamResponse.ProtoReflect.Descriptor instead.
+func (*StreamResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *StreamResponse) GetAnswers() []*StreamAnswer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+type StreamAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in TakeResponse.
+	Ranges []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Texts  []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
+	// Why there are no IDs. Absent: there are.
+	Error         *StreamError `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamAnswer) Reset() {
+	*x = StreamAnswer{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamAnswer) ProtoMessage() {}
+
+func (x *StreamAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamAnswer.ProtoReflect.Descriptor instead.
+func (*StreamAnswer) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *StreamAnswer) GetRanges() []*Range {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *StreamAnswer) GetTexts() []string {
+	if x != nil {
+		return x.Texts
+	}
+	return nil
+}
+
+func (x *StreamAnswer) GetError() *StreamError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+type StreamError struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The code of gRPC that the call would have failed with.
+	Code int32 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
+	// That of the google.rpc.ErrorInfo.
+	Reason  string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// When to try again. Absent: that is of no use.
+	RetryDelay    *durationpb.Duration `protobuf:"bytes,4,opt,name=retry_delay,json=retryDelay,proto3" json:"retry_delay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamError) Reset() {
+	*x = StreamError{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamError) ProtoMessage() {}
+
+func (x *StreamError) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamError.ProtoReflect.Descriptor instead.
+func (*StreamError) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *StreamError) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *StreamError) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *StreamError) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *StreamError) GetRetryDelay() *durationpb.Duration {
+	if x != nil {
+		return x.RetryDelay
+	}
+	return nil
+}
+
+type AdvanceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Tag   string                 `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	// How many IDs, at most. 0: the step of the tag.
+	Count         int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdvanceRequest) Reset() {
+	*x = AdvanceRequest{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdvanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdvanceRequest) ProtoMessage() {}
+
+func (x *AdvanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdvanceRequest.ProtoReflect.Descriptor instead.
+func (*AdvanceRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *AdvanceRequest) GetTag() string {
+	if x != nil {
+		return x.Tag
+	}
+	return ""
+}
+
+func (x *AdvanceRequest) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+type AdvanceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Range *Range                 `protobuf:"bytes,1,opt,name=range,proto3" json:"range,omitempty"`
+	// The step of the tag, as the server last heard of it.
+	Step int64 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	// Names this answer for Return.
+	Version       string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdvanceResponse) Reset() {
+	*x = AdvanceResponse{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdvanceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdvanceResponse) ProtoMessage() {}
+
+func (x *AdvanceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdvanceResponse.ProtoReflect.Descriptor instead.
+func (*AdvanceResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *AdvanceResponse) GetRange() *Range {
+	if x != nil {
+		return x.Range
+	}
+	return nil
+}
+
+func (x *AdvanceResponse) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *AdvanceResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+type ReturnRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Tag   string                 `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
+	// The first unused ID.
+	Start int64 `protobuf:"varint,2,opt,name=start,proto3" json:"start,omitempty"`
+	// One past the last ID of the range that Advance gave, and its version.
+	End           int64  `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
+	Version       string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReturnRequest) Reset() {
+	*x = ReturnRequest{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReturnRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReturnRequest) ProtoMessage() {}
+
+func (x *ReturnRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReturnRequest.ProtoReflect.Descriptor instead.
+func (*ReturnRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ReturnRequest) GetTag() string {
+	if x != nil {
+		return x.Tag
+	}
+	return ""
+}
+
+func (x *ReturnRequest) GetStart() int64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *ReturnRequest) GetEnd() int64 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+func (x *ReturnRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+type ReturnResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReturnResponse) Reset() {
+	*x = ReturnResponse{}
+	mi := &file_leaf_v1_leaf_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReturnResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReturnResponse) ProtoMessage() {}
+
+func (x *ReturnResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_leaf_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReturnResponse.ProtoReflect.Descriptor instead.
+func (*ReturnResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{12}
+}
+
 type DecodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -328,7 +773,7 @@ type DecodeRequest struct {
 
 func (x *DecodeRequest) Reset() {
 	*x = DecodeRequest{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[5]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -340,7 +785,7 @@ func (x *DecodeRequest) String() string {
 func (*DecodeRequest) ProtoMessage() {}
 
 func (x *DecodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[5]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -353,7 +798,7 @@ func (x *DecodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecodeRequest.ProtoReflect.Descriptor instead.
 func (*DecodeRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{5}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DecodeRequest) GetId() int64 {
@@ -386,7 +831,7 @@ type DecodeResponse struct {
 
 func (x *DecodeResponse) Reset() {
 	*x = DecodeResponse{}
-	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -398,7 +843,7 @@ func (x *DecodeResponse) String() string {
 func (*DecodeResponse) ProtoMessage() {}
 
 func (x *DecodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_leaf_proto_msgTypes[6]
+	mi := &file_leaf_v1_leaf_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -411,7 +856,7 @@ func (x *DecodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecodeResponse.ProtoReflect.Descriptor instead.
 func (*DecodeResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{6}
+	return file_leaf_v1_leaf_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DecodeResponse) GetTime() *timestamppb.Timestamp {
@@ -453,7 +898,7 @@ var File_leaf_v1_leaf_proto protoreflect.FileDescriptor
 
 const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\n" +
-	"\x12leaf/v1/leaf.proto\x12\aleaf.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"7\n" +
+	"\x12leaf/v1/leaf.proto\x12\aleaf.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"7\n" +
 	"\vNextRequest\x12\x16\n" +
 	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\"2\n" +
@@ -472,7 +917,34 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x05texts\x18\x02 \x03(\tR\x05texts\"/\n" +
 	"\x05Range\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x03R\x05start\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\x03R\x03end\"7\n" +
+	"\x03end\x18\x02 \x01(\x03R\x03end\"9\n" +
+	"\rStreamRequest\x12(\n" +
+	"\x04asks\x18\x01 \x03(\v2\x14.leaf.v1.TakeRequestR\x04asks\"A\n" +
+	"\x0eStreamResponse\x12/\n" +
+	"\aanswers\x18\x01 \x03(\v2\x15.leaf.v1.StreamAnswerR\aanswers\"x\n" +
+	"\fStreamAnswer\x12&\n" +
+	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12\x14\n" +
+	"\x05texts\x18\x02 \x03(\tR\x05texts\x12*\n" +
+	"\x05error\x18\x03 \x01(\v2\x14.leaf.v1.StreamErrorR\x05error\"\x8f\x01\n" +
+	"\vStreamError\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12:\n" +
+	"\vretry_delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryDelay\"8\n" +
+	"\x0eAdvanceRequest\x12\x10\n" +
+	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"e\n" +
+	"\x0fAdvanceResponse\x12$\n" +
+	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x12\n" +
+	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\"c\n" +
+	"\rReturnRequest\x12\x10\n" +
+	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\x03R\x05start\x12\x10\n" +
+	"\x03end\x18\x03 \x01(\x03R\x03end\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\"\x10\n" +
+	"\x0eReturnResponse\"7\n" +
 	"\rDecodeRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06layout\x18\x02 \x01(\tR\x06layout\"\xd0\x01\n" +
@@ -484,10 +956,13 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x06layout\x18\x05 \x01(\tR\x06layoutB\a\n" +
 	"\x05_tickB\t\n" +
 	"\a_workerB\v\n" +
-	"\t_sequence2\xb2\x01\n" +
+	"\t_sequence2\xea\x02\n" +
 	"\vLeafService\x123\n" +
 	"\x04Next\x12\x14.leaf.v1.NextRequest\x1a\x15.leaf.v1.NextResponse\x123\n" +
-	"\x04Take\x12\x14.leaf.v1.TakeRequest\x1a\x15.leaf.v1.TakeResponse\x129\n" +
+	"\x04Take\x12\x14.leaf.v1.TakeRequest\x1a\x15.leaf.v1.TakeResponse\x12=\n" +
+	"\x06Stream\x12\x16.leaf.v1.StreamRequest\x1a\x17.leaf.v1.StreamResponse(\x010\x01\x12<\n" +
+	"\aAdvance\x12\x17.leaf.v1.AdvanceRequest\x1a\x18.leaf.v1.AdvanceResponse\x129\n" +
+	"\x06Return\x12\x16.leaf.v1.ReturnRequest\x1a\x17.leaf.v1.ReturnResponse\x129\n" +
 	"\x06Decode\x12\x16.leaf.v1.DecodeRequest\x1a\x17.leaf.v1.DecodeResponseB,Z*github.com/leaf-id/leaf/api/leaf/v1;leafv1b\x06proto3"
 
 var (
@@ -502,31 +977,52 @@ func file_leaf_v1_leaf_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_leaf_proto_rawDescData
 }
 
-var file_leaf_v1_leaf_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_leaf_v1_leaf_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_leaf_v1_leaf_proto_goTypes = []any{
 	(*NextRequest)(nil),           // 0: leaf.v1.NextRequest
 	(*NextResponse)(nil),          // 1: leaf.v1.NextResponse
 	(*TakeRequest)(nil),           // 2: leaf.v1.TakeRequest
 	(*TakeResponse)(nil),          // 3: leaf.v1.TakeResponse
 	(*Range)(nil),                 // 4: leaf.v1.Range
-	(*DecodeRequest)(nil),         // 5: leaf.v1.DecodeRequest
-	(*DecodeResponse)(nil),        // 6: leaf.v1.DecodeResponse
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*StreamRequest)(nil),         // 5: leaf.v1.StreamRequest
+	(*StreamResponse)(nil),        // 6: leaf.v1.StreamResponse
+	(*StreamAnswer)(nil),          // 7: leaf.v1.StreamAnswer
+	(*StreamError)(nil),           // 8: leaf.v1.StreamError
+	(*AdvanceRequest)(nil),        // 9: leaf.v1.AdvanceRequest
+	(*AdvanceResponse)(nil),       // 10: leaf.v1.AdvanceResponse
+	(*ReturnRequest)(nil),         // 11: leaf.v1.ReturnRequest
+	(*ReturnResponse)(nil),        // 12: leaf.v1.ReturnResponse
+	(*DecodeRequest)(nil),         // 13: leaf.v1.DecodeRequest
+	(*DecodeResponse)(nil),        // 14: leaf.v1.DecodeResponse
+	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
 }
 var file_leaf_v1_leaf_proto_depIdxs = []int32{
-	4, // 0: leaf.v1.TakeResponse.ranges:type_name -> leaf.v1.Range
-	7, // 1: leaf.v1.DecodeResponse.time:type_name -> google.protobuf.Timestamp
-	0, // 2: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
-	2, // 3: leaf.v1.LeafService.Take:input_type -> leaf.v1.TakeRequest
-	5, // 4: leaf.v1.LeafService.Decode:input_type -> leaf.v1.DecodeRequest
-	1, // 5: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
-	3, // 6: leaf.v1.LeafService.Take:output_type -> leaf.v1.TakeResponse
-	6, // 7: leaf.v1.LeafService.Decode:output_type -> leaf.v1.DecodeResponse
-	5, // [5:8] is the sub-list for method output_type
-	2, // [2:5] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	4,  // 0: leaf.v1.TakeResponse.ranges:type_name -> leaf.v1.Range
+	2,  // 1: leaf.v1.StreamRequest.asks:type_name -> leaf.v1.TakeRequest
+	7,  // 2: leaf.v1.StreamResponse.answers:type_name -> leaf.v1.StreamAnswer
+	4,  // 3: leaf.v1.StreamAnswer.ranges:type_name -> leaf.v1.Range
+	8,  // 4: leaf.v1.StreamAnswer.error:type_name -> leaf.v1.StreamError
+	15, // 5: leaf.v1.StreamError.retry_delay:type_name -> google.protobuf.Duration
+	4,  // 6: leaf.v1.AdvanceResponse.range:type_name -> leaf.v1.Range
+	16, // 7: leaf.v1.DecodeResponse.time:type_name -> google.protobuf.Timestamp
+	0,  // 8: leaf.v1.LeafService.Next:input_type -> leaf.v1.NextRequest
+	2,  // 9: leaf.v1.LeafService.Take:input_type -> leaf.v1.TakeRequest
+	5,  // 10: leaf.v1.LeafService.Stream:input_type -> leaf.v1.StreamRequest
+	9,  // 11: leaf.v1.LeafService.Advance:input_type -> leaf.v1.AdvanceRequest
+	11, // 12: leaf.v1.LeafService.Return:input_type -> leaf.v1.ReturnRequest
+	13, // 13: leaf.v1.LeafService.Decode:input_type -> leaf.v1.DecodeRequest
+	1,  // 14: leaf.v1.LeafService.Next:output_type -> leaf.v1.NextResponse
+	3,  // 15: leaf.v1.LeafService.Take:output_type -> leaf.v1.TakeResponse
+	6,  // 16: leaf.v1.LeafService.Stream:output_type -> leaf.v1.StreamResponse
+	10, // 17: leaf.v1.LeafService.Advance:output_type -> leaf.v1.AdvanceResponse
+	12, // 18: leaf.v1.LeafService.Return:output_type -> leaf.v1.ReturnResponse
+	14, // 19: leaf.v1.LeafService.Decode:output_type -> leaf.v1.DecodeResponse
+	14, // [14:20] is the sub-list for method output_type
+	8,  // [8:14] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_leaf_proto_init() }
@@ -534,14 +1030,14 @@ func file_leaf_v1_leaf_proto_init() {
 	if File_leaf_v1_leaf_proto != nil {
 		return
 	}
-	file_leaf_v1_leaf_proto_msgTypes[6].OneofWrappers = []any{}
+	file_leaf_v1_leaf_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_leaf_proto_rawDesc), len(file_leaf_v1_leaf_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,17 @@ type Options struct {
 	// Requests counts the requests for IDs, and why they failed: a [Kind.Reason].
 	Requests telemetry.FrontEnds
 
+	// Stopping is closed when the server stops; a nil one never is. What lasts longer than a
+	// request ends then.
+	Stopping <-chan struct{}
+
+	// Route returns the names of the servers that IDs of tags come through, this one first,
+	// where the store is another server; nil where it is none.
+	Route func() []string
+
+	// OutageBudget is how long what servers hold in memory is to last.
+	OutageBudget time.Duration
+
 	// Listen is the address of the server. If only this machine reaches it, only requests
 	// for this machine's own names are answered; nil: all.
 	Listen net.Addr

@@ -7,7 +7,7 @@ import (
 
 func TestProtos(t *testing.T) {
 	h, _ := newFake()
-	for _, file := range []string{"leaf.proto", "admin.proto"} {
+	for _, file := range []string{"leaf.proto", "admin.proto", "worker.proto"} {
 		if res, body := get(h, "/proto/leaf/v1/"+file); res.StatusCode != 200 || !strings.Contains(body, "package leaf.v1;") {
 			t.Errorf("%s: %d %.100s", file, res.StatusCode, body)
 		}

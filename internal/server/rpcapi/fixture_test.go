@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,16 +27,24 @@ var (
 )
 
 type fixture struct {
-	url   string
-	http  *http.Client
-	store *memory.Store
-	ids   leafv1connect.LeafServiceClient
-	admin leafv1connect.AdminServiceClient
+	url     string
+	http    *http.Client
+	store   *memory.Store
+	ids     leafv1connect.LeafServiceClient
+	admin   leafv1connect.AdminServiceClient
+	workers leafv1connect.WorkerServiceClient
 }
 
 // serve starts both services over a store with the tag "order" (step 10, from 100),
 // as a server that listens on the given address.
 func serve(t *testing.T, listen net.Addr, opts ...connect.ClientOption) fixture {
+	return serveStore(t, listen, nil, opts...)
+}
+
+// serveGated is serve with rules of its own, on a loopback address.
+func serveGated(t *testing.T, gate *access.Gate) fixture { return serveStore(t, loopback, gate) }
+
+func serveStore(t *testing.T, listen net.Addr, gate *access.Gate, opts ...connect.ClientOption) fixture {
 	store := memory.New()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 100, Step: 10, Description: "d"}); err != nil {
 		t.Fatal(err)
@@ -48,13 +57,18 @@ func serve(t *testing.T, listen net.Addr, opts ...connect.ClientOption) fixture 
 			t.Error(err)
 		}
 	})
-	f := serveBackend(t, listen, frontend.Options{IDs: ids, Tags: issuer.NewTags(store, set, nil)}, opts...)
+	f := serveBackend(t, listen, frontend.Options{IDs: ids, Tags: issuer.NewTags(store, set, nil), Access: gate}, opts...)
 	f.store = store
 	return f
 }
 
 // serveBackend starts both services over b.
 func serveBackend(t *testing.T, listen net.Addr, b frontend.Options, opts ...connect.ClientOption) fixture {
+	return start(t, newServer(listen, b), opts...)
+}
+
+// newServer returns a server over b that does not run yet.
+func newServer(listen net.Addr, b frontend.Options) *httptest.Server {
 	mux := http.NewServeMux()
 	b.Version, b.Started, b.StoreName, b.Registry = "v1.2.3", started, "memory:", "memory:workers"
 	b.Listen, b.Address = listen, listen.String()
@@ -66,6 +80,11 @@ func serveBackend(t *testing.T, listen net.Addr, b frontend.Options, opts ...con
 	server.Config.Protocols = new(http.Protocols)
 	server.Config.Protocols.SetHTTP1(true)
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	return server
+}
+
+// start runs a server until t ends.
+func start(t *testing.T, server *httptest.Server, opts ...connect.ClientOption) fixture {
 	server.Start()
 	client := &http.Client{Transport: &http.Transport{Protocols: new(http.Protocols)}}
 	client.Transport.(*http.Transport).Protocols.SetUnencryptedHTTP2(true)
@@ -75,8 +94,9 @@ func serveBackend(t *testing.T, listen net.Addr, b frontend.Options, opts ...con
 	})
 	return fixture{
 		url: server.URL, http: client,
-		ids:   leafv1connect.NewLeafServiceClient(client, server.URL, opts...),
-		admin: leafv1connect.NewAdminServiceClient(client, server.URL, opts...),
+		ids:     leafv1connect.NewLeafServiceClient(client, server.URL, opts...),
+		admin:   leafv1connect.NewAdminServiceClient(client, server.URL, opts...),
+		workers: leafv1connect.NewWorkerServiceClient(client, server.URL, opts...),
 	}
 }
 
@@ -85,4 +105,20 @@ func wantCode(t *testing.T, what string, err error, want connect.Code) {
 	if err == nil || connect.CodeOf(err) != want {
 		t.Errorf("%s: %v, want %v", what, err, want)
 	}
+}
+
+// post sends JSON and returns the answer, without its body.
+func (f fixture) post(t *testing.T, path, body string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res
 }

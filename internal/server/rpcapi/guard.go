@@ -17,10 +17,18 @@ import (
 var rights = map[string]access.Right{
 	leafv1connect.LeafServiceNextProcedure:         access.Take,
 	leafv1connect.LeafServiceTakeProcedure:         access.Take,
+	leafv1connect.LeafServiceStreamProcedure:       access.Take,
+	leafv1connect.LeafServiceAdvanceProcedure:      access.Take,
+	leafv1connect.LeafServiceReturnProcedure:       access.Take,
 	leafv1connect.LeafServiceDecodeProcedure:       access.Take | access.Read,
 	leafv1connect.AdminServiceListTagsProcedure:    access.Read,
+	leafv1connect.AdminServicePeekTagProcedure:     access.Read,
 	leafv1connect.AdminServiceListWorkersProcedure: access.Read,
 	leafv1connect.AdminServiceStatusProcedure:      access.Read,
+	leafv1connect.WorkerServiceLoadProcedure:       access.Worker,
+	leafv1connect.WorkerServiceSwapProcedure:       access.Worker,
+	leafv1connect.WorkerServiceListProcedure:       access.Worker,
+	leafv1connect.WorkerServiceClockProcedure:      access.Worker,
 }
 
 // A guard lets the callers through that have the right to call a procedure.

@@ -15,7 +15,7 @@ import (
 )
 
 // healthChecker answers gRPC's health checks as /readyz answers others: for the server (no
-// service), for its two services, and for a scheme by its name.
+// service), for its services, and for a scheme by its name.
 type healthChecker struct{ *frontend.Options }
 
 func registerHealth(mux *http.ServeMux, opts *frontend.Options) {
@@ -27,7 +27,7 @@ func (h healthChecker) Check(_ context.Context, req *grpchealth.CheckRequest) (*
 	scheme := ""
 	switch req.Service {
 	case "", leafv1connect.LeafServiceName:
-	case leafv1connect.AdminServiceName, grpchealth.HealthV1ServiceName:
+	case leafv1connect.AdminServiceName, leafv1connect.WorkerServiceName, grpchealth.HealthV1ServiceName:
 		return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
 	default:
 		if h.IDs.Check(req.Service, "any") != nil {
@@ -44,7 +44,8 @@ func (h healthChecker) Check(_ context.Context, req *grpchealth.CheckRequest) (*
 // registerReflection lets tools such as grpcurl ask which services there are. What they
 // are is no secret.
 func registerReflection(mux *http.ServeMux) {
-	reflector := grpcreflect.NewStaticReflector(leafv1connect.LeafServiceName, leafv1connect.AdminServiceName, grpchealth.HealthV1ServiceName)
+	reflector := grpcreflect.NewStaticReflector(leafv1connect.LeafServiceName, leafv1connect.AdminServiceName,
+		leafv1connect.WorkerServiceName, grpchealth.HealthV1ServiceName)
 	mux.Handle(grpcreflect.NewHandlerV1(reflector, connect.WithReadMaxBytes(maxRequest)))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, connect.WithReadMaxBytes(maxRequest)))
 }

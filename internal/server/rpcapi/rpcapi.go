@@ -30,7 +30,8 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 		}
 	}
 	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{opts}, options(frontend.Text, opts.Requests.GRPC)...)
-	mux.Handle(path, newGuard(opts, opts.Requests.GRPC, handler))
+	mux.Handle(path, newGuard(opts, opts.Requests.GRPC, withRoute(opts, handler)))
+	mux.Handle(leafv1connect.LeafServiceStreamProcedure, newGuard(opts, opts.Requests.GRPC, withDeadlines(handler)))
 	admin := &adminService{opts, opts.StoreName, opts.Registry, error.Error} // an operator on this machine may read its log too
 	if !opts.OnLoopback() {
 		admin.tell = frontend.Text
@@ -39,6 +40,8 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 	}
 	path, handler = leafv1connect.NewAdminServiceHandler(admin, options(admin.tell, nil)...)
 	mux.Handle(path, newGuard(opts, nil, handler))
+	path, handler = leafv1connect.NewWorkerServiceHandler(&workerService{opts}, options(admin.tell, nil)...)
+	mux.Handle(path, newGuard(opts, nil, withVia(handler)))
 	registerHealth(mux, opts)
 	registerReflection(mux)
 }

@@ -41,6 +41,10 @@ const (
 	AdminServiceAlterTagProcedure = "/leaf.v1.AdminService/AlterTag"
 	// AdminServiceDeleteTagProcedure is the fully-qualified name of the AdminService's DeleteTag RPC.
 	AdminServiceDeleteTagProcedure = "/leaf.v1.AdminService/DeleteTag"
+	// AdminServicePeekTagProcedure is the fully-qualified name of the AdminService's PeekTag RPC.
+	AdminServicePeekTagProcedure = "/leaf.v1.AdminService/PeekTag"
+	// AdminServiceObserveTagProcedure is the fully-qualified name of the AdminService's ObserveTag RPC.
+	AdminServiceObserveTagProcedure = "/leaf.v1.AdminService/ObserveTag"
 	// AdminServiceListWorkersProcedure is the fully-qualified name of the AdminService's ListWorkers
 	// RPC.
 	AdminServiceListWorkersProcedure = "/leaf.v1.AdminService/ListWorkers"
@@ -61,6 +65,12 @@ type AdminServiceClient interface {
 	AlterTag(context.Context, *v1.AlterTagRequest) (*v1.AlterTagResponse, error)
 	// DeleteTag removes a tag. Creating it again starts its counter anew.
 	DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error)
+	// PeekTag tells which ID would come next, and takes none.
+	PeekTag(context.Context, *v1.PeekTagRequest) (*v1.PeekTagResponse, error)
+	// ObserveTag tells that IDs up to a largest one are in use that no server issued, because
+	// somebody inserted them by hand. The counter moves above them, and never down; this
+	// server drops what it holds below. It may be repeated.
+	ObserveTag(context.Context, *v1.ObserveTagRequest) (*v1.ObserveTagResponse, error)
 	// ListWorkers returns all worker IDs that were ever claimed, by number; where each
 	// start of a process uses one up, the latest starts.
 	// UNIMPLEMENTED: no time-based scheme is enabled.
@@ -109,6 +119,18 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(adminServiceMethods.ByName("DeleteTag")),
 			connect.WithClientOptions(opts...),
 		),
+		peekTag: connect.NewClient[v1.PeekTagRequest, v1.PeekTagResponse](
+			httpClient,
+			baseURL+AdminServicePeekTagProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("PeekTag")),
+			connect.WithClientOptions(opts...),
+		),
+		observeTag: connect.NewClient[v1.ObserveTagRequest, v1.ObserveTagResponse](
+			httpClient,
+			baseURL+AdminServiceObserveTagProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ObserveTag")),
+			connect.WithClientOptions(opts...),
+		),
 		listWorkers: connect.NewClient[v1.ListWorkersRequest, v1.ListWorkersResponse](
 			httpClient,
 			baseURL+AdminServiceListWorkersProcedure,
@@ -136,6 +158,8 @@ type adminServiceClient struct {
 	createTag   *connect.Client[v1.CreateTagRequest, v1.CreateTagResponse]
 	alterTag    *connect.Client[v1.AlterTagRequest, v1.AlterTagResponse]
 	deleteTag   *connect.Client[v1.DeleteTagRequest, v1.DeleteTagResponse]
+	peekTag     *connect.Client[v1.PeekTagRequest, v1.PeekTagResponse]
+	observeTag  *connect.Client[v1.ObserveTagRequest, v1.ObserveTagResponse]
 	listWorkers *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
 	freeWorker  *connect.Client[v1.FreeWorkerRequest, v1.FreeWorkerResponse]
 	status      *connect.Client[v1.StatusRequest, v1.StatusResponse]
@@ -171,6 +195,24 @@ func (c *adminServiceClient) AlterTag(ctx context.Context, req *v1.AlterTagReque
 // DeleteTag calls leaf.v1.AdminService.DeleteTag.
 func (c *adminServiceClient) DeleteTag(ctx context.Context, req *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error) {
 	response, err := c.deleteTag.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PeekTag calls leaf.v1.AdminService.PeekTag.
+func (c *adminServiceClient) PeekTag(ctx context.Context, req *v1.PeekTagRequest) (*v1.PeekTagResponse, error) {
+	response, err := c.peekTag.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ObserveTag calls leaf.v1.AdminService.ObserveTag.
+func (c *adminServiceClient) ObserveTag(ctx context.Context, req *v1.ObserveTagRequest) (*v1.ObserveTagResponse, error) {
+	response, err := c.observeTag.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -215,6 +257,12 @@ type AdminServiceHandler interface {
 	AlterTag(context.Context, *v1.AlterTagRequest) (*v1.AlterTagResponse, error)
 	// DeleteTag removes a tag. Creating it again starts its counter anew.
 	DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error)
+	// PeekTag tells which ID would come next, and takes none.
+	PeekTag(context.Context, *v1.PeekTagRequest) (*v1.PeekTagResponse, error)
+	// ObserveTag tells that IDs up to a largest one are in use that no server issued, because
+	// somebody inserted them by hand. The counter moves above them, and never down; this
+	// server drops what it holds below. It may be repeated.
+	ObserveTag(context.Context, *v1.ObserveTagRequest) (*v1.ObserveTagResponse, error)
 	// ListWorkers returns all worker IDs that were ever claimed, by number; where each
 	// start of a process uses one up, the latest starts.
 	// UNIMPLEMENTED: no time-based scheme is enabled.
@@ -259,6 +307,18 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(adminServiceMethods.ByName("DeleteTag")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminServicePeekTagHandler := connect.NewUnaryHandlerSimple(
+		AdminServicePeekTagProcedure,
+		svc.PeekTag,
+		connect.WithSchema(adminServiceMethods.ByName("PeekTag")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceObserveTagHandler := connect.NewUnaryHandlerSimple(
+		AdminServiceObserveTagProcedure,
+		svc.ObserveTag,
+		connect.WithSchema(adminServiceMethods.ByName("ObserveTag")),
+		connect.WithHandlerOptions(opts...),
+	)
 	adminServiceListWorkersHandler := connect.NewUnaryHandlerSimple(
 		AdminServiceListWorkersProcedure,
 		svc.ListWorkers,
@@ -287,6 +347,10 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceAlterTagHandler.ServeHTTP(w, r)
 		case AdminServiceDeleteTagProcedure:
 			adminServiceDeleteTagHandler.ServeHTTP(w, r)
+		case AdminServicePeekTagProcedure:
+			adminServicePeekTagHandler.ServeHTTP(w, r)
+		case AdminServiceObserveTagProcedure:
+			adminServiceObserveTagHandler.ServeHTTP(w, r)
 		case AdminServiceListWorkersProcedure:
 			adminServiceListWorkersHandler.ServeHTTP(w, r)
 		case AdminServiceFreeWorkerProcedure:
@@ -316,6 +380,14 @@ func (UnimplementedAdminServiceHandler) AlterTag(context.Context, *v1.AlterTagRe
 
 func (UnimplementedAdminServiceHandler) DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.DeleteTag is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) PeekTag(context.Context, *v1.PeekTagRequest) (*v1.PeekTagResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.PeekTag is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ObserveTag(context.Context, *v1.ObserveTagRequest) (*v1.ObserveTagResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.ObserveTag is not implemented"))
 }
 
 func (UnimplementedAdminServiceHandler) ListWorkers(context.Context, *v1.ListWorkersRequest) (*v1.ListWorkersResponse, error) {

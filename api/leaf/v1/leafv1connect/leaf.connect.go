@@ -37,6 +37,12 @@ const (
 	LeafServiceNextProcedure = "/leaf.v1.LeafService/Next"
 	// LeafServiceTakeProcedure is the fully-qualified name of the LeafService's Take RPC.
 	LeafServiceTakeProcedure = "/leaf.v1.LeafService/Take"
+	// LeafServiceStreamProcedure is the fully-qualified name of the LeafService's Stream RPC.
+	LeafServiceStreamProcedure = "/leaf.v1.LeafService/Stream"
+	// LeafServiceAdvanceProcedure is the fully-qualified name of the LeafService's Advance RPC.
+	LeafServiceAdvanceProcedure = "/leaf.v1.LeafService/Advance"
+	// LeafServiceReturnProcedure is the fully-qualified name of the LeafService's Return RPC.
+	LeafServiceReturnProcedure = "/leaf.v1.LeafService/Return"
 	// LeafServiceDecodeProcedure is the fully-qualified name of the LeafService's Decode RPC.
 	LeafServiceDecodeProcedure = "/leaf.v1.LeafService/Decode"
 )
@@ -47,6 +53,19 @@ type LeafServiceClient interface {
 	Next(context.Context, *v1.NextRequest) (*v1.NextResponse, error)
 	// Take returns several IDs at once, as few ranges.
 	Take(context.Context, *v1.TakeRequest) (*v1.TakeResponse, error)
+	// Stream answers asks for IDs as they come, in their order. A client that has many calls
+	// under way sends what has gathered in one message, and is answered likewise: an ID then
+	// costs a fraction of a call. An ask that fails is answered with its error, and the stream
+	// goes on. The server ends it when it stops, or after two minutes without an ask.
+	Stream(context.Context) (*connect.BidiStreamForClientSimple[v1.StreamRequest, v1.StreamResponse], error)
+	// Advance takes a range off what the server holds in memory of a tag, for a program that
+	// keeps a stock of its own: it gives fewer IDs than asked for where they do not follow one
+	// another. Ranges do not come in order if several servers are asked.
+	Advance(context.Context, *v1.AdvanceRequest) (*v1.AdvanceResponse, error)
+	// Return gives the unused end of a range of Advance back. It succeeds only if no ID was
+	// taken from the server since. It must not be sent twice. FAILED_PRECONDITION: the IDs are
+	// lost.
+	Return(context.Context, *v1.ReturnRequest) (*v1.ReturnResponse, error)
 	// Decode takes an ID of the schemes "snowflake" and "uid" apart. Nothing says whether
 	// the ID was ever issued, or in that layout.
 	Decode(context.Context, *v1.DecodeRequest) (*v1.DecodeResponse, error)
@@ -75,6 +94,24 @@ func NewLeafServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(leafServiceMethods.ByName("Take")),
 			connect.WithClientOptions(opts...),
 		),
+		stream: connect.NewClient[v1.StreamRequest, v1.StreamResponse](
+			httpClient,
+			baseURL+LeafServiceStreamProcedure,
+			connect.WithSchema(leafServiceMethods.ByName("Stream")),
+			connect.WithClientOptions(opts...),
+		),
+		advance: connect.NewClient[v1.AdvanceRequest, v1.AdvanceResponse](
+			httpClient,
+			baseURL+LeafServiceAdvanceProcedure,
+			connect.WithSchema(leafServiceMethods.ByName("Advance")),
+			connect.WithClientOptions(opts...),
+		),
+		_return: connect.NewClient[v1.ReturnRequest, v1.ReturnResponse](
+			httpClient,
+			baseURL+LeafServiceReturnProcedure,
+			connect.WithSchema(leafServiceMethods.ByName("Return")),
+			connect.WithClientOptions(opts...),
+		),
 		decode: connect.NewClient[v1.DecodeRequest, v1.DecodeResponse](
 			httpClient,
 			baseURL+LeafServiceDecodeProcedure,
@@ -86,9 +123,12 @@ func NewLeafServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 
 // leafServiceClient implements LeafServiceClient.
 type leafServiceClient struct {
-	next   *connect.Client[v1.NextRequest, v1.NextResponse]
-	take   *connect.Client[v1.TakeRequest, v1.TakeResponse]
-	decode *connect.Client[v1.DecodeRequest, v1.DecodeResponse]
+	next    *connect.Client[v1.NextRequest, v1.NextResponse]
+	take    *connect.Client[v1.TakeRequest, v1.TakeResponse]
+	stream  *connect.Client[v1.StreamRequest, v1.StreamResponse]
+	advance *connect.Client[v1.AdvanceRequest, v1.AdvanceResponse]
+	_return *connect.Client[v1.ReturnRequest, v1.ReturnResponse]
+	decode  *connect.Client[v1.DecodeRequest, v1.DecodeResponse]
 }
 
 // Next calls leaf.v1.LeafService.Next.
@@ -103,6 +143,29 @@ func (c *leafServiceClient) Next(ctx context.Context, req *v1.NextRequest) (*v1.
 // Take calls leaf.v1.LeafService.Take.
 func (c *leafServiceClient) Take(ctx context.Context, req *v1.TakeRequest) (*v1.TakeResponse, error) {
 	response, err := c.take.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Stream calls leaf.v1.LeafService.Stream.
+func (c *leafServiceClient) Stream(ctx context.Context) (*connect.BidiStreamForClientSimple[v1.StreamRequest, v1.StreamResponse], error) {
+	return c.stream.CallBidiStreamSimple(ctx)
+}
+
+// Advance calls leaf.v1.LeafService.Advance.
+func (c *leafServiceClient) Advance(ctx context.Context, req *v1.AdvanceRequest) (*v1.AdvanceResponse, error) {
+	response, err := c.advance.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Return calls leaf.v1.LeafService.Return.
+func (c *leafServiceClient) Return(ctx context.Context, req *v1.ReturnRequest) (*v1.ReturnResponse, error) {
+	response, err := c._return.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -124,6 +187,19 @@ type LeafServiceHandler interface {
 	Next(context.Context, *v1.NextRequest) (*v1.NextResponse, error)
 	// Take returns several IDs at once, as few ranges.
 	Take(context.Context, *v1.TakeRequest) (*v1.TakeResponse, error)
+	// Stream answers asks for IDs as they come, in their order. A client that has many calls
+	// under way sends what has gathered in one message, and is answered likewise: an ID then
+	// costs a fraction of a call. An ask that fails is answered with its error, and the stream
+	// goes on. The server ends it when it stops, or after two minutes without an ask.
+	Stream(context.Context, *connect.BidiStream[v1.StreamRequest, v1.StreamResponse]) error
+	// Advance takes a range off what the server holds in memory of a tag, for a program that
+	// keeps a stock of its own: it gives fewer IDs than asked for where they do not follow one
+	// another. Ranges do not come in order if several servers are asked.
+	Advance(context.Context, *v1.AdvanceRequest) (*v1.AdvanceResponse, error)
+	// Return gives the unused end of a range of Advance back. It succeeds only if no ID was
+	// taken from the server since. It must not be sent twice. FAILED_PRECONDITION: the IDs are
+	// lost.
+	Return(context.Context, *v1.ReturnRequest) (*v1.ReturnResponse, error)
 	// Decode takes an ID of the schemes "snowflake" and "uid" apart. Nothing says whether
 	// the ID was ever issued, or in that layout.
 	Decode(context.Context, *v1.DecodeRequest) (*v1.DecodeResponse, error)
@@ -148,6 +224,24 @@ func NewLeafServiceHandler(svc LeafServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(leafServiceMethods.ByName("Take")),
 		connect.WithHandlerOptions(opts...),
 	)
+	leafServiceStreamHandler := connect.NewBidiStreamHandler(
+		LeafServiceStreamProcedure,
+		svc.Stream,
+		connect.WithSchema(leafServiceMethods.ByName("Stream")),
+		connect.WithHandlerOptions(opts...),
+	)
+	leafServiceAdvanceHandler := connect.NewUnaryHandlerSimple(
+		LeafServiceAdvanceProcedure,
+		svc.Advance,
+		connect.WithSchema(leafServiceMethods.ByName("Advance")),
+		connect.WithHandlerOptions(opts...),
+	)
+	leafServiceReturnHandler := connect.NewUnaryHandlerSimple(
+		LeafServiceReturnProcedure,
+		svc.Return,
+		connect.WithSchema(leafServiceMethods.ByName("Return")),
+		connect.WithHandlerOptions(opts...),
+	)
 	leafServiceDecodeHandler := connect.NewUnaryHandlerSimple(
 		LeafServiceDecodeProcedure,
 		svc.Decode,
@@ -160,6 +254,12 @@ func NewLeafServiceHandler(svc LeafServiceHandler, opts ...connect.HandlerOption
 			leafServiceNextHandler.ServeHTTP(w, r)
 		case LeafServiceTakeProcedure:
 			leafServiceTakeHandler.ServeHTTP(w, r)
+		case LeafServiceStreamProcedure:
+			leafServiceStreamHandler.ServeHTTP(w, r)
+		case LeafServiceAdvanceProcedure:
+			leafServiceAdvanceHandler.ServeHTTP(w, r)
+		case LeafServiceReturnProcedure:
+			leafServiceReturnHandler.ServeHTTP(w, r)
 		case LeafServiceDecodeProcedure:
 			leafServiceDecodeHandler.ServeHTTP(w, r)
 		default:
@@ -177,6 +277,18 @@ func (UnimplementedLeafServiceHandler) Next(context.Context, *v1.NextRequest) (*
 
 func (UnimplementedLeafServiceHandler) Take(context.Context, *v1.TakeRequest) (*v1.TakeResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.LeafService.Take is not implemented"))
+}
+
+func (UnimplementedLeafServiceHandler) Stream(context.Context, *connect.BidiStream[v1.StreamRequest, v1.StreamResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.LeafService.Stream is not implemented"))
+}
+
+func (UnimplementedLeafServiceHandler) Advance(context.Context, *v1.AdvanceRequest) (*v1.AdvanceResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.LeafService.Advance is not implemented"))
+}
+
+func (UnimplementedLeafServiceHandler) Return(context.Context, *v1.ReturnRequest) (*v1.ReturnResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.LeafService.Return is not implemented"))
 }
 
 func (UnimplementedLeafServiceHandler) Decode(context.Context, *v1.DecodeRequest) (*v1.DecodeResponse, error) {

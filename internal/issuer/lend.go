@@ -1,0 +1,50 @@
+package issuer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A lender is a [KeyedGenerator] that lends to processes with a stock of their own. A
+// [segment.Set] is one.
+type lender interface {
+	Advance(ctx context.Context, tag string, n int64) (segment.Grant, error)
+	Return(ctx context.Context, tag string, last segment.Grant, start int64) error
+}
+
+var _ lender = (*segment.Set)(nil)
+
+// Advance takes a range of up to n IDs of a tag, and never more than [Issuer.MaxRange], off
+// what is in memory; see [segment.Set.Advance]. Its errors are those of [Issuer.Next].
+func (i *Issuer) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	l, err := i.lender(tag)
+	if err != nil {
+		return segment.Grant{}, err
+	}
+	return l.Advance(ctx, tag, min(n, int64(i.maxRange)))
+}
+
+// Return puts the unused end of such a range back; see [segment.Set.Return].
+func (i *Issuer) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
+	l, err := i.lender(tag)
+	if err != nil {
+		return err
+	}
+	return l.Return(ctx, tag, last, start)
+}
+
+func (i *Issuer) lender(tag string) (lender, error) {
+	source, err := i.source(Segment, tag)
+	if err != nil {
+		return nil, err
+	}
+	if of, ok := source.(numbers); ok {
+		if l, ok := of.KeyedGenerator.(lender); ok {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s lends no ranges", leaf.ErrUnsupported, Segment)
+}

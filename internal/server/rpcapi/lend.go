@@ -1,0 +1,39 @@
+package rpcapi
+
+import (
+	"context"
+
+	"github.com/leaf-id/leaf"
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// Advance counts for the limits of the caller what it was given, which it does not know before.
+func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (*leafv1.AdvanceResponse, error) {
+	if err := s.mayTake(ctx, issuer.Segment, req.GetTag(), 0); err != nil {
+		return nil, err
+	}
+	grant, err := s.IDs.Advance(ctx, req.GetTag(), req.GetCount())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.mayTake(ctx, issuer.Segment, req.GetTag(), grant.Range.Len()); err != nil {
+		_ = s.IDs.Return(ctx, req.GetTag(), grant, grant.Range.Start) // else they are lost
+		return nil, err
+	}
+	return &leafv1.AdvanceResponse{
+		Range: &leafv1.Range{Start: grant.Range.Start, End: grant.Range.End}, Step: grant.Step, Version: grant.Version,
+	}, nil
+}
+
+func (s *leafService) Return(ctx context.Context, req *leafv1.ReturnRequest) (*leafv1.ReturnResponse, error) {
+	if err := s.mayTake(ctx, issuer.Segment, req.GetTag(), 0); err != nil {
+		return nil, err
+	}
+	last := segment.Grant{Range: leaf.Range{Start: req.GetStart(), End: req.GetEnd()}, Version: req.GetVersion()}
+	if err := s.IDs.Return(ctx, req.GetTag(), last, req.GetStart()); err != nil {
+		return nil, err
+	}
+	return new(leafv1.ReturnResponse), nil
+}

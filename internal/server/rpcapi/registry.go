@@ -1,0 +1,114 @@
+package rpcapi
+
+import (
+	"context"
+	"time"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// workerService passes calls on to the registry of this server, and repeats none.
+type workerService struct{ *frontend.Options }
+
+func (s *workerService) registry() (worker.Registry, error) {
+	if s.Workers == nil {
+		return nil, s.IDs.Check(issuer.Snowflake, "")
+	}
+	return s.Workers.Registry()
+}
+
+func (s *workerService) Load(ctx context.Context, req *leafv1.LoadRequest) (*leafv1.LoadResponse, error) {
+	registry, err := s.registry()
+	if err != nil {
+		return nil, err
+	}
+	record, err := registry.Load(ctx, req.GetWorker())
+	if err != nil {
+		return nil, err
+	}
+	m, err := recordMessage(record)
+	return &leafv1.LoadResponse{Record: m}, err
+}
+
+func (s *workerService) Swap(ctx context.Context, req *leafv1.SwapRequest) (*leafv1.SwapResponse, error) {
+	registry, err := s.registry()
+	if err != nil {
+		return nil, err
+	}
+	old, err := recordOf(req.GetOld())
+	if err != nil {
+		return nil, err
+	}
+	new, err := recordOf(req.GetNew())
+	if err != nil {
+		return nil, err
+	}
+	if err := registry.Swap(ctx, old, new); err != nil {
+		return nil, err
+	}
+	return &leafv1.SwapResponse{}, nil
+}
+
+func (s *workerService) List(ctx context.Context, _ *leafv1.ListRequest) (*leafv1.ListResponse, error) {
+	registry, err := s.registry()
+	if err != nil {
+		return nil, err
+	}
+	records, err := registry.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res := &leafv1.ListResponse{Records: make([]*leafv1.WorkerRecord, len(records))}
+	for i, r := range records {
+		if res.Records[i], err = recordMessage(r); err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+// Clock returns the time of this machine where that is the registry's clock: the caller is on
+// another one.
+func (s *workerService) Clock(ctx context.Context, _ *leafv1.ClockRequest) (*leafv1.ClockResponse, error) {
+	registry, err := s.registry()
+	if err != nil {
+		return nil, err
+	}
+	res := new(leafv1.ClockResponse)
+	if lossy, ok := registry.(worker.LossyRegistry); ok {
+		if res.MayLoseWrites, err = lossy.MayLoseWrites(ctx); err != nil {
+			return nil, err
+		}
+	}
+	now, err := registry.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if now.IsZero() {
+		now = time.Now()
+	}
+	res.Time = timestamp(now)
+	return res, nil
+}
+
+// recordMessage returns a record as its text, which equal records have in common.
+func recordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {
+	m := &leafv1.WorkerRecord{Worker: r.Worker}
+	if r.IsZero() {
+		return m, nil
+	}
+	text, err := r.MarshalText()
+	m.Record = string(text)
+	return m, err
+}
+
+func recordOf(m *leafv1.WorkerRecord) (worker.Record, error) {
+	r := worker.Record{Worker: m.GetWorker()}
+	if m.GetRecord() == "" {
+		return r, nil
+	}
+	return r, r.UnmarshalText([]byte(m.GetRecord()))
+}

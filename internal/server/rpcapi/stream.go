@@ -1,0 +1,169 @@
+package rpcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/leaf-id/leaf"
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+)
+
+const (
+	streamIdle    = 2 * time.Minute // how long a stream may be without a message
+	lastAnswer    = 10 * time.Second
+	streamBacklog = 64   // messages that were read ahead of the answers
+	maxAsks       = 1000 // in a message, and answered by one
+)
+
+// A taker is what a stream asks for.
+type taker interface {
+	Receive() (*leafv1.StreamRequest, error)
+	Send(*leafv1.StreamResponse) error
+}
+
+type deadlineKey struct{}
+
+// withDeadlines bounds a stream from message to message rather than as a whole.
+func withDeadlines(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := http.NewResponseController(w)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deadlineKey{}, c)))
+	})
+}
+
+// extend gives the stream that ctx belongs to until the next message, and some time more for
+// the last answer. Only a writer of a test has no deadlines.
+func extend(ctx context.Context) {
+	if c, ok := ctx.Value(deadlineKey{}).(*http.ResponseController); ok {
+		_ = c.SetReadDeadline(time.Now().Add(streamIdle))
+		_ = c.SetWriteDeadline(time.Now().Add(streamIdle + lastAnswer))
+	}
+}
+
+// endReads ends the reads of the stream that ctx belongs to.
+func endReads(ctx context.Context) {
+	if c, ok := ctx.Value(deadlineKey{}).(*http.ResponseController); ok {
+		_ = c.SetReadDeadline(time.Now())
+	}
+}
+
+// Stream answers asks in their order, all that have come meanwhile in one message: what a
+// message costs is the greater part of what an ID costs.
+func (s *leafService) Stream(ctx context.Context, stream *connect.BidiStream[leafv1.StreamRequest, leafv1.StreamResponse]) error {
+	return s.serve(ctx, stream)
+}
+
+func (s *leafService) serve(ctx context.Context, stream taker) error {
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer endReads(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	asks := make(chan []*leafv1.TakeRequest, streamBacklog)
+	var end error // of the reads; before asks is closed
+	reading.Go(func() {
+		defer close(asks)
+		end = s.read(ctx, stream, asks)
+	})
+	for {
+		select {
+		case first, ok := <-asks:
+			if !ok {
+				return end
+			}
+			if err := stream.Send(&leafv1.StreamResponse{Answers: s.answer(ctx, first, asks)}); err != nil {
+				return err
+			}
+		case <-s.Stopping:
+			return newError(leaf.ErrClosed, "the server is stopping")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// read passes the asks on until there are no more.
+func (s *leafService) read(ctx context.Context, stream taker, asks chan<- []*leafv1.TakeRequest) error {
+	for bounded := (time.Time{}); ; {
+		if now := time.Now(); now.Sub(bounded) > streamIdle/8 { // timers cost more than an ID
+			bounded = now
+			extend(ctx)
+		}
+		req, err := stream.Receive()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case len(req.GetAsks()) > maxAsks:
+			return newError(leaf.ErrInvalid, fmt.Sprintf("%d asks in a message: at most %d", len(req.GetAsks()), maxAsks))
+		}
+		select {
+		case asks <- req.GetAsks():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// answer answers the first asks, and those that are waiting behind them.
+func (s *leafService) answer(ctx context.Context, first []*leafv1.TakeRequest, more <-chan []*leafv1.TakeRequest) []*leafv1.StreamAnswer {
+	answers := s.answerAll(ctx, nil, first)
+	for len(answers) < maxAsks {
+		select {
+		case asks, ok := <-more:
+			if !ok {
+				return answers
+			}
+			answers = s.answerAll(ctx, answers, asks)
+		default:
+			return answers
+		}
+	}
+	return answers
+}
+
+func (s *leafService) answerAll(ctx context.Context, answers []*leafv1.StreamAnswer, asks []*leafv1.TakeRequest) []*leafv1.StreamAnswer {
+	recorder := s.Requests.GRPC.Recorder(0)
+	arrived := recorder.Now()
+	for _, ask := range asks {
+		answers = append(answers, s.answerOne(ctx, ask))
+	}
+	recorder.Done(arrived, len(asks))
+	return answers
+}
+
+func (s *leafService) answerOne(ctx context.Context, ask *leafv1.TakeRequest) *leafv1.StreamAnswer {
+	if ask.GetCount() == 1 && !ask.GetContiguous() && ask.GetScheme() != issuer.UUID {
+		id, err := s.Next(ctx, &leafv1.NextRequest{Scheme: ask.GetScheme(), Key: ask.GetKey()})
+		if err != nil {
+			return s.failure(err)
+		}
+		return &leafv1.StreamAnswer{Ranges: []*leafv1.Range{{Start: id.GetId(), End: id.GetId() + 1}}}
+	}
+	res, err := s.Take(ctx, ask)
+	if err != nil {
+		return s.failure(err)
+	}
+	return &leafv1.StreamAnswer{Ranges: res.GetRanges(), Texts: res.GetTexts()}
+}
+
+func (s *leafService) failure(err error) *leafv1.StreamAnswer {
+	kind := frontend.KindOf(err)
+	s.Requests.GRPC.Failed(kind.Reason)
+	e := &leafv1.StreamError{Code: int32(kind.RPC), Reason: kind.Reason, Message: frontend.Text(err)}
+	if delay := frontend.RetryDelay(err); delay > 0 {
+		e.RetryDelay = durationpb.New(delay)
+	}
+	return &leafv1.StreamAnswer{Error: e}
+}

@@ -1,0 +1,165 @@
+package segment
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// A loan is the latest range that [Buffer.Advance] gave to a process that keeps a stock of
+// its own.
+type loan struct {
+	span    *span
+	end     int64
+	version string // "": there is none, or it was given back
+}
+
+// Advance takes a range of up to n IDs off the stock, for a process that keeps a stock of
+// its own: a [Set] is to it what a [Store] is to the Set. n = 0 means the tag's own step.
+// Where the stock has fewer than n IDs it waits for the store to deliver once, and then
+// gives what follows one another of what there is; with the store failing, half of that, so
+// that other callers still get some. Its errors are those of [Buffer.Next], and
+// [leaf.ErrInvalid] for a negative n.
+func (b *Buffer) Advance(ctx context.Context, n int64) (Grant, error) {
+	if n < 0 {
+		return Grant{}, fmt.Errorf("tag %q: %w: advance by %d", b.tag, leaf.ErrInvalid, n)
+	}
+	if err := ctx.Err(); err != nil {
+		return Grant{}, err
+	}
+	timer := time.NewTimer(b.opts.Wait)
+	defer timer.Stop()
+	for delivered := false; ; {
+		s, g, need := b.lend(n, delivered)
+		if !g.Range.Empty() {
+			if s.due(g.Range.End - s.start) {
+				b.topUp()
+			}
+			return g, nil
+		}
+		fed, err := b.await(ctx, s, need, delivered, timer)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return Grant{}, err
+		case err != nil:
+			if _, g, _ = b.lendHalf(n); !g.Range.Empty() {
+				return g, nil
+			}
+			return Grant{}, err
+		case fed:
+			delivered = true
+			timer.Reset(b.opts.Wait)
+		}
+	}
+}
+
+// lend takes up to n IDs off the current span, none where the caller should wait until the
+// stock has the need.
+func (b *Buffer) lend(n int64, delivered bool) (s *span, g Grant, need int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	need = b.lendable(n)
+	s = b.current.Load()
+	if !b.affords(need, delivered) {
+		return s, Grant{}, need
+	}
+	return s, b.lendFrom(s, need), need
+}
+
+// lendHalf is lend where the store does not deliver.
+func (b *Buffer) lendHalf(n int64) (s *span, g Grant, need int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s = b.current.Load()
+	if s.remaining() == 0 && b.end == nil && b.pop() {
+		s = b.current.Load()
+	}
+	need = min(b.lendable(n), (s.remaining()+1)/2)
+	return s, b.lendFrom(s, need), need
+}
+
+// lendable is how many IDs a call for n may get; b.mu is held.
+func (b *Buffer) lendable(n int64) int64 {
+	if n == 0 {
+		n = b.account.step
+	}
+	return max(1, min(n, b.opts.MaxStock))
+}
+
+// lendFrom takes up to n IDs off s; b.mu is held.
+func (b *Buffer) lendFrom(s *span, n int64) Grant {
+	r := s.reserveUpTo(n)
+	if r.Empty() {
+		return Grant{}
+	}
+	b.loan = loan{span: s, end: r.End, version: rand.Text()}
+	return Grant{Range: r, Step: max(1, b.account.step), Version: b.loan.version}
+}
+
+// Return puts the unused end of what [Buffer.Advance] gave back into the stock, from start
+// on, if no ID was taken off the stock since. As with [Returner], an error means that the
+// IDs are lost, and a repeated call fails.
+func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.loan
+	switch {
+	case b.end != nil:
+		return fmt.Errorf("return IDs: %w", b.end)
+	case l.version == "" || l.version != last.Version || l.end != last.Range.End:
+		return fmt.Errorf("return IDs of %q: %w: others were taken since", b.tag, leaf.ErrRegression)
+	case start < l.span.start || start >= l.end:
+		return fmt.Errorf("return IDs of %q: %w: %v is no end of %v", b.tag, leaf.ErrInvalid, leaf.Range{Start: start, End: l.end}, last.Range)
+	}
+	b.loan = loan{}
+	if !l.span.unreserve(l.end, start) {
+		return fmt.Errorf("return IDs of %q: %w: others were taken since", b.tag, leaf.ErrRegression)
+	}
+	return nil
+}
+
+// reserveUpTo takes up to n IDs off the front. Unlike after reserve the cursor stands where
+// the range ends.
+func (s *span) reserveUpTo(n int64) leaf.Range {
+	for {
+		used := s.used.Load()
+		end := min(s.size, used+n)
+		if used >= end {
+			return leaf.Range{}
+		}
+		if s.used.CompareAndSwap(used, end) {
+			return leaf.Range{Start: s.start + used, End: s.start + end}
+		}
+	}
+}
+
+// unreserve moves the cursor back from end to start, unless it has moved since: then, or
+// when s was sealed, it does nothing. The caller owned [start, end), and no longer does.
+func (s *span) unreserve(end, start int64) bool {
+	return s.used.CompareAndSwap(end-s.start, start-s.start)
+}
+
+// Advance takes a range of up to n IDs of tag off the stock; see [Buffer.Advance].
+func (s *Set) Advance(ctx context.Context, tag string, n int64) (Grant, error) {
+	b, err := s.buffer(tag)
+	if err != nil {
+		return Grant{}, err
+	}
+	return b.Advance(ctx, n)
+}
+
+// Return puts the unused end of what [Set.Advance] gave back into the stock; see
+// [Buffer.Return].
+func (s *Set) Return(ctx context.Context, tag string, last Grant, start int64) error {
+	b := s.tags.get(tag)
+	if b == nil {
+		return fmt.Errorf("return IDs of %q: %w", tag, leaf.ErrUnknownTag)
+	}
+	return b.Return(ctx, last, start)
+}

@@ -1,0 +1,81 @@
+package segment
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// Skip drops what the buffer holds below an ID, and what it is going to be granted below it
+// by calls that are under way. It returns how many IDs it dropped.
+func (b *Buffer) Skip(below int64) (dropped int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.floor = max(b.floor, below)
+	if b.end != nil {
+		return 0
+	}
+	var kept []*span
+	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
+		rest := s.seal() // callers that are late get nothing of s
+		b.account.retired += rest.Start - s.start
+		above := b.aboveFloor(rest)
+		dropped += rest.Len() - above.Len()
+		if !above.Empty() || len(kept) == 0 {
+			kept = append(kept, cutSpan(s.grant, above))
+		}
+	}
+	for len(kept) > 1 && kept[0].remaining() == 0 {
+		kept = kept[1:]
+	}
+	b.account.lost += dropped
+	b.queue = kept[1:]
+	b.current.Store(kept[0])
+	b.loan = loan{}
+	b.wakeAll()
+	if _, due := b.size(time.Now()); due && b.account.grants > 0 {
+		b.startRefill()
+	}
+	return dropped
+}
+
+// aboveFloor returns the part of r that may be issued; b.mu is held.
+func (b *Buffer) aboveFloor(r leaf.Range) leaf.Range {
+	return leaf.Range{Start: max(r.Start, min(b.floor, r.End)), End: r.End}
+}
+
+// cutSpan returns a span of a part of a grant.
+func cutSpan(grant *Grant, part leaf.Range) *span {
+	s := newSpan(Grant{Range: part})
+	s.grant = grant
+	return s
+}
+
+// Skip drops what the set holds of tag below an ID; see [Buffer.Skip].
+func (s *Set) Skip(tag string, below int64) (dropped int64) {
+	if b := s.tags.get(tag); b != nil {
+		return b.Skip(below)
+	}
+	return 0
+}
+
+// Changed tells the set of a tag that was created, or changed, by this process: the tag is
+// usable at once, and has this step.
+func (s *Set) Changed(tag Tag) {
+	b := s.tags.get(tag.Name)
+	switch {
+	case b == nil:
+	case b.unknown():
+		s.tags.remove(b)
+	default:
+		b.setStep(tag.Step)
+	}
+}
+
+// unknown reports whether the buffer has ended because the store did not know its tag.
+func (b *Buffer) unknown() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return errors.Is(b.end, leaf.ErrUnknownTag)
+}
