@@ -19,7 +19,7 @@ const piece = 64 << 10
 // A backlog is what a client has not read yet: many send a whole pipeline before they read
 // the first reply. A goroutine writes it; there is none while it is empty.
 type backlog struct {
-	conn *Conn
+	conn *stream
 
 	mu      sync.Mutex
 	change  sync.Cond
@@ -29,7 +29,7 @@ type backlog struct {
 	err     error  // nothing can be written any more
 }
 
-func (b *backlog) init(c *Conn) {
+func (b *backlog) init(c *stream) {
 	b.conn = c
 	b.change.L = &b.mu
 }
@@ -53,8 +53,11 @@ func (b *backlog) add(p []byte) error {
 	return nil
 }
 
-func (b *backlog) limit() int {
-	if b.conn.server.unread.Load() > totalBacklog {
+func (b *backlog) limit() int { return b.conn.server.maxUnread() }
+
+// maxUnread is how much a client may leave unread at present.
+func (s *Server) maxUnread() int {
+	if s.unread.Load() > totalBacklog {
 		return leastBacklog
 	}
 	return maxBacklog
@@ -70,8 +73,8 @@ func (b *backlog) grow(n int) {
 func (b *backlog) write() {
 	for chunk := b.next(); len(chunk) > 0; {
 		n := min(len(chunk), piece)
-		_ = b.conn.SetWriteDeadline(time.Now().Add(b.conn.server.opts.WriteTimeout)) // fails where Write will
-		_, err := b.conn.Conn.Write(chunk[:n])
+		_ = b.conn.conn.SetWriteDeadline(time.Now().Add(b.conn.server.opts.WriteTimeout)) // fails where Write will
+		_, err := b.conn.conn.Write(chunk[:n])
 		if !b.wrote(n, err) {
 			return
 		}
@@ -88,7 +91,7 @@ func (b *backlog) next() []byte {
 	chunk := b.waiting
 	b.waiting = nil
 	if len(chunk) == 0 {
-		_ = b.conn.SetWriteDeadline(time.Time{}) // fails where Write will
+		_ = b.conn.conn.SetWriteDeadline(time.Time{}) // fails where Write will
 		b.busy = false
 		b.change.Broadcast()
 	}

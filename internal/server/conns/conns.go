@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -21,10 +22,6 @@ const (
 	DefaultRequestTimeout = 10 * time.Second
 	DefaultWriteTimeout   = 30 * time.Second
 )
-
-// A Handler serves one connection and returns when it is done with it. It ends when Read
-// or Write fails; ctx ends when the server cannot wait for it any longer.
-type Handler func(ctx context.Context, c *Conn)
 
 // Options configures a [Server]. The zero value of a field means its default.
 type Options struct {
@@ -45,6 +42,14 @@ type Options struct {
 	// [DefaultWriteTimeout].
 	WriteTimeout time.Duration
 
+	// Loops is how many event loops serve the connections that are neither encrypted nor of
+	// a system without epoll; default: one for two processors. With a negative number each
+	// connection has a goroutine.
+	Loops int
+
+	// HandOver takes the connections on which [Conn.HandOver] was called.
+	HandOver func(net.Conn)
+
 	// Logger receives what an operator should know; nil discards it.
 	Logger *slog.Logger
 }
@@ -59,20 +64,24 @@ type Server struct {
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
-	conns     map[*Conn]struct{}
+	loops     []*loop
+	nextLoop  int
+	conns     map[peer]struct{}
+	away      int // connections that were handed over and are open
 	refused   int64
 	stopping  bool
-	stopped   chan struct{} // closed when Shutdown begins
-	empty     chan struct{} // closed when there is no connection any more after that
+	running   sync.WaitGroup // loops
+	stopped   chan struct{}  // closed when Shutdown begins
+	empty     chan struct{}  // closed when there is no connection any more after that
 }
 
-// New returns a server whose handlers get ctx.
+// New returns a server. What its sessions do later gets ctx.
 func New(ctx context.Context, handle Handler, opts *Options) *Server {
 	s := &Server{
 		ctx:       ctx,
 		handle:    handle,
 		listeners: make(map[net.Listener]struct{}),
-		conns:     make(map[*Conn]struct{}),
+		conns:     make(map[peer]struct{}),
 		stopped:   make(chan struct{}),
 		empty:     make(chan struct{}),
 		full:      rate.Sometimes{Interval: time.Minute},
@@ -84,6 +93,7 @@ func New(ctx context.Context, handle Handler, opts *Options) *Server {
 	s.opts.RequestTimeout = cmp.Or(s.opts.RequestTimeout, DefaultRequestTimeout)
 	s.opts.WriteTimeout = cmp.Or(s.opts.WriteTimeout, DefaultWriteTimeout)
 	s.opts.Logger = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
+	s.opts.Loops = cmp.Or(s.opts.Loops, max(runtime.GOMAXPROCS(0)/2, 1))
 	return s
 }
 
@@ -132,15 +142,30 @@ func (s *Server) sleep(d time.Duration) {
 
 // admit starts to serve conn, or refuses it.
 func (s *Server) admit(conn net.Conn) {
-	c := newConn(s, conn)
-	if s.add(c) {
-		go s.serve(c)
+	if c := s.newLooped(conn); c != nil {
+		if !s.add(c) {
+			c.release()
+			s.refuse(conn)
+			return
+		}
+		_ = conn.Close() // the loop has a descriptor of its own
+		c.begin()
 		return
 	}
+	c := newStream(s, conn)
+	if !s.add(c) {
+		s.refuse(conn)
+		return
+	}
+	go c.serve()
+}
+
+// refuse tells a client that there is no room.
+func (s *Server) refuse(conn net.Conn) {
 	s.full.Do(func() {
 		s.opts.Logger.Warn("a connection was closed: there are as many as are allowed", "limit", s.opts.MaxConns)
 	})
-	if c.raw != nil { // else it would first have to shake hands
+	if _, ok := conn.(*net.TCPConn); ok { // others would first have to shake hands
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a client that has gone needs no answer
 		_, _ = conn.Write(s.opts.Refusal)
 	}
@@ -154,6 +179,7 @@ func (s *Server) addListener(l net.Listener) bool {
 		return false
 	}
 	s.listeners[l] = struct{}{}
+	s.startLoops()
 	return true
 }
 
@@ -163,10 +189,10 @@ func (s *Server) isStopping() bool {
 	return s.stopping
 }
 
-func (s *Server) add(c *Conn) bool {
+func (s *Server) add(c peer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopping || len(s.conns) >= s.opts.MaxConns {
+	if s.stopping || len(s.conns)+s.away >= s.opts.MaxConns {
 		s.refused++
 		return false
 	}
@@ -174,42 +200,50 @@ func (s *Server) add(c *Conn) bool {
 	return true
 }
 
-func (s *Server) remove(c *Conn) {
+func (s *Server) remove(c peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
-	if s.stopping && len(s.conns) == 0 {
-		close(s.empty)
+	s.checkEmpty()
+}
+
+// checkEmpty ends the loops when the last connection has; s.mu is held.
+func (s *Server) checkEmpty() {
+	if !s.stopping || len(s.conns) > 0 {
+		return
+	}
+	for _, l := range s.loops {
+		l.post(l.quit)
+	}
+	close(s.empty)
+}
+
+// recoverFault keeps a fault in one connection from ending the others.
+func (s *Server) recoverFault() {
+	if reason := recover(); reason != nil {
+		s.logFault(reason)
 	}
 }
 
-// serve serves c to its end.
-func (s *Server) serve(c *Conn) {
-	defer s.remove(c)
-	defer c.finish()
-	defer func() {
-		if reason := recover(); reason != nil {
-			s.opts.Logger.Error("a connection was closed by a fault of this program", "panic", reason, "stack", string(debug.Stack()))
-		}
-	}()
-	if c.handshake(s.ctx) == nil {
-		s.handle(s.ctx, c)
-	}
+func (s *Server) logFault(reason any) {
+	s.opts.Logger.Error("a connection was closed by a fault of this program", "panic", reason, "stack", string(debug.Stack()))
 }
 
 // Stats says how many connections there are, and how many were refused.
 func (s *Server) Stats() (open int, refused int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.conns), s.refused
+	return len(s.conns) + s.away, s.refused
 }
 
-// Shutdown accepts no more connections, has handlers answer the requests that they have
-// read, and waits for their end, or that of ctx, whose error it then returns.
+// Shutdown accepts no more connections, has the requests answered that were read, and waits
+// for the end of all connections, or that of ctx, whose error it then returns. It does not
+// wait for those that were handed over.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	select {
 	case <-s.empty:
+		s.running.Wait()
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -230,9 +264,7 @@ func (s *Server) stop() {
 	for c := range s.conns {
 		c.stop()
 	}
-	if len(s.conns) == 0 {
-		close(s.empty)
-	}
+	s.checkEmpty()
 }
 
 // Close is Shutdown without a wait: connections are cut.
@@ -241,6 +273,6 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		_ = c.Conn.Close() // its handler ends with it
+		c.cut()
 	}
 }

@@ -26,44 +26,53 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what must come.
 const patience = time.Minute
 
-// lines is a protocol whose requests are lines, each of which is answered with itself. It
-// calls before, if there is one, for each line.
-func lines(before func(line string)) conns.Handler {
-	return func(_ context.Context, c *conns.Conn) {
-		var in []byte
-		buf := make([]byte, 16<<10)
-		c.Idle()
-		for {
-			n, err := c.Read(buf)
-			if err != nil {
-				return
-			}
-			fresh := len(in) == 0
-			in = append(in, buf[:n]...)
-			for {
-				line, rest, ok := bytes.Cut(in, []byte("\n"))
-				if !ok {
-					break
-				}
-				if before != nil {
-					before(string(line))
-				}
-				if string(line) == "quit" {
-					return
-				}
-				if _, err := c.Write(append(bytes.Clone(line), '\n')); err != nil {
-					return
-				}
-				in, fresh = rest, true
-			}
-			switch {
-			case len(in) == 0:
-				c.Idle()
-			case fresh:
-				c.Begun()
-			}
+// A lines is a protocol whose requests are lines, each of which is answered with itself. It
+// calls before, if there is one, for each line, where it may wait.
+type lines struct {
+	c      *conns.Conn
+	before func(line string)
+}
+
+func newLines(before func(line string)) conns.Handler {
+	return func(c *conns.Conn) conns.Session { return &lines{c, before} }
+}
+
+func (s *lines) Serve(in, out []byte) (taken int, _ []byte) {
+	for {
+		line, _, ok := bytes.Cut(in[taken:], []byte("\n"))
+		if !ok {
+			return taken, out
 		}
+		taken += len(line) + 1
+		switch {
+		case string(line) == "quit":
+			s.c.End()
+			return taken, out
+		case string(line) == "panic":
+			panic("a fault")
+		case string(line) == "leave":
+			s.c.HandOver()
+			return taken, out
+		case s.before == nil:
+			out = append(append(out, line...), '\n')
+			continue
+		}
+		text := string(line)
+		s.c.Later(func(_ context.Context, out []byte) []byte {
+			s.before(text)
+			return append(append(out, text...), '\n')
+		})
+		return taken, out
 	}
+}
+
+func (s *lines) MayIdle() bool { return true }
+func (s *lines) Closed()       {}
+
+// forms runs a test with each of the two forms in which connections are served.
+func forms(t *testing.T, test func(t *testing.T, form int)) {
+	t.Run("loop", func(t *testing.T) { test(t, 1) })
+	t.Run("goroutines", func(t *testing.T) { test(t, -1) })
 }
 
 // serve starts a server that ends with the test and returns its address.
@@ -128,8 +137,10 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func TestServe(t *testing.T) {
-	s, addr := serve(t, lines(nil), nil)
+func TestServe(t *testing.T) { forms(t, testServe) }
+
+func testServe(t *testing.T, form int) {
+	s, addr := serve(t, newLines(nil), &conns.Options{Loops: form})
 	conn, r := dial(t, addr)
 	ask(t, conn, r, "hello")
 	ask(t, conn, r, strings.Repeat("x", 1000))
@@ -141,8 +152,10 @@ func TestServe(t *testing.T) {
 }
 
 // What was sent before the client closed its side is answered.
-func TestHalfClosed(t *testing.T) {
-	_, addr := serve(t, lines(nil), nil)
+func TestHalfClosed(t *testing.T) { forms(t, testHalfClosed) }
+
+func testHalfClosed(t *testing.T, form int) {
+	_, addr := serve(t, newLines(nil), &conns.Options{Loops: form})
 	conn, r := dial(t, addr)
 	fmt.Fprint(conn, "a\nb\nincomplete")
 	if err := conn.CloseWrite(); err != nil {
@@ -151,8 +164,10 @@ func TestHalfClosed(t *testing.T) {
 	wantEnd(t, r, "a\nb\n")
 }
 
-func TestMaxConns(t *testing.T) {
-	s, addr := serve(t, lines(nil), &conns.Options{MaxConns: 2, Refusal: []byte("full\n")})
+func TestMaxConns(t *testing.T) { forms(t, testMaxConns) }
+
+func testMaxConns(t *testing.T, form int) {
+	s, addr := serve(t, newLines(nil), &conns.Options{Loops: form, MaxConns: 2, Refusal: []byte("full\n")})
 	first, r := dial(t, addr)
 	ask(t, first, r, "a")
 	second, r2 := dial(t, addr)
@@ -170,15 +185,17 @@ func TestMaxConns(t *testing.T) {
 
 // A server that stops answers the requests that it has read, those of a batch included,
 // and sends the answers although input is left unread.
-func TestShutdown(t *testing.T) {
+func TestShutdown(t *testing.T) { forms(t, testShutdown) }
+
+func testShutdown(t *testing.T, form int) {
 	entered, hold := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	s, addr := serve(t, lines(func(line string) {
+	s, addr := serve(t, newLines(func(line string) {
 		if line == "wait" {
 			once.Do(func() { close(entered) })
 			<-hold
 		}
-	}), nil)
+	}), &conns.Options{Loops: form})
 	idle, idleReader := dial(t, addr)
 	ask(t, idle, idleReader, "a")
 	busy, busyReader := dial(t, addr)
@@ -207,15 +224,12 @@ func TestShutdown(t *testing.T) {
 
 // A handler that does not end holds Shutdown up for as long as its context allows, and
 // is cut off by Close.
-func TestCut(t *testing.T) {
-	s, addr := serve(t, func(_ context.Context, c *conns.Conn) {
-		for {
-			if _, err := c.Write(make([]byte, 1<<16)); err != nil {
-				return
-			}
-		}
-	}, nil)
-	_, _ = dial(t, addr) // never reads
+func TestCut(t *testing.T) { forms(t, testCut) }
+
+func testCut(t *testing.T, form int) {
+	s, addr := serve(t, func(*conns.Conn) conns.Session { return new(flood) }, &conns.Options{Loops: form})
+	conn, _ := dial(t, addr) // never reads
+	fmt.Fprint(conn, strings.Repeat("x", 1000))
 	until(t, "served", func() bool { open, _ := s.Stats(); return open == 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -230,7 +244,7 @@ func TestCut(t *testing.T) {
 
 // A connection that is accepted while the server stops is not served.
 func TestServeAfterShutdown(t *testing.T) {
-	s := conns.New(t.Context(), lines(nil), nil)
+	s := conns.New(t.Context(), newLines(nil), nil)
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -248,8 +262,10 @@ func TestServeAfterShutdown(t *testing.T) {
 
 // A request must come in as a whole in time, however its bytes trickle; an idle connection
 // has all the time it likes.
-func TestSlowRequest(t *testing.T) {
-	_, addr := serve(t, lines(nil), &conns.Options{RequestTimeout: 200 * time.Millisecond})
+func TestSlowRequest(t *testing.T) { forms(t, testSlowRequest) }
+
+func testSlowRequest(t *testing.T, form int) {
+	_, addr := serve(t, newLines(nil), &conns.Options{Loops: form, RequestTimeout: 200 * time.Millisecond})
 	idle, idleReader := dial(t, addr)
 	ask(t, idle, idleReader, "a")
 	slow, r := dial(t, addr)
@@ -275,38 +291,55 @@ func TestSlowRequest(t *testing.T) {
 	ask(t, idle, idleReader, "c")
 }
 
-func TestIdleTimeout(t *testing.T) {
+func TestIdleTimeout(t *testing.T) { forms(t, testIdleTimeout) }
+
+func testIdleTimeout(t *testing.T, form int) {
 	t.Parallel()
-	_, addr := serve(t, lines(nil), &conns.Options{IdleTimeout: 100 * time.Millisecond})
+	_, addr := serve(t, newLines(nil), &conns.Options{Loops: form, IdleTimeout: 100 * time.Millisecond})
 	_, r := dial(t, addr)
 	wantEnd(t, r, "")
 }
 
+// A flood answers each byte with many.
+type flood struct {
+	written int
+	ended   chan struct{} // nil: not told
+}
+
+func (f *flood) Serve(in, out []byte) (int, []byte) {
+	f.written += 1 << 16
+	return 1, append(out, make([]byte, 1<<16)...)
+}
+
+func (f *flood) MayIdle() bool { return true }
+
+func (f *flood) Closed() {
+	if f.ended != nil {
+		close(f.ended)
+	}
+}
+
 // A client that does not read is cut off, and holds up no other.
-func TestClientThatNeverReads(t *testing.T) {
+func TestClientThatNeverReads(t *testing.T) { forms(t, testClientThatNeverReads) }
+
+func testClientThatNeverReads(t *testing.T, form int) {
 	t.Parallel()
-	ended := make(chan int)
+	bad := &flood{ended: make(chan struct{})}
 	var once atomic.Bool
-	s, addr := serve(t, func(ctx context.Context, c *conns.Conn) {
+	_, addr := serve(t, func(c *conns.Conn) conns.Session {
 		if !once.Swap(true) {
-			for written := 0; ; {
-				n, err := c.Write(make([]byte, 1<<16))
-				if written += n; err != nil {
-					ended <- written
-					return
-				}
-			}
+			return bad
 		}
-		lines(nil)(ctx, c)
-	}, &conns.Options{WriteTimeout: 200 * time.Millisecond})
-	_, _ = dial(t, addr)
-	until(t, "served", func() bool { open, _ := s.Stats(); return open == 1 })
+		return newLines(nil)(c)
+	}, &conns.Options{Loops: form, WriteTimeout: 200 * time.Millisecond})
+	conn, _ := dial(t, addr)
+	fmt.Fprint(conn, strings.Repeat("x", 10_000)) // asks for 640 MB
 	other, r := dial(t, addr)
 	ask(t, other, r, "a")
 	select {
-	case written := <-ended:
-		if written > 48<<20 { // 16 MiB, and what the system takes
-			t.Errorf("%d bytes were kept for the client", written)
+	case <-bad.ended:
+		if bad.written > 48<<20 { // 16 MiB, and what the system takes
+			t.Errorf("%d bytes were kept for the client", bad.written)
 		}
 	case <-time.After(patience):
 		t.Fatal("the client still holds its handler")
@@ -315,8 +348,10 @@ func TestClientThatNeverReads(t *testing.T) {
 }
 
 // A client may send all that it has to ask before it reads the first answer.
-func TestClientThatReadsLate(t *testing.T) {
-	_, addr := serve(t, lines(nil), nil)
+func TestClientThatReadsLate(t *testing.T) { forms(t, testClientThatReadsLate) }
+
+func testClientThatReadsLate(t *testing.T, form int) {
+	_, addr := serve(t, newLines(nil), &conns.Options{Loops: form})
 	conn, r := dial(t, addr)
 	ask := strings.Repeat(strings.Repeat("x", 9999)+"\n", 1200) // more than the system takes
 	fmt.Fprint(conn, ask)
@@ -329,13 +364,11 @@ func TestClientThatReadsLate(t *testing.T) {
 }
 
 // A handler that panics ends its own connection.
-func TestPanic(t *testing.T) {
+func TestPanic(t *testing.T) { forms(t, testPanic) }
+
+func testPanic(t *testing.T, form int) {
 	var log bytes.Buffer
-	s, addr := serve(t, lines(func(line string) {
-		if line == "panic" {
-			panic("a fault")
-		}
-	}), &conns.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, addr := serve(t, newLines(nil), &conns.Options{Loops: form, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	bad, r := dial(t, addr)
 	good, r2 := dial(t, addr)
 	ask(t, good, r2, "a")
@@ -356,13 +389,13 @@ func TestHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	handled := make(chan struct{}, 2)
-	s := conns.New(t.Context(), func(context.Context, *conns.Conn) { handled <- struct{}{} }, nil)
+	s := conns.New(t.Context(), func(c *conns.Conn) conns.Session { handled <- struct{}{}; return newLines(nil)(c) }, nil)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(shaking{l}) }()
 	bad, _ := dial(t, l.Addr().String())
 	fmt.Fprintln(bad, "bad")
 	good, r := dial(t, l.Addr().String())
-	fmt.Fprint(good, "hi!")
+	fmt.Fprint(good, "hi!quit\n")
 	wantEnd(t, r, "")
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Error(err)

@@ -78,7 +78,7 @@ func (s *session) dispatch(args [][]byte, frame []byte) {
 	c := s.lookup(args[0])
 	switch {
 	case isHTTP(args[0]): // a browser was led here: what follows may look like commands
-		s.closing = true
+		s.end()
 	case (c == nil || !c.open()) && !s.known():
 		s.failed(access.ErrUnauthenticated)
 	case c == nil:

@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ func (s *session) echo(args [][]byte, _ []byte) { s.bulk(string(args[1])) }
 
 func (s *session) quit([][]byte, []byte) {
 	s.ok()
-	s.closing = true
+	s.end()
 }
 
 func (s *session) doReset([][]byte, []byte) {
@@ -48,9 +49,18 @@ func (s *session) auth(args [][]byte, _ []byte) {
 		s.fail("ERR syntax error")
 	case len(args) == 2 && s.Access.Open():
 		s.fail("ERR Client sent AUTH, but no password is set. Did you mean AUTH <username> <password>?")
-	case s.login(string(args[len(args)-1])):
-		s.ok()
+	default:
+		s.loginLater(string(args[len(args)-1]), s.ok)
 	}
+}
+
+// loginLater has done answer where the token is valid. A wrong one is logged, which may wait.
+func (s *session) loginLater(token string, done func()) {
+	s.later(func(context.Context) {
+		if s.login(token) {
+			done()
+		}
+	})
 }
 
 // login makes the connection that of a token's owner, or tells why not.
@@ -81,10 +91,20 @@ func (s *session) hello(args [][]byte, _ []byte) {
 		}
 		resp3 = version == 3
 	}
-	name := s.name
-	if len(args) > 2 && !s.helloOptions(args[2:], &name) {
+	options, ok := s.helloOptions(args[min(len(args), 2):])
+	if !ok {
 		return
 	}
+	done := func() { s.hail(resp3, options.name) }
+	if options.token != nil {
+		s.loginLater(*options.token, done)
+		return
+	}
+	done()
+}
+
+// hail answers HELLO.
+func (s *session) hail(resp3 bool, name string) {
 	if s.caller == nil {
 		s.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> " +
 			"option can be used to authenticate the client and select the RESP protocol version at the same time")
@@ -94,26 +114,32 @@ func (s *session) hello(args [][]byte, _ []byte) {
 	s.welcome()
 }
 
-// helloOptions takes in what follows the version, or tells what is wrong with it.
-func (s *session) helloOptions(options [][]byte, name *string) bool {
-	var token *string
-	for len(options) > 0 {
+// helloOptions are what may follow the version.
+type helloOptions struct {
+	token *string // nil: none
+	name  string
+}
+
+// helloOptions reads what follows the version, or tells what is wrong with it.
+func (s *session) helloOptions(args [][]byte) (o helloOptions, ok bool) {
+	o.name = s.name
+	for len(args) > 0 {
 		switch {
-		case is(options[0], "AUTH") && len(options) > 2:
-			token = new(string(options[2]))
-			options = options[3:]
-		case is(options[0], "SETNAME") && len(options) > 1:
-			if !s.checkName(options[1]) {
-				return false
+		case is(args[0], "AUTH") && len(args) > 2:
+			o.token = new(string(args[2]))
+			args = args[3:]
+		case is(args[0], "SETNAME") && len(args) > 1:
+			if !s.checkName(args[1]) {
+				return o, false
 			}
-			*name = string(options[1])
-			options = options[2:]
+			o.name = string(args[1])
+			args = args[2:]
 		default:
-			s.fail("ERR Syntax error in HELLO option " + quoted(options[0]))
-			return false
+			s.fail("ERR Syntax error in HELLO option " + quoted(args[0]))
+			return o, false
 		}
 	}
-	return token == nil || s.login(*token)
+	return o, true
 }
 
 func (s *session) welcome() {

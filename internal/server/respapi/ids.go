@@ -60,18 +60,30 @@ func prefix(err error) string {
 	return "ERR"
 }
 
+// A run is a row of equal INCRs that are served one by one.
+type run struct {
+	left    int  // that are still to come
+	allowed bool // the caller was asked for them already
+}
+
 // incr serves an INCR, and the equal ones that follow it in what was read.
 func (s *session) incr(args [][]byte, frame []byte) {
 	tag := s.tag(args[1])
-	n := 1 + s.repeats(frame, min(maxRun, s.IDs.MaxBatch())-1)
-	s.commands += int64(n - 1)
-	allowed := s.caller.Take(issuer.Segment, tag, int64(n)) == nil
-	if allowed && n > 1 && s.incrRun(tag, n) {
+	if s.run.left == 0 {
+		n := 1 + s.repeats(frame, min(maxRun, s.IDs.MaxBatch())-1)
+		s.run = run{n, s.caller.Take(issuer.Segment, tag, int64(n)) == nil}
+		if s.run.allowed && n > 1 && s.incrRun(tag, n) {
+			s.run.left = 0
+			s.commands += int64(n - 1)
+			s.at += (n - 1) * len(frame)
+			return
+		}
+	}
+	s.run.left--
+	if !s.run.allowed && !s.may(issuer.Segment, tag, 1) {
 		return
 	}
-	for range n {
-		s.incrOne(tag, allowed)
-	}
+	s.take(ask{scheme: issuer.Segment, key: tag, do: (*session).takeInteger})
 }
 
 // incrRun serves n INCRs at once; false: the stock does not hold so many, and nothing was
@@ -89,41 +101,45 @@ func (s *session) incrRun(tag string, n int) bool {
 	return true
 }
 
-// incrOne serves one INCR; allowed: the caller was asked for already.
-func (s *session) incrOne(tag string, allowed bool) {
-	var err error
-	if !allowed {
-		err = s.caller.Take(issuer.Segment, tag, 1)
-	}
-	var id issuer.ID
-	if err == nil {
-		id, err = s.next(issuer.Segment, tag)
-	}
+// may asks whether the caller may take n IDs, and tells it if not.
+func (s *session) may(scheme, key string, n int64) bool {
+	err := s.caller.Take(scheme, key, n)
 	if err != nil {
 		s.failed(err)
-		return
 	}
-	s.integer(id.Number)
+	return err == nil
 }
 
-// next takes one ID.
-func (s *session) next(scheme, key string) (issuer.ID, error) {
-	id, err := s.IDs.Next(noWait, scheme, key)
-	if errors.Is(err, errWaits) {
-		s.flush()
-		id, err = s.IDs.Next(s.ctx, scheme, key)
-	}
-	return id, err
+// An ask is what a command takes, which its caller may.
+type ask struct {
+	scheme, key string
+	n           int
+	do          func(s *session, ctx context.Context, a ask) error // takes it, and answers
 }
 
-// waiting takes IDs. Where that has to wait, the replies before it go out first.
-func waiting[T any](s *session, take func(context.Context) (T, error)) (T, error) {
-	ids, err := take(noWait)
-	if errors.Is(err, errWaits) {
-		s.flush()
-		ids, err = take(s.ctx)
+// take serves an ask: now, or later where that has to wait.
+func (s *session) take(a ask) {
+	if err := a.do(s, noWait, a); errors.Is(err, errWaits) {
+		s.takeLater(a)
+	} else if err != nil {
+		s.failed(err)
 	}
-	return ids, err
+}
+
+func (s *session) takeLater(a ask) {
+	s.later(func(ctx context.Context) {
+		if err := a.do(s, ctx, a); err != nil {
+			s.failed(err)
+		}
+	})
+}
+
+func (s *session) takeInteger(ctx context.Context, a ask) error {
+	id, err := s.IDs.Next(ctx, a.scheme, a.key)
+	if err == nil {
+		s.integer(id.Number)
+	}
+	return err
 }
 
 // incrBy serves INCRBY tag n: the caller owns the n numbers up to the answer.
@@ -137,25 +153,23 @@ func (s *session) incrBy(args [][]byte, _ []byte) {
 		s.fail(fmt.Sprintf("ERR a counter goes up by 1 to %d at once", s.IDs.MaxRange()))
 		return
 	}
-	tag := s.tag(args[1])
-	if err := s.caller.Take(issuer.Segment, tag, int64(n)); err != nil {
-		s.failed(err)
-		return
+	if tag := s.tag(args[1]); s.may(issuer.Segment, tag, int64(n)) {
+		s.take(ask{issuer.Segment, tag, n, (*session).takeContiguous})
 	}
-	ids, err := waiting(s, func(ctx context.Context) (leaf.Range, error) {
-		return s.IDs.TakeContiguous(ctx, issuer.Segment, tag, n)
-	})
-	if err != nil {
-		s.failed(err)
-		return
+}
+
+func (s *session) takeContiguous(ctx context.Context, a ask) error {
+	ids, err := s.IDs.TakeContiguous(ctx, a.scheme, a.key, a.n)
+	if err == nil {
+		s.integer(ids.End - 1)
 	}
-	s.integer(ids.End - 1)
+	return err
 }
 
 // leafNext serves LEAF.NEXT scheme key [COUNT n]. IDs are texts: what reads integers as
 // floating-point numbers would change the longer ones.
 func (s *session) leafNext(args [][]byte, _ []byte) {
-	scheme, key := string(args[1]), s.tag(args[2])
+	scheme, key := s.tag(args[1]), s.tag(args[2])
 	switch {
 	case len(args) == 3:
 		s.nextOne(scheme, key)
@@ -167,17 +181,17 @@ func (s *session) leafNext(args [][]byte, _ []byte) {
 }
 
 func (s *session) nextOne(scheme, key string) {
-	err := s.caller.Take(scheme, key, 1)
-	if err != nil {
-		s.failed(err)
-		return
+	if s.may(scheme, key, 1) {
+		s.take(ask{scheme: scheme, key: key, do: (*session).takeText})
 	}
-	id, err := s.next(scheme, key)
-	if err != nil {
-		s.failed(err)
-		return
+}
+
+func (s *session) takeText(ctx context.Context, a ask) error {
+	id, err := s.IDs.Next(ctx, a.scheme, a.key)
+	if err == nil {
+		s.bulkID(id)
 	}
-	s.bulkID(id)
+	return err
 }
 
 func (s *session) nextMany(scheme, key string, count []byte) {
@@ -186,25 +200,31 @@ func (s *session) nextMany(scheme, key string, count []byte) {
 		s.fail(notInteger)
 		return
 	}
-	if err = s.IDs.CheckCount(n); err == nil {
-		err = s.caller.Take(scheme, key, int64(n))
-	}
-	if err != nil {
+	if err = s.IDs.CheckCount(n); err != nil {
 		s.failed(err)
 		return
 	}
-	ids, err := waiting(s, func(ctx context.Context) (issuer.IDs, error) { return s.IDs.Take(ctx, scheme, key, n) })
-	if err != nil {
-		s.failed(err)
+	if !s.may(scheme, key, int64(n)) {
 		return
 	}
-	s.array(n)
+	a := ask{scheme, key, n, (*session).takeTexts}
+	if n > maxRun { // others are not to wait for so many
+		s.takeLater(a)
+		return
+	}
+	s.take(a)
+}
+
+func (s *session) takeTexts(ctx context.Context, a ask) error {
+	ids, err := s.IDs.Take(ctx, a.scheme, a.key, a.n)
+	if err != nil {
+		return err
+	}
+	s.array(a.n)
 	for id := range ids.All() {
 		s.bulkID(id)
-		if len(s.buf) >= flushAt && !s.flush() {
-			return
-		}
 	}
+	return nil
 }
 
 func (s *session) bulkID(id issuer.ID) {
@@ -212,24 +232,24 @@ func (s *session) bulkID(id issuer.ID) {
 	s.bulk(string(id.Append(text[:0])))
 }
 
-// exists reports why a tag cannot be used; nil: it exists.
-func (s *session) exists(tag string) error {
-	err := s.caller.Take(issuer.Segment, tag, 0)
-	if err != nil {
-		return err
+// exists serves what is only asked about a tag: with an error, or with answer if it exists.
+func (s *session) exists(tag string, answer func(s *session)) {
+	if !s.may(issuer.Segment, tag, 0) {
+		return
 	}
-	s.flush()
-	return s.IDs.Exists(s.ctx, issuer.Segment, tag)
+	s.later(func(ctx context.Context) {
+		if err := s.IDs.Exists(ctx, issuer.Segment, tag); err != nil {
+			s.failed(err)
+			return
+		}
+		answer(s)
+	})
 }
 
 // setNX answers as Redis does for a key that exists: client libraries that count send it
 // before their first INCR.
 func (s *session) setNX(args [][]byte, _ []byte) {
-	if err := s.exists(s.tag(args[1])); err != nil {
-		s.failed(err)
-		return
-	}
-	s.integer(0)
+	s.exists(s.tag(args[1]), func(s *session) { s.integer(0) })
 }
 
 func (s *session) set(args [][]byte, _ []byte) {
@@ -241,16 +261,11 @@ func (s *session) set(args [][]byte, _ []byte) {
 		s.fail("ERR a counter is not set here: it would issue IDs a second time; SET with NX asks whether a tag exists")
 		return
 	}
-	if err := s.exists(s.tag(args[1])); err != nil {
-		s.failed(err)
-		return
-	}
-	s.null()
+	s.exists(s.tag(args[1]), func(s *session) { s.null() })
 }
 
 func (s *session) get(args [][]byte, _ []byte) {
-	if err := s.caller.Take(issuer.Segment, s.tag(args[1]), 0); err != nil {
-		s.failed(err)
+	if !s.may(issuer.Segment, s.tag(args[1]), 0) {
 		return
 	}
 	s.fail("ERR a counter is not read here: servers hold ranges of it in memory, so that it has no one value; INCR takes the next ID")

@@ -30,13 +30,10 @@ func New(opts *frontend.Options) *API {
 	return &API{Options: opts, table: table, index: newIndex(table)}
 }
 
-// Serve serves one connection.
-func (a *API) Serve(ctx context.Context, c *conns.Conn) {
+// Serve makes the session of a connection.
+func (a *API) Serve(c *conns.Conn) conns.Session {
 	a.open.Add(1)
-	defer a.open.Add(-1)
-	s := newSession(ctx, a, c)
-	defer func() { a.done.Add(s.commands) }()
-	s.run()
+	return newSession(a, c)
 }
 
 // errWaits ends a wait that has not begun.

@@ -3,9 +3,8 @@ package respapi
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"net"
 	"net/netip"
+	"time"
 
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/conns"
@@ -13,14 +12,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// Sizes of the buffers of a connection, in bytes. Thousands of connections are idle: they
-// keep little.
-const (
-	smallInput = 1 << 10
-	bulkInput  = 16 << 10 // for pipelines; a single command may need more
-	flushAt    = 16 << 10
-	keepOutput = 4 << 10 // what an idle connection keeps beyond flushAt is dropped
-)
+// flushAt is how many bytes of replies are sent at once.
+const flushAt = 16 << 10
 
 // maxTags is how many names of tags a connection remembers.
 const maxTags = 256
@@ -29,15 +22,16 @@ const maxTags = 256
 type session struct {
 	*API
 	reply
-	ctx  context.Context
 	conn *conns.Conn
 
-	in         []byte
-	start, end int // what of in has come and is not carried out yet
-	args       [][]byte
-	closing    bool // nothing is carried out any more
-	commands   int64
-	recorder   *telemetry.Recorder
+	in       []byte
+	at       int // where in in the next command begins
+	args     [][]byte
+	halted   bool // no further command is carried out for now, or ever
+	commands int64
+	run      run
+	recorder *telemetry.Recorder
+	arrived  time.Duration // when the input came, by the recorder
 
 	id         int64
 	name       string
@@ -48,105 +42,89 @@ type session struct {
 	tags map[string]string // names that were asked for, so that none is made twice
 }
 
-func newSession(ctx context.Context, a *API, c *conns.Conn) *session {
-	s := &session{
-		API: a, ctx: ctx, conn: c,
-		in:   make([]byte, smallInput),
-		id:   a.lastID.Add(1),
-		tags: make(map[string]string),
-	}
+func newSession(a *API, c *conns.Conn) *session {
+	s := &session{API: a, conn: c, id: a.lastID.Add(1), tags: make(map[string]string)}
 	s.recorder = a.Requests.RESP.Recorder(uint(s.id))
-	s.credential = credentialsOf(c.Conn)
+	s.credential = credentialsOf(c)
 	s.reset()
 	return s
 }
 
 // credentialsOf returns what is known of a client before it sends anything.
-func credentialsOf(c net.Conn) access.Credentials {
+func credentialsOf(c *conns.Conn) access.Credentials {
 	var cred access.Credentials
 	if from, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
 		cred.Addr = from.Addr().Unmap()
 	}
-	if tls, ok := c.(*tls.Conn); ok && len(tls.ConnectionState().VerifiedChains) > 0 {
-		cred.Certificate = tls.ConnectionState().VerifiedChains[0][0]
+	if tls := c.TLS(); tls != nil && len(tls.VerifiedChains) > 0 {
+		cred.Certificate = tls.VerifiedChains[0][0]
 	}
 	return cred
 }
 
-// run serves the connection to its end.
-func (s *session) run() {
-	begun := false
-	for {
-		arrived, before := s.recorder.Now(), s.commands
-		progress := s.execute()
-		ok := s.flush()
-		s.recorder.Done(arrived, int(s.commands-before)) // all that was read at once took the same time
-		if !ok || s.closing {
-			return
-		}
-		s.makeRoom()
-		switch {
-		case s.caller != nil && s.end == 0:
-			s.conn.Idle()
-			begun = false
-		case s.caller != nil && progress, !begun: // a caller that is not known has one request's time to say who it is
-			s.conn.Begun()
-			begun = true
-		}
-		n, err := s.conn.Read(s.in[s.end:])
-		s.end += n
-		if err != nil && n == 0 {
-			return
+// Serve implements [conns.Session].
+func (s *session) Serve(in, out []byte) (taken int, _ []byte) {
+	s.in, s.at, s.buf, s.halted = in, 0, out, false
+	before := s.commands
+	s.arrived = s.recorder.Now()
+	for s.at < len(in) && !s.halted && len(s.buf) < len(out)+flushAt {
+		if !s.execute(in[s.at:]) {
+			break
 		}
 	}
+	s.recorder.Done(s.arrived, int(s.commands-before)) // all that was read at once took the same time
+	out, s.buf, s.in = s.buf, nil, nil
+	return s.at, out
 }
 
-// makeRoom moves what is left of the input to the front, with room for more behind it.
-func (s *session) makeRoom() {
-	full := s.end == len(s.in)
-	s.end = copy(s.in, s.in[s.start:s.end])
-	s.start = 0
-	size := len(s.in)
-	switch {
-	case s.end == size, full && size < bulkInput:
-		size = min(2*size, maxSize)
-	case s.end == 0 && size > bulkInput:
-		size = bulkInput
-	}
-	if size != len(s.in) {
-		s.in = append(make([]byte, 0, size), s.in[:s.end]...)[:size]
-	}
-	if cap(s.buf) > flushAt+keepOutput {
-		s.buf = nil
-	}
+// MayIdle implements [conns.Session]: a caller that is not known has one request's time to
+// say who it is.
+func (s *session) MayIdle() bool { return s.caller != nil }
+
+// Closed implements [conns.Session].
+func (s *session) Closed() {
+	s.open.Add(-1)
+	s.done.Add(s.commands)
 }
 
-// execute carries out the commands that are there as a whole, and reports whether there
-// was one.
-func (s *session) execute() (progress bool) {
-	for s.start < s.end && !s.closing {
-		frame := s.in[s.start:s.end]
-		args, size, err := parse(frame, s.args[:0], s.limits())
-		if err != nil {
-			s.fail("ERR Protocol error: " + err.Error())
-			s.closing = true
-			return progress
-		}
-		if size == 0 {
-			return progress
-		}
-		progress = true
-		s.start += size
-		s.args = args[:0]
-		if len(args) > 0 {
-			s.commands++
-			s.dispatch(args, frame[:size])
-		}
-		if len(s.buf) >= flushAt {
-			s.flush()
-		}
+// execute carries out the first command of in; false: it is not there as a whole.
+func (s *session) execute(in []byte) bool {
+	args, size, err := parse(in, s.args[:0], s.limits())
+	if err != nil {
+		s.fail("ERR Protocol error: " + err.Error())
+		s.end()
+		return false
 	}
-	return progress
+	if size == 0 {
+		return false
+	}
+	s.at += size
+	s.args = args[:0]
+	if len(args) > 0 {
+		s.commands++
+		s.dispatch(args, in[:size])
+	}
+	return true
+}
+
+// end closes the connection after the replies so far.
+func (s *session) end() {
+	s.halted = true
+	s.conn.End()
+}
+
+// later has f answer where it may wait. The input is gone by then.
+func (s *session) later(f func(ctx context.Context)) {
+	s.halted = true
+	s.commands-- // it is counted when it is answered
+	s.conn.Later(func(ctx context.Context, out []byte) []byte {
+		s.buf = out
+		f(ctx)
+		s.commands++
+		s.recorder.Done(s.arrived, 1)
+		out, s.buf = s.buf, nil
+		return out
+	})
 }
 
 func (s *session) limits() limits {
@@ -156,27 +134,12 @@ func (s *session) limits() limits {
 	return knownLimits
 }
 
-// repeats counts how often the frame that was just read follows again, at most limit
-// times, and passes over these.
+// repeats counts how often the frame that was just read follows again, at most limit times.
 func (s *session) repeats(frame []byte, limit int) (n int) {
-	for n < limit && bytes.HasPrefix(s.in[s.start:s.end], frame) {
-		s.start += len(frame)
-		n++
+	for rest := s.in[s.at:]; n < limit && bytes.HasPrefix(rest, frame); n++ {
+		rest = rest[len(frame):]
 	}
 	return n
-}
-
-// flush sends the replies that are there; false: the client has gone.
-func (s *session) flush() bool {
-	if len(s.buf) == 0 {
-		return true
-	}
-	_, err := s.conn.Write(s.buf)
-	s.buf = s.buf[:0]
-	if err != nil {
-		s.closing = true
-	}
-	return err == nil
 }
 
 // tag returns the text of a name; the same bytes give the same string again.

@@ -1,0 +1,257 @@
+package conns
+
+import (
+	"encoding/binary"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	loopBuffer = 64 << 10 // bytes that are read at once, and that are kept for replies
+	loopEvents = 256      // connections that are served before the next look at the system
+	yieldAfter = 16       // looks after which other goroutines have their turn
+)
+
+// A loop serves connections in one goroutine, with epoll. All but post is called from that
+// goroutine.
+type loop struct {
+	server *Server
+	epoll  int
+	bell   int // an eventfd, rung to end a wait
+	ended  bool
+	serial int32 // of the last connection
+
+	mu     sync.Mutex
+	mail   []func()
+	mailed atomic.Bool // there is mail
+	asleep atomic.Bool // the bell must be rung for it
+
+	conns []*looped // by descriptor
+	again []*looped // with more to do than fits in one turn
+	in    []byte
+	out   []byte
+	now   time.Time // zero: not read since events came
+
+	idle, request, write, linger timers
+}
+
+// startLoops starts the loops with the first listener; s.mu is held. What the system does
+// not allow is done without them.
+func (s *Server) startLoops() {
+	for len(s.loops) < s.opts.Loops {
+		l, err := newLoop(s)
+		if err != nil {
+			s.opts.Logger.Warn("connections are served without an event loop", "err", err)
+			s.opts.Loops = len(s.loops)
+			return
+		}
+		s.loops = append(s.loops, l)
+		s.running.Go(l.run)
+	}
+}
+
+func newLoop(s *Server) (*loop, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{server: s, epoll: epoll, bell: -1, in: make([]byte, loopBuffer), out: make([]byte, 0, loopBuffer)}
+	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
+		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, l.bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(l.bell)})
+	}
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	l.idle.init(s.opts.IdleTimeout, (*looped).expired)
+	l.request.init(s.opts.RequestTimeout, (*looped).expired)
+	l.write.init(s.opts.WriteTimeout, (*looped).close)
+	l.linger.init(lingerTime, (*looped).close)
+	return l, nil
+}
+
+func (l *loop) close() {
+	for _, fd := range []int{l.epoll, l.bell} {
+		_ = unix.Close(fd) // -1: it was not opened
+	}
+}
+
+func (l *loop) run() {
+	defer l.close()
+	events := make([]unix.EpollEvent, loopEvents)
+	for looks := 1; !l.ended; looks++ {
+		n := l.wait(events)
+		l.now = time.Time{}
+		for i := range events[:n] {
+			l.serve(&events[i])
+		}
+		l.readMail()
+		l.serveAgain()
+		l.expire()
+		if looks%yieldAfter == 0 {
+			runtime.Gosched() // nothing above tells the scheduler that time passes
+		}
+	}
+}
+
+// wait returns the number of events; it waits for the first where there is nothing else to
+// do.
+func (l *loop) wait(events []unix.EpollEvent) int {
+	if n := pollNow(l.epoll, events); n > 0 || len(l.again) > 0 {
+		return n
+	}
+	defer l.asleep.Store(false)
+	if l.asleep.Store(true); l.mailed.Load() {
+		return 0
+	}
+	n, err := unix.EpollWait(l.epoll, events, l.timeout())
+	if err != nil { // a signal
+		return 0
+	}
+	return n
+}
+
+// timeout returns how many milliseconds the next timer lets the loop wait; -1: as long as
+// it likes.
+func (l *loop) timeout() int {
+	var next time.Time
+	for _, list := range l.timers() {
+		if t := list.first(); t != nil && (next.IsZero() || t.at.Before(next)) {
+			next = t.at
+		}
+	}
+	if next.IsZero() {
+		return -1
+	}
+	return int(max(time.Until(next)/time.Millisecond+1, 0))
+}
+
+func (l *loop) timers() [4]*timers {
+	return [...]*timers{&l.idle, &l.request, &l.write, &l.linger}
+}
+
+// clock returns the time at which the events came, nearly.
+func (l *loop) clock() time.Time {
+	if l.now.IsZero() {
+		l.now = time.Now()
+	}
+	return l.now
+}
+
+// expire ends what has had its time.
+func (l *loop) expire() {
+	for _, list := range l.timers() {
+		for t := list.first(); t != nil && !t.at.After(l.clock()); t = list.first() {
+			t.clear()
+			list.fire(t.conn)
+		}
+	}
+}
+
+// serve has an event's connection do what it can do now.
+func (l *loop) serve(e *unix.EpollEvent) {
+	if e.Fd == int32(l.bell) {
+		var count [8]byte
+		_, _ = unix.Read(l.bell, count[:]) // it only has to be silent again
+		return
+	}
+	if c := l.find(e); c != nil {
+		c.guard(func() { c.ready(e.Events) })
+	}
+}
+
+// find returns the connection of an event; nil where it has ended, and another may have its
+// descriptor by now.
+func (l *loop) find(e *unix.EpollEvent) *looped {
+	if int(e.Fd) >= len(l.conns) {
+		return nil
+	}
+	if c := l.conns[e.Fd]; c != nil && c.serial == e.Pad {
+		return c
+	}
+	return nil
+}
+
+// serveAgain goes on with the connections whose turn was over.
+func (l *loop) serveAgain() {
+	turn := l.again
+	l.again = nil
+	for _, c := range turn {
+		c.guard(c.goOn)
+	}
+}
+
+// post has f called by the loop.
+func (l *loop) post(f func()) {
+	l.mu.Lock()
+	l.mail = append(l.mail, f)
+	l.mu.Unlock()
+	l.mailed.Store(true)
+	if l.asleep.Swap(false) {
+		var one [8]byte
+		binary.NativeEndian.PutUint64(one[:], 1)
+		_, _ = unix.Write(l.bell, one[:]) // a full counter rings too
+	}
+}
+
+func (l *loop) readMail() {
+	if !l.mailed.Load() {
+		return
+	}
+	l.mailed.Store(false)
+	l.mu.Lock()
+	mail := l.mail
+	l.mail = nil
+	l.mu.Unlock()
+	for _, f := range mail {
+		f()
+	}
+}
+
+func (l *loop) quit() { l.ended = true }
+
+// newLooped returns what serves conn in a loop, nil where no loop can.
+func (s *Server) newLooped(conn net.Conn) *looped {
+	tcp, ok := conn.(*net.TCPConn)
+	l := s.pickLoop()
+	if !ok || l == nil {
+		return nil
+	}
+	fd, err := duplicate(tcp)
+	if err != nil {
+		return nil
+	}
+	c := &looped{Conn: Conn{server: s, local: conn.LocalAddr(), remote: conn.RemoteAddr()}, loop: l, fd: fd}
+	c.reading.conn, c.writing.conn = c, c
+	return c
+}
+
+// pickLoop returns the loops in turn.
+func (s *Server) pickLoop() *loop {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.loops) == 0 {
+		return nil
+	}
+	s.nextLoop++
+	return s.loops[s.nextLoop%len(s.loops)]
+}
+
+// duplicate returns a descriptor that Go's own poller does not know: it would wake up
+// whenever the loop does.
+func duplicate(conn *net.TCPConn) (fd int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	failed := raw.Control(func(s uintptr) { fd, err = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0) })
+	if failed != nil {
+		return -1, failed
+	}
+	return fd, err
+}

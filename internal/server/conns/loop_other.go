@@ -1,0 +1,20 @@
+//go:build !linux
+
+package conns
+
+import "net"
+
+// A loop is there on Linux only: elsewhere each connection has a goroutine.
+type loop struct{}
+
+func (l *loop) post(func()) {}
+func (l *loop) quit()       {}
+
+type looped struct{ peer }
+
+func (c *looped) begin()   {}
+func (c *looped) release() {}
+
+func (s *Server) startLoops() {}
+
+func (s *Server) newLooped(net.Conn) *looped { return nil }

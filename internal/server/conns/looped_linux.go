@@ -1,0 +1,441 @@
+package conns
+
+import (
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	smallRest = 1 << 10   // input that is read again, with more behind it, in the loop's buffer
+	turn      = 256 << 10 // bytes of replies after which other connections have their turn
+)
+
+// A looped is a connection that a loop serves. All but begin, stop and cut is called from
+// the loop's goroutine.
+type looped struct {
+	Conn
+	loop   *loop
+	fd     int
+	serial int32  // tells it from others with the same descriptor
+	events uint32 // that the loop waits for; 0: the system does not know the connection
+
+	in     []byte // input that is not taken yet
+	unread []byte // replies that the system has not taken yet
+	freed  int    // how much of unread was written since its time began
+	unsaid int    // how much of what has come after the end is discarded
+
+	begun, eof, stopping, parked, queued, finishing, lingering, closed, late bool
+
+	reading timer // of the request, of being idle, or of the end
+	writing timer
+}
+
+// begin gives the connection to its loop.
+func (c *looped) begin() { c.loop.post(func() { c.guard(c.register) }) }
+
+// stop ends the connection when what was read is answered.
+func (c *looped) stop() { c.loop.post(func() { c.guard(c.drain) }) }
+
+// cut ends the connection at once.
+func (c *looped) cut() { c.loop.post(c.close) }
+
+// release gives the descriptor back where the connection never began.
+func (c *looped) release() { _ = unix.Close(c.fd) }
+
+// guard calls f, and ends the connection if that fails.
+func (c *looped) guard(f func()) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			c.server.logFault(reason)
+			c.close()
+		}
+	}()
+	f()
+}
+
+func (c *looped) register() {
+	if c.closed { // it was cut
+		return
+	}
+	l := c.loop
+	for len(l.conns) <= c.fd {
+		l.conns = append(l.conns, nil)
+	}
+	l.serial++
+	c.serial = l.serial
+	l.conns[c.fd] = c
+	c.session = c.server.handle(&c.Conn)
+	c.settle(false, false)
+}
+
+func (c *looped) drain() {
+	c.stopping = true
+	if c.session != nil {
+		c.goOn()
+	}
+}
+
+// ready does what an event says can be done.
+func (c *looped) ready(events uint32) {
+	if len(c.unread) > 0 && events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 && !c.writeMore() {
+		return
+	}
+	switch {
+	case c.lingering:
+		c.discard()
+	case events&^unix.EPOLLOUT != 0 && c.wantsInput():
+		c.read()
+	}
+}
+
+// wantsInput reports whether there is room, and use, for more.
+func (c *looped) wantsInput() bool {
+	return !(c.closed || c.eof || c.ending || c.stopping || c.parked || c.queued || c.finishing || c.leaves || c.blocked())
+}
+
+// blocked reports whether the client has left as much unread as it may.
+func (c *looped) blocked() bool { return len(c.unread) > c.server.maxUnread() }
+
+// read reads what has come, and serves it.
+func (c *looped) read() {
+	in, n, err := c.receive()
+	switch {
+	case err == unix.EAGAIN:
+	case err != nil:
+		c.close()
+	case n == 0:
+		c.eof = true
+		c.settle(false, false)
+	default:
+		c.serve(in)
+	}
+}
+
+// receive returns what is not taken yet with more behind it. A little is copied to where
+// much can be read at once.
+func (c *looped) receive() (in []byte, n int, err error) {
+	if len(c.in) > smallRest {
+		c.in = grow(c.in)
+		n, err = receive(c.fd, c.in[len(c.in):cap(c.in)])
+		c.in = c.in[:len(c.in)+n]
+		return c.in, n, err
+	}
+	buf := c.loop.in
+	rest := copy(buf, c.in)
+	n, err = receive(c.fd, buf[rest:])
+	if n > 0 {
+		c.in = c.in[:0]
+	}
+	return buf[:rest+n], n, err
+}
+
+// grow returns p with room behind it.
+func grow(p []byte) []byte {
+	if cap(p)-len(p) >= smallRest {
+		return p
+	}
+	return append(make([]byte, 0, 2*len(p)+smallRest), p...)
+}
+
+// goOn serves what was read before.
+func (c *looped) goOn() {
+	c.queued = false
+	if !c.closed && !c.parked && !c.finishing {
+		c.serve(c.in)
+	}
+}
+
+// serve carries out the requests in in, which is c.in or a part of the loop's buffer.
+func (c *looped) serve(in []byte) {
+	taken, made, more := 0, 0, false
+	for taken < len(in) && !c.ending && c.later == nil && !c.leaves {
+		if more = made > turn || c.blocked(); more {
+			break
+		}
+		n, out := c.session.Serve(in[taken:], c.loop.out[:0])
+		taken += n
+		made += len(out)
+		c.loop.keep(out)
+		if !c.send(out) {
+			return
+		}
+		if n == 0 {
+			break
+		}
+	}
+	c.rest(in[taken:])
+	c.settle(taken > 0, more)
+}
+
+// keep keeps a buffer for replies, unless it has grown large.
+func (l *loop) keep(out []byte) {
+	if cap(out) <= 4*loopBuffer {
+		l.out = out
+	}
+}
+
+// rest keeps what is not taken.
+func (c *looped) rest(rest []byte) {
+	switch {
+	case len(rest) == 0:
+		c.in = nil
+	case len(c.in) > 0: // rest is its end
+		c.in = c.in[:copy(c.in, rest)]
+	default:
+		c.in = append(c.in, rest...)
+	}
+}
+
+// settle decides what the connection waits for. more: requests are there that were not
+// looked at yet.
+func (c *looped) settle(progress, more bool) {
+	switch {
+	case c.leaves && len(c.unread) == 0:
+		c.leave()
+		return
+	case c.leaves: // when the client has read what it was sent
+		c.reading.clear()
+	case c.later != nil:
+		c.park()
+	case more && c.blocked(): // goes on when the client has read
+		c.pauseRead()
+	case more:
+		c.pauseRead()
+		c.queued = true
+		c.loop.again = append(c.loop.again, c)
+	case c.ending || c.eof || c.stopping || c.late:
+		c.finish()
+	default:
+		c.limitRead(progress)
+	}
+	c.listen()
+}
+
+// limitRead starts the time that the client has for what it does next.
+func (c *looped) limitRead(progress bool) {
+	l := c.loop
+	switch free := c.session.MayIdle(); {
+	case free && len(c.in) == 0:
+		c.begun = false
+		if l.idle.length > 0 {
+			l.idle.set(&c.reading, l.clock())
+		} else {
+			c.reading.clear()
+		}
+	case free && progress, !c.begun:
+		c.begun = true
+		l.request.set(&c.reading, l.clock())
+	}
+}
+
+// pauseRead stops the client's time while it waits for the server.
+func (c *looped) pauseRead() {
+	if c.session.MayIdle() {
+		c.begun = false
+		c.reading.clear()
+	}
+}
+
+// expired ends a connection whose client was too slow.
+func (c *looped) expired() {
+	c.late = true
+	if !c.parked && !c.queued {
+		c.guard(func() { c.settle(false, false) })
+	}
+}
+
+// park has what may wait done by a goroutine. The system reports nothing of the connection
+// meanwhile, not even that its client has gone.
+func (c *looped) park() {
+	later := c.later
+	c.later, c.parked = nil, true
+	c.pauseRead()
+	go func() {
+		var out []byte
+		fault := true
+		defer func() {
+			if fault {
+				c.server.logFault(recover())
+			}
+			c.loop.post(func() { c.guard(func() { c.resume(out, fault) }) })
+		}()
+		out = later(c.server.ctx, nil)
+		fault = false
+	}()
+}
+
+func (c *looped) resume(out []byte, fault bool) {
+	c.parked = false
+	if c.closed {
+		c.end()
+		return
+	}
+	if fault {
+		c.close()
+		return
+	}
+	if c.send(out) {
+		c.serve(c.in)
+	}
+}
+
+// send sends replies, and keeps what the system does not take; false: the client has gone.
+func (c *looped) send(out []byte) bool {
+	if len(out) == 0 {
+		return true
+	}
+	n := 0
+	if len(c.unread) == 0 {
+		var err error
+		if n, err = transmit(c.fd, out); err != nil {
+			c.close()
+			return false
+		}
+		if n == len(out) {
+			return true
+		}
+		c.freed = 0
+		c.loop.write.set(&c.writing, c.loop.clock())
+	}
+	c.server.unread.Add(int64(len(out) - n))
+	c.unread = append(c.unread, out[n:]...)
+	return true
+}
+
+// writeMore sends what the client has left unread; false: the connection has ended.
+func (c *looped) writeMore() bool {
+	n, err := transmit(c.fd, c.unread)
+	if err != nil {
+		c.close()
+		return false
+	}
+	wasBlocked := c.blocked()
+	c.server.unread.Add(int64(-n))
+	c.freed += n
+	c.unread = c.unread[n:]
+	switch {
+	case len(c.unread) == 0:
+		c.unread = nil
+		c.writing.clear()
+	case c.freed >= piece:
+		c.freed = 0
+		c.loop.write.set(&c.writing, c.loop.clock())
+	}
+	switch {
+	case c.finishing:
+		c.finish()
+		c.listen()
+	case c.leaves && len(c.unread) == 0:
+		c.leave()
+	case wasBlocked && !c.blocked() && !c.parked && !c.queued:
+		c.serve(c.in)
+	default:
+		c.listen()
+	}
+	return !c.closed
+}
+
+// finish closes the connection so that the client gets all that was written: closing it
+// with input unread would make the system discard replies that are on their way.
+func (c *looped) finish() {
+	c.finishing = true
+	c.reading.clear()
+	switch {
+	case len(c.unread) > 0 || c.lingering:
+	case c.eof || unix.Shutdown(c.fd, unix.SHUT_WR) != nil:
+		c.close()
+	default:
+		c.lingering = true
+		c.loop.linger.set(&c.reading, c.loop.clock())
+	}
+}
+
+// discard reads until the client closes the connection too.
+func (c *looped) discard() {
+	n, err := receive(c.fd, c.loop.in)
+	if c.unsaid += n; err == unix.EAGAIN || n > 0 && c.unsaid < lingerSize {
+		return
+	}
+	c.close()
+}
+
+// listen tells the system which events the loop waits for.
+func (c *looped) listen() {
+	if c.closed {
+		return
+	}
+	var events uint32
+	if c.lingering || c.wantsInput() {
+		events |= unix.EPOLLIN
+	}
+	if len(c.unread) > 0 {
+		events |= unix.EPOLLOUT
+	}
+	if events == c.events {
+		return
+	}
+	op := unix.EPOLL_CTL_MOD
+	switch {
+	case c.events == 0:
+		op = unix.EPOLL_CTL_ADD
+	case events == 0:
+		op = unix.EPOLL_CTL_DEL
+	}
+	if err := unix.EpollCtl(c.loop.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd), Pad: c.serial}); err != nil {
+		c.server.opts.Logger.Error("a connection was closed: the system does not watch it", "err", err)
+		c.close()
+		return
+	}
+	c.events = events
+}
+
+// leave hands the connection over.
+func (c *looped) leave() {
+	if c.events != 0 { // else the system goes on watching it under its next descriptor
+		_ = unix.EpollCtl(c.loop.epoll, unix.EPOLL_CTL_DEL, c.fd, nil)
+	}
+	file := os.NewFile(uintptr(c.fd), "")
+	conn, err := net.FileConn(file)
+	_ = file.Close() // conn has a descriptor of its own
+	if err == nil {
+		c.server.handOver(conn, c.in)
+	} else {
+		c.server.opts.Logger.Warn("a connection was closed: it could not be handed over", "err", err)
+	}
+	c.forget()
+	c.end()
+}
+
+// close ends the connection.
+func (c *looped) close() {
+	if c.closed {
+		return
+	}
+	c.forget()
+	_ = unix.Close(c.fd)
+	if !c.parked {
+		c.end()
+	}
+}
+
+// forget takes the connection from the loop.
+func (c *looped) forget() {
+	c.closed = true
+	c.reading.clear()
+	c.writing.clear()
+	c.server.unread.Add(-int64(len(c.unread)))
+	c.in, c.unread = nil, nil
+	if c.session != nil {
+		c.loop.conns[c.fd] = nil
+	}
+}
+
+// end says that nothing of the connection is left.
+func (c *looped) end() {
+	if c.session != nil {
+		c.session.Closed()
+	}
+	c.server.remove(c)
+}

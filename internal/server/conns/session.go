@@ -1,0 +1,70 @@
+package conns
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+)
+
+// MaxInput is how much input a session may leave untaken. It takes something of more, or ends
+// the connection.
+const MaxInput = 64 << 10
+
+// A Session is what a protocol keeps of one connection. Its methods are called one after the
+// other, and do not wait: other connections are served after they return.
+type Session interface {
+	// Serve carries out requests that stand as a whole at the beginning of in, appends the
+	// replies to out, and returns how many bytes of in it took. It may stop early, after
+	// [Conn.Later] it must; it is called again with the rest if it took something.
+	Serve(in, out []byte) (taken int, _ []byte)
+
+	// MayIdle reports whether the client may stay without sending a request. Until it may,
+	// what it has sent must lead there within the time of one request.
+	MayIdle() bool
+
+	// Closed is called once, when the connection has ended.
+	Closed()
+}
+
+// A Handler makes the session of a connection.
+type Handler func(c *Conn) Session
+
+// A Conn is a connection as its session sees it. Its methods are called from those of the
+// session alone.
+type Conn struct {
+	server        *Server
+	session       Session
+	local, remote net.Addr
+	tls           *tls.ConnectionState
+
+	later  func(ctx context.Context, out []byte) []byte
+	ending bool // no request is carried out any more
+	leaves bool // it is handed over
+}
+
+// LocalAddr returns the address of the server.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr returns the address of the client.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// TLS returns the state of an encrypted connection, nil for others.
+func (c *Conn) TLS() *tls.ConnectionState { return c.tls }
+
+// Later has f called after the replies so far are sent, where it may wait. It appends
+// replies to out. No further request is carried out before it returns. ctx ends when the
+// server cannot wait for it any longer.
+func (c *Conn) Later(f func(ctx context.Context, out []byte) []byte) { c.later = f }
+
+// End closes the connection after the replies so far.
+func (c *Conn) End() { c.ending = true }
+
+// HandOver gives the connection, with the input that is not taken, to what
+// [Options.HandOver] is.
+func (c *Conn) HandOver() { c.leaves = true }
+
+// A peer is a connection in one of the forms in which it is served.
+type peer interface {
+	stop() // ends it when what was read is answered
+	cut()  // ends it at once
+}
