@@ -68,8 +68,10 @@ type Server struct {
 	nextLoop  int
 	conns     map[peer]struct{}
 	away      int // connections that were handed over and are open
+	handing   int // that are on their way there
 	refused   int64
 	stopping  bool
+	drained   bool
 	running   sync.WaitGroup // loops
 	stopped   chan struct{}  // closed when Shutdown begins
 	empty     chan struct{}  // closed when there is no connection any more after that
@@ -209,9 +211,10 @@ func (s *Server) remove(c peer) {
 
 // checkEmpty ends the loops when the last connection has; s.mu is held.
 func (s *Server) checkEmpty() {
-	if !s.stopping || len(s.conns) > 0 {
+	if !s.stopping || len(s.conns)+s.handing > 0 || s.drained {
 		return
 	}
+	s.drained = true
 	for _, l := range s.loops {
 		l.post(l.quit)
 	}

@@ -334,6 +334,7 @@ func testClientThatNeverReads(t *testing.T, form int) {
 	}, &conns.Options{Loops: form, WriteTimeout: 200 * time.Millisecond})
 	conn, _ := dial(t, addr)
 	fmt.Fprint(conn, strings.Repeat("x", 10_000)) // asks for 640 MB
+	until(t, "served", once.Load)
 	other, r := dial(t, addr)
 	ask(t, other, r, "a")
 	select {

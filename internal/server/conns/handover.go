@@ -5,17 +5,25 @@ import (
 	"sync"
 )
 
-// handOver gives conn away, with what was read of it and not taken. Until it is closed it
-// counts as one of the connections.
-func (s *Server) handOver(conn net.Conn, rest []byte) {
-	s.addAway(1)
+// handOver gives conn away, which c served, with what was read of it and not taken. Until it
+// is closed it counts as one of the connections.
+func (s *Server) handOver(c peer, conn net.Conn, rest []byte) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.away++
+	s.handing++
+	s.mu.Unlock()
 	s.opts.HandOver(&handed{Conn: conn, server: s, rest: append([]byte(nil), rest...)})
-}
-
-func (s *Server) addAway(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away += n
+	s.handing--
+	s.checkEmpty()
+}
+
+func (s *Server) closedAway() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away--
 }
 
 // A handed is a connection whose first reads return what was read before.
@@ -38,6 +46,6 @@ func (c *handed) Read(p []byte) (int, error) {
 }
 
 func (c *handed) Close() error {
-	c.closed.Do(func() { c.server.addAway(-1) })
+	c.closed.Do(c.server.closedAway)
 	return c.Conn.Close()
 }

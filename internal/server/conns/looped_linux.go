@@ -182,7 +182,7 @@ func (c *looped) rest(rest []byte) {
 	case len(rest) == 0:
 		c.in = nil
 	case len(c.in) > 0: // rest is its end
-		c.in = c.in[:copy(c.in, rest)]
+		c.in = rest
 	default:
 		c.in = append(c.in, rest...)
 	}
@@ -400,7 +400,7 @@ func (c *looped) leave() {
 	conn, err := net.FileConn(file)
 	_ = file.Close() // conn has a descriptor of its own
 	if err == nil {
-		c.server.handOver(conn, c.in)
+		c.server.handOver(c, conn, c.in)
 	} else {
 		c.server.opts.Logger.Warn("a connection was closed: it could not be handed over", "err", err)
 	}

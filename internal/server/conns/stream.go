@@ -223,7 +223,7 @@ func (c *stream) finish() {
 	if c.leaves {
 		_ = c.backlog.wait() // where it fails, so will the reads
 		_ = c.conn.SetReadDeadline(time.Time{})
-		c.server.handOver(c.conn, c.in[c.start:c.end])
+		c.server.handOver(c, c.conn, c.in[c.start:c.end])
 		return
 	}
 	defer c.conn.Close()

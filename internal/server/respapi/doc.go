@@ -7,7 +7,8 @@
 // The commands of a connection are carried out one after the other, and answered in that
 // order. Replies are sent when all commands that were read are carried out, so that a
 // pipeline costs one write; but before a command that has to wait for a store, and when many
-// have come together.
+// have come together. A command is first tried without a wait; where it has to, a goroutine
+// carries it out, and the connection's further commands come after it.
 //
 // Equal INCRs that follow one another in what was read are served as one batch where the
 // stock holds it, and one by one where not: each is answered as it would be alone.

@@ -1,0 +1,176 @@
+package conns_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/server/conns"
+)
+
+// While a request of one connection waits, others are served, and its own stay in order.
+func TestLater(t *testing.T) { forms(t, testLater) }
+
+func testLater(t *testing.T, form int) {
+	hold := make(chan struct{})
+	s, addr := serve(t, newLines(func(line string) {
+		if line == "wait" {
+			<-hold
+		}
+	}), &conns.Options{Loops: form, RequestTimeout: 50 * time.Millisecond, IdleTimeout: time.Minute})
+	waiting, w := dial(t, addr)
+	fmt.Fprint(waiting, "a\nwait\nb\n")
+	if got, err := w.ReadString('\n'); got != "a\n" {
+		t.Fatalf("the reply before the wait: %q, %v", got, err)
+	}
+	gone, _ := dial(t, addr)
+	fmt.Fprint(gone, "wait\n")
+	other, r := dial(t, addr)
+	for range 100 {
+		ask(t, other, r, "c")
+	}
+	if tcp := gone; tcp.SetLinger(0) != nil || tcp.Close() != nil { // with a reset
+		t.Fatal("close")
+	}
+	fmt.Fprint(waiting, "d\n")
+	close(hold)
+	for _, want := range []string{"wait\n", "b\n", "d\n"} {
+		if got, err := w.ReadString('\n'); got != want {
+			t.Fatalf("%q, %v, want %q", got, err, want)
+		}
+	}
+	until(t, "without the client that has gone", func() bool { open, _ := s.Stats(); return open == 2 })
+}
+
+// Clients that are killed amid their replies leave nothing behind, and no reply reaches
+// another: each has words of its own.
+func TestKilledClients(t *testing.T) { forms(t, testKilledClients) }
+
+func testKilledClients(t *testing.T, form int) {
+	s, addr := serve(t, newLines(func(string) {}), &conns.Options{Loops: form})
+	quick, quickAddr := serve(t, newLines(nil), &conns.Options{Loops: form})
+	var clients sync.WaitGroup
+	for i := range 8 {
+		clients.Go(func() {
+			for round := range 25 {
+				addr := []string{addr, quickAddr}[round%2]
+				if err := exchange(addr, fmt.Sprintf("client %d round %d", i, round), round%3 > 0); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	clients.Wait()
+	for _, s := range []*conns.Server{s, quick} {
+		until(t, "without connections", func() bool { open, _ := s.Stats(); return open == 0 })
+	}
+}
+
+// exchange sends a line many times, in pieces, and reads the answers; a killed client
+// reads only some of them.
+func exchange(addr, line string, killed bool) error {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	text := []byte(strings.Repeat(line+"\n", 200))
+	go func() {
+		for len(text) > 0 {
+			n, err := conn.Write(text[:1+rand.IntN(len(text))])
+			if text = text[n:]; err != nil {
+				return // it was killed
+			}
+		}
+	}()
+	r := bufio.NewReader(conn)
+	for range 200 {
+		if killed && rand.IntN(100) == 0 {
+			return conn.(*net.TCPConn).SetLinger(0)
+		}
+		if got, err := r.ReadString('\n'); err != nil || got != line+"\n" {
+			return fmt.Errorf("%s: answered %q, %w", line, got, err)
+		}
+	}
+	return nil
+}
+
+// A server that stops in the middle of many pipelines answers what it has carried out.
+func TestShutdownUnderLoad(t *testing.T) { forms(t, testShutdownUnderLoad) }
+
+func testShutdownUnderLoad(t *testing.T, form int) {
+	line := strings.Repeat("x", 200) + "\n"
+	var done atomic.Int64
+	s, addr := serve(t, newLines(func(string) { done.Add(1) }), &conns.Options{Loops: form})
+	var clients sync.WaitGroup
+	var answered atomic.Int64
+	for range 8 {
+		conn, r := dial(t, addr)
+		go func() { // until the server closes
+			for err := error(nil); err == nil; {
+				_, err = conn.Write([]byte(strings.Repeat(line, 50)))
+			}
+		}()
+		clients.Go(func() {
+			for {
+				got, err := r.ReadString('\n')
+				if err != nil {
+					return
+				}
+				if answered.Add(1); got != line {
+					t.Errorf("%q", got)
+				}
+			}
+		})
+	}
+	until(t, "under load", func() bool { return answered.Load() > 1000 })
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	clients.Wait()
+	if done.Load() != answered.Load() {
+		t.Errorf("%d requests were carried out, %d answered", done.Load(), answered.Load())
+	}
+}
+
+// A connection that is handed over goes on where it was, and counts until it is closed.
+func TestHandOver(t *testing.T) { forms(t, testHandOver) }
+
+func testHandOver(t *testing.T, form int) {
+	given := make(chan net.Conn, 1)
+	s, addr := serve(t, newLines(nil), &conns.Options{Loops: form, MaxConns: 1, HandOver: func(c net.Conn) { given <- c }})
+	conn, r := dial(t, addr)
+	fmt.Fprint(conn, "a\nleave\nb\nc")
+	got := <-given
+	fmt.Fprintln(conn, "d")
+	for rest, want := bufio.NewReader(got), "b\n"; want != ""; want = map[string]string{"b\n": "cd\n"}[want] {
+		if line, err := rest.ReadString('\n'); line != want {
+			t.Errorf("%q, %v, want %q", line, err, want)
+		}
+	}
+	if open, _ := s.Stats(); open != 1 {
+		t.Errorf("%d connections", open)
+	}
+	_, second := dial(t, addr)
+	wantEnd(t, second, "")
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+	fmt.Fprint(got, "e")
+	_, _ = got.Close(), got.Close() // it counts once
+	wantEnd(t, r, "a\ne")
+	if open, _ := s.Stats(); open != 0 {
+		t.Errorf("%d connections", open)
+	}
+}
