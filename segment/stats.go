@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"iter"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -44,6 +45,18 @@ type SegmentStats struct {
 func (b *Buffer) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	st := b.totals()
+	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
+		if s.size > 0 {
+			r := leaf.Range{Start: s.start, End: s.start + s.size}
+			st.Segments = append(st.Segments, SegmentStats{Range: r, Next: s.start + s.issued()})
+		}
+	}
+	return st
+}
+
+// totals returns all but the segments; b.mu is held.
+func (b *Buffer) totals() Stats {
 	demand := b.demand // as it would be seen now
 	demand.observe(time.Now(), b.issued())
 	st := Stats{
@@ -71,13 +84,22 @@ func (b *Buffer) Stats() Stats {
 	if st.Rate > 0 {
 		st.Lasts = lasts(st.Stock, st.Rate)
 	}
-	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
-		if s.size > 0 {
-			r := leaf.Range{Start: s.start, End: s.start + s.size}
-			st.Segments = append(st.Segments, SegmentStats{Range: r, Next: s.start + s.issued()})
+	return st
+}
+
+// Totals yields a snapshot of every tag in use, in any order, without its segments. It
+// allocates nothing, so that many tags can be looked at often.
+func (s *Set) Totals() iter.Seq[Stats] {
+	return func(yield func(Stats) bool) {
+		for b := range s.tags.all() {
+			b.mu.Lock()
+			st := b.totals()
+			b.mu.Unlock()
+			if !yield(st) {
+				return
+			}
 		}
 	}
-	return st
 }
 
 // lasts is for how long stock serves rate.

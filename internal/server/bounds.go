@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -34,21 +33,22 @@ func boundBody(next http.Handler, limit time.Duration) http.Handler {
 	})
 }
 
-// boundConns returns what closes the connections of an http.Server beyond limit.
-func boundConns(limit int, log *slog.Logger) func(net.Conn, http.ConnState) {
-	var open atomic.Int64
+// boundConns returns what closes the connections of an http.Server beyond limit, and counts
+// them.
+func boundConns(count *openConns, limit int, log *slog.Logger) func(net.Conn, http.ConnState) {
 	lines := rate.Sometimes{Interval: time.Minute}
 	return func(c net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
-			if open.Add(1) > int64(limit) {
+			if count.open.Add(1) > int64(limit) {
+				count.refused.Add(1)
 				_ = c.Close() // it reads nothing then, and is counted down
 				lines.Do(func() {
 					log.Warn("a connection was closed: there are as many as limits.connections allows", "limit", limit)
 				})
 			}
 		case http.StateClosed, http.StateHijacked:
-			open.Add(-1)
+			count.open.Add(-1)
 		}
 	}
 }

@@ -78,6 +78,7 @@ var calls = []call{
 	{"status", "POST", "/leaf.v1.AdminService/Status", `{}`, access.Read},
 	{"cache", "GET", "/cache", "", access.Read},
 	{"db", "GET", "/db/", "", access.Read},
+	{"metrics", "GET", "/metrics", "", access.Read},
 	{"decode", "GET", "/decodeSnowflakeId?snowflakeId=1", "", access.Take | access.Read},
 	{"parse", "GET", "/api/uid/parse/1", "", access.Take | access.Read},
 	{"connect decode", "POST", "/leaf.v1.LeafService/Decode", `{"id":"1"}`, access.Take | access.Read},

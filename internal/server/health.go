@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // health says what is wrong with the server. It asks the generators, and no database.
@@ -25,7 +26,7 @@ func (s *Server) health() health.Report {
 func (s *Server) ready() error { return s.health().Err("") }
 
 func (s *Server) storeFacts() *health.StoreFacts {
-	f := &health.StoreFacts{Schemes: []string{issuer.Segment}, Err: s.set.StoreErr(), Unfit: s.set.Unfit(), Tags: s.set.Stats()}
+	f := &health.StoreFacts{Schemes: []string{issuer.Segment}, Err: s.set.StoreErr(), Unfit: s.set.Unfit(), Tags: s.tags()}
 	if s.opts.Store.Traits.Ticket {
 		f.Schemes = append(f.Schemes, issuer.Ticket)
 	}
@@ -35,6 +36,13 @@ func (s *Server) storeFacts() *health.StoreFacts {
 	default:
 	}
 	return f
+}
+
+// tags returns the statistics of all tags in use, in memory of the size that was needed last.
+func (s *Server) tags() []segment.Stats {
+	all := slices.AppendSeq(make([]segment.Stats, 0, s.counts.tags.Load()+8), s.set.Totals())
+	s.counts.tags.Store(int64(len(all)))
+	return all
 }
 
 func (s *Server) leaseFacts() *health.LeaseFacts {

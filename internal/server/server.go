@@ -73,6 +73,7 @@ type Server struct {
 	conns    *conns.Server           // nil: no Redis protocol
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	stopping atomic.Bool
+	counts   counts      // for the metrics
 	held     atomic.Bool // time-based IDs could be issued before
 }
 
@@ -109,7 +110,10 @@ func New(ctx context.Context, opts Options) (_ *Server, err error) {
 		return nil, fmt.Errorf("nothing is left to serve: snowflake: %s", s.off[issuer.Snowflake])
 	}
 	if s.store != nil {
-		s.set = segment.NewSet(s.store, s.segmentOptions())
+		s.counts.store = telemetry.NewStoreCalls()
+		opts := s.segmentOptions()
+		opts.OnCall = s.counts.store.Observe
+		s.set = segment.NewSet(s.store, opts)
 	}
 	s.wire()
 	if s.cfg.StartWait > 0 {
@@ -230,6 +234,7 @@ func (s *Server) frontend() *frontend.Options {
 	if s.redis != nil {
 		opts.RESP = s.redis.String()
 	}
+	opts.Metrics = s.metrics(opts)
 	return opts
 }
 

@@ -102,7 +102,10 @@ func (r *Recorder) Done(arrived time.Duration, n int) {
 	if r == nil || n < 1 {
 		return
 	}
-	took := time.Since(r.start) - arrived
+	r.took(time.Since(r.start)-arrived, n)
+}
+
+func (r *Recorder) took(took time.Duration, n int) {
 	i := 0
 	for i < len(bounds) && took > bounds[i] {
 		i++

@@ -5,6 +5,7 @@ package frontend
 
 import (
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/leaf-id/leaf/internal/health"
@@ -39,6 +40,9 @@ type Options struct {
 
 	// OutageBudget is how long what servers hold in memory is to last.
 	OutageBudget time.Duration
+
+	// Metrics serves what Prometheus reads; nil: there is nothing.
+	Metrics http.Handler
 
 	// Listen is the address of the server. If only this machine reaches it, only requests
 	// for this machine's own names are answered; nil: all.

@@ -106,3 +106,12 @@ func explainCondition(w http.ResponseWriter, c health.Condition) {
 		fmt.Fprintf(w, "  do: %s\n", advice)
 	}
 }
+
+// metrics serves what Prometheus reads.
+func (h *handler) metrics(w http.ResponseWriter, r *http.Request) {
+	if h.Metrics == nil {
+		h.notFound(w, r)
+		return
+	}
+	h.Metrics.ServeHTTP(w, r)
+}

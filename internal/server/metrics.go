@@ -1,0 +1,77 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/telemetry"
+)
+
+// counts are what a server counts for its metrics, beside the requests.
+type counts struct {
+	store *telemetry.StoreCalls // nil: no segment scheme
+	web   openConns             // on the port of HTTP
+	tags  atomic.Int64          // in use lately
+}
+
+// openConns counts the connections of a port.
+type openConns struct{ open, refused atomic.Int64 }
+
+func (c *openConns) stats() (open, refused int64) { return c.open.Load(), c.refused.Load() }
+
+// metrics returns what serves the metrics of the server.
+func (s *Server) metrics(opts *frontend.Options) http.Handler {
+	sources := telemetry.Sources{
+		Version:  s.opts.Version,
+		Schemes:  opts.IDs.Schemes(),
+		Health:   s.health,
+		Requests: opts.Requests,
+		Ports:    []telemetry.Port{{Name: "http", Stats: s.counts.web.stats}},
+	}
+	if s.redis != nil {
+		sources.Ports = append(sources.Ports, telemetry.Port{Name: "resp", Stats: func() (int64, int64) {
+			open, refused := s.conns.Stats()
+			return int64(open), refused
+		}})
+	}
+	if s.tls != nil {
+		sources.CertificateEnd = s.tls.expiry
+	}
+	if s.set != nil {
+		sources.Tags, sources.StoreErr, sources.StoreCalls = s.set.Totals(), s.storeErr, s.counts.store
+	}
+	if s.times != nil {
+		s.times.addSources(&sources)
+	}
+	return telemetry.NewHandler(telemetry.NewCollector(sources), s.log)
+}
+
+// addSources adds where the statistics of the time-based schemes are.
+func (t *times) addSources(s *telemetry.Sources) {
+	s.Worker = t.workers.Status
+	s.StartsLeft = func() (int64, bool) {
+		supply, ok := t.workers.Supply()
+		return supply.Left(), ok && supply.Max > 0
+	}
+	for _, l := range t.layouts {
+		s.Layouts = append(s.Layouts, telemetry.Layout{Scheme: cmp.Or(l.Scheme, issuer.Snowflake), Name: l.Name, Layout: l.Layout, Stats: t.node.Generator(l.Name).Stats})
+	}
+}
+
+// expiry returns when the certificate expires.
+func (c *certificates) expiry() time.Time { return c.current().Certificates[0].Leaf.NotAfter }
+
+// storeErr says why the latest look at the store failed, or that there was none.
+func (s *Server) storeErr() error {
+	select {
+	case <-s.set.Ready():
+		return s.set.StoreErr()
+	default:
+		return errors.New("the store has not answered yet")
+	}
+}

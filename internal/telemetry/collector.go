@@ -1,0 +1,135 @@
+package telemetry
+
+import (
+	"iter"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leaf-id/leaf/internal/health"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/snowflake"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// Sources are where a [Collector] reads. What is nil, or empty, this server does not have.
+type Sources struct {
+	Version string
+	Schemes []string             // those that are served
+	Health  func() health.Report // what is wrong with the server
+
+	Tags       iter.Seq[segment.Stats] // every tag in use, each time anew
+	StoreErr   func() error            // why the latest look at the store failed
+	StoreCalls *StoreCalls
+
+	Worker     func() worker.Status
+	StartsLeft func() (n int64, ok bool) // how many starts have worker IDs left, where each uses one up
+	Layouts    []Layout
+
+	Requests FrontEnds
+	Ports    []Port
+
+	CertificateEnd func() time.Time // when the server's certificate expires
+}
+
+// A Layout is a layout that is served.
+type Layout struct {
+	Scheme, Name string
+	snowflake.Layout
+	Stats func() snowflake.Stats
+}
+
+// A Port is an address that a server listens on.
+type Port struct {
+	Name  string
+	Stats func() (open, refused int64) // connections
+}
+
+// A Collector reads the statistics of a server when it is scraped.
+type Collector struct {
+	Sources
+	mu   sync.Mutex
+	tags tags
+}
+
+// NewCollector returns a collector that reads from s.
+func NewCollector(s Sources) *Collector {
+	return &Collector{Sources: s, tags: tags{known: make(map[string]*tagHistory)}}
+}
+
+// Describe implements [prometheus.Collector]: what there is depends on the server.
+func (c *Collector) Describe(chan<- *prometheus.Desc) {}
+
+var (
+	buildInfo      = gauge("leaf_build_info", "1, with the version of Leaf and of Go.", "version", "go_version")
+	condition      = gauge("leaf_condition", "1 while something is wrong with the server in this way, else 0.", "condition")
+	ready          = gauge("leaf_ready", "1 if requests for IDs of the scheme can be served, else 0.", "scheme")
+	certificateEnd = gauge("leaf_tls_certificate_expiry_timestamp_seconds", "When the server's certificate expires, as a Unix time.")
+
+	storeUp     = gauge("leaf_store_up", "1 if the latest look at the store succeeded, else 0.")
+	storeCalls  = histogram("leaf_store_call_duration_seconds", "How long the store took for an allocation.")
+	storeErrors = counter("leaf_store_call_errors_total", "Allocations that failed, by cause.", "cause")
+
+	requests      = histogram("leaf_request_duration_seconds", "How long requests for IDs took. Requests that were read at once took the time of all.", "front_end")
+	requestErrors = counter("leaf_request_errors_total", "Requests for IDs that were answered with an error, by cause.", "front_end", "cause")
+	connections   = gauge("leaf_connections", "Open connections.", "port")
+	refused       = counter("leaf_connections_refused_total", "Connections that were closed because there were too many.", "port")
+)
+
+// Collect implements [prometheus.Collector].
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out, now := sink(ch), time.Now()
+	out.put(buildInfo, 1, c.Version, runtime.Version())
+	c.collectHealth(out)
+	if c.CertificateEnd != nil {
+		out.put(certificateEnd, float64(c.CertificateEnd().Unix()))
+	}
+	c.collectRequests(out)
+	if c.Tags != nil {
+		c.collectStore(out)
+		c.tags.collect(out, c.Tags, now)
+	}
+	if c.Worker != nil {
+		c.collectWorker(out, now)
+	}
+}
+
+// conditions are all that a report may hold.
+var conditions = []string{
+	health.Stopping, health.StoreSilent, health.StoreUnfit, health.StoreFailing, health.TagFailing, health.NoWorkerID, health.RegistryFailing,
+	health.StateFile, health.ClockOff, health.ClockStepped, health.LayoutEnding, health.WorkerIDsLow,
+}
+
+func (c *Collector) collectHealth(out sink) {
+	report := c.Health()
+	for _, scheme := range c.Schemes {
+		out.putBool(ready, report.Err(scheme) == nil, scheme)
+	}
+	for _, name := range conditions {
+		out.putBool(condition, slices.ContainsFunc(report.Conditions, func(h health.Condition) bool { return h.Name == name }), name)
+	}
+}
+
+func (c *Collector) collectRequests(out sink) {
+	frontEnds := map[string]*Requests{"http": c.Requests.HTTP, "v1": c.Requests.V1, "grpc": c.Requests.GRPC, "resp": c.Requests.RESP}
+	for name, r := range frontEnds {
+		out.putLatencies(requests, r, name)
+		out.putErrors(requestErrors, r, name)
+	}
+	for _, p := range c.Ports {
+		open, turnedAway := p.Stats()
+		out.put(connections, float64(open), p.Name)
+		out.put(refused, float64(turnedAway), p.Name)
+	}
+}
+
+func (c *Collector) collectStore(out sink) {
+	out.putBool(storeUp, c.StoreErr() == nil)
+	out.putLatencies(storeCalls, c.StoreCalls.requests)
+	out.putErrors(storeErrors, c.StoreCalls.requests)
+}

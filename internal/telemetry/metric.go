@@ -1,0 +1,76 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A metric is what one name stands for, with all values of its labels.
+type metric struct {
+	*prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func counter(name, help string, labels ...string) metric {
+	return metric{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue}
+}
+
+func gauge(name, help string, labels ...string) metric {
+	return metric{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
+}
+
+func histogram(name, help string, labels ...string) metric {
+	return metric{Desc: prometheus.NewDesc(name, help, labels, nil)}
+}
+
+// A sink receives what one scrape finds.
+type sink chan<- prometheus.Metric
+
+func (s sink) put(m metric, value float64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(m.Desc, m.kind, value, labels...)
+}
+
+func (s sink) putBool(m metric, value bool, labels ...string) {
+	n := 0.0
+	if value {
+		n = 1
+	}
+	s.put(m, n, labels...)
+}
+
+// putLatencies puts a histogram of what the recorders have counted.
+func (s sink) putLatencies(m metric, r *Requests, labels ...string) {
+	if r == nil {
+		return
+	}
+	var count uint64
+	buckets := make(map[float64]uint64, len(bounds))
+	for i := range len(bounds) + 1 {
+		for j := range r.recorders {
+			count += uint64(r.recorders[j].buckets[i].Load())
+		}
+		if i < len(bounds) {
+			buckets[bounds[i].Seconds()] = count
+		}
+	}
+	var sum int64
+	for j := range r.recorders {
+		sum += r.recorders[j].sum.Load()
+	}
+	s <- prometheus.MustNewConstHistogram(m.Desc, count, time.Duration(sum).Seconds(), buckets, labels...)
+}
+
+// putErrors puts how many requests have failed by each cause. A cause that has not come up is
+// there as well: its first time is an increase then.
+func (s sink) putErrors(m metric, r *Requests, labels ...string) {
+	if r == nil {
+		return
+	}
+	for cause, n := range r.causes {
+		s.put(m, float64(n.Load()), append(labels[:len(labels):len(labels)], cause)...)
+	}
+	if n := r.unknown.Load(); n > 0 {
+		s.put(m, float64(n), append(labels[:len(labels):len(labels)], "OTHER")...)
+	}
+}
