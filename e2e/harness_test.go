@@ -160,7 +160,7 @@ func launch(t testing.TB, command ...string) *server {
 	s := &server{t: t, log: new(bytes.Buffer), urls: make(chan string, 1), exited: make(chan struct{})}
 	s.cmd = exec.Command(command[0], command[1:]...)
 	s.cmd.Dir = t.TempDir()
-	s.cmd.Env = append(os.Environ(), "LEAF_RESP=off") // there is one default port
+	s.cmd.Env = append(os.Environ(), "LEAF_RESP=off", "LEAF_LOG_FORMAT=text") // there is one default port
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

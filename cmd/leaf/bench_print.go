@@ -3,12 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/mattn/go-isatty"
 
 	"github.com/leaf-id/leaf/internal/load"
 )
@@ -211,7 +208,7 @@ type progressBar struct {
 
 func newProgressBar(w io.Writer, warmUp, duration time.Duration, quiet bool) *progressBar {
 	b := &progressBar{warmUp: warmUp, total: warmUp + duration}
-	if f, ok := w.(*os.File); ok && !quiet && isatty.IsTerminal(f.Fd()) {
+	if !quiet && isTerminal(w) {
 		b.w = w
 	}
 	return b

@@ -73,7 +73,7 @@ func freezeAndStop(t *testing.T, url string, pause, resume func() error) {
 	}
 }
 
-// SIGHUP without a tokens file changes nothing, and SIGTERM has the server drain before it stops.
+// SIGHUP without anything to read again changes nothing, and SIGTERM has the server drain before it stops.
 func TestHangUpAndDrain(t *testing.T) {
 	const drain = 4 * time.Second // enough for a few requests on a busy machine
 	p, err := startServer(t.TempDir(), append(os.Environ(), "LEAF_DRAIN_DELAY="+drain.String()))
@@ -85,7 +85,7 @@ func TestHangUpAndDrain(t *testing.T) {
 	for range 2 {
 		sendSignal(t, p, syscall.SIGHUP)
 	}
-	if _, err := p.waitFor(regexp.MustCompile("nothing was read again")); err != nil {
+	if _, err := p.waitFor(regexp.MustCompile("the configuration was read again")); err != nil {
 		t.Fatal(err)
 	}
 	wantSuccess(t, p, "next", "leaf-segment-test", "--server", p.url)

@@ -88,7 +88,9 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	env := []string{"TZ=UTC"}
 	for _, name := range []string{"PATH", "HOME", "GORACE", "LEAF_RESP", "LEAF_CONFIG", "LEAF_STORE", "LEAF_STORE_FILE", "LEAF_LOG_FORMAT"} {
-		env = append(env, name+"="+ts.Getenv(name))
+		if value := ts.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
 	}
 	p, err := startServer(ts.MkAbs("."), env, args[1:]...)
 	ts.Check(err)
@@ -140,7 +142,7 @@ var servingRESP = regexp.MustCompile(`"?resp"?[=:]"?([^" ]+:[0-9]+)`)
 // startServer runs `leaf serve` on a free port and returns once it serves.
 func startServer(dir string, env []string, args ...string) (*process, error) {
 	cmd := exec.Command("leaf", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Dir, cmd.Env = dir, append([]string{"LEAF_RESP=off"}, env...) // there is one default port
+	cmd.Dir, cmd.Env = dir, append([]string{"LEAF_RESP=off", "LEAF_LOG_FORMAT=text"}, env...) // there is one default port
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err

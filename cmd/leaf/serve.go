@@ -13,11 +13,13 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/hint"
+	"github.com/leaf-id/leaf/internal/sdnotify"
 	"github.com/leaf-id/leaf/internal/server"
 )
 
@@ -40,8 +42,9 @@ them. With a leaf.properties the server listens on all interfaces, port 8080, un
 told otherwise.
 
 SIGINT or SIGTERM stops the server cleanly: requests in flight are answered and
-unused IDs go back to the store. A second one ends it at once. SIGHUP has the tokens
-file read again.
+unused IDs go back to the store. A second one ends it at once. SIGHUP has the
+configuration, the tokens file and the certificates read again, as does a change of one
+of these files; what needs a restart to change is logged and stays as it is.
 
 Environment: LEAF_CONFIG, LEAF_LISTEN, LEAF_DATA, LEAF_STORE, LEAF_STORE_FILE (a file
 that holds the store's URL), LEAF_WORKERS, LEAF_WORKERS_FILE, LEAF_LOG_LEVEL,
@@ -96,7 +99,9 @@ func serve(ctx context.Context, stderr io.Writer, src config.Source) error {
 		}
 		return explainConfig(err)
 	}
-	log := newLogger(stderr, cfg)
+	level := new(slog.LevelVar)
+	level.Set(cfg.LogLevel())
+	log := newLogger(stderr, cfg, level)
 	drivers.LogTo(log)
 	hangups := make(chan os.Signal, 1) // from now on SIGHUP does not end the process
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -106,7 +111,17 @@ func serve(ctx context.Context, stderr io.Writer, src config.Source) error {
 	for _, n := range notices {
 		log.Warn(n)
 	}
-	return runServer(ctx, cfg, log, hangups)
+	notify, err := sdnotify.FromEnv(os.Getenv)
+	if err != nil {
+		log.Warn("systemd is not told how this server is doing", "err", err)
+	}
+	defer notify.Close()
+	opts := server.Options{Config: cfg, ConfigFile: src.Path(), Version: fullVersion(), Logger: log, Level: level, Notify: notify}
+	opts.Load = func() (config.Config, error) {
+		cfg, _, err := config.Load(src)
+		return cfg, err
+	}
+	return runServer(ctx, opts, hangups)
 }
 
 // stoppable returns a context that the first SIGINT or SIGTERM ends. The second one
@@ -140,17 +155,22 @@ func reloadOn(hangups <-chan os.Signal, reload func() error) (stop func()) {
 	return func() { close(done); ended.Wait() }
 }
 
-func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: cfg.LogLevel()}
-	if cfg.Log.Format == "json" {
+func newLogger(w io.Writer, cfg config.Config, level slog.Leveler) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: level}
+	if cfg.Log.Format == config.FormatJSON || cfg.Log.Format == config.FormatAuto && !isTerminal(w) {
 		return slog.New(hint.Handler(slog.NewJSONHandler(w, opts)))
 	}
 	return slog.New(hint.Handler(slog.NewTextHandler(w, opts)))
 }
 
-// runServer opens what cfg names and serves until ctx ends.
-func runServer(ctx context.Context, cfg config.Config, log *slog.Logger, hangups <-chan os.Signal) (err error) {
-	opts := server.Options{Config: cfg, Version: fullVersion(), Logger: log}
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// runServer opens what the configuration names and serves until ctx ends.
+func runServer(ctx context.Context, opts server.Options, hangups <-chan os.Signal) (err error) {
+	cfg, log := opts.Config, opts.Logger
 	if cfg.NeedsStore() {
 		url := cmp.Or(cfg.Store, "sqlite:"+filepath.Join(cfg.Data, "leaf.db"))
 		if opts.Store, err = drivers.Open(url, &drivers.Options{Logger: log}); err != nil {

@@ -19,7 +19,8 @@ import (
 // LEAF_SEGMENT_MAX_STOCK.
 //
 // The check tag says which values are valid: "1..10" or "1.." for bounds, ">0",
-// "a|b" for words, "host:port", "host:port|off", "origins", or "required".
+// "a|b" for words, "host:port", "host:port|off", "origins", or "required". Keys with the tag
+// live are taken up by a server that runs, see [Changed].
 type Config struct {
 	Listen          string        `yaml:"listen" check:"host:port"`
 	RESP            string        `yaml:"resp" check:"host:port|off"`
@@ -29,14 +30,14 @@ type Config struct {
 	Workers         string        `yaml:"workers"`
 	WorkersFile     string        `yaml:"workers_file"` // [Load] reads it into Workers
 	StartWait       time.Duration `yaml:"start_wait" check:"0s..1h"`
-	ReadyFor        time.Duration `yaml:"ready_for" check:"0s..1h"`
-	DrainDelay      time.Duration `yaml:"drain_delay" check:"0s..1h"`
+	ReadyFor        time.Duration `yaml:"ready_for" check:"0s..1h" live:"yes"`
+	DrainDelay      time.Duration `yaml:"drain_delay" check:"0s..1h" live:"yes"`
 	ShutdownTimeout time.Duration `yaml:"shutdown_timeout" check:">0"`
 	MaxBatch        int           `yaml:"max_batch" check:"1..2147483647"`
 	MaxRange        int           `yaml:"max_range" check:"1..2147483647"`
-	TokensFile      string        `yaml:"tokens_file"`
-	PublicRead      bool          `yaml:"public_read"`
-	CORSOrigins     []string      `yaml:"cors_origins" check:"origins"`
+	TokensFile      string        `yaml:"tokens_file" live:"yes"`
+	PublicRead      bool          `yaml:"public_read" live:"yes"`
+	CORSOrigins     []string      `yaml:"cors_origins" check:"origins" live:"yes"`
 
 	TLS       TLS       `yaml:"tls"`
 	Limits    Limits    `yaml:"limits"`
@@ -52,16 +53,16 @@ type Config struct {
 
 // TLS configures encryption. All names are of files in PEM.
 type TLS struct {
-	Cert     string `yaml:"cert"`
-	Key      string `yaml:"key"`
-	ClientCA string `yaml:"client_ca"`
+	Cert     string `yaml:"cert" live:"yes"`
+	Key      string `yaml:"key" live:"yes"`
+	ClientCA string `yaml:"client_ca" live:"yes"`
 }
 
 // Limits configures what clients may have.
 type Limits struct {
 	Connections int       `yaml:"connections" check:"1..1000000"` // on each port
-	Client      Limit     `yaml:"client"`
-	Tags        TagLimits `yaml:"tags"`
+	Client      Limit     `yaml:"client" live:"yes"`
+	Tags        TagLimits `yaml:"tags" live:"yes"`
 }
 
 // TagLimits are limits of tags, by a pattern of their names.
@@ -118,11 +119,11 @@ type UID struct {
 
 // Log configures the log, which goes to standard error.
 type Log struct {
-	Level  string `yaml:"level" check:"debug|info|warn|error"`
-	Format string `yaml:"format" check:"text|json"`
+	Level  string `yaml:"level" check:"debug|info|warn|error" live:"yes"`
+	Format string `yaml:"format" check:"auto|text|json"`
 }
 
-// The values of resp, segment.policy, uid.enable, uid.mode and uid.rejected_take.
+// The values of resp, segment.policy, uid.enable, uid.mode, log.format and uid.rejected_take.
 const (
 	Off = "off"
 
@@ -135,6 +136,9 @@ const (
 
 	ModeCached  = "cached"
 	ModeDefault = "default"
+
+	FormatAuto = "auto"
+	FormatJSON = "json"
 
 	RejectedWait  = "wait"
 	RejectedError = "error"

@@ -259,7 +259,7 @@ func TestDefaults(t *testing.T) {
 			TimeBits: uid.TimeBits, WorkerBits: uid.WorkerBits, SeqBits: uid.SequenceBits, BoostPower: 3, PaddingFactor: snowflake.DefaultRefill,
 			RejectedTake: config.RejectedWait, MaxAhead: time.Minute, Wait: 3 * time.Second,
 		},
-		Log: config.Log{Level: "info", Format: "text"},
+		Log: config.Log{Level: "info", Format: "auto"},
 	}
 	if diff := cmp.Diff(want, config.Default()); diff != "" {
 		t.Errorf("the example differs from the defaults (-want +got):\n%s", diff)

@@ -34,3 +34,21 @@ func TestDocs(t *testing.T) {
 		}
 	}
 }
+
+// The list of keys that change without a restart in docs/configuration.md is complete.
+func TestDocsListLiveKeys(t *testing.T) {
+	text, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## What changes without a restart?")
+	_, section, _ = strings.Cut(section, "These keys are taken up then:")
+	section, _, _ = strings.Cut(section, "All others")
+	var listed []string
+	for _, m := range regexp.MustCompile("`([a-z_.]+)`").FindAllStringSubmatch(section, -1) {
+		listed = append(listed, m[1])
+	}
+	if diff := cmp.Diff(config.LivePaths(), listed); diff != "" {
+		t.Errorf("the keys that a reload takes up (-code +docs):\n%s", diff)
+	}
+}

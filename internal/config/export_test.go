@@ -8,3 +8,13 @@ func KeyPaths() []string {
 	}
 	return paths
 }
+
+// LivePaths lists the keys that a reload takes up.
+func LivePaths() (paths []string) {
+	for _, s := range settings(new(Config)) {
+		if s.live {
+			paths = append(paths, s.path)
+		}
+	}
+	return paths
+}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -31,6 +30,20 @@ type Source struct {
 	Java JavaURLs
 }
 
+// Path returns the path of the file, empty if there is none.
+func (src Source) Path() string {
+	if src.File != "" {
+		return src.File
+	}
+	path := ""
+	for _, variable := range src.Environ {
+		if value, ok := strings.CutPrefix(variable, "LEAF_CONFIG="); ok {
+			path = value
+		}
+	}
+	return path
+}
+
 // Load puts the defaults, the file, the environment and the flags together, in
 // this order. Its error, of type [Problems] unless a file cannot be read, lists
 // everything that is wrong. The notices, also returned beside an error, are for the
@@ -43,7 +56,7 @@ func Load(src Source) (Config, []string, error) {
 		name, value, _ := strings.Cut(variable, "=")
 		vars[name] = value
 	}
-	if err := l.file(cmp.Or(src.File, vars["LEAF_CONFIG"]), src.Java); err != nil {
+	if err := l.file(src.Path(), src.Java); err != nil {
 		return Config{}, nil, err
 	}
 	l.environment(vars)

@@ -19,20 +19,22 @@ type setting struct {
 	path  string        // in the file, as in segment.max_stock
 	value reflect.Value // of the field
 	rule  string        // which values are valid: the field's tag
+	live  bool          // a server takes it up while it runs
 }
 
 // settings lists the keys of c in the order of its fields.
-func settings(c *Config) []setting { return appendSettings(nil, "", reflect.ValueOf(c).Elem()) }
+func settings(c *Config) []setting { return appendSettings(nil, "", reflect.ValueOf(c).Elem(), false) }
 
-func appendSettings(list []setting, prefix string, v reflect.Value) []setting {
+func appendSettings(list []setting, prefix string, v reflect.Value, allLive bool) []setting {
 	for field, value := range v.Fields() {
 		path := prefix + field.Tag.Get("yaml")
+		live := allLive || field.Tag.Get("live") == "yes"
 		switch {
 		case path == prefix: // not a key
 		case isSection(value):
-			list = appendSettings(list, path+".", value)
+			list = appendSettings(list, path+".", value, live)
 		default:
-			list = append(list, setting{path, value, field.Tag.Get("check")})
+			list = append(list, setting{path, value, field.Tag.Get("check"), live})
 		}
 	}
 	return list

@@ -10,3 +10,6 @@ var (
 
 // SetAnswerTimeout shortens how long a client may take to read an answer.
 func (o *Options) SetAnswerTimeout(d time.Duration) { o.answerTimeout = d }
+
+// SetFilesInterval has the server look at its files so often.
+func (o *Options) SetFilesInterval(d time.Duration) { o.filesInterval = d }

@@ -9,22 +9,21 @@ import (
 )
 
 // openGate makes the gate and, where TLS is configured, reads the certificates.
-func (s *Server) openGate() (err error) {
-	s.gate = access.New(access.Options{
-		Local:      frontend.IsLoopback(s.Addr()),
-		PublicRead: s.cfg.PublicRead,
-		Limits:     access.Limits{Client: access.Limit(s.cfg.Limits.Client), Tags: tagLimits(s.cfg.Limits.Tags)},
-		Logger:     s.log,
-	})
-	if s.cfg.TokensFile != "" {
-		if err := s.gate.Reload(s.cfg.TokensFile); err != nil {
-			return fmt.Errorf("start server: %w", err)
-		}
-	}
+func (s *Server) openGate() error {
+	s.gate = access.New(access.Options{Local: frontend.IsLoopback(s.Addr()), Logger: s.log})
 	if s.cfg.TLS.Cert != "" {
-		s.tls, err = newCertificates(s.cfg.TLS, s.log)
+		s.tls = new(certificates)
 	}
-	return err
+	commit, err := s.prepare(s.cfg)
+	if err != nil {
+		return fmt.Errorf("start server: %w", err)
+	}
+	commit()
+	return nil
+}
+
+func limits(c config.Limits) access.Limits {
+	return access.Limits{Client: access.Limit(c.Client), Tags: tagLimits(c.Tags)}
 }
 
 func tagLimits(limits config.TagLimits) map[string]access.Limit {
@@ -33,19 +32,4 @@ func tagLimits(limits config.TagLimits) map[string]access.Limit {
 		converted[pattern] = access.Limit(limit)
 	}
 	return converted
-}
-
-// Reload reads again what may change while the server runs: the tokens file. After an error,
-// which is logged too, what was in force stays.
-func (s *Server) Reload() error {
-	if s.cfg.TokensFile == "" {
-		s.log.Warn("nothing was read again: there is no tokens file, and all else needs a restart")
-		return nil
-	}
-	if err := s.gate.Reload(s.cfg.TokensFile); err != nil {
-		s.log.Error("the tokens file was not read again; the tokens known before stay", "err", err)
-		return err
-	}
-	s.log.Info("the tokens file was read again", "tokens", s.gate.Tokens())
-	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 // health says what is wrong with the server. It asks the generators, and no database.
 func (s *Server) health() health.Report {
-	facts := health.Facts{Stopping: s.stopping.Load(), Now: time.Now(), Least: s.cfg.ReadyFor}
+	facts := health.Facts{Stopping: s.stopping.Load(), Now: time.Now(), Least: s.current.Load().ReadyFor}
 	if s.set != nil {
 		facts.Store = s.storeFacts()
 	}

@@ -85,6 +85,8 @@ func (s *Server) Run(ctx context.Context) error {
 		return errors.Join(err, s.stop(release))
 	}
 	s.log.Info("serving", s.about()...)
+	s.opts.Notify.Ready(s.statusText(s.health()))
+	unwatch := s.watch()
 	served := make(chan error, 2)
 	go func() { served <- s.serveHTTP() }()
 	if s.redis != nil {
@@ -92,10 +94,13 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	select {
 	case <-ctx.Done():
+		s.opts.Notify.Stopping()
 		s.stopping.Store(true)
-		time.Sleep(s.cfg.DrainDelay)
+		time.Sleep(s.current.Load().DrainDelay)
+		unwatch()
 		return s.stop(release)
 	case err := <-served:
+		unwatch()
 		return errors.Join(fmt.Errorf("serve: %w", err), s.stop(release))
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/datadir"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/sdnotify"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/browser"
 	"github.com/leaf-id/leaf/internal/server/conns"
@@ -47,7 +48,20 @@ type Options struct {
 	// Logger receives what an operator should know; nil discards it.
 	Logger *slog.Logger
 
+	// Load reads the configuration again, for [Server.Reload]; nil: it never changes.
+	Load func() (config.Config, error)
+
+	// ConfigFile is the file that Load reads; empty: none. A change of it is noticed.
+	ConfigFile string
+
+	// Level is that of Logger, which a reload changes; nil: it does not.
+	Level *slog.LevelVar
+
+	// Notify tells systemd how the server is doing.
+	Notify *sdnotify.Notifier
+
 	answerTimeout time.Duration // shorter in tests; 0: the usual
+	filesInterval time.Duration // likewise
 }
 
 // ErrRESP is wrapped where the address for the Redis protocol cannot be had.
@@ -70,11 +84,15 @@ type Server struct {
 	set      *segment.Set        // likewise
 	times    *times              // nil: no time-based scheme
 	http     *http.Server
+	browser  *browser.Handler
 	conns    *conns.Server           // nil: no Redis protocol
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	stopping atomic.Bool
 	counts   counts      // for the metrics
 	held     atomic.Bool // time-based IDs could be issued before
+
+	reloading sync.Mutex
+	current   atomic.Pointer[config.Config] // cfg with what was taken up since the start
 }
 
 // New listens, opens the data directory and the backends, and returns a Server that
@@ -204,7 +222,8 @@ func (s *Server) wire() {
 	opts.Stopping = draining
 	mux := http.NewServeMux()
 	rpcapi.Register(mux, opts)
-	s.http = s.newHTTP(ctx, browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout)))
+	s.browser = browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout))
+	s.http = s.newHTTP(ctx, s.browser)
 	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(draining) }))
 	if s.redis != nil {
 		limit := s.cfg.Limits.Connections

@@ -42,14 +42,30 @@ func New(opts Options) *Gate {
 	return g
 }
 
+// Prepare reads the tokens file at path, if that is not empty. The returned function puts it and
+// what is given beside it in force, as a whole. What callers have used of their limits is kept.
+func (g *Gate) Prepare(publicRead bool, limits Limits, path string) (commit func(), err error) {
+	opts := g.opts
+	opts.PublicRead, opts.Limits = publicRead, limits
+	next := withoutTokens(opts)
+	if path != "" {
+		file, err := ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		next = withTokens(opts, file)
+	}
+	return func() { g.rules.Store(next) }, nil
+}
+
 // Reload reads the tokens file and replaces the rules as a whole; after an error those in
-// force stay. What callers have used of their limits is kept.
+// force stay.
 func (g *Gate) Reload(path string) error {
-	file, err := ReadFile(path)
+	commit, err := g.Prepare(g.opts.PublicRead, g.opts.Limits, path)
 	if err != nil {
 		return err
 	}
-	g.rules.Store(withTokens(g.opts, file))
+	commit()
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	connectcors "connectrpc.com/cors"
 	"github.com/rs/cors"
@@ -38,29 +39,37 @@ var shared = []string{"/v1/", "/" + leafv1connect.LeafServiceName + "/", "/opena
 // types need a preflight.
 var idPaths = []string{"/v1/", "/api/"}
 
-type handler struct {
+// A Handler serves what browsers may have.
+type Handler struct {
 	next http.Handler
-	cors *cors.Cors // nil: no origins are configured
+	cors atomic.Pointer[cors.Cors] // nil: no origins are configured
 }
 
-// New returns a handler that serves with next what browsers may have. Pages of the given
-// origins may read answers; an origin is "*", scheme://host or scheme://host:port, and one *
-// in it stands for any text.
-func New(origins []string, next http.Handler) http.Handler {
-	h := &handler{next: next}
-	if len(origins) > 0 {
-		h.cors = cors.New(cors.Options{
-			AllowedOrigins: origins,
-			AllowedMethods: append(connectcors.AllowedMethods(), http.MethodHead),
-			AllowedHeaders: append(connectcors.AllowedHeaders(), "Authorization"),
-			ExposedHeaders: append(connectcors.ExposedHeaders(), "Retry-After", "WWW-Authenticate"),
-			MaxAge:         preflightAge,
-		})
-	}
+// New returns a Handler that serves with next what browsers may have; see
+// [Handler.SetOrigins].
+func New(origins []string, next http.Handler) *Handler {
+	h := &Handler{next: next}
+	h.SetOrigins(origins)
 	return h
 }
 
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// SetOrigins says whose pages may read answers: an origin is "*", scheme://host or
+// scheme://host:port, and one * in it stands for any text.
+func (h *Handler) SetOrigins(origins []string) {
+	if len(origins) == 0 {
+		h.cors.Store(nil)
+		return
+	}
+	h.cors.Store(cors.New(cors.Options{
+		AllowedOrigins: origins,
+		AllowedMethods: append(connectcors.AllowedMethods(), http.MethodHead),
+		AllowedHeaders: append(connectcors.AllowedHeaders(), "Authorization"),
+		ExposedHeaders: append(connectcors.ExposedHeaders(), "Retry-After", "WWW-Authenticate"),
+		MaxAge:         preflightAge,
+	}))
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if isBrowser(r) || !begins(r.URL.Path, idPaths) {
 		secure(w.Header())
 	}
@@ -68,8 +77,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		frontend.WriteProblem(w, fmt.Errorf("%w: a page of another site asks: its origin is not configured", access.ErrForbidden))
 		return
 	}
-	if h.cors != nil && begins(r.URL.Path, shared) {
-		h.cors.ServeHTTP(w, r, h.next.ServeHTTP)
+	if cors := h.cors.Load(); cors != nil && begins(r.URL.Path, shared) {
+		cors.ServeHTTP(w, r, h.next.ServeHTTP)
 		return
 	}
 	h.next.ServeHTTP(w, r)
@@ -93,14 +102,15 @@ func secure(header http.Header) {
 
 // foreign reports whether a page of another site, whose origin is not configured, has a
 // browser ask for IDs. A link that a person follows is not that.
-func (h *handler) foreign(r *http.Request, site string) bool {
+func (h *Handler) foreign(r *http.Request, site string) bool {
 	if site != "cross-site" && site != "same-site" || !begins(r.URL.Path, idPaths) {
 		return false
 	}
 	if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" && r.Method == http.MethodGet {
 		return false
 	}
-	return h.cors == nil || !h.cors.OriginAllowed(r)
+	cors := h.cors.Load()
+	return cors == nil || !cors.OriginAllowed(r)
 }
 
 // begins reports whether a path begins with one of the prefixes. Slashes at its front count as

@@ -1,0 +1,59 @@
+// Package filewatch notices that files have changed, by looking at them from time to time. Unlike
+// a notification of the kernel that works on every file system, and for files that are reached
+// through symbolic links whose target is swapped, as Kubernetes does it.
+package filewatch
+
+import (
+	"maps"
+	"os"
+)
+
+// A Watcher remembers what files looked like. It is not safe for concurrent use.
+type Watcher struct {
+	known map[string]os.FileInfo // as they were when they last were reported, or first looked at
+	last  map[string]os.FileInfo // as they were at the last look
+}
+
+// New returns a Watcher that reports no file as changed before it is.
+func New(paths ...string) *Watcher {
+	w := &Watcher{known: look(paths)}
+	w.last = maps.Clone(w.known)
+	return w
+}
+
+// Changed looks at the files of paths and returns those that have changed since they were last
+// returned, or first looked at, and stand still: a file counts once two looks in a row have found
+// it the same, so that one that is being written is not read half.
+func (w *Watcher) Changed(paths ...string) []string {
+	now := look(paths)
+	var changed []string
+	for _, path := range paths {
+		before, seen := w.known[path]
+		switch {
+		case !seen:
+			w.known[path] = now[path]
+		case !same(before, now[path]) && same(w.last[path], now[path]):
+			w.known[path] = now[path]
+			changed = append(changed, path)
+		}
+	}
+	w.last = now
+	return changed
+}
+
+func look(paths []string) map[string]os.FileInfo {
+	infos := make(map[string]os.FileInfo, len(paths))
+	for _, path := range paths {
+		infos[path], _ = os.Stat(path) // nil: it cannot be seen, which is a state too
+	}
+	return infos
+}
+
+// same reports whether two looks saw the same file with the same content, as far as can be told
+// without reading it.
+func same(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leaf-id/leaf/internal/config"
+)
+
+// Reload takes up what has changed in the configuration, the tokens file and the certificates,
+// as far as that can change while the server runs, and logs the rest. After an error, which is
+// logged too, everything stays as it was.
+func (s *Server) Reload() error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	s.opts.Notify.Reloading()
+	defer func() { s.opts.Notify.Ready(s.statusText(s.health())) }() // after an error too: it serves on
+	if err := s.reload(); err != nil {
+		s.log.Error("the configuration was not read again; what was in force stays", "err", err)
+		return err
+	}
+	return nil
+}
+
+func (s *Server) reload() error {
+	next := s.opts.Config
+	if s.opts.Load != nil {
+		var err error
+		if next, err = s.opts.Load(); err != nil {
+			return err
+		}
+	}
+	before := *s.current.Load()
+	_, fixed := config.Changed(s.opts.Config, next)
+	if (next.TLS.Cert == "") != (s.tls == nil) {
+		next.TLS, fixed = before.TLS, append(fixed, "tls.cert")
+	}
+	commit, err := s.prepare(next)
+	if err != nil {
+		return fmt.Errorf("read the configuration again: %w", err)
+	}
+	commit()
+	live, _ := config.Changed(before, next)
+	s.log.Info("the configuration was read again", "changed", strings.Join(live, ", "), "tokens", s.gate.Tokens())
+	if len(fixed) > 0 {
+		s.log.Warn("keys of the configuration have changed that need a restart; they stay as they were", "keys", strings.Join(fixed, ", "))
+	}
+	return nil
+}
+
+// prepare reads what next names. The returned function puts all of it in force.
+func (s *Server) prepare(next config.Config) (commit func(), err error) {
+	gate, err := s.gate.Prepare(next.PublicRead, limits(next.Limits), next.TokensFile)
+	if err != nil {
+		return nil, err
+	}
+	certificates := func() {}
+	if s.tls != nil {
+		if certificates, err = s.tls.prepare(next.TLS); err != nil {
+			return nil, err
+		}
+	}
+	return func() {
+		gate()
+		certificates()
+		if s.browser != nil {
+			s.browser.SetOrigins(next.CORSOrigins)
+		}
+		if s.opts.Level != nil {
+			s.opts.Level.Set(next.LogLevel())
+		}
+		now := s.cfg.WithLive(next)
+		s.current.Store(&now)
+	}, nil
+}
+
+// files lists those that are read again when they change.
+func (s *Server) files() []string {
+	c := s.current.Load()
+	var files []string
+	for _, file := range []string{s.opts.ConfigFile, c.TokensFile, c.TLS.Cert, c.TLS.Key, c.TLS.ClientCA} {
+		if file != "" {
+			files = append(files, file)
+		}
+	}
+	return files
+}

@@ -1,0 +1,140 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/server"
+)
+
+// reloadable has the server load what current holds.
+func reloadable(current *atomic.Pointer[config.Config], level *slog.LevelVar) func(*server.Options) {
+	return func(o *server.Options) {
+		o.Level = level
+		cfg := o.Config
+		current.Store(&cfg)
+		o.Load = func() (config.Config, error) {
+			if c := current.Load(); c != nil {
+				return *c, nil
+			}
+			return config.Config{}, errors.New("line 3: no such key")
+		}
+	}
+}
+
+// A reload takes up limits, origins and the log level, says what needs a restart, and changes
+// nothing where the configuration is broken.
+func TestReload(t *testing.T) {
+	var current atomic.Pointer[config.Config]
+	level := new(slog.LevelVar)
+	r := run(t, nil, reloadable(&current, level))
+	r.want(t, "/api/segment/get/order", 200, "1")
+	allowed := func(origin string) bool {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.addr+"/v1/ids/segment/order", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Origin", origin)
+		res, err := r.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.Header.Get("Access-Control-Allow-Origin") == origin
+	}
+	change := func(edit func(*config.Config)) error {
+		next := *current.Load()
+		edit(&next)
+		current.Store(&next)
+		return r.server.Reload()
+	}
+	if allowed("https://shop.example") {
+		t.Error("an origin is allowed that is not configured")
+	}
+	err := change(func(c *config.Config) {
+		c.CORSOrigins, c.Log.Level = []string{"https://shop.example"}, "debug"
+		c.Limits.Tags = config.TagLimits{"limited": {Quota: 1}}
+		c.Listen, c.Segment.Wait = "127.0.0.1:1", time.Hour
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !allowed("https://shop.example") {
+		t.Error("the new origin is not allowed")
+	}
+	if level.Level() != slog.LevelDebug {
+		t.Errorf("the level is %v", level.Level())
+	}
+	r.want(t, "/v1/ids/segment/limited?n=2", 429, "1 IDs a day")
+	for _, line := range []string{`changed="cors_origins, limits.tags, log.level"`, `need a restart; they stay as they were" keys="listen, segment.wait"`} {
+		if !strings.Contains(r.log.String(), line) {
+			t.Errorf("the log lacks %s:\n%s", line, r.log)
+		}
+	}
+	good := current.Swap(nil)
+	if err := r.server.Reload(); err == nil || !strings.Contains(r.log.String(), "line 3: no such key") {
+		t.Errorf("a broken file: %v, and the log says\n%s", err, r.log)
+	}
+	current.Store(good)
+	if err := change(func(c *config.Config) { c.CORSOrigins, c.TokensFile = nil, "/nowhere" }); err == nil {
+		t.Error("no error about a tokens file that is not there")
+	}
+	if !allowed("https://shop.example") {
+		t.Error("a reload that failed took up something")
+	}
+	r.stop()
+	r.wantStop(t)
+}
+
+// Files that change are read again without any signal, also where a link is swapped as
+// Kubernetes does it.
+func TestFilesAreWatched(t *testing.T) {
+	dir := t.TempDir()
+	tokens := map[string]string{}
+	for i, name := range []string{"a", "b"} {
+		version := filepath.Join(dir, fmt.Sprint("..v", i))
+		if err := os.Mkdir(version, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		writeTokens(t, filepath.Join(version, "tokens.yaml"), tokens, map[string]string{name: `take: ["*"]`})
+	}
+	for link, target := range map[string]string{"..data": "..v0", "..next": "..v1", "tokens.yaml": filepath.Join("..data", "tokens.yaml")} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := run(t, nil, func(o *server.Options) {
+		o.Config.TokensFile = filepath.Join(dir, "tokens.yaml")
+		o.SetFilesInterval(5 * time.Millisecond)
+	})
+	take := calls[0]
+	if status, answer := take.do(t, r, tokens["a"], "order"); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	if err := os.Rename(filepath.Join(dir, "..next"), filepath.Join(dir, "..data")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the new token is known", func() bool { status, _ := take.do(t, r, tokens["b"], "order"); return status == 200 })
+	if status, _ := take.do(t, r, tokens["a"], "order"); status != 401 {
+		t.Errorf("the old token: %d", status)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "..v1", "tokens.yaml"), []byte("tokens: [{name: x}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the broken file is reported", func() bool { return strings.Contains(r.log.String(), "what was in force stays") })
+	if status, _ := take.do(t, r, tokens["b"], "order"); status != 200 {
+		t.Errorf("after a broken file: %d", status)
+	}
+	r.stop()
+	r.wantStop(t)
+}

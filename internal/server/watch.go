@@ -1,0 +1,93 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/filewatch"
+	"github.com/leaf-id/leaf/internal/health"
+)
+
+// How often the files that may change are looked at, and the server's own health.
+const (
+	filesInterval  = 2 * time.Second
+	healthInterval = 5 * time.Second
+)
+
+// watch has the server read changed files again, and tell of its health, until the returned
+// function is called.
+func (s *Server) watch() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { s.watchFiles(ctx) })
+	running.Go(func() { s.watchHealth(ctx) })
+	return func() { cancel(); running.Wait() }
+}
+
+func (s *Server) watchFiles(ctx context.Context) {
+	files := filewatch.New(s.files()...)
+	every(ctx, cmp.Or(s.opts.filesInterval, filesInterval), func() {
+		if changed := files.Changed(s.files()...); len(changed) > 0 {
+			s.log.Info("files have changed", "files", strings.Join(changed, ", "))
+			_ = s.Reload() // it has logged why not
+		}
+	})
+}
+
+// watchHealth logs when requests should go to other servers, and when they should no more, and
+// tells systemd that the server is alive. To judge the health takes the locks of all generators:
+// a server in which one of them hangs is not alive, one whose store is away is.
+func (s *Server) watchHealth(ctx context.Context) {
+	interval := healthInterval
+	if w := s.opts.Notify.Watchdog(); w > 0 {
+		interval = min(interval, w/2)
+	}
+	var status string
+	var readyBefore, told bool
+	every(ctx, interval, func() {
+		report := s.health()
+		s.opts.Notify.Alive()
+		if now := s.statusText(report); now != status {
+			status = now
+			s.opts.Notify.Status(status)
+		}
+		switch err := report.Err(""); {
+		case err == nil && told:
+			s.log.Info("ready again")
+			told = false
+		case err != nil && readyBefore && !told && !s.stopping.Load():
+			s.log.Warn("not ready: requests should go to other servers", "err", err)
+			told = true
+		case err == nil:
+			readyBefore = true
+		}
+	})
+}
+
+// statusText is the health in a line.
+func (s *Server) statusText(report health.Report) string {
+	switch err := report.Err(""); {
+	case err != nil:
+		return "not ready: " + err.Error()
+	case len(report.Conditions) > 0:
+		return "degraded: " + report.Conditions[0].Err.Error()
+	}
+	return "ready on " + s.web.String()
+}
+
+// every calls do at once and at each interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		do()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
