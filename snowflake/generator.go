@@ -71,10 +71,11 @@ func (g *Generator) Layout() Layout { return g.layout }
 //   - or the cause of ctx's end.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
 	l := g.current.Load()
-	if gate := l.gate.Load(); gate != 0 {
+	gate, form := l.gate.Load(), l.form // read first: a read after the add waits for it
+	if gate != 0 {
 		end := l.cursor.Add(1)
 		if end < gate || l.atGate(gate, end) {
-			return l.compose(end - 1), nil
+			return form.compose(end - 1), nil
 		}
 	}
 	pieces, err := g.wait(ctx, 1)

@@ -29,10 +29,8 @@ type lease interface {
 type leaseCursor struct {
 	// What every call reads. gate is the limit if callers may add to the cursor, else
 	// 0. Callers shut it; it is opened only under the generator's lock.
-	gate   atomic.Uint64
-	prefix uint64 // the worker ID in its place
-	mask   uint64 // the sequence bits of a slot
-	shift  uint   // the worker bits
+	gate atomic.Uint64
+	form
 
 	_      [128]byte // the cursor's cache line, and the one fetched with it, are its own
 	cursor atomic.Uint64
@@ -53,13 +51,27 @@ type leaseCursor struct {
 	}
 }
 
+// A form makes IDs of slots.
+type form struct {
+	prefix uint64 // the worker ID in its place
+	mask   uint64 // the sequence bits of a slot
+	shift  uint   // the worker bits
+}
+
+// compose returns the ID of a slot.
+func (f form) compose(slot uint64) int64 {
+	return int64((slot&^f.mask)<<(f.shift&63) | f.prefix | slot&f.mask)
+}
+
 // newLeaseCursor returns a cursor that begins at the lease's floor, now, or the tick above,
 // whichever is last, with the sequence number seq. Its gate is shut.
 func newLeaseCursor(layout Layout, lease lease, now, above int64, seq uint64) *leaseCursor {
 	l := &leaseCursor{
-		prefix: uint64(lease.Worker()) << layout.SequenceBits,
-		mask:   uint64(layout.MaxSequence()),
-		shift:  uint(layout.WorkerBits),
+		form: form{
+			prefix: uint64(lease.Worker()) << layout.SequenceBits,
+			mask:   uint64(layout.MaxSequence()),
+			shift:  uint(layout.WorkerBits),
+		},
 		layout: layout,
 		lease:  lease,
 	}
@@ -81,11 +93,6 @@ func (l *leaseCursor) at(tick int64, seq uint64) uint64 { return min(l.slot(tick
 
 // tickOf returns the tick of a slot.
 func (l *leaseCursor) tickOf(slot uint64) int64 { return int64(slot >> l.layout.SequenceBits) }
-
-// compose returns the ID of a slot.
-func (l *leaseCursor) compose(slot uint64) int64 {
-	return int64((slot&^l.mask)<<(l.shift&63) | l.prefix | slot&l.mask)
-}
 
 // appendRanges appends the IDs of the slots from … to-1 to dst: a range for each tick,
 // joined where they touch. The first keep ranges of dst are left alone.
