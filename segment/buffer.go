@@ -17,46 +17,43 @@ import (
 // it.
 type Buffer struct {
 	tag   string
-	store Store
-	opts  Options
-	set   *Set  // that it belongs to; nil: none
+	opts  *shared
 	guard guard // owned by the refill in flight, then by Close
-	made  time.Time
-
-	ctx    context.Context // of calls to the store
-	cancel context.CancelFunc
 
 	current atomic.Pointer[span]
 	ended   atomic.Bool // end is set: cursors must not go on with their blocks
 
-	mu        sync.Mutex
-	queue     []*span       // what follows current
-	short     int64         // how many IDs the waiting callers need
-	runs      []*runWait    // waiting callers whose IDs must follow one another
-	wake      chan struct{} // closed when waiting callers should look again; nil: none wait
-	refilling bool
-	asking    int64         // how many IDs the refill in flight asks for
-	idle      chan struct{} // closed when the refill in flight has ended
-	closing   chan struct{} // closed when no refill may start any more
-	end       error         // why no ID will ever be issued again; nil while there may be
-	health    storeHealth
-	demand    demand
-	clipped   bool // the loss budget is less than the outage budget asks for
-	account   account
-	floor     int64 // IDs below it are not issued: see Skip
-	loan      loan
+	// These belong to mu, and stand here because there may be very many buffers.
+	closing bool // no refill may start any more
+	clipped bool // the loss budget is less than the outage budget asks for
+	follows bool // the last grant begins where the one before ended
+
+	recalled bool // the guard's: the memory was asked
+
+	mu      sync.Mutex
+	queue   []*span       // what follows current
+	short   int64         // how many IDs the waiting callers need
+	runs    []*runWait    // waiting callers whose IDs must follow one another
+	wake    chan struct{} // closed when waiting callers should look again; nil: none wait
+	refill  *refill       // in flight; nil: none
+	asking  int64         // how many IDs the refill in flight asks for
+	end     error         // why no ID will ever be issued again; nil while there may be
+	health  storeHealth
+	demand  demand
+	account account
+	floor   int64 // IDs below it are not issued: see Skip
+	loan    *loan // the latest; nil: none, or it was given back
 }
 
 // account is what a buffer has received and issued.
 type account struct {
-	retired  int64 // IDs issued from spans that are no longer current
-	step     int64 // the tag's step as last heard
-	last     int64 // size of the last grant
-	asked    int64 // how many IDs the last grant was asked for
-	granted  int64 // how many it had
-	follows  bool  // it begins where the one before ended
-	end      int64 // where it ends
-	lastAt   time.Time
+	retired  int64     // IDs issued from spans that are no longer current
+	step     int64     // the tag's step as last heard
+	last     int64     // size of the last grant
+	asked    int64     // how many IDs the last grant was asked for
+	granted  int64     // how many it had
+	end      int64     // where it ends
+	lastAt   time.Time // when it came; when the buffer was made
 	grants   int64
 	failures int64
 
@@ -71,17 +68,20 @@ type account struct {
 // NewBuffer returns a buffer over tag's counter in store. It does not call the
 // store before the first ID is asked for.
 func NewBuffer(store Store, tag string, opts *Options) *Buffer {
-	o := opts.withDefaults()
-	b := &Buffer{
-		tag:     tag,
-		store:   store,
-		opts:    o,
-		guard:   guard{tag: tag, jump: o.RegressionJump, memory: o.Memory, log: o.Logger},
-		closing: make(chan struct{}),
-		made:    time.Now(),
-	}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.current.Store(newSpan(Grant{}))
+	return newBuffer(tag, &shared{Options: opts.withDefaults(), store: store})
+}
+
+// shared is what the buffers of a set have in common.
+type shared struct {
+	Options
+	store Store
+	set   *Set // nil: a buffer of its own
+}
+
+func newBuffer(tag string, opts *shared) *Buffer {
+	b := &Buffer{tag: tag, opts: opts, account: account{lastAt: time.Now()}}
+	b.guard.buffer = b
+	b.current.Store(noIDs)
 	return b
 }
 
@@ -235,7 +235,7 @@ func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, ti
 // waitForStore returns when the store has been called for a caller that needs IDs, or
 // with the reason why that caller should give up. b.mu is held, but not during the wait.
 func (b *Buffer) waitForStore(ctx context.Context, need *int64, timer *time.Timer) (fed bool, err error) {
-	trying := b.refilling
+	trying := b.refill != nil
 	b.startRefill()
 	if err := b.health.verdict(time.Now(), b.opts.Wait, trying); err != nil {
 		b.account.exhausted++

@@ -100,7 +100,7 @@ const maxSmall = 2
 // follow the one before; b.mu is held.
 func (b *Buffer) tooSmall(n int64) bool {
 	a := &b.account
-	return a.asked >= n && a.granted < n && !a.follows
+	return a.asked >= n && a.granted < n && !b.follows
 }
 
 // cut takes the first run of n IDs off the stock and drops what is below it; b.mu is

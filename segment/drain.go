@@ -20,14 +20,15 @@ func (b *Buffer) Close(ctx context.Context) error {
 		b.mu.Unlock()
 		return nil
 	}
-	close(b.closing)
-	refilling, idle := b.refilling, b.idle
+	b.closing = true
+	refill := b.refill
 	b.mu.Unlock()
 
 	quiet := true
-	if refilling {
+	if refill != nil {
+		close(refill.closing)
 		select {
-		case <-idle:
+		case <-refill.done:
 		case <-ctx.Done():
 			quiet = false
 		}
@@ -47,11 +48,11 @@ func (b *Buffer) Close(ctx context.Context) error {
 // between the two would look like a store that lost writes, as it would if the memory
 // fails.
 func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant) error {
-	returner, ok := b.store.(Returner)
+	returner, ok := b.opts.store.(Returner)
 	if !ok {
 		return nil
 	}
-	err := b.guard.memory.Remember(b.tag, last.Source, Mark{High: unused.Start, Server: last.Server})
+	err := b.opts.Memory.Remember(b.tag, last.Source, Mark{High: unused.Start, Server: last.Server})
 	if err == nil {
 		err = returner.Return(ctx, b.tag, last, unused.Start)
 	}
@@ -76,7 +77,9 @@ func (b *Buffer) finish(err error) (unused leaf.Range, last Grant) {
 	}
 	b.end = err
 	b.ended.Store(true)
-	b.cancel()
+	if b.refill != nil {
+		b.refill.cancel()
+	}
 	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
 		rest := s.seal()
 		b.account.retired += rest.Start - s.start
@@ -103,10 +106,10 @@ func (g *Grant) sameCounter(before Grant) bool {
 func (b *Buffer) abandon(err error) {
 	b.mu.Lock()
 	b.finish(err)
-	refilling, idle := b.refilling, b.idle
+	refill := b.refill
 	b.mu.Unlock()
-	if refilling {
-		<-idle
+	if refill != nil {
+		<-refill.done
 	}
 }
 
@@ -115,10 +118,10 @@ func (b *Buffer) abandon(err error) {
 func (b *Buffer) expire(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.end != nil || b.account.grants > 0 || b.refilling ||
-		now.Sub(b.made) <= unknownFor || now.Sub(b.health.retryAt) <= unknownFor {
+	if b.end != nil || b.account.grants > 0 || b.refill != nil ||
+		now.Sub(b.account.lastAt) <= unknownFor || now.Sub(b.health.retryAt) <= unknownFor {
 		return
 	}
 	b.finish(b.exhausted(b.health.err))
-	b.set.tags.remove(b)
+	b.opts.set.tags.remove(b)
 }

@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -34,10 +33,10 @@ type FileMemory struct {
 	log  *slog.Logger
 
 	mu    sync.Mutex
-	file  *os.File // locked
-	size  int64    // the whole lines of file
-	limit int64    // the size at which rewriting is considered
-	marks map[string]map[string]Mark
+	file  *os.File               // locked
+	size  int64                  // the whole lines of file
+	limit int64                  // the size at which rewriting is considered
+	marks map[string]sourceMarks // by tag
 }
 
 // OpenMemory opens the memory in the file at path, which is created if there is none, and
@@ -46,7 +45,7 @@ type FileMemory struct {
 func OpenMemory(path string, logger *slog.Logger) (*FileMemory, error) {
 	m := &FileMemory{
 		path: path, log: cmp.Or(logger, slog.New(slog.DiscardHandler)),
-		limit: minRewrite, marks: make(map[string]map[string]Mark),
+		limit: minRewrite, marks: make(map[string]sourceMarks),
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -83,7 +82,15 @@ func lockAt(f *os.File, path string) error {
 func (m *FileMemory) Recall(tag string) map[string]Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.marks[tag])
+	marks := m.marks[tag]
+	if marks == nil {
+		return nil
+	}
+	bySource := make(map[string]Mark, len(marks))
+	for _, mark := range marks {
+		bySource[mark.source] = mark.Mark
+	}
+	return bySource
 }
 
 // Remember replaces what is known of a source of tag. On an error, such as that of a full
@@ -105,11 +112,11 @@ func (m *FileMemory) Merge(other *FileMemory) error {
 	defer other.mu.Unlock()
 	for tag, sources := range other.marks {
 		known := m.Recall(tag)
-		for source, mark := range sources {
-			if old, ok := known[source]; ok && old.High >= mark.High {
+		for _, mark := range sources {
+			if old, ok := known[mark.source]; ok && old.High >= mark.High {
 				continue
 			}
-			if err := m.write(tag, source, mark); err != nil {
+			if err := m.write(tag, mark.source, mark.Mark); err != nil {
 				return err
 			}
 		}
@@ -191,22 +198,21 @@ func (m *FileMemory) write(tag, source string, mark Mark) error {
 
 // apply takes up what a line says: a negative mark voids those before it.
 func (m *FileMemory) apply(tag, source string, mark Mark) {
-	switch {
-	case mark.High < 0:
+	if mark.High < 0 {
 		delete(m.marks, tag)
-	case m.marks[tag] == nil:
-		m.marks[tag] = map[string]Mark{source: mark}
-	default:
-		m.marks[tag][source] = mark
+		return
 	}
+	marks := m.marks[tag]
+	marks.set(source, mark)
+	m.marks[tag] = marks
 }
 
 // rewrite replaces the file by one with a line for each mark, if that is much shorter.
 func (m *FileMemory) rewrite() error {
 	content := bytes.NewBufferString(memoryHeader)
 	for tag, sources := range m.marks {
-		for source, mark := range sources {
-			content.WriteString(markLine(tag, source, mark))
+		for _, mark := range sources {
+			content.WriteString(markLine(tag, mark.source, mark.Mark))
 		}
 	}
 	size := int64(content.Len())

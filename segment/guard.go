@@ -2,7 +2,6 @@ package segment
 
 import (
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"sync/atomic"
@@ -24,14 +23,11 @@ const (
 // know the last writes of the former one. It narrows such a loss; a node that has
 // seen nothing notices nothing.
 type guard struct {
-	tag     string
-	jump    int64 // 0: jumpSteps times the largest step seen, at least minJump
+	buffer  *Buffer
 	largest int64 // step of the tag, or grant, seen so far
-	memory  Memory
-	log     *slog.Logger
 
-	recalled map[string]Mark  // by source, from the memory
-	own      map[string]Mark  // by source, of what this buffer was granted; nil: nothing was recalled yet
+	recalled sourceMarks      // from the memory
+	own      sourceMarks      // of what this buffer was granted
 	floors   map[string]int64 // by source that is being lifted: no ID below is issued
 
 	regressions atomic.Int64
@@ -61,10 +57,10 @@ func (g *guard) admit(grant Grant) (lift int64, err error) {
 	delete(g.floors, grant.Source)
 	g.largest = max(g.largest, min(grant.Range.Len(), MaxStep)) // of what is issued: a lift is no step
 	mark = Mark{High: grant.Range.End, Server: grant.Server}
-	g.own[grant.Source] = mark
-	if err := g.memory.Remember(g.tag, grant.Source, mark); err != nil {
+	g.own.set(grant.Source, mark)
+	if err := g.buffer.opts.Memory.Remember(g.buffer.tag, grant.Source, mark); err != nil {
 		// The guard is there for faults of the store, and must not be one itself.
-		g.log.Warn("the counter will not be remembered across a restart", "tag", g.tag, "err", err)
+		g.buffer.opts.Logger.Warn("the counter will not be remembered across a restart", "tag", g.buffer.tag, "err", err)
 	}
 	return -1, nil
 }
@@ -77,19 +73,19 @@ func (m Mark) contradicts(grant Grant) bool {
 
 // raise decides from where on a counter that contradicts mark is trusted again.
 func (g *guard) raise(mark Mark, grant Grant) (floor int64, err error) {
-	jump := g.jump
-	if jump == 0 {
+	jump := g.buffer.opts.RegressionJump
+	if jump == 0 { // the default
 		jump = max(minJump, jumpSteps*g.largest)
 	}
 	g.regressions.Add(1)
 	high := max(mark.High, grant.Range.End)
 	if jump > math.MaxInt64/2 || high > math.MaxInt64-2*jump {
 		return 0, fmt.Errorf("tag %q: %w: it went back to %d, and %d above the %d seen there is no room",
-			g.tag, leaf.ErrOverflow, grant.Range.Start, jump, mark.High)
+			g.buffer.tag, leaf.ErrOverflow, grant.Range.Start, jump, mark.High)
 	}
 	floor = high + jump + rand.Int64N(jump)
-	g.log.Error("the store has lost writes: lifting the counter above what may be in use",
-		"tag", g.tag, "source", grant.Source, "granted", grant.Range.Start, "seen", mark.High,
+	g.buffer.opts.Logger.Error("the store has lost writes: lifting the counter above what may be in use",
+		"tag", g.buffer.tag, "source", grant.Source, "granted", grant.Range.Start, "seen", mark.High,
 		"server", grant.Server, "server_before", mark.Server, "lift_to", floor)
 	if g.floors == nil {
 		g.floors = make(map[string]int64)
@@ -101,15 +97,15 @@ func (g *guard) raise(mark Mark, grant Grant) (floor int64, err error) {
 // recall must come before the first call to the store: another process that shares
 // the memory may be granted the following range before this one has looked.
 func (g *guard) recall() {
-	if g.own == nil {
-		g.own = make(map[string]Mark)
-		g.recalled = g.memory.Recall(g.tag)
+	if !g.buffer.recalled {
+		g.buffer.recalled = true
+		g.recalled = marksOf(g.buffer.opts.Memory.Recall(g.buffer.tag))
 	}
 }
 
 // known joins what is recalled of a source with what this buffer was granted.
 func (g *guard) known(source string) Mark {
-	recalled, own := g.recalled[source], g.own[source]
+	recalled, own := g.recalled.get(source), g.own.get(source)
 	if own.High >= recalled.High {
 		return own
 	}
@@ -119,6 +115,6 @@ func (g *guard) known(source string) Mark {
 // reconsider recalls anew what a grant contradicts: a process that shares the memory
 // may have given IDs back since, having lowered its mark before.
 func (g *guard) reconsider(source string) Mark {
-	g.recalled = g.memory.Recall(g.tag)
+	g.recalled = marksOf(g.buffer.opts.Memory.Recall(g.buffer.tag))
 	return g.known(source)
 }

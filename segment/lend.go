@@ -14,7 +14,7 @@ import (
 type loan struct {
 	span    *span
 	end     int64
-	version string // "": there is none, or it was given back
+	version string
 }
 
 // Advance takes a range of up to n IDs off the stock, for a process that keeps a stock of
@@ -95,7 +95,7 @@ func (b *Buffer) lendFrom(s *span, n int64) Grant {
 	if r.Empty() {
 		return Grant{}
 	}
-	b.loan = loan{span: s, end: r.End, version: rand.Text()}
+	b.loan = &loan{span: s, end: r.End, version: rand.Text()}
 	return Grant{Range: r, Step: max(1, b.account.step), Version: b.loan.version}
 }
 
@@ -112,12 +112,12 @@ func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
 	switch {
 	case b.end != nil:
 		return fmt.Errorf("return IDs: %w", b.end)
-	case l.version == "" || l.version != last.Version || l.end != last.Range.End:
+	case l == nil || l.version != last.Version || l.end != last.Range.End:
 		return fmt.Errorf("return IDs of %q: %w: others were taken since", b.tag, leaf.ErrRegression)
 	case start < l.span.start || start >= l.end:
 		return fmt.Errorf("return IDs of %q: %w: %v is no end of %v", b.tag, leaf.ErrInvalid, leaf.Range{Start: start, End: l.end}, last.Range)
 	}
-	b.loan = loan{}
+	b.loan = nil
 	if !l.span.unreserve(l.end, start) {
 		return fmt.Errorf("return IDs of %q: %w: others were taken since", b.tag, leaf.ErrRegression)
 	}

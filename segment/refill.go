@@ -18,35 +18,36 @@ func (b *Buffer) topUp() {
 	}
 }
 
+// A refill calls the store until no caller waits for it.
+type refill struct {
+	ctx     context.Context // of its calls
+	cancel  context.CancelFunc
+	closing chan struct{} // closed when it should not wait to call again
+	done    chan struct{} // closed when it has ended
+}
+
 // startRefill starts a refill unless one is in flight; b.mu is held.
 func (b *Buffer) startRefill() {
-	if b.refilling || b.over() {
+	if b.refill != nil || b.over() {
 		return
 	}
 	b.health.resume(time.Now(), b.opts.Wait)
-	b.refilling = true
-	b.idle = make(chan struct{})
-	go b.refill()
+	ctx, cancel := context.WithCancel(context.Background())
+	b.refill = &refill{ctx: ctx, cancel: cancel, closing: make(chan struct{}), done: make(chan struct{})}
+	go b.run(b.refill)
 }
 
 // over reports whether the store must not be called any more; b.mu is held.
-func (b *Buffer) over() bool {
-	select {
-	case <-b.closing:
-		return true
-	default:
-		return b.end != nil
-	}
-}
+func (b *Buffer) over() bool { return b.closing || b.end != nil }
 
-// refill calls the store until no caller waits for it. One runs at a time.
-func (b *Buffer) refill() {
+// run does r. One runs at a time.
+func (b *Buffer) run(r *refill) {
 	for {
-		n, due := b.prepare()
+		n, due := b.prepare(r)
 		if !due {
 			return
 		}
-		grant, err := b.fetch(n)
+		grant, err := b.fetch(r.ctx, n)
 		if !b.apply(grant, err) {
 			return
 		}
@@ -55,15 +56,15 @@ func (b *Buffer) refill() {
 
 // prepare waits out the back-off and says how much to ask for. Once it has said
 // that nothing is due the refill is no longer in flight.
-func (b *Buffer) prepare() (n int64, due bool) {
+func (b *Buffer) prepare(r *refill) (n int64, due bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if pause := time.Until(b.health.retryAt); pause > 0 {
 		b.mu.Unlock()
 		select {
 		case <-time.After(pause):
-		case <-b.closing:
-		case <-b.ctx.Done():
+		case <-r.closing:
+		case <-r.ctx.Done():
 		}
 		b.mu.Lock()
 	}
@@ -81,8 +82,9 @@ func (b *Buffer) prepare() (n int64, due bool) {
 
 // refillDone marks the refill as ended; b.mu is held.
 func (b *Buffer) refillDone() {
-	b.refilling = false
-	close(b.idle)
+	b.refill.cancel()
+	close(b.refill.done)
+	b.refill = nil
 }
 
 // size says how many IDs the next allocation is to have, 0 for the tag's own step,
@@ -138,8 +140,8 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 		again = recovered || b.short > b.stock()
 	case errors.Is(err, leaf.ErrUnknownTag):
 		b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
-		if b.set != nil {
-			b.set.forget(b)
+		if b.opts.set != nil {
+			b.opts.set.forget(b)
 		}
 	default:
 		b.account.failures++
@@ -150,8 +152,8 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 		if b.health.verdict(now, b.opts.Wait, true) != nil {
 			b.wakeAll()
 		}
-		if isUnfit(err) && b.set != nil {
-			b.set.checkSoon()
+		if isUnfit(err) && b.opts.set != nil {
+			b.opts.set.checkSoon()
 		}
 		again = !isVerdict(err) && (b.short > 0 || b.account.grants > 0)
 	}
@@ -167,7 +169,7 @@ func (b *Buffer) accept(grant Grant) {
 	a := &b.account
 	a.grants++
 	a.step, a.asked, a.granted = grant.Step, b.asking, grant.Range.Len()
-	a.follows, a.end = grant.Range.Start == a.end, grant.Range.End
+	b.follows, a.end = grant.Range.Start == a.end, grant.Range.End
 	if b.health.err == nil || b.opts.Policy == Leaf { // else its size says nothing of the demand
 		a.last = grant.Range.Len()
 	}
@@ -184,12 +186,12 @@ func (b *Buffer) accept(grant Grant) {
 }
 
 // fetch gets a range that may be issued: one that the guard admits.
-func (b *Buffer) fetch(n int64) (Grant, error) {
+func (b *Buffer) fetch(ctx context.Context, n int64) (Grant, error) {
 	const maxCalls = 8 // calls; lifting a counter takes two where the store deals in any size
 	b.guard.recall()
 	ask := n
 	for range maxCalls {
-		grant, err := b.call(ask)
+		grant, err := b.call(ctx, ask)
 		if err != nil {
 			return Grant{}, err
 		}
@@ -202,10 +204,10 @@ func (b *Buffer) fetch(n int64) (Grant, error) {
 		}
 		b.lose(grant.Range.Len())
 		ask = n
-		if lifter, ok := b.store.(Lifter); lift > 0 && !ok {
+		if lifter, ok := b.opts.store.(Lifter); lift > 0 && !ok {
 			ask = lift
 		} else if lift > 0 {
-			if err := b.lift(lifter, grant.Source, grant.Range.End+lift); err != nil {
+			if err := b.lift(ctx, lifter, grant.Source, grant.Range.End+lift); err != nil {
 				return Grant{}, err
 			}
 		}
@@ -214,8 +216,8 @@ func (b *Buffer) fetch(n int64) (Grant, error) {
 }
 
 // lift has the store move a counter that went backwards.
-func (b *Buffer) lift(lifter Lifter, source string, floor int64) error {
-	ctx, cancel := context.WithTimeout(b.ctx, b.opts.CallTimeout)
+func (b *Buffer) lift(ctx context.Context, lifter Lifter, source string, floor int64) error {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.CallTimeout)
 	defer cancel()
 	if err := lifter.Lift(ctx, b.tag, source, floor); err != nil {
 		return &leaf.StoreError{Err: err}
@@ -224,18 +226,18 @@ func (b *Buffer) lift(lifter Lifter, source string, floor int64) error {
 }
 
 // call makes one call to the store and checks what it returns.
-func (b *Buffer) call(n int64) (Grant, error) {
-	ctx, cancel := context.WithTimeout(b.ctx, b.opts.CallTimeout)
+func (b *Buffer) call(ctx context.Context, n int64) (Grant, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.opts.CallTimeout)
 	defer cancel()
-	if b.set != nil {
-		leave, err := b.set.acquire(ctx, b)
+	if b.opts.set != nil {
+		leave, err := b.opts.set.acquire(ctx, b)
 		if err != nil {
 			return Grant{}, err
 		}
 		defer leave()
 	}
 	start := time.Now()
-	grant, err := b.store.Advance(ctx, b.tag, n)
+	grant, err := b.opts.store.Advance(ctx, b.tag, n)
 	b.called(time.Since(start), err)
 	if err != nil {
 		return Grant{}, &leaf.StoreError{Err: err}

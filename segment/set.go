@@ -22,6 +22,7 @@ const unknownFor = time.Second
 type Set struct {
 	store Store
 	opts  SetOptions
+	each  *shared // what every buffer has
 	tags  *table
 
 	places   chan struct{} // holds one for each call to the store in flight
@@ -78,6 +79,7 @@ func NewSet(store Store, opts *SetOptions) *Set {
 		cancel:   cancel,
 		done:     make(chan struct{}),
 	}
+	s.each = &shared{Options: o.Options, store: store, set: s}
 	go s.watch(ctx)
 	return s
 }
@@ -124,7 +126,7 @@ func (s *Set) open(tag string) (*Buffer, error) {
 	if b := s.tags.get(tag); b != nil { // another caller was faster
 		return b, nil
 	}
-	b := s.newBuffer(tag)
+	b := newBuffer(tag, s.each)
 	if _, ok := s.listed[tag]; !ok {
 		if err := s.admit(b); err != nil {
 			return nil, err
@@ -132,12 +134,6 @@ func (s *Set) open(tag string) (*Buffer, error) {
 	}
 	s.tags.put(b)
 	return b, nil
-}
-
-func (s *Set) newBuffer(tag string) *Buffer {
-	b := NewBuffer(s.store, tag, &s.opts.Options)
-	b.set = s
-	return b
 }
 
 // checkSoon asks for a check of the store now.
@@ -163,7 +159,7 @@ func (s *Set) Forget(tag string, change func() error) error {
 	s.changing <- struct{}{}
 	defer func() { <-s.changing }()
 	err := fmt.Errorf("tag %q: %w: its counter is being changed", tag, leaf.ErrExhausted)
-	closed := s.newBuffer(tag) // stands in the way of a new one until all is done
+	closed := newBuffer(tag, s.each) // stands in the way of a new one until all is done
 	closed.abandon(err)
 	if old := s.tags.put(closed); old != nil {
 		old.abandon(err)

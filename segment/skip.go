@@ -32,7 +32,7 @@ func (b *Buffer) Skip(below int64) (dropped int64) {
 	b.account.lost += dropped
 	b.queue = kept[1:]
 	b.current.Store(kept[0])
-	b.loan = loan{}
+	b.loan = nil
 	b.wakeAll()
 	if _, due := b.size(time.Now()); due && b.account.grants > 0 {
 		b.startRefill()

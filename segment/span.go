@@ -27,6 +27,9 @@ type span struct {
 // cacheLine is the size of what the cores of a machine pass to one another.
 const cacheLine = 64
 
+// noIDs is the drained span that every buffer begins with.
+var noIDs = newSpan(Grant{})
+
 // newSpan's first look at the stock is due when 10 % are used, Leaf's rule, and
 // at the latest with the last ID.
 func newSpan(grant Grant) *span {

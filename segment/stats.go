@@ -69,7 +69,7 @@ func (b *Buffer) totals() Stats {
 		Refills:     b.account.grants,
 		Failures:    b.account.failures,
 		Regressions: b.guard.regressions.Load(),
-		Refilling:   b.refilling,
+		Refilling:   b.refill != nil,
 		Calls:       b.account.calls,
 		CallTime:    b.account.callTime,
 		Waits:       b.account.waits,

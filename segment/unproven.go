@@ -84,8 +84,8 @@ func (b *Buffer) settled() bool {
 // never granted anything, which may be very many, one a second is logged; b.mu is held.
 func (b *Buffer) logFailure(now time.Time, err error) {
 	args := []any{"tag", b.tag, "err", err}
-	if b.set != nil && b.account.grants == 0 {
-		others, ok := b.set.failures.pass(now)
+	if b.opts.set != nil && b.account.grants == 0 {
+		others, ok := b.opts.set.failures.pass(now)
 		if !ok {
 			return
 		}
