@@ -78,12 +78,13 @@ func ExampleOpenMemory() {
 			log.Fatal(err)
 		}
 		orders := segment.NewBuffer(store, "order", &segment.Options{Memory: known})
-		fmt.Println(orders.Next(ctx))
+		id, err := orders.Next(ctx)
+		fmt.Println(id == 1, id > 10_000_000, err)
 		known.Close() // the process is killed: the buffer is not closed
 	}
 	// Output:
-	// 1 <nil>
-	// 10001001 <nil>
+	// true false <nil>
+	// false true <nil>
 }
 
 func ExampleLeafStep() {
