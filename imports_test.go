@@ -37,6 +37,7 @@ var importRules = []importRule{
 	{folder: "driver/sqlite", ours: sqlMay, libs: []string{"golang.org/x/sys/"}},
 	{folder: "driver/kv", ours: []string{".", "segment", "worker"}},
 	{folder: "driver/memory", ours: kvMay},
+	{folder: "driver/drivertest/sqltest", ours: append([]string{"driver/drivertest", "driver/memory", "internal/sqlstore"}, kvMay...)},
 	{folder: "driver/drivertest", ours: append([]string{"driver/memory"}, kvMay...)},
 	{folder: "driver/nats", ours: kvMay, libs: []string{"github.com/nats-io/nats.go"}},
 	{folder: "driver/etcd", ours: kvMay, libs: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
@@ -183,8 +184,8 @@ func ruleFor(folder string) (rule importRule, ok bool) {
 
 func mayReach(from, to string, rule importRule, ruled bool) bool {
 	switch {
-	case to == "driver/drivertest" || to == "internal/testserver": // from tests only
-		return false
+	case within(to, "driver/drivertest"), to == "internal/testserver": // from tests only
+		return within(from, "driver/drivertest") && within(to, "driver/drivertest")
 	case within(from, "internal/server"):
 		return !within(to, "driver/*") && !within(to, "internal/drivers")
 	case !ruled || within(to, tree(from)):

@@ -88,7 +88,7 @@ func ourFolders(paths []string) (folders []string) {
 }
 
 func testOnly(folder string) bool {
-	return folder == "driver/drivertest" || folder == "internal/testserver" || folder == "worker/model"
+	return within(folder, "driver/drivertest") || folder == "internal/testserver" || folder == "worker/model"
 }
 
 // picture writes the arrows as a Mermaid flow chart.

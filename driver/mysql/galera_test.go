@@ -8,6 +8,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -61,7 +62,7 @@ func TestGalera(t *testing.T) {
 	t.Run("forgets nothing", func(t *testing.T) {
 		database := g.Member(0).NewDatabase(t)
 		g.Member(0).Exec(t, database, workerTable)
-		wantForgetful(t, mysqlRegistryOf(t, g.config(t, database)), false)
+		sqltest.WantForgetful(t, mysqlRegistryOf(t, g.config(t, database)), false)
 	})
 	t.Run("conflicts", func(t *testing.T) { galeraConflicts(t, g) })
 	t.Run("nodes", func(t *testing.T) { galeraNodes(t, g) })

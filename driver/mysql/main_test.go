@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
+	"github.com/leaf-id/leaf/driver/mysql"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -45,3 +47,10 @@ func exampleDatabase() (string, error) {
 }
 
 var order = segment.Tag{Name: "order", MaxID: 1, Step: 10}
+
+// The ways to open one part, or to make one call.
+var (
+	suite                   = sqltest.Driver[mysql.Options](mysql.New)
+	storeOn, registryOn     = suite.Store, suite.Registry
+	initStore, initRegistry = suite.Init, suite.InitRegistry
+)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/mysql"
 )
 
@@ -41,7 +42,7 @@ func TestMySQLNodesRefuseUnfitTables(t *testing.T) {
 				b.exec(t, strings.ReplaceAll(row, "%d", "127"))
 			}
 			n := b.start(t, nil)
-			wantError(t, tt.want, assignError(t, n), assignError(t, n))
+			sqltest.WantError(t, tt.want, assignError(t, n), assignError(t, n))
 			// Once the table is well, so are the worker IDs.
 			b.exec(t, "DROP TABLE IF EXISTS WORKER_NODE")
 			mariadb.Exec(t, database, "DROP VIEW IF EXISTS WORKER_NODE", "SET sql_mode = ''", baiduTable)
@@ -60,7 +61,7 @@ func TestMySQLNodesRefuseUnfitSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.exec(t, harm)
-		wantError(t, want, assignError(t, n))
+		sqltest.WantError(t, want, assignError(t, n))
 		b.wantIDs(t)
 		wantAssigned(t, n, 1) // in a new session
 	}

@@ -2,8 +2,6 @@ package mysql_test
 
 import (
 	"database/sql"
-	"errors"
-	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +9,7 @@ import (
 	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/mysql"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
@@ -32,12 +31,7 @@ func openMySQLRegistry(t testing.TB, database string) *mysql.Registry {
 
 func mysqlRegistryOf(t testing.TB, cfg *gomysql.Config) *mysql.Registry {
 	t.Helper()
-	r, err := registryOn(mysqlDB(t, cfg), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	return r
+	return suite.OpenRegistry(t, mysqlDB(t, cfg), nil)
 }
 
 func TestMySQLRegistry(t *testing.T) {
@@ -67,28 +61,6 @@ func TestMySQLRegistry(t *testing.T) {
 	}
 }
 
-func TestMySQLRegistryInit(t *testing.T) {
-	database := mariadb.NewDatabase(t)
-	db := mysqlDB(t, mysqlConfig(t, mariadb, database))
-	if ok, err := existsRegistry(t.Context(), db); ok || err != nil {
-		t.Errorf("exists before init: %v, %v", ok, err)
-	}
-	wantNotCreated(t, openMySQLRegistry(t, database))
-	if err := initStore(t.Context(), db, nil); err != nil {
-		t.Fatal(err)
-	}
-	wantNotCreated(t, openMySQLRegistry(t, database))
-	if err := initRegistry(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := existsRegistry(t.Context(), db); !ok || err != nil {
-		t.Errorf("exists after init: %v, %v", ok, err)
-	}
-	if err := initRegistry(t.Context(), db); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "leaf_worker") {
-		t.Errorf("second init: %v, want fs.ErrExist", err)
-	}
-}
-
 const workerTable = `CREATE TABLE leaf_worker (worker BIGINT NOT NULL PRIMARY KEY, record TEXT CHARACTER SET utf8mb4 NOT NULL,
 	update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP) ENGINE=InnoDB`
 
@@ -109,32 +81,13 @@ func TestMySQLRegistryRefusesUnfitTables(t *testing.T) {
 			database := mariadb.NewDatabase(t)
 			mariadb.Exec(t, database, tt.table)
 			r := openMySQLRegistry(t, database)
-			wantError(t, tt.want, swapError(t, r), loadError(t, r))
+			sqltest.WantError(t, tt.want, sqltest.SwapError(t, r), sqltest.LoadError(t, r))
 			// Once the table is well, so is the registry.
 			mariadb.Exec(t, database, "DROP TABLE IF EXISTS leaf_worker", "DROP VIEW IF EXISTS leaf_worker", workerTable)
-			if err := swapError(t, r); err != nil {
+			if err := sqltest.SwapError(t, r); err != nil {
 				t.Errorf("after the cure: %v", err)
 			}
 		})
-	}
-}
-
-// swapError is the outcome of a swap that fills the cell of worker 7.
-func swapError(t *testing.T, r worker.Registry) error {
-	return r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})
-}
-
-func loadError(t *testing.T, r worker.Registry) error {
-	_, err := r.Load(t.Context(), 7)
-	return err
-}
-
-func wantError(t *testing.T, want string, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
-		}
 	}
 }
 
@@ -152,7 +105,7 @@ func TestMySQLRegistryRefusesUnfitSessions(t *testing.T) {
 			cfg := mysqlConfig(t, mariadb, newMySQLRegistry(t))
 			tt.harm(cfg)
 			r := mysqlRegistryOf(t, cfg)
-			wantError(t, tt.want, swapError(t, r), loadError(t, r))
+			sqltest.WantError(t, tt.want, sqltest.SwapError(t, r), sqltest.LoadError(t, r))
 		})
 	}
 }
@@ -161,21 +114,21 @@ func TestMySQLRegistryRefusesUnfitSessions(t *testing.T) {
 // which writes nothing, and is not used again.
 func TestMySQLRegistrySessionTurnsUnfit(t *testing.T) {
 	for _, harm := range []string{"SET autocommit = 0", "SET sql_mode = ''", "START TRANSACTION"} {
-		for name, call := range map[string]func(*testing.T, worker.Registry) error{"swap": swapError, "load": loadError} {
+		for name, call := range map[string]func(*testing.T, worker.Registry) error{"swap": sqltest.SwapError, "load": sqltest.LoadError} {
 			db := mysqlDB(t, mysqlConfig(t, mariadb, newMySQLRegistry(t)))
 			db.SetMaxOpenConns(1)
 			r, err := registryOn(db, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := loadError(t, r); err != nil {
+			if err := sqltest.LoadError(t, r); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := db.Exec(harm); err != nil {
 				t.Fatal(err)
 			}
-			wantError(t, "unfit session", call(t, r))
-			if err := swapError(t, r); err != nil {
+			sqltest.WantError(t, "unfit session", call(t, r))
+			if err := sqltest.SwapError(t, r); err != nil {
 				t.Errorf("%s, %s: a new session: %v", harm, name, err)
 			}
 		}
@@ -189,27 +142,20 @@ func TestMySQLRegistryServers(t *testing.T) {
 	if err := initRegistry(t.Context(), mysqlDB(t, cfg)); err != nil {
 		t.Fatal(err)
 	}
-	wantForgetful(t, mysqlRegistryOf(t, cfg), true)
+	sqltest.WantForgetful(t, mysqlRegistryOf(t, cfg), true)
 
 	server.Exec(t, database, "CREATE USER app@'127.0.0.1'", "GRANT ALL ON "+database+".* TO app@'127.0.0.1'")
 	cfg = mysqlConfig(t, server, database)
 	cfg.User = "app"
 	r := mysqlRegistryOf(t, cfg)
-	if err := swapError(t, r); err != nil {
+	if err := sqltest.SwapError(t, r); err != nil {
 		t.Fatal(err)
 	}
 	server.Exec(t, "", "SET GLOBAL read_only = 1")
-	wantError(t, "the server is read-only", swapError(t, r), loadError(t, r), swapError(t, mysqlRegistryOf(t, cfg)))
+	sqltest.WantError(t, "the server is read-only", sqltest.SwapError(t, r), sqltest.LoadError(t, r), sqltest.SwapError(t, mysqlRegistryOf(t, cfg)))
 	server.Exec(t, "", "SET GLOBAL read_only = 0")
-	if err := loadError(t, r); err != nil {
+	if err := sqltest.LoadError(t, r); err != nil {
 		t.Errorf("writable again: %v", err)
-	}
-}
-
-func wantForgetful(t *testing.T, r *mysql.Registry, want bool) {
-	t.Helper()
-	if got, err := r.MayLoseWrites(t.Context()); got != want || err != nil {
-		t.Errorf("forgetful: %v, %v, want %v", got, err, want)
 	}
 }
 
@@ -217,11 +163,11 @@ func wantForgetful(t *testing.T, r *mysql.Registry, want bool) {
 // nothing if it flushes.
 func TestMySQLRegistryForgetful(t *testing.T) {
 	r := openMySQLRegistry(t, newMySQLRegistry(t))
-	wantForgetful(t, r, false)
+	sqltest.WantForgetful(t, r, false)
 	mariadb.Exec(t, "", "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
-	wantForgetful(t, r, true)
+	sqltest.WantForgetful(t, r, true)
 	mariadb.Exec(t, "", "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
-	wantForgetful(t, r, false)
+	sqltest.WantForgetful(t, r, false)
 }
 
 // The clock is the server's, to the millisecond, whatever the session's time zone.
@@ -230,7 +176,7 @@ func TestMySQLRegistryClock(t *testing.T) {
 		cfg := mysqlConfig(t, mariadb, newMySQLRegistry(t))
 		cfg.Params["time_zone"] = zone
 		r := mysqlRegistryOf(t, cfg)
-		if err := loadError(t, r); err != nil {
+		if err := sqltest.LoadError(t, r); err != nil {
 			t.Fatal(err)
 		}
 		before := time.Now()
@@ -253,36 +199,5 @@ func corrupt(t testing.TB, db *sql.DB, id int64, text string) {
 		if _, err := db.Exec(query, id, text); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-func wantNotCreated(t *testing.T, r worker.Registry) {
-	t.Helper()
-	_, loadErr := r.Load(t.Context(), 7)
-	_, listErr := r.List(t.Context())
-	for _, err := range []error{loadErr, listErr, r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})} {
-		if !errors.Is(err, worker.ErrNotCreated) {
-			t.Errorf("error %v, want worker.ErrNotCreated", err)
-		}
-	}
-}
-
-// A record whose text was laid out by hand is replaced like any other.
-func TestRegistryOtherText(t *testing.T) {
-	const text = ` { "horizon": 1790000000000, "term": 3, "v": 1, "instance": "000102030405060708090a0b0c0d0e0f" } `
-	database := newMySQLRegistry(t)
-	corrupt(t, mysqlDB(t, mysqlConfig(t, mariadb, database)), 7, text)
-	r := openMySQLRegistry(t, database)
-	old, err := r.Load(t.Context(), 7)
-	if err != nil || old.Term != 3 {
-		t.Fatalf("%+v, %v", old, err)
-	}
-	next := old
-	next.Term++
-	if err := r.Swap(t.Context(), old, next); err != nil {
-		t.Error(err)
-	}
-	if got, err := r.Load(t.Context(), 7); err != nil || !got.Equal(next) {
-		t.Errorf("%+v, %v, want %+v", got, err, next)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"io/fs"
-	"math"
 	"strings"
 	"testing"
 
@@ -58,15 +56,7 @@ func mysqlDB(t testing.TB, cfg *gomysql.Config) *sql.DB {
 	return db
 }
 
-func openMySQL(t testing.TB, db *sql.DB) *mysql.Store {
-	t.Helper()
-	s, err := storeOn(db, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
+func openMySQL(t testing.TB, db *sql.DB) *mysql.Store { return suite.OpenStore(t, db) }
 
 // newMySQL makes a database by the statements, and a store in it.
 func newMySQL(t testing.TB, statements ...string) (*mysql.Store, string) {
@@ -123,31 +113,6 @@ func (u undescribed) Alter(ctx context.Context, name string, change segment.Chan
 		change.Description = nil
 	}
 	return u.Store.Alter(ctx, name, change)
-}
-
-func TestMySQLInit(t *testing.T) {
-	db := mysqlDB(t, mysqlConfig(t, mariadb, mariadb.NewDatabase(t)))
-	if ok, err := existsStore(t.Context(), db); ok || err != nil {
-		t.Errorf("exists before init: %v, %v", ok, err)
-	}
-	tags := []segment.Tag{{Name: "order", MaxID: 1, Step: 2000, Description: "x"}, {Name: "Order", Step: 1}}
-	if err := initStore(t.Context(), db, tags); err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := existsStore(t.Context(), db); !ok || err != nil {
-		t.Errorf("exists after init: %v, %v", ok, err)
-	}
-	if err := initStore(t.Context(), db, tags); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("second init: %v, want fs.ErrExist", err)
-	}
-	s := openMySQL(t, db)
-	g, err := s.Advance(t.Context(), "order", 0)
-	if err != nil || g.Range != (leaf.Range{Start: 1, End: 2001}) || g.Step != 2000 || g.Server != "1" {
-		t.Errorf("first range %+v, %v", g, err)
-	}
-	if got := strings.Join(names(t, s), " "); got != "Order@0 order@2001" {
-		t.Errorf("tags %q", got)
-	}
 }
 
 // LAST_INSERT_ID() keeps its value when the UPDATE changes nothing: only the count
@@ -228,27 +193,5 @@ func TestMySQLDescription(t *testing.T) {
 	tag, err := s.Alter(t.Context(), "order", segment.Change{Description: new("")})
 	if err != nil || tag.Step != 1 {
 		t.Errorf("%+v, %v: half of the refused change was made", tag, err)
-	}
-}
-
-func TestMySQLNearTheEnd(t *testing.T) {
-	s, _ := newMySQL(t, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 9223372036854775797, 100)")
-	g, err := s.Advance(t.Context(), "order", 10)
-	if err != nil || g.Range.End != math.MaxInt64 {
-		t.Errorf("the last range: %v, %v", g, err)
-	}
-	for _, n := range []int64{0, 1, math.MaxInt64} {
-		if g, err := s.Advance(t.Context(), "order", n); !errors.Is(err, leaf.ErrOverflow) {
-			t.Errorf("n = %d: %v, %v", n, g, err)
-		}
-	}
-}
-
-func TestMySQLContext(t *testing.T) {
-	s, _ := newMySQL(t, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := s.Advance(ctx, "order", 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 )
 
 // A way leads to a server and may forget the connections that it has, as a firewall
@@ -102,7 +104,7 @@ func TestPostgresConnectionsFallSilent(t *testing.T) {
 		return err
 	}
 	err = advance()
-	wantError(t, "no answer from "+w.addr+" within 4s: the server hangs, or another transaction holds the row", err)
+	sqltest.WantError(t, "no answer from "+w.addr+" within 4s: the server hangs, or another transaction holds the row", err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v: says that the caller's time was up", err)
 	}
@@ -127,7 +129,7 @@ func TestPostgresSilentServer(t *testing.T) {
 		"&connect_timeout=1": "the server hangs or cannot be reached",
 	} {
 		_, err = openPostgres(t, postgresDB(t, "postgres://u:hush@"+addr+"/x?sslmode=disable"+params)).Advance(t.Context(), "order", 1)
-		wantError(t, want, err)
+		sqltest.WantError(t, want, err)
 		if text := err.Error(); strings.Contains(text, "row") || strings.Contains(text, "\n") || strings.Contains(text, "hush") || !strings.Contains(text, addr+" (") {
 			t.Errorf("%q: speaks of a row, has lines, holds the password or does not name what was tried", text)
 		}

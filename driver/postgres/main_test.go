@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
+	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -26,3 +28,11 @@ func runTests(m *testing.M) int {
 }
 
 var order = segment.Tag{Name: "order", MaxID: 1, Step: 10}
+
+// The ways to open one part, or to make one call.
+var (
+	suite                   = sqltest.Driver[postgres.Options](postgres.New)
+	storeOn                 = suite.Store
+	existsStore             = suite.Exists
+	initStore, initRegistry = suite.Init, suite.InitRegistry
+)

@@ -1,14 +1,12 @@
 package postgres_test
 
 import (
-	"context"
-	"errors"
-	"io/fs"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
@@ -25,12 +23,7 @@ func newPostgresRegistry(t testing.TB) string {
 
 func openPostgresRegistry(t testing.TB, url string) *postgres.Registry {
 	t.Helper()
-	r, err := registryOn(postgresDB(t, url), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	return r
+	return suite.OpenRegistry(t, postgresDB(t, url), nil)
 }
 
 // corruptPostgres has a cell hold text, by way of a plain connection.
@@ -67,28 +60,6 @@ func TestPostgresRegistry(t *testing.T) {
 	}
 }
 
-func TestPostgresRegistryInit(t *testing.T) {
-	url := postgresServer.URL(postgresServer.NewDatabase(t))
-	db := postgresDB(t, url)
-	if ok, err := existsRegistry(t.Context(), db); ok || err != nil {
-		t.Errorf("exists before init: %v, %v", ok, err)
-	}
-	wantNotCreated(t, openPostgresRegistry(t, url))
-	if err := initStore(t.Context(), db, nil); err != nil {
-		t.Fatal(err)
-	}
-	wantNotCreated(t, openPostgresRegistry(t, url))
-	if err := initRegistry(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := existsRegistry(t.Context(), db); !ok || err != nil {
-		t.Errorf("exists after init: %v, %v", ok, err)
-	}
-	if err := initRegistry(t.Context(), db); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "leaf_worker") {
-		t.Errorf("second init: %v, want fs.ErrExist", err)
-	}
-}
-
 func TestPostgresRegistryRefusesUnfitTables(t *testing.T) {
 	const table = `CREATE TABLE leaf_worker (worker bigint PRIMARY KEY, record text, update_time timestamptz)`
 	replace := func(old, new string) string { return strings.Replace(table, old, new, 1) }
@@ -105,9 +76,9 @@ func TestPostgresRegistryRefusesUnfitTables(t *testing.T) {
 			database := postgresServer.NewDatabase(t)
 			postgresServer.Exec(t, database, "CREATE COLLATION folds (provider = icu, locale = 'und-u-ks-level2', deterministic = false)", tt.table)
 			r := openPostgresRegistry(t, postgresServer.URL(database))
-			wantError(t, tt.want, swapError(t, r))
+			sqltest.WantError(t, tt.want, sqltest.SwapError(t, r))
 			postgresServer.Exec(t, database, "DROP TABLE leaf_worker", table)
-			if err := swapError(t, r); err != nil {
+			if err := sqltest.SwapError(t, r); err != nil {
 				t.Errorf("after the cure: %v", err)
 			}
 		})
@@ -116,14 +87,14 @@ func TestPostgresRegistryRefusesUnfitTables(t *testing.T) {
 
 // A server whose settings let no other have a copy loses nothing if it syncs.
 func TestPostgresRegistryForgetful(t *testing.T) {
-	wantForgetful(t, openPostgresRegistry(t, postgresServer.URL(newPostgresRegistry(t))), true)
+	sqltest.WantForgetful(t, openPostgresRegistry(t, postgresServer.URL(newPostgresRegistry(t))), true)
 	server := testserver.Postgres(t, &testserver.PostgresOptions{Settings: []string{"wal_level=minimal", "max_wal_senders=0"}})
 	database := server.NewDatabase(t)
 	if err := initRegistry(t.Context(), postgresDB(t, server.URL(database))); err != nil {
 		t.Fatal(err)
 	}
 	r := openPostgresRegistry(t, server.URL(database))
-	wantForgetful(t, r, false)
+	sqltest.WantForgetful(t, r, false)
 	server.Exec(t, "postgres", "ALTER SYSTEM SET full_page_writes = off", "SELECT pg_reload_conf()")
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		forgets, err := r.MayLoseWrites(t.Context())
@@ -142,7 +113,7 @@ func TestPostgresRegistryClock(t *testing.T) {
 	database := newPostgresRegistry(t)
 	for _, zone := range []string{"UTC", "Asia/Shanghai", "America/St_Johns"} {
 		r := openPostgresRegistry(t, withParam(t, postgresServer.URL(database), "TimeZone", zone))
-		if err := loadError(t, r); err != nil {
+		if err := sqltest.LoadError(t, r); err != nil {
 			t.Fatal(err)
 		}
 		before := time.Now()
@@ -151,68 +122,4 @@ func TestPostgresRegistryClock(t *testing.T) {
 			t.Errorf("zone %s: clock %v, %v, want about %v", zone, now, err, before)
 		}
 	}
-}
-
-// A record whose text was laid out by hand is replaced like any other.
-func TestPostgresRegistryOtherText(t *testing.T) {
-	database := newPostgresRegistry(t)
-	corruptPostgres(t, database, 7, ` { "horizon": 1790000000000, "term": 3, "v": 1, "instance": "000102030405060708090a0b0c0d0e0f" } `)
-	r := openPostgresRegistry(t, postgresServer.URL(database))
-	if term, err := countUp(t.Context(), r); err != nil || term != 4 {
-		t.Errorf("term %d, %v, want 4", term, err)
-	}
-	if err := loadError(t, r); err != nil {
-		t.Error(err)
-	}
-}
-
-func wantNotCreated(t *testing.T, r worker.Registry) {
-	t.Helper()
-	_, loadErr := r.Load(t.Context(), 7)
-	_, listErr := r.List(t.Context())
-	for _, err := range []error{loadErr, listErr, r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})} {
-		if !errors.Is(err, worker.ErrNotCreated) {
-			t.Errorf("error %v, want worker.ErrNotCreated", err)
-		}
-	}
-}
-
-// swapError is the outcome of a swap that fills the cell of worker 7.
-func swapError(t *testing.T, r worker.Registry) error {
-	return r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})
-}
-
-func loadError(t *testing.T, r worker.Registry) error {
-	_, err := r.Load(t.Context(), 7)
-	return err
-}
-
-func wantError(t *testing.T, want string, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
-		}
-	}
-}
-
-func wantForgetful(t *testing.T, r *postgres.Registry, want bool) {
-	t.Helper()
-	if got, err := r.MayLoseWrites(t.Context()); got != want || err != nil {
-		t.Errorf("forgetful: %v, %v, want %v", got, err, want)
-	}
-}
-
-// countUp raises the term of worker 7 by one, and returns 0 if that failed or may
-// have failed.
-func countUp(ctx context.Context, r worker.Registry) (int64, error) {
-	old, err := r.Load(ctx, 7)
-	if err != nil {
-		return 0, err
-	}
-	next := worker.Record{Worker: 7, Instance: worker.NewInstance(), Term: old.Term + 1}
-	if err := r.Swap(ctx, old, next); err != nil {
-		return 0, err
-	}
-	return next.Term, nil
 }

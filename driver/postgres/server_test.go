@@ -6,12 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
@@ -66,9 +64,9 @@ func TestPostgresFailOver(t *testing.T) {
 	_, listErr := r.List(t.Context())
 	_, askErr := r.MayLoseWrites(t.Context())
 	_, err := openPostgres(t, postgresDB(t, server.URL(database))).Advance(t.Context(), "order", 1)
-	wantError(t, "a standby): name the primary", err, loadError(t, r), swapError(t, r), listErr, askErr)
+	sqltest.WantError(t, "a standby): name the primary", err, sqltest.LoadError(t, r), sqltest.SwapError(t, r), listErr, askErr)
 	_, err = advanceWhenUp(t, s)
-	wantError(t, "the server is read-only", err)
+	sqltest.WantError(t, "the server is read-only", err)
 	server.Exec(t, database, "SELECT pg_promote()")
 	servers(2)
 }
@@ -147,15 +145,15 @@ func TestPostgresServerThatForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hold.Close()
-	execOn(t, hold, "BEGIN")
-	execOn(t, hold, "UPDATE leaf_alloc SET step = 7")
+	sqltest.Exec(t, hold, "BEGIN")
+	sqltest.Exec(t, hold, "UPDATE leaf_alloc SET step = 7")
 	start := time.Now()
 	_, err = s.Advance(context.Background(), "order", 1)
-	wantError(t, "another transaction holds the row", err)
+	sqltest.WantError(t, "another transaction holds the row", err)
 	if took := time.Since(start); took > 9*time.Second {
 		t.Errorf("the call took %v", took)
 	}
-	execOn(t, hold, "ROLLBACK")
+	sqltest.Exec(t, hold, "ROLLBACK")
 	if _, err := s.Advance(t.Context(), "order", 1); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
@@ -165,69 +163,11 @@ func TestPostgresServerThatForgets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = s.Advance(ctx, "order", 1)
-	wantError(t, "deadline exceeded", err)
+	sqltest.WantError(t, "deadline exceeded", err)
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Advance(t.Context(), "order", 1); err != nil {
 		t.Errorf("after the pause: %v", err)
-	}
-}
-
-// A server that is killed under load loses no range that it acknowledged.
-func TestPostgresKilledServer(t *testing.T) {
-	server := testserver.Postgres(t, &testserver.PostgresOptions{Settings: []string{"fsync=off"}}) // the machine stays up
-	database := server.NewDatabase(t)
-	db := postgresDB(t, server.URL(database))
-	if err := initStore(t.Context(), db, []segment.Tag{{Name: "a", MaxID: 1, Step: 10}, {Name: "b", MaxID: 1, Step: 10}}); err != nil {
-		t.Fatal(err)
-	}
-	s := openPostgres(t, db)
-	ranges := map[string]*drivertest.Ranges{"a": {}, "b": {}}
-	ctx, stop := context.WithCancel(t.Context())
-	var served atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 8 {
-		tag := []string{"a", "b"}[i%2]
-		wg.Go(func() { load(ctx, s, tag, ranges[tag], &served) })
-	}
-	for range 3 {
-		await(t, &served, served.Load()+300)
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := server.Start(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	await(t, &served, served.Load()+300)
-	stop()
-	wg.Wait()
-	for tag, r := range ranges {
-		if err := r.Check(); err != nil {
-			t.Errorf("%s: %v", tag, err)
-		}
-	}
-}
-
-// load advances tag until ctx ends, also by its own step, whatever fails.
-func load(ctx context.Context, s segment.Store, tag string, ranges *drivertest.Ranges, served *atomic.Int64) {
-	for i := int64(0); ctx.Err() == nil; i++ {
-		g, err := s.Advance(ctx, tag, i%3)
-		if err == nil {
-			ranges.Add(g.Range)
-			served.Add(1)
-		}
-	}
-}
-
-func await(t *testing.T, served *atomic.Int64, want int64) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for served.Load() < want {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d calls served, want %d: the store does not recover", served.Load(), want)
-		}
-		time.Sleep(time.Millisecond) // polls a counter; the event has no channel
 	}
 }

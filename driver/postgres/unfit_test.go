@@ -9,6 +9,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -33,7 +34,7 @@ func TestPostgresRefusesUnfitTables(t *testing.T) {
 			s, database := newPostgres(t, "CREATE COLLATION folds (provider = icu, locale = 'und-u-ks-level2', deterministic = false)", tt.table)
 			for _, n := range []int64{0, 1} {
 				_, err := s.Advance(t.Context(), "order", n)
-				wantError(t, tt.want, err)
+				sqltest.WantError(t, tt.want, err)
 			}
 			// Once the table is well, so is the store.
 			drop := "DROP TABLE IF EXISTS leaf_alloc"
@@ -60,7 +61,7 @@ func TestPostgresTableComesAnew(t *testing.T) {
 	}
 	postgresServer.Exec(t, database, strings.Replace(postgresTable, "CREATE", "CREATE UNLOGGED", 1), "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 1)")
 	_, err := s.Advance(t.Context(), "order", 1)
-	wantError(t, "SET LOGGED", err)
+	sqltest.WantError(t, "SET LOGGED", err)
 }
 
 // What people get wrong, and what they are told.
@@ -93,7 +94,7 @@ func TestPostgresAdvice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := postgresDB(t, tt.url)
 			_, err := openPostgres(t, db).Advance(t.Context(), "order", 1)
-			wantError(t, tt.want, err)
+			sqltest.WantError(t, tt.want, err)
 			if err != nil && (strings.Contains(err.Error(), "tell-nobody") || strings.Contains(err.Error(), "hush")) {
 				t.Errorf("%v: holds the password", err)
 			}
@@ -109,7 +110,7 @@ func TestPostgresInitWithoutPrivilege(t *testing.T) {
 	postgresServer.Exec(t, database, "CREATE USER modest PASSWORD 'hush'", "REVOKE CREATE ON SCHEMA public FROM public")
 	t.Cleanup(func() { postgresServer.Exec(t, database, "DROP USER modest") })
 	err := initStore(t.Context(), postgresDB(t, postgresServer.URLOf("modest", "hush", database)), nil)
-	wantError(t, "CREATE ON SCHEMA", err)
+	sqltest.WantError(t, "CREATE ON SCHEMA", err)
 }
 
 // Another session of a pooler, or another user of one, sets what it likes.
@@ -126,7 +127,7 @@ func TestPostgresSessionTurnsUnfit(t *testing.T) {
 			t.Fatal(err)
 		}
 		g, err := s.Advance(t.Context(), "order", 1)
-		wantError(t, want, err)
+		sqltest.WantError(t, want, err)
 		if !g.Range.Empty() {
 			t.Errorf("%s: got %v", harm, g)
 		}
@@ -141,7 +142,7 @@ func TestPostgresRefusesUnfitDatabases(t *testing.T) {
 	postgresServer.Exec(t, "postgres", "CREATE DATABASE "+name+" ENCODING 'LATIN1' TEMPLATE template0")
 	url := withParam(t, postgresServer.URL(name), "client_encoding", "UTF8")
 	err := initStore(t.Context(), postgresDB(t, url), nil)
-	wantError(t, "ENCODING 'UTF8'", err)
+	sqltest.WantError(t, "ENCODING 'UTF8'", err)
 	if !errors.Is(err, leaf.ErrUnsupported) {
 		t.Errorf("%v: is not ErrUnsupported", err)
 	}
@@ -151,5 +152,5 @@ func TestPostgresRefusesUnfitDatabases(t *testing.T) {
 	}
 	defer other.Close()
 	_, err = openPostgres(t, other).Advance(t.Context(), "order", 1)
-	wantError(t, "open it with github.com/jackc/pgx/v5/stdlib", err)
+	sqltest.WantError(t, "open it with github.com/jackc/pgx/v5/stdlib", err)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -80,3 +81,11 @@ func writeFile(t testing.TB, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// The ways to open one part, or to make one call.
+var (
+	suite                       = sqltest.Driver[sqlite.Options](sqlite.New)
+	storeOn, registryOn         = suite.Store, suite.Registry
+	initStore, initRegistry     = suite.Init, suite.InitRegistry
+	existsStore, existsRegistry = suite.Exists, suite.ExistsRegistry
+)

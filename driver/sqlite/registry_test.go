@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -28,12 +29,7 @@ func newSQLiteRegistry(t testing.TB) string {
 
 func openSQLiteRegistry(t testing.TB, path string) *sqlite.Registry {
 	t.Helper()
-	r, err := registryOn(sqliteDB(t, path), &sqlite.Options{File: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	return r
+	return suite.OpenRegistry(t, sqliteDB(t, path), &sqlite.Options{File: path})
 }
 
 // corrupt has a cell hold text, by way of a plain connection.
@@ -174,9 +170,9 @@ func TestSQLiteRegistryRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		wantNotCreated(t, r)
+		sqltest.WantNotCreated(t, r)
 	})
-	t.Run("store only", func(t *testing.T) { wantNotCreated(t, openSQLiteRegistry(t, newSQLite(t))) })
+	t.Run("store only", func(t *testing.T) { sqltest.WantNotCreated(t, openSQLiteRegistry(t, newSQLite(t))) })
 	t.Run("another application's", func(t *testing.T) {
 		db := sqliteDB(t, filepath.Join(dir, "other.db"))
 		if _, err := db.Exec("CREATE TABLE customers (id INTEGER)"); err != nil {
@@ -195,37 +191,6 @@ func TestSQLiteRegistryRefuses(t *testing.T) {
 			t.Errorf("init: %v, want one that wraps ErrUnsupported", err)
 		}
 	})
-}
-
-func wantNotCreated(t *testing.T, r worker.Registry) {
-	t.Helper()
-	_, loadErr := r.Load(t.Context(), 7)
-	_, listErr := r.List(t.Context())
-	for _, err := range []error{loadErr, listErr, r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})} {
-		if !errors.Is(err, worker.ErrNotCreated) {
-			t.Errorf("error %v, want worker.ErrNotCreated", err)
-		}
-	}
-}
-
-// A record whose text was laid out by hand is replaced like any other.
-func TestRegistryOtherText(t *testing.T) {
-	const text = ` { "horizon": 1790000000000, "term": 3, "v": 1, "instance": "000102030405060708090a0b0c0d0e0f" } `
-	path := newSQLiteRegistry(t)
-	corrupt(t, sqliteDB(t, path), 7, text)
-	r := openSQLiteRegistry(t, path)
-	old, err := r.Load(t.Context(), 7)
-	if err != nil || old.Term != 3 {
-		t.Fatalf("%+v, %v", old, err)
-	}
-	next := old
-	next.Term++
-	if err := r.Swap(t.Context(), old, next); err != nil {
-		t.Error(err)
-	}
-	if got, err := r.Load(t.Context(), 7); err != nil || !got.Equal(next) {
-		t.Errorf("%+v, %v, want %+v", got, err, next)
-	}
 }
 
 func TestSQLiteRegistryForgetsNothing(t *testing.T) {

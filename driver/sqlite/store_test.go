@@ -8,9 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -44,12 +42,7 @@ func newSQLite(t testing.TB, tags ...segment.Tag) string {
 
 func openSQLite(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
-	s, err := storeOn(sqliteDB(t, path), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return suite.OpenStore(t, sqliteDB(t, path))
 }
 
 func TestSQLiteStore(t *testing.T) {
@@ -97,31 +90,6 @@ func TestSQLiteInitRefuses(t *testing.T) {
 	}
 }
 
-// Several processes may make their first start at the same moment.
-func TestSQLiteInitRace(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leaf.db")
-	var wg sync.WaitGroup
-	errs := make([]error, 8)
-	for i := range errs {
-		db := sqliteDB(t, path)
-		wg.Go(func() {
-			errs[i] = initStore(t.Context(), db, []segment.Tag{{Name: "order", MaxID: 1, Step: 10}})
-		})
-	}
-	wg.Wait()
-	made := 0
-	for _, err := range errs {
-		if err == nil {
-			made++
-		} else if !errors.Is(err, fs.ErrExist) {
-			t.Errorf("init: %v, want fs.ErrExist", err)
-		}
-	}
-	if got := strings.Join(names(t, openSQLite(t, path)), " "); made != 1 || got != "order@1" {
-		t.Errorf("%d of %d made it, tags %q", made, len(errs), got)
-	}
-}
-
 func TestSQLiteAdvice(t *testing.T) {
 	tests := map[string]struct {
 		params, want string
@@ -158,14 +126,6 @@ func TestSQLiteAdvice(t *testing.T) {
 				t.Errorf("another store, afterwards: %v, %v", g, err)
 			}
 		})
-	}
-}
-
-func TestSQLiteExists(t *testing.T) {
-	for path, want := range map[string]bool{newSQLite(t): true, filepath.Join(t.TempDir(), "empty.db"): false} {
-		if got, err := existsStore(t.Context(), sqliteDB(t, path)); err != nil || got != want {
-			t.Errorf("exists: %v, %v, want %v", got, err, want)
-		}
 	}
 }
 
@@ -255,26 +215,4 @@ func TestSQLiteKeepsTheTable(t *testing.T) {
 			t.Errorf("the table took %s", bad)
 		}
 	}
-}
-
-func execOn(t testing.TB, conn *sql.Conn, statements ...string) {
-	t.Helper()
-	for _, statement := range statements {
-		if _, err := conn.ExecContext(context.Background(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
-}
-
-func names(t testing.TB, s segment.Store) []string {
-	t.Helper()
-	var all []string
-	for tag, err := range s.Tags(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, fmt.Sprintf("%s@%d", tag.Name, tag.MaxID))
-	}
-	slices.Sort(all)
-	return all
 }

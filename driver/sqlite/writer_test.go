@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -44,7 +45,7 @@ func TestSQLiteBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	execOn(t, other, "BEGIN IMMEDIATE")
+	sqltest.Exec(t, other, "BEGIN IMMEDIATE")
 	s := openSQLite(t, path)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -55,7 +56,7 @@ func TestSQLiteBusy(t *testing.T) {
 	if d := time.Since(begin); d > 2*time.Second {
 		t.Errorf("the caller left only after %v", d)
 	}
-	execOn(t, other, "COMMIT")
+	sqltest.Exec(t, other, "COMMIT")
 	g, err := s.Advance(t.Context(), "order", 1)
 	if err != nil || g.Range != (leaf.Range{Start: 0, End: 1}) {
 		t.Errorf("%v, %v: want [0, 1), the call that left must not be served", g, err)
@@ -74,7 +75,7 @@ func TestSQLiteBatchOfGoodAndBad(t *testing.T) {
 	if _, err := s.Advance(t.Context(), "order", 1); err != nil {
 		t.Fatal(err)
 	}
-	execOn(t, hold, "BEGIN IMMEDIATE") // so that the calls gather
+	sqltest.Exec(t, hold, "BEGIN IMMEDIATE") // so that the calls gather
 	var wg sync.WaitGroup
 	var ranges drivertest.Ranges
 	for i := range 60 {
@@ -97,7 +98,7 @@ func TestSQLiteBatchOfGoodAndBad(t *testing.T) {
 			}
 		})
 	}
-	execOn(t, hold, "COMMIT")
+	sqltest.Exec(t, hold, "COMMIT")
 	wg.Wait()
 	if err := ranges.CheckExactly(leaf.Range{Start: 1, End: 41}); err != nil {
 		t.Error(err)
@@ -113,7 +114,7 @@ func TestSQLiteFailureFailsTheBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hold.Close()
-	execOn(t, hold, `CREATE TRIGGER t BEFORE UPDATE ON leaf_alloc WHEN old.biz_tag = 'bad' BEGIN SELECT RAISE(ABORT, 'broken'); END`)
+	sqltest.Exec(t, hold, `CREATE TRIGGER t BEFORE UPDATE ON leaf_alloc WHEN old.biz_tag = 'bad' BEGIN SELECT RAISE(ABORT, 'broken'); END`)
 	var ranges drivertest.Ranges
 	for range 20 {
 		var wg sync.WaitGroup
@@ -130,7 +131,7 @@ func TestSQLiteFailureFailsTheBatch(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	execOn(t, hold, `DROP TRIGGER t`)
+	sqltest.Exec(t, hold, `DROP TRIGGER t`)
 	g, err := s.Advance(t.Context(), "good", 1)
 	if err != nil {
 		t.Fatal(err)

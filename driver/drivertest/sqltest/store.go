@@ -1,0 +1,118 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sqlstore"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// TestStoreInit creates a store in an empty database, whose server is as ok has it.
+func (d Driver[O]) TestStoreInit(t *testing.T, db *sql.DB, ok func(server string) bool) {
+	ctx := t.Context()
+	if exists, err := d.Exists(ctx, db); exists || err != nil {
+		t.Errorf("exists before init: %v, %v", exists, err)
+	}
+	if _, err := d.OpenStore(t, db).Advance(ctx, "order", 1); !errors.Is(err, segment.ErrNotCreated) {
+		t.Errorf("advance before init: %v, want segment.ErrNotCreated", err)
+	}
+	twice := []segment.Tag{{Name: "a", Step: 1}, {Name: "a", Step: 1}}
+	if err := d.Init(ctx, db, twice); !errors.Is(err, leaf.ErrInvalid) {
+		t.Errorf("init with one tag twice: %v, want leaf.ErrInvalid", err)
+	}
+	tags := []segment.Tag{{Name: "order", MaxID: 1, Step: 2000, Description: "x"}, {Name: "Order", Step: 1}}
+	if err := d.Init(ctx, db, tags); err != nil {
+		t.Fatal(err)
+	}
+	if exists, err := d.Exists(ctx, db); !exists || err != nil {
+		t.Errorf("exists after init: %v, %v", exists, err)
+	}
+	if err := d.Init(ctx, db, nil); !errors.Is(err, fs.ErrExist) || !strings.HasSuffix(err.Error(), " has a table leaf_alloc already") {
+		t.Errorf("second init: %v, want fs.ErrExist in plain words", err)
+	}
+	s := d.OpenStore(t, db)
+	g, err := s.Advance(ctx, "order", 0)
+	if err != nil || g.Range != (leaf.Range{Start: 1, End: 2001}) || g.Step != 2000 || !ok(g.Server) {
+		t.Errorf("first range %+v, %v", g, err)
+	}
+	if got := strings.Join(Names(t, s), " "); got != "Order@0 order@2001" {
+		t.Errorf("tags %q", got)
+	}
+}
+
+// TestListingHoldsNothing checks, in an empty database, that a listing holds no connection
+// while its reader thinks, and reads no more than is asked for.
+func (d Driver[O]) TestListingHoldsNothing(t *testing.T, db *sql.DB) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tags := BenchTags()
+	for i := range 2000 {
+		tags = append(tags, segment.Tag{Name: fmt.Sprintf("z-%04d", i), Step: 1})
+	}
+	if err := d.Init(ctx, db, tags); err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	s := d.OpenStore(t, db)
+	listed := make(map[string]bool)
+	for tag, err := range s.Tags(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if listed[tag.Name] {
+			t.Errorf("%s is listed twice", tag.Name)
+		}
+		listed[tag.Name] = true
+		if len(listed) > 1 {
+			continue
+		}
+		if _, err := s.Advance(ctx, "tag-1", 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Delete(ctx, "z-1999"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(listed) != len(tags)-1 || listed["z-1999"] {
+		t.Errorf("%d tags listed, want %d: the last was deleted before it was read", len(listed), len(tags)-1)
+	}
+}
+
+// OddRows is the values of rows that were made by hand, in the columns biz_tag, max_id and
+// step. TestOddRows expects them, and beside them rows that cannot be tags.
+const OddRows = `('good', 7, 10), ('low', -5, 3), ('minus', 5, -3), ('no-max', NULL, 10), ('no-step', 5, NULL)`
+
+// TestOddRows checks that a row of a table made by hand does not hide the others, and says
+// what it lacks.
+func TestOddRows(t *testing.T, s *sqlstore.Store) {
+	t.Helper()
+	if got := strings.Join(Names(t, s), " "); got != "good@7 low@-5 minus@5 no-max@0 no-step@5" {
+		t.Errorf("listed %q", got)
+	}
+	for tag, want := range map[string]string{"no-max": "no max_id (NULL): set it", "no-step": "no step (NULL): set one", "minus": "step -3", "low": "negative max_id"} {
+		if g, err := s.Advance(t.Context(), tag, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v, want %q", tag, g, err, want)
+		}
+	}
+	if g, err := s.Advance(t.Context(), "no-step", 3); err != nil || g.Range != (leaf.Range{Start: 5, End: 8}) || g.Step != 1 {
+		t.Errorf("no-step by 3: %+v, %v", g, err)
+	}
+	// A max_id is not made up by a change of something else.
+	if tag, err := s.Alter(t.Context(), "no-max", segment.Change{Step: new(int64(20))}); err == nil {
+		t.Errorf("alter: %+v", tag)
+	}
+	if _, err := s.Alter(t.Context(), "no-max", segment.Change{MaxID: new(int64(500))}); err != nil {
+		t.Errorf("alter: %v", err)
+	}
+	if g, err := s.Advance(t.Context(), "no-max", 0); err != nil || g.Range != (leaf.Range{Start: 500, End: 510}) {
+		t.Errorf("after the mend: %v, %v", g, err)
+	}
+}

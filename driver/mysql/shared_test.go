@@ -1,0 +1,73 @@
+package mysql_test
+
+import (
+	"database/sql"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
+	"github.com/leaf-id/leaf/driver/mysql"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// emptyDB is a database without tables.
+func emptyDB(t testing.TB) *sql.DB {
+	t.Helper()
+	return mysqlDB(t, mysqlConfig(t, mariadb, mariadb.NewDatabase(t)))
+}
+
+func TestStoreInit(t *testing.T) {
+	suite.TestStoreInit(t, emptyDB(t), func(server string) bool { return server == "1" })
+}
+
+func TestRegistryInit(t *testing.T) { suite.TestRegistryInit(t, emptyDB(t)) }
+
+func TestInitTogether(t *testing.T) {
+	database := mariadb.NewDatabase(t)
+	suite.TestInits(t, func(t testing.TB) func(testing.TB) *sql.DB {
+		mariadb.Exec(t, database, "DROP TABLE IF EXISTS leaf_alloc, leaf_worker, WORKER_NODE")
+		return func(t testing.TB) *sql.DB { return mysqlDB(t, mysqlConfig(t, mariadb, database)) }
+	}, map[string]sqltest.Init{"nodes": mysql.InitNodes})
+}
+
+func TestListingHoldsNothing(t *testing.T) { suite.TestListingHoldsNothing(t, emptyDB(t)) }
+
+// A row that cannot be a tag is left out, and logged once.
+func TestOddRows(t *testing.T) {
+	table := strings.NewReplacer("NOT NULL DEFAULT '1'", "NULL", "int(11) NOT NULL", "int(11) NULL", "timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP", "timestamp NULL").Replace(javaTable)
+	_, database := newMySQL(t, table, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('', 1, 1), ('new\nline', 1, 1), "+sqltest.OddRows)
+	var log strings.Builder
+	s, err := storeOn(mysqlDB(t, mysqlConfig(t, mariadb, database)), &mysql.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sqltest.TestOddRows(t, s)
+	sqltest.Names(t, s)
+	if n := strings.Count(log.String(), "left out"); n != 2 {
+		t.Errorf("%d lines about rows left out, want 2:\n%s", n, &log)
+	}
+}
+
+func TestOtherText(t *testing.T) {
+	database := newMySQLRegistry(t)
+	corrupt(t, mysqlDB(t, mysqlConfig(t, mariadb, database)), 7, sqltest.OtherText)
+	sqltest.TestOtherText(t, openMySQLRegistry(t, database))
+}
+
+func TestKilledServer(t *testing.T) {
+	server := testserver.MariaDB(t, nil)
+	cfg := mysqlConfig(t, server, server.NewDatabase(t))
+	db := mysqlDB(t, cfg)
+	if err := initStore(t.Context(), db, sqltest.KilledTags()); err != nil {
+		t.Fatal(err)
+	}
+	if err := initRegistry(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("store", func(t *testing.T) { sqltest.TestKilledStore(t, server, openMySQL(t, db)) })
+	t.Run("registry", func(t *testing.T) {
+		sqltest.TestKilledRegistry(t, server, func() worker.Registry { return mysqlRegistryOf(t, cfg) })
+	})
+}
