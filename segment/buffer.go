@@ -41,7 +41,7 @@ type Buffer struct {
 	health  storeHealth
 	demand  demand
 	account account
-	floor   int64 // IDs below it are not issued: see Skip
+	floor   int64 // IDs below it are not issued: see DropBelow
 	loan    *loan // the latest; nil: none, or it was given back
 }
 

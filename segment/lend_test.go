@@ -154,22 +154,22 @@ func (s *scripted) Advance(context.Context, string, int64) (segment.Grant, error
 	return segment.Grant{Range: r, Step: 10, Guarded: true}, nil
 }
 
-func TestSkip(t *testing.T) {
+func TestDropBelow(t *testing.T) {
 	b := segment.NewBuffer(newStore(t, 1, 1000), "order", nil)
 	defer closeBuffer(t, b)
 	next(t, b)
 	grant := lendN(t, b, 9, leaf.Range{Start: 2, End: 11})
-	if n := b.Skip(500); n != 489 {
+	if n := b.DropBelow(500); n != 489 {
 		t.Errorf("dropped %d", n)
 	}
-	if n := b.Skip(500); n != 0 {
+	if n := b.DropBelow(500); n != 0 {
 		t.Errorf("dropped %d again", n)
 	}
 	if id := next(t, b); id != 500 {
 		t.Errorf("next: %d", id)
 	}
 	wantError(t, b.Return(t.Context(), grant, 5), leaf.ErrRegression)
-	if n := b.Skip(100); n != 0 {
+	if n := b.DropBelow(100); n != 0 {
 		t.Errorf("dropped %d below what was issued", n)
 	}
 	if id := next(t, b); id != 501 {
@@ -178,7 +178,7 @@ func TestSkip(t *testing.T) {
 }
 
 // What a call that was under way brings is dropped as well.
-func TestSkipWhileCalling(t *testing.T) {
+func TestDropBelowWhileCalling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
 		hold := make(chan struct{})
@@ -187,7 +187,7 @@ func TestSkipWhileCalling(t *testing.T) {
 		got := make(chan int64, 1)
 		go func() { got <- next(t, b) }()
 		synctest.Wait()
-		b.Skip(1501)
+		b.DropBelow(1501)
 		close(hold)
 		if id := <-got; id != 1501 {
 			t.Errorf("got %d", id)
@@ -196,7 +196,7 @@ func TestSkipWhileCalling(t *testing.T) {
 	})
 }
 
-func TestSkipUnderLoad(t *testing.T) {
+func TestDropBelowUnderLoad(t *testing.T) {
 	b := segment.NewBuffer(newStore(t, 0, 50), "order", nil)
 	defer closeBuffer(t, b)
 	var ranges drivertest.Ranges
@@ -213,7 +213,7 @@ func TestSkipUnderLoad(t *testing.T) {
 		for range 300 {
 			id := next(t, b)
 			ranges.Add(leaf.Range{Start: id, End: id + 1})
-			b.Skip(id + 20)
+			b.DropBelow(id + 20)
 			if id2 := next(t, b); id2 < id+20 {
 				t.Errorf("got %d below %d", id2, id+20)
 			} else {

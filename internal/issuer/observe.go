@@ -96,7 +96,7 @@ func (t *Tags) observe(ctx context.Context, name string, largest int64) (Observe
 		return Observed{}, err
 	}
 	// After the counter: a call that was under way before it may be granted IDs below.
-	return Observed{Tag: tag, Dropped: t.segments.Skip(name, largest+1), OthersBelow: min(before, largest+1)}, nil
+	return Observed{Tag: tag, Dropped: t.segments.DropBelow(name, largest+1), OthersBelow: min(before, largest+1)}, nil
 }
 
 // liftAbove moves the counter of tag above largest.

@@ -34,7 +34,7 @@ type Segments interface {
 type Stock interface {
 	Forget(tag string, change func() error) error
 	Changed(tag segment.Tag)
-	Skip(tag string, below int64) (dropped int64)
+	DropBelow(tag string, below int64) (dropped int64)
 }
 
 // noSegments stands for generators where nothing issues from the store.
@@ -42,7 +42,7 @@ type noSegments struct{}
 
 func (noSegments) Forget(_ string, change func() error) error { return change() }
 func (noSegments) Changed(segment.Tag)                        {}
-func (noSegments) Skip(string, int64) int64                   { return 0 }
+func (noSegments) DropBelow(string, int64) int64              { return 0 }
 func (noSegments) Ready() <-chan struct{}                     { return nil }
 func (noSegments) Stats() []segment.Stats                     { return nil }
 

@@ -33,7 +33,7 @@ func (r *recorder) Forget(tag string, change func() error) error {
 }
 
 func (r *recorder) Changed(segment.Tag)      {}
-func (r *recorder) Skip(string, int64) int64 { return 0 }
+func (r *recorder) DropBelow(string, int64) int64 { return 0 }
 func (r *recorder) Ready() <-chan struct{}   { return nil }
 func (r *recorder) Stats() []segment.Stats   { return nil }
 

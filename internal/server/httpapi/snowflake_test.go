@@ -18,7 +18,6 @@ import (
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/snowflake"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // newFakeTimes returns the routes over a fake source of time-based IDs, in a server
@@ -148,12 +147,6 @@ func TestDecodeSnowflakeID(t *testing.T) {
 		t.Errorf("form: %d %s", rec.Code, rec.Body)
 	}
 }
-
-// A keeper has no lease.
-type keeper struct{}
-
-func (keeper) Status() worker.Status { return worker.Status{} }
-func (keeper) Err() error            { return leaf.ErrNoLease }
 
 // A form is read as far as one can be of use.
 func TestLongForm(t *testing.T) {

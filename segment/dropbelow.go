@@ -7,9 +7,9 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// Skip drops what the buffer holds below an ID, and what it is going to be granted below it
+// DropBelow drops what the buffer holds below an ID, and what it is going to be granted below it
 // by calls that are under way. It returns how many IDs it dropped.
-func (b *Buffer) Skip(below int64) (dropped int64) {
+func (b *Buffer) DropBelow(below int64) (dropped int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.floor = max(b.floor, below)
@@ -52,10 +52,10 @@ func cutSpan(grant *Grant, part leaf.Range) *span {
 	return s
 }
 
-// Skip drops what the set holds of tag below an ID; see [Buffer.Skip].
-func (s *Set) Skip(tag string, below int64) (dropped int64) {
+// DropBelow drops what the set holds of tag below an ID; see [Buffer.DropBelow].
+func (s *Set) DropBelow(tag string, below int64) (dropped int64) {
 	if b := s.tags.get(tag); b != nil {
-		return b.Skip(below)
+		return b.DropBelow(below)
 	}
 	return 0
 }
