@@ -32,10 +32,10 @@ func (r *recorder) Forget(tag string, change func() error) error {
 	return err
 }
 
-func (r *recorder) Changed(segment.Tag)      {}
+func (r *recorder) Changed(segment.Tag)           {}
 func (r *recorder) DropBelow(string, int64) int64 { return 0 }
-func (r *recorder) Ready() <-chan struct{}   { return nil }
-func (r *recorder) Stats() []segment.Stats   { return nil }
+func (r *recorder) Ready() <-chan struct{}        { return nil }
+func (r *recorder) Stats() []segment.Stats        { return nil }
 
 type fixture struct {
 	*issuer.Tags
