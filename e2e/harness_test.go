@@ -127,7 +127,7 @@ type server struct {
 	exited chan struct{}
 }
 
-var servingURL = regexp.MustCompile(`msg=serving.* url=(http://\S+)`)
+var servingURL = regexp.MustCompile(`msg=serving.* url=(https?://\S+)`)
 
 // serve starts a server on a free port and returns once it listens. It ends with
 // the test.
