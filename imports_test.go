@@ -35,6 +35,9 @@ var importRules = []importRule{
 	{folder: "driver/mysql", ours: mysqlMay, libs: []string{"github.com/go-sql-driver/mysql", "golang.org/x/sync/"}},
 	{folder: "driver/postgres", ours: sqlMay, libs: []string{"github.com/jackc/pgx/"}},
 	{folder: "driver/sqlite", ours: sqlMay, libs: []string{"golang.org/x/sys/"}},
+	{folder: "internal/hops", ours: []string{"."}},
+	{folder: "internal/leafconn", ours: leafMay, libs: []string{"connectrpc.com/connect", "google.golang.org/genproto/googleapis/rpc/errdetails"}},
+	{folder: "client", ours: leafMay, libs: []string{"connectrpc.com/connect"}},
 	{folder: "driver/kv", ours: []string{".", "segment", "worker"}},
 	{folder: "driver/memory", ours: kvMay},
 	{folder: "driver/drivertest/sqltest", ours: append([]string{"driver/drivertest", "driver/memory", "internal/sqlstore"}, kvMay...)},
@@ -43,6 +46,7 @@ var importRules = []importRule{
 	{folder: "driver/etcd", ours: kvMay, libs: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
 	{folder: "driver/redis", ours: kvMay, libs: []string{"github.com/redis/go-redis/"}},
 	{folder: "driver/ticket", ours: mysqlMay},
+	{folder: "driver/relay", ours: leafMay},
 	{folder: "driver/zookeeper", ours: kvMay, libs: []string{"github.com/go-zookeeper/zk"}},
 	{folder: "driver/*", ours: driverMay},
 }
@@ -51,6 +55,7 @@ var (
 	driverMay = []string{".", "segment", "worker"}
 	sqlMay    = append([]string{"internal/sqlstore"}, driverMay...)
 	mysqlMay  = append([]string{"internal/mysqlconn"}, sqlMay...)
+	leafMay   = append([]string{"internal/leafconn", "internal/hops", "api/leaf/v1"}, driverMay...)
 	kvMay     = append([]string{"driver/kv"}, driverMay...)
 )
 

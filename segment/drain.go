@@ -52,7 +52,10 @@ func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant) er
 	if !ok {
 		return nil
 	}
-	err := b.opts.Memory.Remember(b.tag, last.Source, Mark{High: unused.Start, Server: last.Server})
+	var err error
+	if !last.Guarded {
+		err = b.opts.Memory.Remember(b.tag, last.Source, Mark{High: unused.Start, Server: last.Server})
+	}
 	if err == nil {
 		err = returner.Return(ctx, b.tag, last, unused.Start)
 	}

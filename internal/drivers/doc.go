@@ -11,6 +11,7 @@
 //	nats://user:password@h1:4222,h2:4222/STREAM   NATS
 //	zookeeper://h1:2181,h2:2181/chroot?name=N     ZooKeeper; the name is leaf by default
 //	redis://user:password@host:6379/0             Redis; +sentinel, +cluster; rediss: with TLS
+//	leaf://TOKEN@h1:8080,h2:8080                  other Leaf servers; leafs: with TLS
 //
 // Tags alone:
 //

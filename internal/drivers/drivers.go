@@ -56,7 +56,7 @@ func Open(rawURL string, o *Options) (*Backend, error) {
 // complete fills in what is the same for all drivers.
 func complete(b *Backend, scheme, name string, u *target) {
 	// Whether the way to a server is encrypted does not make it another one.
-	b.Key = strings.Replace(scheme, "rediss", "redis", 1) + ":" + b.Key
+	b.Key = strings.NewReplacer("rediss", "redis", "leafs", "leaf").Replace(scheme) + ":" + b.Key
 	b.Traits.Reclaim, b.Traits.ClaimDelay = u.reclaim, u.claimDelay
 	b.SetName(name)
 	switch {

@@ -2,6 +2,7 @@ package drivers
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -31,7 +32,7 @@ func Redact(storeURL string) string {
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
 		if user, _, hasPassword := strings.Cut(rest[:at], ":"); hasPassword {
 			rest = user + ":xxxxx" + rest[at:]
-		} else if strings.EqualFold(head, "nats:") {
+		} else if slices.Contains([]string{"nats:", "leaf:", "leafs:"}, strings.ToLower(head)) {
 			rest = "xxxxx" + rest[at:] // a token
 		}
 	} else if host, port, found := strings.Cut(rest, ":"); found && !portFirst.MatchString(port) {

@@ -31,6 +31,8 @@ func table() []driver {
 		{"rediss+sentinel", "rediss+sentinel://host:26379/MASTER", parseRedis},
 		{"rediss+cluster", "rediss+cluster://host:6379", parseRedis},
 		{"redis+unix", "redis+unix:///run/redis/redis.sock", parseRedis},
+		{"leaf", "leaf://host:8080, or leaf://TOKEN@h1:8080,h2:8080, or leaf://host:8080?token_file=FILE", parseLeaf},
+		{"leafs", "leafs://host:8443, or leafs://TOKEN@h1:8443,h2:8443?ca=FILE", parseLeaf},
 	}
 }
 

@@ -81,6 +81,7 @@ var kinds = []struct {
 	{leaf.ErrUnknownTag, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeNotFound, Java: -2, Reason: "UNKNOWN_TAG"}},
 	{leaf.ErrTagExists, Kind{HTTP: http.StatusConflict, RPC: connect.CodeAlreadyExists, Reason: "TAG_EXISTS"}},
 	{issuer.ErrHeld, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "WORKER_HELD"}},
+	{worker.ErrNewer, Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeFailedPrecondition, Reason: "NEWER_FORMAT"}},
 	{worker.ErrConflict, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "CONFLICT"}},
 	{leaf.ErrRegression, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "WOULD_GO_BACKWARDS"}},
 	{leaf.ErrOverflow, Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeOutOfRange, Java: -3, Reason: "OVERFLOW"}},

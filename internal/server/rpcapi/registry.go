@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
@@ -27,7 +28,7 @@ func (s *workerService) Load(ctx context.Context, req *leafv1.LoadRequest) (*lea
 	}
 	record, err := registry.Load(ctx, req.GetWorker())
 	if err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
 	m, err := recordMessage(record)
 	return &leafv1.LoadResponse{Record: m}, err
@@ -47,7 +48,7 @@ func (s *workerService) Swap(ctx context.Context, req *leafv1.SwapRequest) (*lea
 		return nil, err
 	}
 	if err := registry.Swap(ctx, old, new); err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
 	return &leafv1.SwapResponse{}, nil
 }
@@ -59,7 +60,7 @@ func (s *workerService) List(ctx context.Context, _ *leafv1.ListRequest) (*leafv
 	}
 	records, err := registry.List(ctx)
 	if err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
 	res := &leafv1.ListResponse{Records: make([]*leafv1.WorkerRecord, len(records))}
 	for i, r := range records {
@@ -80,12 +81,12 @@ func (s *workerService) Clock(ctx context.Context, _ *leafv1.ClockRequest) (*lea
 	res := new(leafv1.ClockResponse)
 	if lossy, ok := registry.(worker.LossyRegistry); ok {
 		if res.MayLoseWrites, err = lossy.MayLoseWrites(ctx); err != nil {
-			return nil, err
+			return nil, failed(err)
 		}
 	}
 	now, err := registry.Clock(ctx)
 	if err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
 	if now.IsZero() {
 		now = time.Now()
@@ -93,6 +94,9 @@ func (s *workerService) Clock(ctx context.Context, _ *leafv1.ClockRequest) (*lea
 	res.Time = timestamp(now)
 	return res, nil
 }
+
+// failed marks what a registry has said.
+func failed(err error) error { return &leaf.StoreError{Err: err} }
 
 // recordMessage returns a record as its text, which equal records have in common.
 func recordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {

@@ -1,0 +1,313 @@
+package relay_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/driver/relay"
+	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/testserver/testleaf"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open returns the way to servers until t ends.
+func open(t testing.TB, o *relay.Options, servers ...*testleaf.Server) *relay.DB {
+	t.Helper()
+	var urls []string
+	for _, s := range servers {
+		urls = append(urls, s.URL())
+	}
+	db, err := relay.Open(urls, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func newStore(t testing.TB, tags ...segment.Tag) *memory.Store {
+	t.Helper()
+	store := memory.New()
+	for _, tag := range tags {
+		if err := store.Create(t.Context(), tag); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return store
+}
+
+// A closing store ends its own connections, as the suites expect.
+type closingStore struct {
+	*relay.Store
+	db *relay.DB
+}
+
+func (s closingStore) Close() error { return s.db.Close() }
+
+type closingRegistry struct {
+	*relay.Registry
+	db *relay.DB
+}
+
+func (r closingRegistry) Close() error { return r.db.Close() }
+
+func TestStore(t *testing.T) {
+	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
+		server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+		return drivertest.StoreBackend{
+			Open: func(t testing.TB) segment.Store {
+				db := open(t, nil, server)
+				return closingStore{db.Store(), db}
+			},
+			Caps: drivertest.StoreCaps{Units: true},
+		}
+	})
+}
+
+func TestRegistry(t *testing.T) {
+	drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
+		server := testleaf.Start(t, testleaf.Options{Registry: memory.NewRegistry()})
+		return drivertest.RegistryBackend{Open: func(t testing.TB) worker.Registry {
+			db := open(t, nil, server)
+			return closingRegistry{db.Registry(), db}
+		}}
+	})
+}
+
+// A server over a server over a server: however calls, changes and losses meet, no ID comes
+// twice.
+func TestThroughThreeServers(t *testing.T) {
+	faulty := &drivertest.Faulty{Store: newStore(t, order)}
+	server := testleaf.Start(t, testleaf.Options{Store: faulty})
+	for range 2 {
+		db := open(t, nil, server)
+		server = testleaf.Start(t, testleaf.Options{Store: db.Store(), Route: db.Route})
+	}
+	faulty.Plan(func(c drivertest.Call) (fault drivertest.Fault) {
+		if c.Seq%5 == 0 {
+			fault.After = errors.New("the reply was lost")
+		}
+		return fault
+	})
+	var ranges drivertest.Ranges
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			set := segment.NewSet(open(t, nil, server).Store(), &segment.SetOptions{Options: segment.Options{Wait: time.Minute}})
+			for i := range 50 {
+				got, err := set.Take(t.Context(), "order", nil, 1+i*g)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ranges.Add(got...)
+			}
+			_ = set.Close(t.Context()) // others may have taken IDs since
+		})
+	}
+	all.Wait()
+	if err := ranges.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+var order = segment.Tag{Name: "order", MaxID: 1, Step: 1000}
+
+// A relay serves from its stock while its upstream is away, and goes on when it is back.
+func TestUpstreamDown(t *testing.T) {
+	upstream := testleaf.Start(t, testleaf.Options{Store: newStore(t, order)})
+	db := open(t, nil, upstream)
+	edge := testleaf.Start(t, testleaf.Options{Store: db.Store(), Route: db.Route})
+	far := open(t, nil, edge)
+	client := segment.NewBuffer(far.Store(), "order", &segment.Options{MaxStock: 10})
+	defer client.Close(t.Context())
+	var ranges drivertest.Ranges
+	take := func(n int) {
+		t.Helper()
+		got, err := client.Take(t.Context(), nil, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ranges.Add(got...)
+	}
+	take(10)
+	upstream.Stop()
+	before := upstream.Calls("Advance")
+	for range 40 {
+		take(10)
+	}
+	if n := upstream.Calls("Advance"); n != before {
+		t.Fatalf("the upstream was asked %d times while it was down", n-before)
+	}
+	upstream.Resume(t)
+	for range 200 {
+		take(10)
+	}
+	if err := ranges.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Servers that are each other's store issue nothing, and say why.
+func TestLoop(t *testing.T) {
+	for _, n := range []int{1, 2, 3} {
+		// The URLs must be known before the servers are: each is started with a store that is
+		// replaced by the way to the next one.
+		stores := make([]*late, n)
+		servers := make([]*testleaf.Server, n)
+		for i := range n {
+			stores[i] = new(late)
+			servers[i] = testleaf.Start(t, testleaf.Options{
+				Store: stores[i], Route: stores[i].route,
+				Segment: segment.SetOptions{Options: segment.Options{Wait: 50 * time.Millisecond}},
+			})
+		}
+		for i := range n {
+			stores[i].set(open(t, nil, servers[(i+1)%n]))
+		}
+		last := open(t, nil, servers[0]).Store()
+		var err error
+		for begun := time.Now(); time.Since(begun) < 20*time.Second; {
+			if _, err = last.Advance(t.Context(), "order", 0); err == nil {
+				t.Fatalf("%d servers in a circle issued IDs", n)
+			}
+			if errors.Is(stores[0].lastErr(), relay.ErrLoop) {
+				break
+			}
+		}
+		if !errors.Is(stores[0].lastErr(), relay.ErrLoop) {
+			t.Errorf("%d servers in a circle: %v, want %v", n, stores[0].lastErr(), relay.ErrLoop)
+		}
+	}
+}
+
+func TestRegistryLoop(t *testing.T) {
+	registries := make([]*lateRegistry, 3)
+	servers := make([]*testleaf.Server, 3)
+	for i := range servers {
+		registries[i] = new(lateRegistry)
+		servers[i] = testleaf.Start(t, testleaf.Options{Registry: registries[i]})
+	}
+	for i := range servers {
+		registries[i].Registry = open(t, nil, servers[(i+1)%3]).Registry()
+	}
+	for range 3 {
+		if _, err := registries[0].Load(t.Context(), 7); !errors.Is(err, leaf.ErrUnsupported) {
+			t.Errorf("load in a circle: %v", err)
+		}
+	}
+	if n := servers[0].Calls("Load"); n != 3 {
+		t.Errorf("the call went round %d times, want 3", n)
+	}
+}
+
+// A token is shown, and a new one in the file is taken up; neither is in an error.
+func TestToken(t *testing.T) {
+	token, expired := access.NewToken(), access.NewToken()
+	dir := t.TempDir()
+	tokens, file := filepath.Join(dir, "tokens"), filepath.Join(dir, "token")
+	write := func(name, text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(tokens, "tokens:\n  - name: edge\n    hash: "+access.HashToken(token)+"\n    take: [order]\n    rights: [worker]\n")
+	gate := access.New(access.Options{})
+	if err := gate.Reload(tokens); err != nil {
+		t.Fatal(err)
+	}
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t, order), Registry: memory.NewRegistry(), Gate: gate})
+	for name, o := range map[string]*relay.Options{"none": nil, "wrong": {Token: expired}} {
+		_, err := open(t, o, server).Store().Advance(t.Context(), "order", 0)
+		if err == nil || errors.Is(err, leaf.ErrUnknownTag) {
+			t.Errorf("%s token: %v", name, err)
+		}
+	}
+	db := open(t, &relay.Options{Token: token}, server)
+	if _, err := db.Store().Advance(t.Context(), "order", 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := db.Registry().List(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := db.Store().Delete(t.Context(), "order"); err == nil {
+		t.Error("a token without the right deleted a tag")
+	}
+	write(file, token+"\n")
+	if _, err := open(t, &relay.Options{TokenFile: file}, server).Store().Advance(t.Context(), "order", 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := open(t, &relay.Options{TokenFile: file + "x"}, server).Store().Advance(t.Context(), "order", 0); err == nil {
+		t.Error("a missing file was no error")
+	}
+}
+
+// Of several servers one that is frozen, or gone, costs no call.
+func TestSeveralServers(t *testing.T) {
+	store := newStore(t, order)
+	servers := []*testleaf.Server{testleaf.Start(t, testleaf.Options{Store: store}), testleaf.Start(t, testleaf.Options{Store: store}), testleaf.Start(t, testleaf.Options{Store: store})}
+	s := open(t, nil, servers...).Store()
+	var ranges drivertest.Ranges
+	take := func() string {
+		t.Helper()
+		g, err := s.Advance(t.Context(), "order", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ranges.Add(g.Range)
+		return g.Source
+	}
+	at := func(host string) *testleaf.Server {
+		for _, server := range servers {
+			if server.Host() == host {
+				return server
+			}
+		}
+		t.Fatalf("no server %s", host)
+		return nil
+	}
+	first := at(take())
+	first.Hold()
+	second := at(take())
+	if second == first {
+		t.Fatal("a frozen server answered")
+	}
+	calls := first.Calls("Advance")
+	second.Stop()
+	for range 20 {
+		if third := at(take()); third == first || third == second {
+			t.Fatal("a server answered that is frozen or gone")
+		}
+	}
+	if n := first.Calls("Advance"); n > calls+1 {
+		t.Errorf("the frozen server was asked %d times more", n-calls)
+	}
+	first.Release()
+	if err := ranges.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, urls := range [][]string{nil, {""}, {"host:8080"}, {"ftp://h"}, {"http://"}, {"http://h/path"}, {"http://u:p@h"}, {"http://h?x=1"}, {"http://ok", "nope"}} {
+		if db, err := relay.Open(urls, nil); !errors.Is(err, leaf.ErrInvalid) {
+			t.Errorf("%q: %v, %v", urls, db, err)
+		}
+	}
+}

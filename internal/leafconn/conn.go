@@ -1,0 +1,163 @@
+// Package leafconn is what package client and driver/relay know of Leaf servers: which one
+// to ask, when to ask another, and what an answer means.
+package leafconn
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+)
+
+// Options are the optional settings of a [Conn]; nil means all defaults.
+type Options struct {
+	// Token returns what is shown to the servers; nil: nothing is.
+	Token func() (string, error)
+
+	// TLS is for servers whose URL begins with https; nil: the defaults of crypto/tls.
+	TLS *tls.Config
+
+	// Hedge is how long one server is waited for before another one is asked as well, where
+	// that is harmless; default 100 ms, negative: never.
+	Hedge time.Duration
+
+	// Observe is told of each call to a server; nil: nothing is.
+	Observe func(Call)
+
+	// Name is that of this process in the routes of calls, where it is a server itself: see
+	// package hops. Empty: it is none.
+	Name string
+}
+
+// A Call is one call to a server, as it ended.
+type Call struct {
+	Server    string // host:port
+	Procedure string // such as Advance
+	Took      time.Duration
+	Err       error // nil: it succeeded
+}
+
+const (
+	defaultHedge  = 100 * time.Millisecond
+	firstBackoff  = 100 * time.Millisecond
+	maxBackoff    = 5 * time.Second
+	dialTimeout   = 5 * time.Second
+	idlePerServer = 32 // connections
+)
+
+// A Conn is the way to one Leaf server, or to several that have one store. Its methods are
+// safe for concurrent use.
+type Conn struct {
+	opts    Options
+	servers []*server
+	http    *http.Client
+	active  atomic.Int64 // the server that answered last
+	closed  atomic.Bool
+}
+
+// A server is one of them.
+type server struct {
+	host    string
+	ids     leafv1connect.LeafServiceClient
+	admin   leafv1connect.AdminServiceClient
+	workers leafv1connect.WorkerServiceClient
+	route   atomic.Pointer[[]string]
+
+	fails   atomic.Int64 // in a row
+	retryAt atomic.Int64 // Unix nanoseconds; it is asked last before
+}
+
+// Open returns the way to servers with these URLs, such as http://host:8080. It contacts
+// none.
+func Open(urls []string, o *Options) (*Conn, error) {
+	c := &Conn{}
+	if o != nil {
+		c.opts = *o
+	}
+	c.opts.Hedge = cmp.Or(c.opts.Hedge, defaultHedge)
+	c.http = &http.Client{Transport: c.transport()}
+	for _, base := range urls {
+		u, err := url.Parse(base)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+			return nil, fmt.Errorf("%w: a server is http://host:port or https://host:port", leaf.ErrInvalid)
+		}
+		s := &server{host: u.Host}
+		opts := []connect.ClientOption{connect.WithInterceptors(connect.UnaryInterceptorFunc(c.intercept(s)))}
+		base = u.Scheme + "://" + u.Host
+		s.ids = leafv1connect.NewLeafServiceClient(c.http, base, opts...)
+		s.admin = leafv1connect.NewAdminServiceClient(c.http, base, opts...)
+		s.workers = leafv1connect.NewWorkerServiceClient(c.http, base, opts...)
+		c.servers = append(c.servers, s)
+	}
+	if len(c.servers) == 0 {
+		return nil, fmt.Errorf("%w: no server is named", leaf.ErrInvalid)
+	}
+	c.active.Store(rand.Int64N(int64(len(c.servers)))) // so that not all programs begin with the first
+	return c, nil
+}
+
+func (c *Conn) transport() *http.Transport {
+	t := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext,
+		TLSClientConfig:     c.opts.TLS,
+		TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConnsPerHost: idlePerServer,
+		IdleConnTimeout:     time.Minute, // less than a server's
+		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: dialTimeout, PingTimeout: dialTimeout},
+	}
+	return t
+}
+
+// Close ends the connections. Later calls fail with [leaf.ErrClosed].
+func (c *Conn) Close() error {
+	c.closed.Store(true)
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// order returns the servers as they are to be asked: the one that answered last first, those
+// that failed lately last.
+func (c *Conn) order() []*server {
+	n := len(c.servers)
+	all, failing := make([]*server, 0, n), make([]*server, 0, n)
+	now := time.Now().UnixNano()
+	for i := range n {
+		s := c.servers[(int(c.active.Load())+i)%n]
+		if s.retryAt.Load() > now {
+			failing = append(failing, s)
+		} else {
+			all = append(all, s)
+		}
+	}
+	return append(all, failing...)
+}
+
+// answered takes up how a call of s ended.
+func (c *Conn) answered(s *server, err error) {
+	if !isFault(err) {
+		s.fails.Store(0)
+		s.retryAt.Store(0)
+		for i, o := range c.servers {
+			if o == s {
+				c.active.Store(int64(i))
+			}
+		}
+		return
+	}
+	fails := s.fails.Add(1)
+	pause := min(maxBackoff, firstBackoff<<min(fails-1, 10))
+	s.retryAt.Store(time.Now().Add(pause/2 + rand.N(pause/2)).UnixNano())
+}

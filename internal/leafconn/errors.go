@@ -1,0 +1,73 @@
+package leafconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// ErrDenied says that the token is missing, wrong, or lacks the right.
+var ErrDenied = errors.New("the server does not allow it: the token is missing, expired, or lacks the right")
+
+// reasons are what a server's answers mean here. STOPPING is none of them: another call may
+// succeed.
+var reasons = map[string]error{
+	"BAD_KEY":            leaf.ErrInvalid,
+	"CLOCK_BEHIND":       leaf.ErrClock,
+	"CONFLICT":           worker.ErrConflict,
+	"EXHAUSTED":          leaf.ErrExhausted,
+	"FORBIDDEN":          ErrDenied,
+	"INVALID_ARGUMENT":   leaf.ErrInvalid,
+	"NEWER_FORMAT":       worker.ErrNewer,
+	"NOT_CONTIGUOUS":     leaf.ErrNotContiguous,
+	"NO_WORKER_ID":       leaf.ErrNoLease,
+	"OVERFLOW":           leaf.ErrOverflow,
+	"SCHEME_DISABLED":    leaf.ErrUnsupported,
+	"TAG_EXISTS":         leaf.ErrTagExists,
+	"UNAUTHENTICATED":    ErrDenied,
+	"UNKNOWN_TAG":        leaf.ErrUnknownTag,
+	"UNSUPPORTED":        leaf.ErrUnsupported,
+	"WOULD_GO_BACKWARDS": leaf.ErrRegression,
+}
+
+// An answer is an error that a server told.
+type answer struct {
+	host, text string
+	kind       error // nil: none that callers branch on
+}
+
+func (a *answer) Error() string { return fmt.Sprintf("Leaf server %s: %s", a.host, a.text) }
+func (a *answer) Unwrap() error { return a.kind }
+
+// explain returns err as callers branch on it.
+func explain(ctx context.Context, s *server, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ended := ctx.Err(); ended != nil {
+		return fmt.Errorf("Leaf server %s: %w", s.host, ended)
+	}
+	coded, ok := errors.AsType[*connect.Error](err)
+	if !ok || !connect.IsWireError(err) {
+		return fmt.Errorf("Leaf server %s: %w", s.host, err)
+	}
+	return &answer{s.host, coded.Message(), reasons[reasonOf(coded)]}
+}
+
+// reasonOf returns the reason in the details of an error.
+func reasonOf(err *connect.Error) string {
+	for _, d := range err.Details() {
+		if value, e := d.Value(); e == nil {
+			if info, ok := value.(*errdetails.ErrorInfo); ok {
+				return info.GetReason()
+			}
+		}
+	}
+	return ""
+}

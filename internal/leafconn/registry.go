@@ -1,0 +1,125 @@
+package leafconn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/hops"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// A Registry is the registry of worker IDs that servers have. It is a [worker.Registry] and
+// a [worker.LossyRegistry].
+type Registry struct{ *Conn }
+
+// Load returns the record of a worker ID.
+func (r Registry) Load(ctx context.Context, id int64) (worker.Record, error) {
+	res, err := relayed(ctx, r, repeatable, func(ctx context.Context, srv *server) (*leafv1.LoadResponse, error) {
+		return srv.workers.Load(ctx, &leafv1.LoadRequest{Worker: id})
+	})
+	if err != nil {
+		return worker.Record{}, fmt.Errorf("load worker ID %d: %w", id, err)
+	}
+	return recordOf(res.GetRecord())
+}
+
+// Swap replaces a record. It is sent once.
+func (r Registry) Swap(ctx context.Context, old, new worker.Record) error {
+	was, err := recordMessage(old)
+	if err != nil {
+		return err
+	}
+	is, err := recordMessage(new)
+	if err != nil {
+		return err
+	}
+	_, err = relayed(ctx, r, preferred, func(ctx context.Context, srv *server) (*leafv1.SwapResponse, error) {
+		return srv.workers.Swap(ctx, &leafv1.SwapRequest{Old: was, New: is})
+	})
+	if err != nil {
+		return fmt.Errorf("write the record of worker ID %d: %w", new.Worker, err)
+	}
+	return nil
+}
+
+// List returns all records.
+func (r Registry) List(ctx context.Context) ([]worker.Record, error) {
+	res, err := relayed(ctx, r, repeatable, func(ctx context.Context, srv *server) (*leafv1.ListResponse, error) {
+		return srv.workers.List(ctx, new(leafv1.ListRequest))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list worker IDs: %w", err)
+	}
+	records := make([]worker.Record, len(res.GetRecords()))
+	for i, m := range res.GetRecords() {
+		if records[i], err = recordOf(m); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+// Clock returns the time by the clock of the servers' registry.
+func (r Registry) Clock(ctx context.Context) (time.Time, error) {
+	res, err := r.clock(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return res.GetTime().AsTime(), nil
+}
+
+// MayLoseWrites reports whether the servers' registry may lose writes.
+func (r Registry) MayLoseWrites(ctx context.Context) (bool, error) {
+	res, err := r.clock(ctx)
+	return res.GetMayLoseWrites(), err
+}
+
+func (r Registry) clock(ctx context.Context) (*leafv1.ClockResponse, error) {
+	res, err := relayed(ctx, r, repeatable, func(ctx context.Context, srv *server) (*leafv1.ClockResponse, error) {
+		return srv.workers.Clock(ctx, new(leafv1.ClockRequest))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the registry's clock: %w", err)
+	}
+	return res, nil
+}
+
+// relayed makes a call unless it came through this process already.
+func relayed[T any](ctx context.Context, r Registry, how func(context.Context, *Conn, func(context.Context, *server) (T, error)) (T, error),
+	call func(context.Context, *server) (T, error)) (T, error) {
+	if via := hops.From(ctx); r.opts.Name != "" && len(via) > 0 {
+		if err := hops.Check(r.opts.Name, via); err != nil {
+			var none T
+			return none, err
+		}
+	}
+	return how(ctx, r.Conn, call)
+}
+
+// preferred is once for the server that is asked first.
+func preferred[T any](ctx context.Context, c *Conn, call func(context.Context, *server) (T, error)) (T, error) {
+	return once(ctx, c, "", call)
+}
+
+func recordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {
+	m := &leafv1.WorkerRecord{Worker: r.Worker}
+	if r.IsZero() {
+		return m, nil
+	}
+	text, err := r.MarshalText()
+	m.Record = string(text)
+	return m, err
+}
+
+func recordOf(m *leafv1.WorkerRecord) (worker.Record, error) {
+	r := worker.Record{Worker: m.GetWorker()}
+	if m.GetRecord() == "" {
+		return r, nil
+	}
+	if err := r.UnmarshalText([]byte(m.GetRecord())); err != nil {
+		return worker.Record{}, fmt.Errorf("worker ID %d: %w", m.GetWorker(), err)
+	}
+	return r, nil
+}

@@ -1,0 +1,128 @@
+package leafconn
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/leaf-id/leaf"
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A Store takes ranges off what servers hold in memory. It is a [segment.Store], a
+// [segment.Returner] and a [segment.Catalog]. Its grants are guarded by the servers.
+type Store struct{ *Conn }
+
+// Advance takes a range of up to n IDs. An error may have cost IDs, which are lost.
+func (s Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	if err := segment.CheckKnown(tag); err != nil {
+		return segment.Grant{}, err
+	}
+	return repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (segment.Grant, error) {
+		res, err := srv.ids.Advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n})
+		if loop := s.checkRoute(srv); loop != nil {
+			return segment.Grant{}, loop
+		}
+		if err != nil {
+			return segment.Grant{}, err
+		}
+		return segment.Grant{
+			Range: leaf.Range{Start: res.GetRange().GetStart(), End: res.GetRange().GetEnd()},
+			Step:  res.GetStep(), Source: srv.host, Version: res.GetVersion(), Guarded: true,
+		}, nil
+	})
+}
+
+// Return gives the unused end of a grant back to the server that it came from.
+func (s Store) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
+	if err := segment.CheckKnown(tag); err != nil {
+		return err
+	}
+	_, err := once(ctx, s.Conn, last.Source, func(ctx context.Context, srv *server) (*leafv1.ReturnResponse, error) {
+		return srv.ids.Return(ctx, &leafv1.ReturnRequest{Tag: tag, Start: start, End: last.Range.End, Version: last.Version})
+	})
+	return err
+}
+
+// Tags lists the tags of the servers' store.
+func (s Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
+	return func(yield func(segment.Tag, error) bool) {
+		res, err := repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (*leafv1.ListTagsResponse, error) {
+			return srv.admin.ListTags(ctx, new(leafv1.ListTagsRequest))
+		})
+		if err != nil {
+			yield(segment.Tag{}, err)
+			return
+		}
+		for _, tag := range res.GetTags() {
+			if !yield(tagOf(tag), nil) {
+				return
+			}
+		}
+	}
+}
+
+func tagOf(m *leafv1.Tag) segment.Tag {
+	t := segment.Tag{Name: m.GetName(), MaxID: m.GetMaxId(), Step: m.GetStep(), Description: m.GetDescription()}
+	if m.Updated != nil {
+		t.Updated = m.GetUpdated().AsTime()
+	}
+	return t
+}
+
+// Create adds a tag.
+func (s Store) Create(ctx context.Context, tag segment.Tag) error {
+	if err := tag.Check(); err != nil {
+		return err
+	}
+	_, err := once(ctx, s.Conn, "", func(ctx context.Context, srv *server) (*leafv1.CreateTagResponse, error) {
+		return srv.admin.CreateTag(ctx, &leafv1.CreateTagRequest{Name: tag.Name, Step: tag.Step, MaxId: &tag.MaxID, Description: tag.Description})
+	})
+	return err
+}
+
+// Alter changes a tag. What the server holds below a raised max_id is dropped, as its next
+// range has to lie above it.
+func (s Store) Alter(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
+	if err := segment.CheckKnown(name); err != nil {
+		return segment.Tag{}, err
+	}
+	if err := c.Check(); err != nil {
+		return segment.Tag{}, err
+	}
+	if c.Step == nil && c.MaxID == nil && c.Description == nil {
+		return s.find(ctx, name)
+	}
+	res, err := once(ctx, s.Conn, "", func(ctx context.Context, srv *server) (*leafv1.AlterTagResponse, error) {
+		res, err := srv.admin.AlterTag(ctx, &leafv1.AlterTagRequest{Name: name, Step: c.Step, MaxId: c.MaxID, Force: c.Force, Description: c.Description})
+		if err == nil && c.MaxID != nil && *c.MaxID > 0 {
+			_, err = srv.admin.ObserveTag(ctx, &leafv1.ObserveTagRequest{Name: name, Max: *c.MaxID - 1})
+		}
+		return res, err
+	})
+	if err != nil {
+		return segment.Tag{}, err
+	}
+	return tagOf(res.GetTag()), nil
+}
+
+func (s Store) find(ctx context.Context, name string) (segment.Tag, error) {
+	for tag, err := range s.Tags(ctx) {
+		if err != nil || tag.Name == name {
+			return tag, err
+		}
+	}
+	return segment.Tag{}, fmt.Errorf("tag %q: %w", name, leaf.ErrUnknownTag)
+}
+
+// Delete removes a tag.
+func (s Store) Delete(ctx context.Context, name string) error {
+	if err := segment.CheckKnown(name); err != nil {
+		return err
+	}
+	_, err := once(ctx, s.Conn, "", func(ctx context.Context, srv *server) (*leafv1.DeleteTagResponse, error) {
+		return srv.admin.DeleteTag(ctx, &leafv1.DeleteTagRequest{Name: name})
+	})
+	return err
+}
