@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"os"
+	"os/user"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,16 +69,35 @@ func (a *admin) with(cmd *cobra.Command, do func() error) (err error) {
 		if err != nil {
 			return err
 		}
-		opts.Workers = issuer.NewWorkers(registry, nil, nil)
+		opts.Workers = issuer.NewWorkers(registry, nil, auditLog(cmd))
 	} else {
 		store, err := b.Store()
 		if err != nil {
 			return err
 		}
-		opts.Tags = issuer.NewTags(store, nil, nil)
+		opts.Tags = issuer.NewTags(store, nil, auditLog(cmd))
 	}
 	a.calls = rpcapi.NewAdmin(opts)
+	cmd.SetContext(issuer.WithActor(cmd.Context(), issuer.Actor{Name: userName(), From: "command line, " + drivers.Redact(a.url)}))
 	return do()
+}
+
+// auditLog returns a log of what the command changes by itself, and of nothing else: what goes
+// wrong it says in its own words.
+func auditLog(cmd *cobra.Command) *slog.Logger {
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError + 1}))
+}
+
+// userName names who runs the command.
+func userName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username + "@" + host
+	}
+	return strconv.Itoa(os.Getuid()) + "@" + host
 }
 
 // explain says what an error of a call means to the user.

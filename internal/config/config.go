@@ -121,6 +121,7 @@ type UID struct {
 type Log struct {
 	Level  string `yaml:"level" check:"debug|info|warn|error" live:"yes"`
 	Format string `yaml:"format" check:"auto|text|json"`
+	Access int64  `yaml:"access" check:"0..1000000000" live:"yes"`
 }
 
 // The values of resp, segment.policy, uid.enable, uid.mode, log.format and uid.rejected_take.

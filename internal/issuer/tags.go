@@ -127,7 +127,7 @@ func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error)
 		return segment.Tag{}, failed(err)
 	}
 	t.segments.Changed(tag)
-	t.log.Info("tag created", "tag", tag.Name, "step", tag.Step, "max_id", tag.MaxID)
+	audit(ctx, t.log, "tag created", nil, &tag, "tag", tag.Name)
 	return tag, nil
 }
 
@@ -143,10 +143,11 @@ func (t *Tags) Delete(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
+	before := t.before(ctx, name)
 	if err := t.segments.Forget(name, func() error { return catalog.Delete(ctx, name) }); err != nil {
 		return failed(err)
 	}
-	t.log.Info("tag deleted", "tag", name)
+	audit(ctx, t.log, "tag deleted", before, nil, "tag", name)
 	return nil
 }
 
@@ -206,6 +207,7 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 	if err != nil {
 		return segment.Tag{}, fmt.Errorf("alter tag %q: %w", name, err)
 	}
+	before := t.before(ctx, name)
 	var tag segment.Tag
 	alter := func() (err error) {
 		tag, err = catalog.Alter(ctx, name, change)
@@ -220,7 +222,7 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 		return segment.Tag{}, failed(err)
 	}
 	t.segments.Changed(tag)
-	t.log.Info("tag altered", "tag", name, "step", tag.Step, "max_id", tag.MaxID, "force", change.Force)
+	audit(ctx, t.log, "tag altered", before, &tag, "tag", name, "force", change.Force)
 	return tag, nil
 }
 
@@ -228,10 +230,17 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 // that others move at the same time. It returns tag as it then is, which is what the
 // last allocation says of it.
 func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag, error) {
+	var after segment.Tag
 	if _, small := t.store.(segment.Lifter); small {
 		return t.lift(ctx, tag.Name, n)
 	}
-	for left := n; left > 0; {
+	before, left := tag, n
+	defer func() {
+		if left < n { // also where only a part was raised
+			audit(ctx, t.log, "tag raised", &before, &after, "tag", after.Name, "by_ids", n-left)
+		}
+	}()
+	for left > 0 {
 		grant, err := t.store.Advance(ctx, tag.Name, left)
 		switch {
 		case errors.Is(err, leaf.ErrUnknownTag):
@@ -241,10 +250,13 @@ func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag
 		case err != nil:
 			return segment.Tag{}, fmt.Errorf("raised by %d of %d: %w", n-left, n, failed(err))
 		}
+		if left == n {
+			before.MaxID, before.Step = grant.Range.Start, grant.Step
+		}
 		left -= grant.Range.Len()
 		tag.MaxID, tag.Step = grant.Range.End, grant.Step
+		after = tag
 	}
-	t.log.Info("tag raised", "tag", tag.Name, "by", n)
 	return tag, nil
 }
 

@@ -107,7 +107,7 @@ func (w *Workers) Free(ctx context.Context, id int64) (worker.Record, error) {
 	if err != nil {
 		return worker.Record{}, fmt.Errorf("free worker ID %d: %w", id, err)
 	}
-	w.log.Warn("worker ID freed", "worker", id, "term", record.Term, "floor", worker.Time(record.Horizon), "owner", record.Owner)
+	audit(ctx, w.log, "worker ID freed", nil, nil, "worker", id, "owner", record.Owner, "term", record.Term, "floor", worker.Time(record.Horizon))
 	return record, nil
 }
 

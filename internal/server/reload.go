@@ -63,8 +63,9 @@ func (s *Server) prepare(next config.Config) (commit func(), err error) {
 	return func() {
 		gate()
 		certificates()
-		if s.browser != nil {
+		if s.browser != nil { // the front ends are made
 			s.browser.SetOrigins(next.CORSOrigins)
+			s.observer.every.Store(next.Log.Access)
 		}
 		if s.opts.Level != nil {
 			s.opts.Level.Set(next.LogLevel())

@@ -138,3 +138,56 @@ func TestFilesAreWatched(t *testing.T) {
 	r.stop()
 	r.wantStop(t)
 }
+
+// The access log holds one of so many requests, and a reload turns it on and off.
+func TestAccessLog(t *testing.T) {
+	var current atomic.Pointer[config.Config]
+	r := run(t, nil, reloadable(&current, new(slog.LevelVar)))
+	lines := func() int { return strings.Count(r.log.String(), "msg=access") }
+	ask := func(every int64, requests, want int) {
+		t.Helper()
+		next := *current.Load()
+		next.Log.Access = every
+		current.Store(&next)
+		if err := r.server.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		before := lines()
+		for range requests {
+			r.want(t, "/v1/ids/segment/order", 200, "ids")
+		}
+		until(t, fmt.Sprintf("%d lines", want), func() bool { return lines()-before >= want })
+		if got := lines() - before; got != want {
+			t.Errorf("%d lines for %d requests, one of %d; want %d", got, requests, every, want)
+		}
+	}
+	ask(0, 3, 0)
+	ask(3, 9, 3)
+	ask(1, 2, 2)
+	if !strings.Contains(r.log.String(), "msg=access method=GET path=/v1/ids/segment/order proto=HTTP/1.1 status=200 bytes=") {
+		t.Errorf("the log:\n%s", r.log)
+	}
+	r.stop()
+	r.wantStop(t)
+}
+
+// Profiles are for administrators, and the command line, which may hold a password, is none.
+func TestProfiles(t *testing.T) {
+	file, tokens := tokensFile(t, map[string]string{"ops": `rights: [admin]`, "shop": `take: ["*"]`})
+	r := run(t, nil, func(o *server.Options) { o.Config.TokensFile = file })
+	for path, want := range map[string][2]int{
+		"/debug/pprof/": {200, 403}, "/debug/pprof/goroutine?debug=1": {200, 403}, "/debug/pprof/profile?seconds=1": {200, 403},
+		"/debug/pprof/cmdline": {404, 403},
+	} {
+		for i, name := range []string{"ops", "shop"} {
+			if status, answer := (call{method: "GET", path: path}).do(t, r, tokens[name], ""); status != want[i] {
+				t.Errorf("%s as %s: %d %s, want %d", path, name, status, answer, want[i])
+			}
+		}
+		if status, _, err := r.get(path); status != 401 || err != nil {
+			t.Errorf("%s without a token: %d, %v", path, status, err)
+		}
+	}
+	r.stop()
+	r.wantStop(t)
+}

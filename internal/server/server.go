@@ -85,6 +85,7 @@ type Server struct {
 	times    *times              // nil: no time-based scheme
 	http     *http.Server
 	browser  *browser.Handler
+	observer *observer
 	conns    *conns.Server           // nil: no Redis protocol
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	stopping atomic.Bool
@@ -223,7 +224,9 @@ func (s *Server) wire() {
 	mux := http.NewServeMux()
 	rpcapi.Register(mux, opts)
 	s.browser = browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout))
-	s.http = s.newHTTP(ctx, s.browser)
+	s.observer = &observer{next: s.browser, log: s.log}
+	s.observer.every.Store(s.cfg.Log.Access)
+	s.http = s.newHTTP(ctx, s.observer)
 	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(draining) }))
 	if s.redis != nil {
 		limit := s.cfg.Limits.Connections

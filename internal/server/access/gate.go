@@ -174,3 +174,17 @@ func (c *Caller) May(rights Right) error {
 	}
 	return nil
 }
+
+// Name returns the name of the caller's token or certificate; "anonymous" if it has shown none.
+func (c *Caller) Name() string {
+	if c == nil || c.gate == nil {
+		return anonymous
+	}
+	who, _ := c.gate.current().find(c, time.Now())
+	if who == nil {
+		return anonymous
+	}
+	return cmp.Or(who.name, anonymous)
+}
+
+const anonymous = "anonymous"

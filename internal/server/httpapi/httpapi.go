@@ -105,6 +105,7 @@ func (h *handler) routes() []route {
 		{"/healthz", "/healthz", "200 while the process lives", get(healthz), false},
 		{"/readyz", "/readyz", "200 when requests can be served; ?scheme=NAME for one scheme, ?verbose says why not", get(h.readyz), false},
 		{"/metrics", "/metrics", "figures for Prometheus", get(h.admit(access.Read, h.metrics)), false},
+		{pprofPath, pprofPath, "profiles of the process, for administrators", get(h.admit(access.Admin, profiles)), false},
 		{"/openapi.yaml", "/openapi.yaml", "this API, described for machines", get(openAPI), false},
 		{protoPath, protoPath, "leaf.proto, admin.proto or worker.proto: the services of gRPC and Connect", get(h.proto), false},
 		{"/{$}", "/", "this page", get(h.index), false},

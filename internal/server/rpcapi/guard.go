@@ -7,6 +7,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/telemetry"
@@ -44,13 +45,17 @@ func newGuard(opts *frontend.Options, requests *telemetry.Requests, next http.Ha
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	caller, err := g.opts.Admit(r, cmp.Or(rights[r.URL.Path], access.Admin))
+	needs := cmp.Or(rights[r.URL.Path], access.Admin)
+	caller, err := g.opts.Admit(r, needs)
 	if err != nil {
 		g.refuse(w, r, err)
 		return
 	}
 	if !g.opts.Access.Open() {
 		r = r.WithContext(frontend.WithCaller(r.Context(), caller))
+	}
+	if needs == access.Admin {
+		r = r.WithContext(issuer.WithActor(r.Context(), issuer.Actor{Name: caller.Name(), From: r.RemoteAddr}))
 	}
 	g.next.ServeHTTP(w, r)
 }

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// An observer logs requests over HTTP, one of so many, where that is asked for. Else it costs an
+// atomic load.
+type observer struct {
+	next  http.Handler
+	log   *slog.Logger
+	every atomic.Int64 // 0: none is logged
+	count atomic.Int64
+}
+
+// ServeHTTP implements [http.Handler].
+func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	every := o.every.Load()
+	if every == 0 || o.count.Add(1)%every != 0 {
+		o.next.ServeHTTP(w, r)
+		return
+	}
+	rec := &recorder{ResponseWriter: w}
+	start := time.Now()
+	o.next.ServeHTTP(rec, r)
+	o.log.Info("access", "method", r.Method, "path", r.URL.Path, "proto", r.Proto, "status", rec.code(), "bytes", rec.bytes,
+		"took", time.Since(start), "from", r.RemoteAddr, "agent", r.UserAgent(), "one_of", every)
+}
+
+// A recorder notes what is answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 || r.status < http.StatusOK {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	n, err := r.ResponseWriter.Write(p)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// Flush implements [http.Flusher], for streams.
+func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
+
+// Unwrap is for [http.ResponseController].
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// code is the status; it is not written where the handler says nothing of it.
+func (r *recorder) code() int {
+	if r.status == 0 {
+		return http.StatusOK
+	}
+	return r.status
+}
