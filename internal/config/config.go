@@ -70,9 +70,20 @@ type TagLimits map[string]Limit
 
 // A Limit bounds how many IDs may be taken; 0: it does not.
 type Limit struct {
-	Rate  int64 `yaml:"rate" check:"0..1000000000000"`
-	Burst int64 `yaml:"burst" check:"0..1000000000000"`
-	Quota int64 `yaml:"quota" check:"0..1000000000000000000"`
+	Rate  int64 `yaml:"rate" check:"0..1000000000000"`        // a second
+	Burst int64 `yaml:"burst" check:"0..1000000000000"`       // at once, where there is a Rate; 0: a second's
+	Quota int64 `yaml:"quota" check:"0..1000000000000000000"` // a day, which begins at midnight UTC
+}
+
+// Check says what is wrong with l, "" if nothing is.
+func (l Limit) Check() string {
+	switch {
+	case min(l.Rate, l.Burst, l.Quota) < 0:
+		return "rate, burst and quota must not be negative"
+	case l.Burst > 0 && l.Rate == 0:
+		return "there is a burst but no rate"
+	}
+	return ""
 }
 
 // Segment configures the scheme segment.

@@ -48,15 +48,10 @@ func (v *validator) require(ok bool, key, text string) {
 func (v *validator) access(c Config) {
 	v.require((c.TLS.Cert == "") == (c.TLS.Key == ""), "tls.cert", "tls.cert and tls.key go together: one is empty")
 	v.require(c.TLS.ClientCA == "" || c.TLS.Cert != "", "tls.client_ca", "there is no TLS without tls.cert and tls.key")
-	v.limit("limits.client", c.Limits.Client)
+	v.add("limits.client", c.Limits.Client.Check())
 	for pattern, limit := range c.Limits.Tags {
-		v.limit("limits.tags."+pattern, limit)
+		v.add("limits.tags."+pattern, limit.Check())
 	}
-}
-
-func (v *validator) limit(path string, l Limit) {
-	v.require(min(l.Rate, l.Burst, l.Quota) >= 0, path, "rate, burst and quota must not be negative")
-	v.require(l.Burst == 0 || l.Rate > 0, path, "there is a burst but no rate")
 }
 
 func (v *validator) layouts(s Snowflake) {

@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 
-	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
@@ -20,16 +19,4 @@ func (s *Server) openGate() error {
 	}
 	commit()
 	return nil
-}
-
-func limits(c config.Limits) access.Limits {
-	return access.Limits{Client: access.Limit(c.Client), Tags: tagLimits(c.Tags)}
-}
-
-func tagLimits(limits config.TagLimits) map[string]access.Limit {
-	converted := make(map[string]access.Limit)
-	for pattern, limit := range limits {
-		converted[pattern] = access.Limit(limit)
-	}
-	return converted
 }

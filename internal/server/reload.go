@@ -50,7 +50,7 @@ func (s *Server) reload() error {
 
 // prepare reads what next names. The returned function puts all of it in force.
 func (s *Server) prepare(next config.Config) (commit func(), err error) {
-	gate, err := s.gate.Prepare(next.PublicRead, limits(next.Limits), next.TokensFile)
+	gate, err := s.gate.Prepare(next.PublicRead, next.Limits, next.TokensFile)
 	if err != nil {
 		return nil, err
 	}

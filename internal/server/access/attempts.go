@@ -32,7 +32,8 @@ func newAttempts(log *slog.Logger) attempts {
 // failed returns the error for a token from addr that is not valid.
 func (a *attempts) failed(addr netip.Addr, why string) error {
 	a.note(addr, why)
-	if _, err := a.addresses.get(hash(network(addr)), maxAttempts).take(time.Now(), 1); err != nil {
+	now := time.Now()
+	if _, err := a.addresses.get(hash(network(addr)), maxAttempts, now).take(now, 1); err != nil {
 		return &LimitError{What: "too many wrong tokens from this address", RetryAfter: err.RetryAfter}
 	}
 	return ErrUnauthenticated

@@ -38,6 +38,7 @@ type Gate struct {
 func New(opts Options) *Gate {
 	g := &Gate{opts: opts, attempts: newAttempts(cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)))}
 	g.anonymous.gate = g
+	g.tags.shared = make(map[Limit]*bucket) // no caller is rid of a tag's limit by making up others
 	g.rules.Store(withoutTokens(opts))
 	return g
 }

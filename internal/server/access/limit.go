@@ -11,35 +11,19 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/issuer"
 )
 
-// A Limit bounds how many IDs may be taken; a zero field does not.
-type Limit struct {
-	Rate  int64 `yaml:"rate,omitempty"`  // a second
-	Burst int64 `yaml:"burst,omitempty"` // at once, where there is a Rate; 0: a second's
-	Quota int64 `yaml:"quota,omitempty"` // a day, which begins at midnight UTC
-}
-
 // Limits are those of a server. They count IDs, not requests, in its memory alone: another
-// server does not know of them, and a restart forgets them.
-type Limits struct {
-	Client Limit            // of each token, or address that shows none
-	Tags   map[string]Limit // of each tag that matches the pattern; all that match count
-}
+// server does not know of them, and a restart forgets them. Client is that of each token, or
+// address that shows none, and Tags those of each tag that matches; all that match count.
+type (
+	Limits = config.Limits
+	Limit  = config.Limit
+)
 
-// Check says what is wrong with l, "" if nothing is.
-func (l Limit) Check() string {
-	switch {
-	case min(l.Rate, l.Burst, l.Quota) < 0:
-		return "rate, burst and quota must not be negative"
-	case l.Burst > 0 && l.Rate == 0:
-		return "there is a burst but no rate"
-	}
-	return ""
-}
-
-func (l Limit) burst() int { return int(cmp.Or(l.Burst, l.Rate)) }
+func burst(l Limit) int { return int(cmp.Or(l.Burst, l.Rate)) }
 
 // A bucket counts what was taken under one limit.
 type bucket struct {
@@ -54,7 +38,7 @@ type bucket struct {
 func newBucket(l Limit) *bucket {
 	b := &bucket{limit: l}
 	if l.Rate > 0 {
-		b.rate = rate.NewLimiter(rate.Limit(l.Rate), l.burst())
+		b.rate = rate.NewLimiter(rate.Limit(l.Rate), burst(l))
 	}
 	return b
 }
@@ -78,8 +62,8 @@ func (b *bucket) take(now time.Time, n int64) (undo func(), err *LimitError) {
 	}
 	cancel := func() {}
 	if b.rate != nil {
-		if n > int64(b.limit.burst()) {
-			return nil, &LimitError{What: fmt.Sprintf("%d IDs at once", b.limit.burst())}
+		if n > int64(burst(b.limit)) {
+			return nil, &LimitError{What: fmt.Sprintf("%d IDs at once", burst(b.limit))}
 		}
 		r := b.rate.ReserveN(now, int(n))
 		if wait := r.DelayFrom(now); wait > 0 {
@@ -90,6 +74,13 @@ func (b *bucket) take(now time.Time, n int64) (undo func(), err *LimitError) {
 	}
 	b.used += n
 	return func() { cancel(); b.untake(today, n) }, nil
+}
+
+// idle reports whether b holds nothing that a new bucket would not.
+func (b *bucket) idle(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return (b.used == 0 || now.Unix()/int64(day/time.Second) != b.day) && (b.rate == nil || b.rate.TokensAt(now) >= float64(burst(b.limit)))
 }
 
 func (b *bucket) untake(day, n int64) {
@@ -107,9 +98,10 @@ const maxBuckets = 1 << 17
 // buckets holds the buckets that were used last, at most maxBuckets. Keys are hashed, so
 // that long ones take no memory. The zero value is ready for use.
 type buckets struct {
-	mu    sync.Mutex
-	byKey map[uint64]*list.Element // of entry
-	order list.List                // the one used last first
+	mu     sync.Mutex
+	byKey  map[uint64]*list.Element // of entry
+	order  list.List                // the one used last first
+	shared map[Limit]*bucket        // nil, or of newcomers while all others are in use, which then are kept
 }
 
 type entry struct {
@@ -130,7 +122,7 @@ func hash(texts ...string) uint64 {
 }
 
 // get returns the bucket of a key; a new one if its limit has changed.
-func (b *buckets) get(key uint64, limit Limit) *bucket {
+func (b *buckets) get(key uint64, limit Limit, now time.Time) *bucket {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.byKey == nil {
@@ -145,7 +137,14 @@ func (b *buckets) get(key uint64, limit Limit) *bucket {
 		return found.bucket
 	}
 	if b.order.Len() >= maxBuckets {
-		delete(b.byKey, b.order.Remove(b.order.Back()).(*entry).key)
+		oldest := b.order.Back()
+		if b.shared != nil && !oldest.Value.(*entry).bucket.idle(now) {
+			if b.shared[limit] == nil {
+				b.shared[limit] = newBucket(limit)
+			}
+			return b.shared[limit]
+		}
+		delete(b.byKey, b.order.Remove(oldest).(*entry).key)
 	}
 	made := &entry{key, newBucket(limit)}
 	b.byKey[key] = b.order.PushFront(made)
@@ -162,13 +161,13 @@ func (g *Gate) charge(c *Caller, who *grant, scheme, key string, n int64, now ti
 	switch {
 	case who.limit == Limit{}:
 	case who.name != "":
-		due = append(due, g.tokens.get(hash(who.name), who.limit))
+		due = append(due, g.tokens.get(hash(who.name), who.limit, now))
 	default:
-		due = append(due, g.addresses.get(hash(network(c.addr)), who.limit))
+		due = append(due, g.addresses.get(hash(network(c.addr)), who.limit, now))
 	}
 	for _, l := range g.current().limits {
 		if matches(l.pattern, key) {
-			due = append(due, g.tags.get(hash(l.pattern, scheme, key), l.limit))
+			due = append(due, g.tags.get(hash(l.pattern, scheme, key), l.limit, now))
 		}
 	}
 	undo := make([]func(), 0, 2)

@@ -112,19 +112,27 @@ func TestTokenLimit(t *testing.T) {
 	want(t, "after a reload", caller(t, g, token).Take("", "a", 1), access.ErrLimit)
 }
 
-// However many clients and tags there are, memory for them is bounded, and what is in use is
-// kept.
+// However many clients and tags there are, memory for them is bounded. A caller who makes up
+// keys is not rid of a limit, and what is idle makes room.
 func TestLimitsAreBounded(t *testing.T) {
-	g := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 2 * (access.MaxBuckets + 10)}}}})
-	c := from(t, g, "192.0.2.1")
-	for i := range access.MaxBuckets + 10 {
-		want(t, "made up", c.Take("", fmt.Sprint("tag", i), 1), nil)
-		want(t, "in use", c.Take("", "used", 2), nil)
-	}
-	want(t, "in use", c.Take("", "used", 1), access.ErrLimit)
-	if n := g.Tags(); n != access.MaxBuckets {
-		t.Errorf("%d tags are kept, want %d", n, access.MaxBuckets)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 2}}}})
+		c := from(t, g, "192.0.2.1")
+		want(t, "used up", c.Take("", "used", 2), nil)
+		for i := range access.MaxBuckets - 1 {
+			want(t, "made up", c.Take("", fmt.Sprint("tag", i), 1), nil)
+		}
+		want(t, "no room, the last two", c.Take("", "late", 2), nil)
+		want(t, "no room", c.Take("", "later", 1), access.ErrLimit)
+		want(t, "used up, still", c.Take("", "used", 1), access.ErrLimit)
+		want(t, "known", c.Take("", "tag0", 1), nil)
+		time.Sleep(24 * time.Hour)
+		want(t, "the next day", c.Take("", "later", 2), nil)
+		want(t, "the next day, of its own", c.Take("", "late", 2), nil)
+		if n := g.Tags(); n != access.MaxBuckets {
+			t.Errorf("%d tags are kept, want %d", n, access.MaxBuckets)
+		}
+	})
 }
 
 func BenchmarkTake(b *testing.B) {

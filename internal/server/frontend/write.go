@@ -1,12 +1,8 @@
 package frontend
 
 import (
-	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -52,24 +48,4 @@ func WriteRanges(w http.ResponseWriter, ranges []leaf.Range) {
 		}
 	}
 	_, _ = w.Write(append(buf, "]}\n"...)) // likewise
-}
-
-// ParseCount reads a number written in digits alone.
-func ParseCount(text string) (int, bool) {
-	if strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' }) {
-		return 0, false
-	}
-	n, err := strconv.Atoi(text)
-	return n, err == nil
-}
-
-// CheckParams reports, wrapping [leaf.ErrInvalid], a parameter that a route does not
-// have.
-func CheckParams(query url.Values, known ...string) error {
-	for name := range query {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("%w: unknown parameter %q; this route has: %s", leaf.ErrInvalid, name, strings.Join(known, ", "))
-		}
-	}
-	return nil
 }

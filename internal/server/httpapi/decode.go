@@ -84,8 +84,8 @@ func (h *handler) parseUID(w http.ResponseWriter, r *http.Request) {
 		h.notFound(w, r)
 		return
 	}
-	query := r.URL.Query()
-	if err := frontend.CheckParams(query, "layout"); err != nil {
+	query, err := frontend.ParseQuery(r.URL.RawQuery, "layout")
+	if err != nil {
 		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: err.Error()})
 		return
 	}

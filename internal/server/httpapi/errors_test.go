@@ -92,7 +92,7 @@ func TestOtherErrors(t *testing.T) {
 		{"GET", "/api/segment/get/k?n=%zz", nil, 400,
 			`"status":400,"error":"Bad Request","message":"invalid argument: the query string is malformed","path":"/api/segment/get/k"}`},
 		{"GET", "/api/segment/get/k?n=+2", nil, 400,
-			`"status":400,"error":"Bad Request","message":"invalid argument: n must be a number from 1 to 5000, given once","path":"/api/segment/get/k"}`},
+			`"status":400,"error":"Bad Request","message":"invalid argument: n must be a number from 1 to 5000","path":"/api/segment/get/k"}`},
 		{"GET", "/api/snowflake/get", nil, 404, `"status":404,"error":"Not Found","message":"No message available","path":"/api/snowflake/get"}`},
 		{"GET", "/x/../cache", nil, 404, `"status":404,"error":"Not Found","message":"No message available","path":"/x/../cache"}`},
 		{"PROPFIND", "/cache", nil, 405,

@@ -1,11 +1,9 @@
 package httpapi
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
@@ -80,10 +78,7 @@ func (i *idsRoute) one(w http.ResponseWriter, r *http.Request, caller *access.Ca
 
 // head answers what a GET would, without the ID, which it does not consume.
 func (i *idsRoute) head(w http.ResponseWriter, r *http.Request, key string) {
-	n, batch, err := i.count(r.URL)
-	if err == nil && batch {
-		err = i.IDs.CheckCount(n)
-	}
+	_, batch, err := i.count(r.URL)
 	if err == nil {
 		err = i.IDs.Exists(r.Context(), i.scheme, key)
 	}
@@ -107,11 +102,7 @@ func (i *idsRoute) query(w http.ResponseWriter, r *http.Request, caller *access.
 }
 
 func (i *idsRoute) batch(w http.ResponseWriter, r *http.Request, caller *access.Caller, key string, n int) {
-	err := i.IDs.CheckCount(n) // what is refused in any case counts for no limit
-	if err == nil {
-		err = caller.Take(i.scheme, key, int64(n))
-	}
-	if err != nil {
+	if err := caller.Take(i.scheme, key, int64(n)); err != nil {
 		i.fail(w, r, err)
 		return
 	}
@@ -144,21 +135,15 @@ func (i *idsRoute) count(u *url.URL) (n int, batch bool, err error) {
 	if u.RawQuery == "" {
 		return 0, false, nil
 	}
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return 0, false, errMalformed
+	if i.java {
+		if query, err := url.ParseQuery(u.RawQuery); err == nil && !query.Has("n") {
+			return 0, false, nil
+		}
 	}
-	if _, batch = query["n"]; !batch && i.java {
-		return 0, false, nil
+	query, err := frontend.ParseQuery(u.RawQuery, "n")
+	if err != nil || !query.Has("n") {
+		return 0, false, err
 	}
-	if err := frontend.CheckParams(query, "n"); err != nil || !batch {
-		return 0, batch, err
-	}
-	n, ok := frontend.ParseCount(query.Get("n"))
-	if !ok || len(query["n"]) > 1 {
-		return 0, true, fmt.Errorf("%w: n must be a number from 1 to %d, given once", leaf.ErrInvalid, i.IDs.MaxBatch())
-	}
-	return n, true, nil
+	n, err = frontend.Count(query, i.IDs.MaxBatch())
+	return n, true, err
 }
-
-var errMalformed = fmt.Errorf("%w: the query string is malformed", leaf.ErrInvalid)

@@ -43,7 +43,7 @@ func (h *handler) decode(r *http.Request, text string) (decoded, error) {
 	if _, err := h.Admit(r, access.Take|access.Read); err != nil {
 		return decoded{}, err
 	}
-	query, err := parseQuery(r.URL.RawQuery, "layout")
+	query, err := frontend.ParseQuery(r.URL.RawQuery, "layout")
 	if err != nil {
 		return decoded{}, err
 	}

@@ -19,7 +19,7 @@ type params struct {
 
 // params reads the query. The error wraps [leaf.ErrInvalid].
 func (q *request) params() (p params, err error) {
-	query, err := parseQuery(q.http.URL.RawQuery, "n", "format", "ranges", "contiguous")
+	query, err := frontend.ParseQuery(q.http.URL.RawQuery, "n", "format", "ranges", "contiguous")
 	if err != nil {
 		return p, err
 	}
@@ -53,29 +53,9 @@ func (q *request) count(query url.Values, p *params) error {
 	if p.ranges {
 		most = q.IDs.MaxRange()
 	}
-	n, ok := frontend.ParseCount(query.Get("n"))
-	if !ok || n < 1 || n > most {
-		return fmt.Errorf("%w: n must be a number from 1 to %d", leaf.ErrInvalid, most)
-	}
-	p.n = n
-	return nil
-}
-
-// parseQuery returns the parameters, each of them known and given once.
-func parseQuery(raw string, known ...string) (url.Values, error) {
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, fmt.Errorf("%w: the query string is malformed", leaf.ErrInvalid)
-	}
-	if err := frontend.CheckParams(query, known...); err != nil {
-		return nil, err
-	}
-	for name, values := range query {
-		if len(values) > 1 {
-			return nil, fmt.Errorf("%w: %s is given %d times", leaf.ErrInvalid, name, len(values))
-		}
-	}
-	return query, nil
+	var err error
+	p.n, err = frontend.Count(query, most)
+	return err
 }
 
 // word reports whether a parameter is the second of two words. Left out it is the first.
