@@ -16,10 +16,11 @@ import (
 	"github.com/leaf-id/leaf/driver/kv"
 )
 
-// The keys that a listing reads at once: few at first, because a probe needs only one.
+// The keys that a listing reads at once: few at first, because a probe needs only one. Then
+// many, because for each page etcd goes through all keys that are left.
 const (
 	firstPage = 16
-	maxPage   = 512
+	maxPage   = 8192
 )
 
 // A backend is the keys below a prefix. It is a [kv.Backend].
