@@ -43,6 +43,22 @@ type Server struct {
 // Start runs a server until t ends.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
+	s := newServer(o)
+	s.Resume(t)
+	t.Cleanup(s.close)
+	return s
+}
+
+// Run runs a server until stop is called, for examples.
+func Run(o Options) (url string, stop func()) {
+	s := newServer(o)
+	if err := s.serve(); err != nil {
+		panic(err)
+	}
+	return s.URL(), s.close
+}
+
+func newServer(o Options) *Server {
 	s := &Server{calls: make(map[string]int), addr: "127.0.0.1:0"}
 	sources := make(map[string]issuer.Source)
 	if o.Store != nil {
@@ -58,17 +74,18 @@ func Start(t testing.TB, o Options) *Server {
 		s.opts.Access = access.New(access.Options{Local: true, PublicRead: true})
 	}
 	s.opts.OutageBudget = segment.DefaultOutageBudget
-	s.Resume(t)
-	t.Cleanup(func() {
-		s.Release()
-		s.Stop()
-		if s.Set != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-			defer cancel()
-			_ = s.Set.Close(ctx) // a store that fails on purpose takes nothing back
-		}
-	})
 	return s
+}
+
+// close ends the server and its set.
+func (s *Server) close() {
+	s.Release()
+	s.Stop()
+	if s.Set != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = s.Set.Close(ctx) // a store that fails on purpose takes nothing back
+	}
 }
 
 // URL returns the address, as http://host:port.
@@ -80,9 +97,15 @@ func (s *Server) Host() string { return s.addr }
 // Resume serves, on the same port as before.
 func (s *Server) Resume(t testing.TB) {
 	t.Helper()
+	if err := s.serve(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Server) serve() error {
 	listener, err := net.Listen("tcp", s.addr)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	s.addr = listener.Addr().String()
 	mux := http.NewServeMux()
@@ -96,6 +119,7 @@ func (s *Server) Resume(t testing.TB) {
 		defer close(done)
 		_ = srv.Serve(listener) // ends with Stop
 	}(s.http, s.done)
+	return nil
 }
 
 // Stop ends the server as a crash does. What it holds in memory stays.

@@ -1,0 +1,151 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/leafconn"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// ErrDenied is wrapped where the servers do not allow a call: the token is missing, expired,
+// or lacks the right.
+var ErrDenied = leafconn.ErrDenied
+
+// Options are the optional settings of [New]; nil means all defaults, as does the zero value
+// of a field.
+type Options struct {
+	// Token is shown to the servers; it may stand in the URL instead. TokenFile names a file
+	// that holds it, which may be replaced at any time.
+	Token, TokenFile string
+
+	// TLS is for https URLs; nil: the defaults of crypto/tls.
+	TLS *tls.Config
+
+	// OutageBudget, MaxStock, Wait and CallTimeout are those of [segment.Options].
+	OutageBudget time.Duration
+	MaxStock     int64
+	Wait         time.Duration
+	CallTimeout  time.Duration
+
+	// Hedge is how long one server is waited for before another one is asked as well;
+	// default 100 ms, negative: never.
+	Hedge time.Duration
+
+	// OnCall is told of each call to a server as it ends, for metrics. [Client.Stats] has the
+	// figures of each tag.
+	OnCall func(Call)
+
+	// Logger receives what an operator should know; nil discards it.
+	Logger *slog.Logger
+}
+
+// A Call is one call to a server.
+type Call struct {
+	Server    string // host:port
+	Procedure string // such as Advance
+	Took      time.Duration
+	Err       error // nil: it succeeded
+}
+
+// A Client takes IDs from servers.
+type Client struct {
+	conn *leafconn.Conn
+	set  *segment.Set
+}
+
+// New returns a client of the servers of a URL: http://h1:8080,h2:8080 or https://…, which
+// may hold a token as in https://TOKEN@h1:8443; leaf: and leafs: mean the same. It contacts
+// none before the first ID is asked for. The error wraps [leaf.ErrInvalid].
+func New(url string, o *Options) (*Client, error) {
+	if o == nil {
+		o = new(Options)
+	}
+	servers, token, err := parse(url)
+	if err != nil {
+		return nil, fmt.Errorf("Leaf client: %w", err)
+	}
+	opts := &leafconn.Options{TLS: o.TLS, Hedge: o.Hedge}
+	switch token = cmp.Or(o.Token, token); {
+	case o.TokenFile != "":
+		opts.Token = leafconn.TokenFile(o.TokenFile)
+	case token != "":
+		opts.Token = leafconn.FixedToken(token)
+	}
+	if o.OnCall != nil {
+		opts.Observe = func(c leafconn.Call) { o.OnCall(Call(c)) }
+	}
+	conn, err := leafconn.Open(servers, opts)
+	if err != nil {
+		return nil, fmt.Errorf("Leaf client: %w", err)
+	}
+	return &Client{conn: conn, set: segment.NewSet(&store{Store: leafconn.Store{Conn: conn}}, &segment.SetOptions{Options: segment.Options{
+		OutageBudget: o.OutageBudget, MaxStock: o.MaxStock, Wait: o.Wait, CallTimeout: o.CallTimeout, Logger: o.Logger,
+	}})}, nil
+}
+
+// parse takes a URL of several servers apart. No error holds the token.
+func parse(text string) (servers []string, token string, err error) {
+	scheme, rest, ok := strings.Cut(text, "://")
+	schemes := map[string]string{"http": "http", "https": "https", "leaf": "http", "leafs": "https"}
+	scheme = schemes[strings.ToLower(scheme)]
+	if !ok || scheme == "" {
+		return nil, "", fmt.Errorf("%w: the URL does not begin with http:// or https://", leaf.ErrInvalid)
+	}
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		if token, err = url.PathUnescape(rest[:at]); err != nil || strings.Contains(token, ":") {
+			return nil, "", fmt.Errorf("%w: what stands before the @ is no token", leaf.ErrInvalid)
+		}
+		rest = rest[at+1:]
+	}
+	for host := range strings.SplitSeq(strings.TrimSuffix(rest, "/"), ",") {
+		servers = append(servers, scheme+"://"+host)
+	}
+	return servers, token, nil
+}
+
+// Next returns the next ID of a tag. It fails with an error that wraps [leaf.ErrUnknownTag],
+// [leaf.ErrExhausted], [leaf.ErrOverflow], [leaf.ErrInvalid], [leaf.ErrClosed] or the
+// context's own; [ErrDenied] beside [leaf.ErrExhausted] where the token does not suffice.
+func (c *Client) Next(ctx context.Context, tag string) (int64, error) { return c.set.Next(ctx, tag) }
+
+// Take appends n IDs of a tag to dst as few ranges. Its errors are those of [Client.Next].
+func (c *Client) Take(ctx context.Context, tag string, dst []leaf.Range, n int) ([]leaf.Range, error) {
+	return c.set.Take(ctx, tag, dst, n)
+}
+
+// Tag returns the generator of a tag.
+func (c *Client) Tag(tag string) leaf.Generator { return tagged{c.set, tag} }
+
+type tagged struct {
+	set *segment.Set
+	tag string
+}
+
+func (t tagged) Next(ctx context.Context) (int64, error) { return t.set.Next(ctx, t.tag) }
+
+func (t tagged) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Range, error) {
+	return t.set.Take(ctx, t.tag, dst, n)
+}
+
+// Cursor returns what takes IDs of a tag for one goroutine, in blocks of so many, and does
+// not contend with other goroutines; 0 means [segment.DefaultBlock].
+func (c *Client) Cursor(tag string, block int) *segment.Cursor { return c.set.Cursor(tag, block) }
+
+// Stats describes each tag in use.
+func (c *Client) Stats() []segment.Stats { return c.set.Stats() }
+
+// Close gives unused IDs back and ends the connections. Later calls fail with
+// [leaf.ErrClosed]. The error says that IDs were not taken back, which is how it goes where
+// other programs have taken some since: they are lost.
+func (c *Client) Close(ctx context.Context) error {
+	return errors.Join(c.set.Close(ctx), c.conn.Close())
+}

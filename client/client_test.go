@@ -1,0 +1,267 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/client"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/driver/relay"
+	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/testserver/testleaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newStore(t testing.TB) *memory.Store {
+	t.Helper()
+	store := memory.New()
+	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// connect returns a client of servers until t ends.
+func connect(t testing.TB, o *client.Options, servers ...*testleaf.Server) *client.Client {
+	t.Helper()
+	var hosts []string
+	for _, s := range servers {
+		hosts = append(hosts, s.Host())
+	}
+	c, err := client.New("http://"+strings.Join(hosts, ","), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = c.Close(ctx) // others may have taken IDs since
+	})
+	return c
+}
+
+func wantNext(t *testing.T, c *client.Client, want int64) {
+	t.Helper()
+	if id, err := c.Next(t.Context(), "order"); err != nil || id != want {
+		t.Fatalf("got %d, %v, want %d", id, err, want)
+	}
+}
+
+func TestNextAndTake(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	var calls atomic.Int64
+	c := connect(t, &client.Options{OnCall: func(client.Call) { calls.Add(1) }}, server)
+	wantNext(t, c, 1)
+	before := calls.Load()
+	for want := int64(2); want < 80; want++ {
+		wantNext(t, c, want)
+	}
+	if n := calls.Load() - before; n != 0 {
+		t.Errorf("%d calls for IDs that were in stock", n)
+	}
+	if got, err := c.Take(t.Context(), "order", nil, 10); err != nil || len(got) != 1 || got[0] != (leaf.Range{Start: 80, End: 90}) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if id, err := c.Tag("order").Next(t.Context()); err != nil || id != 90 {
+		t.Errorf("got %d, %v", id, err)
+	}
+	if id, err := c.Cursor("order", 5).Next(t.Context()); err != nil || id != 91 {
+		t.Errorf("got %d, %v", id, err)
+	}
+	if st := c.Stats(); len(st) != 1 || st[0].Tag != "order" || st[0].Issued != 95 {
+		t.Errorf("stats: %+v", st)
+	}
+	for tag, want := range map[string]error{"nope": leaf.ErrUnknownTag, "": leaf.ErrInvalid} {
+		if _, err := c.Next(t.Context(), tag); !errors.Is(err, want) {
+			t.Errorf("tag %q: %v, want %v", tag, err, want)
+		}
+	}
+}
+
+// What a program did not use the next one gets.
+func TestCloseGivesBack(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	for i := range int64(5) {
+		c := connect(t, nil, server)
+		wantNext(t, c, 1+i)
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+}
+
+// While the server is away not one call fails; afterwards the stock is filled up again.
+func TestServerAway(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	c := connect(t, nil, server)
+	var ranges drivertest.Ranges
+	take := func() {
+		id, err := c.Next(t.Context(), "order")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ranges.Add(leaf.Range{Start: id, End: id + 1})
+	}
+	refills := func() int64 { return c.Stats()[0].Refills }
+	for range 950 { // the next range is fetched
+		take()
+	}
+	for refills() < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	server.Stop()
+	for range 500 {
+		take()
+	}
+	failures := func() int64 { return c.Stats()[0].Failures }
+	server.Resume(t)
+	seen := refills()
+	for refills() == seen {
+		take()
+		time.Sleep(time.Millisecond)
+	}
+	for range 1000 {
+		take()
+	}
+	t.Logf("%d calls to the server failed", failures())
+	if err := ranges.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A frozen server costs no call where there is another one.
+func TestFrozenServer(t *testing.T) {
+	store := newStore(t)
+	one, two := testleaf.Start(t, testleaf.Options{Store: store}), testleaf.Start(t, testleaf.Options{Store: store})
+	one.Hold()
+	for range 4 {
+		c := connect(t, &client.Options{Hedge: 10 * time.Millisecond, Wait: time.Minute}, one, two)
+		if _, err := c.Next(t.Context(), "order"); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.Ordered("", "order").Next(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	one.Release()
+}
+
+// With no server left a call fails when its time is over, and with its context.
+func TestNoServer(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	server.Stop()
+	defer server.Resume(t)
+	c := connect(t, &client.Options{Wait: 50 * time.Millisecond}, server)
+	if _, err := c.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrExhausted) {
+		t.Errorf("got %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Ordered("", "order").Next(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOrdered(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	one, two := connect(t, nil, server).Ordered("", "order"), connect(t, nil, server).Ordered("segment", "order")
+	for want := int64(1); want < 100; want += 4 {
+		if id, err := one.Next(t.Context()); err != nil || id != want {
+			t.Fatalf("got %d, %v, want %d", id, err, want)
+		}
+		got, err := two.Take(t.Context(), []leaf.Range{{Start: 1, End: 2}}, 3)
+		if err != nil || len(got) != 2 || got[1] != (leaf.Range{Start: want + 1, End: want + 4}) {
+			t.Fatalf("got %v, %v, want 3 from %d", got, err, want+1)
+		}
+	}
+	c := connect(t, nil, server)
+	for _, g := range []leaf.Generator{c.Ordered("uuid", ""), c.Ordered("", ""), c.Ordered("snowflake", "")} {
+		if _, err := g.Next(t.Context()); !errors.Is(err, leaf.ErrInvalid) && !errors.Is(err, leaf.ErrUnsupported) {
+			t.Errorf("got %v", err)
+		}
+		if _, err := g.Take(t.Context(), nil, 0); !errors.Is(err, leaf.ErrInvalid) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestDenied(t *testing.T) {
+	gate := access.New(access.Options{})
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t), Gate: gate})
+	c := connect(t, nil, server)
+	if _, err := c.Next(t.Context(), "order"); err != nil { // without tokens IDs are open
+		t.Fatal(err)
+	}
+	if err := gate.Reload("testdata/tokens.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	c = connect(t, &client.Options{Wait: 50 * time.Millisecond}, server)
+	if _, err := c.Next(t.Context(), "order"); !errors.Is(err, client.ErrDenied) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Four programs, two of them behind a relay: no ID comes twice.
+func TestUnique(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	db, err := relay.Open([]string{server.URL()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	edge := testleaf.Start(t, testleaf.Options{Store: db.Store(), Route: db.Route})
+	var ranges drivertest.Ranges
+	var all sync.WaitGroup
+	for i, at := range []*testleaf.Server{server, server, edge, edge} {
+		c := connect(t, &client.Options{Wait: time.Minute}, at)
+		for range 2 {
+			all.Go(func() {
+				cursor := c.Cursor("order", 10)
+				for n := range 2000 {
+					id, err := cursor.Next(t.Context())
+					got := []leaf.Range{{Start: id, End: id + 1}}
+					if n%20 == i {
+						got, err = c.Take(t.Context(), "order", nil, 1+n)
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if n%20 == i {
+						ranges.Add(leaf.Range{Start: id, End: id + 1})
+					}
+					ranges.Add(got...)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if err := ranges.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, u := range []string{"", "h:8080", "ftp://h", "http://", "http://a:hunter2@h", "http://h/path", "http://h,", "http://%zz@h", "http://hunter2@h?x=1"} {
+		c, err := client.New(u, nil)
+		if !errors.Is(err, leaf.ErrInvalid) {
+			t.Errorf("%q: %v, %v", u, c, err)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: the token is in %v", u, err)
+		}
+	}
+}

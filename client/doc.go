@@ -1,0 +1,30 @@
+// Package client takes IDs from Leaf servers at the speed of memory. It keeps a stock of each
+// tag in the program, out of the same buffer that a server has ([segment.Buffer]), and
+// fetches the next range before the last one is missed.
+//
+//	ids, err := client.New("http://leaf-1:8080,leaf-2:8080", nil)
+//	…
+//	defer ids.Close(context.Background())
+//	id, err := ids.Next(ctx, "order")
+//
+// # What always holds
+//
+//  1. No ID is issued twice, by this program or any other: a range leaves a server's memory
+//     before it enters this one. A call whose answer is lost costs IDs, which are lost.
+//  2. Next and Take make no call while there is stock. With the servers away they go on for
+//     the outage budget, 10 minutes at the demand seen lately, as far as the loss budget
+//     allows.
+//  3. A crash of the program loses at most the loss budget, [Options.MaxStock]; [Client.Close]
+//     gives back what no other program has taken IDs behind.
+//  4. The IDs of one tag increase within a range. From range to range, and between programs,
+//     they interleave. [Client.Ordered] makes a call for each ID: those of one server
+//     increase over all programs.
+//  5. Every method ends with its context when it has to wait, and is safe for concurrent use.
+//
+// # Which server is asked
+//
+// The servers of one URL have one store. The one that answered last is asked; when it takes
+// longer than [Options.Hedge] another one is asked as well, and the first answer counts. One
+// that fails is asked last for a while. Calls are repeated only where that costs IDs at most:
+// giving IDs back is not.
+package client

@@ -1,0 +1,45 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/leaf-id/leaf/internal/leafconn"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A store knows the tags that were granted: a token for IDs need not allow to list tags, and
+// thousands of programs should not. That a tag was deleted is noticed when its stock is
+// next filled up.
+type store struct {
+	leafconn.Store
+
+	mu    sync.Mutex
+	steps map[string]int64
+}
+
+func (s *store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	g, err := s.Store.Advance(ctx, tag, n)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.steps == nil {
+			s.steps = make(map[string]int64)
+		}
+		s.steps[tag] = g.Step
+	}
+	return g, err
+}
+
+func (s *store) Tags(context.Context) iter.Seq2[segment.Tag, error] {
+	return func(yield func(segment.Tag, error) bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for name, step := range s.steps {
+			if !yield(segment.Tag{Name: name, Step: step}, nil) {
+				return
+			}
+		}
+	}
+}
