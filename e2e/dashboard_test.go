@@ -25,7 +25,7 @@ func panelQueries(t *testing.T) map[string][]string {
 	if err := json.Unmarshal([]byte(readText(t, "../deploy/grafana/leaf.json")), &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	variables := strings.NewReplacer("$instance", ".*", "$__rate_interval", "4s")
+	variables := strings.NewReplacer("$instance", ".*", "$__rate_interval", "15s")
 	queries := make(map[string][]string)
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
