@@ -47,7 +47,7 @@ once; the description is for people.
 
 ` + fmt.Sprintf(noteTarget, "store", "store", "LEAF_STORE"),
 	})
-	cmd.AddCommand(newTagList(), newTagCreate(), newTagSet(), newTagRaise(), newTagDelete())
+	cmd.AddCommand(newTagList(), newTagCreate(), newTagSet(), newTagRaise(), newTagPeek(), newTagObserve(), newTagDelete())
 	return cmd
 }
 

@@ -74,7 +74,7 @@ func (t *Tags) Observe(ctx context.Context, name string, largest int64) (Observe
 	if err != nil {
 		return Observed{}, fmt.Errorf("observe %d of tag %q: %w", largest, name, err)
 	}
-	t.log.Info("tag observed", "tag", name, "largest", largest, "max_id", o.Tag.MaxID, "dropped", o.Dropped)
+	audit(ctx, t.log, "tag observed", nil, &o.Tag, "tag", name, "largest", largest, "dropped", o.Dropped)
 	return o, nil
 }
 

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+)
+
+// A peekedJSON is what `leaf tag peek -o json` prints.
+type peekedJSON struct {
+	Tag   string `json:"tag"`
+	Next  int64  `json:"next,string"`
+	Stock int64  `json:"stock"`
+	MaxID int64  `json:"max_id,string"`
+}
+
+func newTagPeek() *cobra.Command {
+	var a admin
+	cmd := &cobra.Command{
+		Use:   "peek TAG",
+		Short: "Show which ID comes next, and take none",
+		Long: `Show which ID the server would issue next if no other call came first, and take none.
+Where the server holds nothing in memory, it is the tag's max_id in the store, which
+another server may take first.`,
+		Example:           "  leaf tag peek order",
+		Args:              tagArg,
+		ValidArgsFunction: a.completeTag,
+		RunE: a.runs(func(cmd *cobra.Command, args []string) error {
+			res, err := call(cmd.Context(), &a, a.calls.PeekTag, &leafv1.PeekTagRequest{Name: args[0]})
+			if err != nil {
+				return explainTag(err, args[0])
+			}
+			p := peekedJSON{res.GetTag().GetName(), res.GetNext(), res.GetStock(), res.GetTag().GetMaxId()}
+			if a.json {
+				return printJSON(cmd.OutOrStdout(), p)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: next %d, %d in memory, max_id %d\n", printable(p.Tag), p.Next, p.Stock, p.MaxID)
+			return err
+		}),
+	}
+	a.addFlags(cmd, storeFlag())
+	return cmd
+}
+
+// An observedJSON is what `leaf tag observe -o json` prints.
+type observedJSON struct {
+	Tag         string `json:"tag"`
+	MaxID       int64  `json:"max_id,string"`
+	Dropped     int64  `json:"dropped"`
+	OthersBelow int64  `json:"others_below,string,omitempty"`
+}
+
+func newTagObserve() *cobra.Command {
+	var a admin
+	var largest int64
+	cmd := &cobra.Command{
+		Use:   "observe TAG --max N",
+		Short: "Tell that IDs up to N are in use, and skip them",
+		Long: `Tell that IDs up to N are in use that no server issued, because somebody inserted them
+by hand: the tag's counter moves above N if it is not there yet, and never down. This
+server drops what it holds below at once. It may be run again, which changes nothing.
+
+Other servers, and programs that keep a stock, go on with what they held before. Run it
+with --server on each server; a program issues from its stock until that is used up.`,
+		Example:           "  leaf tag observe order --max 120000",
+		Args:              tagArg,
+		ValidArgsFunction: a.completeTag,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if largest < 0 || !cmd.Flags().Changed("max") {
+				return usage(cmd, errors.New("say with --max N which is the largest ID in use, at least 0"))
+			}
+			return a.with(cmd, func() error { return a.observe(cmd, args[0], largest) })
+		},
+	}
+	a.addFlags(cmd, storeFlag())
+	wholeVar(cmd, &largest, "max", "", 0, "the largest ID in use (required)")
+	return cmd
+}
+
+func (a *admin) observe(cmd *cobra.Command, tag string, largest int64) error {
+	res, err := call(cmd.Context(), a, a.calls.ObserveTag, &leafv1.ObserveTagRequest{Name: tag, Max: largest})
+	if err != nil {
+		return explainTag(err, tag)
+	}
+	o := observedJSON{tag, res.GetTag().GetMaxId(), res.GetDropped(), res.GetOthersBelow()}
+	if o.OthersBelow > 0 {
+		note := fmt.Sprintf("other servers, and programs with a stock, may still issue IDs below %d that they held before", o.OthersBelow)
+		if lasts := res.GetOthersFor().AsDuration(); lasts > 0 {
+			note += fmt.Sprintf(":\na busy server for about %v, an idle one until it stops or is told, too", lasts.Round(time.Second))
+		}
+		say(cmd.ErrOrStderr(), "note", note)
+	}
+	if a.json {
+		return printJSON(cmd.OutOrStdout(), o)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "observed %s: max_id %d, %d IDs dropped from memory\n", printable(o.Tag), o.MaxID, o.Dropped)
+	return err
+}
