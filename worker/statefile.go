@@ -65,8 +65,20 @@ func OpenStateFile(path string) (*StateFile, error) {
 	return s, nil
 }
 
+// NewStateFile returns a state file that is kept in f, which no other process has. identity
+// tells f, as long as the machine runs, from every copy of it; an empty one proves nothing.
+// [OpenStateFile] is what programs use; this is for tests with disks that fail.
+func NewStateFile(f File, identity string) *StateFile {
+	return &StateFile{slots: slots{file: f, size: stateSlot, version: stateVersion}, identity: identity}
+}
+
 // Close gives the file up. It comes after the keeper's end.
-func (s *StateFile) Close() error { return s.closer.Close() }
+func (s *StateFile) Close() error {
+	if s.closer == nil {
+		return nil
+	}
+	return s.closer.Close()
+}
 
 // restore returns what the file says of a lease of the registry. A nil lease comes with why
 // the file does not help, if there is something to say. An error ends the use of the file;

@@ -10,3 +10,5 @@ func (w *world) backend(p *process) kv.Backend { return &port{p, w.db} }
 
 // store is the store of a process's set.
 func (w *tagWorld) store(s *tagServer) segment.Store { return s }
+
+func (w *world) sabotaged(rule string) bool { return w.sabotage == rule }

@@ -30,7 +30,8 @@ type scenario interface {
 func (w *world) base() *world { return w }
 
 var kinds = map[string]func(seed uint64, sabotage string) scenario{
-	"tags": func(seed uint64, sabotage string) scenario { return newTagWorld(seed, sabotage) },
+	"tags":   func(seed uint64, sabotage string) scenario { return newTagWorld(seed, sabotage) },
+	"leases": func(seed uint64, sabotage string) scenario { return newLeaseWorld(seed, sabotage) },
 }
 
 // play runs one schedule and checks what happened in it.

@@ -26,6 +26,7 @@ type world struct {
 	history  lab.History
 	ops      sync.Map // string → *lab.Ops, by tag or worker
 	faults   atomic.Int64
+	disks    int // so many were made
 
 	background sync.WaitGroup // writes that arrive late
 	clients    sync.WaitGroup
@@ -110,6 +111,7 @@ type machine struct {
 	skew  atomic.Int64 // nanoseconds that the wall clock is ahead
 
 	marks marks
+	disk  *disk
 }
 
 // wall is the machine's wall clock.

@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A disk is a state file. What was written survives a kill; only what was synced survives a
+// crash of the machine.
+type disk struct {
+	mu              sync.Mutex
+	cached, durable []byte
+	identity        string
+	broken          atomic.Bool // writes fail
+}
+
+// newDisk returns an empty disk that no other has the identity of.
+func (w *world) newDisk() *disk {
+	w.disks++
+	return &disk{identity: fmt.Sprint("disk ", w.disks)}
+}
+
+// copyOf returns what cp -a makes of d: another file.
+func (w *world) copyOf(d *disk) *disk {
+	c := w.newDisk()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.cached, c.durable = slices.Clone(d.cached), slices.Clone(d.cached)
+	return c
+}
+
+// crash is what a crash of the machine leaves.
+func (w *world) crash(d *disk) {
+	w.disks++
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cached, d.identity = slices.Clone(d.durable), fmt.Sprint("disk ", w.disks)
+}
+
+// A handle is a disk as one process has it open, a [worker.File].
+type handle struct {
+	p *process
+	d *disk
+}
+
+// ReadAt reads what was written.
+func (h *handle) ReadAt(b []byte, off int64) (int, error) {
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if off >= int64(len(h.d.cached)) {
+		return 0, io.EOF
+	}
+	n := copy(b, h.d.cached[off:])
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// WriteAt writes to the cache.
+func (h *handle) WriteAt(b []byte, off int64) (int, error) {
+	if err := h.p.await(); err != nil {
+		return 0, err
+	}
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if h.d.broken.Load() {
+		return 0, io.ErrShortWrite
+	}
+	if missing := int(off) + len(b) - len(h.d.cached); missing > 0 {
+		h.d.cached = append(h.d.cached, make([]byte, missing)...)
+	}
+	return copy(h.d.cached[off:], b), nil
+}
+
+// Sync makes durable what was written.
+func (h *handle) Sync() error {
+	if err := h.p.await(); err != nil {
+		return err
+	}
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if h.d.broken.Load() {
+		return io.ErrShortWrite
+	}
+	if !h.p.w.sabotaged("no fsync") {
+		h.d.durable = slices.Clone(h.d.cached)
+	}
+	return nil
+}

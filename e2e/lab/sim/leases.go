@@ -1,0 +1,289 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/kv"
+	"github.com/leaf-id/leaf/e2e/lab"
+	"github.com/leaf-id/leaf/snowflake"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// A leaseWorld is nodes that lease worker IDs and make IDs of the time.
+type leaseWorld struct {
+	*world
+	layouts []snowflake.NodeLayout
+	keeper  worker.Options // of every process, but for what is its own
+	clocks  bool           // clocks are set while nodes run
+}
+
+const (
+	leaseHorizon = 30 * time.Second
+	maxAhead     = 2 * time.Second
+)
+
+func newLeaseWorld(seed uint64, sabotage string) *leaseWorld {
+	w := &leaseWorld{world: newWorld(seed, sabotage, 3)}
+	rng := w.random("world")
+	bits := rng.IntN(3)
+	for i := range 1 + rng.IntN(2) {
+		tick := []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second}[rng.IntN(3)]
+		w.layouts = append(w.layouts, snowflake.NodeLayout{
+			Name: fmt.Sprint("layout", i),
+			Layout: snowflake.Layout{
+				Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), Tick: tick,
+				TimeBits: 40, WorkerBits: bits, SequenceBits: 4 + rng.IntN(6) + i,
+			},
+			Options: snowflake.Options{MaxAhead: maxAhead},
+		})
+	}
+	w.clocks = rng.IntN(2) == 0
+	w.keeper = worker.Options{
+		RegistryKey: "simulated", Horizon: leaseHorizon, Extend: 2 * time.Second, CallTimeout: time.Second,
+		Reclaim: rng.IntN(4) == 0,
+	}
+	if rng.IntN(2) == 0 {
+		w.db.cells.SetClock(time.Now)
+	}
+	if w.clocks && rng.IntN(3) > 0 {
+		w.keeper.Tolerance = 3 * time.Hour
+	}
+	if err := kv.New(direct{w.db.cells, w.db}, nil).InitRegistry(context.Background()); err != nil {
+		panic(err) // the memory is always there
+	}
+	for _, m := range w.machines {
+		m.disk = w.newDisk()
+	}
+	return w
+}
+
+// A leaseServer is what a process runs: a node. It records what its registry answers.
+type leaseServer struct {
+	*kv.Registry
+	w     *leaseWorld
+	db    *kv.DB
+	node  *snowflake.Node
+	clock *worker.Clock
+}
+
+func (w *leaseWorld) launch(m *machine) {
+	p := m.launch()
+	s := &leaseServer{w: w, db: kv.New(w.backend(p), nil)}
+	s.Registry = s.db.Registry()
+	p.serve = s
+	begin := time.Now()
+	s.clock = worker.NewClockFrom(m.wall, func() time.Duration { return time.Since(begin) })
+	opts := w.keeper
+	opts.Clock, opts.Owner = s.clock, p.name
+	opts.State = worker.NewStateFile(&handle{p, m.disk}, m.disk.identity)
+	var err error
+	if s.node, err = snowflake.NewNode(s, &snowflake.NodeOptions{Layouts: w.layouts, Keeper: opts}); err != nil {
+		w.note("%s does not start: %v", p.name, err)
+		return
+	}
+	m.proc.Store(p)
+	s.node.Start()
+}
+
+func (s *leaseServer) stop(context.Context) error { return errors.Join(s.node.Close(), s.db.Close()) }
+
+func (s *leaseServer) take(ctx context.Context, layout string, rng *rand.Rand) (got answer, err error) {
+	got.clockBegin = s.clock.Now().UnixMilli()
+	got.ranges, err = s.node.Generator(layout).Take(ctx, nil, 1+rng.IntN(1<<rng.IntN(7)))
+	got.clockEnd = s.clock.Now().UnixMilli()
+	return got, err
+}
+
+func text(r worker.Record) string {
+	text, err := r.MarshalText()
+	if err != nil {
+		panic(err) // a record always has a text
+	}
+	return string(text)
+}
+
+func cellName(id int64) string { return strconv.FormatInt(id, 10) }
+
+// Load forwards to the registry and records the call.
+func (s *leaseServer) Load(ctx context.Context, id int64) (worker.Record, error) {
+	begin := s.w.now()
+	r, err := s.Registry.Load(ctx, id)
+	if err == nil {
+		s.w.opsOf(cellName(id)).Load(begin, s.w.now(), text(r))
+	}
+	return r, err
+}
+
+// Swap forwards to the registry and records the call.
+func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) error {
+	begin := s.w.now()
+	err := s.Registry.Swap(ctx, old, next)
+	outcome := lab.Done
+	switch {
+	case errors.Is(err, worker.ErrConflict):
+		outcome = lab.Conflict
+	case err != nil:
+		outcome = lab.Unknown
+	}
+	s.w.opsOf(cellName(next.Worker)).Swap(begin, s.w.now(), text(old), text(next), outcome)
+	return err
+}
+
+// run carries out the schedule.
+func (w *leaseWorld) run() {
+	for _, m := range w.machines {
+		w.launch(m)
+		for c := range 2 {
+			name := fmt.Sprintf("c%d@%s", c, m.name)
+			w.client(name, time.Duration(100<<w.rng.IntN(3))*time.Millisecond, func(rng *rand.Rand) {
+				m.call(name, w.layouts[rng.IntN(len(w.layouts))].Name, rng)
+			})
+		}
+	}
+	for range 10 + w.rng.IntN(30) {
+		w.action(w.machines[w.rng.IntN(len(w.machines))])
+		time.Sleep(time.Duration(w.rng.Int64N(int64(100*time.Millisecond) << w.rng.IntN(9))))
+	}
+	w.heal()
+}
+
+func (w *leaseWorld) action(m *machine) {
+	rng := w.rng
+	if p := m.proc.Load(); p == nil {
+		w.replaceDisk(m, rng)
+		w.launch(m)
+		return
+	} else if do := rng.IntN(14); do < 7 {
+		w.act(p, do)
+		return
+	}
+	switch rng.IntN(7) {
+	case 0:
+		w.note("the network loses %d of 1000 messages", w.setWeather(rng))
+	case 1:
+		slow := time.Millisecond << rng.IntN(11)
+		w.note("messages take up to %v", slow)
+		w.db.slow.Store(int64(slow))
+	case 2:
+		down := !w.db.down.Load()
+		w.note("the registry is down: %v", down)
+		w.db.down.Store(down)
+	case 3:
+		broken := !m.disk.broken.Load()
+		w.note("the disk of %s is broken: %v", m.name, broken)
+		m.disk.broken.Store(broken)
+	case 4, 5:
+		if w.clocks {
+			w.setClock(m, rng)
+		}
+	}
+}
+
+// act does something to a process.
+func (w *leaseWorld) act(p *process, do int) {
+	switch do {
+	case 0, 1:
+		p.kill()
+	case 2:
+		p.shutDown()
+	case 3:
+		p.pause()
+	case 4, 5:
+		p.resume()
+	case 6:
+		p.kill()
+		w.note("%s reboots", p.machine.name)
+		w.crash(p.disk)
+	}
+}
+
+// replaceDisk may have a machine start from an empty disk, or from a copy of another one's.
+func (w *leaseWorld) replaceDisk(m *machine, rng *rand.Rand) {
+	switch other := w.machines[rng.IntN(len(w.machines))]; rng.IntN(6) {
+	case 0:
+		w.note("the disk of %s is emptied", m.name)
+		m.disk = w.newDisk()
+	case 1:
+		if !w.keeper.Reclaim { // which says that there are no copies
+			w.note("%s gets a copy of the disk of %s", m.name, other.name)
+			m.disk = w.copyOf(other.disk)
+		}
+	}
+}
+
+// setClock sets a machine's wall clock, once or back and forth.
+func (w *leaseWorld) setClock(m *machine, rng *rand.Rand) {
+	steps := []time.Duration{5 * time.Millisecond, time.Second, 10 * time.Second, time.Hour}
+	step := steps[rng.IntN(len(steps))]
+	if rng.IntN(2) == 0 {
+		step = -step
+	}
+	w.note("the clock of %s is set by %v", m.name, step)
+	m.skew.Add(int64(step))
+	for range rng.IntN(2) * 10 {
+		time.Sleep(100 * time.Millisecond)
+		step = -step
+		m.skew.Add(int64(step))
+	}
+}
+
+// heal ends all faults. Where no clock was wrong and there are worker IDs enough, every
+// client is served again.
+func (w *leaseWorld) heal() {
+	w.note("all faults end")
+	w.db.weather.Store(0)
+	w.db.down.Store(false)
+	w.db.slow.Store(int64(2 * time.Millisecond))
+	for _, m := range w.machines {
+		m.skew.Store(0)
+		m.disk.broken.Store(false)
+		if p := m.proc.Load(); p != nil {
+			p.resume()
+		} else {
+			w.launch(m)
+		}
+	}
+	time.Sleep(leaseHorizon + 15*time.Second)
+	w.well = w.now()
+	time.Sleep(10 * time.Second)
+	w.end(func(m *machine) { m.proc.Load().shutDown() })
+}
+
+// check looks at all that happened.
+func (w *leaseWorld) check() error {
+	errs := []error{w.history.Unique(), w.history.Ordered()}
+	if !w.clocks && w.layouts[0].MaxWorker() >= int64(len(w.machines)) {
+		errs = append(errs, w.history.CheckSilence(w.well, w.well+10*time.Second, 5*time.Second, w.names...))
+	}
+	for _, l := range w.layouts {
+		errs = append(errs, w.history.Timely(l.Name, w.bound(l)))
+	}
+	for id := range w.layouts[0].MaxWorker() + 1 {
+		errs = append(errs, w.opsOf(cellName(id)).CheckCell(text(worker.Record{Worker: id}), 100*time.Millisecond))
+	}
+	return errors.Join(errs...)
+}
+
+// bound is what the time of an ID may be. Where clocks are set, the generator's follows
+// between two of its turns, so that there is no lower bound.
+func (w *leaseWorld) bound(l snowflake.NodeLayout) lab.TimeBound {
+	behind := int64(50)
+	if w.clocks {
+		behind = 1 << 60
+	}
+	return lab.TimeBound{
+		Ahead: maxAhead.Milliseconds(), Behind: behind,
+		Ticks: func(id int64) (start, end int64) {
+			parts, err := l.Decode(id)
+			if err != nil {
+				panic(err) // what a generator made
+			}
+			return parts.Time.UnixMilli(), parts.Time.Add(l.Tick).UnixMilli()
+		},
+	}
+}
