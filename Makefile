@@ -5,10 +5,10 @@ COUNT    ?= 1
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test clients deps lint vuln bench stores resp lab fuzz generate structure clean
+.PHONY: help run build test clients deps lint vuln bench stores resp lab lab-short fuzz generate structure clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## start a server with the embedded store (ARGS="--listen :9000" adds flags)
 	go run ./cmd/leaf serve $(ARGS)
@@ -44,12 +44,16 @@ stores: deps ## measure every store, as a table for docs/stores.md (3 minutes, o
 resp: deps ## measure INCR beside a real Redis, as a table (2 minutes, on a quiet machine)
 	cd bench && go test -v -run '^$$' -bench RESP -benchtime 1x -timeout 20m . | sed -n 's/^ *|/|/p'
 
+lab-short: ## run the simulator, and show that it finds each rule that is broken (2 minutes)
+	cd e2e && go test -count=1 -v -run Schedules ./lab/sim -schedules 500
+	cd e2e && go test -count=1 -v -tags leafsabotage -run Saboteurs ./lab/sim
+
 lab: deps ## run the end-to-end tests and the model checker at full length (up to an hour)
 	LEAF_LAB=1 go test -count=1 -timeout 10m -run FollowsTheClock -v ./snowflake
 	LEAF_LAB=1 go test -count=1 -timeout 30m -v ./worker/model
 	LEAF_LAB=1 go test -count=1 -timeout 60m -run Many -v ./driver/etcd ./driver/nats ./driver/zookeeper
 	cd bench && LEAF_LAB=1 go test -count=1 -run UID -v ./...
-	cd e2e && LEAF_LAB=1 go test -count=1 -timeout 60m -v ./...
+	cd e2e && LEAF_LAB=1 go test -count=1 -timeout 60m -v -tags leafsabotage ./...
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@scripts/fuzz.sh $(FUZZTIME)

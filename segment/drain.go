@@ -87,7 +87,8 @@ func (b *Buffer) finish(err error) (unused leaf.Range, last Grant) {
 		rest := s.seal()
 		b.account.retired += rest.Start - s.start
 		b.account.lost += rest.Len() // until it is given back
-		if !unused.Empty() && unused.End == rest.Start && s.grant.sameCounter(last) {
+		touch := unused.End == rest.Start || sabotaged("R1 pieces")
+		if !unused.Empty() && touch && s.grant.sameCounter(last) {
 			rest.Start = unused.Start
 		}
 		unused, last = rest, *s.grant

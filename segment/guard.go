@@ -36,7 +36,7 @@ type guard struct {
 // admit returns -1 when grant may be issued. Otherwise grant is lost, and admit
 // returns by how much the counter has to advance before it may be asked again.
 func (g *guard) admit(grant Grant) (lift int64, err error) {
-	if grant.Guarded {
+	if grant.Guarded || sabotaged("R2 guard") {
 		return -1, nil
 	}
 	g.largest = max(g.largest, grant.Step)

@@ -77,6 +77,9 @@ func (s *span) due(used int64) bool {
 
 // seal drains s and returns what was not reserved.
 func (s *span) seal() leaf.Range {
+	if sabotaged("R1 seal") {
+		return leaf.Range{Start: s.start + s.issued(), End: s.start + s.size}
+	}
 	used := min(s.used.Swap(sealed), s.size)
 	return leaf.Range{Start: s.start + used, End: s.start + s.size}
 }

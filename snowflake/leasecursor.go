@@ -79,7 +79,11 @@ func newLeaseCursor(layout Layout, lease lease, now, above int64, seq uint64) *l
 	if l.compose(l.end-1) == math.MaxInt64 {
 		l.end-- // a Range could not end after it
 	}
-	l.first = l.at(max(layout.tickUp(lease.Floor().UnixMilli()), layout.tickDown(now), above), seq)
+	floor := layout.tickUp(lease.Floor().UnixMilli())
+	if sabotaged("W7 rounding") {
+		floor = layout.tickDown(lease.Floor().UnixMilli())
+	}
+	l.first = l.at(max(floor, layout.tickDown(now), above), seq)
 	l.base = l.first
 	l.cursor.Store(l.first)
 	return l
@@ -168,6 +172,9 @@ func (l *leaseCursor) raise(now, ahead int64, backlog uint64) {
 	l.account(cursor) // while it is known what lies beyond the limit, and is lost
 	l.allowed.clock = l.clockLimit(now + ahead)
 	l.allowed.lease = min(l.slot(l.layout.tickDown(l.lease.Limit().UnixMilli())), l.end)
+	if sabotaged("W7 rounding") {
+		l.allowed.lease = min(l.slot(l.layout.tickUp(l.lease.Limit().UnixMilli())), l.end)
+	}
 	left := l.limit - min(cursor, l.limit)
 	if fill, due := l.stock.fill(now, left, backlog); due {
 		l.limit = max(l.limit, min(l.allowed.clock, l.allowed.lease, satAdd(cursor, fill)))
@@ -193,8 +200,12 @@ func (l *leaseCursor) clockLimit(ms int64) uint64 {
 // seal ends the cursor and returns the tick after the last one that was reserved, 0 if
 // none was.
 func (l *leaseCursor) seal() (above int64) {
-	l.gate.Store(0)
-	l.account(l.cursor.Swap(sealed))
+	if sabotaged("W3 seal") {
+		l.account(l.cursor.Load())
+	} else {
+		l.gate.Store(0)
+		l.account(l.cursor.Swap(sealed))
+	}
 	if l.last == 0 {
 		return 0
 	}

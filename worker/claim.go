@@ -177,6 +177,9 @@ func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 	if v.lossy {
 		floor = max(floor, k.now(v)+millis(k.opts.ClaimDelay))
 	}
+	if sabotaged("floor") {
+		floor = 0
+	}
 	h := k.newHeldLease(got, b.old, floor)
 	h.safe.Store(k.safeUntil(v, got))
 	return h
@@ -209,6 +212,9 @@ func (k *Keeper) bid(v view, id, horizon int64) bid {
 		return *b
 	}
 	next := Record{Worker: id, Instance: NewInstance(), Term: old.Term + 1, Horizon: horizon, Layouts: mergeLayouts(old.Layouts, k.opts.Layouts)}
+	if sabotaged("W6 instance") {
+		next.Instance, next.Term = Instance{1}, old.Term
+	}
 	k.stamp(&next, v)
 	return bid{old, next}
 }
@@ -248,7 +254,7 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 	for id := range k.max + 1 {
 		r := v.records[id]
 		switch {
-		case r.Horizon > now:
+		case r.Horizon > now && !sabotaged("floor") && !sabotaged("W10 claim"):
 			earliest = min(earliest, r.Horizon)
 		case r.Held():
 			expired = append(expired, id)
@@ -338,7 +344,7 @@ func (k *Keeper) checkLayouts(records map[int64]Record) error {
 	for _, ours := range k.opts.Layouts {
 		for _, r := range records {
 			i := slices.IndexFunc(r.Layouts, func(l ServedLayout) bool { return l.Name == ours.Name })
-			if i >= 0 && r.Layouts[i] != ours {
+			if i >= 0 && r.Layouts[i] != ours && !sabotaged("W7 layouts") {
 				return &LayoutError{Ours: ours, Theirs: r.Layouts[i], Worker: r.Worker, Owner: r.Owner}
 			}
 		}

@@ -268,7 +268,7 @@ func (h *heldLease) save() error {
 	mark := min(horizon, max(h.mark, h.clock.ms()+h.stock))
 	l := h.inFile
 	l.Horizon, l.Safe, l.Mark = horizon, h.safe.Load(), mark
-	if err := h.opts.State.save(l); err != nil {
+	if err := h.opts.State.save(l); err != nil && !sabotaged("W1 W2 mark") {
 		return err
 	}
 	h.mark = mark
@@ -302,7 +302,7 @@ func (h *heldLease) end() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.opts.CallTimeout)
 	defer cancel()
-	if h.opts.State != nil {
+	if h.opts.State != nil && !sabotaged("W3 file") {
 		if _, err := h.reg.Load(ctx, h.record.Worker); err != nil {
 			return fmt.Errorf("worker ID %d is not handed back; the next start goes on with it or hands it back: %w", h.record.Worker, err)
 		}

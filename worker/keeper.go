@@ -135,7 +135,11 @@ var errStopped = errors.New("this server is stopping")
 
 // sealAll seals every generator and returns the earliest time after all they issued.
 func (k *Keeper) sealAll(why error) (floor int64) {
-	for _, u := range k.opts.LeaseUsers {
+	users := k.opts.LeaseUsers
+	if sabotaged("W3 every generator") {
+		users = users[:min(1, len(users))]
+	}
+	for _, u := range users {
 		if after := u.Seal(why); !after.IsZero() {
 			floor = max(floor, milliUp(after))
 		}

@@ -29,12 +29,11 @@ type database struct {
 	reign    int          // counts the fail-overs
 	replica  memory.Snapshot
 	caughtUp int                  // the reign that the replica has seen
-	born     map[string]time.Time // of cells; for a saboteur
-	previous map[string]kv.Cell   // for a saboteur
+	written  map[string]time.Time // when cells were; for a saboteur
 }
 
 func newDatabase(w *world) *database {
-	d := &database{w: w, cells: memory.NewBackend(), born: map[string]time.Time{}, previous: map[string]kv.Cell{}}
+	d := &database{w: w, cells: memory.NewBackend(), written: map[string]time.Time{}}
 	d.slow.Store(int64(2 * time.Millisecond))
 	return d
 }

@@ -14,6 +14,7 @@ type disk struct {
 	mu              sync.Mutex
 	cached, durable []byte
 	identity        string
+	syncs           int
 	broken          atomic.Bool // writes fail
 }
 
@@ -26,8 +27,14 @@ func (w *world) newDisk() *disk {
 // copyOf returns what cp -a makes of d: another file.
 func (w *world) copyOf(d *disk) *disk {
 	c := w.newDisk()
+	if w.sabotaged("W8 lock") {
+		return d
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if w.sabotaged("W8 copy") {
+		c.identity = d.identity
+	}
 	c.cached, c.durable = slices.Clone(d.cached), slices.Clone(d.cached)
 	return c
 }
@@ -86,7 +93,7 @@ func (h *handle) Sync() error {
 	if h.d.broken.Load() {
 		return io.ErrShortWrite
 	}
-	if !h.p.w.sabotaged("no fsync") {
+	if h.d.syncs++; !h.p.w.sabotaged("W2 fsync") || h.d.syncs%10 == 1 {
 		h.d.durable = slices.Clone(h.d.cached)
 	}
 	return nil

@@ -11,4 +11,7 @@
 //
 // Seeds that have failed are kept in testdata/seeds and run first. A seed means the same only
 // as long as the simulator stays as it is, so what one has found gets a test of its own.
+//
+// TestSaboteurs, with the build tag leafsabotage, breaks one rule after the other and shows
+// that what follows is found.
 package sim

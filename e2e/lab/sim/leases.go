@@ -20,6 +20,7 @@ type leaseWorld struct {
 	layouts []snowflake.NodeLayout
 	keeper  worker.Options // of every process, but for what is its own
 	clocks  bool           // clocks are set while nodes run
+	mixed   bool           // the machines do not mean the same by a layout's name
 }
 
 const (
@@ -42,7 +43,7 @@ func newLeaseWorld(seed uint64, sabotage string) *leaseWorld {
 			Options: snowflake.Options{MaxAhead: maxAhead},
 		})
 	}
-	w.clocks = rng.IntN(2) == 0
+	w.clocks, w.mixed = rng.IntN(2) == 0, rng.IntN(8) == 0
 	w.keeper = worker.Options{
 		RegistryKey: "simulated", Horizon: leaseHorizon, Extend: 2 * time.Second, CallTimeout: time.Second,
 		Reclaim: rng.IntN(4) == 0,
@@ -82,7 +83,7 @@ func (w *leaseWorld) launch(m *machine) {
 	opts.Clock, opts.Owner = s.clock, p.name
 	opts.State = worker.NewStateFile(&handle{p, m.disk}, m.disk.identity)
 	var err error
-	if s.node, err = snowflake.NewNode(s, &snowflake.NodeOptions{Layouts: w.layouts, Keeper: opts}); err != nil {
+	if s.node, err = snowflake.NewNode(s, &snowflake.NodeOptions{Layouts: w.layoutsOf(m), Keeper: opts}); err != nil {
 		w.note("%s does not start: %v", p.name, err)
 		return
 	}
@@ -187,10 +188,17 @@ func (w *leaseWorld) action(m *machine) {
 // act does something to a process.
 func (w *leaseWorld) act(p *process, do int) {
 	switch do {
-	case 0, 1:
+	case 0:
 		p.kill()
+	case 1:
+		p.kill()
+		time.Sleep(time.Duration(w.rng.Int64N(int64(100 * time.Millisecond))))
+		w.launch(p.machine)
 	case 2:
 		p.shutDown()
+		if w.rng.IntN(2) == 0 {
+			w.launch(p.machine)
+		}
 	case 3:
 		p.pause()
 	case 4, 5:
@@ -199,6 +207,9 @@ func (w *leaseWorld) act(p *process, do int) {
 		p.kill()
 		w.note("%s reboots", p.machine.name)
 		w.crash(p.disk)
+		if w.rng.IntN(2) == 0 {
+			w.launch(p.machine)
+		}
 	}
 }
 
@@ -257,10 +268,13 @@ func (w *leaseWorld) heal() {
 // check looks at all that happened.
 func (w *leaseWorld) check() error {
 	errs := []error{w.history.Unique(), w.history.Ordered()}
-	if !w.clocks && w.layouts[0].MaxWorker() >= int64(len(w.machines)) {
+	if !w.clocks && !w.mixed && w.layouts[0].MaxWorker() >= int64(len(w.machines)) {
 		errs = append(errs, w.history.CheckSilence(w.well, w.well+10*time.Second, 5*time.Second, w.names...))
 	}
 	for _, l := range w.layouts {
+		if w.mixed {
+			break
+		}
 		errs = append(errs, w.history.Timely(l.Name, w.bound(l)))
 	}
 	for id := range w.layouts[0].MaxWorker() + 1 {

@@ -1,14 +1,217 @@
 package sim
 
 import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/snowflake"
 )
 
-// backend is the way of a process to the database.
-func (w *world) backend(p *process) kv.Backend { return &port{p, w.db} }
+// A saboteur breaks one rule of segment mode or of leases: in the product's own code, which
+// asks for the name in builds with the tag leafsabotage, or here, at an interface.
+type saboteur struct {
+	name, kind string
+	what       string
+	sign       string // what is found then
+}
 
-// store is the store of a process's set.
-func (w *tagWorld) store(s *tagServer) segment.Store { return s }
+const twice = "issued twice"
+
+var saboteurs = []saboteur{
+	{"CAS", "tags", "the store writes whatever it holds", twice},
+	{"CAS of records", "leases", "the registry writes whatever it holds", twice},
+	{"outcome", "tags", "an unknown outcome is taken for success", twice},
+	{"reuse", "tags", "a range is used again after an error", twice},
+	{"R1 condition", "tags", "a give-back does not ask whether others have moved the counter", twice},
+	{"R1 seal", "tags", "a span's cursor is read where it has to be swapped", twice},
+	{"R1 pieces", "tags", "pieces that do not touch are given back as one", twice},
+	{"R2 guard", "tags", "a counter that went back is believed", twice},
+	{"R2 memory", "tags", "the guard's memory does not outlive the process", twice},
+	{"R2 set", "tags", "a counter is set to a value where it has to be advanced", twice},
+	{"R3 step", "tags", "a range is computed from the step that is read after it", twice},
+	{"R4 clamp", "tags", "the counter stays at its largest value", twice},
+	{"R5 missing", "tags", "a counter that is missing begins at 0", twice},
+	{"W1 W2 mark", "leases", "times are issued though the file could not be written", twice},
+	{"W2 fsync", "leases", "the file is not written through to the disk", twice},
+	{"W3 seal", "leases", "a generator's cursor is read where it has to be swapped", ""},
+	{"W3 file", "leases", "a release is sent before the file says so", twice},
+	{"W3 every generator", "leases", "only the first generator is sealed", twice},
+	{"W5 expiry", "leases", "records expire", twice},
+	{"W6 instance", "leases", "claims look like each other", twice},
+	{"W7 rounding", "leases", "a floor is rounded down to a tick, and a limit up", twice},
+	{"W7 layouts", "leases", "layouts of one name are not compared", twice},
+	{"W8 copy", "leases", "a copied state file is taken for the one it was copied from", twice},
+	{"W8 lock", "leases", "two processes have one state file", twice},
+	{"W11 registry", "leases", "each machine has a registry of its own", twice},
+	{"W10 claim", "leases", "worker IDs are claimed whose floor is ahead of the clock", "received nothing"},
+	{"floor", "leases", "such a lease begins below that floor too", twice},
+}
 
 func (w *world) sabotaged(rule string) bool { return w.sabotage == rule }
+
+// unrecorded reports whether a saboteur writes to the store beside the calls that are recorded.
+func (w *world) unrecorded() bool {
+	return w.sabotaged("R1 condition") || w.sabotaged("R2 set") || w.sabotaged("R5 missing")
+}
+
+// backend is the way of a process to the database.
+func (w *world) backend(p *process) kv.Backend {
+	b := &port{p, w.db}
+	switch w.sabotage {
+	case "W11 registry":
+		if p.own == nil {
+			p.own = newDatabase(w)
+			if err := kv.New(direct{p.own.cells, p.own}, nil).InitRegistry(context.Background()); err != nil {
+				panic(err) // the memory is always there
+			}
+		}
+		return &port{p, p.own}
+	case "CAS", "CAS of records", "outcome", "W5 expiry":
+		return &brokenPort{b}
+	}
+	return b
+}
+
+// A brokenPort is a port to a database that does not do what it has to.
+type brokenPort struct{ *port }
+
+// expiry is after how long without a write the broken database forgets a record.
+const expiry = 10 * time.Second
+
+// Get returns the cell of a key, unless it has expired.
+func (b *brokenPort) Get(ctx context.Context, key string) (kv.Cell, error) {
+	b.expire()
+	return b.port.Get(ctx, key)
+}
+
+// Swap writes a cell.
+func (b *brokenPort) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	b.expire()
+	if strings.HasPrefix(b.p.w.sabotage, "CAS") {
+		now, err := b.port.Get(ctx, old.Key)
+		if err != nil {
+			return kv.Cell{}, err
+		}
+		old.Version = now.Version
+	}
+	now, err := b.port.Swap(ctx, old, value)
+	if b.p.w.sabotaged("outcome") && err != nil && !errors.Is(err, kv.ErrConflict) {
+		return kv.Cell{Key: old.Key, Value: value, Version: "unknown", Server: old.Server}, nil
+	}
+	if err == nil {
+		b.db.mu.Lock()
+		b.db.written[old.Key] = time.Now()
+		b.db.mu.Unlock()
+	}
+	return now, err
+}
+
+// expire forgets the records of workers that were not written for long.
+func (b *brokenPort) expire() {
+	if !b.p.w.sabotaged("W5 expiry") {
+		return
+	}
+	b.db.mu.Lock()
+	defer b.db.mu.Unlock()
+	cells := b.db.cells.Snapshot()
+	for key, at := range b.db.written {
+		if time.Since(at) > expiry {
+			delete(cells, key)
+			delete(b.db.written, key)
+		}
+	}
+	b.db.cells.Restore(cells)
+}
+
+// store is the store of a process's set.
+func (w *tagWorld) store(s *tagServer) segment.Store {
+	switch w.sabotage {
+	case "reuse", "R1 condition", "R3 step", "R4 clamp", "R5 missing":
+		return &brokenStore{tagServer: s}
+	case "R2 set":
+		return &settingStore{s}
+	}
+	return s
+}
+
+// A settingStore lifts counters by setting them.
+type settingStore struct{ *tagServer }
+
+// Lift sets a counter to floor, whatever it stands at.
+func (s *settingStore) Lift(ctx context.Context, tag, _ string, floor int64) error {
+	_, err := s.w.admin.Alter(ctx, tag, segment.Change{MaxID: &floor, Force: true})
+	return err
+}
+
+// A brokenStore does not do what a store has to.
+type brokenStore struct {
+	*tagServer
+	last   segment.Grant
+	failed bool
+	calls  int
+}
+
+// Advance moves a counter. One call is in flight for each tag; the last grant is that of any.
+func (s *brokenStore) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	s.calls++
+	if s.w.sabotaged("R5 missing") && s.calls%10 == 0 {
+		zero := int64(0)
+		_, _ = s.w.admin.Alter(ctx, tag, segment.Change{MaxID: &zero, Force: true})
+	}
+	if s.failed && s.w.sabotaged("reuse") && s.last.Step > 0 {
+		s.failed = false
+		return s.last, nil
+	}
+	grant, err := s.tagServer.Advance(ctx, tag, n)
+	switch {
+	case err != nil:
+		s.failed = true
+		return grant, err
+	case s.w.sabotaged("R3 step") && n == 0:
+		s.w.alter(s.w.random(s.p.name)) // an operator is faster than the read of the step
+		grant.Range.Start = max(0, grant.Range.End-s.stepNow(ctx, tag))
+	case s.w.sabotaged("R4 clamp"):
+		if excess := grant.Range.End - 5000; excess > 0 {
+			grant.Range.Start, grant.Range.End = max(0, grant.Range.Start-excess), 5000
+		}
+	}
+	s.last = grant
+	return grant, nil
+}
+
+func (s *brokenStore) stepNow(ctx context.Context, name string) int64 {
+	for tag, err := range s.w.admin.Tags(ctx) {
+		if err == nil && tag.Name == name {
+			return tag.Step
+		}
+	}
+	return 1
+}
+
+// Return sets the counter back, wherever it stands.
+func (s *brokenStore) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
+	if !s.w.sabotaged("R1 condition") {
+		return s.tagServer.Return(ctx, tag, last, start)
+	}
+	b := &port{s.p, s.w.db}
+	return b.call(ctx, true, func() error {
+		_, err := s.w.admin.Alter(ctx, tag, segment.Change{MaxID: &start, Force: true})
+		return err
+	})
+}
+
+// layoutsOf returns the layouts that a machine serves. Sometimes one of them is another than
+// what the other machines serve under its name.
+func (w *leaseWorld) layoutsOf(m *machine) []snowflake.NodeLayout {
+	if !w.mixed || m != w.machines[0] {
+		return w.layouts
+	}
+	layouts := append([]snowflake.NodeLayout(nil), w.layouts...)
+	layouts[0].SequenceBits--
+	layouts[0].WorkerBits++
+	return layouts
+}

@@ -17,7 +17,7 @@ import (
 var (
 	seedFlag      = flag.Uint64("seed", 0, "run the schedule of this seed alone, and print it")
 	kindFlag      = flag.String("kind", "", "run schedules of this kind alone: tags or leases")
-	schedulesFlag = flag.Int("schedules", 0, "how many schedules of each kind to run (default 100, with LEAF_LAB set 20000)")
+	schedulesFlag = flag.Int("schedules", 0, "how many schedules of each kind to run (default 50, with LEAF_LAB set 20000)")
 )
 
 // A scenario is a world that is made from a seed, and runs in a bubble.
@@ -51,7 +51,7 @@ func schedules() int {
 	case os.Getenv("LEAF_LAB") != "":
 		return 20000
 	}
-	return 100
+	return 50
 }
 
 func TestSchedules(t *testing.T) {

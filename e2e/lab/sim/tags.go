@@ -35,12 +35,15 @@ func newTagWorld(seed uint64, sabotage string) *tagWorld {
 		w.tags = append(w.tags, segment.Tag{Name: fmt.Sprint("tag", i), MaxID: rng.Int64N(1000), Step: 1 + rng.Int64N(100)})
 	}
 	w.db.lossy = rng.IntN(3) == 0
-	w.fixed = !w.db.lossy && rng.IntN(2) == 0
+	w.fixed = !w.db.lossy && rng.IntN(2) == 0 && !w.unrecorded()
 	w.opts.Options = segment.Options{
 		Policy:       segment.Policy(rng.IntN(2)),
 		OutageBudget: []time.Duration{time.Second, time.Minute, 10 * time.Minute}[rng.IntN(3)],
 		MaxStock:     200 << rng.IntN(5),
 		CallTimeout:  time.Second,
+	}
+	if w.sabotaged("R2 set") {
+		w.opts.RegressionJump = 10_000 // so that a few thousand IDs come from one lift to the other
 	}
 	db := kv.New(direct{w.db.cells, w.db}, nil)
 	if err := db.Init(context.Background(), w.tags); err != nil {
@@ -156,6 +159,9 @@ func (h *memoryHandle) Recall(tag string) map[string]segment.Mark {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
 	known := map[string]segment.Mark{}
+	if h.p.w.sabotaged("R2 memory") {
+		return known
+	}
 	for source, mark := range h.m.tag[tag] {
 		known[source] = mark
 	}

@@ -112,6 +112,7 @@ type machine struct {
 
 	marks marks
 	disk  *disk
+	own   *database // for a saboteur
 }
 
 // wall is the machine's wall clock.
