@@ -85,3 +85,39 @@ func BenchmarkScrape(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkNext takes IDs of one of 10,000 tags from all cores, alone and while there is a
+// scrape each second: the two should not differ by more than either does from run to run.
+func BenchmarkNext(b *testing.B) {
+	set := newSet(b, 10_000)
+	h := newHandler(set)
+	for name, pause := range map[string]time.Duration{"alone": time.Hour, "scraped": time.Second} {
+		b.Run(name, func(b *testing.B) {
+			ctx, stop := context.WithCancel(b.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for tick := time.Tick(pause); ctx.Err() == nil; {
+					select {
+					case <-tick:
+						scrape(h)
+					case <-ctx.Done():
+					}
+				}
+			}()
+			b.ResetTimer()
+			before := cpuTime(b)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := set.Next(ctx, "tag.00042"); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
+			stop()
+			<-done
+		})
+	}
+}
