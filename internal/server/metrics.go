@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/conns"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
@@ -31,13 +32,10 @@ func (s *Server) metrics(opts *frontend.Options) http.Handler {
 		Schemes:  opts.IDs.Schemes(),
 		Health:   s.health,
 		Requests: opts.Requests,
-		Ports:    []telemetry.Port{{Name: "http", Stats: s.counts.web.stats}},
+		Ports:    []telemetry.Port{{Name: "http", Stats: s.webStats}},
 	}
 	if s.redis != nil {
-		sources.Ports = append(sources.Ports, telemetry.Port{Name: "resp", Stats: func() (int64, int64) {
-			open, refused := s.conns.Stats()
-			return int64(open), refused
-		}})
+		sources.Ports = append(sources.Ports, telemetry.Port{Name: "resp", Stats: s.respStats})
 	}
 	if s.tls != nil {
 		sources.CertificateEnd = s.tls.expiry
@@ -49,6 +47,22 @@ func (s *Server) metrics(opts *frontend.Options) http.Handler {
 		s.times.addSources(&sources)
 	}
 	return telemetry.NewHandler(telemetry.NewCollector(sources), s.log)
+}
+
+// webStats counts the connections of HTTP.
+func (s *Server) webStats() (open, refused int64) {
+	if s.lane != nil {
+		return connStats(s.lane.conns)
+	}
+	return s.counts.web.stats()
+}
+
+// respStats counts those of the Redis protocol.
+func (s *Server) respStats() (open, refused int64) { return connStats(s.conns) }
+
+func connStats(c *conns.Server) (open, refused int64) {
+	n, refused := c.Stats()
+	return int64(n), refused
 }
 
 // addSources adds where the statistics of the time-based schemes are.

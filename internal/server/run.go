@@ -61,8 +61,11 @@ func (s *Server) longestWait() time.Duration {
 
 // serveHTTP serves HTTP and gRPC until the server is shut down.
 func (s *Server) serveHTTP() error {
-	if s.tls != nil {
+	switch {
+	case s.tls != nil:
 		return s.http.ServeTLS(s.web.listener, "", "")
+	case s.lane != nil:
+		return s.lane.serve(s.web.listener, s.http)
 	}
 	return s.http.Serve(s.web.listener)
 }
@@ -202,6 +205,9 @@ func (s *Server) drain() {
 		return
 	}
 	s.log.Warn("requests cut off", "after", s.cfg.ShutdownTimeout*6/10)
+	if s.lane != nil {
+		s.lane.conns.Close()
+	}
 	_ = s.http.Close() // connections that are gone need no closing
 	if s.conns != nil {
 		s.conns.Close()
@@ -212,7 +218,7 @@ func (s *Server) drain() {
 func (s *Server) shutdown(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	ends := []func(context.Context) error{s.http.Shutdown}
+	ends := []func(context.Context) error{s.shutdownHTTP}
 	if s.conns != nil {
 		ends = append(ends, s.conns.Shutdown)
 	}
@@ -221,4 +227,11 @@ func (s *Server) shutdown(limit time.Duration) error {
 		all.Go(func() error { return end(ctx) })
 	}
 	return all.Wait()
+}
+
+func (s *Server) shutdownHTTP(ctx context.Context) error {
+	if s.lane != nil {
+		return s.lane.shutdown(ctx, s.http)
+	}
+	return s.http.Shutdown(ctx)
 }

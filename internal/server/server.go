@@ -86,6 +86,7 @@ type Server struct {
 	http     *http.Server
 	browser  *browser.Handler
 	observer *observer
+	lane     *lane                   // nil: net/http has the port alone
 	conns    *conns.Server           // nil: no Redis protocol
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	stopping atomic.Bool
@@ -227,6 +228,7 @@ func (s *Server) wire() {
 	s.observer = &observer{next: s.browser, log: s.log}
 	s.observer.every.Store(s.cfg.Log.Access)
 	s.http = s.newHTTP(ctx, s.observer)
+	s.lane = s.newLane(ctx, opts)
 	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(draining) }))
 	if s.redis != nil {
 		limit := s.cfg.Limits.Connections

@@ -90,12 +90,34 @@ func (g *Gate) Open() bool { return g.current().open }
 // Caller returns the caller that c belongs to. The error is [ErrUnauthenticated], or a
 // [*LimitError] after too many attempts.
 func (g *Gate) Caller(c Credentials) (*Caller, error) {
+	caller, why := g.lookup(c)
+	switch {
+	case why == "":
+		return caller, nil
+	case c.Token == "": // not an attempt to guess one
+		return nil, g.attempts.missing(c.Addr, why)
+	}
+	return nil, g.attempts.failed(c.Addr, why)
+}
+
+// Lookup is [Gate.Caller] without a trace: a caller that is not known, which is nil, is
+// neither counted nor logged.
+func (g *Gate) Lookup(c Credentials) *Caller {
+	caller, why := g.lookup(c)
+	if why != "" {
+		return nil
+	}
+	return caller
+}
+
+// lookup returns the caller, or why it is not known.
+func (g *Gate) lookup(c Credentials) (_ *Caller, why string) {
 	if g == nil {
-		return &noCaller, nil
+		return &noCaller, ""
 	}
 	r := g.rules.Load()
 	if r.open {
-		return &g.anonymous, nil
+		return &g.anonymous, ""
 	}
 	caller := &Caller{gate: g, addr: c.Addr}
 	if c.Token != "" {
@@ -104,14 +126,8 @@ func (g *Gate) Caller(c Credentials) (*Caller, error) {
 	if c.Certificate != nil {
 		caller.names = namesOf(c.Certificate)
 	}
-	_, why := r.find(caller, time.Now())
-	switch {
-	case why == "":
-		return caller, nil
-	case c.Token == "": // not an attempt to guess one
-		return nil, g.attempts.missing(c.Addr, why)
-	}
-	return nil, g.attempts.failed(c.Addr, why)
+	_, why = r.find(caller, time.Now())
+	return caller, why
 }
 
 // namesOf returns the names that a certificate vouches for.

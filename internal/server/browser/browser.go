@@ -69,6 +69,9 @@ func (h *Handler) SetOrigins(origins []string) {
 	}))
 }
 
+// Shares reports whether pages of some other origin may read answers.
+func (h *Handler) Shares() bool { return h.cors.Load() != nil }
+
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if isBrowser(r) || !begins(r.URL.Path, idPaths) {
 		secure(w.Header())

@@ -47,7 +47,7 @@ type Options struct {
 	// connection has a goroutine.
 	Loops int
 
-	// HandOver takes the connections on which [Conn.HandOver] was called.
+	// HandOver takes the connections on which [Conn.HandOver] was called; it may wait.
 	HandOver func(net.Conn)
 
 	// Logger receives what an operator should know; nil discards it.
@@ -165,7 +165,7 @@ func (s *Server) admit(conn net.Conn) {
 // refuse tells a client that there is no room.
 func (s *Server) refuse(conn net.Conn) {
 	s.full.Do(func() {
-		s.opts.Logger.Warn("a connection was closed: there are as many as are allowed", "limit", s.opts.MaxConns)
+		s.opts.Logger.Warn("a connection was closed: there are as many as limits.connections allows", "limit", s.opts.MaxConns)
 	})
 	if _, ok := conn.(*net.TCPConn); ok { // others would first have to shake hands
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a client that has gone needs no answer

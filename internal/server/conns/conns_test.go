@@ -69,6 +69,12 @@ func (s *lines) Serve(in, out []byte) (taken int, _ []byte) {
 func (s *lines) MayIdle() bool { return true }
 func (s *lines) Closed()       {}
 
+func (s *lines) HalfClosed(rest []byte) {
+	if string(rest) == "more" {
+		s.c.HandOver()
+	}
+}
+
 // forms runs a test with each of the two forms in which connections are served.
 func forms(t *testing.T, test func(t *testing.T, form int)) {
 	t.Run("loop", func(t *testing.T) { test(t, 1) })
@@ -311,7 +317,8 @@ func (f *flood) Serve(in, out []byte) (int, []byte) {
 	return 1, append(out, make([]byte, 1<<16)...)
 }
 
-func (f *flood) MayIdle() bool { return true }
+func (f *flood) MayIdle() bool     { return true }
+func (f *flood) HalfClosed([]byte) {}
 
 func (f *flood) Closed() {
 	if f.ended != nil {

@@ -13,11 +13,14 @@ func (s *Server) handOver(c peer, conn net.Conn, rest []byte) {
 	s.away++
 	s.handing++
 	s.mu.Unlock()
-	s.opts.HandOver(&handed{Conn: conn, server: s, rest: append([]byte(nil), rest...)})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.handing--
-	s.checkEmpty()
+	given := &handed{Conn: conn, server: s, rest: append([]byte(nil), rest...)}
+	go func() {
+		s.opts.HandOver(given)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.handing--
+		s.checkEmpty()
+	}()
 }
 
 func (s *Server) closedAway() {

@@ -17,6 +17,9 @@ const (
 	yieldAfter = 16       // looks after which other goroutines have their turn
 )
 
+// HasLoops says that there are event loops on this system.
+const HasLoops = true
+
 // A loop serves connections in one goroutine, with epoll. All but post is called from that
 // goroutine.
 type loop struct {

@@ -4,6 +4,9 @@ package conns
 
 import "net"
 
+// HasLoops says that there are event loops on this system.
+const HasLoops = false
+
 // A loop is there on Linux only: elsewhere each connection has a goroutine.
 type loop struct{}
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -173,4 +174,24 @@ func testHandOver(t *testing.T, form int) {
 	if open, _ := s.Stats(); open != 0 {
 		t.Errorf("%d connections", open)
 	}
+}
+
+// What is left when the client closes its side can be handed over too.
+func TestHandOverAtEnd(t *testing.T) { forms(t, testHandOverAtEnd) }
+
+func testHandOverAtEnd(t *testing.T, form int) {
+	given := make(chan net.Conn, 1)
+	_, addr := serve(t, newLines(nil), &conns.Options{Loops: form, HandOver: func(c net.Conn) { given <- c }})
+	conn, r := dial(t, addr)
+	fmt.Fprint(conn, "a\nmore")
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-given
+	if rest, err := io.ReadAll(got); err != nil || string(rest) != "more" {
+		t.Errorf("%q, %v", rest, err)
+	}
+	fmt.Fprint(got, "b")
+	_ = got.Close()
+	wantEnd(t, r, "a\nb")
 }

@@ -191,6 +191,9 @@ func (c *looped) rest(rest []byte) {
 // settle decides what the connection waits for. more: requests are there that were not
 // looked at yet.
 func (c *looped) settle(progress, more bool) {
+	if c.eof && len(c.in) > 0 && !more && !c.ending && !c.finishing && c.later == nil {
+		c.session.HalfClosed(c.in)
+	}
 	switch {
 	case c.leaves && len(c.unread) == 0:
 		c.leave()

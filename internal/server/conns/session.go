@@ -22,6 +22,10 @@ type Session interface {
 	// what it has sent must lead there within the time of one request.
 	MayIdle() bool
 
+	// HalfClosed is called when the client sends no more, and rest cannot be taken. The
+	// connection ends, unless it is handed over.
+	HalfClosed(rest []byte)
+
 	// Closed is called once, when the connection has ended.
 	Closed()
 }

@@ -158,6 +158,9 @@ func (c *stream) read() bool {
 	if timeout, ok := err.(net.Error); err != nil && !(ok && timeout.Timeout()) {
 		c.gone = true
 	}
+	if err == io.EOF && n == 0 && c.end > 0 {
+		c.session.HalfClosed(c.in[:c.end])
+	}
 	return err == nil || n > 0
 }
 

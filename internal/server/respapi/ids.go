@@ -89,7 +89,7 @@ func (s *session) incr(args [][]byte, frame []byte) {
 // incrRun serves n INCRs at once; false: the stock does not hold so many, and nothing was
 // answered.
 func (s *session) incrRun(tag string, n int) bool {
-	ids, err := s.IDs.Take(noWait, issuer.Segment, tag, n)
+	ids, err := s.IDs.Take(frontend.NoWait, issuer.Segment, tag, n)
 	if err != nil {
 		return false
 	}
@@ -119,7 +119,7 @@ type ask struct {
 
 // take serves an ask: now, or later where that has to wait.
 func (s *session) take(a ask) {
-	if err := a.do(s, noWait, a); errors.Is(err, errWaits) {
+	if err := a.do(s, frontend.NoWait, a); errors.Is(err, frontend.ErrWaits) {
 		s.takeLater(a)
 	} else if err != nil {
 		s.failed(err)

@@ -1,8 +1,6 @@
 package respapi
 
 import (
-	"context"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf/internal/server/conns"
@@ -35,13 +33,3 @@ func (a *API) Serve(c *conns.Conn) conns.Session {
 	a.open.Add(1)
 	return newSession(a, c)
 }
-
-// errWaits ends a wait that has not begun.
-var errWaits = fmt.Errorf("the store is asked: %w", context.Canceled)
-
-// noWait is for calls that fail where they would have to wait.
-var noWait = func() context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errWaits)
-	return ctx
-}()

@@ -81,6 +81,9 @@ func (s *session) Serve(in, out []byte) (taken int, _ []byte) {
 // say who it is.
 func (s *session) MayIdle() bool { return s.caller != nil }
 
+// HalfClosed implements [conns.Session]: a command that is not there as a whole has no answer.
+func (s *session) HalfClosed([]byte) {}
+
 // Closed implements [conns.Session].
 func (s *session) Closed() {
 	s.open.Add(-1)

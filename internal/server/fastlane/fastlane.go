@@ -1,0 +1,218 @@
+package fastlane
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/conns"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/telemetry"
+)
+
+// A Lane is the fast lane of a server.
+type Lane struct {
+	*frontend.Options
+	passes func(v1 bool) bool
+	heads  atomic.Pointer[heads]
+	lastID atomic.Uint64 // of a connection
+}
+
+// New returns a lane for opts. While passes says so, it leaves requests, those below /v1 or
+// the others, to net/http.
+func New(opts *frontend.Options, passes func(v1 bool) bool) *Lane {
+	l := &Lane{Options: opts, passes: passes}
+	l.heads.Store(new(heads))
+	return l
+}
+
+// Serve makes the session of a connection.
+func (l *Lane) Serve(c *conns.Conn) conns.Session { return l.newSession(c) }
+
+// A conn is what a session needs of its connection.
+type conn interface {
+	RemoteAddr() net.Addr
+	Later(f func(ctx context.Context, out []byte) []byte)
+	HandOver()
+}
+
+func (l *Lane) newSession(c conn) *session {
+	s := &session{Lane: l, conn: c, targets: make(map[string]target)}
+	number := uint(l.lastID.Add(1))
+	s.recorders = [2]*telemetry.Recorder{l.Requests.HTTP.Recorder(number), l.Requests.V1.Recorder(number)}
+	return s
+}
+
+// heads are what stands before an answer's length, within one second.
+type heads struct {
+	second int64
+	text   [2][]byte // of Java Leaf's routes, and of /v1
+}
+
+// Before the date, of each API.
+var beforeDate = [2]string{
+	"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Type: text/plain;charset=UTF-8\r\nDate: ",
+	"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Type: application/json\r\nDate: ",
+}
+
+// dateFormat is http.TimeFormat.
+const dateFormat = "Mon, 02 Jan 2006 15:04:05 GMT"
+
+// head returns the beginning of an answer.
+func (l *Lane) head(api int, now time.Time) []byte {
+	h := l.heads.Load()
+	if second := now.Unix(); h.second != second {
+		h = &heads{second: second}
+		for i, before := range beforeDate {
+			h.text[i] = append(now.UTC().AppendFormat([]byte(before), dateFormat), "\r\nContent-Length: "...)
+		}
+		l.heads.Store(h)
+	}
+	return h.text[api]
+}
+
+// maxTargets is how many paths a connection remembers.
+const maxTargets = 256
+
+// A target is what a path asks for.
+type target struct {
+	scheme, key string
+	api         int // 0: Java Leaf's routes, 1: /v1
+}
+
+// A session is one connection.
+type session struct {
+	*Lane
+	conn      conn
+	recorders [2]*telemetry.Recorder
+	served    bool // a request
+	slow      bool // the next request is not for the fast lane
+	skip      int  // bytes of a request that is answered already
+
+	last    []byte // the last request, since most clients repeat it
+	want    target // what it asks for
+	caller  *access.Caller
+	token   string // that caller has shown
+	targets map[string]target
+}
+
+// MayIdle implements [conns.Session]: the first request must come in time, as net/http wants
+// it too.
+func (s *session) MayIdle() bool { return s.served }
+
+// HalfClosed implements [conns.Session].
+func (s *session) HalfClosed(rest []byte) {
+	if !s.passedOver(rest) {
+		s.conn.HandOver()
+	}
+}
+
+// passedOver reports whether net/http takes in for no request, not even a bad one: after the
+// first one it waits for four bytes.
+func (s *session) passedOver(in []byte) bool { return s.served && len(in) < 4 }
+
+// Closed implements [conns.Session].
+func (s *session) Closed() {}
+
+// flushAt is how many bytes of answers are sent at once.
+const flushAt = 16 << 10
+
+// Serve implements [conns.Session].
+func (s *session) Serve(in, out []byte) (taken int, _ []byte) {
+	taken, s.skip = s.skip, 0
+	now, before := time.Now(), len(out)
+	for taken < len(in) && len(out) < before+flushAt {
+		size, verdict := s.next(in[taken:])
+		if verdict == incomplete {
+			break
+		}
+		if verdict == understood && !s.slow && !s.passes(s.want.api == 1) {
+			var answered bool
+			if out, answered = s.answer(out, size, now); answered {
+				taken += size
+				continue
+			}
+			if !s.slow { // it is answered later
+				break
+			}
+		}
+		s.conn.HandOver()
+		break
+	}
+	return taken, out
+}
+
+// answer answers the last request; false: it is answered later, or is not for the fast lane.
+func (s *session) answer(out []byte, size int, now time.Time) (_ []byte, ok bool) {
+	recorder := s.recorders[s.want.api]
+	arrived := recorder.Now()
+	var id issuer.ID
+	err := s.admit()
+	if err == nil {
+		id, err = s.IDs.Next(frontend.NoWait, s.want.scheme, s.want.key)
+	}
+	switch {
+	case errors.Is(err, frontend.ErrWaits):
+		s.later(size, arrived)
+		return out, false
+	case err != nil:
+		s.slow = true
+		return out, false
+	}
+	s.served = true
+	out = s.append(out, id, now)
+	recorder.Done(arrived, 1)
+	return out, true
+}
+
+// later answers the last request where that may wait.
+func (s *session) later(size int, arrived time.Duration) {
+	s.conn.Later(func(ctx context.Context, out []byte) []byte {
+		id, err := s.IDs.Next(ctx, s.want.scheme, s.want.key)
+		if err != nil { // net/http finds the words for it
+			s.slow = true
+			return out
+		}
+		s.served, s.skip = true, size
+		out = s.append(out, id, time.Now())
+		s.recorders[s.want.api].Done(arrived, 1)
+		return out
+	})
+}
+
+// admit reports why the caller may not take an ID, and counts it.
+func (s *session) admit() error {
+	if s.Access.Open() {
+		return nil
+	}
+	return s.caller.Take(s.want.scheme, s.want.key, 1)
+}
+
+// identify finds out who the caller is; nil: it is not known.
+func (s *session) identify(token string) *access.Caller {
+	credentials := access.Credentials{Token: token}
+	if from, err := netip.ParseAddrPort(s.conn.RemoteAddr().String()); err == nil {
+		credentials.Addr = from.Addr().Unmap()
+	}
+	return s.Access.Lookup(credentials)
+}
+
+// append appends the answer to a request.
+func (s *session) append(out []byte, id issuer.ID, now time.Time) []byte {
+	var buf [64]byte
+	body := id.Append(buf[:0])
+	out = append(out, s.head(s.want.api, now)...)
+	if s.want.api == 0 {
+		out = strconv.AppendInt(out, int64(len(body)), 10)
+		return append(append(out, "\r\n\r\n"...), body...)
+	}
+	out = strconv.AppendInt(out, int64(len(body)+len(`{"ids":[""]}`)+1), 10)
+	out = append(append(out, "\r\n\r\n{\"ids\":[\""...), body...)
+	return append(out, "\"]}\n"...)
+}

@@ -1,0 +1,343 @@
+package fastlane
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/browser"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/server/httpapi"
+)
+
+// A keyed source answers each key with one ID, always the same.
+type keyed struct{}
+
+func (keyed) Next(ctx context.Context, key string) (issuer.ID, error) {
+	waits := strings.HasPrefix(key, "wait")
+	switch {
+	case waits && errors.Is(context.Cause(ctx), frontend.ErrWaits):
+		return issuer.ID{}, fmt.Errorf("wait: %w", frontend.ErrWaits)
+	case key == "none", key == "wait-none":
+		return issuer.ID{}, leaf.ErrUnknownTag
+	case key == "dry":
+		return issuer.ID{}, leaf.ErrExhausted
+	}
+	return issuer.ID{Number: int64(1000*len(key)) + int64(key[0])}, nil
+}
+
+func (k keyed) Take(ctx context.Context, key string, n int) (issuer.IDs, error) {
+	id, err := k.Next(ctx, key)
+	return issuer.IDs{Ranges: []leaf.Range{{Start: id.Number, End: id.Number + int64(n)}}}, err
+}
+
+func (k keyed) Check(ctx context.Context, key string) error {
+	_, err := k.Next(ctx, key)
+	return err
+}
+
+const token = "leaf_0123456789012345678901234567890123456789012"
+
+// A pair is a lane and what is behind it.
+type pair struct {
+	lane *Lane
+	web  *oneByOne
+}
+
+// newPair returns both for callers that need a token, or for all.
+func newPair(t testing.TB, guarded bool) *pair {
+	gate := access.New(access.Options{Local: true})
+	if guarded {
+		file := filepath.Join(t.TempDir(), "tokens.yaml")
+		text := fmt.Sprintf("tokens:\n- {name: orders, hash: %q, take: [\"order*\", \"wait*\", none]}\n", access.HashToken(token))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := gate.Reload(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opts := &frontend.Options{
+		IDs:    issuer.New(map[string]issuer.Source{issuer.Segment: keyed{}, issuer.Snowflake: keyed{}, issuer.UUID: keyed{}}, nil),
+		Access: gate,
+	}
+	web := browser.New(nil, httpapi.New(http.NewServeMux(), opts))
+	return &pair{New(opts, func(bool) bool { return false }), serveOneByOne(t, web)}
+}
+
+// addresses are those of clients, which are all different.
+var addresses atomic.Uint32
+
+func newAddress() net.Addr {
+	n := addresses.Add(1)
+	return &net.TCPAddr{IP: net.IPv4(10, byte(n>>16), byte(n>>8), byte(n)), Port: 1234}
+}
+
+// oneByOne is net/http for one connection after the other.
+type oneByOne struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func serveOneByOne(t testing.TB, h http.Handler) *oneByOne {
+	l := &oneByOne{make(chan net.Conn), make(chan struct{})}
+	server := &http.Server{Handler: h, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0)}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	t.Cleanup(func() {
+		close(l.closed)
+		<-done
+	})
+	return l
+}
+
+func (l *oneByOne) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *oneByOne) Close() error   { return nil }
+func (l *oneByOne) Addr() net.Addr { return new(net.TCPAddr) }
+
+// answer returns what net/http answers to input, from a client that then closes its side.
+func (l *oneByOne) answer(input []byte) []byte {
+	c := &memConn{in: bytes.NewReader(input), addr: newAddress(), closed: make(chan struct{})}
+	l.conns <- c
+	<-c.closed
+	return c.out.Bytes()
+}
+
+// A memConn is a connection in memory.
+type memConn struct {
+	in     *bytes.Reader
+	out    bytes.Buffer
+	addr   net.Addr
+	ended  atomic.Bool
+	closed chan struct{}
+}
+
+func (c *memConn) Read(p []byte) (int, error)       { return c.in.Read(p) }
+func (c *memConn) Write(p []byte) (int, error)      { return c.out.Write(p) }
+func (c *memConn) LocalAddr() net.Addr              { return new(net.TCPAddr) }
+func (c *memConn) RemoteAddr() net.Addr             { return c.addr }
+func (c *memConn) SetDeadline(time.Time) error      { return nil }
+func (c *memConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *memConn) SetWriteDeadline(time.Time) error { return nil }
+
+// CloseWrite ends the connection before net/http waits for the client to close it.
+func (c *memConn) CloseWrite() error { return c.Close() }
+
+func (c *memConn) Close() error {
+	if !c.ended.Swap(true) {
+		close(c.closed)
+	}
+	return nil
+}
+
+// A laneConn drives a session as package conns does.
+type laneConn struct {
+	addr  net.Addr
+	later func(context.Context, []byte) []byte
+	given bool
+}
+
+func (c *laneConn) RemoteAddr() net.Addr                         { return c.addr }
+func (c *laneConn) Later(f func(context.Context, []byte) []byte) { c.later = f }
+func (c *laneConn) HandOver()                                    { c.given = true }
+
+// answer returns what the lane answers to input that comes in pieces of that size from a
+// client that then closes its side, to how much of it that is, and whether the rest is handed
+// over.
+func (l *Lane) answer(input []byte, piece int) (out []byte, taken int, handed bool) {
+	c := &laneConn{addr: newAddress()}
+	s := l.newSession(c)
+	for end := min(piece, len(input)); !c.given; end = min(end+piece, len(input)) {
+		for {
+			var n int
+			n, out = s.Serve(input[taken:end], out)
+			taken += n
+			later := c.later
+			if c.later = nil; later != nil {
+				out = later(context.Background(), out)
+			} else if n == 0 || c.given {
+				break
+			}
+		}
+		if end == len(input) {
+			break
+		}
+	}
+	if rest := input[taken:]; len(rest) > 0 && !c.given {
+		s.HalfClosed(rest)
+	}
+	return out, taken, c.given
+}
+
+var moments = regexp.MustCompile(`Date: [^\r]*|"timestamp":\d+|<div id='created'>[^<]*`)
+
+// check compares the lane's answers, with those of net/http to the rest, with net/http's
+// answers to the whole.
+func (p *pair) check(t *testing.T, input []byte, piece int) {
+	t.Helper()
+	got, taken, handed := p.lane.answer(bytes.Clone(input), piece)
+	if handed {
+		got = append(got, p.web.answer(input[taken:])...)
+	}
+	want := p.web.answer(input)
+	if a, b := moments.ReplaceAll(got, nil), moments.ReplaceAll(want, nil); !bytes.Equal(a, b) {
+		t.Errorf("%q in pieces of %d, of which the lane answers %d bytes:\n%s\nnet/http alone:\n%s", input, piece, taken, a, b)
+	}
+}
+
+// understoodRequests are for the lane.
+var understoodRequests = []string{
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: localhost:8080\r\n\r\n",
+	"GET /api/snowflake/get/a.b-c_D:9 HTTP/1.1\r\nhost:[::1]:80\r\nAccept: */*\r\nUser-Agent: curl/8\r\n\r\n",
+	"GET /v1/ids/segment/order HTTP/1.1\r\nHOST:   x  \r\nConnection: keep-alive\r\nAccept: application/json\r\n\r\n",
+	"GET /v1/ids/snowflake/order HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip, br\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2\r\n\r\n",
+	"GET /api/uuid/get/order HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n",
+	"GET /api/segment/get/wait HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+
+// unusualRequests are for net/http.
+var unusualRequests = []string{
+	"GET /api/segment/get/none HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/dry HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/wait-none HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /v1/ids/ticket/order HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /v1/ids/nothing/order HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/order?n=2 HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/order;a=b HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/order/ HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET //api/segment/get/order HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/%6frder HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/.. HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/ HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET http://x/api/segment/get/order HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+	"HEAD /api/segment/get/order HTTP/1.1\r\nHost: x\r\n\r\n",
+	"POST /api/segment/get/order HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
+	"get /api/segment/get/order HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET  /api/segment/get/order HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/order  HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.0\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost:\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: a/b\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost : x\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\n folded: y\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\nHost: x\n\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nVia: a\x00b\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nVia: a\rb\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nUser-Agent: Mozilla/5.0\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: cross-site\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nOrigin: http://y\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nAuthorization: Basic abc\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nVia: " + strings.Repeat("a", 5000) + "\r\n\r\n",
+	"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nVia: " + strings.Repeat("a", 50_000) + "\r\n\r\n",
+	"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+	"\r\nGET /api/segment/get/order HTTP/1.1\r\nHost: x\r\n\r\n",
+	"GET /api/segment/get/order\r\n",
+}
+
+// Which requests the lane answers, and which it hands over; in both cases a client sees what
+// net/http alone would answer, whatever comes before, behind, and in which pieces.
+func TestAnswers(t *testing.T) {
+	p := newPair(t, false)
+	usual := understoodRequests[0]
+	test := func(request string, ours bool) {
+		t.Helper()
+		_, taken, _ := p.lane.answer([]byte(usual+request), 1<<20)
+		if want := len(usual) + len(request); (taken == want) != ours {
+			t.Errorf("%q: the lane answers %v", request, !ours)
+		}
+		for _, piece := range []int{1, 2, 7, len(request) - 1, len(request) + 1, 1 << 20} {
+			p.check(t, []byte(usual+request+usual), piece)
+			p.check(t, []byte(request), piece)
+		}
+	}
+	for _, request := range understoodRequests {
+		test(request, true)
+	}
+	for _, request := range unusualRequests {
+		test(request, false)
+	}
+}
+
+// A client that needs a token gets what its token allows, and net/http says what it does not.
+func TestTokens(t *testing.T) {
+	p := newPair(t, true)
+	for request, ours := range map[string]bool{
+		"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n":                           true,
+		"GET /api/segment/get/wait HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n":                            true,
+		"GET /v1/ids/segment/other HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n":                            false,
+		"GET /v1/ids/segment/order HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\n\r\n":                                    false,
+		"GET /v1/ids/segment/order HTTP/1.1\r\nHost: x\r\n\r\n":                                                                   false,
+		"GET /v1/ids/segment/order HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\nAuthorization: Bearer x\r\n\r\n": false,
+	} {
+		if _, taken, _ := p.lane.answer([]byte(request), 1<<20); (taken == len(request)) != ours {
+			t.Errorf("%q: the lane answers %v", request, !ours)
+		}
+		p.check(t, []byte(understoodRequests[0]+request+understoodRequests[4]), 1<<20)
+		p.check(t, []byte(request+request), 11)
+	}
+}
+
+// FuzzLane checks that no input is answered otherwise than by net/http alone.
+func FuzzLane(f *testing.F) {
+	for i, request := range append(unusualRequests, understoodRequests...) {
+		f.Add([]byte(request), uint8(i), i%2 == 0)
+		f.Add([]byte(understoodRequests[i%4]+request+understoodRequests[0]), uint8(0), i%3 == 0)
+	}
+	open, guarded := newPair(f, false), newPair(f, true)
+	f.Fuzz(func(t *testing.T, input []byte, piece uint8, withTokens bool) {
+		p := open
+		if withTokens {
+			p = guarded
+		}
+		p.check(t, input, cmp.Or(int(piece), len(input)+1))
+	})
+}
+
+// A request allocates nothing, whether it repeats the last one or not.
+func TestAllocations(t *testing.T) {
+	p := newPair(t, false)
+	s := p.lane.newSession(&laneConn{addr: newAddress()})
+	input := []byte(understoodRequests[0] + understoodRequests[0] + understoodRequests[2])
+	out := make([]byte, 0, 4096)
+	if n := testing.AllocsPerRun(1000, func() {
+		if taken, _ := s.Serve(input, out); taken != len(input) {
+			t.Fatalf("%d bytes of %d are answered", taken, len(input))
+		}
+	}); n > 0.1 { // a second begins now and then
+		t.Errorf("%v allocations for three requests", n)
+	}
+}

@@ -1,0 +1,175 @@
+package fastlane
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/leaf-id/leaf/internal/issuer"
+)
+
+// A verdict is what is known of the first request of some input.
+type verdict int
+
+const (
+	incomplete verdict = iota // more of it may be understood
+	understood
+	unusual // it is for net/http
+)
+
+// maxHead is how long a request may be here.
+const maxHead = 4 << 10
+
+// next looks at the first request of in, and returns its size if it is understood.
+func (s *session) next(in []byte) (size int, v verdict) {
+	if len(s.last) > 0 && bytes.HasPrefix(in, s.last) {
+		return len(s.last), understood
+	}
+	if s.passedOver(in) {
+		return 0, incomplete
+	}
+	size, v = s.parse(in[:min(len(in), maxHead)])
+	if v == incomplete && len(in) >= maxHead {
+		v = unusual
+	}
+	if s.last = s.last[:0]; v == understood {
+		s.last = append(s.last, in[:size]...)
+	}
+	return size, v
+}
+
+// parse reads a request, and takes in what it asks for and who asks.
+func (s *session) parse(in []byte) (size int, v verdict) {
+	line, size, v := nextLine(in, 0)
+	switch {
+	case v == incomplete && mayBegin(in, get):
+		return 0, incomplete
+	case v != understood || !s.parseTarget(line):
+		return 0, unusual
+	}
+	var h headers
+	for {
+		if line, size, v = nextLine(in, size); v != understood {
+			return 0, v
+		}
+		if len(line) == 0 {
+			break
+		}
+		if !h.add(line) {
+			return 0, unusual
+		}
+	}
+	if !h.seen[host] || s.want.api == 0 && !answersText(h.accept) || !s.identified(h.token) {
+		return 0, unusual
+	}
+	return size, understood
+}
+
+// nextLine returns the line that begins at pos, without its end, and where the next one
+// begins.
+func nextLine(in []byte, pos int) (line []byte, next int, v verdict) {
+	end := bytes.IndexByte(in[pos:], '\n')
+	switch {
+	case end < 0:
+		return nil, 0, incomplete
+	case end == 0 || in[pos+end-1] != '\r':
+		return nil, 0, unusual
+	}
+	return in[pos : pos+end-1], pos + end + 1, understood
+}
+
+const (
+	get     = "GET /"
+	version = " HTTP/1.1"
+)
+
+// mayBegin reports whether in, with more behind it, may begin with text.
+func mayBegin(in []byte, text string) bool {
+	n := min(len(in), len(text))
+	return string(in[:n]) == text[:n]
+}
+
+// parseTarget reads the request line.
+func (s *session) parseTarget(line []byte) bool {
+	if len(line) < len(get)+len(version) || string(line[:len(get)]) != get || string(line[len(line)-len(version):]) != version {
+		return false
+	}
+	path := line[len(get)-1 : len(line)-len(version)]
+	if want, ok := s.targets[string(path)]; ok {
+		s.want = want
+		return true
+	}
+	want, ok := targetOf(string(path))
+	if !ok {
+		return false
+	}
+	if len(s.targets) == maxTargets {
+		clear(s.targets)
+	}
+	s.targets[string(path)] = want
+	s.want = want
+	return true
+}
+
+// javaRoutes are the paths of Java Leaf's form, by scheme.
+var javaRoutes = [...][2]string{
+	{issuer.Segment, "/api/segment/get/"},
+	{issuer.Snowflake, "/api/snowflake/get/"},
+	{issuer.UID, "/api/uid/get/"},
+	{issuer.Ticket, "/api/ticket/get/"},
+	{issuer.UUID, "/api/uuid/get/"},
+}
+
+const v1Prefix = "/v1/ids/"
+
+// targetOf returns what a path asks for; false: not one ID, or in a way that has to be
+// looked at closely.
+func targetOf(path string) (t target, ok bool) {
+	if names, is := strings.CutPrefix(path, v1Prefix); is {
+		t = target{api: 1}
+		t.scheme, t.key, _ = strings.Cut(names, "/")
+		return t, isScheme(t.scheme) && isKey(t.key)
+	}
+	for _, r := range javaRoutes {
+		if key, is := strings.CutPrefix(path, r[1]); is {
+			return target{scheme: r[0], key: key}, isKey(key)
+		}
+	}
+	return t, false
+}
+
+func isScheme(name string) bool {
+	for _, r := range javaRoutes {
+		if name == r[0] {
+			return true
+		}
+	}
+	return false
+}
+
+// isKey reports whether a key stands in a path as it is.
+func isKey(key string) bool {
+	if key == "" || len(key) > 128 || strings.Trim(key, ".") == "" {
+		return false
+	}
+	for i := range len(key) {
+		switch c := key[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == ':':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// identified takes in who sends a request with this token; false: it is not known.
+func (s *session) identified(token []byte) bool {
+	if s.Access.Open() {
+		s.caller = nil
+		return true
+	}
+	if s.caller == nil || s.token != string(token) {
+		s.token = string(token)
+		s.caller = s.identify(s.token)
+	}
+	return s.caller != nil
+}

@@ -1,0 +1,16 @@
+package frontend
+
+import (
+	"context"
+	"fmt"
+)
+
+// ErrWaits is what a call with [NoWait] returns, wrapped, that would have to wait.
+var ErrWaits = fmt.Errorf("the store is asked: %w", context.Canceled)
+
+// NoWait is a context for calls that fail where they would have to wait.
+var NoWait = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(ErrWaits)
+	return ctx
+}()

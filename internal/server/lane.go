@@ -1,0 +1,97 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/leaf-id/leaf/internal/server/conns"
+	"github.com/leaf-id/leaf/internal/server/fastlane"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+)
+
+// A lane stands before net/http on the port of HTTP: it answers requests for one ID from
+// event loops, and hands all other connections over.
+type lane struct {
+	conns  *conns.Server
+	handed *handover
+}
+
+// newLane returns the lane, nil where there is none: TLS and other systems than Linux are
+// net/http's alone.
+func (s *Server) newLane(ctx context.Context, opts *frontend.Options) *lane {
+	if s.tls != nil || !conns.HasLoops {
+		return nil
+	}
+	handed := newHandover(s.web.addr)
+	serve := fastlane.New(opts, s.passesLane).Serve
+	return &lane{handed: handed, conns: conns.New(ctx, serve, &conns.Options{
+		MaxConns:       s.cfg.Limits.Connections,
+		IdleTimeout:    idleTimeout,
+		RequestTimeout: readHeaderTimeout,
+		WriteTimeout:   cmp.Or(s.opts.answerTimeout, conns.DefaultWriteTimeout),
+		HandOver:       handed.give,
+		Logger:         s.log,
+	})}
+}
+
+// passesLane reports whether net/http answers all, or all below /v1, for now: it alone logs
+// requests, and answers pages of other origins.
+func (s *Server) passesLane(v1 bool) bool {
+	return s.observer.every.Load() > 0 || v1 && s.browser.Shares()
+}
+
+// serve serves the port, with web behind the lane.
+func (l *lane) serve(port net.Listener, web *http.Server) error {
+	go func() { _ = web.Serve(l.handed) }() // ends when web is shut down
+	return l.conns.Serve(port)
+}
+
+// shutdown ends the lane, and then what it has handed over to.
+func (l *lane) shutdown(ctx context.Context, web *http.Server) error {
+	return cmp.Or(l.conns.Shutdown(ctx), web.Shutdown(ctx))
+}
+
+// A handover is the listener of connections that were accepted before.
+type handover struct {
+	addr   net.Addr
+	conns  chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+func newHandover(addr net.Addr) *handover {
+	h := &handover{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
+	h.close = sync.OnceFunc(func() { close(h.closed) })
+	return h
+}
+
+// give waits until conn is accepted.
+func (h *handover) give(conn net.Conn) {
+	select {
+	case h.conns <- conn:
+	case <-h.closed:
+		_ = conn.Close() // the server has stopped
+	}
+}
+
+// Accept implements [net.Listener].
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case conn := <-h.conns:
+		return conn, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements [net.Listener].
+func (h *handover) Close() error {
+	h.close()
+	return nil
+}
+
+// Addr implements [net.Listener].
+func (h *handover) Addr() net.Addr { return h.addr }

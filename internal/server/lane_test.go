@@ -1,0 +1,172 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/server"
+)
+
+// readAnswer reads one answer.
+func readAnswer(t *testing.T, r *bufio.Reader) (status int, body string) {
+	t.Helper()
+	res, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+func getRequest(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n" }
+
+// Requests that the lane answers, and others, follow one another on a connection, in pieces of
+// any size.
+func TestLaneHandsOver(t *testing.T) {
+	r := run(t, nil, nil)
+	requests := getRequest("/api/segment/get/order") + getRequest("/v1/ids/segment/order") + getRequest("/healthz") + getRequest("/api/segment/get/order")
+	for id, piece := 1, 1; piece < len(requests)+200; id, piece = id+3, piece+50 {
+		conn := r.dial(t)
+		for rest := requests; len(rest) > 0; {
+			n, err := io.WriteString(conn, rest[:min(piece, len(rest))])
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		answers := bufio.NewReader(conn)
+		for _, want := range []string{fmt.Sprint(id), fmt.Sprintf("{\"ids\":[\"%d\"]}\n", id+1), "ok", fmt.Sprint(id + 2)} {
+			if status, body := readAnswer(t, answers); status != 200 || strings.TrimSpace(body) != strings.TrimSpace(want) {
+				t.Errorf("%d %q, want %q", status, body, want)
+			}
+		}
+		_ = conn.Close()
+	}
+	r.stop()
+	r.wantStop(t)
+}
+
+// The answers to a long pipeline come in its order, and none is missing.
+func TestLanePipeline(t *testing.T) {
+	const n = 20_000
+	r := run(t, nil, nil)
+	conn := r.dial(t)
+	go func() { _, _ = io.WriteString(conn, strings.Repeat(getRequest("/api/segment/get/order"), n)) }() // an answer is missing if it fails
+	answers := bufio.NewReader(conn)
+	for i := range n {
+		if _, body := readAnswer(t, answers); body != fmt.Sprint(i+1) {
+			t.Fatalf("answer %d is %q", i+1, body)
+		}
+	}
+	_ = conn.Close()
+	r.stop()
+	r.wantStop(t)
+}
+
+// A request that waits for the store holds up no other, and is answered when the server stops
+// meanwhile; connections without a request are closed.
+func TestLaneDrains(t *testing.T) {
+	hold := make(chan struct{})
+	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
+		if c.Op == drivertest.OpAdvance {
+			f.Hold = hold
+		}
+		return f
+	}, patient)
+	waiting, idle := r.dial(t), r.dial(t)
+	fmt.Fprint(waiting, getRequest("/api/segment/get/order"))
+	until(t, "the request waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	fmt.Fprint(idle, getRequest("/api/uuid/get/x"))
+	if status, _ := readAnswer(t, bufio.NewReader(idle)); status != 200 {
+		t.Errorf("beside a request that waits: %d", status)
+	}
+	r.stop()
+	until(t, "closed for new connections", func() bool { _, err := net.Dial("tcp", r.addr); return err != nil })
+	close(hold)
+	if _, body := readAnswer(t, bufio.NewReader(waiting)); body != "1" {
+		t.Errorf("the request that waited: %q", body)
+	}
+	for _, conn := range []net.Conn{waiting, idle} {
+		if rest, err := io.ReadAll(conn); err != nil || len(rest) > 0 {
+			t.Errorf("at the end: %q, %v", rest, err)
+		}
+		_ = conn.Close()
+	}
+	r.wantStop(t)
+}
+
+// Where no ID can be had, net/http says so on the same connection.
+func TestLaneErrors(t *testing.T) {
+	r := run(t, nil, nil)
+	conn := r.dial(t)
+	fmt.Fprint(conn, getRequest("/api/segment/get/order")+getRequest("/v1/ids/segment/missing")+getRequest("/api/segment/get/missing")+getRequest("/v1/ids/segment/order"))
+	answers := bufio.NewReader(conn)
+	for i, want := range []int{200, 404, 500, 200} {
+		if status, body := readAnswer(t, answers); status != want {
+			t.Errorf("answer %d: %d %s, want %d", i, status, body, want)
+		}
+	}
+	_ = conn.Close()
+	r.stop()
+	r.wantStop(t)
+}
+
+// With CORS the answers of /v1 depend on the origin, which the lane leaves to net/http.
+func TestLaneWithCORS(t *testing.T) {
+	r := run(t, nil, func(o *server.Options) { o.Config.CORSOrigins = []string{"https://shop.example"} })
+	conn := r.dial(t)
+	fmt.Fprint(conn, getRequest("/v1/ids/segment/order"))
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || res.Header.Get("Vary") == "" {
+		t.Errorf("%v, %v", res, err)
+	}
+	_ = conn.Close()
+	r.stop()
+	r.wantStop(t)
+}
+
+// What is logged passes the lane.
+func TestLaneWithAccessLog(t *testing.T) {
+	r := run(t, nil, func(o *server.Options) { o.Config.Log.Access = 1 })
+	conn := r.dial(t)
+	fmt.Fprint(conn, getRequest("/api/segment/get/order")+getRequest("/v1/ids/segment/order"))
+	answers := bufio.NewReader(conn)
+	for range 2 {
+		if status, body := readAnswer(t, answers); status != 200 {
+			t.Errorf("%d %s", status, body)
+		}
+	}
+	_ = conn.Close()
+	r.stop()
+	r.wantStop(t)
+	if n := strings.Count(r.log.String(), "msg=access"); n != 2 {
+		t.Errorf("%d requests are in the log", n)
+	}
+}
+
+// A client that never sends its first request, or the rest of it, is closed.
+func TestLaneHeaderTimeout(t *testing.T) {
+	t.Parallel()
+	r := run(t, nil, nil)
+	start := time.Now()
+	for _, begin := range []string{"", "GET /api/segment/get/order HTT"} {
+		conn := r.dial(t)
+		fmt.Fprint(conn, begin)
+		wantCut(t, conn)
+	}
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("they were kept for %v", took)
+	}
+	r.stop()
+	r.wantStop(t)
+}
