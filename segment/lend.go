@@ -10,11 +10,11 @@ import (
 )
 
 // A loan is the latest range that [Buffer.Advance] gave to a process that keeps a stock of
-// its own.
+// its own, with what it gave to the same process just before.
 type loan struct {
-	span    *span
-	end     int64
-	version string
+	span       *span
+	start, end int64
+	version    string
 }
 
 // Advance takes a range of up to n IDs off the stock, for a process that keeps a stock of
@@ -23,7 +23,10 @@ type loan struct {
 // gives what follows one another of what there is; with the store failing, half of that, so
 // that other callers still get some. Its errors are those of [Buffer.Next], and
 // [leaf.ErrInvalid] for a negative n.
-func (b *Buffer) Advance(ctx context.Context, n int64) (Grant, error) {
+//
+// before is the version of the caller's grant before this one, empty if it has none: who
+// knows it was given that range, and may give it back together with this one.
+func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, error) {
 	if n < 0 {
 		return Grant{}, fmt.Errorf("tag %q: %w: advance by %d", b.tag, leaf.ErrInvalid, n)
 	}
@@ -33,7 +36,7 @@ func (b *Buffer) Advance(ctx context.Context, n int64) (Grant, error) {
 	timer := time.NewTimer(b.opts.Wait)
 	defer timer.Stop()
 	for delivered := false; ; {
-		s, g, need := b.lend(n, delivered)
+		s, g, need := b.lend(n, before, delivered)
 		if !g.Range.Empty() {
 			if s.due(g.Range.End - s.start) {
 				b.topUp()
@@ -45,7 +48,7 @@ func (b *Buffer) Advance(ctx context.Context, n int64) (Grant, error) {
 		case err != nil && ctx.Err() != nil:
 			return Grant{}, err
 		case err != nil:
-			if _, g, _ = b.lendHalf(n); !g.Range.Empty() {
+			if _, g, _ = b.lendHalf(n, before); !g.Range.Empty() {
 				return g, nil
 			}
 			return Grant{}, err
@@ -58,7 +61,7 @@ func (b *Buffer) Advance(ctx context.Context, n int64) (Grant, error) {
 
 // lend takes up to n IDs off the current span, none where the caller should wait until the
 // stock has the need.
-func (b *Buffer) lend(n int64, delivered bool) (s *span, g Grant, need int64) {
+func (b *Buffer) lend(n int64, before string, delivered bool) (s *span, g Grant, need int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	need = b.lendable(n)
@@ -66,11 +69,11 @@ func (b *Buffer) lend(n int64, delivered bool) (s *span, g Grant, need int64) {
 	if !b.affords(need, delivered) {
 		return s, Grant{}, need
 	}
-	return s, b.lendFrom(s, need), need
+	return s, b.lendFrom(s, need, before), need
 }
 
 // lendHalf is lend where the store does not deliver.
-func (b *Buffer) lendHalf(n int64) (s *span, g Grant, need int64) {
+func (b *Buffer) lendHalf(n int64, before string) (s *span, g Grant, need int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s = b.current.Load()
@@ -78,7 +81,7 @@ func (b *Buffer) lendHalf(n int64) (s *span, g Grant, need int64) {
 		s = b.current.Load()
 	}
 	need = min(b.lendable(n), (s.remaining()+1)/2)
-	return s, b.lendFrom(s, need), need
+	return s, b.lendFrom(s, need, before), need
 }
 
 // lendable is how many IDs a call for n may get; b.mu is held.
@@ -90,17 +93,22 @@ func (b *Buffer) lendable(n int64) int64 {
 }
 
 // lendFrom takes up to n IDs off s; b.mu is held.
-func (b *Buffer) lendFrom(s *span, n int64) Grant {
+func (b *Buffer) lendFrom(s *span, n int64, before string) Grant {
 	r := s.reserveUpTo(n)
 	if r.Empty() {
 		return Grant{}
 	}
-	b.loan = &loan{span: s, end: r.End, version: rand.Text()}
+	start := r.Start
+	if l := b.loan; l != nil && l.span == s && l.end == r.Start && l.version == before {
+		start = l.start
+	}
+	b.loan = &loan{span: s, start: start, end: r.End, version: rand.Text()}
 	return Grant{Range: r, Step: max(1, b.account.step), Version: b.loan.version}
 }
 
-// Return puts the unused end of what [Buffer.Advance] gave back into the stock, from start
-// on, if no ID was taken off the stock since. As with [Returner], an error means that the
+// Return puts the unused end of what [Buffer.Advance] gave the caller back into the stock,
+// from start on, if no ID was taken off the stock since. Never more than the caller was given:
+// it need not be trusted with the IDs of others. As with [Returner], an error means that the
 // IDs are lost, and a repeated call fails.
 func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
 	if err := ctx.Err(); err != nil {
@@ -114,8 +122,8 @@ func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
 		return fmt.Errorf("return IDs: %w", b.end)
 	case l == nil || l.version != last.Version || l.end != last.Range.End:
 		return fmt.Errorf("return IDs of %q: %w: others were taken since", b.tag, leaf.ErrRegression)
-	case start < l.span.start || start >= l.end:
-		return fmt.Errorf("return IDs of %q: %w: %v is no end of %v", b.tag, leaf.ErrInvalid, leaf.Range{Start: start, End: l.end}, last.Range)
+	case start < l.start || start >= l.end:
+		return fmt.Errorf("return IDs of %q: %w: %v is no end of %v", b.tag, leaf.ErrInvalid, leaf.Range{Start: start, End: l.end}, leaf.Range{Start: l.start, End: l.end})
 	}
 	b.loan = nil
 	if !l.span.unreserve(l.end, start) {
@@ -146,12 +154,12 @@ func (s *span) unreserve(end, start int64) bool {
 }
 
 // Advance takes a range of up to n IDs of tag off the stock; see [Buffer.Advance].
-func (s *Set) Advance(ctx context.Context, tag string, n int64) (Grant, error) {
+func (s *Set) Advance(ctx context.Context, tag string, n int64, before string) (Grant, error) {
 	b, err := s.buffer(tag)
 	if err != nil {
 		return Grant{}, err
 	}
-	return b.Advance(ctx, n)
+	return b.Advance(ctx, n, before)
 }
 
 // Return puts the unused end of what [Set.Advance] gave back into the stock; see

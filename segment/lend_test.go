@@ -15,7 +15,12 @@ import (
 
 func lendN(t *testing.T, b *segment.Buffer, n int64, want leaf.Range) segment.Grant {
 	t.Helper()
-	g, err := b.Advance(t.Context(), n)
+	return lendAfter(t, b, n, "", want)
+}
+
+func lendAfter(t *testing.T, b *segment.Buffer, n int64, before string, want leaf.Range) segment.Grant {
+	t.Helper()
+	g, err := b.Advance(t.Context(), n, before)
 	if err != nil || g.Range != want {
 		t.Fatalf("advance by %d: got %v, %v, want %v", n, g.Range, err, want)
 	}
@@ -32,13 +37,13 @@ func TestAdvance(t *testing.T) {
 	if id := next(t, b); id != 1011 {
 		t.Errorf("next: %d", id)
 	}
-	_, err := b.Advance(t.Context(), -1)
+	_, err := b.Advance(t.Context(), -1, "")
 	wantError(t, err, leaf.ErrInvalid)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = b.Advance(ended, 1)
+	_, err = b.Advance(ended, 1, "")
 	wantError(t, err, context.Canceled)
-	_, err = segment.NewBuffer(newStore(t, 1, 10), "nope", nil).Advance(t.Context(), 0)
+	_, err = segment.NewBuffer(newStore(t, 1, 10), "nope", nil).Advance(t.Context(), 0, "")
 	wantError(t, err, leaf.ErrUnknownTag)
 }
 
@@ -57,7 +62,7 @@ func TestAdvanceWithTheStoreDown(t *testing.T) {
 		}
 		store.Set(drivertest.Fault{})
 		time.Sleep(2 * time.Second)
-		if g, err := b.Advance(t.Context(), 5000); err != nil || g.Range.Len() < 200 {
+		if g, err := b.Advance(t.Context(), 5000, ""); err != nil || g.Range.Len() < 200 {
 			t.Errorf("got %v, %v", g, err)
 		}
 		closeBuffer(t, b)
@@ -85,6 +90,29 @@ func TestReturnToBuffer(t *testing.T) {
 	}
 }
 
+// A caller gives back what it was given, in one call where nothing came in between, and never
+// what others were.
+func TestReturnOnlyWhatWasLent(t *testing.T) {
+	b := segment.NewBuffer(newStore(t, 1, 1000), "order", nil)
+	defer closeBuffer(t, b)
+	next(t, b)
+	others := lendN(t, b, 99, leaf.Range{Start: 2, End: 101})
+	first := lendN(t, b, 100, leaf.Range{Start: 101, End: 201})
+	second := lendAfter(t, b, 100, first.Version, leaf.Range{Start: 201, End: 301})
+	for _, start := range []int64{0, 1, 2, 100} {
+		wantError(t, b.Return(t.Context(), second, start), leaf.ErrInvalid)
+	}
+	if err := b.Return(t.Context(), second, 150); err != nil {
+		t.Fatal(err)
+	}
+	lendAfter(t, b, 50, second.Version, leaf.Range{Start: 150, End: 200})
+	third := lendAfter(t, b, 50, others.Version, leaf.Range{Start: 200, End: 250})
+	wantError(t, b.Return(t.Context(), third, 199), leaf.ErrInvalid)
+	if id := next(t, b); id != 250 {
+		t.Errorf("next: %d", id)
+	}
+}
+
 // However loans, give-backs and single calls meet, no ID is had twice.
 func TestLendUnderLoad(t *testing.T) {
 	store := newStore(t, 0, 50)
@@ -103,7 +131,7 @@ func TestLendUnderLoad(t *testing.T) {
 					ranges.Add(leaf.Range{Start: id, End: id + 1})
 					continue
 				}
-				grant, err := b.Advance(t.Context(), int64(1+i%17))
+				grant, err := b.Advance(t.Context(), int64(1+i%17), "")
 				if err != nil {
 					t.Error(err)
 					return
@@ -244,7 +272,7 @@ func TestChanged(t *testing.T) {
 	}
 	tag.Step = 3
 	set.Changed(tag)
-	if g, err := set.Advance(t.Context(), "new", 0); err != nil || g.Step != 3 {
+	if g, err := set.Advance(t.Context(), "new", 0, ""); err != nil || g.Step != 3 {
 		t.Errorf("got %+v, %v", g, err)
 	}
 }

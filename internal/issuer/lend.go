@@ -11,7 +11,7 @@ import (
 // A lender is a [KeyedGenerator] that lends to processes with a stock of their own. A
 // [segment.Set] is one.
 type lender interface {
-	Advance(ctx context.Context, tag string, n int64) (segment.Grant, error)
+	Advance(ctx context.Context, tag string, n int64, before string) (segment.Grant, error)
 	Return(ctx context.Context, tag string, last segment.Grant, start int64) error
 }
 
@@ -19,12 +19,12 @@ var _ lender = (*segment.Set)(nil)
 
 // Advance takes a range of up to n IDs of a tag, and never more than [Issuer.MaxRange], off
 // what is in memory; see [segment.Set.Advance]. Its errors are those of [Issuer.Next].
-func (i *Issuer) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+func (i *Issuer) Advance(ctx context.Context, tag string, n int64, before string) (segment.Grant, error) {
 	l, err := i.lender(tag)
 	if err != nil {
 		return segment.Grant{}, err
 	}
-	return l.Advance(ctx, tag, min(n, int64(i.maxRange)))
+	return l.Advance(ctx, tag, min(n, int64(i.maxRange)), before)
 }
 
 // Return puts the unused end of such a range back; see [segment.Set.Return].

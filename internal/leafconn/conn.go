@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,6 +65,7 @@ type Conn struct {
 	http    *http.Client
 	active  atomic.Int64 // the server that answered last
 	closed  atomic.Bool
+	latest  sync.Map // tag → version of its latest grant
 }
 
 // A server is one of them.

@@ -19,8 +19,10 @@ func (s Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant,
 	if err := segment.CheckKnown(tag); err != nil {
 		return segment.Grant{}, err
 	}
-	return repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (segment.Grant, error) {
-		res, err := srv.ids.Advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n})
+	before, _ := s.latest.Load(tag)
+	version, _ := before.(string)
+	grant, err := repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (segment.Grant, error) {
+		res, err := srv.ids.Advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n, Before: version})
 		if loop := s.checkRoute(srv); loop != nil {
 			return segment.Grant{}, loop
 		}
@@ -32,6 +34,10 @@ func (s Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant,
 			Step:  res.GetStep(), Source: srv.host, Version: res.GetVersion(), Guarded: true,
 		}, nil
 	})
+	if err == nil {
+		s.latest.Store(tag, grant.Version)
+	}
+	return grant, err
 }
 
 // Return gives the unused end of a grant back to the server that it came from.

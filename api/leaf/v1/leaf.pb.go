@@ -544,7 +544,10 @@ type AdvanceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Tag   string                 `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
 	// How many IDs, at most. 0: the step of the tag.
-	Count         int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	Count int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// The version of the range that this program was given before. Where this one follows it,
+	// both can be given back together.
+	Before        string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -591,6 +594,13 @@ func (x *AdvanceRequest) GetCount() int64 {
 		return x.Count
 	}
 	return 0
+}
+
+func (x *AdvanceRequest) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
 }
 
 type AdvanceResponse struct {
@@ -658,7 +668,7 @@ func (x *AdvanceResponse) GetVersion() string {
 type ReturnRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Tag   string                 `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
-	// The first unused ID.
+	// The first unused ID, of that range or of those that it follows: see AdvanceRequest.before.
 	Start int64 `protobuf:"varint,2,opt,name=start,proto3" json:"start,omitempty"`
 	// One past the last ID of the range that Advance gave, and its version.
 	End           int64  `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
@@ -931,10 +941,11 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12:\n" +
 	"\vretry_delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryDelay\"8\n" +
+	"retryDelay\"P\n" +
 	"\x0eAdvanceRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count\"e\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\tR\x06before\"e\n" +
 	"\x0fAdvanceResponse\x12$\n" +
 	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x18\n" +

@@ -14,7 +14,7 @@ func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (
 	if err := s.mayTake(ctx, issuer.Segment, req.GetTag(), 0); err != nil {
 		return nil, err
 	}
-	grant, err := s.IDs.Advance(ctx, req.GetTag(), req.GetCount())
+	grant, err := s.IDs.Advance(ctx, req.GetTag(), req.GetCount(), req.GetBefore())
 	if err != nil {
 		return nil, err
 	}
