@@ -95,10 +95,21 @@ func TestReads(t *testing.T, s segment.Store, r worker.Registry, tag string, beg
 func TestMany(t *testing.T, s segment.Store, r worker.Registry, n int) {
 	t.Helper()
 	ctx := t.Context()
-	fill(t, n, func(i int64) error {
-		return s.(segment.Catalog).Create(ctx, segment.Tag{Name: fmt.Sprintf("tag-%d", i), Step: i + 1})
-	})
-	fill(t, n, func(i int64) error { return r.Swap(ctx, worker.Record{Worker: i}, worker.Record{Worker: i, Term: 1}) })
+	fill(t, n, func(i int64) error { return s.(segment.Catalog).Create(ctx, ManyTag(i)) })
+	fill(t, n, func(i int64) error { return r.Swap(ctx, worker.Record{Worker: i}, ManyRecord(i)) })
+	TestListed(t, s, r, n)
+}
+
+// ManyTag is the tag of number i, as [TestListed] expects it.
+func ManyTag(i int64) segment.Tag { return segment.Tag{Name: fmt.Sprintf("tag-%d", i), Step: i + 1} }
+
+// ManyRecord is the record of worker i, as [TestListed] expects it.
+func ManyRecord(i int64) worker.Record { return worker.Record{Worker: i, Term: 1} }
+
+// TestListed is [TestMany] where the tags and records are there, written in a faster way.
+func TestListed(t *testing.T, s segment.Store, r worker.Registry, n int) {
+	t.Helper()
+	ctx := t.Context()
 	var steps []int64
 	for tag, err := range s.Tags(ctx) {
 		if err != nil {
@@ -121,7 +132,7 @@ func TestMany(t *testing.T, s segment.Store, r worker.Registry, n int) {
 // fill makes a call for each of n numbers, many at a time.
 func fill(t *testing.T, n int, call func(int64) error) {
 	t.Helper()
-	const parallel = 64
+	const parallel = 256
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var wg sync.WaitGroup

@@ -74,7 +74,7 @@ func (s *ZooKeeperServer) run() error {
 	if err != nil {
 		return fmt.Errorf("start zookeeper: %w", err)
 	}
-	s.proc, err = start(exec.Command(java, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+	s.proc, err = start(exec.Command(java, "-Xms64m", "-Xmx2g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-cp", strings.Join(zookeeperJars, ":"), "org.apache.zookeeper.server.quorum.QuorumPeerMain", config))
 	if err != nil {
 		return fmt.Errorf("start zookeeper: %w", err)
