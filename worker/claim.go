@@ -37,6 +37,9 @@ func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	if err := k.checkLayouts(v.records); err != nil {
 		return nil, err
 	}
+	if err := k.checkDelay(v); err != nil {
+		return nil, err
+	}
 	return k.claim(ctx, v)
 }
 
@@ -170,27 +173,24 @@ func (k *Keeper) announce(b bid) error {
 	})
 }
 
-// enter returns the lease that a successful bid gives. Where the registry may lose writes
-// its floor lies ahead: by then a holder whose record was lost has noticed.
+// enter returns the lease that a successful bid gives. It counts once it is confirmed.
 func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 	floor := b.old.Horizon
-	if v.lossy {
-		floor = max(floor, k.now(v)+millis(k.opts.ClaimDelay))
-	}
 	if sabotaged("floor") {
 		floor = 0
 	}
 	h := k.newHeldLease(got, b.old, floor)
+	h.bidAt = k.now(v)
 	h.safe.Store(k.safeUntil(v, got))
 	return h
 }
 
 // safeUntil returns a time below which no other node may issue, even if the registry has
-// lost r since it was written. A claim after the loss begins ClaimDelay beyond the
-// registry's clock. That clock, of another server by then, is at most the tolerance behind
-// the one that r was written by, or behind this machine's.
+// lost r since it was written. A claim after the loss begins ClaimDelay beyond the first time
+// that the next incarnation said. Its clock, of another server by then, is at most the tolerance
+// behind the one that r was written by, or behind this machine's.
 func (k *Keeper) safeUntil(v view, r Record) int64 {
-	if !v.lossy {
+	if !v.reign.Lossy {
 		return r.Horizon
 	}
 	written := min(r.Seen, r.Seen+r.Offset) // by the registry's clock, and by ours
@@ -211,7 +211,7 @@ func (k *Keeper) bid(v view, id, horizon int64) bid {
 	if b := k.pending; b != nil && b.old.Equal(old) && b.next.Horizon > k.clock.ms()+millis(k.opts.Horizon)/2 {
 		return *b
 	}
-	next := Record{Worker: id, Instance: NewInstance(), Term: old.Term + 1, Horizon: horizon, Layouts: mergeLayouts(old.Layouts, k.opts.Layouts)}
+	next := Record{Worker: id, Instance: NewInstance(), Term: old.Term + 1, Horizon: horizon, Layouts: mergeLayouts(old.Layouts, k.opts.Layouts), ClaimDelay: old.ClaimDelay}
 	if sabotaged("W6 instance") {
 		next.Instance, next.Term = Instance{1}, old.Term
 	}
@@ -301,31 +301,59 @@ func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([
 
 func ownerName(owner string) string { return cmp.Or(owner, "an unknown node") }
 
-// confirm comes before the first time is issued: it writes the lease to the state file and
-// checks that the registry has not lost the claim, and that no other node serves a layout
-// of the same name with other values. Of two such nodes that claim at the same time at
-// least one sees the other here. After a failure the caller abandons the claim.
+// confirm comes before the first time is issued. It checks that the registry has not lost the
+// claim, that no other node serves a layout of the same name with other values, and that the
+// registry has not lost a holder lately; and writes the lease to the state file. Of two nodes
+// with such layouts that claim at the same time at least one sees the other here. After a
+// failure the caller abandons the claim.
 func (h *heldLease) confirm(ctx context.Context) error {
 	if h.fromFile {
 		return nil
 	}
-	if err := h.save(); err != nil {
-		return err
-	}
+	waits := false
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		v, err := h.readAll(ctx)
-		if err == nil {
-			return errors.Join(h.checkClaim(v.records), h.checkLayouts(v.records))
-		}
-		err = fmt.Errorf("ask the worker registry: %w", err)
-		if h.clock.ms() > h.record.Horizon-millis(h.opts.Horizon)/2 {
+		err := h.look(ctx)
+		later, early := errors.AsType[*notYet](err)
+		switch {
+		case err == nil:
+			return h.save()
+		case early:
+			pause = min(time.Duration(later.at-h.clock.ms())*time.Millisecond, h.opts.Extend)
+			h.reportWait(err, waits)
+			waits = true
+		case !errors.Is(err, errNoLook) || h.clock.ms() > h.record.Horizon-millis(h.opts.Horizon)/2:
 			return err
+		default:
+			h.reportNoLease(err)
 		}
-		h.reportNoLease(err)
 		if !sleep(ctx, pause) {
 			return ctx.Err()
 		}
+		if waits { // the lease goes on meanwhile, and others see that the registry answers
+			if err := h.extend(ctx); errors.Is(err, ErrTaken) {
+				return err
+			}
+		}
 	}
+}
+
+// errNoLook is wrapped where the registry cannot be read.
+var errNoLook = errors.New("ask the worker registry")
+
+// look reads the registry once, after the claim, and sets from when on times may be issued.
+func (h *heldLease) look(ctx context.Context) error {
+	v, err := h.readAll(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoLook, err)
+	}
+	if err := errors.Join(h.checkClaim(v.records), h.checkLayouts(v.records), h.checkDelay(v)); err != nil {
+		return err
+	}
+	floor, err := h.settled(v)
+	if err == nil {
+		h.lease.floor, h.mark = floor, max(h.mark, floor)
+	}
+	return err
 }
 
 // checkClaim reports a claim that the registry does not hold any more.

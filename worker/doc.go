@@ -26,9 +26,9 @@
 // machine's clock nor of the registry's. Write to the state file what will be claimed: if
 // this process is killed now, the next one can hand it back. Swap the record for one with a
 // fresh random instance, the next term, and a horizon ahead of the clock. The floor is the
-// horizon that was replaced. Write the state file. Read all records again: the claim must
-// still be there, and a layout whose name stands for other values elsewhere is refused.
-// Only then is the first time issued.
+// horizon that was replaced. Read all records again: the claim must still be there, and a layout
+// whose name stands for other values elsewhere is refused. Write the state file. Only then is
+// the first time issued.
 //
 // Hold. A generator may issue the times from the floor up to the least of three: the
 // horizon, as far as the registry is known to agree; the mark, as far as the state
@@ -104,24 +104,46 @@
 // # Registries that lose writes
 //
 // A fail-over to a replica that lags forgets the last writes, perhaps a claim. A
-// holder notices when it next extends. Therefore, on a [LossyRegistry] that may:
+// holder notices when it next extends, and puts its record back or stops. So a claim is
+// dangerous only for a while after a loss. A [LossyRegistry] names the incarnation that answers,
+// see [Reign], and each record carries a stamp: the incarnation under which it was written,
+// since when that is known to have answered, and the registry's claim delay, which is long
+// enough for a holder to notice ([Options.ClaimDelay]). On such a registry:
 //
-//   - The floor of a claim lies ahead of the registry's clock by [Options.ClaimDelay],
-//     which is long enough for a holder to notice.
-//   - The read that confirms a claim, however late it comes, must find the claim.
+//   - A claim counts only after a look that finds it, and then finds an incarnation that
+//     has stood for the claim delay. Until then the look is repeated, and the lease is extended.
+//     The look comes after the swap, which may have been made under another incarnation than
+//     what was read before it.
+//   - Since when an incarnation has stood is its earliest stamp in all records; if there is
+//     none, it is now. A stamp of another incarnation says nothing.
+//   - The floor of a claim is never below that time plus the claim delay, however long ago that
+//     was: the registry's clock may have been set meanwhile, or run fast.
+//   - The time is never asked for before the incarnation: an older time would make a stamp
+//     that is older than the reign.
+//   - Only a process whose clock agrees with the registry's, within [Options.Tolerance], writes
+//     a stamp: a new server whose clock is behind, and is set right later, would look old.
+//   - All nodes go by one claim delay, the largest in any record. A node whose lease needs a longer
+//     one claims nothing, unless it was told to raise it.
+//   - Where another reign may leave no mark ([Reign].Unmarked) only the latest stamp counts.
+//     A write under another incarnation ended the reign; so did a silence of all nodes for two
+//     extension periods.
+//   - Where no incarnation is known each claim waits for the claim delay.
 //   - A lease is extended, or put back, only before its horizon by the registry's clock,
 //     and this machine's. Later, others may have held the worker ID, and the registry may
 //     have lost that too.
-//   - A start from the state file alone issues only times up to the registry's time of the
+//   - The state file says only after the last look that a process may go on from it. A start from
+//     the state file alone issues only times up to the registry's time of the
 //     last extension, plus the claim delay, less the tolerance between clocks, until the
 //     registry has agreed to the next extension. A claim after a loss begins above that. It
 //     is a bound on times, not on when they are issued, so no clock of this machine has to
 //     be right. Such a process does not put its record back either, since others may have
 //     held the worker ID meanwhile: it claims anew.
 //
-// What remains possible: a holder that is cut off for longer than the claim delay, a second
-// loss before a holder has noticed the first one, and two primaries at a time. Each can
-// issue what another holder issues.
+// What remains possible: a holder that is cut off from the present server for longer than the
+// claim delay, or goes on with a former one that was not shut off; a proxy that
+// switches back and forth; and the loss of the very write that set or raised the claim delay.
+// Clocks of nodes and servers that differ by more than the tolerance count as one of these. Each
+// can issue what another holder issues.
 //
 // # Outside the model
 //

@@ -17,6 +17,7 @@ type heldLease struct {
 	fromFile bool   // it continues a lease from the state file, and the registry has not agreed yet
 	sealedAt int64  // the earliest time after everything issued, once the lease is lost
 
+	bidAt        int64 // the registry's time of the claim
 	claimHorizon int64
 	claimedAt    time.Duration // by the monotonic clock
 
@@ -140,6 +141,7 @@ func (h *heldLease) extend(ctx context.Context) error {
 	if err := h.checkHorizon(v); err != nil {
 		return err
 	}
+	h.observe(v)
 	next := h.record
 	next.Horizon = max(h.record.Horizon, h.reach(v.registry))
 	h.stamp(&next, v)
@@ -224,7 +226,7 @@ func (h *heldLease) checkHorizon(v view) error {
 	if !h.fromFile {
 		now = min(now, h.clock.wall().Add(h.opts.Tolerance).UnixMilli())
 	}
-	if v.lossy && now >= h.record.Horizon {
+	if v.reign.Lossy && now >= h.record.Horizon {
 		return fmt.Errorf("%w: the lease of worker ID %d ran out at %s, and the worker registry may have lost who had it since; claiming again",
 			ErrTaken, h.record.Worker, Time(h.record.Horizon).UTC().Format(time.RFC3339))
 	}

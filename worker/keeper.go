@@ -41,6 +41,9 @@ type Keeper struct {
 
 	pending *bid // the latest bid, if its outcome is unknown
 
+	known span  // of the incarnation of the registry that answered last, if it may lose writes
+	delay int64 // milliseconds: the registry's claim delay
+
 	mu       sync.Mutex
 	status   Status
 	faults   [numFaults]error // what is wrong while a lease is held
@@ -152,7 +155,9 @@ func (k *Keeper) reportNoLease(err error) {
 	k.sealAll(err)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.status = Status{Err: err, ClockStep: k.status.ClockStep, PutBacks: k.status.PutBacks, Lost: k.status.Lost}
+	s := &k.status
+	*s = Status{Err: err, ClockStep: s.ClockStep, PutBacks: s.PutBacks, Lost: s.Lost,
+		Incarnation: s.Incarnation, IncarnationSince: s.IncarnationSince, ClaimDelay: s.ClaimDelay, ClaimWaits: s.ClaimWaits}
 	if k.throttle.worth(err, k.clock.mono()) {
 		k.log.Warn("no worker ID: time-based IDs cannot be issued", "err", err)
 	}
@@ -216,10 +221,12 @@ type view struct {
 	registry int64         // its clock in Unix milliseconds; our own where it has none of its own
 	own      bool          // registry is our own clock
 	at       time.Duration // when that was, by the monotonic clock
-	lossy    bool          // it may lose writes, so that claims wait
+	reign    Reign         // which server answered, asked before the time; zero: none that may lose writes
 }
 
-// readAll asks the registry for its records, its time, and whether it may lose writes.
+// readAll asks the registry for its records, then which server answers, then for its time. In
+// that order an incarnation that has stood since before is the one that the records are of, and
+// is not older than the time says.
 func (k *Keeper) readAll(ctx context.Context) (view, error) {
 	list, err := ask(ctx, k, k.reg.List)
 	if err != nil {
@@ -230,13 +237,16 @@ func (k *Keeper) readAll(ctx context.Context) (view, error) {
 	for _, r := range list {
 		v.records[r.Worker] = r
 	}
+	if err == nil {
+		k.observe(v)
+	}
 	return v, err
 }
 
 // readClock asks the registry for all that but the records.
 func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
 	if f, ok := k.reg.(LossyRegistry); ok && k.opts.ClaimDelay >= 0 {
-		if v.lossy, err = ask(ctx, k, f.MayLoseWrites); err != nil {
+		if v.reign, err = ask(ctx, k, f.Reign); err != nil {
 			return v, err
 		}
 	}
@@ -263,6 +273,11 @@ func (k *Keeper) offset(v view) int64 {
 // stamp completes what next says about its writer.
 func (k *Keeper) stamp(next *Record, v view) {
 	next.Owner, next.Seen, next.Offset = k.opts.Owner, v.registry, k.offset(v)
+	next.Incarnation, next.Since = "", 0
+	if k.isStamped(v) {
+		next.Incarnation, next.Since = k.known.incarnation, k.known.since
+	}
+	next.ClaimDelay = max(next.ClaimDelay, k.delay)
 }
 
 // sleep waits for d and reports whether ctx is still alive.

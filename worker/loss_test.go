@@ -60,7 +60,7 @@ func TestClaimLostBeforeItIsConfirmed(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		before := w.reg.Backend.Snapshot()
 		p := w.claimAndPause(w.nodes[0])
-		w.reg.Backend.Restore(before)
+		w.failOver(before)
 		q := w.nodes[1].start()
 		time.Sleep(claimDelay + time.Second)
 		awaitHeld(t, q, 0)
@@ -83,7 +83,7 @@ func TestClaimConfirmedAfterItsHorizon(t *testing.T) {
 		awaitHeld(t, q, 0)
 		mustIssue(t, q, 10)
 		q.pause() // its generator goes on
-		w.reg.Backend.Restore(claimed)
+		w.failOver(claimed)
 		p.resume()
 		issueTogether(5*time.Second, p, q)
 	})
@@ -102,7 +102,7 @@ func TestExtendedAfterItsHorizon(t *testing.T) {
 		q := w.nodes[1].start()
 		time.Sleep(claimDelay + 2*time.Second)
 		awaitHeld(t, q, 0)
-		w.reg.Backend.Restore(held)
+		w.failOver(held)
 		p.resume()
 		issueTogether(5*time.Second, p, q)
 	})
@@ -142,7 +142,7 @@ func TestAloneAfterALoss(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				p.kill()
-				w.reg.Backend.Restore(before)
+				w.failOver(before)
 				q := w.nodes[1].start()
 				time.Sleep(time.Second)
 				w.down.Store(true)
@@ -221,7 +221,7 @@ func TestAlonePutsNothingBack(t *testing.T) {
 		w.down.Store(true)
 		p = n.start()
 		time.Sleep(time.Second)
-		w.reg.Backend.Restore(before)
+		w.failOver(before)
 		w.down.Store(false)
 		awaitLost(t, p)
 		if got := issueTogether(claimDelay-3*time.Second, p); got > 0 {

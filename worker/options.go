@@ -81,12 +81,17 @@ type Options struct {
 	// for servers that take the worker ID over and know no floor.
 	Settle bool
 
-	// ClaimDelay overrides how long a claim waits on a [LossyRegistry] that may lose
-	// writes; default two Extend + MaxAhead + Tolerance. Negative: not at all.
+	// ClaimDelay overrides for how long the incarnation of a [LossyRegistry] must have stood
+	// before a claim counts; default two Extend + MaxAhead + Tolerance. The registry keeps the
+	// largest that was ever used, which all keepers go by. A keeper that needs more by default
+	// claims nothing, wrapping [ErrClaimDelay]; one that asks for more here raises it.
+	// Negative: claims do not wait, and stamp nothing.
 	ClaimDelay time.Duration
 
 	// Logger receives what an operator should know; nil discards it.
 	Logger *slog.Logger
+
+	raises bool // ClaimDelay was asked for
 }
 
 func (o *Options) withDefaults() Options {
@@ -106,6 +111,7 @@ func (o *Options) withDefaults() Options {
 	opts.Owner = strings.ToValidUTF8(opts.Owner, "?")
 	opts.Layouts = slices.SortedFunc(slices.Values(opts.Layouts), byName)
 	needed := 2*opts.Extend + opts.MaxAhead + opts.Tolerance
+	opts.raises = opts.ClaimDelay > 0
 	opts.ClaimDelay = cmp.Or(opts.ClaimDelay, needed)
 	if opts.ClaimDelay > 0 && opts.ClaimDelay < needed {
 		opts.Logger.Warn("claim_delay is too short for a holder whose record was lost to have stopped: leave it out, or set it to 0 where nothing can be lost",

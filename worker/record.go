@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// recordVersion is the version of the text form that this release writes.
-const recordVersion = 1
+// recordVersion is the newest version of the text form. What fits the first version is
+// written as that, for older releases.
+const recordVersion = 2
 
 // An Instance tells one claim of a worker ID from every other: 128 random bits. The
 // zero Instance is no holder.
@@ -77,6 +78,19 @@ type Record struct {
 	Owner   string         `json:"owner,omitempty"`   // who wrote last, for people
 	Seen    int64          `json:"seen,omitempty"`    // Unix milliseconds on the registry's clock when it was written; 0: not known
 	Offset  int64          `json:"offset,omitempty"`  // milliseconds: the writer's clock minus the registry's, then
+
+	// The stamp, on a registry that may lose writes.
+	Incarnation string `json:"incarnation,omitempty"` // of the registry, when it was written; empty: not known
+	Since       int64  `json:"since,omitempty"`       // Unix milliseconds on the registry's clock: the incarnation is known to have answered since then
+	ClaimDelay  int64  `json:"claim_delay,omitempty"` // milliseconds that claims wait after a loss, as far as its writers knew
+}
+
+// version returns the oldest version of the text form that holds r.
+func (r Record) version() int {
+	if r.Incarnation != "" || r.Since != 0 || r.ClaimDelay != 0 {
+		return recordVersion
+	}
+	return 1
 }
 
 // Held reports whether an instance holds r; its horizon may have passed.
@@ -90,7 +104,8 @@ func (r Record) IsZero() bool {
 // Equal reports whether r and s are the same in all fields.
 func (r Record) Equal(s Record) bool {
 	return r.Worker == s.Worker && r.Instance == s.Instance && r.Term == s.Term && r.Horizon == s.Horizon &&
-		slices.Equal(r.Layouts, s.Layouts) && r.Owner == s.Owner && r.Seen == s.Seen && r.Offset == s.Offset
+		slices.Equal(r.Layouts, s.Layouts) && r.Owner == s.Owner && r.Seen == s.Seen && r.Offset == s.Offset &&
+		r.Incarnation == s.Incarnation && r.Since == s.Since && r.ClaimDelay == s.ClaimDelay
 }
 
 // recordText is the text form.
@@ -110,7 +125,7 @@ func (r Record) MarshalText() ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(recordText{recordVersion, fields(r)})
+	err := enc.Encode(recordText{r.version(), fields(r)})
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 

@@ -31,7 +31,17 @@ func TestRecordText(t *testing.T) {
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Error(diff)
 	}
-	for _, r := range []worker.Record{full, {Worker: 7}, {Worker: 7, Term: 3, Horizon: 9}} {
+	stamped := full
+	stamped.Layouts, stamped.Incarnation, stamped.Since, stamped.ClaimDelay = nil, "7/2", 4, 27000
+	text, err = stamped.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"v":2,"instance":"ab000000000000000000000000000001","term":9223372036854775807,"horizon":1795260434883,` +
+		`"owner":"höst \"1\"","seen":5,"offset":-3,"incarnation":"7/2","since":4,"claim_delay":27000}`; string(text) != want {
+		t.Error(cmp.Diff(want, string(text)))
+	}
+	for _, r := range []worker.Record{full, stamped, {Worker: 7}, {Worker: 7, Term: 3, Horizon: 9}, {ClaimDelay: 1, Worker: 7}} {
 		text, err := r.MarshalText()
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +67,7 @@ func TestRecordTextRefused(t *testing.T) {
 		}
 	}
 	var r worker.Record
-	if err := r.UnmarshalText([]byte(`{"v":2,"colour":"red"}`)); !errors.Is(err, worker.ErrNewer) {
+	if err := r.UnmarshalText([]byte(`{"v":3,"colour":"red"}`)); !errors.Is(err, worker.ErrNewer) {
 		t.Errorf("a newer format: %v", err)
 	}
 	if err := r.UnmarshalText([]byte(strings.Repeat("x", 1<<20))); err == nil || len(err.Error()) > 1000 {
@@ -66,12 +76,14 @@ func TestRecordTextRefused(t *testing.T) {
 }
 
 func TestRecordEqual(t *testing.T) {
-	r := worker.Record{Worker: 1, Instance: worker.Instance{1}, Term: 2, Horizon: 3, Layouts: []worker.ServedLayout{{Name: "a"}}, Owner: "o", Seen: 4, Offset: 5}
+	r := worker.Record{Worker: 1, Instance: worker.Instance{1}, Term: 2, Horizon: 3, Layouts: []worker.ServedLayout{{Name: "a"}}, Owner: "o", Seen: 4, Offset: 5, Incarnation: "i", Since: 6, ClaimDelay: 7}
 	for field, change := range map[string]func(*worker.Record){
 		"worker": func(r *worker.Record) { r.Worker++ }, "instance": func(r *worker.Record) { r.Instance[15]++ },
 		"term": func(r *worker.Record) { r.Term++ }, "horizon": func(r *worker.Record) { r.Horizon++ },
 		"layouts": func(r *worker.Record) { r.Layouts = []worker.ServedLayout{{Name: "b"}} }, "owner": func(r *worker.Record) { r.Owner = "" },
 		"seen": func(r *worker.Record) { r.Seen++ }, "offset": func(r *worker.Record) { r.Offset++ },
+		"incarnation": func(r *worker.Record) { r.Incarnation = "" }, "since": func(r *worker.Record) { r.Since++ },
+		"claim delay": func(r *worker.Record) { r.ClaimDelay++ },
 	} {
 		s := r
 		change(&s)

@@ -36,6 +36,10 @@ var (
 	// ErrNewer: a record was written by a newer release, whose meaning is not known.
 	ErrNewer = errors.New("written by a newer release of this program: upgrade it")
 
+	// ErrClaimDelay: the nodes of this registry wait less after a loss of writes than a lease
+	// of this node would need.
+	ErrClaimDelay = errors.New("the claim delay of the worker registry is too short for this node")
+
 	// ErrUsedUp: a [Disposable] has dealt all worker IDs of the layout, each to one start.
 	ErrUsedUp = fmt.Errorf("%w: no worker ID is left", leaf.ErrOverflow)
 )
@@ -82,7 +86,24 @@ type Watcher interface {
 }
 
 // A LossyRegistry is a [Registry] that may be able to lose writes that it has
-// acknowledged, by a fail-over for example. Claims then wait before they count.
+// acknowledged, by a fail-over for example. Claims may then wait before they count.
 type LossyRegistry interface {
-	MayLoseWrites(ctx context.Context) (bool, error)
+	// Reign returns which server answers at present.
+	Reign(ctx context.Context) (Reign, error)
+}
+
+// A Reign says what is known of the server that answers for a [LossyRegistry].
+type Reign struct {
+	// Lossy: this server may lose writes that it has acknowledged, or others that it took
+	// over from may have. In doubt they may.
+	Lossy bool
+
+	// Incarnation names one uninterrupted reign of one server, in which it loses nothing. A
+	// restart and a fail-over begin another one, whose name was never used before. Empty: not
+	// known.
+	Incarnation string
+
+	// Unmarked: other servers may have reigned within the incarnation, without a trace
+	// in its name.
+	Unmarked bool
 }

@@ -30,6 +30,12 @@ type Status struct {
 
 	PutBacks int64 // how often the registry had lost writes
 	Lost     int64 // how often the lease was lost to others
+
+	// Of a registry that may lose writes.
+	Incarnation      string        // which server answers, see [Reign]; empty: not known
+	IncarnationSince time.Time     // since when it is known to answer
+	ClaimDelay       time.Duration // how long it must have answered before a claim counts
+	ClaimWaits       int64         // how many claims had to wait for that
 }
 
 // Status returns the current status.
@@ -77,12 +83,17 @@ func (h *heldLease) recordStart() {
 		s.Extended = time.Time{}
 	}
 	s.wait = "times before that may have been issued under it"
-	if h.lease.floor > h.prior.Horizon && !h.fromFile {
-		s.wait = "the registry may lose writes, and a holder that it does not know of any more must have noticed by then (claim_delay)"
-	}
 	h.log.Info("holding a worker ID", "worker", h.record.Worker, "term", h.record.Term, "horizon", Time(h.record.Horizon))
 	if wait := s.Floor.Sub(now); wait > h.opts.LeastAhead {
 		h.log.Warn("the worker ID must not be used yet", "worker", h.record.Worker, "from", s.Floor, "in", wait.Round(time.Second), "because", s.wait)
+	}
+}
+
+// reportWait tells callers, and once the operator, that a claim does not count yet.
+func (h *heldLease) reportWait(err error, again bool) {
+	h.reportNoLease(err)
+	if !again {
+		h.count(func(s *Status) { s.ClaimWaits++ })
 	}
 }
 

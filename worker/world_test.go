@@ -30,6 +30,11 @@ type world struct {
 	fault atomic.Pointer[func(old, next worker.Record) swapFault] // of the next swaps; nil: none
 	down  atomic.Bool                                             // the registry does not answer
 	lossy atomic.Bool                                             // the registry says that it may lose writes
+	reign atomic.Int64                                            // the number of its incarnation
+
+	unmarked atomic.Bool // others may reign within one incarnation
+
+	asked atomic.Pointer[func(*process)] // is called after each question for the incarnation or the time
 
 	mu   sync.Mutex
 	late []func() // swaps that are still on their way
@@ -37,6 +42,12 @@ type world struct {
 
 // plan has fault decide on the next swaps.
 func (w *world) plan(fault func(old, next worker.Record) swapFault) { w.fault.Store(&fault) }
+
+// failOver has the registry lose what was written since: a new reign begins.
+func (w *world) failOver(since memory.Snapshot) {
+	w.reg.Backend.Restore(since)
+	w.reign.Add(1)
+}
 
 // arrive delivers the swaps that are late.
 func (w *world) arrive() {
@@ -339,11 +350,23 @@ func (r *port) Clock(ctx context.Context) (time.Time, error) {
 	if err := r.reach(ctx); err != nil {
 		return time.Time{}, err
 	}
+	defer r.p.told()
 	return r.p.w.reg.Clock(ctx)
 }
 
-func (r *port) MayLoseWrites(ctx context.Context) (bool, error) {
-	return r.p.w.lossy.Load(), r.reach(ctx)
+func (p *process) told() {
+	if asked := p.w.asked.Load(); asked != nil {
+		(*asked)(p)
+	}
+}
+
+func (r *port) Reign(ctx context.Context) (worker.Reign, error) {
+	if err := r.reach(ctx); err != nil {
+		return worker.Reign{}, err
+	}
+	defer r.p.told()
+	w := r.p.w
+	return worker.Reign{Lossy: w.lossy.Load(), Incarnation: fmt.Sprint("reign ", w.reign.Load()), Unmarked: w.unmarked.Load()}, nil
 }
 
 // A generator issues times, one by one, as package snowflake issues ticks.

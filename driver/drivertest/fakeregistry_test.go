@@ -129,7 +129,9 @@ func (s *fakeRegistry) Watch(ctx context.Context, _ int64) (<-chan struct{}, err
 	return s.wrote, ctx.Err()
 }
 
-func (s *fakeRegistry) MayLoseWrites(ctx context.Context) (bool, error) { return false, ctx.Err() }
+func (s *fakeRegistry) Reign(ctx context.Context) (worker.Reign, error) {
+	return worker.Reign{Lossy: true, Incarnation: "first"}, ctx.Err()
+}
 
 func (s *fakeRegistry) Assign(ctx context.Context, max int64) (int64, error) { return max, ctx.Err() }
 
@@ -141,7 +143,7 @@ type client struct {
 	list   func(ctx context.Context) ([]worker.Record, error)
 	clock  func(ctx context.Context) (time.Time, error)
 	watch  func(ctx context.Context, id int64) (<-chan struct{}, error)
-	forget func(ctx context.Context) (bool, error)
+	reign  func(ctx context.Context) (worker.Reign, error)
 	assign func(ctx context.Context, max int64) (int64, error)
 	closed bool
 }
@@ -193,11 +195,11 @@ func (c *client) Watch(ctx context.Context, id int64) (<-chan struct{}, error) {
 	return c.fakeRegistry.Watch(ctx, id)
 }
 
-func (c *client) MayLoseWrites(ctx context.Context) (bool, error) {
-	if c.forget != nil {
-		return c.forget(ctx)
+func (c *client) Reign(ctx context.Context) (worker.Reign, error) {
+	if c.reign != nil {
+		return c.reign(ctx)
 	}
-	return c.fakeRegistry.MayLoseWrites(ctx)
+	return c.fakeRegistry.Reign(ctx)
 }
 
 func (c *client) Assign(ctx context.Context, max int64) (int64, error) {

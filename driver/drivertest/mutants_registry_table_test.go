@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
@@ -167,9 +168,21 @@ var registryMutants = []registryMutant{
 	{"watches for ever", func(s *fakeRegistry) worker.Registry {
 		return &client{fakeRegistry: s, watch: func(context.Context, int64) (<-chan struct{}, error) { return make(chan struct{}), nil }}
 	}, []string{"watch/cancelled before"}},
-	{"cannot tell whether it forgets", func(s *fakeRegistry) worker.Registry {
-		return &client{fakeRegistry: s, forget: func(context.Context) (bool, error) { return false, errOther }}
-	}, []string{"forgetful"}},
+	{"cannot tell whether it loses writes", func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, reign: func(context.Context) (worker.Reign, error) { return worker.Reign{}, errOther }}
+	}, []string{"reign"}},
+	{"names a reign for each client", func(s *fakeRegistry) worker.Registry {
+		name := rand.Text()
+		return &client{fakeRegistry: s, reign: func(context.Context) (worker.Reign, error) { return worker.Reign{Lossy: true, Incarnation: name}, nil }}
+	}, []string{"reign"}},
+	{"names a reign for each write", func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, reign: func(context.Context) (worker.Reign, error) {
+			return worker.Reign{Lossy: true, Incarnation: s.peek(7).Instance.String()}, nil
+		}}
+	}, []string{"reign"}},
+	{"ignores the incarnation", without(func(r *worker.Record) { r.Incarnation = "" }), []string{"swap/other record"}},
+	{"ignores since when", without(func(r *worker.Record) { r.Since = 0 }), []string{"swap/other record"}},
+	{"ignores the claim delay", without(func(r *worker.Record) { r.ClaimDelay = 0 }), []string{"swap/other record"}},
 	{"assigns what the layouts do not hold", func(s *fakeRegistry) worker.Registry {
 		return &client{fakeRegistry: s, assign: func(_ context.Context, max int64) (int64, error) { return max + 1, nil }}
 	}, []string{"assign"}},

@@ -50,6 +50,7 @@ func claimed(id, term int64) worker.Record {
 			{Name: "uid", Epoch: 1463673600000, Tick: 1000, TimeBits: 31, WorkerBits: 19, SequenceBits: 13},
 		},
 		Owner: "node-1:8080", Seen: 1780000000000, Offset: -3,
+		Incarnation: "7001/2/1780000000000001", Since: 1770000000000, ClaimDelay: 27000,
 	}
 }
 

@@ -22,7 +22,7 @@ func recordRules() []registryRule {
 		{"list/all", "every cell that was ever written is listed once, by worker ID, and nothing else", listCells},
 		{"list/many", "hundreds of cells are listed once each, by worker ID", listMany},
 		{"clock", "the clock is the zero time, or within a minute of this machine's and never goes backwards", registryClock},
-		{"forgetful", "a registry that may lose writes can tell", tells},
+		{"reign", "a registry that may lose writes can tell, and names one incarnation to all clients while its server stands", reigns},
 		{"assign", "a registry that assigns worker IDs assigns one that the layouts hold", assigns},
 	}
 }
@@ -39,6 +39,9 @@ func oddRecords() []worker.Record {
 		{Horizon: 1},
 		{Seen: 1},
 		{Offset: -1},
+		{Incarnation: "x"},
+		{Since: 1},
+		{ClaimDelay: 1},
 		{Owner: "x"},
 		{Layouts: []worker.ServedLayout{{}}},
 		{Instance: worker.Instance{15: 1}},
@@ -244,13 +247,28 @@ func registryClock(ctx context.Context, b *registryFixture) error {
 	return nil
 }
 
-func tells(ctx context.Context, b *registryFixture) error {
-	f, ok := b.open().(worker.LossyRegistry)
-	if !ok {
-		return nil
-	}
-	if _, err := f.MayLoseWrites(ctx); err != nil {
-		return fmt.Errorf("forgetful: %w", err)
+func reigns(ctx context.Context, b *registryFixture) error {
+	var first worker.Reign
+	for i, r := range b.clients(2) {
+		f, ok := r.(worker.LossyRegistry)
+		if !ok {
+			return nil
+		}
+		for j := range 3 {
+			reign, err := f.Reign(ctx)
+			if err != nil {
+				return fmt.Errorf("reign: %w", err)
+			}
+			if i == 0 && j == 0 {
+				first = reign
+			}
+			if reign != first {
+				return fmt.Errorf("reign: client %d says %+v after %+v", i, reign, first)
+			}
+			if err := put(ctx, r, claimed(7, int64(10*i+j+1))); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"time"
+
+	"github.com/leaf-id/leaf/worker"
 )
 
 // ErrConflict is wrapped by [Backend.Swap] if the cell has changed.
@@ -84,7 +86,7 @@ type Checker interface {
 // A Lossy is a [Backend] whose store may lose writes that it acknowledged, see
 // [worker.LossyRegistry].
 type Lossy interface {
-	MayLoseWrites(ctx context.Context) (bool, error)
+	Reign(ctx context.Context) (worker.Reign, error)
 }
 
 // A Namer is a [Backend] whose store has other names for keys.

@@ -28,12 +28,12 @@ type Registry struct {
 	marker marker
 }
 
-// MayLoseWrites reports whether the backend, a [Lossy] one, may lose acknowledged writes.
-func (r *Registry) MayLoseWrites(ctx context.Context) (lossy bool, err error) {
+// Reign returns which server of the backend answers, if that is a [Lossy] one.
+func (r *Registry) Reign(ctx context.Context) (reign worker.Reign, err error) {
 	if b, ok := r.db.backend.(Lossy); ok {
-		lossy, err = b.MayLoseWrites(ctx)
+		reign, err = b.Reign(ctx)
 	}
-	return lossy, err
+	return reign, err
 }
 
 func key(id int64) string { return workerPrefix + strconv.FormatInt(id, 10) }

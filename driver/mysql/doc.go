@@ -67,6 +67,10 @@
 // the server keeps no binary log, so that no replica can take over, and
 // innodb_flush_log_at_trx_commit is 1.
 //
+// The incarnation of the registry is the server's ID and UUID, its start, and how many
+// statements have made it a replica, or ended that, since. Nothing tells of a fail-over that
+// needs no such statement, so the reign is unmarked (worker.Reign).
+//
 // [Nodes] deals worker IDs from WORKER_NODE, the table of uid-generator, one for each start
 // of a process. Leases, which use worker IDs again, are the better choice.
 package mysql

@@ -346,8 +346,8 @@ func TestMySQLHostsRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if forgets, err := r.MayLoseWrites(t.Context()); err != nil || !forgets {
-		t.Errorf("forgetful: %v, %v", forgets, err)
+	if reign, err := r.Reign(t.Context()); err != nil || !reign.Lossy {
+		t.Errorf("reign: %+v, %v", reign, err)
 	}
 	record := worker.Record{Worker: 3, Term: 1, Owner: "a"}
 	if err := r.Swap(t.Context(), worker.Record{Worker: 3}, record); err != nil {

@@ -69,7 +69,7 @@ type nodeStore interface {
 
 	latest(ctx context.Context, n int) ([]worker.Start, error) // by ID, the last one first
 	clock(ctx context.Context) (time.Time, error)
-	MayLoseWrites(ctx context.Context) (bool, error)
+	Reign(ctx context.Context) (worker.Reign, error)
 	Explain(err error) error
 }
 
@@ -196,7 +196,7 @@ func (n *Nodes) remember(ctx context.Context, id int64) {
 			n.logger.Warn("the worker ID is not remembered: a table that loses its row will not be noticed here", "worker", id, "err", err)
 		}
 	}
-	if lossy, err := n.table.MayLoseWrites(ctx); lossy || err != nil {
+	if reign, err := n.table.Reign(ctx); reign.Lossy || err != nil {
 		n.logger.Warn("the database may lose rows of WORKER_NODE that it has acknowledged, by a fail-over for example: it would deal their worker IDs again, "+
 			"and no server would notice; leases of worker IDs stand that better", "err", err)
 	}

@@ -38,9 +38,11 @@ func (b *brokenTable) latest(ctx context.Context, _ int) ([]worker.Start, error)
 	return []worker.Start{{Worker: b.highest}}, nil
 }
 
-func (b *brokenTable) clock(context.Context) (time.Time, error)    { return time.Now(), nil }
-func (b *brokenTable) MayLoseWrites(context.Context) (bool, error) { return b.forgets, nil }
-func (b *brokenTable) Explain(err error) error                     { return err }
+func (b *brokenTable) clock(context.Context) (time.Time, error) { return time.Now(), nil }
+func (b *brokenTable) Reign(context.Context) (worker.Reign, error) {
+	return worker.Reign{Lossy: b.forgets}, nil
+}
+func (b *brokenTable) Explain(err error) error { return err }
 func (b *brokenTable) nodes() *Nodes {
 	return newNodes(b, &NodesOptions{Node: Node{Host: "h", Port: "p"}})
 }

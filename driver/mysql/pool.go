@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/internal/sqlstore"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // A pool gives out connections to a server and a table that were found fit.
@@ -37,6 +38,8 @@ type facts struct {
 	flush      string      // innodb_flush_log_at_trx_commit
 	replicated bool        // there is a binary log, so that another server may have replicas of what this one commits
 	engine     string      // of the table
+	name       string      // of the server
+	status     string      // the table of the server's status
 
 	dialect sqlstore.Dialect
 	advance string // the statement that moves a counter
@@ -150,19 +153,19 @@ func (p *pool) Explain(err error) error { return explain(err, p.table) }
 // Close leaves the database to the caller.
 func (p *pool) Close() {}
 
-// MayLoseWrites looks anew: servers change places, and their settings change.
-func (p *pool) MayLoseWrites(ctx context.Context) (lossy bool, err error) {
+// Reign looks anew: servers change places, and their settings change.
+func (p *pool) Reign(ctx context.Context) (reign worker.Reign, err error) {
 	err = p.use(ctx, func(s *session) error {
 		now, err := inspectServer(ctx, s.conn)
 		if err == nil {
 			now.engine, err = mysqlconn.CheckEngine(ctx, s.On, p.table.Name, p.table.Stake)
 		}
 		if err == nil {
-			lossy = now.mayLose()
+			reign, err = now.reign(ctx, s.conn)
 		}
 		return err
 	})
-	return lossy, err
+	return reign, err
 }
 
 // use runs do on one connection, after a look at the server where that is due.

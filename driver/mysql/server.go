@@ -29,11 +29,13 @@ func inspectServer(ctx context.Context, conn *sql.Conn) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	open := "0"
+	open, status := "0", "performance_schema.global_status"
 	if _, ok := state.vars["in_transaction"]; ok { // MySQL has no way to ask
-		open = "@@in_transaction"
+		open, status = "@@in_transaction", "information_schema.GLOBAL_STATUS"
 	}
 	f := newFacts(open)
+	f.status = status
+	f.name = state.vars["server_id"] + "/" + state.vars["server_uuid"] + state.vars["server_uid"]
 	f.flush = state.vars["innodb_flush_log_at_trx_commit"]
 	f.galera = isGalera(state.vars)
 	f.replicated = several || mysqlconn.IsOn(state.vars["log_bin"])
@@ -71,7 +73,7 @@ func (s serverState) with(ctx context.Context, other serverState) (bool, error) 
 // cannot be written.
 func askServer(ctx context.Context, conn any) (serverState, error) {
 	vars, err := mysqlconn.Variables(ctx, conn, "innodb_flush_log_at_trx_commit", "log_bin", "in_transaction",
-		"wsrep_on", "wsrep_provider", "group_replication_group_name")
+		"server_id", "server_uuid", "server_uid", "wsrep_on", "wsrep_provider", "group_replication_group_name")
 	if err != nil {
 		return serverState{}, err
 	}

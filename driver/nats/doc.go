@@ -32,7 +32,7 @@
 // with sync_interval: always (NATS 2.10 or later), which is what this store needs: without it
 // a power failure loses acknowledged writes, on one server or on most replicas at once. A
 // process that is killed loses nothing. A client cannot ask for the setting, so the registry
-// says that it may lose writes, and claims of worker IDs wait (worker.Options.ClaimDelay).
+// says that it may lose writes, and each claim of a worker ID waits (worker.Options.ClaimDelay).
 //
 // With replicas a server of 2.11 or later is needed. Before that, two publishes with one
 // expected sequence could both be accepted (nats-server issue 4320, pull request 6194).

@@ -20,6 +20,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/kv"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // DefaultStream is the name of the stream where [Options] say nothing else.
@@ -340,9 +341,12 @@ func (b *backend) getAll(ctx context.Context, of jetstream.Stream, subjects []st
 	return cells, cmp.Or(errs...) // one is enough to tell
 }
 
-// MayLoseWrites reports true: a client cannot ask whether servers sync before they
-// acknowledge (sync_interval: always), and by default they do not.
-func (b *backend) MayLoseWrites(context.Context) (bool, error) { return true, nil }
+// Reign says that writes may be lost: a client cannot ask whether servers sync before they
+// acknowledge (sync_interval: always), and by default they do not. What a power failure takes
+// back leaves no mark, so no incarnation is known.
+func (b *backend) Reign(context.Context) (worker.Reign, error) {
+	return worker.Reign{Lossy: true}, nil
+}
 
 // Clock returns the time at which the stream's leader stored a message that it is sent.
 func (b *backend) Clock(ctx context.Context) (time.Time, error) {

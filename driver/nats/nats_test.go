@@ -95,14 +95,14 @@ func TestMany(t *testing.T) {
 }
 
 // Claims must wait: a client cannot see whether the servers sync before they acknowledge.
-func TestMayLoseWrites(t *testing.T) {
+func TestReign(t *testing.T) {
 	var r worker.Registry = create(t, shared.URL(), newOptions()).Registry()
 	lossy, ok := r.(worker.LossyRegistry)
 	if !ok {
 		t.Fatal("the registry does not say whether it may lose writes")
 	}
-	if may, err := lossy.MayLoseWrites(t.Context()); !may || err != nil {
-		t.Errorf("may lose writes: %v, %v", may, err)
+	if reign, err := lossy.Reign(t.Context()); !reign.Lossy || reign.Incarnation != "" || err != nil {
+		t.Errorf("reign: %+v, %v", reign, err)
 	}
 }
 

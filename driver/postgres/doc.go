@@ -46,6 +46,9 @@
 // replaces that very text, byte for byte, or adds the row where there is none; it is never
 // repeated. Rows are never deleted.
 //
+// The incarnation of the registry is Server and the start of the server. Where the user may not
+// ask for Server none is known, and each claim waits.
+//
 // Each read says too whether the server is a standby by now, which lags. The clock is the
 // server's.
 package postgres

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/leaf-id/leaf/internal/sqlstore"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // A pool gives out sessions on a server and a table that were found fit.
@@ -110,16 +111,19 @@ func (p *pool) Explain(err error) error { return explain(err, p.table) }
 // Close leaves the database to the caller.
 func (p *pool) Close() {}
 
-// MayLoseWrites looks anew: servers change places, and their settings change.
-func (p *pool) MayLoseWrites(ctx context.Context) (lossy bool, err error) {
+// Reign looks anew: servers change places, and their settings change.
+func (p *pool) Reign(ctx context.Context) (reign worker.Reign, err error) {
 	err = p.use(ctx, func(s *session) error {
 		now, err := inspectServer(s)
 		if err == nil {
-			lossy = now.mayLose()
+			reign.Lossy = now.mayLose()
+		}
+		if err == nil && now.server != noServer {
+			err = s.QueryRow(`SELECT ` + now.server + ` || '/' || ` + started).Scan(&reign.Incarnation)
 		}
 		return err
 	})
-	return lossy, err
+	return reign, err
 }
 
 // use runs do on one connection, after a look at the server where that is due.

@@ -97,11 +97,11 @@ func TestPostgresRegistryForgetful(t *testing.T) {
 	sqltest.WantForgetful(t, r, false)
 	server.Exec(t, "postgres", "ALTER SYSTEM SET full_page_writes = off", "SELECT pg_reload_conf()")
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		forgets, err := r.MayLoseWrites(t.Context())
+		reign, err := r.Reign(t.Context())
 		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("forgetful: %v, %v, although pages may be torn", forgets, err)
+			t.Fatalf("reign: %+v, %v, although pages may be torn", reign, err)
 		}
-		if forgets {
+		if reign.Lossy {
 			return
 		}
 		time.Sleep(10 * time.Millisecond) // sessions take up a new setting by themselves

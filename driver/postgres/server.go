@@ -173,6 +173,7 @@ const (
 	// A promotion begins a new timeline, which is in the name of each file of the
 	// log; a database that was loaded into another server has another identifier.
 	timeline = `substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
+	started  = `(EXTRACT(EPOCH FROM pg_postmaster_start_time()) * 1000000)::bigint::text`
 	system   = `(SELECT system_identifier::text FROM pg_control_system())`
 )
 

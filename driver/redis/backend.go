@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/driver/kv"
+	"github.com/leaf-id/leaf/worker"
 )
 
 var (
@@ -49,15 +50,20 @@ func cell(key, value string) kv.Cell { return kv.Cell{Key: key, Value: value, Ve
 // looked is the version of a cell that was read, or written by a swap.
 const looked = "="
 
-// MayLoseWrites reports whether the server, or one that takes over from it, may lack
-// writes that were acknowledged. In doubt it may.
-func (b backend) MayLoseWrites(ctx context.Context) (bool, error) {
+// Reign returns which server answers. Its master_replid changes with each restart of a primary
+// and each takeover, and never comes back. In a cluster the keys move between primaries that
+// stand, so there it names no reign.
+func (b backend) Reign(ctx context.Context) (worker.Reign, error) {
 	b.client.facts.Store(nil) // so that it is asked now
 	a, err := b.client.run(ctx, command{script: clockScript})
 	if err != nil {
-		return false, fmt.Errorf("ask whether the registry loses writes: %w", err)
+		return worker.Reign{}, fmt.Errorf("ask whether the registry loses writes: %w", err)
 	}
-	return !a.facts.lossless(), nil
+	reign := worker.Reign{Lossy: !a.facts.lossless(), Incarnation: a.facts.replid}
+	if b.client.config.Mode == Cluster {
+		reign.Incarnation = ""
+	}
+	return reign, nil
 }
 
 // Get returns the cell of a key.

@@ -43,7 +43,7 @@
 // One server that no replica may take over from, with appendonly yes, appendfsync
 // always and no-appendfsync-on-rewrite no, loses nothing that it has acknowledged, as
 // long as its disk keeps what it acknowledged. [segment.Grant].Server is empty then,
-// and MayLoseWrites of the registry reports false.
+// and Reign of the registry says that nothing is lost.
 //
 // Everything else may lose writes that were acknowledged:
 //
@@ -61,7 +61,7 @@
 // node of Leaf's looked at the servers within two minutes before and sees then that the
 // keys were handed over by a primary that stands, to one that stood before (a node that had
 // no slot until then was not seen). Else the move counts as a takeover. The registry is
-// lossy, and claims wait. Neither is proof, see packages segment and worker.
+// lossy, and claims wait after such a change, in a cluster each. Neither is proof, see packages segment and worker.
 //
 // With wait=N a write counts only when N replicas have it, with waitaof=L,N (Redis 7.2)
 // when the primary (L=1) and N replicas have it on disk; until then the range of an Advance is

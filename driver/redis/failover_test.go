@@ -130,8 +130,8 @@ func TestServerChangesWithFailOver(t *testing.T) {
 	config := parse(t, p.URL())
 	s := newStore(t, config, order)
 	r := newRegistry(t, config)
-	if forgets, err := r.MayLoseWrites(t.Context()); err != nil || !forgets {
-		t.Errorf("forgetful: %v, %v", forgets, err)
+	if reign, err := r.Reign(t.Context()); err != nil || !reign.Lossy {
+		t.Errorf("reign: %+v, %v", reign, err)
 	}
 	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, claimed(7, 1)); err != nil {
 		t.Fatal(err)

@@ -118,8 +118,8 @@ func TestLossyRegistry(t *testing.T) {
 	r := newRegistry(t, parse(t, server.URL()))
 	check := func(what string, r worker.LossyRegistry, want bool) {
 		t.Helper()
-		if got, err := r.MayLoseWrites(t.Context()); err != nil || got != want {
-			t.Errorf("%s: %v, %v; want %v", what, got, err, want)
+		if got, err := r.Reign(t.Context()); err != nil || got.Lossy != want {
+			t.Errorf("%s: %+v, %v; want %v", what, got, err, want)
 		}
 	}
 	check("appendfsync always, alone", r, false)

@@ -194,7 +194,7 @@ func TestSQLiteRegistryRefuses(t *testing.T) {
 }
 
 func TestSQLiteRegistryForgetsNothing(t *testing.T) {
-	if forgets, err := openSQLiteRegistry(t, newSQLiteRegistry(t)).MayLoseWrites(t.Context()); forgets || err != nil {
-		t.Errorf("forgetful: %v, %v", forgets, err)
+	if reign, err := openSQLiteRegistry(t, newSQLiteRegistry(t)).Reign(t.Context()); reign.Lossy || err != nil {
+		t.Errorf("reign: %+v, %v", reign, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/sqlstore"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // maxBatch bounds the calls of one transaction, and with them its time.
@@ -56,8 +57,8 @@ func (w *writer) Transact(ctx context.Context, do func(*sqlstore.Session) error)
 // Explain says what to do about an error of SQLite.
 func (w *writer) Explain(err error) error { return explain(err, w.File, w.table) }
 
-// MayLoseWrites reports false: what was synced stays.
-func (w *writer) MayLoseWrites(context.Context) (bool, error) { return false, nil }
+// Reign says that nothing is lost: what was synced stays.
+func (w *writer) Reign(context.Context) (worker.Reign, error) { return worker.Reign{}, nil }
 
 // do has run executed within some transaction and returns once that was committed,
 // or has failed. When ctx ends first, run may still be executed, also later: what

@@ -37,6 +37,7 @@ var advice = []struct {
 	{segment.ErrNotCreated, "create it with 'leaf init --store URL', or correct the URL"},
 	{segment.ErrDamaged, "set it with 'leaf tag set TAG --max-id N --step N --force', N above every ID in use"},
 	{worker.ErrNoneFree, "'leaf worker list' shows who holds the worker IDs"},
+	{worker.ErrClaimDelay, "add claim_delay=DURATION to the URL of --workers, of all servers: docs/snowflake-mode.md"},
 	{worker.ErrFarAhead, "set this machine's clock if it is wrong; else free the worker ID with 'leaf worker free ID'"},
 	{segment.ErrStoreDamaged, "after restoring a backup raise every counter with 'leaf tag raise --all --by N'"},
 	{worker.ErrUsedUp, "give the layout more worker bits (uid.worker_bits, with fewer time_bits or seq_bits), or lease worker IDs " +

@@ -21,6 +21,7 @@ func TestOf(t *testing.T) {
 		{worker.ErrNotCreated, "leaf init --workers"},
 		{worker.ErrNoneFree, "leaf worker list"},
 		{worker.ErrFarAhead, "leaf worker free"},
+		{worker.ErrClaimDelay, "claim_delay=DURATION"},
 	} {
 		if got := hint.Of(fmt.Errorf("open: %w", tt.err)); !strings.Contains(got, tt.want) {
 			t.Errorf("hint.Of(%v) = %q, want it to name %q", tt.err, got, tt.want)

@@ -70,10 +70,10 @@ func (r Registry) Clock(ctx context.Context) (time.Time, error) {
 	return res.GetTime().AsTime(), nil
 }
 
-// MayLoseWrites reports whether the servers' registry may lose writes.
-func (r Registry) MayLoseWrites(ctx context.Context) (bool, error) {
+// Reign returns which server of the servers' registry answers.
+func (r Registry) Reign(ctx context.Context) (worker.Reign, error) {
 	res, err := r.clock(ctx)
-	return res.GetMayLoseWrites(), err
+	return worker.Reign{Lossy: res.GetMayLoseWrites(), Incarnation: res.GetIncarnation(), Unmarked: res.GetUnmarked()}, err
 }
 
 func (r Registry) clock(ctx context.Context) (*leafv1.ClockResponse, error) {

@@ -216,13 +216,15 @@ func TestBadConfig(t *testing.T) {
 // A lossyRegistry may lose writes: claims wait before they count.
 type lossyRegistry struct{ worker.Registry }
 
-func (lossyRegistry) MayLoseWrites(context.Context) (bool, error) { return true, nil }
+func (lossyRegistry) Reign(context.Context) (worker.Reign, error) {
+	return worker.Reign{Lossy: true}, nil
+}
 
 // A claim that waits says so, for how long and why, in the log and to callers.
 func TestClaimThatWaitsSaysSo(t *testing.T) {
 	r := run(t, nil, func(o *server.Options) { timeBased(o, lossyRegistry{newRegistry()}) })
 	const why = "the registry may lose writes"
-	until(t, "claimed", func() bool { return strings.Contains(r.log.String(), "holding a worker ID") })
+	until(t, "claimed", func() bool { return strings.Contains(r.log.String(), "may be used from") })
 	r.want(t, "/readyz", 503, "waiting before the worker ID is used: worker ID 0 may be used from ")
 	r.want(t, "/api/snowflake/get/x", 500, "Result{id=-3, status=EXCEPTION}")
 	for _, target := range []string{"/api/snowflake/get/x", "/api/snowflake/get/x?n=5"} {
@@ -230,7 +232,7 @@ func TestClaimThatWaitsSaysSo(t *testing.T) {
 			t.Errorf("%s: %s", target, body)
 		}
 	}
-	if log := r.log.String(); !strings.Contains(log, "the worker ID must not be used yet") || !strings.Contains(log, why) {
+	if log := r.log.String(); !strings.Contains(log, "no worker ID: time-based IDs cannot be issued") || !strings.Contains(log, why) {
 		t.Errorf("the log:\n%s", log)
 	}
 	r.stop()

@@ -19,7 +19,7 @@ var (
 // Workers is the [Access] to the table of workers.
 type Workers interface {
 	Access
-	MayLoseWrites(ctx context.Context) (bool, error)
+	Reign(ctx context.Context) (worker.Reign, error)
 }
 
 // A Registry keeps the records of workers in a database. It is a [worker.Registry]
@@ -189,8 +189,7 @@ func (s *Session) Time() (time.Time, error) {
 	return time.UnixMicro(micros), nil
 }
 
-// MayLoseWrites reports whether the database may lose writes that it has acknowledged.
-// In doubt it may.
-func (r *Registry) MayLoseWrites(ctx context.Context) (bool, error) {
-	return call(ctx, &r.handle, "ask whether the registry loses writes", func() (bool, error) { return r.db.MayLoseWrites(ctx) })
+// Reign returns which server answers, and whether it may lose writes.
+func (r *Registry) Reign(ctx context.Context) (worker.Reign, error) {
+	return call(ctx, &r.handle, "ask whether the registry loses writes", func() (worker.Reign, error) { return r.db.Reign(ctx) })
 }

@@ -2,15 +2,20 @@
  * The lease of one worker ID on a registry that may lose acknowledged writes.
  *
  * What is modelled
- *   Registry   one cell (instance, term, horizon) and a replica, which is brought up to
- *              date at any time. A fail-over puts the replica in the cell's place. It
- *              happens once.
- *   Clock      the registry's, which never goes back. Nodes are as slow as they like: a
- *              claim may be confirmed, and a process started, at any later time.
- *   Node       claims a cell whose horizon has passed, confirms the claim by a look at
- *              the registry, issues ticks, extends its lease. It may die after every
- *              step; what is in its file then, the next process of the node goes on from
- *              alone, or hands back.
+ *   Registry   the cell of the worker ID (instance, term, horizon, stamp), and the stamp in
+ *              another record, which a peer writes. A replica is brought up to date at any
+ *              time. A fail-over puts the replica in their place: a new reign begins. It
+ *              stands for a promotion, for a crash restart that loses writes, and, as the
+ *              replica stays as it is, for a third server that is older still, and for the
+ *              former one that is rebuilt. The incarnation is the number of the reign.
+ *   Clock      the right time, which nodes have; the registry's is up to TOLERANCE off it, and
+ *              far behind for a while, and is set at any time. Nodes are as slow as they like:
+ *              a claim may be confirmed, and a process started, at any later time.
+ *   Stamp      an incarnation, and a time at which it is known to have answered.
+ *   Node       asks for the time and the incarnation, claims a cell whose horizon has passed,
+ *              looks for its claim until the incarnation has stood for the claim delay, issues
+ *              ticks, extends its lease. It may die after every step; what is in its file
+ *              then, the next process of the node goes on from alone, or hands back.
  *
  * What is assumed of a node that holds a lease: it issues nothing DELAY beyond the time
  * at which the registry last agreed, because it extends the lease often enough, or is
@@ -19,11 +24,11 @@
  *
  * The property: no tick is issued twice.
  *
- * lease.pml has what is not here: swaps of unknown outcome, copied files, clocks that are
- * wrong. Not modelled at all: a second fail-over while a holder has yet to notice the
- * first one, and two primaries at a time.
+ * lease.pml has what is not here: swaps of unknown outcome, copied files, clocks of nodes
+ * that are wrong. Not modelled at all: two primaries at a time.
  *
- * Bounds: TICKS, DELAY, HORIZON (beyond the clock), NODES, LIVES (of each node).
+ * Bounds: TICKS, DELAY, HORIZON (beyond the clock), NODES, LIVES (of each node), REIGNS,
+ * TOLERANCE.
  *
  * Each rule below can be taken out: -DRULE=0.
  */
@@ -31,29 +36,64 @@
 #define TICKS 6
 #endif
 #ifndef DELAY
-#define DELAY 2
+#define DELAY 1
 #endif
 #ifndef HORIZON
-#define HORIZON 4
+#define HORIZON 3
 #endif
 #ifndef NODES
 #define NODES 2
 #endif
 #ifndef LIVES
-#define LIVES 2
+#define LIVES 1
+#endif
+#ifndef REIGNS
+#define REIGNS 2
+#endif
+#ifndef TOLERANCE
+#define TOLERANCE 0
 #endif
 
-/* A claim counts only from DELAY beyond the registry's clock on. Out: from the horizon
- * that it replaced. */
+/* A claim counts only once the incarnation has stood for the claim delay. Out: it counts when
+ * it is found. */
 #ifndef CLAIM_WAITS
 #define CLAIM_WAITS 1
 #endif
-/* The look that confirms a claim finds the claim itself. Out: any answer will do. */
+/* Times below the end of that wait are never issued. Out: from the old horizon on. */
+#ifndef FLOOR_ALWAYS
+#define FLOOR_ALWAYS 1
+#endif
+/* A stamp counts for its own incarnation only. Out: any stamp will do. */
+#ifndef STAMP_NAMES_REIGN
+#define STAMP_NAMES_REIGN 1
+#endif
+/* Each reign has an incarnation of its own. Out: a server that crashed, or comes back, has
+ * the one that it had. */
+#ifndef START_IN_INCARNATION
+#define START_IN_INCARNATION 1
+#endif
+/* The time is not read before the incarnation. Out: the incarnation is asked for later. */
+#ifndef CLOCK_NOT_BEFORE
+#define CLOCK_NOT_BEFORE 1
+#endif
+/* Only a node whose clock agrees with the registry's stamps, or has a claim count. */
+#ifndef STAMP_BY_RIGHT_CLOCK
+#define STAMP_BY_RIGHT_CLOCK 1
+#endif
+/* The look that lets a claim count comes after the swap. Out: one before it will do. */
+#ifndef LOOK_AFTER_SWAP
+#define LOOK_AFTER_SWAP 1
+#endif
+/* The look finds the claim itself. Out: any answer will do. */
 #ifndef LOOK_FINDS_CLAIM
 #define LOOK_FINDS_CLAIM 1
 #endif
-/* A lease is extended, or put back, only before its horizon: later somebody else may have claimed the
- * cell, and that claim been lost. */
+/* All nodes have one claim delay. Out: a claimer has a shorter one than a holder. */
+#ifndef ONE_DELAY
+#define ONE_DELAY 1
+#endif
+/* A lease is extended, or put back, only before its horizon: later somebody else may have
+ * claimed the cell, and that claim been lost. */
 #ifndef EXTEND_BEFORE_HORIZON
 #define EXTEND_BEFORE_HORIZON 1
 #endif
@@ -73,20 +113,36 @@
 #endif
 
 #define NAME 'A' + id /* of a node, for printf */
+#define FAR 4         /* a registry's clock may be so far behind */
+#define NEVER 100
 
-typedef Cell { byte inst, term, horizon }
+#define claimDelay (DELAY + TOLERANCE - !ONE_DELAY)
+
+typedef Cell { byte inst, term, horizon, inc; short since }
 
 Cell cell, replica;
+byte peer, peerCopy;           /* the stamp in the record of a peer: its incarnation */
+short peerSince, peerSinceCopy;
 byte clock;
-byte insts;         /* that were made up */
-bool lost;          /* writes, which happens once */
+short off;                     /* of the registry's clock */
+byte reign = 1;
+byte insts;                    /* that were made up */
 bit issued[TICKS];
 
+#define incarnation (START_IN_INCARNATION -> reign : 1)
+#define registryTime (clock + off)
+#define rightClock (off >= 0 - TOLERANCE && off <= TOLERANCE || !STAMP_BY_RIGHT_CLOCK)
+
 #define put(c, i, t, h) c.inst = i; c.term = t; c.horizon = h
-#define copy(to, from) put(to, from.inst, from.term, from.horizon)
+#define stamp(c, i, s) c.inc = i; c.since = s
+#define copy(to, from) put(to, from.inst, from.term, from.horizon); stamp(to, from.inc, from.since)
 
 #define least(a, b) (a < b -> a : b)
 #define most(a, b) (a > b -> a : b)
+
+/* since when an incarnation is known to have answered, by one stamp */
+#define by(i, s) (i != 0 && (i == incarnation || !STAMP_NAMES_REIGN) -> s : NEVER)
+#define stamped least(by(cell.inc, cell.since), by(peer, peerSince))
 
 #define mine (cell.inst == inst && cell.term == term)
 #define older (cell.term < term && cell.horizon <= prior) /* what the claim replaced, or something before it */
@@ -95,27 +151,44 @@ bit issued[TICKS];
 #define restorable (older && in_time && clock < heard + DELAY)
 #define heard_now() heard = clock; horizon = least(clock + HORIZON, TICKS)
 
+/* remember notes since when the present incarnation is known, which is now if it was not. */
+#define remember(s) \
+	since = (inc == incarnation -> least(since, s) : s); inc = incarnation; \
+	since = least(since, registryTime)
+#define stamp_mine() \
+	if \
+	:: rightClock -> remember(stamped); stamp(cell, inc, since) \
+	:: else -> stamp(cell, 0, 0) \
+	fi
+
 /* usable: ticks before that may be issued. */
 #define within(rule) (rule -> least(horizon, heard + DELAY) : horizon)
 #define usable (at == HOLD -> within(HEARD_IN_TIME) : within(ALONE_WITHIN_DELAY))
 
-mtype = { DOWN, CLAIM, CONFIRM, HOLD, ALONE };
+mtype = { DOWN, CLAIM, ASKED, TIMED, CONFIRM, LOOKED, HOLD, ALONE };
 
-#define forget() inst = 0; term = 0; horizon = 0; prior = 0; cursor = 0; heard = 0
+#define forget() inst = 0; term = 0; horizon = 0; prior = 0; cursor = 0; heard = 0; inc = 0; since = 0; stood = 0; listed = 0; found = 0
+
+#define settled (registryTime >= since + claimDelay || !CLAIM_WAITS)
+#define floor() (FLOOR_ALWAYS && since + claimDelay > prior -> since + claimDelay : prior)
 
 proctype node(byte id) {
-	mtype at = DOWN;
+	mtype at = CLAIM;
 	byte inst, term, horizon, prior;
 	byte cursor;  /* the next tick; what is below it was issued, or is not the node's */
 	byte heard;   /* when the registry last agreed */
-	byte lives;
+	byte inc;     /* the incarnation that is known, */
+	short since;  /* since then */
+	byte listed;  /* the incarnation under which a look found the record, */
+	short found;  /* and its earliest stamp */
+	byte lives = 1;
+	bool stood;   /* a look before the swap found that the incarnation has stood */
 	bool file;    /* says what the variables above do; else they mean nothing */
 
 end:	do
 	/* start */
-	:: atomic { at == DOWN && lives < LIVES && !file -> lives++; at = CLAIM }
-	:: atomic { at == DOWN && lives < LIVES && file ->
-		lives++;
+	:: atomic { at == DOWN && !file -> at = CLAIM }
+	:: atomic { at == DOWN && file ->
 		if
 		:: at = ALONE; printf("%c starts from its file alone at %d: term %d, ticks from %d to %d\n", NAME, clock, term, cursor, horizon)
 		:: mine -> printf("%c hands term %d back at %d\n", NAME, term, cursor);
@@ -126,26 +199,58 @@ end:	do
 		fi
 	   }
 
-	/* claim */
-	:: atomic { at == CLAIM && cell.horizon <= clock && clock < TICKS ->
+	/* claim: the time and the incarnation are asked for, then the cell is swapped */
+	:: atomic { at == CLAIM && clock < TICKS && rightClock ->
+		if
+		:: CLOCK_NOT_BEFORE ->
+			remember(stamped);
+			stood = !LOOK_AFTER_SWAP && settled;
+			at = ASKED;
+			printf("%c asks at %d: incarnation %d since %d\n", NAME, clock, inc, since)
+		:: !CLOCK_NOT_BEFORE ->
+			since = registryTime; at = TIMED;
+			printf("%c asks for the time at %d: %d\n", NAME, clock, since)
+		fi
+	   }
+	:: atomic { at == TIMED ->
+		inc = incarnation;
+		since = least(since, stamped);
+		at = ASKED;
+		printf("%c asks for the incarnation at %d: %d\n", NAME, clock, inc)
+	   }
+	:: atomic { at == ASKED && cell.horizon <= clock && clock < TICKS ->
 		insts++;
 		inst = insts; term = cell.term + 1; prior = cell.horizon;
-		cursor = (CLAIM_WAITS -> most(prior, clock + DELAY) : prior);
 		heard_now();
 		put(cell, inst, term, horizon);
-		printf("%c claims at %d as instance %d: term %d, ticks from %d to %d\n", NAME, clock, inst, term, cursor, horizon);
-		at = CONFIRM
+		stamp(cell, inc, since);
+		printf("%c claims at %d as instance %d: term %d, horizon %d\n", NAME, clock, inst, term, horizon);
+		if
+		:: !LOOK_AFTER_SWAP && stood -> cursor = floor(); file = true; at = HOLD
+		:: else -> at = CONFIRM
+		fi;
+		stood = false
 	   }
+	:: atomic { at == ASKED && cell.horizon > clock -> forget(); at = CLAIM }
 	:: atomic { at == CONFIRM && (mine || !LOOK_FINDS_CLAIM) ->
 		printf("%c looks at %d and finds instance %d\n", NAME, clock, cell.inst);
 		heard = clock;
-		file = true;
-		at = HOLD
+		listed = incarnation;
+		found = stamped;
+		at = LOOKED
+	   }
+	:: atomic { at == LOOKED && rightClock ->
+		remember((listed == incarnation -> found : NEVER));
+		printf("%c finds incarnation %d at %d, since %d\n", NAME, inc, clock, since);
+		if
+		:: settled -> cursor = floor(); file = true; at = HOLD
+		:: else -> at = CONFIRM
+		fi;
+		listed = 0; found = 0
 	   }
 	:: atomic { at == CONFIRM && !mine && LOOK_FINDS_CLAIM -> forget(); at = CLAIM }
 
 	/* hold */
-	:: atomic { at == HOLD && cursor < horizon -> cursor++ } /* a tick that nobody asked for */
 	:: atomic { (at == HOLD || at == ALONE) && cursor < usable ->
 		printf("%c issues tick %d\n", NAME, cursor);
 		assert(!issued[cursor]);
@@ -155,12 +260,14 @@ end:	do
 	:: atomic { (at == ALONE || at == HOLD && clock < heard + DELAY) && extensible ->
 		heard_now();
 		cell.horizon = horizon;
+		stamp_mine();
 		at = HOLD;
 		printf("%c extends term %d at %d to %d\n", NAME, term, clock, horizon)
 	   }
 	:: atomic { at == HOLD && restorable || at == ALONE && cell.term == 0 && !ALONE_PUTS_NOTHING_BACK ->
 		heard_now();
 		put(cell, inst, term, horizon);
+		stamp_mine();
 		at = HOLD;
 		printf("%c puts term %d back at %d\n", NAME, term, clock)
 	   }
@@ -169,9 +276,11 @@ end:	do
 		file = false; forget(); at = CLAIM
 	   }
 
-	:: atomic { at != DOWN ->
+	:: atomic { lives < LIVES && (file || at == CONFIRM) ->
+		lives++;
 		printf("%c dies\n", NAME);
 		at = DOWN;
+		listed = 0; found = 0; stood = 0; inc = 0; since = 0; /* a file says nothing of these */
 		if
 		:: !file -> forget()
 		:: else
@@ -183,19 +292,33 @@ end:	do
 proctype registry() {
 end:	do
 	:: atomic { clock < TICKS -> clock++ }
-	:: atomic { !lost -> copy(replica, cell) }
-	:: atomic { !lost && (replica.inst != cell.inst || replica.term != cell.term || replica.horizon != cell.horizon) ->
-		printf("the registry loses writes at %d: instance %d, term %d, horizon %d is what it has\n", clock, replica.inst, replica.term, replica.horizon);
-		lost = true;
+	:: atomic { reign < REIGNS -> copy(replica, cell); peerCopy = peer; peerSinceCopy = peerSince }
+	:: atomic { reign < REIGNS ->
+		reign++;
 		copy(cell, replica);
-		put(replica, 0, 0, 0)
+		peer = peerCopy; peerSince = peerSinceCopy;
+		if
+		:: reign == REIGNS -> put(replica, 0, 0, 0); stamp(replica, 0, 0); peerCopy = 0; peerSinceCopy = 0
+		:: else
+		fi;
+		if
+		:: off = 0
+		:: TOLERANCE > 0 -> off = 0 - TOLERANCE
+		:: TOLERANCE > 0 -> off = 0 - FAR
+		fi;
+		printf("reign %d begins at %d by the clock %d: instance %d, term %d, horizon %d\n", reign, clock, registryTime, cell.inst, cell.term, cell.horizon)
 	   }
+	:: atomic { off != TOLERANCE && TOLERANCE > 0 -> off = TOLERANCE; printf("the registry's clock is set to %d at %d\n", registryTime, clock) }
+	:: atomic { peer != incarnation && rightClock -> peer = incarnation; peerSince = registryTime;
+		printf("a peer writes at %d: incarnation %d since %d\n", clock, peer, peerSince) }
 	od
 }
 
 init {
 	byte i;
 	atomic {
+		peer = 1; peerCopy = 1; /* it has stood */
+		peerSince = 0 - claimDelay; peerSinceCopy = peerSince;
 		run registry();
 		do
 		:: i < NODES -> run node(i); i++

@@ -76,8 +76,8 @@ func WantError(t *testing.T, want string, errs ...error) {
 // WantForgetful checks whether a registry may lose writes.
 func WantForgetful(t *testing.T, r worker.LossyRegistry, want bool) {
 	t.Helper()
-	if got, err := r.MayLoseWrites(t.Context()); got != want || err != nil {
-		t.Errorf("forgetful: %v, %v, want %v", got, err, want)
+	if got, err := r.Reign(t.Context()); got.Lossy != want || err != nil {
+		t.Errorf("reign: %+v, %v, want lossy %v", got, err, want)
 	}
 }
 

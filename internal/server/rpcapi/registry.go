@@ -80,9 +80,11 @@ func (s *workerService) Clock(ctx context.Context, _ *leafv1.ClockRequest) (*lea
 	}
 	res := new(leafv1.ClockResponse)
 	if lossy, ok := registry.(worker.LossyRegistry); ok {
-		if res.MayLoseWrites, err = lossy.MayLoseWrites(ctx); err != nil {
+		reign, err := lossy.Reign(ctx)
+		if err != nil {
 			return nil, failed(err)
 		}
+		res.MayLoseWrites, res.Incarnation, res.Unmarked = reign.Lossy, reign.Incarnation, reign.Unmarked
 	}
 	now, err := registry.Clock(ctx)
 	if err != nil {

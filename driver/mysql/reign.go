@@ -1,0 +1,45 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	gomysql "github.com/go-sql-driver/mysql"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+// reignQuery asks when the server was started, how often it became a replica of another one
+// or ceased to be that since, and how old it is. Uptime counts from the time at which the
+// statement began, as UNIX_TIMESTAMP does, so that their difference stays when the clock is
+// set. The %s is the table of the server's status.
+const reignQuery = `SELECT UNIX_TIMESTAMP() - MAX(IF(VARIABLE_NAME = 'Uptime', CAST(VARIABLE_VALUE AS SIGNED), 0)),
+	SUM(IF(VARIABLE_NAME = 'Uptime', 0, CAST(VARIABLE_VALUE AS SIGNED))),
+	MAX(IF(VARIABLE_NAME = 'Uptime', CAST(VARIABLE_VALUE AS SIGNED), 0))
+	FROM %s WHERE VARIABLE_NAME IN ('Uptime', 'Com_change_master', 'Com_change_replication_source', 'Com_slave_start', 'Com_slave_stop',
+	'Com_replica_start', 'Com_replica_stop', 'Com_start_slave', 'Com_stop_slave', 'Com_start_all_slaves', 'Com_stop_all_slaves')`
+
+// grain is the least age in seconds of a server that is named: one that crashed may be
+// started again within the second of its start.
+const grain = 2
+
+// reign returns which server answers. Its name is made of what no two servers that replicate
+// from each other share, of its start, and of the number of statements that turn a primary
+// into a replica and back. Still a server may be chosen, and chosen again, without any.
+func (f *facts) reign(ctx context.Context, conn *sql.Conn) (worker.Reign, error) {
+	reign := worker.Reign{Lossy: f.mayLose(), Unmarked: true}
+	if !reign.Lossy {
+		return reign, nil
+	}
+	var start, changes, age int64
+	err := conn.QueryRowContext(ctx, fmt.Sprintf(reignQuery, f.status)).Scan(&start, &changes, &age)
+	if _, ok := errors.AsType[*gomysql.MySQLError](err); ok {
+		return reign, nil // not to be read by this user
+	}
+	if err == nil && age >= grain {
+		reign.Incarnation = fmt.Sprintf("%s/%d/%d", f.name, start, changes)
+	}
+	return reign, err
+}
