@@ -157,22 +157,29 @@ func frozenServer(t *testing.T) (s *server, breakIt, mend func()) {
 	return s, must(t, func() error { return s.cmd.Process.Signal(syscall.SIGSTOP) }), must(t, func() error { return s.cmd.Process.Signal(syscall.SIGCONT) })
 }
 
-// frozenStore has clients ask for all that the server has in memory, and go on asking.
+// frozenStore freezes the database and takes all that the server has in memory, while a client
+// goes on asking for IDs, and others for those of tags that the server has none of yet.
 func frozenStore(t *testing.T) (s *server, breakIt, mend func()) {
-	db, url := startDatabase(t)
-	s = serveWith(t, "LEAF_SEGMENT_MAX_STOCK=100000", "--store", url)
-	l := startLoad(t, 4, 50, sampleTag, func(int) *server { time.Sleep(5 * time.Millisecond); return s })
-	l.await(t, 5000)
+	db := testserver.MariaDB(t, nil)
+	name := db.NewDatabase(t)
+	db.Exec(t, name, append(javaTable, "INSERT INTO leaf_alloc(biz_tag, step) VALUES ('a', 10), ('b', 10), ('c', 10)")...)
+	s = serveWith(t, "LEAF_SEGMENT_MAX_STOCK=1000000000", "--store", db.URL(name))
+	l := startLoad(t, 1, 0, sampleTag, func(int) *server { time.Sleep(5 * time.Millisecond); return s })
+	t.Cleanup(l.stop)
+	l.await(t, 500)
 	freeze := must(t, db.Pause)
 	return s, func() {
-			freeze()
-			for _, err := s.ids(sampleTag, 2000); err == nil; _, err = s.ids(sampleTag, 2000) {
+		freeze()
+		for _, n := range []int{10_000, 1000, 100, 10, 1} {
+			for _, err := s.ids(sampleTag, n); err == nil; _, err = s.ids(sampleTag, n) {
 			}
-		}, func() {
-			must(t, db.Resume)()
-			l.stop()
-			s.next(sampleTag)
 		}
+		for _, tag := range []string{"a", "b", "c"} {
+			if _, err := get(s.url + "/v1/ids/segment/" + tag); err == nil {
+				t.Errorf("an ID of %s from a store that is frozen", tag)
+			}
+		}
+	}, must(t, db.Resume)
 }
 
 func counterMovedBack(t *testing.T) (s *server, breakIt, mend func()) {
