@@ -92,10 +92,7 @@ func TestRunningJavaServerIsNotReplaced(t *testing.T) {
 		}
 	}
 	j.stop()
-	eventually(t, "worker ID 1 is given, after a refusal for an upload just before the stop", func() bool {
-		id, err := settled(t, l)
-		return err == nil && id == 1
-	})
+	assignOnceStopped(t, l, 1)
 }
 
 // TestJavaServerTakesOurAddress has one write to our node, which nothing can hinder:
