@@ -5,7 +5,7 @@ COUNT    ?= 1
 ARGS     ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test clients deps lint vuln bench stores resp lab lab-short fuzz generate structure clean
+.PHONY: help run build test clients deps lint vuln bench stores resp http lab lab-short fuzz generate structure clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ resp: deps ## measure INCR beside a real Redis, as a table (2 minutes, on a quie
 lab-short: ## run the simulator, and show that it finds each rule that is broken (2 minutes)
 	cd e2e && go test -count=1 -v -run Schedules ./lab/sim -schedules 500
 	cd e2e && go test -count=1 -v -tags leafsabotage -run Saboteurs ./lab/sim
+
+http: deps ## measure GET of an ID beside nginx, as a table (2 minutes, on a quiet machine)
+	cd bench && go test -v -run '^$$' -bench HTTP -benchtime 1x -timeout 20m . | sed -n 's/^ *|/|/p'
 
 lab: deps ## run the end-to-end tests and the model checker at full length (up to an hour)
 	LEAF_LAB=1 go test -count=1 -timeout 10m -run FollowsTheClock -v ./snowflake

@@ -41,7 +41,7 @@ type respFigures struct {
 // as a table.
 func BenchmarkRESP(b *testing.B) {
 	redis := newRESPServer(b, testserver.Redis(b, &testserver.RedisOptions{Config: [][2]string{{"appendonly", "no"}}}).Addr())
-	leaf := newRESPServer(b, startLeaf(b))
+	leaf := newRESPServer(b, startLeaf(b).resp)
 	var table strings.Builder
 	table.WriteString("\n| 50 connections | Redis: INCR a second | Leaf | ratio | Redis: CPU per INCR | Leaf | ratio | Redis: p99 | Leaf |\n" +
 		"|---|---|---|---|---|---|---|---|---|\n")
@@ -128,8 +128,15 @@ func newRESPServer(b *testing.B, addr string) respServer {
 	return respServer{host, port, pid}
 }
 
-// startLeaf builds and starts a server, and returns the address of its Redis protocol.
-func startLeaf(b *testing.B) string {
+// A leafServer is a Leaf of its own.
+type leafServer struct {
+	url  string // of HTTP
+	resp string // the address of the Redis protocol
+	pid  int
+}
+
+// startLeaf builds and starts a server.
+func startLeaf(b *testing.B) leafServer {
 	dir := b.TempDir()
 	binary := filepath.Join(dir, "leaf")
 	build := exec.CommandContext(b.Context(), "go", "build", "-o", binary, "./cmd/leaf")
@@ -149,26 +156,27 @@ func startLeaf(b *testing.B) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	addr, err := servingRESP(bufio.NewScanner(stderr))
+	s, err := serving(bufio.NewScanner(stderr))
 	if err != nil {
 		b.Fatal(err)
 	}
-	return addr
+	s.pid = cmd.Process.Pid
+	return s
 }
 
-// servingRESP reads the log until the server serves, and then goes on reading it.
-func servingRESP(log *bufio.Scanner) (addr string, err error) {
-	serving := regexp.MustCompile(`msg=serving.* resp=(\S+)`)
+// serving reads the log until the server serves, and then goes on reading it.
+func serving(log *bufio.Scanner) (s leafServer, err error) {
+	line := regexp.MustCompile(`msg=serving.* url=(\S+).* resp=(\S+)`)
 	var text strings.Builder
 	for log.Scan() {
-		if m := serving.FindStringSubmatch(log.Text()); m != nil {
+		if m := line.FindStringSubmatch(log.Text()); m != nil {
 			go func() {
 				for log.Scan() {
 				}
 			}()
-			return m[1], nil
+			return leafServer{url: m[1], resp: m[2]}, nil
 		}
 		fmt.Fprintln(&text, log.Text())
 	}
-	return "", errors.New("leaf serve ended:\n" + text.String())
+	return s, errors.New("leaf serve ended:\n" + text.String())
 }

@@ -40,6 +40,9 @@ func Nginx(t TB, http string) *NginxServer {
 // URL is the server's address.
 func (s *NginxServer) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.Port) }
 
+// PID is the server's one process.
+func (s *NginxServer) PID() int { return s.proc.cmd.Process.Pid }
+
 // Log returns the end of the error log.
 func (s *NginxServer) Log() string { return s.proc.out.tail() }
 
