@@ -44,7 +44,7 @@ func serve(t *testing.T, listen net.Addr, opts ...connect.ClientOption) fixture 
 // serveGated is serve with rules of its own, on a loopback address.
 func serveGated(t *testing.T, gate *access.Gate) fixture { return serveStore(t, loopback, gate) }
 
-func serveStore(t *testing.T, listen net.Addr, gate *access.Gate, opts ...connect.ClientOption) fixture {
+func serveStore(t testing.TB, listen net.Addr, gate *access.Gate, opts ...connect.ClientOption) fixture {
 	store := memory.New()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 100, Step: 10, Description: "d"}); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func serveStore(t *testing.T, listen net.Addr, gate *access.Gate, opts ...connec
 }
 
 // serveBackend starts both services over b.
-func serveBackend(t *testing.T, listen net.Addr, b frontend.Options, opts ...connect.ClientOption) fixture {
+func serveBackend(t testing.TB, listen net.Addr, b frontend.Options, opts ...connect.ClientOption) fixture {
 	return start(t, newServer(listen, b), opts...)
 }
 
@@ -84,7 +84,7 @@ func newServer(listen net.Addr, b frontend.Options) *httptest.Server {
 }
 
 // start runs a server until t ends.
-func start(t *testing.T, server *httptest.Server, opts ...connect.ClientOption) fixture {
+func start(t testing.TB, server *httptest.Server, opts ...connect.ClientOption) fixture {
 	server.Start()
 	client := &http.Client{Transport: &http.Transport{Protocols: new(http.Protocols)}}
 	client.Transport.(*http.Transport).Protocols.SetUnencryptedHTTP2(true)
@@ -122,3 +122,6 @@ func (f fixture) post(t *testing.T, path, body string) *http.Response {
 	_ = res.Body.Close()
 	return res
 }
+
+// serveBench is serve for benchmarks.
+func serveBench(b *testing.B) fixture { return serveStore(b, loopback, nil) }
