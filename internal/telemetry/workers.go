@@ -10,6 +10,9 @@ var (
 	workerLost    = counter("leaf_worker_lost_total", "Worker IDs that were lost to others.")
 	workerPutBack = counter("leaf_worker_regressions_total", "Times that the registry of worker IDs had lost writes.")
 	workerFault   = gauge("leaf_worker_failing", "1 if something is wrong with the lease or its registry at present, else 0.")
+	incarnation   = gauge("leaf_worker_registry_incarnation_timestamp_seconds", "Since when the registry of worker IDs is known to be served by the same server without a restart, as a Unix time; 0 where that does not matter or is not known.")
+	claimDelay    = gauge("leaf_worker_claim_delay_seconds", "How long that server must have served before a claim counts; 0 where claims need not wait.")
+	claimWaits    = counter("leaf_worker_claim_waits_total", "Claims that had to wait for that.")
 	startsLeft    = gauge("leaf_worker_starts_left", "How many starts of servers have worker IDs left, where each start uses one up.")
 	clockOffset   = gauge("leaf_clock_offset_seconds", "How far this machine's clock was ahead of the registry's when the lease was last extended, while a worker ID is held.")
 	clockStep     = gauge("leaf_clock_step_seconds", "How far this machine's clock has moved away from the time that IDs carry.")
@@ -34,6 +37,13 @@ func (c *Collector) collectWorker(out sink, now time.Time) {
 	out.put(workerLost, float64(s.Lost))
 	out.put(workerPutBack, float64(s.PutBacks))
 	out.putBool(workerFault, s.Err != nil)
+	var since int64
+	if !s.IncarnationSince.IsZero() {
+		since = s.IncarnationSince.Unix()
+	}
+	out.put(incarnation, float64(since))
+	out.put(claimDelay, s.ClaimDelay.Seconds())
+	out.put(claimWaits, float64(s.ClaimWaits))
 	out.put(clockStep, s.ClockStep.Seconds())
 	if c.StartsLeft != nil {
 		if n, ok := c.StartsLeft(); ok {
