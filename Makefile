@@ -44,9 +44,10 @@ stores: deps ## measure every store, as a table for docs/stores.md (3 minutes, o
 resp: deps ## measure INCR beside a real Redis, as a table (2 minutes, on a quiet machine)
 	cd bench && go test -v -run '^$$' -bench RESP -benchtime 1x -timeout 20m . | sed -n 's/^ *|/|/p'
 
-lab-short: ## run the simulator, and show that it finds each rule that is broken (2 minutes)
+lab-short: deps ## run the fault lab in short: simulator, saboteurs, clusters of real servers (minutes)
 	cd e2e && go test -count=1 -v -run Schedules ./lab/sim -schedules 500
 	cd e2e && go test -count=1 -v -tags leafsabotage -run Saboteurs ./lab/sim
+	cd e2e && go test -count=1 -v -run Cluster .
 
 http: deps ## measure GET of an ID beside nginx, as a table (2 minutes, on a quiet machine)
 	cd bench && go test -v -run '^$$' -bench HTTP -benchtime 1x -timeout 20m . | sed -n 's/^ *|/|/p'

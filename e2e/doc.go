@@ -11,6 +11,9 @@
 // can be paused and killed. The test of copied data directories needs a mount
 // namespace, and so root.
 //
+// Folder lab holds checkers over all that clients received, and a simulator in virtual time; see
+// docs/reliability.md.
+//
 // The folder is a module of its own, so that what only tests need never appears
 // among the requirements of the product.
 package e2e

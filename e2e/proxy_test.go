@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -11,6 +12,7 @@ import (
 // A proxy forwards TCP connections. It may be cut, like a cable.
 type proxy struct {
 	addr string
+	mute atomic.Bool // the answers of the target are dropped, and the connections stay
 
 	mu    sync.Mutex
 	down  bool
@@ -42,8 +44,8 @@ func startProxy(t testing.TB, target string, delay time.Duration) *proxy {
 				server.Close()
 				continue
 			}
-			go p.forward(client, server, delay)
-			go p.forward(server, client, delay)
+			go p.forward(client, server, delay, &p.mute)
+			go p.forward(server, client, delay, new(atomic.Bool))
 		}
 	}()
 	return p
@@ -75,13 +77,17 @@ func (p *proxy) mend() {
 	p.down = false
 }
 
-// forward copies until either side closes, and then closes both.
-func (p *proxy) forward(dst, src net.Conn, delay time.Duration) {
+// forward copies until either side closes, and then closes both. What comes while mute is
+// set is dropped.
+func (p *proxy) forward(dst, src net.Conn, delay time.Duration, mute *atomic.Bool) {
 	defer p.drop(dst, src)
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(buf)
 		time.Sleep(delay)
+		if mute.Load() && err == nil {
+			continue
+		}
 		if _, werr := dst.Write(buf[:n]); err != nil || werr != nil {
 			return
 		}

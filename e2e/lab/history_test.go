@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"encoding/xml"
 	"errors"
 	"strings"
 	"testing"
@@ -192,5 +193,19 @@ func TestCheckCell(t *testing.T) {
 		var o lab.Ops
 		c.calls(&o)
 		verdict(t, what, o.CheckCell("", time.Minute), c.want)
+	}
+}
+
+func TestPicture(t *testing.T) {
+	h := history(call("a", 0, time.Second, 0, 10))
+	h.Fail(lab.Failure{Client: "c", End: 2 * time.Second})
+	got := h.Picture("<b>", []lab.Event{{Name: "a & b", Begin: time.Second, End: 2 * time.Second}}, 3*time.Second)
+	for _, want := range []string{"&lt;b&gt;", "a &amp; b", "343.3,40.0", "</svg>"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if err := xml.Unmarshal([]byte(got), new(any)); err != nil {
+		t.Error(err)
 	}
 }
