@@ -1,8 +1,8 @@
 # Everything a developer or the CI runs. `make` alone lists the targets.
 
 FUZZTIME ?= 10s
-COUNT    ?= 1
 ARGS     ?=
+NAME     ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test clients deps lint vuln bench stores resp http lab lab-short fuzz generate structure clean
@@ -35,8 +35,9 @@ lint: ## check form: gofmt, vet, staticcheck, go fix, go.mod, sizes, generated c
 vuln: ## look for known vulnerabilities (needs vuln.go.dev)
 	go tool -modfile=tools.mod govulncheck ./...
 
-bench: ## run the benchmarks on one and two cores (COUNT=10 for benchstat)
-	cd bench && go test -run '^$$' -bench 'Next|Take' -benchmem -cpu 1,2 -count $(COUNT) ./...
+bench: deps ## measure all beside its peers into docs/performance.md, or NAME=peers alone (20 minutes)
+	@scripts/benchdeps.sh
+	cd bench && go run ./lab $(NAME)
 
 stores: deps ## measure every store, as a table for docs/stores.md (3 minutes, on a quiet machine)
 	cd bench && go test -v -run '^$$' -bench Stores -timeout 20m . | sed -n 's/^ *|/|/p'

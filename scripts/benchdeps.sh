@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Makes sure that the benchmarks find what they need beside what the tests need: see deps.sh.
+set -euo pipefail
+. "$(dirname "$0")/need.sh"
+
+want mvn maven
+want javac default-jdk-headless
+want redis-benchmark redis-tools
+
+install_missing "make bench"
