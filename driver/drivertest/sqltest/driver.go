@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -107,9 +108,7 @@ func (d Driver[O]) TestInits(t *testing.T, newState func(t testing.TB) (open fun
 		},
 		"registry": d.InitRegistry,
 	}
-	for name, create := range other {
-		inits[name] = create
-	}
+	maps.Copy(inits, other)
 	for name, create := range inits {
 		t.Run(name, func(t *testing.T) {
 			drivertest.TestInit(t, func(t testing.TB) func(context.Context) error {
