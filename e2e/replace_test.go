@@ -74,23 +74,23 @@ func startReplacement(t testing.TB, recipe func(t testing.TB, ports [2]int) stri
 }
 
 // ask has a client ask until ctx ends: each answer is 200 and a number, or has failed.
-func (r *replacement) ask(ctx context.Context, client *http.Client, url string) {
-	shard := r.seen.Shard()
-	r.wg.Go(func() {
+func (l *load) ask(ctx context.Context, client *http.Client, url string) {
+	shard := l.seen.Shard()
+	l.wg.Go(func() {
 		pace := time.NewTicker(4 * time.Millisecond) // the machine is not what is measured
 		defer pace.Stop()
 		for ; ctx.Err() == nil; <-pace.C {
 			body, err := getWith(client, url)
 			var id int64
 			if err == nil {
-				id, err = strconv.ParseInt(body, 10, 64)
+				id, err = strconv.ParseInt(strings.TrimSpace(body), 10, 64)
 			}
 			if err != nil {
-				r.fail(err)
+				l.fail(err)
 				continue
 			}
 			shard.Add(id)
-			r.count.Add(1)
+			l.count.Add(1)
 		}
 	})
 }
