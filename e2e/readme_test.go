@@ -32,6 +32,20 @@ func TestReadme(t *testing.T) {
 	sh.stopServer()
 }
 
+// TestOperations runs the commands of docs/operations.md.
+func TestOperations(t *testing.T) {
+	sh := newShell(t)
+	for _, f := range fences(t, "docs/operations.md") {
+		if f.lang != "sh" {
+			continue
+		}
+		for _, c := range commands(t, f.body) {
+			sh.run(c)
+		}
+	}
+	sh.stopServer()
+}
+
 func TestReadmeInChineseHasTheSameBlocks(t *testing.T) {
 	english, chinese := fences(t, "README.md"), fences(t, "README_CN.md")
 	if len(english) != len(chinese) {
