@@ -242,11 +242,18 @@ func TestFailOverOfRegistry(t *testing.T) {
 	pair.Break(t)
 	b := startNode(t, &all, config()) // its claim is lost
 	lost := b.take(part).Worker
+	before, _ := a.try(1)
+	until(t, 10*time.Second, "extending", func() error { // which is lost, too
+		if now, err := a.try(1); err != nil || !now.Until.After(before.Until) {
+			return fmt.Errorf("until %v, %v", now.Until, err)
+		}
+		return nil
+	})
 	b.signal(syscall.SIGSTOP)
 	failOver(t, pair)
 	c := startNode(t, &all, config())
 	until(t, 10*time.Second, "claiming", func() error {
-		if _, err := c.try(1); err == nil || !strings.Contains(err.Error(), "may issue times from") {
+		if _, err := c.try(1); err == nil || !strings.Contains(err.Error(), "the registry may lose writes") {
 			return fmt.Errorf("it answers %v", err)
 		}
 		return nil

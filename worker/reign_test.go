@@ -40,7 +40,13 @@ func TestStartsWithoutWait(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		first := w.nodes[0].start()
 		awaitErr(t, first, "the registry may lose writes")
-		time.Sleep(claimDelay + time.Second)
+		for range claimDelay/time.Second - 1 {
+			time.Sleep(time.Second)
+			if err := first.keeper.Err(); !errors.Is(err, worker.ErrWaiting) {
+				t.Errorf("while it waits: %v", err)
+			}
+		}
+		time.Sleep(3 * time.Second)
 		if s := first.keeper.Status(); !s.Held || s.ClaimWaits != 1 || s.Incarnation != "reign 0" || s.ClaimDelay != claimDelay {
 			t.Errorf("after the first start: %+v", s)
 		}

@@ -121,6 +121,9 @@ const (
 func (k *Keeper) report(fault int, err error, what string, args ...any) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if !k.status.Held {
+		return // a claim that waits is extended, too
+	}
 	k.faults[fault] = err
 	err = errors.Join(k.faults[:]...)
 	k.status.Err = err
