@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -162,9 +163,7 @@ func (h *memoryHandle) Recall(tag string) map[string]segment.Mark {
 	if h.p.w.sabotaged("R2 memory") {
 		return known
 	}
-	for source, mark := range h.m.tag[tag] {
-		known[source] = mark
-	}
+	maps.Copy(known, h.m.tag[tag])
 	return known
 }
 
