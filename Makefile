@@ -22,6 +22,7 @@ test: deps ## run all tests with the race detector, short figures
 	go test -count=1 -run 'Imports|Structure' .
 	cd e2e && go vet ./... && go test -race -count=1 -parallel 6 -timeout 30m ./... # they mostly wait
 	cd bench && go vet ./... && go test -run . ./...
+	cd examples && go vet ./... && go test ./...
 
 clients: ## have programs in other languages take IDs from a server (ARGS=node: only that one)
 	@clients/run $(ARGS)

@@ -1,0 +1,119 @@
+// Package fenced gives generators of other libraries a worker ID that is leased, and ends
+// them before the lease does.
+//
+// Such a generator reads the clock and knows no lease: between the check of the lease and the
+// ID that follows it the process may pause. So it is stopped a margin before its time is over,
+// and IDs are checked after they were made: one whose time is not covered is dropped.
+package fenced
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/bwmarrin/snowflake"
+	"github.com/sony/sonyflake"
+
+	"github.com/leaf-id/leaf/worker"
+)
+
+// ErrStopped is returned while no worker ID is held.
+var ErrStopped = errors.New("no worker ID is held")
+
+// A User is a [worker.LeaseUser] for a generator that is made anew for each lease. Give it to
+// a [worker.Keeper], whose registry may be that of Leaf servers: see package relay.
+type User struct {
+	// Make returns what makes IDs under a worker ID, and tells the time of an ID.
+	Make func(worker int64) (next func() (int64, error), timeOf func(int64) time.Time, err error)
+
+	// OnStop is called when no ID may be made any more until the next lease.
+	OnStop func(why error)
+
+	mu     sync.Mutex
+	lease  *worker.Lease
+	next   func() (int64, error)
+	timeOf func(int64) time.Time
+	last   time.Time
+	why    error
+}
+
+// Begin implements [worker.LeaseUser].
+func (u *User) Begin(l *worker.Lease) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.lease, u.last = l, time.Time{}
+	u.next, u.timeOf, u.why = u.Make(l.Worker())
+}
+
+// Seal implements [worker.LeaseUser].
+func (u *User) Seal(why error) time.Time {
+	u.mu.Lock()
+	last, held := u.last, u.lease != nil
+	u.lease, u.next, u.last, u.why = nil, nil, time.Time{}, why
+	u.mu.Unlock()
+	if held && u.OnStop != nil {
+		u.OnStop(why)
+	}
+	if last.IsZero() {
+		return last
+	}
+	return last.Add(unit)
+}
+
+// unit is at least a tick of either library, in whole milliseconds.
+const unit = 10 * time.Millisecond
+
+// Next returns an ID whose time lies within the lease, or [ErrStopped].
+func (u *User) Next() (int64, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.lease == nil || u.next == nil {
+		return 0, errors.Join(ErrStopped, u.why)
+	}
+	now := time.Now()
+	u.lease.Need(now.Add(time.Second))
+	if now.Before(u.lease.Floor()) || !now.Add(unit).Before(u.lease.Limit()) {
+		return 0, ErrStopped
+	}
+	id, err := u.next()
+	if err != nil {
+		return 0, err
+	}
+	at := u.timeOf(id)
+	if at.Before(u.lease.Floor()) || !at.Add(unit).Before(u.lease.Limit()) {
+		return 0, ErrStopped // it is never used
+	}
+	if at.After(u.last) {
+		u.last = at
+	}
+	return id, nil
+}
+
+// Snowflake is the Make of bwmarrin/snowflake, whose worker IDs go up to 1023.
+func Snowflake(id int64) (next func() (int64, error), timeOf func(int64) time.Time, err error) {
+	node, err := snowflake.NewNode(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	next = func() (int64, error) { return node.Generate().Int64(), nil }
+	return next, func(id int64) time.Time { return time.UnixMilli(snowflake.ID(id).Time()) }, nil
+}
+
+// epoch is that of all sonyflake IDs here. It must never change.
+var epoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Sonyflake is the Make of sonyflake, whose worker IDs go up to 65535.
+func Sonyflake(id int64) (next func() (int64, error), timeOf func(int64) time.Time, err error) {
+	flake, err := sonyflake.New(sonyflake.Settings{
+		StartTime: epoch,
+		MachineID: func() (uint16, error) { return uint16(id), nil },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	next = func() (int64, error) {
+		id, err := flake.NextID()
+		return int64(id), err
+	}
+	return next, func(id int64) time.Time { return epoch.Add(sonyflake.ElapsedTime(uint64(id))) }, nil
+}
