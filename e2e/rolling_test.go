@@ -38,7 +38,6 @@ var sharedStores = []struct {
 	}},
 	{"leaf", func(t testing.TB) (string, bool) {
 		upstream := serve(t, "--data", filepath.Join(t.TempDir(), "data"))
-		leafCommand(t, "tag", "create", sampleTag, "--step", "1000", "--server", upstream.url)
 		return "leaf://" + strings.TrimPrefix(upstream.url, "http://"), false
 	}},
 }
@@ -130,6 +129,9 @@ func (r *rolling) restartAll() {
 	r.check(r.t)
 	if n := r.errors.Load(); n != 0 {
 		r.t.Errorf("%d failed calls", n)
+		for _, s := range r.servers {
+			r.t.Log(s.output())
+		}
 	}
 }
 
