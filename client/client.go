@@ -71,7 +71,7 @@ func New(url string, o *Options) (*Client, error) {
 	}
 	servers, token, err := parse(url)
 	if err != nil {
-		return nil, fmt.Errorf("Leaf client: %w", err)
+		return nil, fmt.Errorf("leaf client: %w", err)
 	}
 	opts := &leafconn.Options{TLS: o.TLS, Hedge: o.Hedge}
 	switch token = cmp.Or(o.Token, token); {
@@ -85,7 +85,7 @@ func New(url string, o *Options) (*Client, error) {
 	}
 	conn, err := leafconn.Open(servers, opts)
 	if err != nil {
-		return nil, fmt.Errorf("Leaf client: %w", err)
+		return nil, fmt.Errorf("leaf client: %w", err)
 	}
 	return &Client{conn: conn, set: segment.NewSet(&store{Store: leafconn.Store{Conn: conn}}, &segment.SetOptions{Options: segment.Options{
 		OutageBudget: o.OutageBudget, MaxStock: o.MaxStock, Wait: o.Wait, CallTimeout: o.CallTimeout, Logger: o.Logger,

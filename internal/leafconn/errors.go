@@ -42,7 +42,7 @@ type answer struct {
 	kind       error // nil: none that callers branch on
 }
 
-func (a *answer) Error() string { return fmt.Sprintf("Leaf server %s: %s", a.host, a.text) }
+func (a *answer) Error() string { return fmt.Sprintf("leaf server %s: %s", a.host, a.text) }
 func (a *answer) Unwrap() error { return a.kind }
 
 // explain returns err as callers branch on it.
@@ -51,11 +51,11 @@ func explain(ctx context.Context, s *server, err error) error {
 		return nil
 	}
 	if ended := ctx.Err(); ended != nil {
-		return fmt.Errorf("Leaf server %s: %w", s.host, ended)
+		return fmt.Errorf("leaf server %s: %w", s.host, ended)
 	}
 	coded, ok := errors.AsType[*connect.Error](err)
 	if !ok || !connect.IsWireError(err) {
-		return fmt.Errorf("Leaf server %s: %w", s.host, err)
+		return fmt.Errorf("leaf server %s: %w", s.host, err)
 	}
 	return &answer{s.host, coded.Message(), reasons[reasonOf(coded)]}
 }
