@@ -2,6 +2,7 @@ package mysql_test
 
 import (
 	"database/sql"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -200,4 +201,22 @@ func corrupt(t testing.TB, db *sql.DB, id int64, text string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A restart is another reign, and so is the time after the server was made a replica.
+func TestMySQLIncarnation(t *testing.T) {
+	server := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: []string{"--log-bin=binlog", "--server-id=79"}})
+	cfg := mysqlConfig(t, server, server.NewDatabase(t))
+	if err := initRegistry(t.Context(), mysqlDB(t, cfg)); err != nil {
+		t.Fatal(err)
+	}
+	r := mysqlRegistryOf(t, cfg)
+	drivertest.TestIncarnation(t, r, func() {
+		if err := errors.Join(server.Kill(), server.Start()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	drivertest.TestIncarnation(t, r, func() {
+		server.Exec(t, "", "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=1", "RESET SLAVE ALL")
+	})
 }

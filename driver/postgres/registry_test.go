@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -122,4 +123,17 @@ func TestPostgresRegistryClock(t *testing.T) {
 			t.Errorf("zone %s: clock %v, %v, want about %v", zone, now, err, before)
 		}
 	}
+}
+
+func TestPostgresIncarnation(t *testing.T) {
+	server := testserver.Postgres(t, nil)
+	url := server.URL(server.NewDatabase(t))
+	if err := initRegistry(t.Context(), postgresDB(t, url)); err != nil {
+		t.Fatal(err)
+	}
+	drivertest.TestIncarnation(t, openPostgresRegistry(t, url), func() {
+		if err := errors.Join(server.Kill(), server.Start()); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

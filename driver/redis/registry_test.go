@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"errors"
+	"github.com/leaf-id/leaf/driver/drivertest"
 	"strconv"
 	"strings"
 	"testing"
@@ -152,4 +153,15 @@ func TestLossyRegistry(t *testing.T) {
 	do(t, replica, "REPLICAOF", "NO", "ONE")
 	check("a replica that was promoted", openRegistry(t, parse(t, replica.URL())), true)
 	check("cluster", newRegistry(t, fresh(t, cluster.URL())), true)
+}
+
+func TestIncarnation(t *testing.T) {
+	server := testserver.Redis(t, nil)
+	do(t, server, "CONFIG", "SET", "appendfsync", "everysec")
+	do(t, server, "CONFIG", "REWRITE")
+	drivertest.TestIncarnation(t, newRegistry(t, parse(t, server.URL())), func() {
+		if err := errors.Join(server.Kill(), server.Start()); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
