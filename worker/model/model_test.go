@@ -57,7 +57,7 @@ var completeLab = []setup{
 	{"lab/lease/two late swaps", "lease", "TICKS=3 LIVES0=2 LIVES1=1 FLIGHT=2"},
 	{"lab/lease/claiming again", "lease", "TICKS=2 LIVES0=2 LIVES1=1 CLAIMS=2"},
 	{"lab/loss/long horizon", "loss", "TICKS=5 DELAY=2 HORIZON=4"},
-	{"lab/loss/short horizon", "loss", "TICKS=4 DELAY=1 HORIZON=1 LIVES=2"},
+	{"lab/loss/short horizon", "loss", "TICKS=3 DELAY=1 HORIZON=1 LIVES=2"},
 	{"lab/loss/two fail-overs", "loss", "TICKS=4 DELAY=2 HORIZON=3 REIGNS=3"},
 	{"lab/loss/three nodes", "loss", "TICKS=3 DELAY=1 HORIZON=2 NODES=3"},
 	{"lab/loss/clocks off, two lives", "loss", "TICKS=3 DELAY=1 HORIZON=2 TOLERANCE=1 LIVES=2"},
