@@ -145,6 +145,7 @@ func startLeaf(b *testing.B) leafServer {
 		b.Fatalf("build leaf: %v\n%s", err, out)
 	}
 	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data", filepath.Join(dir, "data"))
+	cmd.Env = append(os.Environ(), "LEAF_LOG_FORMAT=text")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		b.Fatal(err)
