@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -166,5 +167,35 @@ func TestUnknownCallerIsCutOff(t *testing.T) {
 	g.dial(t).wantEnd("")
 	if got := known.do("AUTH", g.token); got != "+OK" {
 		t.Error(got)
+	}
+}
+
+// What a caller was allowed for a row of commands is not what the next caller may.
+func TestRowEndsWithItsCaller(t *testing.T) {
+	g := serveGuarded(t, nil)
+	hold := make(chan struct{})
+	g.store.Plan(func(c drivertest.Call) (f drivertest.Fault) {
+		if c.Op == drivertest.OpAdvance {
+			f.Hold = hold
+		}
+		return f
+	})
+	c := g.dial(t)
+	c.send(strings.Repeat(command("INCR", "order"), 3)) // the first one waits
+	for g.store.Calls(drivertest.OpAdvance) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	g.require(t)
+	close(hold)
+	for _, want := range []string{":1", "-NOAUTH Authentication required.", "-NOAUTH Authentication required."} {
+		if got := c.reply(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := c.do("AUTH", g.token); got != "+OK" {
+		t.Error(got)
+	}
+	if got := c.do("INCR", "user"); !strings.HasPrefix(got, "-NOPERM ") {
+		t.Errorf("a tag of others: %q", got)
 	}
 }

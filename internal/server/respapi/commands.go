@@ -80,6 +80,7 @@ func (s *session) dispatch(args [][]byte, frame []byte) {
 	case isHTTP(args[0]): // a browser was led here: what follows may look like commands
 		s.end()
 	case (c == nil || !c.open()) && !s.known():
+		s.run = run{} // what was allowed is not any more
 		s.failed(access.ErrUnauthenticated)
 	case c == nil:
 		s.fail("ERR unknown command " + quoted(args[0]) + "; this server gives IDs: INCR TAG, INCRBY TAG N, LEAF.NEXT SCHEME KEY")
