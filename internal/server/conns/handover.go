@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"errors"
 	"net"
 	"sync"
 )
@@ -13,7 +14,7 @@ func (s *Server) handOver(c peer, conn net.Conn, rest []byte) {
 	s.away++
 	s.handing++
 	s.mu.Unlock()
-	given := &handed{Conn: conn, server: s, rest: append([]byte(nil), rest...)}
+	given := &handed{Conn: conn, server: s, remote: c.RemoteAddr(), rest: append([]byte(nil), rest...)}
 	go func() {
 		s.opts.HandOver(given)
 		s.mu.Lock()
@@ -33,6 +34,7 @@ func (s *Server) closedAway() {
 type handed struct {
 	net.Conn
 	server *Server
+	remote net.Addr // conn itself does not know it if the client has gone meanwhile
 	rest   []byte
 	closed sync.Once
 }
@@ -46,6 +48,16 @@ func (c *handed) Read(p []byte) (int, error) {
 		c.rest = nil
 	}
 	return n, nil
+}
+
+func (c *handed) RemoteAddr() net.Addr { return c.remote }
+
+// CloseWrite lets net/http end a connection without losing what it has answered.
+func (c *handed) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
 
 func (c *handed) Close() error {

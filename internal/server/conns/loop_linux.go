@@ -192,8 +192,8 @@ func (l *loop) serveAgain() {
 // post has f called by the loop.
 func (l *loop) post(f func()) {
 	l.mu.Lock()
+	defer l.mu.Unlock() // f may end the loop, and the bell's descriptor be another file's then
 	l.mail = append(l.mail, f)
-	l.mu.Unlock()
 	l.mailed.Store(true)
 	if l.asleep.Swap(false) {
 		var one [8]byte

@@ -160,6 +160,9 @@ func testHandOver(t *testing.T, form int) {
 			t.Errorf("%q, %v, want %q", line, err, want)
 		}
 	}
+	if _, ok := got.(interface{ CloseWrite() error }); !ok {
+		t.Error("it cannot be closed for writing alone, which net/http does before it drops input")
+	}
 	if open, _ := s.Stats(); open != 1 {
 		t.Errorf("%d connections", open)
 	}
@@ -195,3 +198,87 @@ func testHandOverAtEnd(t *testing.T, form int) {
 	_ = got.Close()
 	wantEnd(t, r, "a\nb")
 }
+
+// A connection whose client has gone is handed over as that client's: limits go by its address.
+func TestHandOverOfTheGone(t *testing.T) { forms(t, testHandOverOfTheGone) }
+
+func testHandOverOfTheGone(t *testing.T, form int) {
+	given, waits, hold := make(chan net.Conn, 1), make(chan struct{}), make(chan struct{})
+	waiting := func(c *conns.Conn) conns.Session { return &leaving{lines{c: c}, waits, hold} }
+	_, addr := serve(t, waiting, &conns.Options{Loops: form, HandOver: func(c net.Conn) { given <- c }})
+	conn, _ := dial(t, addr)
+	fmt.Fprint(conn, "a")
+	<-waits
+	if conn.SetLinger(0) != nil || conn.Close() != nil { // with a reset
+		t.Fatal("close")
+	}
+	close(hold)
+	got := <-given
+	if from := got.RemoteAddr(); from == nil || from.String() != conn.LocalAddr().String() {
+		t.Errorf("from %v, want %v", from, conn.LocalAddr())
+	}
+	_ = got.Close()
+}
+
+// A leaving waits, and then hands its connection over.
+type leaving struct {
+	lines
+	waits chan<- struct{} // closed when it does; nil: it has waited
+	hold  <-chan struct{}
+}
+
+func (s *leaving) Serve(_, out []byte) (taken int, _ []byte) {
+	if s.waits == nil {
+		s.c.HandOver()
+		return 0, out
+	}
+	waits := s.waits
+	s.waits = nil
+	s.c.Later(func(_ context.Context, out []byte) []byte {
+		close(waits)
+		<-s.hold
+		return out
+	})
+	return 0, out
+}
+
+// A client that may leave less unread, since others leave much, is served on when it reads,
+// also where the others have read meanwhile and it sends nothing more.
+func TestSharedBacklog(t *testing.T) { forms(t, testSharedBacklog) }
+
+func testSharedBacklog(t *testing.T, form int) {
+	const n = 2000
+	var made atomic.Int64
+	s, addr := serve(t, func(*conns.Conn) conns.Session { return wordy{&made} }, &conns.Options{Loops: form})
+	s.AddUnread(conns.TotalBacklog)
+	conn, r := dial(t, addr)
+	if _, err := conn.Write(make([]byte, n)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "at a standstill", func() bool {
+		before := made.Load()
+		time.Sleep(20 * time.Millisecond)
+		return before > 0 && made.Load() == before
+	})
+	if made.Load() == n {
+		t.Fatal("the client may leave all replies unread")
+	}
+	s.AddUnread(-conns.TotalBacklog)
+	if _, err := io.ReadFull(r, make([]byte, n*wordyReply)); err != nil {
+		t.Error(err)
+	}
+}
+
+const wordyReply = 8 << 10
+
+// A wordy answers each byte with many.
+type wordy struct{ made *atomic.Int64 }
+
+func (s wordy) Serve(_, out []byte) (taken int, _ []byte) {
+	s.made.Add(1)
+	return 1, append(out, make([]byte, wordyReply)...)
+}
+
+func (wordy) MayIdle() bool     { return true }
+func (wordy) HalfClosed([]byte) {}
+func (wordy) Closed()           {}

@@ -28,6 +28,8 @@ type looped struct {
 
 	begun, eof, stopping, parked, queued, finishing, lingering, closed, late bool
 
+	held bool // requests wait until the client has read
+
 	reading timer // of the request, of being idle, or of the end
 	writing timer
 }
@@ -87,6 +89,8 @@ func (c *looped) ready(events uint32) {
 		c.discard()
 	case events&^unix.EPOLLOUT != 0 && c.wantsInput():
 		c.read()
+	default: // others may have left so much unread that this one's share is smaller now
+		c.listen()
 	}
 }
 
@@ -194,6 +198,7 @@ func (c *looped) settle(progress, more bool) {
 	if c.eof && len(c.in) > 0 && !more && !c.ending && !c.finishing && c.later == nil {
 		c.session.HalfClosed(c.in)
 	}
+	c.held = false
 	switch {
 	case c.leaves && len(c.unread) == 0:
 		c.leave()
@@ -204,6 +209,7 @@ func (c *looped) settle(progress, more bool) {
 		c.park()
 	case more && c.blocked(): // goes on when the client has read
 		c.pauseRead()
+		c.held = true
 	case more:
 		c.pauseRead()
 		c.queued = true
@@ -314,7 +320,6 @@ func (c *looped) writeMore() bool {
 		c.close()
 		return false
 	}
-	wasBlocked := c.blocked()
 	c.server.unread.Add(int64(-n))
 	c.freed += n
 	c.unread = c.unread[n:]
@@ -332,7 +337,7 @@ func (c *looped) writeMore() bool {
 		c.listen()
 	case c.leaves && len(c.unread) == 0:
 		c.leave()
-	case wasBlocked && !c.blocked() && !c.parked && !c.queued:
+	case c.held && !c.blocked():
 		c.serve(c.in)
 	default:
 		c.listen()

@@ -69,6 +69,7 @@ func (c *Conn) HandOver() { c.leaves = true }
 
 // A peer is a connection in one of the forms in which it is served.
 type peer interface {
+	RemoteAddr() net.Addr
 	stop() // ends it when what was read is answered
 	cut()  // ends it at once
 }
