@@ -33,7 +33,7 @@ func newAttempts(log *slog.Logger) attempts {
 func (a *attempts) failed(addr netip.Addr, why string) error {
 	a.note(addr, why)
 	now := time.Now()
-	if _, err := a.addresses.get(hash(network(addr)), maxAttempts, now).take(now, 1); err != nil {
+	if err := a.addresses.get(hash(network(addr)), maxAttempts, now).take(now, 1); err != nil {
 		return &LimitError{What: "too many wrong tokens from this address", RetryAfter: err.RetryAfter}
 	}
 	return ErrUnauthenticated

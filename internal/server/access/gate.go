@@ -177,6 +177,21 @@ func (c *Caller) Take(scheme, key string, n int64) error {
 	return c.gate.charge(c, who, scheme, key, n, now)
 }
 
+// Untake takes back that [Caller.Take] has counted n IDs, which the caller did not get.
+func (c *Caller) Untake(scheme, key string, n int64) {
+	if c == nil {
+		return
+	}
+	r, now := c.gate.current(), time.Now()
+	who, _ := r.find(c, now)
+	if r.open || who == nil {
+		return
+	}
+	for _, b := range c.gate.due(c, who, scheme, key, now) {
+		b.untake(now, n)
+	}
+}
+
 // May reports why the caller has none of the rights.
 func (c *Caller) May(rights Right) error {
 	if c == nil {

@@ -45,8 +45,8 @@ func newBucket(l Limit) *bucket {
 
 const day = 24 * time.Hour
 
-// take counts n IDs, or says why they cannot be had. undo takes them back.
-func (b *bucket) take(now time.Time, n int64) (undo func(), err *LimitError) {
+// take counts n IDs, or says why they cannot be had.
+func (b *bucket) take(now time.Time, n int64) *LimitError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	today := now.Unix() / int64(day/time.Second)
@@ -58,22 +58,32 @@ func (b *bucket) take(now time.Time, n int64) (undo func(), err *LimitError) {
 		if n <= b.limit.Quota {
 			err.RetryAfter = time.Unix((today+1)*int64(day/time.Second), 0).Sub(now)
 		}
-		return nil, err
+		return err
 	}
-	cancel := func() {}
 	if b.rate != nil {
 		if n > int64(burst(b.limit)) {
-			return nil, &LimitError{What: fmt.Sprintf("%d IDs at once", burst(b.limit))}
+			return &LimitError{What: fmt.Sprintf("%d IDs at once", burst(b.limit))}
 		}
 		r := b.rate.ReserveN(now, int(n))
 		if wait := r.DelayFrom(now); wait > 0 {
 			r.CancelAt(now)
-			return nil, &LimitError{What: fmt.Sprintf("%d IDs a second", b.limit.Rate), RetryAfter: wait}
+			return &LimitError{What: fmt.Sprintf("%d IDs a second", b.limit.Rate), RetryAfter: wait}
 		}
-		cancel = func() { r.CancelAt(now) }
 	}
 	b.used += n
-	return func() { cancel(); b.untake(today, n) }, nil
+	return nil
+}
+
+// untake takes back that n IDs were counted.
+func (b *bucket) untake(now time.Time, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rate != nil {
+		b.rate.ReserveN(now, -int(n)) // never more than the burst: that is seen to when tokens are taken
+	}
+	if now.Unix()/int64(day/time.Second) == b.day {
+		b.used = max(b.used-n, 0)
+	}
 }
 
 // idle reports whether b holds nothing that a new bucket would not.
@@ -81,14 +91,6 @@ func (b *bucket) idle(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return (b.used == 0 || now.Unix()/int64(day/time.Second) != b.day) && (b.rate == nil || b.rate.TokensAt(now) >= float64(burst(b.limit)))
-}
-
-func (b *bucket) untake(day, n int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.day == day {
-		b.used -= n
-	}
 }
 
 // maxBuckets is how many tokens, addresses, or tags, are known at a time. One that is
@@ -151,13 +153,26 @@ func (b *buckets) get(key uint64, limit Limit, now time.Time) *bucket {
 	return made.bucket
 }
 
-// charge counts n IDs under all limits that apply to who and key, or under none. The keys of
-// one scheme do not count for those of another, but tickets are IDs of tags.
+// charge counts n IDs under all limits that apply to who and key, or under none.
 func (g *Gate) charge(c *Caller, who *grant, scheme, key string, n int64, now time.Time) error {
-	if scheme == issuer.Ticket {
+	due := g.due(c, who, scheme, key, now)
+	for i, b := range due {
+		if err := b.take(now, n); err != nil {
+			for _, b := range due[:i] {
+				b.untake(now, n)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// due returns what counts the IDs of who and key. The keys of one scheme do not count for those
+// of another, but tickets are IDs of tags.
+func (g *Gate) due(c *Caller, who *grant, scheme, key string, now time.Time) (due []*bucket) {
+	if scheme = cmp.Or(scheme, issuer.Segment); scheme == issuer.Ticket {
 		scheme = issuer.Segment
 	}
-	var due []*bucket
 	switch {
 	case who.limit == Limit{}:
 	case who.name != "":
@@ -170,18 +185,7 @@ func (g *Gate) charge(c *Caller, who *grant, scheme, key string, n int64, now ti
 			due = append(due, g.tags.get(hash(l.pattern, scheme, key), l.limit, now))
 		}
 	}
-	undo := make([]func(), 0, 2)
-	for _, b := range due {
-		back, err := b.take(now, n)
-		if err != nil {
-			for _, back := range undo {
-				back()
-			}
-			return err
-		}
-		undo = append(undo, back)
-	}
-	return nil
+	return due
 }
 
 // network returns what stands for a client: its IPv4 address, or the /64 of its IPv6 address,

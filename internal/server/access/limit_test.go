@@ -81,6 +81,32 @@ func TestTagLimit(t *testing.T) {
 	})
 }
 
+// What is taken back was never counted, and no more than that.
+func TestUntake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := access.New(access.Options{Limits: access.Limits{
+			Client: access.Limit{Rate: 10, Burst: 10},
+			Tags:   map[string]access.Limit{"*": {Quota: 12}},
+		}})
+		c := from(t, g, "192.0.2.1")
+		want(t, "all", c.Take("", "a", 10), nil)
+		c.Untake("", "a", 10)
+		want(t, "all again", c.Take("", "a", 10), nil)
+		want(t, "one more", c.Take("", "a", 1), access.ErrLimit)
+		c.Untake("", "a", 1)
+		c.Untake("", "a", 1)
+		time.Sleep(time.Second)
+		want(t, "over the quota", c.Take("", "a", 5), access.ErrLimit)
+		want(t, "what is left of it", c.Take("", "a", 4), nil)
+		for range 3 {
+			c.Untake("", "b", 10) // it was never taken
+		}
+		want(t, "more than the burst", c.Take("", "b", 11), access.ErrLimit)
+		want(t, "the burst", c.Take("", "b", 10), nil)
+		want(t, "no more than the burst", c.Take("", "b", 1), access.ErrLimit)
+	})
+}
+
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it begins at midnight UTC
 		time.Sleep(time.Hour)

@@ -152,17 +152,17 @@ func (s *session) Serve(in, out []byte) (taken int, _ []byte) {
 func (s *session) answer(out []byte, size int, now time.Time) (_ []byte, ok bool) {
 	recorder := s.recorders[s.want.api]
 	arrived := recorder.Now()
-	var id issuer.ID
-	err := s.admit()
-	if err == nil {
-		id, err = s.IDs.Next(frontend.NoWait, s.want.scheme, s.want.key)
+	if s.admit() != nil {
+		s.slow = true
+		return out, false
 	}
+	id, err := s.IDs.Next(frontend.NoWait, s.want.scheme, s.want.key)
 	switch {
 	case errors.Is(err, frontend.ErrWaits):
 		s.later(size, arrived)
 		return out, false
 	case err != nil:
-		s.slow = true
+		s.leave()
 		return out, false
 	}
 	s.served = true
@@ -173,17 +173,24 @@ func (s *session) answer(out []byte, size int, now time.Time) (_ []byte, ok bool
 
 // later answers the last request where that may wait.
 func (s *session) later(size int, arrived time.Duration) {
+	s.served = true // the client has done its part
 	s.conn.Later(func(ctx context.Context, out []byte) []byte {
 		id, err := s.IDs.Next(ctx, s.want.scheme, s.want.key)
-		if err != nil { // net/http finds the words for it
-			s.slow = true
+		if err != nil {
+			s.leave()
 			return out
 		}
-		s.served, s.skip = true, size
+		s.skip = size
 		out = s.append(out, id, time.Now())
 		s.recorders[s.want.api].Done(arrived, 1)
 		return out
 	})
+}
+
+// leave has net/http find the words for why there is no ID: it counts the request too.
+func (s *session) leave() {
+	s.caller.Untake(s.want.scheme, s.want.key, 1)
+	s.slow = true
 }
 
 // admit reports why the caller may not take an ID, and counts it.

@@ -73,6 +73,10 @@ func newPair(t testing.TB, guarded bool) *pair {
 			t.Fatal(err)
 		}
 	}
+	return newPairBehind(t, gate)
+}
+
+func newPairBehind(t testing.TB, gate *access.Gate) *pair {
 	opts := &frontend.Options{
 		IDs:    issuer.New(map[string]issuer.Source{issuer.Segment: keyed{}, issuer.Snowflake: keyed{}, issuer.UUID: keyed{}}, nil),
 		Access: gate,
@@ -308,6 +312,31 @@ func TestTokens(t *testing.T) {
 		}
 		p.check(t, []byte(understoodRequests[0]+request+understoodRequests[4]), 1<<20)
 		p.check(t, []byte(request+request), 11)
+	}
+}
+
+// A request that net/http answers after the lane has tried counts once under the limits.
+func TestFailureCountsOnce(t *testing.T) {
+	p := newPairBehind(t, access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*none": {Rate: 1, Burst: 1, Quota: 1}}}}))
+	for _, key := range []string{"none", "wait-none"} {
+		request := []byte("GET /v1/ids/segment/" + key + " HTTP/1.1\r\nHost: x\r\n\r\n")
+		if out, taken, handed := p.lane.answer(request, len(request)); len(out)+taken > 0 || !handed {
+			t.Errorf("%s: the lane answers %q", key, out)
+		}
+		for _, want := range []string{"HTTP/1.1 404 ", "HTTP/1.1 429 "} {
+			if got := p.web.answer(request); !bytes.HasPrefix(got, []byte(want)) {
+				t.Errorf("%s: %q, want %s", key, got, want)
+			}
+		}
+	}
+}
+
+// While a request waits for the store, the time in which its client has to send it is over.
+func TestWaitingClientIsNotLate(t *testing.T) {
+	c := &laneConn{addr: newAddress()}
+	s := newPair(t, false).lane.newSession(c)
+	if s.Serve([]byte(understoodRequests[5]), nil); c.later == nil || !s.MayIdle() {
+		t.Errorf("waits: %v, may idle: %v", c.later != nil, s.MayIdle())
 	}
 }
 
