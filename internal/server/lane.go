@@ -49,9 +49,15 @@ func (l *lane) serve(port net.Listener, web *http.Server) error {
 	return l.conns.Serve(port)
 }
 
-// shutdown ends the lane, and then what it has handed over to.
+// shutdown ends the lane, and then what it hands over to: until then web takes connections, as
+// it alone tells what waits for too long that the server stops. Its own clients are told at once
+// to go elsewhere.
 func (l *lane) shutdown(ctx context.Context, web *http.Server) error {
-	return cmp.Or(l.conns.Shutdown(ctx), web.Shutdown(ctx))
+	web.SetKeepAlivesEnabled(false)
+	if err := l.conns.Shutdown(ctx); err != nil {
+		return err
+	}
+	return web.Shutdown(ctx)
 }
 
 // A handover is the listener of connections that were accepted before.

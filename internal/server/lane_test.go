@@ -105,6 +105,60 @@ func TestLaneDrains(t *testing.T) {
 	r.wantStop(t)
 }
 
+// What still waits when a stop has waited for long is told so by net/http.
+func TestLaneTellsOfTheStop(t *testing.T) {
+	hold := make(chan struct{})
+	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
+		if c.Op == drivertest.OpAdvance {
+			f.Hold = hold
+		}
+		return f
+	}, func(o *server.Options) { patient(o); o.Config.ShutdownTimeout = 2 * time.Second })
+	defer close(hold)
+	conn := r.dial(t)
+	fmt.Fprint(conn, getRequest("/api/segment/get/order"))
+	until(t, "the request waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	r.stop()
+	if status, body := readAnswer(t, bufio.NewReader(conn)); status != 503 || !strings.Contains(body, "the server is stopping") {
+		t.Errorf("%d %q", status, body)
+	}
+	_ = conn.Close()
+	r.wantStop(t)
+}
+
+// A request that waits in the lane keeps no other connection from learning of the stop.
+func TestLaneHoldsUpNoStop(t *testing.T) {
+	hold := make(chan struct{})
+	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
+		if c.Op == drivertest.OpAdvance {
+			f.Hold = hold
+		}
+		return f
+	}, func(o *server.Options) { patient(o); o.Config.ShutdownTimeout = time.Minute })
+	waiting, other := r.dial(t), r.dial(t)
+	fmt.Fprint(other, getRequest("/healthz"))
+	if status, _ := readAnswer(t, bufio.NewReader(other)); status != 200 {
+		t.Errorf("%d", status)
+	}
+	fmt.Fprint(waiting, getRequest("/api/segment/get/order"))
+	until(t, "the request waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	r.stop()
+	if err := other.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("another connection, while the request waits: %v", err)
+	}
+	close(hold)
+	if _, body := readAnswer(t, bufio.NewReader(waiting)); body != "1" {
+		t.Errorf("the request that waited: %q", body)
+	}
+	for _, conn := range []net.Conn{waiting, other} {
+		_ = conn.Close()
+	}
+	r.wantStop(t)
+}
+
 // Where no ID can be had, net/http says so on the same connection.
 func TestLaneErrors(t *testing.T) {
 	r := run(t, nil, nil)

@@ -230,6 +230,7 @@ func (s *Server) shutdown(limit time.Duration) error {
 }
 
 func (s *Server) shutdownHTTP(ctx context.Context) error {
+	s.announce()
 	if s.lane != nil {
 		return s.lane.shutdown(ctx, s.http)
 	}

@@ -89,6 +89,7 @@ type Server struct {
 	lane     *lane                   // nil: net/http has the port alone
 	conns    *conns.Server           // nil: no Redis protocol
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
+	announce func()                  // ends what lasts longer than a request
 	stopping atomic.Bool
 	counts   counts      // for the metrics
 	held     atomic.Bool // time-based IDs could be issued before
@@ -221,7 +222,7 @@ func (s *Server) wire() {
 	s.cancel = cancel
 	opts := s.frontend()
 	draining := make(chan struct{})
-	opts.Stopping = draining
+	opts.Stopping, s.announce = draining, sync.OnceFunc(func() { close(draining) })
 	mux := http.NewServeMux()
 	rpcapi.Register(mux, opts)
 	s.browser = browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout))
@@ -229,7 +230,6 @@ func (s *Server) wire() {
 	s.observer.every.Store(s.cfg.Log.Access)
 	s.http = s.newHTTP(ctx, s.observer)
 	s.lane = s.newLane(ctx, opts)
-	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(draining) }))
 	if s.redis != nil {
 		limit := s.cfg.Limits.Connections
 		s.conns = conns.New(ctx, respapi.New(opts).Serve, &conns.Options{MaxConns: limit, Refusal: respapi.Full, Logger: s.log})
