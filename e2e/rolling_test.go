@@ -88,6 +88,9 @@ func newRolling(t testing.TB, url string, workers bool) *rolling {
 		ports[i] = freePort(t)
 		r.args[i] = []string{leafBinary, "serve", "--config", file, "--store", url, "--listen", fmt.Sprintf("127.0.0.1:%d", ports[i]),
 			"--data", filepath.Join(t.TempDir(), "data")}
+		if strings.HasPrefix(url, "nats:") { // it is not stopped, so claims need not wait
+			r.args[i] = append(r.args[i], "--workers", url+"?claim_delay=0")
+		}
 		r.start(i)
 	}
 	nginx := testserver.Nginx(t, rollingRecipe(t, ports))
