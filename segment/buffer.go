@@ -29,6 +29,7 @@ type Buffer struct {
 	follows bool // the last grant begins where the one before ended
 
 	recalled bool // the guard's: the memory was asked
+	missing  bool // the set's check's: the listing under way has not had the tag yet
 
 	mu      sync.Mutex
 	queue   []*span       // what follows current
@@ -74,8 +75,9 @@ func NewBuffer(store Store, tag string, opts *Options) *Buffer {
 // shared is what the buffers of a set have in common.
 type shared struct {
 	Options
-	store Store
-	set   *Set // nil: a buffer of its own
+	store   Store
+	set     *Set         // nil: a buffer of its own
+	failing atomic.Int64 // buffers that have not ended and whose health has an error
 }
 
 func newBuffer(tag string, opts *shared) *Buffer {

@@ -80,6 +80,7 @@ func (b *Buffer) finish(err error) (unused leaf.Range, last Grant) {
 	}
 	b.end = err
 	b.ended.Store(true)
+	b.notFailing()
 	if b.refill != nil {
 		b.refill.cancel()
 	}

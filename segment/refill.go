@@ -147,6 +147,7 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 		b.account.failures++
 		now := time.Now()
 		if b.health.failed(now, err, b.short > 0) {
+			b.opts.failing.Add(1)
 			b.logFailure(now, err)
 		}
 		if b.health.verdict(now, b.opts.Wait, true) != nil {
@@ -177,12 +178,20 @@ func (b *Buffer) accept(grant Grant) {
 	if b.health.logged {
 		b.opts.Logger.Info("store answers again", "tag", b.tag, "after", now.Sub(b.health.since))
 	}
+	b.notFailing()
 	b.health = storeHealth{}
 	if usable := b.aboveFloor(grant.Range); !usable.Empty() {
 		b.queue = append(b.queue, cutSpan(&grant, usable))
 	}
 	b.serveRuns()
 	b.wakeAll()
+}
+
+// notFailing ends the counting of b as one that fails; b.mu is held.
+func (b *Buffer) notFailing() {
+	if b.health.err != nil {
+		b.opts.failing.Add(-1)
+	}
 }
 
 // fetch gets a range that may be issued: one that the guard admits.

@@ -302,39 +302,59 @@ func (s *Set) checkStore(ctx context.Context) error {
 func (s *Set) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CheckInterval)
 	defer cancel()
-	missing := make(map[string]*Buffer)
-	for b := range s.tags.all() {
-		if b.loaded() {
-			missing[b.tag] = b
-		} else {
-			b.expire(time.Now())
-		}
-	}
-	listed := make(map[string]struct{})
+	missing := s.expect()
+	s.mu.Lock()
+	listed := make(map[string]struct{}, len(s.listed))
+	s.mu.Unlock()
 	for tag, err := range s.store.Tags(ctx) {
 		switch {
-		case err != nil && len(listed) > 0 && len(missing) == 0:
+		case err != nil && len(listed) > 0 && missing == 0:
 			return nil // the tags in use are there
 		case err != nil:
 			return &leaf.StoreError{Err: err}
 		}
-		if b, ok := missing[tag.Name]; ok {
-			b.setStep(tag.Step)
-			delete(missing, tag.Name)
+		if b := s.tags.get(tag.Name); b != nil {
+			tag.Name = b.tag // kept once
+			if b.missing {
+				b.missing = false
+				missing--
+				b.setStep(tag.Step)
+			}
 		}
 		if len(listed) < maxListed {
 			listed[tag.Name] = struct{}{}
-		} else if len(missing) == 0 {
+		} else if missing == 0 {
 			break
 		}
 	}
 	s.mu.Lock()
 	s.listed = listed
 	s.mu.Unlock()
-	for _, b := range missing {
-		s.opts.Logger.Info("tag is gone from the store", "tag", b.tag)
-		b.abandon(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
-		s.tags.remove(b)
+	if missing > 0 {
+		s.dropMissing()
 	}
 	return nil
+}
+
+// expect marks the buffers that a listing must have, and returns how many there are.
+func (s *Set) expect() (n int) {
+	for b := range s.tags.all() {
+		if b.missing = b.loaded(); b.missing {
+			n++
+		} else {
+			b.expire(time.Now())
+		}
+	}
+	return n
+}
+
+// dropMissing ends the buffers that a listing did not have.
+func (s *Set) dropMissing() {
+	for b := range s.tags.all() {
+		if b.missing {
+			s.opts.Logger.Info("tag is gone from the store", "tag", b.tag)
+			b.abandon(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
+			s.tags.remove(b)
+		}
+	}
 }

@@ -366,3 +366,35 @@ func TestReady(t *testing.T) {
 		<-set.Ready()
 	})
 }
+
+// A set knows how many of its tags fail, and does not count those that it has dropped.
+func TestFailing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		set := segment.NewSet(store, nil)
+		defer set.Close(t.Context())
+		want := func(n int64) {
+			t.Helper()
+			if got := set.Failing(); got != n {
+				t.Errorf("%d tags fail, want %d", got, n)
+			}
+		}
+		if _, err := set.Next(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		want(0)
+		store.Set(drivertest.Fault{Before: errDown})
+		for _, tag := range []string{"order", "other"} {
+			_, err := set.Take(t.Context(), tag, nil, 100_000)
+			wantError(t, err, leaf.ErrExhausted)
+		}
+		want(2)
+		time.Sleep(10 * time.Second) // nothing was granted of the second, and nothing asks for it
+		want(1)
+		store.Set(drivertest.Fault{})
+		if _, err := set.Take(t.Context(), "order", nil, 100_000); err != nil {
+			t.Error(err)
+		}
+		want(0)
+	})
+}

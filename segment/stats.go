@@ -102,6 +102,10 @@ func (s *Set) Totals() iter.Seq[Stats] {
 	}
 }
 
+// Failing returns for how many tags in use the latest call to the store failed. It costs the
+// same however many there are.
+func (s *Set) Failing() int64 { return s.each.failing.Load() }
+
 // lasts is for how long stock serves rate.
 func lasts(stock int64, rate float64) time.Duration {
 	const most = 1<<63 - 1

@@ -16,11 +16,11 @@ var (
 
 // StoreFacts are what is known of the store of counters without asking it.
 type StoreFacts struct {
-	Schemes  []string // whose IDs it counts
-	Answered bool     // since the server started
-	Err      error    // how the latest look at it ended
-	Unfit    error    // why it cannot be used before it is mended, once that costs callers their IDs
-	Tags     []segment.Stats
+	Schemes  []string        // whose IDs it counts
+	Answered bool            // since the server started
+	Err      error           // how the latest look at it ended
+	Unfit    error           // why it cannot be used before it is mended, once that costs callers their IDs
+	Tags     []segment.Stats // in use; one suffices while Err is nil and no tag fails
 }
 
 // settled is how long calls must have been failing to count: until then callers wait.

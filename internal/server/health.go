@@ -26,7 +26,8 @@ func (s *Server) health() health.Report {
 func (s *Server) ready() error { return s.health().Err("") }
 
 func (s *Server) storeFacts() *health.StoreFacts {
-	f := &health.StoreFacts{Schemes: []string{issuer.Segment}, Err: s.set.StoreErr(), Unfit: s.set.Unfit(), Tags: s.tags()}
+	f := &health.StoreFacts{Schemes: []string{issuer.Segment}, Err: s.set.StoreErr(), Unfit: s.set.Unfit()}
+	f.Tags = s.tags(f.Err)
 	if s.opts.Store.Traits.Ticket {
 		f.Schemes = append(f.Schemes, issuer.Ticket)
 	}
@@ -38,8 +39,16 @@ func (s *Server) storeFacts() *health.StoreFacts {
 	return f
 }
 
-// tags returns the statistics of all tags in use, in memory of the size that was needed last.
-func (s *Server) tags() []segment.Stats {
+// tags returns the statistics of the tags in use: of all, in memory of the size that was needed
+// last, if the store or a tag fails; else of one, which says that there are some. There may be
+// very many, and the health is asked for every few seconds.
+func (s *Server) tags(storeErr error) []segment.Stats {
+	if storeErr == nil && s.set.Failing() == 0 {
+		for st := range s.set.Totals() {
+			return []segment.Stats{st}
+		}
+		return nil
+	}
 	all := slices.AppendSeq(make([]segment.Stats, 0, s.counts.tags.Load()+8), s.set.Totals())
 	s.counts.tags.Store(int64(len(all)))
 	return all

@@ -24,6 +24,9 @@ func (s *Server) watch() (stop func()) {
 	var running sync.WaitGroup
 	running.Go(func() { s.watchFiles(ctx) })
 	running.Go(func() { s.watchHealth(ctx) })
+	if w := s.opts.Notify.Watchdog(); w > 0 {
+		running.Go(func() { every(ctx, w/2, s.tellAlive) })
+	}
 	return func() { cancel(); running.Wait() }
 }
 
@@ -37,19 +40,24 @@ func (s *Server) watchFiles(ctx context.Context) {
 	})
 }
 
-// watchHealth logs when requests should go to other servers, and when they should no more, and
-// tells systemd that the server is alive. To judge the health takes the locks of all generators:
-// a server in which one of them hangs is not alive, one whose store is away is.
-func (s *Server) watchHealth(ctx context.Context) {
-	interval := healthInterval
-	if w := s.opts.Notify.Watchdog(); w > 0 {
-		interval = min(interval, w/2)
+// tellAlive tells systemd that the server is alive. It takes the locks of all generators first: a
+// server in which one of them hangs is not alive, one whose store is away is.
+func (s *Server) tellAlive() {
+	s.health()
+	if s.set != nil {
+		for range s.set.Totals() {
+			continue
+		}
 	}
+	s.opts.Notify.Alive()
+}
+
+// watchHealth logs when requests should go to other servers, and when they should no more.
+func (s *Server) watchHealth(ctx context.Context) {
 	var status string
 	var readyBefore, told bool
-	every(ctx, interval, func() {
+	every(ctx, healthInterval, func() {
 		report := s.health()
-		s.opts.Notify.Alive()
 		if now := s.statusText(report); now != status {
 			status = now
 			s.opts.Notify.Status(status)

@@ -178,10 +178,11 @@ func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	}
 }
 
-// The rows that a listing reads at once: few at first, because a probe wants only one.
+// The rows that a listing reads at once: few at first, because a probe wants only one. To open
+// a connection for a page costs SQLite as much as some hundred rows.
 const (
 	firstPage = 16
-	maxPage   = 1024
+	maxPage   = 8192
 )
 
 // listable reports whether a tag can have that name, and logs one that cannot once.
