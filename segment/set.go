@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -306,7 +307,7 @@ func (s *Set) check(ctx context.Context) error {
 	s.mu.Lock()
 	listed := make(map[string]struct{}, len(s.listed))
 	s.mu.Unlock()
-	for tag, err := range s.store.Tags(ctx) {
+	for tag, err := range s.steps(ctx) {
 		switch {
 		case err != nil && len(listed) > 0 && missing == 0:
 			return nil // the tags in use are there
@@ -334,6 +335,14 @@ func (s *Set) check(ctx context.Context) error {
 		s.dropMissing()
 	}
 	return nil
+}
+
+// steps lists the store's tags with their steps.
+func (s *Set) steps(ctx context.Context) iter.Seq2[Tag, error] {
+	if l, ok := s.store.(Lister); ok {
+		return l.Steps(ctx)
+	}
+	return s.store.Tags(ctx)
 }
 
 // expect marks the buffers that a listing must have, and returns how many there are.

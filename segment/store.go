@@ -112,6 +112,12 @@ type Returner interface {
 	Return(ctx context.Context, tag string, last Grant, start int64) error
 }
 
+// A Lister is a [Store] that can list names and steps for less than [Store.Tags] costs.
+type Lister interface {
+	// Steps lists the names and the steps of all tags as Tags does.
+	Steps(ctx context.Context) iter.Seq2[Tag, error]
+}
+
 // A Catalog is a [Store] whose tags can be administered.
 type Catalog interface {
 	// Create adds a tag. It wraps [leaf.ErrTagExists] if the name is taken.

@@ -23,7 +23,7 @@ type storeHealth struct {
 	err      error
 	since    time.Time
 	retryAt  time.Time
-	failures int
+	failures int32 // small, as there may be very many buffers
 	logged   bool
 }
 

@@ -97,7 +97,29 @@ func list(ctx context.Context, s segment.Store) (map[string]segment.Tag, error) 
 		}
 		tags[tag.Name] = tag
 	}
-	return tags, nil
+	return tags, sameSteps(ctx, s, tags)
+}
+
+// sameSteps checks that a [segment.Lister] lists tags, too.
+func sameSteps(ctx context.Context, s segment.Store, tags map[string]segment.Tag) error {
+	l, ok := s.(segment.Lister)
+	if !ok {
+		return nil
+	}
+	n := 0
+	for tag, err := range l.Steps(ctx) {
+		if err != nil {
+			return fmt.Errorf("list steps: %w", err)
+		}
+		if listed, ok := tags[tag.Name]; !ok || listed.Step != tag.Step {
+			return fmt.Errorf("tag %q has step %d among the steps, and is %+v (%t) among the tags", tag.Name, tag.Step, listed, ok)
+		}
+		n++
+	}
+	if n != len(tags) {
+		return fmt.Errorf("%d steps of %d tags", n, len(tags))
+	}
+	return nil
 }
 
 // is checks that err wraps want.

@@ -17,6 +17,7 @@ import (
 var (
 	_ segment.Store    = (*Store)(nil)
 	_ segment.Returner = (*Store)(nil)
+	_ segment.Lister   = (*Store)(nil)
 	_ segment.Catalog  = (*Store)(nil)
 )
 
@@ -47,8 +48,8 @@ type Counters interface {
 	Return(ctx context.Context, tag string, last segment.Grant, start int64) error
 }
 
-// A Store keeps tags in a database. It is a [segment.Store], a [segment.Returner]
-// and a [segment.Catalog]. Its methods are safe for concurrent use.
+// A Store keeps tags in a database. It is a [segment.Store], a [segment.Returner],
+// a [segment.Lister] and a [segment.Catalog]. Its methods are safe for concurrent use.
 type Store struct {
 	handle
 	db      Counters
@@ -155,11 +156,21 @@ func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, star
 // tag that exists from first to last is listed once. A row whose name cannot be a
 // tag's is left out and logged; values that are missing are zero.
 func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
+	return s.list(ctx, (*Session).selectTags, scanRow)
+}
+
+// Steps is Tags with the names and the steps alone.
+func (s *Store) Steps(ctx context.Context) iter.Seq2[segment.Tag, error] {
+	return s.list(ctx, func(*Session) string { return `SELECT biz_tag, step FROM leaf_alloc` }, scanStep)
+}
+
+// list lists the rows of a query.
+func (s *Store) list(ctx context.Context, query func(*Session) string, scan scanner) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
 		var after *string
 		for limit := firstPage; ; limit = min(4*limit, maxPage) {
 			rows, err := call(ctx, &s.handle, "list tags", func() ([]row, error) {
-				return in(ctx, s.db.Do, func(db *Session) ([]row, error) { return db.page(after, limit) })
+				return in(ctx, s.db.Do, func(db *Session) ([]row, error) { return db.page(query(db), scan, after, limit) })
 			})
 			if err != nil {
 				yield(segment.Tag{}, err)

@@ -64,6 +64,19 @@ func (r row) amend(change segment.Change) (segment.Tag, error) {
 	return r.tag(), r.fault()
 }
 
+// A scanner reads a row by way of [sql.Rows.Scan].
+type scanner func(scan func(...any) error) (row, error)
+
+func scanStep(scan func(...any) error) (r row, err error) {
+	var name sql.Null[string]
+	err = scan(&name, &r.step)
+	if err == nil && !name.Valid {
+		err = errNull // a key is never NULL
+	}
+	r.name = name.V
+	return r, err
+}
+
 func scanRow(scan func(...any) error) (r row, err error) {
 	var name sql.Null[string]
 	err = scan(&name, &r.maxID, &r.step, &r.description, &r.updatedMicros)
@@ -124,14 +137,14 @@ func (s *Session) NotAdvanced(name string, n int64) error {
 	return Refusal{errors.New("the row has changed meanwhile: try again")}
 }
 
-// page returns up to limit rows in the order of the column's collation.
-func (s *Session) page(after *string, limit int) ([]row, error) {
+// page returns up to limit rows of a query, in the order of the column's collation.
+func (s *Session) page(query string, scan scanner, after *string, limit int) ([]row, error) {
 	where, args := ` WHERE biz_tag IS NOT NULL`, []any{int64(limit)}
 	if after != nil {
 		where, args = ` WHERE biz_tag > $2`, append(args, *after)
 	}
-	rows, err := s.Query(s.selectTags()+where+` ORDER BY biz_tag LIMIT $1`, args...)
-	return Collect(rows, err, scanRow)
+	rows, err := s.Query(query+where+` ORDER BY biz_tag LIMIT $1`, args...)
+	return Collect(rows, err, scan)
 }
 
 // Insert adds a tag.
