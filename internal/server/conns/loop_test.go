@@ -118,16 +118,27 @@ func testShutdownUnderLoad(t *testing.T, form int) {
 	var answered atomic.Int64
 	for range 8 {
 		conn, r := dial(t, addr)
-		go func() { // until the server closes
-			for err := error(nil); err == nil; {
-				_, err = conn.Write([]byte(strings.Repeat(line, 50)))
+		const row, rows = 50, 20
+		more := make(chan struct{}, rows) // what is sent after the server closed for writing must fit into its patience
+		for range rows {
+			more <- struct{}{}
+		}
+		go func() {
+			for range more {
+				if _, err := conn.Write([]byte(strings.Repeat(line, row))); err != nil {
+					return
+				}
 			}
 		}()
 		clients.Go(func() {
-			for {
+			defer close(more)
+			for n := 1; ; n++ {
 				got, err := r.ReadString('\n')
 				if err != nil {
 					return
+				}
+				if n%row == 0 {
+					more <- struct{}{}
 				}
 				if answered.Add(1); got != line {
 					t.Errorf("%q", got)
