@@ -180,7 +180,6 @@ func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 		floor = 0
 	}
 	h := k.newHeldLease(got, b.old, floor)
-	h.bidAt = k.now(v)
 	h.safe.Store(k.safeUntil(v, got))
 	return h
 }

@@ -127,7 +127,8 @@
 //   - Where another reign may leave no mark ([Reign].Unmarked) only the latest stamp counts.
 //     A write under another incarnation ended the reign; so did a silence of all nodes for two
 //     extension periods.
-//   - Where no incarnation is known each claim waits for the claim delay.
+//   - Where no incarnation is known each claim waits until looks have found it for the claim
+//     delay, without a gap of two extension periods.
 //   - A lease is extended, or put back, only before its horizon by the registry's clock,
 //     and this machine's. Later, others may have held the worker ID, and the registry may
 //     have lost that too.
@@ -137,7 +138,8 @@
 //     registry has agreed to the next extension. A claim after a loss begins above that. It
 //     is a bound on times, not on when they are issued, so no clock of this machine has to
 //     be right. Such a process does not put its record back either, since others may have
-//     held the worker ID meanwhile: it claims anew.
+//     held the worker ID meanwhile: it claims anew. So it does where the registry agrees only
+//     after those times, or says a claim delay that is too short for it.
 //
 // What remains possible: a holder that is cut off from the present server for longer than the
 // claim delay, or goes on with a former one that was not shut off; a proxy that

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ type heldLease struct {
 	fromFile bool   // it continues a lease from the state file, and the registry has not agreed yet
 	sealedAt int64  // the earliest time after everything issued, once the lease is lost
 
-	bidAt        int64 // the registry's time of the claim
+	unnamed      span // of looks at a registry of which no incarnation is known
 	claimHorizon int64
 	claimedAt    time.Duration // by the monotonic clock
 
@@ -58,7 +59,11 @@ func (h *heldLease) hold(ctx context.Context) error {
 		g.Begin(h.lease)
 	}
 	h.recordStart()
-	extend := time.NewTimer(h.opts.Extend)
+	next := h.opts.Extend
+	if h.fromFile {
+		next /= 4 // before the lease is safe no more
+	}
+	extend := time.NewTimer(next)
 	defer extend.Stop()
 	clockTick := time.NewTicker(clockInterval)
 	defer clockTick.Stop()
@@ -148,7 +153,7 @@ func (h *heldLease) extend(ctx context.Context) error {
 	err = h.swap(ctx, h.record, next)
 	switch {
 	case err == nil:
-		h.report(clockFault, h.checkOffset(h.offset(v), "the worker registry's"), "IDs carry a time that is off")
+		h.report(clockFault, h.checkOffset(v.offset, "the worker registry's"), "IDs carry a time that is off")
 		return h.adopt(v, next)
 	case errors.Is(err, ErrTaken):
 		return err
@@ -201,7 +206,7 @@ func (h *heldLease) taken(found Record) bool {
 
 // adopt takes up what the registry holds, unless the lease has run out meanwhile.
 func (h *heldLease) adopt(v view, r Record) error {
-	if err := h.checkHorizon(v); err != nil {
+	if err := cmp.Or(h.checkHorizon(v), h.checkAlone(v, r)); err != nil {
 		return err
 	}
 	h.record, h.fromFile = r, false
@@ -213,6 +218,17 @@ func (h *heldLease) adopt(v view, r Record) error {
 	select {
 	case h.extended <- struct{}{}:
 	default:
+	}
+	return nil
+}
+
+// checkAlone reports that the registry agrees too late to a lease that was continued from the
+// state file alone: it may have lost who had the worker ID meanwhile. So it may, sooner than this
+// process would notice, where all nodes wait less than this one needs.
+func (h *heldLease) checkAlone(v view, r Record) error {
+	if h.fromFile && v.reign.Lossy && (h.now(v) >= h.safe.Load() || r.ClaimDelay < millis(h.opts.ClaimDelay)) {
+		return fmt.Errorf("%w: the lease of worker ID %d was continued from the state file, up to %s, and the worker registry may have lost who had it since; claiming again",
+			ErrTaken, h.record.Worker, Time(h.safe.Load()).UTC().Format(time.RFC3339))
 	}
 	return nil
 }

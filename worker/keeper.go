@@ -220,6 +220,7 @@ type view struct {
 	records  map[int64]Record
 	registry int64         // its clock in Unix milliseconds; our own where it has none of its own
 	own      bool          // registry is our own clock
+	offset   int64         // how far our clock was ahead of registry then
 	at       time.Duration // when that was, by the monotonic clock
 	reign    Reign         // which server answered, asked before the time; zero: none that may lose writes
 }
@@ -252,27 +253,21 @@ func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
 	}
 	before := k.clock.ms()
 	t, err := ask(ctx, k, k.reg.Clock)
-	v.registry, v.own, v.at = k.clock.ms(), t.IsZero(), k.clock.mono()
+	now := k.clock.ms()
+	v.registry, v.own, v.at = now, t.IsZero(), k.clock.mono()
 	if !v.own { // it was right somewhere between the question and the answer
-		v.registry = t.UnixMilli() + (v.registry-before)/2
+		v.registry = t.UnixMilli() + (now-before)/2
 	}
+	v.offset = now - v.registry
 	return v, err
 }
 
 // now returns the registry's time: that of v, plus what has passed since.
 func (k *Keeper) now(v view) int64 { return v.registry + millis(k.clock.mono()-v.at) }
 
-// offset returns how far this machine's clock is ahead of the registry's.
-func (k *Keeper) offset(v view) int64 {
-	if v.own {
-		return 0
-	}
-	return k.clock.ms() - v.registry
-}
-
 // stamp completes what next says about its writer.
 func (k *Keeper) stamp(next *Record, v view) {
-	next.Owner, next.Seen, next.Offset = k.opts.Owner, v.registry, k.offset(v)
+	next.Owner, next.Seen, next.Offset = k.opts.Owner, v.registry, v.offset
 	next.Incarnation, next.Since = "", 0
 	if k.isStamped(v) {
 		next.Incarnation, next.Since = k.known.incarnation, k.known.since

@@ -195,7 +195,7 @@ func TestAloneUntilTheRegistryAnswers(t *testing.T) {
 		p.kill()
 		w.down.Store(true)
 		p = n.start()
-		time.Sleep(2 * time.Second)
+		time.Sleep(1500 * time.Millisecond)
 		w.down.Store(false)
 		for range 20 {
 			time.Sleep(time.Second)
@@ -229,5 +229,73 @@ func TestAlonePutsNothingBack(t *testing.T) {
 		}
 		awaitHeld(t, p, 0)
 		mustIssue(t, p, 10)
+	})
+}
+
+// A process goes on from its file alone. Meanwhile the worker ID is lost, and is another
+// node's; then a server takes over that knows the process, and not the other node.
+func TestAloneWhileAnotherHeldTheWorkerID(t *testing.T) {
+	inLossyBubble(t, 2, func(t *testing.T, w *world) {
+		before := w.reg.Backend.Snapshot()
+		p := w.nodes[0].start()
+		time.Sleep(claimDelay + 2*time.Second)
+		awaitHeld(t, p, 0)
+		for range 10 {
+			mustIssue(t, p, 10)
+			time.Sleep(time.Second)
+		}
+		p.kill()
+		known := w.reg.Backend.Snapshot()
+		w.failOver(before)
+		w.nodes[0].away.Store(true)
+		p = w.nodes[0].start()
+		q := w.nodes[1].start()
+		time.Sleep(claimDelay + 3*time.Second)
+		awaitHeld(t, q, 0)
+		mustIssue(t, q, 10)
+		w.failOver(known)
+		w.nodes[0].away.Store(false)
+		issueTogether(2*claimDelay, p, q)
+		awaitHeld(t, p, 0)
+	})
+}
+
+// A process with a larger max_ahead than before goes on from its file: it would issue further
+// ahead than other nodes wait after a loss.
+func TestAloneWithALongerClaimDelay(t *testing.T) {
+	inLossyBubble(t, 1, func(t *testing.T, w *world) {
+		n := w.nodes[0]
+		p := n.start()
+		time.Sleep(claimDelay + 2*time.Second)
+		awaitHeld(t, p, 0)
+		mustIssue(t, p, 10)
+		p.kill()
+		w.down.Store(true)
+		p = n.start(func(o *worker.Options) { o.MaxAhead = 20 * time.Second })
+		time.Sleep(1500 * time.Millisecond)
+		w.down.Store(false)
+		time.Sleep(2 * time.Second)
+		awaitErr(t, p, "have all of them wait for 29s")
+	})
+}
+
+// A claimer stands still for longer than the claim delay where no incarnation is known. Its
+// claim is lost meanwhile, and then another node's is, by a server that has the first one.
+func TestClaimerPausedWithoutIncarnation(t *testing.T) {
+	inLossyBubble(t, 2, func(t *testing.T, w *world) {
+		w.unnamed.Store(true)
+		before := w.reg.Backend.Snapshot()
+		p := w.claimAndPause(w.nodes[0])
+		claimed := w.reg.Backend.Snapshot()
+		w.failOver(before)
+		q := w.nodes[1].start()
+		time.Sleep(claimDelay + 2*time.Second)
+		awaitHeld(t, q, 0)
+		q.pause() // its generator goes on
+		w.failOver(claimed)
+		p.resume()
+		issueTogether(w.opts.Extend, p, q)
+		q.resume()
+		issueTogether(2*claimDelay, p, q)
 	})
 }

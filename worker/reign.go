@@ -18,7 +18,7 @@ type span struct {
 // would look older or younger once it is set.
 func (k *Keeper) observe(v view) {
 	incarnation := v.reign.Incarnation
-	if !v.reign.Lossy || incarnation == "" || k.checkOffset(k.offset(v), "") != nil {
+	if !v.reign.Lossy || incarnation == "" || k.checkOffset(v.offset, "") != nil {
 		return
 	}
 	since, before := k.standing(v), k.known
@@ -114,10 +114,14 @@ func (h *heldLease) settled(v view) (floor int64, err error) {
 	if !v.reign.Lossy {
 		return h.lease.floor, nil
 	}
-	since := h.bidAt
+	if v.reign.Incarnation != "" || v.registry-h.unnamed.seen > millis(2*h.opts.Extend) {
+		h.unnamed.since = v.registry // others may have had the worker ID since the look before, and that was lost
+	}
+	h.unnamed.seen = v.registry
+	since := h.unnamed.since
 	if v.reign.Incarnation != "" {
-		if err := h.checkOffset(h.offset(v), "the worker registry's"); err != nil {
-			return 0, &notYet{h.clock.ms() + millis(h.opts.Extend), err}
+		if err := h.checkOffset(v.offset, "the worker registry's"); err != nil {
+			return 0, err
 		}
 		since = h.known.since
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -308,5 +309,46 @@ func failOverAtRandom(t *testing.T, w *world, r *rand.Rand) {
 	t.Logf("%d fail-overs, %d times issued", fails, issued)
 	if strings.Contains(t.Name(), "/0") && issued == 0 {
 		t.Error("nothing was issued")
+	}
+}
+
+// A claimer finds another server, whose clock is off by a little more than is tolerated, and
+// stands still in the middle of that look: how far the clock was off then is what counts.
+func TestStalledInTheLook(t *testing.T) {
+	for stall := range int64(6) {
+		inLossyBubble(t, 1, func(t *testing.T, w *world) {
+			var ahead, calls, asks atomic.Int64
+			w.reg.Backend.SetClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+			settle(t, w.nodes[0])
+			time.Sleep(time.Second)
+			w.asked.Store(new(func(*process) {
+				switch asks.Add(1) {
+				case 2: // before the claim
+					w.reign.Add(1)
+				case 3: // in the look after it
+					ahead.Store(int64(worker.DefaultTolerance + 500*time.Millisecond))
+				case 4:
+					calls.Store(1)
+				}
+			}))
+			begin := time.Now()
+			p := w.nodes[0].start(func(o *worker.Options) {
+				o.Clock = worker.NewClockFrom(time.Now, func() time.Duration {
+					if calls.Load() > 0 && calls.Add(1) == stall+2 {
+						time.Sleep(time.Second)
+					}
+					return time.Since(begin)
+				})
+			})
+			time.Sleep(3 * time.Second)
+			if s := p.keeper.Status(); s.Held || asks.Load() < 4 || calls.Load() < stall+2 {
+				t.Errorf("stalled at call %d of the clock: %+v", stall, s)
+			}
+			ahead.Store(0)
+			time.Sleep(claimDelay + 3*time.Second)
+			if s := p.keeper.Status(); !s.Held {
+				t.Errorf("it does not go on: %v", s.Err)
+			}
+		})
 	}
 }

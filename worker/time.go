@@ -28,8 +28,7 @@ var ErrClockOff = errors.New("this machine's clock is off")
 // agrees with the registry's is right, whatever the peers say: they may have been set
 // right as well, and go on with the time from before.
 func (k *Keeper) checkClock(v view) error {
-	offset := k.offset(v)
-	if err := k.checkOffset(offset, "the worker registry's"); err != nil {
+	if err := k.checkOffset(v.offset, "the worker registry's"); err != nil {
 		return err
 	}
 	var peers []int64
@@ -42,8 +41,8 @@ func (k *Keeper) checkClock(v view) error {
 		return nil
 	}
 	slices.Sort(peers)
-	err := k.checkOffset(offset-peers[len(peers)/2], fmt.Sprintf("the median of %d running nodes", len(peers)))
-	if err != nil && !v.own && time.Duration(offset).Abs()*time.Millisecond <= rightClock {
+	err := k.checkOffset(v.offset-peers[len(peers)/2], fmt.Sprintf("the median of %d running nodes", len(peers)))
+	if err != nil && !v.own && time.Duration(v.offset).Abs()*time.Millisecond <= rightClock {
 		k.log.Warn("the running nodes' clocks are off; this machine's agrees with the worker registry's", "err", err)
 		return nil
 	}
@@ -132,5 +131,5 @@ func (w *clockWatch) confirmStep(ctx context.Context, step time.Duration) error 
 	case v.own:
 		return nil
 	}
-	return w.checkOffset(w.offset(v)+millis(step), "the worker registry's")
+	return w.checkOffset(v.offset+millis(step), "the worker registry's")
 }

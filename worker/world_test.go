@@ -33,6 +33,7 @@ type world struct {
 	reign atomic.Int64                                            // the number of its incarnation
 
 	unmarked atomic.Bool // others may reign within one incarnation
+	unnamed  atomic.Bool // no incarnation is known
 
 	asked atomic.Pointer[func(*process)] // is called after each question for the incarnation or the time
 
@@ -139,6 +140,7 @@ type node struct {
 	name  string
 	disk  *disk
 	skew  atomic.Int64 // nanoseconds
+	away  atomic.Bool  // from the registry
 	proc  *process
 	count int
 
@@ -300,7 +302,7 @@ func (h *handle) Sync() error {
 type port struct{ p *process }
 
 func (r *port) reach(ctx context.Context) error {
-	if !r.p.await() || r.p.w.down.Load() {
+	if !r.p.await() || r.p.w.down.Load() || r.p.away.Load() {
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -366,6 +368,9 @@ func (r *port) Reign(ctx context.Context) (worker.Reign, error) {
 	}
 	defer r.p.told()
 	w := r.p.w
+	if w.unnamed.Load() {
+		return worker.Reign{Lossy: w.lossy.Load()}, nil
+	}
 	return worker.Reign{Lossy: w.lossy.Load(), Incarnation: fmt.Sprint("reign ", w.reign.Load()), Unmarked: w.unmarked.Load()}, nil
 }
 

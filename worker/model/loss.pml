@@ -7,7 +7,8 @@
  *              time. A fail-over puts the replica in their place: a new reign begins. It
  *              stands for a promotion, for a crash restart that loses writes, and, as the
  *              replica stays as it is, for a third server that is older still, and for the
- *              former one that is rebuilt. The incarnation is the number of the reign.
+ *              former one that is rebuilt. With SWITCH_BACK the former one may stay as it was,
+ *              and take over again. The incarnation is the number of the reign.
  *   Clock      the right time, which nodes have; the registry's is up to TOLERANCE off it, and
  *              far behind for a while, and is set at any time. Nodes are as slow as they like:
  *              a claim may be confirmed, and a process started, at any later time.
@@ -28,7 +29,7 @@
  * that are wrong. Not modelled at all: two primaries at a time.
  *
  * Bounds: TICKS, DELAY, HORIZON (beyond the clock), NODES, LIVES (of each node), REIGNS,
- * TOLERANCE.
+ * TOLERANCE, SWITCH_BACK.
  *
  * Each rule below can be taken out: -DRULE=0.
  */
@@ -52,6 +53,9 @@
 #endif
 #ifndef TOLERANCE
 #define TOLERANCE 0
+#endif
+#ifndef SWITCH_BACK
+#define SWITCH_BACK 0
 #endif
 
 /* A claim counts only once the incarnation has stood for the claim delay. Out: it counts when
@@ -102,6 +106,11 @@
 #ifndef ALONE_WITHIN_DELAY
 #define ALONE_WITHIN_DELAY 1
 #endif
+/* The registry agrees only within that time to a lease that was continued from the file: later
+ * others may have held the cell, and that been lost. Out: at any time. */
+#ifndef ALONE_HEARD_IN_TIME
+#define ALONE_HEARD_IN_TIME 1
+#endif
 /* Whoever started from the file alone puts no lost record back, but claims anew: others
  * may have held the cell meanwhile. Out: a cell that was never written is put back. */
 #ifndef ALONE_PUTS_NOTHING_BACK
@@ -121,6 +130,8 @@
 typedef Cell { byte inst, term, horizon, inc; short since }
 
 Cell cell, replica;
+Cell former; /* the former primary, in a fail-over */
+short was;
 byte peer, peerCopy;           /* the stamp in the record of a peer: its incarnation */
 short peerSince, peerSinceCopy;
 byte clock;
@@ -148,6 +159,7 @@ bit issued[TICKS];
 #define older (cell.term < term && cell.horizon <= prior) /* what the claim replaced, or something before it */
 #define in_time (clock < horizon || !EXTEND_BEFORE_HORIZON)
 #define extensible (mine && in_time)
+#define agreeable (at == ALONE && !ALONE_HEARD_IN_TIME || clock < heard + DELAY)
 #define restorable (older && in_time && clock < heard + DELAY)
 #define heard_now() heard = clock; horizon = least(clock + HORIZON, TICKS)
 
@@ -257,7 +269,7 @@ end:	do
 		issued[cursor] = true;
 		cursor++
 	   }
-	:: atomic { (at == ALONE || at == HOLD && clock < heard + DELAY) && extensible ->
+	:: atomic { (at == ALONE || at == HOLD) && agreeable && extensible ->
 		heard_now();
 		cell.horizon = horizon;
 		stamp_mine();
@@ -271,7 +283,7 @@ end:	do
 		at = HOLD;
 		printf("%c puts term %d back at %d\n", NAME, term, clock)
 	   }
-	:: atomic { (at == ALONE || at == HOLD && !restorable) && !extensible ->
+	:: atomic { (at == ALONE && !(agreeable && extensible)) || at == HOLD && !restorable && !extensible ->
 		printf("%c finds instance %d and stops\n", NAME, cell.inst);
 		file = false; forget(); at = CLAIM
 	   }
@@ -295,8 +307,14 @@ end:	do
 	:: atomic { reign < REIGNS -> copy(replica, cell); peerCopy = peer; peerSinceCopy = peerSince }
 	:: atomic { reign < REIGNS ->
 		reign++;
-		copy(cell, replica);
-		peer = peerCopy; peerSince = peerSinceCopy;
+		if
+		:: copy(cell, replica); peer = peerCopy; peerSince = peerSinceCopy
+		:: SWITCH_BACK ->
+			copy(former, cell); copy(cell, replica); copy(replica, former);
+			was = peer; peer = peerCopy; peerCopy = was;
+			was = peerSince; peerSince = peerSinceCopy; peerSinceCopy = was;
+			put(former, 0, 0, 0); stamp(former, 0, 0); was = 0
+		fi;
 		if
 		:: reign == REIGNS -> put(replica, 0, 0, 0); stamp(replica, 0, 0); peerCopy = 0; peerSinceCopy = 0
 		:: else

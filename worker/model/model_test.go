@@ -44,6 +44,7 @@ var complete = []setup{
 	{"loss/one fail-over", "loss", "TICKS=4 DELAY=1 HORIZON=2"},
 	{"loss/two fail-overs", "loss", "TICKS=3 DELAY=1 HORIZON=2 REIGNS=3"},
 	{"loss/starts from the file", "loss", "TICKS=3 DELAY=1 HORIZON=2 LIVES=2"},
+	{"loss/switch-back", "loss", "TICKS=2 DELAY=1 HORIZON=2 REIGNS=3 LIVES=2 SWITCH_BACK=1"},
 	{"loss/clocks off", "loss", "TICKS=3 DELAY=1 HORIZON=2 TOLERANCE=1"},
 	{"generator", "generator", "TICKS=2 LEASES=2 CALLS=1"},
 }
@@ -92,6 +93,7 @@ var broken = []setup{
 	{"ONE_DELAY", "loss", "TICKS=3 DELAY=1 HORIZON=2"},
 	{"EXTEND_BEFORE_HORIZON", "loss", "TICKS=3 DELAY=1 HORIZON=1"},
 	{"ALONE_WITHIN_DELAY", "loss", "TICKS=3 DELAY=1 HORIZON=3 LIVES=2"},
+	{"ALONE_HEARD_IN_TIME", "loss", "TICKS=2 DELAY=1 HORIZON=2 REIGNS=3 LIVES=2 SWITCH_BACK=1"},
 	{"ALONE_PUTS_NOTHING_BACK", "loss", "TICKS=3 DELAY=1 HORIZON=1 LIVES=2"},
 	{"HEARD_IN_TIME", "loss", "TICKS=3 DELAY=1 HORIZON=2"},
 	{"CURSOR_SWAP", "generator", "TICKS=2"},
