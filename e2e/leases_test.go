@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -231,9 +232,12 @@ func TestRegistryLosesAClaim(t *testing.T) {
 	a.take(part)
 	a.signal(syscall.SIGSTOP)
 	db.Exec(t, database, "DELETE FROM leaf_worker")
+	if err := errors.Join(db.Stop(), db.Start()); err != nil {
+		t.Fatal(err)
+	}
 	b := startNode(t, &all, config())
 	until(t, 10*time.Second, "claiming", func() error {
-		if _, err := b.try(1); err == nil || !strings.Contains(err.Error(), "may issue times from") {
+		if _, err := b.try(1); err == nil || !strings.Contains(err.Error(), "may be used from") {
 			return fmt.Errorf("it answers %v", err)
 		}
 		return nil

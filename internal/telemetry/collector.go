@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"errors"
 	"iter"
 	"runtime"
 	"slices"
@@ -105,10 +106,19 @@ var conditions = []string{
 	health.StateFile, health.ClockOff, health.ClockStepped, health.LayoutEnding, health.WorkerIDsLow,
 }
 
+// isUnasked reports whether a scheme is on by default, without the registry that it needs.
+func isUnasked(report health.Report, scheme string) bool {
+	return slices.ContainsFunc(report.Conditions, func(c health.Condition) bool {
+		return c.Shared && errors.Is(c.Err, worker.ErrNotCreated) && slices.Contains(c.Schemes, scheme)
+	})
+}
+
 func (c *Collector) collectHealth(out sink) {
 	report := c.Health()
 	for _, scheme := range c.Schemes {
-		out.putBool(ready, report.Err(scheme) == nil, scheme)
+		if !isUnasked(report, scheme) {
+			out.putBool(ready, report.Err(scheme) == nil, scheme)
+		}
 	}
 	for _, name := range conditions {
 		out.putBool(condition, slices.ContainsFunc(report.Conditions, func(h health.Condition) bool { return h.Name == name }), name)

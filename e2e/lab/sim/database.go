@@ -201,17 +201,18 @@ func (d *database) get(ctx context.Context, key string) (kv.Cell, error) {
 // Swap writes a cell if it is as it was. A request that is on its way arrives also when its
 // sender has left.
 func (b *port) Swap(ctx context.Context, old kv.Cell, value string) (now kv.Cell, err error) {
-	err = b.call(ctx, true, func() (err error) {
+	got := make(chan kv.Cell, 1) // a request that arrives late has no reader
+	err = b.call(ctx, true, func() error {
 		b.db.mu.RLock()
 		defer b.db.mu.RUnlock()
 		cell, err := b.db.swap(context.WithoutCancel(ctx), old, value)
-		now = cell
+		got <- cell
 		return err
 	})
 	if err != nil && !errors.Is(err, kv.ErrConflict) {
 		return kv.Cell{}, err
 	}
-	return now, err
+	return <-got, err
 }
 
 func (d *database) swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
@@ -234,6 +235,7 @@ func (b *port) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error
 				if err != nil {
 					return err
 				}
+				cell.Server = b.db.server()
 				cells = append(cells, cell)
 			}
 			return nil
@@ -243,7 +245,6 @@ func (b *port) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error
 			return
 		}
 		for _, cell := range cells {
-			cell.Server = b.db.server()
 			if !yield(cell, nil) {
 				return
 			}
