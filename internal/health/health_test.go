@@ -59,7 +59,7 @@ func TestJudge(t *testing.T) {
 		{"not enough of any", &health.StoreFacts{Answered: true, Tags: []segment.Stats{low, empty}}, nil, "!store_failing", ""},
 		{"an untouched tag fails", &health.StoreFacts{Answered: true, Tags: []segment.Stats{empty}}, nil, "!store_failing", ""},
 		{"fails for a moment", &health.StoreFacts{Answered: true, Tags: []segment.Stats{tag(0, 0, 0, time.Millisecond)}}, nil, "", "- segment"},
-		{"nobody asks for tags", &health.StoreFacts{Answered: true, Err: errDown}, lease(held, nil), "store_failing", "- segment snowflake"},
+		{"no tag is asked for", &health.StoreFacts{Answered: true, Err: errDown}, lease(held, nil), "store_failing", "- segment snowflake"},
 		{"the listing fails, tags empty", &health.StoreFacts{Answered: true, Err: errDown, Tags: []segment.Stats{tag(0, 5, 0, 0)}}, nil, "!store_failing", ""},
 		{"idle stock lasts", &health.StoreFacts{Answered: true, Err: errDown, Tags: []segment.Stats{tag(1, 0, 0, minute)}}, nil, "store_failing", "- segment"},
 		{"a damaged tag", &health.StoreFacts{Answered: true, Tags: []segment.Stats{{Tag: "x", Err: leaf.ErrOverflow, FailingSince: now.Add(-minute)}}}, nil,

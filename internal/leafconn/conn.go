@@ -130,7 +130,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// order returns the servers as they are to be asked: the one that answered last first, those
+// order returns the servers in the order in which they are asked: the one that answered last first, those
 // that failed lately last.
 func (c *Conn) order() []*server {
 	n := len(c.servers)

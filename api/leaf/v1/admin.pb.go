@@ -681,7 +681,7 @@ type ObserveTagResponse struct {
 	// ever allocated.
 	OthersBelow *int64 `protobuf:"varint,3,opt,name=others_below,json=othersBelow,proto3,oneof" json:"others_below,omitempty"`
 	// How long such a stock lasts a busy server with the configuration of this one. A server
-	// that nobody asks keeps its stock until it stops, or is told as this one was.
+	// that is not asked keeps its stock until it stops, or is told as this one was.
 	OthersFor     *durationpb.Duration `protobuf:"bytes,4,opt,name=others_for,json=othersFor,proto3" json:"others_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
