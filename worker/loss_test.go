@@ -195,7 +195,7 @@ func TestAloneUntilTheRegistryAnswers(t *testing.T) {
 		p.kill()
 		w.down.Store(true)
 		p = n.start()
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(1400 * time.Millisecond) // it asks again after another 100 ms
 		w.down.Store(false)
 		for range 20 {
 			time.Sleep(time.Second)
