@@ -2,8 +2,12 @@ package httpapi_test
 
 import (
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	time.Local = time.FixedZone("CST", 8*60*60) // once, since timers that outlive a test read it
+	goleak.VerifyTestMain(m)
+}

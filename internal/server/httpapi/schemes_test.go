@@ -66,8 +66,6 @@ func TestTickets(t *testing.T) {
 
 // What parseUID of uid-generator says.
 func TestParseUID(t *testing.T) {
-	defer func(was *time.Location) { time.Local = was }(time.Local)
-	time.Local = time.FixedZone("", 8*60*60)
 	other := snowflake.Layout{Epoch: time.Unix(0, 0), Tick: time.Second, TimeBits: 31, WorkerBits: 23, SequenceBits: 9}
 	layouts := issuer.Layouts{
 		{Name: "uid-31-23-9-0", Layout: other, Scheme: issuer.UID},

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -104,9 +103,6 @@ func TestSnowflakeErrorsBesideSilentStore(t *testing.T) {
 }
 
 func TestDecodeSnowflakeID(t *testing.T) {
-	zone := time.Local
-	time.Local = time.FixedZone("CST", 8*60*60)
-	defer func() { time.Local = zone }()
 	const undecodable = `{"errorMsg":"snowflake Id反解析发生异常!"}`
 	java, _ := newFake() // without the scheme
 	js53, _ := newFakeTimes(t)
