@@ -13,5 +13,7 @@
 //   - [CheckCounter], [CheckCells]: the calls of the store are linearizable, also those
 //     of unknown outcome.
 //
+// A [Result] is what a scenario came to, for the tables of a report.
+//
 // Package sim below it makes histories in virtual time.
 package lab

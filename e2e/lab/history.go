@@ -14,7 +14,7 @@ import (
 type Receipt struct {
 	Range  leaf.Range
 	Space  string // the ID space
-	Server string // one life of one server process
+	Server string // one life of one server process; empty: of an order that nothing promises
 	Client string
 
 	// When the call began and when it had ended, on a clock that all clients share.
@@ -40,6 +40,7 @@ type Failure struct {
 // safe for concurrent use. It keeps ranges, so billions of IDs in batches are little.
 type History struct {
 	mu       sync.Mutex
+	calls    int64 // that brought something
 	receipts []Receipt
 	failures []Failure
 }
@@ -48,6 +49,7 @@ type History struct {
 func (h *History) Add(call Receipt, ranges ...leaf.Range) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.calls++
 	for _, r := range ranges {
 		call.Range = r
 		h.receipts = append(h.receipts, call)
@@ -97,12 +99,19 @@ func byRange(a, b *Receipt) int {
 // Unique reports the lowest two receipts of one space that have an ID in common, and counts
 // the duplicates.
 func (h *History) Unique() error {
-	var lowest error
-	var twice int64
+	if n, err := h.Duplicates(nil); err != nil {
+		return fmt.Errorf("%d duplicates: %w", n, err)
+	}
+	return nil
+}
+
+// Duplicates counts the IDs that were issued twice, of the spaces that keep chooses (nil: all),
+// and names the lowest two receipts that have one in common.
+func (h *History) Duplicates(keep func(space string) bool) (twice int64, lowest error) {
 	highest := new(Receipt) // of those so far, in this space, the one that ends last
-	for i, r := range h.sorted(byRange, nil) {
+	for i, r := range h.sorted(byRange, func(r *Receipt) bool { return keep == nil || keep(r.Space) }) {
 		if r.Range.Empty() || r.Range.Start < 0 {
-			return fmt.Errorf("no range of IDs: %v", r)
+			return 0, fmt.Errorf("no range of IDs: %v", r)
 		}
 		if i > 0 && r.Space == highest.Space && r.Range.Start < highest.Range.End {
 			twice += min(r.Range.End, highest.Range.End) - r.Range.Start
@@ -114,19 +123,16 @@ func (h *History) Unique() error {
 			highest = r
 		}
 	}
-	if lowest != nil {
-		return fmt.Errorf("%d duplicates: %w", twice, lowest)
-	}
-	return nil
+	return twice, lowest
 }
 
 // Ordered reports a receipt that lies below one which the same client or another one had
 // already received from the same server, of the same space, before its own call began.
-// Ranges of one call count as one.
+// Receipts of one call count as one, and those without a server not at all.
 func (h *History) Ordered() error {
 	type place struct{ space, server string }
 	ended := map[place][]*Receipt{} // by their end
-	for _, r := range h.sorted(byEnd, nil) {
+	for _, r := range h.sorted(byEnd, func(r *Receipt) bool { return r.Server != "" }) {
 		p := place{r.Space, r.Server}
 		ended[p] = append(ended[p], r)
 	}
@@ -205,6 +211,7 @@ type ClientReport struct {
 	Failed  int
 	Silence time.Duration // the longest time without an ID
 	At      time.Duration // when it began
+	Away    time.Duration // all silences of more than a second together
 	Err     error         // the latest failure
 }
 
@@ -219,8 +226,12 @@ func (h *History) Clients(from, to time.Duration) []ClientReport {
 		return reports[name]
 	}
 	silent := func(c *ClientReport, until time.Duration) {
-		if since := last[c.Client]; until-since > c.Silence {
+		since := last[c.Client]
+		if until-since > c.Silence {
 			c.Silence, c.At = until-since, since
+		}
+		if until-since > time.Second {
+			c.Away += until - since
 		}
 		last[c.Client] = until
 	}

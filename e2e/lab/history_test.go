@@ -61,6 +61,7 @@ func TestOrdered(t *testing.T) {
 	}{
 		"ascending":           {[]lab.Receipt{call("a", 0, 1, 0, 10), call("a", 2, 3, 10, 20)}, ""},
 		"at the same time":    {[]lab.Receipt{call("a", 0, 5, 10, 20), call("a", 1, 2, 0, 10)}, ""},
+		"no server":           {[]lab.Receipt{call("", 0, 1, 10, 20), call("", 2, 3, 0, 10)}, ""},
 		"another server":      {[]lab.Receipt{call("a", 0, 1, 10, 20), call("b", 2, 3, 0, 10)}, ""},
 		"descending":          {[]lab.Receipt{call("a", 0, 1, 10, 20), call("a", 2, 3, 0, 10)}, "a answers out of order"},
 		"below an older call": {[]lab.Receipt{call("a", 0, 1, 50, 60), call("a", 0, 2, 0, 10), call("a", 3, 4, 20, 30)}, "[20, 30)"},
@@ -114,6 +115,36 @@ func TestSilence(t *testing.T) {
 	verdict(t, "a client without any", h.CheckSilence(0, 10*time.Second, 5*time.Second, "d"), "d received nothing")
 	if ids, failed := h.Count(); ids != 20 || failed != 1 {
 		t.Errorf("counted %d IDs and %d failures", ids, failed)
+	}
+	r := h.Result(0, 10*time.Second)
+	if r.IDs != 20 || r.Calls != 3 || r.Failed != 1 || r.Silence != 5*time.Second || len(r.Served) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if c := r.Served[0]; c.Client != "c" || c.Availability < 0 || c.Availability > 0.001 {
+		t.Errorf("silent for 2 s, 5 s and 3 s of 10 s: %+v", c)
+	}
+	if c := h.Result(6*time.Second, 8*time.Second).Served[0]; c.Availability < 0.999 {
+		t.Errorf("silent for a second at most: %+v", c)
+	}
+}
+
+// Of several spaces those that are chosen count.
+func TestDuplicates(t *testing.T) {
+	h := history(call("a", 0, 1, 0, 10), call("b", 0, 1, 5, 10))
+	other := call("a", 0, 1, 0, 10)
+	other.Space = "other"
+	h.Add(other, other.Range)
+	for what, c := range map[string]struct {
+		keep func(string) bool
+		want int64
+	}{
+		"all":   {nil, 5},
+		"tag":   {func(space string) bool { return space == "tag" }, 5},
+		"other": {func(space string) bool { return space == "other" }, 0},
+	} {
+		if n, err := h.Duplicates(c.keep); n != c.want || (err != nil) != (n > 0) {
+			t.Errorf("%s: %d duplicates, %v", what, n, err)
+		}
 	}
 }
 

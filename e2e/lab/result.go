@@ -1,0 +1,132 @@
+package lab
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// A Result is what one scenario came to. [Result.Save] makes it a line of JSON, of which a
+// report makes its tables.
+type Result struct {
+	Test   string `json:"test"` // with Seed it repeats the scenario: LEAF_SEED=… go test -run 'Cluster/redis' .
+	Seed   uint64 `json:"seed"`
+	Store  string `json:"store"`  // or registry
+	Scheme string `json:"scheme"` // segment, snowflake, uid
+
+	Nemeses map[string]int    `json:"nemeses"`         // how often each struck
+	Holes   map[string]string `json:"holes,omitempty"` // why others cannot strike this store
+
+	IDs        int64  `json:"ids"`
+	Duplicates int64  `json:"duplicates"`      // of what the product promises
+	Documented int64  `json:"documented"`      // IDs issued twice within a limit that the documentation states
+	Limit      string `json:"limit,omitempty"` // that limit
+
+	Calls   int64         `json:"calls"`
+	Failed  int64         `json:"failed"`
+	Silence time.Duration `json:"silence_ns"` // the longest of one client, while faults struck
+	Served  []Served      `json:"served,omitempty"`
+
+	Crashes int64 `json:"crashes,omitempty"`
+	Lost    int64 `json:"lost,omitempty"`   // IDs that were taken from the store, and neither received nor given back
+	Budget  int64 `json:"budget,omitempty"` // the most that may be lost; 0: this store does not tell
+
+	Took  time.Duration `json:"took_ns"`
+	Error string        `json:"error,omitempty"` // what a checker found
+}
+
+// Served is how one client, or several of one protocol, were served.
+type Served struct {
+	Client       string        `json:"client"`
+	IDs          int64         `json:"ids"`
+	Failed       int           `json:"failed"`
+	Silence      time.Duration `json:"silence_ns"`
+	Availability float64       `json:"availability"` // the share of the time outside of silences of more than a second
+}
+
+// Result returns what the history tells of a scenario, IDs and calls, and how each client was
+// served between two times.
+func (h *History) Result(from, to time.Duration) (r Result) {
+	r.IDs, r.Failed = h.Count()
+	h.mu.Lock()
+	r.Calls = h.calls + r.Failed
+	h.mu.Unlock()
+	for _, c := range h.Clients(from, to) {
+		r.Silence = max(r.Silence, c.Silence)
+		r.Served = append(r.Served, Served{Client: c.Client, IDs: c.IDs, Failed: c.Failed, Silence: c.Silence,
+			Availability: 1 - float64(c.Away)/float64(max(to-from, 1))})
+	}
+	return r
+}
+
+// Strikes returns how many faults struck.
+func (r *Result) Strikes() (n int) {
+	for _, times := range r.Nemeses {
+		n += times
+	}
+	return n
+}
+
+// results is the file of a report that holds a line for each result.
+const results = "results.jsonl"
+
+// Save adds the result to those in the folder of a report. Processes may do so at the same
+// time.
+func (r *Result) Save(dir string) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("save a result: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, results), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("save a result: %w", err)
+	}
+	_, err = file.Write(append(line, '\n')) // one write: lines of others do not come between
+	return errors.Join(err, file.Close())
+}
+
+// Results returns the results in the folder of a report, by test; none where it has none.
+func Results(dir string) ([]Result, error) {
+	file, err := os.Open(filepath.Join(dir, results))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read results: %w", err)
+	}
+	defer file.Close()
+	var all []Result
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r Result
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return nil, fmt.Errorf("read results: line %d: %w", len(all)+1, err)
+		}
+		all = append(all, r)
+	}
+	slices.SortStableFunc(all, func(a, b Result) int { return cmp.Compare(a.Test, b.Test) })
+	return all, lines.Err()
+}
+
+// Struck returns the names of all nemeses of the results, also of those in holes, in order.
+func Struck(all []Result) []string {
+	names := map[string]bool{}
+	for _, r := range all {
+		for name := range r.Nemeses {
+			names[name] = true
+		}
+		for name := range r.Holes {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
