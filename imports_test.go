@@ -36,7 +36,8 @@ var importRules = []importRule{
 	{folder: "driver/postgres", ours: sqlMay, libs: []string{"github.com/jackc/pgx/"}},
 	{folder: "driver/sqlite", ours: sqlMay, libs: []string{"golang.org/x/sys/"}},
 	{folder: "internal/hops", ours: []string{"."}},
-	{folder: "internal/leafconn", ours: leafMay, libs: []string{"connectrpc.com/connect", "google.golang.org/genproto/googleapis/rpc/errdetails"}},
+	{folder: "internal/leafconn", ours: leafMay, libs: []string{
+		"connectrpc.com/connect", "google.golang.org/genproto/googleapis/rpc/errdetails", "go.opentelemetry.io/otel/propagation"}},
 	{folder: "client", ours: leafMay, libs: []string{"connectrpc.com/connect"}},
 	{folder: "driver/kv", ours: []string{".", "segment", "worker"}},
 	{folder: "driver/memory", ours: kvMay},

@@ -105,7 +105,7 @@ func (b *Buffer) Next(ctx context.Context) (int64, error) {
 func (b *Buffer) next(ctx context.Context, s *span, used int64) (int64, error) {
 	if used <= s.size {
 		if s.due(used) {
-			b.topUp()
+			b.topUp(ctx)
 		}
 		return s.start + used - 1, nil
 	}
@@ -163,7 +163,7 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, s *span, r leaf.Ran
 			out = appendRange(out, len(dst), r)
 			n -= r.Len()
 			if s.due(r.End - s.start) {
-				b.topUp()
+				b.topUp(ctx)
 			}
 		}
 		if n == 0 {
@@ -238,7 +238,7 @@ func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, ti
 // with the reason why that caller should give up. b.mu is held, but not during the wait.
 func (b *Buffer) waitForStore(ctx context.Context, need *int64, timer *time.Timer) (fed bool, err error) {
 	trying := b.refill != nil
-	b.startRefill()
+	b.startRefill(ctx)
 	if err := b.health.verdict(time.Now(), b.opts.Wait, trying); err != nil {
 		b.account.exhausted++
 		return false, b.exhausted(err)

@@ -21,7 +21,7 @@ func (b *Buffer) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) 
 	s := b.current.Load()
 	if r := s.reserveAll(int64(n)); !r.Empty() {
 		if s.due(r.End - s.start) {
-			b.topUp()
+			b.topUp(ctx)
 		}
 		return r, nil
 	}
@@ -65,7 +65,7 @@ func (b *Buffer) takeContiguous(ctx context.Context, n int64) (leaf.Range, error
 		}
 	}
 	if _, due := b.size(time.Now()); due {
-		b.startRefill()
+		b.startRefill(ctx)
 	}
 	return w.run, nil
 }

@@ -80,7 +80,7 @@ func (b *Buffer) takeSome(ctx context.Context, n int64) (leaf.Range, error) {
 	s := b.current.Load()
 	if r := s.reserve(n); !r.Empty() {
 		if s.due(r.End - s.start) {
-			b.topUp()
+			b.topUp(ctx)
 		}
 		return r, nil
 	}

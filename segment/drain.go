@@ -57,7 +57,9 @@ func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant) er
 		err = b.opts.Memory.Remember(b.tag, last.Source, Mark{High: unused.Start, Server: last.Server})
 	}
 	if err == nil {
+		ctx, ended := b.begin(ctx, Call{Tag: b.tag, Return: true})
 		err = returner.Return(ctx, b.tag, last, unused.Start)
+		ended(0, err)
 	}
 	if errors.Is(err, leaf.ErrUnsupported) {
 		return nil

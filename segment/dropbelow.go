@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -35,7 +36,7 @@ func (b *Buffer) DropBelow(below int64) (dropped int64) {
 	b.loan = nil
 	b.wakeAll()
 	if _, due := b.size(time.Now()); due && b.account.grants > 0 {
-		b.startRefill()
+		b.startRefill(context.Background())
 	}
 	return dropped
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 )
 
 // manyTags is a store of n tags, which share a counter.
@@ -46,7 +47,7 @@ func TestTagFootprint(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer marks.Close()
-	set := NewSet(&manyTags{n: n}, &SetOptions{Options: Options{Memory: marks}})
+	set := NewSet(&manyTags{n: n}, &SetOptions{Options: Options{Memory: marks, Wait: time.Minute}})
 	<-set.Ready()
 	var wg sync.WaitGroup
 	for caller := range 8 {

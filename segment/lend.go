@@ -39,7 +39,7 @@ func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, er
 		s, g, need := b.lend(n, before, delivered)
 		if !g.Range.Empty() {
 			if s.due(g.Range.End - s.start) {
-				b.topUp()
+				b.topUp(ctx)
 			}
 			return g, nil
 		}

@@ -156,7 +156,7 @@ func TestLendUnderLoad(t *testing.T) {
 func TestGuardedSource(t *testing.T) {
 	ranges := []leaf.Range{{Start: 500, End: 510}, {Start: 100, End: 110}, {Start: 300, End: 310}}
 	store := &scripted{ranges: ranges}
-	b := segment.NewBuffer(store, "order", &segment.Options{MaxStock: 10})
+	b := segment.NewBuffer(store, "order", &segment.Options{MaxStock: 10, Wait: time.Minute})
 	defer closeBuffer(t, b)
 	for _, r := range ranges {
 		for want := r.Start; want < r.End; want++ {

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"time"
 )
@@ -56,9 +57,14 @@ type Options struct {
 	// Default 100 times the largest step seen, at least 10,000,000.
 	RegressionJump int64
 
-	// OnCall is told of each call to [Store.Advance], how long it took and how it ended; nil:
-	// nothing is. It must be fast.
-	OnCall func(took time.Duration, err error)
+	// OnCall is told of each call to the store as it begins. It returns the context to make it
+	// with, and what is told how it ended; nil: nothing is told. Both must be fast.
+	OnCall func(context.Context, Call) (_ context.Context, ended func(granted int64, err error))
+
+	// RefillContext returns the context of the calls to the store that a caller with that
+	// context causes, so that a trace of the call goes on there; nil: [context.Background]. What
+	// it returns must not end with the caller's. It must be fast.
+	RefillContext func(caller context.Context) context.Context
 
 	// Memory remembers the counters across restarts; nil: nothing does.
 	Memory Memory
@@ -81,4 +87,19 @@ func (o *Options) withDefaults() Options {
 	opts.Memory = cmp.Or[Memory](opts.Memory, noMemory{})
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return opts
+}
+
+// A Call is one to a store: [Store.Advance], or [Returner.Return].
+type Call struct {
+	Tag    string
+	Asked  int64 // of Advance; 0: as many as the tag's step
+	Return bool
+}
+
+// begin tells of a call to the store.
+func (b *Buffer) begin(ctx context.Context, c Call) (context.Context, func(granted int64, err error)) {
+	if b.opts.OnCall == nil {
+		return ctx, func(int64, error) {}
+	}
+	return b.opts.OnCall(ctx, c)
 }

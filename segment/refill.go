@@ -9,12 +9,12 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// topUp tops up the stock if that is due.
-func (b *Buffer) topUp() {
+// topUp tops up the stock, for a caller with that context, if that is due.
+func (b *Buffer) topUp(caller context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, due := b.size(time.Now()); due {
-		b.startRefill()
+		b.startRefill(caller)
 	}
 }
 
@@ -26,13 +26,18 @@ type refill struct {
 	done    chan struct{} // closed when it has ended
 }
 
-// startRefill starts a refill unless one is in flight; b.mu is held.
-func (b *Buffer) startRefill() {
+// startRefill starts a refill, for a caller with that context, unless one is in flight; b.mu
+// is held.
+func (b *Buffer) startRefill(caller context.Context) {
 	if b.refill != nil || b.over() {
 		return
 	}
 	b.health.resume(time.Now(), b.opts.Wait)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx := context.Background() // a refill outlives its caller
+	if b.opts.RefillContext != nil {
+		ctx = b.opts.RefillContext(caller)
+	}
+	ctx, cancel := context.WithCancel(ctx)
 	b.refill = &refill{ctx: ctx, cancel: cancel, closing: make(chan struct{}), done: make(chan struct{})}
 	go b.run(b.refill)
 }
@@ -246,8 +251,10 @@ func (b *Buffer) call(ctx context.Context, n int64) (Grant, error) {
 		defer leave()
 	}
 	start := time.Now()
+	ctx, ended := b.begin(ctx, Call{Tag: b.tag, Asked: n})
 	grant, err := b.opts.store.Advance(ctx, b.tag, n)
-	b.called(time.Since(start), err)
+	ended(grant.Range.Len(), err)
+	b.called(time.Since(start))
 	if err != nil {
 		return Grant{}, &leaf.StoreError{Err: err}
 	}
@@ -259,14 +266,11 @@ func (b *Buffer) call(ctx context.Context, n int64) (Grant, error) {
 }
 
 // called counts a call to the store.
-func (b *Buffer) called(took time.Duration, err error) {
+func (b *Buffer) called(took time.Duration) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.account.calls++
 	b.account.callTime += took
-	b.mu.Unlock()
-	if b.opts.OnCall != nil {
-		b.opts.OnCall(took, err)
-	}
 }
 
 // lose counts IDs that were granted and will not be issued.

@@ -28,14 +28,17 @@ func TestStatsOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failed, succeeded atomic.Int64
 		store := newStore(t, 1, 10)
-		b := segment.NewBuffer(store, "order", &segment.Options{OnCall: func(took time.Duration, err error) {
-			if took != 100*time.Millisecond {
-				t.Errorf("a call took %v", took)
-			}
-			if err != nil {
-				failed.Add(1)
-			} else {
-				succeeded.Add(1)
+		b := segment.NewBuffer(store, "order", &segment.Options{OnCall: func(ctx context.Context, c segment.Call) (context.Context, func(int64, error)) {
+			begun := time.Now()
+			return ctx, func(granted int64, err error) {
+				if took := time.Since(begun); took != 100*time.Millisecond {
+					t.Errorf("a call took %v", took)
+				}
+				if err != nil {
+					failed.Add(1)
+				} else if succeeded.Add(1); granted != 10 || c.Tag != "order" {
+					t.Errorf("%+v granted %d", c, granted)
+				}
 			}
 		}})
 		store.Set(drivertest.Fault{Latency: 100 * time.Millisecond})

@@ -21,6 +21,7 @@ import (
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/sdnotify"
 	"github.com/leaf-id/leaf/internal/server"
+	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
 const serveLong = `Start a server. It serves HTTP, Java Leaf's own API included, and gRPC on one port, and
@@ -103,6 +104,7 @@ func serve(ctx context.Context, stderr io.Writer, src config.Source) error {
 	level.Set(cfg.LogLevel())
 	log := newLogger(stderr, cfg, level)
 	drivers.LogTo(log)
+	telemetry.LogTracesTo(log)
 	hangups := make(chan os.Signal, 1) // from now on SIGHUP does not end the process
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)

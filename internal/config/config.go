@@ -19,7 +19,7 @@ import (
 // LEAF_SEGMENT_MAX_STOCK.
 //
 // The check tag says which values are valid: "1..10" or "1.." for bounds, ">0",
-// "a|b" for words, "host:port", "host:port|off", "origins", or "required". Keys with the tag
+// "a|b" for words, "host:port", "host:port|off", "origins", "collector", or "required". Keys with the tag
 // live are taken up by a server that runs, see [Changed].
 type Config struct {
 	Listen          string        `yaml:"listen" check:"host:port"`
@@ -38,6 +38,7 @@ type Config struct {
 	TokensFile      string        `yaml:"tokens_file" live:"yes"`
 	PublicRead      bool          `yaml:"public_read" live:"yes"`
 	CORSOrigins     []string      `yaml:"cors_origins" check:"origins" live:"yes"`
+	Traces          string        `yaml:"traces" check:"collector"`
 
 	TLS       TLS       `yaml:"tls"`
 	Limits    Limits    `yaml:"limits"`

@@ -101,6 +101,8 @@ func (s setting) check() string {
 		return "it is empty"
 	case s.rule == "host:port":
 		return checkAddress(value)
+	case s.rule == "collector":
+		return checkCollector(value)
 	case s.rule == "origins":
 		return checkOrigins(s.value.Interface().([]string))
 	case s.rule == addressOrOff && value != Off:
@@ -144,6 +146,22 @@ func checkAddress(addr string) string {
 	}
 	if err != nil {
 		return fmt.Sprintf("%q is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces", addr)
+	}
+	return ""
+}
+
+// checkCollector says what is wrong with where traces go. The text is not repeated: it may hold
+// a password.
+func checkCollector(text string) string {
+	if text == "" || text == Off {
+		return ""
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
+		return "it is neither a URL such as http://host:4318 nor off"
+	case u.User != nil:
+		return "it holds a user or a password, which belongs into the environment variable OTEL_EXPORTER_OTLP_HEADERS"
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/hops"
@@ -47,6 +48,7 @@ func (c *Conn) addHeaders(ctx context.Context, h http.Header) error {
 	if c.opts.Name != "" {
 		h.Set(hops.Via, hops.Format(append(hops.From(ctx), c.opts.Name)))
 	}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
 	return nil
 }
 

@@ -37,10 +37,10 @@ func (s *Server) newLane(ctx context.Context, opts *frontend.Options) *lane {
 	})}
 }
 
-// passesLane reports whether net/http answers all, or all below /v1, for now: it alone logs
-// requests, and answers pages of other origins.
+// passesLane reports whether net/http answers all, or all below /v1, for now: it alone logs and
+// traces requests, and answers pages of other origins.
 func (s *Server) passesLane(v1 bool) bool {
-	return s.observer.every.Load() > 0 || v1 && s.browser.Shares()
+	return s.traces != nil || s.observer.every.Load() > 0 || v1 && s.browser.Shares()
 }
 
 // serve serves the port, with web behind the lane.

@@ -88,6 +88,7 @@ type Server struct {
 	observer *observer
 	lane     *lane                   // nil: net/http has the port alone
 	conns    *conns.Server           // nil: no Redis protocol
+	traces   *telemetry.Traces       // nil: nothing is traced
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	announce func()                  // ends what lasts longer than a request
 	stopping atomic.Bool
@@ -115,6 +116,7 @@ func New(ctx context.Context, opts Options) (_ *Server, err error) {
 	if err = s.bind(); err != nil { // first: a port that is taken leaves nothing behind
 		return nil, err
 	}
+	s.openTraces()
 	if err = s.openGate(); err != nil {
 		return nil, err
 	}
@@ -133,7 +135,10 @@ func New(ctx context.Context, opts Options) (_ *Server, err error) {
 	if s.store != nil {
 		s.counts.store = telemetry.NewStoreCalls()
 		opts := s.segmentOptions()
-		opts.OnCall = s.counts.store.Observe
+		opts.OnCall = telemetry.StoreCall(s.traces, s.counts.store, kindOf(s.opts.Store))
+		if s.traces != nil {
+			opts.RefillContext = telemetry.SpanContext
+		}
 		s.set = segment.NewSet(s.store, opts)
 	}
 	s.wire()
@@ -201,7 +206,7 @@ func (s *Server) close() (err error) {
 	if s.dir != nil {
 		err = errors.Join(err, s.dir.Close())
 	}
-	return err
+	return errors.Join(err, s.traces.Close()) // last: calls that the stop has made are in it
 }
 
 // Addr returns the address that the server listens on for HTTP and gRPC.
@@ -227,6 +232,9 @@ func (s *Server) wire() {
 	rpcapi.Register(mux, opts)
 	s.browser = browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout))
 	s.observer = &observer{next: s.browser, log: s.log}
+	if s.traces != nil {
+		s.observer.next = &tracer{s.traces, s.browser}
+	}
 	s.observer.every.Store(s.cfg.Log.Access)
 	s.http = s.newHTTP(ctx, s.observer)
 	s.lane = s.newLane(ctx, opts)
@@ -243,6 +251,7 @@ func (s *Server) frontend() *frontend.Options {
 		Access:   s.gate,
 		Health:   s.health,
 		Requests: telemetry.NewFrontEnds(frontend.Reasons()),
+		Traced:   s.traces != nil,
 		Listen:   s.Addr(),
 		Address:  s.web.String(),
 		Version:  s.opts.Version,

@@ -30,6 +30,9 @@ type Options struct {
 	// Requests counts the requests for IDs, and why they failed: a [Kind.Reason].
 	Requests telemetry.FrontEnds
 
+	// Traced says that contexts of requests carry spans.
+	Traced bool
+
 	// Stopping is closed when the server stops; a nil one never is. What lasts longer than a
 	// request ends then.
 	Stopping <-chan struct{}

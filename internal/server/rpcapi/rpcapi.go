@@ -23,10 +23,14 @@ const (
 // its reflection.
 func Register(mux *http.ServeMux, opts *frontend.Options) {
 	options := func(t tell, requests *telemetry.Requests) []connect.HandlerOption {
+		interceptors := []connect.Interceptor{connect.UnaryInterceptorFunc(t.withCodes), record(requests)}
+		if opts.Traced {
+			interceptors = append(interceptors, connect.UnaryInterceptorFunc(addToSpan))
+		}
 		return []connect.HandlerOption{
 			connect.WithCompressMinBytes(minCompress),
 			connect.WithReadMaxBytes(maxRequest),
-			connect.WithInterceptors(connect.UnaryInterceptorFunc(t.withCodes), record(requests)),
+			connect.WithInterceptors(interceptors...),
 		}
 	}
 	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{opts}, options(frontend.Text, opts.Requests.GRPC)...)

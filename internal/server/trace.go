@@ -1,0 +1,107 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/internal/backend"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/telemetry"
+)
+
+// openTraces begins to trace, if that is asked for. What the environment asks for in vain is
+// logged: it often speaks to all programs of a machine.
+func (s *Server) openTraces() {
+	var err error
+	if s.traces, err = telemetry.OpenTraces(s.cfg.Traces, s.opts.Version, s.log); err != nil {
+		s.log.Warn("requests are not traced", "err", err)
+	}
+}
+
+// kindOf is what b is, such as postgres.
+func kindOf(b *backend.Backend) string {
+	kind, _, _ := strings.Cut(b.Name, ":")
+	return kind
+}
+
+// A tracer makes a span of each request for IDs that next serves, as a part of the trace that
+// the caller names, if it does.
+type tracer struct {
+	traces *telemetry.Traces
+	next   http.Handler
+}
+
+// ServeHTTP implements [http.Handler].
+func (t *tracer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, about := describe(r)
+	if name == "" {
+		t.next.ServeHTTP(w, r)
+		return
+	}
+	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	ctx, span := t.traces.Tracer().Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(about...))
+	defer span.End()
+	rec := &recorder{ResponseWriter: w}
+	t.next.ServeHTTP(rec, r.WithContext(ctx))
+	span.SetAttributes(semconv.HTTPResponseStatusCode(rec.code()))
+	if rec.code() >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, "")
+	}
+}
+
+// tracedCalls are the calls of gRPC and Connect that have spans.
+var tracedCalls = []string{
+	leafv1connect.LeafServiceNextProcedure, leafv1connect.LeafServiceTakeProcedure, leafv1connect.LeafServiceStreamProcedure,
+	leafv1connect.LeafServiceAdvanceProcedure, leafv1connect.LeafServiceReturnProcedure,
+	leafv1connect.WorkerServiceLoadProcedure, leafv1connect.WorkerServiceSwapProcedure, leafv1connect.WorkerServiceListProcedure,
+}
+
+// tracedRoutes are the routes that have spans, by what comes before the key. Below /v1 the
+// scheme comes before it too.
+var tracedRoutes = []struct{ prefix, route, scheme string }{
+	{"/v1/ids/", "/v1/ids/{scheme}/{key}", ""},
+	{"/api/segment/get/", "/api/segment/get/{key}", issuer.Segment},
+	{"/api/snowflake/get/", "/api/snowflake/get/{key}", issuer.Snowflake},
+	{"/api/uid/get/", "/api/uid/get/{key}", issuer.UID},
+	{"/api/ticket/get/", "/api/ticket/get/{key}", issuer.Ticket},
+	{"/api/uuid/get/", "/api/uuid/get/{key}", issuer.UUID},
+}
+
+// knownMethods are those that the name of a span may have; a client can send any word.
+var knownMethods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+}
+
+// describe returns the name of a request's span, empty if it has none, and what the span says.
+func describe(r *http.Request) (name string, about []attribute.KeyValue) {
+	path := r.URL.Path
+	if slices.Contains(tracedCalls, path) {
+		return path[1:], []attribute.KeyValue{semconv.RPCMethod(path[1:])}
+	}
+	for _, t := range tracedRoutes {
+		rest, ok := strings.CutPrefix(path, t.prefix)
+		if !ok {
+			continue
+		}
+		scheme, key := t.scheme, rest
+		if scheme == "" {
+			scheme, key, _ = strings.Cut(rest, "/")
+		}
+		method := semconv.HTTPRequestMethodKey.String(r.Method)
+		name = r.Method + " " + t.route
+		if !slices.Contains(knownMethods, r.Method) {
+			method, name = semconv.HTTPRequestMethodOther, "HTTP "+t.route
+		}
+		return name, []attribute.KeyValue{method, semconv.HTTPRoute(t.route),
+			telemetry.SchemeAttr.String(scheme), telemetry.KeyAttr.String(strings.TrimSuffix(key, "/"))}
+	}
+	return "", nil
+}
