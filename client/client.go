@@ -30,18 +30,20 @@ type Options struct {
 	// TLS is for https URLs; nil: the defaults of crypto/tls.
 	TLS *tls.Config
 
-	// OutageBudget, MaxStock, Wait and CallTimeout are those of [segment.Options].
+	// OutageBudget, MaxStock and Wait are those of [segment.Options].
 	OutageBudget time.Duration
 	MaxStock     int64
 	Wait         time.Duration
-	CallTimeout  time.Duration
+
+	// CallTimeout bounds each call to a server; default 5 s.
+	CallTimeout time.Duration
 
 	// Hedge is how long one server is waited for before another one is asked as well;
 	// default 100 ms, negative: never.
 	Hedge time.Duration
 
-	// OnCall is told of each call to a server as it ends, for metrics. [Client.Stats] has the
-	// figures of each tag.
+	// OnCall is told of each call to a server as it ends, for metrics. It must be fast, and
+	// safe for concurrent use. [Client.Stats] has the figures of each tag.
 	OnCall func(Call)
 
 	// Logger receives what an operator should know; nil discards it.
@@ -73,7 +75,7 @@ func New(url string, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leaf client: %w", err)
 	}
-	opts := &leafconn.Options{TLS: o.TLS, Hedge: o.Hedge}
+	opts := &leafconn.Options{TLS: o.TLS, Hedge: o.Hedge, CallTimeout: cmp.Or(o.CallTimeout, segment.DefaultCallTimeout)}
 	switch token = cmp.Or(o.Token, token); {
 	case o.TokenFile != "":
 		opts.Token = leafconn.TokenFile(o.TokenFile)

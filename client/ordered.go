@@ -11,6 +11,9 @@ import (
 // stock, for IDs that increase over all programs, as those of one server do. The scheme is
 // "segment", whose key is a tag, "snowflake", "uid" or "ticket"; empty means "segment".
 //
+// While no server answers its errors wrap [leaf.ErrExhausted]. A call ends with its context, or
+// once each server has had [Options.CallTimeout].
+//
 // A call that is repeated, as its answer took long or was lost, may bring IDs of another
 // server: name one server, or switch [Options.Hedge] off, where the order matters more than an
 // answer.

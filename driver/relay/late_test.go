@@ -57,7 +57,10 @@ func (l *late) Advance(ctx context.Context, tag string, n int64) (segment.Grant,
 	return g, err
 }
 
-func (l *late) Tags(context.Context) iter.Seq2[segment.Tag, error] {
+func (l *late) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
+	if db := l.get(); db != nil {
+		return db.Store().Tags(ctx)
+	}
 	return func(yield func(segment.Tag, error) bool) { yield(order, nil) }
 }
 

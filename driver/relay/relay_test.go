@@ -194,6 +194,16 @@ func TestLoop(t *testing.T) {
 		if !errors.Is(stores[0].lastErr(), relay.ErrLoop) {
 			t.Errorf("%d servers in a circle: %v, want %v", n, stores[0].lastErr(), relay.ErrLoop)
 		}
+		// A call that is passed on goes round once. The servers list tags of their own accord, too.
+		calls := servers[0].Calls("ListTags")
+		for _, err := range open(t, nil, servers[0]).Store().Tags(t.Context()) {
+			if !errors.Is(err, leaf.ErrUnsupported) {
+				t.Errorf("tags of %d servers in a circle: %v", n, err)
+			}
+		}
+		if calls = servers[0].Calls("ListTags") - calls; calls > 20 {
+			t.Errorf("the call went round %d servers %d times", n, calls)
+		}
 	}
 }
 

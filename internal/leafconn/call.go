@@ -9,21 +9,63 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/hops"
 )
 
-// isFault reports an error after which another server should be asked: this one cannot be
-// reached, or has nothing for the moment.
-func isFault(err error) bool {
-	if err == nil || errors.Is(err, context.Canceled) {
-		return false
-	}
+// A verdict is what the end of a call says of the server that was asked.
+type verdict int
+
+const (
+	none    verdict = iota // nothing: the caller gave up, or nothing was sent
+	healthy                // it has answered, if only with an error
+	faulty                 // another one should be asked
+)
+
+// faults are the codes of a server that cannot serve at present.
+var faults = map[connect.Code]bool{
+	connect.CodeUnavailable:      true,
+	connect.CodeDeadlineExceeded: true,
+	connect.CodeInternal:         true,
+	connect.CodeUnknown:          true,
+}
+
+func judge(err error) verdict {
 	coded, ok := errors.AsType[*connect.Error](err)
-	return !ok || !connect.IsWireError(err) || coded.Code() == connect.CodeUnavailable
+	switch {
+	case err == nil:
+		return healthy
+	case errors.Is(err, hops.ErrLoop): // another one may have IDs of its own
+		return faulty
+	case !ok, errors.Is(err, context.Canceled): // not its code, which a broken pipe has, too
+		return none
+	case !connect.IsWireError(err), faults[coded.Code()]:
+		return faulty
+	}
+	return healthy
+}
+
+// refuse returns why no server may be asked: the connection is closed, or the call came
+// through this process already.
+func (c *Conn) refuse(ctx context.Context) error {
+	var err error
+	if c.closed.Load() {
+		err = leaf.ErrClosed
+	} else if c.opts.Name != "" {
+		err = hops.Check(c.opts.Name, hops.From(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("ask leaf servers: %w", err)
+	}
+	return nil
 }
 
 // once makes a call that must not be repeated, to the server with that name; "": to the
 // preferred one.
 func once[T any](ctx context.Context, c *Conn, host string, call func(context.Context, *server) (T, error)) (T, error) {
+	var none T
+	if err := c.refuse(ctx); err != nil {
+		return none, err
+	}
 	for _, s := range c.order() {
 		if host == "" || s.host == host {
 			result, err := call(ctx, s)
@@ -31,7 +73,6 @@ func once[T any](ctx context.Context, c *Conn, host string, call func(context.Co
 			return result, explain(ctx, s, err)
 		}
 	}
-	var none T
 	return none, fmt.Errorf("server %s: %w: it is none of this client's", host, leaf.ErrInvalid)
 }
 
@@ -46,6 +87,10 @@ type outcome[T any] struct {
 // answers, and the next one too while an answer takes long. An answer that comes too late is
 // dropped.
 func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, *server) (T, error)) (T, error) {
+	if err := c.refuse(ctx); err != nil {
+		var none T
+		return none, err
+	}
 	servers := c.order()
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -67,7 +112,7 @@ func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, 
 			running--
 			c.answered(o.server, o.err)
 			more := asked < len(servers)
-			if !isFault(o.err) || ctx.Err() != nil || !more && running == 0 {
+			if judge(o.err) != faulty || ctx.Err() != nil || !more && running == 0 {
 				return o.result, explain(ctx, o.server, o.err)
 			}
 			if more {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,9 @@ type Options struct {
 	// Hedge is how long one server is waited for before another one is asked as well, where
 	// that is harmless; default 100 ms, negative: never.
 	Hedge time.Duration
+
+	// CallTimeout bounds each call to a server; 0: the caller's context alone does.
+	CallTimeout time.Duration
 
 	// Observe is told of each call to a server; nil: nothing is.
 	Observe func(Call)
@@ -149,17 +153,13 @@ func (c *Conn) order() []*server {
 
 // answered takes up how a call of s ended.
 func (c *Conn) answered(s *server, err error) {
-	if !isFault(err) {
+	switch judge(err) {
+	case healthy:
 		s.fails.Store(0)
 		s.retryAt.Store(0)
-		for i, o := range c.servers {
-			if o == s {
-				c.active.Store(int64(i))
-			}
-		}
-		return
+		c.active.Store(int64(slices.Index(c.servers, s)))
+	case faulty:
+		pause := min(maxBackoff, firstBackoff<<min(s.fails.Add(1)-1, 10))
+		s.retryAt.Store(time.Now().Add(pause/2 + rand.N(pause/2)).UnixNano())
 	}
-	fails := s.fails.Add(1)
-	pause := min(maxBackoff, firstBackoff<<min(fails-1, 10))
-	s.retryAt.Store(time.Now().Add(pause/2 + rand.N(pause/2)).UnixNano())
 }

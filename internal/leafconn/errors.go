@@ -1,6 +1,7 @@
 package leafconn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,10 @@ import (
 // ErrDenied says that the token is missing, wrong, or lacks the right.
 var ErrDenied = errors.New("the server does not allow it: the token is missing, expired, or lacks the right")
 
-// reasons are what a server's answers mean here. STOPPING is none of them: another call may
-// succeed.
+// errAway is wrapped where a server cannot be reached, or is about to stop.
+var errAway = errors.New("is unavailable")
+
+// reasons are what a server's answers mean here.
 var reasons = map[string]error{
 	"BAD_KEY":            leaf.ErrInvalid,
 	"CLOCK_BEHIND":       leaf.ErrClock,
@@ -29,6 +32,7 @@ var reasons = map[string]error{
 	"NO_WORKER_ID":       leaf.ErrNoLease,
 	"OVERFLOW":           leaf.ErrOverflow,
 	"SCHEME_DISABLED":    leaf.ErrUnsupported,
+	"STOPPING":           errAway,
 	"TAG_EXISTS":         leaf.ErrTagExists,
 	"UNAUTHENTICATED":    ErrDenied,
 	"UNKNOWN_TAG":        leaf.ErrUnknownTag,
@@ -54,8 +58,11 @@ func explain(ctx context.Context, s *server, err error) error {
 		return fmt.Errorf("leaf server %s: %w", s.host, ended)
 	}
 	coded, ok := errors.AsType[*connect.Error](err)
-	if !ok || !connect.IsWireError(err) {
+	switch {
+	case !ok:
 		return fmt.Errorf("leaf server %s: %w", s.host, err)
+	case !connect.IsWireError(err):
+		return fmt.Errorf("leaf server %s %w: %w", s.host, errAway, cmp.Or(coded.Unwrap(), err))
 	}
 	return &answer{s.host, coded.Message(), reasons[reasonOf(coded)]}
 }

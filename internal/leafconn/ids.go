@@ -2,6 +2,7 @@ package leafconn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -9,7 +10,7 @@ import (
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 )
 
-// Next returns one ID, of one call.
+// Next returns one ID, of one call. It wraps [leaf.ErrExhausted] where no server answers.
 func (c *Conn) Next(ctx context.Context, scheme, key string) (int64, error) {
 	res, err := repeatable(ctx, c, func(ctx context.Context, srv *server) (*leafv1.NextResponse, error) {
 		return srv.ids.Next(ctx, &leafv1.NextRequest{Scheme: scheme, Key: key})
@@ -17,10 +18,10 @@ func (c *Conn) Next(ctx context.Context, scheme, key string) (int64, error) {
 	if err == nil && res.GetText() != "" {
 		err = errText(scheme)
 	}
-	return res.GetId(), err
+	return res.GetId(), noIDs(err)
 }
 
-// Take returns n IDs, of one call.
+// Take returns n IDs, of one call. Its errors are those of Next.
 func (c *Conn) Take(ctx context.Context, scheme, key string, n int) ([]leaf.Range, error) {
 	if n < 1 || n > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: %d IDs at once", leaf.ErrInvalid, n)
@@ -32,7 +33,7 @@ func (c *Conn) Take(ctx context.Context, scheme, key string, n int) ([]leaf.Rang
 		err = errText(scheme)
 	}
 	if err != nil {
-		return nil, err
+		return nil, noIDs(err)
 	}
 	ranges := make([]leaf.Range, len(res.GetRanges()))
 	for i, r := range res.GetRanges() {
@@ -43,4 +44,12 @@ func (c *Conn) Take(ctx context.Context, scheme, key string, n int) ([]leaf.Rang
 
 func errText(scheme string) error {
 	return fmt.Errorf("%w: the IDs of %s are text", leaf.ErrInvalid, scheme)
+}
+
+// noIDs returns err as that of a call for IDs: while no server answers there are none.
+func noIDs(err error) error {
+	if errors.Is(err, errAway) {
+		return fmt.Errorf("%w: %w", leaf.ErrExhausted, err)
+	}
+	return err
 }

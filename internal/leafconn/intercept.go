@@ -10,7 +10,6 @@ import (
 	"connectrpc.com/connect"
 	"go.opentelemetry.io/otel/propagation"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/hops"
 )
 
@@ -18,8 +17,10 @@ import (
 func (c *Conn) intercept(s *server) func(connect.UnaryFunc) connect.UnaryFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-			if c.closed.Load() {
-				return nil, leaf.ErrClosed
+			if c.opts.CallTimeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, c.opts.CallTimeout)
+				defer cancel()
 			}
 			if err := c.addHeaders(ctx, req.Header()); err != nil {
 				return nil, err

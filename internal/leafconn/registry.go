@@ -6,7 +6,6 @@ import (
 	"time"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
-	"github.com/leaf-id/leaf/internal/hops"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -16,7 +15,7 @@ type Registry struct{ *Conn }
 
 // Load returns the record of a worker ID.
 func (r Registry) Load(ctx context.Context, id int64) (worker.Record, error) {
-	res, err := relayed(ctx, r, repeatable, func(ctx context.Context, srv *server) (*leafv1.LoadResponse, error) {
+	res, err := repeatable(ctx, r.Conn, func(ctx context.Context, srv *server) (*leafv1.LoadResponse, error) {
 		return srv.workers.Load(ctx, &leafv1.LoadRequest{Worker: id})
 	})
 	if err != nil {
@@ -35,7 +34,7 @@ func (r Registry) Swap(ctx context.Context, old, new worker.Record) error {
 	if err != nil {
 		return err
 	}
-	_, err = relayed(ctx, r, preferred, func(ctx context.Context, srv *server) (*leafv1.SwapResponse, error) {
+	_, err = once(ctx, r.Conn, "", func(ctx context.Context, srv *server) (*leafv1.SwapResponse, error) {
 		return srv.workers.Swap(ctx, &leafv1.SwapRequest{Old: was, New: is})
 	})
 	if err != nil {
@@ -46,7 +45,7 @@ func (r Registry) Swap(ctx context.Context, old, new worker.Record) error {
 
 // List returns all records.
 func (r Registry) List(ctx context.Context) ([]worker.Record, error) {
-	res, err := relayed(ctx, r, repeatable, func(ctx context.Context, srv *server) (*leafv1.ListResponse, error) {
+	res, err := repeatable(ctx, r.Conn, func(ctx context.Context, srv *server) (*leafv1.ListResponse, error) {
 		return srv.workers.List(ctx, new(leafv1.ListRequest))
 	})
 	if err != nil {
@@ -77,30 +76,13 @@ func (r Registry) Reign(ctx context.Context) (worker.Reign, error) {
 }
 
 func (r Registry) clock(ctx context.Context) (*leafv1.ClockResponse, error) {
-	res, err := relayed(ctx, r, repeatable, func(ctx context.Context, srv *server) (*leafv1.ClockResponse, error) {
+	res, err := repeatable(ctx, r.Conn, func(ctx context.Context, srv *server) (*leafv1.ClockResponse, error) {
 		return srv.workers.Clock(ctx, new(leafv1.ClockRequest))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the registry's clock: %w", err)
 	}
 	return res, nil
-}
-
-// relayed makes a call unless it came through this process already.
-func relayed[T any](ctx context.Context, r Registry, how func(context.Context, *Conn, func(context.Context, *server) (T, error)) (T, error),
-	call func(context.Context, *server) (T, error)) (T, error) {
-	if via := hops.From(ctx); r.opts.Name != "" && len(via) > 0 {
-		if err := hops.Check(r.opts.Name, via); err != nil {
-			var none T
-			return none, err
-		}
-	}
-	return how(ctx, r.Conn, call)
-}
-
-// preferred is once for the server that is asked first.
-func preferred[T any](ctx context.Context, c *Conn, call func(context.Context, *server) (T, error)) (T, error) {
-	return once(ctx, c, "", call)
 }
 
 func recordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {

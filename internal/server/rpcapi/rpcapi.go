@@ -43,7 +43,7 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 		admin.registry, _, _ = strings.Cut(opts.Registry, ":")
 	}
 	path, handler = leafv1connect.NewAdminServiceHandler(admin, options(admin.tell, nil)...)
-	mux.Handle(path, newGuard(opts, nil, handler))
+	mux.Handle(path, newGuard(opts, nil, withVia(handler)))
 	path, handler = leafv1connect.NewWorkerServiceHandler(&workerService{opts}, options(admin.tell, nil)...)
 	mux.Handle(path, newGuard(opts, nil, withVia(handler)))
 	registerHealth(mux, opts)

@@ -1,0 +1,51 @@
+package leafconn
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/leaf-id/leaf/internal/hops"
+)
+
+// What a call says of its server decides whether another one is asked.
+func TestJudge(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want verdict
+	}{
+		"an answer":                  {nil, healthy},
+		"an unknown tag":             {connect.NewWireError(connect.CodeNotFound, errors.New("x")), healthy},
+		"nothing left":               {connect.NewWireError(connect.CodeUnavailable, errors.New("x")), faulty},
+		"a server with a defect":     {connect.NewWireError(connect.CodeInternal, errors.New("x")), faulty},
+		"a store that takes long":    {connect.NewWireError(connect.CodeDeadlineExceeded, errors.New("x")), faulty},
+		"no server":                  {connect.NewError(connect.CodeUnavailable, syscall.ECONNREFUSED), faulty},
+		"a connection that broke":    {connect.NewError(connect.CodeCanceled, syscall.EPIPE), faulty},
+		"no answer in time":          {connect.NewError(connect.CodeDeadlineExceeded, context.DeadlineExceeded), faulty},
+		"a way back to this process": {hops.ErrLoop, faulty},
+		"a caller that gave up":      {connect.NewError(connect.CodeCanceled, context.Canceled), none},
+		"no token":                   {errors.New("read the token: no such file"), none},
+	} {
+		if got := judge(c.err); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A caller that gives up says nothing of a server that has failed.
+func TestGivingUpIsNoAnswer(t *testing.T) {
+	c, err := Open([]string{"http://a:1", "http://b:1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.active.Store(1)
+	failing := c.servers[0]
+	c.answered(failing, connect.NewError(connect.CodeUnavailable, syscall.ECONNREFUSED))
+	c.answered(failing, connect.NewError(connect.CodeCanceled, context.Canceled))
+	if failing.fails.Load() != 1 || c.active.Load() != 1 || c.order()[0] == failing {
+		t.Errorf("%d failures, asked first: %v", failing.fails.Load(), c.order()[0].host)
+	}
+}
