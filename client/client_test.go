@@ -160,6 +160,39 @@ func TestFrozenServer(t *testing.T) {
 	one.Release()
 }
 
+// A server that takes calls and answers none holds a call up for a while only, whatever its
+// context: an ordered one, and the give-back.
+func TestFrozenServerEndsCalls(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	c := connect(t, &client.Options{CallTimeout: 100 * time.Millisecond}, server)
+	wantNext(t, c, 1)
+	server.Hold()
+	defer server.Release()
+	if _, err := c.Ordered("", "order").Next(context.Background()); !errors.Is(err, leaf.ErrExhausted) {
+		t.Errorf("got %v", err)
+	}
+	if err := c.Close(context.Background()); err == nil {
+		t.Error("a server that does not answer took IDs back")
+	}
+	if _, err := c.Ordered("", "order").Next(context.Background()); !errors.Is(err, leaf.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// Where hedging is off, a frozen server is asked once; then others are.
+func TestFrozenServerWithoutHedging(t *testing.T) {
+	store := newStore(t)
+	one, two := testleaf.Start(t, testleaf.Options{Store: store}), testleaf.Start(t, testleaf.Options{Store: store})
+	one.Hold()
+	defer one.Release()
+	for range 4 { // whichever is asked first
+		c := connect(t, &client.Options{Hedge: -1, CallTimeout: 100 * time.Millisecond, Wait: time.Minute}, one, two)
+		if _, err := c.Next(t.Context(), "order"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // With no server left a call fails when its time is over, and with its context.
 func TestNoServer(t *testing.T) {
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
@@ -212,6 +245,62 @@ func TestDenied(t *testing.T) {
 	c = connect(t, &client.Options{Wait: 50 * time.Millisecond}, server)
 	if _, err := c.Next(t.Context(), "order"); !errors.Is(err, client.ErrDenied) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestPeek(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	c := connect(t, nil, server)
+	peek := func(want int64) {
+		t.Helper()
+		for range 2 {
+			if id, err := c.Peek(t.Context(), "order"); err != nil || id != want {
+				t.Fatalf("got %d, %v, want %d", id, err, want)
+			}
+		}
+	}
+	peek(1) // asks the server
+	wantNext(t, c, 1)
+	calls := server.Calls("PeekTag")
+	peek(2)
+	if server.Calls("PeekTag") != calls {
+		t.Error("the server was asked for what is in stock")
+	}
+	if _, err := c.Peek(t.Context(), "nope"); !errors.Is(err, leaf.ErrUnknownTag) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// IDs that somebody inserted by hand come neither from this program nor from a server.
+func TestObserve(t *testing.T) {
+	store := newStore(t)
+	servers := []*testleaf.Server{testleaf.Start(t, testleaf.Options{Store: store}), testleaf.Start(t, testleaf.Options{Store: store})}
+	c := connect(t, nil, servers...)
+	for _, c := range []*client.Client{c, connect(t, nil, servers[0]), connect(t, nil, servers[1])} {
+		if _, err := c.Next(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const largest = 50_000
+	o, err := c.Observe(t.Context(), "order", largest)
+	if err != nil || o.MaxID <= largest || o.Dropped == 0 || o.OthersBelow != largest+1 || o.OthersFor <= 0 {
+		t.Fatalf("got %+v, %v", o, err)
+	}
+	for name, take := range map[string]func() (int64, error){
+		"this program":     func() (int64, error) { return c.Next(t.Context(), "order") },
+		"the first server": func() (int64, error) { return connect(t, nil, servers[0]).Next(t.Context(), "order") },
+		"the last server":  func() (int64, error) { return connect(t, nil, servers[1]).Next(t.Context(), "order") },
+	} {
+		if id, err := take(); err != nil || id <= largest {
+			t.Errorf("%s: got %d, %v", name, id, err)
+		}
+	}
+	if o, err := c.Observe(t.Context(), "order", 7); err != nil || o.Dropped != 0 {
+		t.Errorf("below: %+v, %v", o, err)
+	}
+	servers[1].Stop()
+	if _, err := c.Observe(t.Context(), "order", 900_000); err == nil {
+		t.Error("a server that was not told is no error")
 	}
 }
 

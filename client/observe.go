@@ -1,0 +1,51 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Peek returns the ID that [Client.Next] would return if no other call came first, and takes
+// none. Where the program has no stock it asks a server, whose token needs the right to read.
+func (c *Client) Peek(ctx context.Context, tag string) (int64, error) {
+	for _, st := range c.set.Stats() {
+		if st.Tag != tag {
+			continue
+		}
+		for _, s := range st.Segments {
+			if s.Next < s.Range.End {
+				return s.Next, nil
+			}
+		}
+	}
+	id, err := c.conn.Peek(ctx, tag)
+	if err != nil {
+		return 0, fmt.Errorf("peek at tag %q: %w", tag, err)
+	}
+	return id, nil
+}
+
+// An Observed says what came of [Client.Observe].
+type Observed struct {
+	MaxID   int64 // one past the highest ID that the store has allocated to anyone
+	Dropped int64 // how many IDs this program and the servers dropped from memory
+
+	// Other servers and programs may issue IDs below OthersBelow, which they held before; 0:
+	// they cannot. OthersFor is how long such a stock lasts a busy server.
+	OthersBelow int64
+	OthersFor   time.Duration
+}
+
+// Observe says that IDs of a tag up to a largest one are in use, because somebody inserted
+// them by hand. The counter moves above them, and never down; this program and all servers of
+// the URL drop what they hold below, except for the blocks of cursors. The token needs the
+// right to administer. With an error some servers may not have been told: call it again.
+func (c *Client) Observe(ctx context.Context, tag string, largest int64) (Observed, error) {
+	all, err := c.conn.Observe(ctx, tag, largest)
+	if err != nil {
+		return Observed{}, fmt.Errorf("observe %d of tag %q: %w", largest, tag, err)
+	}
+	all.Dropped += c.set.DropBelow(tag, largest+1)
+	return Observed(all), nil
+}
