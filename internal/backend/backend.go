@@ -77,6 +77,9 @@ type RegistryOptions struct {
 	// dealt; nil: nothing does.
 	Memory segment.Memory
 
+	// Now is this machine's clock; default [time.Now]. Only Java Leaf's tree takes it.
+	Now func() time.Time
+
 	// Observe says that no worker ID is going to be claimed, so that the URL need not
 	// say who would.
 	Observe bool

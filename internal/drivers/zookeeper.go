@@ -82,13 +82,13 @@ func parseZooKeeper(u *target) (*Backend, error) {
 
 // javaTree returns the backend in Java Leaf's tree.
 func javaTree(key string, servers []string, name string, opts zookeeper.Options) (*Backend, error) {
-	open := func(ip string, port int) (*zookeeper.Leaf, error) {
+	open := func(ip string, port int, now func() time.Time) (*zookeeper.Leaf, error) {
 		opts := opts
-		opts.IP, opts.Port = cmp.Or(opts.IP, ip), cmp.Or(opts.Port, port)
+		opts.IP, opts.Port, opts.Now = cmp.Or(opts.IP, ip), cmp.Or(opts.Port, port), now
 		return zookeeper.OpenLeaf(servers, name, &opts)
 	}
-	observe := func() (*zookeeper.Leaf, error) { return open("127.0.0.1", 1) } // it will not appear under it
-	tree, err := observe()                                                     // contacts nothing before the first call, and checks the rest
+	observe := func() (*zookeeper.Leaf, error) { return open("127.0.0.1", 1, nil) } // it will not appear under it
+	tree, err := observe()                                                          // contacts nothing before the first call, and checks the rest
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +102,13 @@ func javaTree(key string, servers []string, name string, opts zookeeper.Options)
 			case opts.Port == 0 && o.Port == 0:
 				return nil, invalid("layout=leaf needs port=…, the leaf.snowflake.port that tells this server from others on its machine")
 			case opts.IP != "":
-				return open("", o.Port)
+				return open("", o.Port, o.Now)
 			}
 			ip, err := zookeeper.FirstIPv4()
 			if err != nil {
 				return nil, fmt.Errorf("%w: add ip=… to the URL", err)
 			}
-			return open(ip, o.Port)
+			return open(ip, o.Port, o.Now)
 		},
 	}, tree.Close()
 }

@@ -177,6 +177,7 @@ func (s *Server) openRegistry(b *backend.Backend, k *worker.Options, ahead time.
 	if err != nil {
 		return nil, err
 	}
+	forLab(k, o)
 	return b.Registry(o)
 }
 

@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// builds are the versions of the program that take part in a rolling upgrade, and back.
+var builds = [2]string{"v1.0.0", "v1.1.0"}
+
+var leaseBuilds struct {
+	mu    sync.Mutex
+	paths map[string]string
+}
+
+// leaseBuild returns a build for the lab, whose clock can be wrong, under a version's name.
+func leaseBuild(t testing.TB, version string) string {
+	t.Helper()
+	leaseBuilds.mu.Lock()
+	defer leaseBuilds.mu.Unlock()
+	if path := leaseBuilds.paths[version]; path != "" {
+		return path
+	}
+	path := filepath.Join(filepath.Dir(leafBinary), "leaf-lab-"+version)
+	args := []string{"build", "-tags", "leaflab", "-ldflags", "-X main.version=" + version, "-o", path}
+	if !lab() {
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, "./cmd/leaf")...)
+	cmd.Dir = ".."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the leaf command for the lab: %v\n%s", err, out)
+	}
+	if leaseBuilds.paths == nil {
+		leaseBuilds.paths = map[string]string{}
+	}
+	leaseBuilds.paths[version] = path
+	return path
+}
+
+// A clock that is wrong on purpose is in the builds for the lab alone: the command as it is
+// released does not know the variables.
+func TestReleaseHasNoLabClock(t *testing.T) {
+	t.Parallel()
+	clock := filepath.Join(t.TempDir(), "clock")
+	if err := os.WriteFile(clock, []byte("-1h"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		binary string
+		off    time.Duration
+	}{{leafBinary, 0}, {leaseBuild(t, builds[0]), -time.Hour}} {
+		content, err := os.ReadFile(c.binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := bytes.Contains(content, []byte("LEAFLAB_")); has != (c.off != 0) {
+			t.Errorf("%s has the lab's variables: %v", filepath.Base(c.binary), has)
+		}
+		s := serveBy(t, append([]string{"env", "LEAFLAB_CLOCK=" + clock, c.binary}, serveArgs(nil)...)...)
+		id := s.awaitSnowflake(10 * time.Second)
+		if off := time.Until(time.UnixMilli(id>>22 + javaEpoch)); (off - c.off).Abs() > 10*time.Second {
+			t.Errorf("%s: the ID's time is %v off", filepath.Base(c.binary), off)
+		}
+		s.stop()
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !leaflab
+
+package server
+
+import (
+	"github.com/leaf-id/leaf/internal/backend"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// forLab changes nothing: only builds for the fault lab have clocks that are wrong on purpose.
+func forLab(*worker.Options, *backend.RegistryOptions) {}
