@@ -3,9 +3,10 @@
 FUZZTIME ?= 10s
 ARGS     ?=
 NAME     ?=
+REF      ?= main
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test clients deps lint vuln bench stores resp http lab lab-short fuzz generate structure clean
+.PHONY: help run build test clients deps lint vuln bench benchstat stores lab lab-short fuzz generate structure clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,23 +37,20 @@ lint: ## check form: gofmt, vet, staticcheck, go fix, go.mod, sizes, generated c
 vuln: ## look for known vulnerabilities (needs vuln.go.dev)
 	go tool -modfile=tools.mod govulncheck ./...
 
-bench: deps ## measure all beside its peers into docs/performance.md, or NAME=peers alone (20 minutes)
+bench: deps ## measure all beside its peers into docs/performance.md, or NAME=http alone (20 minutes)
 	@scripts/benchdeps.sh
 	cd bench && go run ./lab $(NAME)
 
+benchstat: ## compare benchmarks of the working tree with those of REF=main, in turns (3 minutes)
+	@scripts/benchstat.sh $(REF) $(ARGS)
+
 stores: deps ## measure every store, as a table for docs/stores.md (3 minutes, on a quiet machine)
 	cd bench && go test -v -run '^$$' -bench Stores -timeout 20m . | sed -n 's/^ *|/|/p'
-
-resp: deps ## measure INCR beside a real Redis, as a table (2 minutes, on a quiet machine)
-	cd bench && go test -v -run '^$$' -bench RESP -benchtime 1x -timeout 20m . | sed -n 's/^ *|/|/p'
 
 lab-short: deps ## run the fault lab in short: simulator, saboteurs, clusters of real servers (minutes)
 	cd e2e && go test -count=1 -v -run Schedules ./lab/sim -schedules 500
 	cd e2e && go test -count=1 -v -tags leafsabotage -run Saboteurs ./lab/sim
 	cd e2e && go test -count=1 -v -run Cluster .
-
-http: deps ## measure GET of an ID beside nginx, as a table (2 minutes, on a quiet machine)
-	cd bench && go test -v -run '^$$' -bench HTTP -benchtime 1x -timeout 20m . | sed -n 's/^ *|/|/p'
 
 lab: deps ## run the end-to-end tests and the model checker at full length (up to an hour)
 	LEAF_LAB=1 go test -count=1 -timeout 10m -run FollowsTheClock -v ./snowflake

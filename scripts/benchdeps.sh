@@ -5,6 +5,5 @@ set -euo pipefail
 
 want mvn maven
 want javac default-jdk-headless
-want redis-benchmark redis-tools
 
 install_missing "make bench"

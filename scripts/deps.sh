@@ -23,7 +23,6 @@ want pgbouncer pgbouncer
 wantGlob '/usr/lib/postgresql/*/bin/postgres' postgresql
 wantGlob '/usr/lib*/galera*/libgalera_smm.so' galera-4
 want nginx nginx
-want wrk wrk # the load of make http
 want prometheus prometheus # promtool too; nothing starts the service
 want setpriv util-linux
 want spin spin                                                          # checks the model of the lease protocol

@@ -10,16 +10,16 @@ import (
 )
 
 // benchmark runs a benchmark of the package above, which logs its table.
-func benchmark(title, name string) func(context.Context, *lab) (report, error) {
-	return goTest(title, "-run", "^$", "-bench", name, "-benchtime", "1x")
+func benchmark(name string) func(context.Context, *lab) (report, error) {
+	return goTest("-run", "^$", "-bench", name, "-benchtime", "500ms")
 }
 
 // test runs a test of the package above that logs a table where LEAF_LAB is set.
-func test(title, name string) func(context.Context, *lab) (report, error) {
-	return goTest(title, "-run", "^"+name+"$")
+func test(name string) func(context.Context, *lab) (report, error) {
+	return goTest("-run", "^"+name+"$")
 }
 
-func goTest(title string, args ...string) func(context.Context, *lab) (report, error) {
+func goTest(args ...string) func(context.Context, *lab) (report, error) {
 	return func(ctx context.Context, l *lab) (report, error) {
 		cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-v", "-count=1", "-timeout", "20m"}, append(args, ".")...)...)
 		cmd.Dir = filepath.Join(l.root, "bench")
@@ -35,7 +35,7 @@ func goTest(title string, args ...string) func(context.Context, *lab) (report, e
 			}
 		}
 		if table.Len() == 0 {
-			return report{}, fmt.Errorf("%s printed no table\n%s", title, out)
+			return report{}, fmt.Errorf("no table was printed\n%s", out)
 		}
 		return report{table: table.String()}, nil
 	}

@@ -1,92 +1,179 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	_ "modernc.org/sqlite"
 
+	"github.com/leaf-id/leaf/bench"
 	"github.com/leaf-id/leaf/driver/sqlite"
+	"github.com/leaf-id/leaf/internal/load"
 	"github.com/leaf-id/leaf/segment"
 )
+
+// A footing is what the whole program needs with so many tags.
+type footing struct {
+	tags   int
+	rounds int
+
+	first, idle, used, then, heap, share, most figure // ms, MB, s, MB, bytes a tag, %, MB
+}
+
+const (
+	callers = 64
+
+	// A server compares its tags with the store every 30 s, which is what it does when idle.
+	checkEvery = 30 * time.Second
+)
+
+// settle is how long a server gets to come to rest, and watch how long it is looked at then.
+// With few tags there is nothing to compare.
+func (f *footing) settle() (settle, watch time.Duration) {
+	if f.tags < 100_000 {
+		return 2 * time.Second, 3 * time.Second
+	}
+	return checkEvery / 2, checkEvery
+}
 
 // footprint measures the whole program with 1, 1,000 and 100,000 tags: its start, its memory,
 // the first use of every tag, and what it does when nothing is asked of it.
 func footprint(ctx context.Context, l *lab) (report, error) {
-	dir, err := os.MkdirTemp("", "lab")
-	if err != nil {
-		return report{}, err
-	}
-	defer os.RemoveAll(dir)
-	leaf := filepath.Join(dir, "leaf")
-	build := exec.CommandContext(ctx, "go", "build", "-o", leaf, "./cmd/leaf")
-	build.Dir = l.root
-	if out, err := build.CombinedOutput(); err != nil {
-		return report{}, fmt.Errorf("build leaf: %w\n%s", err, out)
-	}
+	few, some, many := &footing{tags: 1, rounds: l.rounds}, &footing{tags: 1000, rounds: 1}, &footing{tags: 100_000, rounds: 3}
 	var t strings.Builder
-	t.WriteString("| tags | first ID after | resident, idle | each tag used once by 64 callers | resident then | per tag |" +
-		" CPU idle | most resident under load |\n|---|---|---|---|---|---|---|---|\n")
-	for _, n := range []int{1, 1000, 100_000} {
-		row, err := footprintOf(ctx, leaf, filepath.Join(dir, strconv.Itoa(n)), n)
-		if err != nil {
-			return report{}, err
+	t.WriteString("| tags | first ID after, ms | resident, idle, MB | each tag used once, s | resident then, MB | heap of a tag, bytes |" +
+		" CPU idle, % of a core | most resident under load, MB |\n|---|---|---|---|---|---|---|---|\n")
+	for _, f := range []*footing{few, some, many} {
+		dir, err := os.MkdirTemp(l.dir, "footprint")
+		if err == nil {
+			err = createTags(ctx, dir, f.tags)
 		}
-		t.WriteString(row)
+		for range f.rounds {
+			if err == nil {
+				err = f.measure(ctx, l, dir)
+			}
+		}
+		if err != nil {
+			return report{}, fmt.Errorf("%d tags: %w", f.tags, err)
+		}
+		heap := short(f.heap.median())
+		if f.tags == 1 {
+			heap = "–"
+		}
+		fmt.Fprintf(&t, "| %d | %s | %s | %s | %s | %s | %s | %s |\n", f.tags, f.first.spread(), short(f.idle.median()), short(f.used.median()),
+			short(f.then.median()), heap, f.share.spread(), short(f.most.median()))
 	}
-	return report{table: t.String()}, nil
+	return report{table: t.String(), found: map[string]result{
+		"start": {figure: few.first}, "idle-memory": {figure: few.idle}, "load-memory": {figure: few.most},
+		"tag-memory": {figure: many.heap}, "tags-use": {figure: many.used}, "tags-cpu": {figure: many.share},
+	}}, nil
 }
 
-func footprintOf(ctx context.Context, leaf, dir string, tags int) (string, error) {
-	if err := createTags(ctx, dir, tags); err != nil {
-		return "", err
-	}
-	s, first, err := startServer(ctx, leaf, dir)
+// measure starts a server on an existing store and measures it once.
+func (f *footing) measure(ctx context.Context, l *lab, dir string) error {
+	binary, err := l.leaf(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer s.stop()
-	time.Sleep(2 * time.Second) // until it rests
-	idle := s.resident("VmRSS")
 	began := time.Now()
-	if err := s.useAll(tags); err != nil {
-		return "", err
+	s, err := bench.Start(binary, "--listen", "127.0.0.1:0", "--resp", "off", "--data", dir, "--store", "sqlite:"+filepath.Join(dir, "ids.db"))
+	if err != nil {
+		return err
+	}
+	defer s.Stop()
+	if err := use(s.URL, tagName(0)); err != nil {
+		return err
+	}
+	f.first = append(f.first, time.Since(began).Seconds()*1000)
+	if err := f.memory(ctx, s); err != nil {
+		return fmt.Errorf("%w\n%s", err, s.Log())
+	}
+	return f.load(ctx, s)
+}
+
+// memory measures what the server keeps, and what it does when idle.
+func (f *footing) memory(ctx context.Context, s *bench.Leaf) error {
+	time.Sleep(2 * time.Second) // until it rests
+	idle, _, err := bench.Resident(s.PID())
+	if err != nil {
+		return err
+	}
+	heap, err := f.heapOf(ctx, s)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := useAll(s.URL, f.tags); err != nil {
+		return err
 	}
 	used := time.Since(began)
-	time.Sleep(35 * time.Second) // a check of the tags, which collects garbage
-	then := s.resident("VmRSS")
-	cpu, watched := s.cpu(), time.Now()
-	time.Sleep(60 * time.Second)
-	share := (s.cpu() - cpu) / time.Since(watched).Seconds() * 100
-	load := exec.CommandContext(ctx, leaf, "bench", tagName(0), "--server", s.url, "--rate", "5000", "--duration", "5s")
-	if out, err := load.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("leaf bench: %w\n%s", err, out)
+	settle, watch := f.settle()
+	time.Sleep(settle)
+	share, err := busy(s.PID(), watch)
+	if err != nil {
+		return err
 	}
-	return fmt.Sprintf("| %d | %v | %.1f MB | %.2f s | %.1f MB | %.0f bytes | %.2f %% of a core | %.1f MB |\n", tags,
-		first.Round(time.Millisecond), idle/1e6, used.Seconds(), then/1e6, (then-idle)/float64(tags), share, s.resident("VmHWM")/1e6), nil
+	then, _, err := bench.Resident(s.PID())
+	if err != nil {
+		return err
+	}
+	held, err := f.heapOf(ctx, s)
+	f.idle, f.used, f.then = append(f.idle, idle/1e6), append(f.used, used.Seconds()), append(f.then, then/1e6)
+	f.heap, f.share = append(f.heap, max(0, held-heap)/float64(f.tags)), append(f.share, share)
+	return err
+}
+
+// heapOf looks at the heap where there are enough tags to tell from what else is in it: the
+// look costs memory itself.
+func (f *footing) heapOf(ctx context.Context, s *bench.Leaf) (float64, error) {
+	if f.tags == 1 {
+		return 0, nil
+	}
+	return s.Heap(ctx)
+}
+
+// busy is how much of a core a process uses, in percent.
+func busy(pid int, d time.Duration) (float64, error) {
+	before, err := bench.CPUSeconds(pid)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	time.Sleep(d)
+	after, err := bench.CPUSeconds(pid)
+	return 100 * (after - before) / time.Since(began).Seconds(), err
+}
+
+// load puts 5,000 requests a second on the server.
+func (f *footing) load(ctx context.Context, s *bench.Leaf) error {
+	server := load.Server{Addr: strings.TrimPrefix(s.URL, "http://"), Timeout: 10 * time.Second}
+	res, err := load.Run(ctx, load.Options{Target: load.Routes(server, "segment"), Keys: []load.Key{{Name: tagName(0), Space: tagName(0)}},
+		Count: 1, Clients: clients, Pipeline: 1, Rate: 5000, Duration: 3 * time.Second, Memory: 1 << 30})
+	if err != nil {
+		return err
+	}
+	if res.Failed > 0 || res.Check.Duplicates > 0 {
+		return fmt.Errorf("under load %d requests failed, %d IDs came twice: %v", res.Failed, res.Check.Duplicates, res.Errors)
+	}
+	_, most, err := bench.Resident(s.PID())
+	f.most = append(f.most, most/1e6)
+	return err
 }
 
 func tagName(i int) string { return fmt.Sprintf("tag-%06d", i) }
 
 func createTags(ctx context.Context, dir string, n int) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
 	file, err := sql.Open("sqlite", filepath.Join(dir, "ids.db"))
 	if err != nil {
 		return err
@@ -103,48 +190,11 @@ func createTags(ctx context.Context, dir string, n int) error {
 	return errors.Join(db.Init(ctx, tags), db.Close())
 }
 
-// A server is a process of leaf.
-type server struct {
-	cmd *exec.Cmd
-	url string
-}
-
-// startServer returns how long the process took to its first ID, too.
-func startServer(ctx context.Context, leaf, dir string) (*server, time.Duration, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, 0, err
-	}
-	addr := listener.Addr().String()
-	listener.Close()
-	s := &server{url: "http://" + addr}
-	s.cmd = exec.CommandContext(ctx, leaf, "serve", "--listen", addr, "--resp", "off", "--data", dir, "--store", "sqlite:"+filepath.Join(dir, "ids.db"))
-	var log bytes.Buffer
-	s.cmd.Stderr = &log
-	began := time.Now()
-	if err := s.cmd.Start(); err != nil {
-		return nil, 0, err
-	}
-	for time.Since(began) < time.Minute {
-		if err = s.use(tagName(0)); err == nil {
-			return s, time.Since(began), nil
-		}
-		time.Sleep(time.Millisecond)
-	}
-	s.stop()
-	return nil, 0, fmt.Errorf("the server has no ID: %w\n%s", err, &log)
-}
-
-func (s *server) stop() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	_ = s.cmd.Wait() // it was measured
-}
-
-var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}}
 
 // use takes an ID of tag.
-func (s *server) use(tag string) error {
-	resp, err := client.Get(s.url + "/api/segment/get/" + tag)
+func use(url, tag string) error {
+	resp, err := client.Get(url + "/api/segment/get/" + tag)
 	if err != nil {
 		return err
 	}
@@ -153,18 +203,21 @@ func (s *server) use(tag string) error {
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", resp.Status, body)
 	}
+	if _, bad := strconv.ParseInt(string(body), 10, 64); err == nil {
+		err = bad
+	}
 	return err
 }
 
-// useAll takes an ID of each tag, by 64 callers.
-func (s *server) useAll(tags int) error {
+// useAll takes an ID of each tag, by many callers.
+func useAll(url string, tags int) error {
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	errs := make(chan error, 64)
-	for range 64 {
+	errs := make(chan error, callers)
+	for range callers {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(tags); i = next.Add(1) - 1 {
-				if err := s.use(tagName(int(i))); err != nil {
+				if err := use(url, tagName(int(i))); err != nil {
 					errs <- err
 					return
 				}
@@ -174,22 +227,4 @@ func (s *server) useAll(tags int) error {
 	wg.Wait()
 	close(errs)
 	return <-errs
-}
-
-// resident returns one of the sizes in /proc, in bytes.
-func (s *server) resident(name string) float64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	_, rest, _ := strings.Cut(string(text), name+":")
-	kb, _ := strconv.ParseFloat(strings.Fields(rest + " 0")[0], 64)
-	return kb * 1024
-}
-
-// cpu returns how many seconds of CPU the process has used.
-func (s *server) cpu() float64 {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest)
-	user, _ := strconv.ParseFloat(fields[11], 64)
-	system, _ := strconv.ParseFloat(fields[12], 64)
-	return (user + system) / 100
 }

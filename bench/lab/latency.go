@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/bench"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -36,40 +37,89 @@ func (s *slowStore) Tags(context.Context) iter.Seq2[segment.Tag, error] {
 	return func(func(segment.Tag, error) bool) {}
 }
 
+// A change is one way in which segments change under the callers.
+type change struct {
+	key   string
+	name  string
+	every time.Duration // 0: never
+	delay time.Duration // of the store
+
+	calls int64
+	took  map[float64]figure // ns, by quantile
+}
+
+// quantiles that are shown; keyQuantile is the one that a goal is about.
+var quantiles = []float64{.5, .9, .99, .999, .9999, 1}
+
+const keyQuantile = .999
+
+const latencyRun = time.Second
+
 // latency shows whether callers notice a change of segments, or a store call of 100 ms: Next
-// in an open loop, at a rate that leaves the core half idle.
-func latency(ctx context.Context, _ *lab) (report, error) {
-	const rate, seconds = 1_000_000, 5
-	var t strings.Builder
-	t.WriteString("| 1,000,000 calls a second, due at fixed times | store calls | p50 | p99 | p99.9 | p99.99 |\n|---|---|---|---|---|---|\n")
-	for _, c := range []struct {
-		name  string
-		store *slowStore
-	}{
-		{"one segment", &slowStore{step: segment.MaxStep}},
-		{"a change of segments every 50 ms", &slowStore{step: 50_000}},
-		{"the same, store calls of 100 ms, every 300 ms", &slowStore{step: 300_000, delay: 100 * time.Millisecond}},
-	} {
-		took, err := openLoop(ctx, segment.NewBuffer(c.store, tag, &segment.Options{MaxStock: 1 << 40}), rate, seconds*rate)
-		if err != nil {
-			return report{}, err
-		}
-		at := func(q float64) time.Duration { return took[int(q*float64(len(took)-1))].Round(10 * time.Nanosecond) }
-		fmt.Fprintf(&t, "| %s | %d | %v | %v | %v | %v |\n", c.name, c.store.calls.Load(), at(.5), at(.99), at(.999), at(.9999))
+// in an open loop, at half the rate that the loop reaches.
+func latency(ctx context.Context, l *lab) (report, error) {
+	rate, err := halfRate(ctx)
+	if err != nil {
+		return report{}, err
 	}
-	return report{table: t.String()}, nil
+	changes := []*change{
+		{name: "one segment"},
+		{key: "change", name: "a change of segments every 50 ms", every: 50 * time.Millisecond},
+		{key: "slow", name: "every 300 ms, after a store call of 100 ms", every: 300 * time.Millisecond, delay: 100 * time.Millisecond},
+	}
+	for range l.rounds + 2 { // the outermost figures vary most
+		for _, c := range changes {
+			if err := c.measure(ctx, rate); err != nil {
+				return report{}, err
+			}
+		}
+	}
+	none, found := changes[0].took[keyQuantile], make(map[string]result)
+	for _, c := range changes[1:] {
+		// Not distinguishable: within what the rounds without a change differ by.
+		found[c.key] = result{figure: c.took[keyQuantile].over(none), limit: none.most() / none.median()}
+	}
+	return report{table: latencyTable(changes, rate), picture: latencyPicture(changes), found: found}, nil
+}
+
+// halfRate is half of how many calls a second a loop makes that looks at the time.
+func halfRate(ctx context.Context) (int, error) {
+	const n = 2_000_000
+	began := time.Now()
+	_, err := openLoop(ctx, segment.NewBuffer(&slowStore{step: segment.MaxStep}, bench.Tag, nil), 1e9, n)
+	return int(n / time.Since(began).Seconds() / 2), err
+}
+
+func (c *change) measure(ctx context.Context, rate int) error {
+	store := &slowStore{step: segment.MaxStep, delay: c.delay}
+	if c.every > 0 {
+		store.step = int64(float64(rate) * c.every.Seconds())
+	}
+	b := segment.NewBuffer(store, bench.Tag, &segment.Options{MaxStock: 4 * store.step})
+	took, err := openLoop(ctx, b, rate, int(latencyRun.Seconds()*float64(rate)))
+	if err != nil {
+		return err
+	}
+	if c.took == nil {
+		c.took = make(map[float64]figure)
+	}
+	for _, q := range quantiles {
+		c.took[q] = append(c.took[q], float64(took[int(q*float64(len(took)-1))]))
+	}
+	c.calls = store.calls.Load()
+	return b.Close(ctx)
 }
 
 // openLoop calls n times, each call due at its own time, and returns the sorted times from
 // when a call was due to its end.
-func openLoop(ctx context.Context, ids source, rate, n int) ([]time.Duration, error) {
+func openLoop(ctx context.Context, ids bench.Source, rate, n int) ([]time.Duration, error) {
 	if _, err := ids.Next(ctx); err != nil {
 		return nil, err
 	}
 	took := make([]time.Duration, n)
 	began := time.Now()
 	for i := range took {
-		due := time.Duration(i) * time.Second / time.Duration(rate)
+		due := time.Duration(float64(i) * float64(time.Second) / float64(rate))
 		for time.Since(began) < due { // a sleep would be less exact than the figure
 		}
 		if _, err := ids.Next(ctx); err != nil {
@@ -79,4 +129,49 @@ func openLoop(ctx context.Context, ids source, rate, n int) ([]time.Duration, er
 	}
 	slices.Sort(took)
 	return took, nil
+}
+
+func latencyTable(changes []*change, rate int) string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "| %d calls a second, due at fixed times | store calls |", rate)
+	for _, q := range quantiles {
+		fmt.Fprintf(&t, " %s |", quantileName(q))
+	}
+	t.WriteString("\n|---|---|" + strings.Repeat("---|", len(quantiles)) + "\n")
+	for _, c := range changes {
+		fmt.Fprintf(&t, "| %s | %d |", c.name, c.calls)
+		for _, q := range quantiles {
+			f := c.took[q]
+			if q == keyQuantile {
+				fmt.Fprintf(&t, " %s |", f.spread())
+				continue
+			}
+			fmt.Fprintf(&t, " %s |", short(f.median()))
+		}
+		t.WriteString("\n")
+	}
+	return t.String() + "\nTimes in ns.\n"
+}
+
+func quantileName(q float64) string {
+	if q == 1 {
+		return "max"
+	}
+	return fmt.Sprintf("p%g", 100*q)
+}
+
+// latencyPicture draws the distributions over each other.
+func latencyPicture(changes []*change) string {
+	chart := curves{title: "latency in ns by percentile, both logarithmic"}
+	for _, q := range quantiles {
+		chart.at = append(chart.at, quantileName(q))
+	}
+	for _, c := range changes {
+		var ys []float64
+		for _, q := range quantiles {
+			ys = append(ys, c.took[q].median())
+		}
+		chart.add(c.name, ys)
+	}
+	return chart.svg()
 }

@@ -7,127 +7,124 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leaf-id/leaf/bench"
 )
 
-// An experiment returns its table, and what it draws.
+// An experiment measures one part, within a budget of time on a quiet machine.
 type experiment struct {
-	name string
-	run  func(context.Context, *lab) (report, error)
+	name   string
+	budget time.Duration
+	run    func(context.Context, *lab) (report, error)
 }
 
-// experiments in the order in which `make bench` runs them. Some are tests and benchmarks of
-// the package above.
+// experiments in the order in which `make bench` runs them; together they take less than 20
+// minutes. Some are tests and benchmarks of the package above.
 var experiments = []experiment{
-	{"peers", peers},
-	{"latency", latency},
-	{"footprint", footprint},
-	{"fleet", test("Fleet", "TestFleet")},
-	{"resp", benchmark("Redis protocol", "RESP")},
-	{"stores", benchmark("Stores", "Stores")},
+	{"peers", 100 * time.Second, peers},
+	{"latency", 60 * time.Second, latency},
+	{"http", 110 * time.Second, httpWire},
+	{"resp", 130 * time.Second, respWire},
+	{"grpc", 100 * time.Second, grpcWire},
+	{"footprint", 240 * time.Second, footprint},
+	{"fleet", 120 * time.Second, test("TestFleet")},
+	{"stores", 180 * time.Second, benchmark("Stores")},
 }
 
 // lab is what the experiments share.
 type lab struct {
 	root   string // of the repository
 	rounds int
-	slice  time.Duration // that one row is measured for at a time
+	slice  time.Duration // that one row is measured for at a time, in process
+	load   time.Duration // the same of one run of load
+	dir    string        // temporary
+	binary string        // of the server; see leaf
+}
+
+// leaf returns the path of the server's program, which is built once.
+func (l *lab) leaf(ctx context.Context) (path string, err error) {
+	if l.binary == "" {
+		l.binary, err = bench.Build(ctx, l.root, l.dir)
+	}
+	return l.binary, err
 }
 
 // A report is what an experiment found.
 type report struct {
-	table   string // Markdown
-	picture string // SVG; "": none
+	table   string            // Markdown
+	picture string            // SVG; "": none
+	found   map[string]result // by the key of a goal
 }
 
 func main() {
 	l := &lab{}
 	flag.StringVar(&l.root, "root", "..", "root of the repository")
 	flag.IntVar(&l.rounds, "rounds", 5, "interleaved rounds of each figure")
-	flag.DurationVar(&l.slice, "slice", 100*time.Millisecond, "duration of one measurement")
+	flag.DurationVar(&l.slice, "slice", 100*time.Millisecond, "duration of one measurement in process")
+	flag.DurationVar(&l.load, "load", 2*time.Second, "duration of one run of load")
+	echo := flag.Bool("echo", false, "be the bare gRPC server that gRPC is measured beside")
 	flag.Parse()
-	if err := run(context.Background(), l, flag.Args()); err != nil {
+	err := error(nil)
+	if *echo {
+		err = serveEcho()
+	} else {
+		err = run(context.Background(), l, flag.Args())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		os.Exit(1)
 	}
 }
 
 // run does the named experiments, all if there are none.
-func run(ctx context.Context, l *lab, names []string) error {
+func run(ctx context.Context, l *lab, names []string) (err error) {
+	if l.root, err = filepath.Abs(l.root); err != nil {
+		return err
+	}
+	if l.dir, err = os.MkdirTemp("", "lab"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(l.dir)
 	for _, name := range names {
 		if !slices.ContainsFunc(experiments, func(e experiment) bool { return e.name == name }) {
-			return fmt.Errorf("there is no experiment %q", name)
+			return fmt.Errorf("there is no experiment %q: there are %s", name, strings.Join(experimentNames(), ", "))
 		}
 	}
+	began := time.Now()
 	for _, e := range experiments {
 		if len(names) > 0 && !slices.Contains(names, e.name) {
 			continue
 		}
-		began := time.Now()
-		r, err := e.run(ctx, l)
-		if err == nil {
-			err = l.publish(e.name, r)
-		}
-		if err != nil {
+		if err := l.do(ctx, e); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
-		fmt.Printf("%s (%v)\n\n%s\n", e.name, time.Since(began).Round(time.Second), r.table)
 	}
+	fmt.Printf("all in %v\n", time.Since(began).Round(time.Second))
 	return nil
 }
 
-// publish replaces what stands between the marks of an experiment in docs/performance.md.
-func (l *lab) publish(name string, r report) error {
-	text := fmt.Sprintf("\n%s\n%s\n\n", strings.TrimSpace(r.table), l.origin())
-	if r.picture != "" {
-		file := "img/bench-" + name + ".svg"
-		err := os.MkdirAll(filepath.Join(l.root, "docs/img"), 0o755)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(l.root, "docs", file), []byte(r.picture), 0o644)
-		}
-		if err != nil {
-			return err
-		}
-		text = fmt.Sprintf("\n![%s](%s)\n%s", name, file, text)
+func experimentNames() (names []string) {
+	for _, e := range experiments {
+		names = append(names, e.name)
 	}
-	path := filepath.Join(l.root, "docs/performance.md")
-	page, err := os.ReadFile(path)
+	return names
+}
+
+func (l *lab) do(ctx context.Context, e experiment) error {
+	began, origin := time.Now(), l.origin()
+	r, err := e.run(ctx, l)
+	runtime.GC() // the next one starts without the garbage of this one
+	if err == nil {
+		err = complete(e.name, r.found)
+	}
 	if err != nil {
 		return err
 	}
-	begin, end := fmt.Sprintf("<!-- bench %s -->\n", name), fmt.Sprintf("<!-- end %s -->\n", name)
-	head, rest, ok := strings.Cut(string(page), begin)
-	_, tail, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		return fmt.Errorf("%s has no place for it: %q … %q", path, begin, end)
-	}
-	return os.WriteFile(path, []byte(head+begin+text+end+tail), 0o644)
-}
-
-// origin says where and when a table was made.
-func (l *lab) origin() string {
-	commit, err := exec.Command("git", "-C", l.root, "describe", "--always", "--dirty").Output()
-	if err != nil {
-		commit = []byte("unknown")
-	}
-	return fmt.Sprintf("\n*Commit %s, %s, %s, %d cores (%s), load before the run %s.*", strings.TrimSpace(string(commit)),
-		time.Now().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), processor(), loadAverage())
-}
-
-func processor() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	_, rest, _ := strings.Cut(string(text), "model name")
-	line, _, _ := strings.Cut(rest, "\n")
-	return strings.Trim(line, "\t :")
-}
-
-func loadAverage() string {
-	text, _ := os.ReadFile("/proc/loadavg")
-	first, _, _ := strings.Cut(string(text), " ")
-	return first
+	fmt.Printf("%s: %v of %v\n\n%s\n%s\n", e.name, time.Since(began).Round(time.Second), e.budget, r.table, goalsTable(e.name, r.found))
+	return l.publish(e.name, r, origin)
 }

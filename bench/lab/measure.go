@@ -2,27 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leaf-id/leaf/bench"
 )
 
-// A row is one of the things that are measured: a source of IDs for each goroutine, all of
-// one generator.
-type row struct {
-	name string
-	per  float64                            // IDs that one call has
-	open func() (of func() source, _ error) // nil: measured by its own process
-	jvm  string                             // the name there
-}
-
-// A source hands out an ID. All are called in the same way, in the same loop.
-type source interface {
-	Next(ctx context.Context) (int64, error)
-}
-
-// A figure is the time of one ID in several rounds, in ns.
+// A figure is what was measured, in each of several rounds.
 type figure []float64
 
 func (f figure) median() float64 {
@@ -33,12 +22,43 @@ func (f figure) median() float64 {
 func (f figure) least() float64 { return slices.Min(f) }
 func (f figure) most() float64  { return slices.Max(f) }
 
+// over is the figure of each round divided by that of another row.
+func (f figure) over(other figure) figure {
+	return f.with(other, func(a, b float64) float64 { return a / b })
+}
+
+// above is the figure of each round less that of another row.
+func (f figure) above(other figure) figure {
+	return f.with(other, func(a, b float64) float64 { return a - b })
+}
+
+func (f figure) with(other figure, of func(a, b float64) float64) figure {
+	all := make(figure, len(f))
+	for i := range f {
+		all[i] = of(f[i], other[i])
+	}
+	return all
+}
+
+// spread is the median and, in brackets, the least and the most.
+func (f figure) spread() string {
+	return fmt.Sprintf("%s (%s … %s)", short(f.median()), short(f.least()), short(f.most()))
+}
+
+// short writes a number with three digits.
+func short(x float64) string {
+	if x >= 1000 || x <= -1000 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3g", x)
+}
+
 // batch is how many calls are made between two looks at the time.
 const batch = 512
 
 // nanosPerCall has goroutines call for d and returns the time of all over the number of
 // calls.
-func nanosPerCall(of func() source, goroutines int, d time.Duration) (float64, error) {
+func nanosPerCall(of func() bench.Source, goroutines int, d time.Duration) (float64, error) {
 	var calls atomic.Int64
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
@@ -60,7 +80,7 @@ func nanosPerCall(of func() source, goroutines int, d time.Duration) (float64, e
 	return float64(took.Nanoseconds()) / float64(calls.Load()), nil
 }
 
-func callFor(ids source, began time.Time, d time.Duration) (n int64, err error) {
+func callFor(ids bench.Source, began time.Time, d time.Duration) (n int64, err error) {
 	ctx := context.Background()
 	for time.Since(began) < d {
 		for range batch {

@@ -25,16 +25,26 @@ type NginxServer struct {
 // name, in which "listen 80;" stands for its port.
 func Nginx(t TB, http string) *NginxServer {
 	t.Helper()
+	s, err := StartNginx(http)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// StartNginx starts an nginx that ends with [NginxServer.Close].
+func StartNginx(http string) (*NginxServer, error) {
 	dir, err := os.MkdirTemp("", "nginx-")
 	if err != nil {
-		t.Fatalf("start nginx: %v", err)
+		return nil, fmt.Errorf("start nginx: %w", err)
 	}
 	s := &NginxServer{Dir: dir, http: http}
-	t.Cleanup(s.close)
 	if err := startOn(&s.Port, &s.started, s.run, s.kill); err != nil {
-		t.Fatalf("start nginx: %v", err)
+		s.Close()
+		return nil, fmt.Errorf("start nginx: %w", err)
 	}
-	return s
+	return s, nil
 }
 
 // URL is the server's address.
@@ -95,7 +105,8 @@ func (s *NginxServer) kill() error {
 	return s.proc.end(syscall.SIGKILL)
 }
 
-func (s *NginxServer) close() {
+// Close ends the server.
+func (s *NginxServer) Close() {
 	_ = s.kill() // nothing is kept
 	_ = os.RemoveAll(s.Dir)
 }

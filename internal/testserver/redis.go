@@ -70,6 +70,9 @@ func (s *RedisServer) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.Port)
 // URL is the server's address as Leaf takes it.
 func (s *RedisServer) URL() string { return "redis://" + s.Addr() }
 
+// PID is the server's process.
+func (s *RedisServer) PID() int { return s.proc.cmd.Process.Pid }
+
 // Start starts the server after [RedisServer.Stop] or [RedisServer.Kill], on the same
 // port and data, and returns when it answers.
 func (s *RedisServer) Start() error {

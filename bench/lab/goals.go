@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A goal is what this project asks of itself in one figure.
+type goal struct {
+	key    string
+	part   string // the experiment that measures it
+	what   string
+	limit  float64
+	least  bool   // the limit is the least that is asked, not the most
+	unit   string // with the space before it
+	missed string // why, where the figure is known to miss it
+}
+
+// A result is what was found for a goal.
+type result struct {
+	figure
+	limit float64 // in place of the goal's, which is 0 then
+}
+
+// goals in the order of the table.
+var goals = []goal{
+	{key: "next", part: "peers", what: "`Next` to a bare atomic add, one goroutine", limit: 1.1, unit: "×"},
+	{key: "next-all", part: "peers", what: "`Next` to the contended atomic add, all cores", limit: 1.1, unit: "×"},
+	{key: "set", part: "peers", what: "`Set.Next` above `Next`, one goroutine", limit: 8, unit: " ns"},
+	{key: "set-all", part: "peers", what: "`Set.Next` above `Next`, all cores", limit: 8, unit: " ns"},
+	{key: "cursor-all", part: "peers", what: "`Cursor` to the contended atomic add, all cores", limit: 0.3, unit: "×"},
+	{key: "cursor-rise", part: "peers", what: "`Cursor`, IDs a second of all cores to those of one", limit: 1, least: true, unit: "×"},
+	{key: "take", part: "peers", what: "`Take` of 1000, per ID", limit: 0.02, unit: " ns"},
+	{key: "take-allocs", part: "peers", what: "`Take` into a reused slice, allocations a call", unit: ""},
+	{key: "snowflake", part: "peers", what: "snowflake burst, as fast as bwmarrin/snowflake, 1 goroutine", limit: 40, least: true, unit: "×"},
+	{key: "snowflake-2", part: "peers", what: "the same, 2 goroutines", limit: 25, least: true, unit: "×"},
+	{key: "paced", part: "peers", what: "snowflake sustained, to the format's 244 ns an ID", limit: 1.05, unit: "×"},
+	{key: "paced-cpu", part: "peers", what: "the same, of a core", limit: 25, unit: " %"},
+	{key: "uid-fall", part: "peers", what: "uid cached on 2, 4, 8 goroutines to 1, over the atomic add's own (worst)", limit: 1.1, unit: "×"},
+	{key: "uid-generator", part: "peers", what: "uid cached, as fast as uid-generator, 1 … 8 goroutines (worst)", limit: 5, least: true, unit: "×"},
+	{key: "cosid", part: "peers", what: "`Cursor`, as fast as CosId's segment chain, one thread", limit: 3, least: true, unit: "×"},
+	{key: "cosid-all", part: "peers", what: "the same, all cores", limit: 10, least: true, unit: "×"},
+	{key: "resp-1", part: "resp", what: "Redis protocol, CPU of an INCR to Redis, -P 1", limit: 1, unit: "×"},
+	{key: "resp-16", part: "resp", what: "the same, -P 16", limit: 0.8, unit: "×"},
+	{key: "resp-64", part: "resp", what: "the same, -P 64", limit: 0.45, unit: "×"},
+	{key: "http", part: "http", what: "HTTP ID route, CPU of a request to nginx", limit: 1.3, unit: "×"},
+	{key: "http-p99", part: "http", what: "the same, p99 at 80 % load to nginx", limit: 2, unit: "×"},
+	{key: "grpc", part: "grpc", what: "gRPC unary, CPU of a call to bare grpc-go", limit: 1.1, unit: "×"},
+	{key: "stream", part: "grpc", what: "gRPC stream, 64 in flight, CPU of an ID to that call", limit: 0.12, unit: "×"},
+	{key: "resp-allocs", part: "resp", what: "Redis protocol, allocations a request", limit: 0.01},
+	{key: "http-allocs", part: "http", what: "HTTP ID route, allocations a request", limit: 0.01},
+	{key: "change", part: "latency", what: "p99.9 at half load, over changes of segments to none", unit: "×"},
+	{key: "slow", part: "latency", what: "the same, over store calls of 100 ms", unit: "×"},
+	{key: "start", part: "footprint", what: "start to the first ID, embedded store", limit: 25, unit: " ms"},
+	{key: "idle-memory", part: "footprint", what: "resident memory, idle", limit: 20, unit: " MB"},
+	{key: "load-memory", part: "footprint", what: "resident memory, under load", limit: 30, unit: " MB"},
+	{key: "tag-memory", part: "footprint", what: "100,000 tags: heap of a tag used once", limit: 1024, unit: " bytes"},
+	{key: "tags-use", part: "footprint", what: "100,000 tags: first use of all by 64 callers", limit: 5, unit: " s"},
+	{key: "tags-cpu", part: "footprint", what: "100,000 tags: idle, of a core", limit: 0.5, unit: " %"},
+}
+
+const goalsHead = "| what | part | asked | median | least … most | reached |\n|---|---|---|---|---|---|\n"
+
+// row is a line of the table.
+func (g goal) row(r result) string {
+	limit := max(g.limit, r.limit)
+	bound, reached := "at most", r.median() <= limit
+	if g.least {
+		bound, reached = "at least", r.median() >= limit
+	}
+	verdict := "yes"
+	if !reached {
+		verdict = "**no**"
+		if g.missed != "" {
+			verdict += ": " + g.missed
+		}
+	}
+	return fmt.Sprintf("%s %s | %s %s%s | %s%s | %s … %s | %s |\n", g.head(), g.part, bound, short(limit), g.unit,
+		short(r.median()), g.unit, short(r.least()), short(r.most()), verdict)
+}
+
+// head is what the row of a goal begins with.
+func (g goal) head() string { return "| " + g.what + " |" }
+
+// goalsTable is what an experiment found, as a table; "": nothing is asked of it.
+func goalsTable(part string, found map[string]result) string {
+	var t strings.Builder
+	for _, g := range goals {
+		if r, ok := found[g.key]; ok && g.part == part {
+			t.WriteString(g.row(r))
+		}
+	}
+	if t.Len() == 0 {
+		return ""
+	}
+	return goalsHead + t.String()
+}
+
+// complete reports a goal of a part that nothing was found for, or the other way round.
+func complete(part string, found map[string]result) error {
+	n := 0
+	for _, g := range goals {
+		if g.part != part {
+			continue
+		}
+		if len(found[g.key].figure) == 0 {
+			return fmt.Errorf("nothing was found for the goal %q", g.key)
+		}
+		n++
+	}
+	if n != len(found) {
+		return fmt.Errorf("%d figures were found for %d goals", len(found), n)
+	}
+	return nil
+}
+
+// updateGoals returns the table of all goals with rows of what was found; the other rows stay.
+func updateGoals(old string, found map[string]result) string {
+	rows := make(map[string]string)
+	for line := range strings.Lines(old) {
+		if head, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |"); ok {
+			rows["| "+head+" |"] = line
+		}
+	}
+	var t strings.Builder
+	t.WriteString("\n" + goalsHead)
+	for _, g := range goals {
+		row := rows[g.head()]
+		if r, ok := found[g.key]; ok {
+			row = g.row(r)
+		}
+		t.WriteString(row)
+	}
+	return t.String() + "\n"
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/bench"
+	"github.com/leaf-id/leaf/internal/load"
+)
+
+// serveEcho is a server of package grpc with the one method Next, which counts. It prints its
+// address.
+func serveEcho() error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	var n atomic.Int64
+	next := func(_ any, _ context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		if err := read(new(leafv1.NextRequest)); err != nil {
+			return nil, err
+		}
+		return &leafv1.NextResponse{Id: n.Add(1)}, nil
+	}
+	s := grpc.NewServer()
+	s.RegisterService(&grpc.ServiceDesc{
+		ServiceName: leafv1connect.LeafServiceName, HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{MethodName: "Next", Handler: next}},
+	}, new(struct{}))
+	fmt.Println(listener.Addr())
+	return s.Serve(listener)
+}
+
+// startEcho starts this program as that server.
+func startEcho(ctx context.Context) (addr string, pid int, stop func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", 0, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, self, "-echo")
+	cmd.Stderr = os.Stderr
+	stop = func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		cancel()
+		return "", 0, nil, err
+	}
+	addr, err = bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		stop()
+		return "", 0, nil, errors.Join(errors.New("the echo server has no address"), err)
+	}
+	return strings.TrimSpace(addr), cmd.Process.Pid, stop, nil
+}
+
+// grpcWire measures calls and streams beside calls of a bare server of package grpc.
+func grpcWire(ctx context.Context, l *lab) (r report, err error) {
+	echo, pid, stop, err := startEcho(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer stop()
+	err = l.serveLeaf(ctx, func(leaf *bench.Leaf) error {
+		r, err = l.grpcBeside(ctx, echo, pid, leaf)
+		return err
+	})
+	return r, err
+}
+
+func (l *lab) grpcBeside(ctx context.Context, echo string, echoPID int, leaf *bench.Leaf) (report, error) {
+	all := newDistinct()
+	addr := strings.TrimPrefix(leaf.URL, "http://")
+	unary := func(addr string) *load.GRPC {
+		return load.NewGRPC(load.Server{Addr: addr, Timeout: 10 * time.Second}, "segment", 1)
+	}
+	toEcho, toLeaf := unary(echo), unary(addr)
+	defer toEcho.Close()
+	defer toLeaf.Close()
+	streams, err := newStreams(addr)
+	if err != nil {
+		return report{}, err
+	}
+	defer streams.conn.Close()
+	peer := &wireServer{name: "grpc-go, bare, one connection", pid: echoPID, target: toEcho, clients: clients, pipeline: 1}
+	ours := &wireServer{name: "Leaf, `Next`, one connection", pid: leaf.PID(), target: all.of(toLeaf), clients: clients, pipeline: 1, ours: true}
+	singles := &wireServer{name: "Leaf, 50 streams, one in flight on each", pid: leaf.PID(), target: all.of(streams), clients: clients, pipeline: 1, ours: true}
+	stream := &wireServer{name: "Leaf, 2 streams, 64 in flight on each", pid: leaf.PID(), target: all.of(streams), clients: 2, pipeline: 64, ours: true}
+	w := &wireRun{l, []*wireServer{peer, ours, singles, stream}}
+	if err := w.saturate(ctx); err != nil {
+		return report{}, err
+	}
+	if err := w.openLoops(ctx, peer, ours); err != nil {
+		return report{}, err
+	}
+	verdict, err := all.verdict()
+	return report{
+		table:   w.table() + verdict,
+		picture: w.picture("dark: CPU of an ID in µs; light: p99 in ms, at 80 % load where measured; logarithmic"),
+		found: map[string]result{
+			"grpc":   {figure: ours.full.cpu.over(peer.full.cpu)},
+			"stream": {figure: stream.full.cpu.over(peer.full.cpu)},
+		},
+	}, err
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/load"
+)
+
+// An experiment replaces its own rows of the table of goals, and all rows keep their order.
+func TestUpdateGoals(t *testing.T) {
+	first, second := goals[0], goals[1]
+	table := updateGoals("", map[string]result{first.key: {figure: figure{1, 2, 3}}, second.key: {figure: figure{1, 1, 1}}})
+	table = updateGoals(table, map[string]result{first.key: {figure: figure{1, 1, 5}}})
+	want := "\n" + goalsHead + first.row(result{figure: figure{1, 1, 5}}) + second.row(result{figure: figure{1, 1, 1}}) + "\n"
+	if table != want {
+		t.Errorf("got\n%s\nwant\n%s", table, want)
+	}
+	if !strings.Contains(table, "| 1× | 1 … 5 | yes |") {
+		t.Errorf("the median is 1 and at most 1.1 is asked:\n%s", table)
+	}
+}
+
+// An ID that comes twice, in whichever run, is an error.
+func TestDistinct(t *testing.T) {
+	all := newDistinct()
+	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 1, End: 5}, {Start: 7, End: 8}}})
+	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 5, End: 7}}})
+	if said, err := all.verdict(); err != nil || !strings.Contains(said, "All 7 IDs") {
+		t.Errorf("%q, %v", said, err)
+	}
+	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 4, End: 5}}})
+	if said, err := all.verdict(); err == nil {
+		t.Errorf("ID 4 came twice: %q", said)
+	}
+}
+
+// A report is published between the marks of its name alone.
+func TestReplaceBetween(t *testing.T) {
+	page := "a\n<!-- bench x -->\nold\n<!-- end x -->\nb\n<!-- bench y -->\n<!-- end y -->\n"
+	got, err := replaceBetween(page, "x", func(string) string { return "new\n" })
+	if want := strings.Replace(page, "old", "new", 1); err != nil || got != want {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+	if _, err := replaceBetween(page, "z", func(string) string { return "" }); err == nil {
+		t.Error("there are no marks of z")
+	}
+}

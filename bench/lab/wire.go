@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/leaf-id/leaf/bench"
+	"github.com/leaf-id/leaf/internal/load"
+)
+
+// wireTag is a tag that a new server has, and a key that a Redis makes.
+const wireTag = "leaf-segment-test"
+
+// clients is how many of them put load on a server at the same time.
+const clients = 50
+
+// A wireServer is one that answers requests, in one way of asking it.
+type wireServer struct {
+	name     string
+	pid      int
+	target   load.Target
+	clients  int
+	pipeline int
+	ours     bool // a duplicate is an error
+
+	full         wireFigures // as many requests as there can be
+	half, eighty wireFigures // in an open loop, at parts of that
+}
+
+// wireFigures are those of one server under one load.
+type wireFigures struct {
+	rate           figure // requests a second
+	cpu            figure // of the server for a request, in µs
+	p50, p99, p999 figure // ms
+}
+
+// A wireRun is a run of several servers beside each other.
+type wireRun struct {
+	*lab
+	servers []*wireServer
+}
+
+// saturate has every server answer as many requests as it can, in turns.
+func (w *wireRun) saturate(ctx context.Context) error {
+	for range w.rounds {
+		for _, s := range w.servers {
+			if _, err := s.measure(ctx, &s.full, load.Options{Duration: w.load}); err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// openLoops puts half of what a server can do on it, and 80 %, in turns.
+func (w *wireRun) openLoops(ctx context.Context, servers ...*wireServer) error {
+	for range w.rounds {
+		for _, s := range servers {
+			for _, o := range []struct {
+				of    *wireFigures
+				share float64
+			}{{&s.half, .5}, {&s.eighty, .8}} {
+				_, err := s.measure(ctx, o.of, load.Options{Rate: o.share * s.full.rate.median(), WarmUp: w.load / 8, Duration: w.load})
+				if err != nil {
+					return fmt.Errorf("%s at %.0f %%: %w", s.name, 100*o.share, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// measure runs load once, and returns how many IDs it had.
+func (s *wireServer) measure(ctx context.Context, f *wireFigures, o load.Options) (ids int64, err error) {
+	o.Target, o.Keys, o.Count, o.Memory = s.target, []load.Key{{Name: wireTag, Space: wireTag}}, 1, 1<<30
+	o.Clients, o.Pipeline = s.clients, s.pipeline
+	before, err := bench.CPUSeconds(s.pid)
+	if err != nil {
+		return 0, err
+	}
+	res, err := load.Run(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	after, err := bench.CPUSeconds(s.pid)
+	switch {
+	case err != nil:
+		return 0, err
+	case res.Failed > 0:
+		return 0, fmt.Errorf("%d requests failed: %+v", res.Failed, res.Errors)
+	case s.ours && (res.Check.Duplicates > 0 || res.Check.Kept < res.Check.Checked):
+		return 0, fmt.Errorf("of %d IDs %d were compared, %d twice: %v", res.Check.Checked, res.Check.Kept, res.Check.Duplicates, res.Check.Examples)
+	}
+	ms := func(d time.Duration) float64 { return d.Seconds() * 1000 }
+	f.rate = append(f.rate, res.RequestRate)
+	f.cpu = append(f.cpu, (after-before)*1e6/float64(res.Check.Checked)) // of all, the warm-up too
+	f.p50, f.p99, f.p999 = append(f.p50, ms(res.Latency.P50)), append(f.p99, ms(res.Latency.P99)), append(f.p999, ms(res.Latency.P999))
+	return res.Check.Checked, nil
+}
+
+func (w *wireRun) table() string {
+	var t strings.Builder
+	t.WriteString("| server | load | requests a second | CPU of the server for one, µs | p50, ms | p99, ms | p99.9, ms |\n|---|---|---|---|---|---|---|\n")
+	for _, s := range w.servers {
+		for _, l := range []struct {
+			name string
+			f    wireFigures
+		}{{"all it can", s.full}, {"half of it", s.half}, {"80 % of it", s.eighty}} {
+			if len(l.f.rate) == 0 {
+				continue
+			}
+			fmt.Fprintf(&t, "| %s | %s | %.0f | %s | %.2f | %s | %.2f |\n", s.name, l.name, l.f.rate.median(), l.f.cpu.spread(),
+				l.f.p50.median(), l.f.p99.spread(), l.f.p999.median())
+		}
+	}
+	return t.String()
+}
+
+func (w *wireRun) picture(title string) string {
+	chart := bars{title: title}
+	for _, s := range w.servers {
+		other := s.full.p99
+		if len(s.eighty.p99) > 0 {
+			other = s.eighty.p99
+		}
+		chart.add(strings.ReplaceAll(s.name, "`", ""), s.full.cpu.median(), other.median())
+	}
+	return chart.svg()
+}
+
+// allocations is how many of them the server makes for a request, by its own metrics: of a
+// long run less those of a short one, which has the same connections.
+func (s *wireServer) allocations(ctx context.Context, leaf *bench.Leaf, d time.Duration) (figure, error) {
+	few, base, err := s.mallocs(ctx, leaf, d/4)
+	if err != nil {
+		return nil, err
+	}
+	many, all, err := s.mallocs(ctx, leaf, d)
+	return figure{max(0, all-base) / (many - few)}, err
+}
+
+// mallocs returns how many requests were made for so long, and what the server allocated.
+func (s *wireServer) mallocs(ctx context.Context, leaf *bench.Leaf, d time.Duration) (requests, mallocs float64, err error) {
+	const name = "go_memstats_mallocs_total"
+	before, err := leaf.Metric(ctx, name)
+	if err != nil {
+		return 0, 0, err
+	}
+	var f wireFigures
+	n, err := s.measure(ctx, &f, load.Options{Duration: d})
+	if err != nil {
+		return 0, 0, err
+	}
+	after, err := leaf.Metric(ctx, name)
+	return float64(n), after - before, err
+}
+
+// serveLeaf starts a server with an embedded store for f.
+func (l *lab) serveLeaf(ctx context.Context, f func(*bench.Leaf) error) error {
+	binary, err := l.leaf(ctx)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(l.dir, "data")
+	if err != nil {
+		return err
+	}
+	leaf, err := bench.Start(binary, "--listen", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data", dir)
+	if err != nil {
+		return err
+	}
+	defer leaf.Stop()
+	if err := f(leaf); err != nil {
+		return errors.Join(err, errors.New(leaf.Log()))
+	}
+	return nil
+}

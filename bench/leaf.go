@@ -1,0 +1,141 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Build builds the server of the repository at root and returns its path, below dir.
+func Build(ctx context.Context, root, dir string) (binary string, err error) {
+	binary = filepath.Join(dir, "leaf")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-o", binary, "./cmd/leaf")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build leaf: %w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+// A Leaf is a process of the server.
+type Leaf struct {
+	URL  string // of HTTP and gRPC
+	RESP string // the address of the Redis protocol; "": off
+
+	cmd *exec.Cmd
+	mu  sync.Mutex
+	log strings.Builder
+}
+
+// Start starts a server with arguments of `leaf serve`, and returns when it serves.
+func Start(binary string, args ...string) (*Leaf, error) {
+	s := &Leaf{cmd: exec.Command(binary, append([]string{"serve"}, args...)...)}
+	s.cmd.Env = append(os.Environ(), "LEAF_LOG_FORMAT=text")
+	stderr, err := s.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	serving := make(chan bool, 1)
+	go s.read(stderr, serving)
+	select {
+	case ok := <-serving:
+		if ok {
+			return s, nil
+		}
+		err = errors.New("it ended")
+	case <-time.After(time.Minute):
+		err = errors.New("it does not serve")
+	}
+	s.Stop()
+	return nil, fmt.Errorf("start leaf: %w\n%s", err, s.Log())
+}
+
+var servingLine = regexp.MustCompile(`msg=serving.* url=(\S+)(?:.* resp=(\S+))?`)
+
+// read reads the log to its end, and tells once whether the server serves.
+func (s *Leaf) read(log io.Reader, serving chan<- bool) {
+	lines := bufio.NewScanner(log)
+	told := false
+	for lines.Scan() {
+		if m := servingLine.FindStringSubmatch(lines.Text()); m != nil && !told {
+			s.URL, s.RESP, told = m[1], m[2], true
+			serving <- true
+		}
+		s.mu.Lock()
+		fmt.Fprintln(&s.log, lines.Text())
+		s.mu.Unlock()
+	}
+	if !told {
+		serving <- false
+	}
+}
+
+// Log is what the server has logged.
+func (s *Leaf) Log() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
+// PID is the server's process.
+func (s *Leaf) PID() int { return s.cmd.Process.Pid }
+
+// Stop ends the server in good order.
+func (s *Leaf) Stop() {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	_ = s.cmd.Wait() // what was measured does not depend on it
+}
+
+// Metric returns a figure of /metrics that has no labels.
+func (s *Leaf) Metric(ctx context.Context, name string) (float64, error) {
+	text, err := s.get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, found := strings.Cut(text, "\n"+name+" ")
+	if !found {
+		return 0, fmt.Errorf("/metrics is without %s", name)
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	return strconv.ParseFloat(line, 64)
+}
+
+// Heap collects the server's garbage, and returns how many bytes its heap holds then.
+func (s *Leaf) Heap(ctx context.Context) (float64, error) {
+	if _, err := s.get(ctx, "/debug/pprof/heap?gc=1"); err != nil {
+		return 0, err
+	}
+	return s.Metric(ctx, "go_memstats_heap_alloc_bytes")
+}
+
+func (s *Leaf) get(ctx context.Context, path string) (body string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
+	if err != nil {
+		return "", err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", path, res.Status, text)
+	}
+	return string(text), err
+}
