@@ -59,6 +59,9 @@ func TestMain(m *testing.M) {
 	if config := os.Getenv(nodeVariable); config != "" {
 		os.Exit(nodeMain(config))
 	}
+	if config := os.Getenv(programVariable); config != "" {
+		os.Exit(programMain(config))
+	}
 	os.Exit(run(m))
 }
 
