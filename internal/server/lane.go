@@ -5,7 +5,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"sync"
 
 	"github.com/leaf-id/leaf/internal/server/conns"
 	"github.com/leaf-id/leaf/internal/server/fastlane"
@@ -26,6 +25,7 @@ func (s *Server) newLane(ctx context.Context, opts *frontend.Options) *lane {
 		return nil
 	}
 	handed := newHandover(s.web.addr)
+	s.http.ConnState = handed.observe(s.http.ConnState)
 	serve := fastlane.New(opts, s.passesLane).Serve
 	return &lane{handed: handed, conns: conns.New(ctx, serve, &conns.Options{
 		MaxConns:       s.cfg.Limits.Connections,
@@ -51,53 +51,14 @@ func (l *lane) serve(port net.Listener, web *http.Server) error {
 
 // shutdown ends the lane, and then what it hands over to: until then web takes connections, as
 // it alone tells what waits for too long that the server stops. Its own clients are told at once
-// to go elsewhere.
+// to go elsewhere. A request that web reads after its own stop began would go unanswered.
 func (l *lane) shutdown(ctx context.Context, web *http.Server) error {
 	web.SetKeepAlivesEnabled(false)
 	if err := l.conns.Shutdown(ctx); err != nil {
 		return err
 	}
+	if err := l.handed.wait(ctx); err != nil {
+		return err
+	}
 	return web.Shutdown(ctx)
 }
-
-// A handover is the listener of connections that were accepted before.
-type handover struct {
-	addr   net.Addr
-	conns  chan net.Conn
-	closed chan struct{}
-	close  func()
-}
-
-func newHandover(addr net.Addr) *handover {
-	h := &handover{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
-	h.close = sync.OnceFunc(func() { close(h.closed) })
-	return h
-}
-
-// give waits until conn is accepted.
-func (h *handover) give(conn net.Conn) {
-	select {
-	case h.conns <- conn:
-	case <-h.closed:
-		_ = conn.Close() // the server has stopped
-	}
-}
-
-// Accept implements [net.Listener].
-func (h *handover) Accept() (net.Conn, error) {
-	select {
-	case conn := <-h.conns:
-		return conn, nil
-	case <-h.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements [net.Listener].
-func (h *handover) Close() error {
-	h.close()
-	return nil
-}
-
-// Addr implements [net.Listener].
-func (h *handover) Addr() net.Addr { return h.addr }

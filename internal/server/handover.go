@@ -1,0 +1,106 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// A handover is the listener of connections that were accepted before.
+type handover struct {
+	addr   net.Addr
+	conns  chan net.Conn
+	closed chan struct{}
+	close  func()
+
+	mu    sync.Mutex
+	fresh map[net.Conn]struct{} // net/http has not answered the first request of these
+	empty chan struct{}         // closed when fresh is empty; nil: nothing waits for that
+}
+
+func newHandover(addr net.Addr) *handover {
+	h := &handover{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{}), fresh: make(map[net.Conn]struct{})}
+	h.close = sync.OnceFunc(func() { close(h.closed) })
+	return h
+}
+
+// give waits until conn is accepted.
+func (h *handover) give(conn net.Conn) {
+	h.mu.Lock()
+	h.fresh[conn] = struct{}{}
+	h.mu.Unlock()
+	select {
+	case h.conns <- conn:
+	case <-h.closed: // the server has stopped
+		_ = conn.Close()
+		h.settled(conn)
+	}
+}
+
+// observe returns what net/http tells the states of connections, and next after it.
+func (h *handover) observe(next func(net.Conn, http.ConnState)) func(net.Conn, http.ConnState) {
+	return func(conn net.Conn, state http.ConnState) {
+		if state != http.StateNew && state != http.StateActive {
+			h.settled(conn)
+		}
+		next(conn, state)
+	}
+}
+
+// settled takes in that conn has been answered, or has ended.
+func (h *handover) settled(conn net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.fresh, conn)
+	if len(h.fresh) == 0 && h.empty != nil {
+		close(h.empty)
+		h.empty = nil
+	}
+}
+
+// wait waits until the first request of each connection is answered. Its client has no longer
+// than [readHeaderTimeout] to send it.
+func (h *handover) wait(ctx context.Context) error {
+	select {
+	case <-h.allSettled():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// allSettled returns a channel that is closed when no connection is fresh.
+func (h *handover) allSettled() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.empty != nil {
+		return h.empty
+	}
+	empty := make(chan struct{})
+	if len(h.fresh) == 0 {
+		close(empty)
+	} else {
+		h.empty = empty
+	}
+	return empty
+}
+
+// Accept implements [net.Listener].
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case conn := <-h.conns:
+		return conn, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements [net.Listener].
+func (h *handover) Close() error {
+	h.close()
+	return nil
+}
+
+// Addr implements [net.Listener].
+func (h *handover) Addr() net.Addr { return h.addr }
