@@ -14,7 +14,9 @@ import (
 const (
 	loopBuffer = 64 << 10 // bytes that are read at once, and that are kept for replies
 	loopEvents = 256      // connections that are served before the next look at the system
-	yieldAfter = 16       // looks after which other goroutines have their turn
+	fewEvents  = 4        // after fewer there is mostly nothing to do at once
+	yieldAfter = 256      // events, or so much work, after which other goroutines have their turn
+	workSize   = 4 << 10  // bytes of requests or replies that are as much work as an event
 )
 
 // HasLoops says that there are event loops on this system.
@@ -37,10 +39,21 @@ type loop struct {
 	conns []*looped // by descriptor
 	again []*looped // with more to do than fits in one turn
 	in    []byte
-	out   []byte
+	out   []byte    // replies; those that are postponed come first
 	now   time.Time // zero: not read since events came
+	came  int       // events at the last look
+	work  int       // since other goroutines had their turn
+
+	postponed []replies
 
 	idle, request, write, linger timers
+}
+
+// replies are a part of a loop's out that a connection sends when all events are served. Clients
+// are woken up less often by then, and so send more at once.
+type replies struct {
+	conn     *looped
+	from, to int
 }
 
 // startLoops starts the loops with the first listener; s.mu is held. What the system does
@@ -87,26 +100,53 @@ func (l *loop) close() {
 func (l *loop) run() {
 	defer l.close()
 	events := make([]unix.EpollEvent, loopEvents)
-	for looks := 1; !l.ended; looks++ {
-		n := l.wait(events)
+	for !l.ended {
+		l.came = l.wait(events)
 		l.now = time.Time{}
-		for i := range events[:n] {
-			l.serve(&events[i])
-		}
+		l.serveAll(events[:l.came])
 		l.readMail()
 		l.serveAgain()
 		l.expire()
-		if looks%yieldAfter == 0 {
+		if l.work++; l.work > yieldAfter {
+			l.work = 0
 			runtime.Gosched() // nothing above tells the scheduler that time passes
 		}
+	}
+}
+
+// serveAll serves what has come.
+func (l *loop) serveAll(events []unix.EpollEvent) {
+	for i := range events {
+		l.serve(&events[i])
+		if len(l.out) > loopBuffer/2 {
+			l.flush()
+		}
+	}
+	l.flush()
+	l.work += len(events)
+}
+
+// flush sends the replies that are postponed.
+func (l *loop) flush() {
+	for _, r := range l.postponed {
+		if !r.conn.closed && r.conn.send(l.out[r.from:r.to]) {
+			r.conn.listen() // the system may not have taken all
+		}
+	}
+	clear(l.postponed)
+	l.postponed = l.postponed[:0]
+	if l.out = l.out[:0]; cap(l.out) > 4*loopBuffer {
+		l.out = make([]byte, 0, loopBuffer)
 	}
 }
 
 // wait returns the number of events; it waits for the first where there is nothing else to
 // do.
 func (l *loop) wait(events []unix.EpollEvent) int {
-	if n := pollNow(l.epoll, events); n > 0 || len(l.again) > 0 {
-		return n
+	if l.came >= fewEvents || len(l.again) > 0 {
+		if n := pollNow(l.epoll, events); n > 0 || len(l.again) > 0 {
+			return n
+		}
 	}
 	defer l.asleep.Store(false)
 	if l.asleep.Store(true); l.mailed.Load() {

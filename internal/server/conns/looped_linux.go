@@ -113,7 +113,7 @@ func (c *looped) read() {
 		c.eof = true
 		c.settle(false, false)
 	default:
-		c.serve(in)
+		c.serve(in, true)
 	}
 }
 
@@ -147,22 +147,25 @@ func grow(p []byte) []byte {
 func (c *looped) goOn() {
 	c.queued = false
 	if !c.closed && !c.parked && !c.finishing {
-		c.serve(c.in)
+		c.serve(c.in, false)
 	}
 }
 
-// serve carries out the requests in in, which is c.in or a part of the loop's buffer.
-func (c *looped) serve(in []byte) {
-	taken, made, more := 0, 0, false
-	for taken < len(in) && !c.ending && c.later == nil && !c.leaves {
+// serve carries out the requests in in, which is c.in or a part of the loop's buffer. last: the
+// loop does nothing else with the connection until it sends what is postponed.
+func (c *looped) serve(in []byte, last bool) {
+	taken, more := 0, false
+	for made := 0; taken < len(in) && !c.ending && c.later == nil && !c.leaves; {
 		if more = made > turn || c.blocked(); more {
 			break
 		}
-		n, out := c.session.Serve(in[taken:], c.loop.out[:0])
+		n, from := c.execute(in[taken:])
 		taken += n
-		made += len(out)
-		c.loop.keep(out)
-		if !c.send(out) {
+		made += len(c.loop.out) - from
+		if last && taken == len(in) && c.postpone(from) {
+			break
+		}
+		if !c.sendFrom(from) {
 			return
 		}
 		if n == 0 {
@@ -173,11 +176,32 @@ func (c *looped) serve(in []byte) {
 	c.settle(taken > 0, more)
 }
 
-// keep keeps a buffer for replies, unless it has grown large.
-func (l *loop) keep(out []byte) {
-	if cap(out) <= 4*loopBuffer {
-		l.out = out
+// execute has the session append replies to the loop's, and returns how much of in it took and
+// where they begin.
+func (c *looped) execute(in []byte) (taken, from int) {
+	l := c.loop
+	from = len(l.out)
+	taken, l.out = c.session.Serve(in, l.out)
+	l.work += (taken + len(l.out) - from) / workSize
+	return taken, from
+}
+
+// postpone leaves it to the loop to send its replies from there on, if nothing depends on them.
+func (c *looped) postpone(from int) bool {
+	if c.ending || c.eof || c.stopping || c.late || c.leaves || c.later != nil || len(c.unread) > 0 {
+		return false
 	}
+	if to := len(c.loop.out); to > from {
+		c.loop.postponed = append(c.loop.postponed, replies{c, from, to})
+	}
+	return true
+}
+
+// sendFrom sends the loop's replies from there on; false: the client has gone.
+func (c *looped) sendFrom(from int) bool {
+	out := c.loop.out[from:]
+	c.loop.out = c.loop.out[:from]
+	return c.send(out)
 }
 
 // rest keeps what is not taken.
@@ -286,7 +310,7 @@ func (c *looped) resume(out []byte, fault bool) {
 		return
 	}
 	if c.send(out) {
-		c.serve(c.in)
+		c.serve(c.in, false)
 	}
 }
 
@@ -338,7 +362,7 @@ func (c *looped) writeMore() bool {
 	case c.leaves && len(c.unread) == 0:
 		c.leave()
 	case c.held && !c.blocked():
-		c.serve(c.in)
+		c.serve(c.in, false)
 	default:
 		c.listen()
 	}
