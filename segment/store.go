@@ -170,6 +170,8 @@ const (
 // character.
 func CheckTagName(name string) error {
 	switch {
+	case isPlain(name): // nearly all are
+		return nil
 	case name == "":
 		return fmt.Errorf("%w: the tag is empty", leaf.ErrInvalid)
 	case !utf8.ValidString(name):
@@ -180,6 +182,20 @@ func CheckTagName(name string) error {
 		return fmt.Errorf("%w: the tag holds a control character", leaf.ErrInvalid)
 	}
 	return nil
+}
+
+// isPlain reports whether name is one without a look at its characters: it is not empty, short,
+// and of printable ASCII.
+func isPlain(name string) bool {
+	if name == "" || len(name) > MaxTagLength {
+		return false
+	}
+	for i := range len(name) {
+		if name[i] < ' ' || name[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // CheckKnown reports, wrapping [leaf.ErrUnknownTag], a name that no tag can have: a store

@@ -226,11 +226,16 @@ func (i *Issuer) Take(ctx context.Context, scheme, key string, n int) (IDs, erro
 // TakeRanges returns n IDs, 1 … [Issuer.MaxRange], as few ranges. Its errors are those of
 // [Issuer.Next]; [leaf.ErrInvalid] also where the IDs of a scheme are text.
 func (i *Issuer) TakeRanges(ctx context.Context, scheme, key string, n int) ([]leaf.Range, error) {
+	return i.AppendRanges(ctx, scheme, key, nil, n)
+}
+
+// AppendRanges is [Issuer.TakeRanges] for a caller that has room for the ranges.
+func (i *Issuer) AppendRanges(ctx context.Context, scheme, key string, dst []leaf.Range, n int) ([]leaf.Range, error) {
 	source, err := i.numbers(scheme, key, n)
 	if err != nil {
-		return nil, err
+		return dst, err
 	}
-	return source.KeyedGenerator.Take(ctx, key, nil, n)
+	return source.KeyedGenerator.Take(ctx, key, dst, n)
 }
 
 // TakeContiguous returns n IDs that follow one another. Its errors are those of

@@ -19,9 +19,10 @@ import (
 // A Lane is the fast lane of a server.
 type Lane struct {
 	*frontend.Options
-	passes func(v1 bool) bool
-	heads  atomic.Pointer[heads]
-	lastID atomic.Uint64 // of a connection
+	passes  func(v1 bool) bool
+	heads   atomic.Pointer[heads]
+	lastID  atomic.Uint64 // of a connection
+	targets frontend.Names[target]
 }
 
 // New returns a lane for opts. While passes says so, it leaves requests, those below /v1 or
@@ -43,7 +44,7 @@ type conn interface {
 }
 
 func (l *Lane) newSession(c conn) *session {
-	s := &session{Lane: l, conn: c, targets: make(map[string]target)}
+	s := &session{Lane: l, conn: c}
 	number := uint(l.lastID.Add(1))
 	s.recorders = [2]*telemetry.Recorder{l.Requests.HTTP.Recorder(number), l.Requests.V1.Recorder(number)}
 	return s
@@ -77,9 +78,6 @@ func (l *Lane) head(api int, now time.Time) []byte {
 	return h.text[api]
 }
 
-// maxTargets is how many paths a connection remembers.
-const maxTargets = 256
-
 // A target is what a path asks for.
 type target struct {
 	scheme, key string
@@ -95,11 +93,10 @@ type session struct {
 	slow      bool // the next request is not for the fast lane
 	skip      int  // bytes of a request that is answered already
 
-	last    []byte // the last request, since most clients repeat it
-	want    target // what it asks for
-	caller  *access.Caller
-	token   string // that caller has shown
-	targets map[string]target
+	last   []byte // the last request, since most clients repeat it
+	want   target // what it asks for
+	caller *access.Caller
+	token  string // that caller has shown
 }
 
 // MayIdle implements [conns.Session]: the first request must come in time, as net/http wants

@@ -94,20 +94,17 @@ func (s *session) parseTarget(line []byte) bool {
 		return false
 	}
 	path := line[len(get)-1 : len(line)-len(version)]
-	if want, ok := s.targets[string(path)]; ok {
-		s.want = want
-		return true
-	}
-	want, ok := targetOf(string(path))
+	want, ok := s.targets.Get(path)
 	if !ok {
-		return false
+		text := string(path)
+		if want, ok = targetOf(text); ok {
+			s.targets.Put(text, want)
+		}
 	}
-	if len(s.targets) == maxTargets {
-		clear(s.targets)
+	if ok {
+		s.want = want
 	}
-	s.targets[string(path)] = want
-	s.want = want
-	return true
+	return ok
 }
 
 // javaRoutes are the paths of Java Leaf's form, by scheme.

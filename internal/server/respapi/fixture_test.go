@@ -38,16 +38,21 @@ type options struct {
 	conns   conns.Options
 	access  *access.Gate
 	batch   int
+	step    int64
+	wrap    func(conns.Handler) conns.Handler
 }
 
 func serve(t testing.TB, edit func(*options)) *fixture {
 	t.Helper()
-	o := options{batch: 10_000, access: access.New(access.Options{Local: true})}
+	o := options{
+		batch: 10_000, step: 100, access: access.New(access.Options{Local: true}),
+		wrap: func(h conns.Handler) conns.Handler { return h },
+	}
 	if edit != nil {
 		edit(&o)
 	}
 	store := memory.New()
-	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: 100}); err != nil {
+	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: o.step}); err != nil {
 		t.Fatal(err)
 	}
 	f := &fixture{store: &drivertest.Faulty{Store: store}}
@@ -64,7 +69,7 @@ func serve(t testing.TB, edit func(*options)) *fixture {
 	f.addr = listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	o.conns.Refusal = respapi.Full
-	f.conns = conns.New(ctx, respapi.New(opts).Serve, &o.conns)
+	f.conns = conns.New(ctx, o.wrap(respapi.New(opts).Serve), &o.conns)
 	served := make(chan error, 1)
 	go func() { served <- f.conns.Serve(listener) }()
 	t.Cleanup(func() {

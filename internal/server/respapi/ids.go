@@ -89,14 +89,15 @@ func (s *session) incr(args [][]byte, frame []byte) {
 // incrRun serves n INCRs at once; false: the stock does not hold so many, and nothing was
 // answered.
 func (s *session) incrRun(tag string, n int) bool {
-	ids, err := s.IDs.Take(frontend.NoWait, issuer.Segment, tag, n)
+	ranges, err := s.IDs.AppendRanges(frontend.NoWait, issuer.Segment, tag, s.ranges[:0], n)
 	if err != nil {
 		return false
 	}
-	for _, r := range ids.Ranges {
-		for id := r.Start; id < r.End; id++ {
-			s.integer(id)
-		}
+	if s.ranges = ranges; cap(ranges) > keepArgs {
+		s.ranges = nil
+	}
+	for _, r := range ranges {
+		s.integers(r)
 	}
 	return true
 }

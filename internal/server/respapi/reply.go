@@ -3,6 +3,8 @@ package respapi
 import (
 	"strconv"
 	"strings"
+
+	"github.com/leaf-id/leaf"
 )
 
 // A reply collects what the server sends next on a connection, in its version of the protocol.
@@ -29,6 +31,22 @@ func (r *reply) ok() { r.line('+', "OK") }
 func (r *reply) simple(text string) { r.line('+', text) }
 
 func (r *reply) integer(n int64) { r.header(':', n) }
+
+// integers replies with the numbers of ids, one after the other. Ten of them differ in their last
+// digit alone.
+func (r *reply) integers(ids leaf.Range) {
+	for id := ids.Start; id < ids.End; {
+		from := len(r.buf)
+		r.integer(id)
+		to := len(r.buf)
+		for digit := id%10 + 1; digit < 10 && id+1 < ids.End; digit++ {
+			id++
+			r.buf = append(r.buf, r.buf[from:to]...)
+			r.buf[len(r.buf)-len("0\r\n")] = '0' + byte(digit)
+		}
+		id++
+	}
+}
 
 // oneLine keeps a text from ending its line.
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")

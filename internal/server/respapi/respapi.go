@@ -16,6 +16,7 @@ type API struct {
 
 	table []command
 	index map[string]*command // of table, by name
+	names frontend.Names[string]
 
 	lastID atomic.Int64 // of a connection; so many were accepted
 	open   atomic.Int64 // connections

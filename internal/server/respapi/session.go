@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/conns"
 	"github.com/leaf-id/leaf/internal/telemetry"
@@ -15,8 +16,8 @@ import (
 // flushAt is how many bytes of replies are sent at once.
 const flushAt = 16 << 10
 
-// maxTags is how many names of tags a connection remembers.
-const maxTags = 256
+// keepArgs is how many arguments a connection keeps room for.
+const keepArgs = 16
 
 // A session is one connection.
 type session struct {
@@ -39,11 +40,12 @@ type session struct {
 	caller     *access.Caller
 	credential access.Credentials
 
-	tags map[string]string // names that were asked for, so that none is made twice
+	lastTag string       // most clients repeat it
+	ranges  []leaf.Range // of a run
 }
 
 func newSession(a *API, c *conns.Conn) *session {
-	s := &session{API: a, conn: c, id: a.lastID.Add(1), tags: make(map[string]string)}
+	s := &session{API: a, conn: c, id: a.lastID.Add(1)}
 	s.recorder = a.Requests.RESP.Recorder(uint(s.id))
 	s.credential = credentialsOf(c)
 	s.reset()
@@ -102,7 +104,9 @@ func (s *session) execute(in []byte) bool {
 		return false
 	}
 	s.at += size
-	s.args = args[:0]
+	if s.args = args[:0]; cap(args) > keepArgs {
+		s.args = nil
+	}
 	if len(args) > 0 {
 		s.commands++
 		s.dispatch(args, in[:size])
@@ -139,7 +143,12 @@ func (s *session) limits() limits {
 
 // repeats counts how often the frame that was just read follows again, at most limit times.
 func (s *session) repeats(frame []byte, limit int) (n int) {
-	for rest := s.in[s.at:]; n < limit && bytes.HasPrefix(rest, frame); n++ {
+	rest := s.in[s.at:]
+	size := min(limit, len(rest)/len(frame)) * len(frame)
+	if bytes.Equal(rest[:size], s.in[s.at-len(frame):][:size]) { // all repeat the one before: one look at them all
+		return size / len(frame)
+	}
+	for ; bytes.HasPrefix(rest, frame); n++ {
 		rest = rest[len(frame):]
 	}
 	return n
@@ -147,17 +156,17 @@ func (s *session) repeats(frame []byte, limit int) (n int) {
 
 // tag returns the text of a name; the same bytes give the same string again.
 func (s *session) tag(name []byte) string {
-	if tag, ok := s.tags[string(name)]; ok {
-		return tag
+	if s.lastTag == string(name) {
+		return s.lastTag
 	}
-	tag := string(name)
-	if len(name) > segment.MaxTagLength { // rare: the limit counts characters
-		return tag
+	tag, ok := s.names.Get(name)
+	if !ok {
+		if tag = string(name); len(name) > segment.MaxTagLength { // rare: the limit counts characters
+			return tag
+		}
+		s.names.Put(tag, tag)
 	}
-	if len(s.tags) == maxTags {
-		clear(s.tags)
-	}
-	s.tags[tag] = tag
+	s.lastTag = tag
 	return tag
 }
 
