@@ -61,9 +61,10 @@ type TLS struct {
 
 // Limits configures what clients may have.
 type Limits struct {
-	Connections int       `yaml:"connections" check:"1..1000000"` // on each port
-	Client      Limit     `yaml:"client" live:"yes"`
-	Tags        TagLimits `yaml:"tags" live:"yes"`
+	Connections          int       `yaml:"connections" check:"1..1000000"`            // on each port
+	ConnectionsPerClient int       `yaml:"connections_per_client" check:"0..1000000"` // likewise; 0: as many as there may be
+	Client               Limit     `yaml:"client" live:"yes"`
+	Tags                 TagLimits `yaml:"tags" live:"yes"`
 }
 
 // TagLimits are limits of tags, by a pattern of their names.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -8,6 +9,9 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/server/conns"
 )
 
 // bodyTimeout is how long a client may take to send a request's body: longer than any
@@ -33,22 +37,30 @@ func boundBody(next http.Handler, limit time.Duration) http.Handler {
 	})
 }
 
-// boundConns returns what closes the connections of an http.Server beyond limit, and counts
+// boundConns returns what closes the connections of an http.Server beyond the limits, and counts
 // them.
-func boundConns(count *openConns, limit int, log *slog.Logger) func(net.Conn, http.ConnState) {
+func boundConns(count *openConns, limits config.Limits, log *slog.Logger) func(net.Conn, http.ConnState) {
 	lines := rate.Sometimes{Interval: time.Minute}
+	refuse := func(c net.Conn, why error) {
+		count.refused.Add(1)
+		_ = c.Close() // it reads nothing then, and is counted down
+		lines.Do(func() { log.Warn("a connection was closed", "err", why, "from", c.RemoteAddr()) })
+	}
+	var clients conns.Clients
+	most := cmp.Or(limits.ConnectionsPerClient, limits.Connections)
 	return func(c net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
-			if count.open.Add(1) > int64(limit) {
-				count.refused.Add(1)
-				_ = c.Close() // it reads nothing then, and is counted down
-				lines.Do(func() {
-					log.Warn("a connection was closed: there are as many as limits.connections allows", "limit", limit)
-				})
+			open, its := count.open.Add(1), clients.Add(c.RemoteAddr())
+			switch {
+			case open > int64(limits.Connections):
+				refuse(c, conns.ErrMaxConns)
+			case its > most:
+				refuse(c, conns.ErrMaxPerClient)
 			}
 		case http.StateClosed, http.StateHijacked:
 			count.open.Add(-1)
+			clients.Remove(c.RemoteAddr())
 		}
 	}
 }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -106,6 +107,46 @@ func TestConnectionLimit(t *testing.T) {
 	until(t, "there is room again", func() bool { return r.status("/healthz") == 200 })
 	r.stop()
 	r.wantStop(t)
+}
+
+// One client has no more connections than it may, before the lane and where net/http is alone; one
+// that ends makes room.
+func TestConnectionsPerClient(t *testing.T) {
+	limit := func(o *server.Options) { o.Config.Limits.ConnectionsPerClient = 2 }
+	plain, encrypted := run(t, nil, limit), runTLS(t, limit)
+	dialTLS := func(t *testing.T) net.Conn { return tls.Client(encrypted.dial(t), &tls.Config{RootCAs: encrypted.root.pool(), ServerName: "127.0.0.1"}) }
+	for name, tt := range map[string]struct {
+		r    *running
+		dial func(*testing.T) net.Conn
+	}{"lane": {plain, plain.dial}, "net/http": {encrypted.running, dialTLS}} {
+		var held []net.Conn
+		for _, path := range []string{"/api/uuid/get/x", "/healthz"} {
+			conn := tt.dial(t)
+			fmt.Fprint(conn, getRequest(path))
+			if status, _ := readAnswer(t, bufio.NewReader(conn)); status != 200 {
+				t.Fatalf("%s: %d", name, status)
+			}
+			held = append(held, conn)
+		}
+		third := tt.dial(t)
+		fmt.Fprint(third, getRequest("/healthz")) // the handshake fails, or the request
+		wantCut(t, third)
+		until(t, "the log says why", func() bool { return strings.Contains(tt.r.log.String(), "limits.connections_per_client") })
+		for _, conn := range held {
+			_ = conn.Close()
+			until(t, "there is room again", func() bool { return answers(tt.dial(t)) })
+		}
+		tt.r.stop()
+		tt.r.wantStop(t)
+	}
+}
+
+// answers reports whether a connection is served, and closes it.
+func answers(conn net.Conn) bool {
+	defer conn.Close()
+	fmt.Fprint(conn, getRequest("/healthz"))
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	return err == nil && res.StatusCode == 200
 }
 
 // Requests that a proxy in front might read otherwise get one answer at most, and what stands

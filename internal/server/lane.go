@@ -29,6 +29,7 @@ func (s *Server) newLane(ctx context.Context, opts *frontend.Options) *lane {
 	serve := fastlane.New(opts, s.passesLane).Serve
 	return &lane{handed: handed, conns: conns.New(ctx, serve, &conns.Options{
 		MaxConns:       s.cfg.Limits.Connections,
+		MaxPerClient:   s.cfg.Limits.ConnectionsPerClient,
 		IdleTimeout:    idleTimeout,
 		RequestTimeout: readHeaderTimeout,
 		WriteTimeout:   cmp.Or(s.opts.answerTimeout, conns.DefaultWriteTimeout),

@@ -46,7 +46,7 @@ func (s *Server) newHTTP(ctx context.Context, h http.Handler) *http.Server {
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(newSparse(s.log.Handler()), slog.LevelWarn),
-		ConnState:         boundConns(&s.counts.web, s.cfg.Limits.Connections, s.log),
+		ConnState:         boundConns(&s.counts.web, s.cfg.Limits, s.log),
 	}
 	if s.tls != nil {
 		srv.TLSConfig = s.tls.Config()

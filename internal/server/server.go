@@ -239,8 +239,10 @@ func (s *Server) wire() {
 	s.http = s.newHTTP(ctx, s.observer)
 	s.lane = s.newLane(ctx, opts)
 	if s.redis != nil {
-		limit := s.cfg.Limits.Connections
-		s.conns = conns.New(ctx, respapi.New(opts).Serve, &conns.Options{MaxConns: limit, Refusal: respapi.Full, Logger: s.log})
+		limits := s.cfg.Limits
+		s.conns = conns.New(ctx, respapi.New(opts).Serve, &conns.Options{
+			MaxConns: limits.Connections, MaxPerClient: limits.ConnectionsPerClient, Refusal: respapi.Full, Logger: s.log,
+		})
 	}
 }
 

@@ -28,7 +28,11 @@ type Options struct {
 	// MaxConns is how many connections there may be; default [DefaultMaxConns].
 	MaxConns int
 
-	// Refusal is sent to a connection beyond MaxConns before it is closed.
+	// MaxPerClient is how many connections one client may have; default: as many as there may
+	// be. See [Clients].
+	MaxPerClient int
+
+	// Refusal is sent to a connection beyond a limit before it is closed.
 	Refusal []byte
 
 	// IdleTimeout is how long a connection may be without a request; default: for ever.
@@ -56,11 +60,12 @@ type Options struct {
 
 // A Server serves connections. Its methods are safe for concurrent use.
 type Server struct {
-	ctx    context.Context
-	handle Handler
-	opts   Options
-	full   rate.Sometimes // of what is logged about connections beyond MaxConns
-	unread atomic.Int64   // bytes that clients have not read yet
+	ctx     context.Context
+	handle  Handler
+	opts    Options
+	full    rate.Sometimes // of what is logged about connections beyond a limit
+	unread  atomic.Int64   // bytes that clients have not read yet
+	clients Clients        // counted where there is a MaxPerClient
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
@@ -145,9 +150,9 @@ func (s *Server) sleep(d time.Duration) {
 // admit starts to serve conn, or refuses it.
 func (s *Server) admit(conn net.Conn) {
 	if c := s.newLooped(conn); c != nil {
-		if !s.add(c) {
+		if err := s.add(c); err != nil {
 			c.release()
-			s.refuse(conn)
+			s.refuse(conn, err)
 			return
 		}
 		_ = conn.Close() // the loop has a descriptor of its own
@@ -155,17 +160,28 @@ func (s *Server) admit(conn net.Conn) {
 		return
 	}
 	c := newStream(s, conn)
-	if !s.add(c) {
-		s.refuse(conn)
+	if err := s.add(c); err != nil {
+		s.refuse(conn, err)
 		return
 	}
 	go c.serve()
 }
 
+// Why a connection finds no place.
+var (
+	errStopping = errors.New("the server is stopping")
+
+	// ErrMaxConns says that there are as many connections as there may be.
+	ErrMaxConns = errors.New("there are as many as limits.connections allows")
+
+	// ErrMaxPerClient says that its client has as many as it may.
+	ErrMaxPerClient = errors.New("its client has as many as limits.connections_per_client allows")
+)
+
 // refuse tells a client that there is no room.
-func (s *Server) refuse(conn net.Conn) {
+func (s *Server) refuse(conn net.Conn, why error) {
 	s.full.Do(func() {
-		s.opts.Logger.Warn("a connection was closed: there are as many as limits.connections allows", "limit", s.opts.MaxConns)
+		s.opts.Logger.Warn("a connection was closed", "err", why, "from", conn.RemoteAddr())
 	})
 	if _, ok := conn.(*net.TCPConn); ok { // others would first have to shake hands
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a client that has gone needs no answer
@@ -191,22 +207,42 @@ func (s *Server) isStopping() bool {
 	return s.stopping
 }
 
-func (s *Server) add(c peer) bool {
+// add takes c in, or says why there is no place for it.
+func (s *Server) add(c peer) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopping || len(s.conns)+s.away >= s.opts.MaxConns {
+	switch limit := s.opts.MaxPerClient; {
+	case s.stopping:
+		err = errStopping
+	case len(s.conns)+s.away >= s.opts.MaxConns:
+		err = ErrMaxConns
+	case limit > 0 && s.clients.Add(c.RemoteAddr()) > limit:
+		s.clients.Remove(c.RemoteAddr())
+		err = ErrMaxPerClient
+	}
+	if err != nil {
 		s.refused++
-		return false
+		return err
 	}
 	s.conns[c] = struct{}{}
-	return true
+	return nil
 }
 
 func (s *Server) remove(c peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, ok := s.conns[c]; ok { // else it was handed over
+		s.leave(c.RemoteAddr())
+	}
 	delete(s.conns, c)
 	s.checkEmpty()
+}
+
+// leave has a connection not count for its client any more.
+func (s *Server) leave(client net.Addr) {
+	if s.opts.MaxPerClient > 0 {
+		s.clients.Remove(client)
+	}
 }
 
 // checkEmpty ends the loops when the last connection has; s.mu is held.

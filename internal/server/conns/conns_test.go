@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -107,7 +108,14 @@ func serve(t *testing.T, handle conns.Handler, opts *conns.Options) (*conns.Serv
 
 func dial(t *testing.T, addr string) (*net.TCPConn, *bufio.Reader) {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
+	return dialFrom(t, "127.0.0.1", addr)
+}
+
+// dialFrom dials from an address of this machine.
+func dialFrom(t *testing.T, from, addr string) (*net.TCPConn, *bufio.Reader) {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := dialer.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,6 +195,64 @@ func testMaxConns(t *testing.T, form int) {
 	until(t, "room", func() bool { open, _ := s.Stats(); return open == 1 })
 	fourth, r4 := dial(t, addr)
 	ask(t, fourth, r4, "c")
+}
+
+// One client has no more connections than it may, and others have theirs.
+func TestMaxPerClient(t *testing.T) { forms(t, testMaxPerClient) }
+
+func testMaxPerClient(t *testing.T, form int) {
+	given := make(chan net.Conn, 1)
+	s, addr := serve(t, newLines(nil), &conns.Options{
+		Loops: form, MaxPerClient: 2, Refusal: []byte("full\n"), HandOver: func(c net.Conn) { given <- c },
+	})
+	first, r := dial(t, addr)
+	ask(t, first, r, "a")
+	second, r2 := dial(t, addr)
+	ask(t, second, r2, "b")
+	_, r3 := dial(t, addr)
+	wantEnd(t, r3, "full\n")
+	other, r4 := dialFrom(t, "127.0.0.2", addr)
+	ask(t, other, r4, "c")
+	if open, refused := s.Stats(); open != 3 || refused != 1 {
+		t.Errorf("%d connections, %d refused", open, refused)
+	}
+	fmt.Fprint(first, "leave\n") // it counts where it is handed over to
+	away := <-given
+	_, r5 := dial(t, addr)
+	wantEnd(t, r5, "full\n")
+	for _, leave := range []io.Closer{away, second} {
+		open, _ := s.Stats()
+		_ = leave.Close()
+		until(t, "room", func() bool { now, _ := s.Stats(); return now < open })
+		next, r := dial(t, addr)
+		ask(t, next, r, "d")
+	}
+	_, r6 := dial(t, addr)
+	wantEnd(t, r6, "full\n")
+}
+
+// A client is an IPv4 address, however it is written, or the /64 of an IPv6 address.
+func TestClients(t *testing.T) {
+	var c conns.Clients
+	for _, tt := range []struct {
+		ip   string
+		want int
+	}{
+		{"192.0.2.1", 1}, {"::ffff:192.0.2.1", 2}, {"192.0.2.2", 1},
+		{"2001:db8::1", 1}, {"2001:db8::2", 2}, {"2001:db8:0:1::1", 1}, {"fe80::1%eth0", 1}, {"fe80::2%eth1", 2},
+	} {
+		if got := c.Add(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(tt.ip), 80))); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.ip, got, tt.want)
+		}
+	}
+	c.Remove(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)})
+	if got := c.Add(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}); got != 2 {
+		t.Errorf("after one left: %d", got)
+	}
+	c.Add(nil)
+	if got := c.Add(&net.UnixAddr{}); got != 2 {
+		t.Errorf("without an address: %d", got)
+	}
 }
 
 // A server that stops answers the requests that it has read, those of a batch included,

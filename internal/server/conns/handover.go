@@ -24,7 +24,8 @@ func (s *Server) handOver(c peer, conn net.Conn, rest []byte) {
 	}()
 }
 
-func (s *Server) closedAway() {
+func (s *Server) closedAway(client net.Addr) {
+	s.leave(client)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away--
@@ -61,6 +62,6 @@ func (c *handed) CloseWrite() error {
 }
 
 func (c *handed) Close() error {
-	c.closed.Do(c.server.closedAway)
+	c.closed.Do(func() { c.server.closedAway(c.remote) })
 	return c.Conn.Close()
 }
