@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	modernc "modernc.org/sqlite"
 
@@ -75,7 +76,7 @@ func TestSQLiteFileReplaced(t *testing.T) {
 		"moved":    func(t *testing.T, path string) { rename(t, path, path+".old") },
 	}
 	for name, harm := range tests {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			path := newSQLite(t, order)
 			s := openSQLite(t, path)
 			if _, err := s.Advance(t.Context(), "order", 5); err != nil {
@@ -85,15 +86,21 @@ func TestSQLiteFileReplaced(t *testing.T) {
 			if g, err := s.Advance(t.Context(), "order", 100); !errors.Is(err, segment.ErrStoreDamaged) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%v, %v: want an error that names the file and the mend", g, err)
 			}
-		})
+		}))
 	}
+}
+
+// inBubble has a test run on a clock that stands while anything runs. A writer looks at its file each
+// second, and opens the new one if it was replaced: that must not come between what the test does.
+func inBubble(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
 // Whoever opens a database whose log or shared memory is gone does not see what their
 // owner goes on writing, nor its locks.
 func TestSQLiteFilesBesideRemoved(t *testing.T) {
 	for name, suffixes := range map[string][]string{"log": {"-wal"}, "shared memory": {"-shm"}, "both": {"-wal", "-shm"}} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			path := newSQLite(t, order)
 			s := openSQLite(t, path)
 			if _, err := s.Advance(t.Context(), "order", 5); err != nil {
@@ -108,7 +115,7 @@ func TestSQLiteFilesBesideRemoved(t *testing.T) {
 			if g, err := s.Advance(t.Context(), "order", 1); err != nil || g.Range.Start != 106 {
 				t.Errorf("afterwards: %v, %v, want what follows on all that was written", g, err)
 			}
-		})
+		}))
 	}
 }
 
@@ -261,22 +268,24 @@ func remove(t *testing.T, path string) {
 
 // The name under which people know the file counts, not where it led once.
 func TestSQLiteLinkTurned(t *testing.T) {
-	path := newSQLite(t, order)
-	other, link := vacuumed(t, path), filepath.Join(t.TempDir(), "link.db")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
-	s := openNamed(t, link, nil)
-	if _, err := s.Advance(t.Context(), "order", 5); err != nil {
-		t.Fatal(err)
-	}
-	remove(t, link)
-	if err := os.Symlink(other, link); err != nil {
-		t.Fatal(err)
-	}
-	if g, err := s.Advance(t.Context(), "order", 100); err == nil {
-		t.Errorf("%v from the file that the link led to before", g)
-	}
+	inBubble(func(t *testing.T) {
+		path := newSQLite(t, order)
+		other, link := vacuumed(t, path), filepath.Join(t.TempDir(), "link.db")
+		if err := os.Symlink(path, link); err != nil {
+			t.Fatal(err)
+		}
+		s := openNamed(t, link, nil)
+		if _, err := s.Advance(t.Context(), "order", 5); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, link)
+		if err := os.Symlink(other, link); err != nil {
+			t.Fatal(err)
+		}
+		if g, err := s.Advance(t.Context(), "order", 100); err == nil {
+			t.Errorf("%v from the file that the link led to before", g)
+		}
+	})(t)
 }
 
 // A connection that the pool kept from before must not lead to a file that is gone.

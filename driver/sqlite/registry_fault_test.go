@@ -77,20 +77,17 @@ func registryChild(path string) error {
 
 // What is written to a file that was replaced counts for nothing.
 func TestSQLiteRegistryReplacedFile(t *testing.T) {
-	path := newSQLiteRegistry(t)
-	r := openSQLiteRegistry(t, path)
-	if _, err := sqltest.CountUp(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Fatal(err)
-	}
-	backup := newSQLiteRegistry(t)
-	if err := os.Rename(backup, path); err != nil {
-		t.Fatal(err)
-	}
-	err := r.Swap(t.Context(), worker.Record{Worker: 8}, worker.Record{Worker: 8, Term: 1})
-	if err == nil || !strings.Contains(err.Error(), "replaced") {
-		t.Errorf("error %v, want one that says replaced", err)
-	}
+	inBubble(func(t *testing.T) {
+		path := newSQLiteRegistry(t)
+		r := openSQLiteRegistry(t, path)
+		if _, err := sqltest.CountUp(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		rename(t, path, path+".old")
+		rename(t, newSQLiteRegistry(t), path)
+		err := r.Swap(t.Context(), worker.Record{Worker: 8}, worker.Record{Worker: 8, Term: 1})
+		if err == nil || !strings.Contains(err.Error(), "replaced") {
+			t.Errorf("error %v, want one that says replaced", err)
+		}
+	})(t)
 }
