@@ -76,8 +76,9 @@ func NewBuffer(store Store, tag string, opts *Options) *Buffer {
 type shared struct {
 	Options
 	store   Store
-	set     *Set         // nil: a buffer of its own
-	failing atomic.Int64 // buffers that have not ended and whose health has an error
+	set     *Set        // nil: a buffer of its own
+	failing failing     // buffers that have not ended and whose health has an error
+	loaded  atomic.Bool // a buffer was first granted IDs since this was reset
 }
 
 func newBuffer(tag string, opts *shared) *Buffer {

@@ -152,7 +152,7 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 		b.account.failures++
 		now := time.Now()
 		if b.health.failed(now, err, b.short > 0) {
-			b.opts.failing.Add(1)
+			b.opts.failing.add(b)
 			b.logFailure(now, err)
 		}
 		if b.health.verdict(now, b.opts.Wait, true) != nil {
@@ -173,7 +173,9 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 func (b *Buffer) accept(grant Grant) {
 	now := time.Now()
 	a := &b.account
-	a.grants++
+	if a.grants++; a.grants == 1 {
+		b.opts.loaded.Store(true)
+	}
 	a.step, a.asked, a.granted = grant.Step, b.asking, grant.Range.Len()
 	b.follows, a.end = grant.Range.Start == a.end, grant.Range.End
 	if b.health.err == nil || b.opts.Policy == Leaf { // else its size says nothing of the demand
@@ -195,7 +197,7 @@ func (b *Buffer) accept(grant Grant) {
 // notFailing ends the counting of b as one that fails; b.mu is held.
 func (b *Buffer) notFailing() {
 	if b.health.err != nil {
-		b.opts.failing.Add(-1)
+		b.opts.failing.remove(b)
 	}
 }
 

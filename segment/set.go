@@ -36,6 +36,7 @@ type Set struct {
 	closed    bool                // no buffer is made any more
 	lastCheck error               // how the latest look at the store ended
 	listed    map[string]struct{} // the tags of the latest listing, at most maxListed
+	digest    string              // that the store gave just before it; empty: none
 	unproven  int                 // buffers of tags that may not exist
 
 	ready  chan struct{}
@@ -191,8 +192,13 @@ func (s *Set) Unfit() error {
 	if err == nil || !isUnfit(err) {
 		return nil
 	}
-	tags := s.Stats()
-	if len(tags) == 0 || slices.ContainsFunc(tags, func(t Stats) bool { return t.Stock == 0 }) {
+	used := false
+	for b := range s.tags.all() {
+		if used = true; !b.stocked() {
+			return err
+		}
+	}
+	if !used {
 		return err
 	}
 	return nil
@@ -297,16 +303,40 @@ func (s *Set) checkStore(ctx context.Context) error {
 	return err
 }
 
-// check lists the store's tags and ends the buffers of those that are gone, and of
-// those that were never served and are no longer asked for. Only buffers that had been
-// served before the listing began can be missed in it.
+// check has the store's tags listed, unless they are those of the latest listing, and all
+// buffers with IDs were seen in that or before.
 func (s *Set) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CheckInterval)
 	defer cancel()
+	loaded := s.each.loaded.Swap(false)
+	digest := s.askDigest(ctx) // before the listing: what changes meanwhile makes another one
+	if digest != "" && digest == s.digest && !loaded && s.each.failing.none() {
+		return nil
+	}
+	return s.list(ctx, digest)
+}
+
+// askDigest returns what tells that the tags are the same as before, empty if nothing does. The
+// first listing has nothing to compare with, and the start of a server waits for it.
+func (s *Set) askDigest(ctx context.Context) string {
+	d, ok := s.store.(Digester)
+	if !ok || s.listed == nil {
+		return ""
+	}
+	digest, err := d.Digest(ctx)
+	if err != nil {
+		return "" // the listing tells why
+	}
+	return digest
+}
+
+// list lists the store's tags and ends the buffers of those that are gone, and of
+// those that were never served and are no longer asked for. Only buffers that had been
+// served before the listing began can be missed in it.
+func (s *Set) list(ctx context.Context, digest string) error {
 	missing := s.expect()
-	s.mu.Lock()
+	s.digest = ""
 	listed := make(map[string]struct{}, len(s.listed))
-	s.mu.Unlock()
 	for tag, err := range s.steps(ctx) {
 		switch {
 		case err != nil && len(listed) > 0 && missing == 0:
@@ -329,7 +359,7 @@ func (s *Set) check(ctx context.Context) error {
 		}
 	}
 	s.mu.Lock()
-	s.listed = listed
+	s.listed, s.digest = listed, digest
 	s.mu.Unlock()
 	if missing > 0 {
 		s.dropMissing()

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -45,7 +46,7 @@ type SegmentStats struct {
 func (b *Buffer) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	st := b.totals()
+	st := b.totals(time.Now())
 	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
 		if s.size > 0 {
 			r := leaf.Range{Start: s.start, End: s.start + s.size}
@@ -55,10 +56,17 @@ func (b *Buffer) Stats() Stats {
 	return st
 }
 
-// totals returns all but the segments; b.mu is held.
-func (b *Buffer) totals() Stats {
+// stocked reports whether there are IDs in memory.
+func (b *Buffer) stocked() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stock() > 0
+}
+
+// totals returns all but the segments, as they are now; b.mu is held.
+func (b *Buffer) totals(now time.Time) Stats {
 	demand := b.demand // as it would be seen now
-	demand.observe(time.Now(), b.issued())
+	demand.observe(now, b.issued())
 	st := Stats{
 		Tag:         b.tag,
 		Loaded:      b.account.grants > 0,
@@ -90,10 +98,27 @@ func (b *Buffer) totals() Stats {
 // Totals yields a snapshot of every tag in use, in any order, without its segments. It
 // allocates nothing, so that many tags can be looked at often.
 func (s *Set) Totals() iter.Seq[Stats] {
+	return totals(s.tags.all)
+}
+
+// Failing yields snapshots as Totals does of the tags in use whose latest call to the store
+// failed. Its cost does not depend on the others.
+func (s *Set) Failing() iter.Seq[Stats] {
 	return func(yield func(Stats) bool) {
-		for b := range s.tags.all() {
+		for st := range totals(func() iter.Seq[*Buffer] { return slices.Values(s.each.failing.list()) }) {
+			if st.Err != nil && !yield(st) { // else it has recovered meanwhile
+				return
+			}
+		}
+	}
+}
+
+func totals(buffers func() iter.Seq[*Buffer]) iter.Seq[Stats] {
+	return func(yield func(Stats) bool) {
+		now := time.Now()
+		for b := range buffers() {
 			b.mu.Lock()
-			st := b.totals()
+			st := b.totals(now)
 			b.mu.Unlock()
 			if !yield(st) {
 				return
@@ -101,10 +126,6 @@ func (s *Set) Totals() iter.Seq[Stats] {
 		}
 	}
 }
-
-// Failing returns for how many tags in use the latest call to the store failed. It costs the
-// same however many there are.
-func (s *Set) Failing() int64 { return s.each.failing.Load() }
 
 // lasts is for how long stock serves rate.
 func lasts(stock int64, rate float64) time.Duration {

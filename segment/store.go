@@ -118,6 +118,14 @@ type Lister interface {
 	Steps(ctx context.Context) iter.Seq2[Tag, error]
 }
 
+// A Digester is a [Store] that can tell for much less than a listing costs whether its tags are
+// the same as before.
+type Digester interface {
+	// Digest returns a text that is the same as before if the store has the same tags with the
+	// same steps as then, and else another one. Empty: the store cannot tell.
+	Digest(ctx context.Context) (string, error)
+}
+
 // A Catalog is a [Store] whose tags can be administered.
 type Catalog interface {
 	// Create adds a tag. It wraps [leaf.ErrTagExists] if the name is taken.

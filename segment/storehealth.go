@@ -3,7 +3,10 @@ package segment
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -93,4 +96,40 @@ func (b *Buffer) exhausted(cause error) error {
 		return fmt.Errorf("tag %q: %w", b.tag, cause)
 	}
 	return fmt.Errorf("tag %q: %w: %w", b.tag, leaf.ErrExhausted, cause)
+}
+
+// failing are the buffers of a set whose latest call to the store failed. Its zero value is
+// ready to use; its lock is taken with that of a buffer held.
+type failing struct {
+	mu      sync.Mutex
+	buffers map[*Buffer]struct{}
+}
+
+func (f *failing) add(b *Buffer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.buffers == nil {
+		f.buffers = make(map[*Buffer]struct{})
+	}
+	f.buffers[b] = struct{}{}
+}
+
+func (f *failing) remove(b *Buffer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if delete(f.buffers, b); len(f.buffers) == 0 {
+		f.buffers = nil // it may have been large
+	}
+}
+
+func (f *failing) none() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.buffers) == 0
+}
+
+func (f *failing) list() []*Buffer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Keys(f.buffers))
 }

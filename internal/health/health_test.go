@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,24 @@ func tag(stock int64, rate float64, lasts, failing time.Duration) segment.Stats 
 	return st
 }
 
+func seq(tags ...segment.Stats) iter.Seq[segment.Stats] { return slices.Values(tags) }
+
+// fill adds what follows from the tags.
+func fill(f *health.StoreFacts) {
+	f.Schemes = []string{"segment"}
+	if f.Tags == nil {
+		f.Tags = seq()
+	}
+	var failing []segment.Stats
+	for t := range f.Tags {
+		f.InUse = true
+		if t.Err != nil {
+			failing = append(failing, t)
+		}
+	}
+	f.Failing = slices.Values(failing)
+}
+
 func lease(s worker.Status, err error) *health.LeaseFacts {
 	return &health.LeaseFacts{Schemes: []string{"snowflake"}, Held: true, Status: s, Err: err}
 }
@@ -51,27 +71,27 @@ func TestJudge(t *testing.T) {
 		want  string // conditions; ! before one that is down
 		ready string // schemes that are, - for all together
 	}{
-		{"all well", &health.StoreFacts{Answered: true, Tags: []segment.Stats{fine}}, lease(held, nil), "", "- segment snowflake"},
+		{"all well", &health.StoreFacts{Answered: true, Tags: seq(fine)}, lease(held, nil), "", "- segment snowflake"},
 		{"store silent", &health.StoreFacts{}, lease(held, nil), "!store_silent", "snowflake"},
 		{"store unfit", &health.StoreFacts{Answered: true, Err: leaf.ErrUnsupported, Unfit: leaf.ErrUnsupported}, lease(held, nil), "!store_unfit", "snowflake"},
-		{"store failing, enough left", &health.StoreFacts{Answered: true, Tags: []segment.Stats{full}}, nil, "store_failing", "- segment"},
-		{"a tag has enough, another has not", &health.StoreFacts{Answered: true, Tags: []segment.Stats{full, low, empty}}, nil, "store_failing", "- segment"},
-		{"not enough of any", &health.StoreFacts{Answered: true, Tags: []segment.Stats{low, empty}}, nil, "!store_failing", ""},
-		{"an untouched tag fails", &health.StoreFacts{Answered: true, Tags: []segment.Stats{empty}}, nil, "!store_failing", ""},
-		{"fails for a moment", &health.StoreFacts{Answered: true, Tags: []segment.Stats{tag(0, 0, 0, time.Millisecond)}}, nil, "", "- segment"},
+		{"store failing, enough left", &health.StoreFacts{Answered: true, Tags: seq(full)}, nil, "store_failing", "- segment"},
+		{"a tag has enough, another has not", &health.StoreFacts{Answered: true, Tags: seq(full, low, empty)}, nil, "store_failing", "- segment"},
+		{"not enough of any", &health.StoreFacts{Answered: true, Tags: seq(low, empty)}, nil, "!store_failing", ""},
+		{"an untouched tag fails", &health.StoreFacts{Answered: true, Tags: seq(empty)}, nil, "!store_failing", ""},
+		{"fails for a moment", &health.StoreFacts{Answered: true, Tags: seq(tag(0, 0, 0, time.Millisecond))}, nil, "", "- segment"},
 		{"no tag is asked for", &health.StoreFacts{Answered: true, Err: errDown}, lease(held, nil), "store_failing", "- segment snowflake"},
-		{"the listing fails, tags empty", &health.StoreFacts{Answered: true, Err: errDown, Tags: []segment.Stats{tag(0, 5, 0, 0)}}, nil, "!store_failing", ""},
-		{"idle stock lasts", &health.StoreFacts{Answered: true, Err: errDown, Tags: []segment.Stats{tag(1, 0, 0, minute)}}, nil, "store_failing", "- segment"},
-		{"a damaged tag", &health.StoreFacts{Answered: true, Tags: []segment.Stats{{Tag: "x", Err: leaf.ErrOverflow, FailingSince: now.Add(-minute)}}}, nil,
+		{"the listing fails, tags empty", &health.StoreFacts{Answered: true, Err: errDown, Tags: seq(tag(0, 5, 0, 0))}, nil, "!store_failing", ""},
+		{"idle stock lasts", &health.StoreFacts{Answered: true, Err: errDown, Tags: seq(tag(1, 0, 0, minute))}, nil, "store_failing", "- segment"},
+		{"a damaged tag", &health.StoreFacts{Answered: true, Tags: seq(segment.Stats{Tag: "x", Err: leaf.ErrOverflow, FailingSince: now.Add(-minute)})}, nil,
 			"tag_failing", "- segment"},
-		{"counters out, times go on", &health.StoreFacts{Answered: true, Tags: []segment.Stats{empty}},
+		{"counters out, times go on", &health.StoreFacts{Answered: true, Tags: seq(empty)},
 			&health.LeaseFacts{Schemes: []string{"snowflake"}, InUse: []string{"snowflake"}, Held: true, Status: held}, "!store_failing", "- snowflake"},
-		{"counters out, times not asked for", &health.StoreFacts{Answered: true, Tags: []segment.Stats{empty}}, lease(held, nil), "!store_failing", "snowflake"},
+		{"counters out, times not asked for", &health.StoreFacts{Answered: true, Tags: seq(empty)}, lease(held, nil), "!store_failing", "snowflake"},
 		{"no lease yet", nil, &health.LeaseFacts{Schemes: []string{"snowflake"}, Err: errDown}, "!no_worker_id", ""},
 		{"no registry asked for", &health.StoreFacts{Answered: true},
 			&health.LeaseFacts{Schemes: []string{"snowflake"}, Err: worker.ErrNotCreated, Optional: true}, "!no_worker_id", "- segment"},
-		{"lease lost to another", &health.StoreFacts{Answered: true, Tags: []segment.Stats{fine}}, lease(worker.Status{}, worker.ErrTaken), "!no_worker_id", "segment"},
-		{"lease ran out, registry away", &health.StoreFacts{Answered: true, Tags: []segment.Stats{fine}}, lease(worker.Status{}, errDown), "!no_worker_id", "- segment"},
+		{"lease lost to another", &health.StoreFacts{Answered: true, Tags: seq(fine)}, lease(worker.Status{}, worker.ErrTaken), "!no_worker_id", "segment"},
+		{"lease ran out, registry away", &health.StoreFacts{Answered: true, Tags: seq(fine)}, lease(worker.Status{}, errDown), "!no_worker_id", "- segment"},
 		{"registry away", nil, lease(with(errDown, minute), nil), "registry_failing", "- snowflake"},
 		{"registry away, lease ends", nil, &health.LeaseFacts{Schemes: []string{"snowflake"}, InUse: []string{"snowflake"}, Held: true,
 			Status: with(errDown, 9*time.Second)}, "!no_worker_id", ""},
@@ -85,7 +105,7 @@ func TestJudge(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if tt.store != nil {
-			tt.store.Schemes = []string{"segment"}
+			fill(tt.store)
 		}
 		r := health.Judge(health.Facts{Now: now, Least: 10 * time.Second, Store: tt.store, Lease: tt.lease})
 		if got := names(r); got != tt.want {
@@ -128,7 +148,8 @@ func ready(r health.Report, store *health.StoreFacts, lease *health.LeaseFacts) 
 
 // What an outage is told as names what people need, and keeps the store's words apart.
 func TestOutageText(t *testing.T) {
-	store := &health.StoreFacts{Schemes: []string{"segment"}, Answered: true, Tags: []segment.Stats{tag(1000, 10, 100*time.Second, time.Minute), tag(0, 5, 0, time.Minute)}}
+	store := &health.StoreFacts{Answered: true, Tags: seq(tag(1000, 10, 100*time.Second, time.Minute), tag(0, 5, 0, time.Minute))}
+	fill(store)
 	r := health.Judge(health.Facts{Now: now, Least: 10 * time.Second, Store: store})
 	want := "the store is unavailable since 2026-05-04T03:01:01Z; of 2 tags in use 1 have IDs for less than 10s, the others for 1m40s or more: connection refused"
 	if got := r.Conditions[0].Err.Error(); got != want {
@@ -136,5 +157,16 @@ func TestOutageText(t *testing.T) {
 	}
 	if _, ok := errors.AsType[*leaf.StoreError](r.Conditions[0].Err); !ok {
 		t.Error("the store's words are not marked")
+	}
+}
+
+// There may be very many tags: while the store delivers none is looked at but those that fail.
+func TestTagsThatAreWellAreNotLookedAt(t *testing.T) {
+	damaged := segment.Stats{Tag: "x", Err: leaf.ErrOverflow, FailingSince: now.Add(-time.Minute)}
+	r := health.Judge(health.Facts{Now: now, Store: &health.StoreFacts{
+		Answered: true, InUse: true, Failing: seq(damaged), Tags: func(func(segment.Stats) bool) { t.Error("all tags are looked at") },
+	}})
+	if got := names(r); got != health.TagFailing {
+		t.Errorf("%s, want %s", got, health.TagFailing)
 	}
 }

@@ -3,6 +3,7 @@ package health
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -16,11 +17,14 @@ var (
 
 // StoreFacts are what is known of the store of counters without asking it.
 type StoreFacts struct {
-	Schemes  []string        // whose IDs it counts
-	Answered bool            // since the server started
-	Err      error           // how the latest look at it ended
-	Unfit    error           // why it cannot be used before it is mended, once that costs callers their IDs
-	Tags     []segment.Stats // in use; one suffices while Err is nil and no tag fails
+	Schemes  []string // whose IDs it counts
+	Answered bool     // since the server started
+	Err      error    // how the latest look at it ended
+	Unfit    error    // why it cannot be used before it is mended, once that costs callers their IDs
+	InUse    bool     // some tag is
+
+	Failing iter.Seq[segment.Stats] // the tags in use whose latest call failed
+	Tags    iter.Seq[segment.Stats] // all in use, which may be very many: read only while the store is unavailable
 }
 
 // settled is how long calls must have been failing to count: until then callers wait.
@@ -28,7 +32,7 @@ const settled = time.Second
 
 func (r *Report) judgeStore(f Facts) {
 	s := f.Store
-	if len(s.Tags) > 0 {
+	if s.InUse {
 		r.InUse = append(r.InUse, s.Schemes...)
 	}
 	add := func(name string, down, shared bool, err error) {
@@ -46,8 +50,8 @@ func (r *Report) judgeStore(f Facts) {
 			add(StoreFailing, down, true, err)
 		}
 	}
-	for _, t := range s.Tags {
-		if t.Err != nil && ownFault(t.Err) {
+	for t := range s.Failing {
+		if ownFault(t.Err) {
 			add(TagFailing, false, true, fmt.Errorf("tag %s, with %d IDs left: %w", t.Tag, t.Stock, t.Err))
 		}
 	}
@@ -65,8 +69,8 @@ func outage(f Facts) (err error, down bool) {
 	var inUse, short int
 	var since time.Time
 	lasts := time.Duration(1<<63 - 1)
-	for _, t := range f.Store.Tags {
-		if t.Err != nil && !ownFault(t.Err) && f.Now.Sub(t.FailingSince) >= settled {
+	for t := range f.Store.Failing {
+		if !ownFault(t.Err) && f.Now.Sub(t.FailingSince) >= settled {
 			if err == nil {
 				err = t.Err
 			}
@@ -78,7 +82,7 @@ func outage(f Facts) (err error, down bool) {
 	if err == nil {
 		return nil, false
 	}
-	for _, t := range f.Store.Tags {
+	for t := range f.Store.Tags {
 		if !t.Loaded && t.Err == nil || t.Err != nil && ownFault(t.Err) {
 			continue
 		}

@@ -3,16 +3,42 @@ package server
 import (
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/issuer"
-	"github.com/leaf-id/leaf/segment"
 )
 
 // health says what is wrong with the server. It asks the generators, and no database.
-func (s *Server) health() health.Report {
-	facts := health.Facts{Stopping: s.stopping.Load(), Now: time.Now(), Least: s.current.Load().ReadyFor}
+func (s *Server) health() health.Report { return s.verdict.get(s.stopping.Load(), s.judge) }
+
+// A verdict is a report that stands for a while.
+type verdict struct {
+	mu       sync.Mutex
+	report   health.Report
+	until    time.Time
+	stopping bool
+}
+
+// standsFor is for how many times as long as it took to make a report the report stands.
+// While a store is away each tag is looked at, and anyone may ask for the health.
+const standsFor = 20
+
+func (v *verdict) get(stopping bool, judge func(stopping bool) health.Report) health.Report {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := time.Now()
+	if now.Before(v.until) && v.stopping == stopping {
+		return v.report
+	}
+	v.report, v.stopping = judge(stopping), stopping
+	v.until = now.Add((standsFor + 1) * time.Since(now))
+	return v.report
+}
+
+func (s *Server) judge(stopping bool) health.Report {
+	facts := health.Facts{Stopping: stopping, Now: time.Now(), Least: s.current.Load().ReadyFor}
 	if s.set != nil {
 		facts.Store = s.storeFacts()
 	}
@@ -26,8 +52,14 @@ func (s *Server) health() health.Report {
 func (s *Server) ready() error { return s.health().Err("") }
 
 func (s *Server) storeFacts() *health.StoreFacts {
-	f := &health.StoreFacts{Schemes: []string{issuer.Segment}, Err: s.set.StoreErr(), Unfit: s.set.Unfit()}
-	f.Tags = s.tags(f.Err)
+	f := &health.StoreFacts{
+		Schemes: []string{issuer.Segment}, Err: s.set.StoreErr(), Unfit: s.set.Unfit(),
+		Failing: s.set.Failing(), Tags: s.set.Totals(),
+	}
+	for range f.Tags {
+		f.InUse = true
+		break
+	}
 	if s.opts.Store.Traits.Ticket {
 		f.Schemes = append(f.Schemes, issuer.Ticket)
 	}
@@ -37,21 +69,6 @@ func (s *Server) storeFacts() *health.StoreFacts {
 	default:
 	}
 	return f
-}
-
-// tags returns the statistics of the tags in use: of all, in memory of the size that was needed
-// last, if the store or a tag fails; else of one, which says that there are some. There may be
-// very many, and the health is asked for every few seconds.
-func (s *Server) tags(storeErr error) []segment.Stats {
-	if storeErr == nil && s.set.Failing() == 0 {
-		for st := range s.set.Totals() {
-			return []segment.Stats{st}
-		}
-		return nil
-	}
-	all := slices.AppendSeq(make([]segment.Stats, 0, s.counts.tags.Load()+8), s.set.Totals())
-	s.counts.tags.Store(int64(len(all)))
-	return all
 }
 
 func (s *Server) leaseFacts() *health.LeaseFacts {

@@ -17,7 +17,6 @@ import (
 type counts struct {
 	store *telemetry.StoreCalls // nil: no segment scheme
 	web   openConns             // on the port of HTTP
-	tags  atomic.Int64          // in use lately
 }
 
 // openConns counts the connections of a port.

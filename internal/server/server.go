@@ -94,6 +94,7 @@ type Server struct {
 	stopping atomic.Bool
 	counts   counts      // for the metrics
 	held     atomic.Bool // time-based IDs could be issued before
+	verdict  verdict
 
 	reloading sync.Mutex
 	current   atomic.Pointer[config.Config] // cfg with what was taken up since the start

@@ -24,6 +24,7 @@ type Dialect struct {
 	Touch       string // added to SET: update_time, where the server does not set it by itself
 	Micros      string // update_time in Unix microseconds
 	Description string // the description of a tag; empty: the table has no such column
+	Joined      string // an aggregate of all biz_tag and step in a group, as a text; empty: it has none
 	Clock       string // the server's time in Unix microseconds; empty: it runs on this machine
 
 	// Guard is an expression whose value, a text, Check judges with each read of a

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -145,6 +146,27 @@ func (s *Session) page(query string, scan scanner, after *string, limit int) ([]
 	}
 	rows, err := s.Query(query+where+` ORDER BY biz_tag LIMIT $1`, args...)
 	return Collect(rows, err, scan)
+}
+
+// digest reads some rows at a time, as a listing does.
+func (s *Session) digest() (string, error) {
+	if s.Joined == "" {
+		return "", nil
+	}
+	query := `SELECT ` + s.Joined + `, max(biz_tag), count(*) FROM (SELECT biz_tag, step FROM leaf_alloc WHERE biz_tag > $2 ORDER BY biz_tag LIMIT $1) AS page`
+	hash := sha256.New()
+	for after := ""; ; {
+		var text, last sql.Null[string]
+		var rows int64
+		if err := s.QueryRow(query, int64(maxPage), after).Scan(&text, &last, &rows); err != nil {
+			return "", err
+		}
+		fmt.Fprintln(hash, rows, text.V)
+		if rows < maxPage {
+			return string(hash.Sum(nil)), nil
+		}
+		after = last.V
+	}
 }
 
 // Insert adds a tag.

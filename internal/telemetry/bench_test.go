@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +40,7 @@ func newSet(t testing.TB, tags int) *segment.Set {
 func newHandler(set *segment.Set) http.Handler {
 	return telemetry.NewHandler(telemetry.NewCollector(telemetry.Sources{
 		Health: func() health.Report {
-			return health.Judge(health.Facts{Store: &health.StoreFacts{Answered: true, Tags: slices.AppendSeq(make([]segment.Stats, 0, 10_008), set.Totals())}})
+			return health.Judge(health.Facts{Store: &health.StoreFacts{Answered: true, InUse: true, Failing: set.Failing(), Tags: set.Totals()}})
 		},
 		Tags: set.Totals(), StoreErr: set.StoreErr, StoreCalls: telemetry.NewStoreCalls(),
 		Requests: telemetry.NewFrontEnds([]string{"EXHAUSTED", "INTERNAL"}),

@@ -1,0 +1,35 @@
+package server
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/health"
+)
+
+// To judge the health takes a twentieth of the time at most, however often it is asked for, and
+// that the server stops is told at once.
+func TestVerdictStandsForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var v verdict
+		judged := 0
+		ask := func(stopping bool) {
+			v.get(stopping, func(bool) health.Report {
+				judged++
+				time.Sleep(10 * time.Millisecond)
+				return health.Report{}
+			})
+		}
+		for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(time.Millisecond) {
+			ask(false)
+		}
+		if judged < 40 || judged > 50 {
+			t.Errorf("judged %d times in 10 s, each of 10 ms", judged)
+		}
+		before := judged
+		if ask(true); judged != before+1 {
+			t.Error("what was judged before the stop is told after it")
+		}
+	})
+}
