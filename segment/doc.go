@@ -24,11 +24,12 @@
 // one may have granted is lost, never issued. This is why the counter is moved by
 // an amount and never set to a value.
 //
-// A range becomes a span with a cursor that counts reserved IDs up from zero. The
-// cursor only grows; an add that ends beyond the span reserved nothing there. A
-// span is never used again once it was drained, so a caller that holds on to an old
-// one for a long time reserves nothing from it either. Counting from zero keeps a
-// drained span's cursor from wrapping near the largest int64.
+// A range becomes a span with a cursor that counts reserved IDs up from zero. What lies
+// below the cursor has an owner, what lies above it has none. A caller owns what its own
+// atomic add moved the cursor over; an add that ends beyond the span reserved nothing
+// there. The next span follows once one is drained, and a span that was followed is never
+// used again: a caller that holds on to it for a long time reserves nothing from it.
+// Counting from zero keeps a drained span's cursor from wrapping near the largest int64.
 //
 // One call to the store is in flight per buffer, and a bounded number per set. Callers
 // may ask a set for any name: tags that the store has neither listed nor granted anything
@@ -37,6 +38,25 @@
 // find the stock empty wait; every outcome wakes them. Once the store has been
 // failing for longer than a caller would wait, callers fail at once, until a call
 // in the background has succeeded.
+//
+// # Lending
+//
+// [Buffer.Advance] reserves IDs for another process, and [Buffer.Return] puts the end of
+// the latest such loan back. Nothing else moves a cursor back. It does so by one
+// compare-and-swap, from the end of the loan to the first ID that is unused, and no ID has
+// two owners through it:
+//
+//   - The loan has one owner, the borrower, who names its version and gives the IDs up with
+//     the call. The call spends the version, whatever comes of it.
+//   - The cursor stands at the end of the loan only if nothing was reserved since. It cannot
+//     have moved on and come back: only another Return moves it back, of a later loan, and
+//     to a buffer only the latest loan counts, under its lock.
+//   - What every other caller gets follows from the cursor in the instant of its own add,
+//     compare-and-swap or seal alone: at and above that value no ID has an owner. It does
+//     not matter what the caller read before, or how long ago. When the stock is looked at
+//     depends on such reads, and costs at most a call of the store.
+//   - A span that was sealed or followed takes nothing back: a late caller could have it
+//     from there after others had larger IDs.
 //
 // # Giving back
 //

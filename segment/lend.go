@@ -126,7 +126,7 @@ func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
 		return fmt.Errorf("return IDs of %q: %w: %v is no end of %v", b.tag, leaf.ErrInvalid, leaf.Range{Start: start, End: l.end}, leaf.Range{Start: l.start, End: l.end})
 	}
 	b.loan = nil
-	if !l.span.unreserve(l.end, start) {
+	if l.span != b.current.Load() || !l.span.unreserve(l.end, start) {
 		return fmt.Errorf("return IDs of %q: %w: others were taken since", b.tag, leaf.ErrRegression)
 	}
 	return nil

@@ -113,6 +113,27 @@ func TestReturnOnlyWhatWasLent(t *testing.T) {
 	}
 }
 
+// What is left of a loan goes back to the span that callers take IDs off, and to no other:
+// there it would never be issued, or out of order.
+func TestReturnToASpanThatWasFollowed(t *testing.T) {
+	store := newStore(t, 1, 50)
+	b := segment.NewBuffer(store, "order", nil)
+	drained := lendN(t, b, 50, leaf.Range{Start: 1, End: 51})
+	if err := b.Return(t.Context(), drained, 41); err != nil {
+		t.Fatal("to a span that is drained, and still the current one:", err)
+	}
+	followed := lendN(t, b, 10, leaf.Range{Start: 41, End: 51})
+	if got, err := b.Take(t.Context(), nil, 1); err != nil || got[0].Start != 51 { // adds nothing to a cursor that is at its end
+		t.Fatalf("take: %v, %v", got, err)
+	}
+	wantError(t, b.Return(t.Context(), followed, 41), leaf.ErrRegression)
+	if id := next(t, b); id != 52 {
+		t.Errorf("next: %d", id)
+	}
+	wantAccounted(t, store, b)
+	closeBuffer(t, b)
+}
+
 // However loans, give-backs and single calls meet, no ID is had twice.
 func TestLendUnderLoad(t *testing.T) {
 	store := newStore(t, 0, 50)

@@ -10,8 +10,9 @@ import (
 // int64 that the adds of late callers cannot wrap it.
 const sealed = 1 << 62
 
-// A span is a granted range with a cursor in it. It is used once: a cursor only
-// grows, and a span that was drained or sealed never serves again.
+// A span is a granted range with a cursor in it. It is used once: a span that was sealed, or
+// that another one has followed, never serves again. See "Lending" in the package's
+// documentation for the one way in which a cursor moves back.
 type span struct {
 	// What every call reads, and a call in a million writes.
 	start int64
