@@ -8,6 +8,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/worker"
 )
 
 func TestTakeContiguous(t *testing.T) {
@@ -25,6 +26,22 @@ func TestTakeContiguous(t *testing.T) {
 				t.Fatalf("asked for %d after %d: %v, from tick %d to %d", n, last, r, first.Tick, end.Tick)
 			}
 			last = r.End - 1
+		}
+	})
+}
+
+// Without borrowing, each tick begins with the clock. A caller that waits gets a whole one, also
+// on a busy machine, where the timer is late and the cursor is pulled over several ticks.
+func TestTakeContiguousWithoutBorrowing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zero := time.Now()
+		late := worker.NewClockFrom(time.Now, func() time.Duration { return 7 * time.Since(zero) })
+		g := newHeld(t, leafLayout, &Options{MaxAhead: -1, Clock: late})
+		for i := range 300 {
+			n := 4096 - i*1009%4096
+			if r, err := g.TakeContiguous(t.Context(), n); err != nil || r.Len() != int64(n) {
+				t.Fatalf("%d of %d: %v, %v", i, n, r, err)
+			}
 		}
 	})
 }

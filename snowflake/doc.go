@@ -57,7 +57,8 @@
 // Calls do not read the clock. A timer does, each millisecond or, for longer ticks, up to
 // each 10 ms: it pulls the cursor up, raises the limit and serves the queue. A tick that
 // is entered by pulling begins at a random sequence number, so that the IDs of quiet
-// services are not all multiples of the same power of two. The timer shuts the gate and
+// services are not all multiples of the same power of two; where callers wait, at 0: they
+// want all of it. The timer shuts the gate and
 // ends after some turns without traffic; the next call then finds the gate shut, reads the
 // clock itself, and starts the timer again.
 //

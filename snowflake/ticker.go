@@ -87,7 +87,11 @@ func (g *Generator) refresh(now int64) {
 		return
 	}
 	l := g.current.Load()
-	l.pull(now, g.random())
+	seq := uint64(0) // callers who wait want all of the tick
+	if g.queue.len() == 0 {
+		seq = g.random()
+	}
+	l.pull(now, seq)
 	l.raise(now, g.ahead, g.queue.backlog)
 	if until := l.layout.start(l.tickOf(l.allowed.clock)); until > l.lease.Limit().UnixMilli()-slack {
 		l.lease.Need(time.UnixMilli(until + stock))
