@@ -9,12 +9,17 @@ server.listen(0, '127.0.0.1')
 await once(server, 'listening')
 const origin = `http://127.0.0.1:${server.address().port}`
 const page = (await readFile('page.html', 'utf8')).replace('LEAF_URL', process.env.LEAF_URL)
+const files = {
+	'/': ['text/html; charset=utf-8', page],
+	'/grpc-web.js': ['text/javascript', await readFile(`${process.env.LEAF_TMP}/node_modules/grpc-web/index.esm.js`)],
+}
 
 const reported = new Promise(resolve => {
 	server.on('request', (request, response) => {
 		if (request.method !== 'POST') {
-			response.setHeader('Content-Type', 'text/html; charset=utf-8')
-			response.end(request.url === '/' ? page : '')
+			const [type, content] = files[request.url] ?? ['text/plain', '']
+			response.setHeader('Content-Type', type)
+			response.end(content)
 			return
 		}
 		let text = ''
