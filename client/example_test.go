@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"sync/atomic"
 
 	"github.com/leaf-id/leaf/client"
 	"github.com/leaf-id/leaf/driver/memory"
@@ -85,4 +86,50 @@ func ExampleClient_Ordered() {
 	// Output:
 	// 1
 	// 2
+}
+
+// Somebody has inserted rows with IDs up to 120000 by hand.
+func ExampleClient_Observe() {
+	url, stop := exampleServer()
+	defer stop()
+	ctx := context.Background()
+	ids, err := client.New(url, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ids.Close(ctx)
+	if _, err := ids.Observe(ctx, "order", 120_000); err != nil {
+		log.Fatal(err)
+	}
+	next, err := ids.Peek(ctx, "order")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(next > 120_000)
+	// Output: true
+}
+
+// Calls to servers are counted and timed as they end; most IDs need none.
+func ExampleOptions_onCall() {
+	url, stop := exampleServer()
+	defer stop()
+	ctx := context.Background()
+	var calls, failures atomic.Int64
+	ids, err := client.New(url, &client.Options{OnCall: func(c client.Call) {
+		calls.Add(1)
+		if c.Err != nil {
+			failures.Add(1)
+		}
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ids.Close(ctx)
+	for range 50 {
+		if _, err := ids.Next(ctx, "order"); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(calls.Load(), failures.Load())
+	// Output: 1 0
 }
