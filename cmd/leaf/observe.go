@@ -48,10 +48,11 @@ another server may take first.`,
 
 // An observedJSON is what `leaf tag observe -o json` prints.
 type observedJSON struct {
-	Tag         string `json:"tag"`
-	MaxID       int64  `json:"max_id,string"`
-	Dropped     int64  `json:"dropped"`
-	OthersBelow int64  `json:"others_below,string,omitempty"`
+	Tag         string  `json:"tag"`
+	MaxID       int64   `json:"max_id,string"`
+	Dropped     int64   `json:"dropped"`
+	OthersBelow int64   `json:"others_below,string,omitempty"`
+	OthersFor   float64 `json:"others_for_s,omitempty"` // seconds
 }
 
 func newTagObserve() *cobra.Command {
@@ -86,10 +87,11 @@ func (a *admin) observe(cmd *cobra.Command, tag string, largest int64) error {
 	if err != nil {
 		return explainTag(err, tag)
 	}
-	o := observedJSON{tag, res.GetTag().GetMaxId(), res.GetDropped(), res.GetOthersBelow()}
+	lasts := res.GetOthersFor().AsDuration()
+	o := observedJSON{tag, res.GetTag().GetMaxId(), res.GetDropped(), res.GetOthersBelow(), lasts.Seconds()}
 	if o.OthersBelow > 0 {
 		note := fmt.Sprintf("other servers, and programs with a stock, may still issue IDs below %d that they held before", o.OthersBelow)
-		if lasts := res.GetOthersFor().AsDuration(); lasts > 0 {
+		if lasts > 0 {
 			note += fmt.Sprintf(":\na busy server for about %v, an idle one until it stops or is told, too", lasts.Round(time.Second))
 		}
 		say(cmd.ErrOrStderr(), "note", note)
