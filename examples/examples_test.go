@@ -15,6 +15,7 @@ import (
 	"github.com/leaf-id/leaf/examples/entid"
 	"github.com/leaf-id/leaf/examples/fenced"
 	"github.com/leaf-id/leaf/examples/gormid"
+	"github.com/leaf-id/leaf/examples/shardid"
 	"github.com/leaf-id/leaf/examples/sqlcid"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -64,7 +65,10 @@ func TestSQLC(t *testing.T) {
 
 // Both libraries issue under a leased worker ID, and stop with the lease.
 func TestFenced(t *testing.T) {
-	for name, make := range map[string]func(int64) (func() (int64, error), func(int64) time.Time, error){"snowflake": fenced.Snowflake, "sonyflake": fenced.Sonyflake} {
+	for name, make := range map[string]func(int64) (func() (int64, error), func(int64) time.Time, error){
+		"snowflake": fenced.Snowflake, "sonyflake": fenced.Sonyflake,
+		"sonyflake v2": fenced.SonyflakeV2(func(worker int) (fenced.Flake, error) { return &flake{worker: worker}, nil }),
+	} {
 		stopped := 0
 		u := &fenced.User{Make: make, OnStop: func(error) { stopped++ }}
 		if _, err := u.Next(); !errors.Is(err, fenced.ErrStopped) {
@@ -89,6 +93,52 @@ func TestFenced(t *testing.T) {
 		if _, err := u.Next(); !errors.Is(err, fenced.ErrStopped) {
 			t.Errorf("%s before its floor: %v", name, err)
 		}
+	}
+}
+
+// A flake issues like version 2 of sonyflake: 10 ms, 8 bits of a sequence, 16 of a worker ID.
+type flake struct {
+	worker         int
+	elapsed, count int64
+}
+
+var flakesBegin = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (f *flake) NextID() (int64, error) {
+	if now := int64(time.Since(flakesBegin) / (10 * time.Millisecond)); now > f.elapsed {
+		f.elapsed, f.count = now, -1
+	}
+	f.count++
+	return f.elapsed<<24 | f.count<<16 | int64(f.worker), nil
+}
+
+func (f *flake) ToTime(id int64) time.Time {
+	return flakesBegin.Add(time.Duration(id>>24) * 10 * time.Millisecond)
+}
+
+func TestFencedFails(t *testing.T) {
+	want := errors.New("no such machine")
+	u := &fenced.User{Make: fenced.SonyflakeV2(func(int) (fenced.Flake, error) { return nil, want })}
+	u.Begin(worker.Unfenced(5, time.Time{}, time.Time{}))
+	if _, err := u.Next(); !errors.Is(err, fenced.ErrStopped) || !errors.Is(err, want) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An exhausted generator has no IDs.
+type exhausted struct{ counter }
+
+func (exhausted) Next(context.Context) (int64, error) { return 0, leaf.ErrExhausted }
+
+func TestSharding(t *testing.T) {
+	var failed error
+	next := shardid.Generator(&counter{last: 41}, func(err error) { failed = err })
+	if a, b := next(0), next(63); a != 42 || b != 43 || failed != nil {
+		t.Errorf("got %d, %d, %v", a, b, failed)
+	}
+	next = shardid.Generator(&exhausted{}, func(err error) { failed = err })
+	if id := next(0); id != 0 || !errors.Is(failed, leaf.ErrExhausted) {
+		t.Errorf("without an ID: %d, %v", id, failed)
 	}
 }
 

@@ -117,3 +117,28 @@ func Sonyflake(id int64) (next func() (int64, error), timeOf func(int64) time.Ti
 	}
 	return next, func(id int64) time.Time { return epoch.Add(sonyflake.ElapsedTime(uint64(id))) }, nil
 }
+
+// A Flake is what the type Sonyflake of github.com/sony/sonyflake/v2 has.
+type Flake interface {
+	NextID() (int64, error)
+	ToTime(id int64) time.Time
+}
+
+// SonyflakeV2 returns the Make of version 2 of sonyflake, with its own unit of time, 10 ms.
+// newFlake calls its New, with a StartTime that never changes:
+//
+//	func(worker int) (fenced.Flake, error) {
+//		return sonyflake.New(sonyflake.Settings{
+//			StartTime: epoch,
+//			MachineID: func() (int, error) { return worker, nil },
+//		})
+//	}
+func SonyflakeV2(newFlake func(worker int) (Flake, error)) func(int64) (func() (int64, error), func(int64) time.Time, error) {
+	return func(id int64) (next func() (int64, error), timeOf func(int64) time.Time, err error) {
+		flake, err := newFlake(int(id))
+		if err != nil {
+			return nil, nil, err
+		}
+		return flake.NextID, flake.ToTime, nil
+	}
+}

@@ -1,0 +1,34 @@
+// Package shardid has gorm.io/sharding give new rows IDs of a tag. It fits the plugin's
+// signature and does not import it:
+//
+//	db.Use(sharding.Register(sharding.Config{
+//		ShardingKey:           "user_id",
+//		NumberOfShards:        64,
+//		PrimaryKeyGenerator:   sharding.PKCustom,
+//		PrimaryKeyGeneratorFn: shardid.Generator(ids.Tag("order"), logError),
+//	}, "orders"))
+package shardid
+
+import (
+	"context"
+
+	"github.com/leaf-id/leaf"
+)
+
+// Generator returns a PrimaryKeyGeneratorFn for all tables of a config: one tag gives IDs
+// that are unique over all shards.
+//
+// The plugin has no way to pass an error on. Without an ID it inserts the row without the
+// column id, so that column must be NOT NULL and have no default and no auto-increment: the
+// database then refuses the row. failed is told why there was no ID. Package gormid has no
+// such gap; with it, the function of the config returns 0.
+func Generator(ids leaf.Generator, failed func(error)) func(tableIdx int64) int64 {
+	return func(int64) int64 {
+		id, err := ids.Next(context.Background()) // ends when the client has waited long enough
+		if err != nil {
+			failed(err)
+			return 0
+		}
+		return id
+	}
+}
