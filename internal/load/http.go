@@ -127,6 +127,9 @@ func (c *httpConn) request(call *Call) []byte {
 
 // answer reads an answer, whose body is in c.body then.
 func (c *httpConn) answer() (status int, err error) {
+	if status, ok := c.quick(); ok {
+		return status, nil
+	}
 	res, err := http.ReadResponse(c.r, get)
 	if err != nil {
 		return 0, err
