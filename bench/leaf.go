@@ -101,7 +101,7 @@ func (s *Leaf) Stop() {
 	_ = s.cmd.Wait() // what was measured does not depend on it
 }
 
-// Metric returns a figure of /metrics that has no labels.
+// Metric returns a figure of /metrics by its name with its labels.
 func (s *Leaf) Metric(ctx context.Context, name string) (float64, error) {
 	text, err := s.get(ctx, "/metrics")
 	if err != nil {

@@ -79,7 +79,9 @@ func latency(ctx context.Context, l *lab) (report, error) {
 		// Not distinguishable: within what the rounds without a change differ by.
 		found[c.key] = result{figure: c.took[keyQuantile].over(none), limit: none.most() / none.median()}
 	}
-	return report{table: latencyTable(changes, rate), picture: latencyPicture(changes), found: found}, nil
+	wire, slow, err := slowWire(ctx, l)
+	found["slow-wire"] = slow
+	return report{table: latencyTable(changes, rate) + wire, picture: latencyPicture(changes), found: found}, err
 }
 
 // halfRate is half of how many calls a second a loop makes that looks at the time.

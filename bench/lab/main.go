@@ -27,7 +27,7 @@ type experiment struct {
 // minutes. Some are tests and benchmarks of the package above.
 var experiments = []experiment{
 	{"peers", 100 * time.Second, peers},
-	{"latency", 60 * time.Second, latency},
+	{"latency", 90 * time.Second, latency},
 	{"http", 110 * time.Second, httpWire},
 	{"resp", 130 * time.Second, respWire},
 	{"grpc", 100 * time.Second, grpcWire},
