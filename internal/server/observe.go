@@ -18,8 +18,8 @@ type observer struct {
 
 // ServeHTTP implements [http.Handler].
 func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	every := o.every.Load()
-	if every == 0 || o.count.Add(1)%every != 0 {
+	every, is := o.due()
+	if !is {
 		o.next.ServeHTTP(w, r)
 		return
 	}
@@ -28,6 +28,20 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.next.ServeHTTP(rec, r)
 	o.log.Info("access", "method", r.Method, "path", r.URL.Path, "proto", r.Proto, "status", rec.code(), "bytes", rec.bytes,
 		"took", time.Since(start), "from", r.RemoteAddr, "agent", r.UserAgent(), "one_of", every)
+}
+
+// due reports whether the present request is logged, which is one of so many.
+func (o *observer) due() (every int64, is bool) {
+	every = o.every.Load()
+	return every, every > 0 && o.count.Add(1)%every == 0
+}
+
+// logCall logs a call of gRPC that net/http has not served.
+func (o *observer) logCall(procedure, from string, agent func() string, began time.Time) {
+	if every, is := o.due(); is {
+		o.log.Info("access", "method", http.MethodPost, "path", procedure, "proto", "HTTP/2.0", "status", http.StatusOK,
+			"took", time.Since(began), "from", from, "agent", agent(), "one_of", every)
+	}
 }
 
 // A recorder notes what is answered.

@@ -206,7 +206,7 @@ func (s *Server) drain() {
 	}
 	s.log.Warn("requests cut off", "after", s.cfg.ShutdownTimeout*6/10)
 	if s.lane != nil {
-		s.lane.conns.Close()
+		s.lane.cut()
 	}
 	_ = s.http.Close() // connections that are gone need no closing
 	if s.conns != nil {

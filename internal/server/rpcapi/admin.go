@@ -23,6 +23,17 @@ func NewAdmin(opts *frontend.Options) leafv1connect.AdminServiceHandler {
 	return &adminService{opts, opts.StoreName, opts.Registry, error.Error}
 }
 
+// newAdmin returns the calls for callers elsewhere.
+func newAdmin(opts *frontend.Options) *adminService {
+	s := &adminService{opts, opts.StoreName, opts.Registry, error.Error} // an operator on this machine may read its log too
+	if !opts.OnLoopback() {
+		s.tell = frontend.Text
+		s.store, _, _ = strings.Cut(opts.StoreName, ":")
+		s.registry, _, _ = strings.Cut(opts.Registry, ":")
+	}
+	return s
+}
+
 // tags returns the administration of the store, an error where there is none.
 func (s *adminService) tags() (*issuer.Tags, error) {
 	if s.Tags == nil {

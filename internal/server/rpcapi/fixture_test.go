@@ -70,17 +70,22 @@ func serveBackend(t testing.TB, listen net.Addr, b frontend.Options, opts ...con
 // newServer returns a server over b that does not run yet.
 func newServer(listen net.Addr, b frontend.Options) *httptest.Server {
 	mux := http.NewServeMux()
-	b.Version, b.Started, b.StoreName, b.Registry = "v1.2.3", started, "memory:", "memory:workers"
-	b.Listen, b.Address = listen, listen.String()
-	if b.Access == nil {
-		b.Access = access.New(access.Options{Local: frontend.IsLoopback(listen), PublicRead: true})
-	}
-	rpcapi.Register(mux, &b)
+	rpcapi.Register(mux, complete(listen, b))
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.Protocols = new(http.Protocols)
 	server.Config.Protocols.SetHTTP1(true)
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
 	return server
+}
+
+// complete returns b with what all servers of the tests have.
+func complete(listen net.Addr, b frontend.Options) *frontend.Options {
+	b.Version, b.Started, b.StoreName, b.Registry = "v1.2.3", started, "memory:", "memory:workers"
+	b.Listen, b.Address = listen, listen.String()
+	if b.Access == nil {
+		b.Access = access.New(access.Options{Local: frontend.IsLoopback(listen), PublicRead: true})
+	}
+	return &b
 }
 
 // start runs a server until t ends.

@@ -2,6 +2,7 @@ package rpcapi
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 
 	"connectrpc.com/connect"
@@ -45,20 +46,35 @@ func newGuard(opts *frontend.Options, requests *telemetry.Requests, next http.Ha
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	needs := cmp.Or(rights[r.URL.Path], access.Admin)
-	caller, err := g.opts.Admit(r, needs)
+	ctx, err := admit(g.opts, r)
 	if err != nil {
 		g.refuse(w, r, err)
 		return
 	}
-	if !g.opts.Access.Open() {
-		r = r.WithContext(frontend.WithCaller(r.Context(), caller))
-	}
-	if needs == access.Admin {
-		r = r.WithContext(issuer.WithActor(r.Context(), issuer.Actor{Name: caller.Name(), From: r.RemoteAddr}))
+	if ctx != r.Context() {
+		r = r.WithContext(ctx)
 	}
 	g.next.ServeHTTP(w, r)
 }
+
+// admit returns the context of a call that its sender may make.
+func admit(opts *frontend.Options, r *http.Request) (context.Context, error) {
+	ctx, needs := r.Context(), needs(r.URL.Path)
+	caller, err := opts.Admit(r, needs)
+	if err != nil {
+		return nil, err
+	}
+	if !opts.Access.Open() {
+		ctx = frontend.WithCaller(ctx, caller)
+	}
+	if needs == access.Admin {
+		ctx = issuer.WithActor(ctx, issuer.Actor{Name: caller.Name(), From: r.RemoteAddr})
+	}
+	return ctx, nil
+}
+
+// needs are the rights of which a caller of the procedure needs one.
+func needs(procedure string) access.Right { return cmp.Or(rights[procedure], access.Admin) }
 
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	recorder := g.requests.RecorderOf(r.RemoteAddr)

@@ -2,6 +2,7 @@ package rpcapi
 
 import (
 	"context"
+	"errors"
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
@@ -9,17 +10,34 @@ import (
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
-type leafService struct{ *frontend.Options }
+type leafService struct {
+	*frontend.Options
+	stop context.Context // ends calls that wait; nil: their own context ends with it
+}
 
 func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv1.NextResponse, error) {
 	if err := s.mayTake(ctx, req.GetScheme(), req.GetKey(), 1); err != nil {
 		return nil, err
 	}
-	id, err := s.IDs.Next(ctx, req.GetScheme(), req.GetKey())
+	id, err := s.next(ctx, req.GetScheme(), req.GetKey())
 	if err != nil {
 		return nil, err
 	}
 	return &leafv1.NextResponse{Id: id.Number, Text: id.Text}, nil
+}
+
+// next returns an ID. Only where it has to wait for one does it cost to watch for the stop.
+func (s *leafService) next(ctx context.Context, scheme, key string) (issuer.ID, error) {
+	if s.stop == nil {
+		return s.IDs.Next(ctx, scheme, key)
+	}
+	id, err := s.IDs.Next(frontend.NoWait, scheme, key)
+	if !errors.Is(err, frontend.ErrWaits) {
+		return id, err
+	}
+	ctx, cancel := untilStop(ctx, s.stop)
+	defer cancel()
+	return s.IDs.Next(ctx, scheme, key)
 }
 
 func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv1.TakeResponse, error) {

@@ -5,7 +5,6 @@ package rpcapi
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"connectrpc.com/connect"
 
@@ -33,15 +32,10 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 			connect.WithInterceptors(interceptors...),
 		}
 	}
-	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{opts}, options(frontend.Text, opts.Requests.GRPC)...)
+	admin := newAdmin(opts)
+	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{Options: opts}, options(frontend.Text, opts.Requests.GRPC)...)
 	mux.Handle(path, newGuard(opts, opts.Requests.GRPC, withRoute(opts, handler)))
 	mux.Handle(leafv1connect.LeafServiceStreamProcedure, newGuard(opts, opts.Requests.GRPC, withDeadlines(handler)))
-	admin := &adminService{opts, opts.StoreName, opts.Registry, error.Error} // an operator on this machine may read its log too
-	if !opts.OnLoopback() {
-		admin.tell = frontend.Text
-		admin.store, _, _ = strings.Cut(opts.StoreName, ":")
-		admin.registry, _, _ = strings.Cut(opts.Registry, ":")
-	}
 	path, handler = leafv1connect.NewAdminServiceHandler(admin, options(admin.tell, nil)...)
 	mux.Handle(path, newGuard(opts, nil, withVia(handler)))
 	path, handler = leafv1connect.NewWorkerServiceHandler(&workerService{opts}, options(admin.tell, nil)...)

@@ -29,6 +29,8 @@ const (
 type taker interface {
 	Receive() (*leafv1.StreamRequest, error)
 	Send(*leafv1.StreamResponse) error
+	Extend()            // gives it until the next message, and some time more for the last answer
+	End(reading func()) // ends the reads; reading waits until they have ended
 }
 
 type deadlineKey struct{}
@@ -41,32 +43,34 @@ func withDeadlines(next http.Handler) http.Handler {
 	})
 }
 
-// extend gives the stream that ctx belongs to until the next message, and some time more for
-// the last answer. Only a writer of a test has no deadlines.
-func extend(ctx context.Context) {
-	if c, ok := ctx.Value(deadlineKey{}).(*http.ResponseController); ok {
-		_ = c.SetReadDeadline(time.Now().Add(streamIdle))
-		_ = c.SetWriteDeadline(time.Now().Add(streamIdle + lastAnswer))
-	}
+// A httpStream is a stream over net/http.
+type httpStream struct {
+	*connect.BidiStream[leafv1.StreamRequest, leafv1.StreamResponse]
+	deadlines *http.ResponseController
 }
 
-// endReads ends the reads of the stream that ctx belongs to.
-func endReads(ctx context.Context) {
-	if c, ok := ctx.Value(deadlineKey{}).(*http.ResponseController); ok {
-		_ = c.SetReadDeadline(time.Now())
-	}
+// Extend implements taker. Only a writer of a test has no deadlines.
+func (s httpStream) Extend() {
+	_ = s.deadlines.SetReadDeadline(time.Now().Add(streamIdle))
+	_ = s.deadlines.SetWriteDeadline(time.Now().Add(streamIdle + lastAnswer))
+}
+
+// End implements taker: a body is not read after the end of its handler.
+func (s httpStream) End(reading func()) {
+	_ = s.deadlines.SetReadDeadline(time.Now())
+	reading()
 }
 
 // Stream answers asks in their order, all that have come meanwhile in one message: what a
 // message costs is the greater part of what an ID costs.
 func (s *leafService) Stream(ctx context.Context, stream *connect.BidiStream[leafv1.StreamRequest, leafv1.StreamResponse]) error {
-	return s.serve(ctx, stream)
+	deadlines, _ := ctx.Value(deadlineKey{}).(*http.ResponseController)
+	return s.serve(ctx, httpStream{stream, deadlines})
 }
 
 func (s *leafService) serve(ctx context.Context, stream taker) error {
 	var reading sync.WaitGroup
-	defer reading.Wait()
-	defer endReads(ctx)
+	defer stream.End(reading.Wait)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	asks := make(chan []*leafv1.TakeRequest, streamBacklog)
@@ -97,7 +101,7 @@ func (s *leafService) read(ctx context.Context, stream taker, asks chan<- []*lea
 	for bounded := (time.Time{}); ; {
 		if now := time.Now(); now.Sub(bounded) > streamIdle/8 { // timers cost more than an ID
 			bounded = now
-			extend(ctx)
+			stream.Extend()
 		}
 		req, err := stream.Receive()
 		switch {
