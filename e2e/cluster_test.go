@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,91 +17,131 @@ import (
 	"testing"
 	"time"
 
+	leafsdk "github.com/leaf-id/leaf/client"
 	labcheck "github.com/leaf-id/leaf/e2e/lab"
 	loadgen "github.com/leaf-id/leaf/internal/load"
 	"github.com/leaf-id/leaf/internal/testserver"
-	"github.com/leaf-id/leaf/segment"
 )
 
-// A labStore is a store that three servers share, and what can happen to it.
-type labStore struct {
-	url           string
-	addr          string // HOST:PORT in url, for a proxy; empty: it has none
-	freeze, thaw  func() error
-	stop, restart func() error
-}
-
-var labStores = map[string]func(t *testing.T) labStore{
-	"sqlite": func(t *testing.T) labStore {
-		return labStore{url: "sqlite:" + filepath.Join(t.TempDir(), "leaf.db")}
-	},
-	"mariadb": func(t *testing.T) labStore {
-		s := testserver.MariaDB(t, nil)
-		return labStore{s.URL(s.NewDatabase(t)), fmt.Sprint("127.0.0.1:", s.Port), s.Pause, s.Resume, s.Kill, s.Start}
-	},
-	"postgres": func(t *testing.T) labStore {
-		s := testserver.Postgres(t, nil)
-		return labStore{s.URL(s.NewDatabase(t)), fmt.Sprint("127.0.0.1:", s.Port), s.Pause, s.Resume, s.Kill, s.Start}
-	},
-	"etcd": func(t *testing.T) labStore {
-		c := testserver.Etcd(t, nil)
-		on := func(do func(int) error) func() error { return func() error { return do(0) } }
-		return labStore{c.URL("lab"), c.Endpoints()[0], on(c.Pause), on(c.Resume), on(c.Kill), on(c.Restart)}
-	},
-	"redis": func(t *testing.T) labStore {
-		s := testserver.Redis(t, nil)
-		return labStore{s.URL(), s.Addr(), s.Pause, s.Resume, s.Kill, s.Start}
-	},
-	"zookeeper": func(t *testing.T) labStore {
-		s := testserver.ZooKeeper(t)
-		return labStore{"zookeeper://" + s.Addr(), s.Addr(), s.Pause, s.Resume, s.Kill, s.Start}
-	},
-}
-
-// TestCluster has three servers share each store, with clients of three protocols on each of
-// them, while faults strike from a seed. Nothing is issued twice, each server's answers
-// ascend, and all clients are served again in the end. LEAF_SEED replays the faults of a seed;
-// LEAF_REPORT names a folder for pictures; what a failed run leaves is kept.
+// TestCluster has three servers share each store, with clients of five protocols, while every
+// nemesis that fits the store strikes it, some of them at the same time, from a seed. Nothing
+// is issued twice, each server's answers ascend, all clients are served again in the end, and
+// a crash costs no more than it may. LEAF_SEED replays the faults of a seed; LEAF_REPORT names
+// a folder for pictures and results; what a failed run leaves is kept.
 func TestCluster(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("LEAF_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for name, start := range labStores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t, name, seed, start(t))
+			c := newCluster(t, name, start)
 			c.run()
+			c.checkLoss()
 			c.check()
 		})
 	}
 }
 
+// labSeed returns the seed of this run.
+func labSeed(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("LEAF_SEED")
+	if text == "" {
+		return uint64(time.Now().UnixNano())
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seed
+}
+
 // A cluster is three servers on one store, with their clients.
 type cluster struct {
 	t       *testing.T
-	name    string
-	seed    uint64
 	rng     *rand.Rand
-	store   labStore
+	store   *labStore
 	members []*member
 	start   time.Time
 	history labcheck.History
 	events  []labcheck.Event
+	result  labcheck.Result
 	clients []string
 	well    time.Duration // when all faults had ended
 
-	over chan struct{}
-	wg   sync.WaitGroup
+	over   chan struct{}
+	wg     sync.WaitGroup
+	closed []func() // ends what clients hold
+	finish func()   // ends the clients
+}
+
+const (
+	labTag   = "order"
+	labStock = 2_000_000         // max_stock: room for the largest answer
+	labJump  = 1_000_000_000_000 // regression_jump: more than a fail-over loses
+	labBatch = 1_000_000         // the most IDs that a server gives at once
+)
+
+var labConfig = fmt.Sprintf("segment: {max_stock: %d, regression_jump: %d}\nsnowflake: {enable: false}\n", labStock, labJump)
+
+func newCluster(t *testing.T, name string, start func(*testing.T) *labStore) *cluster {
+	seed, hash := labSeed(t), fnv.New64a()
+	hash.Write([]byte(name))
+	c := &cluster{t: t, store: start(t), over: make(chan struct{}), start: time.Now(), rng: rand.New(rand.NewPCG(seed, hash.Sum64()))}
+	c.result = labcheck.Result{Test: t.Name(), Seed: seed, Store: name, Scheme: "segment", Nemeses: map[string]int{}, Holes: map[string]string{}}
+	c.finish = sync.OnceFunc(func() {
+		close(c.over)
+		c.wg.Wait()
+		for _, end := range c.closed {
+			end()
+		}
+	})
+	leafCommand(t, "init", "--store", c.store.admin)
+	leafCommand(t, "tag", "create", labTag, "--step", "100", "--store", c.store.admin)
+	if c.store.backup != nil {
+		c.must("back up", c.store.backup())
+	}
+	file := config(t, "leaf.yaml", labConfig)
+	for i := range 3 {
+		m := &member{id: i, data: filepath.Join(t.TempDir(), "data"), front: startProxy(t, "", 0)}
+		url := c.store.url
+		for _, addr := range c.store.addrs {
+			link := startProxy(t, addr, 0)
+			m.links = append(m.links, link)
+			url = strings.Replace(url, addr, link.addr, 1)
+		}
+		m.args = []string{"--config", file, "--store", url, "--data", m.data}
+		c.members = append(c.members, m)
+		c.launch(m)
+	}
+	t.Cleanup(func() {
+		c.finish()
+		if t.Failed() {
+			c.keep()
+		}
+	})
+	for _, m := range c.members {
+		for _, protocol := range []string{"api", "v1", "grpc", "resp"} {
+			c.client(protocol, m)
+		}
+		c.sdk(m)
+	}
+	return c
+}
+
+// must fails the test with what went wrong.
+func (c *cluster) must(what string, err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatalf("%s: %v", what, err)
+	}
 }
 
 // A member is one server of a cluster, over all its lives.
 type member struct {
+	id    int
 	args  []string
-	link  *proxy // to the store; nil: none
+	data  string
+	links []*proxy // to the store; none: it cannot be reached through a proxy
+	front *proxy   // to the server, for programs with the SDK
 	lives int
 	now   atomic.Pointer[life]
 }
@@ -110,38 +152,31 @@ type life struct {
 	name, resp string
 }
 
-func newCluster(t *testing.T, name string, seed uint64, store labStore) *cluster {
-	c := &cluster{t: t, name: name, seed: seed, store: store, over: make(chan struct{}), start: time.Now()}
-	c.rng = rand.New(rand.NewPCG(seed, uint64(len(name))))
-	initBoth(t, store.url, []segment.Tag{{Name: "order", MaxID: 1, Step: 100}})
-	file := config(t, "leaf.yaml", "segment: {max_stock: 20000}\n")
-	for i := range 3 {
-		m, url := &member{}, store.url
-		if store.addr != "" {
-			m.link = startProxy(t, store.addr, 0)
-			url = strings.Replace(url, store.addr, m.link.addr, 1)
-		}
-		m.args = []string{"--config", file, "--store", url, "--data", filepath.Join(t.TempDir(), "data")}
-		c.members = append(c.members, m)
-		c.launch(m, i)
-		for _, protocol := range []string{"http", "grpc", "resp"} {
-			c.client(fmt.Sprintf("%s@%d", protocol, i), protocol, m)
-		}
-	}
-	return c
-}
-
 // launch starts the next life of a member.
-func (c *cluster) launch(m *member, i int) {
+func (c *cluster) launch(m *member) {
 	c.t.Helper()
 	port, err := testserver.FreePort()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	c.must("launch", err)
 	m.lives++
 	resp := fmt.Sprint("127.0.0.1:", port)
 	s := serve(c.t, append([]string{"--resp", resp}, m.args...)...)
-	m.now.Store(&life{server: s, name: fmt.Sprintf("s%d.%d", i, m.lives), resp: resp})
+	addr := strings.TrimPrefix(s.url, "http://")
+	m.front.target.Store(&addr)
+	m.now.Store(&life{server: s, name: fmt.Sprintf("s%d.%d", m.id, m.lives), resp: resp})
+}
+
+// quit has a member end in good order, whatever the store does meanwhile.
+func (m *member) quit() error {
+	l := m.now.Load()
+	if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-l.exited:
+		return nil
+	case <-time.After(time.Minute):
+		return fmt.Errorf("%s does not stop:\n%s", l.name, l.output())
+	}
 }
 
 // target returns how a protocol reaches one life of a server.
@@ -153,24 +188,71 @@ func (l *life) target(protocol string) loadgen.Target {
 		return loadgen.NewGRPC(at(addr), "segment", 1)
 	case "resp":
 		return &loadgen.RESP{Server: at(l.resp), Scheme: "segment"}
+	case "api":
+		return loadgen.Routes(at(addr), "segment")
 	}
 	return loadgen.V1(at(addr), "segment")
 }
 
+// protocolMost bounds an answer of protocols that do not give ranges.
+var protocolMost = map[string]int{"api": 1000, "resp": 1000}
+
 // client takes IDs from whichever life a member is in.
-func (c *cluster) client(name, protocol string, m *member) {
+func (c *cluster) client(protocol string, m *member) {
+	name := fmt.Sprintf("%s@%d", protocol, m.id)
+	most := c.store.most
+	if limit := protocolMost[protocol]; limit > 0 {
+		most = min(most, limit)
+	}
+	c.loop(name, func(rng *rand.Rand) {
+		l := m.now.Load()
+		conn := l.target(protocol).Open()
+		defer conn.Close()
+		for m.now.Load() == l && !c.ended() {
+			c.ask(conn, name, l.name, manyOrFew(rng, most))
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+}
+
+// loop begins a client, which does one thing again and again.
+func (c *cluster) loop(name string, do func(rng *rand.Rand)) {
 	c.clients = append(c.clients, name)
-	rng := rand.New(rand.NewPCG(c.seed, uint64(len(c.clients))))
+	rng := rand.New(rand.NewPCG(c.result.Seed, uint64(len(c.clients))))
 	c.wg.Go(func() {
 		for !c.ended() {
-			l := m.now.Load()
-			conn := l.target(protocol).Open()
-			for m.now.Load() == l && !c.ended() {
-				c.ask(conn, name, l.name, 1+rng.IntN(500))
-				time.Sleep(5 * time.Millisecond)
-			}
-			conn.Close()
+			do(rng)
 		}
+	})
+}
+
+// manyOrFew returns a number from 1 to most, of each order of magnitude as often.
+func manyOrFew(rng *rand.Rand, most int) int {
+	return max(1, int(math.Exp(rng.Float64()*math.Log(float64(most)))))
+}
+
+// sdk is a program with a stock of its own, which asks another server where one fails. Its IDs
+// ascend within a range alone, and so its receipts name no server.
+func (c *cluster) sdk(m *member) {
+	var hosts []string
+	for i := range c.members {
+		hosts = append(hosts, c.members[(m.id+i)%len(c.members)].front.addr)
+	}
+	ids, err := leafsdk.New("http://"+strings.Join(hosts, ","), &leafsdk.Options{MaxStock: labStock})
+	c.must("open a client", err)
+	c.closed = append(c.closed, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = ids.Close(ctx) // others have taken IDs since: those that are left are lost
+	})
+	name := fmt.Sprintf("sdk@%d", m.id)
+	c.loop(name, func(rng *rand.Rand) {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		begin := c.elapsed()
+		ranges, err := ids.Take(ctx, labTag, nil, manyOrFew(rng, c.store.most))
+		c.note(labcheck.Receipt{Client: name, Begin: begin}, &loadgen.IDs{Ranges: ranges}, err)
+		time.Sleep(5 * time.Millisecond)
 	})
 }
 
@@ -187,134 +269,139 @@ func (c *cluster) elapsed() time.Duration { return time.Since(c.start) }
 
 // ask makes one call.
 func (c *cluster) ask(conn loadgen.Conn, client, server string, n int) {
-	call := &loadgen.Call{Key: "order", Count: n}
+	call := &loadgen.Call{Key: labTag, Count: n}
 	begin := c.elapsed()
 	conn.Do(context.Background(), []*loadgen.Call{call})
-	if call.Err != nil {
-		c.history.Fail(labcheck.Failure{Client: client, Begin: begin, End: c.elapsed(), Err: call.Err})
-		return
-	}
-	c.history.Add(labcheck.Receipt{Space: "order", Server: server, Client: client, Begin: begin, End: c.elapsed()}, call.IDs.Ranges...)
+	c.note(labcheck.Receipt{Server: server, Client: client, Begin: begin}, &call.IDs, call.Err)
 }
 
-// run has one fault after the other strike, some of them at the same time.
+// note records what a call brought.
+func (c *cluster) note(r labcheck.Receipt, ids *loadgen.IDs, err error) {
+	r.End = c.elapsed()
+	if err != nil {
+		c.history.Fail(labcheck.Failure{Client: r.Client, Begin: r.Begin, End: r.End, Err: err})
+		return
+	}
+	if r.Space = labTag; c.store.unordered {
+		r.Server = ""
+	}
+	c.history.Add(r, ids.Ranges...)
+}
+
+// run has one bout of faults after the other, until the clients are served again after the
+// last one.
 func (c *cluster) run() {
-	c.pause(time.Second)
-	for range figure(8, 60) {
-		c.strike()
+	c.awaitServed()
+	for deck := newDeck(c); deck.dealt < figure(8, 60); {
+		c.bout(deck.deal(1 + c.rng.IntN(2)))
 		c.pause(time.Second)
 	}
 	c.well = c.elapsed()
-	until(c.t, time.Minute, "served again", func() error {
-		return c.history.CheckSilence(c.well, c.elapsed(), time.Hour, c.clients...)
+	c.awaitServed()
+	c.finish()
+}
+
+// awaitServed returns when every client was served once more.
+func (c *cluster) awaitServed() {
+	c.t.Helper()
+	from := c.elapsed()
+	until(c.t, 2*time.Minute, "served", func() error {
+		return c.history.CheckSilence(from, c.elapsed(), time.Hour, c.clients...)
 	})
-	close(c.over)
-	c.wg.Wait()
-	for _, m := range c.members {
-		m.now.Load().stop()
-	}
 }
 
 // pause waits for a random time, at most.
 func (c *cluster) pause(most time.Duration) { time.Sleep(time.Duration(c.rng.Int64N(int64(most)))) }
 
-// A labFault is one thing that goes wrong, and is right again when do returns.
-type labFault struct {
-	name string
-	do   func(c *cluster, m *member, i int) error
+// checkLoss kills all servers once each has issued, and compares what the store granted since
+// they started with what they issued.
+func (c *cluster) checkLoss() {
+	for _, m := range c.members {
+		c.must("stop", m.quit())
+	}
+	if c.store.uncounted {
+		return
+	}
+	before := c.counter()
+	var received int64
+	for _, m := range c.members {
+		c.launch(m)
+		for range 20 {
+			received += c.take(m)
+		}
+	}
+	for _, m := range c.members {
+		m.now.Load().kill()
+	}
+	c.result.Crashes, c.result.Budget = int64(len(c.members)), int64(len(c.members))*labStock
+	c.result.Lost = c.counter() - before - received
 }
 
-var labFaults = []labFault{
-	{"kill -9, restart", func(c *cluster, m *member, i int) error {
-		m.now.Load().kill()
-		c.pause(500 * time.Millisecond)
-		c.launch(m, i)
-		return nil
-	}},
-	{"stop, restart", func(c *cluster, m *member, i int) error {
-		m.now.Load().stop()
-		c.launch(m, i)
-		return nil
-	}},
-	{"kill -9, restart with an empty disk", func(c *cluster, m *member, i int) error {
-		m.now.Load().kill()
-		err := os.RemoveAll(m.args[len(m.args)-1])
-		c.launch(m, i)
+// take has a member issue once, and returns how many IDs.
+func (c *cluster) take(m *member) (n int64) {
+	l := m.now.Load()
+	until(c.t, 30*time.Second, "served", func() error {
+		ranges, err := l.takeOf("segment", labTag, manyOrFew(c.rng, c.store.most))
+		for _, r := range ranges {
+			n += r.Len()
+		}
+		if now := c.elapsed(); err == nil {
+			c.history.Add(labcheck.Receipt{Space: labTag, Client: "last", Begin: now, End: now}, ranges...)
+		}
 		return err
-	}},
-	{"SIGSTOP, SIGCONT", func(c *cluster, m *member, _ int) error {
-		process := m.now.Load().cmd.Process
-		return c.during(func() error { return process.Signal(syscall.SIGSTOP) }, func() error { return process.Signal(syscall.SIGCONT) })
-	}},
-	{"connections to the store cut", onLink(func(c *cluster, p *proxy) error {
-		return c.during(func() error { p.cut(); return nil }, func() error { p.mend(); return nil })
-	})},
-	{"answers of the store dropped", onLink(func(c *cluster, p *proxy) error {
-		p.mute.Store(true)
-		c.pause(2 * time.Second)
-		p.cut() // the answers that are missing never come
-		p.mute.Store(false)
-		p.mend()
-		return nil
-	})},
-	{"store frozen", func(c *cluster, _ *member, _ int) error { return c.during(c.store.freeze, c.store.thaw) }},
-	{"store killed, restarted", func(c *cluster, _ *member, _ int) error { return c.during(c.store.stop, c.store.restart) }},
+	})
+	return n
 }
 
-// onLink is a fault of a server's connections to its store.
-func onLink(do func(*cluster, *proxy) error) func(*cluster, *member, int) error {
-	return func(c *cluster, m *member, _ int) error {
-		if m.link == nil {
-			return nil
-		}
-		return do(c, m.link)
-	}
-}
-
-func (c *cluster) during(do, undo func() error) error {
-	if do == nil {
-		return nil
-	}
-	err := do()
-	c.pause(2 * time.Second)
-	return errors.Join(err, undo())
-}
-
-// strike has one fault strike one server, or the store.
-func (c *cluster) strike() {
+// counter returns where the store stands.
+func (c *cluster) counter() (n int64) {
 	c.t.Helper()
-	i, fault := c.rng.IntN(len(c.members)), labFaults[c.rng.IntN(len(labFaults))]
-	e := labcheck.Event{Name: fmt.Sprintf("s%d: %s", i, fault.name), Begin: c.elapsed()}
-	if err := fault.do(c, c.members[i], i); err != nil {
-		c.t.Errorf("%s: %v", e.Name, err)
+	out := leafCommand(c.t, "tag", "list", "--store", c.store.admin)
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == labTag {
+			n, _ = strconv.ParseInt(fields[2], 10, 64)
+		}
 	}
-	e.End = c.elapsed()
-	c.events = append(c.events, e)
+	if n == 0 {
+		c.t.Fatalf("the store does not tell the counter:\n%s", out)
+	}
+	return n
 }
 
-// check looks at all that the clients received, and writes the report.
+// check looks at all that the clients received, and saves the result.
 func (c *cluster) check() {
-	err := errors.Join(c.history.Unique(), c.history.Ordered())
-	ids, failed := c.history.Count()
-	var silence time.Duration
-	for _, r := range c.history.Clients(0, c.well) {
-		silence = max(silence, r.Silence)
+	twice, err := c.history.Duplicates(nil)
+	err = errors.Join(err, c.history.Ordered())
+	if c.result.Lost < 0 || c.result.Lost > c.result.Budget {
+		err = errors.Join(err, fmt.Errorf("%d crashes cost %d IDs, 0 to %d are allowed", c.result.Crashes, c.result.Lost, c.result.Budget))
 	}
-	c.t.Logf("| %s | %d | %d | %v | %d | seed %d |", c.name, len(c.events), ids, silence.Round(time.Millisecond), failed, c.seed)
-	dir := os.Getenv("LEAF_REPORT")
+	r := c.history.Result(0, c.well)
+	r.Test, r.Seed, r.Store, r.Scheme, r.Nemeses, r.Holes = c.result.Test, c.result.Seed, c.result.Store, c.result.Scheme, c.result.Nemeses, c.result.Holes
+	r.Crashes, r.Lost, r.Budget = c.result.Crashes, c.result.Lost, c.result.Budget
+	r.Duplicates, r.Took = twice, c.elapsed()
 	if err != nil {
-		c.t.Errorf("%v\nreplay: LEAF_SEED=%d go test -run 'Cluster/%s' .", err, c.seed, c.name)
-		dir, _ = os.MkdirTemp("", "leaf-lab-"+c.name+"-")
-		c.t.Logf("kept in %s", dir)
-		for _, m := range c.members {
-			l := m.now.Load()
-			_ = os.WriteFile(filepath.Join(dir, l.name+".log"), []byte(l.output()), 0o600)
+		r.Error = err.Error()
+		c.t.Error(err)
+	}
+	c.t.Logf("%s: %d faults, %d IDs, %d duplicates, longest silence %v, %d of %d calls failed, %d crashes cost %d IDs, seed %d",
+		r.Store, r.Strikes(), r.IDs, r.Duplicates, r.Silence.Round(time.Millisecond), r.Failed, r.Calls, r.Crashes, r.Lost, r.Seed)
+	if dir := os.Getenv("LEAF_REPORT"); dir != "" {
+		c.must("report", errors.Join(r.Save(dir), c.draw(dir)))
+	}
+}
+
+// keep writes down what a failed run leaves.
+func (c *cluster) keep() {
+	dir, err := os.MkdirTemp("", "leaf-lab-"+c.result.Store+"-")
+	for _, m := range c.members {
+		if l := m.now.Load(); l != nil {
+			err = errors.Join(err, os.WriteFile(filepath.Join(dir, l.name+".log"), []byte(l.output()), 0o600))
 		}
 	}
-	if dir != "" {
-		picture := c.history.Picture(c.name, c.events, c.well)
-		if err := os.WriteFile(filepath.Join(dir, c.name+".svg"), []byte(picture), 0o600); err != nil {
-			c.t.Error(err)
-		}
-	}
+	c.t.Logf("replay: LEAF_SEED=%d go test -run '%s$' . Kept in %s: %v", c.result.Seed, c.result.Test, dir, errors.Join(err, c.draw(dir)))
+}
+
+func (c *cluster) draw(dir string) error {
+	picture := c.history.Picture(c.result.Store, c.events, c.elapsed())
+	return os.WriteFile(filepath.Join(dir, c.result.Store+".svg"), []byte(picture), 0o600)
 }

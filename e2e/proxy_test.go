@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -9,14 +8,23 @@ import (
 	"time"
 )
 
-// A proxy forwards TCP connections. It may be cut, like a cable.
+// A proxy forwards TCP connections, and can do to them what networks do.
 type proxy struct {
-	addr string
-	mute atomic.Bool // the answers of the target are dropped, and the connections stay
+	addr   string
+	target atomic.Pointer[string]
+	mute   atomic.Bool  // the answers of the target are dropped, and the connections stay
+	delay  atomic.Int64 // each chunk is passed on so late, in nanoseconds
+	linger atomic.Int64 // so long after one side has closed the other one hears of it
 
 	mu    sync.Mutex
 	down  bool
-	conns map[io.Closer]bool // never nil
+	links map[*link]bool // never nil
+}
+
+// A link is one connection of a client, and the one to the target that belongs to it.
+type link struct {
+	client, server net.Conn
+	dead           atomic.Bool // the target has gone, and the client was not told
 }
 
 // startProxy starts a proxy to target, which passes on each chunk delay late.
@@ -26,39 +34,50 @@ func startProxy(t testing.TB, target string, delay time.Duration) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { listener.Close() })
-	p := &proxy{addr: listener.Addr().String(), conns: map[io.Closer]bool{}}
+	p := &proxy{addr: listener.Addr().String(), links: map[*link]bool{}}
+	p.target.Store(&target)
+	p.delay.Store(int64(delay))
+	t.Cleanup(func() { listener.Close(); p.cut() })
 	go func() {
 		for {
 			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			server, err := net.Dial("tcp", target)
-			if err != nil {
-				client.Close()
-				continue
-			}
-			if !p.keep(client, server) {
-				client.Close()
-				server.Close()
-				continue
-			}
-			go p.forward(client, server, delay, &p.mute)
-			go p.forward(server, client, delay, new(atomic.Bool))
+			go p.serve(client)
 		}
 	}()
 	return p
 }
 
-// keep notes connections, unless the proxy is cut.
-func (p *proxy) keep(conns ...net.Conn) bool {
+func (p *proxy) serve(client net.Conn) {
+	server, err := net.Dial("tcp", *p.target.Load())
+	if err != nil {
+		client.Close()
+		return
+	}
+	l := &link{client: client, server: server}
+	if !p.keep(l) {
+		l.close()
+		return
+	}
+	go p.forward(l, client, server, &p.mute)
+	p.forward(l, server, client, new(atomic.Bool))
+}
+
+// keep notes a link, unless the proxy is cut.
+func (p *proxy) keep(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range conns {
-		p.conns[c] = true
+	if !p.down {
+		p.links[l] = true
 	}
 	return !p.down
+}
+
+func (l *link) close() {
+	l.client.Close()
+	l.server.Close()
 }
 
 // cut ends all connections, and all later ones at once, until mend.
@@ -66,8 +85,8 @@ func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = true
-	for c := range p.conns {
-		c.Close()
+	for l := range p.links {
+		l.close()
 	}
 }
 
@@ -77,28 +96,37 @@ func (p *proxy) mend() {
 	p.down = false
 }
 
-// forward copies until either side closes, and then closes both. What comes while mute is
-// set is dropped.
-func (p *proxy) forward(dst, src net.Conn, delay time.Duration, mute *atomic.Bool) {
-	defer p.drop(dst, src)
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := src.Read(buf)
-		time.Sleep(delay)
-		if mute.Load() && err == nil {
-			continue
-		}
-		if _, werr := dst.Write(buf[:n]); err != nil || werr != nil {
-			return
-		}
+// halve leaves clients connections at whose other end there is nothing any more, as a
+// machine does that lost its power. New ones are made as ever.
+func (p *proxy) halve() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.dead.Store(true)
+		l.server.Close()
 	}
 }
 
-func (p *proxy) drop(conns ...net.Conn) {
+// forward copies until either side closes, and then closes both. What comes while mute is
+// set is dropped.
+func (p *proxy) forward(l *link, dst, src net.Conn, mute *atomic.Bool) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := src.Read(buf)
+		time.Sleep(time.Duration(p.delay.Load()))
+		switch dead := l.dead.Load(); {
+		case dead && src == l.server:
+			return // the other direction waits for the client to give up
+		case err == nil && (dead || mute.Load()):
+			continue
+		}
+		if _, werr := dst.Write(buf[:n]); err != nil || werr != nil {
+			break
+		}
+	}
+	time.Sleep(time.Duration(p.linger.Load()))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range conns {
-		c.Close()
-		delete(p.conns, c)
-	}
+	l.close()
+	delete(p.links, l)
 }

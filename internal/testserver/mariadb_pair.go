@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,6 +25,8 @@ type MariaDBPairOptions struct {
 // replication. The replica is read-only and has server_id 2, the primary 1.
 type MariaDBPairServer struct {
 	Primary, Replica *MariaDBServer
+
+	servers int // so many there were so far
 }
 
 // MariaDBPair starts a primary and its replica, which end with t, and returns when the
@@ -50,7 +54,7 @@ func startPair(opts MariaDBPairOptions) (*MariaDBPairServer, error) {
 		point = "AFTER_SYNC"
 	}
 	both := []string{"--log-bin=bin", "--log-slave-updates", "--sync-binlog=1", "--binlog-format=ROW"}
-	p := new(MariaDBPairServer)
+	p := &MariaDBPairServer{servers: 2}
 	var errs [2]error
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -60,18 +64,23 @@ func startPair(opts MariaDBPairOptions) (*MariaDBPairServer, error) {
 	})
 	wg.Go(func() {
 		p.Replica, errs[1] = StartMariaDB(&MariaDBOptions{Args: append([]string{"--server-id=2",
-			"--rpl-semi-sync-slave-enabled=1", "--read-only=1"}, both...)})
+			"--rpl-semi-sync-slave-enabled=1", readOnly}, both...)})
 	})
 	wg.Wait()
 	err := errors.Join(errs[:]...)
 	if err == nil {
-		err = p.Replica.exec("", fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='root', "+
-			"MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", p.Primary.Port), "START SLAVE")
+		err = p.follow()
 	}
 	if err == nil {
 		err = p.Primary.awaitValue("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'RPL_SEMI_SYNC_MASTER_CLIENTS'", "1")
 	}
 	return p, err
+}
+
+// follow has the replica do all that the primary ever did.
+func (p *MariaDBPairServer) follow() error {
+	return p.Replica.exec("", fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='root', "+
+		"MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", p.Primary.Port), "START SLAVE")
 }
 
 func (p *MariaDBPairServer) close() {
@@ -114,8 +123,35 @@ func (p *MariaDBPairServer) Promote(t TB) {
 
 // ReturnReadOnly starts the former primary again as one that is read-only.
 func (p *MariaDBPairServer) ReturnReadOnly() error {
-	p.Primary.args = append(p.Primary.args, "--read-only=1")
+	p.Primary.args = append(p.Primary.args, readOnly)
 	return p.Primary.Start()
+}
+
+const readOnly = "--read-only=1"
+
+// SwitchRoles has the former primary, which is dead, begin anew as the replica of the one that
+// was promoted, and returns when it has caught up. It is another server to the cluster: one
+// leaves out what it takes for its own writes.
+func (p *MariaDBPairServer) SwitchRoles(t TB) {
+	t.Helper()
+	p.Primary, p.Replica = p.Replica, p.Primary
+	p.Primary.args = slices.DeleteFunc(p.Primary.args, func(arg string) bool { return arg == readOnly })
+	p.servers++
+	p.Replica.args = append(p.Replica.args, readOnly, fmt.Sprintf("--server-id=%d", p.servers)) // the last one counts
+	for _, step := range []func() error{p.Replica.Kill, p.Replica.reinstall, p.Replica.Start, p.follow} {
+		if err := step(); err != nil {
+			t.Fatalf("make a replica of the former primary: %v", err)
+		}
+	}
+	p.CatchUp(t)
+}
+
+// reinstall empties the server.
+func (s *MariaDBServer) reinstall() error {
+	if err := errors.Join(os.RemoveAll(s.data()), os.RemoveAll(s.temp())); err != nil {
+		return err
+	}
+	return s.install()
 }
 
 // value returns the only value that a query finds.

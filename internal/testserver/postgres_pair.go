@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -78,6 +79,20 @@ func (p *PostgresPairServer) FailOver(t TB) {
 		t.Fatalf("%v", err)
 	}
 	p.Standby.Exec(t, "postgres", "SELECT pg_promote()")
+}
+
+// SwitchRoles has the former primary, which is dead, begin anew as the standby of the one that
+// was promoted, and returns when it has caught up.
+func (p *PostgresPairServer) SwitchRoles(t TB) {
+	t.Helper()
+	p.Primary, p.Standby = p.Standby, p.Primary
+	steps := []func() error{p.Standby.Kill, func() error { return os.RemoveAll(p.Standby.data()) }, p.copy, p.Standby.Start}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			t.Fatalf("make a standby of the former primary: %v", err)
+		}
+	}
+	p.CatchUp(t)
 }
 
 // URL names the database on both servers as a store URL, for the superuser.

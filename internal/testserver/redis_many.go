@@ -76,6 +76,59 @@ func (p *RedisPair) URL() string {
 	return "redis+sentinel://" + p.Sentinel.Addr() + "/" + sentinelMaster
 }
 
+// Break has the replica miss every write from now on, until [RedisPair.Settle].
+func (p *RedisPair) Break() error {
+	for _, args := range [][]string{{"CONFIG", "SET", "masteruser", "nobody"}, {"CONFIG", "SET", "masterauth", "wrong"}, {"CLIENT", "KILL", "TYPE", "master"}} {
+		if _, err := p.Replica.Do(args...); err != nil {
+			return fmt.Errorf("cut the replica off: %w", err)
+		}
+	}
+	return p.Primary.AwaitInfo("replication", "connected_slaves:0")
+}
+
+// Settle starts what has ended, and returns when one server is the other's replica: the
+// sentinel has the word which, and Primary and Replica are as it says.
+func (p *RedisPair) Settle() error {
+	for _, s := range []*RedisServer{p.Primary, p.Replica} {
+		if s.proc.ended() {
+			if err := s.Start(); err != nil {
+				return err
+			}
+		}
+		for _, name := range []string{"masteruser", "masterauth"} {
+			if _, err := s.Do("CONFIG", "SET", name, ""); err != nil {
+				return err
+			}
+		}
+	}
+	return p.Sentinel.await("settle the redis pair", p.settled)
+}
+
+func (p *RedisPair) settled() error {
+	master, err := p.Sentinel.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinelMaster)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(master, strconv.Itoa(p.Replica.Port)) {
+		p.Primary, p.Replica = p.Replica, p.Primary
+	}
+	for _, ask := range []struct {
+		server *RedisServer
+		texts  []string
+	}{{p.Primary, []string{"role:master", "state=online"}}, {p.Replica, []string{"role:slave", "master_link_status:up"}}} {
+		info, err := ask.server.Do("INFO", "replication")
+		if err != nil {
+			return err
+		}
+		for _, text := range ask.texts {
+			if !strings.Contains(info, text) {
+				return errors.New(info)
+			}
+		}
+	}
+	return nil
+}
+
 // AwaitInfo waits until a section of INFO holds all of texts.
 func (s *RedisServer) AwaitInfo(section string, texts ...string) error {
 	return s.await("wait for "+strings.Join(texts, " "), func() error {
