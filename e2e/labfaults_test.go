@@ -18,9 +18,6 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// loseSome lets servers take ranges that a fail-over will lose.
-func loseSome() error { time.Sleep(300 * time.Millisecond); return nil }
-
 // replaceFolder makes a folder a copy of another one, with its files' owners. What vanishes
 // from that one meanwhile is left out.
 func replaceFolder(from, to string) error {

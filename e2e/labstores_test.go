@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf/internal/testserver"
 )
@@ -23,9 +24,9 @@ type labStore struct {
 	addrs []string // HOST:PORT in url, which servers reach through proxies
 	most  int      // IDs that one call may ask for
 
-	lossy     bool // a fail-over may lose what was acknowledged
-	unordered bool // IDs of one server need not ascend
-	uncounted bool // the store does not tell what a server was granted
+	loss      *loss // a fail-over may lose what was acknowledged; nil: none does
+	unordered bool  // IDs of one server need not ascend
+	uncounted bool  // the store does not tell what a server was granted
 
 	faults   map[string]labFault
 	holes    map[string]string // why there is none
@@ -36,6 +37,18 @@ type labStore struct {
 
 // A labFault is what a store suffers, until undo.
 type labFault struct{ do, undo func() error }
+
+// A loss is a fail-over to a replica that lacks the last writes.
+type loss struct{ cut, over, back func() error }
+
+// fault returns the loss as a nemesis.
+func (l *loss) fault() labFault {
+	return labFault{func() error {
+		err := l.cut()
+		time.Sleep(300 * time.Millisecond) // in which servers take ranges that will be lost
+		return errors.Join(err, l.over())
+	}, l.back}
+}
 
 // hole returns why a store has no such fault; empty: it has.
 func (s *labStore) hole(name string) string {
@@ -175,16 +188,15 @@ func labMariaDBPair(t *testing.T) *labStore {
 	database := p.Primary.NewDatabase(t)
 	labUser(t, p.Primary, database)
 	p.CatchUp(t)
-	s := &labStore{most: labBatch, lossy: true, url: asLabUser(p.URL(database)), addrs: []string{loopback(p.Primary.Port), loopback(p.Replica.Port)}}
+	s := &labStore{most: labBatch, url: asLabUser(p.URL(database)), addrs: []string{loopback(p.Primary.Port), loopback(p.Replica.Port)}}
 	s.admin = s.url
 	primary := func() *testserver.MariaDBServer { return p.Primary }
-	s.faults = pairFaults(func() machine { return p.Primary }, labFault{
-		func() error {
-			p.Break(t)
-			return errors.Join(loseSome(), p.Primary.Kill(), func() error { p.Promote(t); return nil }())
-		},
-		func() error { p.SwitchRoles(t); return nil },
-	})
+	s.loss = &loss{
+		cut:  func() error { p.Break(t); return nil },
+		over: func() error { failOver(t, p); return nil },
+		back: func() error { p.SwitchRoles(t); return nil },
+	}
+	s.faults = pairFaults(func() machine { return p.Primary }, s.loss)
 	s.faults[readOnly] = mariadbReadOnly(t, func() []*testserver.MariaDBServer { return []*testserver.MariaDBServer{p.Primary} })
 	s.backup, s.restore = dump(t, database, primary)
 	s.holes = map[string]string{diskFull: fullIsFailOver}
@@ -194,11 +206,11 @@ func labMariaDBPair(t *testing.T) *labStore {
 const fullIsFailOver = "a full disk ends the primary: that is a fail-over"
 
 // pairFaults are those of a primary, which is another one after a fail-over.
-func pairFaults(primary func() machine, over labFault) map[string]labFault {
+func pairFaults(primary func() machine, l *loss) map[string]labFault {
 	return map[string]labFault{
 		storeFrozen: {func() error { return primary().Pause() }, func() error { return primary().Resume() }},
 		storeKilled: {func() error { return primary().Kill() }, func() error { return primary().Start() }},
-		failedOver:  over,
+		failedOver:  l.fault(),
 	}
 }
 
@@ -256,18 +268,15 @@ func postgresDump(t *testing.T, url string) (backup, restore func() error) {
 
 func labPostgresPair(t *testing.T) *labStore {
 	p := testserver.PostgresPair(t)
-	s := &labStore{most: labBatch, lossy: true, url: p.URL(p.Primary.NewDatabase(t)), addrs: []string{loopback(p.Primary.Port), loopback(p.Standby.Port)}}
+	s := &labStore{most: labBatch, url: p.URL(p.Primary.NewDatabase(t)), addrs: []string{loopback(p.Primary.Port), loopback(p.Standby.Port)}}
 	p.CatchUp(t)
 	s.admin = s.url
-	s.faults = pairFaults(func() machine { return p.Primary }, labFault{
-		func() error {
-			p.Break(t)
-			err := loseSome()
-			p.FailOver(t)
-			return err
-		},
-		func() error { p.SwitchRoles(t); return nil },
-	})
+	s.loss = &loss{
+		cut:  func() error { p.Break(t); return nil },
+		over: func() error { p.FailOver(t); return nil },
+		back: func() error { p.SwitchRoles(t); return nil },
+	}
+	s.faults = pairFaults(func() machine { return p.Primary }, s.loss)
 	s.faults[readOnly] = postgresReadOnly(t, func() *testserver.PostgresServer { return p.Primary })
 	s.backup, s.restore = postgresDump(t, s.url)
 	s.holes = map[string]string{diskFull: fullIsFailOver}
@@ -325,15 +334,16 @@ func redisReadOnly(server func() *testserver.RedisServer, replicas int) labFault
 
 func labRedisSentinel(t *testing.T) *labStore {
 	p := testserver.RedisWithReplica(t, nil)
-	s := &labStore{most: labBatch, lossy: true, url: p.URL(), admin: p.URL(), unlinked: "servers learn the primary's address from the sentinel"}
+	s := &labStore{most: labBatch, url: p.URL(), admin: p.URL(), unlinked: "servers learn the primary's address from the sentinel"}
 	s.faults = map[string]labFault{
 		storeFrozen: {func() error { return p.Primary.Pause() }, func() error { return errors.Join(p.Primary.Resume(), p.Settle()) }},
 		storeKilled: {func() error { return p.Primary.Kill() }, p.Settle},
 		readOnly:    redisReadOnly(func() *testserver.RedisServer { return p.Primary }, 2),
-		failedOver: {func() error {
-			return errors.Join(p.Break(), loseSome(), p.Primary.Kill(), p.Replica.AwaitInfo("replication", "role:master"))
-		}, p.Settle},
 	}
+	s.loss = &loss{cut: p.Break, over: func() error {
+		return errors.Join(p.Primary.Kill(), p.Replica.AwaitInfo("replication", "role:master"))
+	}, back: p.Settle}
+	s.faults[failedOver] = s.loss.fault()
 	s.holes = map[string]string{diskFull: fullIsFailOver, restored: "as redis: the sentinel has no part in it"}
 	return s
 }

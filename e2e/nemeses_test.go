@@ -86,13 +86,15 @@ var nemeses = []nemesis{
 	ofStore(storeFrozen), ofStore(storeKilled), ofStore(readOnly), ofStore(diskFull), ofStore(failedOver),
 	ofStore(fileLinked), ofStore(fileMoved), aloneOf(fileReplaced), ofStore(fileBeside),
 	{restored, onAll, func(s *labStore) string { return s.holes[restored] }, restore, func(s *strike) error {
-		return errors.Join(s.store.backup(), relaunchAll(s))
+		err := s.store.backup()
+		s.launchAll()
+		return err
 	}},
 }
 
 // forgetful has a server forget where the store stood, by its own address for it.
 func forgetful(s *labStore) string {
-	if s.lossy {
+	if s.loss != nil {
 		return "after a loss it issues again what was lost, as documented: TestClusterLimits"
 	}
 	return ""
@@ -103,13 +105,6 @@ func nothing(*strike) error { return nil }
 func kill(s *strike) error { s.m.now.Load().kill(); return nil }
 
 func relaunch(s *strike) error { s.launch(s.m); return nil }
-
-func relaunchAll(s *strike) error {
-	for _, m := range s.members {
-		s.launch(m)
-	}
-	return nil
-}
 
 func signalled(sig syscall.Signal) func(*strike) error {
 	return func(s *strike) error { return s.m.now.Load().cmd.Process.Signal(sig) }
@@ -166,7 +161,7 @@ func restore(s *strike) error {
 	if err := s.store.restore(); err != nil {
 		return err
 	}
-	leafCommand(s.t, "tag", "raise", "--all", "--by", fmt.Sprint(1000*labJump), "--store", s.store.admin)
+	s.raise()
 	return nil
 }
 

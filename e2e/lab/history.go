@@ -105,11 +105,11 @@ func (h *History) Unique() error {
 	return nil
 }
 
-// Duplicates counts the IDs that were issued twice, of the spaces that keep chooses (nil: all),
-// and names the lowest two receipts that have one in common.
-func (h *History) Duplicates(keep func(space string) bool) (twice int64, lowest error) {
+// Duplicates counts the IDs that were issued twice, of the receipts that keep chooses (nil:
+// all), and names the lowest two that have one in common.
+func (h *History) Duplicates(keep func(*Receipt) bool) (twice int64, lowest error) {
 	highest := new(Receipt) // of those so far, in this space, the one that ends last
-	for i, r := range h.sorted(byRange, func(r *Receipt) bool { return keep == nil || keep(r.Space) }) {
+	for i, r := range h.sorted(byRange, keep) {
 		if r.Range.Empty() || r.Range.Start < 0 {
 			return 0, fmt.Errorf("no range of IDs: %v", r)
 		}

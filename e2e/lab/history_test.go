@@ -128,19 +128,19 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// Of several spaces those that are chosen count.
+// Receipts that are not chosen do not count.
 func TestDuplicates(t *testing.T) {
 	h := history(call("a", 0, 1, 0, 10), call("b", 0, 1, 5, 10))
 	other := call("a", 0, 1, 0, 10)
 	other.Space = "other"
 	h.Add(other, other.Range)
 	for what, c := range map[string]struct {
-		keep func(string) bool
+		keep func(*lab.Receipt) bool
 		want int64
 	}{
 		"all":   {nil, 5},
-		"tag":   {func(space string) bool { return space == "tag" }, 5},
-		"other": {func(space string) bool { return space == "other" }, 0},
+		"tag":   {func(r *lab.Receipt) bool { return r.Space == "tag" }, 5},
+		"other": {func(r *lab.Receipt) bool { return r.Space == "other" }, 0},
 	} {
 		if n, err := h.Duplicates(c.keep); n != c.want || (err != nil) != (n > 0) {
 			t.Errorf("%s: %d duplicates, %v", what, n, err)
