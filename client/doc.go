@@ -25,6 +25,6 @@
 //
 // The servers of one URL have one store. The one that answered last is asked; when it takes
 // longer than [Options.Hedge] another one is asked as well, and the first answer counts. One
-// that fails is asked last for a while. Calls are repeated only where that costs IDs at most:
-// giving IDs back is not.
+// that fails, or takes longer than [Options.CallTimeout], is asked last for a while. Calls are
+// repeated only where that costs IDs at most: giving IDs back is not.
 package client
