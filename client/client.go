@@ -23,17 +23,24 @@ var ErrDenied = leafconn.ErrDenied
 // Options are the optional settings of [New]; nil means all defaults, as does the zero value
 // of a field.
 type Options struct {
-	// Token is shown to the servers; it may stand in the URL instead. TokenFile names a file
-	// that holds it, which may be replaced at any time.
+	// Token is shown to the servers; it may stand in the URL instead, or in the file that
+	// TokenFile names, which may be replaced at any time.
 	Token, TokenFile string
 
 	// TLS is for https URLs; nil: the defaults of crypto/tls.
 	TLS *tls.Config
 
-	// OutageBudget, MaxStock and Wait are those of [segment.Options].
+	// OutageBudget is how long the stock of a tag is to last, at the demand seen lately, with
+	// the servers gone; default 10 minutes.
 	OutageBudget time.Duration
-	MaxStock     int64
-	Wait         time.Duration
+
+	// MaxStock is the most IDs of a tag that are held, so the most that a crash may cost;
+	// default 10,000,000. It wins over OutageBudget. Only the first range of a tag, whose size
+	// is the tag's step, may exceed it.
+	MaxStock int64
+
+	// Wait is how long a call waits for a server when the stock is used up; default 1 s.
+	Wait time.Duration
 
 	// CallTimeout bounds each call to a server; default 5 s.
 	CallTimeout time.Duration
@@ -72,6 +79,9 @@ func New(url string, o *Options) (*Client, error) {
 		o = new(Options)
 	}
 	servers, token, err := parse(url)
+	if err == nil {
+		err = o.check(token)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("leaf client: %w", err)
 	}
@@ -92,6 +102,23 @@ func New(url string, o *Options) (*Client, error) {
 	return &Client{conn: conn, set: segment.NewSet(&store{Store: leafconn.Store{Conn: conn}}, &segment.SetOptions{Options: segment.Options{
 		OutageBudget: o.OutageBudget, MaxStock: o.MaxStock, Wait: o.Wait, CallTimeout: o.CallTimeout, Logger: o.Logger,
 	}})}, nil
+}
+
+// check reports options that cannot be meant; token is that of the URL.
+func (o *Options) check(token string) error {
+	given := 0
+	for _, t := range []string{token, o.Token, o.TokenFile} {
+		if t != "" {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return fmt.Errorf("%w: a token is given twice: in the URL, as Token or by TokenFile", leaf.ErrInvalid)
+	case o.OutageBudget < 0 || o.MaxStock < 0 || o.Wait < 0 || o.CallTimeout < 0:
+		return fmt.Errorf("%w: OutageBudget, MaxStock, Wait and CallTimeout must not be negative", leaf.ErrInvalid)
+	}
+	return nil
 }
 
 // parse takes a URL of several servers apart. No error holds the token.
@@ -138,8 +165,8 @@ func (t tagged) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Range
 	return t.set.Take(ctx, t.tag, dst, n)
 }
 
-// Cursor returns what takes IDs of a tag for one goroutine, in blocks of so many, and does
-// not contend with other goroutines; 0 means [segment.DefaultBlock].
+// Cursor returns a cursor over a tag for one goroutine. It takes IDs off the stock in blocks,
+// so that goroutines with a cursor each hardly contend; block 0 means [segment.DefaultBlock].
 func (c *Client) Cursor(tag string, block int) *segment.Cursor { return c.set.Cursor(tag, block) }
 
 // Stats describes each tag in use.

@@ -354,3 +354,20 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestNewRefusesOptions(t *testing.T) {
+	for name, o := range map[string]client.Options{
+		"two tokens":       {Token: "a", TokenFile: "b"},
+		"negative budget":  {OutageBudget: -1},
+		"negative stock":   {MaxStock: -1},
+		"negative wait":    {Wait: -1},
+		"negative timeout": {CallTimeout: -1},
+	} {
+		if c, err := client.New("http://h", &o); !errors.Is(err, leaf.ErrInvalid) {
+			t.Errorf("%s: %v, %v", name, c, err)
+		}
+	}
+	if c, err := client.New("http://hunter2@h", &client.Options{Token: "b"}); !errors.Is(err, leaf.ErrInvalid) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("two tokens: %v, %v", c, err)
+	}
+}
