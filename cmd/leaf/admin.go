@@ -29,6 +29,7 @@ type admin struct {
 	client
 	flag  urlFlag // of the store or registry
 	json  bool
+	audit bool
 	url   string // of the store or registry that is acted on; "": of none
 	calls leafv1connect.AdminServiceClient
 }
@@ -38,6 +39,11 @@ func (a *admin) addFlags(cmd *cobra.Command, flag urlFlag) {
 	a.flag = flag
 	a.flag.addFlags(cmd, instead)
 	outputVar(cmd, &a.json)
+}
+
+// addAudit defines the flag of commands that change something.
+func (a *admin) addAudit(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.audit, "audit", false, "with --"+a.flag.name+": write to stderr who changes what, as a server does to its log")
 }
 
 // runs returns what cobra runs: do, with what the flags name.
@@ -69,22 +75,25 @@ func (a *admin) with(cmd *cobra.Command, do func() error) (err error) {
 		if err != nil {
 			return err
 		}
-		opts.Workers = issuer.NewWorkers(registry, nil, auditLog(cmd))
+		opts.Workers = issuer.NewWorkers(registry, nil, a.auditLog(cmd))
 	} else {
 		store, err := b.Store()
 		if err != nil {
 			return err
 		}
-		opts.Tags = issuer.NewTags(store, nil, auditLog(cmd))
+		opts.Tags = issuer.NewTags(store, nil, a.auditLog(cmd))
 	}
 	a.calls = rpcapi.NewAdmin(opts)
 	cmd.SetContext(issuer.WithActor(cmd.Context(), issuer.Actor{Name: userName(), From: "command line, " + drivers.Redact(a.url)}))
 	return do()
 }
 
-// auditLog returns a log of what the command changes by itself, and of nothing else: what goes
-// wrong it says in its own words.
-func auditLog(cmd *cobra.Command) *slog.Logger {
+// auditLog returns a log of what the command changes by itself, if that is asked for, and of
+// nothing else: what goes wrong it says in its own words.
+func (a *admin) auditLog(cmd *cobra.Command) *slog.Logger {
+	if !a.audit {
+		return slog.New(slog.DiscardHandler)
+	}
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError + 1}))
 }
 

@@ -78,6 +78,7 @@ with --server on each server; a program issues from its stock until that is used
 		},
 	}
 	a.addFlags(cmd, storeFlag())
+	a.addAudit(cmd)
 	wholeVar(cmd, &largest, "max", "", 0, "the largest ID in use (required)")
 	return cmd
 }

@@ -98,6 +98,7 @@ take more by themselves when the demand is high.`,
 		},
 	}
 	a.addFlags(cmd, storeFlag())
+	a.addAudit(cmd)
 	wholeVar(cmd, &tag.Step, "step", "", defaultStep, "least number of IDs to take from the store at once")
 	wholeVar(cmd, &tag.MaxID, "max-id", "", 1, "the first ID")
 	cmd.Flags().StringVar(&tag.Description, "description", "", "what the tag is for")
@@ -141,6 +142,7 @@ lower one is refused unless --force is given:
 		},
 	}
 	a.addFlags(cmd, storeFlag())
+	a.addAudit(cmd)
 	wholeVar(cmd, &step, "step", "", 0, "least number of IDs to take from the store at once")
 	wholeVar(cmd, &maxID, "max-id", "", 0, "the next ID to take from the store")
 	cmd.Flags().BoolVar(&force, "force", false, "allow --max-id to lower the counter")
@@ -187,6 +189,7 @@ Tags that were created after the backup are missing in it. Create them again, wi
 		},
 	}
 	a.addFlags(cmd, storeFlag())
+	a.addAudit(cmd)
 	wholeVar(cmd, &by, "by", "", 0, "how many IDs to skip (required)")
 	cmd.Flags().BoolVar(&all, "all", false, "every tag of the store")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "with --all: only show what would be done")
@@ -316,6 +319,7 @@ Mind: ` + noteDelete,
 		}),
 	}
 	a.addFlags(cmd, storeFlag())
+	a.addAudit(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }

@@ -119,6 +119,7 @@ Mind: ` + noteFree,
 		},
 	}
 	a.addFlags(cmd, workersFlag())
+	a.addAudit(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask: the former holder is stopped and will not start again")
 	return cmd
 }
