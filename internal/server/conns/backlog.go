@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// How much a client may leave unread before its handler waits, and all clients together
-// before each of them may leave no more than the last.
+// How much a client may leave unread before its handler waits; the second where the server is
+// crowded.
 const (
 	maxBacklog   = 16 << 20
-	totalBacklog = 256 << 20
 	leastBacklog = 64 << 10
 )
 
@@ -57,11 +56,13 @@ func (b *backlog) limit() int { return b.conn.server.maxUnread() }
 
 // maxUnread is how much a client may leave unread at present.
 func (s *Server) maxUnread() int {
-	if s.unread.Load() > totalBacklog {
+	if s.crowded() {
 		return leastBacklog
 	}
 	return maxBacklog
 }
+
+func (s *Server) crowded() bool { return s.unread.Load() > s.opts.MaxUnread }
 
 // grow changes the size; b.mu is held.
 func (b *backlog) grow(n int) {

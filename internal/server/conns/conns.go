@@ -21,6 +21,7 @@ const (
 	DefaultMaxConns       = 20_000
 	DefaultRequestTimeout = 10 * time.Second
 	DefaultWriteTimeout   = 30 * time.Second
+	DefaultMaxUnread      = 256 << 20
 )
 
 // Options configures a [Server]. The zero value of a field means its default.
@@ -45,6 +46,10 @@ type Options struct {
 	// WriteTimeout is how long a client may leave unread what it was sent; default
 	// [DefaultWriteTimeout].
 	WriteTimeout time.Duration
+
+	// MaxUnread is how many bytes all clients together may leave unread before the server is
+	// crowded, and each may leave little; default [DefaultMaxUnread].
+	MaxUnread int64
 
 	// Loops is how many event loops serve the connections that are neither encrypted nor of
 	// a system without epoll; default: one for two processors. With a negative number each
@@ -99,6 +104,7 @@ func New(ctx context.Context, handle Handler, opts *Options) *Server {
 	s.opts.MaxConns = cmp.Or(s.opts.MaxConns, DefaultMaxConns)
 	s.opts.RequestTimeout = cmp.Or(s.opts.RequestTimeout, DefaultRequestTimeout)
 	s.opts.WriteTimeout = cmp.Or(s.opts.WriteTimeout, DefaultWriteTimeout)
+	s.opts.MaxUnread = cmp.Or(s.opts.MaxUnread, DefaultMaxUnread)
 	s.opts.Logger = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
 	s.opts.Loops = cmp.Or(s.opts.Loops, max(runtime.GOMAXPROCS(0)/2, 1))
 	return s

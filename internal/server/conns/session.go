@@ -55,6 +55,10 @@ func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 // TLS returns the state of an encrypted connection, nil for others.
 func (c *Conn) TLS() *tls.ConnectionState { return c.tls }
 
+// Crowded reports whether clients have left so much unread that large replies should not be made
+// for now.
+func (c *Conn) Crowded() bool { return c.server.crowded() }
+
 // Later has f called after the replies so far are sent, where it may wait. It appends
 // replies to out. No further request is carried out before it returns. ctx ends when the
 // server cannot wait for it any longer.

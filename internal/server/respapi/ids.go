@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -208,24 +209,62 @@ func (s *session) nextMany(scheme, key string, count []byte) {
 	if !s.may(scheme, key, int64(n)) {
 		return
 	}
-	a := ask{scheme, key, n, (*session).takeTexts}
 	if n > maxRun { // others are not to wait for so many
-		s.takeLater(a)
+		s.takeLater(ask{scheme, key, n, (*session).takeBatch})
 		return
 	}
-	s.take(a)
+	s.take(ask{scheme, key, n, (*session).takeTexts})
 }
 
 func (s *session) takeTexts(ctx context.Context, a ask) error {
 	ids, err := s.IDs.Take(ctx, a.scheme, a.key, a.n)
+	if err == nil {
+		s.texts(a.n, ids)
+	}
+	return err
+}
+
+// takeBatch takes many IDs. Few batches are made at the same time: the event loops would wait
+// behind them for a processor.
+func (s *session) takeBatch(ctx context.Context, a ask) error {
+	err := s.inTurn(ctx, func() error {
+		if s.conn.Crowded() {
+			s.caller.Untake(a.scheme, a.key, int64(a.n))
+			return errCrowded
+		}
+		return s.takeTexts(frontend.NoWait, a)
+	})
+	if !errors.Is(err, frontend.ErrWaits) {
+		return err
+	}
+	ids, err := s.IDs.Take(ctx, a.scheme, a.key, a.n) // others have their turn meanwhile
 	if err != nil {
 		return err
 	}
-	s.array(a.n)
+	return s.inTurn(ctx, func() error {
+		s.texts(a.n, ids)
+		return nil
+	})
+}
+
+var errCrowded = &access.LimitError{What: "replies that clients have not read", RetryAfter: time.Second}
+
+// inTurn calls f, which does not wait, when few others do so.
+func (a *API) inTurn(ctx context.Context, f func() error) error {
+	select {
+	case a.turns <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-a.turns }()
+	return f()
+}
+
+func (s *session) texts(n int, ids issuer.IDs) {
+	s.array(n)
 	for id := range ids.All() {
 		s.bulkID(id)
 	}
-	return nil
 }
 
 func (s *session) bulkID(id issuer.ID) {

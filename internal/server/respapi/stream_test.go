@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -134,6 +135,65 @@ func TestIdleConnections(t *testing.T) {
 		if got := c.do("PING"); got != "+PONG" {
 			t.Fatal(got)
 		}
+	}
+}
+
+// Connections that have asked for many keys keep none of them.
+func TestKeysAreNotKept(t *testing.T) {
+	const clients, keys, most = 100, 256, 3 << 20 // bytes; 256 keys of 100 bytes are 40 KB
+	f := serve(t, nil)
+	before := inUse()
+	for i := range clients {
+		c := f.dial(t)
+		for j := range keys {
+			c.send(command("LEAF.NEXT", "uuid", fmt.Sprintf("%d-%d-%s", i, j, strings.Repeat("x", 100))))
+		}
+		for range keys {
+			if got := c.reply(); len(got) != 36 {
+				t.Fatal(got)
+			}
+		}
+	}
+	if used := inUse() - before; used > most {
+		t.Errorf("%d connections keep %d bytes", clients, used)
+	}
+}
+
+// inUse returns how many bytes the program keeps.
+func inUse() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// While clients leave too much unread no large batch is made, for any client; what is small is.
+func TestCrowded(t *testing.T) {
+	const batch, batches = "LEAF.NEXT uuid x COUNT 10000\r\n", 60
+	f := serve(t, func(o *options) { o.conns.MaxUnread = 1 << 20 })
+	lazy, other := f.dial(t), f.dial(t)
+	if err := lazy.Conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	lazy.send(strings.Repeat(batch, batches))
+	const refusal = "-TRYAGAIN over a limit: replies that clients have not read"
+	for got := ""; got != refusal; { // as soon as the system takes no more for the lazy one
+		other.send(batch)
+		if got = other.reply(); got != refusal && !strings.HasPrefix(got, "[") {
+			t.Fatal(got)
+		}
+	}
+	if got := other.do("INCR", "order"); got != ":1" {
+		t.Error(got)
+	}
+	for range batches {
+		if got := lazy.reply(); got != refusal && !strings.HasPrefix(got, "[") {
+			t.Fatal(got)
+		}
+	}
+	other.send(batch)
+	if got := other.reply(); !strings.HasPrefix(got, "[") {
+		t.Errorf("when all is read: %q", got)
 	}
 }
 
