@@ -317,6 +317,33 @@ func TestLimitOverFrontEnds(t *testing.T) {
 	r.wantStop(t)
 }
 
+// What only asks takes no ID, counts under no limit, and is answered where the limit is reached.
+func TestAskingTakesNothing(t *testing.T) {
+	r := run(t, nil, func(o *server.Options) { withRESP(o); o.Config.Limits.Client.Quota = 1 })
+	conn, in := r.dialRESP(t)
+	ask := func() {
+		for range 3 {
+			for _, name := range []string{"java head", "v1 head"} {
+				if status, answer := callNamed(t, name).do(t, r, "", "order"); status != 200 {
+					t.Errorf("%s: %d %s", name, status, answer)
+				}
+			}
+			for command, want := range map[string]string{"SETNX order 0": ":0", "SET order 0 NX": "$-1", "GET order": "-ERR a counter is not read"} {
+				fmt.Fprint(conn, command+"\r\n")
+				if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, want) {
+					t.Errorf("%s: %q, %v", command, line, err)
+				}
+			}
+		}
+	}
+	ask()
+	r.want(t, "/api/segment/get/order", 200, "1")
+	r.want(t, "/v1/ids/segment/order", 429, "limit")
+	ask()
+	r.stop()
+	r.wantStop(t)
+}
+
 // Reading needs a token where other machines reach the server, unless it is public.
 func TestPublicRead(t *testing.T) {
 	for public, want := range map[bool]int{false: 403, true: 200} {

@@ -114,7 +114,9 @@ func TestConnectionLimit(t *testing.T) {
 func TestConnectionsPerClient(t *testing.T) {
 	limit := func(o *server.Options) { o.Config.Limits.ConnectionsPerClient = 2 }
 	plain, encrypted := run(t, nil, limit), runTLS(t, limit)
-	dialTLS := func(t *testing.T) net.Conn { return tls.Client(encrypted.dial(t), &tls.Config{RootCAs: encrypted.root.pool(), ServerName: "127.0.0.1"}) }
+	dialTLS := func(t *testing.T) net.Conn {
+		return tls.Client(encrypted.dial(t), &tls.Config{RootCAs: encrypted.root.pool(), ServerName: "127.0.0.1"})
+	}
 	for name, tt := range map[string]struct {
 		r    *running
 		dial func(*testing.T) net.Conn

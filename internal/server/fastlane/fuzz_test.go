@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -354,6 +355,33 @@ func FuzzLane(f *testing.F) {
 		}
 		p.check(t, input, cmp.Or(int(piece), len(input)+1))
 	})
+}
+
+// Connections that have asked for many keys keep none of them.
+func TestKeysAreNotKept(t *testing.T) {
+	const clients, keys, most = 100, 256, 3 << 20 // bytes; 256 paths of 150 bytes are 50 KB
+	p := newPair(t, false)
+	inUse := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before := inUse()
+	open := make([]*session, clients)
+	for i := range open {
+		open[i] = p.lane.newSession(&laneConn{addr: newAddress()})
+		for j := range keys {
+			input := fmt.Appendf(nil, "GET /v1/ids/segment/%d-%d-%s HTTP/1.1\r\nHost: x\r\n\r\n", i, j, strings.Repeat("x", 100))
+			if taken, _ := open[i].Serve(input, nil); taken != len(input) {
+				t.Fatalf("%d bytes of %d are answered", taken, len(input))
+			}
+		}
+	}
+	if used := inUse() - before; used > most {
+		t.Errorf("%d connections keep %d bytes", clients, used)
+	}
+	runtime.KeepAlive(open)
 }
 
 // A request allocates nothing, whether it repeats the last one or not.
