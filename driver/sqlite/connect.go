@@ -20,12 +20,12 @@ var errElsewhere = errors.New("it is used with another log")
 
 // connect returns a connection to the file of db that shares the log and the locks of
 // all other users of the file.
-func connect(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
+func connect(ctx context.Context, db *sql.DB) (conn *sql.Conn, err error) {
 	inUse := func(err error) bool { return errors.Is(err, errElsewhere) }
-	if err := sqlstore.Repeat(ctx, inUse, func() error { return checkUsers(ctx, db) }); err != nil {
-		return nil, err
-	}
-	conn, err := db.Conn(ctx)
+	err = sqlstore.Repeat(ctx, inUse, func() (err error) {
+		conn, err = checkedConn(ctx, db)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -36,28 +36,36 @@ func connect(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	return conn, nil
 }
 
-// checkUsers reports that the file of db is used with another log and other locks than
-// those beside it. If these are missing, no process may use the file: one that does came
-// by another name, or the files were removed and it is about to notice. SQLite locks
-// the file itself, whatever its name, while a process has it open. An exclusive lock
-// needs neither log nor shared memory, so that the attempt leaves none behind.
-func checkUsers(ctx context.Context, db *sql.DB) error {
+// checkedConn returns a connection that has not touched the log yet, unless the file of db is
+// used with another log and other locks than those beside it.
+func checkedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer sqlstore.Discard(conn)
 	path, err := mainPath(ctx, conn)
-	if path == "" || err != nil {
-		return err
+	if err == nil && path != "" {
+		err = checkNames(path)
 	}
-	if err := checkNames(path); err != nil {
-		return err
+	if err == nil && (path == "" || haveCompanions(path)) {
+		return conn, nil
 	}
-	if haveCompanions(path) {
-		return nil
+	if err == nil {
+		err = checkUsers(ctx, conn, path)
 	}
-	_, err = conn.ExecContext(ctx, "PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK")
+	sqlstore.Discard(conn)
+	if err != nil {
+		return nil, err
+	}
+	return db.Conn(ctx)
+}
+
+// checkUsers reports that a process has the file open whose log and shared memory are missing:
+// it came by another name, or the files were removed and it is about to notice. SQLite locks
+// the file itself, whatever its name, while a process has it open. An exclusive lock
+// needs neither log nor shared memory, so that the attempt leaves none behind.
+func checkUsers(ctx context.Context, conn *sql.Conn, path string) error {
+	_, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK")
 	if codeOf(err) == codeBusy {
 		return fmt.Errorf("the database file %s: %w than %[1]s-wal, under another name or because that file or %[1]s-shm was removed: "+
 			"stop every server that uses it, and have all of them name the same path", path, errElsewhere)
