@@ -71,7 +71,7 @@ func TestBurstAndLossBudget(t *testing.T) {
 	highest := s.pace(10_000, 100, figure(4*time.Second, 30*time.Second))
 	calls := s.refills() - calm
 	s.kill()
-	lost := sqliteMaxID(t, filepath.Join(data, "leaf.db")) - highest - 1
+	lost := sqliteMaxID(t, filepath.Join(data, "leaf.db"), sampleTag) - highest - 1
 	t.Logf("%d store calls in the burst; %d IDs lost by the crash, the budget is %d", calls, lost, maxStock)
 	if calls > 8 {
 		t.Errorf("%d store calls in the burst", calls)
@@ -81,14 +81,14 @@ func TestBurstAndLossBudget(t *testing.T) {
 	}
 }
 
-func sqliteMaxID(t testing.TB, path string) (maxID int64) {
+func sqliteMaxID(t testing.TB, path, tag string) (maxID int64) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	err = db.QueryRowContext(t.Context(), "SELECT max_id FROM leaf_alloc WHERE biz_tag = ?", sampleTag).Scan(&maxID)
+	err = db.QueryRowContext(t.Context(), "SELECT max_id FROM leaf_alloc WHERE biz_tag = ?", tag).Scan(&maxID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,9 +157,7 @@ func TestProgramsTakeDistinctIDs(t *testing.T) {
 	wg.Wait()
 	took := time.Since(begun)
 	single.stop()
-	if n := single.errors.Load(); n != 0 {
-		t.Errorf("%d calls failed, the first one: %v", n, single.firstError())
-	}
+	single.check(t)
 	all.Add(single.seen.Sorted()...)
 	checkRanges(t, &all, total)
 	t.Logf("in %v", took.Round(time.Millisecond))

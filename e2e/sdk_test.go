@@ -43,6 +43,10 @@ func TestProgramsOutliveTheServer(t *testing.T) {
 	s := start()
 	leafCommand(t, "tag", "create", "order", "--step", fmt.Sprint(step), "--server", s.url)
 	ids := connect(t, s.url, nil)
+	until(t, 30*time.Second, "an ID", func() error {
+		_, err := ids.Next(t.Context(), "order")
+		return err
+	})
 	l := startPaced(t, ids, "order")
 	stats := func() (st struct{ Stock, Refills, Failures int64 }) {
 		for _, tag := range ids.Stats() {
@@ -143,12 +147,17 @@ func TestRelayTree(t *testing.T) {
 	}
 	middle := startMiddle()
 	edge := serveWith(t, variable, "--data", filepath.Join(t.TempDir(), "data"), "--store", of(middle))
-	edge.next(sampleTag)
-	l := startLoad(t, 4, 10, sampleTag, func(int) *server { return edge })
-	stocked := func(s *server) {
+	leafCommand(t, "tag", "create", "order", "--step", fmt.Sprint(budget), "--server", edge.url)
+	edge.next("order")
+	l := startLoad(t, 4, 1, "order", func(int) *server {
+		time.Sleep(5 * time.Millisecond) // the stock has to last for a restart
+		return edge
+	})
+	mine := l.seen.Shard()
+	stocked := func() {
 		t.Helper()
 		until(t, time.Minute, "stocked", func() error {
-			if n := s.stock(sampleTag); n < budget/2 {
+			if n := edge.stock("order"); n < budget*8/10 {
 				return fmt.Errorf("%d IDs", n)
 			}
 			return nil
@@ -156,12 +165,20 @@ func TestRelayTree(t *testing.T) {
 	}
 	crashes := figure[int64](2, 20)
 	for range crashes {
-		stocked(edge)
+		stocked()
 		middle.kill()
-		l.await(t, l.count.Load()+5_000)
+		for range 3 { // so that the edge asks for more
+			ids, err := edge.ids("order", maxBatch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mine.Add(ids...)
+			l.count.Add(maxBatch)
+		}
+		l.await(t, l.count.Load()+200)
 		middle = startMiddle()
-		l.await(t, l.count.Load()+50_000) // more than there was
 	}
+	stocked()
 	l.stop()
 	l.check(t)
 	if l.errors.Load() != 0 {
@@ -171,7 +188,7 @@ func TestRelayTree(t *testing.T) {
 	for _, s := range []*server{edge, middle, central} {
 		s.kill()
 	}
-	lost := sqliteMaxID(t, filepath.Join(data, "leaf.db")) - 1 - l.count.Load()
+	lost := sqliteMaxID(t, filepath.Join(data, "leaf.db"), "order") - 1 - l.count.Load()
 	t.Logf("%d IDs were lost by %d crashes of servers with a budget of %d each", lost, crashes+3, budget)
 	if lost > (2*crashes+3)*budget { // the answer to the one behind it may be lost, too
 		t.Errorf("%d IDs were lost", lost)
