@@ -50,7 +50,7 @@ stores: deps ## measure every store, as a table for docs/stores.md (3 minutes, o
 lab-short: deps ## run the fault lab in short: simulator, saboteurs, clusters of real servers (minutes)
 	cd e2e && go test -count=1 -v -run Schedules ./lab/sim -schedules 500
 	cd e2e && go test -count=1 -v -tags leafsabotage -run Saboteurs ./lab/sim
-	cd e2e && go test -count=1 -v -run Cluster .
+	cd e2e && go test -count=1 -v -parallel 6 -run Cluster . # they mostly wait
 
 lab: deps ## run the end-to-end tests and the model checker at full length (up to an hour)
 	LEAF_LAB=1 go test -count=1 -timeout 10m -run FollowsTheClock -v ./snowflake

@@ -8,8 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -38,7 +38,24 @@ func replaceFolder(from, to string) error {
 	return nil
 }
 
-func canMount() bool { return runtime.GOOS == "linux" && os.Geteuid() == 0 }
+// canMount reports whether this process may mount, which takes root, and CAP_SYS_ADMIN in a
+// container.
+var canMount = sync.OnceValue(func() bool {
+	dir, err := os.MkdirTemp("", "leaf-mount-")
+	if err != nil {
+		return false
+	}
+	defer os.Remove(dir)
+	return mountSmall(dir, 1) == nil && exec.Command("umount", dir).Run() == nil
+})
+
+// mountSmall mounts a disk of so many megabytes.
+func mountSmall(dir string, size int) error {
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", size), "leaf-lab", dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("mount a small disk: %w: %s", err, out)
+	}
+	return nil
+}
 
 // smallDisk moves the folder of a store to a disk of its own with little room, which is full
 // between do and undo. The database is started again in the end.
@@ -64,10 +81,10 @@ func smallDisk(t *testing.T, dir string, kill, start func() error) labFault {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
-		if err := syscall.Mount("leaf-lab", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", 2*used+100)); err != nil {
-			return fmt.Errorf("mount a small disk: %w", err)
+		if err := mountSmall(dir, 2*used+100); err != nil {
+			return err
 		}
-		t.Cleanup(func() { _ = kill(); _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+		t.Cleanup(func() { _ = kill(); _ = exec.Command("umount", "--lazy", dir).Run() })
 		return replaceFolder(was, dir)
 	}
 	for _, step := range []func() error{kill, mount, start} {

@@ -56,7 +56,7 @@ func (s *labStore) hole(name string) string {
 	case s.faults[name].do != nil:
 		return ""
 	case name == diskFull && !canMount():
-		return "needs root on Linux, to mount a small disk"
+		return "not as root: no small disk can be mounted"
 	}
 	return cmp.Or(s.holes[name], commonHoles[name], "no reason is known: add one")
 }
