@@ -16,14 +16,19 @@ type leafService struct {
 }
 
 func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv1.NextResponse, error) {
-	if err := s.mayTake(ctx, req.GetScheme(), req.GetKey(), 1); err != nil {
-		return nil, err
-	}
-	id, err := s.next(ctx, req.GetScheme(), req.GetKey())
+	id, err := s.takeOne(ctx, req.GetScheme(), req.GetKey())
 	if err != nil {
 		return nil, err
 	}
 	return &leafv1.NextResponse{Id: id.Number, Text: id.Text}, nil
+}
+
+// takeOne returns an ID, if the caller may have it.
+func (s *leafService) takeOne(ctx context.Context, scheme, key string) (issuer.ID, error) {
+	if err := s.mayTake(ctx, scheme, key, 1); err != nil {
+		return issuer.ID{}, err
+	}
+	return s.next(ctx, scheme, key)
 }
 
 // next returns an ID. Only where it has to wait for one does it cost to watch for the stop.

@@ -98,9 +98,10 @@ func (s *leafService) serve(ctx context.Context, stream taker) error {
 
 // read passes the asks on until there are no more.
 func (s *leafService) read(ctx context.Context, stream taker, asks chan<- []*leafv1.TakeRequest) error {
-	for bounded := (time.Time{}); ; {
-		if now := time.Now(); now.Sub(bounded) > streamIdle/8 { // timers cost more than an ID
-			bounded = now
+	stream.Extend()
+	for start, extended := time.Now(), time.Duration(0); ; {
+		if now := time.Since(start); now-extended > streamIdle/8 { // timers cost more than an ID
+			extended = now
 			stream.Extend()
 		}
 		req, err := stream.Receive()
@@ -122,44 +123,57 @@ func (s *leafService) read(ctx context.Context, stream taker, asks chan<- []*lea
 
 // answer answers the first asks, and those that are waiting behind them.
 func (s *leafService) answer(ctx context.Context, first []*leafv1.TakeRequest, more <-chan []*leafv1.TakeRequest) []*leafv1.StreamAnswer {
+	recorder := s.Requests.GRPC.Recorder(0)
+	arrived := recorder.Now()
 	answers := s.answerAll(ctx, nil, first)
-	for len(answers) < maxAsks {
+	for ok := true; ok && len(answers) < maxAsks; {
+		var asks []*leafv1.TakeRequest
 		select {
-		case asks, ok := <-more:
-			if !ok {
-				return answers
-			}
+		case asks, ok = <-more:
 			answers = s.answerAll(ctx, answers, asks)
 		default:
-			return answers
+			ok = false
 		}
 	}
+	recorder.Done(arrived, len(answers))
 	return answers
 }
 
 func (s *leafService) answerAll(ctx context.Context, answers []*leafv1.StreamAnswer, asks []*leafv1.TakeRequest) []*leafv1.StreamAnswer {
-	recorder := s.Requests.GRPC.Recorder(0)
-	arrived := recorder.Now()
 	for _, ask := range asks {
 		answers = append(answers, s.answerOne(ctx, ask))
 	}
-	recorder.Done(arrived, len(asks))
 	return answers
+}
+
+// A single is an answer of one ID, whose parts need one allocation.
+type single struct {
+	answer leafv1.StreamAnswer
+	ranges [1]*leafv1.Range
+	id     leafv1.Range
 }
 
 func (s *leafService) answerOne(ctx context.Context, ask *leafv1.TakeRequest) *leafv1.StreamAnswer {
 	if ask.GetCount() == 1 && !ask.GetContiguous() && ask.GetScheme() != issuer.UUID {
-		id, err := s.Next(ctx, &leafv1.NextRequest{Scheme: ask.GetScheme(), Key: ask.GetKey()})
-		if err != nil {
-			return s.failure(err)
-		}
-		return &leafv1.StreamAnswer{Ranges: []*leafv1.Range{{Start: id.GetId(), End: id.GetId() + 1}}}
+		return s.answerSingle(ctx, ask.GetScheme(), ask.GetKey())
 	}
 	res, err := s.Take(ctx, ask)
 	if err != nil {
 		return s.failure(err)
 	}
 	return &leafv1.StreamAnswer{Ranges: res.GetRanges(), Texts: res.GetTexts()}
+}
+
+func (s *leafService) answerSingle(ctx context.Context, scheme, key string) *leafv1.StreamAnswer {
+	id, err := s.takeOne(ctx, scheme, key)
+	if err != nil {
+		return s.failure(err)
+	}
+	one := new(single)
+	one.id.Start, one.id.End = id.Number, id.Number+1
+	one.ranges[0] = &one.id
+	one.answer.Ranges = one.ranges[:]
+	return &one.answer
 }
 
 func (s *leafService) failure(err error) *leafv1.StreamAnswer {
