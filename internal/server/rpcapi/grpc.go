@@ -56,7 +56,6 @@ func NewGRPC(opts *frontend.Options, o *GRPCOptions) *grpc.Server {
 		grpc.MaxHeaderListSize(o.MaxHeaderBytes),
 		grpc.InitialWindowSize(window),
 		grpc.InitialConnWindowSize(window),
-		grpc.SharedWriteBuffer(true), // an idle connection needs none
 		grpc.NumStreamWorkers(uint32(workersPerCPU*runtime.GOMAXPROCS(0))),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: o.IdleTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
