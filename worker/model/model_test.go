@@ -44,7 +44,7 @@ var complete = []setup{
 	{"loss/one fail-over", "loss", "TICKS=4 DELAY=1 HORIZON=2"},
 	{"loss/two fail-overs", "loss", "TICKS=3 DELAY=1 HORIZON=2 REIGNS=3"},
 	{"loss/starts from the file", "loss", "TICKS=3 DELAY=1 HORIZON=2 LIVES=2"},
-	{"loss/switch-back", "loss", "TICKS=2 DELAY=1 HORIZON=2 REIGNS=3 LIVES=2 SWITCH_BACK=1"},
+	{"loss/switch-back", "loss", "TICKS=2 DELAY=1 HORIZON=2 REIGNS=3 SWITCH_BACK=1"},
 	{"loss/clocks off", "loss", "TICKS=3 DELAY=1 HORIZON=2 TOLERANCE=1"},
 	{"generator", "generator", "TICKS=2 LEASES=2 CALLS=1"},
 }
@@ -60,6 +60,7 @@ var completeLab = []setup{
 	{"lab/loss/long horizon", "loss", "TICKS=5 DELAY=2 HORIZON=4"},
 	{"lab/loss/short horizon", "loss", "TICKS=3 DELAY=1 HORIZON=1 LIVES=2"},
 	{"lab/loss/two fail-overs", "loss", "TICKS=4 DELAY=2 HORIZON=3 REIGNS=3"},
+	{"lab/loss/switch-back, two lives", "loss", "TICKS=2 DELAY=1 HORIZON=2 REIGNS=3 LIVES=2 SWITCH_BACK=1"},
 	{"lab/loss/three nodes", "loss", "TICKS=3 DELAY=1 HORIZON=2 NODES=3"},
 	{"lab/loss/clocks off, two lives", "loss", "TICKS=3 DELAY=1 HORIZON=2 TOLERANCE=1 LIVES=2"},
 	{"lab/generator/three ticks", "generator", "TICKS=3 LEASES=2 CALLS=1"},
