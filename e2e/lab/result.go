@@ -75,17 +75,24 @@ func (r *Result) Strikes() (n int) {
 	return n
 }
 
-// results is the file of a report that holds a line for each result.
-const results = "results.jsonl"
-
 // Save adds the result to those in the folder of a report. Processes may do so at the same
 // time.
-func (r *Result) Save(dir string) error {
-	line, err := json.Marshal(r)
+func (r *Result) Save(dir string) error { return appendLine(dir, "results.jsonl", r) }
+
+// Results returns the results in the folder of a report, by test; none where it has none.
+func Results(dir string) ([]Result, error) {
+	all, err := readLines[Result](dir, "results.jsonl")
+	slices.SortStableFunc(all, func(a, b Result) int { return cmp.Compare(a.Test, b.Test) })
+	return all, err
+}
+
+// appendLine adds a line of JSON to a file of a report.
+func appendLine(dir, name string, value any) error {
+	line, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("save a result: %w", err)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, results), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("save a result: %w", err)
 	}
@@ -93,9 +100,9 @@ func (r *Result) Save(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-// Results returns the results in the folder of a report, by test; none where it has none.
-func Results(dir string) ([]Result, error) {
-	file, err := os.Open(filepath.Join(dir, results))
+// readLines reads what appendLine wrote.
+func readLines[T any](dir, name string) (all []T, err error) {
+	file, err := os.Open(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -103,17 +110,15 @@ func Results(dir string) ([]Result, error) {
 		return nil, fmt.Errorf("read results: %w", err)
 	}
 	defer file.Close()
-	var all []Result
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var r Result
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return nil, fmt.Errorf("read results: line %d: %w", len(all)+1, err)
+		var v T
+		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
+			return nil, fmt.Errorf("read %s: line %d: %w", name, len(all)+1, err)
 		}
-		all = append(all, r)
+		all = append(all, v)
 	}
-	slices.SortStableFunc(all, func(a, b Result) int { return cmp.Compare(a.Test, b.Test) })
 	return all, lines.Err()
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // A database is the memory that all processes reach, each through a [port].
@@ -25,8 +26,13 @@ type database struct {
 
 	lossy bool // it fails over, and may lose writes
 
+	skew     atomic.Int64 // nanoseconds that its clock is ahead; see newLossWorld
+	unnamed  bool         // no incarnation of it is known
+	unmarked bool         // others may reign within one incarnation
+
 	mu       sync.RWMutex // held for writing during a fail-over
 	reign    int          // counts the fail-overs
+	since    time.Time    // of the last one
 	replica  memory.Snapshot
 	caughtUp int                  // the reign that the replica has seen
 	written  map[string]time.Time // when cells were; for a saboteur
@@ -43,11 +49,24 @@ func (d *database) replicate() { d.replica, d.caughtUp = d.cells.Snapshot(), d.r
 
 // failOver has the replica take over, without the writes since it caught up.
 func (d *database) failOver() {
+	d.w.note("the replica takes over; what was written since it caught up is lost")
+	d.takeOver(d.replica)
+}
+
+// takeOver begins another reign, with what a server has.
+func (d *database) takeOver(has memory.Snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.w.note("the replica takes over; what was written since it caught up is lost")
 	d.reign++
-	d.cells.Restore(d.replica)
+	d.since = time.Now()
+	d.cells.Restore(has)
+}
+
+// takenOver is when the last fail-over was.
+func (d *database) takenOver() time.Time {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.since
 }
 
 func (d *database) server() string {
@@ -99,7 +118,7 @@ func (b *port) draw() (f fault) {
 	rng := b.p.rng
 	slow := b.db.slow.Load()
 	f.there, f.back = time.Duration(rng.Int64N(slow)), time.Duration(rng.Int64N(slow))
-	wrong := rng.Int64N(1000) < b.db.weather.Load()
+	wrong := rng.Int64N(1000) < b.db.weather.Load() && !b.p.mustHear()
 	kind := faultKind(1 + rng.IntN(int(numFaults)-1))
 	f.hang = rng.IntN(4) == 0
 	f.late = lateness(rng)
@@ -119,12 +138,13 @@ var errNetwork = errors.New("the network is down")
 
 // call makes a call of the database with what happens to it.
 func (b *port) call(ctx context.Context, write bool, do func() error) error {
+	b.p.countDown()
 	f := b.draw()
 	if err := b.travel(ctx, f.there); err != nil {
 		return err
 	}
 	switch {
-	case b.db.down.Load(), f.kind == lost, f.kind == late && !write:
+	case b.db.down.Load(), b.p.cutOff(), f.kind == lost, f.kind == late && !write:
 		return b.broken(ctx, f)
 	case f.kind == late:
 		reign := b.reign()
@@ -259,6 +279,31 @@ func (b *port) Clock(ctx context.Context) (now time.Time, err error) {
 		return err
 	})
 	return now, err
+}
+
+// Reign returns which server answers.
+func (b *port) Reign(ctx context.Context) (reign worker.Reign, err error) {
+	if !b.db.lossy {
+		return worker.Reign{}, nil
+	}
+	err = b.call(ctx, false, func() error {
+		b.db.mu.RLock()
+		defer b.db.mu.RUnlock()
+		reign = worker.Reign{Lossy: true, Unmarked: b.db.unmarked}
+		if !b.db.unnamed {
+			reign.Incarnation = b.db.incarnation()
+		}
+		return nil
+	})
+	return reign, err
+}
+
+// incarnation names the reign.
+func (d *database) incarnation() string {
+	if d.w.sabotaged("W9 name") {
+		return fmt.Sprint("reign ", d.reign%2)
+	}
+	return fmt.Sprint("reign ", d.reign)
 }
 
 // Close does nothing.

@@ -20,8 +20,12 @@ type leaseWorld struct {
 	layouts []snowflake.NodeLayout
 	keeper  worker.Options // of every process, but for what is its own
 	clocks  bool           // clocks are set while nodes run
+	skewed  bool           // clocks are off by almost as much as is tolerated
+	far     bool           // the first machine runs further ahead, as in another data centre
 	mixed   bool           // the machines do not mean the same by a layout's name
 }
+
+var epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const (
 	leaseHorizon = 30 * time.Second
@@ -37,7 +41,7 @@ func newLeaseWorld(seed uint64, sabotage string) *leaseWorld {
 		w.layouts = append(w.layouts, snowflake.NodeLayout{
 			Name: fmt.Sprint("layout", i),
 			Layout: snowflake.Layout{
-				Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), Tick: tick,
+				Epoch: epoch, Tick: tick,
 				TimeBits: 40, WorkerBits: bits, SequenceBits: 4 + rng.IntN(6) + i,
 			},
 			Options: snowflake.Options{MaxAhead: maxAhead},
@@ -70,6 +74,9 @@ type leaseServer struct {
 	db    *kv.DB
 	node  *snowflake.Node
 	clock *worker.Clock
+
+	asked  worker.Reign  // for a saboteur: the last answer,
+	judged *worker.Reign // and what is answered next
 }
 
 func (w *leaseWorld) launch(m *machine) {
@@ -124,6 +131,9 @@ func (s *leaseServer) Load(ctx context.Context, id int64) (worker.Record, error)
 func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) error {
 	begin := s.w.now()
 	err := s.Registry.Swap(ctx, old, next)
+	if next.Term > old.Term && next.Held() {
+		s.claimed()
+	}
 	outcome := lab.Done
 	switch {
 	case errors.Is(err, worker.ErrConflict):
@@ -139,18 +149,23 @@ func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) error {
 func (w *leaseWorld) run() {
 	for _, m := range w.machines {
 		w.launch(m)
-		for c := range 2 {
-			name := fmt.Sprintf("c%d@%s", c, m.name)
-			w.client(name, time.Duration(100<<w.rng.IntN(3))*time.Millisecond, func(rng *rand.Rand) {
-				m.call(name, w.layouts[rng.IntN(len(w.layouts))].Name, rng)
-			})
-		}
+		w.clientsOf(m)
 	}
 	for range 10 + w.rng.IntN(30) {
 		w.action(w.machines[w.rng.IntN(len(w.machines))])
 		time.Sleep(time.Duration(w.rng.Int64N(int64(100*time.Millisecond) << w.rng.IntN(9))))
 	}
 	w.heal()
+}
+
+// clientsOf starts the clients of a machine.
+func (w *leaseWorld) clientsOf(m *machine) {
+	for c := range 2 {
+		name := fmt.Sprintf("c%d@%s", c, m.name)
+		w.client(name, time.Duration(100<<w.rng.IntN(3))*time.Millisecond, func(rng *rand.Rand) {
+			m.call(name, w.layouts[rng.IntN(len(w.layouts))].Name, rng)
+		})
+	}
 }
 
 func (w *leaseWorld) action(m *machine) {
@@ -167,9 +182,7 @@ func (w *leaseWorld) action(m *machine) {
 	case 0:
 		w.note("the network loses %d of 1000 messages", w.setWeather(rng))
 	case 1:
-		slow := time.Millisecond << rng.IntN(11)
-		w.note("messages take up to %v", slow)
-		w.db.slow.Store(int64(slow))
+		w.note("messages take up to %v", w.setSlow(time.Millisecond<<rng.IntN(11)))
 	case 2:
 		down := !w.db.down.Load()
 		w.note("the registry is down: %v", down)
@@ -183,6 +196,11 @@ func (w *leaseWorld) action(m *machine) {
 			w.setClock(m, rng)
 		}
 	}
+}
+
+func (w *world) setSlow(slow time.Duration) time.Duration {
+	w.db.slow.Store(int64(slow))
+	return slow
 }
 
 // act does something to a process.
@@ -259,7 +277,7 @@ func (w *leaseWorld) heal() {
 			w.launch(m)
 		}
 	}
-	time.Sleep(leaseHorizon + 15*time.Second)
+	time.Sleep(leaseHorizon + claimDelay + 15*time.Second)
 	w.well = w.now()
 	time.Sleep(10 * time.Second)
 	w.end(func(m *machine) { m.proc.Load().shutDown() })
@@ -268,7 +286,7 @@ func (w *leaseWorld) heal() {
 // check looks at all that happened.
 func (w *leaseWorld) check() error {
 	errs := []error{w.history.Unique(), w.history.Ordered()}
-	if !w.clocks && !w.mixed && w.layouts[0].MaxWorker() >= int64(len(w.machines)) {
+	if !w.clocks && !w.mixed && !w.skewed && w.layouts[0].MaxWorker() >= int64(len(w.machines)) {
 		errs = append(errs, w.history.CheckSilence(w.well, w.well+10*time.Second, 5*time.Second, w.names...))
 	}
 	for _, l := range w.layouts {
@@ -278,6 +296,9 @@ func (w *leaseWorld) check() error {
 		errs = append(errs, w.history.Timely(l.Name, w.bound(l)))
 	}
 	for id := range w.layouts[0].MaxWorker() + 1 {
+		if w.db.lossy { // the registry forgets, and no order explains that
+			break
+		}
 		errs = append(errs, w.opsOf(cellName(id)).CheckCell(text(worker.Record{Worker: id}), 100*time.Millisecond))
 	}
 	return errors.Join(errs...)
@@ -286,12 +307,15 @@ func (w *leaseWorld) check() error {
 // bound is what the time of an ID may be. Where clocks are set, the generator's follows
 // between two of its turns, so that there is no lower bound.
 func (w *leaseWorld) bound(l snowflake.NodeLayout) lab.TimeBound {
-	behind := int64(50)
-	if w.clocks {
+	behind, ahead := int64(50), maxAhead
+	if w.far {
+		ahead = farAhead
+	}
+	if w.clocks || w.skewed {
 		behind = 1 << 60
 	}
 	return lab.TimeBound{
-		Ahead: maxAhead.Milliseconds(), Behind: behind,
+		Ahead: ahead.Milliseconds(), Behind: behind,
 		Ticks: func(id int64) (start, end int64) {
 			parts, err := l.Decode(id)
 			if err != nil {

@@ -3,12 +3,14 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/snowflake"
+	"github.com/leaf-id/leaf/worker"
 )
 
 func (w *world) sabotaged(rule string) bool { return w.sabotage == rule }
@@ -167,11 +169,36 @@ func (s *brokenStore) Return(ctx context.Context, tag string, last segment.Grant
 // layoutsOf returns the layouts that a machine serves. Sometimes one of them is another than
 // what the other machines serve under its name.
 func (w *leaseWorld) layoutsOf(m *machine) []snowflake.NodeLayout {
-	if !w.mixed || m != w.machines[0] {
+	if m != w.machines[0] {
 		return w.layouts
 	}
-	layouts := append([]snowflake.NodeLayout(nil), w.layouts...)
-	layouts[0].SequenceBits--
-	layouts[0].WorkerBits++
+	layouts := slices.Clone(w.layouts)
+	if w.mixed {
+		layouts[0].SequenceBits--
+		layouts[0].WorkerBits++
+	}
+	if w.far {
+		layouts[0].Options.MaxAhead = farAhead
+	}
 	return layouts
+}
+
+// Reign returns which server answers.
+func (s *leaseServer) Reign(ctx context.Context) (worker.Reign, error) {
+	if s.judged != nil {
+		reign := *s.judged
+		s.judged = nil
+		return reign, nil
+	}
+	reign, err := s.Registry.Reign(ctx)
+	s.asked = reign
+	return reign, err
+}
+
+// claimed has the next look at the registry see the server from before the claim.
+func (s *leaseServer) claimed() {
+	if s.w.sabotaged("W9 look") {
+		judged := s.asked
+		s.judged = &judged
+	}
 }

@@ -4,20 +4,25 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leaf-id/leaf/e2e/lab"
 )
 
 var (
 	seedFlag      = flag.Uint64("seed", 0, "run the schedule of this seed alone, and print it")
-	kindFlag      = flag.String("kind", "", "run schedules of this kind alone: tags or leases")
-	schedulesFlag = flag.Int("schedules", 0, "how many schedules of each kind to run (default 50, with LEAF_LAB set 20000)")
+	kindFlag      = flag.String("kind", "", "run schedules of this kind alone: tags, relays, leases or losses")
+	schedulesFlag = flag.Int("schedules", 0, "how many schedules of each kind to run (default 30, with LEAF_LAB set for 75 seconds)")
 )
 
 // A scenario is a world that is made from a seed, and runs in a bubble.
@@ -32,6 +37,8 @@ func (w *world) base() *world { return w }
 var kinds = map[string]func(seed uint64, sabotage string) scenario{
 	"tags":   func(seed uint64, sabotage string) scenario { return newTagWorld(seed, sabotage) },
 	"leases": func(seed uint64, sabotage string) scenario { return newLeaseWorld(seed, sabotage) },
+	"relays": func(seed uint64, sabotage string) scenario { return newRelayWorld(seed, sabotage) },
+	"losses": func(seed uint64, sabotage string) scenario { return newLossWorld(seed, sabotage) },
 }
 
 // play runs one schedule and checks what happened in it.
@@ -44,14 +51,15 @@ func play(t *testing.T, kind string, seed uint64, sabotage string) (*world, erro
 	return s.base(), s.check()
 }
 
-func schedules() int {
+// schedules says how many schedules of each kind are run, and for how long at most.
+func schedules() (n int, limit time.Duration) {
 	switch {
 	case *schedulesFlag > 0:
-		return *schedulesFlag
+		return *schedulesFlag, time.Hour
 	case os.Getenv("LEAF_LAB") != "":
-		return 20000
+		return math.MaxInt32, 75 * time.Second
 	}
-	return 50
+	return 30, 10 * time.Second
 }
 
 func TestSchedules(t *testing.T) {
@@ -67,11 +75,7 @@ func TestSchedules(t *testing.T) {
 				}
 				return
 			}
-			seeds, base := knownSeeds(t, kind), uint64(time.Now().UnixNano())
-			for i := range schedules() {
-				seeds = append(seeds, base+uint64(i))
-			}
-			playAll(t, kind, seeds)
+			playAll(t, kind, knownSeeds(t, kind))
 		})
 	}
 }
@@ -93,42 +97,87 @@ func knownSeeds(t *testing.T, kind string) (seeds []uint64) {
 	return seeds
 }
 
-// playAll runs schedules, as many at once as there are processors, up to the first that
-// fails.
-func playAll(t *testing.T, kind string, seeds []uint64) {
+// playAll runs schedules, those with known seeds first, up to one that fails.
+func playAll(t *testing.T, kind string, known []uint64) {
+	sum := lab.Schedules{Kind: kind}
+	var mu sync.Mutex
 	begin := time.Now()
-	var next, ids, failed, faults, virtual atomic.Int64
+	n, limit := schedules()
+	inParallel(t, func(t *testing.T, i int) bool {
+		seed := uint64(begin.UnixNano()) + uint64(i)
+		if i < len(known) {
+			seed = known[i]
+		} else if i >= len(known)+n || time.Since(begin) > limit {
+			return false
+		}
+		w, err := play(t, kind, seed, "")
+		mu.Lock()
+		defer mu.Unlock()
+		add(&sum, w)
+		if err != nil {
+			sum.Error = err.Error()
+			t.Error(keep(t, os.Getenv("LEAF_REPORT"), kind, w, err))
+		}
+		return err == nil
+	})
+	sum.Took = time.Since(begin)
+	if dir := os.Getenv("LEAF_REPORT"); dir != "" {
+		if err := sum.Save(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("%d schedules in %v, %v of virtual time: %d IDs, %d failed calls, %d faults",
+		sum.Schedules, sum.Took.Round(time.Millisecond), sum.Virtual.Round(time.Second), sum.IDs, sum.Failed, sum.Faults)
+}
+
+// add adds what happened in a schedule.
+func add(sum *lab.Schedules, w *world) {
+	ids, failed := w.history.Count()
+	sum.Schedules++
+	sum.IDs += ids
+	sum.Failed += failed
+	sum.Faults += w.faults.Load() + int64(len(w.happens))
+	sum.Virtual += w.well
+}
+
+// inParallel calls do with 0, 1, …, as many at once as there are processors, until it returns
+// false.
+func inParallel(t *testing.T, do func(t *testing.T, i int) bool) {
+	var next atomic.Int64
+	var over atomic.Bool
 	t.Run("schedules", func(t *testing.T) {
 		for range runtime.GOMAXPROCS(0) {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
-				for {
-					i := int(next.Add(1)) - 1
-					if i >= len(seeds) {
-						return
+				for !over.Load() {
+					if !do(t, int(next.Add(1))-1) {
+						over.Store(true)
 					}
-					w, err := play(t, kind, seeds[i], "")
-					if err != nil {
-						next.Store(int64(len(seeds)))
-						t.Fatalf("%s\nreplay: go test ./lab/sim -run Schedules -kind %s -seed %d", describe(w, err), kind, seeds[i])
-					}
-					n, f := w.history.Count()
-					ids.Add(n)
-					failed.Add(f)
-					faults.Add(w.faults.Load())
-					virtual.Add(int64(w.well))
 				}
 			})
 		}
 	})
-	if !t.Failed() {
-		t.Logf("%d schedules in %v, %v of virtual time: %d IDs, %d failed calls, %d faults of the network; no duplicate",
-			len(seeds), time.Since(begin).Round(time.Millisecond), time.Duration(virtual.Load()).Round(time.Second),
-			ids.Load(), failed.Load(), faults.Load())
-	}
 }
 
 func describe(w *world, err error) string {
 	ids, failed := w.history.Count()
 	return fmt.Sprintf("seed %d: %d IDs, %d failed calls: %v\n%s", w.seed, ids, failed, err, strings.Join(w.happens, "\n"))
+}
+
+// keep keeps what is known of a schedule that failed, in the folder of a report or a new one, and
+// says where, and how to replay it.
+func keep(t *testing.T, dir, kind string, w *world, err error) string {
+	t.Helper()
+	text := describe(w, err)
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "leaf-lab-"); err != nil {
+			t.Error(err)
+		}
+	}
+	file := filepath.Join(dir, fmt.Sprintf("%s-%d.txt", kind, w.seed))
+	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+		t.Error(err)
+	}
+	return fmt.Sprintf("%s\nkept in %s\nreplay: go test ./lab/sim -run Schedules -v -kind %s -seed %d", text, file, kind, w.seed)
 }

@@ -23,10 +23,21 @@ type tagWorld struct {
 	tags  []segment.Tag
 	opts  segment.SetOptions
 	admin *kv.Store // the operator's way, without faults
+	lan   *database // the network between relays and their upstreams; see newRelayWorld
 	fixed bool      // the operator leaves the tags alone, so that all calls of the store can be explained
+	calm  bool      // every server hears of a loss of writes before the next one
 
 	mu    sync.Mutex
 	lives []*tagServer
+
+	observed []observation
+}
+
+// An observation is that of an operator who told a server of IDs that others issued.
+type observation struct {
+	tag, server string
+	at          time.Duration
+	above       int64
 }
 
 func newTagWorld(seed uint64, sabotage string) *tagWorld {
@@ -35,13 +46,16 @@ func newTagWorld(seed uint64, sabotage string) *tagWorld {
 	for i := range 1 + rng.IntN(2) {
 		w.tags = append(w.tags, segment.Tag{Name: fmt.Sprint("tag", i), MaxID: rng.Int64N(1000), Step: 1 + rng.Int64N(100)})
 	}
-	w.db.lossy = rng.IntN(3) == 0
+	w.db.lossy, w.calm = rng.IntN(3) == 0, rng.IntN(2) == 0
 	w.fixed = !w.db.lossy && rng.IntN(2) == 0 && !w.unrecorded()
 	w.opts.Options = segment.Options{
 		Policy:       segment.Policy(rng.IntN(2)),
 		OutageBudget: []time.Duration{time.Second, time.Minute, 10 * time.Minute}[rng.IntN(3)],
 		MaxStock:     200 << rng.IntN(5),
 		CallTimeout:  time.Second,
+	}
+	if !w.calm {
+		w.opts.RegressionJump = 1 << 40 // so that two that lift a counter never come to the same place by chance
 	}
 	if w.sabotaged("R2 set") {
 		w.opts.RegressionJump = 10_000 // so that a few thousand IDs come from one lift to the other
@@ -64,16 +78,22 @@ type tagServer struct {
 	set     *segment.Set
 	crashed bool
 	issued  map[string]int64 // by tag, before the crash
+	cursors sync.Map         // those of the clients
 }
 
 func (w *tagWorld) launch(m *machine) {
 	s := &tagServer{p: m.launch(), w: w}
 	s.p.serve = s
-	s.db = kv.New(w.backend(s.p), nil)
-	s.Faulty = &drivertest.Faulty{Store: s.db.Store()}
 	opts := w.opts
-	opts.Memory = &memoryHandle{s.p, &m.marks}
-	s.set = segment.NewSet(w.store(s), &opts)
+	if m.upstream != nil {
+		s.Faulty = &drivertest.Faulty{Store: newRelayStore(w, s.p)}
+		s.set = segment.NewSet(s.Faulty, &opts)
+	} else {
+		s.db = kv.New(w.backend(s.p), nil)
+		s.Faulty = &drivertest.Faulty{Store: s.db.Store()}
+		opts.Memory = &memoryHandle{s.p, &m.marks}
+		s.set = segment.NewSet(w.store(s), &opts)
+	}
 	w.mu.Lock()
 	w.lives = append(w.lives, s)
 	w.mu.Unlock()
@@ -86,13 +106,21 @@ func (s *tagServer) stop(ctx context.Context) error {
 		s.issued[t.Tag] = t.Issued
 	}
 	err := s.set.Close(ctx)
-	return errors.Join(err, s.db.Close())
+	if s.db != nil {
+		err = errors.Join(err, s.db.Close())
+	}
+	return err
 }
 
 func (s *tagServer) take(ctx context.Context, tag string, rng *rand.Rand) (got answer, err error) {
 	n := 1 + rng.IntN(1<<rng.IntN(9))
 	n = min(n, int(s.w.opts.MaxStock))
-	switch rng.IntN(5) {
+	switch rng.IntN(6) {
+	case 5:
+		got.unordered = true
+		var id int64
+		id, err = s.cursor(tag, rng).Next(ctx)
+		got.ranges = []leaf.Range{{Start: id, End: id + 1}}
 	case 0:
 		var id int64
 		id, err = s.set.Next(ctx, tag)
@@ -105,6 +133,16 @@ func (s *tagServer) take(ctx context.Context, tag string, rng *rand.Rand) (got a
 		got.ranges, err = s.set.Take(ctx, tag, nil, n)
 	}
 	return got, err
+}
+
+// cursor returns the cursor over a tag of the client that has rng.
+func (s *tagServer) cursor(tag string, rng *rand.Rand) *segment.Cursor {
+	type key struct {
+		tag    string
+		client *rand.Rand
+	}
+	c, _ := s.cursors.LoadOrStore(key{tag, rng}, s.set.Cursor(tag, 8))
+	return c.(*segment.Cursor)
 }
 
 // Advance forwards to the store and records the call.
@@ -240,7 +278,7 @@ func (w *tagWorld) warmUp(m *machine) {
 
 func (w *tagWorld) action(m *machine) {
 	p, rng := m.proc.Load(), w.rng
-	switch do := rng.IntN(13); {
+	switch do := rng.IntN(14); {
 	case p == nil:
 		w.launch(m)
 	case do == 0:
@@ -254,19 +292,19 @@ func (w *tagWorld) action(m *machine) {
 	case do == 6:
 		w.note("the network loses %d of 1000 messages", w.setWeather(rng))
 	case do == 7:
-		slow := time.Millisecond << rng.IntN(11)
-		w.note("messages take up to %v", slow)
-		w.db.slow.Store(int64(slow))
+		w.note("messages take up to %v", w.setSlow(time.Millisecond<<rng.IntN(11)))
 	case do == 8:
 		down := !w.db.down.Load()
 		w.note("the database is down: %v", down)
 		w.db.down.Store(down)
-	case do == 9 && w.db.lossy && w.db.caughtUp == w.db.reign && w.allKnow():
+	case do == 9 && w.db.lossy && (!w.calm || w.db.caughtUp == w.db.reign && w.allKnow()):
 		w.db.failOver()
-	case do == 10 && w.db.lossy && w.allKnow():
+	case do == 10 && w.db.lossy && (!w.calm || w.allKnow()):
 		w.db.replicate()
 	case do == 11 && !w.fixed:
 		w.alter(rng)
+	case do == 12 && !w.fixed && !w.db.lossy:
+		w.observe(m, rng)
 	}
 }
 
@@ -276,7 +314,7 @@ func (w *tagWorld) action(m *machine) {
 func (w *tagWorld) allKnow() bool {
 	for _, m := range w.machines {
 		for _, tag := range w.tags {
-			if m.marks.server(tag.Name) != w.db.server() {
+			if m.upstream == nil && m.marks.server(tag.Name) != w.db.server() {
 				return false
 			}
 		}
@@ -298,6 +336,33 @@ func (w *tagWorld) alter(rng *rand.Rand) {
 	if _, err := w.admin.Alter(context.Background(), tag.Name, change); err != nil {
 		w.note("which fails: %v", err)
 	}
+}
+
+// observe is an operator who tells a server that IDs are in use which others issued. That server
+// issues none of them from then on.
+func (w *tagWorld) observe(m *machine, rng *rand.Rand) {
+	tag := w.tags[rng.IntN(len(w.tags))].Name
+	for t, err := range w.admin.Tags(context.Background()) {
+		if err == nil && t.Name == tag {
+			w.tell(m, tag, max(1, t.MaxID+rng.Int64N(1000)-500))
+		}
+	}
+}
+
+// tell moves the counter, as the server does, before the server drops what it holds. A relay
+// tells its upstream first. It reports whether there is a process to tell.
+func (w *tagWorld) tell(m *machine, tag string, above int64) bool {
+	p := m.proc.Load()
+	switch {
+	case p == nil, m.upstream != nil && !w.tell(m.upstream, tag, above):
+		return false
+	case m.upstream == nil:
+		_, _ = w.admin.Alter(context.Background(), tag, segment.Change{MaxID: &above}) // fails where it stands above
+	}
+	w.note("the operator tells %s of IDs of %s below %d", p.name, tag, above)
+	p.serve.(*tagServer).set.DropBelow(tag, above)
+	w.observed = append(w.observed, observation{tag, p.name, w.now(), above})
+	return true
 }
 
 // recovery is how long a call may hang in a connection that broke before all faults ended:
@@ -326,12 +391,18 @@ func (w *tagWorld) heal() {
 // check looks at all that happened.
 func (w *tagWorld) check() error {
 	errs := []error{w.history.Unique(), w.history.Ordered(), w.history.CheckSilence(w.well, w.well+10*time.Second, 3*time.Second, w.names...)}
+	for _, o := range w.observed {
+		errs = append(errs, w.history.Above(o.tag, o.server, o.at, o.above))
+	}
 	for _, tag := range w.tags {
 		granted := map[string][]leaf.Range{}
 		var lives []lab.Life
 		for _, s := range w.lives {
 			ranges := s.Granted(tag.Name)
 			granted[s.p.name] = ranges
+			if s.p.upstream != nil { // its grants have any size
+				continue
+			}
 			lives = append(lives, lab.Life{
 				Server: s.p.name, Crashed: s.crashed, Budget: w.lossBudget(tag.Name, ranges),
 				Granted: ranges, Returned: s.Returned(tag.Name), Issued: s.issued[tag.Name],

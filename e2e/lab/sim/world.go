@@ -110,9 +110,19 @@ type machine struct {
 	proc  atomic.Pointer[process]
 	skew  atomic.Int64 // nanoseconds that the wall clock is ahead
 
-	marks marks
-	disk  *disk
-	own   *database // for a saboteur
+	marks    marks
+	disk     *disk
+	upstream *machine  // of a relay; nil: the database is its store
+	own      *database // for a saboteur
+
+	pauseAt int // the call before which the next process is paused; 0: none
+
+	away atomic.Bool  // from the database
+	deaf atomic.Int64 // the same until then, in Unix nanoseconds
+}
+
+func (m *machine) cutOff() bool {
+	return m.away.Load() || time.Now().UnixNano() < m.deaf.Load()
 }
 
 // wall is the machine's wall clock.
@@ -127,6 +137,7 @@ type process struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
 	paused chan struct{} // closed when it goes on; nil: it runs
+	calls  int           // until it is paused, unless it holds a worker ID; 0: it is not
 
 	serve serving
 }
@@ -141,6 +152,7 @@ type serving interface {
 type answer struct {
 	ranges               []leaf.Range
 	clockBegin, clockEnd int64
+	unordered            bool
 }
 
 // launch makes the next process of m; its user sets serve and stores it in m.proc.
@@ -148,7 +160,7 @@ func (m *machine) launch() *process {
 	m.lives++
 	name := fmt.Sprintf("%s.%d", m.name, m.lives)
 	m.w.note("start %s", name)
-	return &process{machine: m, name: name, dead: make(chan struct{}), rng: m.w.random("process " + name)}
+	return &process{machine: m, name: name, dead: make(chan struct{}), rng: m.w.random("process " + name), calls: m.pauseAt}
 }
 
 // kill ends the process as kill -9 does: from now on it changes nothing outside.
@@ -244,8 +256,12 @@ func (m *machine) call(client, space string, rng *rand.Rand) {
 		fail(err)
 		return
 	}
+	server := p.name
+	if got.unordered {
+		server = ""
+	}
 	m.w.history.Add(lab.Receipt{
-		Space: space, Server: p.name, Client: client, Begin: begin, End: m.w.now(),
+		Space: space, Server: server, Client: client, Begin: begin, End: m.w.now(),
 		ClockBegin: got.clockBegin, ClockEnd: got.clockEnd,
 	}, got.ranges...)
 }

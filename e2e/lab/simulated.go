@@ -1,0 +1,51 @@
+package lab
+
+import "time"
+
+// Schedules is what the schedules of one kind of the simulator came to.
+type Schedules struct {
+	Kind      string        `json:"kind"`
+	Schedules int64         `json:"schedules"`
+	IDs       int64         `json:"ids"`
+	Failed    int64         `json:"failed"` // calls
+	Faults    int64         `json:"faults"` // and steps of the schedules
+	Virtual   time.Duration `json:"virtual_ns"`
+	Took      time.Duration `json:"took_ns"`
+	Error     string        `json:"error,omitempty"` // what a checker found
+}
+
+// Save adds it to those in the folder of a report.
+func (s *Schedules) Save(dir string) error { return appendLine(dir, "schedules.jsonl", s) }
+
+// Simulated returns what [Schedules.Save] saved in the folder of a report.
+func Simulated(dir string) ([]Schedules, error) { return readLines[Schedules](dir, "schedules.jsonl") }
+
+// A Saboteur is a broken rule, and how long the lab needed to notice.
+type Saboteur struct {
+	Rule      string        `json:"rule"`
+	What      string        `json:"what"` // is broken
+	Kind      string        `json:"kind"` // of the schedules
+	Schedules int64         `json:"schedules"`
+	Took      time.Duration `json:"took_ns"`
+	Sign      string        `json:"sign"` // what was found; empty: nothing
+}
+
+// Save adds it to those in the folder of a report.
+func (s *Saboteur) Save(dir string) error { return appendLine(dir, "saboteurs.jsonl", s) }
+
+// Saboteurs returns what [Saboteur.Save] saved in the folder of a report.
+func Saboteurs(dir string) ([]Saboteur, error) { return readLines[Saboteur](dir, "saboteurs.jsonl") }
+
+// A Part is one of the commands that a run of the lab consists of.
+type Part struct {
+	Name   string        `json:"name"`
+	Budget time.Duration `json:"budget_ns"` // that it should need at most
+	Took   time.Duration `json:"took_ns"`
+	Error  string        `json:"error,omitempty"`
+}
+
+// Save adds it to those in the folder of a report.
+func (p *Part) Save(dir string) error { return appendLine(dir, "parts.jsonl", p) }
+
+// Parts returns what [Part.Save] saved in the folder of a report.
+func Parts(dir string) ([]Part, error) { return readLines[Part](dir, "parts.jsonl") }
