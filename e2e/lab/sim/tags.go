@@ -129,6 +129,9 @@ func (s *tagServer) take(ctx context.Context, tag string, rng *rand.Rand) (got a
 		var r leaf.Range
 		r, err = s.set.TakeContiguous(ctx, tag, n)
 		got.ranges = []leaf.Range{r}
+		if errors.Is(err, leaf.ErrNotContiguous) { // what a relay is lent may be too short
+			got.ranges, err = s.set.Take(ctx, tag, nil, n)
+		}
 	default:
 		got.ranges, err = s.set.Take(ctx, tag, nil, n)
 	}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leaf-id/leaf/e2e/lab"
+)
+
+// A part is a command of the lab.
+type part struct {
+	name   string
+	folder string        // of the repository
+	budget time.Duration // that it should need at most; twice that ends it
+	args   string        // of go test -count=1 -v
+}
+
+// parts are what `make lab` runs, 40 minutes in all.
+var parts = []part{
+	{"simulator", "e2e", 6 * time.Minute, "-run Schedules ./lab/sim"},
+	{"saboteurs", "e2e", 5 * time.Minute, "-tags leafsabotage -run Saboteurs|Failure ./lab/sim"},
+	{"clusters", "e2e", 10 * time.Minute, "-parallel 6 -run ^Test(Cluster|Leases|Linearizable) ."},
+	{"scenarios", "e2e", 9 * time.Minute, "-skip ^Test(Cluster|Leases|Linearizable) ."},
+	{"model", ".", 5 * time.Minute, "./worker/model"},
+	{"leases", ".", time.Minute, "-run RandomFailOvers|NoTimeHasTwoOwners ./worker"},
+	{"uid", "bench", time.Minute, "-run UID ./..."},
+	{"clocks", ".", time.Minute, "-run FollowsTheClock ./snowflake"},
+	{"many workers", ".", 2 * time.Minute, "-run Many ./driver/etcd ./driver/nats ./driver/zookeeper"},
+}
+
+var errNoPart = errors.New("there is no such part")
+
+// runParts runs the parts that are chosen, all by default, and keeps what they print.
+func runParts(ctx context.Context, dir, only string) error {
+	chosen, err := choose(only)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, p := range chosen {
+		if ctx.Err() != nil {
+			return errors.Join(append(failed, ctx.Err())...)
+		}
+		done := lab.Part{Name: p.name, Budget: p.budget}
+		start := time.Now()
+		if err := p.run(ctx, dir); err != nil {
+			done.Error = err.Error()
+			failed = append(failed, fmt.Errorf("%s: %w", p.name, err))
+		}
+		done.Took = time.Since(start)
+		fmt.Printf("lab: %-12s %8v of %v  %s\n", p.name, done.Took.Round(time.Second), p.budget, done.Error)
+		if err := done.Save(dir); err != nil {
+			return errors.Join(append(failed, err)...)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func choose(only string) ([]part, error) {
+	if only == "" {
+		return parts, nil
+	}
+	var chosen []part
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%q: %w", name, errNoPart)
+		}
+		chosen = append(chosen, parts[i])
+	}
+	return chosen, nil
+}
+
+// run runs the part; what it prints is kept in a file.
+func (p part) run(ctx context.Context, dir string) error {
+	log, err := os.Create(filepath.Join(dir, strings.ReplaceAll(p.name, " ", "-")+".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := append([]string{"test", "-count=1", "-v", "-timeout", fmt.Sprint(2 * p.budget)}, strings.Fields(p.args)...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Join("..", p.folder), log, log
+	cmd.Env = append(os.Environ(), "LEAF_LAB=1", "LEAF_REPORT="+dir)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w: see %s", err, log.Name())
+	}
+	return nil
+}

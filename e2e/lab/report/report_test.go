@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/e2e/lab"
+)
+
+// must fails the test on an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run in which a part failed has a page all the same, with all that the others came to.
+func TestPage(t *testing.T) {
+	dir := t.TempDir()
+	must(t, (&lab.Part{Name: "simulator", Budget: time.Minute, Took: 90 * time.Second, Error: "exit status 1"}).Save(dir))
+	must(t, (&lab.Part{Name: "clusters", Budget: time.Minute, Took: 31 * time.Second}).Save(dir))
+	must(t, (&lab.Result{Test: "TestCluster/redis", IDs: 12_345_678_901, Failed: 7, Silence: 1234 * time.Millisecond,
+		Nemeses: map[string]int{"killed": 3}, Holes: map[string]string{"fail-over": "there is one server"}}).Save(dir))
+	must(t, (&lab.Result{Test: "TestLeases/mariadb", IDs: 1000, Duplicates: 1, Documented: 2, Limit: "no fencing",
+		Nemeses: map[string]int{"fail-over": 1, "killed": 1}}).Save(dir))
+	must(t, (&lab.Schedules{Kind: "tags", Schedules: 100, IDs: 99, Took: time.Second, Error: "1 duplicates: issued twice\nand more"}).Save(dir))
+	must(t, (&lab.Saboteur{Rule: "CAS", What: "no compare", Kind: "tags", Schedules: 2, Took: time.Second, Sign: "3 duplicates: issued twice: a and b"}).Save(dir))
+	must(t, (&lab.Saboteur{Rule: "W9 wait", What: "no wait", Kind: "losses", Schedules: 3000}).Save(dir))
+	must(t, os.WriteFile(filepath.Join(dir, "leases-mariadb.svg"), []byte("<svg/>"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "redis.svg"), make([]byte, mostBytes+1), 0o600))
+	page := filepath.Join(t.TempDir(), "page.md")
+	must(t, os.WriteFile(page, []byte("# Title\n\n"+begin+"old\n"+end+"\nrest\n"), 0o600))
+	must(t, run(t.Context(), "", dir, page))
+	must(t, run(t.Context(), "", dir, page)) // again changes nothing
+	text, err := os.ReadFile(page)
+	must(t, err)
+	for _, want := range []string{
+		"# Title\n\n" + begin, end + "\nrest\n", "12,345,680,000 IDs in all", "Duplicates: 1, and 2 within documented limits",
+		"| Cluster/redis | 3 | 12,345,678,901 | 0 | 0 | 1.2s | 7 |", "| Leases/mariadb | 2 | 1,000 | 1 | 2 (no fencing) | 0s | 0 |",
+		"| **all** | 5 |", "| fail-over | a | 1 |\n| killed | 3 | 1 |", "* a: there is one server",
+		"| tags | 100 | 6,000 |", "| 1 duplicates: issued twice |", "| CAS | no compare | tags | 2 | 1.0 s | issued twice |",
+		"| W9 wait | no wait | losses | 3,000 | 0.0 s | **nothing** |", "| simulator | 1:00 | 1:30 | **red** |", "| **all** | 2:00 | 2:01 |",
+		"](lab-leases.svg)",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the page lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(string(text), "old") || strings.Contains(string(text), "lab-segment") || strings.Count(string(text), begin) != 1 {
+		t.Errorf("the page has too much:\n%s", text)
+	}
+}
+
+func TestPageWithoutMarks(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	must(t, os.WriteFile(page, []byte("mine"), 0o600))
+	if err := run(t.Context(), "", t.TempDir(), page); err == nil || !strings.Contains(err.Error(), "no marks") {
+		t.Errorf("got %v", err)
+	}
+	if text, _ := os.ReadFile(page); string(text) != "mine" {
+		t.Errorf("the page is now %q", text)
+	}
+	if err := run(t.Context(), "simulator,nothing", "", page); err == nil || !strings.Contains(err.Error(), `"nothing": there is no such part`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLetters(t *testing.T) {
+	for i, want := range map[int]string{0: "a", 25: "z", 26: "aa", 51: "az", 52: "ba"} {
+		if got := letter(i); got != want {
+			t.Errorf("%d is %s, want %s", i, got, want)
+		}
+	}
+}
+
+// The whole takes about 40 minutes.
+func TestBudgets(t *testing.T) {
+	var all time.Duration
+	for _, p := range parts {
+		all += p.budget
+	}
+	if all > 40*time.Minute {
+		t.Errorf("the parts may take %v", all)
+	}
+}
