@@ -27,17 +27,25 @@ func CPUSeconds(pid int) (float64, error) {
 	return (user + system) / 100, err
 }
 
-// Resident is how many bytes of memory a process has now, and the most that it had.
-func Resident(pid int) (now, most float64, err error) {
+// A Memory is how many bytes of memory a process has.
+type Memory struct {
+	Resident float64
+	Own      float64 // of these, what are not pages of files, such as the program's
+	Most     float64 // that were ever resident
+}
+
+// MemoryOf looks at a process.
+func MemoryOf(pid int) (m Memory, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, 0, err
+		return m, err
 	}
-	if now, err = sizeIn(string(text), "VmRSS:"); err != nil {
-		return 0, 0, err
+	for name, size := range map[string]*float64{"VmRSS:": &m.Resident, "RssAnon:": &m.Own, "VmHWM:": &m.Most} {
+		if *size, err = sizeIn(string(text), name); err != nil {
+			return m, fmt.Errorf("/proc/%d/status: %s %w", pid, name, err)
+		}
 	}
-	most, err = sizeIn(string(text), "VmHWM:")
-	return now, most, err
+	return m, nil
 }
 
 func sizeIn(status, name string) (float64, error) {

@@ -28,7 +28,7 @@ type footing struct {
 	tags   int
 	rounds int
 
-	first, idle, used, then, heap, share, most figure // ms, MB, s, MB, bytes a tag, %, MB
+	first, idle, own, used, then, heap, share, most figure // ms, MB, MB, s, MB, bytes a tag, %, MB
 }
 
 const (
@@ -52,8 +52,8 @@ func (f *footing) settle() (settle, watch time.Duration) {
 func footprint(ctx context.Context, l *lab) (report, error) {
 	few, some, many := &footing{tags: 1, rounds: l.rounds}, &footing{tags: 1000, rounds: 1}, &footing{tags: 100_000, rounds: 3}
 	var t strings.Builder
-	t.WriteString("| tags | first ID after, ms | resident, idle, MB | each tag used once, s | resident then, MB | heap of a tag, bytes |" +
-		" CPU idle, % of a core | most resident under load, MB |\n|---|---|---|---|---|---|---|---|\n")
+	t.WriteString("| tags | first ID after, ms | resident, idle, MB | of it not of files | each tag used once, s | resident then, MB | heap of a tag, bytes |" +
+		" CPU idle, % of a core | most resident under load, MB |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, f := range []*footing{few, some, many} {
 		dir, err := os.MkdirTemp(l.dir, "footprint")
 		if err == nil {
@@ -71,8 +71,8 @@ func footprint(ctx context.Context, l *lab) (report, error) {
 		if f.tags == 1 {
 			heap = "–"
 		}
-		fmt.Fprintf(&t, "| %d | %s | %s | %s | %s | %s | %s | %s |\n", f.tags, f.first.spread(), short(f.idle.median()), short(f.used.median()),
-			short(f.then.median()), heap, f.share.spread(), short(f.most.median()))
+		fmt.Fprintf(&t, "| %d | %s | %s | %s | %s | %s | %s | %s | %s |\n", f.tags, f.first.spread(), short(f.idle.median()), short(f.own.median()),
+			short(f.used.median()), short(f.then.median()), heap, f.share.spread(), short(f.most.median()))
 	}
 	return report{table: t.String(), found: map[string]result{
 		"start": {figure: few.first}, "idle-memory": {figure: few.idle}, "load-memory": {figure: few.most},
@@ -105,7 +105,7 @@ func (f *footing) measure(ctx context.Context, l *lab, dir string) error {
 // memory measures what the server keeps, and what it does when idle.
 func (f *footing) memory(ctx context.Context, s *bench.Leaf) error {
 	time.Sleep(2 * time.Second) // until it rests
-	idle, _, err := bench.Resident(s.PID())
+	idle, err := bench.MemoryOf(s.PID())
 	if err != nil {
 		return err
 	}
@@ -124,12 +124,13 @@ func (f *footing) memory(ctx context.Context, s *bench.Leaf) error {
 	if err != nil {
 		return err
 	}
-	then, _, err := bench.Resident(s.PID())
+	then, err := bench.MemoryOf(s.PID())
 	if err != nil {
 		return err
 	}
 	held, err := f.heapOf(ctx, s)
-	f.idle, f.used, f.then = append(f.idle, idle/1e6), append(f.used, used.Seconds()), append(f.then, then/1e6)
+	f.idle, f.own = append(f.idle, idle.Resident/1e6), append(f.own, idle.Own/1e6)
+	f.used, f.then = append(f.used, used.Seconds()), append(f.then, then.Resident/1e6)
 	f.heap, f.share = append(f.heap, max(0, held-heap)/float64(f.tags)), append(f.share, share)
 	return err
 }
@@ -166,8 +167,8 @@ func (f *footing) load(ctx context.Context, s *bench.Leaf) error {
 	if res.Failed > 0 || res.Check.Duplicates > 0 {
 		return fmt.Errorf("under load %d requests failed, %d IDs came twice: %v", res.Failed, res.Check.Duplicates, res.Errors)
 	}
-	_, most, err := bench.Resident(s.PID())
-	f.most = append(f.most, most/1e6)
+	m, err := bench.MemoryOf(s.PID())
+	f.most = append(f.most, m.Most/1e6)
 	return err
 }
 
