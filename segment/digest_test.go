@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,14 +27,15 @@ func (d *digesting) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 }
 
 func (d *digesting) Digest(ctx context.Context) (string, error) {
-	text := "tags"
+	var text strings.Builder
+	text.WriteString("tags")
 	for tag, err := range d.Faulty.Tags(ctx) {
 		if err != nil {
 			return "", err
 		}
-		text += fmt.Sprintf(" %q %d", tag.Name, tag.Step)
+		fmt.Fprintf(&text, " %q %d", tag.Name, tag.Step)
 	}
-	return text, nil
+	return text.String(), nil
 }
 
 // A set does not list tags that are the same as before, and notices those that are not.
