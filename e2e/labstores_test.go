@@ -316,16 +316,19 @@ func etcdAlarm(c *testserver.EtcdCluster, action string) func() error {
 func labRedis(t *testing.T) *labStore {
 	r := testserver.Redis(t, nil)
 	s := &labStore{most: labBatch, url: r.URL(), admin: r.URL(), addrs: []string{r.Addr()}, faults: machineFaults(t, r, r.Dir)}
-	s.faults[readOnly] = redisReadOnly(func() *testserver.RedisServer { return r }, 1)
+	s.faults[readOnly] = redisReadOnly(1, r)
 	s.backup, s.restore = cold(t, filepath.Join(r.Dir, "appendonlydir"), r.Kill, r.Start)
 	return s
 }
 
 // redisReadOnly asks for more replicas than there are.
-func redisReadOnly(server func() *testserver.RedisServer, replicas int) labFault {
+func redisReadOnly(replicas int, servers ...*testserver.RedisServer) labFault {
 	set := func(n int) func() error {
-		return func() error {
-			_, err := server().Do("CONFIG", "SET", "min-replicas-to-write", fmt.Sprint(n))
+		return func() (err error) {
+			for _, r := range servers {
+				_, e := r.Do("CONFIG", "SET", "min-replicas-to-write", fmt.Sprint(n))
+				err = errors.Join(err, e)
+			}
 			return err
 		}
 	}
@@ -338,7 +341,7 @@ func labRedisSentinel(t *testing.T) *labStore {
 	s.faults = map[string]labFault{
 		storeFrozen: {func() error { return p.Primary.Pause() }, func() error { return errors.Join(p.Primary.Resume(), p.Settle()) }},
 		storeKilled: {func() error { return p.Primary.Kill() }, p.Settle},
-		readOnly:    redisReadOnly(func() *testserver.RedisServer { return p.Primary }, 2),
+		readOnly:    redisReadOnly(2, p.Primary, p.Replica), // whichever is the primary
 	}
 	s.loss = &loss{cut: p.Break, over: func() error {
 		return errors.Join(p.Primary.Kill(), p.Replica.AwaitInfo("replication", "role:master"))
