@@ -226,7 +226,7 @@ func (h *heldLease) adopt(v view, r Record) error {
 // state file alone: it may have lost who had the worker ID meanwhile. So it may, sooner than this
 // process would notice, where all nodes wait less than this one needs.
 func (h *heldLease) checkAlone(v view, r Record) error {
-	if h.fromFile && v.reign.Lossy && !sabotaged("W9 agreed late") && (h.now(v) >= h.safe.Load() || r.ClaimDelay < millis(h.opts.ClaimDelay)) {
+	if h.fromFile && v.reign.Lossy && (h.now(v) >= h.safe.Load() || r.ClaimDelay < millis(h.opts.ClaimDelay)) {
 		return fmt.Errorf("%w: the lease of worker ID %d was continued from the state file, up to %s, and the worker registry may have lost who had it since; claiming again",
 			ErrTaken, h.record.Worker, Time(h.safe.Load()).UTC().Format(time.RFC3339))
 	}

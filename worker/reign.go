@@ -94,9 +94,6 @@ func (k *Keeper) checkDelay(v view) error {
 		kept = max(kept, r.ClaimDelay)
 	}
 	own := millis(k.opts.ClaimDelay)
-	if sabotaged("W9 one delay") {
-		kept = 0
-	}
 	if kept > 0 && kept < own {
 		if !k.opts.raises {
 			return fmt.Errorf("%w: it may issue times for %v after its record is lost, and other nodes wait for %v only: have all of them wait for %v",

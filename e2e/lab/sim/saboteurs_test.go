@@ -67,11 +67,8 @@ var saboteurs = []saboteur{
 	{"W9 name", "losses", "a server that comes back has the incarnation it had", twice},
 	{"W9 clock off", "losses", "a node stamps by a clock that is off", twice},
 	{"W9 look", "losses", "a claim counts by a look before its swap", twice},
-	{"W9 own record", "losses", "a claim counts that the registry does not hold", twice},
-	{"W9 one delay", "losses", "each node waits for its own claim delay", twice},
 	{"W9 horizon", "losses", "a lease that has run out is extended", twice},
 	{"W9 alone", "losses", "a start from the state file alone goes up to the horizon", twice},
-	{"W9 agreed late", "losses", "the registry agrees at any time to a lease that was continued from the state file", twice},
 	{"W9 paused claimer", "losses", "a claimer that was paused has waited meanwhile", twice},
 }
 
