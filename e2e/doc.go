@@ -9,7 +9,8 @@
 // Tests of clocks and leases start the test binary itself as nodes: processes that
 // hold a worker ID with a clock that can be wrong and a horizon of seconds, and that
 // can be paused and killed. The test of copied data directories needs a mount
-// namespace, and so root.
+// namespace, and so root. Clusters that lease worker IDs are servers of a build with the tag
+// leaflab, whose clock can be wrong.
 //
 // Folder lab holds checkers over all that clients received, and a simulator in virtual time; see
 // docs/reliability.md.

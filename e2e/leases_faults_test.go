@@ -147,7 +147,7 @@ func (s *leaseStrike) emptyDisk() error {
 	return err
 }
 
-// spare starts a server that is gone again when its test of strength is over.
+// spare returns a server that runs only while a fault lasts.
 func (s *leaseStrike) spare() *leaseNode {
 	s.mu.Lock()
 	s.spares++
