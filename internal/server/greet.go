@@ -64,15 +64,16 @@ func (g *greeting) CloseWrite() error {
 }
 
 // speaksGRPC reports whether the first request is gRPC's, of a client that will send no other.
-// It waits for the request until ctx ends, or limit; where there is none it says no.
+// It waits for the request until ctx ends, or limit, once the client has said that it speaks
+// HTTP/2; where there is none it says no.
 func (g *greeting) speaksGRPC(ctx context.Context, limit time.Duration) bool {
 	stopped := make(chan struct{})
-	_ = g.SetDeadline(time.Now().Add(limit)) // fails where the reads do
+	_ = g.SetDeadline(time.Now().Add(readHeaderTimeout)) // fails where the reads do
 	release := context.AfterFunc(ctx, func() {
 		_ = g.SetReadDeadline(time.Unix(1, 0))
 		close(stopped)
 	})
-	is := g.firstIsGRPC()
+	is := g.readPreface() && g.extend(ctx, limit) && g.firstIsGRPC()
 	if !release() {
 		<-stopped
 	}
@@ -80,14 +81,26 @@ func (g *greeting) speaksGRPC(ctx context.Context, limit time.Duration) bool {
 	return is
 }
 
-func (g *greeting) firstIsGRPC() bool {
-	in := io.TeeReader(io.LimitReader(g.Conn, maxGreeting), &g.read)
+// extend gives the client until limit, unless ctx has ended.
+func (g *greeting) extend(ctx context.Context, limit time.Duration) bool {
+	_ = g.SetDeadline(time.Now().Add(limit))
+	return ctx.Err() == nil // else the deadline may have taken the place of that of the end
+}
+
+// readPreface reports whether a client speaks HTTP/2.
+func (g *greeting) readPreface() bool {
+	in := io.TeeReader(g.Conn, &g.read)
 	preface := make([]byte, len(http2.ClientPreface))
-	for n := 0; n < len(preface); n++ { // nothing is waited for that another protocol does not send
+	for n := range preface { // nothing is waited for that another protocol does not send
 		if _, err := io.ReadFull(in, preface[n:n+1]); err != nil || preface[n] != http2.ClientPreface[n] {
 			return false
 		}
 	}
+	return true
+}
+
+func (g *greeting) firstIsGRPC() bool {
+	in := io.TeeReader(io.LimitReader(g.Conn, maxGreeting), &g.read)
 	framer := http2.NewFramer(g.Conn, in)
 	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	framer.MaxHeaderListSize = maxHeaderBytes

@@ -62,7 +62,7 @@ func table(titles []string, rows [][]string) string {
 	var under []string
 	for i, title := range titles {
 		under = append(under, "---")
-		if trimmed := strings.TrimPrefix(title, " "); trimmed != title {
+		if trimmed, ok := strings.CutPrefix(title, " "); ok {
 			titles[i], under[i] = trimmed, "---:"
 		}
 	}
@@ -155,11 +155,12 @@ func (r *report) matrix() string {
 		}
 		rows = append(rows, row)
 	}
-	text := table(titles, rows)
+	var text strings.Builder
+	text.WriteString(table(titles, rows))
 	for i, why := range reasons {
-		text += fmt.Sprintf("\n%s* %s: %s", map[bool]string{true: "\n"}[i == 0], letter(i), strings.ReplaceAll(wrap(why, 94), "\n", "\n  "))
+		text.WriteString(fmt.Sprintf("\n%s* %s: %s", map[bool]string{true: "\n"}[i == 0], letter(i), strings.ReplaceAll(wrap(why, 94), "\n", "\n  ")))
 	}
-	return text
+	return text.String()
 }
 
 // letter names a reason: a, b, … z, aa, ab, …
