@@ -322,6 +322,11 @@ func (c *leaseCluster) run(faults []*leaseFault) {
 	for range figure(0, 10) {
 		c.strike(faults[c.rng.IntN(len(faults))], faults[c.rng.IntN(len(faults))])
 	}
+	for _, fault := range faults {
+		if c.result.Nemeses[fault.name] == 0 {
+			c.result.Holes[fault.name] = "it had no occasion in this run"
+		}
+	}
 	c.well = c.elapsed()
 	c.served(c.well, "served again")
 	close(c.over)

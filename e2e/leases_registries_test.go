@@ -63,19 +63,19 @@ var leaseRegistries = []struct {
 
 // leaseHoles are why a fault does not strike a registry, beside what its store says.
 var leaseHoles = map[string]map[string]string{
-	"sqlite": {"SIGSTOP beyond the lease, SIGCONT": "there are 32 worker IDs, because clocks use them up: TestPausedBeyondTheHorizon"},
+	"sqlite": {"SIGSTOP beyond the lease, SIGCONT": "more worker IDs than servers, because clocks use them up: TestPausedBeyondTheHorizon"},
 	"java-tree": {
 		"SIGSTOP beyond the lease, SIGCONT": "no other server is given the worker ID",
-		restoredWorkers:                     "children of Java's tree that are gone come back to others: docs/snowflake-mode.md",
+		restoredWorkers:                     "not tried; docs/backup.md says what to do",
 	},
 	"java-table":  {restoredWorkers: "the counter has to be raised: TestRestoredStore"},
-	"worker-node": {},
-	"relay":       {diskFull: "as sqlite, which is behind it", readOnly: "as sqlite, which is behind it", restoredWorkers: "as sqlite, which is behind it"},
+	"worker-node": {restoredWorkers: "not tried; its rows must be lifted: docs/uid-mode.md"},
+	"relay":       {diskFull: "as sqlite, which is behind it", readOnly: "the store behind it is a SQLite file, which no switch makes read-only", restoredWorkers: "the store behind it is the one that is restored: sqlite"},
 }
 
 func init() {
 	for _, fault := range []string{"state file of the oldest release", "state file of a newer release", "a copy of the disk on another machine",
-		"SIGSTOP beyond the lease, SIGCONT", restoredWorkers} {
+		"SIGSTOP beyond the lease, SIGCONT"} {
 		leaseHoles["worker-node"][fault] = "a worker ID is used for one start alone, and remembered nowhere"
 	}
 }

@@ -26,9 +26,6 @@ func (s *leaseStrike) oldestState() error {
 	s.n.life.kill()
 	err := rewriteState(s.n.data, oldestState)
 	s.launch(s.n)
-	if errors.Is(err, errNoState) {
-		return nil
-	}
 	return err
 }
 
@@ -39,9 +36,6 @@ func (s *leaseStrike) futureState() error {
 	err := rewriteState(s.n.data, futureState)
 	if err != nil {
 		s.launch(s.n)
-		if errors.Is(err, errNoState) {
-			return nil
-		}
 		return err
 	}
 	refused := launch(s.t, s.n.command("off")...)
@@ -60,7 +54,7 @@ func (s *leaseStrike) futureState() error {
 }
 
 // errNoState is why a state file has no format: its server was killed before it claimed a worker ID.
-var errNoState = errors.New("the state file is empty")
+var errNoState = fmt.Errorf("%w: the state file is empty", errNoOccasion)
 
 // rewriteState gives a state file another format, in place: it stays the same file. The oldest
 // one did not say how far a lease is safe.

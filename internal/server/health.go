@@ -8,12 +8,13 @@ import (
 
 	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // health says what is wrong with the server. It asks the generators, and no database.
 func (s *Server) health() health.Report { return s.verdict.get(s.stopping.Load(), s.judge) }
 
-// A verdict is a report that stands for a while.
+// A verdict is a report that stands for a while if it has cost much to make.
 type verdict struct {
 	mu       sync.Mutex
 	report   health.Report
@@ -21,31 +22,44 @@ type verdict struct {
 	stopping bool
 }
 
-// standsFor is for how many times as long as it took to make a report the report stands.
-// While a store is away each tag is looked at, and anyone may ask for the health.
-const standsFor = 20
+// standsFor is for how many times as long as it took to make a report the report stands if each
+// tag was looked at, as while a store is away: there may be very many, and anyone may ask for
+// the health. It stands for no longer than mostStanding.
+const (
+	standsFor    = 20
+	mostStanding = time.Second
+)
 
-func (v *verdict) get(stopping bool, judge func(stopping bool) health.Report) health.Report {
+func (v *verdict) get(stopping bool, judge func(stopping bool) (_ health.Report, costly bool)) health.Report {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Now()
 	if now.Before(v.until) && v.stopping == stopping {
 		return v.report
 	}
-	v.report, v.stopping = judge(stopping), stopping
-	v.until = now.Add((standsFor + 1) * time.Since(now))
+	report, costly := judge(stopping)
+	v.report, v.stopping = report, stopping
+	if costly {
+		took := time.Since(now)
+		v.until = now.Add(took + min(standsFor*took, mostStanding))
+	}
 	return v.report
 }
 
-func (s *Server) judge(stopping bool) health.Report {
+func (s *Server) judge(stopping bool) (r health.Report, costly bool) {
 	facts := health.Facts{Stopping: stopping, Now: time.Now(), Least: s.current.Load().ReadyFor}
 	if s.set != nil {
 		facts.Store = s.storeFacts()
+		facts.Store.Tags = func(yield func(segment.Stats) bool) {
+			costly = true
+			s.set.Totals()(yield)
+		}
 	}
 	if s.times != nil {
 		facts.Lease = s.leaseFacts()
 	}
-	return health.Judge(facts)
+	r = health.Judge(facts)
+	return r, costly
 }
 
 // ready says why no requests should be sent to the server.
@@ -54,9 +68,9 @@ func (s *Server) ready() error { return s.health().Err("") }
 func (s *Server) storeFacts() *health.StoreFacts {
 	f := &health.StoreFacts{
 		Schemes: []string{issuer.Segment}, Err: s.set.StoreErr(), Unfit: s.set.Unfit(),
-		Failing: s.set.Failing(), Tags: s.set.Totals(),
+		Failing: s.set.Failing(),
 	}
-	for range f.Tags {
+	for range s.set.Totals() {
 		f.InUse = true
 		break
 	}

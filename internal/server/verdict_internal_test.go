@@ -8,17 +8,18 @@ import (
 	"github.com/leaf-id/leaf/internal/health"
 )
 
-// To judge the health takes a twentieth of the time at most, however often it is asked for, and
-// that the server stops is told at once.
+// To judge the health takes a twentieth of the time at most, however often it is asked for, where
+// it costs much. That the server stops is told at once, and all else where it costs little.
 func TestVerdictStandsForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v verdict
 		judged := 0
+		costly := true
 		ask := func(stopping bool) {
-			v.get(stopping, func(bool) health.Report {
+			v.get(stopping, func(bool) (health.Report, bool) {
 				judged++
 				time.Sleep(10 * time.Millisecond)
-				return health.Report{}
+				return health.Report{}, costly
 			})
 		}
 		for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(time.Millisecond) {
@@ -30,6 +31,12 @@ func TestVerdictStandsForAWhile(t *testing.T) {
 		before := judged
 		if ask(true); judged != before+1 {
 			t.Error("what was judged before the stop is told after it")
+		}
+		time.Sleep(mostStanding)
+		costly, before = false, judged
+		ask(true)
+		if ask(true); judged != before+2 {
+			t.Error("a report that is cheap to make is not always of the moment")
 		}
 	})
 }
