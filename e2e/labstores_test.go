@@ -343,7 +343,8 @@ func labRedisSentinel(t *testing.T) *labStore {
 		storeKilled: {func() error { return p.Primary.Kill() }, p.Settle},
 		readOnly:    redisReadOnly(2, p.Primary, p.Replica), // whichever is the primary
 	}
-	s.loss = &loss{cut: p.Break, over: func() error {
+	cut := func() error { return errors.Join(p.Settle(), p.Break()) } // a replica that never had the store could not take over
+	s.loss = &loss{cut: cut, over: func() error {
 		return errors.Join(p.Primary.Kill(), p.Replica.AwaitInfo("replication", "role:master"))
 	}, back: p.Settle}
 	s.faults[failedOver] = s.loss.fault()
