@@ -103,7 +103,8 @@ type Returner interface {
 	// write that made the grant is the counter's last one: last.Version says so, and
 	// last.Server where that is not empty. A counter that merely stands at the same value
 	// proves nothing. Where the store lost the grant, it may have granted the same IDs to
-	// another process since.
+	// another process since. A Return is a write as well: the grant before the one that went
+	// back stays, because a process remembers where the counter stood.
 	//
 	// It is sent at most once: neither the implementation nor a client library below it
 	// repeats the write, because a repeated one could take an equal range away from under

@@ -108,7 +108,7 @@ var mutants = []mutant{
 			}
 			return s.Return(ctx, tag, now, start)
 		}
-	}), []string{"return/lowered and granted again", "return/created anew and granted again", "return/of no known write"}},
+	}), []string{"return/behind another", "return/lowered and granted again", "return/created anew and granted again", "return/of no known write"}},
 	{"counts the writes of a tag from its creation", countWrites, []string{"return/created anew and granted again"}},
 	{"returns nothing", onReturn(func(*memory.Store) returnFunc {
 		return func(context.Context, string, segment.Grant, int64) error { return nil }

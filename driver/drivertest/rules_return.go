@@ -30,6 +30,7 @@ func returnRules() []storeRule {
 		returnRule("return/tail", "the next range begins where the returned one did", returnTail),
 		returnRule("return/run", "what touching grants left goes back together", returnRun),
 		returnRule("return/moved on", "nothing goes back once another client allocated behind it", returnMovedOn),
+		returnRule("return/behind another", "a client that gave its range back remembers where the counter stood: below that it would look lost", returnBehind),
 		returnRule("return/wrong", "what is no range, or of another tag, is refused and changes nothing", returnWrong),
 		returnRule("return/of no known write", "only the version of the very grant lets its rest go back", returnUnknownWrite),
 		returnRule("return/lowered and granted again", "a range that the store lost may be another client's by now: the counter's value does not tell", returnLowered),
@@ -78,6 +79,27 @@ func returnMovedOn(ctx context.Context, b *fixture, s returner) error {
 		fails("return a range that another one follows", s.Return(ctx, "order", got, 51)),
 		b.standsAt(ctx, s, "order", 102),
 		b.advance(ctx, s, "order", 1, leaf.Range{Start: 102, End: 103}))
+}
+
+// returnBehind has another client give back all that follows a grant, so that the counter stands
+// at the end of that again, by another write.
+func returnBehind(ctx context.Context, b *fixture, s returner) error {
+	other, ok := b.open().(returner)
+	if !ok {
+		return nil
+	}
+	for range 20 { // the store may tell times apart by seconds
+		mine, err1 := s.Advance(ctx, "order", 100)
+		theirs, err2 := other.Advance(ctx, "order", 100)
+		if err := first(
+			err1, err2,
+			other.Return(ctx, "order", theirs, theirs.Range.Start),
+			fails("return a range that another one followed", s.Return(ctx, "order", mine, mine.Range.Start+50)),
+			b.standsAt(ctx, s, "order", mine.Range.End)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func returnWrong(ctx context.Context, b *fixture, s returner) error {

@@ -89,7 +89,8 @@ func (s *Store) add(ctx context.Context, a Adder, tag string, n int64) (segment.
 }
 
 // Return moves tag's counter back to start if its cell still holds what the grant wrote.
-// The swap is sent once.
+// The swap is sent once. Its time is above that of any grant before: where the text alone tells
+// writes apart, the counter must not look as an earlier grant left it.
 func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
 	err := s.do(ctx, func() error {
 		if err := segment.CheckKnown(tag); err != nil {
@@ -100,7 +101,7 @@ func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, star
 			return fmt.Errorf("%w: no such grant: %w", leaf.ErrInvalid, err)
 		}
 		t.MaxID = start
-		_, err = s.db.backend.Swap(ctx, cell, t.text())
+		_, err = s.db.backend.Swap(ctx, cell, t.later())
 		return err
 	})
 	return wrap(err, "return %v of %q", leaf.Range{Start: start, End: last.Range.End}, tag)

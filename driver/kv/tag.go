@@ -35,8 +35,13 @@ func (t tagText) tag(name string) segment.Tag {
 }
 
 // text returns t as it is written now.
-func (t tagText) text() string {
-	t.Version, t.Updated = format, time.Now().UnixMilli()
+func (t tagText) text() string { return t.textAt(time.Now().UnixMilli()) }
+
+// later is text with a time above its own and above the time.
+func (t tagText) later() string { return t.textAt(max(time.Now().UnixMilli(), t.Updated) + 1) }
+
+func (t tagText) textAt(updated int64) string {
+	t.Version, t.Updated = format, updated
 	text, err := json.Marshal(t)
 	if err != nil {
 		panic(err) // numbers and strings always have a text

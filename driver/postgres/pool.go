@@ -51,7 +51,8 @@ func newDialect(f *facts) *sqlstore.Dialect {
 			return query, append([]any{pgx.QueryExecModeExec}, args...)
 		},
 		Equal: `%s = %s`, IfAbsent: ` ON CONFLICT (%s) DO NOTHING`, ForUpdate: ` FOR UPDATE`,
-		Now: `now()`, Touch: `, update_time = now()`, Micros: micros, Description: `COALESCE(description, '')`,
+		Now: `now()`, Touch: `, update_time = now()`, Later: `GREATEST(now(), update_time) + interval '1 microsecond'`,
+		Micros: micros, Description: `COALESCE(description, '')`,
 		Clock: `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint`,
 		Guard: f.standby, Check: standbyFault,
 		Change: func(s *sqlstore.Session, query string, args ...any) (int64, error) {

@@ -35,7 +35,7 @@ const now = `CAST(1000 * unixepoch('subsec') AS INTEGER)`
 var dialect = sqlstore.Dialect{
 	Bind:  func(query string, args []any) (string, []any) { return strings.ReplaceAll(query, "$", "?"), args },
 	Equal: `%s = %s`, IfAbsent: ` ON CONFLICT (%s) DO NOTHING`,
-	Now: now, Touch: `, update_time = ` + now, Micros: `1000 * update_time`,
+	Now: now, Touch: `, update_time = ` + now, Later: `max(` + now + `, update_time) + 1`, Micros: `1000 * update_time`,
 	Joined:      `group_concat(biz_tag || char(9) || ifnull(step, ''), char(10))`,
 	Description: `COALESCE(description, '')`, Guard: `''`,
 }

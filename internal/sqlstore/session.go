@@ -22,6 +22,7 @@ type Dialect struct {
 	ForUpdate   string // added to a SELECT: lock the row
 	Now         string // a new value of update_time
 	Touch       string // added to SET: update_time, where the server does not set it by itself
+	Later       string // a value of update_time above its own and above the time
 	Micros      string // update_time in Unix microseconds
 	Description string // the description of a tag; empty: the table has no such column
 	Joined      string // an aggregate of all biz_tag and step in a group, as a text; empty: it has none

@@ -227,13 +227,15 @@ func (s *Session) remove(name string) error {
 }
 
 // GiveBack moves a counter back to start if nothing has written it since the last grant,
-// as its time tells. More, which may be empty, is a further condition, on parameter 5.
+// as its time tells. It leaves a later time than any grant before has: where they are told to
+// the second, the grant that this one followed could else go back next, below what this
+// caller remembers. More, which may be empty, is a further condition, on parameter 5.
 func (s *Session) GiveBack(tag string, last segment.Grant, start int64, more string, args ...any) error {
 	micros, err := strconv.ParseInt(last.Version, 10, 64)
 	if err != nil {
 		return Refusal{errMovedOn}
 	}
-	return s.ChangeOne(errMovedOn, `UPDATE leaf_alloc SET max_id = $2`+s.Touch+s.one()+` AND max_id = $3 AND `+s.Micros+` = $4`+more,
+	return s.ChangeOne(errMovedOn, `UPDATE leaf_alloc SET max_id = $2, update_time = `+s.Later+s.one()+` AND max_id = $3 AND `+s.Micros+` = $4`+more,
 		append([]any{tag, start, last.Range.End, micros}, args...)...)
 }
 
