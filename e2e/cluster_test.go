@@ -43,7 +43,8 @@ func TestCluster(t *testing.T) {
 // TestClusterLimits has every server forget where a store stood that loses writes. IDs are then
 // issued twice, as documented, until the counters are raised as documented.
 func TestClusterLimits(t *testing.T) {
-	for _, name := range []string{"mariadb-pair", "postgres-pair", "redis-sentinel"} {
+	pairs := []string{"mariadb-pair", "postgres-pair"}
+	for _, name := range figure(pairs, append(pairs, "redis-sentinel")) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, name, labStores[name])
@@ -368,10 +369,12 @@ func (c *cluster) awaitServed() {
 func (c *cluster) pause(most time.Duration) { time.Sleep(time.Duration(c.rng.Int64N(int64(most)))) }
 
 // checkLoss kills all servers once each has issued, and compares what the store granted since
-// they started with what they issued.
+// they started with what they issued. They were killed before that, too: of several servers that
+// stop in order one may give back IDs from below where another one gave back some, which that
+// takes for a loss of the store when it starts again, and lifts the counter.
 func (c *cluster) checkLoss() {
 	for _, m := range c.members {
-		c.must("stop", m.quit())
+		m.now.Load().kill()
 	}
 	if c.store.uncounted {
 		return
