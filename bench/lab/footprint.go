@@ -38,7 +38,7 @@ const (
 	checkEvery = 30 * time.Second
 )
 
-// settle is how long a server gets to come to rest, and watch how long it is looked at then.
+// settle is how long a server has before it is idle, and watch how long it is then looked at.
 // With few tags there is nothing to compare.
 func (f *footing) settle() (settle, watch time.Duration) {
 	if f.tags < 100_000 {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Bounds on an HTTP/2 connection, whoever serves it.
+// Bounds on an HTTP/2 connection, on net/http and on grpc-go.
 const (
 	maxStreams  = 250 // net/http's own
 	maxPrelude  = 8   // frames before the first request

@@ -25,7 +25,7 @@ const (
 	farAhead   = 12 * time.Second        // what the layouts of the first machine may
 	claimDelay = 2*lossExtend + farAhead + worker.DefaultTolerance
 	lossExtend = 2 * time.Second
-	hears      = 2 * lossExtend // after a fail-over, whoever holds a worker ID
+	hears      = 2 * lossExtend // after a fail-over, the holder of a worker ID
 )
 
 func newLossWorld(seed uint64, sabotage string) *lossWorld {

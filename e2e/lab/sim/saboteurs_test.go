@@ -40,7 +40,7 @@ var saboteurs = []saboteur{
 	{"R2 guard", "tags", "a counter that went back is believed", twice},
 	{"R2 memory", "tags", "the guard's memory does not outlive the process", twice},
 	{"R2 set", "tags", "a counter is set to a value where it has to be advanced", twice},
-	{"R2 lift", "tags", "a counter is lifted to the same place by whoever has the same knowledge", twice},
+	{"R2 lift", "tags", "a counter is lifted to the same place by all servers with the same knowledge", twice},
 	{"R3 step", "tags", "a range is computed from the step that is read after it", twice},
 	{"R4 clamp", "tags", "the counter stays at its largest value", twice},
 	{"R5 missing", "tags", "a counter that is missing begins at 0", twice},
