@@ -6,7 +6,7 @@ NAME     ?=
 REF      ?= main
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test clients deps lint vuln bench benchstat stores lab lab-short fuzz generate structure clean
+.PHONY: help run build test clients deps lint vuln bench benchstat lab lab-short fuzz generate structure clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,7 @@ test: deps ## run all tests with the race detector, short figures
 	go test -race -p 4 ./... # they mostly wait
 	go test -count=1 -run 'Imports|Structure' .
 	cd e2e && go vet ./... && go test -race -count=1 -parallel 6 -timeout 30m ./...
+	cd e2e && go test -count=1 -tags leafsabotage -run 'Saboteurs|Failure' ./lab/sim # the lab can fail
 	cd bench && go vet ./... && go test -run . ./...
 	cd examples && go vet ./... && go test ./...
 
@@ -43,9 +44,6 @@ bench: deps ## measure all beside its peers into docs/performance.md, or NAME=ht
 
 benchstat: ## compare benchmarks of the working tree with those of REF=main, in turns (3 minutes)
 	@scripts/benchstat.sh $(REF) $(ARGS)
-
-stores: deps ## measure every store, as a table for docs/stores.md (3 minutes, on a quiet machine)
-	cd bench && go test -v -run '^$$' -bench Stores -timeout 20m . | sed -n 's/^ *|/|/p'
 
 lab-short: deps ## run the fault lab in short: simulator, saboteurs, clusters of real servers (minutes)
 	cd e2e && go test -count=1 -v -run Schedules ./lab/sim -schedules 200

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -67,8 +68,9 @@ type Call struct {
 
 // A Client takes IDs from servers.
 type Client struct {
-	conn *leafconn.Conn
-	set  *segment.Set
+	conn    *leafconn.Conn
+	set     *segment.Set
+	closing sync.Mutex // a second Close must not end the connections before IDs were given back
 }
 
 // New returns a client of the servers of a URL: http://h1:8080,h2:8080 or https://…, which
@@ -135,6 +137,9 @@ func parse(text string) (servers []string, token string, err error) {
 		}
 		rest = rest[at+1:]
 	}
+	if strings.Contains(rest, "://") {
+		return nil, "", fmt.Errorf("%w: the URL of several servers has one scheme, as in http://h1:8080,h2:8080", leaf.ErrInvalid)
+	}
 	for host := range strings.SplitSeq(strings.TrimSuffix(rest, "/"), ",") {
 		servers = append(servers, scheme+"://"+host)
 	}
@@ -174,7 +179,9 @@ func (c *Client) Stats() []segment.Stats { return c.set.Stats() }
 
 // Close gives unused IDs back and ends the connections. Later calls fail with
 // [leaf.ErrClosed]. The error says that IDs were not taken back, which is how it goes where
-// other programs have taken some since: they are lost.
+// other programs have taken some since: they are lost. A second call waits for the first.
 func (c *Client) Close(ctx context.Context) error {
+	c.closing.Lock()
+	defer c.closing.Unlock()
 	return errors.Join(c.set.Close(ctx), c.conn.Close())
 }

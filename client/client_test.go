@@ -243,8 +243,42 @@ func TestDenied(t *testing.T) {
 		t.Fatal(err)
 	}
 	c = connect(t, &client.Options{Wait: 50 * time.Millisecond}, server)
-	if _, err := c.Next(t.Context(), "order"); !errors.Is(err, client.ErrDenied) {
+	for denied := false; !denied; { // the first answer may take longer than that
+		_, err := c.Next(t.Context(), "order")
+		if denied = errors.Is(err, client.ErrDenied); !errors.Is(err, leaf.ErrExhausted) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if _, err := c.Ordered("", "order").Next(t.Context()); !errors.Is(err, client.ErrDenied) || errors.Is(err, leaf.ErrExhausted) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A server that knows the token of the program only later, or not, costs no call where there is
+// another one.
+func TestDeniedByOne(t *testing.T) {
+	gate := access.New(access.Options{})
+	if err := gate.Reload("testdata/tokens.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	store := newStore(t)
+	one, two := testleaf.Start(t, testleaf.Options{Store: store, Gate: gate}), testleaf.Start(t, testleaf.Options{Store: store})
+	for range 4 { // whichever is asked first
+		c := connect(t, &client.Options{Wait: time.Minute}, one, two)
+		for range 3 {
+			if _, err := c.Next(t.Context(), "order"); err != nil {
+				t.Error(err)
+			}
+			if _, err := c.Ordered("", "order").Next(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	two.Stop()
+	c := connect(t, nil, one, two)
+	_, err := c.Ordered("", "order").Next(t.Context())
+	if !errors.Is(err, client.ErrDenied) || !errors.Is(err, leaf.ErrExhausted) || !strings.Contains(err.Error(), one.Host()) || !strings.Contains(err.Error(), two.Host()) {
+		t.Errorf("the error does not tell of both servers: %v", err)
 	}
 }
 
@@ -298,9 +332,36 @@ func TestObserve(t *testing.T) {
 	if o, err := c.Observe(t.Context(), "order", 7); err != nil || o.Dropped != 0 {
 		t.Errorf("below: %+v, %v", o, err)
 	}
+	servers[0].Stop()
+	if o, err := c.Observe(t.Context(), "order", 900_000); err == nil || o.MaxID <= 900_000 {
+		t.Errorf("one server was told, the other one not: %+v, %v", o, err)
+	}
+	for name, c := range map[string]*client.Client{"this program": c, "the server that was told": connect(t, nil, servers[1])} {
+		if id, err := c.Next(t.Context(), "order"); err != nil || id <= 900_000 {
+			t.Errorf("%s: got %d, %v", name, id, err)
+		}
+	}
 	servers[1].Stop()
-	if _, err := c.Observe(t.Context(), "order", 900_000); err == nil {
-		t.Error("a server that was not told is no error")
+	if o, err := c.Observe(t.Context(), "order", 5_000_000); err == nil || o != (client.Observed{}) {
+		t.Errorf("no server was told: %+v, %v", o, err)
+	}
+}
+
+// Of two calls of Close at the same time none takes the connections from the other one.
+func TestCloseTwice(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	for i := range int64(10) {
+		c := connect(t, nil, server)
+		wantNext(t, c, 1+i)
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
 	}
 }
 
@@ -345,7 +406,7 @@ func TestUnique(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for _, u := range []string{"", "h:8080", "ftp://h", "http://", "http://a:hunter2@h", "http://h/path", "http://h,", "http://%zz@h", "http://hunter2@h?x=1"} {
+	for _, u := range []string{"", "h:8080", "ftp://h", "http://", "http://a:hunter2@h", "http://h/path", "http://h,", "http://%zz@h", "http://hunter2@h?x=1", "http://h,http://hunter2@h"} {
 		c, err := client.New(u, nil)
 		if !errors.Is(err, leaf.ErrInvalid) {
 			t.Errorf("%q: %v, %v", u, c, err)

@@ -40,12 +40,15 @@ type Observed struct {
 // Observe says that IDs of a tag up to a largest one are in use, because somebody inserted
 // them by hand. The counter moves above them, and never down; this program and all servers of
 // the URL drop what they hold below, except for the blocks of cursors. The token needs the
-// right to administer. With an error some servers may not have been told: call it again.
+// right to administer. With an error some servers were not told: call it again.
 func (c *Client) Observe(ctx context.Context, tag string, largest int64) (Observed, error) {
 	all, err := c.conn.Observe(ctx, tag, largest)
-	if err != nil {
-		return Observed{}, fmt.Errorf("observe %d of tag %q: %w", largest, tag, err)
+	o := Observed{MaxID: all.Tag.MaxID, Dropped: all.Dropped, OthersBelow: all.OthersBelow, OthersFor: all.OthersFor}
+	if o.MaxID > largest { // else the servers go on to grant what would be dropped
+		o.Dropped += c.set.DropBelow(tag, largest+1)
 	}
-	all.Dropped += c.set.DropBelow(tag, largest+1)
-	return Observed(all), nil
+	if err != nil {
+		err = fmt.Errorf("observe %d of tag %q: %w", largest, tag, err)
+	}
+	return o, err
 }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -50,6 +51,7 @@ var (
 // hastyRules are the rules with their times so short that a test can wait for them.
 func hastyRules(t testing.TB) string {
 	text := rangeOf.ReplaceAllString(readText(t, rulesFile), "[15s]")
+	text = strings.ReplaceAll(text, "process_start_time_seconds < 3600", "process_start_time_seconds < 15")
 	return holdFor.ReplaceAllString(text, "    for: 2s")
 }
 
@@ -336,5 +338,16 @@ func TestRules(t *testing.T) {
 		if !slices.Contains(tested, m[1]) {
 			t.Errorf("nothing tests the alert %s", m[1])
 		}
+	}
+	var critical []string
+	for alert := range strings.SplitSeq(readText(t, rulesFile), "  - alert: ") {
+		if name, rule, _ := strings.Cut(alert, "\n"); strings.Contains(rule, "{severity: critical}") {
+			critical = append(critical, "`"+name+"`")
+		}
+	}
+	last := len(critical) - 1
+	want := strings.Join(critical[:last], ", ") + " and " + critical[last] + "."
+	if text := strings.Join(strings.Fields(readText(t, "../docs/operations.md")), " "); !strings.Contains(text, "is `critical`: "+want) {
+		t.Errorf("docs/operations.md does not say that these wake somebody: %s", want)
 	}
 }

@@ -90,7 +90,7 @@ func trips(servers []*server) (n int) {
 func TestFailOverLosesWrites(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []int{1, 3} {
-		for range figure(1, 10) {
+		for range figure(1, 5) {
 			t.Run(fmt.Sprintf("%d servers", servers), func(t *testing.T) { failOverLosesWrites(t, servers) })
 		}
 	}
@@ -108,11 +108,14 @@ func failOverLosesWrites(t *testing.T, n int) {
 	failOver(t, pair)
 	l.await(t, l.count.Load()+figure[int64](50_000, 500_000))
 	longest := silence()
+	until(t, time.Minute, "noticed", func() error { // the others may have served all that, and one not a call
+		if got := trips(servers); got != n {
+			return fmt.Errorf("%d of %d servers did", got, n)
+		}
+		return nil
+	})
 	l.stop()
 	l.check(t)
-	if got := trips(servers); got != n {
-		t.Errorf("%d of %d servers noticed", got, n)
-	}
 	if before-kept < 10_000 {
 		t.Errorf("the primary stood at %d and the replica at %d: nothing to speak of was lost", before, kept)
 	}
@@ -204,7 +207,7 @@ func shared(a, b map[int64]bool) (n int) {
 // A fail-over to a replica that had confirmed every commit.
 func TestFailOverLosesNothing(t *testing.T) {
 	t.Parallel()
-	for range figure(1, 10) {
+	for range figure(1, 5) {
 		pair, url, _ := newPair(t, testserver.MariaDBPairOptions{AfterSync: true})
 		servers := servePair(t, url, 3)
 		l := startLoad(t, 6, 100, sampleTag, func(c int) *server { return servers[c%3] })

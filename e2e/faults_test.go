@@ -63,7 +63,9 @@ func TestTwoServersOnOneFile(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	servers := []*server{serveWith(t, "LEAF_SEGMENT_MAX_STOCK=5000", "--data", data), serveWith(t, "LEAF_SEGMENT_MAX_STOCK=5000", "--data", data)}
+	first := firstIDs(servers...)
 	l := startLoad(t, 8, 50, sampleTag, func(c int) *server { return servers[c%2] })
+	l.seen.Shard().Add(first...)
 	l.await(t, figure[int64](100_000, 2_000_000))
 	l.stop()
 	l.check(t)
@@ -99,7 +101,9 @@ func TestOutage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			db, url := startDatabase(t)
 			s := serve(t, "--store", url)
+			first := firstIDs(s)
 			l := startLoad(t, 16, 0, sampleTag, func(int) *server { time.Sleep(5 * time.Millisecond); return s })
+			l.seen.Shard().Add(first...)
 			time.Sleep(2 * time.Second) // the demand is seen, the stock is there
 			if err := c.stop(db); err != nil {
 				t.Fatal(err)
@@ -135,13 +139,13 @@ func TestOutageBeyondTheStock(t *testing.T) {
 		start := time.Now()
 		if _, err := s.ids(sampleTag, 500); err != nil {
 			took = append(took, time.Since(start))
-			if !strings.Contains(err.Error(), "500") {
+			if !strings.Contains(err.Error(), "500 Internal Server Error") {
 				t.Fatalf("a Java client cannot tell this error: %v", err)
 			}
 		}
 	}
 	slices.Sort(took)
-	if len(took) < 20 || took[len(took)/2] > 500*time.Millisecond {
+	if len(took) < 20 || took[len(took)/2] >= time.Second { // what a call waits that does not know yet
 		t.Errorf("%d calls failed, after %v", len(took), took)
 	}
 	if err := db.Start(); err != nil {
@@ -221,7 +225,9 @@ func TestSlowStore(t *testing.T) {
 	slow := startProxy(t, direct, 25*time.Millisecond).addr // each way
 	for _, policy := range []string{"adaptive", "leaf"} {
 		s := serveWith(t, "LEAF_SEGMENT_POLICY="+policy, "--store", strings.Replace(mariadb.URL(database), direct, slow, 1))
+		first := firstIDs(s)
 		l := startLoad(t, 64, 0, sampleTag, func(int) *server { return s })
+		l.seen.Shard().Add(first...)
 		l.await(t, figure[int64](20_000, 500_000))
 		l.stop()
 		l.check(t)

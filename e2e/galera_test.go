@@ -36,7 +36,9 @@ func startGaleraFleet(t testing.TB) (f *fleet, c *testserver.GaleraCluster, stoc
 		f.servers = append(f.servers, start(member, "--config", config(t, "leaf.yaml", "segment: {max_stock: 200}\n")))
 	}
 	s := start(0)
+	first := firstIDs(s)
 	stocked = startLoad(t, 4, 0, sampleTag, func(int) *server { time.Sleep(5 * time.Millisecond); return s })
+	stocked.seen.Shard().Add(first...)
 	f.startClients()
 	return f, c, stocked
 }
@@ -70,7 +72,7 @@ func TestGaleraMembersFail(t *testing.T) {
 		f.all()
 		f.report("back again")
 	}
-	for end := time.Now().Add(figure(0, 5*time.Minute)); ; {
+	for end := time.Now().Add(figure(0, 2*time.Minute)); ; {
 		for member := range figure(1, 3) {
 			event("killed", member, c.Kill, c.Restart)
 		}

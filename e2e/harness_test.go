@@ -207,6 +207,16 @@ func (s *server) output() string {
 	return s.log.String()
 }
 
+// running reports that the server has ended, by itself.
+func (s *server) running() error {
+	select {
+	case <-s.exited:
+		return fmt.Errorf("leaf serve ended:\n%s", s.output())
+	default:
+		return nil
+	}
+}
+
 // kill ends the server as kill -9 does.
 func (s *server) kill() {
 	_ = s.cmd.Process.Kill()
@@ -235,9 +245,13 @@ var client = &http.Client{
 	Transport: &http.Transport{MaxIdleConnsPerHost: 256},
 }
 
+// patience is the least that a test waits for anything: where that comes, waiting costs nothing.
+const patience = 30 * time.Second
+
 // until waits for do to succeed.
 func until(t testing.TB, limit time.Duration, what string, do func() error) {
 	t.Helper()
+	limit = max(limit, patience)
 	for deadline := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
 		err := do()
 		if err == nil {
@@ -298,6 +312,15 @@ func (s *server) next(tag string) int64 {
 		return err
 	})
 	return ids[0]
+}
+
+// firstIDs returns the first ID of each server, which has a stock from then on: no call need wait
+// until the server has connected to its store.
+func firstIDs(servers ...*server) (ids []int64) {
+	for _, s := range servers {
+		ids = append(ids, s.next(sampleTag))
+	}
+	return ids
 }
 
 // A load is clients that ask without a pause.

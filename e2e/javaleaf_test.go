@@ -15,7 +15,12 @@ import (
 
 func openDB(t testing.TB, database string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", mariadb.DSN(database))
+	return openDSN(t, mariadb.DSN(database))
+}
+
+func openDSN(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +138,9 @@ func TestBesideJavaLeaf(t *testing.T) {
 	for range 3 {
 		servers = append(servers, serveWith(t, "LEAF_SEGMENT_MAX_STOCK=20000", "--store", mariadb.URL(database)))
 	}
+	first := firstIDs(servers...)
 	l := startLoad(t, 12, 100, sampleTag, func(c int) *server { return servers[c%3] })
+	l.seen.Shard().Add(first...)
 	ctx, cancel := context.WithCancel(t.Context())
 	shard := l.seen.Shard()
 	l.wg.Go(func() { runJava(ctx, t, database, l, shard) })

@@ -21,7 +21,7 @@ import (
 const javaEpoch = 1288834974657
 
 // A javaNode does what a server of Java Leaf does: to the tree, and in the IDs that it
-// makes. It looks at nobody's lease.
+// makes. It looks at no lease.
 type javaNode struct {
 	tree     *tree
 	ip, port string
@@ -62,7 +62,7 @@ func (j *javaNode) look() (bool, error) {
 }
 
 // register gets a worker ID: 0 without a look at the number of the node where there
-// was no tree.
+// was not a tree.
 func (j *javaNode) register(found bool) (err error) {
 	if !found {
 		j.worker = 0

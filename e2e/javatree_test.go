@@ -162,8 +162,8 @@ func TestJavaLeafJoins(t *testing.T) {
 }
 
 // A server of Java Leaf is started with the address of one of ours, which stops at
-// once; the others go on. Before its first upload, a second after its start, nobody can
-// know of it: it issues only then.
+// once; the others go on. Before its first upload, a second after its start, no server
+// can know of it: it issues only then.
 func TestJavaLeafTakesOurAddress(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, sharedZooKeeper.get(t))

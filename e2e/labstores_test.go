@@ -63,7 +63,7 @@ func (s *labStore) hole(name string) string {
 
 // commonHoles are the reasons of most stores.
 var commonHoles = map[string]string{
-	failedOver:   "no replica takes over",
+	failedOver:   "one server alone: no replica takes over",
 	fileLinked:   databaseFiles,
 	fileMoved:    databaseFiles,
 	fileReplaced: databaseFiles,
@@ -141,13 +141,18 @@ func cold(t *testing.T, dir string, kill, start func() error) (backup, restore f
 func loopback(port int) string { return fmt.Sprint("127.0.0.1:", port) }
 
 func labMariaDB(t *testing.T) *labStore {
-	m := testserver.MariaDB(t, nil)
-	database := m.NewDatabase(t)
-	s := &labStore{most: labBatch, url: labUser(t, m, database), addrs: []string{loopback(m.Port)}, faults: machineFaults(t, m, m.Dir)}
+	s, _, _ := oneMariaDB(t)
+	return s
+}
+
+func oneMariaDB(t *testing.T) (s *labStore, m *testserver.MariaDBServer, database string) {
+	m = testserver.MariaDB(t, nil)
+	database = m.NewDatabase(t)
+	s = &labStore{most: labBatch, url: labUser(t, m, database), addrs: []string{loopback(m.Port)}, faults: machineFaults(t, m, m.Dir)}
 	s.admin = s.url
 	s.faults[readOnly] = mariadbReadOnly(t, func() []*testserver.MariaDBServer { return []*testserver.MariaDBServer{m} })
 	s.backup, s.restore = dump(t, database, func() *testserver.MariaDBServer { return m })
-	return s
+	return s, m, database
 }
 
 // labUser makes a user for a database, whom read_only keeps from writing, and returns the URL.
@@ -199,11 +204,11 @@ func labMariaDBPair(t *testing.T) *labStore {
 	s.faults = pairFaults(func() machine { return p.Primary }, s.loss)
 	s.faults[readOnly] = mariadbReadOnly(t, func() []*testserver.MariaDBServer { return []*testserver.MariaDBServer{p.Primary} })
 	s.backup, s.restore = dump(t, database, primary)
-	s.holes = map[string]string{diskFull: fullIsFailOver}
+	s.holes = map[string]string{diskFull: fullAlone}
 	return s
 }
 
-const fullIsFailOver = "a full disk ends the primary: that is a fail-over"
+const fullAlone = "as one server of its kind: the replica has no part in it"
 
 // pairFaults are those of a primary, which is another one after a fail-over.
 func pairFaults(primary func() machine, l *loss) map[string]labFault {
@@ -219,7 +224,7 @@ func labGalera(t *testing.T) *labStore {
 	database := c.Member(0).NewDatabase(t)
 	labUser(t, c.Member(0), database)
 	c.CatchUp(t)
-	s := &labStore{most: labBatch, url: asLabUser(c.URL(database, 0)), holes: map[string]string{failedOver: "a commit is all members'"}}
+	s := &labStore{most: labBatch, url: asLabUser(c.URL(database, 0)), holes: map[string]string{failedOver: "all members have each commit: a fail-over loses none"}}
 	s.admin = s.url
 	var members []*testserver.MariaDBServer
 	for i := range 3 {
@@ -279,14 +284,14 @@ func labPostgresPair(t *testing.T) *labStore {
 	s.faults = pairFaults(func() machine { return p.Primary }, s.loss)
 	s.faults[readOnly] = postgresReadOnly(t, func() *testserver.PostgresServer { return p.Primary })
 	s.backup, s.restore = postgresDump(t, s.url)
-	s.holes = map[string]string{diskFull: fullIsFailOver}
+	s.holes = map[string]string{diskFull: fullAlone}
 	return s
 }
 
 func labEtcd(t *testing.T) *labStore {
 	c := testserver.Etcd(t, &testserver.EtcdOptions{Members: 3})
 	killAll, startAll := together(3, c.Kill), together(3, c.Restart)
-	s := &labStore{most: labBatch, url: c.URL("lab"), addrs: c.Endpoints(), holes: map[string]string{failedOver: "a write is a majority's"}}
+	s := &labStore{most: labBatch, url: c.URL("lab"), addrs: c.Endpoints(), holes: map[string]string{failedOver: "a majority has each write that was acknowledged: a fail-over loses none"}}
 	s.admin = s.url
 	s.faults = map[string]labFault{
 		storeFrozen: inTurn(3, c.Pause, c.Resume),
@@ -337,25 +342,21 @@ func redisReadOnly(replicas int, servers ...*testserver.RedisServer) labFault {
 
 func labRedisSentinel(t *testing.T) *labStore {
 	p := testserver.RedisWithReplica(t, nil)
-	s := &labStore{most: labBatch, url: p.URL(), admin: p.URL(), unlinked: "servers learn the primary's address from the sentinel"}
+	s := &labStore{most: labBatch, url: p.URL(), admin: p.URL(), unlinked: "servers learn the primary's address from the sentinel, and go there past any proxy"}
 	s.faults = map[string]labFault{
 		storeFrozen: {func() error { return p.Primary.Pause() }, func() error { return errors.Join(p.Primary.Resume(), p.Settle()) }},
 		storeKilled: {func() error { return p.Primary.Kill() }, p.Settle},
 		readOnly:    redisReadOnly(2, p.Primary, p.Replica), // whichever is the primary
 	}
-	cut := func() error { return errors.Join(p.Settle(), p.Break()) } // a replica that never had the store could not take over
-	s.loss = &loss{cut: cut, over: func() error {
-		return errors.Join(p.Primary.Kill(), p.Replica.AwaitInfo("replication", "role:master"))
-	}, back: p.Settle}
+	s.loss = &loss{cut: p.Break, over: p.FailOver, back: p.Settle}
 	s.faults[failedOver] = s.loss.fault()
-	s.holes = map[string]string{diskFull: fullIsFailOver, restored: "as redis: the sentinel has no part in it"}
+	s.holes = map[string]string{diskFull: fullAlone, restored: "as redis: the sentinel has no part in it"}
 	return s
 }
 
 func labNATS(t *testing.T) *labStore {
 	n := testserver.NATS(t)
 	s := &labStore{most: labBatch, url: n.URL(), admin: n.URL(), addrs: []string{n.Addr()}, faults: machineFaults(t, n, n.Dir)}
-	s.uncounted = true // in some runs servers lift the counter, as if it had lost writes: IDs are lost, none comes twice
 	s.faults[readOnly] = natsReadOnly(t, n.URL())
 	s.backup, s.restore = cold(t, filepath.Join(n.Dir, "data"), n.Kill, n.Start)
 	return s
@@ -374,7 +375,7 @@ func labZooKeeper(t *testing.T) *labStore {
 func labTickets(t *testing.T) *labStore {
 	both := []*testserver.MariaDBServer{testserver.MariaDB(t, nil), testserver.MariaDB(t, nil)}
 	var urls []string
-	s := &labStore{most: 100_000, unordered: true, uncounted: true, holes: map[string]string{failedOver: "none takes over for another"}}
+	s := &labStore{most: 100_000, unordered: true, uncounted: true, holes: map[string]string{failedOver: "no server takes over for another"}}
 	var backups, restores []func() error
 	for _, m := range both {
 		database := m.NewDatabase(t)
@@ -423,7 +424,7 @@ func labRelay(t *testing.T) *labStore {
 		storeKilled: inTurn(2, kill, func(i int) error { return start[i]() }),
 		readOnly:    mariadbReadOnly(t, func() []*testserver.MariaDBServer { return []*testserver.MariaDBServer{m} }),
 	}
-	s.holes = map[string]string{diskFull: "as mariadb, which is behind it", failedOver: "the guard is that of the servers behind it"}
+	s.holes = map[string]string{diskFull: "as mariadb, which is behind it", failedOver: "its servers have no replicas; a fail-over of the store behind them is that store's"}
 	backup, restore := dump(t, database, func() *testserver.MariaDBServer { return m })
 	s.restore = func() error { return errors.Join(together(2, kill)(), restore()) }
 	s.backup = func() error { // and what restore ended goes on
@@ -446,7 +447,7 @@ func labSQLite(t *testing.T) *labStore {
 	}
 	full := smallDisk(t, dir, nil, nil)
 	file := filepath.Join(dir, "ids.db")
-	s := &labStore{most: labBatch, url: "sqlite:" + file, admin: "sqlite:" + file, unlinked: "a file of this machine"}
+	s := &labStore{most: labBatch, url: "sqlite:" + file, admin: "sqlite:" + file, unlinked: "a file of this machine, to which there are no connections"}
 	s.holes = map[string]string{
 		storeKilled: "no process of its own",
 		readOnly:    "a file system with files open for writing cannot become read-only",

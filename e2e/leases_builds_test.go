@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,21 +14,30 @@ import (
 // builds are the versions of the program that take part in a rolling upgrade, and back.
 var builds = [2]string{"v1.0.0", "v1.1.0"}
 
-var leaseBuilds struct {
-	mu    sync.Mutex
-	paths map[string]string
+// sabotageVariable names the rule that servers break, in builds with the tag leafsabotage.
+const sabotageVariable = "LEAFLAB_SABOTAGE"
+
+var labBuilds struct {
+	mu   sync.Mutex
+	done []string // paths
 }
 
 // leaseBuild returns a build for the lab, whose clock can be wrong, under a version's name.
 func leaseBuild(t testing.TB, version string) string {
 	t.Helper()
-	leaseBuilds.mu.Lock()
-	defer leaseBuilds.mu.Unlock()
-	if path := leaseBuilds.paths[version]; path != "" {
+	return labBuild(t, version, "leaflab")
+}
+
+// labBuild returns a build with some tags, under a version's name.
+func labBuild(t testing.TB, version, tags string) string {
+	t.Helper()
+	labBuilds.mu.Lock()
+	defer labBuilds.mu.Unlock()
+	path := filepath.Join(filepath.Dir(leafBinary), "leaf-"+tags+"-"+version)
+	if slices.Contains(labBuilds.done, path) {
 		return path
 	}
-	path := filepath.Join(filepath.Dir(leafBinary), "leaf-lab-"+version)
-	args := []string{"build", "-tags", "leaflab", "-ldflags", "-X main.version=" + version, "-o", path}
+	args := []string{"build", "-tags", tags, "-ldflags", "-X main.version=" + version, "-o", path}
 	if !lab() {
 		args = append(args, "-race")
 	}
@@ -36,15 +46,12 @@ func leaseBuild(t testing.TB, version string) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the leaf command for the lab: %v\n%s", err, out)
 	}
-	if leaseBuilds.paths == nil {
-		leaseBuilds.paths = map[string]string{}
-	}
-	leaseBuilds.paths[version] = path
+	labBuilds.done = append(labBuilds.done, path)
 	return path
 }
 
 // A clock that is wrong on purpose is in the builds for the lab alone: the command as it is
-// released does not know the variables.
+// released does not know the variables. Neither knows the one of servers that break a rule.
 func TestReleaseHasNoLabClock(t *testing.T) {
 	t.Parallel()
 	clock := filepath.Join(t.TempDir(), "clock")
@@ -61,6 +68,9 @@ func TestReleaseHasNoLabClock(t *testing.T) {
 		}
 		if has := bytes.Contains(content, []byte("LEAFLAB_")); has != (c.off != 0) {
 			t.Errorf("%s has the lab's variables: %v", filepath.Base(c.binary), has)
+		}
+		if bytes.Contains(content, []byte(sabotageVariable)) {
+			t.Errorf("%s can break a rule", filepath.Base(c.binary))
 		}
 		s := serveBy(t, append([]string{"env", "LEAFLAB_CLOCK=" + clock, c.binary}, serveArgs(nil)...)...)
 		id := s.awaitSnowflake(10 * time.Second)

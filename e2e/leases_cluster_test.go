@@ -46,7 +46,7 @@ func TestLeases(t *testing.T) {
 		}
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			c := newLeaseCluster(t, kind.name, kind.start(t))
+			c := newLeaseCluster(t, kind.name, kind.start(t), func(version string) []string { return []string{leaseBuild(t, version)} })
 			c.run(c.plan(kind.short))
 			c.check()
 		})
@@ -79,6 +79,7 @@ type leaseCluster struct {
 	reg     *leaseRegistry
 	result  labcheck.Result
 	file    string // the configuration
+	program func(version string) []string
 	nodes   []*leaseNode
 	start   time.Time
 	history labcheck.History
@@ -117,15 +118,16 @@ type leaseLife struct {
 	low, high  atomic.Int64 // how far its clock was off since it began, milliseconds
 }
 
-func newLeaseCluster(t *testing.T, name string, reg *leaseRegistry) *leaseCluster {
+// newLeaseCluster starts a cluster whose nodes run a program: NAME=VALUE of variables, and its path.
+func newLeaseCluster(t *testing.T, name string, reg *leaseRegistry, program func(version string) []string) *leaseCluster {
 	seed, hash := labSeed(t), fnv.New64a()
 	hash.Write([]byte(name))
-	c := &leaseCluster{t: t, reg: reg, over: make(chan struct{}), start: time.Now(), rng: rand.New(rand.NewPCG(seed, hash.Sum64()))}
+	c := &leaseCluster{t: t, reg: reg, program: program, over: make(chan struct{}), start: time.Now(), rng: rand.New(rand.NewPCG(seed, hash.Sum64()))}
 	c.result = labcheck.Result{Test: t.Name(), Seed: seed, Store: name, Scheme: "snowflake, uid", Nemeses: map[string]int{}, Holes: map[string]string{}}
 	t.Logf("seed %d", seed)
 	t.Cleanup(c.keep)
 	for _, version := range builds { // here, and not while a server is away
-		leaseBuild(t, version)
+		program(version)
 	}
 	c.file = config(t, "leaf.yaml", c.configuration())
 	for i := range 3 {
@@ -137,6 +139,7 @@ func newLeaseCluster(t *testing.T, name string, reg *leaseRegistry) *leaseCluste
 		c.launch(n)
 	}
 	if reg.java != nil {
+		c.clients = append(c.clients, "java")
 		c.wg.Go(func() { reg.java(c) })
 	}
 	return c
@@ -213,7 +216,8 @@ func (c *leaseCluster) configuration() string {
 
 // command returns what becomes a node's next process.
 func (n *leaseNode) command(resp string) []string {
-	line := append(n.within, "env", "LEAFLAB_CLOCK="+n.clock, "LEAFLAB_HORIZON="+leaseHorizon.String(), leaseBuild(n.c.t, n.build))
+	line := append(n.within, "env", "LEAFLAB_CLOCK="+n.clock, "LEAFLAB_HORIZON="+leaseHorizon.String())
+	line = append(line, n.c.program(n.build)...)
 	return append(line, serveArgs(append([]string{"--resp", resp}, n.args...))...)
 }
 
@@ -324,7 +328,7 @@ func (c *leaseCluster) run(faults []*leaseFault) {
 	}
 	for _, fault := range faults {
 		if c.result.Nemeses[fault.name] == 0 {
-			c.result.Holes[fault.name] = "it had no occasion in this run"
+			c.result.Holes[fault.name] = noOccasion
 		}
 	}
 	c.well = c.elapsed()
@@ -394,17 +398,9 @@ func (c *leaseCluster) check() {
 	c.t.Logf("%s: %d faults, %d IDs, %d duplicates, longest silence %v, %d of %d calls failed, seed %d",
 		r.Store, r.Strikes(), r.IDs, r.Duplicates, r.Silence.Round(time.Millisecond), r.Failed, r.Calls, r.Seed)
 	if dir := os.Getenv("LEAF_REPORT"); dir != "" {
-		if err := r.Save(dir); err != nil {
+		if err := errors.Join(r.Save(dir), c.history.Draw(dir, &r, c.events, c.well)); err != nil {
 			c.t.Error(err)
 		}
-		c.draw(dir)
-	}
-}
-
-func (c *leaseCluster) draw(dir string) {
-	picture := c.history.Picture("leases: "+c.result.Store, c.events, c.well)
-	if err := os.WriteFile(filepath.Join(dir, "leases-"+c.result.Store+".svg"), []byte(picture), 0o600); err != nil {
-		c.t.Error(err)
 	}
 }
 
@@ -422,10 +418,12 @@ func (c *leaseCluster) keep() {
 			c.t.Error(err)
 		}
 	}
-	c.draw(dir)
+	if err := c.history.Draw(dir, &c.result, c.events, c.well); err != nil {
+		c.t.Error(err)
+	}
 	var b strings.Builder
 	for _, e := range c.events {
-		fmt.Fprintf(&b, "%8v for %8v %s\n", e.Begin.Round(time.Millisecond), (e.End - e.Begin).Round(time.Millisecond), e.Name)
+		fmt.Fprintf(&b, "%8v for %8v %s\n", e.Begin.Round(time.Millisecond), (e.End - e.Begin).Round(time.Millisecond), e)
 	}
 	c.t.Logf("kept in %s; replay: LEAF_SEED=%d go test -run '%s$' .\n%s", dir, c.result.Seed, c.result.Test, &b)
 }

@@ -92,19 +92,28 @@ var leaseFaults = []leaseFault{
 // restoredWorkers is what docs/backup.md says of worker IDs.
 const restoredWorkers = "restored from an old backup, horizons waited for"
 
-// errNoOccasion is wrapped by a fault that could not strike at the time.
+// errNoOccasion is wrapped by a fault that could not strike at the time, or had nothing to strike.
 var errNoOccasion = errors.New("no occasion")
 
-// do has a fault strike, and notes when.
+// noOccasion is the reason of one that never had any.
+const noOccasion = "it had no occasion in this run"
+
+// do has a fault strike a server that runs, and notes when.
 func (s *leaseStrike) do(fault *leaseFault) {
-	e := labcheck.Event{Name: s.n.name + ": " + fault.name, Begin: s.elapsed()}
-	err := fault.do(s)
+	e := labcheck.Event{Name: fault.name, Begin: s.elapsed()}
+	if !fault.store {
+		e.On = s.n.name
+	}
+	err := s.n.life.running()
+	if err == nil {
+		err = fault.do(s)
+	}
 	if errors.Is(err, errNoOccasion) {
-		s.t.Logf("%s: %v", e.Name, err)
+		s.t.Logf("%s: %v", e, err)
 		return
 	}
 	if err != nil {
-		s.t.Errorf("%s: %v", e.Name, err)
+		s.t.Errorf("%s: %v", e, err)
 	}
 	e.End = s.elapsed()
 	s.mu.Lock()
@@ -125,7 +134,21 @@ func (s *leaseStrike) during(most time.Duration, do, undo func() error) error {
 // duringStore has the registry suffer a fault that it has in its own way.
 func (s *leaseStrike) duringStore(name string, most time.Duration) error {
 	fault := s.reg.faults[name]
-	return s.during(most, fault.do, fault.undo)
+	return s.during(most, s.asked(fault.do), fault.undo)
+}
+
+// asked has the server ask the registry while a fault lasts: where it does so at its start alone,
+// it starts then.
+func (s *leaseStrike) asked(do func() error) func() error {
+	if !s.reg.once {
+		return do
+	}
+	return func() error {
+		err := do()
+		s.n.life.kill()
+		s.launch(s.n)
+		return err
+	}
 }
 
 // onLinks is a fault of all connections of a server to its registry.
@@ -138,7 +161,12 @@ func onLinks(do, undo func(*proxy)) func(*leaseStrike) error {
 			return nil
 		}
 	}
-	return func(s *leaseStrike) error { return s.during(4*time.Second, each(s, do), each(s, undo)) }
+	return func(s *leaseStrike) error {
+		before := harm(s.n.links)
+		return s.during(4*time.Second, s.asked(each(s, do)), func() error {
+			return errors.Join(awaitHarm(s.n.links, before, leaseHorizon), each(s, undo)())
+		})
+	}
 }
 
 // anyOffset returns how far a clock is set: from milliseconds to an hour, back or forth.
@@ -268,7 +296,7 @@ func (s *leaseStrike) failOver() error {
 // restored puts back the backup from the beginning, as docs/backup.md says: all servers end, and
 // those after it begin when the last horizon has passed.
 func (s *leaseStrike) restored() error {
-	last, err := lastHorizon(s.t, s.reg.url)
+	last, err := s.reg.lastHorizon(s.t)
 	if err != nil {
 		return err
 	}
@@ -282,7 +310,7 @@ func (s *leaseStrike) restored() error {
 			n.quit()
 		}
 	}
-	if last, err = lastHorizon(s.t, s.reg.url); err != nil {
+	if last, err = s.reg.lastHorizon(s.t); err != nil {
 		return err
 	}
 	if err := s.reg.restore(); err != nil {
@@ -295,9 +323,12 @@ func (s *leaseStrike) restored() error {
 	return nil
 }
 
-// lastHorizon returns the highest one of a registry.
-func lastHorizon(t *testing.T, url string) (time.Time, error) {
-	backend, err := drivers.Open(url, nil)
+// lastHorizon returns the highest one of a registry. Worker IDs that are used once have none.
+func (r *leaseRegistry) lastHorizon(t *testing.T) (time.Time, error) {
+	if r.once {
+		return time.Time{}, nil
+	}
+	backend, err := drivers.Open(strings.Replace(r.url, javaPort, "1", 1), nil)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -2,10 +2,10 @@ package e2e
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -63,22 +63,17 @@ var leaseRegistries = []struct {
 
 // leaseHoles are why a fault does not strike a registry, beside what its store says.
 var leaseHoles = map[string]map[string]string{
-	"sqlite": {"SIGSTOP beyond the lease, SIGCONT": "more worker IDs than servers, because clocks use them up: TestPausedBeyondTheHorizon"},
-	"java-tree": {
-		"SIGSTOP beyond the lease, SIGCONT": "no other server is given the worker ID",
-		restoredWorkers:                     "not tried; docs/backup.md says what to do",
+	"sqlite":     {"SIGSTOP beyond the lease, SIGCONT": "more worker IDs than servers, because clocks use them up: TestPausedBeyondTheHorizon"},
+	"java-tree":  {"SIGSTOP beyond the lease, SIGCONT": "no other server is given the worker ID"},
+	"java-table": {restoredWorkers: "the counter has to be raised: TestRestoredStore"},
+	"worker-node": {
+		"state file of the oldest release": usedOnce, "state file of a newer release": usedOnce,
+		"a copy of the disk on another machine": usedOnce, "SIGSTOP beyond the lease, SIGCONT": usedOnce,
 	},
-	"java-table":  {restoredWorkers: "the counter has to be raised: TestRestoredStore"},
-	"worker-node": {restoredWorkers: "not tried; its rows must be lifted: docs/uid-mode.md"},
-	"relay":       {diskFull: "as sqlite, which is behind it", readOnly: "the store behind it is a SQLite file, which no switch makes read-only", restoredWorkers: "the store behind it is the one that is restored: sqlite"},
+	"relay": {diskFull: "as sqlite, which is behind it", readOnly: "the store behind it is a SQLite file, which no switch makes read-only", restoredWorkers: "the store behind it is the one that is restored: sqlite"},
 }
 
-func init() {
-	for _, fault := range []string{"state file of the oldest release", "state file of a newer release", "a copy of the disk on another machine",
-		"SIGSTOP beyond the lease, SIGCONT"} {
-		leaseHoles["worker-node"][fault] = "a worker ID is used for one start alone, and remembered nowhere"
-	}
-}
+const usedOnce = "a worker ID is used for one start alone, and remembered nowhere"
 
 // hole returns why a fault does not strike a registry, empty if it does.
 func (r *leaseRegistry) hole(name string, fault *leaseFault) string {
@@ -115,10 +110,29 @@ func leaseJavaTree(t *testing.T) *leaseRegistry {
 	url := fmt.Sprintf("zookeeper://%s%s?layout=leaf&name=%s&ip=%s&port=%s", z.Addr(), tr.chroot, leafName, ourIP, javaPort)
 	s := &labStore{url: url, admin: url, addrs: []string{z.Addr()}, faults: machineFaults(t, z, z.Dir)}
 	s.holes = map[string]string{readOnly: "as zookeeper"}
+	var mu sync.Mutex
+	var java *javaNode
+	start := func() { java = startJavaNode(t, tr, "192.0.2.9", "8080", nil) } // with mu locked
+	backup, restore := cold(t, filepath.Join(z.Dir, "data"), z.Kill, z.Start)
+	s.backup, s.restore = backup, func() error { // it is stopped meanwhile, like all others
+		mu.Lock()
+		defer mu.Unlock()
+		java.stop()
+		if err := restore(); err != nil {
+			return err
+		}
+		tr.connect() // ZooKeeper refuses sessions that have seen what is gone
+		start()
+		return nil
+	}
 	return &leaseRegistry{labStore: s, bits: 5, java: func(c *leaseCluster) {
-		java := startJavaNode(t, tr, "192.0.2.9", "8080", nil)
+		mu.Lock()
+		start()
+		mu.Unlock()
 		c.beside("java", "leaf", func(context.Context) (labcheck.Receipt, error) {
 			time.Sleep(20 * time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
 			return labcheck.Receipt{Range: java.next()}, nil
 		})
 	}}
@@ -126,18 +140,10 @@ func leaseJavaTree(t *testing.T) *leaseRegistry {
 
 // leaseJavaTable is a MariaDB in whose table servers of Java Leaf allocate, too.
 func leaseJavaTable(t *testing.T) *leaseRegistry {
-	m := testserver.MariaDB(t, nil)
-	database := m.NewDatabase(t)
+	s, m, database := oneMariaDB(t)
 	m.Exec(t, database, javaTable...)
-	s := &labStore{url: labUser(t, m, database), addrs: []string{loopback(m.Port)}, faults: machineFaults(t, m, m.Dir)}
-	s.admin = s.url
-	s.faults[readOnly] = mariadbReadOnly(t, func() []*testserver.MariaDBServer { return []*testserver.MariaDBServer{m} })
 	initWorkers(t, s.admin)
-	db, err := sql.Open("mysql", m.DSN(database))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	db := openDSN(t, m.DSN(database))
 	return &leaseRegistry{labStore: s, bits: scarce, tags: true, java: func(c *leaseCluster) {
 		java := &javaLeaf{db: db, tag: sampleTag}
 		c.beside("java", sampleTag, func(ctx context.Context) (r labcheck.Receipt, err error) {
@@ -169,10 +175,22 @@ func (c *leaseCluster) beside(name, space string, next func(context.Context) (la
 
 // leaseWorkerNode is uid-generator's table, which gives each start another worker ID.
 func leaseWorkerNode(t *testing.T) *leaseRegistry {
-	s := labMariaDB(t)
+	s, m, database := oneMariaDB(t)
 	s.url += "?layout=worker_node"
 	s.admin = s.url
 	initWorkers(t, s.admin)
+	db, restore := openDSN(t, m.DSN(database)), s.restore
+	s.restore = func() error { // and a row above all that were dealt, as docs/uid-mode.md says
+		var latest int64
+		if err := db.QueryRow("SELECT MAX(ID) FROM WORKER_NODE").Scan(&latest); err != nil {
+			return err
+		}
+		if err := restore(); err != nil {
+			return err
+		}
+		_, err := db.Exec("INSERT INTO WORKER_NODE VALUES (?, 'lifted', '0', 2, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)", latest+1)
+		return err
+	}
 	return &leaseRegistry{labStore: s, once: true}
 }
 

@@ -25,6 +25,9 @@ func registries(t testing.TB) map[string]string {
 	}
 }
 
+// shortHorizon is soon over, and longer than a busy machine takes for an extension.
+const shortHorizon = 5 * time.Second
+
 // A node is killed for longer than its horizon, another one takes its worker ID, and it
 // comes back with its files. CosId then uses one worker ID twice: it trusts its file.
 func TestDeadBeyondTheHorizon(t *testing.T) {
@@ -35,7 +38,7 @@ func TestDeadBeyondTheHorizon(t *testing.T) {
 			t.Parallel()
 			var all drivertest.Ranges
 			config := func() nodeConfig {
-				return nodeConfig{Workers: url, Data: t.TempDir(), WorkerBits: 1, Horizon: 2 * time.Second}
+				return nodeConfig{Workers: url, Data: t.TempDir(), WorkerBits: 1, Horizon: shortHorizon}
 			}
 			first := config()
 			a := startNode(t, &all, first)
@@ -123,7 +126,7 @@ func TestPausedBeyondTheHorizon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var all drivertest.Ranges
-			config := func() nodeConfig { return nodeConfig{Workers: url, Data: t.TempDir(), Horizon: 2 * time.Second} }
+			config := func() nodeConfig { return nodeConfig{Workers: url, Data: t.TempDir(), Horizon: shortHorizon} }
 			a := startNode(t, &all, config())
 			a.take(part)
 			a.send(fmt.Sprintf("take %d", part))
@@ -258,7 +261,7 @@ func TestRegistryLosesAClaim(t *testing.T) {
 	checkRanges(t, &all, 2*int64(part))
 }
 
-// The registry loses an extension, and nobody else is there: it is put back.
+// The registry loses an extension, and no other server is there: it is put back.
 func TestRegistryLosesAnExtension(t *testing.T) {
 	t.Parallel()
 	database := mariadb.NewDatabase(t)

@@ -35,16 +35,19 @@ func newLossyRegistry(t *testing.T, delay time.Duration) *lossyRegistry {
 // lose has the registry forget everything, as in a fail-over to a replica that lags.
 func (r *lossyRegistry) lose(t *testing.T) { r.Exec(t, r.database, "DELETE FROM leaf_worker") }
 
-// takeBoth has two nodes issue side by side for a while: either may refuse.
-func takeBoth(a, b *node, d time.Duration) (refused error) {
-	for begin := time.Now(); time.Since(begin) < d; {
+// takeBoth has two nodes issue side by side for a while, until the first one refuses as wanted.
+func takeBoth(a, b *node, d time.Duration, want string) {
+	a.t.Helper()
+	begin := time.Now()
+	until(a.t, patience, "refusing", func() error {
 		a.send("take 20000")
 		_, _ = b.try(20_000)
-		if _, err := a.receive(); err != nil {
-			refused = err
+		_, err := a.receive()
+		if time.Since(begin) < d || err == nil || !strings.Contains(err.Error(), want) {
+			return fmt.Errorf("it answers %v, want %q", err, want)
 		}
-	}
-	return refused
+		return nil
+	})
 }
 
 // A claim is lost before it is confirmed, because the network fails between the two;
@@ -69,10 +72,7 @@ func TestClaimLostBeforeItIsConfirmed(t *testing.T) {
 	b := startNode(t, &all, nodeConfig{Workers: r.direct, Data: t.TempDir(), Horizon: 30 * time.Second})
 	b.take(10_000)
 	r.cable.mend()
-	refused := takeBoth(a, b, 6*time.Second)
-	if refused == nil || !strings.Contains(refused.Error(), "all 1 worker IDs are in use") {
-		t.Errorf("the node whose claim was lost answers %v", refused)
-	}
+	takeBoth(a, b, 6*time.Second, "all 1 worker IDs are in use")
 	b.take(10_000)
 	checkRanges(t, &all, 100_000)
 }
@@ -94,10 +94,7 @@ func TestLeaseLostWhileDead(t *testing.T) {
 	b := startNode(t, &all, nodeConfig{Workers: r.direct, Data: t.TempDir(), Horizon: 30 * time.Second})
 	b.take(10_000)
 	a = startNode(t, &all, first)
-	refused := takeBoth(a, b, 6*time.Second)
-	if refused == nil || !strings.Contains(refused.Error(), "ask the worker registry") {
-		t.Errorf("the node whose lease was lost answers %v", refused)
-	}
+	takeBoth(a, b, 6*time.Second, "ask the worker registry")
 	b.take(10_000)
 	checkRanges(t, &all, 100_000)
 }
@@ -135,13 +132,14 @@ func loseLastMark(t *testing.T, cut bool) {
 		refusal = "ask the worker registry"
 	}
 	a = startNode(t, &all, c)
-	var err error
-	for begin := time.Now(); time.Since(begin) < 6*time.Second; {
-		_, err = a.try(100_000)
-	}
-	if err == nil || !strings.Contains(err.Error(), refusal) {
-		t.Errorf("it answers %v, want %q", err, refusal)
-	}
+	begin := time.Now()
+	until(t, patience, "refusing", func() error {
+		_, err := a.try(100_000)
+		if time.Since(begin) < 6*time.Second || err == nil || !strings.Contains(err.Error(), refusal) {
+			return fmt.Errorf("it answers %v, want %q", err, refusal)
+		}
+		return nil
+	})
 	checkRanges(t, &all, 5_000_000)
 }
 

@@ -35,7 +35,8 @@ const (
 type strike struct {
 	*cluster
 	*nemesis
-	m *member
+	m      *member
+	before int64 // how often its connections were harmed before
 }
 
 // The faults that each store has in its own way, or a reason in its place.
@@ -67,6 +68,7 @@ var nemeses = []nemesis{
 		other := s.members[(s.m.id+1)%len(s.members)]
 		return errors.Join(replaceFolder(other.data, s.m.data), relaunch(s))
 	}},
+	{"packets to and from the server vanish", onServer, hosted, func(s *strike) error { return s.m.host.vanish() }, func(s *strike) error { return s.m.host.appear() }},
 	{"SIGSTOP, SIGCONT", onServer, nil, signalled(syscall.SIGSTOP), signalled(syscall.SIGCONT)},
 
 	{"connections to the store cut", onLink, linked, each((*proxy).cut), each((*proxy).mend)},
@@ -111,6 +113,14 @@ func signalled(sig syscall.Signal) func(*strike) error {
 }
 
 func linked(s *labStore) string { return s.unlinked }
+
+// hosted is why servers have no hosts of their own: from there they reach a store by proxies alone.
+func hosted(s *labStore) string {
+	if s.unlinked == "" && !canHost() {
+		return "not as root, or no iproute2: no network namespace can be made"
+	}
+	return s.unlinked
+}
 
 // each does something to all of a server's ways to its store.
 func each(do func(*proxy)) func(*strike) error {
@@ -195,7 +205,7 @@ func (d *deck) deal(n int) (bout []*strike) {
 			d.rest = append(d.rest, d.fit...)
 			d.rng.Shuffle(len(d.rest), func(i, j int) { d.rest[i], d.rest[j] = d.rest[j], d.rest[i] })
 		}
-		s := &strike{d.cluster, d.rest[0], d.members[d.rng.IntN(len(d.members))]}
+		s := &strike{cluster: d.cluster, nemesis: d.rest[0], m: d.members[d.rng.IntN(len(d.members))]}
 		if key := s.key(); busy[key] || len(bout) > 0 && (s.on == onAll || busy[onAll]) {
 			break
 		}
@@ -215,15 +225,50 @@ func (s *strike) key() string {
 	return fmt.Sprint(s.on, s.m.id)
 }
 
-func (s *strike) String() string {
-	if s.on == onStore || s.on == onAll {
-		return s.name
+func (s *strike) String() string { return s.event().String() }
+
+func (s *strike) event() (e labcheck.Event) {
+	e.Name = s.name
+	if s.on != onStore && s.on != onAll {
+		e.On = fmt.Sprintf("s%d", s.m.id)
 	}
-	return fmt.Sprintf("s%d: %s", s.m.id, s.name)
+	return e
 }
 
 // remembered are faults against which a server is safe that has issued before.
 var remembered = map[string]bool{failedOver: true, fileReplaced: true}
+
+// proxies are those through which the connections go that a strike strikes.
+func (s *strike) proxies() []*proxy {
+	switch s.on {
+	case onLink:
+		return s.m.links
+	case onFront:
+		return []*proxy{s.m.front}
+	}
+	return nil
+}
+
+// begin has the strike do what it does, to a server that runs.
+func (s *strike) begin() error {
+	if s.on == onServer {
+		if err := s.m.now.Load().running(); err != nil {
+			return err
+		}
+	}
+	s.before = harm(s.proxies())
+	return s.do(s)
+}
+
+// end ends the strike, and counts it unless there was nothing to strike.
+func (s *strike) end() error {
+	if err := awaitHarm(s.proxies(), s.before, 3*time.Second); err != nil {
+		s.t.Logf("%s: %v", s, err)
+	} else {
+		s.result.Nemeses[s.name]++
+	}
+	return s.undo(s)
+}
 
 // bout has some strikes happen at the same time, and end in another order.
 func (c *cluster) bout(strikes []*strike) {
@@ -233,16 +278,16 @@ func (c *cluster) bout(strikes []*strike) {
 		c.awaitServed()
 	}
 	for i, s := range strikes {
-		events[i] = labcheck.Event{Name: s.String(), Begin: c.elapsed()}
-		c.must(s.String(), s.do(s))
-		c.result.Nemeses[s.name]++
+		events[i] = s.event()
+		events[i].Begin = c.elapsed()
+		c.must(s.String(), s.begin())
 		c.t.Logf("%v %s", c.elapsed().Round(time.Millisecond), s)
 		c.pause(500 * time.Millisecond)
 	}
 	c.pause(2 * time.Second)
 	for _, i := range c.rng.Perm(len(strikes)) {
 		s := strikes[i]
-		c.must("after "+s.String(), s.undo(s))
+		c.must("after "+s.String(), s.end())
 		events[i].End = c.elapsed()
 		c.t.Logf("%v ended: %s", c.elapsed().Round(time.Millisecond), s)
 	}

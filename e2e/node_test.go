@@ -26,7 +26,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// nodeVariable holds the nodeConfig of a test binary that is to be a node.
+// nodeVariable holds the nodeConfig of a test binary that acts as a node.
 const nodeVariable = "LEAF_E2E_NODE"
 
 // A nodeConfig describes a node: a process of its own that holds a worker ID and

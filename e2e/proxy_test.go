@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ type proxy struct {
 	mute   atomic.Bool  // the answers of the target are dropped, and the connections stay
 	delay  atomic.Int64 // each chunk is passed on so late, in nanoseconds
 	linger atomic.Int64 // so long after one side has closed the other one hears of it
+	harmed atomic.Int64 // how often it did any of that: connections, and chunks
 
 	mu    sync.Mutex
 	down  bool
@@ -30,7 +32,13 @@ type link struct {
 // startProxy starts a proxy to target, which passes on each chunk delay late.
 func startProxy(t testing.TB, target string, delay time.Duration) *proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	return startProxyAt(t, "127.0.0.1", target, delay)
+}
+
+// startProxyAt is startProxy at an address of this machine.
+func startProxyAt(t testing.TB, host, target string, delay time.Duration) *proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +77,9 @@ func (p *proxy) serve(client net.Conn) {
 func (p *proxy) keep(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.down {
+	if p.down {
+		p.harmed.Add(1)
+	} else {
 		p.links[l] = true
 	}
 	return !p.down
@@ -86,6 +96,7 @@ func (p *proxy) cut() {
 	defer p.mu.Unlock()
 	p.down = true
 	for l := range p.links {
+		p.harmed.Add(1)
 		l.close()
 	}
 }
@@ -102,6 +113,7 @@ func (p *proxy) halve() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.links {
+		p.harmed.Add(1)
 		l.dead.Store(true)
 		l.server.Close()
 	}
@@ -113,20 +125,53 @@ func (p *proxy) forward(l *link, dst, src net.Conn, mute *atomic.Bool) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(buf)
-		time.Sleep(time.Duration(p.delay.Load()))
+		p.wait(&p.delay)
 		switch dead := l.dead.Load(); {
 		case dead && src == l.server:
 			return // the other direction waits for the client to give up
 		case err == nil && (dead || mute.Load()):
+			p.harmed.Add(1)
 			continue
 		}
 		if _, werr := dst.Write(buf[:n]); err != nil || werr != nil {
 			break
 		}
 	}
-	time.Sleep(time.Duration(p.linger.Load()))
+	p.wait(&p.linger)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.close()
 	delete(p.links, l)
+}
+
+// wait is a delay, which harms if there is any.
+func (p *proxy) wait(delay *atomic.Int64) {
+	if d := delay.Load(); d > 0 {
+		time.Sleep(time.Duration(d))
+		p.harmed.Add(1)
+	}
+}
+
+// harm returns how often some proxies harmed connections.
+func harm(proxies []*proxy) (n int64) {
+	for _, p := range proxies {
+		n += p.harmed.Load()
+	}
+	return n
+}
+
+// awaitHarm waits until proxies, if there are any, have harmed connections more often than before,
+// for so long at most. Its error wraps errNoOccasion: a fault of connections that nothing uses is none.
+func awaitHarm(proxies []*proxy, before int64, most time.Duration) error {
+	deadline := time.After(most)
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for len(proxies) > 0 && harm(proxies) == before {
+		select {
+		case <-deadline:
+			return fmt.Errorf("%w: the connections were not used", errNoOccasion)
+		case <-poll.C:
+		}
+	}
+	return nil
 }

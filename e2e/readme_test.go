@@ -11,7 +11,7 @@ import (
 
 // TestReadme does what README.md tells its reader to do, line by line, in a fresh copy
 // of the checkout, and compares what comes out with the comments. The ports are the
-// only difference: nobody's server on 8080 or 3306 is disturbed.
+// only difference: no server on 8080 or 3306 is disturbed.
 func TestReadme(t *testing.T) {
 	sh := newShell(t)
 	for _, f := range fences(t, "README.md") {

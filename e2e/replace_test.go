@@ -129,7 +129,7 @@ func (r *replacement) toJava(i int) {
 // goOn has the clients ask on for a while.
 func (r *replacement) goOn() {
 	r.t.Helper()
-	r.await(r.t, r.count.Load()+figure[int64](2000, 100_000))
+	r.await(r.t, r.count.Load()+figure[int64](2000, 20_000))
 }
 
 func (r *replacement) finish() {

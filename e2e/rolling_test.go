@@ -121,11 +121,11 @@ func (r *rolling) start(i int) {
 func (r *rolling) restartAll() {
 	r.t.Helper()
 	r.await(r.t, 200)
-	for range figure(1, 10) {
+	for range figure(1, 3) {
 		for i := range r.servers {
 			r.servers[i].stop()
 			r.start(i)
-			r.await(r.t, r.count.Load()+figure[int64](200, 5000))
+			r.await(r.t, r.count.Load()+figure[int64](200, 2000))
 		}
 	}
 	r.load.stop()

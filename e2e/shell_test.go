@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
@@ -197,13 +198,12 @@ func copyCheckout(t *testing.T, dir string) {
 	}
 }
 
-// freeAddr is an address on loopback that nobody listens on.
+// freeAddr is an address on loopback where no program listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := testserver.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprint("127.0.0.1:", port)
 }

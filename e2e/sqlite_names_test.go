@@ -14,7 +14,7 @@ import (
 )
 
 // An otherName gives an SQLite file another name while a server uses it, and returns
-// the path for a second server and the command that it is to be started by.
+// the path for a second server and the command to start it by.
 type otherName struct {
 	give   func(t *testing.T, file string) (path string, by []string)
 	first  string // what the first server says of it; empty: it goes on
@@ -70,7 +70,7 @@ func TestOneFileTwoNames(t *testing.T) {
 }
 
 func oneFileTwoNames(t *testing.T, other otherName) {
-	part := figure[int64](5_000, 1_000_000)
+	part := figure[int64](5_000, 200_000)
 	file := newFile(t)
 	a := serveFile(t, file)
 	first := startBoth(t, a)
@@ -115,13 +115,13 @@ func TestFilesBesideRemoved(t *testing.T) {
 }
 
 func filesBesideRemoved(t *testing.T, suffixes []string) {
-	part := figure[int64](1_000, 100_000)
+	part := figure[int64](1_000, 20_000)
 	file := newFile(t)
 	var all []both
 	for range 2 {
 		all = append(all, startBoth(t, serveFile(t, file)))
 	}
-	for range figure(3, 50) {
+	for range figure(3, 10) {
 		for _, l := range all {
 			l.await(t, part)
 		}

@@ -39,7 +39,7 @@ func TestRegistryIsCreatedLater(t *testing.T) {
 	}
 }
 
-// The same with the store's own database, which nobody has named as the registry: the
+// The same with the store's own database, which is not named as the registry: the
 // server is ready meanwhile, since all that was asked for is there.
 func TestStoreIsGivenWorkersLater(t *testing.T) {
 	t.Parallel()

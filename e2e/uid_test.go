@@ -37,16 +37,13 @@ func TestUIDKilledAhead(t *testing.T) {
 			for range lives {
 				s := serve(t, args...)
 				last := s.awaitUID(&all)
-				for range 6 {
+				for n := 0; n < 6 || time.Until(uidTime(t, last.End-1)) < 4*time.Second; n++ { // a slow machine takes more
 					ranges, err := s.takeOf("uid", "x", uidSecond)
 					if err != nil {
 						t.Fatal(err)
 					}
 					all.Add(ranges...)
 					last = ranges[len(ranges)-1]
-				}
-				if ahead := time.Until(uidTime(t, last.End-1)); ahead < 4*time.Second {
-					t.Fatalf("the last ID is only %v ahead of the clock", ahead)
 				}
 				s.kill()
 			}

@@ -51,18 +51,25 @@ const leafName = "lab" // leaf.name
 
 func newTree(t testing.TB, server *testserver.ZooKeeperServer) *tree {
 	t.Helper()
-	conn, events, err := zk.Connect([]string{server.Addr()}, 10*time.Second, zk.WithLogger(silent{}))
+	tr := &tree{t: t, addr: server.Addr(), chroot: "/test-" + worker.NewInstance().String()}
+	tr.connect()
+	tr.make(tr.chroot)
+	return tr
+}
+
+// connect begins a session of the test's own, which ends with the test.
+func (tr *tree) connect() {
+	tr.t.Helper()
+	conn, events, err := zk.Connect([]string{tr.addr}, 10*time.Second, zk.WithLogger(silent{}))
 	if err != nil {
-		t.Fatal(err)
+		tr.t.Fatal(err)
 	}
 	go func() {
 		for range events {
 		}
 	}()
-	t.Cleanup(conn.Close)
-	tr := &tree{t, server.Addr(), "/test-" + worker.NewInstance().String(), conn}
-	tr.make(tr.chroot)
-	return tr
+	tr.t.Cleanup(conn.Close)
+	tr.conn = conn
 }
 
 type silent struct{}

@@ -25,6 +25,7 @@ wantGlob '/usr/lib*/galera*/libgalera_smm.so' galera-4
 want nginx nginx
 want prometheus prometheus # promtool too; nothing starts the service
 want setpriv util-linux
+want ip iproute2 # network namespaces
 want spin spin                                                          # checks the model of the lease protocol
 
 install_missing "make: the tests"

@@ -112,9 +112,7 @@ func (b *Buffer) cut(n int64) (run leaf.Range) {
 	s := b.current.Load()
 	rest := s.seal() // callers that are late get nothing of s
 	b.account.retired += rest.Start - s.start
-	left := newSpan(Grant{Range: rest})
-	left.grant = s.grant
-	spans := append([]*span{left}, b.queue...) // no other caller reaches them before the end
+	spans := append([]*span{s.cut(rest)}, b.queue...) // no other caller reaches them before the end
 	if first := firstRun(spans, n); first >= 0 {
 		for _, skipped := range spans[:first] {
 			skipped.seal()

@@ -43,6 +43,7 @@ func TestDigest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &digesting{Faulty: newStore(t, 1, 1000)}
 		create(t, store, "gone", 1, 1000)
+		create(t, store, "rare", 1, 1000)
 		set := segment.NewSet(store, nil)
 		defer set.Close(t.Context())
 		for _, tag := range []string{"order", "gone"} {
@@ -52,6 +53,9 @@ func TestDigest(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		before := store.listings.Load()
+		if _, err := set.Next(t.Context(), "rare"); err != nil { // that the listing had
+			t.Fatal(err)
+		}
 		time.Sleep(time.Hour)
 		if n := store.listings.Load() - before; n > 0 {
 			t.Errorf("%d listings of the same tags", n)

@@ -13,8 +13,9 @@
 //     the counter; a [Cursor] issues its blocks later than they were taken.
 //  3. A call waits for nothing but the store, and fails when that has not delivered
 //     for [Options.Wait].
-//  4. A crash loses at most the stock in memory, [Options.MaxStock]; a clean stop of
-//     the only node loses nothing but what cursors still hold.
+//  4. A crash loses at most the stock in memory: [Options.MaxStock], and a loan that was
+//     given back while the store was being asked. A clean stop of the only node loses
+//     nothing but what cursors still hold.
 //
 // # The protocol
 //

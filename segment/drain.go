@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // Close stops the buffer for good: later calls fail with [leaf.ErrClosed]. It waits
@@ -35,26 +36,30 @@ func (b *Buffer) Close(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	end := b.end
-	unused, last := b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrClosed))
+	unused, last, high := b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrClosed))
 	b.mu.Unlock()
 	if end != nil || !quiet || unused.Empty() {
 		return nil
 	}
-	return b.giveBack(ctx, unused, last)
+	return b.giveBack(ctx, unused, last, high)
 }
 
 // giveBack returns unused, which ends where the last grant does, to the store. The
-// memory learns first how far the counter goes back: the other way round, a crash
-// between the two would look like a store that lost writes, as it would if the memory
-// fails.
-func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant) error {
+// memory learns first that the counter goes back: the other way round, a crash between the
+// two would look like a store that lost writes, as it would if the memory fails. It keeps
+// high, what was issued, and not how far the counter goes back: another node whose IDs end
+// there may take these and give back both.
+func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant, high int64) error {
 	returner, ok := b.opts.store.(Returner)
 	if !ok {
 		return nil
 	}
+	if sabotage.Broken("R2 issued") {
+		high = unused.Start
+	}
 	var err error
 	if !last.Guarded {
-		err = b.opts.Memory.Remember(b.tag, last.Source, Mark{High: unused.Start, Server: last.Server})
+		err = b.opts.Memory.Remember(b.tag, last.Source, Mark{High: high, Server: last.Server})
 	}
 	if err == nil {
 		ctx, ended := b.begin(ctx, Call{Tag: b.tag, Return: true})
@@ -75,10 +80,10 @@ func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant) er
 
 // finish seals all spans, first to last, wakes the waiting callers with err, and
 // returns the last contiguous run of unreserved IDs, with the grant that
-// it ends with; b.mu is held.
-func (b *Buffer) finish(err error) (unused leaf.Range, last Grant) {
+// it ends with and one past the highest ID below it that may have been issued; b.mu is held.
+func (b *Buffer) finish(err error) (unused leaf.Range, last Grant, high int64) {
 	if b.end != nil {
-		return leaf.Range{}, Grant{}
+		return leaf.Range{}, Grant{}, 0
 	}
 	b.end = err
 	b.ended.Store(true)
@@ -90,15 +95,20 @@ func (b *Buffer) finish(err error) (unused leaf.Range, last Grant) {
 		rest := s.seal()
 		b.account.retired += rest.Start - s.start
 		b.account.lost += rest.Len() // until it is given back
-		touch := unused.End == rest.Start || sabotaged("R1 pieces")
-		if !unused.Empty() && touch && s.grant.sameCounter(last) {
+		touch := unused.End == rest.Start || sabotage.Broken("R1 pieces")
+		switch {
+		case !unused.Empty() && touch && s.grant.sameCounter(last):
 			rest.Start = unused.Start
+		case rest.Start == s.grant.Range.Start:
+			high = s.known
+		default:
+			high = rest.Start
 		}
 		unused, last = rest, *s.grant
 	}
 	b.queue = nil
 	b.wakeAll()
-	return unused, last
+	return unused, last, high
 }
 
 // sameCounter reports whether what is left of g may go back together with what is left

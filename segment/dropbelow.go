@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // DropBelow drops what the buffer holds below an ID, and what it is going to be granted below it
@@ -22,12 +23,12 @@ func (b *Buffer) DropBelow(below int64) (dropped int64) {
 		rest := s.seal() // callers that are late get nothing of s
 		b.account.retired += rest.Start - s.start
 		above := b.aboveFloor(rest)
-		if sabotaged("observe") {
+		if sabotage.Broken("observe") {
 			above = rest
 		}
 		dropped += rest.Len() - above.Len()
 		if !above.Empty() || len(kept) == 0 {
-			kept = append(kept, cutSpan(s.grant, above))
+			kept = append(kept, s.cut(above))
 		}
 	}
 	for len(kept) > 1 && kept[0].remaining() == 0 {
@@ -47,13 +48,6 @@ func (b *Buffer) DropBelow(below int64) (dropped int64) {
 // aboveFloor returns the part of r that may be issued; b.mu is held.
 func (b *Buffer) aboveFloor(r leaf.Range) leaf.Range {
 	return leaf.Range{Start: max(r.Start, min(b.floor, r.End)), End: r.End}
-}
-
-// cutSpan returns a span of a part of a grant.
-func cutSpan(grant *Grant, part leaf.Range) *span {
-	s := newSpan(Grant{Range: part})
-	s.grant = grant
-	return s
 }
 
 // DropBelow drops what the set holds of tag below an ID; see [Buffer.DropBelow].

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -247,10 +248,30 @@ func markLine(tag, source string, mark Mark) string {
 	return fmt.Sprintf("%08x %s", crc32.Checksum([]byte(text), castagnoli), text)
 }
 
-// parseMark reads a line; ok says that it is whole.
+// parseMark reads a line; ok says that it is whole. A start reads one for each tag, so it does
+// without fmt.
 func parseMark(line string) (tag, source string, mark Mark, ok bool) {
-	var sum uint32
-	_, text, _ := strings.Cut(line, " ")
-	n, _ := fmt.Sscanf(line, "%x %q %q %d %q\n", &sum, &tag, &source, &mark.High, &mark.Server)
-	return tag, source, mark, n == 5 && sum == crc32.Checksum([]byte(text), castagnoli)
+	head, text, _ := strings.Cut(line, " ")
+	sum, err := strconv.ParseUint(head, 16, 32)
+	if err != nil || uint32(sum) != crc32.Checksum([]byte(text), castagnoli) {
+		return "", "", Mark{}, false
+	}
+	var err2, err3, err4 error
+	tag, text, err = cutQuoted(text)
+	source, text, err2 = cutQuoted(text)
+	high, text, _ := strings.Cut(text, " ")
+	mark.High, err3 = strconv.ParseInt(high, 10, 64)
+	mark.Server, _, err4 = cutQuoted(text)
+	return tag, source, mark, cmp.Or(err, err2, err3, err4) == nil
+}
+
+// cutQuoted returns the string that text begins with, quoted, and what follows it.
+func cutQuoted(text string) (value, rest string, err error) {
+	quoted, err := strconv.QuotedPrefix(text)
+	if err != nil {
+		return "", "", err
+	}
+	_, rest, _ = strings.Cut(text[len(quoted):], " ")
+	value, err = strconv.Unquote(quoted)
+	return strings.Clone(value), rest, err
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // minJump is the least distance by which a counter that has gone backwards is
@@ -26,36 +27,50 @@ type guard struct {
 	buffer  *Buffer
 	largest int64 // step of the tag, or grant, seen so far
 
-	recalled sourceMarks      // from the memory
-	own      sourceMarks      // of what this buffer was granted
-	floors   map[string]int64 // by source that is being lifted: no ID below is issued
+	recalled sourceMarks     // from the memory
+	own      sourceMarks     // of what this buffer was granted
+	before   int64           // what was known before the last grant that was admitted
+	lifts    map[string]lift // by source that is being lifted
 
 	regressions atomic.Int64
 }
 
+// A lift ends with a grant that begins at floor or above: no ID below is issued.
+type lift struct {
+	floor int64
+	last  Mark // of the last grant that was discarded: the store may lose writes again meanwhile
+}
+
 // admit returns -1 when grant may be issued. Otherwise grant is lost, and admit
 // returns by how much the counter has to advance before it may be asked again.
-func (g *guard) admit(grant Grant) (lift int64, err error) {
-	if grant.Guarded || sabotaged("R2 guard") {
+func (g *guard) admit(grant Grant) (distance int64, err error) {
+	if grant.Guarded || sabotage.Broken("R2 guard") {
 		return -1, nil
 	}
 	g.largest = max(g.largest, grant.Step)
-	floor, lifting := g.floors[grant.Source]
+	l, lifting := g.lifts[grant.Source]
 	mark := g.known(grant.Source)
 	if !lifting && mark.contradicts(grant) {
 		mark = g.reconsider(grant.Source)
 	}
-	if !lifting && mark.contradicts(grant) {
-		if floor, err = g.raise(mark, grant); err != nil {
+	last := mark
+	if lifting {
+		last = l.last
+	}
+	if last.contradicts(grant) {
+		last.High = max(last.High, l.floor)
+		if l.floor, err = g.raise(last, grant); err != nil {
 			return 0, err
 		}
-		lifting = true
 	}
-	if lifting && grant.Range.Start < floor {
-		return max(0, floor-grant.Range.End), nil
+	if grant.Range.Start < l.floor {
+		l.last = Mark{High: grant.Range.End, Server: grant.Server}
+		g.setLift(grant.Source, l)
+		return max(0, l.floor-grant.Range.End), nil
 	}
-	delete(g.floors, grant.Source)
+	delete(g.lifts, grant.Source)
 	g.largest = max(g.largest, min(grant.Range.Len(), MaxStep)) // of what is issued: a lift is no step
+	g.before = mark.High
 	mark = Mark{High: grant.Range.End, Server: grant.Server}
 	g.own.set(grant.Source, mark)
 	if err := g.buffer.opts.Memory.Remember(g.buffer.tag, grant.Source, mark); err != nil {
@@ -84,17 +99,20 @@ func (g *guard) raise(mark Mark, grant Grant) (floor int64, err error) {
 			g.buffer.tag, leaf.ErrOverflow, grant.Range.Start, jump, mark.High)
 	}
 	floor = high + jump
-	if !sabotaged("R2 lift") {
+	if !sabotage.Broken("R2 lift") {
 		floor += rand.Int64N(jump)
 	}
 	g.buffer.opts.Logger.Error("the store has lost writes: lifting the counter above what may be in use",
 		"tag", g.buffer.tag, "source", grant.Source, "granted", grant.Range.Start, "seen", mark.High,
 		"server", grant.Server, "server_before", mark.Server, "lift_to", floor)
-	if g.floors == nil {
-		g.floors = make(map[string]int64)
-	}
-	g.floors[grant.Source] = floor
 	return floor, nil
+}
+
+func (g *guard) setLift(source string, l lift) {
+	if g.lifts == nil {
+		g.lifts = make(map[string]lift)
+	}
+	g.lifts[source] = l
 }
 
 // recall must come before the first call to the store: another process that shares

@@ -80,7 +80,7 @@ func TestGuardLiftsACounterThatWentBack(t *testing.T) {
 }
 
 // The memory makes a restarted node notice; after a clean stop it holds what was
-// issued, so that the node's own give-back is no regression.
+// issued, so that the node's own give-back is not a regression.
 func TestGuardRemembers(t *testing.T) {
 	store := newStore(t, 1, 1000)
 	memory := notes{}
@@ -175,6 +175,37 @@ func TestTwoCleanStops(t *testing.T) {
 			if n := buffer.Stats().Regressions; n != 0 {
 				t.Errorf("%d regressions", n)
 			}
+		}
+	})
+}
+
+// Nodes stop one after the other. What the first one gives back goes to the second, whose own
+// IDs end there, and which gives back both: below the place to which the first one gave back.
+// That is no lost write.
+func TestStopsOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 1000)
+		open := func(memory notes) *segment.Buffer {
+			return segment.NewBuffer(store, "order", &segment.Options{Policy: segment.Leaf, Memory: memory})
+		}
+		memory := notes{}
+		first, second := open(memory), open(notes{})
+		next(t, first)  // of [1, 1001)
+		next(t, second) // of [1001, 2001)
+		for _, b := range []*segment.Buffer{first, second} {
+			if _, err := b.Take(t.Context(), nil, 200); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // it has prefetched [2001, 3001)
+			closeBuffer(t, b)
+		}
+		again := open(memory)
+		defer closeBuffer(t, again)
+		if got := next(t, again); got != 1202 {
+			t.Errorf("got %d, want 1202", got)
+		}
+		if n := again.Stats().Regressions; n != 0 {
+			t.Errorf("%d regressions", n)
 		}
 	})
 }
@@ -312,6 +343,47 @@ func TestGuardDistrustsAnotherServer(t *testing.T) {
 	}
 	if got := b.Stats().Regressions; got != 1 {
 		t.Fatalf("%d regressions counted, want 1", got)
+	}
+}
+
+// twoLosses grants from a store that loses writes before its second call, and, once its counter has
+// been lifted, before its fourth.
+type twoLosses struct {
+	servers
+	calls int
+	again func()
+}
+
+func (s *twoLosses) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	switch s.calls++; s.calls {
+	case 2:
+		s.name = "2"
+	case 4:
+		s.again()
+	}
+	return s.servers.Advance(ctx, tag, n)
+}
+
+// A store that loses writes while its counter is lifted may lose what other processes were granted
+// above that lift, too.
+func TestGuardLiftsAgain(t *testing.T) {
+	for name, lose := range map[string]func(*testing.T, *servers){
+		"another server":        func(_ *testing.T, s *servers) { s.name = "3" },
+		"the counter went back": func(t *testing.T, s *servers) { loseWrites(t, s.Faulty, 500) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &twoLosses{servers: servers{newStore(t, 1, 1000), "1"}}
+			store.again = func() { lose(t, &store.servers) }
+			b := segment.NewBuffer(store, "order", &segment.Options{RegressionJump: 100_000, MaxStock: 1500})
+			defer closeBuffer(t, b)
+			drainTo(t, b, 1000)
+			if got := next(t, b); got < 200_000 {
+				t.Errorf("got %d, which others may have been granted after the first lift", got)
+			}
+			if got := b.Stats().Regressions; got != 2 {
+				t.Errorf("%d regressions counted, want 2", got)
+			}
+		})
 	}
 }
 

@@ -61,6 +61,6 @@ func (ms *sourceMarks) set(source string, mark Mark) {
 
 // A Mark is what a node knows of one source of one tag.
 type Mark struct {
-	High   int64  // one past the highest ID this node may have issued; after a clean stop: where the counter was given back to
+	High   int64  // one past the highest ID this node may have issued; after a clean stop: has issued
 	Server string // the last [Grant.Server]
 }

@@ -178,7 +178,19 @@ func TestBurst(t *testing.T) {
 	})
 }
 
-// A single large batch is no burst: it does not fill the memory.
+// How long the stock lasts is known under Java's rule too, which does not ask for it.
+func TestRateUnderLeafPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := segment.NewBuffer(newStore(t, 1, 1000), "order", &segment.Options{Policy: segment.Leaf})
+		defer closeBuffer(t, b)
+		consume(t, b, 100, 5*time.Minute)
+		if st := b.Stats(); st.Rate < 90 || st.Rate > 110 || st.Lasts == 0 {
+			t.Errorf("rate %.0f/s, the stock lasts %v", st.Rate, st.Lasts)
+		}
+	})
+}
+
+// A single large batch is not a burst: it does not fill the memory.
 func TestBatchIsNoBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)

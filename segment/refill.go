@@ -97,6 +97,7 @@ func (b *Buffer) refillDone() {
 func (b *Buffer) size(now time.Time) (n int64, due bool) {
 	a := &b.account
 	stock := b.stock()
+	b.demand.observe(now, b.issued())
 	if b.opts.Policy == Leaf {
 		due = len(b.queue) == 0 || b.short > stock
 		if a.grants < 2 {
@@ -104,7 +105,6 @@ func (b *Buffer) size(now time.Time) (n int64, due bool) {
 		}
 		return LeafStep(a.last, a.step, now.Sub(a.lastAt)), due
 	}
-	b.demand.observe(now, b.issued())
 	if a.grants == 0 {
 		return 0, true
 	}
@@ -188,7 +188,9 @@ func (b *Buffer) accept(grant Grant) {
 	b.notFailing()
 	b.health = storeHealth{}
 	if usable := b.aboveFloor(grant.Range); !usable.Empty() {
-		b.queue = append(b.queue, cutSpan(&grant, usable))
+		s := newSpan(grant)
+		s.known = b.guard.before
+		b.queue = append(b.queue, s.cut(usable))
 	}
 	b.serveRuns()
 	b.wakeAll()

@@ -303,17 +303,27 @@ func (s *Set) checkStore(ctx context.Context) error {
 	return err
 }
 
-// check has the store's tags listed, unless they are those of the latest listing, and all
-// buffers with IDs were seen in that or before.
+// check has the store's tags listed, unless they are those of the latest listing, which all
+// buffers with IDs must be in.
 func (s *Set) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CheckInterval)
 	defer cancel()
 	loaded := s.each.loaded.Swap(false)
 	digest := s.askDigest(ctx) // before the listing: what changes meanwhile makes another one
-	if digest != "" && digest == s.digest && !loaded && s.each.failing.none() {
+	if digest != "" && digest == s.digest && s.each.failing.none() && (!loaded || s.listsLoaded()) {
 		return nil
 	}
 	return s.list(ctx, digest)
+}
+
+// listsLoaded reports whether the latest listing had the tags of all buffers with IDs.
+func (s *Set) listsLoaded() bool {
+	for b := range s.tags.all() {
+		if b.loaded() && !s.lists(b.tag) {
+			return false
+		}
+	}
+	return true
 }
 
 // askDigest returns what tells that the tags are the same as before, empty if nothing does. The

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // sealed is a cursor beyond the end of every span, far enough from the largest
@@ -19,8 +20,9 @@ type span struct {
 	size  int64
 	quiet atomic.Int64 // while used is not above this, no caller looks at the stock
 	grant *Grant       // that the span came from
+	known int64        // the mark of the guard before that grant: nothing above was issued
 
-	_    [cacheLine - 32]byte
+	_    [cacheLine - 40]byte
 	used atomic.Int64 // IDs reserved from the front; size or more: drained
 	_    [cacheLine - 8]byte
 }
@@ -37,6 +39,13 @@ func newSpan(grant Grant) *span {
 	s := &span{start: grant.Range.Start, size: grant.Range.Len(), grant: &grant}
 	s.quiet.Store(max(0, min(s.size/10+1, s.size-1)))
 	return s
+}
+
+// cut returns a span of a part of s, which serves no more.
+func (s *span) cut(part leaf.Range) *span {
+	c := newSpan(Grant{Range: part})
+	c.grant, c.known = s.grant, s.known
+	return c
 }
 
 // reserve takes up to n IDs off the front; empty when s is drained.
@@ -78,7 +87,7 @@ func (s *span) due(used int64) bool {
 
 // seal drains s and returns what was not reserved.
 func (s *span) seal() leaf.Range {
-	if sabotaged("R1 seal") {
+	if sabotage.Broken("R1 seal") {
 		return leaf.Range{Start: s.start + s.issued(), End: s.start + s.size}
 	}
 	used := min(s.used.Swap(sealed), s.size)

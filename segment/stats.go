@@ -16,7 +16,7 @@ type Stats struct {
 	Stock    int64          // IDs in memory
 	Issued   int64          // IDs issued since the start
 	Step     int64          // the tag's own step as last heard; 0 before the first grant
-	Rate     float64        // demand seen lately, IDs per second; Adaptive only
+	Rate     float64        // demand seen lately, IDs per second
 	Lasts    time.Duration  // how long Stock lasts at Rate; 0 where Rate is 0
 
 	Refills     int64 // grants received

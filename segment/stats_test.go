@@ -94,12 +94,7 @@ func TestStatsOfRegressionAndStop(t *testing.T) {
 			wantAccounted(t, store, b)
 			before := b.Stats()
 			if refuse {
-				store.Plan(func(c drivertest.Call) (f drivertest.Fault) {
-					if c.Op == drivertest.OpReturn {
-						f.Before = errors.New("down")
-					}
-					return f
-				})
+				store.Plan(drivertest.Only(drivertest.OpReturn, drivertest.Fault{Before: errors.New("down")}))
 			}
 			_ = b.Close(t.Context()) // an error where the store refuses
 			after := b.Stats()

@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A store that fails for less than a caller waits is no error.
+// A store that fails for less than a caller waits is not an error.
 func TestShortOutage(t *testing.T) {
 	for range 30 {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // maxRivals is how many candidates may be lost to others before the registry is read again.
@@ -23,7 +25,8 @@ func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	v, err := k.readAll(ctx)
 	if err != nil {
 		if h := k.resume(); h != nil {
-			k.log.Warn("the worker registry cannot be asked; going on with the lease in the state file", "worker", h.record.Worker, "until", Time(h.horizon.Load()), "err", err)
+			k.log.Warn("the worker registry cannot be asked; going on with the lease in the state file",
+				"worker", h.record.Worker, "until", Time(h.horizon.Load()), "err", err)
 			return h, nil
 		}
 		return nil, fmt.Errorf("ask the worker registry: %w", err)
@@ -52,7 +55,7 @@ func (k *Keeper) resume() *heldLease {
 		return nil
 	}
 	limit := min(s.Horizon, s.Safe)
-	if sabotaged("W9 alone") {
+	if sabotage.Broken("W9 alone") {
 		limit = s.Horizon
 	}
 	if max(k.clock.ms(), s.Mark) >= limit {
@@ -61,8 +64,11 @@ func (k *Keeper) resume() *heldLease {
 	k.saved = nil
 	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon, Layouts: s.Layouts}
 	prior := Record{Worker: s.Worker, Horizon: -1} // not known: whatever else is found, the lease is lost
+	if sabotage.Broken("W9 put back") {
+		prior.Horizon = 0
+	}
 	h := k.newHeldLease(record, prior, s.Mark)
-	h.fromFile = true
+	h.fromFile, h.short = true, true
 	h.horizon.Store(limit)
 	h.safe.Store(limit)
 	return h
@@ -140,8 +146,11 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 			ErrClockOff, time.Duration(now-v.registry)*time.Millisecond)
 	}
 	if b := k.pending; b != nil && b.won(v.records[b.next.Worker]) {
-		k.pending = nil
-		return k.enter(v, *b, v.records[b.next.Worker]), nil
+		got, err := k.affirm(ctx, *b, v.records[b.next.Worker])
+		if err != nil {
+			return nil, fmt.Errorf("claim worker ID %d: %w", b.next.Worker, err)
+		}
+		return k.enter(v, *b, got), nil
 	}
 	ids, err := k.candidates(ctx, v, min(now, v.registry))
 	if err != nil {
@@ -179,7 +188,7 @@ func (k *Keeper) announce(b bid) error {
 // enter returns the lease that a successful bid gives. It counts once it is confirmed.
 func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 	floor := b.old.Horizon
-	if sabotaged("floor") {
+	if sabotage.Broken("floor") {
 		floor = 0
 	}
 	h := k.newHeldLease(got, b.old, floor)
@@ -213,8 +222,9 @@ func (k *Keeper) bid(v view, id, horizon int64) bid {
 	if b := k.pending; b != nil && b.old.Equal(old) && b.next.Horizon > k.clock.ms()+millis(k.opts.Horizon)/2 {
 		return *b
 	}
-	next := Record{Worker: id, Instance: NewInstance(), Term: old.Term + 1, Horizon: horizon, Layouts: mergeLayouts(old.Layouts, k.opts.Layouts), ClaimDelay: old.ClaimDelay}
-	if sabotaged("W6 instance") {
+	next := Record{Worker: id, Instance: NewInstance(), Term: old.Term + 1, Horizon: horizon,
+		Layouts: mergeLayouts(old.Layouts, k.opts.Layouts), ClaimDelay: old.ClaimDelay}
+	if sabotage.Broken("W6 instance") {
 		next.Instance, next.Term = Instance{1}, old.Term
 	}
 	k.stamp(&next, v)
@@ -234,12 +244,29 @@ func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
 	case lerr != nil:
 		err = lerr
 	case b.won(found):
-		return found, nil
+		return k.affirm(ctx, b, found)
 	case errors.Is(err, ErrConflict), !found.Equal(b.old):
 		return Record{}, fmt.Errorf("%w: %w", ErrConflict, err)
 	}
 	k.pending = &b
 	return Record{}, err
+}
+
+// affirm writes again what a bid wrote, by a swap whose answer comes: that of the bid did not, and
+// what was read may yet be lost, see [Registry].
+func (k *Keeper) affirm(ctx context.Context, b bid, found Record) (Record, error) {
+	if sabotage.Broken("unanswered claim") {
+		k.pending = nil
+		return found, nil
+	}
+	next := found
+	next.Horizon++
+	if err := k.swap(ctx, found, next); err != nil {
+		k.pending = &b
+		return Record{}, err
+	}
+	k.pending = nil
+	return next, nil
 }
 
 // won reports whether r is what the bid writes.
@@ -256,7 +283,7 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 	for id := range k.max + 1 {
 		r := v.records[id]
 		switch {
-		case r.Horizon > now && !sabotaged("floor") && !sabotaged("W10 claim"):
+		case r.Horizon > now && !sabotage.Broken("floor") && !sabotage.Broken("W10 claim"):
 			earliest = min(earliest, r.Horizon)
 		case r.Held():
 			expired = append(expired, id)
@@ -354,6 +381,7 @@ func (h *heldLease) look(ctx context.Context) error {
 	floor, err := h.settled(v)
 	if err == nil {
 		h.lease.floor, h.mark = floor, max(h.mark, floor)
+		h.shorten(v)
 	}
 	return err
 }
@@ -361,7 +389,7 @@ func (h *heldLease) look(ctx context.Context) error {
 // checkClaim reports a claim that the registry does not hold any more.
 func (h *heldLease) checkClaim(records map[int64]Record) error {
 	found := records[h.record.Worker]
-	if found.Instance != h.record.Instance || found.Term != h.record.Term {
+	if (found.Instance != h.record.Instance || found.Term != h.record.Term) && !sabotage.Broken("W9 own record") {
 		return fmt.Errorf("%w: the worker registry does not hold the claim of worker ID %d any more: it has term %d, of %s; claiming again",
 			ErrTaken, h.record.Worker, found.Term, ownerName(found.Owner))
 	}
@@ -374,7 +402,7 @@ func (k *Keeper) checkLayouts(records map[int64]Record) error {
 	for _, ours := range k.opts.Layouts {
 		for _, r := range records {
 			i := slices.IndexFunc(r.Layouts, func(l ServedLayout) bool { return l.Name == ours.Name })
-			if i >= 0 && r.Layouts[i] != ours && !sabotaged("W7 layouts") {
+			if i >= 0 && r.Layouts[i] != ours && !sabotage.Broken("W7 layouts") {
 				return &LayoutError{Ours: ours, Theirs: r.Layouts[i], Worker: r.Worker, Owner: r.Owner}
 			}
 		}

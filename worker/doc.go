@@ -36,10 +36,11 @@
 // swap every few seconds. The mark is written ahead of use, and only grows.
 //
 // Lose. A swap that fails, or whose outcome is unknown, is resolved by reading the
-// record. Another instance, or none, in a record that is not older than ours means
-// that the ID was taken: the generators are sealed at once, and another ID is claimed.
-// A record that is missing or older means that the registry lost writes: it is put
-// back, counted and reported.
+// record. If that shows what was written, it counts once another swap from there is
+// acknowledged: a database may show what it has not synced yet, and lose it. Another
+// instance, or none, in a record that is not older than ours means that the ID was taken:
+// the generators are sealed at once, and another ID is claimed. A record that is missing
+// or older means that the registry lost writes: it is put back, counted and reported.
 //
 // Hand back. Seal every generator: its cursor is swapped to its end, so that a caller
 // on its way either owns what it gets or gets nothing. Write to the state file that the
@@ -114,6 +115,11 @@
 //     has stood for the claim delay. Until then the look is repeated, and the lease is extended.
 //     The look comes after the swap, which may have been made under another incarnation than
 //     what was read before it.
+//   - Until the registry has agreed to an extension after that look, only times up to the registry's
+//     time of the write before it, plus the claim delay, less the tolerance between clocks, are
+//     issued. The process may have been paused since it looked, and a claim after a loss begins
+//     above that. It is a bound on times, not on when they are issued. The first extension is made
+//     at once; where it comes later than those times, the process claims anew.
 //   - Since when an incarnation has stood is its earliest stamp in all records; if there is
 //     none, it is now. A stamp of another incarnation says nothing.
 //   - The floor of a claim is never below that time plus the claim delay, however long ago that
@@ -133,13 +139,10 @@
 //     and this machine's. Later, others may have held the worker ID, and the registry may
 //     have lost that too.
 //   - The state file says only after the last look that a process may go on from it. A start from
-//     the state file alone issues only times up to the registry's time of the
-//     last extension, plus the claim delay, less the tolerance between clocks, until the
-//     registry has agreed to the next extension. A claim after a loss begins above that. It
-//     is a bound on times, not on when they are issued, so no clock of this machine has to
-//     be right. Such a process does not put its record back either, since others may have
-//     held the worker ID meanwhile: it claims anew. So it does where the registry agrees only
-//     after those times, or says a claim delay that is too short for it.
+//     the state file alone has the same bound, after the last extension that the file has, so that
+//     no clock of this machine has to be right. Such a process does not put its record back either,
+//     since others may have held the worker ID meanwhile: it claims anew. So it does where the
+//     registry agrees only after those times, or says a claim delay that is too short for it.
 //
 // What remains possible: a holder that is cut off from the present server for longer than the
 // claim delay, or goes on with a former one that was not shut off; a proxy that

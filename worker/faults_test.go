@@ -52,6 +52,46 @@ func TestLostRepliesOfClaims(t *testing.T) {
 	}
 }
 
+// What a swap wrote whose answer never came can be read, and the registry lose it all the same: a
+// database that crashes before it has synced. It gives no worker ID, and makes no lease longer.
+func TestReadsProveNothing(t *testing.T) {
+	unanswered := func(_, next worker.Record) swapFault {
+		if next.Owner == "n0.1" {
+			return replyLost
+		}
+		return swapWorks
+	}
+	t.Run("claim", func(t *testing.T) {
+		inBubble(t, 2, func(t *testing.T, w *world) {
+			before := w.reg.Backend.Snapshot()
+			w.plan(unanswered)
+			p := w.nodes[0].start()
+			time.Sleep(10 * time.Second)
+			if n := p.issue(100); n > 0 {
+				t.Errorf("%d times were issued, and the registry had acknowledged nothing", n)
+			}
+			w.reg.Backend.Restore(before)
+			mustIssue(t, hold(t, w.nodes[1], 0), 100)
+		})
+	})
+	t.Run("extension", func(t *testing.T) {
+		inBubble(t, 2, func(t *testing.T, w *world) {
+			w.opts.Layouts[0].WorkerBits = 0
+			p := hold(t, w.nodes[0], 0)
+			before := w.reg.Backend.Snapshot()
+			w.plan(unanswered)
+			for range 40 { // longer than a lease
+				p.issue(5)
+				time.Sleep(time.Second)
+			}
+			w.reg.Backend.Restore(before)
+			q := hold(t, w.nodes[1], 0)
+			p.issue(100)
+			mustIssue(t, q, 100)
+		})
+	})
+}
+
 func TestLateReleaseDoesNothing(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
 		w.opts.Layouts[0].WorkerBits = 0

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // A heldLease is one lease from its claim to its end.
@@ -16,6 +18,7 @@ type heldLease struct {
 	record   Record // what the registry last said that it holds
 	prior    Record // what the claim replaced
 	fromFile bool   // it continues a lease from the state file, and the registry has not agreed yet
+	short    bool   // it reaches no further than safe: the registry has not agreed since it was continued, or confirmed
 	sealedAt int64  // the earliest time after everything issued, once the lease is lost
 
 	unnamed      span // of looks at a registry of which no incarnation is known
@@ -23,7 +26,7 @@ type heldLease struct {
 	claimedAt    time.Duration // by the monotonic clock
 
 	inFile   savedLease    // what the state file says, but for its times; never changed
-	horizon  atomic.Int64  // of record; after a start from the file alone, what is safe
+	horizon  atomic.Int64  // of record; where the lease is short, what is safe
 	safe     atomic.Int64  // see savedLease
 	extended chan struct{} // holds one element when horizon has grown
 	mark     int64         // nothing from here on was issued; owned by keepMark once that runs
@@ -60,8 +63,11 @@ func (h *heldLease) hold(ctx context.Context) error {
 	}
 	h.recordStart()
 	next := h.opts.Extend
-	if h.fromFile {
+	switch {
+	case h.fromFile:
 		next /= 4 // before the lease is safe no more
+	case h.short:
+		next = 0
 	}
 	extend := time.NewTimer(next)
 	defer extend.Stop()
@@ -176,21 +182,25 @@ func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause er
 	}
 	switch {
 	case h.taken(found) && !found.Held():
-		return fmt.Errorf("%w: worker ID %d was freed, by an operator or by who held it meanwhile, or lost by the registry, term %d", ErrTaken, found.Worker, found.Term)
+		return fmt.Errorf("%w: worker ID %d was freed, by an operator or by who held it meanwhile, or lost by the registry, term %d", ErrTaken,
+			found.Worker, found.Term)
 	case h.taken(found):
 		return fmt.Errorf("%w: worker ID %d is now with %s, term %d", ErrTaken, found.Worker, ownerName(found.Owner), found.Term)
-	case found.Horizon >= h.record.Horizon && found.Term == h.record.Term:
-		// The extension was made and its answer lost, or it was not made.
-		if err := h.adopt(v, found); err != nil || errors.Is(cause, ErrConflict) {
-			return err
-		}
-		return fmt.Errorf("extend the lease of worker ID %d: %w", h.record.Worker, cause)
+	case found.Horizon < h.record.Horizon || found.Term != h.record.Term:
+		h.log.Error("the worker registry has lost writes: the lease is put back", "worker", h.record.Worker, "term", h.record.Term, "found", found.Term)
+		h.count(func(s *Status) { s.PutBacks++ })
 	}
-	h.log.Error("the worker registry has lost writes: the lease is put back", "worker", h.record.Worker, "term", h.record.Term, "found", found.Term)
-	h.count(func(s *Status) { s.PutBacks++ })
-	next.Layouts = mergeLayouts(found.Layouts, h.record.Layouts)
+	if sabotage.Broken("unanswered extension") && found.Equal(next) {
+		return h.adopt(v, next)
+	}
+	// Or the extension was made and its answer lost. What was read may yet be lost, see [Registry].
+	next.Horizon = max(next.Horizon, found.Horizon+1)
+	next.Layouts, next.ClaimDelay = mergeLayouts(found.Layouts, h.record.Layouts), max(next.ClaimDelay, found.ClaimDelay)
 	if err := h.swap(ctx, found, next); err != nil {
-		return fmt.Errorf("put the lease of worker ID %d back: %w", h.record.Worker, err)
+		return fmt.Errorf("extend the lease of worker ID %d: %w", h.record.Worker, errors.Join(cause, err))
+	}
+	if sabotage.Broken("W9 put back") {
+		h.fromFile, h.short = false, false
 	}
 	return h.adopt(v, next)
 }
@@ -209,7 +219,7 @@ func (h *heldLease) adopt(v view, r Record) error {
 	if err := cmp.Or(h.checkHorizon(v), h.checkAlone(v, r)); err != nil {
 		return err
 	}
-	h.record, h.fromFile = r, false
+	h.record, h.fromFile, h.short = r, false, false
 	h.safe.Store(h.safeUntil(v, r))
 	if r.Horizon <= h.horizon.Load() {
 		return nil
@@ -222,12 +232,25 @@ func (h *heldLease) adopt(v view, r Record) error {
 	return nil
 }
 
-// checkAlone reports that the registry agrees too late to a lease that was continued from the
-// state file alone: it may have lost who had the worker ID meanwhile. So it may, sooner than this
-// process would notice, where all nodes wait less than this one needs.
+// shorten has the lease reach no further than is safe whatever the registry loses, until that
+// agrees to an extension: this process may have been paused since it looked, or be paused now, and
+// is no holder yet that would notice a loss.
+func (h *heldLease) shorten(v view) {
+	if sabotage.Broken("W9 stale look") || sabotage.Broken("W9 own record") { // which this one hides
+		return
+	}
+	if v.reign.Lossy && !h.opts.short {
+		h.short = true
+		h.horizon.Store(max(h.lease.floor, min(h.record.Horizon, h.safe.Load())))
+	}
+}
+
+// checkAlone reports that the registry agrees too late to a lease that is short: it may have lost
+// who had the worker ID meanwhile. So it may, sooner than this process would notice, where all
+// nodes wait less than this one needs.
 func (h *heldLease) checkAlone(v view, r Record) error {
-	if h.fromFile && v.reign.Lossy && (h.now(v) >= h.safe.Load() || r.ClaimDelay < millis(h.opts.ClaimDelay)) {
-		return fmt.Errorf("%w: the lease of worker ID %d was continued from the state file, up to %s, and the worker registry may have lost who had it since; claiming again",
+	if h.short && v.reign.Lossy && !sabotage.Broken("W9 agreed late") && (h.now(v) >= h.safe.Load() || r.ClaimDelay < millis(h.opts.ClaimDelay)) {
+		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
 			ErrTaken, h.record.Worker, Time(h.safe.Load()).UTC().Format(time.RFC3339))
 	}
 	return nil
@@ -242,7 +265,7 @@ func (h *heldLease) checkHorizon(v view) error {
 	if !h.fromFile {
 		now = min(now, h.clock.wall().Add(h.opts.Tolerance).UnixMilli())
 	}
-	if v.reign.Lossy && now >= h.record.Horizon && !sabotaged("W9 horizon") {
+	if v.reign.Lossy && now >= h.record.Horizon && !sabotage.Broken("W9 horizon") {
 		return fmt.Errorf("%w: the lease of worker ID %d ran out at %s, and the worker registry may have lost who had it since; claiming again",
 			ErrTaken, h.record.Worker, Time(h.record.Horizon).UTC().Format(time.RFC3339))
 	}
@@ -286,7 +309,7 @@ func (h *heldLease) save() error {
 	mark := min(horizon, max(h.mark, h.clock.ms()+h.stock))
 	l := h.inFile
 	l.Horizon, l.Safe, l.Mark = horizon, h.safe.Load(), mark
-	if err := h.opts.State.save(l); err != nil && !sabotaged("W1 W2 mark") {
+	if err := h.opts.State.save(l); err != nil && !sabotage.Broken("W1 W2 mark") {
 		return err
 	}
 	h.mark = mark
@@ -303,7 +326,8 @@ func (h *heldLease) abandon() {
 	ended.sealed = true
 	h.saved = &ended
 	if err := h.opts.State.end(ended); err != nil {
-		h.log.Error("the state file still says that the worker ID is held: remove it before this server is started without its worker registry", "worker", h.inFile.Worker, "err", err)
+		h.log.Error("the state file still says that the worker ID is held: remove it before this server is started without its worker registry",
+			"worker", h.inFile.Worker, "err", err)
 	}
 }
 
@@ -320,7 +344,7 @@ func (h *heldLease) end() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.opts.CallTimeout)
 	defer cancel()
-	if h.opts.State != nil && !sabotaged("W3 file") {
+	if h.opts.State != nil && !sabotage.Broken("W3 file") {
 		if _, err := h.reg.Load(ctx, h.record.Worker); err != nil {
 			return fmt.Errorf("worker ID %d is not handed back; the next start goes on with it or hands it back: %w", h.record.Worker, err)
 		}

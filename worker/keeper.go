@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // defaultMaxWorker bounds the worker ID where no layout does.
@@ -139,7 +140,7 @@ var errStopped = errors.New("this server is stopping")
 // sealAll seals every generator and returns the earliest time after all they issued.
 func (k *Keeper) sealAll(why error) (floor int64) {
 	users := k.opts.LeaseUsers
-	if sabotaged("W3 every generator") {
+	if sabotage.Broken("W3 every generator") {
 		users = users[:min(1, len(users))]
 	}
 	for _, u := range users {
@@ -246,11 +247,27 @@ func (k *Keeper) readAll(ctx context.Context) (view, error) {
 
 // readClock asks the registry for all that but the records.
 func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
-	if f, ok := k.reg.(LossyRegistry); ok && k.opts.ClaimDelay >= 0 {
-		if v.reign, err = ask(ctx, k, f.Reign); err != nil {
-			return v, err
-		}
+	first, second := k.readReign, k.readTime
+	if sabotage.Broken("W9 clock first") {
+		first, second = second, first
 	}
+	if err := first(ctx, &v); err != nil {
+		return v, err
+	}
+	err = second(ctx, &v)
+	return v, err
+}
+
+// readReign asks which server answers.
+func (k *Keeper) readReign(ctx context.Context, v *view) (err error) {
+	if f, ok := k.reg.(LossyRegistry); ok && k.opts.ClaimDelay >= 0 {
+		v.reign, err = ask(ctx, k, f.Reign)
+	}
+	return err
+}
+
+// readTime asks for the registry's time.
+func (k *Keeper) readTime(ctx context.Context, v *view) error {
 	before := k.clock.ms()
 	t, err := ask(ctx, k, k.reg.Clock)
 	now := k.clock.ms()
@@ -259,7 +276,7 @@ func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
 		v.registry = t.UnixMilli() + (now-before)/2
 	}
 	v.offset = now - v.registry
-	return v, err
+	return err
 }
 
 // now returns the registry's time: that of v, plus what has passed since.

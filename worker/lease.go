@@ -17,7 +17,7 @@ type Lease struct {
 }
 
 // Unfenced returns a lease without a registry behind it: it allows the times from floor
-// up to, not including, limit; the zero Time is no limit. It is for tests, and for
+// up to, not including, limit; the zero Time is not a limit. It is for tests, and for
 // programs in which no two generators ever share a worker ID and a time by other means.
 func Unfenced(worker int64, floor, limit time.Time) *Lease {
 	l := &Lease{worker: worker, floor: milliUp(floor)}

@@ -8,6 +8,15 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
+// startHeld starts a process and waits until it has held worker ID 0 for a while.
+func (n *node) startHeld(t testing.TB) *process {
+	t.Helper()
+	p := n.start()
+	time.Sleep(claimDelay + 2*time.Second)
+	awaitHeld(t, p, 0)
+	return p
+}
+
 // inLossyBubble is inBubble with a registry that may lose writes and has one worker ID.
 func inLossyBubble(t *testing.T, nodes int, test func(t *testing.T, w *world)) {
 	t.Helper()
@@ -78,9 +87,7 @@ func TestClaimConfirmedAfterItsHorizon(t *testing.T) {
 		p := w.claimAndPause(w.nodes[0])
 		claimed := w.reg.Backend.Snapshot()
 		time.Sleep(w.opts.Horizon)
-		q := w.nodes[1].start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, q, 0)
+		q := w.nodes[1].startHeld(t)
 		mustIssue(t, q, 10)
 		q.pause() // its generator goes on
 		w.failOver(claimed)
@@ -92,16 +99,12 @@ func TestClaimConfirmedAfterItsHorizon(t *testing.T) {
 // The same with a holder: it was paused, and extends a lease that others had since.
 func TestExtendedAfterItsHorizon(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
-		p := w.nodes[0].start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, p, 0)
+		p := w.nodes[0].startHeld(t)
 		mustIssue(t, p, 10)
 		p.pause()
 		time.Sleep(time.Minute)
 		held := w.reg.Backend.Snapshot()
-		q := w.nodes[1].start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, q, 0)
+		q := w.nodes[1].startHeld(t)
 		w.failOver(held)
 		p.resume()
 		issueTogether(5*time.Second, p, q)
@@ -113,9 +116,7 @@ func TestRegistryClockJumpsBeyondTheHorizon(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {
 		var jump atomic.Int64
 		w.reg.Backend.SetClock(func() time.Time { return time.Now().Add(time.Duration(jump.Load())) })
-		p := w.nodes[0].start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, p, 0)
+		p := w.nodes[0].startHeld(t)
 		jump.Store(int64(time.Hour))
 		for range 20 {
 			time.Sleep(time.Second)
@@ -134,9 +135,7 @@ func TestAloneAfterALoss(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inLossyBubble(t, 2, func(t *testing.T, w *world) {
 				before := w.reg.Backend.Snapshot()
-				p := w.nodes[0].start()
-				time.Sleep(claimDelay + 2*time.Second)
-				awaitHeld(t, p, 0)
+				p := w.nodes[0].startHeld(t)
 				for range 10 {
 					mustIssue(t, p, 10)
 					time.Sleep(time.Second)
@@ -165,9 +164,7 @@ func TestAloneAfterALoss(t *testing.T) {
 // A process whose file leaves it nothing that is safe to issue does not go on from it.
 func TestAloneWithNothingLeft(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {
-		p := w.nodes[0].start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, p, 0)
+		p := w.nodes[0].startHeld(t)
 		w.down.Store(true)
 		if issueTogether(4*time.Second, p) == 0 {
 			t.Error("a holder stops as soon as the registry is away")
@@ -185,9 +182,7 @@ func TestAloneWithNothingLeft(t *testing.T) {
 func TestAloneUntilTheRegistryAnswers(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {
 		n := w.nodes[0]
-		p := n.start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, p, 0)
+		p := n.startHeld(t)
 		for range 10 {
 			mustIssue(t, p, 10)
 			time.Sleep(time.Second)
@@ -213,9 +208,7 @@ func TestAlonePutsNothingBack(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {
 		before := w.reg.Backend.Snapshot()
 		n := w.nodes[0]
-		p := n.start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, p, 0)
+		p := n.startHeld(t)
 		mustIssue(t, p, 10)
 		p.kill()
 		w.down.Store(true)
@@ -237,9 +230,7 @@ func TestAlonePutsNothingBack(t *testing.T) {
 func TestAloneWhileAnotherHeldTheWorkerID(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		before := w.reg.Backend.Snapshot()
-		p := w.nodes[0].start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, p, 0)
+		p := w.nodes[0].startHeld(t)
 		for range 10 {
 			mustIssue(t, p, 10)
 			time.Sleep(time.Second)
@@ -265,9 +256,7 @@ func TestAloneWhileAnotherHeldTheWorkerID(t *testing.T) {
 func TestAloneWithALongerClaimDelay(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {
 		n := w.nodes[0]
-		p := n.start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, p, 0)
+		p := n.startHeld(t)
 		mustIssue(t, p, 10)
 		p.kill()
 		w.down.Store(true)
@@ -288,9 +277,7 @@ func TestClaimerPausedWithoutIncarnation(t *testing.T) {
 		p := w.claimAndPause(w.nodes[0])
 		claimed := w.reg.Backend.Snapshot()
 		w.failOver(before)
-		q := w.nodes[1].start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, q, 0)
+		q := w.nodes[1].startHeld(t)
 		q.pause() // its generator goes on
 		w.failOver(claimed)
 		p.resume()

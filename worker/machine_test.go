@@ -24,7 +24,7 @@ type action struct {
 // actions are the steps of the model in folder model, and some more.
 var actions = []string{
 	"start", "start", "start", "issue", "issue", "issue", "reserve", "answer", "kill", "stop", "pause", "resume", "wait", "wait",
-	"clock", "copy", "reboot", "registry", "network", "late", "disk", "issue everywhere", "free",
+	"clock", "copy", "reboot", "registry", "network", "late", "disk", "issue everywhere", "free", "hang", "crash",
 }
 
 func drawAction(t *rapid.T) action {
@@ -58,6 +58,7 @@ func TestNoTimeHasTwoOwners(t *testing.T) {
 			}
 			w.down.Store(false)
 			w.fault.Store(nil)
+			w.synced.Store(nil)
 			w.everybody(50, atCursor)
 			time.Sleep(time.Minute)
 			w.everybody(50, byClock)
@@ -87,6 +88,10 @@ func (w *world) do(a action) {
 		w.faults(a.N)
 	case "late":
 		w.arrive()
+	case "hang":
+		w.hang()
+	case "crash":
+		w.crash()
 	case "issue everywhere":
 		w.everybody(a.N, a.At)
 	case "free":
@@ -108,6 +113,20 @@ func (w *world) do(a action) {
 		}
 	}
 	synctest.Wait()
+}
+
+// hang has the registry's disk hang: what is written can be read, and is not acknowledged.
+func (w *world) hang() {
+	if w.synced.Load() == nil {
+		w.synced.Store(new(w.reg.Backend.Snapshot()))
+	}
+}
+
+// crash has a registry whose disk hangs lose what is not on it.
+func (w *world) crash() {
+	if synced := w.synced.Swap(nil); synced != nil {
+		w.reg.Backend.Restore(*synced)
+	}
 }
 
 func (p *process) do(a action) {

@@ -92,6 +92,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	raises bool // ClaimDelay was asked for
+	short  bool // and is less than holders need
 }
 
 func (o *Options) withDefaults() Options {
@@ -113,7 +114,7 @@ func (o *Options) withDefaults() Options {
 	needed := 2*opts.Extend + opts.MaxAhead + opts.Tolerance
 	opts.raises = opts.ClaimDelay > 0
 	opts.ClaimDelay = cmp.Or(opts.ClaimDelay, needed)
-	if opts.ClaimDelay > 0 && opts.ClaimDelay < needed {
+	if opts.short = opts.ClaimDelay > 0 && opts.ClaimDelay < needed; opts.short {
 		opts.Logger.Warn("claim_delay is too short for a holder whose record was lost to have stopped: leave it out, or set it to 0 where nothing can be lost",
 			"claim_delay", opts.ClaimDelay, "needed", needed)
 	}

@@ -51,7 +51,8 @@ var (
 type Registry interface {
 	// Load returns the record in the cell of a worker, as it is now: not from a
 	// cache, nor from a replica that may lag. A cell that was never written holds
-	// the zero Record with Worker set.
+	// the zero Record with Worker set. What a swap wrote that was not acknowledged may be
+	// read and yet be lost: InnoDB shows what is committed before it is on the disk.
 	Load(ctx context.Context, worker int64) (Record, error)
 
 	// Swap writes new into the cell that old and new name, atomically and durably, if

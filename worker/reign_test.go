@@ -27,9 +27,7 @@ func awaitSoon(t *testing.T, p *process) {
 // stops it.
 func settle(t *testing.T, n *node) {
 	t.Helper()
-	p := n.start()
-	time.Sleep(claimDelay + 2*time.Second)
-	awaitHeld(t, p, 0)
+	p := n.startHeld(t)
 	mustIssue(t, p, 10)
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
@@ -109,6 +107,33 @@ func TestFailOverBeforeTheSwap(t *testing.T) {
 	}
 }
 
+// A claimer is paused at some point of its start, and a fail-over loses its claim. Another node
+// waits until the worker ID counts. The first one goes on with what it saw, which is of long ago.
+func TestFailOverWhileTheClaimerIsPaused(t *testing.T) {
+	for asks := range 7 {
+		t.Run(fmt.Sprint(asks+1), func(t *testing.T) {
+			inLossyBubble(t, 2, func(t *testing.T, w *world) {
+				w.reg.Backend.SetClock(time.Now)
+				settle(t, w.nodes[0])
+				before := w.reg.Backend.Snapshot()
+				paused := pauseAfterAsks(w, w.nodes[1], asks+1)
+				c := w.nodes[1].start(func(o *worker.Options) { o.CallTimeout, o.Horizon = time.Hour, time.Hour })
+				<-paused
+				w.failOver(before)
+				p := w.nodes[0].start()
+				time.Sleep(claimDelay + time.Second)
+				awaitSoon(t, p)
+				mustIssue(t, p, 10)
+				c.resume()
+				if issueTogether(w.opts.Extend, c, p) > 0 {
+					t.Error("it did not ask again")
+				}
+				issueTogether(2*claimDelay, c, p)
+			})
+		})
+	}
+}
+
 // pauseAfterAsks pauses the next process of n when it has asked for the incarnation or the
 // time so many times, and then closes the channel.
 func pauseAfterAsks(w *world, n *node, asks int) <-chan struct{} {
@@ -165,9 +190,7 @@ func TestNewPrimaryWithAClockBehind(t *testing.T) {
 	inLossyBubble(t, 3, func(t *testing.T, w *world) {
 		w.opts.Layouts[0].WorkerBits = 1
 		w.reg.Backend.SetClock(time.Now)
-		other := w.nodes[2].start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, other, 0)
+		other := w.nodes[2].startHeld(t)
 		before := w.reg.Backend.Snapshot()
 		p := w.nodes[0].start()
 		awaitSoon(t, p)
@@ -207,9 +230,7 @@ func TestUnmarkedSwitchBack(t *testing.T) {
 	inLossyBubble(t, 3, func(t *testing.T, w *world) {
 		w.unmarked.Store(true)
 		w.opts.Layouts[0].WorkerBits = 1
-		first := w.nodes[0].start()
-		time.Sleep(claimDelay + 2*time.Second)
-		awaitHeld(t, first, 0)
+		first := w.nodes[0].startHeld(t)
 		second := w.nodes[1].start()
 		awaitSoon(t, second)
 		w.reign.Add(1)

@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// issuer is a user that has issued times up to one, which is no whole millisecond.
+// issuer is a user that has issued times up to one, which is not a whole millisecond.
 type issuer struct {
 	begun chan struct{}
 	after time.Time

@@ -15,8 +15,8 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A state file that says nothing of use costs a worker ID, and nothing else.
-func TestStateOfNoUse(t *testing.T) {
+// A state file that cannot be used costs a worker ID, and nothing else.
+func TestUnusableState(t *testing.T) {
 	tests := map[string]func(d *disk){
 		"empty":          func(d *disk) { d.cached = nil },
 		"truncated":      func(d *disk) { d.cached = d.cached[:5000] },

@@ -67,7 +67,8 @@ func (k *Keeper) checkOffset(ms int64, whose string) error {
 	if off < 0 {
 		direction = "behind"
 	}
-	return fmt.Errorf("%w: it is %v %s %s, more than the %v that are tolerated: set the clock", ErrClockOff, off.Abs(), direction, whose, k.opts.Tolerance)
+	return fmt.Errorf("%w: it is %v %s %s, more than the %v that are tolerated: set the clock", ErrClockOff, off.Abs(), direction, whose,
+		k.opts.Tolerance)
 }
 
 // A clockWatch watches for steps of this machine's clock.

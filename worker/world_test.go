@@ -39,6 +39,8 @@ type world struct {
 
 	mu   sync.Mutex
 	late []func() // swaps that are still on their way
+
+	synced atomic.Pointer[memory.Snapshot] // while the registry's disk hangs: what is on it
 }
 
 // plan has fault decide on the next swaps.
@@ -338,7 +340,11 @@ func (r *port) Swap(ctx context.Context, old, next worker.Record) error {
 		w.mu.Unlock()
 		return errNetwork
 	}
-	return w.reg.Swap(ctx, old, next)
+	hangs := w.synced.Load() != nil
+	if err := w.reg.Swap(ctx, old, next); err != nil || !hangs {
+		return err
+	}
+	return errNetwork
 }
 
 func (r *port) List(ctx context.Context) ([]worker.Record, error) {

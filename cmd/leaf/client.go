@@ -109,11 +109,13 @@ func (c *client) explain(err error, _ time.Duration) error {
 	}
 	plain := &plainError{text, err}
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return hinted(fmt.Errorf("the certificate of %s is not trusted: %w", base, untrusted.Err), "name the authority that vouches for it with --ca-file FILE")
+		return hinted(fmt.Errorf("the certificate of %s is not trusted: %w", base, untrusted.Err),
+			"name the authority that vouches for it with --ca-file FILE")
 	}
 	switch code := connect.CodeOf(err); {
 	case code == connect.CodeDeadlineExceeded:
-		return hinted(fmt.Errorf("no answer from %s within %s", base, c.timeout), "wait longer with --timeout, or ask 'leaf status' what the server is busy with")
+		return hinted(fmt.Errorf("no answer from %s within %s", base, c.timeout),
+			"wait longer with --timeout, or ask 'leaf status' what the server is busy with")
 	case code == connect.CodeUnavailable && !connect.IsWireError(err):
 		return hinted(fmt.Errorf("no server answers at %s: %s", base, text), "start one with 'leaf serve', or name it with --server URL")
 	case !connect.IsWireError(err) && code != connect.CodeCanceled:

@@ -47,7 +47,8 @@ func newRoot() *cobra.Command {
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
-	root.AddCommand(newServe(), newInit(), newNext(), newDecode(), newTag(), newWorker(), newStatus(), newToken(), newConfig(), newBench(), newVersion())
+	root.AddCommand(newServe(), newInit(), newNext(), newDecode(), newTag(), newWorker(), newStatus(), newToken(), newConfig(), newBench(),
+		newVersion())
 	root.InitDefaultCompletionCmd("")
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		group(completion)

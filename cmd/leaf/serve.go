@@ -117,7 +117,6 @@ func serve(ctx context.Context, stderr io.Writer, src config.Source) error {
 	if err != nil {
 		log.Warn("systemd is not told how this server is doing", "err", err)
 	}
-	defer notify.Close()
 	opts := server.Options{Config: cfg, ConfigFile: src.Path(), Version: fullVersion(), Logger: log, Level: level, Notify: notify}
 	opts.Load = func() (config.Config, error) {
 		cfg, _, err := config.Load(src)
@@ -160,9 +159,18 @@ func reloadOn(hangups <-chan os.Signal, reload func() error) (stop func()) {
 func newLogger(w io.Writer, cfg config.Config, level slog.Leveler) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
 	if cfg.Log.Format == config.FormatJSON || cfg.Log.Format == config.FormatAuto && !isTerminal(w) {
+		opts.ReplaceAttr = durationText
 		return slog.New(hint.Handler(slog.NewJSONHandler(w, opts)))
 	}
 	return slog.New(hint.Handler(slog.NewTextHandler(w, opts)))
+}
+
+// durationText writes a duration as 1.5s: without it JSON has bare nanoseconds.
+func durationText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 func isTerminal(w io.Writer) bool {

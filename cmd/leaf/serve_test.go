@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/config"
 )
 
 // unfinishedRequest sends a request whose body never comes. Once it returns, the
@@ -32,6 +36,16 @@ func unfinishedRequest(t *testing.T, url string) {
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil || !strings.Contains(line, "100 Continue") {
 		t.Fatalf("the server answered %q, %v; want 100 Continue", line, err)
+	}
+}
+
+func TestDurationsInJSONLog(t *testing.T) {
+	var out bytes.Buffer
+	cfg := config.Config{}
+	cfg.Log.Format = config.FormatJSON
+	newLogger(&out, cfg, slog.LevelInfo).Info("stopped", "took", 1500*time.Millisecond)
+	if !strings.Contains(out.String(), `"took":"1.5s"`) {
+		t.Errorf("the log has %s", &out)
 	}
 }
 

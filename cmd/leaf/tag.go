@@ -245,7 +245,8 @@ func (a *admin) raiseAll(cmd *cobra.Command, by int64, dryRun bool) error {
 		if a.json {
 			continue
 		}
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: max_id %d → %d\n", choose(dryRun, "would raise", "raised"), printable(tag.Tag), tag.MaxID, to); err != nil {
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: max_id %d → %d\n", choose(dryRun, "would raise", "raised"), printable(tag.Tag),
+			tag.MaxID, to); err != nil {
 			return err
 		}
 	}
@@ -330,7 +331,8 @@ func lost(t tagRow) string {
 	if t.Description != "" {
 		text += ", " + printable(t.Description)
 	}
-	return fmt.Sprintf("%s\nTo create it again above its IDs: leaf tag create %s --step %d --max-id %d", text, shellWord(t.Tag), t.Step, max(t.MaxID, 1))
+	return fmt.Sprintf("%s\nTo create it again above its IDs: leaf tag create %s --step %d --max-id %d", text, shellWord(t.Tag), t.Step,
+		max(t.MaxID, 1))
 }
 
 // findTag returns a tag as it is listed.

@@ -139,7 +139,8 @@ type workerRow struct {
 
 func (r workerRow) cells() []string {
 	held := choose(r.Mine, "mine", choose(r.Held, "yes", "no"))
-	return []string{decimal(r.Worker), held, decimal(r.Term), moment(r.Horizon), moment(r.Seen), r.ClockOffset.String(), r.Owner, strings.Join(r.Layouts, ",")}
+	return []string{decimal(r.Worker), held, decimal(r.Term), moment(r.Horizon), moment(r.Seen), r.ClockOffset.String(), r.Owner,
+		strings.Join(r.Layouts, ",")}
 }
 
 // startRows are the starts of servers as people see them, the last one first.

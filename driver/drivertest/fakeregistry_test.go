@@ -56,7 +56,7 @@ func (s *fakeRegistry) read(id int64) (r worker.Record, err error) {
 	return r, err
 }
 
-// peek is read for those who do not hold the lock; in doubt the zero record.
+// peek is for callers without the lock; in doubt it returns the zero record.
 func (s *fakeRegistry) peek(id int64) worker.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()

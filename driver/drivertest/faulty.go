@@ -28,6 +28,16 @@ type Call struct {
 	Seq int    // 1 for the first call of this Op
 }
 
+// Only is the plan in which the calls of one kind have the fault.
+func Only(op Op, fault Fault) func(Call) Fault {
+	return func(c Call) Fault {
+		if c.Op != op {
+			return Fault{}
+		}
+		return fault
+	}
+}
+
 // Faulty is a [segment.Store] that forwards to another one, fails as it is told
 // to, and records what was handed out. Without a plan it is transparent. It is a
 // [segment.Returner] and a [segment.Catalog]; where Store is not, those calls

@@ -117,7 +117,7 @@ var registryMutants = []registryMutant{
 		}}
 	}, []string{"record/worker IDs", "faults/reopen"}},
 
-	{"deletes what nobody holds", onSwap(dropping), []string{"record/permanent"}},
+	{"deletes what has no holder", onSwap(dropping), []string{"record/permanent"}},
 	{"caches records", caching, []string{"record/fresh"}},
 	{"caches listings", cachingList, []string{"record/fresh"}},
 	{"writes behind", writingBehind, []string{"record/fresh", "faults/reopen", "swap/racing"}},

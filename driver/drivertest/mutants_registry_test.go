@@ -241,7 +241,7 @@ func writingBehind(s *fakeRegistry) worker.Registry {
 	}}
 }
 
-// dropping deletes the cells of those that nobody holds.
+// dropping deletes the cells that have no holder.
 func dropping(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		err := s.Swap(ctx, old, new)

@@ -53,7 +53,7 @@ func (c *Ranges) Check() error {
 	var lowest string
 	for i, r := range sorted {
 		if r.Empty() || r.Start < 0 {
-			return fmt.Errorf("%v is no range of IDs", r)
+			return fmt.Errorf("%v is not a range of IDs", r)
 		}
 		if i > 0 && sorted[i-1].Overlaps(r) && lowest == "" {
 			lowest = fmt.Sprintf("%v and %v overlap", sorted[i-1], r)

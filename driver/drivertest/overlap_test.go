@@ -25,8 +25,8 @@ func TestRanges(t *testing.T) {
 		{"one ID twice", []leaf.Range{{Start: 4, End: 10}, {Start: 1, End: 5}}, "[1, 5) and [4, 10)", "twice"},
 		{"the same twice", []leaf.Range{{Start: 1, End: 5}, {Start: 1, End: 5}}, "[1, 5) and [1, 5)", "twice"},
 		{"one within", []leaf.Range{{Start: 1, End: 10}, {Start: 3, End: 4}}, "[1, 10) and [3, 4) overlap (1 of 10 IDs", "twice"},
-		{"empty", []leaf.Range{{Start: 1, End: 10}, {Start: 3, End: 3}}, "[3, 3) is no range", "no range"},
-		{"negative", []leaf.Range{{Start: -1, End: 10}}, "no range", "no range"},
+		{"empty", []leaf.Range{{Start: 1, End: 10}, {Start: 3, End: 3}}, "[3, 3) is not a range", "is not a range"},
+		{"negative", []leaf.Range{{Start: -1, End: 10}}, "is not a range", "is not a range"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var r drivertest.Ranges

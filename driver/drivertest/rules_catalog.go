@@ -36,7 +36,8 @@ func catalogRules() []storeRule {
 		catalogRule("catalog/alter invalid", "what Change.Check refuses is leaf.ErrInvalid and changes nothing", alterInvalid),
 		catalogRule("catalog/lower", "lowering max_id is leaf.ErrRegression and changes nothing, unless forced", lower),
 		catalogRule("catalog/raise while advancing", "raising max_id beside advances repeats no ID", raiseWhileAdvancing),
-		catalogRule("catalog/unknown", "to alter or delete an unknown tag, or a lookalike, is leaf.ErrUnknownTag and changes nothing", catalogUnknown),
+		catalogRule("catalog/unknown", "to alter or delete an unknown tag, or a lookalike, is leaf.ErrUnknownTag and changes nothing",
+			catalogUnknown),
 		catalogRule("catalog/delete", "a deleted tag is unknown; created again it begins at its new max_id", deleteTag),
 	}
 }
@@ -138,7 +139,8 @@ func alterToSame(ctx context.Context, b *fixture, c catalog) error {
 	if err := c.Create(ctx, order); err != nil {
 		return err
 	}
-	for _, change := range []segment.Change{{}, {Step: new(order.Step)}, {MaxID: new(order.MaxID)}, {Force: true}, {Description: new(order.Description)}} {
+	for _, change := range []segment.Change{{}, {Step: new(order.Step)}, {MaxID: new(order.MaxID)}, {Force: true},
+		{Description: new(order.Description)}} {
 		got, err := c.Alter(ctx, "order", change)
 		if err := first(err, b.same(got, order), b.lists(ctx, c, order)); err != nil {
 			return fmt.Errorf("alter: %w", err)
@@ -152,7 +154,8 @@ func alterInvalid(ctx context.Context, b *fixture, c catalog) error {
 		return err
 	}
 	for _, change := range []segment.Change{
-		{Step: new(int64(0))}, {Step: new(int64(-1))}, {Step: new(int64(segment.MaxStep + 1))}, {Step: new(int64(5)), MaxID: new(int64(-1)), Force: true},
+		{Step: new(int64(0))}, {Step: new(int64(-1))}, {Step: new(int64(segment.MaxStep + 1))},
+		{Step: new(int64(5)), MaxID: new(int64(-1)), Force: true},
 		{MaxID: new(int64(500)), Description: new(strings.Repeat("界", segment.MaxDescriptionLength+1))}, {Description: new("\xff")},
 	} {
 		_, err := c.Alter(ctx, "order", change)

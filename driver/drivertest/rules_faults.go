@@ -19,7 +19,8 @@ var (
 func faultRules() []storeRule {
 	return []storeRule{
 		{"faults/cancelled before", "a call whose context has ended returns its error, soon", cancelledBefore},
-		{"faults/cancelled during", "a call whose context ends under way returns soon, and whatever became of it, its IDs are not dealt again", cancelledDuring},
+		{"faults/cancelled during", "a call whose context ends under way returns soon, and whatever became of it, its IDs are not dealt again",
+			cancelledDuring},
 		{"faults/error after commit", "the IDs of a call whose reply was lost are never dealt again", errorAfterCommit},
 		{"faults/error before commit", "a call that did not reach the store changes nothing", errorBeforeCommit},
 		{"faults/reopen", "a client opened later goes on exactly behind the last range", reopen},
@@ -163,6 +164,23 @@ func reopen(ctx context.Context, b *fixture) error {
 	return b.standsAt(ctx, s, "order", next)
 }
 
+// failAfterClose closes c, twice: from then on each call fails, at once.
+func failAfterClose(c io.Closer, calls map[string]func() error) error {
+	if err := c.Close(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	for name, call := range calls {
+		var err error
+		if late := promptly(name+" after Close", func() { err = call() }); late != nil {
+			return late
+		}
+		if err := fails(name+" after Close", err); err != nil {
+			return err
+		}
+	}
+	return promptly("Close after Close", func() { _ = c.Close() })
+}
+
 func useAfterClose(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
@@ -172,19 +190,7 @@ func useAfterClose(ctx context.Context, b *fixture) error {
 	if !ok {
 		return nil
 	}
-	if err := c.Close(); err != nil {
-		return fmt.Errorf("close: %w", err)
-	}
-	for name, call := range calls(ctx, s) {
-		var err error
-		if late := promptly(name+" after Close", func() { err = call() }); late != nil {
-			return late
-		}
-		if err := fails(name+" after Close", err); err != nil {
-			return err
-		}
-	}
 	return first(
-		promptly("Close after Close", func() { _ = c.Close() }),
+		failAfterClose(c, calls(ctx, s)),
 		b.advance(ctx, b.open(), "order", 1, leaf.Range{Start: 1, End: 2}))
 }

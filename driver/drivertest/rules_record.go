@@ -31,7 +31,8 @@ func recordRules() []registryRule {
 func oddRecords() []worker.Record {
 	var layouts []worker.ServedLayout
 	for i := range 60 {
-		layouts = append(layouts, worker.ServedLayout{Name: fmt.Sprintf("layout-%02d", i), Epoch: int64(i), Tick: 10, TimeBits: 41, WorkerBits: 10, SequenceBits: 12})
+		layouts = append(layouts, worker.ServedLayout{Name: fmt.Sprintf("layout-%02d", i), Epoch: int64(i), Tick: 10, TimeBits: 41,
+			WorkerBits: 10, SequenceBits: 12})
 	}
 	full := worker.Instance([]byte("\x00\x01\x7f\x80\xff'\"\\%_\n\r\t {}"))
 	all := []worker.Record{

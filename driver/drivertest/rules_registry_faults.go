@@ -14,8 +14,10 @@ import (
 
 func registryFaultRules() []registryRule {
 	return []registryRule{
-		{"faults/cancelled before", "a call whose context has ended returns its error, soon, and writes nothing, not even later", registryCancelledBefore},
-		{"faults/cancelled during", "a call whose context ends under way returns soon, and whatever became of it, no term is won twice", registryCancelledDuring},
+		{"faults/cancelled before", "a call whose context has ended returns its error, soon, and writes nothing, not even later",
+			registryCancelledBefore},
+		{"faults/cancelled during", "a call whose context ends under way returns soon, and whatever became of it, no term is won twice",
+			registryCancelledDuring},
 		{"faults/reopen", "a client opened later finds every record", registryReopen},
 		{"faults/use after Close", "a closed registry answers with errors", registryUseAfterClose},
 	}
@@ -134,26 +136,15 @@ func registryUseAfterClose(ctx context.Context, b *registryFixture) error {
 	if err := swap(ctx, r, never(7), one); err != nil {
 		return err
 	}
-	if err := c.Close(); err != nil {
-		return fmt.Errorf("close: %w", err)
-	}
-	for name, call := range registryCalls(ctx, r, one) {
-		var err error
-		if late := promptly(name+" after Close", func() { err = call() }); late != nil {
-			return late
-		}
-		if err := fails(name+" after Close", err); err != nil {
-			return err
-		}
-	}
 	return first(
-		promptly("Close after Close", func() { _ = c.Close() }),
+		failAfterClose(c, registryCalls(ctx, r, one)),
 		listed(ctx, b.open(), one))
 }
 
 func watchRules() []registryRule {
 	return []registryRule{
-		{"watch/foreign write", "a watch notices that another client writes, also to a cell that was never written, and can be set again", watchNotices},
+		{"watch/foreign write", "a watch notices that another client writes, also to a cell that was never written, and can be set again",
+			watchNotices},
 		{"watch/cancelled before", "a watch whose context has ended is refused or ends soon", watchCancelled},
 	}
 }

@@ -30,12 +30,16 @@ func returnRules() []storeRule {
 		returnRule("return/tail", "the next range begins where the returned one did", returnTail),
 		returnRule("return/run", "what touching grants left goes back together", returnRun),
 		returnRule("return/moved on", "nothing goes back once another client allocated behind it", returnMovedOn),
-		returnRule("return/behind another", "a client that gave its range back remembers where the counter stood: below that it would look lost", returnBehind),
-		returnRule("return/wrong", "what is no range, or of another tag, is refused and changes nothing", returnWrong),
+		returnRule("return/behind another", "a client that gave its range back remembers where the counter stood: below that it would look lost",
+			returnBehind),
+		returnRule("return/wrong", "what is not a range, or of another tag, is refused and changes nothing", returnWrong),
 		returnRule("return/of no known write", "only the version of the very grant lets its rest go back", returnUnknownWrite),
-		returnRule("return/lowered and granted again", "a range that the store lost may be another client's by now: the counter's value does not tell", returnLowered),
-		returnRule("return/created anew and granted again", "a range that the store lost may be another client's by now: the counter's value does not tell", returnCreatedAnew),
-		returnRule("return/lost reply then equal step", "a return is sent once: a repeated one would take an equal range from its new owner", returnLostReply),
+		returnRule("return/lowered and granted again",
+			"a range that the store lost may be another client's by now: the counter's value does not tell", returnLowered),
+		returnRule("return/created anew and granted again",
+			"a range that the store lost may be another client's by now: the counter's value does not tell", returnCreatedAnew),
+		returnRule("return/lost reply then equal step", "a return is sent once: a repeated one would take an equal range from its new owner",
+			returnLostReply),
 		returnRule("return/racing", "whatever becomes of a return, no two callers own the same ID", returnRacing),
 	}
 }
@@ -107,7 +111,8 @@ func returnWrong(ctx context.Context, b *fixture, s returner) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range []leaf.Range{{}, {Start: 101, End: 101}, {Start: 200, End: 101}, {Start: -1, End: 101}, {Start: 101, End: 200}, {Start: 50, End: 100}} {
+	for _, r := range []leaf.Range{{}, {Start: 101, End: 101}, {Start: 200, End: 101}, {Start: -1, End: 101}, {Start: 101, End: 200},
+		{Start: 50, End: 100}} {
 		last := got
 		last.Range.End = r.End
 		if err := fails(fmt.Sprintf("return %v when the counter is at 101", r), s.Return(ctx, "order", last, r.Start)); err != nil {
@@ -130,7 +135,8 @@ func returnUnknownWrite(ctx context.Context, b *fixture, s returner) error {
 	for _, version := range []string{"", "0", "1" + got.Version, got.Version + "1"} {
 		last := got
 		last.Version = version
-		if err := fails(fmt.Sprintf("return by the version %q, which should be %q", version, got.Version), s.Return(ctx, "order", last, 51)); err != nil {
+		if err := fails(fmt.Sprintf("return by the version %q, which should be %q", version, got.Version),
+			s.Return(ctx, "order", last, 51)); err != nil {
 			return err
 		}
 	}

@@ -14,9 +14,11 @@ func swapRules() []registryRule {
 		{"swap/absent", "a cell that was never written holds a zero record with its worker ID, and a look at it writes nothing", absent},
 		{"swap/create", "a swap from the zero record fills a cell that was never written, and only that one", createCell},
 		{"swap/replace", "a swap from what the cell holds replaces it as a whole", replaceCell},
-		{"swap/other record", "a swap from anything but what the cell holds conflicts, whichever field differs, and changes nothing", otherRecord},
+		{"swap/other record", "a swap from anything but what the cell holds conflicts, whichever field differs, and changes nothing",
+			otherRecord},
 		{"swap/repeated", "a swap that is sent again conflicts, and changes nothing", repeatedSwap},
-		{"swap/to the same", "a swap to what the cell holds already succeeds, and still conflicts where the cell holds something else", swapToSame},
+		{"swap/to the same", "a swap to what the cell holds already succeeds, and still conflicts where the cell holds something else",
+			swapToSame},
 		{"swap/invalid", "records of two workers, a negative worker and an empty new record are refused, and nothing changes", invalidSwap},
 		{"swap/racing creation", "of several clients that fill one cell at once exactly one wins, and its record stands", racingCreation},
 		{"swap/racing", "of several clients that replace one record at once exactly one wins, and its record stands", racingSwap},
@@ -165,7 +167,8 @@ func race(ctx context.Context, clients []worker.Registry, old worker.Record) (wo
 		return worker.Record{}, fmt.Errorf("swap of worker %d: %w", old.Worker, err)
 	}
 	if n := winners.Load(); n != 1 {
-		return worker.Record{}, fmt.Errorf("%d of %d clients won worker %d with term %d, want 1", n, len(clients)*perRacer, old.Worker, old.Term+1)
+		return worker.Record{}, fmt.Errorf("%d of %d clients won worker %d with term %d, want 1", n, len(clients)*perRacer, old.Worker,
+			old.Term+1)
 	}
 	return *winner.Load(), first(holds(ctx, clients[0], *winner.Load()), holds(ctx, clients[1], *winner.Load()))
 }

@@ -103,7 +103,8 @@ type login struct {
 // intercept makes a call; a second time, if the first one was turned away at the door
 // because its token has expired. On a connection that cannot be made the call fails with
 // the reason, where the library would have it wait until its context ends.
-func (l *login) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (l *login) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption) error {
 	opts = append(opts, grpc.WaitForReady(false))
 	if l.user == "" || method == etcdserverpb.Auth_Authenticate_FullMethodName {
 		return invoke(ctx, method, req, reply, conn, opts...)

@@ -97,7 +97,7 @@ func TestShare(t *testing.T) {
 }
 
 // advance makes so many allocations. On a busy machine a call may run out of time, and is
-// made again, as those who want IDs do.
+// made again, as a caller who wants IDs does.
 func advance(t testing.TB, s *kv.Store, got *drivertest.Ranges, times int) {
 	failed := 0
 	for times > 0 {

@@ -31,7 +31,7 @@ type load struct {
 
 	mu      sync.Mutex
 	last    time.Time
-	longest time.Duration // without a success of anybody
+	longest time.Duration // without any success
 	reasons map[string]int
 
 	cancel context.CancelFunc
@@ -233,7 +233,7 @@ func replaceMember(t testing.TB, operator *clientv3.Client, name string) {
 	}
 }
 
-// The leader is frozen, with all its connections: those who used it go elsewhere.
+// The leader is frozen, with all its connections: its clients go elsewhere.
 func TestLeaderPaused(t *testing.T) {
 	c, stores := cluster(t)
 	l := startLoad(t, stores...)

@@ -22,26 +22,18 @@ import (
 // prefix.
 var shared *testserver.EtcdCluster
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	var err error
-	if shared, err = testserver.StartEtcd(nil); err != nil {
+func TestMain(m *testing.M) {
+	code := testserver.Main(m, &shared, func() (*testserver.EtcdCluster, error) { return testserver.StartEtcd(nil) })
+	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		code = 1
 	}
-	defer shared.Close()
-	code := m.Run()
-	if err := goleak.Find(goleak.IgnoreCurrent()); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	os.Exit(code)
 }
 
 var prefixes atomic.Int64
 
-// newOptions names a prefix that nobody else uses.
+// newOptions names a prefix that no other test uses.
 func newOptions() *etcd.Options {
 	return &etcd.Options{Prefix: fmt.Sprintf("/test/%d", prefixes.Add(1))}
 }

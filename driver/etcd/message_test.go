@@ -120,8 +120,8 @@ func TestBadCounter(t *testing.T) {
 	o := newOptions()
 	s := newStore(t, shared, o)(t)
 	for text, want := range map[string]string{
-		`{"v":2,"max_id":1,"step":1}`: "newer release", "": "no counter", "17": "no counter", `{"v":1}`: "no counter",
-		`{"v":1,"max_id":-1,"step":1}`: "no counter", `{"v":1,"max_id":1,"step":2147483648}`: "no counter",
+		`{"v":2,"max_id":1,"step":1}`: "newer release", "": "not a counter", "17": "not a counter", `{"v":1}`: "not a counter",
+		`{"v":1,"max_id":-1,"step":1}`: "not a counter", `{"v":1,"max_id":1,"step":2147483648}`: "not a counter",
 	} {
 		put(t, shared.Endpoints(), o.Prefix+"/tags/order", text)
 		_, err := s.Advance(t.Context(), "order", 1)
@@ -178,7 +178,7 @@ func TestUsers(t *testing.T) {
 		user, password string
 		want           string
 	}{
-		{"nobody", "", "", "demands a user"},
+		{"no user", "", "", "demands a user"},
 		{"wrong password", "leaf", "secret1", "check the user name and the password"},
 		{"unknown user", "nobody", "secret", "check the user name and the password"},
 		{"no permission", "guest", "secret", "grant-permission ROLE --prefix=true readwrite /ids/"},
@@ -343,8 +343,8 @@ func writePEM(t testing.TB, kind string, der []byte) string {
 	return path
 }
 
-// The clock is told by the member's HTTP server, and by nobody who is no etcd of a
-// release that works.
+// The member's HTTP server tells the time; a server that is not etcd, or of a release that does
+// not work, does not.
 func TestClock(t *testing.T) {
 	serve := func(status int, body string) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -53,7 +53,7 @@ func New(b Backend, opts *Options) *DB {
 	if opts == nil {
 		opts = &Options{}
 	}
-	d := &DB{backend: b, name: "the store"}
+	d := &DB{backend: sabotaged(b), name: "the store"}
 	if named, ok := b.(fmt.Stringer); ok {
 		d.name = named.String()
 	}
@@ -213,7 +213,7 @@ func (m *marker) look(ctx context.Context) error {
 	err = json.Unmarshal([]byte(cell.Value), &found)
 	switch {
 	case err != nil || found.Version < 1:
-		return fmt.Errorf("%w: the %s holds %.50q, which is no format: choose another prefix", leaf.ErrUnsupported, m.db.keyName(m.key), cell.Value)
+		return fmt.Errorf("%w: the %s holds %.50q, which is not a format: choose another prefix", leaf.ErrUnsupported, m.db.keyName(m.key), cell.Value)
 	case found.Version > format:
 		return fmt.Errorf("%w: the %s says format %d", m.newer, m.db.keyName(m.key), found.Version)
 	}

@@ -225,7 +225,7 @@ func TestReplyLost(t *testing.T) {
 }
 
 // What was never created is an error, and is taken up once it is there. A store that is
-// gone is no store without tags.
+// gone is not a store without tags.
 func TestNotCreated(t *testing.T) {
 	cells := memory.NewBackend()
 	db := open(t, cells)

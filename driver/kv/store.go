@@ -212,7 +212,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 
 // edit changes the cell of a tag, again from what it then holds whenever another writer
 // was first: at once, because an operator waits, and operators are few. change is told
-// what the cell holds, or why that is no tag.
+// what the cell holds, or why that is not a tag.
 func (s *Store) edit(ctx context.Context, name string, change func(*tagText, error) error) error {
 	for {
 		cell, err := s.db.backend.Get(ctx, tagPrefix+name)

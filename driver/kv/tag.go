@@ -69,7 +69,7 @@ func readTag(c Cell) (tagText, error) {
 }
 
 func damaged(c Cell) error {
-	return fmt.Errorf(`%w: %s holds %.100q, which is no counter such as {"v":%d,"max_id":N,"step":1000}`, segment.ErrDamaged, c.Key, c.Value, format)
+	return fmt.Errorf(`%w: %s holds %.100q, which is not a counter such as {"v":%d,"max_id":N,"step":1000}`, segment.ErrDamaged, c.Key, c.Value, format)
 }
 
 // advance moves the counter, or changes nothing and returns an error.

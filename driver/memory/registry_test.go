@@ -36,7 +36,7 @@ func TestRegistryClock(t *testing.T) {
 	wantClock(time.Time{})
 }
 
-// A restored snapshot takes back what was written since, and those who watch a cell
+// A restored snapshot takes back what was written since, and the watchers of a cell
 // that it changes are told.
 func TestRestore(t *testing.T) {
 	b := memory.NewBackend()

@@ -9,7 +9,9 @@
 // The row (biz_tag, max_id) means that [max_id-step, max_id) belongs to the
 // caller that raised max_id by step. Java Leaf servers may use the same rows at the same time.
 // Only biz_tag, max_id, step and update_time are touched, and description where
-// there is such a column, so that other variants of the table work.
+// there is such a column, so that other variants of the table work. A give-back needs
+// update_time to have ON UPDATE CURRENT_TIMESTAMP, as it has in Java Leaf's table, and is
+// refused otherwise.
 //
 // An Advance by n is one packet: an UPDATE that commits by itself and leaves the
 // new max_id in LAST_INSERT_ID(), and a SELECT that fetches it together with the

@@ -71,7 +71,7 @@ func TestGalera(t *testing.T) {
 // One tag on all members at once, most of whose commits the cluster refuses: that
 // stays between the store and the server.
 func galeraConflicts(t *testing.T, g *galera) {
-	const clients, calls, n = 12, 100, 7
+	const clients, calls, n = 6, 100, 7
 	database := g.Member(0).NewDatabase(t)
 	g.Member(0).Exec(t, database, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")
 	var all drivertest.Ranges

@@ -177,7 +177,7 @@ func (c *Connector) compare(i, j int, states []serverState) error {
 		return fmt.Errorf("compare %s with %s: %v", c.hosts[i].addr, c.hosts[j].addr, err) // no cause: the caller's time is not up
 	}
 	if !fits {
-		return fmt.Errorf("%s and %s can both be written and are no cluster: set read_only=1 on the one that is no primary",
+		return fmt.Errorf("%s and %s can both be written and are not a cluster: set read_only=1 on the one that is not the primary",
 			c.hosts[i].addr, c.hosts[j].addr)
 	}
 	return nil

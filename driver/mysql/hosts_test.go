@@ -14,6 +14,7 @@ import (
 	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/mysql"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
@@ -27,11 +28,7 @@ func hostsDB(t testing.TB, servers ...*gomysql.Config) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(16)
-	db.SetMaxIdleConns(16)
-	t.Cleanup(func() { db.Close() })
-	return db
+	return sqltest.Pool(t, connector)
 }
 
 // newPair starts a pair whose database has Java's table with one tag, and the
@@ -151,13 +148,13 @@ func TestMySQLHostsSwitchOver(t *testing.T) {
 	pair.Primary.Exec(t, "", "SET GLOBAL read_only = 0")
 	advanceOn(t, s, "2")
 	_, err := openMySQL(t, hostsDB(t, primary, replica)).Advance(t.Context(), "order", 1)
-	if err == nil || !strings.Contains(err.Error(), "can both be written and are no cluster") {
+	if err == nil || !strings.Contains(err.Error(), "can both be written and are not a cluster") {
 		t.Errorf("two servers that can be written: %v", err)
 	}
 }
 
-// So they do for a user whom read_only does not bind: what it writes on the former
-// primary is nobody's range, and nothing else stays there.
+// So they do for a user whom read_only does not bind: a range that it takes on the
+// former primary is not handed out, and nothing else stays there.
 func TestMySQLHostsSwitchOverUnbound(t *testing.T) {
 	pair, primary, replica := newPair(t)
 	primary.User, replica.User = "root", "root"
@@ -383,8 +380,8 @@ func TestMySQLSendsAgain(t *testing.T) {
 	}
 }
 
-// A swap that the server undid is not sent again either, and is no conflict as long as
-// nobody else's record stands.
+// A swap that the server undid is not sent again either, and is not a conflict unless
+// another record stands there.
 func TestMySQLSwapUndone(t *testing.T) {
 	database := mariadb.NewDatabase(t)
 	r, err := registryOn(mysqlDB(t, mysqlConfig(t, mariadb, database)), nil)

@@ -147,7 +147,7 @@ func TestNodesUnderAKeeper(t *testing.T) {
 	}
 }
 
-// A database that hangs holds nobody up who has a worker ID.
+// A database that hangs does not hold up a process that has a worker ID.
 func TestNodesClockHangs(t *testing.T) {
 	b := &brokenTable{key: 1}
 	n := b.nodes()

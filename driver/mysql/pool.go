@@ -223,6 +223,9 @@ func (p *pool) inspect(ctx context.Context, conn *sql.Conn) (*facts, error) {
 		p.logger.Warn("a power cut may take back "+p.table.Stake+": set innodb_flush_log_at_trx_commit=1 on the server",
 			"innodb_flush_log_at_trx_commit", known.flush)
 	}
+	if err := known.dialect.Unversioned; err != nil {
+		p.logger.Warn("each stop will lose unused IDs", "err", err)
+	}
 	return known, nil
 }
 

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -45,8 +46,9 @@ var (
 	update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
 	PRIMARY KEY (biz_tag)
 ) ENGINE=InnoDB`, map[uint16]error{
-		mysqlconn.Duplicate: fmt.Errorf("%w, or one that the collation of biz_tag does not tell from it (by case, accents or trailing spaces)", leaf.ErrTagExists),
-		1267:                leaf.ErrUnknownTag, 3988: leaf.ErrUnknownTag, // the name has characters that the column cannot hold
+		mysqlconn.Duplicate: fmt.Errorf("%w, or one that the collation of biz_tag does not tell from it (by case, accents or trailing spaces)",
+			leaf.ErrTagExists),
+		1267: leaf.ErrUnknownTag, 3988: leaf.ErrUnknownTag, // the name has characters that the column cannot hold
 		1366: errCannotHold, 1406: errCannotHold, 3854: errCannotHold,
 		mysqlconn.TooLarge: leaf.ErrOverflow, mysqlconn.OutOfRange: leaf.ErrOverflow,
 	}, checkAlloc}
@@ -61,6 +63,11 @@ var (
 		1267:                errCannotHold, 1366: errCannotHold, 1406: errCannotHold, 3854: errCannotHold, 3988: errCannotHold,
 	}, checkWorkers}
 )
+
+// errUnversioned is a table in which a range that was lost and granted again looks as it did
+// before. Setting update_time here would not do: Java servers write to the row too.
+var errUnversioned = errors.New("update_time of leaf_alloc does not change with each write, so unused IDs are not given back: " +
+	"ALTER TABLE leaf_alloc MODIFY update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP")
 
 var errCannotHold = fmt.Errorf("%w: the table's column cannot hold it", leaf.ErrInvalid)
 
@@ -112,6 +119,9 @@ func checkTable(s *session, f *facts, t *table) error {
 	}
 	if _, ok := columns["description"]; ok {
 		f.dialect.Description = `COALESCE(description, '')`
+	}
+	if t == &allocTable && !strings.Contains(columns["update_time"].extra, "on update current_timestamp") {
+		f.dialect.Unversioned = errUnversioned
 	}
 	return t.check(columns)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// An Advance within a transaction that somebody left open is no Advance: it would be
+// An Advance within a transaction that somebody left open is not an Advance: it would be
 // undone with it.
 func TestMySQLOpenTransaction(t *testing.T) {
 	_, database := newMySQL(t, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")

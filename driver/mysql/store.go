@@ -93,7 +93,7 @@ func (s *session) advance(tag string, n int64) (grant segment.Grant, err error) 
 	if !s.facts.agreed {
 		grant.Server = strconv.FormatInt(server, 10)
 	}
-	if uint64(maxID.V) == end { // else another call has written the row since
+	if uint64(maxID.V) == end && s.Unversioned == nil { // else another call has written the row since
 		grant.Version = strconv.FormatInt(micros.V, 10)
 	}
 	return grant, nil

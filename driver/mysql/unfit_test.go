@@ -189,3 +189,32 @@ func TestMySQLReadOnlyServer(t *testing.T) {
 	server.Exec(t, "", "SET GLOBAL read_only = 1")
 	wantReadOnly("later")
 }
+
+// Without ON UPDATE a range that was lost, and granted again, looks like the first grant.
+func TestUpdateTimeThatStands(t *testing.T) {
+	table := strings.Replace(javaTable, " ON UPDATE CURRENT_TIMESTAMP", "", 1)
+	s, database := newMySQL(t, table, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")
+	lost, err := s.Advance(t.Context(), "order", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mariadb.Exec(t, database, "UPDATE leaf_alloc SET max_id = 1") // as a backup does that is restored
+	if again, err := s.Advance(t.Context(), "order", 100); err != nil || again.Range != lost.Range {
+		t.Fatalf("granted again: %v, %v, want %v", again, err, lost)
+	}
+	err = s.Return(t.Context(), "order", lost, 51)
+	if err == nil {
+		t.Fatal("the lost grant takes back what another server was granted")
+	}
+	_, cure, found := strings.Cut(err.Error(), ": ALTER TABLE ")
+	if !found {
+		t.Fatalf("no advice: %v", err)
+	}
+	mariadb.Exec(t, database, "ALTER TABLE "+cure)
+	mended := openMySQL(t, mysqlDB(t, mysqlConfig(t, mariadb, database)))
+	if g, err := mended.Advance(t.Context(), "order", 100); err != nil || g.Range.Start != 101 {
+		t.Errorf("after the cure: %v, %v", g, err)
+	} else if err := mended.Return(t.Context(), "order", g, 151); err != nil {
+		t.Errorf("after the cure: %v", err)
+	}
+}

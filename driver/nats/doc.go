@@ -34,6 +34,9 @@
 // process that is killed loses nothing. A client cannot ask for the setting, so the registry
 // says that it may lose writes, and each claim of a worker ID waits (worker.Options.ClaimDelay).
 //
+// What tells a stream from one that was made anew, or put in its place, is the time of the
+// message that says that there is a store (segment.Grant.Server).
+//
 // With replicas a server of 2.11 or later is needed. Before that, two publishes with one
 // expected sequence could both be accepted (nats-server issue 4320, pull request 6194).
 //

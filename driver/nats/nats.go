@@ -54,7 +54,16 @@ type backend struct {
 	lock chan struct{} // holds one element while the fields below are in use
 	conn *nats.Conn
 	js   jetstream.JetStream
-	of   jetstream.Stream
+	of   stream
+}
+
+// A stream is the stream, and what tells it from one that was made anew: the time of the
+// message that says that there is a store. It is empty until there is one. The stream's own
+// time of creation does not tell: NATS 2.9 changes it when it starts again after a change of
+// the configuration.
+type stream struct {
+	jetstream.Stream
+	server string
 }
 
 // Open returns the store and the registry in a stream of the NATS at url, nats://h1:4222,…
@@ -140,12 +149,12 @@ func (b *backend) key(subject string) (string, error) {
 }
 
 // open connects, if there is no connection, and returns the stream.
-func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stream, error) {
+func (b *backend) open(ctx context.Context) (jetstream.JetStream, stream, error) {
 	select {
 	case b.lock <- struct{}{}:
 		defer func() { <-b.lock }()
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		return nil, stream{}, ctx.Err()
 	}
 	var err error
 	if b.conn == nil {
@@ -156,21 +165,40 @@ func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stre
 		}, b.connect...)
 		if b.conn, err = nats.Connect(b.url, opts...); err != nil {
 			b.conn = nil
-			return nil, nil, fmt.Errorf("connect to NATS at %s: %w", b.hosts(), explain(err))
+			return nil, stream{}, fmt.Errorf("connect to NATS at %s: %w", b.hosts(), explain(err))
 		}
 	}
 	if b.js == nil {
 		if b.js, err = jetstream.New(b.conn); err != nil {
-			return nil, nil, err
+			return nil, stream{}, err
 		}
 	}
-	if b.of == nil {
-		if b.of, err = b.js.Stream(ctx, b.stream); err != nil {
-			b.of = nil
-			return b.js, nil, fmt.Errorf("stream %s: %w", b.stream, err)
+	if b.of.Stream == nil {
+		of, err := b.js.Stream(ctx, b.stream)
+		if err != nil {
+			return b.js, stream{}, fmt.Errorf("stream %s: %w", b.stream, err)
+		}
+		b.of.Stream = of
+	}
+	if b.of.server == "" {
+		if b.of.server, err = b.server(ctx); err != nil {
+			return b.js, stream{}, err
 		}
 	}
 	return b.js, b.of, nil
+}
+
+// server returns what tells the stream from one that was made anew, if there is a store.
+func (b *backend) server(ctx context.Context) (string, error) {
+	subject := b.subject("format/tags")
+	msg, err := b.of.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read subject %s: %w", subject, err)
+	}
+	return msg.Time.UTC().Format(time.RFC3339Nano), nil
 }
 
 // hosts returns the servers of the URL, without users and passwords.
@@ -243,10 +271,10 @@ func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 	return b.get(ctx, of, key)
 }
 
-func (b *backend) get(ctx context.Context, of jetstream.Stream, key string) (kv.Cell, error) {
+func (b *backend) get(ctx context.Context, of stream, key string) (kv.Cell, error) {
 	msg, err := of.GetLastMsgForSubject(ctx, b.subject(key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return kv.Cell{Key: key, Server: server(of)}, nil
+		return kv.Cell{Key: key, Server: of.server}, nil
 	}
 	if err != nil {
 		return kv.Cell{}, fmt.Errorf("read %s: %w", b.KeyName(key), err)
@@ -254,13 +282,8 @@ func (b *backend) get(ctx context.Context, of jetstream.Stream, key string) (kv.
 	return cell(of, key, string(msg.Data), msg.Sequence), nil
 }
 
-func cell(of jetstream.Stream, key, value string, sequence uint64) kv.Cell {
-	return kv.Cell{Key: key, Value: value, Version: strconv.FormatUint(sequence, 10), Server: server(of)}
-}
-
-// server tells a stream from one that was made anew.
-func server(of jetstream.Stream) string {
-	return of.CachedInfo().Created.UTC().Format(time.RFC3339Nano)
+func cell(of stream, key, value string, sequence uint64) kv.Cell {
+	return kv.Cell{Key: key, Value: value, Version: strconv.FormatUint(sequence, 10), Server: of.server}
 }
 
 // Swap publishes value if the last message of the cell is still old. A sequence number comes
@@ -326,7 +349,7 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, er
 	}
 }
 
-func (b *backend) getAll(ctx context.Context, of jetstream.Stream, subjects []string) ([]kv.Cell, error) {
+func (b *backend) getAll(ctx context.Context, of stream, subjects []string) ([]kv.Cell, error) {
 	cells, errs := make([]kv.Cell, len(subjects)), make([]error, len(subjects))
 	var wg sync.WaitGroup
 	for i, subject := range subjects {

@@ -26,17 +26,7 @@ import (
 // shared is the server of the tests that do not end it, each of which has a stream.
 var shared *testserver.NATSServer
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	var err error
-	if shared, err = testserver.StartNATS(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer shared.Close()
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(testserver.Main(m, &shared, testserver.StartNATS)) }
 
 var streams atomic.Int64
 
@@ -106,17 +96,24 @@ func TestReign(t *testing.T) {
 	}
 }
 
-// A stream that could lose a cell, or answer with an old one, is refused.
-func TestUnfitStream(t *testing.T) {
-	conn, err := nats.Connect(shared.URL())
+// jetStream returns a connection that outlives starts of the server.
+func jetStream(t *testing.T, server *testserver.NATSServer) jetstream.JetStream {
+	t.Helper()
+	conn, err := nats.Connect(server.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return js
+}
+
+// A stream that could lose a cell, or answer with an old one, is refused.
+func TestUnfitStream(t *testing.T) {
+	js := jetStream(t, shared)
 	for want, change := range map[string]func(*jetstream.StreamConfig){
 		"in memory":    func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
 		"expire":       func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
@@ -215,7 +212,54 @@ func TestServerKilled(t *testing.T) {
 	}
 }
 
-// Of several subjects that are no cells one is told, on one line.
+// A stream is the same one after starts and changes of its configuration: otherwise servers
+// would take it for one that has lost writes. One that was made anew is another.
+func TestServer(t *testing.T) {
+	server := testserver.NATS(t)
+	o := newOptions()
+	create(t, server.URL(), o, order)
+	granted := func() string {
+		t.Helper()
+		grant, err := open(t, server.URL(), o).Store().Advance(t.Context(), order.Name, 1)
+		if err != nil || grant.Server == "" {
+			t.Fatalf("%+v, %v", grant, err)
+		}
+		return grant.Server
+	}
+	js := jetStream(t, server)
+	first := granted()
+	for _, bytes := range []int32{1 << 20, 1 << 21} {
+		if err := errors.Join(server.Kill(), server.Start()); err != nil {
+			t.Fatal(err)
+		}
+		if got := granted(); got != first {
+			t.Errorf("started again: %s, and was %s", got, first)
+		}
+		config := streamConfig(t, js, o)
+		config.MaxMsgSize = bytes
+		if _, err := js.UpdateStream(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := js.DeleteStream(t.Context(), o.Stream); err != nil {
+		t.Fatal(err)
+	}
+	create(t, server.URL(), o, order)
+	if granted() == first {
+		t.Errorf("a stream that was made anew is still %s", first)
+	}
+}
+
+func streamConfig(t *testing.T, js jetstream.JetStream, o *leafnats.Options) jetstream.StreamConfig {
+	t.Helper()
+	s, err := js.Stream(t.Context(), o.Stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo().Config
+}
+
+// Of several subjects that are not cells one is told, on one line.
 func TestForeignSubjects(t *testing.T) {
 	o := newOptions()
 	r := create(t, shared.URL(), o).Registry()

@@ -101,7 +101,7 @@ func explain(err error, t *table) error {
 		return t.LacksColumn(err)
 	case e.Code == codeNoKey:
 		key := t.columns[0].name
-		return fmt.Errorf("%w: %s is no unique key: ALTER TABLE %s ADD PRIMARY KEY (%s): %w", leaf.ErrUnsupported, key, t.Name, key, err)
+		return fmt.Errorf("%w: %s is not a unique key: ALTER TABLE %s ADD PRIMARY KEY (%s): %w", leaf.ErrUnsupported, key, t.Name, key, err)
 	case t.meanings[e.Code] != nil:
 		return fmt.Errorf("%w: %w", t.meanings[e.Code], err)
 	}

@@ -55,7 +55,7 @@ func TestMayLose(t *testing.T) {
 		"torn pages":        {facts{settings: with(func(s *settings) { s.fullPageWrites = "off" })}, true},
 		"may have standbys": {facts{settings: with(func(s *settings) { s.walLevel, s.walSenders = "replica", "10" })}, true},
 		"archives":          {facts{settings: with(func(s *settings) { s.walLevel, s.archives = "replica", "on" })}, true},
-		"nobody to send to": {facts{settings: with(func(s *settings) { s.walLevel = "replica" })}, false},
+		"no replicas":       {facts{settings: with(func(s *settings) { s.walLevel = "replica" })}, false},
 		"not known":         {facts{}, true},
 		"cockroach":         {facts{kind: cockroach}, false},
 		"yugabyte":          {facts{kind: yugabyte}, false},

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -14,17 +13,11 @@ import (
 // postgresServer is shared by the tests, each of which has a database of its own.
 var postgresServer *testserver.PostgresServer
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	var err error
-	// No test of the shared server cuts the power, and a database a test is much to sync.
-	if postgresServer, err = testserver.StartPostgres(&testserver.PostgresOptions{Settings: []string{"fsync=off"}}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer postgresServer.Close()
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(testserver.Main(m, &postgresServer, func() (*testserver.PostgresServer, error) {
+		// No test of the shared server cuts the power, and a database a test is much to sync.
+		return testserver.StartPostgres(&testserver.PostgresOptions{Settings: []string{"fsync=off"}})
+	}))
 }
 
 var order = segment.Tag{Name: "order", MaxID: 1, Step: 10}

@@ -136,8 +136,8 @@ func inspectServer(s *session) (*facts, error) {
 	return facts, nil
 }
 
-// checkSearchPath reports a schema that was asked for in vain: a pooler may be told to
-// ignore it, and then the tables are those of another schema.
+// checkSearchPath reports a schema that was asked for and is not used: a pooler may be told
+// to ignore it, and then the tables are those of another schema.
 func (s *session) checkSearchPath(path string) error {
 	return s.conn.Raw(func(c any) error {
 		want, ok := c.(*stdlib.Conn).Conn().Config().RuntimeParams["search_path"]

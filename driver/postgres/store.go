@@ -59,7 +59,8 @@ func (s *session) advance(tag string, n int64) (segment.Grant, error) {
 		if n == 0 {
 			size = step.V
 		}
-		grant := segment.Grant{Range: leaf.Range{Start: end - size, End: end}, Step: max(step.V, 1), Server: server, Version: strconv.FormatInt(micros, 10)}
+		grant := segment.Grant{Range: leaf.Range{Start: end - size, End: end}, Step: max(step.V, 1), Server: server,
+			Version: strconv.FormatInt(micros, 10)}
 		return grant, commitFault(commits)
 	})
 	switch {

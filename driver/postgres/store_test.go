@@ -27,11 +27,7 @@ func postgresDB(t testing.TB, url string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sql.OpenDB(postgres.NewConnector(cfg))
-	db.SetMaxOpenConns(16)
-	db.SetMaxIdleConns(16)
-	t.Cleanup(func() { db.Close() })
-	return db
+	return sqltest.Pool(t, postgres.NewConnector(cfg))
 }
 
 func openPostgres(t testing.TB, db *sql.DB) *postgres.Store { return suite.OpenStore(t, db) }

@@ -84,11 +84,18 @@ func TestCallDuringSwitchOver(t *testing.T) {
 	p := testserver.RedisWithReplica(t, nil)
 	s := newStore(t, parse(t, p.URL()), order)
 	advance(t, s, 10)
-	caughtUp(t, p)
+	must(t, p.CatchUp())
 	if err := p.Primary.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.Advance(t.Context(), "order", 10) // until the sentinel has another primary
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Advance(t.Context(), "order", 10)
+		done <- err
+	}()
+	time.Sleep(100 * time.Millisecond) // by now the call is under way, most likely
+	must(t, p.SwitchOver())
+	err := <-done
 	if err == nil || !strings.Contains(err.Error(), "another server has taken over") || strings.Contains(err.Error(), "closed network connection") {
 		t.Errorf("got %v", err)
 	}

@@ -13,34 +13,15 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// cutReplica has the replica of a pair miss every write from now on.
-func cutReplica(t *testing.T, p *testserver.RedisPair) {
+// must fails the test with what went wrong.
+func must(t *testing.T, err error) {
 	t.Helper()
-	do(t, p.Replica, "CONFIG", "SET", "masteruser", "nobody")
-	do(t, p.Replica, "CONFIG", "SET", "masterauth", "wrong")
-	do(t, p.Replica, "CLIENT", "KILL", "TYPE", "master")
-	if err := p.Primary.AwaitInfo("replication", "connected_slaves:0"); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// failOver kills the primary and waits until the replica has taken over.
-func failOver(t *testing.T, p *testserver.RedisPair) {
-	t.Helper()
-	if err := p.Primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Replica.AwaitInfo("replication", "role:master"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// caughtUp waits until the replica has every write.
-func caughtUp(t *testing.T, p *testserver.RedisPair) {
-	t.Helper()
-	caughtUpWith(t, p.Primary, p.Replica)
-}
-
+// caughtUpWith waits until a replica has every write.
 func caughtUpWith(t *testing.T, primary, replica *testserver.RedisServer) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
@@ -83,12 +64,23 @@ func (n node) take(t *testing.T, count int) {
 	}
 }
 
+// wantNoticed takes IDs until the buffer must have noticed that the server is another one.
+func (n node) wantNoticed(t *testing.T) {
+	t.Helper()
+	for had := n.buffer.Stats().Refills; n.buffer.Stats().Refills < had+2; {
+		n.take(t, 2000)
+	}
+	if n.buffer.Stats().Regressions == 0 {
+		t.Error("a node did not notice that another server had taken over")
+	}
+}
+
 // rest waits until the buffer has no call to the store under way.
 func (n node) rest(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); n.buffer.Stats().Refilling; {
 		if time.Now().After(deadline) {
-			t.Fatal("the buffer does not come to rest")
+			t.Fatal("the buffer goes on refilling")
 		}
 	}
 }
@@ -107,19 +99,12 @@ func TestFailOverWithLostWrites(t *testing.T) {
 	knew, lost := newNode(), newNode()
 	knew.take(t, 100)
 	knew.rest(t)
-	caughtUp(t, p)
-	cutReplica(t, p)
+	must(t, p.Break())
 	lost.take(t, 10_000)
 	lost.rest(t)
-	failOver(t, p)
-	for _, n := range []node{knew, lost} {
-		for had := n.buffer.Stats().Refills; n.buffer.Stats().Refills < had+2; {
-			n.take(t, 2000)
-		}
-		if n.buffer.Stats().Regressions == 0 {
-			t.Error("a node did not notice that another server had taken over")
-		}
-	}
+	must(t, p.FailOver())
+	knew.wantNoticed(t)
+	lost.wantNoticed(t)
 	if err := issued.Check(); err != nil {
 		t.Error(err)
 	}
@@ -140,8 +125,8 @@ func TestServerChangesWithFailOver(t *testing.T) {
 	if before.Server == "" || same.Server != before.Server {
 		t.Errorf("servers %q, %q", before.Server, same.Server)
 	}
-	caughtUp(t, p)
-	failOver(t, p)
+	must(t, p.CatchUp())
+	must(t, p.FailOver())
 	var after segment.Grant
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		var err error
@@ -165,16 +150,8 @@ func TestSwitchOver(t *testing.T) {
 	p := testserver.RedisWithReplica(t, nil)
 	s := newStore(t, parse(t, p.URL()), order)
 	before := advance(t, s, 10)
-	caughtUp(t, p)
-	for deadline := time.Now().Add(20 * time.Second); ; { // the sentinel has yet to get to know the replica
-		_, err := p.Sentinel.Do("SENTINEL", "FAILOVER", "leaf")
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+	must(t, p.CatchUp())
+	must(t, p.SwitchOver())
 	if err := p.Primary.AwaitInfo("replication", "role:slave", "master_link_status:up"); err != nil {
 		t.Fatal(err)
 	}

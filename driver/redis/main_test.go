@@ -66,7 +66,7 @@ func parse(t testing.TB, url string) redis.Config {
 	return config
 }
 
-// fresh returns the configuration of a prefix that nobody has used.
+// fresh returns the configuration of a prefix that no other test uses.
 func fresh(t testing.TB, url string) redis.Config {
 	t.Helper()
 	config := parse(t, url)

@@ -121,7 +121,7 @@ func (s server) unfit(c Config) error {
 		return fmt.Errorf("this is a replica: name its primary, %s:%s, in the URL, or the sentinels (redis+sentinel://)",
 			s.info["master_host"], s.info["master_port"])
 	case s.info["master_replid"] == "":
-		return errors.New("the server does not tell its master_replid: it is no Redis that Leaf can use")
+		return errors.New("the server does not tell its master_replid: it is not a Redis that Leaf can use")
 	case olderThan(version, 6, 0):
 		return fmt.Errorf("the server is Redis %s: Leaf needs 6.0 or newer", version)
 	case c.WaitLocal+c.WaitReplicas > 0 && olderThan(version, 7, 2):
@@ -139,7 +139,7 @@ func (s server) unfit(c Config) error {
 	return nil
 }
 
-// olderThan compares the first two numbers of a version. What is no number is old.
+// olderThan compares the first two numbers of a version. What is not a number is old.
 func olderThan(version string, major, minor int) bool {
 	var v [2]int
 	_, _ = fmt.Sscanf(version, "%d.%d", &v[0], &v[1])
@@ -175,7 +175,8 @@ func (s server) durability() (text string, level slog.Level) {
 	case s.keeps():
 		return "appendfsync always: a restart loses nothing that was acknowledged; a fail-over to a replica may", slog.LevelInfo
 	case fsync == "always":
-		return "no-appendfsync-on-rewrite yes: a crash of the server's machine may lose what was acknowledged during a rewrite; set it to no", slog.LevelWarn
+		return "no-appendfsync-on-rewrite yes: a crash of the server's machine may lose what was acknowledged during a rewrite; set it to no",
+			slog.LevelWarn
 	}
 	return "appendfsync " + fsync + ": a crash of the server's machine may lose what was acknowledged in the last two seconds (everysec) or half minute (no); " +
 		"set appendfsync always to lose nothing", slog.LevelWarn

@@ -164,6 +164,56 @@ func TestUpstreamDown(t *testing.T) {
 	}
 }
 
+// What is observed at a relay moves the counter at the end of the chain, however far, and no server
+// of the chain issues IDs below; a raised counter is raised there, too.
+func TestObserveThroughThreeServers(t *testing.T) {
+	store := newStore(t, order)
+	chain := []*testleaf.Server{testleaf.Start(t, testleaf.Options{Store: store})}
+	for range 2 {
+		db := open(t, nil, chain[len(chain)-1])
+		chain = append(chain, testleaf.Start(t, testleaf.Options{Store: db.Store(), Route: db.Route}))
+	}
+	last := open(t, nil, chain[2]).Store()
+	if _, err := last.Advance(t.Context(), "order", 10); err != nil { // each server holds some
+		t.Fatal(err)
+	}
+	const largest = int64(1) << 50
+	tag, others, err := last.ObserveTag(t.Context(), "order", largest)
+	if err != nil || tag.MaxID <= largest || others == 0 {
+		t.Fatalf("got %+v, %d, %v", tag, others, err)
+	}
+	for i, server := range chain {
+		if g, err := open(t, nil, server).Store().Advance(t.Context(), "order", 10); err != nil || g.Range.Start <= largest {
+			t.Errorf("server %d: %+v, %v", i, g, err)
+		}
+	}
+	before := maxID(t, store)
+	if tag, err := last.RaiseTag(t.Context(), "order", largest); err != nil || tag.MaxID < before+largest || maxID(t, store) < tag.MaxID {
+		t.Errorf("raised from %d: %+v, %v", before, tag, err)
+	}
+	if _, _, err := last.ObserveTag(t.Context(), "nope", 1); !errors.Is(err, leaf.ErrUnknownTag) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := last.RaiseTag(t.Context(), "nope", 1); !errors.Is(err, leaf.ErrUnknownTag) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// maxID returns the counter of the tag "order".
+func maxID(t testing.TB, store segment.Store) int64 {
+	t.Helper()
+	for tag, err := range store.Tags(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tag.Name == order.Name {
+			return tag.MaxID
+		}
+	}
+	t.Fatal("there is no tag")
+	return 0
+}
+
 // Servers that are each other's store issue nothing, and say why.
 func TestLoop(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
@@ -264,7 +314,7 @@ func TestToken(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := open(t, &relay.Options{TokenFile: file + "x"}, server).Store().Advance(t.Context(), "order", 0); err == nil {
-		t.Error("a missing file was no error")
+		t.Error("a missing file was not an error")
 	}
 }
 

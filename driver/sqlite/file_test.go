@@ -96,8 +96,8 @@ func inBubble(test func(t *testing.T)) func(t *testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
-// Whoever opens a database whose log or shared memory is gone does not see what their
-// owner goes on writing, nor its locks.
+// A process that opens a database whose log or shared memory is gone sees neither what their
+// owner goes on writing nor its locks.
 func TestSQLiteFilesBesideRemoved(t *testing.T) {
 	for name, suffixes := range map[string][]string{"log": {"-wal"}, "shared memory": {"-shm"}, "both": {"-wal", "-shm"}} {
 		t.Run(name, inBubble(func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestSQLiteFilesBesideRemoved(t *testing.T) {
 	}
 }
 
-// Nobody may open a file that somebody uses with another log: the first one notices
+// No process may open a file that another one uses with another log: the first one notices
 // within a second that it has to give the file up, and what it wrote is there then.
 func TestSQLiteUsedWithAnotherLog(t *testing.T) {
 	tests := map[string]func(t *testing.T, path string) string{

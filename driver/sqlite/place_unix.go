@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// placeOf says where the file at path stands: a file is no mount point here.
+// placeOf says where the file at path stands: a file is not a mount point here.
 func placeOf(path string) (place, error) {
 	info, err := os.Stat(path)
 	if err != nil {

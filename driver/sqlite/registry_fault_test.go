@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
+	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -90,4 +92,35 @@ func TestSQLiteRegistryReplacedFile(t *testing.T) {
 			t.Errorf("error %v, want one that says replaced", err)
 		}
 	})(t)
+}
+
+// While nothing can be written, as on a full disk, what is read in between is no recovery: that is
+// logged once, when something was written.
+func TestReadingIsNoRecovery(t *testing.T) {
+	path := newSQLiteRegistry(t)
+	db := sqliteDB(t, path)
+	var log strings.Builder
+	r := suite.OpenRegistry(t, sqliteDB(t, path), &sqlite.Options{File: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	record := worker.Record{Worker: 1, Instance: worker.NewInstance(), Term: 1, Horizon: 1}
+	for _, full := range []bool{true, false} {
+		statement := "DROP TRIGGER full"
+		if full {
+			statement = "CREATE TRIGGER full BEFORE INSERT ON leaf_worker BEGIN SELECT RAISE(FAIL, 'full'); END"
+		}
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := r.Swap(t.Context(), worker.Record{Worker: 1}, record); full && err == nil {
+				t.Fatal("it is written all the same")
+			}
+			if _, err := r.Load(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r.Close()
+	if failed, works := strings.Count(log.String(), "transaction failed"), strings.Count(log.String(), "works again"); failed != 1 || works != 1 {
+		t.Errorf("%d failures, %d recoveries:\n%s", failed, works, log.String())
+	}
 }

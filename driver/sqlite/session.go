@@ -104,6 +104,13 @@ func (s *session) transact(batch []*call, answers []error) error {
 	return s.file.check() // before any answer
 }
 
+// wrote reports whether anything was written on this connection.
+func (s *session) wrote() bool {
+	var rows int64
+	err := s.conn.QueryRowContext(s.Context, "SELECT total_changes()").Scan(&rows)
+	return err == nil && rows > 0
+}
+
 // drop undoes a transaction that is still open and closes the connection. SQLite
 // itself lets go of its locks only after the last statement is closed.
 func (s *session) drop() {

@@ -184,7 +184,7 @@ func TestSQLiteRefusesMemory(t *testing.T) {
 
 func TestSQLiteNotADatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leaf.db")
-	writeFile(t, path, strings.Repeat("this is no database\n", 100))
+	writeFile(t, path, strings.Repeat("this is not a database\n", 100))
 	_, err := openSQLite(t, path).Advance(t.Context(), "order", 1)
 	if err == nil || !strings.Contains(err.Error(), "not an SQLite database") {
 		t.Errorf("error %v", err)

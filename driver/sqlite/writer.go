@@ -143,7 +143,9 @@ func (w *writer) collect(batch []*call) []*call {
 func (w *writer) serve(batch []*call) {
 	answers := make([]error, len(batch))
 	err := w.commit(batch, answers)
-	w.report(err)
+	if err != nil || w.failure == "" || w.session.wrote() { // else it reads, and may not be able to write yet
+		w.report(err)
+	}
 	if err != nil {
 		w.drop()
 	}

@@ -36,7 +36,7 @@ func TestSQLiteSingleConnection(t *testing.T) {
 	}
 }
 
-// A transaction that another process leaves open holds nobody for ever: callers
+// A transaction that another process leaves open holds no caller for ever: callers
 // leave when they like, and what they asked for is not done behind their back.
 func TestSQLiteBusy(t *testing.T) {
 	path := newSQLite(t, segment.Tag{Name: "order", Step: 10})

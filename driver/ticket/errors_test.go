@@ -87,7 +87,7 @@ func TestServersThatDoNotFit(t *testing.T) {
 			}
 		}
 		if log.count(tt.want) == 0 {
-			t.Errorf("%s: the log does not say %q:\n%s", name, tt.want, log.text.String())
+			t.Errorf("%s: the log does not say %q:\n%s", name, tt.want, log.String())
 		}
 		if err := got.Check(); err != nil || !tt.left && len(sources) > 0 {
 			t.Errorf("%s: %v were used, %v", name, sources, err)

@@ -1,7 +1,6 @@
 package ticket_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,28 +18,15 @@ import (
 )
 
 // A logbook is a log that tests read.
-type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
+type logbook struct{ testserver.Output }
 
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logbook) count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), what)
-}
+func (l *logbook) count(what string) int { return strings.Count(l.String(), what) }
 
 func (l *logbook) options() *ticket.Options {
 	return &ticket.Options{Logger: slog.New(slog.NewTextHandler(l, nil)), Timeout: 5 * time.Second}
 }
 
-// drawFrom draws until each of the sources has answered, and nobody else once they have.
+// drawFrom draws until each of the sources has answered, and then no other answers.
 func drawFrom(t *testing.T, s *ticket.Store, got *drivertest.Ranges, sources ...string) {
 	t.Helper()
 	missing := make(map[string]bool)
@@ -82,10 +68,10 @@ func TestDeadServerIsSkippedAndPutBack(t *testing.T) {
 			t.Error(err)
 		}
 		if n := log.count("ticket server left out"); n < 2 || n > 12 {
-			t.Errorf("%d lines on a server left out\n%s", n, log.text.String())
+			t.Errorf("%d lines on a server left out\n%s", n, log.String())
 		}
 		if log.count("ticket server put back") < 2 {
-			t.Errorf("no line on a server put back\n%s", log.text.String())
+			t.Errorf("no line on a server put back\n%s", log.String())
 		}
 	}
 }
@@ -127,7 +113,7 @@ func TestHangingServer(t *testing.T) {
 			t.Errorf("%v: a call took %v: %v", layout, waited, longest)
 		}
 		drawFrom(t, store, &got, "2")
-		if err := got.Check(); err != nil { // what the server drew while nobody listened is lost
+		if err := got.Check(); err != nil { // what the server drew without a listener is lost
 			t.Error(err)
 		}
 	}
@@ -245,8 +231,8 @@ func killOneAtATime(t *testing.T, layout ticket.Layout, s set) {
 	}
 }
 
-// An operator gives one server the wrong steps: whoever draws by hand there draws the
-// other server's tickets. Leaf's own draws are not touched by it, and stop there.
+// An operator gives one server the wrong steps: a draw by hand there takes the other
+// server's tickets. Leaf's own draws are not touched by it, and stop there.
 func TestWrongIncrement(t *testing.T) {
 	own := ownServer(t)
 	s := newSet(t, shared[0], own)

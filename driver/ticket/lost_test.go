@@ -106,7 +106,7 @@ func TestResizeWithoutALostServerDies(t *testing.T) {
 }
 
 // The lost server had been started in a generation of which the others know nothing, by
-// a resize that died. Whoever met it then is refused by its successor.
+// a resize that died. A client that met it then is refused by its successor.
 func TestLostServerWasAhead(t *testing.T) {
 	layout := ticket.Layout{}
 	s := newSet(t, shared[:]...)
@@ -187,7 +187,7 @@ func TestLostServerIsTold(t *testing.T) {
 		s.lose(t, 2)
 		for deadline := time.Now().Add(20 * time.Second); log.count(segment.ErrNeedsResize.Error()) == 0; draw(t.Context(), t, store, 1, &got) {
 			if time.Now().After(deadline) {
-				t.Fatalf("%v: the log says:\n%s", layout, log.text.String())
+				t.Fatalf("%v: the log says:\n%s", layout, log.String())
 			}
 		}
 		if err := got.Check(); err != nil {

@@ -92,7 +92,8 @@ func (m *meta) fits(l Layout, n int64) error {
 	case m == nil || m.state == stateNew:
 		return fmt.Errorf("%w, or %w: it has no table leaf_ticket, or one left half-way", segment.ErrNotCreated, segment.ErrNeedsResize)
 	case m.state == stateRetired:
-		return fmt.Errorf("%w: %w: the server was taken out of the set: remove it from the URL, or take it in again", leaf.ErrUnsupported, segment.ErrNeedsResize)
+		return fmt.Errorf("%w: %w: the server was taken out of the set: remove it from the URL, or take it in again", leaf.ErrUnsupported,
+			segment.ErrNeedsResize)
 	case m.state != stateReady:
 		return errResized
 	case m.layout != l:

@@ -72,7 +72,7 @@ func resizeDies(t *testing.T, layout ticket.Layout, stage string) {
 	if !errors.Is(err, errCrash) {
 		t.Fatalf("the resize did not come to %q: %v", stage, err)
 	}
-	// Whoever uses the set as it is now draws, or is refused; both are safe.
+	// A client that uses the set as it is now draws, or is refused; both are safe.
 	for _, servers := range [][]ticket.Server{s.servers(t), s.servers(t, 1, 2), s.servers(t, 2, 3)} {
 		halfWay := open(t, servers, layout, patient)
 		for range 6 {

@@ -292,7 +292,7 @@ func (b *backend) keys(conn *zk.Conn, prefix string) (keys []string, err error) 
 			if key := prefix + plain; err == nil && b.path(key) == path {
 				keys = append(keys, key)
 			} else {
-				b.client.logger.Warn("a zookeeper node is no cell: delete it", "path", path)
+				b.client.logger.Warn("a zookeeper node is not a cell: delete it", "path", path)
 			}
 		}
 	}

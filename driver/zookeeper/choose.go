@@ -109,7 +109,7 @@ func (l *Leaf) make(conn *zk.Conn, max int64, names []string) (child, error) {
 	name := path[len(l.child("")):]
 	id, ok := ownID(name, l.address)
 	if !ok {
-		return child{}, fmt.Errorf("zookeeper made %s, whose number is no worker ID", path)
+		return child{}, fmt.Errorf("zookeeper made %s, whose number is not a worker ID", path)
 	}
 	c, err := l.inspect(conn, name, id)
 	switch {

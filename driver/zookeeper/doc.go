@@ -24,7 +24,7 @@
 // Nothing here depends on a session: there is no ephemeral node. A session whose
 // connection is lost is given up with whatever was under way, and the next call begins
 // another one; so no write is sent later than its caller knows of, and a ZooKeeper that was
-// restored from a backup is no obstacle. A write is sent once: if its answer is lost, what
+// restored from a backup is not an obstacle. A write is sent once: if its answer is lost, what
 // it did is not known.
 //
 // [New] takes a connection that there is. Its session goes on after a loss, so a write that

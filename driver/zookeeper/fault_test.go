@@ -1,7 +1,6 @@
 package zookeeper_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -411,27 +410,16 @@ func TestCloseLeavesNothing(t *testing.T) {
 
 func TestLibraryLogsToTheLogger(t *testing.T) {
 	tr := newTree(t)
-	var mu sync.Mutex
-	var log bytes.Buffer
-	handler := slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return log.Write(p)
-	}), &slog.HandlerOptions{Level: slog.LevelDebug})
+	var log testserver.Output
+	handler := slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})
 	l := tr.leaf(t, func(o *zookeeper.Options) { o.Logger = slog.New(handler) })
 	assign(t, l)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mu.Lock()
-	defer mu.Unlock()
 	for _, want := range []string{"connected to zookeeper", "zookeeper client", "worker ID assigned"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("%q is not in the log:\n%s", want, log.String())
+			t.Errorf("%q is not in the log:\n%s", want, &log)
 		}
 	}
 }
-
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -20,7 +20,7 @@ func (g *generator) Begin(l *worker.Lease) { g.begun <- l }
 func (g *generator) Seal(why error) time.Time {
 	select {
 	case g.sealed <- why:
-	default: // nobody looks any more
+	default: // the test no longer looks
 	}
 	return time.Time{}
 }
@@ -66,7 +66,7 @@ func TestKeeperStopsWhenAJavaServerTakesOver(t *testing.T) {
 		}
 	}
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("sealed only after %v, when the lease was to be extended", took)
+		t.Errorf("sealed only after %v, when the lease was due to be extended", took)
 	}
 }
 

@@ -21,17 +21,7 @@ import (
 // shared is the server of the tests that do not end it, each of which has a chroot.
 var shared *testserver.ZooKeeperServer
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	var err error
-	if shared, err = testserver.StartZooKeeper(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer shared.Close()
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(testserver.Main(m, &shared, testserver.StartZooKeeper)) }
 
 const (
 	name   = "lab"

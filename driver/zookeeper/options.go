@@ -81,7 +81,7 @@ func (o *Options) withDefaults() Options {
 
 func (o Options) check() error {
 	if o.Chroot != "" && (o.Chroot[0] != '/' || slices.ContainsFunc(strings.Split(o.Chroot[1:], "/"), badElement)) {
-		return fmt.Errorf("%w: chroot %q is no path such as /apps/id", leaf.ErrInvalid, o.Chroot)
+		return fmt.Errorf("%w: chroot %q is not a path such as /apps/id", leaf.ErrInvalid, o.Chroot)
 	}
 	if o.SessionTimeout < 0 || o.StandStill < 0 || o.UploadEvery < 0 {
 		return fmt.Errorf("%w: a negative duration", leaf.ErrInvalid)

@@ -126,6 +126,14 @@ func (h *History) Duplicates(keep func(*Receipt) bool) (twice int64, lowest erro
 	return twice, lowest
 }
 
+// UniqueBut is Duplicates where so many IDs are issued twice by a limit that is documented.
+func (h *History) UniqueBut(documented int64) (twice int64, err error) {
+	if twice, err = h.Duplicates(nil); twice > 0 && twice == documented {
+		err = nil
+	}
+	return twice, err
+}
+
 // Ordered reports a receipt that lies below one which the same client or another one had
 // already received from the same server, of the same space, before its own call began.
 // Receipts of one call count as one, and those without a server not at all.

@@ -3,6 +3,7 @@ package lab_test
 import (
 	"encoding/xml"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,25 @@ func TestUnique(t *testing.T) {
 		"a negative number": {[]lab.Receipt{call("a", 0, 1, -1, 7)}, "no range"},
 	} {
 		verdict(t, what, history(c.receipts...).Unique(), c.want)
+	}
+}
+
+// What is documented hides neither other duplicates nor what is no range at all.
+func TestUniqueBut(t *testing.T) {
+	twice := []lab.Receipt{call("a", 0, 1, 0, 10), call("b", 2, 3, 9, 20)}
+	none := []lab.Receipt{call("a", 0, 1, 0, 10), call("b", 2, 3, -1, 20)}
+	for what, c := range map[string]struct {
+		receipts   []lab.Receipt
+		documented int64
+		want       string
+	}{
+		"documented":        {twice, 1, ""},
+		"not documented":    {twice, 0, "issued twice"},
+		"fewer":             {twice, 2, "issued twice"},
+		"a negative number": {none, 0, "no range"},
+	} {
+		_, err := history(c.receipts...).UniqueBut(c.documented)
+		verdict(t, what, err, c.want)
 	}
 }
 
@@ -230,7 +250,13 @@ func TestCheckCell(t *testing.T) {
 			o.Swap(2, 3, "", "b", lab.Conflict)
 			o.Load(4, 5, "a")
 		}, ""},
-		"late":            {func(o *lab.Ops) { o.Swap(0, 1, "", "a", lab.Unknown); o.Load(2, 3, ""); o.Load(4, 5, "a") }, ""},
+		"late": {func(o *lab.Ops) { o.Swap(0, 1, "", "a", lab.Unknown); o.Load(2, 3, ""); o.Load(4, 5, "a") }, ""},
+		"read, and lost": {func(o *lab.Ops) {
+			o.Swap(0, 1, "", "a", lab.Unknown)
+			o.Load(2, 3, "a")
+			o.Swap(2, 3, "", "b", lab.Conflict)
+			o.Load(4, 5, "")
+		}, ""},
 		"both win":        {func(o *lab.Ops) { o.Swap(0, 9, "", "a", lab.Done); o.Swap(0, 9, "", "b", lab.Done) }, "no order"},
 		"a stale read":    {func(o *lab.Ops) { o.Swap(0, 1, "", "a", lab.Done); o.Load(2, 3, "") }, "no order"},
 		"refused for all": {func(o *lab.Ops) { o.Swap(0, 1, "", "a", lab.Conflict) }, "no order"},
@@ -241,13 +267,32 @@ func TestCheckCell(t *testing.T) {
 	}
 }
 
+// A search that was given up proves nothing.
+func TestLinearUndecided(t *testing.T) {
+	var o lab.Ops
+	for i := range 40 {
+		o.Swap(0, 9, "", strconv.Itoa(i), lab.Unknown) // at the same time, in 40! orders
+	}
+	o.Load(0, 9, "never written")
+	verdict(t, "in no time", o.CheckCell("", time.Millisecond), "no order was found, nor that there is none")
+}
+
 func TestPicture(t *testing.T) {
 	h := history(call("a", 0, time.Second, 0, 10))
 	h.Fail(lab.Failure{Client: "c", End: 2 * time.Second})
-	got := h.Picture("<b>", []lab.Event{{Name: "a & b", Begin: time.Second, End: 2 * time.Second}}, 3*time.Second)
-	for _, want := range []string{"&lt;b&gt;", "a &amp; b", "343.3,40.0", "</svg>"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in\n%s", want, got)
+	got := h.Picture("<b>", []lab.Event{
+		{On: "s1", Name: "a & b", Begin: time.Second, End: 2 * time.Second},
+		{Name: "a & b", Begin: 2 * time.Second, End: 3 * time.Second},
+	}, 4*time.Second)
+	for want, times := range map[string]int{
+		"&lt;b&gt;": 1, ">a &amp; b</text>": 1, ">s1</text>": 1, // one line for both
+		`x="465" y="302" width="175"`: 1, `x="640" y="302" width="175"`: 1,
+		"465,40": 1, "640,40": 1, // one call each: the most
+		"465,198": 2, // 1 s, median and longest: four fifths of 180 to 270
+		"</svg>":  1,
+	} {
+		if strings.Count(got, want) != times {
+			t.Errorf("%q is not %d times in\n%s", want, times, got)
 		}
 	}
 	if err := xml.Unmarshal([]byte(got), new(any)); err != nil {

@@ -1,8 +1,10 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"sync"
 	"time"
 
@@ -59,17 +61,51 @@ func (o *Ops) CheckCounter(first int64, limit time.Duration) error {
 	return o.check(func() []any { return []any{first} }, counterStep, limit)
 }
 
+// ErrUndecided is wrapped where the search for an order took too long.
+var ErrUndecided = errors.New("no order was found, nor that there is none,")
+
 func (o *Ops) check(init func() []any, step func(state, input any) []any, limit time.Duration) error {
+	all := o.proven()
+	model := porcupine.NondeterministicModel{
+		Init:              init,
+		Step:              func(state, input, _ any) []any { return step(state, input) },
+		DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
+	}
+	result, info := porcupine.CheckOperationsVerbose(model.ToModel(), all, limit)
+	switch result {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		return fmt.Errorf("%w for the %d calls to the store within %v", ErrUndecided, len(all), limit)
+	}
+	kept, err := os.CreateTemp("", "leaf-linear-*.html")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(porcupine.Visualize(model.ToModel(), info, kept), kept.Close())
+	return errors.Join(fmt.Errorf("no order of the %d calls to the store explains their answers: see %s", len(all), kept.Name()), err)
+}
+
+// proven returns the calls without those that met what a swap wrote that was not acknowledged: a
+// registry may show that and lose it, see worker.Registry.
+func (o *Ops) proven() (all []porcupine.Operation) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	model := porcupine.NondeterministicModel{
-		Init: init,
-		Step: func(state, input, _ any) []any { return step(state, input) },
+	written, replaced := map[string]bool{}, map[string]bool{}
+	for _, op := range o.all {
+		if s, ok := op.Input.(swap); ok && s.outcome == Unknown {
+			written[s.new], replaced[s.old] = true, true
+		}
 	}
-	if porcupine.CheckOperationsTimeout(model.ToModel(), o.all, limit) == porcupine.Illegal {
-		return fmt.Errorf("no order of the %d calls to the store explains their answers", len(o.all))
+	for _, op := range o.all {
+		l, read := op.Input.(load)
+		s, swapped := op.Input.(swap)
+		if read && written[l.value] || swapped && s.outcome == Conflict && replaced[s.old] {
+			continue
+		}
+		all = append(all, op)
 	}
-	return nil
+	return all
 }
 
 // counterStep returns the values that a counter may have after a call.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -65,6 +66,14 @@ func (h *History) Result(from, to time.Duration) (r Result) {
 			Availability: 1 - float64(c.Away)/float64(max(to-from, 1))})
 	}
 	return r
+}
+
+// Name returns the name of the scenario: Cluster/redis.
+func (r *Result) Name() string { return strings.TrimPrefix(r.Test, "Test") }
+
+// Picture returns the name of its picture's file.
+func (r *Result) Picture() string {
+	return "lab-" + strings.ToLower(strings.ReplaceAll(r.Name(), "/", "-")) + ".svg"
 }
 
 // Strikes returns how many faults struck.

@@ -36,7 +36,7 @@ type Backend struct {
 	OpenRegistry func(RegistryOptions) (worker.Registry, error) // nil: it keeps no worker IDs
 	ResizeTo     func(context.Context, Resize) error            // nil: it has no number of servers
 	OnClose      func() error                                   // nil: nothing is open
-	Route        func() []string                                // the servers that its IDs come through; nil: it is no server
+	Route        func() []string                                // the servers that its IDs come through; nil: it is not a server
 
 	opened []io.Closer
 }

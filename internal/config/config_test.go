@@ -59,7 +59,7 @@ func fails(t *testing.T, src config.Source, want ...string) {
 		t.Fatal("Load accepted it")
 	}
 	if _, ok := errors.AsType[config.Problems](err); !ok {
-		t.Errorf("Load: error %v is no Problems", err)
+		t.Errorf("Load: error %v is not a Problems", err)
 	}
 	text := err.Error()
 	if src.File != "" {

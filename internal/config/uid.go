@@ -10,19 +10,19 @@ import (
 	"github.com/leaf-id/leaf/snowflake"
 )
 
-// Embedded reports whether a server uses the embedded database.
-func (c Config) Embedded() bool { return c.Store == "" && c.Workers == "" }
+// embedded reports whether a server uses the embedded database.
+func (c Config) embedded() bool { return c.Store == "" && c.Workers == "" }
 
-// UsesUpWorkers reports whether Workers names the table WORKER_NODE of uid-generator,
+// usesUpWorkers reports whether Workers names the table WORKER_NODE of uid-generator,
 // where each start of a server uses up a worker ID.
-func (c Config) UsesUpWorkers() bool {
+func (c Config) usesUpWorkers() bool {
 	query, err := url.ParseQuery(c.Workers[strings.LastIndexByte(c.Workers, '?')+1:])
 	return err == nil && query.Get("layout") == "worker_node"
 }
 
 // ServesUID reports whether the scheme uid is served.
 func (c Config) ServesUID() bool {
-	wanted := c.Embedded() || c.UsesUpWorkers()
+	wanted := c.embedded() || c.usesUpWorkers()
 	return c.UID.Enable == EnableTrue || c.UID.Enable == EnableAuto && wanted && c.WhyNotUID() == ""
 }
 
@@ -43,7 +43,8 @@ func (c Config) WhyNotUID() string {
 		case l.Record("") == uid.Record(""):
 			return fmt.Sprintf("the layout %s of snowflake has the same values: both would issue the same IDs", l.Name)
 		case l.MaxWorker()+1 < leastWorkers && c.UID.Enable == EnableAuto:
-			return fmt.Sprintf("the layout %s of snowflake has %d worker IDs, and uid would keep those of killed servers for a minute", l.Name, l.MaxWorker()+1)
+			return fmt.Sprintf("the layout %s of snowflake has %d worker IDs, and uid would keep those of killed servers for a minute", l.Name,
+				l.MaxWorker()+1)
 		}
 	}
 	return ""

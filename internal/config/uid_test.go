@@ -70,7 +70,7 @@ func TestUIDParameters(t *testing.T) {
 	}
 }
 
-// A ring larger than all the IDs there are is no overflow.
+// A ring larger than all the IDs there are is not an overflow.
 func TestUIDLargestRing(t *testing.T) {
 	cfg := load(t, config.Source{File: write(t, "leaf.yaml", "uid: {layout: x, time_bits: 31, worker_bits: 1, seq_bits: 31, boost_power: 16}\n")})
 	if got := cfg.UID.Generators().Reserve.Size; got != 1<<47 || got > math.MaxInt64/2 {

@@ -16,7 +16,8 @@ func (c Config) Validate() Problems {
 		v.add(s.path, s.check())
 	}
 	v.access(c)
-	v.require(c.Segment.Enable || c.Snowflake.Enable || c.ServesUID(), "segment.enable", "nothing is left to serve: segment, snowflake and uid are all off")
+	v.require(c.Segment.Enable || c.Snowflake.Enable || c.ServesUID(), "segment.enable",
+		"nothing is left to serve: segment, snowflake and uid are all off")
 	if c.Snowflake.Enable {
 		v.layouts(c.Snowflake)
 	}

@@ -61,7 +61,7 @@ func TestRedisRefuses(t *testing.T) {
 		"redis://u:sesame@h:x": "malformed",
 		"redis://u:%zz@h":      "percent-encoded",
 		"redis://h1,h2":        "name one server",
-		"redis://h/x":          "no number",
+		"redis://h/x":          "not a number",
 		"redis://h/-1":         "negative",
 		"redis+sentinel://h":   "name of the primary",
 		"redis+cluster://h/1":  "database 0",
@@ -78,7 +78,7 @@ func TestRedisRefuses(t *testing.T) {
 		"redis://h?durability=some":                   "none",
 		"redis://h?db=1":                              "path of a socket",
 		"redis+unix://:sesame@run/redis.sock":         "path of the socket",
-		"redis+unix:///run/redis.sock?db=x":           "db is no number",
+		"redis+unix:///run/redis.sock?db=x":           "db is not a number",
 		"redis://h?Prefix=a":                          "unknown parameter",
 		"redis://h?wait=1&wait=2":                     "more than once",
 	})

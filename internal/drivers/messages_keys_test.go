@@ -1,11 +1,9 @@
 package drivers_test
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +15,7 @@ import (
 )
 
 func TestMessagesOfRedis(t *testing.T) {
-	var library lockedBuffer // connections that nobody waits for any more still write to it
+	var library testserver.Output // connections that were given up still write to it
 	drivers.LogTo(slog.New(slog.NewTextHandler(&library, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	server := testserver.Redis(t, nil)
 	initBoth(t, server.URL())
@@ -33,7 +31,7 @@ func TestMessagesOfRedis(t *testing.T) {
 			t.Fatalf("%s: %v", command, err)
 		}
 	}
-	gone := nobody(t)
+	gone := freeAddr(t)
 	replica := testserver.Redis(t, &testserver.RedisOptions{Config: [][2]string{{"replicaof", strings.Replace(gone, ":", " ", 1)}}})
 	forgetful := testserver.Redis(t, &testserver.RedisOptions{Config: [][2]string{{"appendonly", "no"}}})
 	addr := server.Addr()
@@ -41,7 +39,7 @@ func TestMessagesOfRedis(t *testing.T) {
 	as := func(user string) string { return "redis://" + user + "@" + addr }
 	good := as(":" + secret)
 	complain(t, "redis", []complaint{
-		{name: "nobody", url: "redis://u:hunter2@" + gone, calls: all, want: []string{"no server answers", gone, "check that it runs"}},
+		{name: "no server", url: "redis://u:hunter2@" + gone, calls: all, want: []string{"no server answers", gone, "check that it runs"}},
 		{name: "no sentinel", url: "redis+sentinel://u:hunter2@" + gone + "/m", calls: all, want: []string{"no server answers", "sentinels", gone, "check that it runs"}},
 		{name: "no cluster", url: "redis+cluster://u:hunter2@" + gone, calls: all, want: []string{"no server answers", gone, "check that it runs"}},
 		{name: "unknown host", url: "redis://u:hunter2@leaf.invalid", calls: all, want: []string{"leaf.invalid", "check that it runs, and the host"}},
@@ -53,7 +51,7 @@ func TestMessagesOfRedis(t *testing.T) {
 		{name: "no such database", url: good + "/99", calls: all, want: []string{"DB index is out of range", addr}},
 		{name: "no store", url: good + "?prefix=empty", calls: useStore, want: []string{"{empty}:store"}},
 		{name: "no registry", url: good + "?prefix=empty", calls: useWorkers, want: []string{"{empty}:registry"}},
-		{name: "foreign keys", url: good + "?prefix=foreign", calls: useStore, want: []string{"is no format", "choose another prefix"}},
+		{name: "foreign keys", url: good + "?prefix=foreign", calls: useStore, want: []string{"is not a format", "choose another prefix"}},
 		{name: "foreign registry", url: good + "?prefix=foreign", calls: useWorkers, want: []string{"{foreign}:registry"}},
 		{name: "newer keys", url: good + "?prefix=newer", calls: use, want: []string{"says format 2"}},
 		{name: "another shape", url: good + "?prefix=shape", calls: []string{"advance"}, want: []string{"belongs to another program", "choose another prefix"}},
@@ -68,23 +66,6 @@ func TestMessagesOfRedis(t *testing.T) {
 	if text := library.String(); !strings.Contains(text, "connection refused") || strings.Contains(text, secret) {
 		t.Errorf("the client library logged\n%s", text)
 	}
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 func TestMessagesOfEtcd(t *testing.T) {
@@ -106,11 +87,11 @@ func TestMessagesOfEtcd(t *testing.T) {
 		_, err7 := c.AuthEnable(t.Context())
 		return errors.Join(err1, err2, err3, err4, err5, err6, err7)
 	})
-	gone, gone2, addr := nobody(t), nobody(t), closed.Endpoints()[0]
+	gone, gone2, addr := freeAddr(t), freeAddr(t), closed.Endpoints()[0]
 	fake, _ := impostor(t, plainly)
 	complain(t, "etcd", []complaint{
-		{name: "nobody", url: "etcd://u:hunter2@" + gone, calls: all, want: []string{"no etcd answers", gone, "check that it runs"}},
-		{name: "two of nobody", url: "etcd://u:hunter2@" + gone + "," + gone2, calls: useStore, want: []string{"no etcd answers", gone, gone2}},
+		{name: "no server", url: "etcd://u:hunter2@" + gone, calls: all, want: []string{"no etcd answers", gone, "check that it runs"}},
+		{name: "no server of two", url: "etcd://u:hunter2@" + gone + "," + gone2, calls: useStore, want: []string{"no etcd answers", gone, gone2}},
 		{name: "unknown host", url: "etcd://u:hunter2@leaf.invalid", calls: all, want: []string{"leaf.invalid", "check that it runs, and the hosts"}},
 		{name: "wrong password", url: "etcd://guest:x" + secret + "@" + addr, calls: []string{"advance", "list workers", "init store"}, want: []string{"refuses the user", addr, "check the user name and the password"}},
 		{name: "unknown user", url: "etcd://stranger:" + secret + "@" + addr, calls: []string{"advance", "list workers", "init store"}, want: []string{"refuses the user", addr, "check the user name and the password"}},
@@ -118,7 +99,7 @@ func TestMessagesOfEtcd(t *testing.T) {
 		{name: "no permission", url: "etcd://guest:" + secret + "@" + addr + "/ids", calls: []string{"advance", "list workers", "init store"}, want: []string{"may not read and write", addr, "grant-permission ROLE --prefix=true readwrite /ids/"}},
 		{name: "no store", url: open.URL("empty"), calls: useStore, want: []string{"/empty/format/tags", "leaf init --store"}},
 		{name: "no registry", url: open.URL("empty"), calls: []string{"list workers"}, want: []string{"/empty/format/workers", "leaf init --workers"}},
-		{name: "foreign keys", url: open.URL("foreign"), calls: []string{"advance", "list workers"}, want: []string{"/foreign/format/", "is no format"}},
+		{name: "foreign keys", url: open.URL("foreign"), calls: []string{"advance", "list workers"}, want: []string{"/foreign/format/", "is not a format"}},
 		{name: "exists", url: open.URL("ids"), calls: []string{"init store", "init workers"}, want: []string{"a key /ids/format/", "already"}},
 		{name: "no TLS", url: open.URL("ids") + "?tls=true", calls: []string{"advance", "list workers", "init store"}, want: []string{open.Endpoints()[0], "remove tls"}},
 		{name: "TLS only", url: "etcd://u:hunter2@" + fake, calls: []string{"advance", "list workers", "init store"}, want: []string{fake, "add tls=true"}},
@@ -163,11 +144,11 @@ func TestMessagesOfZooKeeper(t *testing.T) {
 	if err := initRegistry(t.Context(), at); err != nil {
 		t.Fatal(err)
 	}
-	gone, gone2 := nobody(t), nobody(t)
+	gone, gone2 := freeAddr(t), freeAddr(t)
 	fake, _ := impostor(t, plainly)
 	complain(t, "zookeeper", []complaint{
-		{name: "nobody", url: "zookeeper://" + gone, calls: allWorkers, want: []string{"no connection", gone, "check that it runs"}},
-		{name: "two of nobody", url: "zookeeper://" + gone + "," + gone2, calls: useWorkers, want: []string{gone, gone2, "check that it runs"}},
+		{name: "no server", url: "zookeeper://" + gone, calls: allWorkers, want: []string{"no connection", gone, "check that it runs"}},
+		{name: "no server of two", url: "zookeeper://" + gone + "," + gone2, calls: useWorkers, want: []string{gone, gone2, "check that it runs"}},
 		{name: "unknown host", url: "zookeeper://leaf.invalid", calls: allWorkers, want: []string{"leaf.invalid", "check that it runs, and the hosts"}},
 		{name: "another server", url: "zookeeper://" + fake, calls: allWorkers, want: []string{fake, "is it a ZooKeeper, and part of a quorum?"}},
 		{name: "no registry", url: at + "?name=empty", calls: useWorkers, want: []string{"/snowflake/empty", "leaf init --workers"}},
@@ -177,7 +158,7 @@ func TestMessagesOfZooKeeper(t *testing.T) {
 		{name: "exists", url: at, calls: []string{"init workers"}, want: []string{"/snowflake/leaf/format/workers already"}},
 	})
 	complain(t, "tree of Java", []complaint{
-		{name: "nobody", url: "zookeeper://" + gone + "?layout=leaf&name=n&port=1", calls: useWorkers, want: []string{"no connection", gone, "check that it runs"}},
+		{name: "no server", url: "zookeeper://" + gone + "?layout=leaf&name=n&port=1", calls: useWorkers, want: []string{"no connection", gone, "check that it runs"}},
 		{name: "ACL of another", url: at + "/closed?layout=leaf&name=leaf&port=1", calls: []string{"list workers"}, want: []string{server.Addr(), "an ACL keeps out", "setAcl"}},
 	})
 }

@@ -33,13 +33,13 @@ func TestMessagesOfPostgres(t *testing.T) {
 		"CREATE USER "+testserver.TLSOnly+" PASSWORD '"+secret+"'")
 	_, addr, _ := strings.Cut(server.URL(""), "@")
 	addr, _, _ = strings.Cut(addr, "/")
-	gone := nobody(t)
+	gone := freeAddr(t)
 	fake, _ := impostor(t, func(conn net.Conn) {
 		_, _ = io.ReadFull(conn, make([]byte, 8)) // the client asks for encryption
 		_, _ = conn.Write([]byte("S"))
 	})
 	complain(t, "postgres", []complaint{
-		{name: "nobody", url: "postgres://u:hunter2@" + gone + "/db", calls: all, want: []string{"no server answers", gone, "check that it runs"}},
+		{name: "no server", url: "postgres://u:hunter2@" + gone + "/db", calls: all, want: []string{"no server answers", gone, "check that it runs"}},
 		{name: "unknown host", url: "postgres://u:hunter2@leaf.invalid/db", calls: all, want: []string{"leaf.invalid", "check that it runs, and the host"}},
 		{name: "two hosts", url: "postgres://u:hunter2@" + gone + "," + addr + "/nowhere?sslmode=disable", calls: use, want: []string{gone, addr}},
 		{name: "wrong password", url: server.URLOf("reader", "x"+secret, db), calls: all, want: []string{"refuses the user", addr, "check the user name and the password"}},
@@ -81,7 +81,7 @@ func TestMessagesOfMySQL(t *testing.T) {
 	server.Exec(t, db, "CREATE USER reader"+by, "GRANT SELECT ON *.* TO reader@'127.0.0.1'", "CREATE USER stranger"+by,
 		"CREATE USER writer"+by, "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON *.* TO writer@'127.0.0.1'")
 	_, addr, _ := strings.Cut(strings.TrimSuffix(server.URL(""), "/"), "@")
-	gone := nobody(t)
+	gone := freeAddr(t)
 	greeting, err := hex.DecodeString(mysqlGreeting)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestMessagesOfMySQL(t *testing.T) {
 		_, _ = io.ReadFull(conn, make([]byte, 36)) // the client asks for encryption
 	})
 	complain(t, "mysql", []complaint{
-		{name: "nobody", url: "mysql://u:hunter2@" + gone + "/db", calls: all, want: []string{"no server answers", gone, "check that it runs"}},
+		{name: "no server", url: "mysql://u:hunter2@" + gone + "/db", calls: all, want: []string{"no server answers", gone, "check that it runs"}},
 		{name: "unknown host", url: "mysql://u:hunter2@leaf.invalid/db", calls: all, want: []string{"leaf.invalid", "check that it runs, and the host"}},
 		{name: "wrong password", url: as("reader:x"+secret, db), calls: all, want: []string{"refuses the user", "check the user name and the password"}},
 		{name: "unknown user", url: as("someone:"+secret, db), calls: all, want: []string{"refuses the user", "check the user name and the password"}},
@@ -106,7 +106,7 @@ func TestMessagesOfMySQL(t *testing.T) {
 		{name: "not trusted", url: "mysql://u:hunter2@" + fake + "/db?tls=true", calls: all, want: []string{"certificate is not trusted", "tls=skip-verify"}},
 	})
 	complain(t, "ticket", []complaint{
-		{name: "nobody", url: "ticket+mysql://u:hunter2@" + gone + "/db", calls: allStore, want: []string{"no server answers", gone, "check that it runs"}},
+		{name: "no server", url: "ticket+mysql://u:hunter2@" + gone + "/db", calls: allStore, want: []string{"no server answers", gone, "check that it runs"}},
 		{name: "two servers", url: "ticket+mysql://u:hunter2@" + gone + "/db,u:hunter2@" + addr + "/db", calls: useStore, want: []string{gone, "no server answers", addr, "refuses the user"}},
 		{name: "unknown host", url: "ticket+mysql://u:hunter2@leaf.invalid/db", calls: allStore, want: []string{"leaf.invalid", "check that it runs, and the host"}},
 		{name: "wrong password", url: ticket("reader:x"+secret, tickets), calls: allStore, want: []string{"refuses the user", addr, "check the user name and the password"}},

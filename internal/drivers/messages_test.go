@@ -24,6 +24,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/hint"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -127,7 +128,7 @@ func (c complaint) check(t *testing.T, name string, call func(context.Context, *
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), c.within)
 	defer cancel()
-	var log lockedBuffer
+	var log testserver.Output
 	b, err := drivers.Open(c.url, &drivers.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
@@ -199,8 +200,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// nobody returns an address where nobody listens.
-func nobody(t *testing.T) string {
+// freeAddr returns an address where no server listens.
+func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -210,8 +211,8 @@ func nobody(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// impostor is a server with a certificate that nobody trusts who was not given the file
-// of it. preface is what it does on a connection before that is encrypted; afterwards
+// impostor is a server with a certificate that only clients trust which were given its
+// file. preface is what it does on a connection before that is encrypted; afterwards
 // it hangs up.
 func impostor(t *testing.T, preface func(net.Conn)) (addr, certificate string) {
 	t.Helper()
@@ -266,7 +267,7 @@ func TestMessagesOfURLs(t *testing.T) {
 		"http://u:hunter2@h":                  {"unknown scheme", "etcd"},
 		"zookeeper://h?layout=leaf&name=n":    {"for worker IDs only", "--workers"},
 		"nats://u:hunter2@h:port":             {host, "nats://h1:4222"},
-		"nats://h?replicas=2x":                {"replicas is no number"},
+		"nats://h?replicas=2x":                {"replicas is not a number"},
 		"static:7":                            {"--workers"},
 		"sqlite:":                             {"names no file", "sqlite:PATH"},
 		"sqlite:a/":                           {"names no file", "sqlite:PATH"},
@@ -294,7 +295,7 @@ func TestMessagesOfURLs(t *testing.T) {
 		"redis://u:hunter2@":                                 {host, "redis://host:6379"},
 		"redis://u:hunter2@h:port":                           {host},
 		"redis://u:hunter2@h1,h2":                            {"name one server", "redis+sentinel://"},
-		"redis://u:hunter2@h/x":                              {"database is no number"},
+		"redis://u:hunter2@h/x":                              {"database is not a number"},
 		"redis://u:hunter2@h?wiat=1":                         {"did you mean wait?"},
 		"redis://u:hunter2@h?ca=/a":                          {"write rediss"},
 		"redis://u@h":                                        {"user without a password"},
@@ -332,7 +333,7 @@ func TestMessagesOfURLs(t *testing.T) {
 		"static:-1":                              {"static:7"},
 		"static:7?x=y":                           {"unknown parameter"},
 		"etcd://u:hunter2@h?reclaim=machine":     {"another one is claimed instead"},
-		"redis://u:hunter2@h?claim_delay=soon":   {"no duration"},
+		"redis://u:hunter2@h?claim_delay=soon":   {"not a duration"},
 		"postgres://u:hunter2@h/db?claim_dely=0": {"did you mean claim_delay?"},
 	}
 	t.Chdir(t.TempDir())

@@ -90,7 +90,7 @@ func (u *target) setRedisServers(c *redis.Config, socket bool) (err error) {
 		return nil
 	}
 	if c.DB, err = strconv.Atoi(db); err != nil {
-		return invalid("the database is no number: write it as in redis://host:6379/0")
+		return invalid("the database is not a number: write it as in redis://host:6379/0")
 	}
 	return nil
 }

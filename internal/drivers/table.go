@@ -67,11 +67,12 @@ func find(rawURL string) (driver, *target, error) {
 	if near := cmp.Or(others[scheme], nearest(scheme, schemes)); ok && near != "" {
 		what += fmt.Sprintf(" (did you mean %s?)", near)
 	}
-	return driver{}, nil, invalid("%s: write it as in sqlite:PATH or mysql://user:password@host:3306/db; there are %s", what, strings.Join(schemes, ", "))
+	return driver{}, nil, invalid("%s: write it as in sqlite:PATH or mysql://user:password@host:3306/db; there are %s", what,
+		strings.Join(schemes, ", "))
 }
 
 // onlyInMySQL reports a URL that asks for WORKER_NODE where there is no such table. The
-// path of sqlite: is no exception.
+// path of sqlite: is not an exception.
 func onlyInMySQL(scheme, rest string) error {
 	const asked = paramLayout + "=" + layoutNodes
 	if scheme == "mysql" || !strings.Contains(rest[strings.LastIndex(rest, "@")+1:], asked) {

@@ -97,7 +97,7 @@ func (u *target) cutTerms() (err error) {
 		u.forWorkers = paramClaimDelay
 		u.claimDelay, err = time.ParseDuration(u.params.Get(paramClaimDelay))
 		if err != nil || u.claimDelay < 0 {
-			return invalid("%s is no duration such as 30s, or 0", paramClaimDelay)
+			return invalid("%s is not a duration such as 30s, or 0", paramClaimDelay)
 		}
 		u.claimDelay = cmp.Or(u.claimDelay, -1)
 	}
@@ -141,7 +141,7 @@ func (u *target) number(name string, least, most int) (int, error) {
 	}
 	n, err := strconv.Atoi(u.params.Get(name))
 	if err != nil || n < least || n > most {
-		return 0, malformed(fmt.Sprintf("%s is no number from %d to %d", name, least, most))
+		return 0, malformed(fmt.Sprintf("%s is not a number from %d to %d", name, least, most))
 	}
 	return n, nil
 }
@@ -152,7 +152,7 @@ func (u *target) duration(name string, d *time.Duration) (err error) {
 		return nil
 	}
 	if *d, err = time.ParseDuration(u.params.Get(name)); err != nil || *d <= 0 {
-		return malformed(name + " is no duration above 0 such as 5s")
+		return malformed(name + " is not a duration above 0 such as 5s")
 	}
 	return nil
 }

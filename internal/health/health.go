@@ -41,6 +41,10 @@ type Condition struct {
 
 	// Shared says that other servers likely are in the same condition.
 	Shared bool
+
+	// Optional says that the configuration does not ask for the schemes, which lack the
+	// registry that they need.
+	Optional bool
 }
 
 // A Report is what is wrong with a server at one time, the most urgent condition first.

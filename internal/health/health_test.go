@@ -90,6 +90,8 @@ func TestJudge(t *testing.T) {
 		{"no lease yet", nil, &health.LeaseFacts{Schemes: []string{"snowflake"}, Err: errDown}, "!no_worker_id", ""},
 		{"no registry asked for", &health.StoreFacts{Answered: true},
 			&health.LeaseFacts{Schemes: []string{"snowflake"}, Err: worker.ErrNotCreated, Optional: true}, "!no_worker_id", "- segment"},
+		{"no registry asked for, and the database away", &health.StoreFacts{Answered: true, Tags: seq(full)},
+			&health.LeaseFacts{Schemes: []string{"snowflake"}, Err: errDown, Optional: true}, "!no_worker_id store_failing", "- segment"},
 		{"lease lost to another", &health.StoreFacts{Answered: true, Tags: seq(fine)}, lease(worker.Status{}, worker.ErrTaken), "!no_worker_id", "segment"},
 		{"lease ran out, registry away", &health.StoreFacts{Answered: true, Tags: seq(fine)}, lease(worker.Status{}, errDown), "!no_worker_id", "- segment"},
 		{"registry away", nil, lease(with(errDown, minute), nil), "registry_failing", "- snowflake"},
@@ -157,6 +159,24 @@ func TestOutageText(t *testing.T) {
 	}
 	if _, ok := errors.AsType[*leaf.StoreError](r.Conditions[0].Err); !ok {
 		t.Error("the store's words are not marked")
+	}
+}
+
+// What is wrong with a table is wrong with all of its tags: the report names some of them.
+func TestManyDamagedTags(t *testing.T) {
+	var tags []segment.Stats
+	for i := range 10_000 {
+		tags = append(tags, segment.Stats{Tag: fmt.Sprintf("t%04d", (i*7)%10_000), Err: leaf.ErrUnsupported, FailingSince: now.Add(-time.Minute)})
+	}
+	store := &health.StoreFacts{Answered: true, Tags: seq(tags...)}
+	fill(store)
+	all := health.Judge(health.Facts{Now: now, Store: store}).Conditions
+	if len(all) != 21 {
+		t.Fatalf("%d conditions", len(all))
+	}
+	first, last := all[0].Err.Error(), all[20].Err.Error()
+	if !strings.HasPrefix(first, "tag t0000, ") || last != "and 9980 other tags" {
+		t.Errorf("from %q to %q", first, last)
 	}
 }
 

@@ -23,7 +23,7 @@ type LeaseFacts struct {
 	Supply worker.Supply // zero: worker IDs are leased
 
 	Layouts  map[string]time.Time // by name: the last time that an ID of it can carry
-	Optional bool                 // the configuration does not ask for a registry
+	Optional bool                 // the configuration asks for no registry, and there was none when that could last be seen
 }
 
 // A step of the clock by less says nothing: it is never exact.
@@ -34,8 +34,8 @@ func (r *Report) judgeLease(f Facts) {
 	r.InUse = append(r.InUse, l.InUse...)
 	if err, down := l.trouble(f); err != nil {
 		name := leaseCondition(err, down)
-		shared := l.Optional && errors.Is(err, worker.ErrNotCreated) || l.Held && fromRegistry(err)
-		r.Conditions = append(r.Conditions, Condition{Name: name, Schemes: l.Schemes, Down: down, Shared: shared, Err: err})
+		shared := l.Optional || l.Held && fromRegistry(err)
+		r.Conditions = append(r.Conditions, Condition{Name: name, Schemes: l.Schemes, Down: down, Shared: shared, Optional: l.Optional, Err: err})
 	}
 	warn := func(name, format string, args ...any) {
 		r.Conditions = append(r.Conditions, Condition{Name: name, Schemes: l.Schemes, Shared: true, Err: fmt.Errorf(format, args...)})

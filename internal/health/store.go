@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -50,9 +52,24 @@ func (r *Report) judgeStore(f Facts) {
 			add(StoreFailing, down, true, err)
 		}
 	}
+	damaged := slices.SortedFunc(s.damaged, func(a, b segment.Stats) int { return strings.Compare(a.Tag, b.Tag) })
+	for _, t := range damaged[:min(len(damaged), maxDamaged)] {
+		add(TagFailing, false, true, fmt.Errorf("tag %s, with %d IDs left: %w", t.Tag, t.Stock, t.Err))
+	}
+	if others := len(damaged) - maxDamaged; others > 0 {
+		add(TagFailing, false, true, fmt.Errorf("and %d other tags", others))
+	}
+}
+
+// maxDamaged is how many tags have a condition of their own: what is wrong with a table is wrong
+// with all of them.
+const maxDamaged = 20
+
+// damaged yields the tags with which something is wrong that says nothing about their store.
+func (s *StoreFacts) damaged(yield func(segment.Stats) bool) {
 	for t := range s.Failing {
-		if ownFault(t.Err) {
-			add(TagFailing, false, true, fmt.Errorf("tag %s, with %d IDs left: %w", t.Tag, t.Stock, t.Err))
+		if ownFault(t.Err) && !yield(t) {
+			return
 		}
 	}
 }

@@ -85,36 +85,63 @@ func (t *Tags) observe(ctx context.Context, name string, largest int64) (Observe
 	case largest == math.MaxInt64:
 		return Observed{}, fmt.Errorf("%w: no ID is left above it", leaf.ErrOverflow)
 	}
-	tag, err := t.find(ctx, name)
+	tag, others, err := t.moveAbove(ctx, name, largest)
 	if err != nil {
 		return Observed{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
-	defer cancel()
-	before := tag.MaxID
-	if tag, err = t.liftAbove(ctx, tag, largest); err != nil {
-		return Observed{}, err
-	}
 	// After the counter: a call that was under way before it may be granted IDs below.
-	return Observed{Tag: tag, Dropped: t.segments.DropBelow(name, largest+1), OthersBelow: min(before, largest+1)}, nil
+	return Observed{Tag: tag, Dropped: t.segments.DropBelow(name, largest+1), OthersBelow: others}, nil
 }
 
-// liftAbove moves the counter of tag above largest.
+// An upstream is a store behind which servers hold IDs in memory. To advance it moves no counter
+// while they do, so they are told what is to become of the counter.
+type upstream interface {
+	ObserveTag(ctx context.Context, name string, largest int64) (now segment.Tag, othersBelow int64, err error)
+	RaiseTag(ctx context.Context, name string, n int64) (segment.Tag, error)
+}
+
+// moveAbove moves the counter of a tag above largest. It returns the tag as it then is, and below
+// which ID others may issue what they held before.
+func (t *Tags) moveAbove(ctx context.Context, name string, largest int64) (now segment.Tag, others int64, err error) {
+	if up, ok := t.store.(upstream); ok {
+		ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+		defer cancel()
+		now, others, err = up.ObserveTag(ctx, name, largest)
+		return now, others, t.failed(err)
+	}
+	tag, err := t.find(ctx, name)
+	if err != nil {
+		return segment.Tag{}, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	now, err = t.liftAbove(ctx, tag, largest)
+	return now, min(tag.MaxID, largest+1), err
+}
+
+// liftAbove moves the counter of tag above largest. It moves one that stands above, too: else
+// a process that was granted IDs below could give them back, and the counter with them.
 func (t *Tags) liftAbove(ctx context.Context, tag segment.Tag, largest int64) (segment.Tag, error) {
 	if _, small := t.store.(segment.Lifter); small {
-		to := largest + 1
-		lifted, err := t.alter(ctx, tag.Name, segment.Change{MaxID: &to})
-		if errors.Is(err, leaf.ErrRegression) { // it stands above
-			return tag, nil
-		}
-		return lifted, err
+		return t.liftAll(ctx, tag.Name, largest)
 	}
-	for tag.MaxID <= largest {
-		grant, err := t.store.Advance(ctx, tag.Name, largest+1-tag.MaxID)
+	for moved := false; !moved || tag.MaxID <= largest; moved = true {
+		grant, err := t.store.Advance(ctx, tag.Name, max(1, largest+1-tag.MaxID))
 		if err != nil {
-			return segment.Tag{}, failed(err)
+			return segment.Tag{}, t.failed(err)
 		}
 		tag.MaxID, tag.Step = grant.Range.End, grant.Step
 	}
 	return tag, nil
+}
+
+// liftAll has all counters of a tag go on above largest, on a store that has several: one may
+// stand far below the highest.
+func (t *Tags) liftAll(ctx context.Context, name string, largest int64) (tag segment.Tag, err error) {
+	for n := int64(0); ; n = 2*n + 1 {
+		tag, err = t.lift(ctx, name, n, largest+1)
+		if !errors.Is(err, leaf.ErrRegression) { // else others drew more than n meanwhile
+			return tag, err
+		}
+	}
 }

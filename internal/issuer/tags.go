@@ -8,6 +8,8 @@ import (
 	"iter"
 	"log/slog"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -27,6 +29,7 @@ type Segments interface {
 	Stock
 	Ready() <-chan struct{}
 	Stats() []segment.Stats
+	Failing() iter.Seq[segment.Stats]
 }
 
 // Stock is what generators hold in memory, and are told of changes. Forget runs a change
@@ -45,6 +48,7 @@ func (noSegments) Changed(segment.Tag)                        {}
 func (noSegments) DropBelow(string, int64) int64              { return 0 }
 func (noSegments) Ready() <-chan struct{}                     { return nil }
 func (noSegments) Stats() []segment.Stats                     { return nil }
+func (noSegments) Failing() iter.Seq[segment.Stats]           { return func(func(segment.Stats) bool) {} }
 
 // Tags administers the tags of one store. Its methods are safe for concurrent use.
 type Tags struct {
@@ -72,6 +76,12 @@ func (t *Tags) Ready() bool {
 
 // Stats describes each tag in use, sorted by tag.
 func (t *Tags) Stats() []segment.Stats { return t.segments.Stats() }
+
+// Failing describes the tags in use whose latest call to the store failed, sorted by tag. Its cost
+// does not depend on the others.
+func (t *Tags) Failing() []segment.Stats {
+	return slices.SortedFunc(t.segments.Failing(), func(a, b segment.Stats) int { return strings.Compare(a.Tag, b.Tag) })
+}
 
 // Probe asks the store something and reports why it does not answer within 2 s.
 func (t *Tags) Probe(ctx context.Context) error {
@@ -111,6 +121,18 @@ func failed(err error) error {
 	return &leaf.StoreError{Err: err}
 }
 
+// ordinary are errors about what a caller asked for.
+var ordinary = []error{leaf.ErrUnknownTag, leaf.ErrTagExists, leaf.ErrRegression, leaf.ErrOverflow}
+
+// failed marks what the store has said to a change. The log has it too where the store is at
+// fault: not every caller is told.
+func (t *Tags) failed(err error) error {
+	if err != nil && !slices.ContainsFunc(ordinary, func(o error) bool { return errors.Is(err, o) }) {
+		t.log.Warn("a tag could not be changed", "err", err)
+	}
+	return failed(err)
+}
+
 // Create adds a tag and returns it. It wraps [leaf.ErrInvalid], [leaf.ErrTagExists]
 // or [leaf.ErrUnsupported].
 func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error) {
@@ -124,7 +146,7 @@ func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error)
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	if err := catalog.Create(ctx, tag); err != nil {
-		return segment.Tag{}, failed(err)
+		return segment.Tag{}, t.failed(err)
 	}
 	t.segments.Changed(tag)
 	audit(ctx, t.log, "tag created", nil, &tag, "tag", tag.Name)
@@ -145,7 +167,7 @@ func (t *Tags) Delete(ctx context.Context, name string) error {
 	defer cancel()
 	before := t.before(ctx, name)
 	if err := t.segments.Forget(name, func() error { return catalog.Delete(ctx, name) }); err != nil {
-		return failed(err)
+		return t.failed(err)
 	}
 	audit(ctx, t.log, "tag deleted", before, nil, "tag", name)
 	return nil
@@ -219,7 +241,7 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 		err = alter()
 	}
 	if err != nil {
-		return segment.Tag{}, failed(err)
+		return segment.Tag{}, t.failed(err)
 	}
 	t.segments.Changed(tag)
 	audit(ctx, t.log, "tag altered", before, &tag, "tag", name, "force", change.Force)
@@ -231,8 +253,11 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 // last allocation says of it.
 func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag, error) {
 	var after segment.Tag
-	if _, small := t.store.(segment.Lifter); small {
-		return t.lift(ctx, tag.Name, n)
+	switch store := t.store.(type) {
+	case segment.Lifter:
+		return t.raiseAll(ctx, tag.Name, n)
+	case upstream:
+		return t.raiseUpstream(ctx, store, tag.Name, n)
 	}
 	before, left := tag, n
 	defer func() {
@@ -246,9 +271,9 @@ func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag
 		case errors.Is(err, leaf.ErrUnknownTag):
 			return segment.Tag{}, fmt.Errorf("raise tag %q: %w", tag.Name, leaf.ErrUnknownTag)
 		case err != nil && left == n:
-			return segment.Tag{}, failed(err)
+			return segment.Tag{}, t.failed(err)
 		case err != nil:
-			return segment.Tag{}, fmt.Errorf("raised by %d of %d: %w", n-left, n, failed(err))
+			return segment.Tag{}, fmt.Errorf("raised by %d of %d: %w", n-left, n, t.failed(err))
 		}
 		if left == n {
 			before.MaxID, before.Step = grant.Range.Start, grant.Step
@@ -260,16 +285,36 @@ func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag
 	return tag, nil
 }
 
-// lift raises all counters of a tag above the highest of them, on a store that deals in
-// small units: to allocate n IDs there would take too long, and leave those counters
+func (t *Tags) raiseUpstream(ctx context.Context, up upstream, name string, n int64) (segment.Tag, error) {
+	tag, err := up.RaiseTag(ctx, name, n)
+	if err != nil {
+		return segment.Tag{}, t.failed(err)
+	}
+	audit(ctx, t.log, "tag raised", nil, &tag, "tag", name, "by_ids", n)
+	return tag, nil
+}
+
+// raiseAll raises all counters of a tag by n above the highest of them, on a store that deals
+// in small units: to allocate n IDs there would take too long, and leave those counters
 // behind that did not grant any.
-func (t *Tags) lift(ctx context.Context, name string, n int64) (tag segment.Tag, err error) {
+func (t *Tags) raiseAll(ctx context.Context, name string, n int64) (tag segment.Tag, err error) {
+	for {
+		tag, err = t.lift(ctx, name, n, 0)
+		if !errors.Is(err, leaf.ErrRegression) { // else others drew more than n meanwhile
+			return tag, err
+		}
+	}
+}
+
+// lift raises all counters of a tag by n above the highest of them, and at least to floor. It
+// wraps [leaf.ErrRegression] if others were granted higher IDs meanwhile.
+func (t *Tags) lift(ctx context.Context, name string, n, floor int64) (tag segment.Tag, err error) {
 	catalog, err := t.catalog()
 	if err == nil {
 		// A listing leaves out servers that do not answer; this one asks all of them,
 		// and writes nothing.
 		tag, err = catalog.Alter(ctx, name, segment.Change{})
-		err = failed(err)
+		err = t.failed(err)
 	}
 	switch {
 	case err != nil:
@@ -277,12 +322,8 @@ func (t *Tags) lift(ctx context.Context, name string, n int64) (tag segment.Tag,
 	case tag.MaxID > math.MaxInt64-n:
 		return segment.Tag{}, fmt.Errorf("raise tag %q: %w: max_id is %d", name, leaf.ErrOverflow, tag.MaxID)
 	}
-	to := tag.MaxID + n
-	tag, err = t.alter(ctx, name, segment.Change{MaxID: &to})
-	if errors.Is(err, leaf.ErrRegression) { // others drew more than n meanwhile
-		return t.lift(ctx, name, n)
-	}
-	return tag, err
+	to := max(tag.MaxID+n, floor)
+	return t.alter(ctx, name, segment.Change{MaxID: &to})
 }
 
 func (t *Tags) catalog() (segment.Catalog, error) {

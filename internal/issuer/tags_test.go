@@ -36,6 +36,9 @@ func (r *recorder) Changed(segment.Tag)           {}
 func (r *recorder) DropBelow(string, int64) int64 { return 0 }
 func (r *recorder) Ready() <-chan struct{}        { return nil }
 func (r *recorder) Stats() []segment.Stats        { return nil }
+func (r *recorder) Failing() iter.Seq[segment.Stats] {
+	return func(func(segment.Stats) bool) {}
+}
 
 type fixture struct {
 	*issuer.Tags

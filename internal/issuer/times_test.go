@@ -61,7 +61,7 @@ func TestKeySelectsLayout(t *testing.T) {
 		for _, id := range []int64{id.Number, more.Ranges[0].Start} {
 			d, err := layouts.Decode(layout, id)
 			if err != nil || d.Worker != 3 || time.Since(d.Time).Abs() > time.Minute {
-				t.Errorf("key %q: %d is no ID of layout %s made just now: %+v, %v", key, id, layout, d, err)
+				t.Errorf("key %q: %d is not an ID of layout %s made just now: %+v, %v", key, id, layout, d, err)
 			}
 		}
 	}

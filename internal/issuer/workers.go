@@ -69,8 +69,8 @@ func (w *Workers) List(ctx context.Context) ([]worker.Record, error) {
 	return list, nil
 }
 
-// MaxStarts bounds how many starts [Workers.Starts] lists.
-const MaxStarts = 100
+// maxStarts bounds how many starts [Workers.Starts] lists.
+const maxStarts = 100
 
 // Starts returns the latest starts of processes, the last one first, and how many there
 // were, where each uses up a worker ID of its own; ok says whether that is so.
@@ -81,7 +81,7 @@ func (w *Workers) Starts(ctx context.Context) (list []worker.Start, supply worke
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if list, err = d.Starts(ctx, MaxStarts); err != nil {
+	if list, err = d.Starts(ctx, maxStarts); err != nil {
 		return nil, worker.Supply{}, true, w.failed(err)
 	}
 	return list, d.Supply(), true, nil

@@ -21,12 +21,16 @@ const (
 	faulty                 // another one should be asked
 )
 
-// faults are the codes of a server that cannot serve at present.
+// faults are the codes of a server that cannot serve at present, or does not serve this caller:
+// another one may know its token, or have the scheme, already.
 var faults = map[connect.Code]bool{
 	connect.CodeUnavailable:      true,
 	connect.CodeDeadlineExceeded: true,
 	connect.CodeInternal:         true,
 	connect.CodeUnknown:          true,
+	connect.CodeUnimplemented:    true,
+	connect.CodeUnauthenticated:  true,
+	connect.CodePermissionDenied: true,
 }
 
 func judge(err error) verdict {
@@ -85,7 +89,7 @@ type outcome[T any] struct {
 
 // repeatable makes a call that may be repeated. It asks one server after another until one
 // answers, and the next one too while an answer takes long. An answer that comes too late is
-// dropped.
+// dropped. Where none serves, the error tells what each of them said.
 func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, *server) (T, error)) (T, error) {
 	if err := c.refuse(ctx); err != nil {
 		var none T
@@ -96,6 +100,7 @@ func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, 
 	defer cancel()
 	outcomes := make(chan outcome[T], len(servers))
 	asked, running := 0, 0
+	var failed []error
 	ask := func() {
 		s := servers[asked]
 		asked++
@@ -111,12 +116,15 @@ func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, 
 		case o := <-outcomes:
 			running--
 			c.answered(o.server, o.err)
-			more := asked < len(servers)
-			if judge(o.err) != faulty || ctx.Err() != nil || !more && running == 0 {
-				return o.result, explain(ctx, o.server, o.err)
+			err := explain(ctx, o.server, o.err)
+			if judge(o.err) != faulty || ctx.Err() != nil {
+				return o.result, err
 			}
-			if more {
+			failed = append(failed, err)
+			if asked < len(servers) {
 				ask()
+			} else if running == 0 {
+				return o.result, join(failed)
 			}
 		case <-hedge:
 			if asked < len(servers) {

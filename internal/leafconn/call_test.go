@@ -19,6 +19,8 @@ func TestJudge(t *testing.T) {
 	}{
 		"an answer":                  {nil, healthy},
 		"an unknown tag":             {connect.NewWireError(connect.CodeNotFound, errors.New("x")), healthy},
+		"another token":              {connect.NewWireError(connect.CodeUnauthenticated, errors.New("x")), faulty},
+		"a scheme that is off":       {connect.NewWireError(connect.CodeUnimplemented, errors.New("x")), faulty},
 		"nothing left":               {connect.NewWireError(connect.CodeUnavailable, errors.New("x")), faulty},
 		"a server with a defect":     {connect.NewWireError(connect.CodeInternal, errors.New("x")), faulty},
 		"a store that takes long":    {connect.NewWireError(connect.CodeDeadlineExceeded, errors.New("x")), faulty},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -16,7 +17,7 @@ import (
 // ErrDenied says that the token is missing, wrong, or lacks the right.
 var ErrDenied = errors.New("the server does not allow it: the token is missing, expired, or lacks the right")
 
-// errAway is wrapped where a server cannot be reached, or is about to stop.
+// errAway is wrapped where a server, or its store, cannot be reached.
 var errAway = errors.New("is unavailable")
 
 // reasons are what a server's answers mean here.
@@ -24,6 +25,7 @@ var reasons = map[string]error{
 	"BAD_KEY":            leaf.ErrInvalid,
 	"CLOCK_BEHIND":       leaf.ErrClock,
 	"CONFLICT":           worker.ErrConflict,
+	"DEADLINE_EXCEEDED":  errAway,
 	"EXHAUSTED":          leaf.ErrExhausted,
 	"FORBIDDEN":          ErrDenied,
 	"INVALID_ARGUMENT":   leaf.ErrInvalid,
@@ -33,6 +35,7 @@ var reasons = map[string]error{
 	"OVERFLOW":           leaf.ErrOverflow,
 	"SCHEME_DISABLED":    leaf.ErrUnsupported,
 	"STOPPING":           errAway,
+	"STORE_UNAVAILABLE":  errAway,
 	"TAG_EXISTS":         leaf.ErrTagExists,
 	"UNAUTHENTICATED":    ErrDenied,
 	"UNKNOWN_TAG":        leaf.ErrUnknownTag,
@@ -48,6 +51,30 @@ type answer struct {
 
 func (a *answer) Error() string { return fmt.Sprintf("leaf server %s: %s", a.host, a.text) }
 func (a *answer) Unwrap() error { return a.kind }
+
+// several are the errors of servers that were all asked.
+type several []error
+
+func (s several) Error() string {
+	texts := make([]string, len(s))
+	for i, err := range s {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (s several) Unwrap() []error { return s }
+
+// join returns what stands for all errs on one line; nil where there are none.
+func join(errs []error) error {
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return several(errs)
+}
 
 // explain returns err as callers branch on it.
 func explain(ctx context.Context, s *server, err error) error {

@@ -2,9 +2,11 @@ package leafconn
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // Peek returns the next ID of a tag at the server that is asked first, and takes none.
@@ -17,26 +19,57 @@ func (c *Conn) Peek(ctx context.Context, tag string) (int64, error) {
 
 // An Observed says what came of [Conn.Observe].
 type Observed struct {
-	MaxID       int64
+	Tag         segment.Tag // as it then is; zero: no server was told
 	Dropped     int64
 	OthersBelow int64
 	OthersFor   time.Duration
 }
 
-// Observe tells all servers, one after the other, that IDs up to largest are in use. It
-// ends with the first that fails, and may be repeated.
+// Observe tells all servers, one after the other, that IDs up to largest are in use. One that is
+// away holds up none of the others. It may be repeated.
 func (c *Conn) Observe(ctx context.Context, tag string, largest int64) (all Observed, err error) {
+	var away []error
 	for _, s := range c.servers {
 		res, err := once(ctx, c, s.host, func(ctx context.Context, srv *server) (*leafv1.ObserveTagResponse, error) {
 			return srv.admin.ObserveTag(ctx, &leafv1.ObserveTagRequest{Name: tag, Max: largest})
 		})
 		if err != nil {
-			return Observed{}, err
+			away = append(away, err)
+			if !errors.Is(err, errAway) { // the others would say the same
+				break
+			}
+			continue
 		}
-		all.MaxID = max(all.MaxID, res.GetTag().GetMaxId())
+		if now := tagOf(res.GetTag()); now.MaxID > all.Tag.MaxID {
+			all.Tag = now
+		}
 		all.Dropped += res.GetDropped()
 		all.OthersBelow = max(all.OthersBelow, res.GetOthersBelow())
 		all.OthersFor = max(all.OthersFor, res.GetOthersFor().AsDuration())
 	}
-	return all, nil
+	return all, join(away)
+}
+
+// ObserveTag tells the servers that IDs of a tag up to largest are in use. It returns the tag as
+// it then is, and below which ID others may issue what they held before.
+func (s Store) ObserveTag(ctx context.Context, tag string, largest int64) (now segment.Tag, othersBelow int64, err error) {
+	if err := segment.CheckKnown(tag); err != nil {
+		return segment.Tag{}, 0, err
+	}
+	all, err := s.Observe(ctx, tag, largest)
+	return all.Tag, all.OthersBelow, err
+}
+
+// RaiseTag raises the counter of a tag by n, in the store at the end of the chain.
+func (s Store) RaiseTag(ctx context.Context, tag string, n int64) (segment.Tag, error) {
+	if err := segment.CheckKnown(tag); err != nil {
+		return segment.Tag{}, err
+	}
+	res, err := once(ctx, s.Conn, "", func(ctx context.Context, srv *server) (*leafv1.AlterTagResponse, error) {
+		return srv.admin.AlterTag(ctx, &leafv1.AlterTagRequest{Name: tag, RaiseBy: &n})
+	})
+	if err != nil {
+		return segment.Tag{}, err
+	}
+	return tagOf(res.GetTag()), nil
 }

@@ -102,7 +102,7 @@ func (s Store) Alter(ctx context.Context, name string, c segment.Change) (segmen
 	}
 	res, err := once(ctx, s.Conn, "", func(ctx context.Context, srv *server) (*leafv1.AlterTagResponse, error) {
 		res, err := srv.admin.AlterTag(ctx, &leafv1.AlterTagRequest{Name: name, Step: c.Step, MaxId: c.MaxID, Force: c.Force, Description: c.Description})
-		if err == nil && c.MaxID != nil && *c.MaxID > 0 {
+		if err == nil && c.MaxID != nil && *c.MaxID > 0 && !c.Force { // by force it forgets the tag
 			_, err = srv.admin.ObserveTag(ctx, &leafv1.ObserveTagRequest{Name: name, Max: *c.MaxID - 1})
 		}
 		return res, err

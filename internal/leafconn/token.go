@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// FixedToken returns a token that never changes.
+// FixedToken returns a token that never changes. It may end with a line feed, as files do.
 func FixedToken(token string) func() (string, error) {
+	token = strings.TrimSpace(token)
 	return func() (string, error) { return token, nil }
 }
 

@@ -1,9 +1,6 @@
 package load
 
-import (
-	"slices"
-	"sync"
-)
+import "sync"
 
 // A checker compares all IDs of a run. Clients hand theirs over in batches, and one
 // goroutine does the work, so that no client waits for it.
@@ -105,14 +102,21 @@ func (f *feed) add(key int, ids *IDs) {
 func (f *feed) flush() { f.in <- f.batch }
 
 func (b *batch) add(key int, ids *IDs) {
-	i := slices.IndexFunc(b.items, func(it item) bool { return it.key == key })
-	if i < 0 {
-		b.items = append(b.items, item{key: key})
-		i = len(b.items) - 1
+	known := b.of(key)
+	b.n -= known.pieces()
+	known.Join(ids)
+	b.n += known.pieces()
+}
+
+// of returns what was received for a key.
+func (b *batch) of(key int) *IDs {
+	for i := range b.items {
+		if b.items[i].key == key {
+			return &b.items[i].ids
+		}
 	}
-	b.n -= b.items[i].ids.pieces()
-	b.items[i].ids.join(ids)
-	b.n += b.items[i].ids.pieces()
+	b.items = append(b.items, item{key: key})
+	return &b.items[len(b.items)-1].ids
 }
 
 // clear keeps the memory of a batch for the next one, unless large answers have made much
@@ -128,15 +132,3 @@ func (b *batch) clear() {
 }
 
 func (ids *IDs) pieces() int { return len(ids.Ranges) + len(ids.UUIDs) }
-
-// join adds all of more.
-func (ids *IDs) join(more *IDs) {
-	for _, r := range more.Ranges {
-		if last := len(ids.Ranges) - 1; last >= 0 && ids.Ranges[last].End == r.Start {
-			ids.Ranges[last].End = r.End
-			continue
-		}
-		ids.Ranges = append(ids.Ranges, r)
-	}
-	ids.UUIDs = append(ids.UUIDs, more.UUIDs...)
-}

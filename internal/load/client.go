@@ -18,9 +18,11 @@ type client struct {
 }
 
 func (r *run) newClient(i int) *client {
-	c := &client{run: r, conn: r.opts.Target.Open(), feed: r.checker.feed(), rec: r.records[i%len(r.records)], next: i}
-	for range r.opts.Pipeline {
-		c.calls = append(c.calls, &Call{Count: r.opts.Count})
+	c := &client{run: r, conn: r.opts.Target.Open(), feed: r.checker.feed(), rec: r.records[i%len(r.records)], next: i % len(r.opts.Keys)}
+	calls := make([]Call, r.opts.Pipeline) // beside each other in memory
+	for i := range calls {
+		calls[i].Count = r.opts.Count
+		c.calls = append(c.calls, &calls[i])
 	}
 	c.keys = make([]int, len(c.calls))
 	return c
@@ -58,10 +60,13 @@ func (c *client) wait() (due time.Duration, ok bool) {
 
 func (c *client) prepare() {
 	for i, call := range c.calls {
-		c.keys[i] = c.next % len(c.opts.Keys)
-		c.next = c.keys[i] + 1
-		call.Key, call.Err = c.opts.Keys[c.keys[i]].Name, nil
+		if c.next >= len(c.opts.Keys) {
+			c.next = 0
+		}
+		c.keys[i] = c.next
+		call.Key, call.Err = c.opts.Keys[c.next].Name, nil
 		call.IDs.reset()
+		c.next++
 	}
 }
 
@@ -69,9 +74,7 @@ func (c *client) prepare() {
 func (c *client) note(due, now time.Duration) {
 	c.rec.mu.Lock()
 	defer c.rec.mu.Unlock()
-	for _, call := range c.calls {
-		c.rec.count(call, now-due, now, due >= c.opts.WarmUp)
-	}
+	c.rec.count(c.calls, now-due, now, due >= c.opts.WarmUp)
 }
 
 // keep compares what came, also in the warm-up and after an interruption.

@@ -30,6 +30,18 @@ func (ids *IDs) reset() {
 	ids.Ranges, ids.UUIDs = ids.Ranges[:0], ids.UUIDs[:0]
 }
 
+// Join adds all of more. Ranges that follow one another become one.
+func (ids *IDs) Join(more *IDs) {
+	for _, r := range more.Ranges {
+		if last := len(ids.Ranges) - 1; last >= 0 && ids.Ranges[last].End == r.Start {
+			ids.Ranges[last].End = r.End
+			continue
+		}
+		ids.Ranges = append(ids.Ranges, r)
+	}
+	ids.UUIDs = append(ids.UUIDs, more.UUIDs...)
+}
+
 // add adds one number. Consecutive ones become a range.
 func (ids *IDs) add(id int64) {
 	if last := len(ids.Ranges) - 1; last >= 0 && ids.Ranges[last].End == id {
@@ -46,6 +58,11 @@ func (ids *IDs) addRange(start, end int64) error {
 	}
 	ids.Ranges = append(ids.Ranges, leaf.Range{Start: start, End: end})
 	return nil
+}
+
+// addLast adds count consecutive numbers, of which it is given the last.
+func (ids *IDs) addLast(last int64, count int) error {
+	return ids.addRange(last-int64(count)+1, last+1)
 }
 
 // notIDs is the kind of an answer that cannot be read.

@@ -33,26 +33,32 @@ func newRecord() *record {
 	return &record{latencies: hdr.New(1, int64(longestLatency), digits), failures: map[string]*ErrorCount{}}
 }
 
-// count records a call that took so long, counted from when it was due.
-func (r *record) count(c *Call, took, now time.Duration, measured bool) {
-	r.all++
-	if c.Err != nil {
-		r.allFailed++
+// count records calls that were sent together and took so long, counted from when they were due.
+func (r *record) count(calls []*Call, took, now time.Duration, measured bool) {
+	var good, late, ids int64
+	for _, c := range calls {
+		switch {
+		case c.Err == nil:
+			good++
+			ids += int64(c.Count)
+		case measured && r.fail(c.Err) == kindTimeout:
+			late++
+		}
 	}
+	sent := int64(len(calls))
+	r.all += sent
+	r.allFailed += sent - good
 	if !measured {
 		return
 	}
-	r.sent++
-	kind := ""
-	if c.Err != nil {
-		r.failed++
-		kind = r.fail(c.Err)
-	} else {
-		r.ids += int64(c.Count)
+	r.sent += sent
+	r.failed += sent - good
+	r.ids += ids
+	if good > 0 {
 		r.last = max(r.last, now)
 	}
-	if c.Err == nil || kind == kindTimeout {
-		r.latency(took, 1)
+	if good+late > 0 {
+		r.latency(took, good+late)
 	}
 }
 

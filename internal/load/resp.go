@@ -27,6 +27,8 @@ type respConn struct {
 	wire
 	scheme   string
 	commands map[request][]byte
+	last     request // most calls repeat it
+	text     []byte  // of last
 	out      []byte
 }
 
@@ -47,14 +49,53 @@ func (c *respConn) Do(ctx context.Context, calls []*Call) {
 		fail(calls, err)
 		return
 	}
-	for i, call := range calls {
+	for at := 0; at < len(calls); at++ {
+		if at += c.quick(calls[at:]); at == len(calls) {
+			return
+		}
+		call := calls[at]
 		call.Err = c.answer(call)
 		if _, said := errors.AsType[*Failure](call.Err); call.Err != nil && !said {
 			c.drop()
-			fail(calls[i+1:], call.Err)
+			fail(calls[at+1:], call.Err)
 			return
 		}
 	}
+}
+
+// quick reads answers that have arrived whole and are plain integers, as nearly all are, and
+// returns how many of the calls they answer.
+func (c *respConn) quick(calls []*Call) (done int) {
+	if !c.byIncrement() {
+		return 0
+	}
+	text, _ := c.r.Peek(c.r.Buffered())
+	at := 0
+	for _, call := range calls {
+		last, size := integer(text[at:])
+		if size == 0 {
+			break
+		}
+		at += size
+		done++
+		call.Err = call.IDs.addLast(last, call.Count)
+	}
+	_, _ = c.r.Discard(at) // it is in the buffer
+	return done
+}
+
+// integer reads an answer that is an ID; size 0: there is none as a whole.
+func integer(text []byte) (id int64, size int) {
+	const longest = len(":9223372036854775807\r\n")
+	end := bytes.IndexByte(text[:min(len(text), longest)], '\n')
+	if end < 3 || text[0] != ':' || text[end-1] != '\r' {
+		return 0, 0
+	}
+	id, err := parseID(text[1 : end-1])
+	if err != nil {
+		return 0, 0
+	}
+	return id, end + 1
 }
 
 func fail(calls []*Call, err error) {
@@ -79,12 +120,14 @@ func (c *respConn) send(ctx context.Context, calls []*Call) error {
 }
 
 func (c *respConn) command(call *Call) []byte {
-	text := c.commands[request{call.Key, call.Count}]
-	if text == nil {
-		text = command(c.words(call)...)
-		c.commands[request{call.Key, call.Count}] = text
+	if want := (request{call.Key, call.Count}); c.text == nil || want != c.last {
+		c.last, c.text = want, c.commands[want]
+		if c.text == nil {
+			c.text = command(c.words(call)...)
+			c.commands[want] = c.text
+		}
 	}
-	return text
+	return c.text
 }
 
 // byIncrement reports whether the answer is the last of the IDs, as Redis answers.
@@ -120,7 +163,7 @@ func (c *respConn) answer(call *Call) error {
 		if err != nil {
 			return failure(notIDs, clip(string(text)))
 		}
-		return call.IDs.addRange(last-int64(call.Count)+1, last+1)
+		return call.IDs.addLast(last, call.Count)
 	})
 }
 

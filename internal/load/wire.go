@@ -24,22 +24,30 @@ type wire struct {
 	protocol string // told to the server in the TLS handshake; may be empty
 	greet    func() error
 
-	conn    net.Conn
-	r       *bufio.Reader
-	release func() bool // ends the watch over the context
+	conn     net.Conn
+	r        *bufio.Reader
+	release  func() bool // ends the watch over the context
+	deadline time.Time   // that was set last
 }
 
 // bufferSize holds the answers to a pipeline, or a batch of some hundred IDs.
 const bufferSize = 1 << 14
 
-// ready connects unless there is a connection, and sets the time-out for what follows.
+// ready connects unless there is a connection, and sets the time-out for what follows. One that
+// was set a moment ago stays: to set it costs as much as to read several answers.
 func (w *wire) ready(ctx context.Context) error {
 	if w.conn == nil {
 		if err := w.connect(ctx); err != nil {
 			return fmt.Errorf("%w: %w", errConnect, err)
 		}
+		w.deadline = time.Time{}
 	}
-	return w.conn.SetDeadline(time.Now().Add(w.Timeout))
+	now := time.Now()
+	if w.deadline.Sub(now) > w.Timeout-w.Timeout/128 {
+		return nil
+	}
+	w.deadline = now.Add(w.Timeout)
+	return w.conn.SetDeadline(w.deadline)
 }
 
 func (w *wire) connect(ctx context.Context) error {

@@ -43,7 +43,7 @@ var advice = map[uint16]string{
 // WritesNothing reports an error of a server that does not accept writes.
 func WritesNothing(err error) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
-	return ok && advice[e.Number] == readOnly || errors.Is(err, ErrReadOnly)
+	return ok && advice[e.Number] == readOnly || errors.Is(err, errReadOnly)
 }
 
 // Advise says what to do about an error, by its number first as others has it. None of the

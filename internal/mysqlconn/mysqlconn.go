@@ -83,16 +83,16 @@ func CheckEngine(ctx context.Context, conn sqlstore.Querier, table, stake string
 	return engine.V, nil
 }
 
-// ErrReadOnly is a server that does not accept writes.
-var ErrReadOnly = errors.New("the server is read-only")
+// errReadOnly is a server that does not accept writes.
+var errReadOnly = errors.New("the server is read-only")
 
-// ReadOnly is [ErrReadOnly] with the variable that says so.
+// ReadOnly is errReadOnly with the variable that says so.
 func ReadOnly(name, value string) error {
-	return fmt.Errorf("%w (%s=%s): name the primary server in the URL", ErrReadOnly, name, value)
+	return fmt.Errorf("%w (%s=%s): name the primary server in the URL", errReadOnly, name, value)
 }
 
 // Variables returns the variables of that kind that a server has, and fails, wrapping
-// [ErrReadOnly], if it cannot be written. The connection is one of the driver's.
+// errReadOnly, if it cannot be written. The connection is one of the driver's.
 func Variables(ctx context.Context, conn any, names ...string) (map[string]string, error) {
 	q, ok := conn.(driver.QueryerContext)
 	if !ok {

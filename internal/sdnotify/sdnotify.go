@@ -11,11 +11,15 @@ import (
 	"time"
 )
 
-// A Notifier tells. A nil Notifier does nothing. Its methods are safe for concurrent use.
+// A Notifier tells. A nil Notifier does nothing. Its methods are safe for concurrent use, and
+// return within a second, whether anything listens or not.
 type Notifier struct {
-	conn     *net.UnixConn
+	addr     *net.UnixAddr
 	watchdog time.Duration
 }
+
+// sendTimeout is how long a message may take: the socket is full while what listens does not read.
+const sendTimeout = time.Second
 
 // FromEnv returns the Notifier that the environment asks for, nil if it asks for none.
 func FromEnv(getenv func(string) string) (*Notifier, error) {
@@ -23,11 +27,12 @@ func FromEnv(getenv func(string) string) (*Notifier, error) {
 	if path == "" {
 		return nil, nil
 	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"}) // "@NAME" is abstract
+	n := &Notifier{addr: &net.UnixAddr{Name: path, Net: "unixgram"}} // "@NAME" is abstract
+	conn, err := net.DialUnix("unixgram", nil, n.addr)
 	if err != nil {
 		return nil, fmt.Errorf("connect to NOTIFY_SOCKET: %w", err)
 	}
-	n := &Notifier{conn: conn}
+	_ = conn.Close()
 	usec, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64)
 	pid := getenv("WATCHDOG_PID")
 	if err == nil && usec > 0 && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
@@ -61,6 +66,8 @@ func (n *Notifier) Alive() { n.send("WATCHDOG=1") }
 // Status tells people.
 func (n *Notifier) Status(status string) { n.send("STATUS=" + status) }
 
+// send sends a message; what does not listen misses nothing. It connects each time, as the socket
+// may be another one meanwhile.
 func (n *Notifier) send(lines ...string) {
 	if n == nil {
 		return
@@ -68,12 +75,12 @@ func (n *Notifier) send(lines ...string) {
 	for i, line := range lines {
 		lines[i] = strings.ReplaceAll(line, "\n", " ")
 	}
-	_, _ = n.conn.Write([]byte(strings.Join(lines, "\n"))) // who does not listen misses nothing
-}
-
-// Close closes the connection.
-func (n *Notifier) Close() {
-	if n != nil {
-		_ = n.conn.Close()
+	conn, err := net.DialUnix("unixgram", nil, n.addr)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	if conn.SetWriteDeadline(time.Now().Add(sendTimeout)) == nil {
+		_, _ = conn.Write([]byte(strings.Join(lines, "\n")))
 	}
 }

@@ -47,7 +47,6 @@ func TestMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer n.Close()
 		if n.Watchdog() != 3*time.Second {
 			t.Errorf("watchdog: %v", n.Watchdog())
 		}
@@ -77,6 +76,45 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// A socket that is full holds nothing up, and one that is made anew is told all the same.
+func TestFullSocket(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "notify")
+	full, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := sdnotify.FromEnv(env(map[string]string{"NOTIFY_SOCKET": name}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for err == nil {
+		if err = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err == nil {
+			_, err = conn.Write([]byte("STATUS=x"))
+		}
+	}
+	sent := make(chan struct{})
+	go func() { n.Stopping(); close(sent) }()
+	select {
+	case <-sent:
+	case <-time.After(time.Minute):
+		t.Fatal("it waits for what does not read")
+	}
+	full.Close()
+	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	read := listen(t, name)
+	n.Alive()
+	if got := read(); got != "WATCHDOG=1" {
+		t.Errorf("%q", got)
+	}
+}
+
 func now(t *testing.T) int64 {
 	t.Helper()
 	var ts unix.Timespec
@@ -92,7 +130,6 @@ func TestNotAsked(t *testing.T) {
 		t.Errorf("%v, %v without NOTIFY_SOCKET", n, err)
 	}
 	n.Ready("x") // a nil Notifier does nothing
-	n.Close()
 	if _, err := sdnotify.FromEnv(env(map[string]string{"NOTIFY_SOCKET": filepath.Join(t.TempDir(), "none")})); err == nil {
 		t.Error("no error for a socket that is not there")
 	}
@@ -102,5 +139,4 @@ func TestNotAsked(t *testing.T) {
 	if err != nil || other.Watchdog() != 0 {
 		t.Errorf("the watchdog of another process: %v, %v", other.Watchdog(), err)
 	}
-	other.Close()
 }

@@ -10,13 +10,14 @@ import (
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/server"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // Every change of a tag is logged, at any level, with who made it, from where, and what was
 // there before and after; the token is not.
 func TestAudit(t *testing.T) {
 	file, tokens := tokensFile(t, map[string]string{"ops": `rights: [admin]`})
-	log := new(logBuffer)
+	log := new(testserver.Output)
 	r := run(t, nil, func(o *server.Options) {
 		o.Config.TokensFile = file
 		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -48,8 +49,6 @@ func TestAudit(t *testing.T) {
 	if strings.Contains(log.String(), tokens["ops"]) || strings.Count(log.String(), "\n") != 4 {
 		t.Errorf("the log:\n%s", log)
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 type withToken struct {

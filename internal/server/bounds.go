@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -34,6 +35,16 @@ func boundBody(next http.Handler, limit time.Duration) http.Handler {
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)
+	})
+}
+
+// yield serves with next, and lets others have the processor after each request. A client may send
+// requests without an end and read no answer: the goroutine of its connection would go on for 10 ms
+// at a time, and behind thousands of those the event loops wait for seconds.
+func yield(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r)
+		runtime.Gosched()
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,7 +18,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server"
 )
 
-// A client that does not send its body is let go, whether or not anybody reads it.
+// A client that does not send its body is let go, whether or not a handler reads it.
 func TestSlowBodyIsBounded(t *testing.T) {
 	const limit = 200 * time.Millisecond
 	mux := http.NewServeMux()
@@ -113,4 +114,19 @@ func TestSparseLog(t *testing.T) {
 			t.Error("nothing is logged any more")
 		}
 	})
+}
+
+// Between two requests of a connection others have their turn, if there is but one processor.
+func TestYield(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	h := server.Yield(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	const requests, least = 100, 90 // now and then the scheduler takes the goroutine that has just yielded
+	var others atomic.Int64
+	for range requests {
+		go others.Add(1)
+		h.ServeHTTP(nil, nil)
+	}
+	if got := others.Load(); got < least {
+		t.Errorf("others have run %d times between %d requests", got, requests)
+	}
 }

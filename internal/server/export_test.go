@@ -5,6 +5,7 @@ import "time"
 // For tests.
 var (
 	BoundBody = boundBody
+	Yield     = yield
 	NewSparse = newSparse
 )
 

@@ -70,8 +70,6 @@ func TestTokensOverRESP(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("-NOAUTH") // the token was withdrawn while the connection was open
-	r.stop()
-	r.wantStop(t)
 }
 
 func TestLimitsOverRESP(t *testing.T) {
@@ -84,6 +82,4 @@ func TestLimitsOverRESP(t *testing.T) {
 			t.Errorf("answer %d: %q, %v, want %s", i, line, err, want)
 		}
 	}
-	r.stop()
-	r.wantStop(t)
 }

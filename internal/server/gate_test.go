@@ -19,6 +19,7 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // tokensFile writes a tokens file with one entry for each kind of rights, and returns its
@@ -164,7 +165,6 @@ func TestNothingWithoutToken(t *testing.T) {
 		if n := r.store.Calls(drivertest.OpAdvance); n != 0 {
 			t.Errorf("the store was asked for IDs %d times", n)
 		}
-		r.stop()
 		r.wantStop(t)
 	}
 }
@@ -196,8 +196,6 @@ func TestTokensDoWhatTheyMay(t *testing.T) {
 			}
 		}
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 // Over gRPC a token is metadata.
@@ -223,14 +221,12 @@ func TestTokensOverGRPC(t *testing.T) {
 			t.Errorf("Next of %s: %v, %v, want %v", tt.key, res, err, tt.want)
 		}
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 // Whatever clients send, and wherever they send it, no token and no hash of one is logged.
 func TestNoSecretsInTheLog(t *testing.T) {
 	file, tokens := tokensFile(t, map[string]string{"shop": `take: ["order"]`})
-	log := new(logBuffer)
+	log := new(testserver.Output)
 	r := run(t, nil, func(o *server.Options) {
 		o.Config.TokensFile = file
 		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -256,7 +252,6 @@ func TestNoSecretsInTheLog(t *testing.T) {
 		fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\nAuthorization : Bearer %s\r\n\r\n", token) // malformed
 		wantCut(t, conn)
 	}
-	r.stop()
 	r.wantStop(t)
 	for _, token := range []string{tokens["shop"], wrong} {
 		hash := strings.TrimPrefix(access.HashToken(token), "sha256:")
@@ -294,8 +289,6 @@ func TestReloadTokens(t *testing.T) {
 	if status, answer := take.do(t, r, tokens["b"], "order"); status != 200 {
 		t.Errorf("the new one: %d %s", status, answer)
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 // Limits count IDs, over all front ends.
@@ -313,8 +306,6 @@ func TestLimitOverFrontEnds(t *testing.T) {
 			t.Errorf("call %d, %s: %d %s, want %d", i, c.name, status, answer, want.status)
 		}
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 // What only asks takes no ID, counts under no limit, and is answered where the limit is reached.
@@ -340,8 +331,6 @@ func TestAskingTakesNothing(t *testing.T) {
 	r.want(t, "/api/segment/get/order", 200, "1")
 	r.want(t, "/v1/ids/segment/order", 429, "limit")
 	ask()
-	r.stop()
-	r.wantStop(t)
 }
 
 // Reading needs a token where other machines reach the server, unless it is public.
@@ -357,7 +346,6 @@ func TestPublicRead(t *testing.T) {
 		if err != nil || status != 200 || strings.Contains(answer, "scheme segment") != public {
 			t.Errorf("public %v: the reasons of readyz: %d %s %v", public, status, answer, err)
 		}
-		r.stop()
 		r.wantStop(t)
 	}
 }

@@ -33,10 +33,7 @@ func TestGRPCBenchServer(t *testing.T) {
 	var addr string
 	switch os.Getenv(benchServerEnv) {
 	case "leaf":
-		r := run(t, nil, func(o *server.Options) { o.Logger = nil })
-		addr = r.addr
-		defer r.wantStop(t)
-		defer r.stop()
+		addr = run(t, nil, func(o *server.Options) { o.Logger = nil }).addr
 	case "bare":
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

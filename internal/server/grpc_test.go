@@ -79,21 +79,12 @@ func TestGRPC(t *testing.T) {
 			t.Errorf("metrics: no %s in\n%s", want, body)
 		}
 	}
-	_ = conn.Close()
-	r.stop()
-	r.wantStop(t)
 }
 
 // A call that waits for the store is answered when the server stops meanwhile, and idle
 // connections are closed at once.
 func TestGRPCDrains(t *testing.T) {
-	hold := make(chan struct{})
-	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
-		if c.Op == drivertest.OpAdvance {
-			f.Hold = hold
-		}
-		return f
-	}, patient)
+	r, release := runHeld(t, nil)
 	waiting, idle := r.grpc(t), r.grpc(t)
 	if err := idle.Invoke(t.Context(), leafv1connect.LeafServiceNextProcedure, &leafv1.NextRequest{Scheme: "uuid"}, new(leafv1.NextResponse)); err != nil {
 		t.Fatal(err)
@@ -106,34 +97,26 @@ func TestGRPCDrains(t *testing.T) {
 		}
 		ids <- id
 	}()
-	until(t, "the call waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	r.wantWaiting(t)
 	r.stop()
 	until(t, "closed for new connections", func() bool { _, err := net.Dial("tcp", r.addr); return err != nil })
-	close(hold)
+	release()
 	if id := <-ids; id != 1 {
 		t.Errorf("the call that waited: %d", id)
 	}
-	r.wantStop(t)
 }
 
 // What still waits when a stop has waited for long is told so.
 func TestGRPCTellsOfTheStop(t *testing.T) {
-	hold := make(chan struct{})
-	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
-		if c.Op == drivertest.OpAdvance {
-			f.Hold = hold
-		}
-		return f
-	}, func(o *server.Options) { patient(o); o.Config.ShutdownTimeout = 2 * time.Second })
-	defer close(hold)
+	r, _ := runHeld(t, func(o *server.Options) { o.Config.ShutdownTimeout = 2 * time.Second })
 	conn := r.grpc(t)
 	failed := make(chan error)
-	for _, procedure := range []string{leafv1connect.LeafServiceNextProcedure, leafv1connect.LeafServiceTakeProcedure} {
+	for key, procedure := range map[string]string{"order": leafv1connect.LeafServiceNextProcedure, "user": leafv1connect.LeafServiceTakeProcedure} {
 		go func() {
-			failed <- conn.Invoke(t.Context(), procedure, &leafv1.TakeRequest{Key: "order", Count: 1}, new(leafv1.TakeResponse))
+			failed <- conn.Invoke(t.Context(), procedure, &leafv1.TakeRequest{Key: key, Count: 1}, new(leafv1.TakeResponse))
 		}()
 	}
-	until(t, "the calls wait", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	until(t, "both wait for the store", func() bool { return r.store.Calls(drivertest.OpAdvance) == 2 })
 	r.stop()
 	for range 2 {
 		if err := <-failed; status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "the server is stopping") {
@@ -150,7 +133,6 @@ func TestGRPCAccessLog(t *testing.T) {
 		t.Error(err)
 	}
 	_ = conn.Close()
-	r.stop()
 	r.wantStop(t)
 	if log := r.log.String(); strings.Count(log, "msg=access") != 1 || !strings.Contains(log, "path="+leafv1connect.LeafServiceNextProcedure) || !strings.Contains(log, "agent=grpc-go/") {
 		t.Errorf("the log:\n%s", log)
@@ -240,8 +222,6 @@ func TestProtocolsOfAConnection(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 // Clients that say nothing, or never what they want, hold up neither others nor the stop.
@@ -260,7 +240,6 @@ func TestGreetings(t *testing.T) {
 	if id, err := next(t.Context(), r.grpc(t), "order"); err != nil || id != 1 {
 		t.Errorf("beside them: %d, %v", id, err)
 	}
-	r.stop()
 	if took := r.wantStop(t); took > 15*time.Second {
 		t.Errorf("the stop took %v", took)
 	}
@@ -288,22 +267,12 @@ func TestPingBeforeACall(t *testing.T) {
 	if got := c.status(t, grpcBody); got != "200" {
 		t.Error(got)
 	}
-	_ = c.Close()
-	r.stop()
-	r.wantStop(t)
 }
 
 // Calls that are begun and reset as fast as can be do not pile up.
 func TestRapidResetOfGRPC(t *testing.T) {
 	const calls, most = 5000, 1000 // goroutines
-	hold := make(chan struct{})
-	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
-		if c.Op == drivertest.OpAdvance {
-			f.Hold = hold
-		}
-		return f
-	}, patient)
-	defer close(hold)
+	r, _ := runHeld(t, nil)
 	c := r.rawH2(t)
 	go func() { _, _ = io.Copy(io.Discard, c.Conn) }() // the server's part of the conversation
 	var err error
@@ -319,7 +288,4 @@ func TestRapidResetOfGRPC(t *testing.T) {
 		}
 	}
 	r.want(t, "/healthz", 200, "ok") // whether or not the server has ended the other connection: err
-	_ = c.Close()
-	r.stop()
-	r.wantStop(t)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // health says what is wrong with the server. It asks the generators, and no database.
@@ -88,16 +90,19 @@ func (s *Server) storeFacts() *health.StoreFacts {
 func (s *Server) leaseFacts() *health.LeaseFacts {
 	t := s.times
 	f := &health.LeaseFacts{
-		Schemes:  slices.Sorted(maps.Keys(t.sources)),
-		Err:      t.node.Keeper().Err(),
-		Status:   t.node.Keeper().Status(),
-		Layouts:  make(map[string]time.Time, len(t.layouts)),
-		Optional: t.implicit,
+		Schemes: slices.Sorted(maps.Keys(t.sources)),
+		Err:     t.node.Keeper().Err(),
+		Status:  t.node.Keeper().Status(),
+		Layouts: make(map[string]time.Time, len(t.layouts)),
 	}
-	if f.Err == nil {
+	switch {
+	case f.Err == nil:
 		s.held.Store(true)
+	case errors.Is(f.Err, worker.ErrNotCreated):
+		s.noRegistry.Store(true) // that stands while the database, which is the store's, is away
 	}
 	f.Held = s.held.Load()
+	f.Optional = t.implicit && !f.Held && s.noRegistry.Load()
 	f.Supply, _ = t.workers.Supply()
 	for _, l := range t.layouts {
 		f.Layouts[l.Name] = l.Last()

@@ -64,8 +64,6 @@ func TestSlowLoris(t *testing.T) {
 	for _, conn := range conns {
 		wantCut(t, conn)
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 func inUse() int {
@@ -87,8 +85,6 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		t.Error("the connection is kept")
 	}
 	r.want(t, "/healthz", 200, "ok")
-	r.stop()
-	r.wantStop(t)
 }
 
 // Connections beyond the limit are closed, and one that ends makes room.
@@ -105,8 +101,6 @@ func TestConnectionLimit(t *testing.T) {
 	until(t, "the log says why", func() bool { return strings.Contains(r.log.String(), "limits.connections") })
 	_ = held[0].Close()
 	until(t, "there is room again", func() bool { return r.status("/healthz") == 200 })
-	r.stop()
-	r.wantStop(t)
 }
 
 // One client has no more connections than it may, before the lane and where net/http is alone; one
@@ -138,7 +132,6 @@ func TestConnectionsPerClient(t *testing.T) {
 			_ = conn.Close()
 			until(t, "there is room again", func() bool { return answers(tt.dial(t)) })
 		}
-		tt.r.stop()
 		tt.r.wantStop(t)
 	}
 }
@@ -185,21 +178,12 @@ func TestSmuggling(t *testing.T) {
 	if n := r.store.Calls(drivertest.OpAdvance); n != 0 {
 		t.Errorf("the store was asked for IDs %d times", n)
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 // Streams that are opened and reset as fast as can be do not pile up (CVE-2023-44487).
 func TestRapidReset(t *testing.T) {
 	const streams, most = 5000, 1000 // goroutines
-	hold := make(chan struct{})
-	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
-		if c.Op == drivertest.OpAdvance {
-			f.Hold = hold
-		}
-		return f
-	}, patient)
-	defer close(hold)
+	r, _ := runHeld(t, nil)
 	conn := r.dial(t)
 	go func() { _, _ = io.Copy(io.Discard, conn) }() // the server's part of the conversation
 	fmt.Fprint(conn, http2.ClientPreface)
@@ -224,7 +208,4 @@ func TestRapidReset(t *testing.T) {
 		}
 	}
 	r.want(t, "/healthz", 200, "ok") // whether or not the server has ended the other connection: err
-	_ = conn.Close()
-	r.stop()
-	r.wantStop(t)
 }

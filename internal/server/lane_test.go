@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/internal/server"
 )
 
@@ -52,8 +51,6 @@ func TestLaneHandsOver(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 // The answers to a long pipeline come in its order, and none is missing.
@@ -68,31 +65,22 @@ func TestLanePipeline(t *testing.T) {
 			t.Fatalf("answer %d is %q", i+1, body)
 		}
 	}
-	_ = conn.Close()
-	r.stop()
-	r.wantStop(t)
 }
 
 // A request that waits for the store holds up no other, and is answered when the server stops
 // meanwhile; connections without a request are closed.
 func TestLaneDrains(t *testing.T) {
-	hold := make(chan struct{})
-	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
-		if c.Op == drivertest.OpAdvance {
-			f.Hold = hold
-		}
-		return f
-	}, patient)
+	r, release := runHeld(t, nil)
 	waiting, idle := r.dial(t), r.dial(t)
 	fmt.Fprint(waiting, getRequest("/api/segment/get/order"))
-	until(t, "the request waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	r.wantWaiting(t)
 	fmt.Fprint(idle, getRequest("/api/uuid/get/x"))
 	if status, _ := readAnswer(t, bufio.NewReader(idle)); status != 200 {
 		t.Errorf("beside a request that waits: %d", status)
 	}
 	r.stop()
 	until(t, "closed for new connections", func() bool { _, err := net.Dial("tcp", r.addr); return err != nil })
-	close(hold)
+	release()
 	if _, body := readAnswer(t, bufio.NewReader(waiting)); body != "1" {
 		t.Errorf("the request that waited: %q", body)
 	}
@@ -102,47 +90,32 @@ func TestLaneDrains(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	r.wantStop(t)
 }
 
 // What still waits when a stop has waited for long is told so, by net/http.
 func TestLaneTellsOfTheStop(t *testing.T) {
 	t.Parallel()
-	hold := make(chan struct{})
-	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
-		if c.Op == drivertest.OpAdvance {
-			f.Hold = hold
-		}
-		return f
-	}, func(o *server.Options) { patient(o); o.Config.ShutdownTimeout = 10 * time.Second })
-	defer close(hold)
+	r, _ := runHeld(t, func(o *server.Options) { o.Config.ShutdownTimeout = 10 * time.Second })
 	conn := r.dial(t)
 	fmt.Fprint(conn, getRequest("/api/segment/get/order"))
-	until(t, "the request waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	r.wantWaiting(t)
 	r.stop()
 	if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), "the server is stopping") {
 		t.Errorf("%q, %v", answer, err)
 	}
-	_ = conn.Close()
 	r.wantStop(t)
 }
 
 // A request that waits in the lane keeps no other connection from learning of the stop.
 func TestLaneHoldsUpNoStop(t *testing.T) {
-	hold := make(chan struct{})
-	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
-		if c.Op == drivertest.OpAdvance {
-			f.Hold = hold
-		}
-		return f
-	}, func(o *server.Options) { patient(o); o.Config.ShutdownTimeout = time.Minute })
+	r, release := runHeld(t, func(o *server.Options) { o.Config.ShutdownTimeout = time.Minute })
 	waiting, other := r.dial(t), r.dial(t)
 	fmt.Fprint(other, getRequest("/healthz"))
 	if status, _ := readAnswer(t, bufio.NewReader(other)); status != 200 {
 		t.Errorf("%d", status)
 	}
 	fmt.Fprint(waiting, getRequest("/api/segment/get/order"))
-	until(t, "the request waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	r.wantWaiting(t)
 	r.stop()
 	if err := other.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
@@ -150,14 +123,13 @@ func TestLaneHoldsUpNoStop(t *testing.T) {
 	if _, err := other.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("another connection, while the request waits: %v", err)
 	}
-	close(hold)
+	release()
 	if _, body := readAnswer(t, bufio.NewReader(waiting)); body != "1" {
 		t.Errorf("the request that waited: %q", body)
 	}
 	for _, conn := range []net.Conn{waiting, other} {
 		_ = conn.Close()
 	}
-	r.wantStop(t)
 }
 
 // Where no ID can be had, net/http says so on the same connection.
@@ -171,9 +143,6 @@ func TestLaneErrors(t *testing.T) {
 			t.Errorf("answer %d: %d %s, want %d", i, status, body, want)
 		}
 	}
-	_ = conn.Close()
-	r.stop()
-	r.wantStop(t)
 }
 
 // With CORS the answers of /v1 depend on the origin, which the lane leaves to net/http.
@@ -185,9 +154,6 @@ func TestLaneWithCORS(t *testing.T) {
 	if err != nil || res.Header.Get("Vary") == "" {
 		t.Errorf("%v, %v", res, err)
 	}
-	_ = conn.Close()
-	r.stop()
-	r.wantStop(t)
 }
 
 // What is logged passes the lane.
@@ -202,7 +168,6 @@ func TestLaneWithAccessLog(t *testing.T) {
 		}
 	}
 	_ = conn.Close()
-	r.stop()
 	r.wantStop(t)
 	if n := strings.Count(r.log.String(), "msg=access"); n != 2 {
 		t.Errorf("%d requests are in the log", n)
@@ -222,6 +187,4 @@ func TestLaneHeaderTimeout(t *testing.T) {
 	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("they were kept for %v", took)
 	}
-	r.stop()
-	r.wantStop(t)
 }

@@ -13,8 +13,10 @@ import (
 func (s *Server) Reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	s.opts.Notify.Reloading()
-	defer func() { s.opts.Notify.Ready(s.statusText(s.health())) }() // after an error too: it serves on
+	if s.serving.Load() { // else it is not ready, whatever it has read
+		s.opts.Notify.Reloading()
+		defer func() { s.opts.Notify.Ready(s.statusText(s.health())) }() // after an error too: it serves on
+	}
 	if err := s.reload(); err != nil {
 		s.log.Error("the configuration was not read again; what was in force stays", "err", err)
 		return err
@@ -41,7 +43,11 @@ func (s *Server) reload() error {
 	}
 	commit()
 	live, _ := config.Changed(before, next)
-	s.log.Info("the configuration was read again", "changed", strings.Join(live, ", "), "tokens", s.gate.Tokens())
+	about := []any{"changed", strings.Join(live, ", "), "tokens", s.gate.Tokens()}
+	if s.tls != nil {
+		about = append(about, "certificate_until", s.tls.expiry())
+	}
+	s.log.Info("the configuration was read again", about...)
 	if len(fixed) > 0 {
 		s.log.Warn("keys of the configuration have changed that need a restart; they stay as they were", "keys", strings.Join(fixed, ", "))
 	}

@@ -92,8 +92,6 @@ func TestReload(t *testing.T) {
 	if !allowed("https://shop.example") {
 		t.Error("a reload that failed took up something")
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 // Files that change are read again without any signal, also where a link is swapped as
@@ -135,8 +133,6 @@ func TestFilesAreWatched(t *testing.T) {
 	if status, _ := take.do(t, r, tokens["b"], "order"); status != 200 {
 		t.Errorf("after a broken file: %d", status)
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 // The access log holds one of so many requests, and a reload turns it on and off.
@@ -167,8 +163,6 @@ func TestAccessLog(t *testing.T) {
 	if !strings.Contains(r.log.String(), "msg=access method=GET path=/v1/ids/segment/order proto=HTTP/1.1 status=200 bytes=") {
 		t.Errorf("the log:\n%s", r.log)
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 // Profiles are for administrators, and the command line, which may hold a password, is none.
@@ -188,6 +182,4 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s without a token: %d, %v", path, status, err)
 		}
 	}
-	r.stop()
-	r.wantStop(t)
 }

@@ -63,15 +63,8 @@ func TestRedisProtocol(t *testing.T) {
 // A command that waits for the store when the stop begins is answered, or told why not.
 func TestStopWaitsForCommands(t *testing.T) {
 	for _, answered := range []bool{true, false} {
-		hold := make(chan struct{})
-		r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
-			if c.Op == drivertest.OpAdvance {
-				f.Hold = hold
-			}
-			return f
-		}, func(o *server.Options) {
+		r, release := runHeld(t, func(o *server.Options) {
 			withRESP(o)
-			patient(o)
 			if !answered {
 				o.Config.ShutdownTimeout = time.Second
 			}
@@ -81,12 +74,12 @@ func TestStopWaitsForCommands(t *testing.T) {
 		if got, err := reader.ReadString('\n'); got != "+PONG\r\n" {
 			t.Fatalf("PING, before a command that waits: %q, %v", got, err)
 		}
-		until(t, "the command waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+		r.wantWaiting(t)
 		r.stop()
 		until(t, "closed for new connections", func() bool { _, err := net.Dial("tcp", r.resp); return err != nil })
 		want := "-TRYAGAIN "
 		if answered {
-			close(hold)
+			release()
 			want = ":1\r\n"
 		}
 		if got, err := reader.ReadString('\n'); !strings.HasPrefix(got, want) {
@@ -102,12 +95,8 @@ func TestStopWaitsForCommands(t *testing.T) {
 // With start_wait both ports open late.
 func TestStartWaitOfRedisProtocol(t *testing.T) {
 	hold := make(chan struct{})
-	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
-		if c.Op == drivertest.OpTags {
-			f.Hold = hold
-		}
-		return f
-	}, func(o *server.Options) { withRESP(o); o.Config.StartWait = time.Minute })
+	unlisted := drivertest.Only(drivertest.OpTags, drivertest.Fault{Hold: hold})
+	r := run(t, unlisted, func(o *server.Options) { withRESP(o); o.Config.StartWait = time.Minute })
 	if _, err := net.Dial("tcp", r.resp); err == nil {
 		t.Error("the port is open before the server is ready")
 	}
@@ -119,8 +108,6 @@ func TestStartWaitOfRedisProtocol(t *testing.T) {
 		}
 		return err == nil
 	})
-	r.stop()
-	r.wantStop(t)
 }
 
 func TestRedisPortTaken(t *testing.T) {
@@ -158,6 +145,4 @@ func TestRedisProtocolWithTLS(t *testing.T) {
 	if got, _ := answer.ReadString('\n'); strings.HasPrefix(got, ":") {
 		t.Errorf("without TLS: %q", got)
 	}
-	e.stop()
-	e.wantStop(t)
 }

@@ -89,6 +89,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.log.Info("serving", s.about()...)
 	s.opts.Notify.Ready(s.statusText(s.health()))
+	s.serving.Store(true)
 	unwatch := s.watch()
 	served := make(chan error, 2)
 	go func() { served <- s.serveHTTP() }()
@@ -97,6 +98,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	select {
 	case <-ctx.Done():
+		s.serving.Store(false)
 		s.opts.Notify.Stopping()
 		s.stopping.Store(true)
 		time.Sleep(s.current.Load().DrainDelay)

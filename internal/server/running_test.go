@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -16,26 +15,9 @@ import (
 	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/server"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
-
-// A logBuffer is written by the server's goroutines and read by the test.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
 
 // A running is a server that serves.
 type running struct {
@@ -43,10 +25,11 @@ type running struct {
 	addr   string
 	resp   string             // of the Redis protocol; empty: off
 	store  *drivertest.Faulty // over a memory.Store with the tag "order": step 10, from 1
-	log    *logBuffer
+	log    *testserver.Output
 	client *http.Client // closes its connections after each request
 	stop   context.CancelFunc
-	done   chan error // receives what Run returns
+	done   chan struct{} // closed when Run has returned err
+	err    error
 }
 
 // segmentOnly is the configuration of a server without time-based schemes.
@@ -73,9 +56,9 @@ func run(t *testing.T, plan func(drivertest.Call) drivertest.Fault, edit func(*s
 	}
 	r := &running{
 		store:  &drivertest.Faulty{Store: store},
-		log:    new(logBuffer),
+		log:    new(testserver.Output),
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
-		done:   make(chan error, 1),
+		done:   make(chan struct{}),
 	}
 	r.store.Plan(plan)
 	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(r.store), Version: "v1.2.3", Logger: slog.New(slog.NewTextHandler(r.log, nil))}
@@ -92,9 +75,30 @@ func run(t *testing.T, plan func(drivertest.Call) drivertest.Fault, edit func(*s
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
-	go func() { r.done <- s.Run(ctx) }()
-	t.Cleanup(stop)
+	go func() { defer close(r.done); r.err = s.Run(ctx) }()
+	t.Cleanup(func() { r.wantStop(t) })
 	return r
+}
+
+// runHeld runs a server whose store answers no Advance before release, however long that takes.
+func runHeld(t *testing.T, edit func(*server.Options)) (r *running, release func()) {
+	t.Helper()
+	hold := make(chan struct{})
+	r = run(t, drivertest.Only(drivertest.OpAdvance, drivertest.Fault{Hold: hold}), func(o *server.Options) {
+		o.Config.Segment.Wait, o.Config.Segment.CallTimeout = time.Hour, time.Hour
+		if edit != nil {
+			edit(o)
+		}
+	})
+	release = sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release)
+	return r, release
+}
+
+// wantWaiting waits for a call of the store.
+func (r *running) wantWaiting(t *testing.T) {
+	t.Helper()
+	until(t, "a request waits for the store", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
 }
 
 func (r *running) get(path string) (int, string, error) {
@@ -129,14 +133,16 @@ func (r *running) status(path string) int {
 	return status
 }
 
-// wantStop waits for the end of Run and reports how long it took from now.
+// wantStop stops the server, if it still runs, and reports how long that took from now. The end of
+// the test does so too.
 func (r *running) wantStop(t *testing.T) time.Duration {
 	t.Helper()
 	start := time.Now()
+	r.stop()
 	select {
-	case err := <-r.done:
-		if err != nil {
-			t.Errorf("Run: %v", err)
+	case <-r.done:
+		if r.err != nil {
+			t.Errorf("Run: %v", r.err)
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("Run does not return")

@@ -92,9 +92,12 @@ type Server struct {
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	announce func()                  // ends what lasts longer than a request
 	stopping atomic.Bool
-	counts   counts      // for the metrics
-	held     atomic.Bool // time-based IDs could be issued before
+	counts   counts // for the metrics
 	verdict  verdict
+
+	held       atomic.Bool // time-based IDs could be issued before
+	noRegistry atomic.Bool // the registry of worker IDs was not created when it last answered
+	serving    atomic.Bool // Run serves, and was not told to stop
 
 	reloading sync.Mutex
 	current   atomic.Pointer[config.Config] // cfg with what was taken up since the start
@@ -237,7 +240,7 @@ func (s *Server) wire() {
 		s.observer.next = &tracer{s.traces, s.browser}
 	}
 	s.observer.every.Store(s.cfg.Log.Access)
-	s.http = s.newHTTP(ctx, s.observer)
+	s.http = s.newHTTP(ctx, yield(s.observer))
 	s.lane = s.newLane(ctx, opts)
 	if s.redis != nil {
 		limits := s.cfg.Limits
@@ -252,6 +255,7 @@ func (s *Server) frontend() *frontend.Options {
 	opts := &frontend.Options{
 		IDs:      issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
 		Access:   s.gate,
+		Turns:    frontend.NewTurns(),
 		Health:   s.health,
 		Requests: telemetry.NewFrontEnds(frontend.Reasons()),
 		Traced:   s.traces != nil,

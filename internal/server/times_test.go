@@ -14,7 +14,6 @@ import (
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
-	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/config"
@@ -97,7 +96,6 @@ func TestServeBothSchemes(t *testing.T) {
 	if err != nil || !record.Held() || !strings.HasSuffix(record.Owner, fmt.Sprintf(":%s pid %d", port, os.Getpid())) {
 		t.Errorf("record %+v, %v", record, err)
 	}
-	r.stop()
 	r.wantStop(t)
 	if reg.held(t) {
 		t.Error("the worker ID was not handed back")
@@ -116,7 +114,6 @@ func TestServeWithoutStore(t *testing.T) {
 	r.want(t, "/api/snowflake/get/x", 200, "")
 	r.want(t, "/api/segment/get/order", 501, "segment.enable is false")
 	r.want(t, "/cache", 500, "leaf.segment.enable=true")
-	r.stop()
 	r.wantStop(t)
 	if log := r.log.String(); !strings.Contains(log, "scheme=snowflake workers=memory:workers version=") {
 		t.Errorf("the first line is wrong:\n%s", log)
@@ -148,23 +145,16 @@ func TestRegistryDownAtStart(t *testing.T) {
 	reg.down.Store(nil)
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	r.want(t, "/api/snowflake/get/x", 200, "")
-	r.stop()
-	r.wantStop(t)
 }
 
 // The worker ID is handed back only after the last request.
 func TestStopHandsBackLast(t *testing.T) {
-	reg, hold := newRegistry(), make(chan struct{})
-	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {
-		if c.Op == drivertest.OpAdvance {
-			f.Hold = hold
-		}
-		return f
-	}, func(o *server.Options) { patient(o); timeBased(o, reg) })
+	reg := newRegistry()
+	r, release := runHeld(t, func(o *server.Options) { timeBased(o, reg) })
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	answer := make(chan int, 1)
 	go func() { answer <- r.status("/api/segment/get/order") }()
-	until(t, "the request waits", func() bool { return r.store.Calls(drivertest.OpAdvance) > 0 })
+	r.wantWaiting(t)
 	r.stop()
 	until(t, "closed for new connections", func() bool { _, _, err := r.get("/healthz"); return err != nil })
 	for start := time.Now(); time.Since(start) < 300*time.Millisecond; time.Sleep(5 * time.Millisecond) {
@@ -172,7 +162,7 @@ func TestStopHandsBackLast(t *testing.T) {
 			t.Fatal("the worker ID was handed back with a request in flight")
 		}
 	}
-	close(hold)
+	release()
 	if got := <-answer; got != 200 {
 		t.Errorf("answer: %d", got)
 	}
@@ -192,7 +182,6 @@ func TestStopWithHungRegistry(t *testing.T) {
 	})
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	reg.hung.Store(&gaveUp)
-	r.stop()
 	if took := r.wantStop(t); took > 3*limit {
 		t.Errorf("the stop took %v, want about %v", took, limit)
 	}
@@ -235,8 +224,6 @@ func TestClaimThatWaitsSaysSo(t *testing.T) {
 	if log := r.log.String(); !strings.Contains(log, "no worker ID: time-based IDs cannot be issued") || !strings.Contains(log, why) {
 		t.Errorf("the log:\n%s", log)
 	}
-	r.stop()
-	r.wantStop(t)
 }
 
 // With StartWait the port opens when every scheme is ready.
@@ -252,8 +239,6 @@ func TestPortOpensWhenReady(t *testing.T) {
 	reg.down.Store(nil)
 	until(t, "opens", func() bool { status, _, err := r.get("/api/snowflake/get/x"); return err == nil && status == 200 })
 	r.want(t, "/readyz", 200, "ok")
-	r.stop()
-	r.wantStop(t)
 }
 
 // StartWait ends although a scheme is not ready, and with the server.
@@ -270,7 +255,6 @@ func TestStartWaitEnds(t *testing.T) {
 			}
 			r.want(t, "/readyz", 503, "not ready")
 		}
-		r.stop()
 		r.wantStop(t)
 	}
 }
@@ -286,7 +270,6 @@ func TestCloseIsBounded(t *testing.T) {
 		o.Store.OnClose = func() error { close(closing); <-hold; return nil }
 	})
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
-	r.stop()
 	if took := r.wantStop(t); took > 4*limit {
 		t.Errorf("the stop took %v", took)
 	}

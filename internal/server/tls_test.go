@@ -136,8 +136,6 @@ func TestTLS(t *testing.T) {
 		t.Errorf("without TLS: %d %s", status, body)
 	}
 	until(t, "logs its address", func() bool { return strings.Contains(e.log.String(), "url=https://"+e.addr) })
-	e.stop()
-	e.wantStop(t)
 }
 
 // The Redis protocol is encrypted too, and then spoken in no other way.
@@ -157,8 +155,6 @@ func TestTLSOfRedisProtocol(t *testing.T) {
 	if answer, _ := io.ReadAll(in); strings.Contains(string(answer), ":") {
 		t.Errorf("without TLS: %q", answer)
 	}
-	e.stop()
-	e.wantStop(t)
 }
 
 // New certificates are used for new connections; those that are open stay. Files that cannot
@@ -186,8 +182,6 @@ func TestNewCertificates(t *testing.T) {
 		return err == nil && name == "second"
 	})
 	wantName(open, "first")
-	e.stop()
-	e.wantStop(t)
 }
 
 // With client_ca only clients with a certificate connect, and the tokens file can give one
@@ -219,8 +213,6 @@ func TestClientCertificates(t *testing.T) {
 			}
 		}
 	}
-	e.stop()
-	e.wantStop(t)
 }
 
 func TestBadCertificates(t *testing.T) {
@@ -237,5 +229,17 @@ func TestBadCertificates(t *testing.T) {
 		if _, err := server.New(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "tls.c") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A certificate that ends soon is worth a line in the log, and no more than one.
+func TestEndOfCertificateIsLogged(t *testing.T) {
+	e := runTLS(t, nil)
+	const line = "the certificate is valid until"
+	until(t, "a line", func() bool { return strings.Contains(e.log.String(), line) })
+	e.stop()
+	e.wantStop(t)
+	if n := strings.Count(e.log.String(), line); n != 1 {
+		t.Errorf("%d lines", n)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
-// openTraces begins to trace, if that is asked for. What the environment asks for in vain is
-// logged: it often speaks to all programs of a machine.
+// openTraces begins to trace, if that is asked for. What the environment asks for without
+// effect is only logged: it often speaks to all programs of a machine.
 func (s *Server) openTraces() {
 	var err error
 	if s.traces, err = telemetry.OpenTraces(s.cfg.Traces, s.opts.Version, s.log); err != nil {

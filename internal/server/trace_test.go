@@ -131,7 +131,6 @@ func TestTraces(t *testing.T) {
 			t.Errorf("%s: %d", req.path, status)
 		}
 	}
-	r.stop()
 	r.wantStop(t)
 	for i, req := range requests {
 		if got := c.one(t, req.name, traceID(i+1)); got.parent != callerSpan || got.failed {
@@ -169,7 +168,6 @@ func TestTraceOfFailure(t *testing.T) {
 	if status := r.send(t, traceID(1), "GET", "/v1/ids/segment/order", ""); status != 503 {
 		t.Errorf("answered %d", status)
 	}
-	r.stop()
 	r.wantStop(t)
 	call := c.one(t, "store advance", traceID(1))
 	if !call.failed || !strings.Contains(call.about["error.type"], "UNAVAILABLE") || strings.Contains(fmt.Sprint(c.spans), "hunter2") {
@@ -189,7 +187,6 @@ func TestTracesWithoutCollector(t *testing.T) {
 	for want := 1; want <= 3 || !strings.Contains(r.log.String(), "spans are lost"); want++ {
 		r.want(t, "/api/segment/get/order", 200, fmt.Sprint(want))
 	}
-	r.stop()
 	r.wantStop(t)
 	if n := strings.Count(r.log.String(), "spans are lost"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, r.log)
@@ -202,7 +199,6 @@ func TestTracesThatCannotBe(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	r := run(t, nil, nil)
 	r.want(t, "/api/segment/get/order", 200, "1")
-	r.stop()
 	r.wantStop(t)
 	if !strings.Contains(r.log.String(), "requests are not traced") {
 		t.Errorf("the log says nothing of it:\n%s", r.log)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/filewatch"
 	"github.com/leaf-id/leaf/internal/health"
+	"github.com/leaf-id/leaf/internal/hint"
 )
 
 // How often the files that may change are looked at, and the server's own health.
@@ -49,15 +50,23 @@ func (s *Server) tellAlive() {
 			continue
 		}
 	}
+	if s.times != nil {
+		for _, l := range s.times.layouts {
+			s.times.node.Generator(l.Name).Stats()
+		}
+	}
 	s.opts.Notify.Alive()
 }
 
-// watchHealth logs when requests should go to other servers, and when they should no more.
+// watchHealth logs when requests should go to other servers, and when they should no more, and
+// what will stop the server one day.
 func (s *Server) watchHealth(ctx context.Context) {
 	var status string
 	var readyBefore, told bool
+	var ends map[string]bool
 	every(ctx, healthInterval, func() {
 		report := s.health()
+		ends = s.logEnds(report, ends)
 		if now := s.statusText(report); now != status {
 			status = now
 			s.opts.Notify.Status(status)
@@ -75,13 +84,41 @@ func (s *Server) watchHealth(ctx context.Context) {
 	})
 }
 
+// certificateNotice is how long before its end a certificate is worth a line in the log.
+const certificateNotice = 14 * 24 * time.Hour
+
+// logEnds logs what will stop the server one day, unless it is known already, and returns what is
+// known now.
+func (s *Server) logEnds(report health.Report, known map[string]bool) (now map[string]bool) {
+	now = make(map[string]bool)
+	tell := func(text, advice string) {
+		if now[text] = true; !known[text] {
+			s.log.Warn(text, "hint", advice)
+		}
+	}
+	for _, c := range report.Conditions {
+		if c.Name == health.LayoutEnding || c.Name == health.WorkerIDsLow {
+			tell(c.Err.Error(), hint.ForCondition(c))
+		}
+	}
+	if s.tls == nil {
+		return now
+	}
+	if end := s.tls.expiry(); time.Until(end) < certificateNotice {
+		tell("the certificate is valid until "+end.UTC().Format(time.RFC3339), "renew it: the files are read again when they change")
+	}
+	return now
+}
+
 // statusText is the health in a line.
 func (s *Server) statusText(report health.Report) string {
-	switch err := report.Err(""); {
-	case err != nil:
+	if err := report.Err(""); err != nil {
 		return "not ready: " + err.Error()
-	case len(report.Conditions) > 0:
-		return "degraded: " + report.Conditions[0].Err.Error()
+	}
+	for _, c := range report.Conditions {
+		if !c.Optional {
+			return "degraded: " + c.Err.Error()
+		}
 	}
 	return "ready on " + s.web.String()
 }

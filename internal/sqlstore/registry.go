@@ -143,9 +143,9 @@ var ErrMoved = fmt.Errorf("%w meanwhile", worker.ErrConflict)
 // replace writes a cell if it holds the very text that was read, byte for byte.
 func (s *Session) replace(id int64, c cell, text string) error {
 	if !c.text.Valid {
-		return s.ChangeOne(ErrMoved, `INSERT INTO leaf_worker (worker, record, update_time) VALUES ($1, $2, `+s.Now+`)`+s.ifAbsent("worker"), id, text)
+		return s.changeOne(ErrMoved, `INSERT INTO leaf_worker (worker, record, update_time) VALUES ($1, $2, `+s.Now+`)`+s.ifAbsent("worker"), id, text)
 	}
-	return s.ChangeOne(ErrMoved, `UPDATE leaf_worker SET record = $2`+s.Touch+` WHERE worker = $1 AND `+s.equal("record", "$3"), id, text, c.text.V)
+	return s.changeOne(ErrMoved, `UPDATE leaf_worker SET record = $2`+s.Touch+` WHERE worker = $1 AND `+s.equal("record", "$3"), id, text, c.text.V)
 }
 
 // List returns all records, by worker ID. It fails if there is one that it cannot read.

@@ -26,6 +26,7 @@ type Dialect struct {
 	Micros      string // update_time in Unix microseconds
 	Description string // the description of a tag; empty: the table has no such column
 	Joined      string // an aggregate of all biz_tag and step in a group, as a text; empty: it has none
+	Unversioned error  // why update_time does not tell the writes of a row apart; nil: it does
 	Clock       string // the server's time in Unix microseconds; empty: it runs on this machine
 
 	// Guard is an expression whose value, a text, Check judges with each read of a
@@ -90,9 +91,9 @@ func (s *Session) Change(query string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// ChangeOne runs a statement that changes one row. It is refused, with none, if it finds
+// changeOne runs a statement that changes one row. It is refused, with none, if it finds
 // no row to change.
-func (s *Session) ChangeOne(none error, query string, args ...any) error {
+func (s *Session) changeOne(none error, query string, args ...any) error {
 	n, err := s.Change(query, args...)
 	if err == nil && n != 1 {
 		return Refusal{none}

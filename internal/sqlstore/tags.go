@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sabotage"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -178,7 +179,7 @@ func (s *Session) Insert(tag segment.Tag) error {
 	if s.Description != "" {
 		columns, values, args = columns+`, description`, values+`, $4`, append(args, tag.Description)
 	}
-	return s.ChangeOne(leaf.ErrTagExists, `INSERT INTO leaf_alloc (`+columns+`) VALUES (`+values+`)`+s.ifAbsent("biz_tag"), args...)
+	return s.changeOne(leaf.ErrTagExists, `INSERT INTO leaf_alloc (`+columns+`) VALUES (`+values+`)`+s.ifAbsent("biz_tag"), args...)
 }
 
 // Fill adds the tags of an init.
@@ -223,7 +224,7 @@ func (s *Session) alter(name string, change segment.Change) (segment.Tag, error)
 }
 
 func (s *Session) remove(name string) error {
-	return s.ChangeOne(leaf.ErrUnknownTag, `DELETE FROM leaf_alloc`+s.one(), name)
+	return s.changeOne(leaf.ErrUnknownTag, `DELETE FROM leaf_alloc`+s.one(), name)
 }
 
 // GiveBack moves a counter back to start if nothing has written it since the last grant,
@@ -231,11 +232,18 @@ func (s *Session) remove(name string) error {
 // the second, the grant that this one followed could else go back next, below what this
 // caller remembers. More, which may be empty, is a further condition, on parameter 5.
 func (s *Session) GiveBack(tag string, last segment.Grant, start int64, more string, args ...any) error {
+	if s.Unversioned != nil {
+		return Refusal{s.Unversioned}
+	}
 	micros, err := strconv.ParseInt(last.Version, 10, 64)
 	if err != nil {
 		return Refusal{errMovedOn}
 	}
-	return s.ChangeOne(errMovedOn, `UPDATE leaf_alloc SET max_id = $2, update_time = `+s.Later+s.one()+` AND max_id = $3 AND `+s.Micros+` = $4`+more,
+	same := s.Micros + ` = $4` + more
+	if sabotage.Broken("R1 give-back") {
+		same += ` OR TRUE`
+	}
+	return s.changeOne(errMovedOn, `UPDATE leaf_alloc SET max_id = $2, update_time = `+s.Later+s.one()+` AND max_id = $3 AND (`+same+`)`,
 		append([]any{tag, start, last.Range.End, micros}, args...)...)
 }
 

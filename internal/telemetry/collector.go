@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"errors"
 	"iter"
 	"runtime"
 	"slices"
@@ -86,7 +85,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	defer c.mu.Unlock()
 	out, now := sink(ch), time.Now()
 	out.put(buildInfo, 1, c.Version, runtime.Version())
-	c.collectHealth(out)
+	report := c.Health()
+	unasked := unaskedSchemes(report)
+	c.collectHealth(out, report, unasked)
 	if c.CertificateEnd != nil {
 		out.put(certificateEnd, float64(c.CertificateEnd().Unix()))
 	}
@@ -95,7 +96,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		c.collectStore(out)
 		c.tags.collect(out, c.Tags, now)
 	}
-	if c.Worker != nil {
+	if c.Worker != nil && len(unasked) == 0 {
 		c.collectWorker(out, now)
 	}
 }
@@ -106,22 +107,25 @@ var conditions = []string{
 	health.StateFile, health.ClockOff, health.ClockStepped, health.LayoutEnding, health.WorkerIDsLow,
 }
 
-// isUnasked reports whether a scheme is on by default, without the registry that it needs.
-func isUnasked(report health.Report, scheme string) bool {
-	return slices.ContainsFunc(report.Conditions, func(c health.Condition) bool {
-		return c.Shared && errors.Is(c.Err, worker.ErrNotCreated) && slices.Contains(c.Schemes, scheme)
-	})
+// unaskedSchemes returns those that are on by default, without the registry that they need.
+func unaskedSchemes(report health.Report) (schemes []string) {
+	for _, c := range report.Conditions {
+		if c.Optional {
+			schemes = append(schemes, c.Schemes...)
+		}
+	}
+	return schemes
 }
 
-func (c *Collector) collectHealth(out sink) {
-	report := c.Health()
+func (c *Collector) collectHealth(out sink, report health.Report, unasked []string) {
 	for _, scheme := range c.Schemes {
-		if !isUnasked(report, scheme) {
+		if !slices.Contains(unasked, scheme) {
 			out.putBool(ready, report.Err(scheme) == nil, scheme)
 		}
 	}
 	for _, name := range conditions {
-		out.putBool(condition, slices.ContainsFunc(report.Conditions, func(h health.Condition) bool { return h.Name == name }), name)
+		is := slices.ContainsFunc(report.Conditions, func(h health.Condition) bool { return h.Name == name && !h.Optional })
+		out.putBool(condition, is, name)
 	}
 }
 

@@ -1,8 +1,6 @@
 package telemetry
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -54,11 +52,7 @@ func (s sink) putLatencies(m metric, r *Requests, labels ...string) {
 			buckets[bounds[i].Seconds()] = count
 		}
 	}
-	var sum int64
-	for j := range r.recorders {
-		sum += r.recorders[j].sum.Load()
-	}
-	s <- prometheus.MustNewConstHistogram(m.Desc, count, time.Duration(sum).Seconds(), buckets, labels...)
+	s <- prometheus.MustNewConstHistogram(m.Desc, count, r.took(), buckets, labels...)
 }
 
 // putErrors puts how many requests have failed by each cause. A cause that has not come up is

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -35,6 +36,9 @@ type Requests struct {
 	recorders [maxRecorders]Recorder
 	causes    map[string]*atomic.Int64 // never written after NewRequests
 	unknown   atomic.Int64             // errors of any other cause
+
+	mu      sync.Mutex
+	seconds float64 // that requests took, without what the recorders have counted since
 }
 
 // NewRequests returns counters whose errors have one of the causes.
@@ -79,12 +83,23 @@ func (r *Requests) Failed(cause string) {
 	r.unknown.Add(1)
 }
 
+// took returns how many seconds all requests took. It empties the sums of the recorders:
+// nanoseconds of many requests at a time would exceed an int64 within days.
+func (r *Requests) took() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.recorders {
+		r.seconds += time.Duration(r.recorders[i].sum.Swap(0)).Seconds()
+	}
+	return r.seconds
+}
+
 // A Recorder counts requests and how long they took. It is fastest where one goroutine at a
 // time uses it. A nil Recorder counts nothing.
 type Recorder struct {
 	start   time.Time
 	buckets [len(bounds) + 1]atomic.Int64
-	sum     atomic.Int64 // nanoseconds
+	sum     atomic.Int64 // nanoseconds since the latest scrape
 	_       [64]byte     // the next one has its own cache lines
 }
 

@@ -32,6 +32,20 @@ func TestRecorder(t *testing.T) {
 	})
 }
 
+// Many requests at a time take more than 292 years together, which an int64 has in nanoseconds.
+func TestLongSum(t *testing.T) {
+	r := NewRequests(nil)
+	before := r.took()
+	for i := range uint(maxRecorders) {
+		r.Recorder(i).took(24*time.Hour, 100_000)
+	}
+	for range 2 { // the second time nothing was added
+		if got, want := r.took()-before, 86_400*100_000.0*maxRecorders; got != want {
+			t.Errorf("%v s, want %v", got, want)
+		}
+	}
+}
+
 func TestFailed(t *testing.T) {
 	r := NewRequests([]string{"A", "B"})
 	var all sync.WaitGroup

@@ -151,12 +151,19 @@ func (t *tags) note(s *segment.Stats) {
 		h = new(tagHistory)
 		t.known[s.Tag] = h
 	}
-	if s.Issued < h.last.Issued || s.Calls < h.last.Calls { // the tag was dropped, and is in use anew
+	if begunAnew(s, &h.last) {
 		add(&t.gone, &h.last)
 		h.last = segment.Stats{}
 	}
+	s.Issued, s.Lost = max(s.Issued, h.last.Issued), max(s.Lost, h.last.Lost) // IDs that a client has given back are issued again
 	h.recent += float64(s.Issued - h.last.Issued + s.Exhausted - h.last.Exhausted)
 	h.last, h.scrape = *s, t.scrape
+}
+
+// begunAnew reports whether a tag was dropped, and is in use again: a figure that never falls did.
+func begunAnew(s, last *segment.Stats) bool {
+	return s.Calls < last.Calls || s.Returned < last.Returned || s.Waits < last.Waits ||
+		s.Exhausted < last.Exhausted || s.Regressions < last.Regressions
 }
 
 // sweep forgets the tags that this scrape did not find.

@@ -169,3 +169,38 @@ func TestNamesOfTags(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A client that gives IDs back makes the figures of its tag fall: that is no new tag, whose
+// figures would be added to those of the old one.
+func TestGivenBackIsNoNewTag(t *testing.T) {
+	f := figures{}
+	c := newTagCollector(f)
+	f.issue(1000, "a")
+	f["a"].Exhausted, f["a"].Regressions = 3, 1
+	for _, step := range []struct{ issued, want float64 }{{1000, 1000}, {400, 1000}, {900, 1000}, {1100, 1100}} {
+		f["a"].Issued = int64(step.issued)
+		values := read(t, c)
+		for _, of := range [][2]string{{"leaf_segment_ids_issued_total"}, {"leaf_tag_ids_issued_total", "a"}} {
+			if got := values[of]; got != step.want {
+				t.Errorf("%v: %v after %v, want %v", of, got, step.issued, step.want)
+			}
+		}
+		if n := values[[2]string{"leaf_segment_exhausted_total"}] + values[[2]string{"leaf_segment_regressions_total"}]; n != 4 {
+			t.Errorf("the other sums are %v, want 4", n)
+		}
+	}
+}
+
+// Of a tag that has begun anew and issued more since, the other sums do not fall either.
+func TestBegunAnewAndBusier(t *testing.T) {
+	f := figures{"a": {Tag: "a", Loaded: true, Issued: 10, Calls: 1, Waits: 7, Exhausted: 5}}
+	c := newTagCollector(f)
+	read(t, c)
+	f["a"] = &segment.Stats{Tag: "a", Loaded: true, Issued: 500, Calls: 2, Waits: 1}
+	values := read(t, c)
+	for name, want := range map[string]float64{"leaf_segment_ids_issued_total": 510, "leaf_segment_waits_total": 8, "leaf_segment_exhausted_total": 5} {
+		if got := values[[2]string{name}]; got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	startTimeout = 30 * time.Second
+	startTimeout = 2 * time.Minute // on a busy machine; what ends is noticed at once
 	stopTimeout  = 20 * time.Second
 )
 
@@ -102,7 +102,7 @@ func (s *MariaDBServer) Start() error {
 		if err == nil || try == 3 || s.databases.Load() > 0 {
 			return err
 		}
-		s.Port = 0 // somebody else took it meanwhile; nobody knows ours yet
+		s.Port = 0 // another process took it meanwhile; no test knows ours yet
 	}
 }
 

@@ -239,7 +239,22 @@ func (c *GaleraCluster) Restart(i int) error {
 	if err != nil {
 		return err
 	}
+	if err := c.awaitDropped(i); err != nil {
+		return err
+	}
 	return c.run(i, position)
+}
+
+// awaitDropped returns when the others have dropped a member that was killed. One that joins
+// before may wait for a view of the cluster that never comes, and end.
+func (c *GaleraCluster) awaitDropped(i int) error {
+	witness, running := i, 0
+	for j, m := range c.members {
+		if j != i && !m.proc.ended() {
+			witness, running = j, running+1
+		}
+	}
+	return c.AwaitSize(witness, running)
 }
 
 // recover returns where a member stands that does not run.

@@ -17,7 +17,7 @@ type MariaDBPairOptions struct {
 	Timeout time.Duration
 
 	// AfterSync has the primary wait before it commits rather than after, so that
-	// nobody sees what the replica may lack.
+	// no client sees what the replica may lack.
 	AfterSync bool
 }
 

@@ -124,7 +124,7 @@ func (s *PostgresServer) Start() error {
 		case err == nil || time.Now().After(deadline):
 			return err
 		case fresh && strings.Contains(err.Error(), "Address already in use"):
-			s.Port = 0 // nobody knows it yet
+			s.Port = 0 // no test knows it yet
 		case !strings.Contains(err.Error(), "shared memory block") && !strings.Contains(err.Error(), "lock file"):
 			return err
 		}
@@ -180,7 +180,7 @@ func awaitAnswer(name string, proc *process, ping func(context.Context) error) e
 	}
 }
 
-// Stop ends the server in good order, whoever is connected, and waits for its end.
+// Stop ends the server in good order, also with clients connected, and waits for its end.
 func (s *PostgresServer) Stop() error { return s.end(syscall.SIGINT) }
 
 // Kill ends the server at once, as kill -9 does, and waits for its end.

@@ -17,8 +17,8 @@ type PgBouncerServer struct {
 	proc *process
 }
 
-// bouncerConfig gives all users the server's superuser, and a schema that they ask for to
-// nobody.
+// bouncerConfig gives all users the server's superuser, and none the
+// schema that they ask for.
 const bouncerConfig = `[databases]
 * = host=127.0.0.1 port=%d user=postgres
 [pgbouncer]

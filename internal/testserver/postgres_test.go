@@ -30,7 +30,7 @@ func TestPostgresKeepsDataOverKillAndStop(t *testing.T) {
 	name, port := s.NewDatabase(t), s.Port
 	s.Exec(t, name, "CREATE TABLE t (i INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
 	for _, end := range []func() error{s.Kill, s.Stop} {
-		idle := openPostgres(t, s.URL(name)) // whose session must be in nobody's way
+		idle := openPostgres(t, s.URL(name)) // whose session must not be in the way
 		if err := idle.Ping(); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 // A process is one server process that this package started.
 type process struct {
 	cmd  *exec.Cmd
-	out  lockedBuffer
+	out  Output
 	done chan struct{} // closed once the process has ended
 }
 
@@ -39,7 +39,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // a server that was killed is no news to whoever waits
+		_ = cmd.Wait() // a server that was killed is no news to a caller that waits
 		close(p.done)
 	}()
 	if err := <-started; err != nil {
@@ -49,7 +49,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 }
 
 // startOn has run start a server on *port, or on a free one where that is 0, and sets
-// *started. Before the first start nobody knows the port: another one will do as well.
+// *started. Before the first start no test knows the port: another one will do as well.
 func startOn(port *int, started *bool, run, kill func() error) (err error) {
 	for range 3 {
 		if *port == 0 {
@@ -65,7 +65,7 @@ func startOn(port *int, started *bool, run, kill func() error) (err error) {
 		if *started {
 			return err
 		}
-		*port = 0 // somebody else took it meanwhile
+		*port = 0 // another process took it meanwhile
 	}
 	return err
 }
@@ -86,7 +86,7 @@ func (p *process) end(sig syscall.Signal) error {
 	if p.ended() {
 		return nil
 	}
-	if err := p.signal(sig); err != nil {
+	if err := p.signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) { // it may end by itself
 		return fmt.Errorf("stop %s: %w", p.cmd.Path, err)
 	}
 	select {
@@ -173,21 +173,28 @@ func claimPort(port int) (io.Closer, error) {
 	return net.Listen("unix", fmt.Sprintf("@leaf-test/%d", port))
 }
 
-type lockedBuffer struct {
+// An Output is a buffer that a test reads while others write to it.
+type Output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
+// Write implements [io.Writer].
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+// String returns what was written so far.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
 }
 
 // tail returns the end of what was written.
-func (b *lockedBuffer) tail() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	out := b.buf.Bytes()
-	return string(out[max(0, len(out)-4096):])
+func (o *Output) tail() string {
+	text := o.String()
+	return text[max(0, len(text)-4096):]
 }

@@ -134,6 +134,28 @@ func (s *RedisServer) await(what string, ready func() error) error {
 	}
 }
 
+// AwaitInfo waits until a section of INFO holds all of texts.
+func (s *RedisServer) AwaitInfo(section string, texts ...string) error {
+	return s.await("wait for "+strings.Join(texts, " "), func() error {
+		info, err := s.Do("INFO", section)
+		for _, text := range texts {
+			if err == nil && !strings.Contains(info, text) {
+				err = errors.New(info)
+			}
+		}
+		return err
+	})
+}
+
+// insist sends a command, which does no harm twice, until the server takes it: a busy disk holds
+// up a server that has each write on it first.
+func (s *RedisServer) insist(args ...string) error {
+	return s.await(strings.Join(args, " "), func() error {
+		_, err := s.Do(args...)
+		return err
+	})
+}
+
 // Stop ends the server in good order and waits for its end.
 func (s *RedisServer) Stop() error { return s.end(syscall.SIGTERM) }
 

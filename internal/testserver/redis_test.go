@@ -2,6 +2,7 @@ package testserver_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/leaf-id/leaf/internal/testserver"
@@ -50,13 +51,30 @@ func TestRedisPause(t *testing.T) {
 	redisDo(t, s, "PING")
 }
 
-func TestRedisPairFailsOver(t *testing.T) {
+// The replica takes over with what was written before it was cut off, and without the rest. The
+// former primary comes back as its replica, once, and for good.
+func TestRedisPairLosesWritesAfterBreak(t *testing.T) {
 	p := testserver.RedisWithReplica(t, nil)
-	if err := p.Primary.Kill(); err != nil {
+	redisDo(t, p.Primary, "SET", "before", "v")
+	if err := p.Break(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Replica.AwaitInfo("replication", "role:master"); err != nil {
+	redisDo(t, p.Primary, "SET", "lost", "v")
+	former, next := p.Primary, p.Replica
+	if err := p.FailOver(); err != nil {
 		t.Fatal(err)
+	}
+	redisDo(t, next, "SET", "after", "v")
+	if err := p.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if p.Primary != next || p.Replica != former || strings.Count(p.Sentinel.Log(), "+switch-master") != 1 {
+		t.Errorf("%s was to replace %s for good:\n%s", next.Addr(), former.Addr(), p.Sentinel.Log())
+	}
+	for _, s := range []*testserver.RedisServer{former, next} {
+		if got := redisDo(t, s, "MGET", "before", "lost", "after"); got != "v\n\nv" {
+			t.Errorf("%s holds %q", s.Addr(), got)
+		}
 	}
 }
 

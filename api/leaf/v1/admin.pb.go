@@ -677,8 +677,7 @@ type ObserveTagResponse struct {
 	// How many IDs this server dropped from its memory.
 	Dropped int64 `protobuf:"varint,2,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	// Other servers, and programs that keep a stock, may still issue IDs below it that they
-	// held before; absent where that cannot be, since max lies at or above no ID that was
-	// ever allocated.
+	// held before; absent where they hold none, since no ID up to max was ever allocated.
 	OthersBelow *int64 `protobuf:"varint,3,opt,name=others_below,json=othersBelow,proto3,oneof" json:"others_below,omitempty"`
 	// How long such a stock lasts a busy server with the configuration of this one. A server
 	// that is not asked keeps its stock until it stops, or is told as this one was.
@@ -1569,13 +1568,13 @@ func (x *Start) GetMine() bool {
 type Worker struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Worker *int64                 `protobuf:"varint,1,opt,name=worker,proto3,oneof" json:"worker,omitempty"`
-	// Whether somebody holds it. Its horizon may have passed.
+	// Whether a server holds it. Its horizon may have passed.
 	Held bool `protobuf:"varint,2,opt,name=held,proto3" json:"held,omitempty"`
 	// Who wrote the record last, in words.
 	Owner string `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
 	// How many claims there were.
 	Term int64 `protobuf:"varint,4,opt,name=term,proto3" json:"term,omitempty"`
-	// Times below it may have been issued; whoever claims the worker ID next starts
+	// Times below it may have been issued; the next claim of the worker ID starts
 	// there.
 	Horizon *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=horizon,proto3" json:"horizon,omitempty"`
 	// When the record was last written, by the registry's clock.

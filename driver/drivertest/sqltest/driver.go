@@ -3,6 +3,7 @@ package sqltest
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,6 +34,15 @@ func (d Driver[O]) Registry(db *sql.DB, opts *O) (*sqlstore.Registry, error) {
 		return nil, err
 	}
 	return both.Registry(), nil
+}
+
+// Pool opens a pool of connections for the length of a test.
+func Pool(t testing.TB, c driver.Connector) *sql.DB {
+	db := sql.OpenDB(c)
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+	t.Cleanup(func() { db.Close() })
+	return db
 }
 
 // OpenStore opens the store for the length of a test.

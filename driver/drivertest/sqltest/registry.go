@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf/worker"
 )
@@ -78,6 +79,19 @@ func WantForgetful(t *testing.T, r worker.LossyRegistry, want bool) {
 	t.Helper()
 	if got, err := r.Reign(t.Context()); got.Lossy != want || err != nil {
 		t.Errorf("reign: %+v, %v, want lossy %v", got, err, want)
+	}
+}
+
+// TestClock checks that a registry's clock, of a server on this machine, tells the time.
+func TestClock(t *testing.T, r worker.Registry) {
+	t.Helper()
+	if err := LoadError(t, r); err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now()
+	now, err := r.Clock(t.Context())
+	if err != nil || now.Before(before.Add(-time.Millisecond)) || now.After(time.Now().Add(time.Millisecond)) {
+		t.Errorf("clock %v, %v, want about %v", now, err, before)
 	}
 }
 

@@ -97,7 +97,8 @@ func TestOddRows(t *testing.T, s *sqlstore.Store) {
 	if got := strings.Join(Names(t, s), " "); got != "good@7 low@-5 minus@5 no-max@0 no-step@5" {
 		t.Errorf("listed %q", got)
 	}
-	for tag, want := range map[string]string{"no-max": "no max_id (NULL): set it", "no-step": "no step (NULL): set one", "minus": "step -3", "low": "negative max_id"} {
+	for tag, want := range map[string]string{"no-max": "no max_id (NULL): set it", "no-step": "no step (NULL): set one", "minus": "step -3",
+		"low": "negative max_id"} {
 		if g, err := s.Advance(t.Context(), tag, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v, want %q", tag, g, err, want)
 		}

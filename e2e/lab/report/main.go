@@ -53,36 +53,43 @@ func run(ctx context.Context, only, from, page string) error {
 	if only != "" {
 		return failed
 	}
-	if err := r.pictures(dir, filepath.Dir(page)); err != nil {
+	if err := r.copyPictures(dir, filepath.Join(filepath.Dir(page), pictures)); err != nil {
 		return errors.Join(failed, err)
 	}
-	return errors.Join(failed, write(page, r.text(time.Now())))
+	return errors.Join(failed, r.write(page, time.Now()))
 }
 
 // The marks between which the page is written.
 const (
-	begin = "<!-- make lab writes from here -->\n"
-	end   = "<!-- to here -->\n"
+	begin     = "<!-- make lab writes from here -->\n"
+	saboteurs = "<!-- make lab writes the saboteurs from here -->\n"
+	end       = "<!-- to here -->\n"
 )
 
-// write replaces what stands between the marks of a page.
-func write(page, text string) error {
+// write replaces what stands between the marks of a page. What a run did not have stays.
+func (r *report) write(page string, now time.Time) error {
 	old, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	next, err := replace(string(old), text)
+	text := string(old)
+	if len(r.saboteurs) > 0 {
+		text, err = replace(text, saboteurs, r.caught())
+	}
+	if err == nil && (len(r.results) > 0 || len(r.saboteurs) == 0) {
+		text, err = replace(text, begin, r.text(now))
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}
-	return os.WriteFile(page, []byte(next), 0o600)
+	return os.WriteFile(page, []byte(text), 0o600)
 }
 
-func replace(page, text string) (string, error) {
+func replace(page, begin, text string) (string, error) {
 	head, rest, ok := strings.Cut(page, begin)
 	_, tail, closed := strings.Cut(rest, end)
 	if !ok || !closed {
 		return "", fmt.Errorf("there are no marks %q and %q to write between", strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
-	return head + begin + "\n" + text + "\n" + end + tail, nil
+	return head + begin + "\n" + strings.TrimSuffix(text, "\n") + "\n\n" + end + tail, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,15 +25,16 @@ type part struct {
 
 // parts are what `make lab` runs, 40 minutes in all.
 var parts = []part{
-	{"simulator", "e2e", 6 * time.Minute, "-run Schedules ./lab/sim"},
-	{"saboteurs", "e2e", 5 * time.Minute, "-tags leafsabotage -run Saboteurs|Failure ./lab/sim"},
-	{"clusters", "e2e", 10 * time.Minute, "-parallel 6 -run ^Test(Cluster|Leases|Linearizable) ."},
-	{"scenarios", "e2e", 9 * time.Minute, "-skip ^Test(Cluster|Leases|Linearizable) ."},
-	{"model", ".", 5 * time.Minute, "./worker/model"},
-	{"leases", ".", time.Minute, "-run RandomFailOvers|NoTimeHasTwoOwners ./worker"},
-	{"uid", "bench", time.Minute, "-run UID ./..."},
-	{"clocks", ".", time.Minute, "-run FollowsTheClock ./snowflake"},
-	{"many workers", ".", 2 * time.Minute, "-run Many ./driver/etcd ./driver/nats ./driver/zookeeper"},
+	{"simulator", "e2e", 5 * time.Minute, "-run Schedules ./lab/sim"},
+	{"saboteurs", "e2e", 3 * time.Minute, "-tags leafsabotage -run Saboteurs|Failure ./lab/sim"},
+	{"sabotaged servers", "e2e", 90 * time.Second, "-tags leafsabotage -run SabotagedServers ."},
+	{"clusters", "e2e", 12 * time.Minute, "-parallel 6 -run ^Test(Cluster|Leases|Linearizable) ."},
+	{"scenarios", "e2e", 12 * time.Minute, "-parallel 6 -skip ^Test(Cluster|Leases|Linearizable) ."},
+	{"model", ".", 2 * time.Minute, "./worker/model"},
+	{"leases", ".", 30 * time.Second, "-run RandomFailOvers|NoTimeHasTwoOwners ./worker"},
+	{"uid", "bench", 30 * time.Second, "-run UID ."},
+	{"clocks", ".", 30 * time.Second, "-run FollowsTheClock ./snowflake"},
+	{"many workers", ".", 3 * time.Minute, "-run Many ./driver/etcd ./driver/nats ./driver/zookeeper"},
 }
 
 var errNoPart = errors.New("there is no such part")
@@ -93,5 +95,14 @@ func (p part) run(ctx context.Context, dir string) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%w: see %s", err, log.Name())
 	}
-	return nil
+	return ranTests(log.Name())
+}
+
+// ranTests reports a part of which a package had no test to run: its pattern fits none.
+func ranTests(log string) error {
+	text, err := os.ReadFile(log)
+	if err == nil && bytes.Contains(text, []byte("[no tests to run]")) {
+		err = fmt.Errorf("a pattern fits no test: see %s", log)
+	}
+	return err
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,7 +22,7 @@ type report struct {
 	results   []lab.Result
 	simulated []lab.Schedules
 	saboteurs []lab.Saboteur
-	drawn     []string // names of pictures, beside the page
+	drawn     map[string]bool // by name: a picture beside the page
 }
 
 func read(dir string) (r report, err error) {
@@ -42,13 +44,17 @@ func (r *report) text(now time.Time) string {
 	text := []string{
 		fmt.Sprintf("Written by `make lab` on %s, on %d processors.", now.Format(time.DateOnly), runtime.NumCPU()),
 		r.summary(),
-		"### Clusters of real servers", r.clusters(),
-		"Each nemesis struck so often; in the holes stands why it does not.", r.matrix(),
+		"Each client calls one server, also while that is killed, frozen or without its store. Servers hold\n" +
+			"little in memory there, and leases are short, so that faults of the store reach the clients: that\n" +
+			"is the silence. The name of a scenario leads to its picture.",
 	}
-	for _, name := range r.drawn {
-		text = append(text, fmt.Sprintf("![%s: faults, calls answered and failed](%s)", strings.TrimSuffix(name, ".svg"), name))
+	for _, g := range []struct{ title, is string }{{"### Tags on real servers", "segment"}, {"### Worker IDs on real servers", "snowflake, uid"}} {
+		some := slices.DeleteFunc(slices.Clone(r.results), func(c lab.Result) bool { return c.Scheme != g.is })
+		if len(some) > 0 {
+			text = append(text, g.title, r.clusters(some), "The faults of one are repeated, in the folder `e2e`, by its seed:", repeat(some[0]), "How often each nemesis struck each of them, or why it does not:", matrix(some), r.picture(some))
+		}
 	}
-	text = append(text, "### The simulator", r.schedules(), "### Saboteurs", r.caught(), "### How long it takes", r.budget())
+	text = append(text, "### The simulator", r.schedules(), "### How long it takes", r.budget())
 	return strings.Join(slices.DeleteFunc(text, func(s string) bool { return s == "" }), "\n\n") + "\n"
 }
 
@@ -86,10 +92,10 @@ func (r *report) summary() string {
 	for _, s := range r.simulated {
 		simulated, schedules, simFaults = simulated+s.IDs, schedules+s.Schedules, simFaults+s.Faults
 	}
-	text := fmt.Sprintf("%s IDs in all: %s by real servers in %d scenarios with %d faults, %s by the simulator in %s schedules with %s faults. "+
-		"Duplicates: %d, and %d within documented limits. Failed calls of clients of real servers: %s.",
-		number(ids+simulated), number(ids), len(r.results), faults, number(simulated), number(schedules), number(simFaults),
-		twice, documented, number(failed))
+	text := fmt.Sprintf("%s IDs in all: %s by real servers in %d scenarios with %s faults, %s by the simulator in %s schedules with %s faults. "+
+		"Duplicates: %s, and %s within documented limits. Failed calls of clients of real servers: %s.",
+		number(ids+simulated), number(ids), len(r.results), number(int64(faults)), number(simulated), number(schedules), number(simFaults),
+		number(twice), number(documented), number(failed))
 	return wrap(text, 100)
 }
 
@@ -106,42 +112,53 @@ func wrap(text string, most int) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-func (r *report) clusters() string {
+func (r *report) clusters(some []lab.Result) string {
 	var rows [][]string
-	sum := lab.Result{Test: "**all**", Nemeses: map[string]int{}}
-	for _, c := range r.results {
-		rows = append(rows, clusterRow(c))
+	sum := lab.Result{Nemeses: map[string]int{}}
+	for _, c := range some {
+		name := c.Name()
+		if r.drawn[c.Picture()] {
+			name = fmt.Sprintf("[%s](%s)", name, pictures+c.Picture())
+		}
+		rows = append(rows, clusterRow(name, strconv.FormatUint(c.Seed, 10), c))
 		sum.Nemeses["all"] += c.Strikes()
 		sum.IDs, sum.Duplicates, sum.Documented, sum.Failed = sum.IDs+c.IDs, sum.Duplicates+c.Duplicates, sum.Documented+c.Documented, sum.Failed+c.Failed
 		sum.Silence = max(sum.Silence, c.Silence)
 	}
-	if len(rows) > 0 {
-		rows = append(rows, clusterRow(sum))
-	}
-	return table([]string{"Scenario", " Faults", " IDs", " Duplicates", " Within documented limits", " Longest silence", " Failed calls"}, rows)
+	rows = append(rows, clusterRow("**all**", "", sum))
+	return table([]string{"Scenario", " Faults", " IDs", " Duplicates", " Within documented limits", " Longest silence", " Failed calls", " Seed"}, rows)
 }
 
-func clusterRow(c lab.Result) []string {
-	documented := strconv.FormatInt(c.Documented, 10)
+func clusterRow(name, seed string, c lab.Result) []string {
+	documented := number(c.Documented)
 	if c.Limit != "" {
 		documented += " (" + c.Limit + ")"
 	}
-	return []string{strings.TrimPrefix(c.Test, "Test"), strconv.Itoa(c.Strikes()), number(c.IDs), number(c.Duplicates), documented,
-		c.Silence.Round(100 * time.Millisecond).String(), number(c.Failed)}
+	return []string{name, strconv.Itoa(c.Strikes()), number(c.IDs), number(c.Duplicates), documented,
+		fmt.Sprintf("%.1f s", c.Silence.Seconds()), number(c.Failed), seed}
 }
 
-// matrix returns how often each nemesis struck each scenario, with the reasons below.
-func (r *report) matrix() string {
+// repeat returns the command that repeats the faults of a scenario.
+func repeat(c lab.Result) string {
+	test, store, _ := strings.Cut(c.Test, "/")
+	return fmt.Sprintf("    LEAF_LAB=1 LEAF_SEED=%d go test . -v -run '^%s$/^%s$'", c.Seed, test, store)
+}
+
+// matrix returns how often each nemesis struck each scenario, with the reasons below. Scenarios
+// of a limit have one fault, which belongs to that.
+func matrix(some []lab.Result) string {
+	some = slices.DeleteFunc(slices.Clone(some), func(c lab.Result) bool { return c.Limit != "" })
 	titles := []string{"Nemesis"}
-	for _, c := range r.results {
-		titles = append(titles, " "+strings.TrimPrefix(c.Test, "Test"))
+	for _, c := range some {
+		_, store, _ := strings.Cut(c.Name(), "/")
+		titles = append(titles, " "+store)
 	}
 	var rows [][]string
 	var reasons []string
-	for _, name := range lab.Struck(r.results) {
+	for _, name := range lab.Struck(some) {
 		row := []string{name}
-		for _, c := range r.results {
-			cell := "–"
+		for _, c := range some {
+			cell := "**no reason**"
 			if n := c.Nemeses[name]; n > 0 {
 				cell = strconv.Itoa(n)
 			} else if why := c.Holes[name]; why != "" {
@@ -161,6 +178,16 @@ func (r *report) matrix() string {
 		text.WriteString(fmt.Sprintf("\n%s* %s: %s", map[bool]string{true: "\n"}[i == 0], letter(i), strings.ReplaceAll(wrap(why, 94), "\n", "\n  ")))
 	}
 	return text.String()
+}
+
+// picture shows one picture of several.
+func (r *report) picture(some []lab.Result) string {
+	for _, c := range some {
+		if r.drawn[c.Picture()] {
+			return fmt.Sprintf("![%s: faults, calls answered and failed, and how long they took](%s)", c.Name(), pictures+c.Picture())
+		}
+	}
+	return ""
 }
 
 // letter names a reason: a, b, … z, aa, ab, …
@@ -186,12 +213,12 @@ func (r *report) caught() string {
 	for _, s := range r.saboteurs {
 		rows = append(rows, []string{s.Rule, s.What, s.Kind, number(s.Schedules), fmt.Sprintf("%.1f s", s.Took.Seconds()), cmp.Or(sign(s.Sign), "**nothing**")})
 	}
-	return table([]string{"Rule", "What is broken", "Kind", " Schedules", " Time", "What is found"}, rows)
+	return table([]string{"Rule", "What is broken", "Scenario", " Schedules, or runs", " Time", "What is found"}, rows)
 }
 
 // sign shortens what was found to its kind.
 func sign(found string) string {
-	for _, s := range []string{"issued twice", "received nothing", "told of", "out of order"} {
+	for _, s := range []string{"issued twice", "received nothing", "told of", "out of order", "false alarms", "behind the clock"} {
 		if strings.Contains(found, s) {
 			return map[string]string{"told of": "issued below what was observed"}[s] + map[bool]string{true: s}[s != "told of"]
 		}
@@ -230,31 +257,27 @@ func number(n int64) string {
 	return s
 }
 
+// pictures is where they are, beside the page.
+const pictures = "img/"
+
 // mostBytes bounds a picture that is kept in the repository.
 const mostBytes = 100_000
 
-// pictures copies one picture of each kind of scenario beside the page.
-func (r *report) pictures(dir, to string) error {
-	for kind, pattern := range map[string]string{"lab-segment.svg": "[mpre]*.svg", "lab-leases.svg": "leases-*.svg"} {
-		files, err := filepath.Glob(filepath.Join(dir, pattern))
+// copyPictures copies the pictures of the scenarios from the folder of a run.
+func (r *report) copyPictures(from, to string) error {
+	r.drawn = map[string]bool{}
+	for _, c := range r.results {
+		picture, err := os.ReadFile(filepath.Join(from, c.Picture()))
+		if errors.Is(err, fs.ErrNotExist) || len(picture) > mostBytes {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, c.Picture()), picture, 0o600)
+		}
 		if err != nil {
 			return err
 		}
-		for _, file := range files {
-			picture, err := os.ReadFile(file)
-			if err != nil {
-				return err
-			}
-			if len(picture) > mostBytes {
-				continue
-			}
-			if err := os.WriteFile(filepath.Join(to, kind), picture, 0o600); err != nil {
-				return err
-			}
-			r.drawn = append(r.drawn, kind)
-			break
-		}
+		r.drawn[c.Picture()] = true
 	}
-	slices.Sort(r.drawn)
 	return nil
 }

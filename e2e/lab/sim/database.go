@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type database struct {
 	unmarked bool         // others may reign within one incarnation
 
 	mu       sync.RWMutex // held for writing during a fail-over
+	stalled  *stall       // nil: writes are answered
 	reign    int          // counts the fail-overs
 	since    time.Time    // of the last one
 	replica  memory.Snapshot
@@ -138,7 +140,7 @@ var errNetwork = errors.New("the network is down")
 
 // call makes a call of the database with what happens to it.
 func (b *port) call(ctx context.Context, write bool, do func() error) error {
-	b.p.countDown()
+	pauseAfter := b.p.countDown()
 	f := b.draw()
 	if err := b.travel(ctx, f.there); err != nil {
 		return err
@@ -162,6 +164,10 @@ func (b *port) call(ctx context.Context, write bool, do func() error) error {
 	}
 	if terr := b.travel(ctx, f.back); terr != nil {
 		return terr
+	}
+	if pauseAfter {
+		b.p.pause()
+		return cmp.Or(b.p.await(), err)
 	}
 	return err
 }
@@ -223,16 +229,25 @@ func (d *database) get(ctx context.Context, key string) (kv.Cell, error) {
 func (b *port) Swap(ctx context.Context, old kv.Cell, value string) (now kv.Cell, err error) {
 	got := make(chan kv.Cell, 1) // a request that arrives late has no reader
 	err = b.call(ctx, true, func() error {
-		b.db.mu.RLock()
-		defer b.db.mu.RUnlock()
-		cell, err := b.db.swap(context.WithoutCancel(ctx), old, value)
+		cell, stalled, err := b.db.write(ctx, old, value)
 		got <- cell
-		return err
+		if err != nil {
+			return err
+		}
+		return stalled.await(ctx, b.p)
 	})
 	if err != nil && !errors.Is(err, kv.ErrConflict) {
 		return kv.Cell{}, err
 	}
 	return <-got, err
+}
+
+// write swaps a cell. The write is answered once it is synced, a conflict at once.
+func (d *database) write(ctx context.Context, old kv.Cell, value string) (kv.Cell, *stall, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	cell, err := d.swap(context.WithoutCancel(ctx), old, value)
+	return cell, d.stalled, err
 }
 
 func (d *database) swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {

@@ -93,7 +93,7 @@ func (h *handle) Sync() error {
 	if h.d.broken.Load() {
 		return io.ErrShortWrite
 	}
-	if h.d.syncs++; !h.p.w.sabotaged("W2 fsync") || h.d.syncs%10 == 1 {
+	if h.d.syncs++; !h.p.w.sabotaged("W2 fsync") || h.d.syncs%2 == 1 {
 		h.d.durable = slices.Clone(h.d.cached)
 	}
 	return nil

@@ -16,5 +16,6 @@
 //
 // TestSaboteurs, with the build tag leafsabotage, breaks one rule after the other and shows
 // that what follows is found. The schedules in testdata/saboteurs are known to notice and run
-// first; -record writes them anew.
+// first; -record writes them anew, after a change of the simulator. With LEAF_LAB set schedules are
+// tried from the first one on.
 package sim

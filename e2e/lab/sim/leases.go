@@ -44,13 +44,16 @@ func newLeaseWorld(seed uint64, sabotage string) *leaseWorld {
 				Epoch: epoch, Tick: tick,
 				TimeBits: 40, WorkerBits: bits, SequenceBits: 4 + rng.IntN(6) + i,
 			},
-			Options: snowflake.Options{MaxAhead: maxAhead},
+			Options: snowflake.Options{MaxAhead: maxAhead, RandomStart: rng.Int64N(2)}, // 1: two that issue in one tick issue the same
 		})
 	}
 	w.clocks, w.mixed = rng.IntN(2) == 0, rng.IntN(8) == 0
 	w.keeper = worker.Options{
 		RegistryKey: "simulated", Horizon: leaseHorizon, Extend: 2 * time.Second, CallTimeout: time.Second,
 		Reclaim: rng.IntN(4) == 0,
+	}
+	if !w.keeper.Reclaim && rng.IntN(2) == 0 {
+		w.keeper.Horizon = 3 * w.keeper.Extend
 	}
 	if rng.IntN(2) == 0 {
 		w.db.cells.SetClock(time.Now)
@@ -70,6 +73,7 @@ func newLeaseWorld(seed uint64, sabotage string) *leaseWorld {
 // A leaseServer is what a process runs: a node. It records what its registry answers.
 type leaseServer struct {
 	*kv.Registry
+	p     *process
 	w     *leaseWorld
 	db    *kv.DB
 	node  *snowflake.Node
@@ -81,7 +85,7 @@ type leaseServer struct {
 
 func (w *leaseWorld) launch(m *machine) {
 	p := m.launch()
-	s := &leaseServer{w: w, db: kv.New(w.backend(p), nil)}
+	s := &leaseServer{p: p, w: w, db: kv.New(w.backend(p), nil)}
 	s.Registry = s.db.Registry()
 	p.serve = s
 	begin := time.Now()
@@ -133,6 +137,7 @@ func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) error {
 	err := s.Registry.Swap(ctx, old, next)
 	if next.Term > old.Term && next.Held() {
 		s.claimed()
+		s.p.pauseAt("claim")
 	}
 	outcome := lab.Done
 	switch {
@@ -143,6 +148,20 @@ func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) error {
 	}
 	s.w.opsOf(cellName(next.Worker)).Swap(begin, s.w.now(), text(old), text(next), outcome)
 	return err
+}
+
+// Clock forwards to the registry.
+func (s *leaseServer) Clock(ctx context.Context) (time.Time, error) {
+	return s.Registry.Clock(s.pauseBefore(ctx, "clock"))
+}
+
+// pauseBefore pauses the process before a call, if that was chosen. The time limit of the call
+// begins afterwards.
+func (s *leaseServer) pauseBefore(ctx context.Context, call string) context.Context {
+	if s.p.pauseAt(call) {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
 }
 
 // run carries out the schedule.
@@ -156,6 +175,14 @@ func (w *leaseWorld) run() {
 		time.Sleep(time.Duration(w.rng.Int64N(int64(100*time.Millisecond) << w.rng.IntN(9))))
 	}
 	w.heal()
+}
+
+// decided leaves out that a search for an order took too long: other schedules have shorter ones.
+func decided(err error) error {
+	if errors.Is(err, lab.ErrUndecided) {
+		return nil
+	}
+	return err
 }
 
 // clientsOf starts the clients of a machine.
@@ -172,13 +199,17 @@ func (w *leaseWorld) action(m *machine) {
 	rng := w.rng
 	if p := m.proc.Load(); p == nil {
 		w.replaceDisk(m, rng)
-		w.launch(m)
+		w.restart(m)
+		return
+	} else if m.away.Load() && rng.IntN(2) == 0 {
+		w.note("%s reaches the registry again", m.name)
+		m.away.Store(false)
 		return
 	} else if do := rng.IntN(14); do < 7 {
 		w.act(p, do)
 		return
 	}
-	switch rng.IntN(7) {
+	switch rng.IntN(8) {
 	case 0:
 		w.note("the network loses %d of 1000 messages", w.setWeather(rng))
 	case 1:
@@ -195,7 +226,19 @@ func (w *leaseWorld) action(m *machine) {
 		if w.clocks {
 			w.setClock(m, rng)
 		}
+	case 6:
+		w.outlive(m)
+	case 7:
+		w.hang(m)
 	}
+}
+
+// restart starts a machine, sometimes one that cannot ask the registry.
+func (w *leaseWorld) restart(m *machine) {
+	if m.away.Store(w.rng.IntN(3) == 0); m.away.Load() {
+		w.note("%s is cut off from the registry", m.name)
+	}
+	w.launch(m)
 }
 
 func (w *world) setSlow(slow time.Duration) time.Duration {
@@ -215,19 +258,31 @@ func (w *leaseWorld) act(p *process, do int) {
 	case 2:
 		p.shutDown()
 		if w.rng.IntN(2) == 0 {
-			w.launch(p.machine)
+			w.restart(p.machine)
 		}
 	case 3:
 		p.pause()
 	case 4, 5:
 		p.resume()
 	case 6:
-		p.kill()
-		w.note("%s reboots", p.machine.name)
-		w.crash(p.disk)
-		if w.rng.IntN(2) == 0 {
-			w.launch(p.machine)
-		}
+		w.reboot(p)
+	}
+}
+
+// reboot has a machine crash. It may have been cut off before, so that its file went on and its
+// record did not.
+func (w *leaseWorld) reboot(p *process) {
+	if w.rng.IntN(2) == 0 {
+		w.note("%s is cut off from the registry", p.machine.name)
+		p.away.Store(true)
+		time.Sleep(time.Duration(w.rng.Int64N(int64(10 * time.Second))))
+		p.away.Store(false)
+	}
+	p.kill()
+	w.note("%s reboots", p.machine.name)
+	w.crash(p.disk)
+	if w.rng.IntN(2) == 0 {
+		w.launch(p.machine)
 	}
 }
 
@@ -269,6 +324,8 @@ func (w *leaseWorld) heal() {
 	w.db.down.Store(false)
 	w.db.slow.Store(int64(2 * time.Millisecond))
 	for _, m := range w.machines {
+		m.away.Store(false)
+		m.deaf.Store(0)
 		m.skew.Store(0)
 		m.disk.broken.Store(false)
 		if p := m.proc.Load(); p != nil {
@@ -277,10 +334,23 @@ func (w *leaseWorld) heal() {
 			w.launch(m)
 		}
 	}
-	time.Sleep(leaseHorizon + claimDelay + 15*time.Second)
+	time.Sleep(w.recovery())
 	w.well = w.now()
 	time.Sleep(10 * time.Second)
 	w.end(func(m *machine) { m.proc.Load().shutDown() })
+}
+
+// recovery is how long it takes at most until every client is served again. Only one saboteur is
+// noticed by that.
+func (w *leaseWorld) recovery() time.Duration {
+	switch longest := leaseHorizon + 15*time.Second; {
+	case w.sabotage != "" && !w.sabotaged("W10 claim"):
+		return 5 * time.Second
+	case w.db.lossy:
+		return longest + claimDelay
+	default:
+		return longest
+	}
 }
 
 // check looks at all that happened.
@@ -299,7 +369,7 @@ func (w *leaseWorld) check() error {
 		if w.db.lossy { // the registry forgets, and no order explains that
 			break
 		}
-		errs = append(errs, w.opsOf(cellName(id)).CheckCell(text(worker.Record{Worker: id}), 100*time.Millisecond))
+		errs = append(errs, decided(w.opsOf(cellName(id)).CheckCell(text(worker.Record{Worker: id}), 100*time.Millisecond)))
 	}
 	return errors.Join(errs...)
 }

@@ -42,7 +42,9 @@ func newLossWorld(seed uint64, sabotage string) *lossWorld {
 	w.keeper = worker.Options{
 		RegistryKey: "simulated", Horizon: []time.Duration{3 * lossExtend, leaseHorizon}[rng.IntN(2)], Extend: lossExtend, CallTimeout: time.Second,
 	}
-	w.far = rng.IntN(3) == 0
+	if w.far = rng.IntN(3) == 0; w.far {
+		w.keeper.Horizon = leaseHorizon // beyond which no machine runs ahead
+	}
 	w.db.lossy, w.db.unnamed, w.db.unmarked = true, rng.IntN(6) == 0, rng.IntN(6) == 0
 	w.db.cells.SetClock(func() time.Time { return time.Now().Add(time.Duration(w.db.skew.Load())) })
 	if w.skewed = rng.IntN(2) == 0; w.skewed && rng.IntN(2) == 0 {
@@ -77,15 +79,33 @@ func (p *process) holds() bool {
 	return ok && s.node != nil && s.node.Keeper().Status().Held
 }
 
-// countDown pauses the process before the call that was chosen.
-func (p *process) countDown() {
+// countDown pauses the process before the call that was chosen, or says that it is paused after.
+func (p *process) countDown() (after bool) {
 	p.mu.Lock()
-	last := p.calls == 1
-	p.calls = max(0, p.calls-1)
+	last, after := p.pauses.at == 1, p.pauses.after
+	p.pauses.at = max(0, p.pauses.at-1)
 	p.mu.Unlock()
-	if last && !p.holds() {
+	if !last || p.holds() {
+		return false
+	}
+	if !after {
 		p.pause()
 	}
+	return after
+}
+
+// pauseAt pauses the process at a point that it reaches for the first time, if that was chosen.
+func (p *process) pauseAt(point string) (paused bool) {
+	p.mu.Lock()
+	if paused = p.pauses.point == point; paused {
+		p.pauses.point = ""
+	}
+	p.mu.Unlock()
+	if paused {
+		p.pause()
+		_ = p.await()
+	}
+	return paused
 }
 
 // run carries out the schedule.
@@ -109,7 +129,7 @@ func (w *lossWorld) run() {
 
 func (w *lossWorld) action(m *machine) {
 	rng, p := w.rng, m.proc.Load()
-	switch do := rng.IntN(16); {
+	switch do := rng.IntN(18); {
 	case do < 4:
 		w.kept = append(w.kept, w.db.cells.Snapshot())
 	case do < 6:
@@ -126,22 +146,71 @@ func (w *lossWorld) action(m *machine) {
 		w.db.weather.Store(lost)
 	case do == 11:
 		w.outage()
+	case do == 12:
+		w.loseClaim(m)
+	case do == 13:
+		w.alone(m)
 	case p == nil:
 		w.replaceDisk(m, rng)
 		w.restart(m)
-	case do == 12:
+	case do == 14:
 		m.away.Store(false)
 	default:
 		w.act(p, []int{0, 1, 2, 6}[rng.IntN(4)])
 	}
 }
 
-// restart starts a machine, sometimes one that cannot ask the registry.
-func (w *lossWorld) restart(m *machine) {
-	if m.away.Store(w.rng.IntN(3) == 0); m.away.Load() {
-		w.note("%s is cut off from the registry", m.name)
+// loseClaim has the registry lose the claim of a process that issues. Others start at once.
+func (w *lossWorld) loseClaim(m *machine) {
+	for _, other := range w.machines {
+		if p := other.proc.Load(); p != nil && (other == m || w.rng.IntN(2) == 0) {
+			p.shutDown()
+		}
 	}
+	w.kept = append(w.kept, w.db.cells.Snapshot())
 	w.launch(m)
+	time.Sleep(time.Duration(w.rng.Int64N(2 * int64(claimDelay))))
+	w.note("a server takes over that lacks the claim of %s", m.name)
+	w.db.takeOver(w.kept[len(w.kept)-1])
+	w.cutSomeOff()
+	w.launchAll()
+	time.Sleep(hears)
+}
+
+// alone has a process go on from its state file alone while a server reigns that does not know of
+// its lease, and others claim the worker ID. Then the former server takes over again, or one that
+// knows of neither.
+func (w *lossWorld) alone(m *machine) {
+	p := m.proc.Load()
+	if p == nil || !p.holds() {
+		return
+	}
+	next := []memory.Snapshot{w.db.cells.Snapshot(), w.kept[0]}[w.rng.IntN(2)]
+	p.kill()
+	w.note("%s is cut off from the registry", m.name)
+	m.away.Store(true)
+	w.launch(m)
+	for _, other := range w.machines {
+		if p := other.proc.Load(); p != nil && other != m && w.rng.IntN(2) == 0 {
+			p.kill()
+		}
+	}
+	w.note("a server takes over that is the oldest")
+	w.db.takeOver(w.kept[0])
+	w.launchAll()
+	time.Sleep(w.claimDelay() + time.Duration(w.rng.Int64N(int64(leaseHorizon-claimDelay))))
+	w.note("a server takes over that has been away")
+	w.db.takeOver(next)
+	m.away.Store(false)
+	time.Sleep(hears)
+}
+
+// claimDelay is that of the registry.
+func (w *lossWorld) claimDelay() time.Duration {
+	if w.far {
+		return claimDelay
+	}
+	return claimDelay - farAhead + maxAhead
 }
 
 // outage has no server answer for a while.
@@ -197,8 +266,9 @@ func (w *lossWorld) takeOver() {
 	w.db.takeOver(w.kept[len(w.kept)-back])
 }
 
-// ambush pauses a process before some call of its start. Others start and go on meanwhile; then
-// a server takes over that lacks what they wrote, or what the process wrote, before that goes on.
+// ambush pauses a process before some call of its start, or after an answer. Others start and go on
+// meanwhile; then a server takes over that lacks what they wrote, or what the process wrote, before
+// that goes on.
 func (w *lossWorld) ambush(m *machine) {
 	rng := w.rng
 	if p := m.proc.Load(); p != nil {
@@ -211,27 +281,50 @@ func (w *lossWorld) ambush(m *machine) {
 	}
 	w.db.weather.Store(0)
 	w.kept = append(w.kept, w.db.cells.Snapshot())
-	m.pauseAt = 1 + rng.IntN(12)
+	m.pauses = []pauses{{at: 1 + rng.IntN(12), after: rng.IntN(2) == 0}, {point: "claim"}, {point: "reign"}, {point: "clock"}}[rng.IntN(4)]
 	w.launch(m)
-	m.pauseAt = 0
+	m.pauses = pauses{}
 	time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
 	if rng.IntN(2) == 0 {
 		w.kept = append(w.kept, w.db.cells.Snapshot())
 	}
-	for _, other := range w.machines {
-		if other.proc.Load() == nil {
-			w.launch(other)
-		}
+	if rng.IntN(2) == 0 {
+		w.launchAll()
 	}
-	time.Sleep(time.Duration(rng.Int64N(2 * int64(claimDelay))))
+	switch rng.IntN(3) {
+	case 0:
+		time.Sleep(time.Duration(rng.Int64N(2 * int64(claimDelay))))
+	case 1:
+		time.Sleep(w.claimDelay() + time.Duration(rng.Int64N(int64(w.claimDelay()))))
+	}
 	w.takeOver()
+	w.launchAll()
 	w.cutSomeOff()
-	longest := []time.Duration{1, hears, 2 * claimDelay}[rng.IntN(3)]
-	time.Sleep(time.Duration(rng.Int64N(int64(longest))))
+	w.wake(m)
+}
+
+// wake has a process that was paused go on, at once, before holders have noticed a fail-over, or
+// after claims made since count.
+func (w *lossWorld) wake(m *machine) {
+	switch w.rng.IntN(3) {
+	case 0:
+		time.Sleep(time.Duration(w.rng.Int64N(int64(hears))))
+	case 1:
+		time.Sleep(w.claimDelay() + time.Duration(w.rng.Int64N(int64(claimDelay))))
+	}
 	if p := m.proc.Load(); p != nil {
 		p.resume()
 	}
 	time.Sleep(hears)
+}
+
+// launchAll starts the machines that have no process.
+func (w *leaseWorld) launchAll() {
+	for _, m := range w.machines {
+		if m.proc.Load() == nil {
+			w.launch(m)
+		}
+	}
 }
 
 // oversleep pauses a holder until its lease has run out. Others may claim the worker ID, and
@@ -244,23 +337,11 @@ func (w *lossWorld) oversleep(m *machine) {
 	p.pause()
 	w.kept = append(w.kept, w.db.cells.Snapshot())
 	time.Sleep(w.keeper.Horizon + time.Second)
-	for _, other := range w.machines {
-		if other.proc.Load() == nil {
-			w.launch(other)
-		}
-	}
+	w.launchAll()
 	time.Sleep(time.Duration(w.rng.Int64N(2 * int64(claimDelay))))
 	if w.rng.IntN(2) == 0 {
 		w.takeOver()
 	}
 	p.resume()
 	time.Sleep(hears)
-}
-
-// heal ends all faults.
-func (w *lossWorld) heal() {
-	for _, m := range w.machines {
-		m.away.Store(false)
-	}
-	w.leaseWorld.heal()
 }

@@ -190,7 +190,7 @@ func (s *leaseServer) Reign(ctx context.Context) (worker.Reign, error) {
 		s.judged = nil
 		return reign, nil
 	}
-	reign, err := s.Registry.Reign(ctx)
+	reign, err := s.Registry.Reign(s.pauseBefore(ctx, "reign"))
 	s.asked = reign
 	return reign, err
 }

@@ -115,7 +115,7 @@ type machine struct {
 	upstream *machine  // of a relay; nil: the database is its store
 	own      *database // for a saboteur
 
-	pauseAt int // the call before which the next process is paused; 0: none
+	pauses pauses // of the next process
 
 	away atomic.Bool  // from the database
 	deaf atomic.Int64 // the same until then, in Unix nanoseconds
@@ -128,6 +128,13 @@ func (m *machine) cutOff() bool {
 // wall is the machine's wall clock.
 func (m *machine) wall() time.Time { return time.Now().Add(time.Duration(m.skew.Load())) }
 
+// pauses say when a process is paused, unless it holds a worker ID.
+type pauses struct {
+	at    int    // before this call, counted down; 0: not
+	after bool   // after the answer of that call instead
+	point string // after a "claim", or before the "reign" or the "clock" is asked for
+}
+
 // A process is one life of a server.
 type process struct {
 	*machine
@@ -137,7 +144,7 @@ type process struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
 	paused chan struct{} // closed when it goes on; nil: it runs
-	calls  int           // until it is paused, unless it holds a worker ID; 0: it is not
+	pauses pauses
 
 	serve serving
 }
@@ -160,7 +167,7 @@ func (m *machine) launch() *process {
 	m.lives++
 	name := fmt.Sprintf("%s.%d", m.name, m.lives)
 	m.w.note("start %s", name)
-	return &process{machine: m, name: name, dead: make(chan struct{}), rng: m.w.random("process " + name), calls: m.pauseAt}
+	return &process{machine: m, name: name, dead: make(chan struct{}), rng: m.w.random("process " + name), pauses: m.pauses}
 }
 
 // kill ends the process as kill -9 does: from now on it changes nothing outside.
@@ -203,6 +210,7 @@ func (p *process) pause() {
 func (p *process) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.pauses = pauses{}
 	if p.paused != nil {
 		p.w.note("resume %s", p.name)
 		close(p.paused)

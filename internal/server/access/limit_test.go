@@ -11,7 +11,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 )
 
-// after returns when a limit lets more pass; -1 if err is no limit.
+// after returns when a limit lets more pass; -1 if err is not a limit.
 func after(err error) time.Duration {
 	limit, ok := errors.AsType[*access.LimitError](err)
 	if !ok {

@@ -35,9 +35,8 @@ const preflightAge = 7200
 var shared = []string{"/v1/", "/" + leafv1connect.LeafServiceName + "/", "/openapi.yaml", "/proto/"}
 
 // idPaths begin the paths that hand out IDs in answer to requests that any page can make a
-// browser send, whatever the slashes in them. Connect's are not among them: their content
-// types need a preflight.
-var idPaths = []string{"/v1/", "/api/"}
+// browser send, whatever the slashes in them.
+var idPaths = []string{"/v1/", "/api/", "/" + leafv1connect.LeafServiceName + "/"}
 
 // A Handler serves what browsers may have.
 type Handler struct {

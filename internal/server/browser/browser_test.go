@@ -132,6 +132,8 @@ func TestForeignPages(t *testing.T) {
 		{"POST", java, "cross-site", []string{"Origin", other}, false},
 		{"GET", ids, "cross-site", []string{"Origin", other}, false},
 		{"GET", ids, "cross-site", []string{"Origin", shop}, true},
+		{"POST", rpc, "cross-site", []string{"Origin", other}, false},
+		{"POST", rpc, "cross-site", []string{"Origin", shop}, true},
 		{"GET", ids, "same-origin", nil, true},
 		{"GET", ids, "none", nil, true},
 		{"GET", ids, "cross-site", link, true},

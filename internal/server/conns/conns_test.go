@@ -261,6 +261,7 @@ func testShutdown(t *testing.T, form int) {
 		t.Fatalf("Shutdown returned with a request in flight: %v", err)
 	default:
 	}
+	s.Stats() // waits until all connections were told
 	close(hold)
 	wantEnd(t, busyReader, "wait\nb\nc\n")
 	_ = busy.Close()

@@ -91,12 +91,15 @@ var kinds = []struct {
 	{context.Canceled, Kind{HTTP: StatusCanceled, RPC: connect.CodeCanceled, Reason: "CANCELED"}},
 }
 
-// internal is the kind of an error that is not in the table.
-var internal = Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeInternal, Java: -3, Reason: "INTERNAL"}
+// The kinds of errors that are not in the table: of a store or registry, and all others.
+var (
+	storeAway = Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "STORE_UNAVAILABLE"}
+	internal  = Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeInternal, Java: -3, Reason: "INTERNAL"}
+)
 
 // Reasons returns the reason of every [Kind].
 func Reasons() []string {
-	reasons := []string{internal.Reason}
+	reasons := []string{storeAway.Reason, internal.Reason}
 	for _, k := range kinds {
 		reasons = append(reasons, k.kind.Reason)
 	}
@@ -105,10 +108,19 @@ func Reasons() []string {
 
 // KindOf returns the kind of err, which is not nil.
 func KindOf(err error) Kind {
+	_, kind := titled(err)
+	return kind
+}
+
+// titled returns the kind of err with what all errors of that kind are called.
+func titled(err error) (title string, _ Kind) {
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
-			return k.kind
+			return k.err.Error(), k.kind
 		}
 	}
-	return internal
+	if _, ok := errors.AsType[*leaf.StoreError](err); ok {
+		return "the store is unavailable", storeAway
+	}
+	return "internal error", internal
 }

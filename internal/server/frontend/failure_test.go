@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +20,29 @@ import (
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/worker"
 )
+
+// The alert on failed requests counts every reason but those that are up to the caller.
+func TestAlertCountsFailures(t *testing.T) {
+	rules, err := os.ReadFile("../../../deploy/prometheus/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`leaf_request_errors_total\{cause=~"([A-Z_|]+)"`).FindSubmatch(rules)
+	if m == nil {
+		t.Fatal("no rule for failed requests")
+	}
+	counted := strings.Split(string(m[1]), "|")
+	upToCallers := []string{
+		"UNAUTHENTICATED", "FORBIDDEN", "RATE_LIMITED", "NO_ROUTE", "UNKNOWN_SCHEME", "METHOD_NOT_ALLOWED", "BAD_KEY", "NOT_CONTIGUOUS", "INVALID_ARGUMENT",
+		"SCHEME_DISABLED", "UNKNOWN_TAG", "TAG_EXISTS", "WORKER_HELD", "CONFLICT", "WOULD_GO_BACKWARDS", "CANCELED",
+		"STOPPING", // they ask another server
+	}
+	for _, reason := range frontend.Reasons() {
+		if slices.Contains(counted, reason) == slices.Contains(upToCallers, reason) {
+			t.Errorf("%s must be either counted or up to callers", reason)
+		}
+	}
+}
 
 func TestOf(t *testing.T) {
 	exhausted := frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "EXHAUSTED"}
@@ -48,6 +75,8 @@ func TestOf(t *testing.T) {
 		{issuer.ErrHeld, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition, Reason: "WORKER_HELD"}},
 		{worker.ErrConflict, frontend.Kind{HTTP: 409, RPC: connect.CodeFailedPrecondition, Reason: "CONFLICT"}},
 		{errors.New("dial tcp: refused"), frontend.Kind{HTTP: 500, RPC: connect.CodeInternal, Java: -3, Reason: "INTERNAL"}},
+		{&leaf.StoreError{Err: errors.New("dial tcp: refused")}, frontend.Kind{HTTP: 503, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "STORE_UNAVAILABLE"}},
+		{&leaf.StoreError{Err: leaf.ErrTagExists}, frontend.Kind{HTTP: 409, RPC: connect.CodeAlreadyExists, Reason: "TAG_EXISTS"}},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, frontend.KindOf(fmt.Errorf("wrapped: %w", tt.err))); diff != "" {

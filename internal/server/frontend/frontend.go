@@ -24,6 +24,9 @@ type Options struct {
 	// Access decides who may do what: a front end asks it before it looks anything up.
 	Access *access.Gate
 
+	// Turns bounds how many large answers are made at the same time, by all front ends.
+	Turns Turns
+
 	// Health says what is wrong with the server; nil: nothing ever is.
 	Health func() health.Report
 

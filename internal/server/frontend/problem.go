@@ -28,14 +28,7 @@ var (
 
 // ProblemOf returns what a caller over HTTP is told of err, which is not nil.
 func ProblemOf(err error) Problem {
-	title := "internal error"
-	for _, k := range kinds {
-		if errors.Is(err, k.err) {
-			title = k.err.Error()
-			break
-		}
-	}
-	kind := KindOf(err)
+	title, kind := titled(err)
 	return Problem{
 		Type:   problemTypes + strings.ToLower(kind.Reason),
 		Title:  title,

@@ -13,39 +13,81 @@ const (
 	longest = 96   // no ID, or range, with what stands around it is longer
 )
 
-// WriteIDs writes the IDs in pieces, so that memory does not grow with their number.
-func WriteIDs(w http.ResponseWriter, ids issuer.IDs, before, between, after string) {
-	buf := append(make([]byte, 0, piece), before...)
+// WriteIDs answers r with the IDs.
+func (o *Options) WriteIDs(w http.ResponseWriter, r *http.Request, ids issuer.IDs, before, between, after string) {
+	p := o.newPieces(w, r, before)
+	defer p.endTurn()
 	separator := ""
 	for id := range ids.All() {
-		buf = id.Append(append(buf, separator...))
-		separator = between
-		if len(buf) > piece-longest {
-			if _, err := w.Write(buf); err != nil {
-				return
-			}
-			buf = buf[:0]
+		if !p.room() {
+			return
 		}
+		p.buf = id.Append(append(p.buf, separator...))
+		separator = between
 	}
-	_, _ = w.Write(append(buf, after...)) // the IDs are spent whether they arrive or not
+	p.end(after)
 }
 
-// WriteRanges writes ranges as JSON, in pieces.
-func WriteRanges(w http.ResponseWriter, ranges []leaf.Range) {
-	buf := append(make([]byte, 0, piece), `{"ranges":[`...)
+// WriteRanges answers r with ranges as JSON.
+func (o *Options) WriteRanges(w http.ResponseWriter, r *http.Request, ranges []leaf.Range) {
+	p := o.newPieces(w, r, `{"ranges":[`)
+	defer p.endTurn()
 	for i, r := range ranges {
+		if !p.room() {
+			return
+		}
 		if i > 0 {
-			buf = append(buf, ',')
+			p.buf = append(p.buf, ',')
 		}
-		buf = strconv.AppendInt(append(buf, `{"start":"`...), r.Start, 10)
-		buf = strconv.AppendInt(append(buf, `","count":"`...), r.Len(), 10)
-		buf = append(buf, `"}`...)
-		if len(buf) > piece-longest {
-			if _, err := w.Write(buf); err != nil {
-				return
-			}
-			buf = buf[:0]
-		}
+		p.buf = strconv.AppendInt(append(p.buf, `{"start":"`...), r.Start, 10)
+		p.buf = strconv.AppendInt(append(p.buf, `","count":"`...), r.Len(), 10)
+		p.buf = append(p.buf, `"}`...)
 	}
-	_, _ = w.Write(append(buf, "]}\n"...)) // likewise
+	p.end("]}\n")
+}
+
+// A pieces writes an answer in pieces, so that memory does not grow with its size. All but the first
+// are made in turn. They are written outside of turns, since a client may take its time to read.
+type pieces struct {
+	w     http.ResponseWriter
+	r     *http.Request
+	turns Turns
+	turn  bool // it is this answer's
+	buf   []byte
+}
+
+func (o *Options) newPieces(w http.ResponseWriter, r *http.Request, before string) *pieces {
+	return &pieces{w: w, r: r, turns: o.Turns, buf: append(make([]byte, 0, piece), before...)}
+}
+
+// room makes room for an ID or a range; false: the client has gone.
+func (p *pieces) room() bool {
+	if len(p.buf) <= piece-longest {
+		return true
+	}
+	if !p.write() {
+		return false
+	}
+	p.turn = p.turns != nil && p.turns.begin(p.r.Context()) // at a stop the rest is written without
+	return true
+}
+
+func (p *pieces) write() bool {
+	p.endTurn()
+	_, err := p.w.Write(p.buf)
+	p.buf = p.buf[:0]
+	return err == nil
+}
+
+func (p *pieces) endTurn() {
+	if p.turn {
+		p.turn = false
+		p.turns.end()
+	}
+}
+
+// end writes what is left. The IDs are spent whether they arrive or not.
+func (p *pieces) end(after string) {
+	p.buf = append(p.buf, after...)
+	p.write()
 }

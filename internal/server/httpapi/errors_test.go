@@ -154,7 +154,7 @@ func TestStoreDownSinceStart(t *testing.T) {
 	if res.StatusCode != 500 || !regexp.MustCompile(`"message":"Result\{id=-1, status=EXCEPTION\}".*no usable answer`).MatchString(body) {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
-	if res, body := get(h, "/db"); res.StatusCode != 500 || !regexp.MustCompile(`"message":"no usable answer`).MatchString(body) {
+	if res, body := get(h, "/db"); res.StatusCode != 503 || !regexp.MustCompile(`"message":"no usable answer`).MatchString(body) {
 		t.Errorf("/db: %d %s", res.StatusCode, body)
 	}
 }

@@ -89,12 +89,17 @@ func (h *handler) explain(w http.ResponseWriter, report health.Report) {
 	if h.Tags == nil {
 		return
 	}
-	for _, s := range h.Tags.Stats() {
-		if s.Err != nil {
-			fmt.Fprintf(w, "tag %s: %d IDs left; failing since %s: %s\n", s.Tag, s.Stock, s.FailingSince.Format("15:04:05"), frontend.Text(s.Err))
-		}
+	failing := h.Tags.Failing()
+	for _, s := range failing[:min(len(failing), maxFailing)] {
+		fmt.Fprintf(w, "tag %s: %d IDs left; failing since %s: %s\n", s.Tag, s.Stock, s.FailingSince.Format("15:04:05"), frontend.Text(s.Err))
+	}
+	if others := len(failing) - maxFailing; others > 0 {
+		fmt.Fprintf(w, "and %d other tags\n", others)
 	}
 }
+
+// maxFailing is how many failing tags are named.
+const maxFailing = 100
 
 func explainCondition(w http.ResponseWriter, c health.Condition) {
 	state := "degraded"

@@ -106,7 +106,7 @@ func (i *idsRoute) batch(w http.ResponseWriter, r *http.Request, caller *access.
 		i.fail(w, r, err)
 		return
 	}
-	ids, err := i.IDs.Take(r.Context(), i.scheme, key, n)
+	ids, err := i.TakeEach(r.Context(), i.scheme, key, n)
 	if err != nil {
 		i.fail(w, r, err)
 		return
@@ -114,9 +114,9 @@ func (i *idsRoute) batch(w http.ResponseWriter, r *http.Request, caller *access.
 	f := batchFormat(r, true)
 	w.Header()["Content-Type"] = contentTypes[f]
 	if f == asJSON {
-		frontend.WriteIDs(w, ids, `["`, `","`, `"]`)
+		i.WriteIDs(w, r, ids, `["`, `","`, `"]`)
 	} else {
-		frontend.WriteIDs(w, ids, "", "\n", "\n")
+		i.WriteIDs(w, r, ids, "", "\n", "\n")
 	}
 }
 

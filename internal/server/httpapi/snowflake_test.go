@@ -29,7 +29,7 @@ func newFakeTimes(t *testing.T) (http.Handler, *fakeSource) {
 	}
 	source := new(fakeSource)
 	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(source)}, &issuer.Options{
-		MaxBatch: 5000, Off: map[string]string{issuer.Segment: "nobody wants it"},
+		MaxBatch: 5000, Off: map[string]string{issuer.Segment: "not wanted"},
 	})
 	return httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Layouts: issuer.Layouts{{Name: "js53", Layout: js53}}}), source
 }
@@ -57,7 +57,7 @@ func TestSnowflakeIDs(t *testing.T) {
 	if rec.Code != 200 || source.next.Load() != 10 {
 		t.Errorf("HEAD: %d, the next ID is %d", rec.Code, source.next.Load()+1)
 	}
-	if res, body := get(h, "/api/segment/get/k"); res.StatusCode != 501 || !strings.Contains(body, "nobody wants it") {
+	if res, body := get(h, "/api/segment/get/k"); res.StatusCode != 501 || !strings.Contains(body, "not wanted") {
 		t.Errorf("segment: %d %s", res.StatusCode, body)
 	}
 }
@@ -160,12 +160,12 @@ func TestLongForm(t *testing.T) {
 }
 
 func TestVerboseListsSchemes(t *testing.T) {
-	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(new(fakeSource))}, &issuer.Options{Off: map[string]string{issuer.Segment: "nobody wants it"}})
+	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(new(fakeSource))}, &issuer.Options{Off: map[string]string{issuer.Segment: "not wanted"}})
 	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Health: func() health.Report {
 		return health.Report{Conditions: []health.Condition{{Name: health.NoWorkerID, Schemes: []string{issuer.Snowflake}, Down: true, Err: leaf.ErrNoLease}}}
 	}})
 	_, body := get(h, "/readyz?verbose")
-	want := `scheme snowflake enabled; not ready: no valid lease of a worker ID\nscheme uuid enabled\nscheme segment off: nobody wants it\n`
+	want := `scheme snowflake enabled; not ready: no valid lease of a worker ID\nscheme uuid enabled\nscheme segment off: not wanted\n`
 	if !regexp.MustCompile(want).MatchString(body) {
 		t.Error(body)
 	}

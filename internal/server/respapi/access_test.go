@@ -174,12 +174,7 @@ func TestUnknownCallerIsCutOff(t *testing.T) {
 func TestRowEndsWithItsCaller(t *testing.T) {
 	g := serveGuarded(t, nil)
 	hold := make(chan struct{})
-	g.store.Plan(func(c drivertest.Call) (f drivertest.Fault) {
-		if c.Op == drivertest.OpAdvance {
-			f.Hold = hold
-		}
-		return f
-	})
+	g.store.Plan(drivertest.Only(drivertest.OpAdvance, drivertest.Fault{Hold: hold}))
 	c := g.dial(t)
 	c.send(strings.Repeat(command("INCR", "order"), 3)) // the first one waits
 	for g.store.Calls(drivertest.OpAdvance) == 0 {

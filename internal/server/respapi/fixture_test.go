@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // A fixture is a server of the Redis protocol over a store with the tag "order": step 100,
 // from 1.
@@ -59,7 +59,7 @@ func serve(t testing.TB, edit func(*options)) *fixture {
 	set := segment.NewSet(f.store, &o.segment)
 	sources := map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}
 	opts := &frontend.Options{
-		IDs: issuer.New(sources, &issuer.Options{MaxBatch: o.batch}), Access: o.access,
+		IDs: issuer.New(sources, &issuer.Options{MaxBatch: o.batch}), Access: o.access, Turns: frontend.NewTurns(),
 		RESP: "127.0.0.1:6380", Version: "v1.2.3", Started: time.Now(),
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

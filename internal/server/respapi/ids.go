@@ -209,7 +209,7 @@ func (s *session) nextMany(scheme, key string, count []byte) {
 	if !s.may(scheme, key, int64(n)) {
 		return
 	}
-	if n > maxRun { // others are not to wait for so many
+	if n > frontend.Few { // other connections of the loop would wait for so many
 		s.takeLater(ask{scheme, key, n, (*session).takeBatch})
 		return
 	}
@@ -224,10 +224,9 @@ func (s *session) takeTexts(ctx context.Context, a ask) error {
 	return err
 }
 
-// takeBatch takes many IDs. Few batches are made at the same time: the event loops would wait
-// behind them for a processor.
+// takeBatch takes many IDs, in turn.
 func (s *session) takeBatch(ctx context.Context, a ask) error {
-	err := s.inTurn(ctx, func() error {
+	err := s.Turns.Do(ctx, func() error {
 		if s.conn.Crowded() {
 			s.caller.Untake(a.scheme, a.key, int64(a.n))
 			return errCrowded
@@ -241,24 +240,13 @@ func (s *session) takeBatch(ctx context.Context, a ask) error {
 	if err != nil {
 		return err
 	}
-	return s.inTurn(ctx, func() error {
+	return s.Turns.Do(ctx, func() error {
 		s.texts(a.n, ids)
 		return nil
 	})
 }
 
 var errCrowded = &access.LimitError{What: "replies that clients have not read", RetryAfter: time.Second}
-
-// inTurn calls f, which does not wait, when few others do so.
-func (a *API) inTurn(ctx context.Context, f func() error) error {
-	select {
-	case a.turns <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-a.turns }()
-	return f()
-}
 
 func (s *session) texts(n int, ids issuer.IDs) {
 	s.array(n)

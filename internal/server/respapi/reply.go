@@ -89,7 +89,7 @@ func (r *reply) null() {
 	r.buf = append(r.buf, "$-1\r\n"...)
 }
 
-// nullArray is null where an array was to be expected.
+// nullArray is null where an array was expected.
 func (r *reply) nullArray() {
 	if r.resp3 {
 		r.null()

@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"runtime"
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf/internal/server/conns"
@@ -18,7 +17,6 @@ type API struct {
 	table []command
 	index map[string]*command // of table, by name
 	names frontend.Names[string]
-	turns chan struct{} // holds one for each large batch that is being made
 
 	lastID atomic.Int64 // of a connection; so many were accepted
 	open   atomic.Int64 // connections
@@ -28,7 +26,7 @@ type API struct {
 // New returns a front end for opts.
 func New(opts *frontend.Options) *API {
 	table := newTable()
-	return &API{Options: opts, table: table, index: newIndex(table), turns: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1))}
+	return &API{Options: opts, table: table, index: newIndex(table)}
 }
 
 // Serve makes the session of a connection.

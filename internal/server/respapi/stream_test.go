@@ -46,12 +46,7 @@ func TestStockEndsMidway(t *testing.T) {
 func TestRepliesBeforeWait(t *testing.T) {
 	f := serve(t, func(o *options) { o.segment.Wait, o.segment.CallTimeout = time.Hour, time.Hour })
 	hold := make(chan struct{})
-	f.store.Plan(func(c drivertest.Call) (fault drivertest.Fault) {
-		if c.Op == drivertest.OpAdvance {
-			fault.Hold = hold
-		}
-		return fault
-	})
+	f.store.Plan(drivertest.Only(drivertest.OpAdvance, drivertest.Fault{Hold: hold}))
 	for _, waits := range []string{"INCR order", "INCRBY order 5", "LEAF.NEXT segment order COUNT 5"} {
 		c := f.dial(t)
 		c.send("ECHO before\r\n" + waits + "\r\n")
@@ -88,7 +83,7 @@ func TestHalfClosed(t *testing.T) {
 	c.wantEnd(":1\r\n:2\r\n")
 }
 
-// Bytes that are no command are answered, and the connection closed; what follows them is
+// Bytes that are not a command are answered, and the connection closed; what follows them is
 // not carried out, and what comes before is.
 func TestProtocolErrors(t *testing.T) {
 	f := serve(t, nil)
@@ -225,7 +220,7 @@ func TestDistinct(t *testing.T) {
 func (c *client) number() (n int64) {
 	reply := c.reply()
 	if _, err := fmt.Sscanf(reply, ":%d", &n); err != nil {
-		c.t.Errorf("%q is no integer", reply)
+		c.t.Errorf("%q is not an integer", reply)
 	}
 	return n
 }

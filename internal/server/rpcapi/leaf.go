@@ -82,7 +82,7 @@ func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (ids is
 		r, err = s.IDs.TakeContiguous(ctx, req.GetScheme(), req.GetKey(), n)
 		return issuer.IDs{Ranges: []leaf.Range{r}}, err
 	case req.GetScheme() == issuer.UUID:
-		return s.IDs.Take(ctx, req.GetScheme(), req.GetKey(), n)
+		return s.TakeEach(ctx, req.GetScheme(), req.GetKey(), n)
 	}
 	ids.Ranges, err = s.IDs.TakeRanges(ctx, req.GetScheme(), req.GetKey(), n)
 	return ids, err

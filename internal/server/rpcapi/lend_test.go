@@ -87,7 +87,11 @@ func TestPeekAndObserve(t *testing.T) {
 	if p := peek(101); p.GetStock() < 9 { // more if the next range has come
 		t.Errorf("after the first ID: %v", p)
 	}
-	res, err := f.admin.ObserveTag(t.Context(), &leafv1.ObserveTagRequest{Name: "order", Max: 104})
+	res, err := f.admin.ObserveTag(t.Context(), &leafv1.ObserveTagRequest{Name: "order", Max: 7}) // never down
+	if err != nil || res.GetDropped() != 0 || res.GetTag().GetMaxId() < 110 {
+		t.Errorf("observe 7: %v, %v", res, err)
+	}
+	res, err = f.admin.ObserveTag(t.Context(), &leafv1.ObserveTagRequest{Name: "order", Max: 104})
 	if err != nil || res.GetDropped() != 4 || res.GetOthersBelow() != 105 {
 		t.Errorf("observe 104: %v, %v", res, err)
 	}
@@ -98,10 +102,6 @@ func TestPeekAndObserve(t *testing.T) {
 	}
 	if next, err := f.ids.Next(t.Context(), &leafv1.NextRequest{Key: "order"}); err != nil || next.GetId() != 5001 {
 		t.Errorf("next: %v, %v", next, err)
-	}
-	res, err = f.admin.ObserveTag(t.Context(), &leafv1.ObserveTagRequest{Name: "order", Max: 7}) // never down
-	if err != nil || res.GetDropped() != 0 || res.GetTag().GetMaxId() < 5001 {
-		t.Errorf("observe 7: %v, %v", res, err)
 	}
 	for _, tt := range []struct {
 		name string
@@ -129,5 +129,23 @@ func TestObserveNamesWhatOthersHold(t *testing.T) {
 	}
 	if id, err := other.Next(t.Context(), "order"); err != nil || id >= res.GetOthersBelow() {
 		t.Errorf("the other server issued %d, %v: not below %d", id, err, res.GetOthersBelow())
+	}
+}
+
+// What another server held when the counter stood above already does not come back: it can give
+// none of it back.
+func TestObservedIsNotGivenBack(t *testing.T) {
+	f := serve(t, loopback)
+	other := segment.NewSet(f.store, nil)
+	if _, err := other.Next(t.Context(), "order"); err != nil {
+		t.Fatal(err)
+	}
+	const largest = 105 // the other server holds it
+	if _, err := f.admin.ObserveTag(t.Context(), &leafv1.ObserveTagRequest{Name: "order", Max: largest}); err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Close(t.Context()) // which says so
+	if next, err := f.ids.Next(t.Context(), &leafv1.NextRequest{Key: "order"}); err != nil || next.GetId() <= largest {
+		t.Errorf("next: %v, %v", next, err)
 	}
 }

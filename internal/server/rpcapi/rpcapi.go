@@ -34,7 +34,7 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 	}
 	admin := newAdmin(opts)
 	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{Options: opts}, options(frontend.Text, opts.Requests.GRPC)...)
-	mux.Handle(path, newGuard(opts, opts.Requests.GRPC, withRoute(opts, handler)))
+	mux.Handle(path, newGuard(opts, opts.Requests.GRPC, withRoute(opts, withJSON(handler))))
 	mux.Handle(leafv1connect.LeafServiceStreamProcedure, newGuard(opts, opts.Requests.GRPC, withDeadlines(handler)))
 	path, handler = leafv1connect.NewAdminServiceHandler(admin, options(admin.tell, nil)...)
 	mux.Handle(path, newGuard(opts, nil, withVia(handler)))
@@ -42,6 +42,17 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 	mux.Handle(path, newGuard(opts, nil, withVia(handler)))
 	registerHealth(mux, opts)
 	registerReflection(mux)
+}
+
+// withJSON takes what curl sends for the JSON that it is: curl calls it a form, unless it is told
+// otherwise. A page can send forms from anywhere, so that is for IDs alone, see package browser.
+func withJSON(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // record counts the calls. It sees errors as the service returns them.

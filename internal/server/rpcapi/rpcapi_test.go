@@ -160,3 +160,20 @@ func TestTakeContiguous(t *testing.T) {
 	_, err = f.ids.Take(t.Context(), &leafv1.TakeRequest{Scheme: "uuid", Count: 2, Contiguous: true})
 	wantCode(t, "UUIDs", err, connect.CodeInvalidArgument)
 }
+
+// What curl sends by itself is taken for the JSON that it is where IDs are asked for, and nowhere
+// else: any page can send it.
+func TestCurl(t *testing.T) {
+	f := serve(t, loopback)
+	for path, want := range map[string]int{"/leaf.v1.LeafService/Take": http.StatusOK, "/leaf.v1.AdminService/CreateTag": http.StatusUnsupportedMediaType} {
+		res, err := http.Post(f.url+path, "application/x-www-form-urlencoded", strings.NewReader(`{"key":"order","count":3}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode != want || want == http.StatusOK && !strings.Contains(string(body), `"100"`) {
+			t.Errorf("%s: %d %s, %v", path, res.StatusCode, body, err)
+		}
+	}
+}

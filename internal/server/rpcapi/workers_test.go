@@ -81,7 +81,7 @@ func backend(t *testing.T) (frontend.Options, *memory.Registry, *keeper) {
 		ClockStep: -1500 * time.Microsecond, PutBacks: 3, Lost: 4,
 	}}
 	return frontend.Options{
-		IDs:     issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(times)}, &issuer.Options{Off: map[string]string{issuer.Segment: "nobody wants it"}}),
+		IDs:     issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(times)}, &issuer.Options{Off: map[string]string{issuer.Segment: "not wanted"}}),
 		Workers: issuer.NewWorkers(registry, k, nil),
 		Layouts: ls,
 	}, registry, k
@@ -106,7 +106,7 @@ func TestSnowflakeRPC(t *testing.T) {
 	}
 	_, err = f.ids.Next(t.Context(), &leafv1.NextRequest{Key: "order"})
 	wantCode(t, "segment is off", err, connect.CodeUnimplemented)
-	if err != nil && !strings.Contains(err.Error(), "nobody wants it") {
+	if err != nil && !strings.Contains(err.Error(), "not wanted") {
 		t.Errorf("%v does not say why", err)
 	}
 	_, err = f.admin.ListTags(t.Context(), new(leafv1.ListTagsRequest))
@@ -197,7 +197,7 @@ func TestLeaseStatus(t *testing.T) {
 	at := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(started.Add(d)) }
 	want := &leafv1.StatusResponse{
 		Version: "v1.2.3", Started: at(0), Listen: "127.0.0.1:8080", Ready: true,
-		Schemes: []*leafv1.SchemeStatus{{Name: "snowflake", Ready: true}, {Name: "uuid", Ready: true}, {Name: "segment", Off: "nobody wants it"}},
+		Schemes: []*leafv1.SchemeStatus{{Name: "snowflake", Ready: true}, {Name: "uuid", Ready: true}, {Name: "segment", Off: "not wanted"}},
 		Lease: &leafv1.Lease{
 			Held: true, Worker: 1, Term: 1, Floor: at(0), Horizon: at(time.Hour), Since: at(time.Minute), Extended: at(2 * time.Minute),
 			ClockStep: durationpb.New(-2 * time.Millisecond), PutBacks: 3, Lost: 4, Registry: "memory:workers",

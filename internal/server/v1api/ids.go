@@ -98,11 +98,11 @@ func (q *request) batch(w http.ResponseWriter, p params) error {
 	setType(w, p)
 	switch {
 	case p.ranges:
-		frontend.WriteRanges(w, ids.Ranges)
+		q.WriteRanges(w, q.http, ids.Ranges)
 	case p.text:
-		frontend.WriteIDs(w, ids, "", "\n", "\n")
+		q.WriteIDs(w, q.http, ids, "", "\n", "\n")
 	default:
-		frontend.WriteIDs(w, ids, `{"ids":["`, `","`, "\"]}\n")
+		q.WriteIDs(w, q.http, ids, `{"ids":["`, `","`, "\"]}\n")
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (q *request) take(p params) (ids issuer.IDs, err error) {
 		ids.Ranges, err = q.IDs.TakeRanges(ctx, q.scheme, q.key, p.n)
 		return ids, err
 	}
-	return q.IDs.Take(ctx, q.scheme, q.key, p.n)
+	return q.TakeEach(ctx, q.scheme, q.key, p.n)
 }
 
 // head answers what a GET would, without the IDs, which it does not consume.

@@ -196,7 +196,7 @@ func TestErrors(t *testing.T) {
 		{leaf.ErrOverflow, 500, "OVERFLOW", ""},
 		{&access.LimitError{What: "100 IDs a second", RetryAfter: 2 * time.Second}, 429, "RATE_LIMITED", "2"},
 		{access.ErrUnauthenticated, 401, "UNAUTHENTICATED", ""},
-		{&leaf.StoreError{Err: errors.New("dial tcp 192.0.2.1: refused")}, 500, "INTERNAL", ""},
+		{&leaf.StoreError{Err: errors.New("dial tcp 192.0.2.1: refused")}, 503, "STORE_UNAVAILABLE", "1"},
 	}
 	for _, tt := range tests {
 		for _, target := range []string{"", "?n=2", "?n=2&contiguous=1", "?n=2&ranges=1"} {

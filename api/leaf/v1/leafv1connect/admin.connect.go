@@ -68,14 +68,15 @@ type AdminServiceClient interface {
 	// PeekTag tells which ID would come next, and takes none.
 	PeekTag(context.Context, *v1.PeekTagRequest) (*v1.PeekTagResponse, error)
 	// ObserveTag tells that IDs up to a largest one are in use that no server issued, because
-	// somebody inserted them by hand. The counter moves above them, and never down; this
-	// server drops what it holds below. It may be repeated.
+	// they were inserted by hand. The counter moves above them, and never down; this
+	// server drops what it holds below. It may be repeated. A counter that stands above moves by
+	// one, so that no server gives back IDs below.
 	ObserveTag(context.Context, *v1.ObserveTagRequest) (*v1.ObserveTagResponse, error)
 	// ListWorkers returns all worker IDs that were ever claimed, by number; where each
 	// start of a process uses one up, the latest starts.
 	// UNIMPLEMENTED: no time-based scheme is enabled.
 	ListWorkers(context.Context, *v1.ListWorkersRequest) (*v1.ListWorkersResponse, error)
-	// FreeWorker makes a worker ID claimable that nobody is to hold any more. It must be
+	// FreeWorker makes a worker ID claimable whose holder is gone. It must be
 	// certain that the holder is dead: times that it has issued more than two minutes
 	// ahead of the clock are dealt out again. FAILED_PRECONDITION: this server holds it,
 	// or it was changed meanwhile. UNIMPLEMENTED: worker IDs are used once.
@@ -260,14 +261,15 @@ type AdminServiceHandler interface {
 	// PeekTag tells which ID would come next, and takes none.
 	PeekTag(context.Context, *v1.PeekTagRequest) (*v1.PeekTagResponse, error)
 	// ObserveTag tells that IDs up to a largest one are in use that no server issued, because
-	// somebody inserted them by hand. The counter moves above them, and never down; this
-	// server drops what it holds below. It may be repeated.
+	// they were inserted by hand. The counter moves above them, and never down; this
+	// server drops what it holds below. It may be repeated. A counter that stands above moves by
+	// one, so that no server gives back IDs below.
 	ObserveTag(context.Context, *v1.ObserveTagRequest) (*v1.ObserveTagResponse, error)
 	// ListWorkers returns all worker IDs that were ever claimed, by number; where each
 	// start of a process uses one up, the latest starts.
 	// UNIMPLEMENTED: no time-based scheme is enabled.
 	ListWorkers(context.Context, *v1.ListWorkersRequest) (*v1.ListWorkersResponse, error)
-	// FreeWorker makes a worker ID claimable that nobody is to hold any more. It must be
+	// FreeWorker makes a worker ID claimable whose holder is gone. It must be
 	// certain that the holder is dead: times that it has issued more than two minutes
 	// ahead of the clock are dealt out again. FAILED_PRECONDITION: this server holds it,
 	// or it was changed meanwhile. UNIMPLEMENTED: worker IDs are used once.

@@ -1,0 +1,139 @@
+//go:build leafsabotage
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	labcheck "github.com/leaf-id/leaf/e2e/lab"
+)
+
+// A sabotagedServer is a rule that is broken in servers, and a scenario that shows it.
+type sabotagedServer struct {
+	rule, what string
+	scenario   string
+	find       func(t *testing.T, program []string) (sign error, took time.Duration)
+}
+
+// sabotagedServers are rules that real servers soon show to be broken; the simulator has the others.
+// Among those are rules that a second one hides: after a give-back without a condition the guard of
+// servers that have issued more lifts the counter.
+var sabotagedServers = []sabotagedServer{
+	{"CAS", "a driver writes whatever the store holds", "Cluster/nats", onSegments("nats", "")},
+	{"outcome", "a driver takes an unknown outcome for success", "Cluster/nats", onSegments("nats", "connections to the store cut")},
+	{"R1 give-back", "a server gives back to another one what that does not know of", "PostgresGiveBackAfterFailOver", timed(giveBackAfterFailOver)},
+	{"R2 guard", "a counter that went back is believed", "Cluster/redis-sentinel", onSegments("redis-sentinel", failedOver)},
+	{"R6 share", "a ticket server deals the blocks of others as well", "Cluster/tickets", onSegments("tickets", "")},
+	{"two names", "an SQLite file is used under two names", "OneFileTwoNames", timed(twoNames)},
+	{"floor", "a lease begins below what was issued before", "Leases/postgres",
+		onWorkerIDs("postgres", leaseStore(labPostgres, scarce), "SIGSTOP beyond the lease, SIGCONT")},
+}
+
+// TestSabotagedServers has servers break a rule, and shows that the lab notices, by an ID that
+// clients received twice.
+func TestSabotagedServers(t *testing.T) {
+	for _, s := range sabotagedServers {
+		t.Run(s.rule+"/"+s.scenario, func(t *testing.T) {
+			program := []string{"env", sabotageVariable + "=" + s.rule, labBuild(t, builds[0], "leaflab,leafsabotage")}
+			sign, took := s.find(t, program)
+			got := labcheck.Saboteur{Rule: s.rule, What: s.what, Kind: s.scenario, Schedules: 1, Took: took}
+			if sign != nil {
+				got.Sign = sign.Error()
+			}
+			if dir := os.Getenv("LEAF_REPORT"); dir != "" {
+				if err := got.Save(dir); err != nil {
+					t.Error(err)
+				}
+			}
+			if sign == nil {
+				t.Fatalf("%s: not noticed in %v", s.what, took)
+			}
+			t.Logf("%s: noticed after %v: %v", s.what, took.Round(time.Millisecond), sign)
+		})
+	}
+}
+
+// timed runs a scenario that reports an ID that was issued twice.
+func timed(scenario func(t *testing.T, program ...string) error) func(*testing.T, []string) (error, time.Duration) {
+	return func(t *testing.T, program []string) (error, time.Duration) {
+		begin := time.Now()
+		err := scenario(t, program...)
+		return err, time.Since(begin)
+	}
+}
+
+// twoNames has two servers draw from an SQLite file, each under a name of its own.
+func twoNames(t *testing.T, program ...string) error {
+	var h labcheck.History
+	file := newFile(t)
+	for i := range 2 {
+		s := serveBy(t, slices.Concat(program, serveArgs([]string{"--store", "sqlite://" + file, "--data", filepath.Join(t.TempDir(), "data")}))...)
+		for _, id := range draw(t, s, 10) {
+			h.Add(labcheck.Receipt{Server: fmt.Sprint(i)}, leaf.Range{Start: id, End: id + 1})
+		}
+		name := filepath.Join(t.TempDir(), "ids.db")
+		if err := os.Link(file, name); err != nil {
+			t.Fatal(err)
+		}
+		file = name
+	}
+	return h.Unique()
+}
+
+// onSegments has servers that share a store meet a fault again and again; none: it shows without.
+func onSegments(store, fault string) func(*testing.T, []string) (error, time.Duration) {
+	return func(t *testing.T, program []string) (error, time.Duration) {
+		c := newCluster(t, store, labStores[store], program...)
+		defer c.finish()
+		d := &deck{cluster: c}
+		for i := range nemeses {
+			if nemeses[i].name == fault {
+				d.fit = append(d.fit, &nemeses[i])
+			}
+		}
+		return firstTwice(t, &c.history, c.elapsed, func() { c.bout(d.deal(len(d.fit))) })
+	}
+}
+
+// onWorkerIDs has servers that lease worker IDs meet a fault again and again.
+func onWorkerIDs(store string, registry func(*testing.T) *leaseRegistry, fault string) func(*testing.T, []string) (error, time.Duration) {
+	return func(t *testing.T, program []string) (error, time.Duration) {
+		c := newLeaseCluster(t, store, registry(t), func(string) []string { return program[1:] })
+		defer func() { close(c.over); c.wg.Wait() }()
+		var faults []*leaseFault
+		for i := range leaseFaults {
+			if leaseFaults[i].name == fault {
+				faults = append(faults, &leaseFaults[i])
+			}
+		}
+		return firstTwice(t, &c.history, c.elapsed, func() { c.strike(faults...) })
+	}
+}
+
+// firstTwice has faults strike until clients have received an ID twice, and tells when they had;
+// nil: not within two minutes.
+func firstTwice(t *testing.T, h *labcheck.History, elapsed func() time.Duration, strike func()) (sign error, took time.Duration) {
+	seen := make(chan struct{})
+	go func() {
+		defer close(seen)
+		for sign == nil && took < 2*time.Minute && t.Context().Err() == nil {
+			time.Sleep(100 * time.Millisecond)
+			_, sign = h.Duplicates(nil)
+			took = elapsed()
+		}
+	}()
+	for {
+		select {
+		case <-seen:
+			return sign, took
+		default:
+			strike()
+		}
+	}
+}

@@ -1,6 +1,0 @@
-//go:build !leafsabotage
-
-package segment
-
-// sabotaged reports whether a rule is broken on purpose, which builds for tests can have.
-func sabotaged(string) bool { return false }
