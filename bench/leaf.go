@@ -103,16 +103,7 @@ func (s *Leaf) Stop() {
 
 // Metric returns a figure of /metrics by its name with its labels.
 func (s *Leaf) Metric(ctx context.Context, name string) (float64, error) {
-	text, err := s.get(ctx, "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	_, rest, found := strings.Cut(text, "\n"+name+" ")
-	if !found {
-		return 0, fmt.Errorf("/metrics is without %s", name)
-	}
-	line, _, _ := strings.Cut(rest, "\n")
-	return strconv.ParseFloat(line, 64)
+	return s.figure(ctx, "/metrics", name+" ")
 }
 
 // Heap collects the server's garbage, and returns how many bytes its heap holds then.
@@ -121,6 +112,26 @@ func (s *Leaf) Heap(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	return s.Metric(ctx, "go_memstats_heap_alloc_bytes")
+}
+
+// Mallocs is how many allocations the server has made. A look makes some itself, nearly the same
+// number each time: those of /metrics differ by thousands.
+func (s *Leaf) Mallocs(ctx context.Context) (float64, error) {
+	return s.figure(ctx, "/debug/pprof/allocs?debug=1", "# Mallocs = ")
+}
+
+// figure returns the number behind a name at the beginning of a line of a page.
+func (s *Leaf) figure(ctx context.Context, page, name string) (float64, error) {
+	text, err := s.get(ctx, page)
+	if err != nil {
+		return 0, err
+	}
+	_, rest, found := strings.Cut(text, "\n"+name)
+	if !found {
+		return 0, fmt.Errorf("%s is without %s", page, name)
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	return strconv.ParseFloat(line, 64)
 }
 
 func (s *Leaf) get(ctx context.Context, path string) (body string, err error) {

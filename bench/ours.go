@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +26,52 @@ type counter struct {
 }
 
 func (c *counter) Next(context.Context) (int64, error) { return c.n.Add(1), nil }
+
+// A bounded counter is what a Buffer is at least: one that ends and is replaced, so that a
+// call loads a pointer to it, and compares.
+type bounded struct{ current atomic.Pointer[stretch] }
+
+type stretch struct {
+	start int64
+	limit atomic.Int64
+	_     [64]byte
+	n     atomic.Int64
+	_     [64]byte
+}
+
+func newBounded() *bounded {
+	b, s := new(bounded), &stretch{start: 1}
+	s.limit.Store(math.MaxInt64)
+	b.current.Store(s)
+	return b
+}
+
+func (b *bounded) Next(context.Context) (int64, error) {
+	s := b.current.Load()
+	limit, before := s.limit.Load(), s.start-1
+	if n := s.n.Add(1); n <= limit {
+		return before + n, nil
+	}
+	return 0, leaf.ErrOverflow
+}
+
+// A mapped counter is bounded, and looked up by name each time, as programs that keep counters
+// by name do.
+type mapped struct{ byName sync.Map }
+
+func newMapped() *mapped {
+	m := new(mapped)
+	m.byName.Store(Tag, newBounded())
+	return m
+}
+
+func (m *mapped) Next(ctx context.Context) (int64, error) {
+	b, ok := m.byName.Load(Tag)
+	if !ok {
+		return 0, leaf.ErrUnknownTag
+	}
+	return b.(*bounded).Next(ctx)
+}
 
 func newStore() (segment.Store, error) {
 	store := memory.New()

@@ -54,3 +54,59 @@ func sizeIn(status, name string) (float64, error) {
 	_, err := fmt.Sscan(rest, &kB)
 	return kB * 1024, err
 }
+
+// Parts is resident memory in bytes by what it is for, in the order of [PartNames].
+type Parts [5]float64
+
+// PartNames say what resident memory is for.
+var PartNames = [5]string{"the program's code", "its constants and tables of functions", "its variables", "other files", "heap, stacks and what the runtime keeps"}
+
+// PartsOf says what the resident memory of a process is for.
+func PartsOf(pid int) (Parts, error) {
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return Parts{}, err
+	}
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", pid))
+	if err != nil {
+		return Parts{}, err
+	}
+	return partsIn(string(maps), program)
+}
+
+func partsIn(smaps, program string) (parts Parts, err error) {
+	part := 0
+	for line := range strings.Lines(smaps) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) < 2:
+		case fields[0] == "Rss:":
+			kB, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil {
+				return Parts{}, err
+			}
+			parts[part] += kB * 1024
+		case !strings.HasSuffix(fields[0], ":"): // a mapping begins: addresses, rights, offset, device, inode, file
+			part = partOf(fields, program)
+		}
+	}
+	return parts, nil
+}
+
+func partOf(mapping []string, program string) int {
+	file := ""
+	if len(mapping) > 5 {
+		file = mapping[5]
+	}
+	switch rights := mapping[1]; {
+	case !strings.HasPrefix(file, "/"):
+		return 4
+	case file != program:
+		return 3
+	case strings.Contains(rights, "x"):
+		return 0
+	case strings.Contains(rights, "w"):
+		return 2
+	}
+	return 1
+}

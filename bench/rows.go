@@ -25,6 +25,8 @@ type Row struct {
 // of this module draw on a store in memory, at least a million IDs at a time.
 var Rows = []Row{
 	{Key: "atomic", Name: "bare atomic add", Open: shared(func() (Source, error) { return new(counter), nil })},
+	{Key: "bounded", Name: "the same behind a pointer, and compared", Open: shared(func() (Source, error) { return newBounded(), nil })},
+	{Key: "mapped", Name: "the same, found by name in a `sync.Map`", Open: shared(func() (Source, error) { return newMapped(), nil })},
 	{Key: "buffer", Name: "`segment.Buffer.Next`", Open: shared(func() (Source, error) { return newBuffer() })},
 	{Key: "set", Name: "`segment.Set.Next`, by name", Open: shared(newNamed)},
 	{Key: "cursor", Name: "`segment.Cursor`, one each", Open: cursors},

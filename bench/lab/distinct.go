@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf/internal/load"
@@ -34,17 +35,19 @@ func (d *distinct) verdict() (string, error) {
 
 func (d *distinct) add(ids *load.IDs) {
 	for _, r := range ids.Ranges {
-		for id := r.Start; id < r.End; id++ {
-			if id >= maxWireIDs {
-				d.beyond.Add(1)
-				continue
-			}
-			bit := uint64(1) << (id % 64)
-			if d.seen[id/64].Or(bit)&bit != 0 {
-				d.twice.Add(1)
-			}
-		}
 		d.count.Add(r.Len())
+		if within := max(r.Start, min(r.End, maxWireIDs)); within < r.End {
+			d.beyond.Add(r.End - within)
+			r.End = within
+		}
+		for r.Start < r.End {
+			end := min(r.End, r.Start|63+1)
+			mask := ^uint64(0) >> (64 - (end - r.Start)) << (r.Start % 64)
+			if again := d.seen[r.Start/64].Or(mask) & mask; again != 0 {
+				d.twice.Add(int64(bits.OnesCount64(again)))
+			}
+			r.Start = end
+		}
 	}
 }
 
@@ -53,18 +56,21 @@ type distinctTarget struct {
 	all *distinct
 }
 
-func (t distinctTarget) Open() load.Conn { return distinctConn{t.Target.Open(), t.all} }
+func (t distinctTarget) Open() load.Conn { return &distinctConn{Conn: t.Target.Open(), all: t.all} }
 
 type distinctConn struct {
 	load.Conn
 	all *distinct
+	ids load.IDs
 }
 
-func (c distinctConn) Do(ctx context.Context, calls []*load.Call) {
+func (c *distinctConn) Do(ctx context.Context, calls []*load.Call) {
 	c.Conn.Do(ctx, calls)
+	c.ids.Ranges = c.ids.Ranges[:0]
 	for _, call := range calls {
 		if call.Err == nil {
-			c.all.add(&call.IDs)
+			c.ids.Join(&call.IDs)
 		}
 	}
+	c.all.add(&c.ids)
 }

@@ -5,16 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	_ "modernc.org/sqlite"
 
 	"github.com/leaf-id/leaf/bench"
@@ -28,13 +25,16 @@ type footing struct {
 	tags   int
 	rounds int
 
-	first, idle, own, used, then, heap, share, most figure // ms, MB, MB, s, MB, bytes a tag, %, MB
+	first, idle, own, used, then, heap, share, most figure      // ms, MB, MB, s, MB, bytes a tag, %, MB
+	served, asked                                   figure      // processor time of the server and of its callers in used, s
+	parts                                           bench.Parts // of idle, in the last round
 }
 
 const (
 	callers = 64
 
-	// A server compares its tags with the store every 30 s, which is what it does when idle.
+	// A server compares its tags with the store every 30 s, which is what it does when idle. The
+	// second time after its start it lists them.
 	checkEvery = 30 * time.Second
 )
 
@@ -44,7 +44,7 @@ func (f *footing) settle() (settle, watch time.Duration) {
 	if f.tags < 100_000 {
 		return 2 * time.Second, 3 * time.Second
 	}
-	return checkEvery / 2, checkEvery
+	return checkEvery, checkEvery
 }
 
 // footprint measures the whole program with 1, 1,000 and 100,000 tags: its start, its memory,
@@ -74,6 +74,12 @@ func footprint(ctx context.Context, l *lab) (report, error) {
 		fmt.Fprintf(&t, "| %d | %s | %s | %s | %s | %s | %s | %s | %s |\n", f.tags, f.first.spread(), short(f.idle.median()), short(f.own.median()),
 			short(f.used.median()), short(f.then.median()), heap, f.share.spread(), short(f.most.median()))
 	}
+	fmt.Fprintf(&t, "\nThe first use of %d tags took %s s of the server's processor time and %s s of its callers'.\n", many.tags,
+		many.served.spread(), many.asked.spread())
+	t.WriteString("\n| resident, idle, with one tag | MB |\n|---|---|\n")
+	for i, name := range bench.PartNames {
+		fmt.Fprintf(&t, "| %s | %s |\n", name, short(few.parts[i]/1e6))
+	}
 	return report{table: t.String(), found: map[string]result{
 		"start": {figure: few.first}, "idle-memory": {figure: few.idle}, "load-memory": {figure: few.most},
 		"tag-memory": {figure: many.heap}, "tags-use": {figure: many.used}, "tags-cpu": {figure: many.share},
@@ -92,32 +98,41 @@ func (f *footing) measure(ctx context.Context, l *lab, dir string) error {
 		return err
 	}
 	defer s.Stop()
-	if err := use(s.URL, tagName(0)); err != nil {
+	server := routes(s)
+	conn := server.Open()
+	defer conn.Close()
+	if err := use(ctx, conn, tagName(0)); err != nil {
 		return err
 	}
 	f.first = append(f.first, time.Since(began).Seconds()*1000)
-	if err := f.memory(ctx, s); err != nil {
+	if err := f.memory(ctx, s, server); err != nil {
 		return fmt.Errorf("%w\n%s", err, s.Log())
 	}
-	return f.load(ctx, s)
+	return f.load(ctx, s, server)
+}
+
+// routes is a server as its HTTP routes reach it.
+func routes(s *bench.Leaf) load.Target {
+	return load.Routes(load.Server{Addr: strings.TrimPrefix(s.URL, "http://"), Timeout: 10 * time.Second}, "segment")
 }
 
 // memory measures what the server keeps, and what it does when idle.
-func (f *footing) memory(ctx context.Context, s *bench.Leaf) error {
+func (f *footing) memory(ctx context.Context, s *bench.Leaf, server load.Target) error {
 	time.Sleep(2 * time.Second) // until it rests
 	idle, err := bench.MemoryOf(s.PID())
 	if err != nil {
+		return err
+	}
+	if f.parts, err = bench.PartsOf(s.PID()); err != nil {
 		return err
 	}
 	heap, err := f.heapOf(ctx, s)
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	if err := useAll(s.URL, f.tags); err != nil {
+	if err := f.use(ctx, s, server); err != nil {
 		return err
 	}
-	used := time.Since(began)
 	settle, watch := f.settle()
 	time.Sleep(settle)
 	share, err := busy(s.PID(), watch)
@@ -130,8 +145,25 @@ func (f *footing) memory(ctx context.Context, s *bench.Leaf) error {
 	}
 	held, err := f.heapOf(ctx, s)
 	f.idle, f.own = append(f.idle, idle.Resident/1e6), append(f.own, idle.Own/1e6)
-	f.used, f.then = append(f.used, used.Seconds()), append(f.then, then.Resident/1e6)
+	f.then = append(f.then, then.Resident/1e6)
 	f.heap, f.share = append(f.heap, max(0, held-heap)/float64(f.tags)), append(f.share, share)
+	return err
+}
+
+// use measures the first use of every tag, and whose processor time it takes.
+func (f *footing) use(ctx context.Context, s *bench.Leaf, server load.Target) error {
+	before, err := bench.CPUSeconds(s.PID())
+	if err != nil {
+		return err
+	}
+	own, began := processTime(), time.Now()
+	if err := useAll(ctx, server, f.tags); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	after, err := bench.CPUSeconds(s.PID())
+	f.used, f.served = append(f.used, took.Seconds()), append(f.served, after-before)
+	f.asked = append(f.asked, (processTime() - own).Seconds())
 	return err
 }
 
@@ -157,9 +189,8 @@ func busy(pid int, d time.Duration) (float64, error) {
 }
 
 // load puts 5,000 requests a second on the server.
-func (f *footing) load(ctx context.Context, s *bench.Leaf) error {
-	server := load.Server{Addr: strings.TrimPrefix(s.URL, "http://"), Timeout: 10 * time.Second}
-	res, err := load.Run(ctx, load.Options{Target: load.Routes(server, "segment"), Keys: []load.Key{{Name: tagName(0), Space: tagName(0)}},
+func (f *footing) load(ctx context.Context, s *bench.Leaf, server load.Target) error {
+	res, err := load.Run(ctx, load.Options{Target: server, Keys: []load.Key{{Name: tagName(0), Space: tagName(0)}},
 		Count: 1, Clients: clients, Pipeline: 1, Rate: 5000, Duration: 3 * time.Second, Memory: 1 << 30})
 	if err != nil {
 		return err
@@ -191,41 +222,28 @@ func createTags(ctx context.Context, dir string, n int) error {
 	return errors.Join(db.Init(ctx, tags), db.Close())
 }
 
-var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}}
-
-// use takes an ID of tag.
-func use(url, tag string) error {
-	resp, err := client.Get(url + "/api/segment/get/" + tag)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", resp.Status, body)
-	}
-	if _, bad := strconv.ParseInt(string(body), 10, 64); err == nil {
-		err = bad
-	}
-	return err
+// use takes an ID of a tag.
+func use(ctx context.Context, conn load.Conn, tag string) error {
+	call := load.Call{Key: tag, Count: 1}
+	conn.Do(ctx, []*load.Call{&call})
+	return call.Err
 }
 
 // useAll takes an ID of each tag, by many callers.
-func useAll(url string, tags int) error {
+func useAll(ctx context.Context, server load.Target, tags int) error {
 	var next atomic.Int64
-	var wg sync.WaitGroup
-	errs := make(chan error, callers)
+	var all errgroup.Group
 	for range callers {
-		wg.Go(func() {
+		all.Go(func() error {
+			conn := server.Open()
+			defer conn.Close()
 			for i := next.Add(1) - 1; i < int64(tags); i = next.Add(1) - 1 {
-				if err := use(url, tagName(int(i))); err != nil {
-					errs <- err
-					return
+				if err := use(ctx, conn, tagName(int(i))); err != nil {
+					return err
 				}
 			}
+			return nil
 		})
 	}
-	wg.Wait()
-	close(errs)
-	return <-errs
+	return all.Wait()
 }

@@ -27,12 +27,17 @@ func TestDistinct(t *testing.T) {
 	all := newDistinct()
 	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 1, End: 5}, {Start: 7, End: 8}}})
 	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 5, End: 7}}})
-	if said, err := all.verdict(); err != nil || !strings.Contains(said, "All 7 IDs") {
+	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 60, End: 64}, {Start: 64, End: 200}}})
+	if said, err := all.verdict(); err != nil || !strings.Contains(said, "All 147 IDs") {
 		t.Errorf("%q, %v", said, err)
 	}
-	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 4, End: 5}}})
-	if said, err := all.verdict(); err == nil {
-		t.Errorf("ID 4 came twice: %q", said)
+	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 4, End: 5}, {Start: 126, End: 130}, {Start: 199, End: 201}}})
+	if said, err := all.verdict(); err == nil || all.twice.Load() != 6 || all.beyond.Load() != 0 {
+		t.Errorf("six IDs came twice: %q, %v", said, err)
+	}
+	all.add(&load.IDs{Ranges: []leaf.Range{{Start: maxWireIDs - 1, End: maxWireIDs + 2}}})
+	if all.beyond.Load() != 2 {
+		t.Errorf("two IDs cannot be compared: %d", all.beyond.Load())
 	}
 }
 

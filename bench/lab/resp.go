@@ -45,7 +45,9 @@ func (l *lab) respBeside(ctx context.Context, redis *testserver.RedisServer, lea
 		return report{}, err
 	}
 	for i, p := range pipelines {
-		found[fmt.Sprint("resp-", p)] = result{figure: w.servers[2*i+1].full.cpu.over(w.servers[2*i].full.cpu)}
+		redis, leaf := w.servers[2*i].full, w.servers[2*i+1].full
+		found[fmt.Sprint("resp-", p)] = result{figure: leaf.cpu.over(redis.cpu)}
+		found[fmt.Sprint("resp-rate-", p)] = result{figure: leaf.rate.over(redis.rate)}
 	}
 	allocs, err := w.servers[1].allocations(ctx, leaf, l.load)
 	if err != nil {
