@@ -2,7 +2,10 @@ package examples_test
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,7 +70,6 @@ func TestSQLC(t *testing.T) {
 func TestFenced(t *testing.T) {
 	for name, make := range map[string]func(int64) (func() (int64, error), func(int64) time.Time, error){
 		"snowflake": fenced.Snowflake, "sonyflake": fenced.Sonyflake,
-		"sonyflake v2": fenced.SonyflakeV2(func(worker int) (fenced.Flake, error) { return &flake{worker: worker}, nil }),
 	} {
 		stopped := 0
 		u := &fenced.User{Make: make, OnStop: func(error) { stopped++ }}
@@ -96,32 +98,16 @@ func TestFenced(t *testing.T) {
 	}
 }
 
-// A flake issues like version 2 of sonyflake: 10 ms, 8 bits of a sequence, 16 of a worker ID.
-type flake struct {
-	worker         int
-	elapsed, count int64
-}
-
-var flakesBegin = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-
-func (f *flake) NextID() (int64, error) {
-	if now := int64(time.Since(flakesBegin) / (10 * time.Millisecond)); now > f.elapsed {
-		f.elapsed, f.count = now, -1
-	}
-	f.count++
-	return f.elapsed<<24 | f.count<<16 | int64(f.worker), nil
-}
-
-func (f *flake) ToTime(id int64) time.Time {
-	return flakesBegin.Add(time.Duration(id>>24) * 10 * time.Millisecond)
-}
-
+// A worker ID that the library does not take is told by Next.
 func TestFencedFails(t *testing.T) {
-	want := errors.New("no such machine")
-	u := &fenced.User{Make: fenced.SonyflakeV2(func(int) (fenced.Flake, error) { return nil, want })}
-	u.Begin(worker.Unfenced(5, time.Time{}, time.Time{}))
-	if _, err := u.Next(); !errors.Is(err, fenced.ErrStopped) || !errors.Is(err, want) {
-		t.Errorf("got %v", err)
+	for name, make := range map[string]func(int64) (func() (int64, error), func(int64) time.Time, error){
+		"snowflake": fenced.Snowflake, "sonyflake": fenced.Sonyflake,
+	} {
+		u := &fenced.User{Make: make}
+		u.Begin(worker.Unfenced(1<<16, time.Time{}, time.Time{}))
+		if _, err := u.Next(); !errors.Is(err, fenced.ErrStopped) || err.Error() == fenced.ErrStopped.Error() {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -130,15 +116,52 @@ type exhausted struct{ counter }
 
 func (exhausted) Next(context.Context) (int64, error) { return 0, leaf.ErrExhausted }
 
+// A sink is a database that takes each statement.
+type sink struct {
+	gorm.ConnPool
+	queries []string
+}
+
+func (s *sink) ExecContext(_ context.Context, query string, _ ...any) (sql.Result, error) {
+	s.queries = append(s.queries, query)
+	return driver.RowsAffected(1), nil
+}
+
+// An orderLine has no field for its ID: the plugin adds the column.
+type orderLine struct {
+	UserID int64
+	Item   string
+}
+
 func TestSharding(t *testing.T) {
-	var failed error
-	next := shardid.Generator(&counter{last: 41}, func(err error) { failed = err })
-	if a, b := next(0), next(63); a != 42 || b != 43 || failed != nil {
-		t.Errorf("got %d, %d, %v", a, b, failed)
+	db := new(sink)
+	open := func(ids leaf.Generator, failed *error) *gorm.DB {
+		g, err := gorm.Open(tests.DummyDialector{}, &gorm.Config{ConnPool: db, SkipDefaultTransaction: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Use(shardid.Plugin(ids, func(err error) { *failed = err }, "order_lines")); err != nil {
+			t.Fatal(err)
+		}
+		return g
 	}
-	next = shardid.Generator(&exhausted{}, func(err error) { failed = err })
-	if id := next(0); id != 0 || !errors.Is(failed, leaf.ErrExhausted) {
-		t.Errorf("without an ID: %d, %v", id, failed)
+	var failed error
+	g := open(&counter{last: 41}, &failed)
+	for _, line := range []orderLine{{7, "tea"}, {64 + 9, "cup"}} {
+		if err := g.Create(&line).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := open(&exhausted{}, &failed).Create(&orderLine{7, "tea"}).Error; err != nil || !errors.Is(failed, leaf.ErrExhausted) {
+		t.Errorf("without an ID: %v, told %v", err, failed)
+	}
+	want := []string{
+		"INSERT INTO order_lines_07 (`user_id`, `item`, id) VALUES (?, ?, 42)",
+		"INSERT INTO order_lines_09 (`user_id`, `item`, id) VALUES (?, ?, 43)",
+		"INSERT INTO order_lines_07 (`user_id`, `item`) VALUES (?, ?)",
+	}
+	if !slices.Equal(db.queries, want) {
+		t.Errorf("got %q", db.queries)
 	}
 }
 

@@ -31,7 +31,7 @@ func setID(ctx context.Context, m ent.Mutation, ids leaf.Generator) error {
 		SetID(int64)
 	})
 	if !ok {
-		return fmt.Errorf("the ID of %s is no int64", m.Type())
+		return fmt.Errorf("the ID of %s is not an int64", m.Type())
 	}
 	if _, set := mutation.ID(); set {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/bwmarrin/snowflake"
-	"github.com/sony/sonyflake"
+	"github.com/sony/sonyflake/v2"
 
 	"github.com/leaf-id/leaf/worker"
 )
@@ -102,43 +102,15 @@ func Snowflake(id int64) (next func() (int64, error), timeOf func(int64) time.Ti
 // epoch is that of all sonyflake IDs here. It must never change.
 var epoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Sonyflake is the Make of sonyflake, whose worker IDs go up to 65535.
+// Sonyflake is the Make of version 2 of sonyflake, whose worker IDs go up to 65535, with its own
+// unit of time, 10 ms.
 func Sonyflake(id int64) (next func() (int64, error), timeOf func(int64) time.Time, err error) {
 	flake, err := sonyflake.New(sonyflake.Settings{
 		StartTime: epoch,
-		MachineID: func() (uint16, error) { return uint16(id), nil },
+		MachineID: func() (int, error) { return int(id), nil },
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	next = func() (int64, error) {
-		id, err := flake.NextID()
-		return int64(id), err
-	}
-	return next, func(id int64) time.Time { return epoch.Add(sonyflake.ElapsedTime(uint64(id))) }, nil
-}
-
-// A Flake is what the type Sonyflake of github.com/sony/sonyflake/v2 has.
-type Flake interface {
-	NextID() (int64, error)
-	ToTime(id int64) time.Time
-}
-
-// SonyflakeV2 returns the Make of version 2 of sonyflake, with its own unit of time, 10 ms.
-// newFlake calls its New, with a StartTime that never changes:
-//
-//	func(worker int) (fenced.Flake, error) {
-//		return sonyflake.New(sonyflake.Settings{
-//			StartTime: epoch,
-//			MachineID: func() (int, error) { return worker, nil },
-//		})
-//	}
-func SonyflakeV2(newFlake func(worker int) (Flake, error)) func(int64) (func() (int64, error), func(int64) time.Time, error) {
-	return func(id int64) (next func() (int64, error), timeOf func(int64) time.Time, err error) {
-		flake, err := newFlake(int(id))
-		if err != nil {
-			return nil, nil, err
-		}
-		return flake.NextID, flake.ToTime, nil
-	}
+	return flake.NextID, flake.ToTime, nil
 }

@@ -1,19 +1,24 @@
-// Package shardid has gorm.io/sharding give new rows IDs of a tag. It fits the plugin's
-// signature and does not import it:
-//
-//	db.Use(sharding.Register(sharding.Config{
-//		ShardingKey:           "user_id",
-//		NumberOfShards:        64,
-//		PrimaryKeyGenerator:   sharding.PKCustom,
-//		PrimaryKeyGeneratorFn: shardid.Generator(ids.Tag("order"), logError),
-//	}, "orders"))
+// Package shardid has gorm.io/sharding give new rows IDs of a tag.
 package shardid
 
 import (
 	"context"
 
+	"gorm.io/sharding"
+
 	"github.com/leaf-id/leaf"
 )
+
+// Plugin returns the plugin for tables with 64 shards each, by the user that a row is of; give it
+// to db.Use. failed is told why there was no ID: see [Generator].
+func Plugin(ids leaf.Generator, failed func(error), tables ...any) *sharding.Sharding {
+	return sharding.Register(sharding.Config{
+		ShardingKey:           "user_id",
+		NumberOfShards:        64,
+		PrimaryKeyGenerator:   sharding.PKCustom,
+		PrimaryKeyGeneratorFn: Generator(ids, failed),
+	}, tables...)
+}
 
 // Generator returns a PrimaryKeyGeneratorFn for all tables of a config: one tag gives IDs
 // that are unique over all shards.
