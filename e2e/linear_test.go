@@ -151,6 +151,7 @@ func (l *linear) advance(store segment.Store, rng *rand.Rand) {
 	grant, err := store.Advance(ctx, "order", n)
 	l.counter.Advance(begin, l.now(), n, grant.Range, err)
 	if err != nil {
+		l.untilAnswered(store)
 		return
 	}
 	l.mu.Lock()
@@ -164,6 +165,33 @@ func (l *linear) advance(store segment.Store, rng *rand.Rand) {
 			l.counter.GiveBack(begin, l.now(), leaf.Range{Start: start, End: grant.Range.End}, err)
 		}
 	}
+}
+
+// untilAnswered waits for the end of an outage. Advances in it would all have outcomes that are
+// unknown, and the search for an order doubles with each.
+func (l *linear) untilAnswered(store segment.Store) {
+	for {
+		select {
+		case <-l.over:
+			return
+		case <-time.After(20 * time.Millisecond):
+			if tags(store) == nil {
+				return
+			}
+		}
+	}
+}
+
+// tags reports whether the store answers.
+func tags(store segment.Store) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), linearTimeout)
+	defer cancel()
+	for _, err = range store.Tags(ctx) {
+		if err != nil {
+			break
+		}
+	}
+	return err
 }
 
 func (l *linear) swap(registry worker.Registry, rng *rand.Rand) {

@@ -181,6 +181,7 @@ func failAfterClose(c io.Closer, calls map[string]func() error) error {
 	return promptly("Close after Close", func() { _ = c.Close() })
 }
 
+// useAfterClose closes a store beside a caller that keeps its counter moving.
 func useAfterClose(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {
@@ -190,7 +191,21 @@ func useAfterClose(ctx context.Context, b *fixture) error {
 	if !ok {
 		return nil
 	}
+	var dealt Ranges
+	if err := take(ctx, s, "order", &dealt, 1); err != nil {
+		return err
+	}
+	calling, cancel := context.WithCancel(ctx)
+	defer cancel()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for take(calling, s, "order", &dealt, 1) == nil {
+		}
+	}()
 	return first(
 		failAfterClose(c, calls(ctx, s)),
-		b.advance(ctx, b.open(), "order", 1, leaf.Range{Start: 1, End: 2}))
+		promptly("Advance beside Close", func() { <-over }),
+		take(ctx, b.open(), "order", &dealt, 1),
+		dealt.Check())
 }

@@ -58,7 +58,9 @@ type outcome struct {
 
 func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	c := &call{ctx: ctx, n: n, done: make(chan outcome, 1)}
-	s.join(tag, c)
+	if err := s.join(tag, c); err != nil {
+		return segment.Grant{}, err
+	}
 	select {
 	case o := <-c.done:
 		return o.grant, o.err
@@ -67,10 +69,14 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 	}
 }
 
-// join adds a call to those that wait for its counter.
-func (s *Store) join(tag string, call *call) {
+// join adds a call to those that wait for its counter, unless the DB is closed: Close waits for the
+// goroutines of the counters, so none may start after that.
+func (s *Store) join(tag string, call *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.db.ctx.Err() != nil {
+		return leaf.ErrClosed
+	}
 	c := s.counters[tag]
 	if c == nil {
 		c = &counter{store: s, tag: tag}
@@ -81,6 +87,7 @@ func (s *Store) join(tag string, call *call) {
 		c.serving = true
 		s.db.work.Go(c.serve)
 	}
+	return nil
 }
 
 // next takes the calls that wait, without those whose callers have left. If there are

@@ -116,7 +116,9 @@ func (d *DB) Close() error {
 	if d.ctx.Err() != nil {
 		return nil
 	}
+	d.store.mu.Lock()
 	d.cancel()
+	d.store.mu.Unlock()
 	err := d.backend.Close()
 	d.work.Wait()
 	return err
