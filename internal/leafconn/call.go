@@ -40,7 +40,7 @@ func judge(err error) verdict {
 		return healthy
 	case errors.Is(err, hops.ErrLoop): // another one may have IDs of its own
 		return faulty
-	case !ok, errors.Is(err, context.Canceled): // not its code, which a broken pipe has, too
+	case !ok, errors.Is(err, context.Canceled), errors.Is(err, errCut): // not its code, which a broken pipe has, too
 		return none
 	case !connect.IsWireError(err), faults[coded.Code()]:
 		return faulty
@@ -107,6 +107,9 @@ func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, 
 		running++
 		go func() {
 			result, err := call(inner, s)
+			if errors.Is(err, errCut) {
+				result, err = call(inner, s)
+			}
 			outcomes <- outcome[T]{s, result, err}
 		}()
 	}

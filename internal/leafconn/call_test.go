@@ -3,12 +3,14 @@ package leafconn
 import (
 	"context"
 	"errors"
+	"net/http"
 	"syscall"
 	"testing"
 
 	"connectrpc.com/connect"
 
 	"github.com/leaf-id/leaf/internal/hops"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // What a call says of its server decides whether another one is asked.
@@ -36,6 +38,34 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// A call that is cut short with another one's connection is made again, if it may be.
+func TestCutShort(t *testing.T) {
+	for name, test := range map[string]struct {
+		call func(Registry) error
+		want error
+	}{
+		"a read":  {func(r Registry) error { _, err := r.Load(t.Context(), 1); return err }, syscall.ECONNREFUSED},
+		"a write": {func(r Registry) error { return r.Swap(t.Context(), worker.Record{}, worker.Record{Worker: 1}) }, context.DeadlineExceeded},
+	} {
+		c, err := Open([]string{"http://a:1"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := []error{context.DeadlineExceeded, syscall.ECONNREFUSED}
+		c.http.Transport = transport(func() error { err := answers[0]; answers = answers[1:]; return err })
+		if err := test.call(Registry{c}); !errors.Is(err, test.want) {
+			t.Errorf("%s: got error %v, want %v", name, err, test.want)
+		}
+		if c.servers[0].retryAt.Load() > 0 && name == "a write" {
+			t.Errorf("%s: the server counts as one that failed", name)
+		}
+	}
+}
+
+type transport func() error
+
+func (t transport) RoundTrip(*http.Request) (*http.Response, error) { return nil, t() }
 
 // A caller that gives up says nothing of a server that has failed.
 func TestGivingUpIsNoAnswer(t *testing.T) {
