@@ -107,7 +107,7 @@ func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, 
 		running++
 		go func() {
 			result, err := call(inner, s)
-			if errors.Is(err, errCut) {
+			for errors.Is(err, errCut) {
 				result, err = call(inner, s)
 			}
 			outcomes <- outcome[T]{s, result, err}

@@ -52,7 +52,7 @@ func TestCutShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answers := []error{context.DeadlineExceeded, syscall.ECONNREFUSED}
+		answers := []error{ended{context.DeadlineExceeded}, syscall.ECONNREFUSED}
 		c.http.Transport = transport(func() error { err := answers[0]; answers = answers[1:]; return err })
 		if err := test.call(Registry{c}); !errors.Is(err, test.want) {
 			t.Errorf("%s: got error %v, want %v", name, err, test.want)
@@ -60,6 +60,39 @@ func TestCutShort(t *testing.T) {
 		if c.servers[0].retryAt.Load() > 0 && name == "a write" {
 			t.Errorf("%s: the server counts as one that failed", name)
 		}
+	}
+}
+
+// However the context of a call ends, what is below it has an error by which others notice it.
+func TestCallContext(t *testing.T) {
+	type key struct{}
+	why := errors.New("why")
+	base, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, "value"))
+	c := callContext{base}
+	below, stop := context.WithCancel(c)
+	defer stop()
+	if c.Err() != nil || context.Cause(below) != nil || below.Value(key{}) != "value" {
+		t.Errorf("before: %v, %v, %v", c.Err(), context.Cause(below), below.Value(key{}))
+	}
+	cancel(why)
+	<-below.Done()
+	for name, err := range map[string]error{"error": c.Err(), "cause": context.Cause(c), "error below": below.Err(), "cause below": context.Cause(below)} {
+		if _, is := errors.AsType[ended](err); !is || !errors.Is(err, context.Canceled) || errors.Is(err, why) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// A server whose proxy takes too long was not cut: another one is asked.
+func TestSlowProxy(t *testing.T) {
+	c, err := Open([]string{"http://a:1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	c.http.Transport = transport(func() error { calls++; return context.DeadlineExceeded })
+	if _, err := (Registry{c}).Load(t.Context(), 1); err == nil || calls != 1 || c.servers[0].fails.Load() != 1 {
+		t.Errorf("got error %v after %d calls, %d failures", err, calls, c.servers[0].fails.Load())
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"path"
 	"time"
@@ -28,8 +27,8 @@ func (c *Conn) intercept(s *server) func(connect.UnaryFunc) connect.UnaryFunc {
 				return nil, err
 			}
 			begun := time.Now()
-			res, err := next(ctx, req)
-			if cut(ctx, err) {
+			res, err := next(callContext{ctx}, req)
+			if _, cut := errors.AsType[ended](err); cut && ctx.Err() == nil {
 				err = fmt.Errorf("%w: %w", errCut, err)
 			}
 			if res != nil || connect.IsWireError(err) {
@@ -41,19 +40,6 @@ func (c *Conn) intercept(s *server) func(connect.UnaryFunc) connect.UnaryFunc {
 			return res, err
 		}
 	}
-}
-
-// errCut is the error of a call whose connection net/http closed for another one: it hands a
-// connection on before the call that had it has seen its answer, and if that call's time is over just
-// then it closes the connection with the error of that call.
-var errCut = errors.New("the connection was closed for another call")
-
-// cut reports whether err, of a call with ctx, is that of another call.
-func cut(ctx context.Context, err error) bool {
-	if _, network := errors.AsType[*net.OpError](err); network || ctx.Err() != nil || connect.IsWireError(err) {
-		return false // a dial that takes too long is context.DeadlineExceeded, too
-	}
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 func (c *Conn) addHeaders(ctx context.Context, h http.Header) error {

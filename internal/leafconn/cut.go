@@ -1,0 +1,33 @@
+package leafconn
+
+import (
+	"context"
+	"errors"
+)
+
+// errCut is the error of a call whose connection net/http closed for another one: it hands a
+// connection on before the call that had it has seen its answer, and if that call ends just then it
+// closes the connection, with the error of that call.
+var errCut = errors.New("the connection was closed for another call")
+
+// ended is the error of a call whose context has ended. A call that meets it while its own context
+// goes on was cut.
+type ended struct{ error }
+
+func (e ended) Unwrap() error { return e.error }
+
+// A callContext ends as the context of a call does, with an error, and a cause, that is ended.
+type callContext struct{ context.Context }
+
+func (c callContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return ended{err}
+	}
+	return nil
+}
+
+// Value has [context.Cause] find no other cause.
+func (c callContext) Value(key any) any { return context.WithoutCancel(c.Context).Value(key) }
+
+// AfterFunc spares package context a goroutine for each context below.
+func (c callContext) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.Context, f) }
