@@ -137,7 +137,7 @@ func wantSuccess(t *testing.T, p *process, args ...string) {
 
 func eventually(t *testing.T, p *process, args []string, check func(code int, stderr string) error) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		code, _, stderr := leafRun(t.Context(), args...)
 		err := check(code, stderr)
 		if err == nil {

@@ -50,11 +50,11 @@ func says(t testing.TB, what string, err error, parts ...string) {
 // both makes one call of a store and one of a registry.
 func both(t testing.TB, endpoints []string, o *etcd.Options) (store, registry error) {
 	t.Helper()
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, 30*time.Second)
 	began := time.Now()
 	_, store = open(t, endpoints, o).Advance(ctx, "order", 1)
 	_, registry = openRegistry(t, endpoints, o).Load(ctx, 7)
-	if took := time.Since(began); took > 9*time.Second {
+	if took := time.Since(began); took > 29*time.Second {
 		t.Errorf("the errors took %v", took)
 	}
 	return store, registry
@@ -102,7 +102,7 @@ func TestSilent(t *testing.T) {
 	} {
 		began := time.Now()
 		err := call(within(t, 300*time.Millisecond))
-		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 3*time.Second {
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 20*time.Second {
 			t.Errorf("%s: got %v after %v", what, err, took)
 		}
 		says(t, what, err, l.Addr().String())
@@ -205,7 +205,7 @@ func TestUsers(t *testing.T) {
 // was lost.
 func eventually(t testing.TB, call func() error) {
 	t.Helper()
-	ctx := within(t, 30*time.Second)
+	ctx := within(t, time.Minute)
 	for err := call(); err != nil; err = call() {
 		if ctx.Err() != nil {
 			t.Error(err)

@@ -196,7 +196,7 @@ func TestOneMemberFrozen(t *testing.T) {
 		"clock": func(ctx context.Context) error { _, err := r.Clock(ctx); return err },
 	} {
 		for range 4 { // the first member is chosen at random
-			if err := call(within(t, 3*time.Second)); err != nil {
+			if err := call(within(t, 10*time.Second)); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

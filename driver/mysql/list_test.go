@@ -12,7 +12,7 @@ func TestMySQLNotCreated(t *testing.T) {
 	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) {
 		t.Errorf("no table: %v, want segment.ErrNotCreated", err)
 	}
-	mariadb.Exec(t, "", "CREATE USER stranger@'127.0.0.1'")
+	mariadb.Exec(t, "", "CREATE OR REPLACE USER stranger@'127.0.0.1'")
 	cfg := mysqlConfig(t, mariadb, database)
 	cfg.User = "stranger"
 	if _, err := openMySQL(t, mysqlDB(t, cfg)).Advance(t.Context(), "order", 1); err == nil || errors.Is(err, segment.ErrNotCreated) {

@@ -69,8 +69,8 @@ func TestMySQLNodesRefuseUnfitSessions(t *testing.T) {
 
 func TestNodesWithoutPrivileges(t *testing.T) {
 	database := mariadb.NewDatabase(t)
-	mariadb.Exec(t, database, "SET sql_mode = ''", baiduTable, "CREATE USER looker@'127.0.0.1'", "GRANT SELECT ON "+database+".* TO looker@'127.0.0.1'",
-		"CREATE USER nodes@'127.0.0.1'", "GRANT SELECT, INSERT ON "+database+".WORKER_NODE TO nodes@'127.0.0.1'")
+	mariadb.Exec(t, database, "SET sql_mode = ''", baiduTable, "CREATE OR REPLACE USER looker@'127.0.0.1'", "GRANT SELECT ON "+database+".* TO looker@'127.0.0.1'",
+		"CREATE OR REPLACE USER nodes@'127.0.0.1'", "GRANT SELECT, INSERT ON "+database+".WORKER_NODE TO nodes@'127.0.0.1'")
 	for user, want := range map[string]string{"looker": "lacks a privilege", "nodes": ""} {
 		cfg := mysqlConfig(t, mariadb, database)
 		cfg.User = user

@@ -138,8 +138,8 @@ func TestMySQLColumnShrinks(t *testing.T) {
 // What people get wrong, and what they are told.
 func TestMySQLAdvice(t *testing.T) {
 	_, database := newMySQL(t, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")
-	mariadb.Exec(t, "", "CREATE USER reader@'127.0.0.1' IDENTIFIED BY 'hush'", "GRANT SELECT ON "+database+".* TO reader@'127.0.0.1'",
-		"CREATE USER nobody@'127.0.0.1' IDENTIFIED BY 'hush'")
+	mariadb.Exec(t, "", "CREATE OR REPLACE USER reader@'127.0.0.1' IDENTIFIED BY 'hush'", "GRANT SELECT ON "+database+".* TO reader@'127.0.0.1'",
+		"CREATE OR REPLACE USER nobody@'127.0.0.1' IDENTIFIED BY 'hush'")
 	tests := map[string]struct {
 		harm func(*gomysql.Config)
 		want string
@@ -171,7 +171,7 @@ func TestMySQLReadOnlyServer(t *testing.T) {
 	server := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: []string{"--server-id=77"}})
 	database := server.NewDatabase(t)
 	server.Exec(t, database, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)",
-		"CREATE USER app@'127.0.0.1'", "GRANT ALL ON "+database+".* TO app@'127.0.0.1'", "SET GLOBAL read_only = 1")
+		"CREATE OR REPLACE USER app@'127.0.0.1'", "GRANT ALL ON "+database+".* TO app@'127.0.0.1'", "SET GLOBAL read_only = 1")
 	cfg := mysqlConfig(t, server, database)
 	cfg.User = "app"
 	s := openMySQL(t, mysqlDB(t, cfg))

