@@ -149,6 +149,7 @@ var registryMutants = []registryMutant{
 	{"writes afterwards", onSwap(afterwards), []string{"faults/cancelled before"}},
 	{"writes late, whatever is there", onSwap(late), []string{"faults/cancelled before"}},
 	{"undoes what was cut short", onSwap(undoing), []string{"faults/cancelled during"}},
+	{"forgets what was cut short", onSwap(forgetting), []string{"faults/cancelled between"}},
 	{"hangs on an ended context", onSwap(hanging), []string{"faults/cancelled before"}},
 	{"does nothing on Close", func(s *fakeRegistry) worker.Registry {
 		return struct {

@@ -344,6 +344,16 @@ func ignoring(s *fakeRegistry) worker.Registry {
 	}}
 }
 
+// forgetting drops a swap whose context ends under way, and says nothing of it.
+func forgetting(s *fakeRegistry) swapFunc {
+	return func(ctx context.Context, old, new worker.Record) error {
+		if ctx.Err() == nil && ctx.Err() != nil {
+			return nil
+		}
+		return s.Swap(ctx, old, new)
+	}
+}
+
 // afterwards writes although the context had ended before.
 func afterwards(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {

@@ -18,6 +18,8 @@ func registryFaultRules() []registryRule {
 			registryCancelledBefore},
 		{"faults/cancelled during", "a call whose context ends under way returns soon, and whatever became of it, no term is won twice",
 			registryCancelledDuring},
+		{"faults/cancelled between", "a call that sees between two steps that its context has ended says so, or has done what it says",
+			registryCancelledBetween},
 		{"faults/reopen", "a client opened later finds every record", registryReopen},
 		{"faults/use after Close", "a closed registry answers with errors", registryUseAfterClose},
 	}
@@ -81,6 +83,64 @@ func registryCancelledDuring(ctx context.Context, b *registryFixture) error {
 		}
 		if n := wins[min(int(term), len(wins)-1)].Add(1); n > 1 {
 			return fmt.Errorf("term %d was won %d times", term, n)
+		}
+	}
+	return nil
+}
+
+// An ending is a context that has ended for who asks often enough, and wakes nobody who waits for
+// its end: what a call meets when the end comes between two looks at it.
+type ending struct {
+	context.Context
+	looks atomic.Int64 // that still find it going on
+}
+
+func (*ending) Done() <-chan struct{} { return nil }
+
+func (c *ending) Err() error {
+	if c.looks.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func registryCancelledBetween(ctx context.Context, b *registryFixture) error {
+	r, now := b.open(), claimed(7, 1)
+	if err := swap(ctx, r, never(7), now); err != nil {
+		return err
+	}
+	clock, err := r.Clock(ctx)
+	if err != nil {
+		return fmt.Errorf("clock: %w", err)
+	}
+	for looks := range int64(8) {
+		endsAfter := func() context.Context {
+			c := &ending{Context: ctx}
+			c.looks.Store(looks)
+			return c
+		}
+		next := claimed(7, now.Term+1)
+		swapped := swap(endsAfter(), r, now, next)
+		after, err := r.Load(ctx, 7)
+		switch {
+		case err != nil:
+			return err
+		case swapped == nil && !after.Equal(next):
+			return fmt.Errorf("a swap that did not fail left %+v, want %+v", after, next)
+		}
+		now = after
+		record, loaded := r.Load(endsAfter(), 7)
+		if loaded == nil && !record.Equal(now) {
+			return fmt.Errorf("a load that did not fail returned %+v, want %+v", record, now)
+		}
+		later, told := r.Clock(endsAfter())
+		if told == nil && later.IsZero() != clock.IsZero() {
+			return fmt.Errorf("a look at the clock that did not fail returned %v, want a time as %v is one", later, clock)
+		}
+		for _, err := range []error{swapped, loaded, told, listed(endsAfter(), r, now)} {
+			if err != nil && !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("a call whose context ended gave another reason: %w", err)
+			}
 		}
 	}
 	return nil

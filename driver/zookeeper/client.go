@@ -71,7 +71,12 @@ func call[T any](ctx context.Context, c *client, f func(*zk.Conn) (T, error)) (v
 		defer func() { <-c.slots }()
 		var r result
 		s, err := c.connected()
-		if r.err = err; err == nil && ctx.Err() == nil {
+		switch {
+		case err != nil:
+			r.err = err
+		case ctx.Err() != nil:
+			r.err = silent() // the caller may not have noticed yet
+		default:
 			r.value, r.err = f(s.zk)
 			r.err = s.explain(r.err)
 		}
