@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -176,7 +177,7 @@ func TestLendUnderLoad(t *testing.T) {
 // IDs of a guarded source come in any order.
 func TestGuardedSource(t *testing.T) {
 	ranges := []leaf.Range{{Start: 500, End: 510}, {Start: 100, End: 110}, {Start: 300, End: 310}}
-	store := &scripted{ranges: ranges}
+	store := &scripted{ranges: slices.Clone(ranges)}
 	b := segment.NewBuffer(store, "order", &segment.Options{MaxStock: 10, Wait: time.Minute})
 	defer closeBuffer(t, b)
 	for _, r := range ranges {
@@ -194,12 +195,17 @@ type scripted struct {
 	ranges []leaf.Range
 }
 
-func (s *scripted) Advance(context.Context, string, int64) (segment.Grant, error) {
+func (s *scripted) Advance(_ context.Context, _ string, n int64) (segment.Grant, error) {
 	if len(s.ranges) == 0 {
 		return segment.Grant{}, leaf.ErrExhausted
 	}
 	r := s.ranges[0]
-	s.ranges = s.ranges[1:]
+	if n > 0 && n < r.Len() { // a slow machine asks for the rest of the stock
+		r.End = r.Start + n
+	}
+	if s.ranges[0].Start = r.End; s.ranges[0].Empty() {
+		s.ranges = s.ranges[1:]
+	}
 	return segment.Grant{Range: r, Step: 10, Guarded: true}, nil
 }
 
