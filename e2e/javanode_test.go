@@ -41,10 +41,8 @@ var errJavaFallsBack = errors.New("turns to its local file")
 func startJavaNode(t testing.TB, tr *tree, ip, port string, between func()) *javaNode {
 	t.Helper()
 	j := &javaNode{tree: tr, ip: ip, port: port}
-	found, err := j.look()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var found bool
+	until(t, time.Minute, "connected", func() (err error) { found, err = j.look(); return err })
 	if between != nil {
 		between()
 	}
