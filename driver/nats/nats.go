@@ -54,16 +54,7 @@ type backend struct {
 	lock chan struct{} // holds one element while the fields below are in use
 	conn *nats.Conn
 	js   jetstream.JetStream
-	of   stream
-}
-
-// A stream is the stream, and what tells it from one that was made anew: the time of the
-// message that says that there is a store. It is empty until there is one. The stream's own
-// time of creation does not tell: NATS 2.9 changes it when it starts again after a change of
-// the configuration.
-type stream struct {
-	jetstream.Stream
-	server string
+	of   jetstream.Stream
 }
 
 // Open returns the store and the registry in a stream of the NATS at url, nats://h1:4222,…
@@ -149,12 +140,12 @@ func (b *backend) key(subject string) (string, error) {
 }
 
 // open connects, if there is no connection, and returns the stream.
-func (b *backend) open(ctx context.Context) (jetstream.JetStream, stream, error) {
+func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stream, error) {
 	select {
 	case b.lock <- struct{}{}:
 		defer func() { <-b.lock }()
 	case <-ctx.Done():
-		return nil, stream{}, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	var err error
 	if b.conn == nil {
@@ -165,33 +156,31 @@ func (b *backend) open(ctx context.Context) (jetstream.JetStream, stream, error)
 		}, b.connect...)
 		if b.conn, err = nats.Connect(b.url, opts...); err != nil {
 			b.conn = nil
-			return nil, stream{}, fmt.Errorf("connect to NATS at %s: %w", b.hosts(), explain(err))
+			return nil, nil, fmt.Errorf("connect to NATS at %s: %w", b.hosts(), explain(err))
 		}
 	}
 	if b.js == nil {
 		if b.js, err = jetstream.New(b.conn); err != nil {
-			return nil, stream{}, err
+			return nil, nil, err
 		}
 	}
-	if b.of.Stream == nil {
+	if b.of == nil {
 		of, err := b.js.Stream(ctx, b.stream)
 		if err != nil {
-			return b.js, stream{}, fmt.Errorf("stream %s: %w", b.stream, err)
+			return b.js, nil, fmt.Errorf("stream %s: %w", b.stream, err)
 		}
-		b.of.Stream = of
-	}
-	if b.of.server == "" {
-		if b.of.server, err = b.server(ctx); err != nil {
-			return b.js, stream{}, err
-		}
+		b.of = of
 	}
 	return b.js, b.of, nil
 }
 
-// server returns what tells the stream from one that was made anew, if there is a store.
-func (b *backend) server(ctx context.Context) (string, error) {
+// server returns what tells the stream from one that was made anew: the time of the message
+// that says that there is a store. It is empty until there is one. The stream's own time of
+// creation does not tell: NATS 2.9 changes it when it starts again after a change of the
+// configuration.
+func (b *backend) server(ctx context.Context, of jetstream.Stream) (string, error) {
 	subject := b.subject("format/tags")
-	msg, err := b.of.GetLastMsgForSubject(ctx, subject)
+	msg, err := of.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return "", nil
 	}
@@ -268,22 +257,34 @@ func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 	if err != nil {
 		return kv.Cell{}, err
 	}
-	return b.get(ctx, of, key)
+	return b.look(ctx, of, key)
 }
 
-func (b *backend) get(ctx context.Context, of stream, key string) (kv.Cell, error) {
+// look returns the cell of a key with the server: a stream may be made anew while it is in use.
+func (b *backend) look(ctx context.Context, of jetstream.Stream, key string) (kv.Cell, error) {
+	var server string
+	var unknown error
+	var other sync.WaitGroup
+	other.Go(func() { server, unknown = b.server(ctx, of) })
+	cell, err := b.get(ctx, of, key)
+	other.Wait()
+	if err := cmp.Or(err, unknown); err != nil {
+		return kv.Cell{}, err
+	}
+	cell.Server = server
+	return cell, nil
+}
+
+// get returns the cell of a key, without the server.
+func (b *backend) get(ctx context.Context, of jetstream.Stream, key string) (kv.Cell, error) {
 	msg, err := of.GetLastMsgForSubject(ctx, b.subject(key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return kv.Cell{Key: key, Server: of.server}, nil
+		return kv.Cell{Key: key}, nil
 	}
 	if err != nil {
 		return kv.Cell{}, fmt.Errorf("read %s: %w", b.KeyName(key), err)
 	}
-	return cell(of, key, string(msg.Data), msg.Sequence), nil
-}
-
-func cell(of stream, key, value string, sequence uint64) kv.Cell {
-	return kv.Cell{Key: key, Value: value, Version: strconv.FormatUint(sequence, 10), Server: of.server}
+	return kv.Cell{Key: key, Value: string(msg.Data), Version: strconv.FormatUint(msg.Sequence, 10)}, nil
 }
 
 // Swap publishes value if the last message of the cell is still old. A sequence number comes
@@ -294,12 +295,12 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 	if err != nil {
 		return kv.Cell{}, err
 	}
+	found, err := b.look(ctx, of, old.Key)
+	if err != nil {
+		return kv.Cell{}, err
+	}
 	var sequence uint64
 	if old.Version != "" {
-		found, err := b.get(ctx, of, old.Key)
-		if err != nil {
-			return kv.Cell{}, err
-		}
 		if found.Version != old.Version || found.Value != old.Value || old.Server != "" && found.Server != old.Server {
 			return found, kv.ErrConflict
 		}
@@ -315,7 +316,7 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 	if err != nil {
 		return kv.Cell{}, fmt.Errorf("write %s: %w", b.KeyName(old.Key), err)
 	}
-	return cell(of, old.Key, value, ack.Sequence), nil
+	return kv.Cell{Key: old.Key, Value: value, Version: strconv.FormatUint(ack.Sequence, 10), Server: found.Server}, nil
 }
 
 // List yields the cells of a kind: prefix is "tags/" or "workers/".
@@ -349,7 +350,7 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, er
 	}
 }
 
-func (b *backend) getAll(ctx context.Context, of stream, subjects []string) ([]kv.Cell, error) {
+func (b *backend) getAll(ctx context.Context, of jetstream.Stream, subjects []string) ([]kv.Cell, error) {
 	cells, errs := make([]kv.Cell, len(subjects)), make([]error, len(subjects))
 	var wg sync.WaitGroup
 	for i, subject := range subjects {

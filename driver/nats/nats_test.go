@@ -227,7 +227,10 @@ func TestServer(t *testing.T) {
 		return grant.Server
 	}
 	js := jetStream(t, server)
-	first := granted()
+	first, running := granted(), open(t, server.URL(), o).Store()
+	if grant, err := running.Advance(t.Context(), order.Name, 1); err != nil || grant.Server != first {
+		t.Fatalf("%+v, %v, want server %s", grant, err, first)
+	}
 	for _, bytes := range []int32{1 << 20, 1 << 21} {
 		if err := errors.Join(server.Kill(), server.Start()); err != nil {
 			t.Fatal(err)
@@ -247,6 +250,9 @@ func TestServer(t *testing.T) {
 	create(t, server.URL(), o, order)
 	if granted() == first {
 		t.Errorf("a stream that was made anew is still %s", first)
+	}
+	if grant, err := running.Advance(t.Context(), order.Name, 1); err != nil || grant.Server == first {
+		t.Errorf("%+v, %v, to a client that is in use: the stream was made anew", grant, err)
 	}
 }
 
