@@ -163,7 +163,10 @@ func (s *Set) Forget(tag string, change func() error) error {
 	err := fmt.Errorf("tag %q: %w: its counter is being changed", tag, leaf.ErrExhausted)
 	closed := newBuffer(tag, s.each) // stands in the way of a new one until all is done
 	closed.abandon(err)
-	if old := s.tags.put(closed); old != nil {
+	s.mu.Lock() // or a first call under way would put its buffer in the place of this one
+	old := s.tags.put(closed)
+	s.mu.Unlock()
+	if old != nil {
 		old.abandon(err)
 	}
 	defer s.tags.remove(closed)

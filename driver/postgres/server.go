@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/leaf-id/leaf"
@@ -178,12 +177,13 @@ const (
 )
 
 // identity returns the best expression for the identity of the server that
-// the user may evaluate. All users may, unless the right was taken from them.
+// the user may evaluate. All users may, unless the right was taken from them. An error that
+// may be gone the next time is no reason to do without.
 func identity(s *session) (string, error) {
 	for _, expression := range []string{system + ` || '/' || ` + timeline, timeline} {
 		var identity string
 		err := s.QueryRow(`SELECT ` + expression).Scan(&identity)
-		if _, ok := errors.AsType[*pgconn.PgError](err); !ok {
+		if !isCode(err, codePrivilege, codeNoFunction, codeUnsupported) {
 			return expression, err
 		}
 	}

@@ -91,6 +91,29 @@ func identity(t *testing.T, server *testserver.PostgresServer, timeline int) str
 	return id + "/0000000" + string(rune('0'+timeline))
 }
 
+// A look at the server that fails for the moment is no reason to do without its identity from
+// then on.
+func TestPostgresIdentityBusy(t *testing.T) {
+	database := initPostgres(t, order)
+	postgresServer.Exec(t, database, "CREATE SCHEMA busy AUTHORIZATION CURRENT_USER",
+		"CREATE FUNCTION busy.pg_current_wal_lsn() RETURNS pg_lsn LANGUAGE plpgsql AS $$ BEGIN RAISE 'busy' USING ERRCODE = 'XX000'; END $$",
+		"CREATE USER patient PASSWORD 'hush'", "GRANT ALL ON leaf_alloc TO patient", "GRANT USAGE ON SCHEMA busy TO patient",
+		"ALTER USER patient SET search_path = busy, pg_catalog, public")
+	t.Cleanup(func() { postgresServer.Exec(t, database, "DROP OWNED BY patient", "DROP USER patient") })
+	s, err := storeOn(postgresDB(t, postgresServer.URLOf("patient", "hush", database)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err := s.Advance(t.Context(), "order", 1); err == nil || !strings.Contains(err.Error(), "busy") {
+		t.Errorf("%+v, %v, want the server's error", g, err)
+	}
+	postgresServer.Exec(t, database, "DROP FUNCTION busy.pg_current_wal_lsn()")
+	want := identity(t, postgresServer, 1)
+	if g, err := s.Advance(t.Context(), "order", 1); err != nil || g.Server != want {
+		t.Errorf("%+v, %v, want server %s", g, err, want)
+	}
+}
+
 // Somebody may have taken from users what all users may do: the store works without.
 func TestPostgresIdentityWithoutPrivilege(t *testing.T) {
 	database := initPostgres(t, order)

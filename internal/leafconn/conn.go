@@ -92,7 +92,7 @@ func Open(urls []string, o *Options) (*Conn, error) {
 		c.opts = *o
 	}
 	c.opts.Hedge = cmp.Or(c.opts.Hedge, defaultHedge)
-	c.http = &http.Client{Transport: c.transport()}
+	c.http = &http.Client{Transport: whole{c.transport()}}
 	for _, base := range urls {
 		u, err := url.Parse(base)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {

@@ -3,6 +3,7 @@ package leafconn
 import (
 	"context"
 	"errors"
+	"net/http"
 )
 
 // errCut is the error of a call whose connection net/http closed for another one: it hands a
@@ -31,3 +32,20 @@ func (c callContext) Value(key any) any { return context.WithoutCancel(c.Context
 
 // AfterFunc spares package context a goroutine for each context below.
 func (c callContext) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.Context, f) }
+
+// errNoEnd refuses an answer that is over when its connection is: one that was cut looks whole, and
+// an empty one is a message, too. Leaf's server sends none.
+var errNoEnd = errors.New("an HTTP/1 answer without Content-Length or chunks, which may have been cut: have the proxy send one of them")
+
+// A whole transport returns no such answer.
+type whole struct{ *http.Transport }
+
+// RoundTrip makes a request.
+func (w whole) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := w.Transport.RoundTrip(req)
+	if err == nil && res.ProtoMajor == 1 && res.ContentLength < 0 && len(res.TransferEncoding) == 0 {
+		_ = res.Body.Close() // nothing of it is used
+		return nil, errNoEnd
+	}
+	return res, err
+}

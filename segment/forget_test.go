@@ -1,0 +1,65 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// A countdown is a store whose counter can be lowered.
+type countdown struct{ next int64 }
+
+func (c *countdown) Advance(context.Context, string, int64) (Grant, error) {
+	c.next += 10
+	return Grant{Range: leaf.Range{Start: c.next - 10, End: c.next}, Step: 10}, nil
+}
+
+func (c *countdown) Tags(context.Context) iter.Seq2[Tag, error] {
+	return func(yield func(Tag, error) bool) { yield(Tag{Name: "order", Step: 10}, nil) }
+}
+
+// The first call for a tag and a Forget of it come to the table at the same time: no buffer has IDs
+// while the counter is being lowered.
+func TestForgetBesideFirstCall(t *testing.T) {
+	store := &countdown{next: 1000}
+	set := NewSet(store, nil)
+	defer set.Close(context.Background())
+	<-set.Ready()
+	set.tags.mu.Lock()
+	forgot, lowering, lower := make(chan error), make(chan struct{}), make(chan struct{})
+	go func() {
+		forgot <- set.Forget("order", func() error {
+			close(lowering)
+			<-lower
+			store.next = 0
+			return nil
+		})
+	}()
+	const meanwhile = 100 * time.Millisecond // a machine that takes longer sees less
+	time.Sleep(meanwhile)
+	opened := make(chan *Buffer)
+	go func() {
+		b, err := set.open("order")
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- b
+	}()
+	time.Sleep(meanwhile)
+	set.tags.mu.Unlock()
+	<-lowering
+	if id, err := (<-opened).Next(t.Context()); !errors.Is(err, leaf.ErrExhausted) {
+		t.Errorf("while the counter is being lowered: %d, %v", id, err)
+	}
+	close(lower)
+	if err := <-forgot; err != nil {
+		t.Fatal(err)
+	}
+	if id, err := set.Next(t.Context(), "order"); err != nil || id != 0 {
+		t.Errorf("behind the change to 0: %d, %v", id, err)
+	}
+}
