@@ -88,11 +88,11 @@ func registryCancelledDuring(ctx context.Context, b *registryFixture) error {
 	return nil
 }
 
-// An ending is a context that has ended for who asks often enough, and wakes nobody who waits for
-// its end: what a call meets when the end comes between two looks at it.
+// An ending is a context whose Err returns an error after some calls of it, and whose Done is never
+// closed. It stands for a context that ends between two checks of a call.
 type ending struct {
 	context.Context
-	looks atomic.Int64 // that still find it going on
+	looks atomic.Int64 // calls of Err that still return nil
 }
 
 func (*ending) Done() <-chan struct{} { return nil }
