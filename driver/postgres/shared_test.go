@@ -21,6 +21,8 @@ func TestStoreInit(t *testing.T) {
 	suite.TestStoreInit(t, emptyDB(t), func(server string) bool { return strings.HasSuffix(server, "/00000001") })
 }
 
+func TestEnsure(t *testing.T) { suite.TestEnsure(t, emptyDB(t)) }
+
 func TestRegistryInit(t *testing.T) { suite.TestRegistryInit(t, emptyDB(t)) }
 
 func TestInitTogether(t *testing.T) {

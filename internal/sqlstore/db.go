@@ -3,8 +3,10 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -37,6 +39,28 @@ func (d *DB) Registry() *Registry { return d.registry }
 // an error that wraps [io/fs.ErrExist].
 func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
 	return d.store.create(ctx, tags)
+}
+
+// Ensure creates the table of tags if it is missing, and those of tags that it lacks. What
+// exists stays as it is. Several processes may call it at once.
+func (d *DB) Ensure(ctx context.Context, tags []segment.Tag) error {
+	if err := d.Init(ctx, tags); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for _, tag := range tags {
+		if err := d.store.Create(ctx, tag); err != nil && !errors.Is(err, leaf.ErrTagExists) {
+			return err
+		}
+	}
+	return nil
+}
+
+// EnsureRegistry creates the table of workers if it is missing.
+func (d *DB) EnsureRegistry(ctx context.Context) error {
+	if err := d.InitRegistry(ctx); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // InitRegistry creates the table of workers. Where there is one it fails with an error that

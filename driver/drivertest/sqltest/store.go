@@ -48,6 +48,39 @@ func (d Driver[O]) TestStoreInit(t *testing.T, db *sql.DB, ok func(server string
 	}
 }
 
+// TestEnsure creates tables and tags in an empty database, then asks for more tags.
+func (d Driver[O]) TestEnsure(t *testing.T, db *sql.DB) {
+	ctx := t.Context()
+	both, err := d(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { both.Close() })
+	order, invoice := segment.Tag{Name: "order", MaxID: 1, Step: 10}, segment.Tag{Name: "invoice", MaxID: 5, Step: 1}
+	for i, tags := range [][]segment.Tag{{order}, {order, invoice}, {order, invoice}} {
+		if err := both.Ensure(ctx, tags); err != nil {
+			t.Fatal(err)
+		}
+		if err := both.EnsureRegistry(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if _, err := both.Store().Advance(ctx, "order", 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := strings.Join(Names(t, both.Store()), " "); got != "invoice@5 order@11" {
+		t.Errorf("tags %q, want invoice@5 order@11", got)
+	}
+	if all, err := both.Registry().List(ctx); len(all) != 0 || err != nil {
+		t.Errorf("registry: %v, %v", all, err)
+	}
+	if err := both.Ensure(ctx, []segment.Tag{{Name: "", Step: 1}}); !errors.Is(err, leaf.ErrInvalid) {
+		t.Errorf("a tag without a name: %v, want leaf.ErrInvalid", err)
+	}
+}
+
 // TestListingHoldsNothing checks, in an empty database, that a listing holds no connection
 // while its reader thinks, and reads no more than is asked for.
 func (d Driver[O]) TestListingHoldsNothing(t *testing.T, db *sql.DB) {
