@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leaf-id/leaf/internal/edit"
 )
 
 const rootLong = `Leaf hands out unique 64-bit IDs over HTTP, gRPC and the command line.
@@ -46,7 +50,7 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SilenceErrors = true
 	root.SilenceUsage = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServe(), newInit(), newNext(), newDecode(), newTag(), newWorker(), newStatus(), newToken(), newConfig(), newBench(),
 		newVersion())
 	root.InitDefaultCompletionCmd("")
@@ -71,6 +75,24 @@ func group(cmd *cobra.Command) *cobra.Command {
 		return usage(cmd, err)
 	}
 	return cmd
+}
+
+// flagError adds the flag of the nearest name to the error of an unknown one.
+func flagError(cmd *cobra.Command, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return usage(cmd, err)
+	}
+	given, near, least := unknown.GetSpecifiedName(), "", 3
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := edit.Distance(given, f.Name); !f.Hidden && d < least {
+			near, least = f.Name, d
+		}
+	})
+	if near == "" || len(given) < 2 {
+		return usage(cmd, err)
+	}
+	return &cliError{err: err, code: exitUsage, hint: fmt.Sprintf("did you mean '--%s'?", near)}
 }
 
 // args checks that a command gets exactly one argument for each name.

@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -44,6 +45,24 @@ func newTable() []command {
 	}
 }
 
+// refusals are the reasons why well-known commands do not exist here.
+var refusals = map[string]string{
+	"DECR":    goesUp,
+	"DECRBY":  goesUp,
+	"DEL":     keepsTags,
+	"UNLINK":  keepsTags,
+	"MULTI":   noTransactions,
+	"EXEC":    noTransactions,
+	"DISCARD": noTransactions,
+	"WATCH":   noTransactions,
+}
+
+const (
+	goesUp         = "a counter only goes up: a lower one would issue its IDs again"
+	keepsTags      = "an administrator deletes tags, over the administrative interface"
+	noTransactions = "there are no transactions: an ID once taken stays taken; INCRBY and LEAF.NEXT with COUNT take several at once"
+)
+
 // newIndex returns the commands by their names.
 func newIndex(table []command) map[string]*command {
 	index := make(map[string]*command, len(table))
@@ -83,7 +102,8 @@ func (s *session) dispatch(args [][]byte, frame []byte) {
 		s.run = run{} // what was allowed is not any more
 		s.failed(access.ErrUnauthenticated)
 	case c == nil:
-		s.fail("ERR unknown command " + quoted(args[0]) + "; this server gives IDs: INCR TAG, INCRBY TAG N, LEAF.NEXT SCHEME KEY")
+		s.fail("ERR unknown command " + quoted(args[0]) + "; " + cmp.Or(refusals[strings.ToUpper(string(args[0]))],
+			"this server gives IDs: INCR TAG, INCRBY TAG N, LEAF.NEXT SCHEME KEY"))
 	case !c.takes(len(args)):
 		s.fail("ERR wrong number of arguments for '" + strings.ToLower(c.name) + "' command")
 	default:
