@@ -92,7 +92,7 @@ func TestReloadBeforeItServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.stop()
-	if got := systemd.next(t, time.Minute); !strings.HasPrefix(got, "READY=1\nSTATUS=not ready") {
+	if got := systemd.next(t, time.Minute); !strings.HasPrefix(got, "STOPPING=1") {
 		t.Errorf("the first message is %q", got)
 	}
 	r.wantStop(t)

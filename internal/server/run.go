@@ -87,6 +87,10 @@ func (s *Server) Run(ctx context.Context) error {
 	if err := s.open(ctx); err != nil {
 		return errors.Join(err, s.stop(release))
 	}
+	if ctx.Err() != nil { // told to stop before it ever served
+		s.opts.Notify.Stopping()
+		return s.stop(release)
+	}
 	s.log.Info("serving", s.about()...)
 	s.opts.Notify.Ready(s.statusText(s.health()))
 	s.serving.Store(true)
@@ -110,7 +114,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// open opens the ports when all schemes are ready, or after start_wait.
+// open opens the ports when all schemes are ready, or after start_wait; not if ctx ends first.
 func (s *Server) open(ctx context.Context) error {
 	if s.cfg.StartWait == 0 {
 		return nil
@@ -124,7 +128,7 @@ func (s *Server) open(ctx context.Context) error {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			wait = false
+			return nil
 		case <-limit.C:
 			wait = false
 			s.log.Warn("start_wait is over: the port opens although this server is not ready", "err", s.ready())

@@ -256,6 +256,9 @@ func TestStartWaitEnds(t *testing.T) {
 			r.want(t, "/readyz", 503, "not ready")
 		}
 		r.wantStop(t)
+		if log := r.log.String(); strings.Contains(log, "msg=serving") != (limit < time.Hour) {
+			t.Errorf("with start_wait=%v the log is:\n%s", limit, log)
+		}
 	}
 }
 
