@@ -46,7 +46,8 @@ func OpenDB(dsn string) (*sql.DB, error) {
 }
 
 // Prepare has cfg open sessions that this package and package ticket can use: strict,
-// in utf8mb4, committing by themselves, with several statements in one packet. Time limits
+// in utf8mb4, committing by themselves and one transaction at a time (completion_type=0),
+// with several statements in one packet. Time limits
 // that are missing become four seconds. A lock that another transaction holds ends a
 // statement before that.
 func Prepare(cfg *gomysql.Config) {
@@ -59,7 +60,7 @@ func Prepare(cfg *gomysql.Config) {
 	if mode := strings.Trim(params["sql_mode"], "'\""); !strings.Contains(mode, "STRICT_ALL_TABLES") {
 		params["sql_mode"] = "'" + strings.Trim(mode+",STRICT_ALL_TABLES", ",") + "'"
 	}
-	params["autocommit"] = "1"
+	params["autocommit"], params["completion_type"] = "1", "0"
 	cfg.Params = params
 	// Said aloud: a server may be told to ignore what a client says when it connects.
 	_ = cfg.Apply(gomysql.Charset("utf8mb4", "")) // which cannot fail

@@ -14,7 +14,7 @@ import (
 // A plain DSN is enough, and what it says beyond that is kept.
 func TestOpenMySQLDB(t *testing.T) {
 	for name, params := range map[string]string{
-		"plain": "", "another mode": "?sql_mode=%27ANSI_QUOTES%27", "spoilt": "?charset=latin1&autocommit=0&sql_mode=%27%27&multiStatements=false",
+		"plain": "", "another mode": "?sql_mode=%27ANSI_QUOTES%27", "spoilt": "?charset=latin1&autocommit=0&completion_type=1&sql_mode=%27%27&multiStatements=false",
 	} {
 		t.Run(name, func(t *testing.T) {
 			plain, _, _ := strings.Cut(mariadb.DSN(mariadb.NewDatabase(t)), "?")

@@ -20,12 +20,13 @@
 // was passed, never minus a step that was read.
 //
 // Each session must be strict, or an overflowing max_id is clamped and one range
-// is dealt out for ever; it must commit by itself; its character set must be
-// utf8mb4. A store checks one session before its first use, and each Advance
+// is dealt out for ever; it must commit by itself, with completion_type=0, or
+// each COMMIT begins a transaction that takes in the next Advance; its character
+// set must be utf8mb4. A store checks one session before its first use, and each Advance
 // checks its own. [OpenDB] makes such a database of a plain DSN, and
 // [Prepare] does it to a configuration of go-sql-driver/mysql, which takes
-// multiStatements, interpolateParams, a strict sql_mode, autocommit, utf8mb4 and time
-// limits.
+// multiStatements, interpolateParams, a strict sql_mode, autocommit,
+// completion_type=0, utf8mb4 and time limits.
 //
 // The pool must be the store's own. Into a transaction that other code left open on
 // a connection an Advance would fall, and be undone with it; MariaDB says so, and the

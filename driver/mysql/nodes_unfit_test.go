@@ -52,7 +52,7 @@ func TestMySQLNodesRefuseUnfitTables(t *testing.T) {
 }
 
 func TestMySQLNodesRefuseUnfitSessions(t *testing.T) {
-	for harm, want := range map[string]string{"SET autocommit = 0": "autocommit", "SET sql_mode = ''": "STRICT_ALL_TABLES"} {
+	for harm, want := range map[string]string{"SET autocommit = 0": "autocommit", "SET sql_mode = ''": "STRICT_ALL_TABLES", "SET completion_type = CHAIN": "completion_type"} {
 		b := newNodeBed(t)
 		b.mustInit(t)
 		b.db.SetMaxOpenConns(1)

@@ -53,12 +53,12 @@ func (f *facts) mayLose() bool {
 
 // guardFormat asks what the session and its server are like, for checkGuard. The %s says whether a
 // transaction is open.
-const guardFormat = `CONCAT_WS(' ', @@autocommit, FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode) > 0, %s, @@read_only)`
+const guardFormat = `CONCAT_WS(' ', @@autocommit, FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode) > 0, %s, @@read_only, @@completion_type)`
 
 // checkGuard reports that the session, or its server, must not be used.
 func checkGuard(guard string) error {
-	var autocommit, strict, open, readOnly string
-	if _, err := fmt.Sscan(guard, &autocommit, &strict, &open, &readOnly); err != nil {
+	var autocommit, strict, open, readOnly, completion string
+	if _, err := fmt.Sscan(guard, &autocommit, &strict, &open, &readOnly, &completion); err != nil {
 		return fmt.Errorf("read the settings of the session, %q: %w", guard, err)
 	}
 	switch {
@@ -68,6 +68,8 @@ func checkGuard(guard string) error {
 		return fmt.Errorf("%w: autocommit is off: open the database with autocommit=1", sqlstore.ErrSession)
 	case !mysqlconn.IsOn(strict):
 		return fmt.Errorf("%w: sql_mode lacks STRICT_ALL_TABLES: open the database with it", sqlstore.ErrSession)
+	case completion != "NO_CHAIN": // CHAIN begins a transaction behind each commit, and the next UPDATE falls into it
+		return fmt.Errorf("%w: completion_type is %s: open the database with completion_type=0", sqlstore.ErrSession, completion)
 	case mysqlconn.IsOn(open):
 		return fmt.Errorf("%w: a transaction was left open on it: give Leaf a pool of its own", sqlstore.ErrSession)
 	}

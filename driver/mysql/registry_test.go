@@ -98,6 +98,7 @@ func TestMySQLRegistryRefusesUnfitSessions(t *testing.T) {
 	}{
 		"not strict":    {func(c *gomysql.Config) { c.Params["sql_mode"] = "''" }, "STRICT_ALL_TABLES"},
 		"no autocommit": {func(c *gomysql.Config) { c.Params["autocommit"] = "0" }, "autocommit"},
+		"chained":       {func(c *gomysql.Config) { c.Params["completion_type"] = "1" }, "completion_type"},
 		"latin1":        {func(c *gomysql.Config) { c.Params["character_set_client"] = "latin1" }, "utf8mb4"},
 	}
 	for name, tt := range tests {
@@ -113,7 +114,7 @@ func TestMySQLRegistryRefusesUnfitSessions(t *testing.T) {
 // A session that becomes unfit after the first look is noticed by the call itself,
 // which writes nothing, and is not used again.
 func TestMySQLRegistrySessionTurnsUnfit(t *testing.T) {
-	for _, harm := range []string{"SET autocommit = 0", "SET sql_mode = ''", "START TRANSACTION"} {
+	for _, harm := range []string{"SET autocommit = 0", "SET sql_mode = ''", "SET completion_type = CHAIN", "START TRANSACTION"} {
 		for name, call := range map[string]func(*testing.T, worker.Registry) error{"swap": sqltest.SwapError, "load": sqltest.LoadError} {
 			db := mysqlDB(t, mysqlConfig(t, mariadb, newMySQLRegistry(t)))
 			db.SetMaxOpenConns(1)

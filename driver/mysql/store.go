@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -75,14 +76,11 @@ func (s *session) advance(tag string, n int64) (grant segment.Grant, err error) 
 	var maxID, step, micros sql.Null[int64] // of the row as it stands; null if it is gone
 	err = s.QueryRow(s.facts.advance, n, tag, math.MaxInt64-n).Scan(&rows, &end, &server, &guard, &maxID, &step, &micros)
 	if err == nil {
-		err = s.Check(guard)
+		err = cmp.Or(s.Check(guard), checkRows(rows))
 	}
 	switch {
 	case err != nil:
 		return segment.Grant{}, err
-	case rows > 1:
-		return segment.Grant{}, fmt.Errorf("%d rows have this biz_tag: delete all but the one with the highest max_id, "+
-			"and make biz_tag a unique key", rows)
 	case rows == 0:
 		return segment.Grant{}, s.NotAdvanced(tag, n)
 	case maxID.Valid && uint64(maxID.V) < end:
@@ -97,6 +95,19 @@ func (s *session) advance(tag string, n int64) (grant segment.Grant, err error) 
 		grant.Version = strconv.FormatInt(micros.V, 10)
 	}
 	return grant, nil
+}
+
+// checkRows reports that ROW_COUNT(), and so LAST_INSERT_ID(), do not speak of an UPDATE of at
+// most one row.
+func checkRows(rows int64) error {
+	switch {
+	case rows < 0:
+		return fmt.Errorf("the server does not say how many rows the UPDATE changed (ROW_COUNT() is %d): "+
+			"something between here and the server splits or rewrites the packet", rows)
+	case rows > 1:
+		return fmt.Errorf("%d rows have this biz_tag: delete all but the one with the highest max_id, and make biz_tag a unique key", rows)
+	}
+	return nil
 }
 
 // Return is sent once. The server sets update_time whenever it writes the row, in Java's

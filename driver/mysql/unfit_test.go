@@ -52,6 +52,7 @@ func TestMySQLRefusesUnfitSessions(t *testing.T) {
 		"not strict":    {func(c *gomysql.Config) { c.Params["sql_mode"] = "''" }, "STRICT_ALL_TABLES"},
 		"half strict":   {func(c *gomysql.Config) { c.Params["sql_mode"] = "'STRICT_TRANS_TABLES'" }, "STRICT_ALL_TABLES"},
 		"no autocommit": {func(c *gomysql.Config) { c.Params["autocommit"] = "0" }, "autocommit"},
+		"chained":       {func(c *gomysql.Config) { c.Params["completion_type"] = "1" }, "completion_type"},
 		"one statement": {func(c *gomysql.Config) { c.MultiStatements = false }, "multiStatements"},
 		"prepared":      {func(c *gomysql.Config) { c.InterpolateParams = false }, "interpolateParams"},
 		"latin1":        {func(c *gomysql.Config) { c.Params["character_set_client"] = "latin1" }, "utf8mb4"},
@@ -72,7 +73,7 @@ func TestMySQLRefusesUnfitSessions(t *testing.T) {
 // A session that becomes unfit after the first look is noticed by the Advance
 // itself, hands out nothing, and is not used again.
 func TestMySQLSessionTurnsUnfit(t *testing.T) {
-	for _, harm := range []string{"SET autocommit = 0", "SET sql_mode = ''"} {
+	for _, harm := range []string{"SET autocommit = 0", "SET sql_mode = ''", "SET completion_type = CHAIN", "SET completion_type = 2"} {
 		_, database := newMySQL(t, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")
 		db := mysqlDB(t, mysqlConfig(t, mariadb, database))
 		db.SetMaxOpenConns(1)

@@ -28,11 +28,13 @@ func New(db *sql.DB, opts *Options) (*DB, error) {
 type counters struct{ *pool }
 
 // One statement, which commits by itself. By its own step a tag moves by that of the
-// very row version that moves. The %s say which server did it and how it commits.
+// very row version that moves. The lock makes old that version too, so that its max_id
+// shows a trigger that changed the new one. The %s say which server did it and how it commits.
 const advance = `UPDATE leaf_alloc
-	SET max_id = max_id + CASE WHEN $1::bigint > 0 THEN $1::bigint ELSE step END, update_time = now()
-	WHERE biz_tag = $2 AND max_id >= 0 AND ($1::bigint > 0 OR step > 0)
-	RETURNING max_id, step, ` + micros + `, %s, %s`
+	SET max_id = leaf_alloc.max_id + CASE WHEN $1::bigint > 0 THEN $1::bigint ELSE step END, update_time = now()
+	FROM (SELECT biz_tag AS name, max_id AS was FROM leaf_alloc WHERE biz_tag = $2 FOR UPDATE) AS old
+	WHERE biz_tag = name AND max_id >= 0 AND ($1::bigint > 0 OR step > 0)
+	RETURNING was, max_id, step, ` + micros + `, %s, %s`
 
 // Advance moves a counter.
 func (c counters) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -47,17 +49,21 @@ func (c counters) Advance(ctx context.Context, tag string, n int64) (segment.Gra
 }
 
 func (s *session) advance(tag string, n int64) (segment.Grant, error) {
+	var changed error
 	rows, err := s.Query(fmt.Sprintf(advance, s.facts.server, s.facts.commits), n, tag)
 	grants, err := sqlstore.Collect(rows, err, func(scan func(...any) error) (segment.Grant, error) {
-		var end, micros int64
+		var was, end, micros int64
 		var step sql.Null[int64]
 		var server, commits string
-		if err := scan(&end, &step, &micros, &server, &commits); err != nil {
+		if err := scan(&was, &end, &step, &micros, &server, &commits); err != nil {
 			return segment.Grant{}, err
 		}
 		size := n
 		if n == 0 {
 			size = step.V
+		}
+		if end-was != size {
+			changed = fmt.Errorf("max_id moved from %d to %d, not by %d: a trigger changes it: drop the trigger", was, end, size)
 		}
 		grant := segment.Grant{Range: leaf.Range{Start: end - size, End: end}, Step: max(step.V, 1), Server: server,
 			Version: strconv.FormatInt(micros, 10)}
@@ -71,6 +77,8 @@ func (s *session) advance(tag string, n int64) (segment.Grant, error) {
 	case len(grants) > 1:
 		return segment.Grant{}, fmt.Errorf("%d rows have this biz_tag: delete all but the one with the highest max_id, "+
 			"and make biz_tag a unique key", len(grants))
+	case changed != nil:
+		return segment.Grant{}, changed
 	}
 	return grants[0], nil
 }

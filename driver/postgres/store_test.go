@@ -163,3 +163,22 @@ func withParam(t testing.TB, raw, name, value string) string {
 	u.RawQuery = q.Encode()
 	return u.String()
 }
+
+// A trigger that clamps max_id makes an Advance fail: its range was granted before.
+func TestTriggerThatClamps(t *testing.T) {
+	s, database := newPostgres(t, postgresTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)",
+		`CREATE FUNCTION clamp() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.max_id = LEAST(NEW.max_id, 20); RETURN NEW; END'`,
+		"CREATE TRIGGER clamp BEFORE UPDATE ON leaf_alloc FOR EACH ROW EXECUTE FUNCTION clamp()")
+	if g, err := s.Advance(t.Context(), "order", 0); err != nil || g.Range != (leaf.Range{Start: 1, End: 11}) {
+		t.Fatalf("below the limit: %v, %v", g, err)
+	}
+	for _, n := range []int64{0, 15} {
+		if g, err := s.Advance(t.Context(), "order", n); err == nil || !strings.Contains(err.Error(), "drop the trigger") {
+			t.Errorf("n = %d: %v, %v", n, g, err)
+		}
+	}
+	postgresServer.Exec(t, database, "DROP TRIGGER clamp ON leaf_alloc")
+	if g, err := s.Advance(t.Context(), "order", 5); err != nil || g.Range != (leaf.Range{Start: 20, End: 25}) {
+		t.Errorf("without the trigger: %v, %v", g, err)
+	}
+}

@@ -18,7 +18,7 @@ import (
 // The session is set in the packet itself, so that no pool, proxy or reconnect can
 // come between. In MySQL a change from autocommit=0 commits what was open.
 const (
-	setSession = `SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES'`
+	setSession = `SET SESSION autocommit = 1, completion_type = 0, sql_mode = 'STRICT_ALL_TABLES'`
 	setSteps   = `, auto_increment_increment = %d, auto_increment_offset = %d`
 )
 
@@ -73,6 +73,9 @@ func (f *facts) judge(d drawn) error {
 	switch {
 	case d.open:
 		return fmt.Errorf("%w: a transaction was left open on it: give Leaf a pool of its own", sqlstore.ErrSession)
+	case d.rows < 0 || s.stride > 0 && d.rows > 1: // -1: ROW_COUNT() speaks of another statement
+		return fmt.Errorf("%w: the draw changed %d rows: something between here and the server splits or rewrites the packet",
+			sqlstore.ErrSession, d.rows)
 	case d.rows == 0 && !d.generation.Valid:
 		return leaf.ErrUnknownTag
 	case d.rows == 0 && d.generation.V != f.generation:

@@ -209,3 +209,15 @@ func TestLift(t *testing.T) {
 		}
 	}
 }
+
+// ROW_COUNT() must speak of the draw: REPLACE changes one row or two, a block one.
+func TestRowsOfDraw(t *testing.T) {
+	for _, c := range []struct {
+		stride, rows int64
+		ok           bool
+	}{{0, -1, false}, {0, 1, true}, {0, 2, true}, {100, -1, false}, {100, 0, true}, {100, 1, true}, {100, 2, false}} {
+		if err := ticket.JudgeRows(c.stride, c.rows); (err == nil) != c.ok {
+			t.Errorf("stride %d, %d rows: %v", c.stride, c.rows, err)
+		}
+	}
+}

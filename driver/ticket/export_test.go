@@ -1,6 +1,9 @@
 package ticket
 
-import "context"
+import (
+	"context"
+	"database/sql"
+)
 
 // ResizeUntil is [Resize], broken off by the error that after returns.
 func ResizeUntil(ctx context.Context, servers []Server, layout Layout, opts ResizeOptions, after func(stage string) error) error {
@@ -17,3 +20,9 @@ func (l Layout) Table(tag string) string { return l.table(tag) }
 
 // LosesCounters is for tests without an old server.
 func LosesCounters(version string) bool { return losesCounters(version) }
+
+// JudgeRows judges a draw from blocks, or of a ticket, of which ROW_COUNT() says rows.
+func JudgeRows(stride, rows int64) error {
+	f := facts{meta: &meta{share: share{1, 1, stride}, generation: 1}}
+	return f.judge(drawn{rows: rows, increment: 1, offset: 1, globalInc: 1, globOff: 1, generation: sql.Null[int64]{V: 1, Valid: true}})
+}
