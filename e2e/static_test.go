@@ -24,7 +24,7 @@ func TestStaticTwice(t *testing.T) {
 	}
 	a := start()
 	a.awaitListening()
-	a.awaitSnowflake(15 * time.Second)
+	a.awaitSnowflake(2 * time.Minute)
 	l := startTakes(t, 1, 200, func(int) *server { return a })
 	l.await(t, 50_000)
 	b := start()
@@ -45,12 +45,28 @@ func TestStaticTwice(t *testing.T) {
 	a.kill()
 	c := start()
 	c.awaitListening()
-	c.awaitSnowflake(15 * time.Second)
+	c.awaitSnowflake(2 * time.Minute)
 	lc := startTakes(t, 1, 200, func(int) *server { return c })
 	lc.await(t, 50_000)
 	lc.stop()
 	l.add(lc.seen.Sorted()...)
 	l.check(t)
+}
+
+// A server whose data directory was lost waits for the largest max_ahead that its predecessor
+// can have had, not for its own.
+func TestStaticDirectoryLost(t *testing.T) {
+	t.Parallel()
+	file := config(t, "leaf.yaml", "snowflake: {enable: true, max_ahead: 1ms}\nuid: {enable: true, max_ahead: 1s}\n")
+	url := fmt.Sprintf("static:%d", testserver.FreeWorker(t, 1023))
+	start := time.Now()
+	s := serve(t, "--config", file, "--data", filepath.Join(t.TempDir(), "data"), "--workers", url)
+	until(t, 20*time.Second, "waiting for the longest max_ahead", func() error {
+		if wait := waitOf(t, s) + time.Since(start); wait < 62*time.Second {
+			return fmt.Errorf("it waits %v", wait)
+		}
+		return nil
+	})
 }
 
 // One start with a clock that is a year ahead makes a worker ID that was chosen wait for

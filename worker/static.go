@@ -28,16 +28,16 @@ var (
 )
 
 // OpenStatic returns the registry of one worker ID in f, which must be locked against
-// other processes and stay open and locked while it is used. An empty file may be the
-// first one, or one in the place of one that was lost with its machine: the worker ID
-// is held back for as long as a holder that was killed a moment ago may have issued
-// ahead of the clock.
-func OpenStatic(f File, worker int64, ahead time.Duration) (*Static, error) {
+// other processes and stay open and locked while it is used. An empty file may replace one
+// that was lost with its machine, so the worker ID is held back for hold. Hold must cover the
+// mark of any holder that was killed a moment ago: the largest MaxAhead that holders of this
+// ID ever had, 2 s more, and a tick of their coarsest layout.
+func OpenStatic(f File, worker int64, hold time.Duration) (*Static, error) {
 	if worker < 0 {
 		return nil, fmt.Errorf("%w: worker ID %d", leaf.ErrInvalid, worker)
 	}
 	s := &Static{worker: worker, slots: slots{file: f, size: recordSlot, version: staticVersion}, record: Record{Worker: worker}}
-	s.record.Horizon = time.Now().Add(ahead).UnixMilli()
+	s.record.Horizon = time.Now().Add(hold).UnixMilli()
 	text, err := s.slots.read()
 	if errors.Is(err, errDamaged) {
 		return nil, fmt.Errorf("the record of worker ID %d: %w: times up to %v ahead of the clock may have been issued: delete the file when that long has passed",

@@ -65,9 +65,8 @@ type RegistryOptions struct {
 	// Lock opens and locks a file of the data directory. static: needs it.
 	Lock func(name string) (*os.File, error)
 
-	// Ahead is how far beyond the clock this server issues: static: holds a worker ID
-	// of which it knows nothing back for as long.
-	Ahead time.Duration
+	// Hold is how long static: holds back a worker ID that has no record.
+	Hold time.Duration
 
 	// Port tells this server from others at its address in Java Leaf's tree where the
 	// URL names none; 0: the URL must.

@@ -101,6 +101,9 @@ type Segment struct {
 	RegressionJump int64         `yaml:"regression_jump" check:"0.."`
 }
 
+// LargestMaxAhead is the largest value of any max_ahead.
+const LargestMaxAhead = time.Minute
+
 // Snowflake configures the scheme snowflake.
 type Snowflake struct {
 	Enable         bool          `yaml:"enable"`

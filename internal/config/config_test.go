@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -288,4 +289,28 @@ func FuzzYAML(f *testing.F) {
 			t.Errorf("Load accepted an invalid configuration: %v", cfg.Validate())
 		}
 	})
+}
+
+// No max_ahead exceeds LargestMaxAhead, which a static worker ID waits for.
+func TestLargestMaxAhead(t *testing.T) {
+	found := 0
+	for _, section := range []any{config.Snowflake{}, config.UID{}} {
+		field, _ := reflect.TypeOf(section).FieldByName("MaxAhead")
+		_, largest, _ := strings.Cut(field.Tag.Get("check"), "..")
+		if d, err := time.ParseDuration(largest); err != nil || d > config.LargestMaxAhead {
+			t.Errorf("%T: max_ahead up to %q, %v", section, largest, err)
+		}
+		found++
+	}
+	for _, section := range reflect.VisibleFields(reflect.TypeOf(config.Config{})) {
+		if section.Type.Kind() != reflect.Struct {
+			continue
+		}
+		if _, ok := section.Type.FieldByName("MaxAhead"); ok {
+			found--
+		}
+	}
+	if found != 0 {
+		t.Error("a section with a max_ahead is missing above")
+	}
 }

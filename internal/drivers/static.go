@@ -52,7 +52,7 @@ func openStatic(id int64, o RegistryOptions) (worker.Registry, error) {
 		return nil, errors.Join(fmt.Errorf("%w: give each server a worker ID of its own", err), file.Close())
 	}
 	s := &static{file: file, machine: machine}
-	if s.Static, err = worker.OpenStatic(file, id, o.Ahead); err != nil {
+	if s.Static, err = worker.OpenStatic(file, id, o.Hold); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

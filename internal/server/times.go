@@ -17,9 +17,11 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// aheadMargin is added to how far IDs may run ahead of the clock, for a tick of a layout
-// and a clock that is a little off.
-const aheadMargin = 2 * time.Second
+// staticHold is how long a static worker ID without a record waits. The record may have been
+// lost with its data directory, and its last holder may have had the largest max_ahead, which
+// its mark exceeds by 2 s, in a layout with ticks of a second. What this server's own max_ahead
+// is says nothing about that holder.
+const staticHold = config.LargestMaxAhead + 2*time.Second + time.Second
 
 // times are the time-based schemes of a server, which share one worker ID.
 type times struct {
@@ -74,9 +76,8 @@ func (s *Server) openTimes() error {
 		Owner:       owner(s.web.number()),
 		Logger:      s.log,
 	}}
-	var ahead time.Duration
-	o.Layouts, ahead = nodeLayouts(schemes, backend.Traits.MaxAhead)
-	registry, err := s.openRegistry(backend, &o.Keeper, ahead)
+	o.Layouts = nodeLayouts(schemes, backend.Traits.MaxAhead)
+	registry, err := s.openRegistry(backend, &o.Keeper)
 	if err != nil {
 		return err
 	}
@@ -146,27 +147,25 @@ func (s *Server) checkWorkers() error {
 	return nil
 }
 
-// nodeLayouts returns the layouts of all schemes, and how far ahead of the clock one of them
-// may issue. None runs further ahead than limit, if that is not 0.
-func nodeLayouts(schemes []timeScheme, limit time.Duration) (layouts []snowflake.NodeLayout, ahead time.Duration) {
+// nodeLayouts returns the layouts of all schemes. None runs further ahead than limit, if that is not 0.
+func nodeLayouts(schemes []timeScheme, limit time.Duration) (layouts []snowflake.NodeLayout) {
 	for _, scheme := range schemes {
 		o := scheme.options
 		o.MaxAhead = cmp.Or(o.MaxAhead, worker.DefaultMaxAhead)
 		if limit > 0 {
 			o.MaxAhead = min(o.MaxAhead, limit)
 		}
-		ahead = max(ahead, o.MaxAhead)
 		for _, l := range scheme.layouts {
 			o.RandomStart = l.RandomStart
 			layouts = append(layouts, snowflake.NodeLayout{Name: l.Name, Layout: l.Layout, Options: o})
 		}
 	}
-	return layouts, ahead
+	return layouts
 }
 
 // openRegistry opens the registry, and what this server remembers of its worker ID.
-func (s *Server) openRegistry(b *backend.Backend, k *worker.Options, ahead time.Duration) (_ worker.Registry, err error) {
-	o := &backend.RegistryOptions{Lock: s.lock, Ahead: ahead + aheadMargin, Port: s.web.number()}
+func (s *Server) openRegistry(b *backend.Backend, k *worker.Options) (_ worker.Registry, err error) {
+	o := &backend.RegistryOptions{Lock: s.lock, Hold: staticHold, Port: s.web.number()}
 	switch {
 	case s.dir == nil:
 	case b.Traits.Disposable: // a start has none before it to go on from
