@@ -315,6 +315,10 @@ func TestObserve(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	cursor := c.Cursor("order", 64)
+	if _, err := cursor.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	const largest = 50_000
 	o, err := c.Observe(t.Context(), "order", largest)
 	if err != nil || o.MaxID <= largest || o.Dropped == 0 || o.OthersBelow != largest+1 || o.OthersFor <= 0 {
@@ -322,6 +326,7 @@ func TestObserve(t *testing.T) {
 	}
 	for name, take := range map[string]func() (int64, error){
 		"this program":     func() (int64, error) { return c.Next(t.Context(), "order") },
+		"its cursor":       func() (int64, error) { return cursor.Next(t.Context()) },
 		"the first server": func() (int64, error) { return connect(t, nil, servers[0]).Next(t.Context(), "order") },
 		"the last server":  func() (int64, error) { return connect(t, nil, servers[1]).Next(t.Context(), "order") },
 	} {

@@ -21,7 +21,9 @@ type Buffer struct {
 	guard guard // owned by the refill in flight, then by Close
 
 	current atomic.Pointer[span]
-	ended   atomic.Bool // end is set: cursors must not go on with their blocks
+
+	// Cursors issue no ID of their blocks below it: floor, or the largest int64 once end is set.
+	cursorFloor atomic.Int64
 
 	// These belong to mu, and stand here because there may be very many buffers.
 	closing bool // no refill may start any more

@@ -18,7 +18,8 @@ const DefaultBlock = 64
 //
 // A cursor needs no closing. What is left of its block when it is dropped, less than a
 // block, is never issued: the buffer counts it as issued and does not give it back.
-// Once the buffer is closed, or its tag deleted, its cursors fail as the buffer does.
+// Once the buffer is closed, or its tag deleted, its cursors fail as the buffer does. They drop
+// what [Buffer.DropBelow] drops.
 type Cursor struct {
 	next, end int64   // what is left of the block
 	buffer    *Buffer // that the block came from
@@ -50,7 +51,7 @@ func (o *Options) blockSize(block int) int64 {
 
 // Next returns the next ID. Its errors are those of [Buffer.Next], or of [Set.Next].
 func (c *Cursor) Next(ctx context.Context) (int64, error) {
-	if c.next < c.end && !c.buffer.ended.Load() {
+	if c.next < c.end && c.next >= c.buffer.cursorFloor.Load() {
 		c.next++
 		return c.next - 1, nil
 	}
@@ -66,7 +67,7 @@ func (c *Cursor) nextBlock(ctx context.Context) (int64, error) {
 		}
 		c.buffer = b
 	}
-	c.next, c.end = 0, 0 // what is left belongs to a buffer that has ended
+	c.next, c.end = 0, 0 // the buffer has ended, or dropped what is left
 	r, err := c.buffer.takeSome(ctx, c.block)
 	if err != nil {
 		return 0, err

@@ -146,3 +146,34 @@ func TestDroppedCursor(t *testing.T) {
 		t.Errorf("the next process begins with %d, want 33", r.Start)
 	}
 }
+
+// After DropBelow has returned, no cursor issues an ID below the limit, and those above it stay.
+func TestCursorDropsItsBlock(t *testing.T) {
+	b := segment.NewBuffer(newStore(t, 1, 10_000), "order", nil)
+	low, high := b.Cursor(64), b.Cursor(64)
+	for want := int64(1); want <= 3; want++ {
+		if got := nextOf(t, low); got != want {
+			t.Fatalf("got %d, want %d", got, want)
+		}
+	}
+	if got := nextOf(t, high); got != 66 {
+		t.Fatalf("got %d, want 66", got)
+	}
+	b.DropBelow(67)
+	if got := nextOf(t, low); got != 130 {
+		t.Errorf("a cursor with a block below the limit gave %d, want 130", got)
+	}
+	if got := nextOf(t, high); got != 67 {
+		t.Errorf("a cursor with a block above the limit gave %d, want 67", got)
+	}
+	b.DropBelow(5000)
+	for _, c := range []*segment.Cursor{low, high, b.Cursor(1)} {
+		if got := nextOf(t, c); got < 5000 {
+			t.Errorf("got %d, want 5000 or more", got)
+		}
+	}
+	closeBuffer(t, b)
+	if id, err := low.Next(t.Context()); err == nil {
+		t.Errorf("after the end: %d", id)
+	}
+}

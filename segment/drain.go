@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -86,7 +87,7 @@ func (b *Buffer) finish(err error) (unused leaf.Range, last Grant, high int64) {
 		return leaf.Range{}, Grant{}, 0
 	}
 	b.end = err
-	b.ended.Store(true)
+	b.cursorFloor.Store(math.MaxInt64)
 	b.notFailing()
 	if b.refill != nil {
 		b.refill.cancel()

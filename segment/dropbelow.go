@@ -9,14 +9,17 @@ import (
 	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
-// DropBelow drops what the buffer holds below an ID, and what it is going to be granted below it
-// by calls that are under way. It returns how many IDs it dropped.
+// DropBelow drops the IDs below a limit: the buffer's, those in the blocks of its cursors, and those
+// that calls under way are going to be granted. It returns how many the buffer had itself.
 func (b *Buffer) DropBelow(below int64) (dropped int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.floor = max(b.floor, below)
 	if b.end != nil {
 		return 0
+	}
+	if !sabotage.Broken("observe") {
+		b.cursorFloor.Store(b.floor)
 	}
 	var kept []*span
 	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
