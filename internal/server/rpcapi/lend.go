@@ -6,25 +6,40 @@ import (
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/segment"
 )
 
 // Advance counts for the limits of the caller what it was given, which it does not know before.
 func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (*leafv1.AdvanceResponse, error) {
-	if err := s.mayTake(ctx, issuer.Segment, req.GetTag(), 0); err != nil {
+	// The size of a grant without a count is not known before. It is charged as one ID first, so
+	// that a caller beyond its limits moves no counter.
+	charged := max(1, min(req.GetCount(), int64(s.IDs.MaxRange())))
+	if err := s.mayTake(ctx, issuer.Segment, req.GetTag(), charged); err != nil {
 		return nil, err
 	}
 	grant, err := s.IDs.Advance(ctx, req.GetTag(), req.GetCount(), req.GetBefore())
 	if err != nil {
+		s.refund(ctx, req.GetTag(), charged)
 		return nil, err
 	}
-	if err := s.mayTake(ctx, issuer.Segment, req.GetTag(), grant.Range.Len()); err != nil {
+	if rest := grant.Range.Len() - charged; rest < 0 {
+		s.refund(ctx, req.GetTag(), -rest)
+	} else if err := s.mayTake(ctx, issuer.Segment, req.GetTag(), rest); err != nil {
+		// The first charge stays: the counter may have moved for this call.
 		_ = s.IDs.Return(ctx, req.GetTag(), grant, grant.Range.Start) // else they are lost
 		return nil, err
 	}
 	return &leafv1.AdvanceResponse{
 		Range: &leafv1.Range{Start: grant.Range.Start, End: grant.Range.End}, Step: grant.Step, Version: grant.Version,
 	}, nil
+}
+
+// refund takes back the charge for n IDs of a tag that the caller did not get.
+func (s *leafService) refund(ctx context.Context, tag string, n int64) {
+	if !s.Access.Open() {
+		frontend.CallerIn(ctx).Untake(issuer.Segment, tag, n)
+	}
 }
 
 func (s *leafService) Return(ctx context.Context, req *leafv1.ReturnRequest) (*leafv1.ReturnResponse, error) {

@@ -59,6 +59,41 @@ func TestAdvanceWithinLimits(t *testing.T) {
 	}
 }
 
+// A caller beyond its limits moves no counter, whatever it asks for; a call that fails costs nothing.
+func TestAdvanceChargesFirst(t *testing.T) {
+	gate := access.New(access.Options{Local: true, Limits: access.Limits{Client: access.Limit{Quota: 5}}})
+	f := serveGated(t, gate)
+	_, err := f.ids.Advance(t.Context(), &leafv1.AdvanceRequest{Tag: "unknown", Count: 5})
+	wantCode(t, "an unknown tag", err, connect.CodeNotFound)
+	if _, err := f.ids.Advance(t.Context(), &leafv1.AdvanceRequest{Tag: "order", Count: 5}); err != nil {
+		t.Fatal(err)
+	}
+	before := maxID(t, f.store, "order")
+	for range 100 {
+		for _, count := range []int64{0, 1, 10, 1000} {
+			_, err := f.ids.Advance(t.Context(), &leafv1.AdvanceRequest{Tag: "order", Count: count})
+			wantCode(t, "beyond the quota", err, connect.CodeResourceExhausted)
+		}
+	}
+	if after := maxID(t, f.store, "order"); after > before+20 { // a refill after the first grant may be under way
+		t.Errorf("the counter moved from %d to %d for callers that got nothing", before, after)
+	}
+}
+
+func maxID(t *testing.T, s segment.Store, name string) int64 {
+	t.Helper()
+	for tag, err := range s.Tags(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tag.Name == name {
+			return tag.MaxID
+		}
+	}
+	t.Fatalf("no tag %q", name)
+	return 0
+}
+
 func TestAnswersNameTheRoute(t *testing.T) {
 	f := serveBackend(t, loopback, frontend.Options{IDs: issuer.New(nil, nil), Route: func() []string { return []string{"A", "B"} }})
 	for _, body := range []string{`{"tag":"order"}`, `{`} { // both are errors, as there is no store
