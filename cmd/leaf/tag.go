@@ -109,7 +109,7 @@ func newTagSet() *cobra.Command {
 	var a admin
 	var step, maxID int64
 	var description string
-	var force bool
+	var force, yes bool
 	cmd := &cobra.Command{
 		Use:   "set TAG",
 		Short: "Change step, counter or description of a tag",
@@ -117,9 +117,10 @@ func newTagSet() *cobra.Command {
 
 Servers take a new step up when they next take IDs from the store. A higher --max-id
 skips the IDs below it, once the servers have used up what they hold in memory. A
-lower one is refused unless --force is given:
+lower one is refused unless --force is given. With --force it asks before it sets the
+counter; where there is no terminal it needs --yes.
 
-` + noteLower,
+Mind: ` + noteLower,
 		Example: `  leaf tag set order --step 5000
   leaf tag set order --max-id 1000000`,
 		Args:              tagArg,
@@ -135,6 +136,9 @@ lower one is refused unless --force is given:
 			return a.with(cmd, func() error {
 				if force && change.MaxID != nil {
 					a.warn(cmd, noteLower)
+					if err := confirm(cmd, yes, fmt.Sprintf("set max_id of %s to %d", printable(args[0]), maxID)); err != nil {
+						return err
+					}
 				}
 				tag, err := a.alterTag(cmd.Context(), args[0], change)
 				return a.printTag(cmd, "changed", tag, err)
@@ -146,6 +150,7 @@ lower one is refused unless --force is given:
 	wholeVar(cmd, &step, "step", "", 0, "least number of IDs to take from the store at once")
 	wholeVar(cmd, &maxID, "max-id", "", 0, "the next ID to take from the store")
 	cmd.Flags().BoolVar(&force, "force", false, "allow --max-id to lower the counter")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().StringVar(&description, "description", "", "what the tag is for")
 	return cmd
 }
