@@ -182,7 +182,7 @@ func (p *process) read(stderr io.Reader) {
 
 // waitFor waits for the log to match.
 func (p *process) waitFor(pattern *regexp.Regexp) ([]string, error) {
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		p.mu.Lock()
 		found, more := pattern.FindStringSubmatch(string(p.log)), p.more

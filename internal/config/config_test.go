@@ -302,7 +302,7 @@ func TestLargestMaxAhead(t *testing.T) {
 		}
 		found++
 	}
-	for _, section := range reflect.VisibleFields(reflect.TypeOf(config.Config{})) {
+	for _, section := range reflect.VisibleFields(reflect.TypeFor[config.Config]()) {
 		if section.Type.Kind() != reflect.Struct {
 			continue
 		}
