@@ -39,7 +39,7 @@ type Observed struct {
 
 // Observe says that IDs of a tag up to a largest one are in use, because somebody inserted
 // them by hand. The counter moves above them, and never down; this program and all servers of
-// the URL drop what they hold below, except for the blocks of cursors. The token needs the
+// the URL drop what they hold below, the blocks of cursors included. The token needs the
 // right to administer. With an error some servers were not told: call it again.
 func (c *Client) Observe(ctx context.Context, tag string, largest int64) (Observed, error) {
 	all, err := c.conn.Observe(ctx, tag, largest)

@@ -18,7 +18,7 @@ func (b *Buffer) DropBelow(below int64) (dropped int64) {
 	if b.end != nil {
 		return 0
 	}
-	if !sabotage.Broken("observe") {
+	if !sabotage.Broken("observe cursors") {
 		b.cursorFloor.Store(b.floor)
 	}
 	var kept []*span

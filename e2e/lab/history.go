@@ -14,8 +14,10 @@ import (
 type Receipt struct {
 	Range  leaf.Range
 	Space  string // the ID space
-	Server string // one life of one server process; empty: of an order that nothing promises
+	Server string // one life of one server process; empty: unknown
 	Client string
+
+	Unordered bool // the IDs of one server need not increase from call to call
 
 	// When the call began and when it had ended, on a clock that all clients share.
 	Begin, End time.Duration
@@ -136,11 +138,11 @@ func (h *History) UniqueBut(documented int64) (twice int64, err error) {
 
 // Ordered reports a receipt that lies below one which the same client or another one had
 // already received from the same server, of the same space, before its own call began.
-// Receipts of one call count as one, and those without a server not at all.
+// Receipts of one call count as one, and those without a server or order not at all.
 func (h *History) Ordered() error {
 	type place struct{ space, server string }
 	ended := map[place][]*Receipt{} // by their end
-	for _, r := range h.sorted(byEnd, func(r *Receipt) bool { return r.Server != "" }) {
+	for _, r := range h.sorted(byEnd, func(r *Receipt) bool { return r.Server != "" && !r.Unordered }) {
 		p := place{r.Space, r.Server}
 		ended[p] = append(ended[p], r)
 	}

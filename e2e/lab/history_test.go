@@ -20,6 +20,11 @@ func call(server string, begin, end time.Duration, start, stop int64) lab.Receip
 	}
 }
 
+func unordered(r lab.Receipt) lab.Receipt {
+	r.Unordered = true
+	return r
+}
+
 func history(receipts ...lab.Receipt) *lab.History {
 	h := new(lab.History)
 	for _, r := range receipts {
@@ -95,6 +100,7 @@ func TestOrdered(t *testing.T) {
 	}{
 		"ascending":           {[]lab.Receipt{call("a", 0, 1, 0, 10), call("a", 2, 3, 10, 20)}, ""},
 		"at the same time":    {[]lab.Receipt{call("a", 0, 5, 10, 20), call("a", 1, 2, 0, 10)}, ""},
+		"of no order":         {[]lab.Receipt{call("a", 0, 1, 10, 20), unordered(call("a", 2, 3, 0, 10))}, ""},
 		"no server":           {[]lab.Receipt{call("", 0, 1, 10, 20), call("", 2, 3, 0, 10)}, ""},
 		"another server":      {[]lab.Receipt{call("a", 0, 1, 10, 20), call("b", 2, 3, 0, 10)}, ""},
 		"descending":          {[]lab.Receipt{call("a", 0, 1, 10, 20), call("a", 2, 3, 0, 10)}, "a answers out of order"},

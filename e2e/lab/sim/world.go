@@ -264,12 +264,8 @@ func (m *machine) call(client, space string, rng *rand.Rand) {
 		fail(err)
 		return
 	}
-	server := p.name
-	if got.unordered {
-		server = ""
-	}
 	m.w.history.Add(lab.Receipt{
-		Space: space, Server: server, Client: client, Begin: begin, End: m.w.now(),
+		Space: space, Server: p.name, Client: client, Unordered: got.unordered, Begin: begin, End: m.w.now(),
 		ClockBegin: got.clockBegin, ClockEnd: got.clockEnd,
 	}, got.ranges...)
 }
