@@ -39,8 +39,8 @@ that scheme stays off until --workers is given.
 
 Settings come from --config (YAML, or a leaf.properties of Java Leaf), which the
 environment overrules, which the flags overrule. 'leaf config example' prints all of
-them. With a leaf.properties the server listens on all interfaces, port 8080, unless
-told otherwise.
+them. With a leaf.properties the server listens on all interfaces, port 8080, without
+the Redis protocol, unless told otherwise.
 
 SIGINT or SIGTERM stops the server cleanly: requests in flight are answered and
 unused IDs go back to the store. A second one ends it at once. SIGHUP has the

@@ -47,8 +47,8 @@ type javaFile struct {
 }
 
 // properties applies a leaf.properties, read as java.util.Properties does: ISO-8859-1,
-// and ${…} has no meaning. Java Leaf listens on all interfaces, and only when it has its
-// worker ID, for which it may have to wait.
+// and ${…} has no meaning. Java Leaf listens on all interfaces, speaks HTTP alone, and listens
+// only when it has its worker ID, for which it may have to wait.
 func (l *loader) properties(name string, data []byte, urls JavaURLs) {
 	reader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
 	props, err := reader.LoadBytes(data)
@@ -60,7 +60,7 @@ func (l *loader) properties(name string, data []byte, urls JavaURLs) {
 	l.java = j
 	segment, snowflake := j.enabled(javaSegmentEnable[0]), j.enabled(javaSnowflakeEnable[0])
 	said := map[string]string{
-		"listen": ":8080", "start_wait": "15s", "public_read": "true", "segment.policy": PolicyLeaf,
+		"listen": ":8080", "resp": Off, "start_wait": "15s", "public_read": "true", "segment.policy": PolicyLeaf,
 		"segment.enable": strconv.FormatBool(segment), "snowflake.enable": strconv.FormatBool(snowflake),
 	}
 	if segment {

@@ -84,7 +84,7 @@ func TestJava(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := config.Default()
-			want.Listen, want.StartWait = ":8080", 15*time.Second
+			want.Listen, want.RESP, want.StartWait = ":8080", config.Off, 15*time.Second
 			want.Segment.Policy, want.PublicRead = config.PolicyLeaf, true
 			want.Store, want.Segment.Enable = test.store, test.store != ""
 			want.Workers, want.Snowflake.Enable = test.workers, test.workers != ""
@@ -194,5 +194,16 @@ func TestJavaListen(t *testing.T) {
 	cfg := load(t, config.Source{File: file, Flags: map[string]string{"listen": "127.0.0.1:9"}})
 	if cfg.Listen != "127.0.0.1:9" {
 		t.Errorf("listen = %q, want --listen to win", cfg.Listen)
+	}
+}
+
+// Java Leaf has no Redis protocol: its port opens only where a file, a variable or a flag asks for it.
+func TestJavaRESP(t *testing.T) {
+	file := write(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.snowflake.enable=false\n")
+	if cfg := load(t, config.Source{File: file}); cfg.RESP != config.Off {
+		t.Errorf("resp = %q, want off", cfg.RESP)
+	}
+	if cfg := load(t, config.Source{File: file, Environ: []string{"LEAF_RESP=127.0.0.1:9"}}); cfg.RESP != "127.0.0.1:9" {
+		t.Errorf("resp = %q, want what LEAF_RESP asks for", cfg.RESP)
 	}
 }

@@ -13,7 +13,7 @@ import (
 type port struct {
 	asked    string
 	addr     net.Addr     // what asked has turned out to be
-	listener net.Listener // not open yet where the server waits for its schemes
+	listener net.Listener // not open yet where the server waits for its schemes; nil if it was taken meanwhile
 }
 
 // bind takes a port. The error wraps kind, if there is one.
@@ -29,7 +29,11 @@ func bind(asked string, kind error) (*port, error) {
 }
 
 // close closes the port; it may be closed already.
-func (p *port) close() { _ = p.listener.Close() }
+func (p *port) close() {
+	if p.listener != nil {
+		_ = p.listener.Close()
+	}
+}
 
 // reopen opens the port after close.
 func (p *port) reopen() (err error) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/server"
 )
 
@@ -123,6 +125,44 @@ func TestRedisPortTaken(t *testing.T) {
 	if _, err := server.New(t.Context(), opts); !errors.Is(err, server.ErrRESP) || !strings.Contains(err.Error(), opts.Config.RESP) || !closed {
 		t.Errorf("%v; the store was closed: %v", err, closed)
 	}
+}
+
+// A second server on a machine starts: nobody chose the default port.
+func TestDefaultRedisPortTaken(t *testing.T) {
+	address := config.Default().RESP
+	if taken, err := net.Listen("tcp", address); err == nil {
+		defer taken.Close()
+	} else if !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatal(err)
+	}
+	r := run(t, nil, func(o *server.Options) { o.Config.RESP = address })
+	r.want(t, "/api/segment/get/order", 200, "1")
+	if got := r.log.String(); !strings.Contains(got, "without that protocol") || !strings.Contains(got, address) {
+		t.Errorf("logged %s", got)
+	}
+	status, err := leafv1connect.NewAdminServiceClient(r.client, "http://"+r.addr).Status(t.Context(), new(leafv1.StatusRequest))
+	if err != nil || status.GetResp() != "" {
+		t.Errorf("Status: %v, %v", status, err)
+	}
+}
+
+// The default port is taken while the server waits for its schemes.
+func TestDefaultRedisPortTakenAtTheStart(t *testing.T) {
+	address := config.Default().RESP
+	hold := make(chan struct{})
+	unlisted := drivertest.Only(drivertest.OpTags, drivertest.Fault{Hold: hold})
+	r := run(t, unlisted, func(o *server.Options) { o.Config.RESP, o.Config.StartWait = address, time.Minute })
+	if taken, err := net.Listen("tcp", address); err == nil {
+		defer taken.Close()
+	} else if !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatal(err)
+	}
+	close(hold)
+	until(t, "serves", func() bool { return strings.Contains(r.log.String(), "msg=serving") })
+	if got := r.log.String(); !strings.Contains(got, "without that protocol") || strings.Contains(got, " resp=") {
+		t.Errorf("logged %s", got)
+	}
+	r.want(t, "/api/segment/get/order", 200, "1")
 }
 
 // Where there are certificates, the Redis protocol is encrypted too.

@@ -97,7 +97,7 @@ func (s *Server) Run(ctx context.Context) error {
 	unwatch := s.watch()
 	served := make(chan error, 2)
 	go func() { served <- s.serveHTTP() }()
-	if s.redis != nil {
+	if s.redis != nil && s.redis.listener != nil {
 		go func() { served <- s.serveRESP() }()
 	}
 	select {
@@ -135,7 +135,7 @@ func (s *Server) open(ctx context.Context) error {
 		}
 	}
 	for _, p := range s.ports() {
-		if err := p.reopen(); err != nil {
+		if err := p.reopen(); err != nil && (p != s.redis || !s.servesWithoutRESP(err)) {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (s *Server) about() []any {
 		scheme = "https://"
 	}
 	about := []any{"url", scheme + s.web.String(), "protocols", "HTTP, gRPC", "scheme", strings.Join(schemes, ", ")}
-	if s.redis != nil {
+	if s.redis != nil && s.redis.listener != nil {
 		about = append(about, "resp", s.redis.String())
 	}
 	if s.set != nil {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/leaf-id/leaf/internal/backend"
@@ -160,9 +161,22 @@ func (s *Server) bind() (err error) {
 		return err
 	}
 	if s.cfg.RESP != config.Off {
-		s.redis, err = bind(s.cfg.RESP, ErrRESP)
+		if s.redis, err = bind(s.cfg.RESP, ErrRESP); s.servesWithoutRESP(err) {
+			err = nil
+		}
 	}
 	return err
+}
+
+// servesWithoutRESP reports whether the server runs without the Redis protocol after err: its
+// port is taken, and it is the default one, which nobody chose. It logs that.
+func (s *Server) servesWithoutRESP(err error) bool {
+	if !errors.Is(err, syscall.EADDRINUSE) || s.cfg.RESP != config.Default().RESP {
+		return false
+	}
+	s.log.Warn("another program listens on the default port of the Redis protocol: this server runs without that protocol; "+
+		"choose another address with resp, or turn it off", "address", s.cfg.RESP)
+	return true
 }
 
 func (s *Server) openStore() (err error) {
