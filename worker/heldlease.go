@@ -257,11 +257,15 @@ func (h *heldLease) checkAlone(v view, r Record) error {
 }
 
 // checkHorizon reports that the lease has run out on a registry that may lose writes:
-// others may have held the worker ID since, and the registry have lost that. This machine's
+// others may have held the worker ID since, and the registry have lost that. They went by the clock
+// of the server before, which may be ahead of the present one's by the tolerance. This machine's
 // clock has to agree, because a registry whose clock is wrong must not end all leases;
 // after a start from the file alone that clock was not checked, and does not count.
 func (h *heldLease) checkHorizon(v view) error {
 	now := h.now(v)
+	if r := v.reign; r.Incarnation == "" || r.Unmarked || r.Incarnation != h.record.Incarnation {
+		now += millis(h.opts.Tolerance)
+	}
 	if !h.fromFile {
 		now = min(now, h.clock.wall().Add(h.opts.Tolerance).UnixMilli())
 	}
@@ -319,7 +323,7 @@ func (h *heldLease) save() error {
 
 // abandon ends a lease whose worker ID was lost: no process may continue it from the file.
 // If the registry still holds it, it is handed back when the registry is read next.
-func (h *heldLease) abandon() {
+func (h *heldLease) abandon(why error) {
 	ended := h.inFile
 	ended.Horizon = h.horizon.Load()
 	ended.Mark = min(max(h.sealedAt, h.lease.floor), ended.Horizon)

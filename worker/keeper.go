@@ -105,7 +105,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			if ctx.Err() != nil && !errors.Is(err, ErrTaken) {
 				return h.end()
 			}
-			h.abandon()
+			h.abandon(err)
 		}
 		if ctx.Err() != nil {
 			break

@@ -111,6 +111,31 @@ func TestExtendedAfterItsHorizon(t *testing.T) {
 	})
 }
 
+// The server that takes over has a clock behind the one by which the worker ID was claimed: the
+// lease that it lets a paused holder extend has run out all the same.
+func TestExtendedAfterItsHorizonByASlowClock(t *testing.T) {
+	inLossyBubble(t, 2, func(t *testing.T, w *world) {
+		var offset atomic.Int64
+		w.reg.Backend.SetClock(func() time.Time { return time.Now().Add(time.Duration(offset.Load())) })
+		p := w.nodes[0].startHeld(t)
+		mustIssue(t, p, 10)
+		p.pause()
+		records, err := w.reg.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Until(worker.Time(records[0].Horizon)) + 100*time.Millisecond)
+		held := w.reg.Backend.Snapshot()
+		q := w.nodes[1].start()
+		time.Sleep(time.Second)
+		awaitHeld(t, q, 0)
+		offset.Store(int64(-4 * time.Second)) // less than the tolerance
+		w.failOver(held)
+		p.resume()
+		issueTogether(5*time.Second, q, p)
+	})
+}
+
 // The registry's clock is wrong, and nothing was lost: a holder goes on.
 func TestRegistryClockJumpsBeyondTheHorizon(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {

@@ -45,7 +45,8 @@ type Options struct {
 	Owner string
 
 	// Horizon is how far ahead of the clock a lease reaches, so how long an outage
-	// of the registry is survived; default 30 minutes.
+	// of the registry is survived; default 30 minutes. On a [LossyRegistry] it must exceed
+	// Tolerance by three times Extend, or a fail-over ends the lease.
 	Horizon time.Duration
 
 	// Extend is how often the lease is extended; default 10 s, at most a third of
