@@ -104,6 +104,34 @@ func TestLayoutChanged(t *testing.T) {
 	s.stop()
 }
 
+// A rolling change to a default layout of another name and other bits: keys that name no layout would
+// have IDs twice, so the server with the new one issues none.
+func TestDefaultLayoutChanged(t *testing.T) {
+	t.Parallel()
+	args := byWorkers(t, newRegistry(t))
+	start := func(name string, workers, sequence int) *server {
+		text := fmt.Sprintf("snowflake:\n  layout: %s\n  layouts:\n"+
+			"    %s: {epoch: 2026-01-01T00:00:00Z, tick: 1ms, time: 41, worker: %d, sequence: %d}\n", name, name, workers, sequence)
+		args[1] = config(t, "leaf.yaml", onlySnowflake+text)
+		return serve(t, args...)
+	}
+	a := start("shop", 10, 12)
+	a.awaitSnowflake(5 * time.Second)
+	b := start("store", 8, 14)
+	until(t, 10*time.Second, "refusing", func() error {
+		id, err := b.snowflake("x")
+		if err == nil {
+			t.Fatalf("it issued %d", id)
+		}
+		if !strings.Contains(err.Error(), "keep that default layout") {
+			return err
+		}
+		return nil
+	})
+	a.stop()
+	b.stop()
+}
+
 // A server that is killed under load and started again issues nothing twice.
 func TestSnowflakeKillNine(t *testing.T) {
 	t.Parallel()

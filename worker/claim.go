@@ -126,6 +126,9 @@ func (k *Keeper) released(s *savedLease, old Record) (next Record, ok bool) {
 	}
 	next = old
 	next.Instance = Instance{}
+	if s.refused {
+		next.Layouts = s.Layouts
+	}
 	switch {
 	case old.Instance == s.Instance && old.Term == s.Term:
 		next.Horizon = s.Mark
@@ -400,18 +403,42 @@ func (h *heldLease) checkClaim(records map[int64]Record) error {
 // that name would not be unique.
 func (k *Keeper) checkLayouts(records map[int64]Record) error {
 	for _, ours := range k.opts.Layouts {
+		known := false
 		for _, r := range records {
 			i := slices.IndexFunc(r.Layouts, func(l ServedLayout) bool { return l.Name == ours.Name })
+			known = known || i >= 0
 			if i >= 0 && r.Layouts[i] != ours && !sabotage.Broken("W7 layouts") {
 				return &LayoutError{Ours: ours, Theirs: r.Layouts[i], Worker: r.Worker, Owner: r.Owner}
+			}
+		}
+		if ours.IsDefault() && !known {
+			if err := checkFirstDefault(ours, records); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// A LayoutError says that a layout's name is taken: IDs were issued under it with
-// other values.
+// checkFirstDefault reports a default layout that no record names, and that cannot be the one of
+// the servers that wrote the records: those of earlier releases did not say which of their layouts
+// was the default.
+func checkFirstDefault(ours ServedLayout, records map[int64]Record) error {
+	var why error
+	for _, r := range records {
+		if len(r.Layouts) == 0 || slices.ContainsFunc(r.Layouts, ServedLayout.IsDefault) {
+			continue
+		}
+		if slices.ContainsFunc(r.Layouts, ours.sameIDs) || sabotage.Broken("W7 first default") {
+			return nil
+		}
+		why = &LayoutError{Ours: ours, Theirs: r.Layouts[0], Worker: r.Worker, Owner: r.Owner}
+	}
+	return why
+}
+
+// A LayoutError says that IDs were issued with other values under a layout's name, or to callers
+// who name no layout.
 type LayoutError struct {
 	Ours, Theirs ServedLayout
 	Worker       int64
@@ -419,6 +446,11 @@ type LayoutError struct {
 }
 
 func (e *LayoutError) Error() string {
+	if e.Ours.IsDefault() {
+		return fmt.Sprintf("the default layout of %s is %s here, but callers who name no layout had IDs of %s (worker ID %d, %s), and the two would collide: "+
+			"keep that default layout, and have callers name the new one",
+			strings.TrimPrefix(e.Ours.Name, defaultMark), describe(e.Ours), describe(e.Theirs), e.Worker, ownerName(e.Owner))
+	}
 	return fmt.Sprintf("layout %q is %s here, but IDs were issued under that name as %s (worker ID %d, %s), and the two would collide: give the new layout another name",
 		e.Ours.Name, describe(e.Ours), describe(e.Theirs), e.Worker, ownerName(e.Owner))
 }

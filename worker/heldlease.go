@@ -333,6 +333,9 @@ func (h *heldLease) abandon(why error) {
 		h.log.Error("the state file still says that the worker ID is held: remove it before this server is started without its worker registry",
 			"worker", h.inFile.Worker, "err", err)
 	}
+	if _, refused := errors.AsType[*LayoutError](why); refused { // nothing was issued in the layouts that the claim added
+		ended.Layouts, ended.refused = h.prior.Layouts, true
+	}
 }
 
 // settleLimit bounds how long a stop waits for the clock.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -61,6 +62,27 @@ type ServedLayout struct {
 	TimeBits     int    `json:"time"`
 	WorkerBits   int    `json:"worker"`
 	SequenceBits int    `json:"sequence"`
+}
+
+// defaultMark begins the reserved names, which no layout of a caller's choice has. They sort last,
+// so that an error names a layout of the configuration first.
+const defaultMark = "~"
+
+// Default returns l under the reserved name of a scheme: its IDs go to callers who name no
+// layout. Such callers are the same before and after a change of the scheme's default layout,
+// so a registry lets a scheme have one default only.
+func (l ServedLayout) Default(scheme string) ServedLayout {
+	l.Name = defaultMark + scheme
+	return l
+}
+
+// IsDefault reports whether l has a reserved name, see [ServedLayout.Default].
+func (l ServedLayout) IsDefault() bool { return strings.HasPrefix(l.Name, defaultMark) }
+
+// sameIDs reports whether l and m make the same IDs of the same times and worker IDs.
+func (l ServedLayout) sameIDs(m ServedLayout) bool {
+	l.Name = m.Name
+	return l == m
 }
 
 // MaxWorker returns the largest worker ID that l holds.

@@ -31,7 +31,8 @@ type savedLease struct {
 	Mark     int64          `json:"mark"`    // nothing from here on was issued
 	Layouts  []ServedLayout `json:"layouts"`
 
-	sealed bool // it was this process's own, whose lease users are sealed
+	sealed  bool // it was this process's own, whose lease users are sealed
+	refused bool // and its layouts were refused: Layouts are those of the record that the claim replaced
 }
 
 // OpenStateFile opens the state file at path, which is created if there is none, and locks

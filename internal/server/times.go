@@ -147,7 +147,8 @@ func (s *Server) checkWorkers() error {
 	return nil
 }
 
-// nodeLayouts returns the layouts of all schemes. None runs further ahead than limit, if that is not 0.
+// nodeLayouts returns the layouts of all schemes, and after those of each scheme its default one
+// under the reserved name. None runs further ahead than limit, if that is not 0.
 func nodeLayouts(schemes []timeScheme, limit time.Duration) (layouts []snowflake.NodeLayout) {
 	for _, scheme := range schemes {
 		o := scheme.options
@@ -159,6 +160,9 @@ func nodeLayouts(schemes []timeScheme, limit time.Duration) (layouts []snowflake
 			o.RandomStart = l.RandomStart
 			layouts = append(layouts, snowflake.NodeLayout{Name: l.Name, Layout: l.Layout, Options: o})
 		}
+		first := layouts[len(layouts)-len(scheme.layouts)]
+		first.Name = first.Record("").Default(scheme.name).Name
+		layouts = append(layouts, first)
 	}
 	return layouts
 }

@@ -23,6 +23,8 @@ type leaseWorld struct {
 	skewed  bool           // clocks are off by almost as much as is tolerated
 	far     bool           // the first machine runs further ahead, as in another data centre
 	mixed   bool           // the machines do not mean the same by a layout's name
+	renamed bool           // and the first one calls it by another name, which callers do not say
+	older   bool           // and the others do not record which layout is the default one
 }
 
 var epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -48,6 +50,9 @@ func newLeaseWorld(seed uint64, sabotage string) *leaseWorld {
 		})
 	}
 	w.clocks, w.mixed = rng.IntN(2) == 0, rng.IntN(8) == 0
+	defaults := w.random("defaults")
+	w.renamed = w.mixed && defaults.IntN(2) == 0
+	w.older = w.renamed && defaults.IntN(2) == 0
 	w.keeper = worker.Options{
 		RegistryKey: "simulated", Horizon: leaseHorizon, Extend: 2 * time.Second, CallTimeout: time.Second,
 		Reclaim: rng.IntN(4) == 0,
@@ -79,6 +84,8 @@ type leaseServer struct {
 	node  *snowflake.Node
 	clock *worker.Clock
 
+	layouts []snowflake.NodeLayout // the first one is the default
+
 	asked  worker.Reign  // for a saboteur: the last answer,
 	judged *worker.Reign // and what is answered next
 }
@@ -93,8 +100,9 @@ func (w *leaseWorld) launch(m *machine) {
 	opts := w.keeper
 	opts.Clock, opts.Owner = s.clock, p.name
 	opts.State = worker.NewStateFile(&handle{p, m.disk}, m.disk.identity)
+	s.layouts = w.layoutsOf(m)
 	var err error
-	if s.node, err = snowflake.NewNode(s, &snowflake.NodeOptions{Layouts: w.layoutsOf(m), Keeper: opts}); err != nil {
+	if s.node, err = snowflake.NewNode(s, &snowflake.NodeOptions{Layouts: s.layouts, Keeper: opts}); err != nil {
 		w.note("%s does not start: %v", p.name, err)
 		return
 	}
@@ -106,7 +114,11 @@ func (s *leaseServer) stop(context.Context) error { return errors.Join(s.node.Cl
 
 func (s *leaseServer) take(ctx context.Context, layout string, rng *rand.Rand) (got answer, err error) {
 	got.clockBegin = s.clock.Now().UnixMilli()
-	got.ranges, err = s.node.Generator(layout).Take(ctx, nil, 1+rng.IntN(1<<rng.IntN(7)))
+	g := s.node.Generator(layout)
+	if layout == s.w.layouts[0].Name { // of callers who name none
+		g = s.node.Generator(s.layouts[0].Name)
+	}
+	got.ranges, err = g.Take(ctx, nil, 1+rng.IntN(1<<rng.IntN(7)))
 	got.clockEnd = s.clock.Now().UnixMilli()
 	return got, err
 }

@@ -167,20 +167,25 @@ func (s *brokenStore) Return(ctx context.Context, tag string, last segment.Grant
 }
 
 // layoutsOf returns the layouts that a machine serves. Sometimes one of them is another than
-// what the other machines serve under its name.
+// what the other machines serve under its name, or to callers who name none.
 func (w *leaseWorld) layoutsOf(m *machine) []snowflake.NodeLayout {
-	if m != w.machines[0] {
-		return w.layouts
-	}
-	layouts := slices.Clone(w.layouts)
-	if w.mixed {
+	layouts, first := slices.Clone(w.layouts), m == w.machines[0]
+	if first && w.mixed {
 		layouts[0].SequenceBits--
 		layouts[0].WorkerBits++
 	}
-	if w.far {
+	if first && w.renamed {
+		layouts[0].Name = "renamed"
+	}
+	if first && w.far {
 		layouts[0].Options.MaxAhead = farAhead
 	}
-	return layouts
+	if !first && w.older {
+		return layouts
+	}
+	byDefault := layouts[0]
+	byDefault.Name = byDefault.Record("").Default("simulated").Name
+	return append(layouts, byDefault)
 }
 
 // Reign returns which server answers.

@@ -58,6 +58,7 @@ var saboteurs = []saboteur{
 	{"W6 instance", "leases", "claims look like each other", twice},
 	{"W7 rounding", "leases", "a floor is rounded down to a tick, and a limit up", twice},
 	{"W7 layouts", "leases", "layouts of one name are not compared", twice},
+	{"W7 first default", "leases", "the first default layout to be recorded may be any", twice},
 	{"W8 copy", "leases", "a copied state file is taken for the one it was copied from", twice},
 	{"W8 lock", "leases", "two processes have one state file", twice},
 	{"W11 registry", "leases", "each machine has a registry of its own", twice},

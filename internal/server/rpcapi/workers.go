@@ -71,7 +71,9 @@ func workerMessage(r worker.Record, mine bool) *leafv1.Worker {
 		m.ClockOffset = durationpb.New(time.Duration(r.Offset) * time.Millisecond)
 	}
 	for _, l := range r.Layouts {
-		m.Layouts = append(m.Layouts, l.Name)
+		if !l.IsDefault() {
+			m.Layouts = append(m.Layouts, l.Name)
+		}
 	}
 	return m
 }
