@@ -43,11 +43,13 @@ func find(rawURL string) (driver, *target, error) {
 	scheme, rest, ok := strings.Cut(rawURL, ":")
 	scheme = strings.ToLower(scheme)
 	if ok && scheme == "jdbc" {
-		mysqlURL, err := FromJDBC(rawURL, "", "")
+		mysqlURL, notices, err := FromJDBC(rawURL, "", "")
 		if err != nil {
 			return driver{}, nil, err
 		}
-		return find(mysqlURL)
+		d, u, err := find(mysqlURL)
+		u.notices = notices
+		return d, u, err
 	}
 	if scheme == "postgresql" {
 		scheme = "postgres"
