@@ -163,7 +163,7 @@ func launch(t testing.TB, command ...string) *server {
 	s := &server{t: t, log: new(bytes.Buffer), urls: make(chan string, 1), exited: make(chan struct{})}
 	s.cmd = exec.Command(command[0], command[1:]...)
 	s.cmd.Dir = t.TempDir()
-	s.cmd.Env = append(os.Environ(), "LEAF_RESP=off", "LEAF_LOG_FORMAT=text") // there is one default port
+	s.cmd.Env = append(os.Environ(), "LEAF_RESP=off", "LEAF_LOG_FORMAT=text", "LEAF_ID_SPACE="+t.Name()) // there is one default port, and one machine
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

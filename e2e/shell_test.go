@@ -60,7 +60,7 @@ func newShell(t *testing.T) *shell {
 			sh.env = append(sh.env, v)
 		}
 	}
-	sh.env = append(sh.env, "LEAF_SERVER=http://"+sh.addr, "PATH="+bin+":"+os.Getenv("PATH"))
+	sh.env = append(sh.env, "LEAF_SERVER=http://"+sh.addr, "LEAF_ID_SPACE="+t.Name(), "PATH="+bin+":"+os.Getenv("PATH"))
 	t.Cleanup(sh.kill)
 	return sh
 }

@@ -143,3 +143,27 @@ func waitOf(t testing.TB, s *server) time.Duration {
 	}
 	return time.Until(end)
 }
+
+// Two servers of one machine with an embedded database each: both registries say that worker ID 0 is
+// free, and the servers have different ones all the same.
+func TestTwoRegistriesOnOneMachine(t *testing.T) {
+	t.Parallel()
+	servers := make([]*server, 2)
+	for i := range servers {
+		servers[i] = serve(t, "--data", filepath.Join(t.TempDir(), "data"))
+		servers[i].awaitSnowflake(15 * time.Second)
+	}
+	if a, b := servers[0].worker(), servers[1].worker(); a == b {
+		t.Errorf("both have worker ID %d", a)
+	}
+	l := startTakes(t, 2, 200, func(i int) *server { return servers[i%2] })
+	l.await(t, 50_000)
+	l.stop()
+	l.check(t)
+	servers[0].stop()
+	again := serve(t, "--data", filepath.Join(t.TempDir(), "data"))
+	again.awaitSnowflake(15 * time.Second)
+	if a, b := again.worker(), servers[1].worker(); a == b {
+		t.Errorf("a new server has worker ID %d of the one that runs", a)
+	}
+}

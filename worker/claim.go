@@ -17,10 +17,15 @@ import (
 // maxRivals is how many candidates may be lost to others before the registry is read again.
 const maxRivals = 16
 
+// maxFree is how many candidates there are: more than this machine has processes with other
+// registries, whose worker IDs are locked.
+const maxFree = 1024
+
 // begin gets a lease: it hands back that of an earlier process, if that is known to be
 // dead, and claims a worker ID. If the registry cannot be asked it continues the earlier
 // lease.
 func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
+	k.unlock()
 	k.clock.anchor() // no lease is held: the wall clock may move the time either way, and is checked below
 	v, err := k.readAll(ctx)
 	if err != nil {
@@ -58,7 +63,7 @@ func (k *Keeper) resume() *heldLease {
 	if sabotage.Broken("W9 alone") {
 		limit = s.Horizon
 	}
-	if max(k.clock.ms(), s.Mark) >= limit {
+	if max(k.clock.ms(), s.Mark) >= limit || k.lock(s.Worker) != nil {
 		return nil
 	}
 	k.saved = nil
@@ -148,7 +153,7 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 		return nil, fmt.Errorf("%w: it is %v ahead of the worker registry's, and a lease must not reach so far: set the clock",
 			ErrClockOff, time.Duration(now-v.registry)*time.Millisecond)
 	}
-	if b := k.pending; b != nil && b.won(v.records[b.next.Worker]) {
+	if b := k.pending; b != nil && b.won(v.records[b.next.Worker]) && k.lock(b.next.Worker) == nil {
 		got, err := k.affirm(ctx, *b, v.records[b.next.Worker])
 		if err != nil {
 			return nil, fmt.Errorf("claim worker ID %d: %w", b.next.Worker, err)
@@ -159,9 +164,15 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, id := range ids {
-		if i == maxRivals {
+	var inUse error
+	rivals := 0
+	for _, id := range ids {
+		if rivals == maxRivals {
 			break
+		}
+		if inUse = k.lock(id); inUse != nil {
+			k.discard(id)
+			continue
 		}
 		bid := k.bid(v, id, horizon)
 		if err := k.announce(bid); err != nil {
@@ -169,6 +180,7 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 		}
 		got, err := k.place(ctx, bid)
 		if errors.Is(err, ErrConflict) {
+			rivals++
 			continue
 		}
 		if err != nil {
@@ -176,7 +188,17 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 		}
 		return k.enter(v, bid, got), nil
 	}
+	if rivals == 0 && inUse != nil {
+		return nil, inUse
+	}
 	return nil, errors.New("other nodes were faster to claim every worker ID that was tried; trying again")
+}
+
+// discard gives up a worker ID that was dealt to this process and that another one uses.
+func (k *Keeper) discard(id int64) {
+	if d, ok := k.reg.(Disposable); ok {
+		d.Discard(id)
+	}
 }
 
 // announce writes a bid to the state file before it is made: after a kill the next process
@@ -293,7 +315,7 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 		default:
 			free = append(free, id)
 		}
-		if len(free) > 2*maxRivals {
+		if len(free) == maxFree {
 			break
 		}
 	}
@@ -448,7 +470,7 @@ type LayoutError struct {
 func (e *LayoutError) Error() string {
 	if e.Ours.IsDefault() {
 		return fmt.Sprintf("the default layout of %s is %s here, but callers who name no layout had IDs of %s (worker ID %d, %s), and the two would collide: "+
-			"keep that default layout, and have callers name the new one",
+			"keep that default layout and have callers name the new one, or begin a new ID space with another registry",
 			strings.TrimPrefix(e.Ours.Name, defaultMark), describe(e.Ours), describe(e.Theirs), e.Worker, ownerName(e.Owner))
 	}
 	return fmt.Sprintf("layout %q is %s here, but IDs were issued under that name as %s (worker ID %d, %s), and the two would collide: give the new layout another name",

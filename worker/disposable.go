@@ -8,6 +8,10 @@ import "context"
 type Disposable interface {
 	Assigner
 
+	// Discard gives up the worker ID that this process was dealt: another process of
+	// this machine uses it. The next Assign deals another.
+	Discard(worker int64)
+
 	// Starts asks for the latest starts, at most n, the last one first.
 	Starts(ctx context.Context, n int) ([]Start, error)
 

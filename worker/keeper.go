@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -41,6 +42,9 @@ type Keeper struct {
 	notice error       // why the state file cannot be used
 
 	pending *bid // the latest bid, if its outcome is unknown
+
+	locks    []io.Closer // of the worker ID on this machine
+	unlocked bool        // it could not be locked, and that was logged
 
 	known span  // of the incarnation of the registry that answered last, if it may lose writes
 	delay int64 // milliseconds: the registry's claim delay
@@ -88,6 +92,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	if k.opts.State != nil {
 		defer k.opts.State.used.Store(false)
 	}
+	defer k.unlock()
 	if k.notice != nil {
 		k.log.Warn("the state file cannot be used: another worker ID may be claimed", "err", k.notice)
 	}

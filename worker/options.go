@@ -2,6 +2,7 @@ package worker
 
 import (
 	"cmp"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -43,6 +44,12 @@ type Options struct {
 	// Owner tells people which node this is. The part before the first space stays the
 	// same over a restart, such as the host name and port.
 	Owner string
+
+	// Lock locks a worker ID of a layout against all other processes of this machine,
+	// whatever their registries, until the result is closed. The error wraps [ErrInUse]
+	// if another process has it; the keeper then claims another worker ID. nil: nothing
+	// is locked, and processes with registries of their own can have the same worker ID.
+	Lock func(layout ServedLayout, worker int64) (io.Closer, error)
 
 	// Horizon is how far ahead of the clock a lease reaches, so how long an outage
 	// of the registry is survived; default 30 minutes. On a [LossyRegistry] it must exceed

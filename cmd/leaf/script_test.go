@@ -142,7 +142,7 @@ var servingRESP = regexp.MustCompile(`"?resp"?[=:]"?([^" ]+:[0-9]+)`)
 // startServer runs `leaf serve` on a free port and returns once it serves.
 func startServer(dir string, env []string, args ...string) (*process, error) {
 	cmd := exec.Command("leaf", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Dir, cmd.Env = dir, append([]string{"LEAF_RESP=off", "LEAF_LOG_FORMAT=text"}, env...) // there is one default port
+	cmd.Dir, cmd.Env = dir, append([]string{"LEAF_RESP=off", "LEAF_LOG_FORMAT=text", "LEAF_ID_SPACE=" + dir}, env...) // there is one default port, and one machine
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err

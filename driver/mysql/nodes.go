@@ -237,6 +237,15 @@ func (n *Nodes) Starts(ctx context.Context, count int) (starts []worker.Start, e
 	return starts, nil
 }
 
+// Discard gives up the row of this process, if its ID is id: the next Assign adds another.
+func (n *Nodes) Discard(id int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.record.Worker == id {
+		n.dealt, n.fault, n.record = false, nil, worker.Record{}
+	}
+}
+
 // Supply returns how many worker IDs were dealt, as of the last look at the table.
 func (n *Nodes) Supply() worker.Supply {
 	n.mu.Lock()

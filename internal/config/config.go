@@ -29,6 +29,7 @@ type Config struct {
 	StoreFile       string        `yaml:"store_file"` // [Load] reads it into Store
 	Workers         string        `yaml:"workers"`
 	WorkersFile     string        `yaml:"workers_file"` // [Load] reads it into Workers
+	IDSpace         string        `yaml:"id_space"`
 	StartWait       time.Duration `yaml:"start_wait" check:"0s..1h"`
 	ReadyFor        time.Duration `yaml:"ready_for" check:"0s..1h" live:"yes"`
 	DrainDelay      time.Duration `yaml:"drain_delay" check:"0s..1h" live:"yes"`

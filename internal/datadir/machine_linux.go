@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"syscall"
+
+	"github.com/leaf-id/leaf/worker"
 )
 
 // LockMachine locks a name against all other processes of this machine, of any
@@ -15,7 +17,7 @@ import (
 func LockMachine(name string) (io.Closer, error) {
 	l, err := net.Listen("unix", "@leaf/"+name)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use by another process on this machine", name)
+		return nil, fmt.Errorf("%s is %w on this machine", name, worker.ErrInUse)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock %s on this machine: %w: allow unix sockets (AF_UNIX)", name, err)

@@ -18,7 +18,7 @@ import (
 func LockMachine(name string) (io.Closer, error) {
 	f, err := worker.LockFile(filepath.Join(os.TempDir(), "leaf-"+name))
 	if errors.Is(err, worker.ErrInUse) {
-		return nil, fmt.Errorf("%s is in use by another process on this machine", name)
+		return nil, fmt.Errorf("%s is %w on this machine", name, worker.ErrInUse)
 	}
 	if err != nil {
 		return nil, err

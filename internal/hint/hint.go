@@ -47,7 +47,7 @@ var advice = []struct {
 	{ErrTagsOnly, "give it with --store, and a registry of worker IDs with --workers"},
 	{ErrServersOwn, "ask that server: 'leaf worker list --server URL'"},
 	{access.ErrFile, "'leaf token new' prints an entry of the file; docs/security.md describes it"},
-	{ErrDataDir, "name another data directory with --data DIR"},
+	{ErrDataDir, "make it writable for this user, and a folder; another directory (--data DIR) starts counters again"},
 	{ErrNoWorkers, "name where worker IDs come from with --workers URL, which may be the store's if this is the only machine"},
 }
 

@@ -22,6 +22,7 @@ type starts struct {
 }
 
 func (s *starts) Assign(context.Context, int64) (int64, error) { return 1, nil }
+func (s *starts) Discard(int64)                                {}
 func (s *starts) Supply() worker.Supply                        { return worker.Supply{Used: int64(len(s.list)), Max: 7} }
 func (s *starts) Starts(_ context.Context, n int) ([]worker.Start, error) {
 	return s.list[:min(n, len(s.list))], s.err

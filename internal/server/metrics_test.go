@@ -27,6 +27,7 @@ var update = flag.Bool("update", false, "write the table of docs/metrics.md agai
 type supplied struct{ *registry }
 
 func (supplied) Assign(context.Context, int64) (int64, error)        { return 3, nil }
+func (supplied) Discard(int64)                                       {}
 func (supplied) Supply() worker.Supply                               { return worker.Supply{Used: 4, Max: 1023} }
 func (supplied) Starts(context.Context, int) ([]worker.Start, error) { return nil, nil }
 

@@ -35,7 +35,7 @@ type running struct {
 // segmentOnly is the configuration of a server without time-based schemes.
 func segmentOnly(t *testing.T) config.Config {
 	cfg := config.Default()
-	cfg.RESP = config.Off
+	cfg.RESP, cfg.IDSpace = config.Off, t.Name()
 	cfg.Listen, cfg.Data, cfg.Store, cfg.Workers = "127.0.0.1:0", t.TempDir(), "memory:", "memory:workers"
 	cfg.Snowflake.Enable, cfg.UID.Enable = false, config.EnableFalse
 	return cfg

@@ -3,7 +3,9 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/datadir"
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/snowflake"
@@ -73,6 +76,7 @@ func (s *Server) openTimes() error {
 		Reclaim:     backend.Traits.Reclaim,
 		Settle:      backend.Traits.Settle,
 		ClaimDelay:  backend.Traits.ClaimDelay,
+		Lock:        s.lockWorker,
 		Owner:       owner(s.web.number()),
 		Logger:      s.log,
 	}}
@@ -182,6 +186,13 @@ func (s *Server) openRegistry(b *backend.Backend, k *worker.Options) (_ worker.R
 	}
 	forLab(k, o)
 	return b.Registry(o)
+}
+
+// lockWorker locks a worker ID of a layout among the processes of this machine and ID space.
+func (s *Server) lockWorker(l worker.ServedLayout, id int64) (io.Closer, error) {
+	l.Name = s.cfg.IDSpace
+	values := sha256.Sum256(fmt.Append(nil, l))
+	return datadir.LockMachine(fmt.Sprintf("worker-%x-%d", values[:8], id))
 }
 
 func (s *Server) lock(name string) (*os.File, error) {

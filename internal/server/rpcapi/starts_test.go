@@ -20,6 +20,7 @@ type starts struct {
 }
 
 func (s *starts) Assign(context.Context, int64) (int64, error) { return 1, nil }
+func (s *starts) Discard(int64)                                {}
 func (s *starts) Supply() worker.Supply                        { return worker.Supply{Used: 2, Max: s.max} }
 func (s *starts) Starts(context.Context, int) ([]worker.Start, error) {
 	return []worker.Start{{Worker: 2, Host: "10.0.0.8", Port: "80", Kind: "container", Date: "2026-11-21"}, {Worker: 1, Host: "10.0.0.7", Port: "1-2", Kind: "actual", Date: "2026-11-20"}}, nil
