@@ -176,6 +176,16 @@ func (s *Set) Forget(tag string, change func() error) error {
 	return s.opts.Memory.Forget(tag)
 }
 
+// Known returns what the memory knows of tag: one past the highest ID that the store granted; 0 if
+// it knows nothing.
+func (s *Set) Known(tag string) int64 {
+	var high int64
+	for _, mark := range s.opts.Memory.Recall(tag) {
+		high = max(high, mark.High)
+	}
+	return high
+}
+
 // Ready is closed once the store has answered for the first time.
 func (s *Set) Ready() <-chan struct{} { return s.ready }
 

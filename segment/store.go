@@ -129,7 +129,9 @@ type Digester interface {
 
 // A Catalog is a [Store] whose tags can be administered.
 type Catalog interface {
-	// Create adds a tag. It wraps [leaf.ErrTagExists] if the name is taken.
+	// Create adds a tag. It wraps [leaf.ErrTagExists] if the name is taken. Where a tag of the
+	// name was deleted, the new one starts at the higher of MaxID and the deleted counter:
+	// other processes may still issue IDs of the deleted tag. Only Alter with Force goes lower.
 	Create(ctx context.Context, tag Tag) error
 
 	// Alter changes a tag and returns it as it then is. It wraps
@@ -137,7 +139,8 @@ type Catalog interface {
 	// and Force is not set.
 	Alter(ctx context.Context, name string, change Change) (Tag, error)
 
-	// Delete removes a tag. It wraps [leaf.ErrUnknownTag].
+	// Delete removes a tag and, in the same write, keeps its counter for Create. It wraps
+	// [leaf.ErrUnknownTag].
 	Delete(ctx context.Context, name string) error
 }
 

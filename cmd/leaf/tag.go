@@ -23,11 +23,9 @@ The server that carries this out forgets how far the tag was. Every other server
 that has served it remembers, takes a lower counter for a store that lost writes, and
 lifts it again. To keep it low, stop those first and remove the files counters-* from
 their data directories.`
-	noteDelete = `a tag of this name that is created again begins at 1, and issues its IDs a
-second time, unless it is created with a --max-id above them.
-The server that carries this out forgets how far the tag was. Every other server
-that has served it notices within a minute that it is gone, but remembers, and lifts
-the counter of a new tag of this name above the old IDs.`
+	noteDelete = `the store keeps the counter: a tag of this name that is created again starts
+where this one ended, because other servers may still issue IDs of it for a minute.
+A server of an older release that creates the tag again starts it at 1.`
 	noteStore = `With --store no server carries this out: all that have served the tag remember it.`
 )
 
@@ -75,6 +73,7 @@ func newTagList() *cobra.Command {
 
 func newTagCreate() *cobra.Command {
 	var a admin
+	var force, yes bool
 	tag := segment.Tag{}
 	cmd := &cobra.Command{
 		Use:   "create TAG",
@@ -82,17 +81,33 @@ func newTagCreate() *cobra.Command {
 		Long: `Create a tag. It can be used at once, on every server.
 
 --step is the least number of IDs that a server takes from the store at once. Servers
-take more by themselves when the demand is high.`,
+take more by themselves when the demand is high.
+
+Where a tag of this name was deleted, the new one starts where that ended, or at --start
+if that is higher. A lower start needs --force: then it asks before it lowers the
+counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
+
+--max-id is another name of --start.`,
 		Example: `  leaf tag create order
-  leaf tag create invoice --step 100 --max-id 500000 --description "invoice numbers"`,
+  leaf tag create invoice --step 100 --start 500000 --description "invoice numbers"`,
 		Args: args("TAG"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tag.Name = args[0]
+			start := given(cmd, "start", &tag.MaxID)
+			if start == nil {
+				start = given(cmd, "max-id", &tag.MaxID)
+			}
 			if err := tag.Check(); err != nil {
 				return usage(cmd, err)
 			}
+			if force && start == nil {
+				return usage(cmd, errors.New("--force goes with --start"))
+			}
 			return a.with(cmd, func() error {
 				created, err := a.createTag(cmd.Context(), tag)
+				if err == nil && created.MaxID > tag.MaxID {
+					created, err = a.startHigher(cmd, created, start, force, yes)
+				}
 				return a.printTag(cmd, "created", created, err)
 			})
 		},
@@ -100,9 +115,29 @@ take more by themselves when the demand is high.`,
 	a.addFlags(cmd, storeFlag())
 	a.addAudit(cmd)
 	wholeVar(cmd, &tag.Step, "step", "", defaultStep, "least number of IDs to take from the store at once")
+	wholeVar(cmd, &tag.MaxID, "start", "", 1, "the first ID")
 	wholeVar(cmd, &tag.MaxID, "max-id", "", 1, "the first ID")
+	_ = cmd.Flags().MarkHidden("max-id") // it exists
+	cmd.Flags().BoolVar(&force, "force", false, "allow --start below the IDs of a deleted tag")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().StringVar(&tag.Description, "description", "", "what the tag is for")
 	return cmd
+}
+
+// startHigher says that a new tag starts where a deleted one ended, or by force lowers it to start.
+func (a *admin) startHigher(cmd *cobra.Command, created tagRow, start *int64, force, yes bool) (tagRow, error) {
+	say(cmd.ErrOrStderr(), "note", fmt.Sprintf("%s starts at %d, where a deleted tag of this name ended", printable(created.Tag), created.MaxID))
+	if !force {
+		if start != nil {
+			say(cmd.ErrOrStderr(), "hint", "a lower start may issue IDs twice: 'leaf tag set' with --max-id and --force lowers the counter")
+		}
+		return created, nil
+	}
+	a.warn(cmd, noteLower)
+	if err := confirm(cmd, yes, fmt.Sprintf("set max_id of %s to %d", printable(created.Tag), *start)); err != nil {
+		return created, err
+	}
+	return a.alterTag(cmd.Context(), created.Tag, issuer.Change{Change: segment.Change{MaxID: start, Force: true}})
 }
 
 func newTagSet() *cobra.Command {
@@ -330,14 +365,13 @@ Mind: ` + noteDelete,
 	return cmd
 }
 
-// lost says what goes with a tag, and how to go on above its IDs.
+// lost says what goes with a tag, and how to create it again.
 func lost(t tagRow) string {
 	text := fmt.Sprintf("%s will be lost: step %d, max_id %d, last used %s", printable(t.Tag), t.Step, t.MaxID, moment(t.Updated))
 	if t.Description != "" {
 		text += ", " + printable(t.Description)
 	}
-	return fmt.Sprintf("%s\nTo create it again above its IDs: leaf tag create %s --step %d --max-id %d", text, shellWord(t.Tag), t.Step,
-		max(t.MaxID, 1))
+	return fmt.Sprintf("%s\nTo create it again above its IDs: leaf tag create %s --step %d", text, shellWord(t.Tag), t.Step)
 }
 
 // findTag returns a tag as it is listed.

@@ -165,5 +165,14 @@ var mutants = []mutant{
 			return s.Alter(ctx, name, c)
 		}
 	}), []string{"catalog/lower"}},
+	{"starts a new tag below a deleted one", onCreate(func(s *memory.Store) createFunc {
+		return func(ctx context.Context, tag segment.Tag) error {
+			err := s.Create(ctx, tag)
+			if err == nil {
+				err = set(s, tag.Name, tag.MaxID)
+			}
+			return err
+		}
+	}), []string{"catalog/delete", "catalog/delete while advancing"}},
 	{"does nothing on Close", func(s *memory.Store) segment.Store { return closable{s} }, []string{"faults/use after Close"}},
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
@@ -38,7 +39,9 @@ func catalogRules() []storeRule {
 		catalogRule("catalog/raise while advancing", "raising max_id beside advances repeats no ID", raiseWhileAdvancing),
 		catalogRule("catalog/unknown", "to alter or delete an unknown tag, or a lookalike, is leaf.ErrUnknownTag and changes nothing",
 			catalogUnknown),
-		catalogRule("catalog/delete", "a deleted tag is unknown; created again it begins at its new max_id", deleteTag),
+		catalogRule("catalog/delete", "a deleted tag is unknown; created again it begins at its new max_id or where it ended, "+
+			"whichever is higher", deleteTag),
+		catalogRule("catalog/delete while advancing", "a tag that is deleted and created at once repeats no ID", deleteWhileAdvancing),
 	}
 }
 
@@ -259,5 +262,40 @@ func deleteTag(ctx context.Context, b *fixture, c catalog) error {
 		is("advance a deleted tag", err, leaf.ErrUnknownTag),
 		is("delete a deleted tag", c.Delete(ctx, "order"), leaf.ErrUnknownTag),
 		c.Create(ctx, segment.Tag{Name: "order", MaxID: 70, Step: 7}),
-		b.advance(ctx, b.open(), "order", 0, leaf.Range{Start: 70, End: 77}))
+		b.advance(ctx, b.open(), "order", 0, leaf.Range{Start: 2001, End: 2008}),
+		c.Delete(ctx, "order"),
+		b.open().(catalog).Create(ctx, segment.Tag{Name: "order", MaxID: 5000, Step: 7}),
+		b.advance(ctx, c, "order", 0, leaf.Range{Start: 5000, End: 5007}))
+}
+
+// deleteWhileAdvancing has clients take ranges as fast as they can while another deletes the tag
+// and creates it, several times.
+func deleteWhileAdvancing(ctx context.Context, b *fixture, c catalog) error {
+	if err := c.Create(ctx, order); err != nil {
+		return err
+	}
+	var got Ranges
+	var done atomic.Bool
+	other := b.open()
+	if err := together(4, func(i int) error {
+		if i == 0 {
+			defer done.Store(true)
+			for range 10 {
+				if err := first(c.Delete(ctx, "order"), c.Create(ctx, order)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for !done.Load() {
+			grant, err := other.Advance(ctx, "order", int64(i)*10)
+			if err == nil { // else the tag is missing, or is deleted meanwhile
+				got.Add(grant.Range)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return got.Check()
 }

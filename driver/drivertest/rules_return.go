@@ -152,7 +152,11 @@ func returnLowered(ctx context.Context, b *fixture, s returner) error {
 
 func returnCreatedAnew(ctx context.Context, b *fixture, s returner) error {
 	return returnLost(ctx, b, s, func(c segment.Catalog) error {
-		return first(c.Delete(ctx, "order"), c.Create(ctx, order))
+		err := first(c.Delete(ctx, "order"), c.Create(ctx, order))
+		if err == nil { // a new tag starts where the deleted one ended, unless by force
+			_, err = c.Alter(ctx, "order", segment.Change{MaxID: new(order.MaxID), Force: true})
+		}
+		return err
 	})
 }
 

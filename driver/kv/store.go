@@ -173,6 +173,7 @@ func (s *Store) create(ctx context.Context, tag segment.Tag) error {
 		case !errors.Is(err, leaf.ErrUnknownTag):
 			return err
 		}
+		tag.MaxID = max(tag.MaxID, t.MaxID)
 		*t = newTagText(tag)
 		return nil
 	})
@@ -196,14 +197,15 @@ func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (
 	return tag, nil
 }
 
-// Delete removes a tag. Its cell stays, so that no version comes back.
+// Delete removes a tag. Its cell stays with the counter: no version comes back, and a new tag of
+// the name goes on above the IDs of this one.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	err := s.do(ctx, func() error {
 		if err := segment.CheckKnown(name); err != nil {
 			return err
 		}
 		return s.edit(ctx, name, func(t *tagText, err error) error {
-			*t = tagText{Deleted: true}
+			*t = tagText{Deleted: true, MaxID: t.MaxID}
 			return err
 		})
 	})

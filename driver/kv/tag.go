@@ -50,7 +50,7 @@ func (t tagText) textAt(updated int64) string {
 }
 
 // readTag reads what text returned. Its error wraps [leaf.ErrUnknownTag] if there is no tag
-// in the cell, and [segment.ErrDamaged] if what is there is no counter.
+// in the cell; of a deleted tag it returns the counter too. Its error wraps [segment.ErrDamaged] if what is there is no counter.
 func readTag(c Cell) (tagText, error) {
 	if c.Version == "" {
 		return tagText{}, leaf.ErrUnknownTag
@@ -61,7 +61,7 @@ func readTag(c Cell) (tagText, error) {
 	case err == nil && t.Version > format:
 		return tagText{}, fmt.Errorf("%w: %s has format %d, written by a newer release", leaf.ErrUnsupported, c.Key, t.Version)
 	case err == nil && t.Version == format && t.Deleted:
-		return tagText{}, leaf.ErrUnknownTag
+		return tagText{MaxID: max(t.MaxID, 0)}, leaf.ErrUnknownTag
 	case err != nil || t.Version != format || t.MaxID < 0 || t.Step < 1 || t.Step > segment.MaxStep:
 		return tagText{}, damaged(c)
 	}

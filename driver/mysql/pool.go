@@ -81,7 +81,9 @@ func newFacts(open string) *facts {
 	return &facts{advance: advanceStatement(guard), dialect: sqlstore.Dialect{
 		Bind: sqlstore.Positional, Equal: exact, ForUpdate: ` FOR UPDATE`,
 		Now: `CURRENT_TIMESTAMP`, Micros: micros,
-		Later: `FROM_UNIXTIME(GREATEST(UNIX_TIMESTAMP(), UNIX_TIMESTAMP(update_time)) + 1)`,
+		Later:      `FROM_UNIXTIME(GREATEST(UNIX_TIMESTAMP(), UNIX_TIMESTAMP(update_time)) + 1)`,
+		Deleted:    `CREATE TABLE IF NOT EXISTS leaf_deleted (name VARBINARY(512) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL) ENGINE=InnoDB`,
+		HasDeleted: `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'leaf_deleted'`,
 		// The session's time zone has no part in it.
 		Clock: `TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))`,
 		Guard: guard, Check: checkGuard, Undone: undone,

@@ -44,6 +44,10 @@ type session struct {
 const micros = `(EXTRACT(EPOCH FROM update_time) * 1000000)::bigint`
 
 func newDialect(f *facts) *sqlstore.Dialect {
+	names := "text" + byteOrder
+	if f.kind == cockroach { // which compares by bytes, and knows no other way to say so
+		names = "text"
+	}
 	return &sqlstore.Dialect{
 		// A query prepares nothing that outlives it, in one round trip: a pooler may have
 		// another session serve the next.
@@ -53,8 +57,10 @@ func newDialect(f *facts) *sqlstore.Dialect {
 		Equal: `%s = %s`, IfAbsent: ` ON CONFLICT (%s) DO NOTHING`, ForUpdate: ` FOR UPDATE`,
 		Now: `now()`, Touch: `, update_time = now()`, Later: `GREATEST(now(), update_time) + interval '1 microsecond'`,
 		Micros: micros, Description: `COALESCE(description, '')`,
-		Clock: `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint`,
-		Guard: f.standby, Check: standbyFault,
+		Deleted:    `CREATE TABLE IF NOT EXISTS leaf_deleted (name ` + names + ` PRIMARY KEY, max_id bigint NOT NULL)`,
+		HasDeleted: `SELECT CASE WHEN to_regclass('leaf_deleted') IS NULL THEN 0 ELSE 1 END`,
+		Clock:      `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint`,
+		Guard:      f.standby, Check: standbyFault,
 		Change: func(s *sqlstore.Session, query string, args ...any) (int64, error) {
 			rows, err := s.Query(query+` RETURNING `+f.commits, args...)
 			changed, err := sqlstore.Collect(rows, err, func(scan func(...any) error) (struct{}, error) {

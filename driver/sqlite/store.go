@@ -38,6 +38,8 @@ var dialect = sqlstore.Dialect{
 	Now: now, Touch: `, update_time = ` + now, Later: `max(` + now + `, update_time) + 1`, Micros: `1000 * update_time`,
 	Joined:      `group_concat(biz_tag || char(9) || ifnull(step, ''), char(10))`,
 	Description: `COALESCE(description, '')`, Guard: `''`,
+	Deleted:    `CREATE TABLE IF NOT EXISTS leaf_deleted (name TEXT NOT NULL PRIMARY KEY COLLATE BINARY, max_id INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
+	HasDeleted: `SELECT count(*) FROM sqlite_schema WHERE name = 'leaf_deleted'`,
 }
 
 // counters has every call but a listing run by the writer.

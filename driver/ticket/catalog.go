@@ -73,7 +73,7 @@ func findState(ctx context.Context, conns []*adminConn, name string) (tagState, 
 
 // Create adds a tag on every server; all of them must answer. One that an earlier
 // Create could not add everywhere is completed. MaxID is where IDs begin: at it, or
-// above.
+// above, and above those of a deleted tag of the name.
 func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
 	err := tag.Check()
 	if err == nil {
@@ -85,7 +85,11 @@ func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
 			if err != nil {
 				return err
 			}
-			tag.MaxID = max(tag.MaxID, have.tag.MaxID)
+			kept, err := keptEnd(ctx, conns, tag.Name)
+			if err != nil {
+				return err
+			}
+			tag.MaxID = max(tag.MaxID, have.tag.MaxID, kept)
 			return s.write(ctx, conns, tag, have)
 		})
 	}
@@ -105,8 +109,7 @@ func (s *Store) write(ctx context.Context, conns []*adminConn, tag segment.Tag, 
 
 // Alter changes a tag on every server and returns it as it then is; all of them must
 // answer. Raised, MaxID is where each server goes on. Where all tags share a table it
-// is raised for all of them. No counter can be lowered: delete the tag and create it
-// again. A server that lacks the tag or its table gets it with a MaxID only, since
+// is raised for all of them. No counter can be lowered, not even by a deletion. A server that lacks the tag or its table gets it with a MaxID only, since
 // only it knew how far it was. A change of nothing writes nothing.
 func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (tag segment.Tag, err error) {
 	err = cmp.Or(change.Check(), segment.CheckKnown(name))
@@ -127,7 +130,7 @@ func (s *Store) alter(ctx context.Context, conns []*adminConn, name string, chan
 	case have.n == 0:
 		return segment.Tag{}, leaf.ErrUnknownTag
 	case change.MaxID != nil && *change.MaxID < have.tag.MaxID && change.Force:
-		return segment.Tag{}, fmt.Errorf("%w: the counters of ticket servers cannot be lowered: delete the tag and create it again", leaf.ErrUnsupported)
+		return segment.Tag{}, fmt.Errorf("%w: the counters of ticket servers cannot be lowered: create a tag with another name", leaf.ErrUnsupported)
 	case change.MaxID == nil && have.lacks != nil:
 		return segment.Tag{}, have.lacks.wrapErr(errLacksTag)
 	case change == segment.Change{}:
@@ -147,8 +150,8 @@ func (s *Store) alter(ctx context.Context, conns []*adminConn, name string, chan
 	return have.tag, err
 }
 
-// Delete removes a tag from every server; all of them must answer. With a table per
-// tag the table goes too.
+// Delete removes a tag from every server; all of them must answer. Each keeps where the tag ended.
+// With a table per tag the table goes too.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	err := segment.CheckKnown(name)
 	if err == nil {
@@ -165,8 +168,15 @@ func (s *Store) remove(ctx context.Context, conns []*adminConn, name string) err
 	if have.n == 0 {
 		return leaf.ErrUnknownTag
 	}
+	end, err := s.stop(ctx, conns, name)
+	if err != nil {
+		return err
+	}
 	for _, a := range conns {
-		if err := a.exec(ctx, `DELETE FROM leaf_ticket_tag WHERE name = ?`, []byte(name)); err != nil {
+		err := a.both(ctx, `INSERT INTO leaf_ticket_deleted (name, next_id) VALUES (?, ?)
+			ON DUPLICATE KEY UPDATE next_id = GREATEST(next_id, VALUES(next_id))`,
+			`DELETE FROM leaf_ticket_tag WHERE name = ?`, []byte(name), end, []byte(name))
+		if err != nil {
 			return err
 		}
 		if s.layout.TablePerTag {
@@ -176,6 +186,52 @@ func (s *Store) remove(ctx context.Context, conns []*adminConn, name string) err
 		}
 	}
 	return nil
+}
+
+// stop has all servers draw no more IDs of a tag, and returns a number above all that they drew. It
+// stays so until Delete or Alter with a MaxID succeeds.
+func (s *Store) stop(ctx context.Context, conns []*adminConn, name string) (end int64, err error) {
+	for _, a := range conns {
+		err := a.exec(ctx, deletedTable)
+		if err == nil { // it waits for the draws under way
+			err = a.exec(ctx, `UPDATE leaf_ticket_tag SET generation = 0 WHERE name = ?`, []byte(name))
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	have, err := findState(ctx, conns, name)
+	if err == nil {
+		end, err = keptEnd(ctx, conns, name)
+	}
+	if err != nil {
+		return 0, err
+	}
+	end = max(end, have.tag.MaxID)
+	for _, a := range conns {
+		if s.layout.Stride > 0 {
+			break
+		}
+		drawn, err := a.mark(ctx, s.layout.table(name))
+		if err != nil && !mysqlconn.IsNumber(err, mysqlconn.NoTable) {
+			return 0, a.wrapErr(err)
+		}
+		end = max(end, drawn)
+	}
+	return end, nil
+}
+
+// keptEnd returns where a deleted tag ended, as the highest of all servers knows; 0 if there was none.
+func keptEnd(ctx context.Context, conns []*adminConn, name string) (end int64, err error) {
+	for _, a := range conns {
+		var kept int64
+		err := a.conn.QueryRowContext(ctx, `SELECT next_id FROM leaf_ticket_deleted WHERE name = ?`, []byte(name)).Scan(&kept)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) && !mysqlconn.IsNumber(err, mysqlconn.NoTable) {
+			return 0, a.wrapErr(err)
+		}
+		end = max(end, kept)
+	}
+	return end, nil
 }
 
 // Lift has a server, named as in [segment.Grant].Source, draw a tag's IDs from floor

@@ -42,6 +42,13 @@ const (
 	updated     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP
 ) ENGINE=InnoDB`
 
+	// Where deleted tags ended. Other servers may still issue IDs of a deleted tag, so a new one
+	// goes on above them. A Delete creates the table.
+	deletedTable = `CREATE TABLE IF NOT EXISTS leaf_ticket_deleted (
+	name    VARBINARY(512) NOT NULL PRIMARY KEY,
+	next_id BIGINT NOT NULL
+) ENGINE=InnoDB`
+
 	ticketTable = "CREATE TABLE IF NOT EXISTS `%s` (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, stub CHAR(1) NOT NULL DEFAULT '', " +
 		"PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB"
 )

@@ -27,6 +27,7 @@ const (
 // [segment.Set] is one.
 type Segments interface {
 	Stock
+	Known(tag string) int64
 	Ready() <-chan struct{}
 	Stats() []segment.Stats
 	Failing() iter.Seq[segment.Stats]
@@ -45,6 +46,7 @@ type noSegments struct{}
 
 func (noSegments) Forget(_ string, change func() error) error { return change() }
 func (noSegments) Changed(segment.Tag)                        {}
+func (noSegments) Known(string) int64                         { return 0 }
 func (noSegments) DropBelow(string, int64) int64              { return 0 }
 func (noSegments) Ready() <-chan struct{}                     { return nil }
 func (noSegments) Stats() []segment.Stats                     { return nil }
@@ -133,7 +135,7 @@ func (t *Tags) failed(err error) error {
 	return failed(err)
 }
 
-// Create adds a tag and returns it. It wraps [leaf.ErrInvalid], [leaf.ErrTagExists]
+// Create adds a tag and returns it, with the max_id at which it starts. It wraps [leaf.ErrInvalid], [leaf.ErrTagExists]
 // or [leaf.ErrUnsupported].
 func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error) {
 	catalog, err := t.catalog()
@@ -148,13 +150,18 @@ func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error)
 	if err := catalog.Create(ctx, tag); err != nil {
 		return segment.Tag{}, t.failed(err)
 	}
+	// A deleted tag of the name may have it start higher.
+	if now, err := catalog.Alter(ctx, tag.Name, segment.Change{}); err == nil {
+		tag.MaxID = max(tag.MaxID, now.MaxID)
+	}
 	t.segments.Changed(tag)
 	audit(ctx, t.log, "tag created", nil, &tag, "tag", tag.Name)
 	return tag, nil
 }
 
-// Delete removes a tag; what this process still held of it is never issued. It wraps
-// [leaf.ErrUnknownTag] or [leaf.ErrUnsupported].
+// Delete removes a tag; what this process still held of it is never issued. The store keeps the
+// counter for a new tag of the name, or what this process knows of it if that is higher: the
+// store may have lost writes. It wraps [leaf.ErrUnknownTag] or [leaf.ErrUnsupported].
 func (t *Tags) Delete(ctx context.Context, name string) error {
 	catalog, err := t.catalog()
 	if err == nil {
@@ -166,7 +173,16 @@ func (t *Tags) Delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	before := t.before(ctx, name)
-	if err := t.segments.Forget(name, func() error { return catalog.Delete(ctx, name) }); err != nil {
+	err = t.segments.Forget(name, func() error {
+		if mark := t.segments.Known(name); mark > 0 && (before == nil || before.MaxID < mark) {
+			_, err := catalog.Alter(ctx, name, segment.Change{MaxID: &mark})
+			if err != nil && !errors.Is(err, leaf.ErrRegression) { // the counter is higher
+				return err
+			}
+		}
+		return catalog.Delete(ctx, name)
+	})
+	if err != nil {
 		return t.failed(err)
 	}
 	audit(ctx, t.log, "tag deleted", before, nil, "tag", name)

@@ -27,6 +27,8 @@ type Dialect struct {
 	Description string // the description of a tag; empty: the table has no such column
 	Joined      string // an aggregate of all biz_tag and step in a group, as a text; empty: it has none
 	Unversioned error  // why update_time does not tell the writes of a row apart; nil: it does
+	Deleted     string // the statement that creates leaf_deleted
+	HasDeleted  string // a query that counts the tables leaf_deleted
 	Clock       string // the server's time in Unix microseconds; empty: it runs on this machine
 
 	// Guard is an expression whose value, a text, Check judges with each read of a

@@ -216,9 +216,10 @@ func (s *Store) listable(name string) bool {
 	return err == nil
 }
 
-// Create adds a tag; the time of its last change is the database's.
+// Create adds a tag; the time of its last change is the database's. It starts where a deleted tag
+// of the name ended, or above.
 func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
-	return s.change(ctx, "create", tag.Name, tag.Check(), func(db *Session) error { return db.Insert(tag) })
+	return s.change(ctx, "create", tag.Name, tag.Check(), func(db *Session) error { return db.create(tag) })
 }
 
 // Alter changes a tag and returns it as it then is.
@@ -231,8 +232,21 @@ func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (
 	})
 }
 
-// Delete removes a tag.
+// Delete removes a tag. The table leaf_deleted keeps its counter; Delete creates that table where
+// it is missing.
 func (s *Store) Delete(ctx context.Context, name string) error {
+	err := s.remove(ctx, name)
+	if !errors.Is(err, errNoDeleted) {
+		return err
+	}
+	failed := act(ctx, &s.handle, fmt.Sprintf("delete tag %q", name), func() error { return s.db.Transact(ctx, (*Session).createDeleted) })
+	if err = s.remove(ctx, name); errors.Is(err, errNoDeleted) { // else another process created it
+		return cmp.Or(failed, err)
+	}
+	return err
+}
+
+func (s *Store) remove(ctx context.Context, name string) error {
 	return s.change(ctx, "delete", name, segment.CheckKnown(name), func(db *Session) error { return db.remove(name) })
 }
 

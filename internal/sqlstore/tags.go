@@ -223,10 +223,6 @@ func (s *Session) alter(name string, change segment.Change) (segment.Tag, error)
 	return r.tag(), err
 }
 
-func (s *Session) remove(name string) error {
-	return s.changeOne(leaf.ErrUnknownTag, `DELETE FROM leaf_alloc`+s.one(), name)
-}
-
 // GiveBack moves a counter back to start if nothing has written it since the last grant,
 // as its time tells. It leaves a later time than any grant before has: where they are told to
 // the second, the grant that this one followed could else go back next, below what this

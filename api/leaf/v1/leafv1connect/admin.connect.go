@@ -63,7 +63,7 @@ type AdminServiceClient interface {
 	// AlterTag changes a tag. FAILED_PRECONDITION: max_id lies below the counter and
 	// force is not set.
 	AlterTag(context.Context, *v1.AlterTagRequest) (*v1.AlterTagResponse, error)
-	// DeleteTag removes a tag. Creating it again starts its counter anew.
+	// DeleteTag removes a tag. A new tag of the name starts where it ended, or higher.
 	DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error)
 	// PeekTag tells which ID would come next, and takes none.
 	PeekTag(context.Context, *v1.PeekTagRequest) (*v1.PeekTagResponse, error)
@@ -256,7 +256,7 @@ type AdminServiceHandler interface {
 	// AlterTag changes a tag. FAILED_PRECONDITION: max_id lies below the counter and
 	// force is not set.
 	AlterTag(context.Context, *v1.AlterTagRequest) (*v1.AlterTagResponse, error)
-	// DeleteTag removes a tag. Creating it again starts its counter anew.
+	// DeleteTag removes a tag. A new tag of the name starts where it ended, or higher.
 	DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error)
 	// PeekTag tells which ID would come next, and takes none.
 	PeekTag(context.Context, *v1.PeekTagRequest) (*v1.PeekTagResponse, error)

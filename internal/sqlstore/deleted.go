@@ -1,0 +1,80 @@
+package sqlstore
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// The table leaf_deleted keeps the counters of deleted tags: other servers may still issue IDs of
+// a deleted tag, so a new tag of the name goes on above them. Its rows are only raised, and stay.
+
+// errNoDeleted is a database without the table.
+var errNoDeleted = errors.New("the database has no table leaf_deleted")
+
+func (s *Session) hasDeleted() (bool, error) {
+	var tables int64
+	err := s.QueryRow(s.HasDeleted).Scan(&tables)
+	return tables > 0, err
+}
+
+func (s *Session) createDeleted() error {
+	if _, err := s.On.ExecContext(s.Context, s.Deleted); err != nil {
+		return fmt.Errorf("the counter is kept in the table leaf_deleted, which cannot be created; let another user run %q: %w", s.Deleted, err)
+	}
+	return nil
+}
+
+// keptEnd returns where the deleted tag of that name ended; not valid if there was none.
+func (s *Session) keptEnd(name string) (end sql.Null[int64], err error) {
+	err = s.QueryRow(`SELECT max_id FROM leaf_deleted WHERE name = $1`+s.ForUpdate, name).Scan(&end)
+	if errors.Is(err, sql.ErrNoRows) {
+		return sql.Null[int64]{}, nil
+	}
+	return end, err
+}
+
+// create inserts a tag and then looks for a deleted one of the name: the insert waits for a
+// deletion that has not committed yet.
+func (s *Session) create(tag segment.Tag) error {
+	if err := s.Insert(tag); err != nil {
+		return err
+	}
+	if has, err := s.hasDeleted(); err != nil || !has {
+		return err
+	}
+	end, err := s.keptEnd(tag.Name)
+	if err == nil && end.V > tag.MaxID {
+		_, err = s.Change(`UPDATE leaf_alloc SET max_id = $2`+s.Touch+s.one(), tag.Name, end.V)
+	}
+	return err
+}
+
+// remove deletes a tag and keeps its counter.
+func (s *Session) remove(name string) error {
+	r, err := s.load(name, s.ForUpdate)
+	if err != nil {
+		return err
+	}
+	if has, err := s.hasDeleted(); err != nil || !has {
+		if err == nil {
+			err = Refusal{errNoDeleted}
+		}
+		return err
+	}
+	end, err := s.keptEnd(name)
+	switch {
+	case err != nil:
+	case !end.Valid:
+		_, err = s.Change(`INSERT INTO leaf_deleted (name, max_id) VALUES ($1, $2)`, name, max(r.maxID.V, 0))
+	case end.V < r.maxID.V:
+		_, err = s.Change(`UPDATE leaf_deleted SET max_id = $2 WHERE name = $1`, name, r.maxID.V)
+	}
+	if err != nil {
+		return err
+	}
+	return s.changeOne(leaf.ErrUnknownTag, `DELETE FROM leaf_alloc`+s.one(), name)
+}
