@@ -71,7 +71,7 @@ type account struct {
 // NewBuffer returns a buffer over tag's counter in store. It does not call the
 // store before the first ID is asked for.
 func NewBuffer(store Store, tag string, opts *Options) *Buffer {
-	return newBuffer(tag, &shared{Options: opts.withDefaults(), store: store})
+	return newBuffer(tag, newShared(store, nil, opts.withDefaults()))
 }
 
 // shared is what the buffers of a set have in common.
@@ -81,6 +81,13 @@ type shared struct {
 	set     *Set        // nil: a buffer of its own
 	failing failing     // buffers that have not ended and whose health has an error
 	loaded  atomic.Bool // a buffer was first granted IDs since this was reset
+	id      storeID
+}
+
+func newShared(store Store, set *Set, opts Options) *shared {
+	s := &shared{Options: opts, store: store, set: set}
+	s.recallStore()
+	return s
 }
 
 func newBuffer(tag string, opts *shared) *Buffer {

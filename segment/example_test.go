@@ -70,9 +70,9 @@ func ExampleOpenMemory() {
 	path := filepath.Join(os.TempDir(), fmt.Sprint("counters-", os.Getpid()))
 	defer os.Remove(path)
 	ctx := context.Background()
+	store := memory.New()
+	_ = store.Create(ctx, segment.Tag{Name: "order", MaxID: 1, Step: 1000})
 	for range 2 { // two starts of one process
-		store := memory.New() // the second store knows nothing of the first one
-		_ = store.Create(ctx, segment.Tag{Name: "order", MaxID: 1, Step: 1000})
 		known, err := segment.OpenMemory(path, nil)
 		if err != nil {
 			log.Fatal(err)
@@ -81,6 +81,8 @@ func ExampleOpenMemory() {
 		id, err := orders.Next(ctx)
 		fmt.Println(id == 1, id > 10_000_000, err)
 		known.Close() // the process is killed: the buffer is not closed
+		// Meanwhile the store loses its latest writes.
+		_, _ = store.Alter(ctx, "order", segment.Change{MaxID: new(int64(1)), Force: true})
 	}
 	// Output:
 	// true false <nil>

@@ -131,7 +131,11 @@ func (m *FileMemory) Merge(other *FileMemory) error {
 func (m *FileMemory) Tags() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.marks)
+	n := len(m.marks)
+	if _, ok := m.marks[identityTag]; ok {
+		n--
+	}
+	return n
 }
 
 // Close syncs the file to the disk and closes it.

@@ -104,7 +104,7 @@ func (b *Buffer) lendFrom(s *span, n int64, before string) Grant {
 		start = l.start
 	}
 	b.loan = &loan{span: s, start: start, end: r.End, version: rand.Text()}
-	return Grant{Range: r, Step: max(1, b.account.step), Version: b.loan.version}
+	return Grant{Range: r, Step: max(1, b.account.step), Version: b.loan.version, Store: s.grant.Store}
 }
 
 // Return puts the unused end of what [Buffer.Advance] gave the caller back into the stock,

@@ -66,7 +66,13 @@ type Options struct {
 	// it returns must not end with the caller's. It must be fast.
 	RefillContext func(caller context.Context) context.Context
 
-	// Memory remembers the counters across restarts; nil: nothing does.
+	// StoreID is the identity that the store must have, whatever the memory remembers; empty:
+	// the remembered one, or else that of the first grant. Who has replaced a store on
+	// purpose, with every counter above the IDs in use, names the new one here once.
+	StoreID string
+
+	// Memory remembers the counters and the store's identity across restarts; nil: nothing
+	// does.
 	Memory Memory
 
 	// Logger receives what an operator should know; nil discards it.

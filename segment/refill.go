@@ -77,6 +77,9 @@ func (b *Buffer) prepare(r *refill) (n int64, due bool) {
 		n, due = b.size(time.Now())
 		run := b.longestRun()
 		n, due = max(n, run), due || run > 0
+		if errors.Is(b.health.err, ErrForeignStore) {
+			n = 1 // what it grants is discarded
+		}
 		b.asking = n
 	}
 	if !due {
@@ -212,6 +215,10 @@ func (b *Buffer) fetch(ctx context.Context, n int64) (Grant, error) {
 		grant, err := b.call(ctx, ask)
 		if err != nil {
 			return Grant{}, err
+		}
+		if err := b.opts.checkStore(grant); err != nil {
+			b.lose(grant.Range.Len())
+			return Grant{}, &leaf.StoreError{Err: fmt.Errorf("tag %q: %w", b.tag, err)}
 		}
 		lift, err := b.guard.admit(grant)
 		if err != nil {

@@ -81,7 +81,7 @@ func NewSet(store Store, opts *SetOptions) *Set {
 		cancel:   cancel,
 		done:     make(chan struct{}),
 	}
-	s.each = &shared{Options: o.Options, store: store, set: s}
+	s.each = newShared(store, s, o.Options)
 	go s.watch(ctx)
 	return s
 }

@@ -70,6 +70,11 @@ type Grant struct {
 	// the counter (see the package documentation).
 	Server string
 
+	// Store is the identity of the store: drawn when it was created, kept in it, and read by
+	// the very statement that made the grant. A grant with another identity than the earlier
+	// ones is discarded. Empty: the store has no place for one.
+	Store string
+
 	// Guarded says that the source is another server with a regression guard of its own. Its
 	// ranges come in no order, and nothing is remembered of them.
 	Guarded bool

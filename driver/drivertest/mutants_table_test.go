@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"time"
@@ -80,6 +81,14 @@ var mutants = []mutant{
 	}), []string{"tags/all"}},
 	{"keeps what a broken-off listing held", leakyTags, []string{"tags/break"}},
 	{"lists times of another zone", eachTag(wrongZone), []string{"tags/updated"}},
+
+	{"draws an identity for each grant", onAdvance(func(s *memory.Store) advanceFunc {
+		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+			g, err := s.Advance(ctx, tag, n)
+			g.Store = rand.Text()
+			return g, err
+		}
+	}), []string{"identity/one", "identity/after a change"}},
 
 	{"returns unconditionally", onReturn(func(s *memory.Store) returnFunc {
 		return func(_ context.Context, tag string, _ segment.Grant, start int64) error {

@@ -37,6 +37,9 @@ type StoreCaps struct {
 	// NoDescriptions: the state has no place for descriptions. The store ignores
 	// those that it is given.
 	NoDescriptions bool
+
+	// NoIdentity: the state has no place for the identity of the store.
+	NoIdentity bool
 }
 
 // TestStore checks every rule of [segment.Store] and of the optional interfaces
@@ -70,5 +73,5 @@ func (r storeRule) run(t testing.TB, backend StoreBackend) error {
 }
 
 func storeRules() []storeRule {
-	return slices.Concat(advanceRules(), sharingRules(), faultRules(), listRules(), returnRules(), catalogRules())
+	return slices.Concat(advanceRules(), sharingRules(), faultRules(), listRules(), returnRules(), catalogRules(), identityRules())
 }

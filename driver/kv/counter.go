@@ -221,12 +221,21 @@ func (c *counter) move(ctx context.Context, calls []*call, late int) ([]outcome,
 	if t.MaxID == was {
 		return outcomes, errNothing
 	}
+	if t.Store == "" {
+		// An older release, or an Init, has written the cell. The marker is read after the cell,
+		// and the swap below finds the cell unchanged: both belong to the same store.
+		if t.Store, err = c.store.marker.identity(ctx); err != nil {
+			c.cell = Cell{}
+			return nil, err
+		}
+	}
 	t.Late = max(min(late, maxLate), t.Late*3/4)
 	if err := c.swap(ctx, t); err != nil {
 		return nil, err
 	}
 	for i := range outcomes {
-		outcomes[i].grant.Server, outcomes[i].grant.Version = c.cell.Server, grantVersion(c.cell)
+		g := &outcomes[i].grant
+		g.Server, g.Store, g.Version = c.cell.Server, t.Store, grantVersion(c.cell)
 	}
 	return outcomes, nil
 }

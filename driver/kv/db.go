@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func New(b Backend, opts *Options) *DB {
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.store = &Store{db: d, counters: make(map[string]*counter)}
-	d.store.marker = marker{db: d, key: tagFormat, missing: segment.ErrNotCreated, newer: leaf.ErrUnsupported}
+	d.store.marker = marker{db: d, key: tagFormat, identified: true, missing: segment.ErrNotCreated, newer: leaf.ErrUnsupported}
 	d.registry = &Registry{db: d, marker: marker{db: d, key: workerFormat, missing: worker.ErrNotCreated, newer: worker.ErrNewer, create: opts.Create}}
 	return d
 }
@@ -179,6 +180,14 @@ type marker struct {
 	newer   error // wrapped if a newer release wrote it
 	create  bool  // write it if it is missing
 	seen    atomic.Bool
+
+	identified bool // it holds the identity of the store
+}
+
+// markerText is what the cell of a marker holds. Releases before the identity left it out.
+type markerText struct {
+	Version int    `json:"v"`
+	Store   string `json:"store,omitempty"`
 }
 
 // format is the version of the cells that this release writes.
@@ -209,18 +218,50 @@ func (m *marker) look(ctx context.Context) error {
 	if cell.Version == "" {
 		return fmt.Errorf("%w: there is no %s", m.missing, m.db.keyName(m.key))
 	}
-	var found struct {
-		Version int `json:"v"`
-	}
+	_, err = m.parse(cell)
+	return err
+}
+
+// parse reads what the marker's cell holds, and reports why this release cannot use it.
+func (m *marker) parse(cell Cell) (found markerText, err error) {
 	err = json.Unmarshal([]byte(cell.Value), &found)
 	switch {
 	case err != nil || found.Version < 1:
-		return fmt.Errorf("%w: the %s holds %.50q, which is not a format: choose another prefix", leaf.ErrUnsupported, m.db.keyName(m.key), cell.Value)
+		return markerText{}, fmt.Errorf("%w: the %s holds %.50q, which is not a format: choose another prefix", leaf.ErrUnsupported, m.db.keyName(m.key), cell.Value)
 	case found.Version > format:
-		return fmt.Errorf("%w: the %s says format %d", m.newer, m.db.keyName(m.key), found.Version)
+		return markerText{}, fmt.Errorf("%w: the %s says format %d", m.newer, m.db.keyName(m.key), found.Version)
 	}
 	m.seen.Store(true)
-	return nil
+	return found, nil
+}
+
+// identity returns the identity of the store as the marker now has it. It gives one to a
+// store that an older release created.
+func (m *marker) identity(ctx context.Context) (string, error) {
+	for {
+		cell, err := m.db.backend.Get(ctx, m.key)
+		if err != nil {
+			return "", err
+		}
+		if cell.Version == "" {
+			return "", fmt.Errorf("%w: there is no %s", m.missing, m.db.keyName(m.key))
+		}
+		found, err := m.parse(cell)
+		if err != nil || found.Store != "" {
+			return found.Store, err
+		}
+		if _, err := m.db.backend.Swap(ctx, cell, m.text()); err != nil && !errors.Is(err, ErrConflict) {
+			return "", err
+		}
+	}
+}
+
+// text returns what a new marker holds.
+func (m *marker) text() string {
+	if !m.identified {
+		return fmt.Sprintf(`{"v":%d}`, format)
+	}
+	return fmt.Sprintf(`{"v":%d,"store":%q}`, format, rand.Text())
 }
 
 func (m *marker) exists(ctx context.Context) (bool, error) {
@@ -238,7 +279,7 @@ func (m *marker) absent(ctx context.Context) error {
 }
 
 func (m *marker) write(ctx context.Context) error {
-	_, err := m.db.backend.Swap(ctx, Cell{Key: m.key}, fmt.Sprintf(`{"v":%d}`, format))
+	_, err := m.db.backend.Swap(ctx, Cell{Key: m.key}, m.text())
 	if errors.Is(err, ErrConflict) {
 		return existsError{m.db.keyName(m.key)}
 	}

@@ -66,6 +66,33 @@ func (s *Store) add(ctx context.Context, a Adder, tag string, n int64) (segment.
 	if err := s.marker.check(ctx); err != nil {
 		return segment.Grant{}, err
 	}
+	for {
+		grant, err := s.addOnce(ctx, a, tag, n)
+		if !errors.Is(err, errNoIdentity) {
+			return grant, err
+		}
+		if err := s.identify(ctx, tag); err != nil {
+			return segment.Grant{}, err
+		}
+	}
+}
+
+// errNoIdentity says that the cell of a tag lacks the identity of the store.
+var errNoIdentity = errors.New("the cell lacks the identity of the store")
+
+// identify restores the identity in the cell of a tag, which an older release, or an Init,
+// has written. The marker is read after the cell, and the swap finds the cell unchanged: both
+// belong to the same store.
+func (s *Store) identify(ctx context.Context, tag string) error {
+	return s.edit(ctx, tag, func(t *tagText, err error) error {
+		if err == nil && t.Store == "" {
+			t.Store, err = s.marker.identity(ctx)
+		}
+		return err
+	})
+}
+
+func (s *Store) addOnce(ctx context.Context, a Adder, tag string, n int64) (segment.Grant, error) {
 	cell, by, err := a.Add(ctx, tagPrefix+tag, n)
 	if err != nil {
 		return segment.Grant{}, err
@@ -74,6 +101,9 @@ func (s *Store) add(ctx context.Context, a Adder, tag string, n int64) (segment.
 		return segment.Grant{}, cmp.Or(s.marker.look(ctx), leaf.ErrUnknownTag)
 	}
 	t, err := readTag(cell)
+	if err == nil && t.Store == "" && (by != 0 || t.textAt(t.Updated) == cell.Value) {
+		return segment.Grant{}, errNoIdentity // what it moved is lost
+	}
 	if err == nil && by == 0 {
 		if _, err = t.advance(n); err == nil {
 			err = damaged(cell) // in another way than this program writes it
@@ -85,7 +115,7 @@ func (s *Store) add(ctx context.Context, a Adder, tag string, n int64) (segment.
 	if err != nil {
 		return segment.Grant{}, err
 	}
-	return segment.Grant{Range: leaf.Range{Start: t.MaxID - by, End: t.MaxID}, Step: t.Step, Server: cell.Server, Version: grantVersion(cell)}, nil
+	return segment.Grant{Range: leaf.Range{Start: t.MaxID - by, End: t.MaxID}, Step: t.Step, Server: cell.Server, Store: t.Store, Version: grantVersion(cell)}, nil
 }
 
 // Return moves tag's counter back to start if its cell still holds what the grant wrote.
@@ -175,7 +205,11 @@ func (s *Store) create(ctx context.Context, tag segment.Tag) error {
 		}
 		tag.MaxID = max(tag.MaxID, t.MaxID)
 		*t = newTagText(tag)
-		return nil
+		t.Store, err = s.marker.identity(ctx)
+		if errors.Is(err, s.marker.missing) { // Init creates the tags before the marker
+			err = nil
+		}
+		return err
 	})
 }
 

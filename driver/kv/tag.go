@@ -18,8 +18,9 @@ type tagText struct {
 	MaxID       int64  `json:"max_id"`
 	Step        int64  `json:"step"`
 	Description string `json:"description,omitempty"`
-	Updated     int64  `json:"updated"`        // Unix milliseconds, by the clock of the writer
-	Late        int    `json:"late,omitempty"` // see the package documentation, Fairness
+	Store       string `json:"store,omitempty"` // the store's identity: see marker.identity
+	Updated     int64  `json:"updated"`         // Unix milliseconds, by the clock of the writer
+	Late        int    `json:"late,omitempty"`  // see the package documentation, Fairness
 }
 
 func newTagText(t segment.Tag) tagText {
@@ -93,7 +94,9 @@ func (t *tagText) alter(change segment.Change, damage error) error {
 	}
 	tag, err := change.Apply(t.tag(""))
 	if err == nil {
+		identity := t.Store
 		*t = newTagText(tag)
+		t.Store = identity
 	}
 	return err
 }

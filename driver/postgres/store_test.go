@@ -93,7 +93,8 @@ func testPostgresStore(t *testing.T, url string, create func(testing.TB, *sql.DB
 			t.Fatal(err)
 		}
 		create(t, db)
-		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return openPostgres(t, postgresDB(t, url)) }}
+		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return openPostgres(t, postgresDB(t, url)) },
+			Caps: drivertest.StoreCaps{NoIdentity: true}}
 	})
 }
 

@@ -52,7 +52,8 @@ return {}
 `)
 
 // ARGV[3]: n. It returns what the field holds, by how much the counter in it went forward,
-// and what the server says of its replicas. The text is that of package kv. A counter is
+// and what the server says of its replicas. The text is that of package kv; one without the
+// identity of the store stays as it is. A counter is
 // added up in two parts, because the numbers of the scripts' language are exact only to
 // 2^53.
 var addScript = goredis.NewScript(cellPrelude + `
@@ -73,7 +74,7 @@ local function sum(a, b)
 end
 local largest, by = '9223372036854775807', '0'
 local max, step, rest = string.match(held, '^{"v":1,"max_id":(%d+),"step":(%d+),(.*"updated":)%d+}$')
-if max and whole(max, largest) and step ~= '0' and whole(step, '` + strconv.Itoa(segment.MaxStep) + `') then
+if max and string.find(rest, '"store":"', 1, true) and whole(max, largest) and step ~= '0' and whole(step, '` + strconv.Itoa(segment.MaxStep) + `') then
 	local n = ARGV[3] == '0' and step or ARGV[3]
 	local to = sum(max, n)
 	if whole(to, largest) then

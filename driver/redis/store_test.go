@@ -78,7 +78,7 @@ func TestDamagedCells(t *testing.T) {
 		"text max_id":      {`{"v":1,"max_id":"x","step":2000,"updated":1}`, segment.ErrDamaged},
 		"odd max_id":       {`{"v":1,"max_id":007,"step":2000,"updated":1}`, segment.ErrDamaged},
 		"huge max_id":      {`{"v":1,"max_id":9223372036854775808,"step":2000,"updated":1}`, segment.ErrDamaged},
-		"at the end":       {`{"v":1,"max_id":` + largest + `,"step":2000,"updated":1}`, leaf.ErrOverflow},
+		"at the end":       {`{"v":1,"max_id":` + largest + `,"step":2000,"store":"A","updated":1}`, leaf.ErrOverflow},
 		"no step":          {`{"v":1,"max_id":11,"updated":1}`, segment.ErrDamaged},
 		"step 0":           {`{"v":1,"max_id":11,"step":0,"updated":1}`, segment.ErrDamaged},
 		"step huge":        {`{"v":1,"max_id":11,"step":2147483648,"updated":1}`, segment.ErrDamaged},

@@ -49,6 +49,7 @@ type Traits struct {
 	Disposable bool // each start of a process uses a worker ID up, so there is no [worker.StateFile] to keep
 
 	// What the URL asks for, and the kind of registry calls for: see [worker.Options].
+	StoreID    string // see [segment.Options]
 	Reclaim    bool
 	Settle     bool
 	ClaimDelay time.Duration // 0: the default; negative: none

@@ -32,5 +32,5 @@
 // Two parameters are those of every URL that names a registry, but sqlite:: claim_delay,
 // how long a claim waits on a registry that may lose writes, and reclaim=machine, which
 // trusts that no other machine has a copy of the data directory, for static: and
-// layout=leaf.
+// layout=leaf. In the same way store_id names the identity that a store must have.
 package drivers

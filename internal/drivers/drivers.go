@@ -60,7 +60,7 @@ func Open(rawURL string, o *Options) (*Backend, error) {
 func complete(b *Backend, scheme, name string, u *target) {
 	// Whether the way to a server is encrypted does not make it another one.
 	b.Key = strings.NewReplacer("rediss", "redis", "leafs", "leaf").Replace(scheme) + ":" + b.Key
-	b.Traits.Reclaim, b.Traits.ClaimDelay = u.reclaim, u.claimDelay
+	b.Traits.Reclaim, b.Traits.ClaimDelay, b.Traits.StoreID = u.reclaim, u.claimDelay, u.storeID
 	b.SetName(name)
 	switch {
 	case b.OpenStore == nil:

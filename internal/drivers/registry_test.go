@@ -178,7 +178,7 @@ func TestRegistryMalformed(t *testing.T) {
 		"static:07":                               "write the worker ID as a number",
 		"static:x":                                "write the worker ID as a number",
 		"static:7?reclaim=yes":                    "the only value is machine",
-		"static:7?recliam=machine":                `unknown parameter "recliam" (known: reclaim, claim_delay); did you mean reclaim?`,
+		"static:7?recliam=machine":                `unknown parameter "recliam" (known: reclaim, claim_delay, store_id); did you mean reclaim?`,
 		"static:7?claim_delay=1":                  "not a duration such as 30s",
 		"static:7?claim_delay=-1s":                "not a duration such as 30s",
 		"static:7?reclaim=machine&reclaim=x":      "more than once",

@@ -24,6 +24,10 @@ const (
 	paramReclaim    = "reclaim"
 	paramClaimDelay = "claim_delay"
 
+	// The parameter of every URL that has parameters, where it names a store: the identity
+	// that the store must have.
+	paramStoreID = "store_id"
+
 	// Parameters that name PEM files: who signs the server's certificate, and the
 	// client's own certificate with its key.
 	paramCA   = "ca"
@@ -45,6 +49,7 @@ type target struct {
 	forWorkers string // a parameter that only a registry has
 	reclaim    bool
 	claimDelay time.Duration
+	storeID    string
 
 	// After cutUser, which takes it from address.
 	user, password string
@@ -75,7 +80,7 @@ func (u *target) query(known ...string) (err error) {
 	if u.params, err = url.ParseQuery(query); err != nil {
 		return malformed("the parameters are malformed")
 	}
-	known = append(known, paramReclaim, paramClaimDelay)
+	known = append(known, paramReclaim, paramClaimDelay, paramStoreID)
 	for _, name := range slices.Sorted(maps.Keys(u.params)) {
 		switch {
 		case !slices.Contains(known, name):
@@ -87,7 +92,7 @@ func (u *target) query(known ...string) (err error) {
 	return u.cutTerms()
 }
 
-// cutTerms takes the parameters that only a registry has out of the others.
+// cutTerms takes the parameters that any store or registry has out of those of the driver.
 func (u *target) cutTerms() (err error) {
 	if u.params.Has(paramReclaim) {
 		u.forWorkers = paramReclaim
@@ -103,6 +108,10 @@ func (u *target) cutTerms() (err error) {
 		}
 		u.claimDelay = cmp.Or(u.claimDelay, -1)
 	}
+	if u.storeID = u.params.Get(paramStoreID); u.storeID == "" && u.params.Has(paramStoreID) {
+		return invalid("%s is empty", paramStoreID)
+	}
+	u.params.Del(paramStoreID)
 	u.params.Del(paramReclaim)
 	u.params.Del(paramClaimDelay)
 	return nil

@@ -39,6 +39,8 @@ var advice = []struct {
 	{worker.ErrNoneFree, "'leaf worker list' shows who holds the worker IDs"},
 	{worker.ErrClaimDelay, "add claim_delay=DURATION to the URL of --workers, of all servers: docs/snowflake-mode.md"},
 	{worker.ErrFarAhead, "set this machine's clock if it is wrong; else free the worker ID with 'leaf worker free ID'"},
+	{segment.ErrForeignStore, "correct the URL, or bring the known store back; if it was replaced on purpose, and every counter is above the IDs in use, " +
+		"accept the new one once with store_id=IDENTITY in the URL: docs/stores.md"},
 	{segment.ErrStoreDamaged, "after restoring a backup raise every counter with 'leaf tag raise --all --by N'"},
 	{worker.ErrUsedUp, "give the layout more worker bits (uid.worker_bits, with fewer time_bits or seq_bits), or lease worker IDs " +
 		"(--workers without layout=worker_node); for either stop all servers first: docs/uid-mode.md"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/hops"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // A verdict is what the end of a call says of the server that was asked.
@@ -38,7 +39,7 @@ func judge(err error) verdict {
 	switch {
 	case err == nil:
 		return healthy
-	case errors.Is(err, hops.ErrLoop): // another one may have IDs of its own
+	case errors.Is(err, hops.ErrLoop), errors.Is(err, segment.ErrForeignStore): // another one may have IDs of its own
 		return faulty
 	case !ok, errors.Is(err, context.Canceled), errors.Is(err, errCut): // not its code, which a broken pipe has, too
 		return none

@@ -69,7 +69,8 @@ type Conn struct {
 	http    *http.Client
 	active  atomic.Int64 // the server that answered last
 	closed  atomic.Bool
-	latest  sync.Map // tag → version of its latest grant
+	latest  sync.Map               // tag → version of its latest grant
+	store   atomic.Pointer[string] // identity of the servers' store; nil: not known yet
 }
 
 // A server is one of them.

@@ -29,9 +29,12 @@ func (s Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant,
 		if err != nil {
 			return segment.Grant{}, err
 		}
+		if err := s.checkStore(res.GetStore()); err != nil {
+			return segment.Grant{}, err
+		}
 		return segment.Grant{
 			Range: leaf.Range{Start: res.GetRange().GetStart(), End: res.GetRange().GetEnd()},
-			Step:  res.GetStep(), Source: srv.host, Version: res.GetVersion(), Guarded: true,
+			Step:  res.GetStep(), Source: srv.host, Version: res.GetVersion(), Store: res.GetStore(), Guarded: true,
 		}, nil
 	})
 	if err == nil {

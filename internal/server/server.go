@@ -205,6 +205,9 @@ func (s *Server) segmentOptions() *segment.SetOptions {
 	if c.Policy == config.PolicyLeaf {
 		opts.Policy = segment.Leaf
 	}
+	if s.opts.Store != nil {
+		opts.StoreID = s.opts.Store.Traits.StoreID
+	}
 	if s.memory != nil {
 		opts.Memory = s.memory
 	}

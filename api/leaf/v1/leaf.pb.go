@@ -609,7 +609,10 @@ type AdvanceResponse struct {
 	// The step of the tag, as the server last heard of it.
 	Step int64 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
 	// Names this answer for Return.
-	Version       string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// The identity of the store at the end of the chain of servers; empty: it has none. Discard
+	// a range with another identity than the ranges before: its IDs may be in use.
+	Store         string `protobuf:"bytes,4,opt,name=store,proto3" json:"store,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -661,6 +664,13 @@ func (x *AdvanceResponse) GetStep() int64 {
 func (x *AdvanceResponse) GetVersion() string {
 	if x != nil {
 		return x.Version
+	}
+	return ""
+}
+
+func (x *AdvanceResponse) GetStore() string {
+	if x != nil {
+		return x.Store
 	}
 	return ""
 }
@@ -945,11 +955,12 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x0eAdvanceRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x16\n" +
-	"\x06before\x18\x03 \x01(\tR\x06before\"e\n" +
+	"\x06before\x18\x03 \x01(\tR\x06before\"{\n" +
 	"\x0fAdvanceResponse\x12$\n" +
 	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\tR\aversion\"c\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x14\n" +
+	"\x05store\x18\x04 \x01(\tR\x05store\"c\n" +
 	"\rReturnRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x03R\x05start\x12\x10\n" +

@@ -31,7 +31,7 @@ func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (
 		return nil, err
 	}
 	return &leafv1.AdvanceResponse{
-		Range: &leafv1.Range{Start: grant.Range.Start, End: grant.Range.End}, Step: grant.Step, Version: grant.Version,
+		Range: &leafv1.Range{Start: grant.Range.Start, End: grant.Range.End}, Step: grant.Step, Version: grant.Version, Store: grant.Store,
 	}, nil
 }
 

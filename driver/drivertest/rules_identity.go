@@ -1,0 +1,83 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leaf-id/leaf/segment"
+)
+
+func identityRules() []storeRule {
+	return []storeRule{
+		{"identity/one", "every grant of a store carries the one identity, whatever the tag and the client", identityOne},
+		{"identity/after a change", "a tag that was altered, or deleted and created again, still carries the identity", identityAfterChange},
+	}
+}
+
+// identity checks that all grants carry one identity, or none of a store without one.
+func (b *fixture) identity(of string, grants ...segment.Grant) error {
+	for _, g := range grants {
+		switch {
+		case b.Caps.NoIdentity && g.Store != "":
+			return fmt.Errorf("%s: the identity %q of a store that has no place for one", of, g.Store)
+		case !b.Caps.NoIdentity && g.Store == "":
+			return errors.New(of + ": the grant carries no identity")
+		case g.Store != grants[0].Store:
+			return fmt.Errorf("%s: the identity %q, and then %q", of, grants[0].Store, g.Store)
+		}
+	}
+	return nil
+}
+
+func identityOne(ctx context.Context, b *fixture) error {
+	user := segment.Tag{Name: "user", MaxID: 7, Step: 10}
+	s, err := b.openWith(ctx, order, user)
+	if err != nil {
+		return err
+	}
+	var grants []segment.Grant
+	for range 2 {
+		for _, tag := range []string{order.Name, user.Name} {
+			for _, n := range []int64{0, 1, 100} {
+				g, err := s.Advance(ctx, tag, n)
+				if err != nil {
+					return err
+				}
+				grants = append(grants, g)
+			}
+		}
+		if s, err = b.reopen(s); err != nil {
+			return err
+		}
+	}
+	return b.identity("all grants", grants...)
+}
+
+func identityAfterChange(ctx context.Context, b *fixture) error {
+	s, err := b.openWith(ctx, order)
+	c, ok := s.(segment.Catalog)
+	if err != nil || !ok {
+		return err
+	}
+	before, err := s.Advance(ctx, order.Name, 1)
+	if err != nil {
+		return err
+	}
+	step := int64(10)
+	if _, err := c.Alter(ctx, order.Name, segment.Change{Step: &step}); err != nil {
+		return err
+	}
+	altered, err := s.Advance(ctx, order.Name, 1)
+	if err != nil {
+		return err
+	}
+	if err := first(c.Delete(ctx, order.Name), c.Create(ctx, order)); err != nil {
+		return err
+	}
+	again, err := s.Advance(ctx, order.Name, 1)
+	if err != nil {
+		return err
+	}
+	return b.identity("before and after", before, altered, again)
+}
