@@ -77,7 +77,7 @@ var conditions = map[string]string{
 	health.ClockOff:     "set the clock of this machine, and have a time service keep it so",
 	health.ClockStepped: "have a time service keep the clock; a restart has IDs follow it, once it is right",
 	health.LayoutEnding: "plan for another layout: docs/snowflake-mode.md",
-	health.WorkerIDsLow: "give the layout more worker bits, or lease worker IDs: docs/uid-mode.md",
+	health.WorkerIDsLow: "stop every server, then give the layout more worker bits or lease worker IDs: docs/uid-mode.md",
 }
 
 // ForCondition returns what to do about a condition of a server; "" if nothing has to be done.
