@@ -42,7 +42,7 @@ the run early and prints what was measured.`
 
 const benchExample = `  leaf bench order                                  how much the server can do
   leaf bench order --rate 5000 -d 30s               how long 5000 requests a second take
-  leaf bench order user --protocol v1 -n 100        two tags, a hundred IDs a request
+  leaf bench order user -n 100                      two tags, a hundred IDs a request
   leaf bench --scheme snowflake --protocol grpc     IDs made of the time, over gRPC
   leaf bench order --protocol resp --pipeline 16    over the Redis protocol
   leaf bench order --rate 5000 -o json > run.json   all figures`
@@ -81,7 +81,7 @@ func newBench() *cobra.Command {
 	}
 	f.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.protocol, "protocol", protoHTTP, "what to speak: http (Java Leaf's routes), v1, grpc or resp (Redis)")
+	flags.StringVar(&f.protocol, "protocol", protoV1, "what to speak: v1, http (Java Leaf's routes), grpc or resp (Redis)")
 	flags.StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: segment, snowflake, uid, ticket or uuid")
 	textVar(cmd, &f.tags, "tags", "the tags, as `A,B`, instead of arguments")
 	wholeVar(cmd, &f.n, "count", "n", 1, "how many IDs to ask for in a request")

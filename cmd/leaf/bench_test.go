@@ -32,7 +32,7 @@ func benchServer(t *testing.T, answer func(w http.ResponseWriter, n int64)) (url
 func count(w http.ResponseWriter, n int64) { fmt.Fprint(w, n) }
 
 func shortBench(url string, args ...string) []string {
-	return append([]string{"bench", "order", "--server", url, "-d", "500ms", "--warm-up", "0s", "-c", "3"}, args...)
+	return append([]string{"bench", "order", "--protocol", "http", "--server", url, "-d", "500ms", "--warm-up", "0s", "-c", "3"}, args...)
 }
 
 // A server that hands an ID out twice makes the command fail, and is told with the ID.
@@ -186,7 +186,7 @@ func TestBenchInterrupted(t *testing.T) {
 		}
 		count(w, n)
 	})
-	cmd := exec.Command("leaf", "bench", "order", "--server", url, "-d", "1h", "--warm-up", "0s", "-o", "json")
+	cmd := exec.Command("leaf", "bench", "order", "--protocol", "http", "--server", url, "-d", "1h", "--warm-up", "0s", "-o", "json")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Start(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -33,23 +34,39 @@ and the flags of 'leaf serve' overrule both.`,
 func newConfigCheck() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check FILE",
-		Short: "Say what is wrong with a configuration file",
+		Use:   "check [FILE]",
+		Short: "List the mistakes of a configuration file or of the environment",
 		Long: `Read a configuration file as 'leaf serve --config FILE' would, without the
-environment, and list everything that is wrong with it. No store is contacted.`,
+environment, and list everything that is wrong with it. Without a FILE read what 'leaf
+serve' would: the environment, and the file that LEAF_CONFIG names. No store is
+contacted.`,
 		Example: `  leaf config check leaf.yaml
-  leaf config check leaf.properties`,
-		Args: args("FILE"),
+  leaf config check leaf.properties
+  leaf config check`,
+		Args: func(cmd *cobra.Command, given []string) error {
+			if len(given) == 0 {
+				return nil
+			}
+			return args("FILE")(cmd, given)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			notices, err := checkConfig(args[0])
+			src := config.Source{Environ: os.Environ(), Java: javaURLs}
+			name := "the environment"
+			if len(args) > 0 {
+				src = config.Source{File: args[0], Java: javaURLs}
+				name = args[0]
+			} else if file := src.Path(); file != "" {
+				name += " with " + file
+			}
+			notices, err := checkConfig(src, name)
 			if asJSON {
-				return errors.Join(err, printJSON(cmd.OutOrStdout(), checkedJSON{args[0], err == nil, problemsOf(err), append([]string{}, notices...)}))
+				return errors.Join(err, printJSON(cmd.OutOrStdout(), checkedJSON{src.Path(), err == nil, problemsOf(err), append([]string{}, notices...)}))
 			}
 			for _, n := range notices {
 				say(cmd.ErrOrStderr(), "note", n)
 			}
 			if err == nil {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", args[0])
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", name)
 			}
 			return err
 		},
@@ -78,19 +95,20 @@ func problemsOf(err error) []string {
 	return texts
 }
 
-func checkConfig(file string) (notices []string, err error) {
-	cfg, notices, err := config.Load(config.Source{File: file, Java: javaURLs})
+// checkConfig checks what src holds, which messages call name.
+func checkConfig(src config.Source, name string) (notices []string, err error) {
+	cfg, notices, err := config.Load(src)
 	if err != nil {
 		return notices, explainConfig(err)
 	}
 	if cfg.Store != "" {
 		if err := drivers.CheckStore(cfg.Store); err != nil {
-			return notices, fmt.Errorf("%s: store: %w", file, err)
+			return notices, fmt.Errorf("%s: store: %w", name, err)
 		}
 	}
 	if cfg.Workers != "" {
 		if err := drivers.CheckRegistry(cfg.Workers); err != nil {
-			return notices, fmt.Errorf("%s: workers: %w", file, err)
+			return notices, fmt.Errorf("%s: workers: %w", name, err)
 		}
 	}
 	return notices, nil

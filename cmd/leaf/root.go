@@ -23,8 +23,11 @@ server has, and a sequence number.
 Start a server, with an embedded database, and ask it for IDs:
 
   leaf serve
-  curl http://127.0.0.1:8080/api/segment/get/leaf-segment-test
-  curl http://127.0.0.1:8080/api/snowflake/get/any
+  curl http://127.0.0.1:8080/v1/ids/segment/leaf-segment-test
+  curl http://127.0.0.1:8080/v1/ids/snowflake/any
+
+The IDs are strings in JSON, since numbers of JavaScript are exact only up to 2^53. The
+routes of Java Leaf (/api/segment/get/TAG) answer bare numbers.
 
 Exit codes: 0 done, 1 failed, 2 the command line was wrong.`
 

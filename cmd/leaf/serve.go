@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -208,10 +209,16 @@ func explainListen(err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return hinted(err, "another program listens there; choose another address with %s%s", flag, off)
-	case errors.Is(err, syscall.EACCES):
+	case isListenError(err) && errors.Is(err, syscall.EACCES):
 		return hinted(err, "ports below 1024 need privileges; choose another one with %s", flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return hinted(err, "this machine has no such address; %s takes all that it has", all)
 	}
 	return err
+}
+
+// isListenError reports whether err came from listening on an address, not from a file.
+func isListenError(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "listen"
 }

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/hint"
 )
 
 // unfinishedRequest sends a request whose body never comes. Once it returns, the
@@ -102,6 +105,19 @@ func TestMaxBatchHolds(t *testing.T) {
 		res.Body.Close()
 		if res.StatusCode != want {
 			t.Errorf("a batch of %s: status %d, want %d", n, res.StatusCode, want)
+		}
+	}
+}
+
+// Both a port below 1024 and a folder of another user are "permission denied".
+func TestHintOfDeniedStart(t *testing.T) {
+	denied := &net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", syscall.EACCES)}
+	folder := fmt.Errorf("%w: %w", hint.ErrDataDir, &fs.PathError{Op: "mkdir", Path: "leaf-data", Err: syscall.EACCES})
+	for err, want := range map[error]string{denied: "ports below 1024", folder: "make it writable for this user"} {
+		var out strings.Builder
+		report(&out, explainListen(err))
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%v: %s, want a hint with %q", err, &out, want)
 		}
 	}
 }
