@@ -31,8 +31,8 @@ type Options struct {
 	// TLS is for https URLs; nil: the defaults of crypto/tls.
 	TLS *tls.Config
 
-	// OutageBudget is how long the stock of a tag is to last, at the demand seen lately, with
-	// the servers gone; default 10 minutes.
+	// OutageBudget is the time whose use the stock of a tag covers; default 10 minutes. In
+	// steady use, callers do not notice that the servers are gone for this long.
 	OutageBudget time.Duration
 
 	// MaxStock is the most IDs of a tag that are held, so the most that a crash may cost;

@@ -11,11 +11,12 @@
 //
 //  1. No ID is issued twice, by this program or any other: a range leaves a server's memory
 //     before it enters this one. A call whose answer is lost costs IDs, which are lost.
-//  2. Next and Take make no call while there is stock. With the servers away they go on for
-//     the outage budget, 10 minutes at the demand seen lately, as far as the loss budget
-//     allows.
-//  3. A crash of the program loses at most the loss budget, [Options.MaxStock]; [Client.Close]
-//     gives back what no other program has taken IDs behind.
+//  2. Next and Take make no call while there is stock. The stock has as many IDs as the
+//     program took in the last outage budget, 10 minutes, at least a step of the tag, as far as
+//     the loss budget allows.
+//  3. A crash of the program loses at most the IDs of its busiest 10 minutes and two steps, and
+//     at most the loss budget, [Options.MaxStock]; [Client.Close] gives back what no other
+//     program has taken IDs behind.
 //  4. The IDs of one tag increase within a range. From range to range, and between programs,
 //     they interleave. [Client.Ordered] makes a call for each ID: those of one server
 //     increase over all programs.

@@ -36,7 +36,7 @@ func startGaleraFleet(t testing.TB) (f *fleet, c *testserver.GaleraCluster, stoc
 		f.servers = append(f.servers, start(member, "--config", config(t, "leaf.yaml", "segment: {max_stock: 200}\n")))
 	}
 	s := start(0)
-	first := firstIDs(s)
+	first := s.stockUp(figure[int64](60_000, 600_000)) // 4 clients, 200 IDs a second each
 	stocked = startLoad(t, 4, 0, sampleTag, func(int) *server { time.Sleep(5 * time.Millisecond); return s })
 	stocked.seen.Shard().Add(first...)
 	f.startClients()
@@ -50,7 +50,6 @@ func startGaleraFleet(t testing.TB) (f *fleet, c *testserver.GaleraCluster, stoc
 func TestGaleraMembersFail(t *testing.T) {
 	t.Parallel()
 	f, c, stocked := startGaleraFleet(t)
-	time.Sleep(time.Second) // the demand is seen
 	event := func(name string, member int, do, undo func(int) error) {
 		t.Helper()
 		f.all()

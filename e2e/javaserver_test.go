@@ -12,15 +12,11 @@ import (
 )
 
 // A javaServer answers as a server of Java Leaf does, on the same rows and the same tree:
-// its port opens when it has its worker ID, and when it stops it answers 503 for a while, as
-// Tomcat does, before it cuts requests under way.
+// its port opens when it has its worker ID, and requests under way are cut when it stops.
 type javaServer struct {
 	http *http.Server
 
 	mu       sync.Mutex
-	stopping bool
-	refused  int           // requests that got a 503
-	enough   chan struct{} // closed once several did
 	node     *javaNode
 	segment  *javaLeaf
 	next     int64 // of the segment in memory
@@ -35,7 +31,6 @@ func startJavaServer(t testing.TB, tr *tree, database string, port int) *javaSer
 	j := &javaServer{
 		node:    startJavaNode(t, tr, ourIP, fmt.Sprint(port), nil),
 		segment: &javaLeaf{db: openDB(t, database), tag: sampleTag},
-		enough:  make(chan struct{}),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/segment/get/{key}", j.answer(j.nextOfSegment))
@@ -56,13 +51,6 @@ func startJavaServer(t testing.TB, tr *tree, database string, port int) *javaSer
 }
 
 func (j *javaServer) stop() {
-	j.mu.Lock()
-	j.stopping = true
-	j.mu.Unlock()
-	select {
-	case <-j.enough:
-	case <-time.After(time.Second): // without load
-	}
 	_ = j.http.Close()
 	j.node.stop()
 }
@@ -82,13 +70,6 @@ func (j *javaServer) answer(next func(context.Context) (int64, error)) http.Hand
 	return func(w http.ResponseWriter, r *http.Request) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		if j.stopping {
-			if j.refused++; j.refused == 20 {
-				close(j.enough)
-			}
-			http.Error(w, "Service Unavailable", http.StatusServiceUnavailable)
-			return
-		}
 		id, err := next(context.WithoutCancel(r.Context()))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -103,10 +84,4 @@ func (j *javaServer) count() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.answered
-}
-
-func (j *javaServer) refusals() int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.refused
 }

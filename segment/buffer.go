@@ -43,6 +43,7 @@ type Buffer struct {
 	end     error         // why no ID will ever be issued again; nil while there may be
 	health  storeHealth
 	demand  demand
+	use     *recentUse // nil: no more than a step was issued yet
 	account account
 	floor   int64 // IDs below it are not issued: see DropBelow
 	loan    *loan // the latest; nil: none, or it was given back
@@ -78,6 +79,7 @@ func NewBuffer(store Store, tag string, opts *Options) *Buffer {
 type shared struct {
 	Options
 	store   Store
+	made    time.Time
 	set     *Set        // nil: a buffer of its own
 	failing failing     // buffers that have not ended and whose health has an error
 	loaded  atomic.Bool // a buffer was first granted IDs since this was reset
@@ -85,13 +87,14 @@ type shared struct {
 }
 
 func newShared(store Store, set *Set, opts Options) *shared {
-	s := &shared{Options: opts, store: store, set: set}
+	s := &shared{Options: opts, store: store, set: set, made: time.Now()}
 	s.recallStore()
 	return s
 }
 
 func newBuffer(tag string, opts *shared) *Buffer {
-	b := &Buffer{tag: tag, opts: opts, account: account{lastAt: time.Now()}}
+	now := time.Now()
+	b := &Buffer{tag: tag, opts: opts, account: account{lastAt: now}, demand: demand{at: now.Sub(opts.made)}}
 	b.guard.buffer = b
 	b.current.Store(noIDs)
 	return b
@@ -214,9 +217,10 @@ func (b *Buffer) reserve(s *span, n int64, delivered bool) leaf.Range {
 // affords reports whether a call for n IDs should take what there is although it may
 // have to wait for the rest; b.mu is held. A batch that cannot be filled must not consume
 // IDs that single calls could use: the stock must have it all, or the store have just
-// delivered.
+// delivered, or deliver nothing before some of the stock is used.
 func (b *Buffer) affords(n int64, delivered bool) bool {
-	return delivered || b.stock() >= n
+	stock := b.stock()
+	return delivered || stock >= n || b.opts.Policy == Adaptive && stock > b.issued()+b.account.step
 }
 
 // appendRange joins r to the last of ranges where the two touch; the first keep

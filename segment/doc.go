@@ -14,8 +14,9 @@
 //  3. A call waits for nothing but the store, and fails when that has not delivered
 //     for [Options.Wait].
 //  4. A crash loses at most the stock in memory: [Options.MaxStock], and a loan that was
-//     given back while the store was being asked. A clean stop of the only node loses
-//     nothing but what cursors still hold.
+//     given back while the store was being asked. With the policy [Adaptive] the store
+//     grants a buffer at most twice the IDs that it issues, and two steps. A clean stop of
+//     the only node loses nothing but what cursors still hold.
 //
 // # The protocol
 //

@@ -31,6 +31,37 @@ func (n notes) Forget(tag string) error {
 	return nil
 }
 
+// Two processes that lift a counter at the same time: the one that comes second is granted its
+// lift as a range, and keeps no more of it than it needs.
+func TestGuardKeepsNoLift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const step = 100
+		store := newStore(t, 1, step)
+		b := segment.NewBuffer(store, "order", &segment.Options{RegressionJump: 50_000})
+		next(t, b)
+		loseWrites(t, store, 1)
+		store.Plan(func(c drivertest.Call) drivertest.Fault {
+			if c.N > step { // the lift
+				if _, err := store.Store.Advance(t.Context(), "order", 1_000_000); err != nil {
+					t.Error(err)
+				}
+			}
+			return drivertest.Fault{}
+		})
+		for range step {
+			next(t, b)
+		}
+		synctest.Wait()
+		st := b.Stats()
+		if st.Regressions != 1 || st.Stock > 3*step || st.Lost < 50_000 {
+			t.Errorf("%d regressions, %d IDs in memory, %d lost", st.Regressions, st.Stock, st.Lost)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // loseWrites sets the counter back, as a restored backup does.
 func loseWrites(t testing.TB, store *drivertest.Faulty, maxID int64) {
 	t.Helper()

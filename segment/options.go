@@ -11,8 +11,9 @@ import (
 type Policy int
 
 const (
-	// Adaptive allocates what the outage budget needs at the measured demand,
-	// within the loss budget.
+	// Adaptive holds as many IDs as the last outage budget used, at least the tag's
+	// step, within the loss budget. A buffer is granted at most twice the IDs that
+	// it issues, plus two steps, and what lost answers cost.
 	Adaptive Policy = iota
 
 	// Leaf is Java Leaf's rule, [LeafStep], over a chain of two segments. A crash
@@ -35,8 +36,8 @@ type Options struct {
 	// Policy is how allocations are sized; default [Adaptive].
 	Policy Policy
 
-	// OutageBudget is how long the stock is to last, at the demand seen lately,
-	// with the store gone; default 10 minutes. [Adaptive] only.
+	// OutageBudget is the time whose use the stock covers; default 10 minutes. In steady
+	// use, callers do not notice that the store is gone for this long. [Adaptive] only.
 	OutageBudget time.Duration
 
 	// MaxStock is the loss budget: the most IDs that are held in memory, hence the

@@ -2,7 +2,10 @@ package segment
 
 import (
 	"math"
+	"slices"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // LeafStep is Java Leaf's rule for the size of the next segment: twice the last
@@ -25,51 +28,70 @@ func LeafStep(last, tagStep int64, lived time.Duration) int64 {
 	return max(next, tagStep)
 }
 
+// A rise of demand counts once two windows in a row have shown it, so that a single large
+// batch is not taken for one. Otherwise the average over demandMemory counts.
 const (
-	// growth is how many times larger than its predecessor an allocation may be.
-	growth = 100
-
-	// A rise of demand counts once two windows in a row have shown it, so that a
-	// burst is answered at once and a single large batch is not taken for one.
-	// Otherwise the average over demandMemory counts.
 	demandWindow = 100 * time.Millisecond
 	demandMemory = time.Minute
 )
 
-// adaptiveSize is how many IDs to allocate now, 0 for none. The stock is topped up
-// to what the outage budget needs at rate once a tenth of that is used, in units
-// of at least step and of what waiting callers are short of, and never beyond
-// maxStock.
-func adaptiveSize(stock, short, step, last, maxStock int64, rate float64, budget time.Duration) int64 {
-	target := max(step, maxStock)
-	if need := rate * budget.Seconds(); need < float64(target) {
-		target = max(step, int64(need))
+// adaptiveSize returns how many IDs to allocate now, 0 for none. It fills the stock up to the
+// recent use, at least a step, once less than nine tenths of that are left. Callers who
+// are short of more get more, but the stock never exceeds all IDs issued so far plus two steps:
+// a process is granted at most twice what it issues, plus two steps.
+func adaptiveSize(stock, short, step, issued, recent, maxStock int64) int64 {
+	target := min(max(step, recent), maxStock)
+	if sabotage.Broken("stock") {
+		target, issued = maxStock, maxStock
 	}
-	target = min(target, maxStock)
-	if stock >= short && stock*10 >= target*9 {
+	if stock >= short && stock*10 >= target*9 || stock > issued+step {
 		return 0
 	}
-	n := min(target-stock, growth*max(step, last))
-	n = max(n, step, short-stock)
+	n := min(max(step, target-stock, short-stock), max(step, issued-stock))
 	return max(0, min(n, maxStock-stock))
+}
+
+// recentUse counts the IDs issued within the last outage budget. It has samples of their number,
+// the oldest first, of which all but the first lie within the budget, and counts from that one.
+type recentUse []useSample
+
+type useSample struct {
+	at     time.Duration // since the set or buffer was made
+	issued int64
+}
+
+const samplesPerBudget = 20
+
+// observe takes in how many IDs have been issued by now, and returns how many of them are
+// recent.
+func (u *recentUse) observe(now, budget time.Duration, issued int64) (recent int64) {
+	samples := *u
+	switch n := len(samples); {
+	case n == 0:
+		samples = append(samples, useSample{at: now})
+	case now-samples[n-1].at >= budget/samplesPerBudget:
+		samples = append(samples, useSample{now, issued})
+	}
+	old := 0
+	for old+1 < len(samples) && samples[old+1].at <= now-budget {
+		old++
+	}
+	*u = slices.Delete(samples, 0, old)
+	return max(0, issued-samples[0].issued) // IDs may have been given back
 }
 
 // demand estimates how many IDs a second are asked for.
 type demand struct {
-	rate   float64   // the estimate
-	window float64   // the rate of the last window
-	at     time.Time // when that ended
-	issued int64     // how many IDs had been issued by then
+	rate   float64       // the estimate
+	window float64       // the rate of the last window
+	at     time.Duration // when that ended, since the set or buffer was made
+	issued int64         // how many IDs had been issued by then
 }
 
 // observe takes in how many IDs have been issued by now.
-func (d *demand) observe(now time.Time, issued int64) {
-	elapsed := now.Sub(d.at)
-	switch {
-	case d.at.IsZero():
-		d.at, d.issued = now, issued
-		return
-	case elapsed < demandWindow:
+func (d *demand) observe(now time.Duration, issued int64) {
+	elapsed := now - d.at
+	if elapsed < demandWindow {
 		return
 	}
 	seen := float64(max(0, issued-d.issued)) / elapsed.Seconds() // IDs may have been given back

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ func (b *Buffer) refillDone() {
 func (b *Buffer) size(now time.Time) (n int64, due bool) {
 	a := &b.account
 	stock := b.stock()
-	b.demand.observe(now, b.issued())
+	b.demand.observe(now.Sub(b.opts.made), b.issued())
 	if b.opts.Policy == Leaf {
 		due = len(b.queue) == 0 || b.short > stock
 		if a.grants < 2 {
@@ -111,8 +112,7 @@ func (b *Buffer) size(now time.Time) (n int64, due bool) {
 	if a.grants == 0 {
 		return 0, true
 	}
-	b.compareBudgets()
-	n = adaptiveSize(stock, b.short, a.step, a.last, b.opts.MaxStock, b.demand.rate, b.opts.OutageBudget)
+	n = adaptiveSize(stock, b.short, a.step, b.issued(), b.recent(now), b.opts.MaxStock)
 	if n > 0 && b.health.err != nil {
 		// The call may succeed and its reply be lost, again and again: that
 		// must cost little.
@@ -121,15 +121,29 @@ func (b *Buffer) size(now time.Time) (n int64, due bool) {
 	return n, n > 0
 }
 
+// recent returns how many IDs the last outage budget needed; b.mu is held.
+func (b *Buffer) recent(now time.Time) int64 {
+	issued := b.issued()
+	if b.use == nil {
+		if issued <= b.account.step {
+			return issued // most tags of many are used this little, and need no samples
+		}
+		b.use = new(recentUse)
+	}
+	recent := b.use.observe(now.Sub(b.opts.made), b.opts.OutageBudget, issued)
+	b.compareBudgets(recent)
+	return recent
+}
+
 // compareBudgets logs, once each time it comes to that, that the loss budget keeps
 // the stock from lasting as long as the outage budget asks; b.mu is held.
-func (b *Buffer) compareBudgets() {
-	longest := lasts(b.opts.MaxStock, b.demand.rate)
-	if clipped := longest < b.opts.OutageBudget; clipped != b.clipped {
+func (b *Buffer) compareBudgets(recent int64) {
+	most := b.opts.MaxStock
+	if clipped := recent > most || b.clipped && recent > most/10*9; clipped != b.clipped {
 		b.clipped = clipped
 		if clipped {
-			b.opts.Logger.Warn("max_stock keeps the stock from lasting for outage_budget",
-				"tag", b.tag, "rate", int64(b.demand.rate), "lasts", longest.Round(time.Second), "outage_budget", b.opts.OutageBudget)
+			b.opts.Logger.Warn("max_stock keeps the stock from lasting for outage_budget", "tag", b.tag, "rate", int64(b.demand.rate),
+				"lasts", lasts(most, b.demand.rate).Round(time.Second), "outage_budget", b.opts.OutageBudget)
 		}
 	}
 }
@@ -143,9 +157,8 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 	case b.end != nil: // sealed meanwhile: what comes now is lost
 		b.account.lost += grant.Range.Len()
 	case err == nil:
-		recovered := b.health.err != nil // and so little was asked for
-		b.accept(grant)
-		again = recovered || b.short > b.stock()
+		again = b.health.err != nil // and so little was asked for
+		b.accept(grant)             // callers who are still short of IDs then call again, for more
 	case errors.Is(err, leaf.ErrUnknownTag):
 		b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
 		if b.opts.set != nil {
@@ -181,10 +194,7 @@ func (b *Buffer) accept(grant Grant) {
 	}
 	a.step, a.asked, a.granted = grant.Step, b.asking, grant.Range.Len()
 	b.follows, a.end = grant.Range.Start == a.end, grant.Range.End
-	if b.health.err == nil || b.opts.Policy == Leaf { // else its size says nothing of the demand
-		a.last = grant.Range.Len()
-	}
-	a.lastAt = now
+	a.last, a.lastAt = grant.Range.Len(), now
 	if b.health.logged {
 		b.opts.Logger.Info("store answers again", "tag", b.tag, "after", now.Sub(b.health.since))
 	}
@@ -225,6 +235,11 @@ func (b *Buffer) fetch(ctx context.Context, n int64) (Grant, error) {
 			return Grant{}, err
 		}
 		if lift < 0 {
+			if ask != n { // another process lifted the counter first
+				most := cmp.Or(n, grant.Step)
+				b.lose(max(0, grant.Range.Len()-most))
+				grant.Range.Start = max(grant.Range.Start, grant.Range.End-most) // the end can be given back
+			}
 			return grant, nil
 		}
 		b.lose(grant.Range.Len())

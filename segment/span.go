@@ -78,10 +78,11 @@ func (s *span) reserveAll(n int64) leaf.Range {
 }
 
 // due reports whether it falls to the caller, who reserved up to used, to look at
-// the stock: one caller for each tenth of the span.
+// the stock: one caller for each tenth of the span, and near its end for each half of the rest,
+// as a span may be much larger than the stock has to be.
 func (s *span) due(used int64) bool {
 	quiet := s.quiet.Load()
-	next := min(s.size, used+max(1, s.size/10))
+	next := min(s.size, used+max(1, min(s.size/10, (s.size-used)/2)))
 	return used > quiet && s.quiet.CompareAndSwap(quiet, next)
 }
 

@@ -124,7 +124,7 @@ func TestSecondOutage(t *testing.T) {
 		store := newStore(t, 1, 10)
 		b := segment.NewBuffer(store, "order", nil)
 		defer closeBuffer(t, b)
-		consume(t, b, 100, 2*time.Minute)
+		consume(t, b, 100, 10*time.Minute)
 		for range 3 {
 			store.Set(drivertest.Fault{Before: errDown})
 			if errs := consume(t, b, 100, 5*time.Minute); errs > 0 {

@@ -8,7 +8,8 @@
 //     call whose answer is lost costs IDs, never uniqueness.
 //  2. Each server in the chain has an outage budget and a loss budget of its own. A relay
 //     serves from its stock while its upstream is away, as that does while its database is.
-//     What crashes may cost adds up along the chain.
+//     What crashes may cost multiplies along the chain: each server may be granted twice
+//     what it gives to those behind it.
 //  3. The regression guard is the work of the server at the end of the chain, which has the
 //     database. Ranges that a relay is lent come in no order, as its upstream may be several
 //     servers.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -16,9 +15,7 @@ import (
 // JavaURLs turn the addresses in a leaf.properties into URLs of stores and registries.
 // Package drivers has the functions.
 type JavaURLs struct {
-	// Store also returns what an operator should know about the URL, such as parameters
-	// that are ignored.
-	Store   func(jdbcURL, user, password string) (url string, notices []string, err error)
+	Store   func(jdbcURL, user, password string) (string, error)
 	Workers func(zooKeeper, name string, port int) (string, error)
 }
 
@@ -54,7 +51,7 @@ type javaFile struct {
 // only when it has its worker ID, for which it may have to wait.
 func (l *loader) properties(name string, data []byte, urls JavaURLs) {
 	reader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
-	props, err := reader.LoadBytes(joinLines(data))
+	props, err := reader.LoadBytes(data)
 	if err != nil {
 		l.problem(name, "", err.Error())
 		return
@@ -76,26 +73,6 @@ func (l *loader) properties(name string, data []byte, urls JavaURLs) {
 		l.setKey(path, text, name)
 	}
 	j.unknown()
-}
-
-// joinLines joins each line that ends with a backslash to the next, as java.util.Properties does
-// before it looks for keys: its value may continue there, and so may its key.
-func joinLines(data []byte) []byte {
-	var joined []byte
-	continued, comment := false, false
-	for line := range bytes.Lines(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))) {
-		text := bytes.TrimLeft(bytes.TrimRight(line, "\r\n"), " \t\f")
-		if !continued {
-			comment = len(text) > 0 && (text[0] == '#' || text[0] == '!')
-		}
-		body := bytes.TrimRight(text, `\`)
-		if continued = !comment && (len(text)-len(body))%2 == 1; continued {
-			joined = append(joined, text[:len(text)-1]...)
-			continue
-		}
-		joined = append(append(joined, text...), '\n')
-	}
-	return joined
 }
 
 func (j *javaFile) notice(format string, args ...any) {
@@ -125,7 +102,7 @@ func (j *javaFile) enabled(name string) bool {
 		return true
 	}
 	if !strings.EqualFold(v, "false") {
-		j.notice("%s=%q is neither true nor false; Java Leaf takes it for false, and so does this server", name, v)
+		j.notice("%s=%s is neither true nor false; Java Leaf takes it for false, and so does this server", name, v)
 	}
 	j.off = append(j.off, name+" is not true")
 	return false
@@ -134,21 +111,12 @@ func (j *javaFile) enabled(name string) bool {
 // store returns the URL of the store, "" without an address.
 func (j *javaFile) store() string {
 	key, address := j.get(javaURL)
-	userKey, user := j.get(javaUser)
-	passwordKey, password := j.get(javaPassword)
+	_, user := j.get(javaUser)
+	_, password := j.get(javaPassword)
 	if address == "" {
 		return ""
 	}
-	if strings.TrimSpace(user) != user {
-		j.notice("%s=%q: the blank is part of the name, as in Java Leaf", userKey, user)
-	}
-	if strings.TrimSpace(password) != password {
-		j.notice("%s begins or ends with a blank, which is part of the password, as in Java Leaf", passwordKey)
-	}
-	url, notices, err := j.urls.Store(strings.TrimSpace(address), user, password)
-	for _, n := range notices {
-		j.notice("%s: %s", key, n)
-	}
+	url, err := j.urls.Store(strings.TrimSpace(address), user, password)
 	return j.valid(key, url, err)
 }
 
@@ -187,8 +155,8 @@ func (j *javaFile) valid(key, url string, err error) string {
 
 func (j *javaFile) unknown() {
 	for _, name := range j.props.Keys() {
-		if !slices.Contains(javaKeys, name) {
-			j.notice("%q is not a key of Java Leaf and is ignored%s", name, didYouMean(name, javaKeys))
+		if strings.HasPrefix(name, "leaf.") && !slices.Contains(javaKeys, name) {
+			j.notice("%s is not a key of Java Leaf and is ignored%s", name, didYouMean(name, javaKeys))
 		}
 	}
 }

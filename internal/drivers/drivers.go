@@ -39,9 +39,6 @@ func Open(rawURL string, o *Options) (*Backend, error) {
 	if o != nil && o.Logger != nil {
 		u.log = o.Logger
 	}
-	for _, n := range u.notices {
-		u.log.Warn("JDBC URL: "+n, "url", name)
-	}
 	b, err := d.parse(u)
 	if err == nil {
 		complete(b, d.scheme, name, u)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -86,36 +85,36 @@ func TestSQLiteNeverCreates(t *testing.T) {
 
 func TestOpenMalformed(t *testing.T) {
 	tests := map[string]string{
-		"":                                    "no scheme",
-		"leaf.db":                             "no scheme",
-		"sqlit:leaf.db":                       "did you mean sqlite?",
-		"mysq://h/db":                         "did you mean mysql?",
-		"myslq://h/db":                        "did you mean mysql?",
-		"memory:":                             "unknown scheme: write it as in sqlite:PATH",
-		"jdbc:postgresql://h/db":              "begin with jdbc:mysql",
-		"sqlite:":                             "names no file",
-		"sqlite::memory:":                     "in memory",
-		"sqlite://relative.db":                "without slashes",
-		"mysql:h/db":                          "two slashes",
-		"mysql://h":                           "database is missing",
-		"mysql://h/":                          "database is missing",
-		"mysql://u:secret@h:port/db":          "port is malformed",
-		"mysql://u:secret@h:99999/db":         "port is malformed",
-		"mysql://u:sec%ret@h/db":              "percent-encoded",
-		"mysql://u:secret@h1,h2:x/db":         "port is malformed",
-		"mysql://u:secret@h1,/db":             "port is malformed",
-		"mysql://u:secret@h1,H1:3306/db":      "names h1:3306 twice",
-		"mysql://u:secret@h/db?tls=perhaps":   "tls is none of",
-		"mysql://u:secret@h/db?timeout=5":     "not a duration",
-		"mysql://u:secret@h/db?sql_mode=x":    "unknown parameter",
-		"mysql://u:secret@unix(/tmp/s":        "socket is written",
-		"mysql://root:secret":                 "malformed",
-		"mysql://u:secret@/db":                "malformed",
-		"mysql://u:secret@h/db?%zz=1":         "parameters are malformed",
-		"mysql//u:secret@h/db":                "unknown scheme",
-		"u:secret@h/db":                       "unknown scheme",
-		"mysqlx:u:secret@h":                   "unknown scheme",
-		"jdbc:mysql://h1,/db?password=secret": "malformed",
+		"":                                      "no scheme",
+		"leaf.db":                               "no scheme",
+		"sqlit:leaf.db":                         "did you mean sqlite?",
+		"mysq://h/db":                           "did you mean mysql?",
+		"myslq://h/db":                          "did you mean mysql?",
+		"memory:":                               "unknown scheme: write it as in sqlite:PATH",
+		"jdbc:postgresql://h/db":                "begin with jdbc:mysql",
+		"sqlite:":                               "names no file",
+		"sqlite::memory:":                       "in memory",
+		"sqlite://relative.db":                  "without slashes",
+		"mysql:h/db":                            "two slashes",
+		"mysql://h":                             "database is missing",
+		"mysql://h/":                            "database is missing",
+		"mysql://u:secret@h:port/db":            "port is malformed",
+		"mysql://u:secret@h:99999/db":           "port is malformed",
+		"mysql://u:sec%ret@h/db":                "percent-encoded",
+		"mysql://u:secret@h1,h2:x/db":           "port is malformed",
+		"mysql://u:secret@h1,/db":               "port is malformed",
+		"mysql://u:secret@h1,H1:3306/db":        "names h1:3306 twice",
+		"mysql://u:secret@h/db?tls=perhaps":     "tls is none of",
+		"mysql://u:secret@h/db?timeout=5":       "not a duration",
+		"mysql://u:secret@h/db?sql_mode=x":      "unknown parameter",
+		"mysql://u:secret@unix(/tmp/s":          "socket is written",
+		"mysql://root:secret":                   "malformed",
+		"mysql://u:secret@/db":                  "malformed",
+		"mysql://u:secret@h/db?%zz=1":           "parameters are malformed",
+		"mysql//u:secret@h/db":                  "unknown scheme",
+		"u:secret@h/db":                         "unknown scheme",
+		"mysqlx:u:secret@h":                     "unknown scheme",
+		"jdbc:mysql://h1,h1/db?password=secret": "malformed",
 	}
 	for storeURL, want := range tests {
 		_, err := drivers.Open(storeURL, nil)
@@ -263,14 +262,7 @@ func TestFromJDBC(t *testing.T) {
 		{"JDBC:MySQL://h/leaf?user=u&password=p", "", "", "mysql://u:p@h/leaf?tls=preferred"},
 		{"jdbc:mysql://h/leaf?user=u&password=p", "a", "b", "mysql://a:b@h/leaf?tls=preferred"},
 		{"jdbc:mysql://h/leaf?useSSL=false", "", "", "mysql://h/leaf?tls=false"},
-		{"jdbc:mysql://h/leaf?useSSL=true", "", "", "mysql://h/leaf?tls=verify-if-offered"},
-		{"jdbc:mysql://h/leaf?useSSL=true&requireSSL=true", "", "", "mysql://h/leaf?tls=true"},
-		{"jdbc:mariadb://h/leaf?useSSL=true", "", "", "mysql://h/leaf?tls=true"},
-		{"jdbc:mysql://h/leaf?useSSL=no", "", "", "mysql://h/leaf?tls=false"},
-		{"jdbc:mysql://h/leaf?useUnicode=true&amp;useSSL=false", "", "", "mysql://h/leaf?tls=preferred"},
-		{"jdbc:mysql://h/leaf?useSSL=true&useSSL=false&x&%zz", "", "", "mysql://h/leaf?tls=false"},
-		{"jdbc:mysql://h,H:3306,h2/leaf", "", "", "mysql://h,h2/leaf?tls=preferred"},
-		{"jdbc:mysql://h/leaf", "root ", "p", "mysql://root%20:p@h/leaf?tls=preferred"},
+		{"jdbc:mysql://h/leaf?useSSL=true", "", "", "mysql://h/leaf?tls=true"},
 		{"jdbc:mysql://h/leaf?useSSL=true&verifyServerCertificate=false", "", "", "mysql://h/leaf?tls=preferred"},
 		{"jdbc:mysql://h/leaf?useSSL=true&verifyServerCertificate=false&requireSSL=true", "", "", "mysql://h/leaf?tls=skip-verify"},
 		{"jdbc:mysql://h/leaf?sslMode=DISABLED&useSSL=true", "", "", "mysql://h/leaf?tls=false"},
@@ -281,7 +273,7 @@ func TestFromJDBC(t *testing.T) {
 		{"jdbc:mysql://h/leaf", "a:b@c", "p@s/s:w?o#r%d+ ", "mysql://a%3Ab%40c:p%40s%2Fs%3Aw%3Fo%23r%25d%2B%20@h/leaf?tls=preferred"},
 	}
 	for _, tt := range tests {
-		got, _, err := drivers.FromJDBC(tt.jdbc, tt.user, tt.password)
+		got, err := drivers.FromJDBC(tt.jdbc, tt.user, tt.password)
 		if err != nil || got != tt.want {
 			t.Errorf("FromJDBC(%q) = %q, %v, want %q", tt.jdbc, got, err, tt.want)
 		}
@@ -290,76 +282,18 @@ func TestFromJDBC(t *testing.T) {
 		}
 	}
 	for jdbc, want := range map[string]string{
-		"jdbc:postgresql://h/leaf":           "begin with jdbc:mysql://",
-		"mysql://h/leaf":                     "begin with jdbc:mysql://",
-		"jdbc:mysql://h1:3306,:3307/db":      "malformed",
-		"jdbc:mysql://h":                     "malformed",
-		"jdbc:mysql://h:x/leaf":              `the host "h:x" is malformed`,
-		"jdbc:mysql://h1,u:secret@h2:x/leaf": "a host or its port is malformed",
-		"jdbc:mysql://h/leaf?a=%zz":          `the value of "a" has a malformed escape`,
-		"jdbc:mysql://address=(protocol=tcp)(host=h)(port=3306)/leaf": "address=(…) is not supported",
-		"jdbc:mysql:srv://h/leaf":                                     "begin with jdbc:mysql://",
-		"jdbc:mysql:replication://h1/":                                "malformed",
+		"jdbc:postgresql://h/leaf":      "begin with jdbc:mysql://",
+		"mysql://h/leaf":                "begin with jdbc:mysql://",
+		"jdbc:mysql://h1:3306,:3307/db": "malformed",
+		"jdbc:mysql://h":                "malformed",
+		"jdbc:mysql://h:x/leaf":         "malformed",
+		"jdbc:mysql://h/leaf?%zz":       "parameters are malformed",
+		"jdbc:mysql:srv://h/leaf":       "begin with jdbc:mysql://",
+		"jdbc:mysql:replication://h1/":  "malformed",
 	} {
-		if got, _, err := drivers.FromJDBC(jdbc, "u", "secret"); !errors.Is(err, leaf.ErrInvalid) ||
+		if got, err := drivers.FromJDBC(jdbc, "u", "secret"); !errors.Is(err, leaf.ErrInvalid) ||
 			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("FromJDBC(%q) = %q, %v, want %q", jdbc, got, err, want)
-		}
-	}
-}
-
-func TestJDBCNotices(t *testing.T) {
-	for jdbc, want := range map[string][]string{
-		"jdbc:mysql://h/leaf?useSSL=false&connectTimeout=5&user=u":      nil,
-		"jdbc:mysql://h/leaf?useSSL=true":                               {"useSSL=true without requireSSL=true: "},
-		"jdbc:mysql://h/leaf?useUnicode=true&characterEncoding=utf8":    {"are ignored: characterEncoding, useUnicode"},
-		"jdbc:mysql://h/leaf?sslMode=perhaps&socketTimeout=x":           {"are ignored: socketTimeout, sslMode"},
-		"jdbc:mysql://h/leaf?useUnicode=true&amp;useSSL=false":          {`the parameter "amp;useSSL" is ignored`, "are ignored: useUnicode"},
-		"jdbc:mysql://h/leaf?sessionVariables=sql_mode%3D''&useSSL=yes": {"useSSL=true without", "sessionVariables is ignored"},
-	} {
-		_, got, err := drivers.FromJDBC(jdbc, "", "")
-		if err != nil || len(got) != len(want) {
-			t.Errorf("FromJDBC(%q): %q, %v, want %q", jdbc, got, err, want)
-			continue
-		}
-		for i := range want {
-			if !strings.Contains(got[i], want[i]) {
-				t.Errorf("FromJDBC(%q): %q, want %q", jdbc, got[i], want[i])
-			}
-		}
-	}
-	var log strings.Builder
-	b, err := drivers.Open("jdbc:mysql://h/leaf?cachePrepStmts=true", &drivers.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b.Close(); !strings.Contains(log.String(), "ignored: cachePrepStmts") {
-		t.Errorf("logged %s", &log)
-	}
-}
-
-// useSSL=true asks Connector/J 5.1 for encryption where the server offers it, with a check of its
-// certificate.
-func TestJDBCEncryption(t *testing.T) {
-	plain := testserver.MariaDB(t, nil)
-	cert, key := testserver.Certificate(t)
-	encrypted := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: []string{"--ssl-cert=" + cert, "--ssl-key=" + key}})
-	jdbc := func(server *testserver.MariaDBServer, params string) string {
-		host := strings.TrimPrefix(server.URL(server.NewDatabase(t)), "mysql://root@")
-		url, _, err := drivers.FromJDBC("jdbc:mysql://"+host+"?useSSL=true"+params, "root", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return url
-	}
-	roundTrip(t, jdbc(plain, ""))
-	roundTrip(t, jdbc(encrypted, "&verifyServerCertificate=false"))
-	for what, url := range map[string]string{
-		"a server without TLS, which requireSSL asks for": jdbc(plain, "&requireSSL=true"),
-		"a certificate that nobody vouches for":           jdbc(encrypted, ""),
-	} {
-		if _, err := open(t, url).Advance(t.Context(), "order", 1); err == nil || !strings.Contains(err.Error(), "TLS") && !strings.Contains(err.Error(), "certificate") {
-			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
@@ -375,7 +309,7 @@ func TestMySQL(t *testing.T) {
 		db := server.NewDatabase(t)
 		server.Exec(t, "", `CREATE USER 'o@d:d'@'127.0.0.1' IDENTIFIED BY 'p@s/s:w?o#r%d+ ü'`, `GRANT ALL ON `+db+`.* TO 'o@d:d'@'127.0.0.1'`)
 		host := strings.TrimPrefix(server.URL(db), "mysql://root@")
-		fromJDBC, _, err := drivers.FromJDBC("jdbc:mysql://"+host+"?useSSL=false", "o@d:d", "p@s/s:w?o#r%d+ ü")
+		fromJDBC, err := drivers.FromJDBC("jdbc:mysql://"+host+"?useSSL=false", "o@d:d", "p@s/s:w?o#r%d+ ü")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,10 +23,6 @@ const (
 	layoutNodes = "worker_node"
 )
 
-// tlsVerifyOffered is the value of tls that uses, and checks, the encryption of a server that
-// offers it, and goes on without it where it does not: what useSSL=true of a JDBC URL asks for.
-const tlsVerifyOffered = "verify-if-offered"
-
 func mysqlParams() []string {
 	return []string{"tls", paramCA, paramCert, paramKey, "timeout", "readTimeout", "writeTimeout"}
 }
@@ -132,13 +128,10 @@ func (u *target) setMySQL(cfg *gomysql.Config) (err error) {
 		u.duration("writeTimeout", &cfg.WriteTimeout)); err != nil {
 		return err
 	}
-	if err := u.oneOf("tls", "true", "false", "skip-verify", "preferred", tlsVerifyOffered); err != nil {
+	if err := u.oneOf("tls", "true", "false", "skip-verify", "preferred"); err != nil {
 		return err
 	}
 	cfg.TLSConfig = u.params.Get("tls")
-	if cfg.TLSConfig == tlsVerifyOffered {
-		cfg.TLSConfig, cfg.AllowFallbackToPlaintext = "true", true
-	}
 	if !u.params.Has(paramCA) && !u.params.Has(paramCert) && !u.params.Has(paramKey) {
 		return nil
 	}

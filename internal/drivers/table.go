@@ -43,13 +43,11 @@ func find(rawURL string) (driver, *target, error) {
 	scheme, rest, ok := strings.Cut(rawURL, ":")
 	scheme = strings.ToLower(scheme)
 	if ok && scheme == "jdbc" {
-		mysqlURL, notices, err := FromJDBC(rawURL, "", "")
+		mysqlURL, err := FromJDBC(rawURL, "", "")
 		if err != nil {
 			return driver{}, nil, err
 		}
-		d, u, err := find(mysqlURL)
-		u.notices = notices
-		return d, u, err
+		return find(mysqlURL)
 	}
 	if scheme == "postgresql" {
 		scheme = "postgres"

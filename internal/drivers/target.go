@@ -41,8 +41,6 @@ type target struct {
 	rest   string // what follows it and its colon
 	log    *slog.Logger
 
-	notices []string // what its log should tell
-
 	// After query.
 	address    string // what stands before the parameters
 	params     url.Values

@@ -27,11 +27,7 @@ const (
 // port.
 func FromCurator(connect, name string, port int) (string, error) {
 	servers, chroot, _ := strings.Cut(strings.TrimSpace(connect), "/")
-	servers = strings.ReplaceAll(servers, " ", "")
-	if _, err := hostPorts(servers, "2181"); err != nil && !strings.Contains(servers, "@") {
-		return "", invalid("%q: a host or its port is malformed: write h1:2181,h2:2181, or h1:2181,h2:2181/chroot", connect)
-	}
-	u := "zookeeper://" + servers
+	u := "zookeeper://" + strings.ReplaceAll(servers, " ", "")
 	if chroot != "" {
 		u += "/" + (&url.URL{Path: chroot}).EscapedPath()
 	}

@@ -47,6 +47,7 @@ var saboteurs = []saboteur{
 	{"R5 missing", "tags", "a counter that is missing begins at 0", twice},
 	{"observe", "tags", "what is in memory stays there when an operator tells of IDs in use", "which its server was told of"},
 	{"observe cursors", "tags", "cursors keep their blocks then", "which its server was told of"},
+	{"stock", "tags", "the stock is filled to the loss budget, whatever was issued", "and had issued"},
 	{"lend start", "relays", "a relay gives back what it was never lent", twice},
 	{"lend version", "relays", "a relay gives back what others were lent", twice},
 	{"W1 W2 mark", "leases", "times are issued though the file could not be written", twice},

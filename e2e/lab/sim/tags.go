@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -79,6 +80,8 @@ type tagServer struct {
 	set     *segment.Set
 	crashed bool
 	issued  map[string]int64 // by tag, before the crash
+	stock   map[string]int64 // by tag, before the crash
+	runs    sync.Map         // by tag, an *atomic.Int64: how many IDs callers of TakeContiguous asked for and did not get
 	alarms  int64            // how often it took the store for one that had lost writes
 	cursors sync.Map         // those of the clients
 }
@@ -103,9 +106,9 @@ func (w *tagWorld) launch(m *machine) {
 }
 
 func (s *tagServer) stop(ctx context.Context) error {
-	s.crashed, s.issued = ctx.Err() != nil, map[string]int64{}
+	s.crashed, s.issued, s.stock = ctx.Err() != nil, map[string]int64{}, map[string]int64{}
 	for _, t := range s.set.Stats() {
-		s.issued[t.Tag] = t.Issued
+		s.issued[t.Tag], s.stock[t.Tag] = t.Issued, t.Stock-s.unserved(t.Tag).Load()
 		s.alarms += t.Regressions
 	}
 	err := s.set.Close(ctx)
@@ -130,7 +133,10 @@ func (s *tagServer) take(ctx context.Context, tag string, rng *rand.Rand) (got a
 		got.ranges = []leaf.Range{{Start: id, End: id + 1}}
 	case 1:
 		var r leaf.Range
-		r, err = s.set.TakeContiguous(ctx, tag, n)
+		s.unserved(tag).Add(int64(n))
+		if r, err = s.set.TakeContiguous(ctx, tag, n); err == nil {
+			s.unserved(tag).Add(int64(-n))
+		}
 		got.ranges = []leaf.Range{r}
 		if errors.Is(err, leaf.ErrNotContiguous) { // what a relay is lent may be too short
 			got.ranges, err = s.set.Take(ctx, tag, nil, n)
@@ -149,6 +155,12 @@ func (s *tagServer) cursor(tag string, rng *rand.Rand) *segment.Cursor {
 	}
 	c, _ := s.cursors.LoadOrStore(key{tag, rng}, s.set.Cursor(tag, 8))
 	return c.(*segment.Cursor)
+}
+
+// unserved is how many IDs callers of TakeContiguous asked for and did not get.
+func (s *tagServer) unserved(tag string) *atomic.Int64 {
+	n, _ := s.runs.LoadOrStore(tag, new(atomic.Int64))
+	return n.(*atomic.Int64)
 }
 
 // Advance forwards to the store and records the call.
@@ -339,10 +351,12 @@ func (w *world) setWeather(rng *rand.Rand) int64 {
 	return weather
 }
 
+const largestStep = 200
+
 // alter is an operator at work.
 func (w *tagWorld) alter(rng *rand.Rand) {
 	tag := w.tags[rng.IntN(len(w.tags))]
-	change := segment.Change{Step: new(1 + rng.Int64N(200))}
+	change := segment.Change{Step: new(1 + rng.Int64N(largestStep))}
 	w.note("the operator sets the step of %s to %d", tag.Name, *change.Step)
 	if _, err := w.admin.Alter(context.Background(), tag.Name, change); err != nil {
 		w.note("which fails: %v", err)
@@ -411,7 +425,7 @@ func (w *tagWorld) check() error {
 	for _, o := range w.observed {
 		errs = append(errs, w.history.Above(o.tag, o.server, o.at, o.above))
 	}
-	errs = append(errs, w.checkAlarms())
+	errs = append(errs, w.checkAlarms(), w.checkStock())
 	for _, tag := range w.tags {
 		granted := map[string][]leaf.Range{}
 		var lives []lab.Life
@@ -433,6 +447,22 @@ func (w *tagWorld) check() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkStock reports a server that held more than it had issued, and two steps: what callers wait for
+// who need IDs that follow one another counts as issued, and so does what a relay gave back.
+func (w *tagWorld) checkStock() error {
+	if w.opts.Policy != segment.Adaptive || w.lan != nil {
+		return nil
+	}
+	for _, s := range w.lives {
+		for tag, stock := range s.stock {
+			if issued := s.issued[tag]; stock > issued+2*max(w.step(tag), largestStep) {
+				return fmt.Errorf("%s held %d IDs of %s, and had issued %d", s.p.name, stock, tag, issued)
+			}
+		}
+	}
+	return nil
 }
 
 // checkAlarms reports a server that took the store for one that had lost writes where it lost none.
