@@ -6,13 +6,17 @@
 //
 //	tags/TAG          a counter: {"v":1,"max_id":1,"step":1000,…}; a deleted tag leaves {"v":1,"deleted":true,"max_id":1,…}
 //	workers/ID        the record of a worker, see [worker.Record]
-//	format/tags       {"v":1}: there is a store; written last by [DB.Init]
+//	format/tags       {"v":1,"store":"…"}: there is a store, with that identity; written last by [DB.Init]
 //	format/workers    {"v":1}: there is a registry; written last by [DB.InitRegistry]
 //
 // No key is ever removed, so that a version never comes back for another content. The cell of a
 // deleted tag keeps its counter, and a new tag of the name starts there: other processes may still
 // issue IDs of the deleted one. The format stays 1, because releases that do not know the kept
 // counter read such a cell as a deleted tag. They start a new tag below it.
+//
+// The cell of a counter holds the identity of the store, too, so that the swap that grants a
+// range returns it. Where an older release has dropped it, it comes from format/tags, which is
+// read between a read of the cell and a swap of it unchanged.
 //
 // # Counters
 //
