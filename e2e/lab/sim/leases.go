@@ -66,13 +66,27 @@ func newLeaseWorld(seed uint64, sabotage string) *leaseWorld {
 	if w.clocks && rng.IntN(3) > 0 {
 		w.keeper.Tolerance = 3 * time.Hour
 	}
-	if err := kv.New(direct{w.db.cells, w.db}, nil).InitRegistry(context.Background()); err != nil {
+	db := kv.New(direct{w.db.cells, w.db}, nil)
+	err := db.InitRegistry(context.Background())
+	if w.older { // they were there first: what they serve afterwards they do not compare
+		err = errors.Join(err, db.Registry().Swap(context.Background(), worker.Record{}, w.initial(0)))
+	}
+	if err != nil {
 		panic(err) // the memory is always there
 	}
 	for _, m := range w.machines {
 		m.disk = w.newDisk()
 	}
 	return w
+}
+
+// initial returns the record of a worker ID before the first claim.
+func (w *leaseWorld) initial(id int64) worker.Record {
+	r := worker.Record{Worker: id}
+	if w.older && id == 0 {
+		r.Term, r.Layouts = 1, []worker.ServedLayout{w.layouts[0].Record(w.layouts[0].Name)}
+	}
+	return r
 }
 
 // A leaseServer is what a process runs: a node. It records what its registry answers.
@@ -381,7 +395,7 @@ func (w *leaseWorld) check() error {
 		if w.db.lossy { // the registry forgets, and no order explains that
 			break
 		}
-		errs = append(errs, decided(w.opsOf(cellName(id)).CheckCell(text(worker.Record{Worker: id}), 100*time.Millisecond)))
+		errs = append(errs, decided(w.opsOf(cellName(id)).CheckCell(text(w.initial(id)), 100*time.Millisecond)))
 	}
 	return errors.Join(errs...)
 }
