@@ -88,10 +88,7 @@ func (k *Keeper) handBack(ctx context.Context, v view) error {
 	if s == nil {
 		return nil
 	}
-	old, ok := v.records[s.Worker]
-	if !ok {
-		old = Record{Worker: s.Worker}
-	}
+	old := v.record(s.Worker)
 	next, ok := k.released(s, old)
 	if !ok {
 		k.saved = nil
@@ -163,6 +160,9 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 	ids, err := k.candidates(ctx, v, min(now, v.registry))
 	if err != nil {
 		return nil, err
+	}
+	if b := k.pending; b != nil && v.record(b.next.Worker).Equal(b.old) { // before another worker ID is used up
+		ids = slices.Insert(slices.DeleteFunc(ids, func(id int64) bool { return id == b.next.Worker }), 0, b.next.Worker)
 	}
 	var inUse error
 	rivals := 0
@@ -240,10 +240,7 @@ type bid struct{ old, next Record }
 // bid returns the bid for a worker ID: the pending one if that may still be successful,
 // else a new one.
 func (k *Keeper) bid(v view, id, horizon int64) bid {
-	old, ok := v.records[id]
-	if !ok {
-		old = Record{Worker: id}
-	}
+	old := v.record(id)
 	if b := k.pending; b != nil && b.old.Equal(old) && b.next.Horizon > k.clock.ms()+millis(k.opts.Horizon)/2 {
 		return *b
 	}
@@ -270,6 +267,8 @@ func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
 		err = lerr
 	case b.won(found):
 		return k.affirm(ctx, b, found)
+	case errors.Is(err, ErrConflict) && found.Equal(b.old):
+		err = fmt.Errorf("%w: the record was changed, and is read as it was before", ErrStaleReads)
 	case errors.Is(err, ErrConflict), !found.Equal(b.old):
 		return Record{}, fmt.Errorf("%w: %w", ErrConflict, err)
 	}
@@ -411,9 +410,15 @@ func (h *heldLease) look(ctx context.Context) error {
 	return err
 }
 
-// checkClaim reports a claim that the registry does not hold any more.
+// checkClaim reports a claim that the registry does not hold any more. A registry that shows what
+// was there before has lost the claim, or its reads lag: the same claim is made again, because
+// every other one would use up a worker ID.
 func (h *heldLease) checkClaim(records map[int64]Record) error {
-	found := records[h.record.Worker]
+	found := view{records: records}.record(h.record.Worker)
+	if found.Equal(h.prior) && !sabotage.Broken("W9 own record") {
+		h.pending = &bid{h.prior, h.record}
+		return fmt.Errorf("%w: the worker registry does not show the claim of worker ID %d that it has just acknowledged; claiming it again", ErrTaken, h.record.Worker)
+	}
 	if (found.Instance != h.record.Instance || found.Term != h.record.Term) && !sabotage.Broken("W9 own record") {
 		return fmt.Errorf("%w: the worker registry does not hold the claim of worker ID %d any more: it has term %d, of %s; claiming again",
 			ErrTaken, h.record.Worker, found.Term, ownerName(found.Owner))

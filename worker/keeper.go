@@ -231,6 +231,14 @@ type view struct {
 	reign    Reign         // which server answered, asked before the time; zero: none that may lose writes
 }
 
+// record returns the record of a worker, the zero one if it was never written.
+func (v view) record(id int64) Record {
+	if r, ok := v.records[id]; ok {
+		return r
+	}
+	return Record{Worker: id}
+}
+
 // readAll asks the registry for its records, then which server answers, then for its time. In
 // that order an incarnation that has stood since before is the one that the records are of, and
 // is not older than the time says.

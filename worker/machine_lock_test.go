@@ -51,12 +51,20 @@ func TestMachineLock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := hold(t, w.nodes[0], 1, locked)
+		p := w.nodes[0].start(locked)
+		time.Sleep(10 * time.Second)
+		if s := p.keeper.Status(); !s.Held || s.Worker == 0 {
+			t.Fatalf("beside worker ID 0: %+v", s)
+		}
 		mustIssue(t, p, 10)
 		if n := m.count(); n != 2 {
 			t.Errorf("%d locks, want 2", n)
 		}
-		q := hold(t, w.nodes[1], 2, locked)
+		q := w.nodes[1].start(locked)
+		time.Sleep(10 * time.Second)
+		if s := q.keeper.Status(); !s.Held || s.Worker == 0 || s.Worker == p.keeper.Status().Worker {
+			t.Fatalf("beside two others: %+v", s)
+		}
 		if err := p.stop(); err != nil {
 			t.Fatal(err)
 		}

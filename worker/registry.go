@@ -36,6 +36,10 @@ var (
 	// ErrNewer: a record was written by a newer release, whose meaning is not known.
 	ErrNewer = errors.New("written by a newer release of this program: upgrade it")
 
+	// ErrStaleReads: the registry does not show what it has acknowledged, as where a proxy
+	// sends reads to a replica. No worker ID is claimed from such a registry.
+	ErrStaleReads = errors.New("the worker registry's reads do not see its writes")
+
 	// ErrClaimDelay: the nodes of this registry wait less after a loss of writes than a lease
 	// of this node would need.
 	ErrClaimDelay = errors.New("the claim delay of the worker registry is too short for this node")
