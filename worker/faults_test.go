@@ -1,7 +1,10 @@
 package worker_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -329,4 +332,35 @@ func TestFailedHandBackIsRepeated(t *testing.T) {
 		}
 		mustIssue(t, p, 10)
 	})
+}
+
+// A registry is restored from a backup under a running server, and another one claims its worker ID:
+// the log names the times of the IDs that may exist twice. A lease that had run out is no such case.
+func TestRestoredRegistryIsLogged(t *testing.T) {
+	for name, restored := range map[string]bool{"restored": true, "ran out": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 2, func(t *testing.T, w *world) {
+				w.opts.Layouts[0].WorkerBits = 0
+				var log bytes.Buffer // read once p has stopped
+				before := w.reg.Backend.Snapshot()
+				p := hold(t, w.nodes[0], 0, func(o *worker.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+				p.pause() // it issues nothing meanwhile
+				if restored {
+					w.reg.Backend.Restore(before)
+				} else {
+					time.Sleep(2 * w.opts.Horizon)
+				}
+				q := hold(t, w.nodes[1], 0)
+				p.resume()
+				awaitErr(t, p, "all 1 worker IDs are in use")
+				mustIssue(t, q, 10)
+				if err := p.stop(); err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Contains(log.String(), "IDs of these times may exist twice"); got != restored {
+					t.Errorf("logged: %v, want %v:\n%s", got, restored, log.String())
+				}
+			})
+		})
+	}
 }

@@ -96,7 +96,12 @@ func (h *heldLease) hold(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if errors.Is(err, ErrTaken) {
+			early := h.clock.ms() < h.record.Horizon
 			h.sealedAt = h.sealAll(err)
+			if errors.Is(err, errReplaced) && early {
+				h.log.Error("another node claimed the worker ID before the lease had run out: IDs of these times may exist twice; was the worker registry restored from a backup?",
+					"worker", h.record.Worker, "from", Time(h.lease.floor).UTC(), "until", Time(max(h.sealedAt, h.lease.floor)).UTC(), "err", err)
+			}
 			h.count(func(s *Status) { s.Lost++ })
 			return err
 		}
@@ -174,6 +179,9 @@ func (h *heldLease) reach(registry int64) int64 {
 	return min(h.clock.ms()+millis(h.opts.Horizon), bound)
 }
 
+// errReplaced is wrapped where the record shows another holder.
+var errReplaced = fmt.Errorf("%w", ErrTaken)
+
 // reconcile finds out what the registry holds after an extension to next failed.
 func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause error) error {
 	found, err := h.load(ctx, h.record.Worker)
@@ -185,7 +193,7 @@ func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause er
 		return fmt.Errorf("%w: worker ID %d was freed, by an operator or by who held it meanwhile, or lost by the registry, term %d", ErrTaken,
 			found.Worker, found.Term)
 	case h.taken(found):
-		return fmt.Errorf("%w: worker ID %d is now with %s, term %d", ErrTaken, found.Worker, ownerName(found.Owner), found.Term)
+		return fmt.Errorf("%w: worker ID %d is now with %s, term %d", errReplaced, found.Worker, ownerName(found.Owner), found.Term)
 	case found.Horizon < h.record.Horizon || found.Term != h.record.Term:
 		h.log.Error("the worker registry has lost writes: the lease is put back", "worker", h.record.Worker, "term", h.record.Term, "found", found.Term)
 		h.count(func(s *Status) { s.PutBacks++ })
