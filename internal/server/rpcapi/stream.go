@@ -23,6 +23,7 @@ const (
 	lastAnswer    = 10 * time.Second
 	streamBacklog = 64   // messages that were read ahead of the answers
 	maxAsks       = 1000 // in a message, and answered by one
+	maxParts      = 4096 // ranges and texts in an answer, but for those of its last ask
 )
 
 // A taker is what a stream asks for.
@@ -85,7 +86,7 @@ func (s *leafService) serve(ctx context.Context, stream taker) error {
 			if !ok {
 				return end
 			}
-			if err := stream.Send(&leafv1.StreamResponse{Answers: s.answer(ctx, first, asks)}); err != nil {
+			if err := s.answer(ctx, stream, first, asks); err != nil {
 				return err
 			}
 		case <-s.Stopping:
@@ -121,29 +122,34 @@ func (s *leafService) read(ctx context.Context, stream taker, asks chan<- []*lea
 	}
 }
 
-// answer answers the first asks, and those that are waiting behind them.
-func (s *leafService) answer(ctx context.Context, first []*leafv1.TakeRequest, more <-chan []*leafv1.TakeRequest) []*leafv1.StreamAnswer {
+// answer answers the first asks, and those that are waiting behind them. It sends the answers
+// before they grow large: a client that does not read them must not fill the memory.
+func (s *leafService) answer(ctx context.Context, stream taker, first []*leafv1.TakeRequest, more <-chan []*leafv1.TakeRequest) error {
 	recorder := s.Requests.GRPC.Recorder(0)
 	arrived := recorder.Now()
-	answers := s.answerAll(ctx, nil, first)
-	for ok := true; ok && len(answers) < maxAsks; {
-		var asks []*leafv1.TakeRequest
+	var answers []*leafv1.StreamAnswer
+	parts := 0
+	for asks, ok := first, true; ok && len(answers) < maxAsks; {
+		for _, ask := range asks {
+			if parts >= maxParts {
+				recorder.Done(arrived, len(answers))
+				if err := stream.Send(&leafv1.StreamResponse{Answers: answers}); err != nil {
+					return err
+				}
+				arrived, answers, parts = recorder.Now(), nil, 0
+			}
+			a := s.answerOne(ctx, ask)
+			answers = append(answers, a)
+			parts += len(a.GetRanges()) + len(a.GetTexts())
+		}
 		select {
 		case asks, ok = <-more:
-			answers = s.answerAll(ctx, answers, asks)
 		default:
 			ok = false
 		}
 	}
 	recorder.Done(arrived, len(answers))
-	return answers
-}
-
-func (s *leafService) answerAll(ctx context.Context, answers []*leafv1.StreamAnswer, asks []*leafv1.TakeRequest) []*leafv1.StreamAnswer {
-	for _, ask := range asks {
-		answers = append(answers, s.answerOne(ctx, ask))
-	}
-	return answers
+	return stream.Send(&leafv1.StreamResponse{Answers: answers})
 }
 
 // A single is an answer of one ID, whose parts need one allocation.

@@ -138,3 +138,45 @@ func TestStreamOutlivesARequest(t *testing.T) {
 		collect(t, stream, 1)
 	}
 }
+
+// A message of 1,000 asks for 10,000 texts each is answered in messages of bounded size: a client that
+// does not read them holds one of them in the server's memory, not all.
+func TestStreamSplitsLargeAnswers(t *testing.T) {
+	f := serve(t, loopback, connect.WithGRPC())
+	stream, err := f.ids.Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asks []*leafv1.TakeRequest
+	for range 60 {
+		asks = append(asks, &leafv1.TakeRequest{Scheme: issuer.UUID, Count: 1000})
+	}
+	if err := stream.Send(&leafv1.StreamRequest{Asks: asks}); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for answered := 0; answered < len(asks); {
+		res, err := stream.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := 0
+		for _, a := range res.GetAnswers() {
+			if a.GetError() != nil {
+				t.Fatal(a.GetError())
+			}
+			texts += len(a.GetTexts())
+			for _, text := range a.GetTexts() {
+				seen[text] = true
+			}
+		}
+		answered += len(res.GetAnswers())
+		if texts > 6000 {
+			t.Errorf("%d texts in a message", texts)
+		}
+	}
+	if len(seen) != 60_000 {
+		t.Errorf("%d distinct texts, want 60000", len(seen))
+	}
+	_ = stream.CloseRequest()
+}
