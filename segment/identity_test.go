@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,10 +19,14 @@ type identified struct {
 	*drivertest.Faulty
 	identity string
 	expected string
+
+	mu sync.Mutex // guards identity
 }
 
 func (s *identified) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	grant, err := s.Faulty.Advance(ctx, tag, n)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	grant.Store = s.identity
 	return grant, err
 }
@@ -32,6 +37,12 @@ func (s *identified) Expect(identity string) { s.expected = identity }
 func (s *identified) replace(t *testing.T, identity string) {
 	t.Helper()
 	loseWrites(t, s.Faulty, 1)
+	s.become(identity)
+}
+
+func (s *identified) become(identity string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.identity = identity
 }
 
@@ -69,7 +80,7 @@ func TestForeignGrantsAreDiscarded(t *testing.T) {
 			}
 		}
 		high := ranges.Sorted()[len(ranges.Sorted())-1].End
-		store.identity = "A"
+		store.become("A")
 		raise := high + 1000
 		if _, err := store.Alter(t.Context(), "order", segment.Change{MaxID: &raise, Force: true}); err != nil {
 			t.Fatal(err)
