@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,8 +44,10 @@ type NodesOptions struct {
 // Nodes deals worker IDs from the table WORKER_NODE of uid-generator: each process adds
 // one row, whose generated ID is its worker ID. It is a [worker.Registry] and a
 // [worker.Disposable]. The records of leases have no place in that table and live in
-// this process alone, as no other process has its worker ID. Once one is assigned the
-// database is not needed any more. Its methods are safe for concurrent use.
+// this process alone, as no other process has its worker ID. Only their layouts are in the
+// database, in the table leaf_layout, which the first start creates. Once a worker ID is
+// assigned and its layouts are recorded the database is not needed any more. Its methods are
+// safe for concurrent use.
 type Nodes struct {
 	table  nodeStore
 	opts   NodesOptions
@@ -54,9 +57,10 @@ type Nodes struct {
 	assign sync.Mutex // held by an Assign: one row is added, not two
 
 	mu     sync.Mutex
-	dealt  bool          // a row was added
-	fault  error         // why its ID must not be used
-	record worker.Record // of that ID
+	dealt  bool                  // a row was added
+	fault  error                 // why its ID must not be used
+	record worker.Record         // of that ID
+	kept   []worker.ServedLayout // its layouts that are in the database
 	supply worker.Supply
 	warned bool
 }
@@ -68,6 +72,8 @@ type nodeStore interface {
 	insert(ctx context.Context, n Node, date string) (int64, error)
 
 	latest(ctx context.Context, n int) ([]worker.Start, error) // by ID, the last one first
+	layouts(ctx context.Context) ([]worker.Record, error)
+	keep(ctx context.Context, id int64, layouts []worker.ServedLayout) error
 	clock(ctx context.Context) (time.Time, error)
 	Reign(ctx context.Context) (worker.Reign, error)
 	Explain(err error) error
@@ -267,32 +273,81 @@ func (n *Nodes) Load(ctx context.Context, id int64) (record worker.Record, err e
 	return record, nil
 }
 
-// Swap replaces the record of the worker ID of this process.
+// Swap replaces the record of the worker ID of this process. The first Swap records the layouts
+// in the database; it returns a [worker.LayoutError] if one of them has other values there.
 func (n *Nodes) Swap(ctx context.Context, old, new worker.Record) error {
-	err := n.locked(ctx, func() error {
-		switch {
-		case !n.dealt || old.Worker != n.record.Worker || new.Worker != n.record.Worker:
-			return fmt.Errorf("%w: it is not the worker ID of this process", leaf.ErrInvalid)
-		case !n.record.Equal(old):
-			return worker.ErrConflict
-		}
-		n.record = new
-		return nil
-	})
+	err := n.locked(ctx, func() error { return n.checkSwap(old, new) })
+	if err == nil {
+		err = n.keep(ctx, new)
+	}
+	if err == nil {
+		err = n.locked(ctx, func() error {
+			if err := n.checkSwap(old, new); err != nil {
+				return err
+			}
+			n.record = new
+			return nil
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("swap worker %d: %w", new.Worker, err)
 	}
 	return nil
 }
 
-// List returns the record of the worker ID of this process, if it was written.
-func (n *Nodes) List(ctx context.Context) (records []worker.Record, err error) {
-	err = n.locked(ctx, func() error {
-		if !n.record.IsZero() {
-			records = []worker.Record{n.record}
-		}
+func (n *Nodes) checkSwap(old, new worker.Record) error {
+	switch {
+	case !n.dealt || old.Worker != n.record.Worker || new.Worker != n.record.Worker:
+		return fmt.Errorf("%w: it is not the worker ID of this process", leaf.ErrInvalid)
+	case !n.record.Equal(old):
+		return worker.ErrConflict
+	}
+	return nil
+}
+
+// keep records the layouts of r in the database, unless this process has done so.
+func (n *Nodes) keep(ctx context.Context, r worker.Record) error {
+	if slices.Equal(n.keptLayouts(), r.Layouts) {
 		return nil
-	})
+	}
+	if err := n.call(ctx, func() error { return n.table.keep(ctx, r.Worker, r.Layouts) }); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.kept = r.Layouts
+	return nil
+}
+
+func (n *Nodes) keptLayouts() []worker.ServedLayout {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.kept
+}
+
+// List returns the record of the worker ID of this process, if it was written. Before that it
+// also returns the layouts in the database, as records without a holder.
+func (n *Nodes) List(ctx context.Context) (records []worker.Record, err error) {
+	var others []worker.Record
+	if n.keptLayouts() == nil {
+		err = n.call(ctx, func() (err error) {
+			others, err = n.table.layouts(ctx)
+			return err
+		})
+	}
+	if err == nil {
+		err = n.locked(ctx, func() error {
+			for _, r := range others {
+				if !n.dealt || r.Worker != n.record.Worker {
+					records = append(records, r)
+				}
+			}
+			if !n.record.IsZero() {
+				records = append(records, n.record)
+			}
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list workers: %w", err)
 	}

@@ -38,6 +38,9 @@ func (b *brokenTable) latest(ctx context.Context, _ int) ([]worker.Start, error)
 	return []worker.Start{{Worker: b.highest}}, nil
 }
 
+func (b *brokenTable) layouts(context.Context) ([]worker.Record, error)         { return nil, nil }
+func (b *brokenTable) keep(context.Context, int64, []worker.ServedLayout) error { return nil }
+
 func (b *brokenTable) clock(context.Context) (time.Time, error) { return time.Now(), nil }
 func (b *brokenTable) Reign(context.Context) (worker.Reign, error) {
 	return worker.Reign{Lossy: b.forgets}, nil

@@ -62,11 +62,15 @@ func (n Node) kind() int64 {
 
 func kindName(kind int64) string { return cmp.Or(kinds[kind], fmt.Sprintf("type %d", kind)) }
 
-// InitNodes creates the table WORKER_NODE in db. Where there is one it fails with
+// InitNodes creates the table WORKER_NODE in db, and leaf_layout next to it. Where there is one it fails with
 // an error that wraps [io/fs.ErrExist].
 func InitNodes(ctx context.Context, db *sql.DB) error {
 	p := newNodeRows(db, nil)
-	if err := p.Create(ctx, nil); err != nil {
+	err := p.Create(ctx, nil)
+	if err == nil {
+		err = p.Do(ctx, createMissing)
+	}
+	if err != nil {
 		return fmt.Errorf("init mysql nodes: %w", p.Explain(err))
 	}
 	return nil
