@@ -75,8 +75,8 @@ func TestTokensOverRESP(t *testing.T) {
 func TestLimitsOverRESP(t *testing.T) {
 	r := run(t, nil, func(o *server.Options) { withRESP(o); o.Config.Limits.Client.Quota = 5 })
 	conn, in := r.dialRESP(t)
-	fmt.Fprint(conn, strings.Repeat("INCR order\r\n", 4)+"INCRBY order 2\r\nINCR order\r\nINCR order\r\n")
-	for i, want := range []string{":1", ":2", ":3", ":4", "-TRYAGAIN over a limit", ":5", "-TRYAGAIN over a limit"} {
+	fmt.Fprint(conn, strings.Repeat("INCR order\r\n", 4)+"INCRBY order 6\r\nINCRBY order 2\r\nINCR order\r\nINCR order\r\n")
+	for i, want := range []string{":1", ":2", ":3", ":4", "-ERR over a limit: 5 IDs a day", "-TRYAGAIN over a limit", ":5", "-TRYAGAIN over a limit"} {
 		line, err := in.ReadString('\n')
 		if err != nil || !strings.HasPrefix(line, want) {
 			t.Errorf("answer %d: %q, %v, want %s", i, line, err, want)

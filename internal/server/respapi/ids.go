@@ -52,7 +52,10 @@ func (s *session) failed(err error) {
 
 // prefix is the first word of an error.
 func prefix(err error) string {
+	limit, limited := errors.AsType[*access.LimitError](err)
 	switch {
+	case limited && limit.RetryAfter == 0: // never as it is
+		return "ERR"
 	case errors.Is(err, access.ErrForbidden):
 		return "NOPERM"
 	case frontend.KindOf(err).Retry:
