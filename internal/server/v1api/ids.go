@@ -52,6 +52,9 @@ func (h *handler) serveIDs(w http.ResponseWriter, r *http.Request, names string)
 // serve answers, or returns why it cannot.
 func (q *request) serve(w http.ResponseWriter) error {
 	var p params
+	if q.http.Method == http.MethodPost && hasBody(q.http) {
+		return fmt.Errorf("%w: a body is not read here: put the parameters into the URL, as in ?n=3", leaf.ErrInvalid)
+	}
 	if q.http.URL.RawQuery != "" {
 		var err error
 		if p, err = q.params(); err != nil {
@@ -65,6 +68,16 @@ func (q *request) serve(w http.ResponseWriter) error {
 		return q.one(w, p)
 	}
 	return q.batch(w, p)
+}
+
+// hasBody reports whether a request has a body that is not empty.
+func hasBody(r *http.Request) bool {
+	if r.ContentLength >= 0 {
+		return r.ContentLength > 0
+	}
+	var first [1]byte
+	n, _ := r.Body.Read(first[:])
+	return n > 0
 }
 
 func (q *request) one(w http.ResponseWriter, p params) error {

@@ -98,6 +98,16 @@ func TestIDs(t *testing.T) {
 	if w := ask(h, http.MethodPost, "/v1/ids/segment/order"); w.Body.String() != `{"ids":["5017"]}`+"\n" {
 		t.Errorf("POST: %s", w.Body)
 	}
+	for _, chunked := range []bool{false, true} { // takes nothing: the next ID is 5018
+		r := httptest.NewRequest(http.MethodPost, "/v1/ids/segment/order", strings.NewReader(`{"n":3}`))
+		if chunked {
+			r.ContentLength = -1
+		}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "?n=3") {
+			t.Errorf("POST with a body: %d, %s", w.Code, w.Body)
+		}
+	}
 	var batch struct{ IDs []string }
 	if err := json.Unmarshal(ask(h, http.MethodGet, "/v1/ids/segment/order?n=1000").Body.Bytes(), &batch); err != nil || len(batch.IDs) != 1000 {
 		t.Errorf("%d IDs: %v", len(batch.IDs), err)
