@@ -40,6 +40,11 @@ var idPaths = []string{"/v1/", "/api/", "/" + leafv1connect.LeafServiceName + "/
 
 // A Handler serves what browsers may have.
 type Handler struct {
+	// CheckHost reports why a browser's request for IDs must not be answered: the page
+	// reaches this machine by a name of its own. A request with a token comes from no such
+	// page. nil: every host will do.
+	CheckHost func(*http.Request) error
+
 	next http.Handler
 	cors atomic.Pointer[cors.Cors] // nil: no origins are configured
 }
@@ -78,6 +83,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if site := r.Header["Sec-Fetch-Site"]; len(site) > 0 && h.foreign(r, site[0]) {
 		frontend.WriteProblem(w, fmt.Errorf("%w: a page of another site asks: its origin is not configured", access.ErrForbidden))
 		return
+	}
+	if h.CheckHost != nil && isBrowser(r) && r.Header.Get("Authorization") == "" && begins(r.URL.Path, idPaths) {
+		if err := h.CheckHost(r); err != nil {
+			frontend.WriteProblem(w, err)
+			return
+		}
 	}
 	if cors := h.cors.Load(); cors != nil && begins(r.URL.Path, shared) {
 		cors.ServeHTTP(w, r, h.next.ServeHTTP)

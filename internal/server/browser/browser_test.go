@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/browser"
 )
 
@@ -145,6 +146,40 @@ func TestForeignPages(t *testing.T) {
 		w := ask(h, tt.method, tt.path, append(tt.header, "Sec-Fetch-Site", tt.site)...)
 		if served := w.Code == 200; served != tt.served || !served && (w.Code != 403 || !strings.Contains(w.Body.String(), `"FORBIDDEN"`)) {
 			t.Errorf("%s %s %s %q: %d %s", tt.method, tt.path, tt.site, tt.header, w.Code, w.Body)
+		}
+	}
+}
+
+// A page whose name points to this machine takes no IDs; programs, and pages with a token, do.
+func TestHostIsChecked(t *testing.T) {
+	h := browser.New(nil, next)
+	h.CheckHost = func(r *http.Request) error {
+		if r.Host == "localhost" {
+			return nil
+		}
+		return access.ErrForbidden
+	}
+	for _, c := range []struct {
+		host, path string
+		header     []string
+		want       int
+	}{
+		{"evil.example", ids, []string{"User-Agent", "Mozilla/5.0"}, 403},
+		{"evil.example", java, []string{"Sec-Fetch-Site", "same-origin"}, 403},
+		{"evil.example", rpc, []string{"User-Agent", "Mozilla/5.0"}, 403},
+		{"evil.example", ids, []string{"User-Agent", "Mozilla/5.0", "Authorization", "Bearer x"}, 200},
+		{"evil.example", ids, []string{"User-Agent", "curl/8.5.0"}, 200},
+		{"evil.example", "/healthz", []string{"User-Agent", "Mozilla/5.0"}, 200},
+		{"localhost", ids, []string{"User-Agent", "Mozilla/5.0"}, 200},
+	} {
+		r := httptest.NewRequest("GET", c.path, nil)
+		r.Host = c.host
+		for i := 0; i < len(c.header); i += 2 {
+			r.Header.Set(c.header[i], c.header[i+1])
+		}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != c.want {
+			t.Errorf("%s%s %q: %d, want %d", c.host, c.path, c.header, w.Code, c.want)
 		}
 	}
 }
