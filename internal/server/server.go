@@ -252,7 +252,7 @@ func (s *Server) wire() {
 	mux := http.NewServeMux()
 	rpcapi.Register(mux, opts)
 	s.browser = browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout))
-	s.browser.CheckHost = opts.CheckHost
+	s.browser.CheckHost = opts.CheckPage
 	s.observer = &observer{next: s.browser, log: s.log}
 	if s.traces != nil {
 		s.observer.next = &tracer{s.traces, s.browser}

@@ -41,8 +41,7 @@ var idPaths = []string{"/v1/", "/api/", "/" + leafv1connect.LeafServiceName + "/
 // A Handler serves what browsers may have.
 type Handler struct {
 	// CheckHost reports why a browser's request for IDs must not be answered: the page
-	// reaches this machine by a name of its own. A request with a token comes from no such
-	// page. nil: every host will do.
+	// reaches this machine by a name of its own. nil: every host will do.
 	CheckHost func(*http.Request) error
 
 	next http.Handler
@@ -84,7 +83,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		frontend.WriteProblem(w, fmt.Errorf("%w: a page of another site asks: its origin is not configured", access.ErrForbidden))
 		return
 	}
-	if h.CheckHost != nil && isBrowser(r) && r.Header.Get("Authorization") == "" && begins(r.URL.Path, idPaths) {
+	if h.CheckHost != nil && isBrowser(r) && begins(r.URL.Path, idPaths) {
 		if err := h.CheckHost(r); err != nil {
 			frontend.WriteProblem(w, err)
 			return

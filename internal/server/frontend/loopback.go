@@ -20,6 +20,16 @@ func (o *Options) CheckHost(r *http.Request) error {
 	return nil
 }
 
+// CheckPage is [Options.CheckHost] for a browser's request for IDs. A server with tokens accepts
+// every host, because it issues nothing without a valid token. The presence of an Authorization
+// header proves nothing: a page may add one to requests for its own host.
+func (o *Options) CheckPage(r *http.Request) error {
+	if o.Access.Tokens() > 0 {
+		return nil
+	}
+	return o.CheckHost(r)
+}
+
 // OnLoopback reports whether only this machine reaches the server.
 func (o *Options) OnLoopback() bool { return IsLoopback(o.Listen) }
 
