@@ -13,6 +13,11 @@
 // has to is carried out by a goroutine ([Conn.Later]) while the loop serves the others, and
 // its connection is not read meanwhile, so that its replies stay in order.
 //
+// A connection's turn ends after 16 KiB of replies, and a connection with work left goes to the end
+// of a queue. The loop serves the queue for a millisecond at a time between two looks at epoll. A
+// connection whose last turn was a full one is read from the queue too. So a client with a small
+// request waits for one round of the queue, however much work other clients have sent.
+//
 // On other systems, and where a connection is encrypted, each connection has a goroutine. The
 // session does not see which form it is.
 //

@@ -17,6 +17,8 @@ const (
 	fewEvents  = 4        // after fewer there is mostly nothing to do at once
 	yieldAfter = 256      // events, or so much work, after which other goroutines have their turn
 	workSize   = 4 << 10  // bytes of requests or replies that are as much work as an event
+
+	round = time.Millisecond // the queue's time between two looks at the system
 )
 
 // HasLoops says that there are event loops on this system.
@@ -37,7 +39,7 @@ type loop struct {
 	asleep atomic.Bool // the bell must be rung for it
 
 	conns []*looped // by descriptor
-	again []*looped // with more to do than fits in one turn
+	again []*looped // the queue: those with more to do than fits in one turn
 	in    []byte
 	out   []byte    // replies; those that are postponed come first
 	now   time.Time // zero: not read since events came
@@ -220,13 +222,22 @@ func (l *loop) find(e *unix.EpollEvent) *looped {
 	return nil
 }
 
-// serveAgain goes on with the connections whose turn was over.
+// serveAgain serves the queue for the time of a round, so that a new request does not wait for all
+// the pipelines of other clients.
 func (l *loop) serveAgain() {
-	turn := l.again
-	l.again = nil
-	for _, c := range turn {
-		c.guard(c.goOn)
+	if len(l.again) == 0 {
+		return
 	}
+	for start := time.Now(); len(l.again) > 0 && time.Since(start) < round; {
+		c := l.again[0]
+		l.again[0] = nil
+		l.again = l.again[1:]
+		c.guard(c.goOn)
+		if len(l.out) > loopBuffer/2 {
+			l.flush()
+		}
+	}
+	l.flush()
 }
 
 // post has f called by the loop.

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	smallRest = 1 << 10   // input that is read again, with more behind it, in the loop's buffer
-	turn      = 256 << 10 // bytes of replies after which other connections have their turn
+	smallRest = 1 << 10  // input that is read again, with more behind it, in the loop's buffer
+	turn      = 16 << 10 // bytes of replies after which other connections have their turn
 )
 
 // A looped is a connection that a loop serves. All but begin, stop and cut is called from
@@ -28,7 +28,9 @@ type looped struct {
 
 	begun, eof, stopping, parked, queued, finishing, lingering, closed, late bool
 
-	held bool // requests wait until the client has read
+	held     bool // requests wait until the client has read
+	busy     bool // the last turn was a full one, so the next one is in the queue
+	readable bool // the next turn begins with reading
 
 	reading timer // of the request, of being idle, or of the end
 	writing timer
@@ -88,7 +90,14 @@ func (c *looped) ready(events uint32) {
 	case c.lingering:
 		c.discard()
 	case events&^unix.EPOLLOUT != 0 && c.wantsInput():
-		c.read()
+		if !c.busy {
+			c.read()
+			return
+		}
+		c.pauseRead()
+		c.readable = true
+		c.queue()
+		c.listen()
 	default: // others may have left so much unread that this one's share is smaller now
 		c.listen()
 	}
@@ -143,10 +152,21 @@ func grow(p []byte) []byte {
 	return append(make([]byte, 0, 2*len(p)+smallRest), p...)
 }
 
-// goOn serves what was read before.
+// queue puts the connection at the end of the loop's queue.
+func (c *looped) queue() {
+	c.queued = true
+	c.loop.again = append(c.loop.again, c)
+}
+
+// goOn is the turn of a connection from the queue.
 func (c *looped) goOn() {
-	c.queued = false
-	if !c.closed && !c.parked && !c.finishing {
+	readable := c.readable
+	c.queued, c.readable = false, false
+	switch {
+	case c.closed || c.parked || c.finishing:
+	case readable && !c.stopping:
+		c.read()
+	default:
 		c.serve(c.in, false)
 	}
 }
@@ -154,8 +174,8 @@ func (c *looped) goOn() {
 // serve carries out the requests in in, which is c.in or a part of the loop's buffer. last: the
 // loop does nothing else with the connection until it sends what is postponed.
 func (c *looped) serve(in []byte, last bool) {
-	taken, more := 0, false
-	for made := 0; taken < len(in) && !c.ending && c.later == nil && !c.leaves; {
+	taken, made, more := 0, 0, false
+	for taken < len(in) && !c.ending && c.later == nil && !c.leaves {
 		if more = made > turn || c.blocked(); more {
 			break
 		}
@@ -172,6 +192,7 @@ func (c *looped) serve(in []byte, last bool) {
 			break
 		}
 	}
+	c.busy = made > turn
 	c.rest(in[taken:])
 	c.settle(taken > 0, more)
 }
@@ -236,8 +257,7 @@ func (c *looped) settle(progress, more bool) {
 		c.held = true
 	case more:
 		c.pauseRead()
-		c.queued = true
-		c.loop.again = append(c.loop.again, c)
+		c.queue()
 	case c.ending || c.eof || c.stopping || c.late:
 		c.finish()
 	default:
@@ -362,7 +382,9 @@ func (c *looped) writeMore() bool {
 	case c.leaves && len(c.unread) == 0:
 		c.leave()
 	case c.held && !c.blocked():
-		c.serve(c.in, false)
+		c.held = false
+		c.queue()
+		c.listen()
 	default:
 		c.listen()
 	}
