@@ -17,7 +17,8 @@ import (
 // A fixture is the backend as one rule uses it.
 type fixture struct {
 	StoreBackend
-	t testing.TB
+	t     testing.TB
+	fresh func(testing.TB) StoreBackend // makes another state
 }
 
 // order is the tag of the rules that need just one.

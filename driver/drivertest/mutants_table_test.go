@@ -89,6 +89,13 @@ var mutants = []mutant{
 			return g, err
 		}
 	}), []string{"identity/one", "identity/after a change"}},
+	{"has the identity of all stores", onAdvance(func(s *memory.Store) advanceFunc {
+		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+			g, err := s.Advance(ctx, tag, n)
+			g.Store = "store"
+			return g, err
+		}
+	}), []string{"identity/of a fresh store"}},
 
 	{"returns unconditionally", onReturn(func(s *memory.Store) returnFunc {
 		return func(_ context.Context, tag string, _ segment.Grant, start int64) error {

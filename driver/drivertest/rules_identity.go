@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/leaf-id/leaf/segment"
 )
@@ -11,6 +12,7 @@ import (
 func identityRules() []storeRule {
 	return []storeRule{
 		{"identity/one", "every grant of a store carries the one identity, whatever the tag and the client", identityOne},
+		{"identity/of a fresh store", "a store that is created anew has another identity", identityOfFresh},
 		{"identity/after a change", "a tag that was altered, or deleted and created again, still carries the identity", identityAfterChange},
 	}
 }
@@ -52,6 +54,26 @@ func identityOne(ctx context.Context, b *fixture) error {
 		}
 	}
 	return b.identity("all grants", grants...)
+}
+
+func identityOfFresh(ctx context.Context, b *fixture) error {
+	var known []string
+	for range 2 {
+		s, err := b.openWith(ctx, order)
+		if err != nil {
+			return err
+		}
+		g, err := s.Advance(ctx, order.Name, 1)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(known, g.Store) && g.Store != "" {
+			return fmt.Errorf("two stores have the identity %q", g.Store)
+		}
+		known = append(known, g.Store)
+		b.StoreBackend = b.fresh(b.t)
+	}
+	return nil
 }
 
 func identityAfterChange(ctx context.Context, b *fixture) error {

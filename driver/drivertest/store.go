@@ -48,7 +48,7 @@ type StoreCaps struct {
 func TestStore(t *testing.T, newBackend func(t testing.TB) StoreBackend) {
 	for _, r := range storeRules() {
 		t.Run(r.name, func(t *testing.T) {
-			if err := r.run(t, newBackend(t)); err != nil {
+			if err := r.run(t, newBackend); err != nil {
 				t.Errorf("%v\nthe rule: %s", err, r.why)
 			}
 		})
@@ -66,10 +66,10 @@ type storeRule struct {
 // ruleTimeout bounds one rule: a store that hangs fails.
 const ruleTimeout = time.Minute
 
-func (r storeRule) run(t testing.TB, backend StoreBackend) error {
+func (r storeRule) run(t testing.TB, newBackend func(testing.TB) StoreBackend) error {
 	ctx, cancel := context.WithTimeout(t.Context(), ruleTimeout)
 	defer cancel()
-	return r.check(ctx, &fixture{t: t, StoreBackend: backend})
+	return r.check(ctx, &fixture{t: t, StoreBackend: newBackend(t), fresh: newBackend})
 }
 
 func storeRules() []storeRule {

@@ -8,10 +8,25 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// backendOf is a fresh state whose clients open makes.
-func backendOf(open func(*memory.Store) segment.Store) StoreBackend {
+// backendOf makes fresh states whose clients open makes.
+func backendOf(open func(*memory.Store) segment.Store) func(testing.TB) StoreBackend {
+	return func(testing.TB) StoreBackend {
+		state := memory.New()
+		return StoreBackend{Open: func(testing.TB) segment.Store { return open(state) }}
+	}
+}
+
+// plainBackend is a fresh state whose clients have no optional interface.
+func plainBackend(testing.TB) StoreBackend {
 	state := memory.New()
-	return StoreBackend{Open: func(testing.TB) segment.Store { return open(state) }}
+	return StoreBackend{
+		Open: func(testing.TB) segment.Store { return struct{ segment.Store }{state} },
+		Create: func(t testing.TB, tag segment.Tag) {
+			if err := state.Create(t.Context(), tag); err != nil {
+				t.Error(err)
+			}
+		},
+	}
 }
 
 // TestRulesPassGoodStore holds the rules against a store that is right, directly
@@ -21,16 +36,7 @@ func TestRulesPassGoodStore(t *testing.T) {
 		if err := r.run(t, backendOf(func(s *memory.Store) segment.Store { return s })); err != nil {
 			t.Errorf("%s: %v", r.name, err)
 		}
-		state := memory.New()
-		plain := StoreBackend{
-			Open: func(testing.TB) segment.Store { return struct{ segment.Store }{state} },
-			Create: func(t testing.TB, tag segment.Tag) {
-				if err := state.Create(t.Context(), tag); err != nil {
-					t.Error(err)
-				}
-			},
-		}
-		if err := r.run(t, plain); err != nil {
+		if err := r.run(t, plainBackend); err != nil {
 			t.Errorf("%s, plain store: %v", r.name, err)
 		}
 	}

@@ -42,7 +42,7 @@ func TestGalera(t *testing.T) {
 				cfg := g.config(t, database)
 				cfg.Params["wsrep_sync_wait"] = "7" // a tag that one client creates is there for the next
 				return openMySQL(t, mysqlDB(t, cfg))
-			}, Caps: drivertest.StoreCaps{NoIdentity: true}}
+			}}
 		})
 	})
 	t.Run("registry", func(t *testing.T) {

@@ -14,26 +14,17 @@ import (
 // The table leaf_layout keeps what each layout name means for the starts in WORKER_NODE, which
 // has no place for it: other bits under the same name would make the same IDs under other worker
 // IDs. A row is never changed.
-const (
-	createLayouts = `CREATE TABLE IF NOT EXISTS leaf_layout (name VARBINARY(255) NOT NULL PRIMARY KEY, ` +
-		`layout VARBINARY(1024) NOT NULL, worker BIGINT NOT NULL) ENGINE=InnoDB`
-	countLayouts = `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'leaf_layout'`
-)
+const createLayouts = `CREATE TABLE IF NOT EXISTS leaf_layout (name VARBINARY(255) NOT NULL PRIMARY KEY, ` +
+	`layout VARBINARY(1024) NOT NULL, worker BIGINT NOT NULL) ENGINE=InnoDB`
 
 // layoutOwner names the process that recorded a layout, for people.
 const layoutOwner = "a start in WORKER_NODE"
-
-func hasLayouts(s *sqlstore.Session) (bool, error) {
-	var tables int
-	err := s.QueryRow(countLayouts).Scan(&tables)
-	return tables > 0, err
-}
 
 // layouts returns the recorded layouts, by the worker IDs of the starts that recorded them.
 func (r nodeRows) layouts(ctx context.Context) (records []worker.Record, err error) {
 	err = r.Do(ctx, func(s *sqlstore.Session) error {
 		records = nil
-		if has, err := hasLayouts(s); err != nil || !has {
+		if has, err := s.HasTable("leaf_layout"); err != nil || !has {
 			return err
 		}
 		rows, err := s.Query(`SELECT layout, worker FROM leaf_layout ORDER BY worker, name`)
@@ -78,7 +69,7 @@ func (r nodeRows) keep(ctx context.Context, id int64, layouts []worker.ServedLay
 }
 
 func createMissing(s *sqlstore.Session) error {
-	if has, err := hasLayouts(s); err != nil || has {
+	if has, err := s.HasTable("leaf_layout"); err != nil || has {
 		return err
 	}
 	if _, err := s.On.ExecContext(s.Context, createLayouts); err != nil {

@@ -76,14 +76,18 @@ func checkGuard(guard string) error {
 	return nil
 }
 
+// noIdentity is an expression: the store has none.
+const noIdentity = `''`
+
 func newFacts(open string) *facts {
 	guard := fmt.Sprintf(guardFormat, open)
-	return &facts{advance: advanceStatement(guard), dialect: sqlstore.Dialect{
+	return &facts{advance: advanceStatement(guard, noIdentity), dialect: sqlstore.Dialect{
 		Bind: sqlstore.Positional, Equal: exact, ForUpdate: ` FOR UPDATE`,
 		Now: `CURRENT_TIMESTAMP`, Micros: micros,
-		Later:      `FROM_UNIXTIME(GREATEST(UNIX_TIMESTAMP(), UNIX_TIMESTAMP(update_time)) + 1)`,
-		Deleted:    `CREATE TABLE IF NOT EXISTS leaf_deleted (name VARBINARY(512) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL) ENGINE=InnoDB`,
-		HasDeleted: `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'leaf_deleted'`,
+		Later:        `FROM_UNIXTIME(GREATEST(UNIX_TIMESTAMP(), UNIX_TIMESTAMP(update_time)) + 1)`,
+		Deleted:      `CREATE TABLE IF NOT EXISTS leaf_deleted (name VARBINARY(512) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL) ENGINE=InnoDB`,
+		StoreColumns: `(one TINYINT NOT NULL PRIMARY KEY, identity VARCHAR(64) CHARACTER SET ascii NOT NULL) ENGINE=InnoDB`,
+		CountTables:  `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = $1`,
 		// The session's time zone has no part in it.
 		Clock: `TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))`,
 		Guard: guard, Check: checkGuard, Undone: undone,
@@ -197,6 +201,9 @@ func (p *pool) use(ctx context.Context, do func(*session) error) error {
 	if err == nil {
 		err = do(newSession(ctx, conn, known))
 	}
+	if mysqlconn.IsNumber(err, mysqlconn.NoTable) {
+		p.facts.Store(nil) // leaf_store may be gone
+	}
 	if serverFailed(err) && !sqlstore.Hurried(err, start) {
 		host.end(err)
 		err = host.named(err)
@@ -219,8 +226,14 @@ func (p *pool) inspect(ctx context.Context, conn *sql.Conn) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTable(newSession(ctx, conn, known), known, p.table); err != nil {
+	s := newSession(ctx, conn, known)
+	if err := checkTable(s, known, p.table); err != nil {
 		return nil, err
+	}
+	if p.table.Identified {
+		if err := p.identify(s); err != nil {
+			return nil, err
+		}
 	}
 	p.logger.Info("mysql "+p.table.Use+" ready", "table", p.table.Name, "commits_agreed", known.agreed)
 	if known.flush != "1" {
@@ -231,6 +244,20 @@ func (p *pool) inspect(ctx context.Context, conn *sql.Conn) (*facts, error) {
 		p.logger.Warn("each stop will lose unused IDs", "err", err)
 	}
 	return known, nil
+}
+
+// identify has the statement that grants read the identity of the store.
+func (p *pool) identify(s *session) error {
+	refused, err := s.Identify(s.CreateIdentity)
+	switch {
+	case err != nil:
+		return err
+	case refused != nil:
+		p.logger.Warn(sqlstore.NoIdentity+"GRANT CREATE, SELECT, INSERT to the user", "err", refused)
+	default:
+		s.facts.advance = advanceStatement(s.Guard, s.ReadIdentity())
+	}
+	return nil
 }
 
 // openable reports why the session or the server must not be used.

@@ -136,10 +136,13 @@ func (p *pool) Create(ctx context.Context, tags []segment.Tag) error {
 	if _, err := openable(ctx, conn); err != nil {
 		return err
 	}
-	if _, err := conn.ExecContext(ctx, p.table.create); err != nil || len(tags) == 0 {
+	if _, err := conn.ExecContext(ctx, p.table.create); err != nil || !p.table.Identified {
 		return err
 	}
-	err = p.write(ctx, "", func(s *sqlstore.Session) error { return s.Fill(tags) })
+	err = p.use(ctx, func(s *session) error { return s.RenewIdentity() })
+	if err == nil && len(tags) > 0 {
+		err = p.write(ctx, "", func(s *sqlstore.Session) error { return s.Fill(tags) })
+	}
 	if err != nil {
 		return fmt.Errorf("the table was created, its tags were not: %w", err)
 	}

@@ -34,6 +34,34 @@ func TestInitTogether(t *testing.T) {
 	}, map[string]sqltest.Init{"nodes": mysql.InitNodes})
 }
 
+func TestIdentity(t *testing.T) {
+	cfg := mysqlConfig(t, mariadb, mariadb.NewDatabase(t))
+	suite.TestIdentity(t, func(t testing.TB) *sql.DB { return mysqlDB(t, cfg) })
+}
+
+// A user who may not create the table is served without an identity, and told so.
+func TestNoIdentity(t *testing.T) {
+	_, database := newMySQL(t, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)",
+		"CREATE OR REPLACE USER writer@'127.0.0.1'", "GRANT SELECT, INSERT, UPDATE ON leaf_alloc TO writer@'127.0.0.1'")
+	cfg := mysqlConfig(t, mariadb, database)
+	cfg.User, cfg.Passwd = "writer", ""
+	for range 2 {
+		var log strings.Builder
+		s, err := storeOn(mysqlDB(t, cfg), &mysql.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := s.Advance(t.Context(), "order", 1)
+		if err != nil || g.Store != "" || !strings.Contains(log.String(), "no identity") {
+			t.Errorf("the grant is %+v, %v; the log:\n%s", g, err, &log)
+		}
+		// Another user creates it.
+		if g, err := openMySQL(t, mysqlDB(t, mysqlConfig(t, mariadb, database))).Advance(t.Context(), "order", 1); err != nil || g.Store == "" {
+			t.Errorf("as the owner: %+v, %v", g, err)
+		}
+	}
+}
+
 func TestListingHoldsNothing(t *testing.T) { suite.TestListingHoldsNothing(t, emptyDB(t)) }
 
 // A row that cannot be a tag is left out, and logged once.

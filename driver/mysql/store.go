@@ -43,11 +43,11 @@ const micros = `CAST(UNIX_TIMESTAMP(update_time) * 1000000 AS SIGNED)`
 // The guard tells of a transaction that the UPDATE became part of, and of a server that is
 // read-only, a replica by now, on which a user with enough rights writes nevertheless.
 const advanceFormat = `UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + $1) WHERE %[1]s AND max_id BETWEEN 0 AND $3;
-	SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, %[2]s, max_id, step, ` + micros + `
+	SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, %[2]s, %[3]s, max_id, step, ` + micros + `
 		FROM (SELECT 1) AS one LEFT JOIN leaf_alloc ON %[1]s`
 
-func advanceStatement(guard string) string {
-	return fmt.Sprintf(advanceFormat, fmt.Sprintf(exact, "biz_tag", "$2"), guard)
+func advanceStatement(guard, identity string) string {
+	return fmt.Sprintf(advanceFormat, fmt.Sprintf(exact, "biz_tag", "$2"), guard, identity)
 }
 
 // Advance moves a counter.
@@ -72,9 +72,9 @@ func (s *session) advance(tag string, n int64) (grant segment.Grant, err error) 
 	}
 	var rows, server int64
 	var end uint64 // LAST_INSERT_ID(): says something only if rows is 1
-	var guard string
+	var guard, identity string
 	var maxID, step, micros sql.Null[int64] // of the row as it stands; null if it is gone
-	err = s.QueryRow(s.facts.advance, n, tag, math.MaxInt64-n).Scan(&rows, &end, &server, &guard, &maxID, &step, &micros)
+	err = s.QueryRow(s.facts.advance, n, tag, math.MaxInt64-n).Scan(&rows, &end, &server, &guard, &identity, &maxID, &step, &micros)
 	if err == nil {
 		err = cmp.Or(s.Check(guard), checkRows(rows))
 	}
@@ -87,7 +87,7 @@ func (s *session) advance(tag string, n int64) (grant segment.Grant, err error) 
 		return segment.Grant{}, fmt.Errorf("max_id is %d although %d was just written: it was lowered by hand, "+
 			"or the column is too small and clamps", maxID.V, end)
 	}
-	grant = segment.Grant{Range: leaf.Range{Start: int64(end) - n, End: int64(end)}, Step: max(step.V, 1)}
+	grant = segment.Grant{Range: leaf.Range{Start: int64(end) - n, End: int64(end)}, Step: max(step.V, 1), Store: identity}
 	if !s.facts.agreed {
 		grant.Server = strconv.FormatInt(server, 10)
 	}

@@ -68,9 +68,9 @@ func TestMySQLStore(t *testing.T) {
 		table string
 		caps  drivertest.StoreCaps
 	}{
-		"java":      {javaTable, drivertest.StoreCaps{NoIdentity: true}},
-		"surrogate": {surrogateTable, drivertest.StoreCaps{NoDescriptions: true, NoIdentity: true}},
-		"utf8mb3":   {strings.ReplaceAll(javaTable, "utf8mb4", "utf8mb3"), drivertest.StoreCaps{BMPOnly: true, NoIdentity: true}},
+		"java":      {javaTable, drivertest.StoreCaps{}},
+		"surrogate": {surrogateTable, drivertest.StoreCaps{NoDescriptions: true}},
+		"utf8mb3":   {strings.ReplaceAll(javaTable, "utf8mb4", "utf8mb3"), drivertest.StoreCaps{BMPOnly: true}},
 	}
 	for name, tt := range tables {
 		t.Run(name, func(t *testing.T) { testMySQLStore(t, tt.table, tt.caps) })

@@ -57,10 +57,11 @@ func newDialect(f *facts) *sqlstore.Dialect {
 		Equal: `%s = %s`, IfAbsent: ` ON CONFLICT (%s) DO NOTHING`, ForUpdate: ` FOR UPDATE`,
 		Now: `now()`, Touch: `, update_time = now()`, Later: `GREATEST(now(), update_time) + interval '1 microsecond'`,
 		Micros: micros, Description: `COALESCE(description, '')`,
-		Deleted:    `CREATE TABLE IF NOT EXISTS leaf_deleted (name ` + names + ` PRIMARY KEY, max_id bigint NOT NULL)`,
-		HasDeleted: `SELECT CASE WHEN to_regclass('leaf_deleted') IS NULL THEN 0 ELSE 1 END`,
-		Clock:      `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint`,
-		Guard:      f.standby, Check: standbyFault,
+		Deleted:      `CREATE TABLE IF NOT EXISTS leaf_deleted (name ` + names + ` PRIMARY KEY, max_id bigint NOT NULL)`,
+		StoreColumns: `(one smallint PRIMARY KEY, identity text NOT NULL)`,
+		CountTables:  `SELECT CASE WHEN to_regclass($1) IS NULL THEN 0 ELSE 1 END`,
+		Clock:        `(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint`,
+		Guard:        f.standby, Check: standbyFault,
 		Change: func(s *sqlstore.Session, query string, args ...any) (int64, error) {
 			rows, err := s.Query(query+` RETURNING `+f.commits, args...)
 			changed, err := sqlstore.Collect(rows, err, func(scan func(...any) error) (struct{}, error) {

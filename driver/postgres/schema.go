@@ -91,6 +91,11 @@ func (p *pool) Create(ctx context.Context, tags []segment.Tag) error {
 		if _, err := s.On.ExecContext(ctx, p.table.create(s.facts.kind)); err != nil {
 			return err
 		}
+		if p.table.Identified {
+			if err := s.RenewIdentity(); err != nil {
+				return err
+			}
+		}
 		return s.Fill(tags)
 	})
 }

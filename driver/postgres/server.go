@@ -20,13 +20,16 @@ type facts struct {
 
 	server  string // an expression: which server answers; its value is empty where none may lose what another acknowledged
 	commits string // an expression: synchronous_commit, of which "off" is unfit
+	store   string // an expression: the identity of the store
 	standby string // an expression: whether the server repeats what another one writes, as text
 
 	dialect *sqlstore.Dialect // made of these by know
 }
 
 // unknown is what is known of a server that was not looked at.
-func unknown() *facts { return &facts{server: noServer, commits: `''`, standby: `'false'`} }
+func unknown() *facts {
+	return &facts{server: noServer, store: noIdentity, commits: `''`, standby: `'false'`}
+}
 
 // firstLook is how any server is spoken to.
 var firstLook = newDialect(unknown())
@@ -93,6 +96,11 @@ func (p *pool) inspect(s *session) (*facts, error) {
 	if err := checkTable(s, p.table); err != nil {
 		return nil, err
 	}
+	if p.table.Identified {
+		if err := p.identify(s); err != nil {
+			return nil, err
+		}
+	}
 	p.logger.Info("postgres "+p.table.Use+" ready", "table", p.table.Name, "commits_agreed", facts.kind.agreed())
 	if !facts.kind.agreed() && !facts.settings.synced() {
 		p.logger.Warn("a power cut may take back "+p.table.Stake+": set fsync=on and full_page_writes=on on the server",
@@ -102,6 +110,33 @@ func (p *pool) inspect(s *session) (*facts, error) {
 		p.logger.Warn("a fail-over shows only by a counter that went back: GRANT EXECUTE ON FUNCTION pg_current_wal_lsn, pg_walfile_name(pg_lsn) to the user")
 	}
 	return facts, nil
+}
+
+// identify has the statement that grants read the identity of the store.
+func (p *pool) identify(s *session) error {
+	// Beside leaf_alloc: servers with other search paths use that one too.
+	err := s.QueryRow(`SELECT quote_ident(nspname) || '.leaf_store' FROM pg_catalog.pg_class AS c
+		JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = to_regclass('leaf_alloc')`).Scan(&s.facts.dialect.StoreTable)
+	if err != nil {
+		return err
+	}
+	refused, err := s.Identify(func() error {
+		return s.transact(func(tx *session) error {
+			if err := tx.lockInits(); err != nil {
+				return err
+			}
+			return tx.CreateIdentity()
+		})
+	})
+	switch {
+	case err != nil:
+		return err
+	case refused != nil:
+		p.logger.Warn(sqlstore.NoIdentity+"GRANT CREATE ON SCHEMA to the user, or, if the table is there, GRANT SELECT ON leaf_store", "err", refused)
+	default:
+		s.facts.store = s.ReadIdentity()
+	}
+	return nil
 }
 
 func inspectServer(s *session) (*facts, error) {
@@ -167,7 +202,8 @@ func (f *facts) inspectPlain(s *session) error {
 }
 
 const (
-	noServer = `''`
+	noServer   = `''`
+	noIdentity = `''`
 
 	// A promotion begins a new timeline, which is in the name of each file of the
 	// log; a database that was loaded into another server has another identifier.

@@ -2,10 +2,12 @@ package postgres_test
 
 import (
 	"database/sql"
+	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
+	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -31,6 +33,48 @@ func TestInitTogether(t *testing.T) {
 		postgresServer.Exec(t, database, "DROP TABLE IF EXISTS leaf_alloc, leaf_worker")
 		return func(t testing.TB) *sql.DB { return postgresDB(t, postgresServer.URL(database)) }
 	}, nil)
+}
+
+func TestIdentity(t *testing.T) {
+	database := postgresServer.NewDatabase(t)
+	suite.TestIdentity(t, func(t testing.TB) *sql.DB { return postgresDB(t, postgresServer.URL(database)) })
+}
+
+// A user who may not create the table, nor read it, is served without an identity, and told so.
+func TestNoIdentity(t *testing.T) {
+	_, database := newPostgres(t, postgresTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)",
+		"CREATE USER writer PASSWORD 'hush'", "GRANT SELECT, INSERT, UPDATE ON leaf_alloc TO writer", "REVOKE CREATE ON SCHEMA public FROM public")
+	for range 2 {
+		var log strings.Builder
+		s, err := storeOn(postgresDB(t, postgresServer.URLOf("writer", "hush", database)), &postgres.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := s.Advance(t.Context(), "order", 1)
+		if err != nil || g.Store != "" || !strings.Contains(log.String(), "no identity") {
+			t.Errorf("the grant is %+v, %v; the log:\n%s", g, err, &log)
+		}
+		// Another user creates it.
+		if g, err := openPostgres(t, postgresDB(t, postgresServer.URL(database))).Advance(t.Context(), "order", 1); err != nil || g.Store == "" {
+			t.Errorf("as the owner: %+v, %v", g, err)
+		}
+	}
+}
+
+// Servers with other search paths use the identity beside the table that they share.
+func TestIdentityBesideTheTable(t *testing.T) {
+	_, database := newPostgres(t, postgresTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)", `CREATE SCHEMA "Own"`)
+	var seen []string
+	for _, path := range []string{"&search_path=%22Own%22,public", "&search_path=public"} {
+		g, err := openPostgres(t, postgresDB(t, postgresServer.URL(database)+path)).Advance(t.Context(), "order", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, g.Store)
+	}
+	if seen[0] == "" || seen[0] != seen[1] {
+		t.Errorf("one table, and the identities %q", seen)
+	}
 }
 
 func TestListingHoldsNothing(t *testing.T) { suite.TestListingHoldsNothing(t, emptyDB(t)) }

@@ -29,12 +29,13 @@ type counters struct{ *pool }
 
 // One statement, which commits by itself. By its own step a tag moves by that of the
 // very row version that moves. The lock makes old that version too, so that its max_id
-// shows a trigger that changed the new one. The %s say which server did it and how it commits.
+// shows a trigger that changed the new one. The %s are the identity of the store, that of the server,
+// and how it commits.
 const advance = `UPDATE leaf_alloc
 	SET max_id = leaf_alloc.max_id + CASE WHEN $1::bigint > 0 THEN $1::bigint ELSE step END, update_time = now()
-	FROM (SELECT biz_tag AS name, max_id AS was FROM leaf_alloc WHERE biz_tag = $2 FOR UPDATE) AS old
+	FROM (SELECT biz_tag AS name, max_id AS was, %s AS store FROM leaf_alloc WHERE biz_tag = $2 FOR UPDATE) AS old
 	WHERE biz_tag = name AND max_id >= 0 AND ($1::bigint > 0 OR step > 0)
-	RETURNING was, max_id, step, ` + micros + `, %s, %s`
+	RETURNING was, max_id, step, ` + micros + `, store, %s, %s`
 
 // Advance moves a counter.
 func (c counters) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -50,12 +51,12 @@ func (c counters) Advance(ctx context.Context, tag string, n int64) (segment.Gra
 
 func (s *session) advance(tag string, n int64) (segment.Grant, error) {
 	var changed error
-	rows, err := s.Query(fmt.Sprintf(advance, s.facts.server, s.facts.commits), n, tag)
+	rows, err := s.Query(fmt.Sprintf(advance, s.facts.store, s.facts.server, s.facts.commits), n, tag)
 	grants, err := sqlstore.Collect(rows, err, func(scan func(...any) error) (segment.Grant, error) {
 		var was, end, micros int64
 		var step sql.Null[int64]
-		var server, commits string
-		if err := scan(&was, &end, &step, &micros, &server, &commits); err != nil {
+		var store, server, commits string
+		if err := scan(&was, &end, &step, &micros, &store, &server, &commits); err != nil {
 			return segment.Grant{}, err
 		}
 		size := n
@@ -65,7 +66,7 @@ func (s *session) advance(tag string, n int64) (segment.Grant, error) {
 		if end-was != size {
 			changed = fmt.Errorf("max_id moved from %d to %d, not by %d: a trigger changes it: drop the trigger", was, end, size)
 		}
-		grant := segment.Grant{Range: leaf.Range{Start: end - size, End: end}, Step: max(step.V, 1), Server: server,
+		grant := segment.Grant{Range: leaf.Range{Start: end - size, End: end}, Step: max(step.V, 1), Server: server, Store: store,
 			Version: strconv.FormatInt(micros, 10)}
 		return grant, commitFault(commits)
 	})

@@ -64,7 +64,7 @@ func TestPostgresStore(t *testing.T) {
 			testPostgresStore(t, url, func(t testing.TB, db *sql.DB) {
 				if tt.table == "" {
 					createStore(t, db)
-				} else if _, err := db.Exec(tt.table); err != nil {
+				} else if _, err := db.Exec("DROP TABLE IF EXISTS leaf_store; " + tt.table); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -93,8 +93,7 @@ func testPostgresStore(t *testing.T, url string, create func(testing.TB, *sql.DB
 			t.Fatal(err)
 		}
 		create(t, db)
-		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return openPostgres(t, postgresDB(t, url)) },
-			Caps: drivertest.StoreCaps{NoIdentity: true}}
+		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return openPostgres(t, postgresDB(t, url)) }}
 	})
 }
 

@@ -69,6 +69,12 @@ func (w *writer) Create(ctx context.Context, tags []segment.Tag) error {
 		func() error {
 			return s.exec(w.table.create, fmt.Sprintf("PRAGMA application_id = %d", application), fmt.Sprintf("PRAGMA user_version = %d", format))
 		},
+		func() error {
+			if !w.table.Identified {
+				return nil
+			}
+			return s.RenewIdentity()
+		},
 		func() error { return s.Fill(tags) },
 		func() error { return s.exec("COMMIT") },
 	} {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -59,6 +60,11 @@ func (s *session) prepare(file string, t table) (err error) {
 	}
 	if s.file, err = findFile(s.Context, s.conn, file); err != nil {
 		return err
+	}
+	if t.Identified {
+		if refused, err := s.Identify(s.CreateIdentity); err != nil || refused != nil {
+			return cmp.Or(err, refused)
+		}
 	}
 	for query, stmt := range map[string]**sql.Stmt{"BEGIN IMMEDIATE": &s.begin, "COMMIT": &s.commit, t.advance: &s.advance} {
 		if query == "" {

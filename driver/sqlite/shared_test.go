@@ -29,6 +29,11 @@ func TestInitTogether(t *testing.T) {
 	}, nil)
 }
 
+func TestIdentity(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	suite.TestIdentity(t, func(t testing.TB) *sql.DB { return sqliteDB(t, path) })
+}
+
 func TestListingHoldsNothing(t *testing.T) { suite.TestListingHoldsNothing(t, emptyDB(t)) }
 
 // SQLite's own table refuses such rows; one that was made by hand may hold them.

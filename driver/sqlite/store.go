@@ -38,8 +38,9 @@ var dialect = sqlstore.Dialect{
 	Now: now, Touch: `, update_time = ` + now, Later: `max(` + now + `, update_time) + 1`, Micros: `1000 * update_time`,
 	Joined:      `group_concat(biz_tag || char(9) || ifnull(step, ''), char(10))`,
 	Description: `COALESCE(description, '')`, Guard: `''`,
-	Deleted:    `CREATE TABLE IF NOT EXISTS leaf_deleted (name TEXT NOT NULL PRIMARY KEY COLLATE BINARY, max_id INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
-	HasDeleted: `SELECT count(*) FROM sqlite_schema WHERE name = 'leaf_deleted'`,
+	Deleted:      `CREATE TABLE IF NOT EXISTS leaf_deleted (name TEXT NOT NULL PRIMARY KEY COLLATE BINARY, max_id INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
+	StoreColumns: `(one INTEGER NOT NULL PRIMARY KEY, identity TEXT NOT NULL) STRICT`,
+	CountTables:  `SELECT count(*) FROM sqlite_schema WHERE name = $1`,
 }
 
 // counters has every call but a listing run by the writer.
@@ -47,11 +48,11 @@ type counters struct{ *writer }
 
 // A counter at or near the end of its range is left alone: no statement raises an
 // error for one call that would have to fail its whole batch.
-const advance = `UPDATE leaf_alloc
+var advance = `UPDATE leaf_alloc
 	SET max_id = max_id + iif(?1 > 0, ?1, step), update_time = ` + now + `
 	WHERE biz_tag = ?2 AND iif(?1 > 0, ?1, step) > 0
 		AND max_id BETWEEN 0 AND 9223372036854775807 - iif(?1 > 0, ?1, step)
-	RETURNING max_id, step, 1000 * update_time`
+	RETURNING max_id, step, 1000 * update_time, ` + dialect.ReadIdentity()
 
 // Advance moves a counter. With n = 0 the step is that of the very row and statement that
 // moved it.
@@ -60,7 +61,8 @@ func (c counters) Advance(ctx context.Context, tag string, n int64) (segment.Gra
 	err := c.do(ctx, func(s *session) error {
 		var end, micros int64
 		var step sql.Null[int64]
-		err := s.advance.QueryRowContext(s.Context, n, tag).Scan(&end, &step, &micros)
+		var identity string
+		err := s.advance.QueryRowContext(s.Context, n, tag).Scan(&end, &step, &micros, &identity)
 		if errors.Is(err, sql.ErrNoRows) {
 			return s.NotAdvanced(tag, n)
 		}
@@ -71,7 +73,8 @@ func (c counters) Advance(ctx context.Context, tag string, n int64) (segment.Gra
 		if n == 0 {
 			size = step.V
 		}
-		grant = segment.Grant{Range: leaf.Range{Start: end - size, End: end}, Step: max(step.V, 1), Version: strconv.FormatInt(micros, 10)}
+		grant = segment.Grant{Range: leaf.Range{Start: end - size, End: end}, Step: max(step.V, 1),
+			Store: identity, Version: strconv.FormatInt(micros, 10)}
 		return nil
 	})
 	if err != nil {

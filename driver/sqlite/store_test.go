@@ -48,8 +48,7 @@ func openSQLite(t testing.TB, path string) *sqlite.Store {
 func TestSQLiteStore(t *testing.T) {
 	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
 		path := newSQLite(t)
-		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return openSQLite(t, path) },
-			Caps: drivertest.StoreCaps{NoIdentity: true}}
+		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return openSQLite(t, path) }}
 	})
 }
 

@@ -24,7 +24,7 @@ const (
 
 // answer selects what there is to know of the statement before it.
 const answer = `;
-SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, %s, @@auto_increment_increment, @@auto_increment_offset,
+SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, COALESCE((SELECT cluster FROM leaf_ticket WHERE one = 1), ''), %s, @@auto_increment_increment, @@auto_increment_offset,
 	@@GLOBAL.auto_increment_increment, @@GLOBAL.auto_increment_offset,
 	t.generation, COALESCE(t.next_id, 0), COALESCE(t.step, 1)
 	FROM (SELECT 1) AS one LEFT JOIN leaf_ticket_tag AS t ON t.name = ?`
@@ -45,6 +45,7 @@ type drawn struct {
 	rows               int64  // that were changed
 	last               uint64 // LAST_INSERT_ID(): says something only if rows is not 0
 	server             int64
+	cluster            string
 	open               bool // a transaction is
 	increment, offset  int64
 	globalInc, globOff int64
@@ -60,7 +61,7 @@ func (f *facts) draw(ctx context.Context, conn *sql.Conn, statement, tag string,
 	query := session + ";\n" + statement + fmt.Sprintf(answer, f.open)
 	var d drawn
 	err := conn.QueryRowContext(ctx, query, append(args, []byte(tag))...).
-		Scan(&d.rows, &d.last, &d.server, &d.open, &d.increment, &d.offset, &d.globalInc, &d.globOff, &d.generation, &d.next, &d.step)
+		Scan(&d.rows, &d.last, &d.server, &d.cluster, &d.open, &d.increment, &d.offset, &d.globalInc, &d.globOff, &d.generation, &d.next, &d.step)
 	if err != nil {
 		return drawn{}, err
 	}
@@ -161,5 +162,6 @@ func (f *facts) grant(r leaf.Range, d drawn) segment.Grant {
 		Step:   max(d.step, 1),
 		Source: f.source(),
 		Server: strconv.FormatInt(d.server, 10),
+		Store:  d.cluster,
 	}
 }

@@ -21,8 +21,15 @@ import (
 // sqliteConns bounds the files held open: one connection writes, listings use others.
 const sqliteConns = 8
 
-// parseSQLite takes the path as it stands.
+// parseSQLite takes the path as it stands, but for store_id at its end.
 func parseSQLite(u *target) (*Backend, error) {
+	const storeID = "?" + paramStoreID + "="
+	if i := strings.LastIndex(u.rest, storeID); i >= 0 {
+		if u.storeID = u.rest[i+len(storeID):]; u.storeID == "" {
+			return nil, invalid("%s is empty", paramStoreID)
+		}
+		u.rest = u.rest[:i]
+	}
 	path, err := sqlitePath(u.rest)
 	if err != nil {
 		return nil, err

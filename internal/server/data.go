@@ -46,16 +46,16 @@ func unusable(err error) bool {
 // createEmbedded creates what the embedded database lacks.
 func (s *Server) createEmbedded(ctx context.Context) error {
 	store := s.opts.Store
+	there, err := store.Tags.Exists(ctx)
+	if err == nil && !there && s.memory.Tags() > 0 {
+		return fmt.Errorf("%w: there is no %s, and the data directory remembers IDs of it", hint.ErrGone, store.Name)
+	}
 	made, err := makeMissing(ctx, &store.Tags, firstTag)
 	if err != nil {
 		return fmt.Errorf("create the embedded database: %w", err)
 	}
 	if made {
 		s.log.Info("created an embedded database, because no store is configured and there was none", "store", store.Name, "tag", firstTag.Name)
-		if n := s.memory.Tags(); n > 0 {
-			s.log.Warn("this server remembers an embedded database that is gone: tags of that one are missing, "+
-				"and the counters of those it remembers will be lifted above the IDs it knows of", "store", store.Name, "remembered", n)
-		}
 	}
 	added, err := makeMissing(ctx, &store.Workers)
 	if err != nil {

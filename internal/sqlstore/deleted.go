@@ -15,11 +15,7 @@ import (
 // errNoDeleted is a database without the table.
 var errNoDeleted = errors.New("the database has no table leaf_deleted")
 
-func (s *Session) hasDeleted() (bool, error) {
-	var tables int64
-	err := s.QueryRow(s.HasDeleted).Scan(&tables)
-	return tables > 0, err
-}
+func (s *Session) hasDeleted() (bool, error) { return s.HasTable("leaf_deleted") }
 
 func (s *Session) createDeleted() error {
 	if _, err := s.On.ExecContext(s.Context, s.Deleted); err != nil {

@@ -27,9 +27,12 @@ type Dialect struct {
 	Description string // the description of a tag; empty: the table has no such column
 	Joined      string // an aggregate of all biz_tag and step in a group, as a text; empty: it has none
 	Unversioned error  // why update_time does not tell the writes of a row apart; nil: it does
-	Deleted     string // the statement that creates leaf_deleted
-	HasDeleted  string // a query that counts the tables leaf_deleted
-	Clock       string // the server's time in Unix microseconds; empty: it runs on this machine
+	Deleted     string // the statement that creates leaf_deleted, unless it is there
+	CountTables string // a query that counts the tables with the name $1
+
+	StoreTable   string // the name of the table leaf_store; empty: that
+	StoreColumns string // its columns, for the statement that creates it
+	Clock        string // the server's time in Unix microseconds; empty: it runs on this machine
 
 	// Guard is an expression whose value, a text, Check judges with each read of a
 	// record: the server or the session may be unfit by now.

@@ -15,12 +15,14 @@ type Table struct {
 	Columns string // those that must be there
 	Use     string // what the table is to people
 	Stake   string // what a server loses that loses writes
+
+	Identified bool // the store has an identity for as long as there is this table
 }
 
 // Alloc is the table of tags.
 var Alloc = Table{
 	Name: "leaf_alloc", Missing: segment.ErrNotCreated, Columns: "biz_tag, max_id, step, update_time",
-	Use: "store", Stake: "IDs that were handed out",
+	Use: "store", Stake: "IDs that were handed out", Identified: true,
 }
 
 // Worker is the table of workers.
