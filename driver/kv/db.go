@@ -60,7 +60,7 @@ func New(b Backend, opts *Options) *DB {
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.store = &Store{db: d, counters: make(map[string]*counter)}
-	d.store.marker = marker{db: d, key: tagFormat, identified: true, missing: segment.ErrNotCreated, newer: leaf.ErrUnsupported}
+	d.store.marker = marker{db: d, key: tagFormat, missing: segment.ErrNotCreated, newer: leaf.ErrUnsupported}
 	d.registry = &Registry{db: d, marker: marker{db: d, key: workerFormat, missing: worker.ErrNotCreated, newer: worker.ErrNewer, create: opts.Create}}
 	return d
 }
@@ -72,6 +72,23 @@ func (d *DB) Store() *Store { return d.store }
 // Registry returns the registry of workers. Its calls fail, wrapping
 // [worker.ErrNotCreated], until it was created.
 func (d *DB) Registry() *Registry { return d.registry }
+
+// Identities returns the identities of the store and the registry, as far as they have one, by the
+// words for people.
+func (d *DB) Identities(ctx context.Context) (map[string]string, error) {
+	known := make(map[string]string)
+	for part, key := range map[string]string{"store": tagFormat, "registry of worker IDs": workerFormat} {
+		cell, err := d.backend.Get(ctx, key)
+		if err != nil {
+			return nil, wrap(err, "read the identity of the %s", part)
+		}
+		var found markerText
+		if err := json.Unmarshal([]byte(cell.Value), &found); err == nil && found.Store != "" {
+			known[part] = found.Store
+		}
+	}
+	return known, nil
+}
 
 // Exists reports whether the store was created, by whatever release.
 func (s *Store) Exists(ctx context.Context) (bool, error) { return s.marker.exists(ctx) }
@@ -180,11 +197,10 @@ type marker struct {
 	newer   error // wrapped if a newer release wrote it
 	create  bool  // write it if it is missing
 	seen    atomic.Bool
-
-	identified bool // it holds the identity of the store
 }
 
-// markerText is what the cell of a marker holds. Releases before the identity left it out.
+// markerText is what the cell of a marker holds. Releases before the identity of stores and
+// registries left it out.
 type markerText struct {
 	Version int    `json:"v"`
 	Store   string `json:"store,omitempty"`
@@ -218,7 +234,10 @@ func (m *marker) look(ctx context.Context) error {
 	if cell.Version == "" {
 		return fmt.Errorf("%w: there is no %s", m.missing, m.db.keyName(m.key))
 	}
-	_, err = m.parse(cell)
+	found, err := m.parse(cell)
+	if err == nil && found.Store == "" {
+		_, _ = m.identity(ctx) // a client that may only read goes without
+	}
 	return err
 }
 
@@ -258,9 +277,6 @@ func (m *marker) identity(ctx context.Context) (string, error) {
 
 // text returns what a new marker holds.
 func (m *marker) text() string {
-	if !m.identified {
-		return fmt.Sprintf(`{"v":%d}`, format)
-	}
 	return fmt.Sprintf(`{"v":%d,"store":%q}`, format, rand.Text())
 }
 

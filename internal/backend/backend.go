@@ -36,6 +36,7 @@ type Backend struct {
 	OpenRegistry func(RegistryOptions) (worker.Registry, error) // nil: it keeps no worker IDs
 	ResizeTo     func(context.Context, Resize) error            // nil: it has no number of servers
 	OnClose      func() error                                   // nil: nothing is open
+	Hosts        []Host                                         // those of a URL with several, where they can be asked one by one
 	Route        func() []string                                // the servers that its IDs come through; nil: it is not a server
 
 	opened []io.Closer

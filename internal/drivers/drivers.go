@@ -23,6 +23,9 @@ type (
 // ErrNothingToCreate is wrapped where a registry needs no [Part.Init].
 var ErrNothingToCreate = backend.ErrNothingToCreate
 
+// ErrSeveralStores is wrapped where the hosts of one URL are not those of one store.
+var ErrSeveralStores = backend.ErrSeveralStores
+
 // Options are the optional settings of [Open]; nil means all defaults.
 type Options struct {
 	Logger *slog.Logger // default: nothing is logged

@@ -8,7 +8,9 @@ import (
 	natsio "github.com/nats-io/nats.go"
 
 	"github.com/leaf-id/leaf/driver/etcd"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/nats"
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -37,6 +39,25 @@ func dbBackend[S interface {
 	}
 }
 
+// askAlone returns the hosts of a URL with several; open opens one of them by itself.
+func askAlone(hosts []string, open func(host string) (*kv.DB, error)) []backend.Host {
+	if len(hosts) < 2 {
+		return nil
+	}
+	var all []backend.Host
+	for _, host := range hosts {
+		all = append(all, backend.Host{Name: host, Identities: func(ctx context.Context) (map[string]string, error) {
+			db, err := open(host)
+			if err != nil {
+				return nil, err
+			}
+			defer db.Close()
+			return db.Identities(ctx)
+		}})
+	}
+	return all
+}
+
 // parseEtcd reads //user:password@h1:2379,h2:2379/prefix?parameters.
 func parseEtcd(u *target) (*Backend, error) {
 	if err := u.query("tls", paramCA, paramCert, paramKey, "http"); err != nil {
@@ -62,7 +83,13 @@ func parseEtcd(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dbBackend("//"+sortedList(endpoints)+opts.Prefix, db), nil
+	b := dbBackend("//"+sortedList(endpoints)+opts.Prefix, db)
+	b.Hosts = askAlone(endpoints, func(host string) (*kv.DB, error) {
+		opts := opts
+		opts.HTTP = nil // only the clock is asked there
+		return etcd.Open([]string{host}, &opts)
+	})
+	return b, nil
 }
 
 // parseNATS reads //user:password@h1:4222,h2:4222/STREAM?parameters. A user without a
@@ -100,6 +127,7 @@ func parseNATS(u *target) (*Backend, error) {
 		return nil, err
 	}
 	b := dbBackend("//"+sortedList(servers)+"/"+opts.Stream, db)
+	b.Hosts = askAlone(servers, func(host string) (*kv.DB, error) { return nats.Open("nats://"+host, &opts) })
 	for _, p := range []*Part{&b.Tags, &b.Workers} {
 		initialize := p.Create
 		p.Create = func(ctx context.Context, tags []segment.Tag) error {

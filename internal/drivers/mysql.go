@@ -13,6 +13,7 @@ import (
 	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-id/leaf/driver/mysql"
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -35,7 +36,11 @@ func parseMySQL(u *target) (*Backend, error) {
 	if u.params.Has(paramLayout) && u.params.Get(paramLayout) != layoutNodes {
 		return nil, invalid("%s %q: the only value is %s, and without it worker IDs are leased", paramLayout, u.params.Get(paramLayout), layoutNodes)
 	}
-	key, pool, err := u.mysqlDB()
+	key, servers, err := u.mysqlServers()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := u.mysqlPool(servers)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +49,26 @@ func parseMySQL(u *target) (*Backend, error) {
 		return nodesBackend(key, pool, opts), nil
 	}
 	db, err := mysql.New(pool, opts)
-	return sqlBackend(key, pool, db, err)
+	b, err := sqlBackend(key, pool, db, err)
+	if err == nil {
+		b.Hosts = mysqlAlone(servers)
+	}
+	return b, err
+}
+
+// mysqlAlone returns the hosts of a URL with several. A replica can be asked too.
+func mysqlAlone(servers []*gomysql.Config) []backend.Host {
+	names := make([]string, len(servers))
+	for i, server := range servers {
+		names[i] = server.Addr
+	}
+	return askDatabases(names, func(i int) (*sql.DB, error) {
+		connector, err := gomysql.NewConnector(servers[i])
+		if err != nil {
+			return nil, err
+		}
+		return sql.OpenDB(connector), nil
+	})
 }
 
 // nodesBackend returns the registry in the table WORKER_NODE.
@@ -70,23 +94,28 @@ func nodesBackend(key string, db *sql.DB, o *mysql.Options) *Backend {
 	}
 }
 
-// mysqlDB returns the database that a URL names, and its key, which is the set of the
-// servers and the database.
-func (u *target) mysqlDB() (key string, db *sql.DB, err error) {
+// mysqlServers returns the servers that a URL names, and its key, which is the set of them and the
+// database.
+func (u *target) mysqlServers() (key string, servers []*gomysql.Config, err error) {
 	cfg, addrs, err := u.mysqlConfig()
 	if err != nil {
 		return "", nil, err
 	}
-	servers := make([]*gomysql.Config, len(addrs))
+	servers = make([]*gomysql.Config, len(addrs))
 	for i, addr := range addrs {
 		servers[i] = cfg.Clone()
 		servers[i].Addr = addr
 	}
+	return "//" + sortedList(addrs) + "/" + cfg.DBName, servers, nil
+}
+
+// mysqlPool returns a pool of connections to the servers.
+func (u *target) mysqlPool(servers []*gomysql.Config) (*sql.DB, error) {
 	connector, err := mysql.NewConnector(servers, &mysql.Options{Logger: u.log})
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	return "//" + sortedList(addrs) + "/" + cfg.DBName, newPool(connector), nil
+	return newPool(connector), nil
 }
 
 // mysqlConfig returns what all servers have in common, and their addresses.

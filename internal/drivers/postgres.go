@@ -1,6 +1,7 @@
 package drivers
 
 import (
+	"database/sql"
 	"net"
 	"net/url"
 	"slices"
@@ -8,8 +9,11 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/leaf-id/leaf/driver/postgres"
+	"github.com/leaf-id/leaf/internal/backend"
 )
 
 // postgresParams are those of the connection; the rest are the server's own settings, for
@@ -27,7 +31,29 @@ func parsePostgres(u *target) (*Backend, error) {
 	}
 	pool := newPool(postgres.NewConnector(cfg))
 	db, err := postgres.New(pool, &postgres.Options{Logger: u.log})
-	return sqlBackend(postgresKey(cfg), pool, db, err)
+	b, err := sqlBackend(postgresKey(cfg), pool, db, err)
+	if err == nil {
+		b.Hosts = postgresAlone(cfg)
+	}
+	return b, err
+}
+
+// postgresAlone returns the hosts of a URL with several. A standby can be asked too.
+func postgresAlone(cfg *pgx.ConnConfig) []backend.Host {
+	var names []string
+	var alone []*pgx.ConnConfig
+	ways := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
+	for _, way := range ways { // one host has several: with and without encryption
+		name := postgresHost(way.Host, way.Port)
+		if i := slices.Index(names, name); i >= 0 {
+			alone[i].Fallbacks = append(alone[i].Fallbacks, way)
+			continue
+		}
+		one := cfg.Copy()
+		one.Host, one.Port, one.TLSConfig, one.Fallbacks, one.ValidateConnect = way.Host, way.Port, way.TLSConfig, nil, nil
+		names, alone = append(names, name), append(alone, one)
+	}
+	return askDatabases(names, func(i int) (*sql.DB, error) { return stdlib.OpenDB(*alone[i]), nil })
 }
 
 // postgresKey names the hosts in order, whatever order the URL has them in, and what

@@ -1,10 +1,12 @@
 package drivers
 
 import (
+	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
 
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
@@ -15,6 +17,30 @@ func newPool(c sqldriver.Connector) *sql.DB {
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
 	return db
+}
+
+// askDatabases returns the hosts of a URL with several; open opens a pool to the one with that
+// number alone.
+func askDatabases(names []string, open func(i int) (*sql.DB, error)) []backend.Host {
+	if len(names) < 2 {
+		return nil
+	}
+	var all []backend.Host
+	for i, name := range names {
+		all = append(all, backend.Host{Name: name, Identities: func(ctx context.Context) (map[string]string, error) {
+			pool, err := open(i)
+			if err != nil {
+				return nil, err
+			}
+			defer pool.Close()
+			var identity string
+			if err := pool.QueryRowContext(ctx, `SELECT identity FROM leaf_store WHERE one = 1`).Scan(&identity); err != nil {
+				return nil, pool.PingContext(ctx) // a server that answers has none, or does not tell this user
+			}
+			return map[string]string{"store": identity}, nil
+		}})
+	}
+	return all
 }
 
 // sqlBackend returns the backend in one database.

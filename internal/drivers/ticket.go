@@ -2,6 +2,7 @@ package drivers
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,7 +63,11 @@ func (u *target) ticketServers() (keys []string, servers []ticket.Server, layout
 	}
 	for i, rest := range strings.Split(list, ",") {
 		server := &target{scheme: "mysql", address: "//" + rest, params: maps.Clone(u.params), log: u.log}
-		key, db, err := server.mysqlDB()
+		key, configs, err := server.mysqlServers()
+		var db *sql.DB
+		if err == nil {
+			db, err = server.mysqlPool(configs)
+		}
 		if err != nil {
 			return nil, nil, layout, errors.Join(fmt.Errorf("server %d: %w", i+1, err), closeTickets(servers))
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/zookeeper"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -77,7 +78,9 @@ func parseZooKeeper(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dbBackend(key(zkPool), db), nil
+	b := dbBackend(key(zkPool), db)
+	b.Hosts = askAlone(servers, func(host string) (*kv.DB, error) { return zookeeper.Open([]string{host}, name, &opts) })
+	return b, nil
 }
 
 // javaTree returns the backend in Java Leaf's tree.

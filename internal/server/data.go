@@ -36,6 +36,23 @@ func (s *Server) openData(ctx context.Context) (err error) {
 	return nil
 }
 
+// compareHosts refuses a URL whose hosts have stores of their own.
+func (s *Server) compareHosts(ctx context.Context) error {
+	for _, b := range []*backend.Backend{s.opts.Store, s.opts.Workers} {
+		if b == nil || len(b.Hosts) == 0 {
+			continue
+		}
+		silent, err := b.CompareHosts(ctx)
+		if err != nil {
+			return err
+		}
+		for _, err := range silent {
+			s.log.Warn("a host of the URL did not tell the identity of its store, and was not compared with the others", "err", err)
+		}
+	}
+	return nil
+}
+
 // unusable tells a directory that cannot be written from one that must not be used,
 // because a newer version has.
 func unusable(err error) bool {

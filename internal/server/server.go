@@ -125,6 +125,9 @@ func New(ctx context.Context, opts Options) (_ *Server, err error) {
 	if err = s.openGate(); err != nil {
 		return nil, err
 	}
+	if err = s.compareHosts(ctx); err != nil {
+		return nil, err
+	}
 	if err = s.openData(ctx); err != nil {
 		return nil, err
 	}
