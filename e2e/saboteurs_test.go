@@ -30,6 +30,7 @@ var sabotagedServers = []sabotagedServer{
 	{"R1 give-back", "a server gives back to another one what that does not know of", "PostgresGiveBackAfterFailOver", timed(giveBackAfterFailOver)},
 	{"R2 guard", "a counter that went back is believed", "Cluster/redis-sentinel", onSegments("redis-sentinel", failedOver)},
 	{"R6 share", "a ticket server deals the blocks of others as well", "Cluster/tickets", onSegments("tickets", "")},
+	{"store identity", "a grant of another store is issued", "StoreEmptiedUnderServers", timed(emptiedUnderServers)},
 	{"two names", "an SQLite file is used under two names", "OneFileTwoNames", timed(twoNames)},
 	{"floor", "a lease begins below what was issued before", "Leases/postgres",
 		onWorkerIDs("postgres", leaseStore(labPostgres, scarce), "SIGSTOP beyond the lease, SIGCONT")},
