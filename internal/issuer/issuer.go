@@ -57,25 +57,42 @@ func (id ID) Append(dst []byte) []byte {
 // were issued.
 type IDs struct {
 	Ranges []leaf.Range
-	Texts  []string
+	Texts  Texts
 }
 
-// All yields the IDs one by one.
+// Texts are IDs that are text. Reading makes them, so that an answer takes no memory before it is
+// written.
+type Texts struct {
+	n    int
+	make func() string
+}
+
+// Len returns the number of texts.
+func (t Texts) Len() int { return t.n }
+
+// All yields the IDs one by one. Texts are other ones each time.
 func (ids IDs) All() iter.Seq[ID] {
 	return func(yield func(ID) bool) {
-		for _, r := range ids.Ranges {
-			for n := r.Start; n < r.End; n++ {
-				if !yield(ID{Number: n}) {
-					return
-				}
-			}
-		}
-		for _, text := range ids.Texts {
-			if !yield(ID{Text: text}) {
-				return
-			}
+		rest := IDs{slices.Clone(ids.Ranges), ids.Texts}
+		for id, ok := rest.Shift(); ok && yield(id); id, ok = rest.Shift() {
 		}
 	}
+}
+
+// Shift removes the first ID and returns it; false: none is left.
+func (ids *IDs) Shift() (ID, bool) {
+	for len(ids.Ranges) > 0 {
+		if r := &ids.Ranges[0]; r.Start < r.End {
+			r.Start++
+			return ID{Number: r.Start - 1}, true
+		}
+		ids.Ranges = ids.Ranges[1:]
+	}
+	if ids.Texts.n == 0 {
+		return ID{}, false
+	}
+	ids.Texts.n--
+	return ID{Text: ids.Texts.make()}, true
 }
 
 // A Source makes the IDs of one scheme; see [Numbers] and [UUIDs]. Its methods are safe

@@ -40,6 +40,24 @@ func timeOf(t testing.TB, id string) time.Time {
 	return time.UnixMilli(ms)
 }
 
+func textsOf(ids issuer.IDs) (texts []string) {
+	for id := range ids.All() {
+		texts = append(texts, id.Text)
+	}
+	return texts
+}
+
+// A batch takes no memory before it is read.
+func TestUUIDsAreMadeWhenRead(t *testing.T) {
+	var ids issuer.IDs
+	if n := testing.AllocsPerRun(10, func() { ids, _ = issuer.UUIDs{}.Take(t.Context(), "v4", 10_000) }); n > 2 {
+		t.Errorf("%v allocations", n)
+	}
+	if n := len(textsOf(ids)); n != 10_000 {
+		t.Errorf("%d UUIDs", n)
+	}
+}
+
 func TestUUIDForm(t *testing.T) {
 	forms := map[string]*regexp.Regexp{
 		"v4": regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`),
@@ -47,10 +65,11 @@ func TestUUIDForm(t *testing.T) {
 	}
 	for key, form := range forms {
 		ids, err := issuer.UUIDs{}.Take(t.Context(), key, 10_000)
-		if err != nil || len(ids.Texts) != 10_000 {
-			t.Fatalf("%s: %d, %v", key, len(ids.Texts), err)
+		texts := textsOf(ids)
+		if err != nil || len(texts) != 10_000 {
+			t.Fatalf("%s: %d, %v", key, len(texts), err)
 		}
-		for _, id := range ids.Texts {
+		for _, id := range texts {
 			if !form.MatchString(id) {
 				t.Fatalf("%s: %q", key, id)
 			}
@@ -81,7 +100,7 @@ func TestUUIDsUniqueAndAscending(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				made[i] = ids.Texts
+				made[i] = textsOf(ids)
 			})
 		}
 		wg.Wait()
@@ -153,8 +172,17 @@ func TestUUIDNoRandomNumbers(t *testing.T) {
 	uuid.SetRand(io.LimitReader(bytes.NewReader(make([]byte, 1<<10)), 40))
 	defer uuid.SetRand(nil)
 	ids, err := issuer.UUIDs{}.Take(t.Context(), "v4", 10)
-	if !errors.Is(err, io.ErrUnexpectedEOF) || len(ids.Texts) != 0 {
-		t.Errorf("%q, %v", ids, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	defer func() {
+		if err, _ := recover().(error); !errors.Is(err, io.ErrUnexpectedEOF) || made != 2 {
+			t.Errorf("%v after %d UUIDs", err, made)
+		}
+	}()
+	for range ids.All() {
+		made++
 	}
 }
 
@@ -174,11 +202,11 @@ func TestUUIDVersions(t *testing.T) {
 func TestUUIDThroughIssuer(t *testing.T) {
 	ids, _ := newIssuer()
 	got, err := ids.Take(t.Context(), "uuid", "v4", 50)
-	if err != nil || len(got.Texts) != 50 {
+	if err != nil || got.Texts.Len() != 50 {
 		t.Errorf("%v, %v", got, err)
 	}
 	for key, n := range map[string]int{"v4": 51, "v7": 0, "a\x00": 1, "v1": 1} {
-		if got, err := ids.Take(t.Context(), "uuid", key, n); !errors.Is(err, leaf.ErrInvalid) || len(got.Texts) > 0 {
+		if got, err := ids.Take(t.Context(), "uuid", key, n); !errors.Is(err, leaf.ErrInvalid) || got.Texts.Len() > 0 {
 			t.Errorf("%d of %q: %v, %v", n, key, got, err)
 		}
 	}

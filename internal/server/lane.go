@@ -46,6 +46,7 @@ func (s *Server) newLane(ctx context.Context, opts *frontend.Options) *lane {
 		IdleTimeout:    idleTimeout,
 		RequestTimeout: readHeaderTimeout,
 		WriteTimeout:   cmp.Or(s.opts.answerTimeout, conns.DefaultWriteTimeout),
+		Budget:         opts.Unsent,
 		HandOver:       l.give,
 		Logger:         s.log,
 	})

@@ -63,6 +63,7 @@ type Options struct {
 
 	answerTimeout time.Duration // shorter in tests; 0: the usual
 	filesInterval time.Duration // likewise
+	unsent        int64         // likewise
 }
 
 // ErrRESP is wrapped where the address for the Redis protocol cannot be had.
@@ -266,7 +267,7 @@ func (s *Server) wire() {
 	if s.redis != nil {
 		limits := s.cfg.Limits
 		s.conns = conns.New(ctx, respapi.New(opts).Serve, &conns.Options{
-			MaxConns: limits.Connections, MaxPerClient: limits.ConnectionsPerClient, Refusal: respapi.Full, Logger: s.log,
+			MaxConns: limits.Connections, MaxPerClient: limits.ConnectionsPerClient, Refusal: respapi.Full, Budget: opts.Unsent, Logger: s.log,
 		})
 	}
 }
@@ -277,6 +278,7 @@ func (s *Server) frontend() *frontend.Options {
 		IDs:      issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
 		Access:   s.gate,
 		Turns:    frontend.NewTurns(),
+		Unsent:   conns.NewBudget(cmp.Or(s.opts.unsent, conns.DefaultBudget)),
 		Health:   s.health,
 		Requests: telemetry.NewFrontEnds(frontend.Reasons()),
 		Traced:   s.traces != nil,

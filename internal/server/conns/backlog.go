@@ -5,12 +5,9 @@ import (
 	"time"
 )
 
-// How much a client may leave unread before its handler waits; the second where the server is
-// crowded.
-const (
-	maxBacklog   = 16 << 20
-	leastBacklog = 64 << 10
-)
+// maxBacklog is how much a client may leave unread before its handler waits. While the budget is
+// spent it waits for all.
+const maxBacklog = 16 << 20
 
 // piece is how much is written under one time limit.
 const piece = 64 << 10
@@ -23,6 +20,8 @@ type backlog struct {
 	mu      sync.Mutex
 	change  sync.Cond
 	waiting []byte // not given to the goroutine yet
+	writing int    // memory of what the goroutine has
+	charged int    // bytes of the server's budget
 	size    int    // of all that is unread, what the goroutine has included
 	busy    bool   // there is a goroutine
 	err     error  // nothing can be written any more
@@ -44,7 +43,8 @@ func (b *backlog) add(p []byte) error {
 		return b.err
 	}
 	b.waiting = append(b.waiting, p...)
-	b.grow(len(p))
+	b.size += len(p)
+	b.charge()
 	if !b.busy {
 		b.busy = true
 		go b.write()
@@ -56,25 +56,28 @@ func (b *backlog) limit() int { return b.conn.server.maxUnread() }
 
 // maxUnread is how much a client may leave unread at present.
 func (s *Server) maxUnread() int {
-	if s.crowded() {
-		return leastBacklog
+	if s.opts.Budget.Spent() {
+		return 0
 	}
 	return maxBacklog
 }
 
-func (s *Server) crowded() bool { return s.unread.Load() > s.opts.MaxUnread }
-
-// grow changes the size; b.mu is held.
-func (b *backlog) grow(n int) {
-	b.size += n
-	b.conn.server.unread.Add(int64(n))
+// charge keeps the server's budget at the memory that the backlog takes; b.mu is held.
+func (b *backlog) charge() {
+	memory := cap(b.waiting) + b.writing
+	b.conn.server.opts.Budget.Add(int64(memory - b.charged))
+	b.charged = memory
 }
 
 // write writes the backlog until it is empty.
 func (b *backlog) write() {
-	for chunk := b.next(); len(chunk) > 0; {
+	opts := &b.conn.server.opts
+	begun := false
+	for chunk := b.next(); len(chunk) > 0; begun = true {
 		n := min(len(chunk), piece)
-		_ = b.conn.conn.SetWriteDeadline(time.Now().Add(b.conn.server.opts.WriteTimeout)) // fails where Write will
+		if !begun || !opts.Budget.Spent() { // else the client has this time for all
+			_ = b.conn.conn.SetWriteDeadline(time.Now().Add(opts.WriteTimeout)) // fails where Write will
+		}
 		_, err := b.conn.conn.Write(chunk[:n])
 		if !b.wrote(n, err) {
 			return
@@ -91,6 +94,8 @@ func (b *backlog) next() []byte {
 	defer b.mu.Unlock()
 	chunk := b.waiting
 	b.waiting = nil
+	b.writing = cap(chunk)
+	b.charge()
 	if len(chunk) == 0 {
 		_ = b.conn.conn.SetWriteDeadline(time.Time{}) // fails where Write will
 		b.busy = false
@@ -104,10 +109,11 @@ func (b *backlog) wrote(n int, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {
-		b.err, b.busy, b.waiting = err, false, nil
+		b.err, b.busy, b.waiting, b.writing = err, false, nil, 0
+		b.charge()
 		n = b.size
 	}
-	b.grow(-n)
+	b.size -= n
 	b.change.Broadcast()
 	return err == nil
 }

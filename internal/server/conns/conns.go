@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,7 +20,6 @@ const (
 	DefaultMaxConns       = 20_000
 	DefaultRequestTimeout = 10 * time.Second
 	DefaultWriteTimeout   = 30 * time.Second
-	DefaultMaxUnread      = 256 << 20
 )
 
 // Options configures a [Server]. The zero value of a field means its default.
@@ -47,9 +45,9 @@ type Options struct {
 	// [DefaultWriteTimeout].
 	WriteTimeout time.Duration
 
-	// MaxUnread is how many bytes all clients together may leave unread before the server is
-	// crowded, and each may leave little; default [DefaultMaxUnread].
-	MaxUnread int64
+	// Budget bounds the memory of what clients leave unread; default: one of [DefaultBudget] bytes.
+	// While it is spent, a client gets replies only when it has read those before.
+	Budget *Budget
 
 	// Loops is how many event loops serve the connections that are neither encrypted nor of
 	// a system without epoll; default: one for two processors. With a negative number each
@@ -69,7 +67,6 @@ type Server struct {
 	handle  Handler
 	opts    Options
 	full    rate.Sometimes // of what is logged about connections beyond a limit
-	unread  atomic.Int64   // bytes that clients have not read yet
 	clients Clients        // counted where there is a MaxPerClient
 
 	mu        sync.Mutex
@@ -104,7 +101,7 @@ func New(ctx context.Context, handle Handler, opts *Options) *Server {
 	s.opts.MaxConns = cmp.Or(s.opts.MaxConns, DefaultMaxConns)
 	s.opts.RequestTimeout = cmp.Or(s.opts.RequestTimeout, DefaultRequestTimeout)
 	s.opts.WriteTimeout = cmp.Or(s.opts.WriteTimeout, DefaultWriteTimeout)
-	s.opts.MaxUnread = cmp.Or(s.opts.MaxUnread, DefaultMaxUnread)
+	s.opts.Budget = cmp.Or(s.opts.Budget, NewBudget(DefaultBudget))
 	s.opts.Logger = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
 	s.opts.Loops = cmp.Or(s.opts.Loops, max(runtime.GOMAXPROCS(0)/2, 1))
 	return s

@@ -27,7 +27,8 @@
 // # Backpressure
 //
 // What a client leaves unread is kept for it, up to a bound; beyond it no further request is
-// carried out, and then nothing more is read.
+// carried out, and then nothing more is read. All connections share a [Budget]. While it is spent, a
+// client gets output only when it has read all before it, and has one write time-out for that.
 //
 // # Stopping
 //

@@ -1,4 +1,4 @@
 package conns
 
 // AddUnread has other clients leave n bytes more unread.
-func (s *Server) AddUnread(n int64) { s.unread.Add(n) }
+func (s *Server) AddUnread(n int64) { s.opts.Budget.Add(n) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // handOver gives conn away, which c served, with what was read of it and not taken. Until it
@@ -15,6 +16,7 @@ func (s *Server) handOver(c peer, conn net.Conn, rest []byte) {
 	s.handing++
 	s.mu.Unlock()
 	given := &handed{Conn: conn, server: s, remote: c.RemoteAddr(), rest: append([]byte(nil), rest...)}
+	given.charge(int64(cap(given.rest)))
 	go func() {
 		s.opts.HandOver(given)
 		s.mu.Lock()
@@ -38,7 +40,12 @@ type handed struct {
 	remote net.Addr // conn itself does not know it if the client has gone meanwhile
 	rest   []byte
 	closed sync.Once
+
+	charged atomic.Int64 // bytes of the server's budget
 }
+
+// charge charges n bytes instead of those before.
+func (c *handed) charge(n int64) { c.server.opts.Budget.Add(n - c.charged.Swap(n)) }
 
 func (c *handed) Read(p []byte) (int, error) {
 	if len(c.rest) == 0 {
@@ -47,6 +54,7 @@ func (c *handed) Read(p []byte) (int, error) {
 	n := copy(p, c.rest)
 	if c.rest = c.rest[n:]; len(c.rest) == 0 {
 		c.rest = nil
+		c.charge(0)
 	}
 	return n, nil
 }
@@ -63,5 +71,6 @@ func (c *handed) CloseWrite() error {
 
 func (c *handed) Close() error {
 	c.closed.Do(func() { c.server.closedAway(c.remote) })
+	c.charge(0)
 	return c.Conn.Close()
 }

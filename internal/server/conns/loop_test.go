@@ -261,7 +261,7 @@ func testSharedBacklog(t *testing.T, form int) {
 	const n = 2000
 	var made atomic.Int64
 	s, addr := serve(t, func(*conns.Conn) conns.Session { return wordy{&made} }, &conns.Options{Loops: form})
-	s.AddUnread(conns.DefaultMaxUnread)
+	s.AddUnread(conns.DefaultBudget)
 	conn, r := dial(t, addr)
 	if _, err := conn.Write(make([]byte, n)); err != nil {
 		t.Fatal(err)
@@ -274,7 +274,7 @@ func testSharedBacklog(t *testing.T, form int) {
 	if made.Load() == n {
 		t.Fatal("the client may leave all replies unread")
 	}
-	s.AddUnread(-conns.DefaultMaxUnread)
+	s.AddUnread(-conns.DefaultBudget)
 	if _, err := io.ReadFull(r, make([]byte, n*wordyReply)); err != nil {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 const (
 	smallRest = 1 << 10  // input that is read again, with more behind it, in the loop's buffer
 	turn      = 16 << 10 // bytes of replies after which other connections have their turn
+	leastRead = 4 << 10  // bytes that are read at once while the budget is spent
 )
 
 // A looped is a connection that a loop serves. All but begin, stop and cut is called from
@@ -21,10 +22,12 @@ type looped struct {
 	serial int32  // tells it from others with the same descriptor
 	events uint32 // that the loop waits for; 0: the system does not know the connection
 
-	in     []byte // input that is not taken yet
-	unread []byte // replies that the system has not taken yet
-	freed  int    // how much of unread was written since its time began
-	unsaid int    // how much of what has come after the end is discarded
+	in      []byte // input that is not taken yet
+	inSize  int    // memory of in
+	unread  unread
+	charged int // bytes of the server's budget
+	freed   int // how much of unread was written since its time began
+	unsaid  int // how much of what has come after the end is discarded
 
 	begun, eof, stopping, parked, queued, finishing, lingering, closed, late bool
 
@@ -83,7 +86,7 @@ func (c *looped) drain() {
 
 // ready does what an event says can be done.
 func (c *looped) ready(events uint32) {
-	if len(c.unread) > 0 && events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 && !c.writeMore() {
+	if c.unread.size > 0 && events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 && !c.writeMore() {
 		return
 	}
 	switch {
@@ -105,11 +108,11 @@ func (c *looped) ready(events uint32) {
 
 // wantsInput reports whether there is room, and use, for more.
 func (c *looped) wantsInput() bool {
-	return !(c.closed || c.eof || c.ending || c.stopping || c.parked || c.queued || c.finishing || c.leaves || c.blocked())
+	return !(c.closed || c.eof || c.ending || c.stopping || c.parked || c.queued || c.finishing || c.leaves || c.held || c.blocked())
 }
 
 // blocked reports whether the client has left as much unread as it may.
-func (c *looped) blocked() bool { return len(c.unread) > c.server.maxUnread() }
+func (c *looped) blocked() bool { return c.unread.size > c.server.maxUnread() }
 
 // read reads what has come, and serves it.
 func (c *looped) read() {
@@ -137,6 +140,9 @@ func (c *looped) receive() (in []byte, n int, err error) {
 	}
 	buf := c.loop.in
 	rest := copy(buf, c.in)
+	if c.server.opts.Budget.Spent() {
+		buf = buf[:min(rest+leastRead, len(buf))]
+	}
 	n, err = receive(c.fd, buf[rest:])
 	if n > 0 {
 		c.in = c.in[:0]
@@ -175,20 +181,21 @@ func (c *looped) goOn() {
 // loop does nothing else with the connection until it sends what is postponed.
 func (c *looped) serve(in []byte, last bool) {
 	taken, made, more := 0, 0, false
-	for taken < len(in) && !c.ending && c.later == nil && !c.leaves {
+	for (taken < len(in) || c.more) && !c.ending && c.later == nil && !c.leaves {
 		if more = made > turn || c.blocked(); more {
 			break
 		}
+		c.more = false
 		n, from := c.execute(in[taken:])
 		taken += n
 		made += len(c.loop.out) - from
-		if last && taken == len(in) && c.postpone(from) {
+		if last && taken == len(in) && !c.more && c.postpone(from) {
 			break
 		}
 		if !c.sendFrom(from) {
 			return
 		}
-		if n == 0 {
+		if n == 0 && !c.more {
 			break
 		}
 	}
@@ -207,34 +214,20 @@ func (c *looped) execute(in []byte) (taken, from int) {
 	return taken, from
 }
 
-// postpone leaves it to the loop to send its replies from there on, if nothing depends on them.
-func (c *looped) postpone(from int) bool {
-	if c.ending || c.eof || c.stopping || c.late || c.leaves || c.later != nil || len(c.unread) > 0 {
-		return false
-	}
-	if to := len(c.loop.out); to > from {
-		c.loop.postponed = append(c.loop.postponed, replies{c, from, to})
-	}
-	return true
-}
-
-// sendFrom sends the loop's replies from there on; false: the client has gone.
-func (c *looped) sendFrom(from int) bool {
-	out := c.loop.out[from:]
-	c.loop.out = c.loop.out[:from]
-	return c.send(out)
-}
-
 // rest keeps what is not taken.
 func (c *looped) rest(rest []byte) {
 	switch {
 	case len(rest) == 0:
-		c.in = nil
-	case len(c.in) > 0: // rest is its end
+		c.in, c.inSize = nil, 0
+	case len(c.in) > 0 && 2*len(rest) < c.inSize: // rest is its end
+		c.in, c.inSize = append(make([]byte, 0, len(rest)), rest...), len(rest)
+	case len(c.in) > 0:
 		c.in = rest
 	default:
 		c.in = append(c.in, rest...)
 	}
+	c.inSize = max(c.inSize, cap(c.in))
+	c.charge()
 }
 
 // settle decides what the connection waits for. more: requests are there that were not
@@ -245,7 +238,7 @@ func (c *looped) settle(progress, more bool) {
 	}
 	c.held = false
 	switch {
-	case c.leaves && len(c.unread) == 0:
+	case c.leaves && c.unread.size == 0:
 		c.leave()
 		return
 	case c.leaves: // when the client has read what it was sent
@@ -334,70 +327,13 @@ func (c *looped) resume(out []byte, fault bool) {
 	}
 }
 
-// send sends replies, and keeps what the system does not take; false: the client has gone.
-func (c *looped) send(out []byte) bool {
-	if len(out) == 0 {
-		return true
-	}
-	n := 0
-	if len(c.unread) == 0 {
-		var err error
-		if n, err = transmit(c.fd, out); err != nil {
-			c.close()
-			return false
-		}
-		if n == len(out) {
-			return true
-		}
-		c.freed = 0
-		c.loop.write.set(&c.writing, c.loop.clock())
-	}
-	c.server.unread.Add(int64(len(out) - n))
-	c.unread = append(c.unread, out[n:]...)
-	return true
-}
-
-// writeMore sends what the client has left unread; false: the connection has ended.
-func (c *looped) writeMore() bool {
-	n, err := transmit(c.fd, c.unread)
-	if err != nil {
-		c.close()
-		return false
-	}
-	c.server.unread.Add(int64(-n))
-	c.freed += n
-	c.unread = c.unread[n:]
-	switch {
-	case len(c.unread) == 0:
-		c.unread = nil
-		c.writing.clear()
-	case c.freed >= piece:
-		c.freed = 0
-		c.loop.write.set(&c.writing, c.loop.clock())
-	}
-	switch {
-	case c.finishing:
-		c.finish()
-		c.listen()
-	case c.leaves && len(c.unread) == 0:
-		c.leave()
-	case c.held && !c.blocked():
-		c.held = false
-		c.queue()
-		c.listen()
-	default:
-		c.listen()
-	}
-	return !c.closed
-}
-
 // finish closes the connection so that the client gets all that was written: closing it
 // with input unread would make the system discard replies that are on their way.
 func (c *looped) finish() {
 	c.finishing = true
 	c.reading.clear()
 	switch {
-	case len(c.unread) > 0 || c.lingering:
+	case c.unread.size > 0 || c.lingering:
 	case c.eof || unix.Shutdown(c.fd, unix.SHUT_WR) != nil:
 		c.close()
 	default:
@@ -424,7 +360,7 @@ func (c *looped) listen() {
 	if c.lingering || c.wantsInput() {
 		events |= unix.EPOLLIN
 	}
-	if len(c.unread) > 0 {
+	if c.unread.size > 0 {
 		events |= unix.EPOLLOUT
 	}
 	if events == c.events {
@@ -479,8 +415,8 @@ func (c *looped) forget() {
 	c.closed = true
 	c.reading.clear()
 	c.writing.clear()
-	c.server.unread.Add(-int64(len(c.unread)))
-	c.in, c.unread = nil, nil
+	c.in, c.inSize, c.unread = nil, 0, unread{}
+	c.charge()
 	if c.session != nil {
 		c.loop.conns[c.fd] = nil
 	}

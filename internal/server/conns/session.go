@@ -15,7 +15,8 @@ const MaxInput = 64 << 10
 type Session interface {
 	// Serve carries out requests that stand as a whole at the beginning of in, appends the
 	// replies to out, and returns how many bytes of in it took. It may stop early, after
-	// [Conn.Later] it must; it is called again with the rest if it took something.
+	// [Conn.Later] it must; it is called again with the rest if it took something or called
+	// [Conn.More].
 	Serve(in, out []byte) (taken int, _ []byte)
 
 	// MayIdle reports whether the client may stay without sending a request. Until it may,
@@ -44,6 +45,7 @@ type Conn struct {
 	later  func(ctx context.Context, out []byte) []byte
 	ending bool // no request is carried out any more
 	leaves bool // it is handed over
+	more   bool // the session has more of a reply
 }
 
 // LocalAddr returns the address of the server.
@@ -55,9 +57,9 @@ func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 // TLS returns the state of an encrypted connection, nil for others.
 func (c *Conn) TLS() *tls.ConnectionState { return c.tls }
 
-// Crowded reports whether clients have left so much unread that large replies should not be made
-// for now.
-func (c *Conn) Crowded() bool { return c.server.crowded() }
+// More has Serve called again, when the client has read enough of the replies so far, also without
+// further input. A session makes a long reply in pieces.
+func (c *Conn) More() { c.more = true }
 
 // Later has f called after the replies so far are sent, where it may wait. It appends
 // replies to out. No further request is carried out before it returns. ctx ends when the

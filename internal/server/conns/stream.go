@@ -114,7 +114,8 @@ func (c *stream) run() {
 // execute carries out the requests that are there as a whole, and reports whether there was
 // one; ok is false when the connection ends.
 func (c *stream) execute() (progress, ok bool) {
-	for c.start < c.end {
+	for c.start < c.end || c.more {
+		c.more = false
 		n, out := c.session.Serve(c.in[c.start:c.end], c.reply[:0])
 		c.start += n
 		progress = progress || n > 0
@@ -127,7 +128,7 @@ func (c *stream) execute() (progress, ok bool) {
 		if !ok || c.ending || c.leaves {
 			return progress, false
 		}
-		if n == 0 && later == nil {
+		if n == 0 && later == nil && !c.more {
 			break
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/conns"
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
@@ -26,6 +27,10 @@ type Options struct {
 
 	// Turns bounds how many large answers are made at the same time, by all front ends.
 	Turns Turns
+
+	// Unsent bounds the memory of answers that clients do not read, of all front ends; nil sets no
+	// bound.
+	Unsent *conns.Budget
 
 	// Health says what is wrong with the server; nil: nothing ever is.
 	Health func() health.Report

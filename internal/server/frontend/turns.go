@@ -39,18 +39,25 @@ func (t Turns) begin(ctx context.Context) bool {
 
 func (t Turns) end() { <-t }
 
-// Few is how many IDs are answered without a turn.
+// Few is how many texts are made without a turn.
 const Few = 1024
 
-// TakeEach takes n IDs that are answered one by one. Only UUIDs are made for it: others come as
-// ranges.
-func (o *Options) TakeEach(ctx context.Context, scheme, key string, n int) (ids issuer.IDs, err error) {
-	if scheme != issuer.UUID || n <= Few {
-		return o.IDs.Take(ctx, scheme, key, n)
+// MakeTexts makes the texts of ids, many of them in turn.
+func (o *Options) MakeTexts(ctx context.Context, ids issuer.IDs) (texts []string, err error) {
+	if ids.Texts.Len() == 0 {
+		return nil, nil
 	}
-	err = o.Turns.Do(ctx, func() (err error) {
-		ids, err = o.IDs.Take(ctx, scheme, key, n)
-		return err
-	})
-	return ids, err
+	read := func() error {
+		texts = make([]string, 0, ids.Texts.Len())
+		for id := range (issuer.IDs{Texts: ids.Texts}).All() {
+			texts = append(texts, id.Text)
+		}
+		return nil
+	}
+	if ids.Texts.Len() <= Few {
+		err = read()
+	} else {
+		err = o.Turns.Do(ctx, read)
+	}
+	return texts, err
 }

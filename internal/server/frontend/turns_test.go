@@ -102,23 +102,25 @@ func TestNoTurnWhileWriting(t *testing.T) {
 	})
 }
 
-// UUIDs are made one by one: many of them in turn.
-func TestTakesUUIDsInTurn(t *testing.T) {
+// Many texts are made in turn.
+func TestMakesTextsInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &frontend.Options{IDs: issuer.New(nil, nil), Turns: make(frontend.Turns, 1)}
+		o := &frontend.Options{Turns: make(frontend.Turns, 1)}
 		o.Turns <- struct{}{}
-		if _, err := o.TakeEach(t.Context(), issuer.UUID, "v4", frontend.Few); err != nil {
-			t.Error(err)
+		few, _ := issuer.UUIDs{}.Take(t.Context(), "v4", frontend.Few)
+		many, _ := issuer.UUIDs{}.Take(t.Context(), "v4", 10_000)
+		if texts, err := o.MakeTexts(t.Context(), few); err != nil || len(texts) != frontend.Few {
+			t.Errorf("%d texts, %v", len(texts), err)
 		}
 		taken := make(chan int)
 		go func() {
-			ids, _ := o.TakeEach(t.Context(), issuer.UUID, "v4", 10_000)
-			taken <- len(ids.Texts)
+			texts, _ := o.MakeTexts(t.Context(), many)
+			taken <- len(texts)
 		}()
 		synctest.Wait()
 		select {
 		case <-taken:
-			t.Error("taken without a turn")
+			t.Error("made without a turn")
 		default:
 		}
 		<-o.Turns

@@ -106,7 +106,7 @@ func (i *idsRoute) batch(w http.ResponseWriter, r *http.Request, caller *access.
 		i.fail(w, r, err)
 		return
 	}
-	ids, err := i.TakeEach(r.Context(), i.scheme, key, n)
+	ids, err := i.IDs.Take(r.Context(), i.scheme, key, n)
 	if err != nil {
 		i.fail(w, r, err)
 		return

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -125,18 +124,14 @@ type ask struct {
 // take serves an ask: now, or later where that has to wait.
 func (s *session) take(a ask) {
 	if err := a.do(s, frontend.NoWait, a); errors.Is(err, frontend.ErrWaits) {
-		s.takeLater(a)
+		s.later(func(ctx context.Context) {
+			if err := a.do(s, ctx, a); err != nil {
+				s.failed(err)
+			}
+		})
 	} else if err != nil {
 		s.failed(err)
 	}
-}
-
-func (s *session) takeLater(a ask) {
-	s.later(func(ctx context.Context) {
-		if err := a.do(s, ctx, a); err != nil {
-			s.failed(err)
-		}
-	})
 }
 
 func (s *session) takeInteger(ctx context.Context, a ask) error {
@@ -212,10 +207,6 @@ func (s *session) nextMany(scheme, key string, count []byte) {
 	if !s.may(scheme, key, int64(n)) {
 		return
 	}
-	if n > frontend.Few { // other connections of the loop would wait for so many
-		s.takeLater(ask{scheme, key, n, (*session).takeBatch})
-		return
-	}
 	s.take(ask{scheme, key, n, (*session).takeTexts})
 }
 
@@ -227,35 +218,25 @@ func (s *session) takeTexts(ctx context.Context, a ask) error {
 	return err
 }
 
-// takeBatch takes many IDs, in turn.
-func (s *session) takeBatch(ctx context.Context, a ask) error {
-	err := s.Turns.Do(ctx, func() error {
-		if s.conn.Crowded() {
-			s.caller.Untake(a.scheme, a.key, int64(a.n))
-			return errCrowded
-		}
-		return s.takeTexts(frontend.NoWait, a)
-	})
-	if !errors.Is(err, frontend.ErrWaits) {
-		return err
-	}
-	ids, err := s.IDs.Take(ctx, a.scheme, a.key, a.n) // others have their turn meanwhile
-	if err != nil {
-		return err
-	}
-	return s.Turns.Do(ctx, func() error {
-		s.texts(a.n, ids)
-		return nil
-	})
-}
-
-var errCrowded = &access.LimitError{What: "replies that clients have not read", RetryAfter: time.Second}
-
+// texts replies with n IDs, in pieces.
 func (s *session) texts(n int, ids issuer.IDs) {
 	s.array(n)
-	for id := range ids.All() {
+	s.rest = ids
+	s.appendRest()
+}
+
+// appendRest appends what fits into a piece.
+func (s *session) appendRest() {
+	for len(s.buf) < s.flush {
+		id, ok := s.rest.Shift()
+		if !ok {
+			s.rest = issuer.IDs{}
+			return
+		}
 		s.bulkID(id)
 	}
+	s.halted = true
+	s.conn.More()
 }
 
 func (s *session) bulkID(id issuer.ID) {

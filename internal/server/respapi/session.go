@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/conns"
 	"github.com/leaf-id/leaf/internal/telemetry"
@@ -27,6 +28,7 @@ type session struct {
 
 	in       []byte
 	at       int // where in in the next command begins
+	flush    int // size of buf at which it is sent
 	args     [][]byte
 	halted   bool // no further command is carried out for now, or ever
 	commands int64
@@ -39,6 +41,8 @@ type session struct {
 	lib        [2]string // name and version, as the client says
 	caller     *access.Caller
 	credential access.Credentials
+
+	rest issuer.IDs // of an array that is not complete yet
 
 	lastTag string       // most clients repeat it
 	ranges  []leaf.Range // of a run
@@ -69,7 +73,9 @@ func (s *session) Serve(in, out []byte) (taken int, _ []byte) {
 	s.in, s.at, s.buf, s.halted = in, 0, out, false
 	before := s.commands
 	s.arrived = s.recorder.Now()
-	for s.at < len(in) && !s.halted && len(s.buf) < len(out)+flushAt {
+	s.flush = len(out) + flushAt
+	s.appendRest()
+	for s.at < len(in) && !s.halted && len(s.buf) < s.flush {
 		if !s.execute(in[s.at:]) {
 			break
 		}
@@ -125,7 +131,7 @@ func (s *session) later(f func(ctx context.Context)) {
 	s.halted = true
 	s.commands-- // it is counted when it is answered
 	s.conn.Later(func(ctx context.Context, out []byte) []byte {
-		s.buf = out
+		s.buf, s.flush = out, len(out)+flushAt
 		f(ctx)
 		s.commands++
 		s.recorder.Done(s.arrived, 1)

@@ -59,7 +59,11 @@ func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv
 	if err != nil {
 		return nil, err
 	}
-	res := &leafv1.TakeResponse{Texts: ids.Texts, Ranges: make([]*leafv1.Range, len(ids.Ranges))}
+	texts, err := s.MakeTexts(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	res := &leafv1.TakeResponse{Texts: texts, Ranges: make([]*leafv1.Range, len(ids.Ranges))}
 	for i, r := range ids.Ranges {
 		res.Ranges[i] = &leafv1.Range{Start: r.Start, End: r.End}
 	}
@@ -82,7 +86,7 @@ func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (ids is
 		r, err = s.IDs.TakeContiguous(ctx, req.GetScheme(), req.GetKey(), n)
 		return issuer.IDs{Ranges: []leaf.Range{r}}, err
 	case req.GetScheme() == issuer.UUID:
-		return s.TakeEach(ctx, req.GetScheme(), req.GetKey(), n)
+		return s.IDs.Take(ctx, req.GetScheme(), req.GetKey(), n)
 	}
 	ids.Ranges, err = s.IDs.TakeRanges(ctx, req.GetScheme(), req.GetKey(), n)
 	return ids, err

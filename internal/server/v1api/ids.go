@@ -131,7 +131,7 @@ func (q *request) take(p params) (ids issuer.IDs, err error) {
 		ids.Ranges, err = q.IDs.TakeRanges(ctx, q.scheme, q.key, p.n)
 		return ids, err
 	}
-	return q.TakeEach(ctx, q.scheme, q.key, p.n)
+	return q.IDs.Take(ctx, q.scheme, q.key, p.n)
 }
 
 // head answers what a GET would, without the IDs, which it does not consume.
