@@ -22,7 +22,6 @@ test: deps ## run all tests with the race detector, short figures
 	go test -race -p 4 ./... # they mostly wait
 	go test -count=1 -run 'Imports|Structure' .
 	cd e2e && go vet ./... && go test -race -count=1 -parallel 6 -timeout 30m ./...
-	cd e2e && go test -count=1 -tags leafsabotage -run 'Saboteurs|Failure' ./lab/sim # the lab can fail
 	cd bench && go vet ./... && go test -run . ./...
 	cd examples && go vet ./... && go test ./...
 
@@ -47,7 +46,7 @@ benchstat: ## compare benchmarks of the working tree with those of REF=main, in 
 
 lab-short: deps ## run the fault lab in short: simulator, saboteurs, clusters of real servers (minutes)
 	cd e2e && go test -count=1 -v -run Schedules ./lab/sim -schedules 200
-	cd e2e && go test -count=1 -v -tags leafsabotage -run 'Saboteurs|Failure' ./lab/sim
+	cd e2e && go test -count=1 -v -run Saboteurs ./lab/sim
 	cd e2e && go test -count=1 -v -parallel 6 -run '^Test(Cluster|Leases|Linearizable)' . # they mostly wait
 
 lab: deps ## run the fault lab in full and write its tables (40 minutes), or NAME=simulator alone

@@ -14,7 +14,7 @@ import (
 // builds are the versions of the program that take part in a rolling upgrade, and back.
 var builds = [2]string{"v1.0.0", "v1.1.0"}
 
-// sabotageVariable names the rule that servers break, in builds with the tag leafsabotage.
+// sabotageVariable names the rule that servers break, in builds that can.
 const sabotageVariable = "LEAFLAB_SABOTAGE"
 
 var labBuilds struct {
@@ -28,8 +28,8 @@ func leaseBuild(t testing.TB, version string) string {
 	return labBuild(t, version, "leaflab")
 }
 
-// labBuild returns a build with some tags, under a version's name.
-func labBuild(t testing.TB, version, tags string) string {
+// labBuild returns a build with some tags, under a version's name; more are flags of go build.
+func labBuild(t testing.TB, version, tags string, more ...string) string {
 	t.Helper()
 	labBuilds.mu.Lock()
 	defer labBuilds.mu.Unlock()
@@ -41,6 +41,7 @@ func labBuild(t testing.TB, version, tags string) string {
 	if !lab() {
 		args = append(args, "-race")
 	}
+	args = append(args, more...)
 	cmd := exec.Command("go", append(args, "./cmd/leaf")...)
 	cmd.Dir = ".."
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	labcheck "github.com/leaf-id/leaf/e2e/lab"
+	"github.com/leaf-id/leaf/e2e/lab/saboteurs"
 )
 
 // A sabotagedServer is a rule that is broken in servers, and a scenario that shows it.
@@ -39,9 +40,17 @@ var sabotagedServers = []sabotagedServer{
 // TestSabotagedServers has servers break a rule, and shows that the lab notices, by an ID that
 // clients received twice.
 func TestSabotagedServers(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := saboteurs.Overlay(root, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range sabotagedServers {
 		t.Run(s.rule+"/"+s.scenario, func(t *testing.T) {
-			program := []string{"env", sabotageVariable + "=" + s.rule, labBuild(t, builds[0], "leaflab,leafsabotage")}
+			program := []string{"env", sabotageVariable + "=" + s.rule, labBuild(t, "sabotaged", "leaflab", "-overlay", overlay)}
 			sign, took := s.find(t, program)
 			got := labcheck.Saboteur{Rule: s.rule, What: s.what, Kind: s.scenario, Schedules: 1, Took: took}
 			if sign != nil {

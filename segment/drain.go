@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // Close stops the buffer for good: later calls fail with [leaf.ErrClosed]. It waits
@@ -55,9 +54,6 @@ func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant, hi
 	if !ok {
 		return nil
 	}
-	if sabotage.Broken("R2 issued") {
-		high = unused.Start
-	}
 	var err error
 	if !last.Guarded {
 		err = b.opts.Memory.Remember(b.tag, last.Source, Mark{High: high, Server: last.Server})
@@ -96,7 +92,7 @@ func (b *Buffer) finish(err error) (unused leaf.Range, last Grant, high int64) {
 		rest := s.seal()
 		b.account.retired += rest.Start - s.start
 		b.account.lost += rest.Len() // until it is given back
-		touch := unused.End == rest.Start || sabotage.Broken("R1 pieces")
+		touch := unused.End == rest.Start
 		switch {
 		case !unused.Empty() && touch && s.grant.sameCounter(last):
 			rest.Start = unused.Start

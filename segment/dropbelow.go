@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // DropBelow drops the IDs below a limit: the buffer's, those in the blocks of its cursors, and those
@@ -18,17 +17,12 @@ func (b *Buffer) DropBelow(below int64) (dropped int64) {
 	if b.end != nil {
 		return 0
 	}
-	if !sabotage.Broken("observe cursors") {
-		b.cursorFloor.Store(b.floor)
-	}
+	b.cursorFloor.Store(b.floor)
 	var kept []*span
 	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
 		rest := s.seal() // callers that are late get nothing of s
 		b.account.retired += rest.Start - s.start
 		above := b.aboveFloor(rest)
-		if sabotage.Broken("observe") {
-			above = rest
-		}
 		dropped += rest.Len() - above.Len()
 		if !above.Empty() || len(kept) == 0 {
 			kept = append(kept, s.cut(above))

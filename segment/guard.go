@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // minJump is the least distance by which a counter that has gone backwards is
@@ -44,7 +43,7 @@ type lift struct {
 // admit returns -1 when grant may be issued. Otherwise grant is lost, and admit
 // returns by how much the counter has to advance before it may be asked again.
 func (g *guard) admit(grant Grant) (distance int64, err error) {
-	if grant.Guarded || sabotage.Broken("R2 guard") {
+	if grant.Guarded {
 		return -1, nil
 	}
 	g.largest = max(g.largest, grant.Step)
@@ -99,9 +98,7 @@ func (g *guard) raise(mark Mark, grant Grant) (floor int64, err error) {
 			g.buffer.tag, leaf.ErrOverflow, grant.Range.Start, jump, mark.High)
 	}
 	floor = high + jump
-	if !sabotage.Broken("R2 lift") {
-		floor += rand.Int64N(jump)
-	}
+	floor += rand.Int64N(jump)
 	g.buffer.opts.Logger.Error("the store has lost writes: lifting the counter above what may be in use",
 		"tag", g.buffer.tag, "source", grant.Source, "granted", grant.Range.Start, "seen", mark.High,
 		"server", grant.Server, "server_before", mark.Server, "lift_to", floor)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // A loan is the latest range that [Buffer.Advance] gave to a process that keeps a stock of
@@ -121,9 +120,9 @@ func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
 	switch {
 	case b.end != nil:
 		return fmt.Errorf("return IDs: %w", b.end)
-	case l == nil || l.version != last.Version && !sabotage.Broken("lend version") || l.end != last.Range.End:
+	case l == nil || l.version != last.Version || l.end != last.Range.End:
 		return fmt.Errorf("return IDs of %q: %w: others were taken since", b.tag, leaf.ErrRegression)
-	case start < l.start && !sabotage.Broken("lend start") || start >= l.end:
+	case start < l.start || start >= l.end:
 		return fmt.Errorf("return IDs of %q: %w: %v is not an end of %v", b.tag, leaf.ErrInvalid, leaf.Range{Start: start, End: l.end},
 			leaf.Range{Start: l.start, End: l.end})
 	}

@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // LeafStep is Java Leaf's rule for the size of the next segment: twice the last
@@ -41,9 +39,6 @@ const (
 // a process is granted at most twice what it issues, plus two steps.
 func adaptiveSize(stock, short, step, issued, recent, maxStock int64) int64 {
 	target := min(max(step, recent), maxStock)
-	if sabotage.Broken("stock") {
-		target, issued = maxStock, maxStock
-	}
 	if stock >= short && stock*10 >= target*9 || stock > issued+step {
 		return 0
 	}

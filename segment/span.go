@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // sealed is a cursor beyond the end of every span, far enough from the largest
@@ -88,9 +87,6 @@ func (s *span) due(used int64) bool {
 
 // seal drains s and returns what was not reserved.
 func (s *span) seal() leaf.Range {
-	if sabotage.Broken("R1 seal") {
-		return leaf.Range{Start: s.start + s.issued(), End: s.start + s.size}
-	}
 	used := min(s.used.Swap(sealed), s.size)
 	return leaf.Range{Start: s.start + used, End: s.start + s.size}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // sealed is the cursor after the end of its lease. It is not below any limit: a tick and a
@@ -81,9 +80,6 @@ func newLeaseCursor(layout Layout, lease lease, now, above int64, seq uint64) *l
 		l.end-- // a Range could not end after it
 	}
 	floor := layout.tickUp(lease.Floor().UnixMilli())
-	if sabotage.Broken("W7 rounding") {
-		floor = layout.tickDown(lease.Floor().UnixMilli())
-	}
 	l.first = l.at(max(floor, layout.tickDown(now), above), seq)
 	l.base = l.first
 	l.cursor.Store(l.first)
@@ -173,9 +169,6 @@ func (l *leaseCursor) raise(now, ahead int64, backlog uint64) {
 	l.account(cursor) // while it is known what lies beyond the limit, and is lost
 	l.allowed.clock = l.clockLimit(now + ahead)
 	l.allowed.lease = min(l.slot(l.layout.tickDown(l.lease.Limit().UnixMilli())), l.end)
-	if sabotage.Broken("W7 rounding") {
-		l.allowed.lease = min(l.slot(l.layout.tickUp(l.lease.Limit().UnixMilli())), l.end)
-	}
 	left := l.limit - min(cursor, l.limit)
 	if fill, due := l.stock.fill(now, left, backlog); due {
 		l.limit = max(l.limit, min(l.allowed.clock, l.allowed.lease, satAdd(cursor, fill)))
@@ -201,12 +194,8 @@ func (l *leaseCursor) clockLimit(ms int64) uint64 {
 // seal ends the cursor and returns the tick after the last one that was reserved, 0 if
 // none was.
 func (l *leaseCursor) seal() (above int64) {
-	if sabotage.Broken("W3 seal") {
-		l.account(l.cursor.Load())
-	} else {
-		l.gate.Store(0)
-		l.account(l.cursor.Swap(sealed))
-	}
+	l.gate.Store(0)
+	l.account(l.cursor.Swap(sealed))
 	if l.last == 0 {
 		return 0
 	}

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // maxRivals is how many candidates may be lost to others before the registry is read again.
@@ -60,18 +58,12 @@ func (k *Keeper) resume() *heldLease {
 		return nil
 	}
 	limit := min(s.Horizon, s.Safe)
-	if sabotage.Broken("W9 alone") {
-		limit = s.Horizon
-	}
 	if max(k.clock.ms(), s.Mark) >= limit || k.lock(s.Worker) != nil {
 		return nil
 	}
 	k.saved = nil
 	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon, Layouts: s.Layouts}
 	prior := Record{Worker: s.Worker, Horizon: -1} // not known: whatever else is found, the lease is lost
-	if sabotage.Broken("W9 put back") {
-		prior.Horizon = 0
-	}
 	h := k.newHeldLease(record, prior, s.Mark)
 	h.fromFile, h.short = true, true
 	h.horizon.Store(limit)
@@ -213,9 +205,6 @@ func (k *Keeper) announce(b bid) error {
 // enter returns the lease that a successful bid gives. It counts once it is confirmed.
 func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 	floor := b.old.Horizon
-	if sabotage.Broken("floor") {
-		floor = 0
-	}
 	h := k.newHeldLease(got, b.old, floor)
 	h.safe.Store(k.safeUntil(v, got))
 	return h
@@ -246,9 +235,6 @@ func (k *Keeper) bid(v view, id, horizon int64) bid {
 	}
 	next := Record{Worker: id, Instance: NewInstance(), Term: old.Term + 1, Horizon: horizon,
 		Layouts: mergeLayouts(old.Layouts, k.opts.Layouts), ClaimDelay: old.ClaimDelay}
-	if sabotage.Broken("W6 instance") {
-		next.Instance, next.Term = Instance{1}, old.Term
-	}
 	k.stamp(&next, v)
 	return bid{old, next}
 }
@@ -279,10 +265,6 @@ func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
 // affirm writes again what a bid wrote, by a swap whose answer comes: that of the bid did not, and
 // what was read may yet be lost, see [Registry].
 func (k *Keeper) affirm(ctx context.Context, b bid, found Record) (Record, error) {
-	if sabotage.Broken("unanswered claim") {
-		k.pending = nil
-		return found, nil
-	}
 	next := found
 	next.Horizon++
 	if err := k.swap(ctx, found, next); err != nil {
@@ -307,7 +289,7 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 	for id := range k.max + 1 {
 		r := v.records[id]
 		switch {
-		case r.Horizon > now && !sabotage.Broken("floor") && !sabotage.Broken("W10 claim"):
+		case r.Horizon > now:
 			earliest = min(earliest, r.Horizon)
 		case r.Held():
 			expired = append(expired, id)
@@ -415,11 +397,11 @@ func (h *heldLease) look(ctx context.Context) error {
 // every other one would use up a worker ID.
 func (h *heldLease) checkClaim(records map[int64]Record) error {
 	found := view{records: records}.record(h.record.Worker)
-	if found.Equal(h.prior) && !sabotage.Broken("W9 own record") {
+	if found.Equal(h.prior) {
 		h.pending = &bid{h.prior, h.record}
 		return fmt.Errorf("%w: the worker registry does not show the claim of worker ID %d that it has just acknowledged; claiming it again", ErrTaken, h.record.Worker)
 	}
-	if (found.Instance != h.record.Instance || found.Term != h.record.Term) && !sabotage.Broken("W9 own record") {
+	if found.Instance != h.record.Instance || found.Term != h.record.Term {
 		return fmt.Errorf("%w: the worker registry does not hold the claim of worker ID %d any more: it has term %d, of %s; claiming again",
 			ErrTaken, h.record.Worker, found.Term, ownerName(found.Owner))
 	}
@@ -434,7 +416,7 @@ func (k *Keeper) checkLayouts(records map[int64]Record) error {
 		for _, r := range records {
 			i := slices.IndexFunc(r.Layouts, func(l ServedLayout) bool { return l.Name == ours.Name })
 			known = known || i >= 0
-			if i >= 0 && r.Layouts[i] != ours && !sabotage.Broken("W7 layouts") {
+			if i >= 0 && r.Layouts[i] != ours {
 				return &LayoutError{Ours: ours, Theirs: r.Layouts[i], Worker: r.Worker, Owner: r.Owner}
 			}
 		}
@@ -456,7 +438,7 @@ func checkFirstDefault(ours ServedLayout, records map[int64]Record) error {
 		if len(r.Layouts) == 0 || slices.ContainsFunc(r.Layouts, ServedLayout.IsDefault) {
 			continue
 		}
-		if slices.ContainsFunc(r.Layouts, ours.sameIDs) || sabotage.Broken("W7 first default") {
+		if slices.ContainsFunc(r.Layouts, ours.sameIDs) {
 			return nil
 		}
 		why = &LayoutError{Ours: ours, Theirs: r.Layouts[0], Worker: r.Worker, Owner: r.Owner}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // A heldLease is one lease from its claim to its end.
@@ -198,17 +196,11 @@ func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause er
 		h.log.Error("the worker registry has lost writes: the lease is put back", "worker", h.record.Worker, "term", h.record.Term, "found", found.Term)
 		h.count(func(s *Status) { s.PutBacks++ })
 	}
-	if sabotage.Broken("unanswered extension") && found.Equal(next) {
-		return h.adopt(v, next)
-	}
 	// Or the extension was made and its answer lost. What was read may yet be lost, see [Registry].
 	next.Horizon = max(next.Horizon, found.Horizon+1)
 	next.Layouts, next.ClaimDelay = mergeLayouts(found.Layouts, h.record.Layouts), max(next.ClaimDelay, found.ClaimDelay)
 	if err := h.swap(ctx, found, next); err != nil {
 		return fmt.Errorf("extend the lease of worker ID %d: %w", h.record.Worker, errors.Join(cause, err))
-	}
-	if sabotage.Broken("W9 put back") {
-		h.fromFile, h.short = false, false
 	}
 	return h.adopt(v, next)
 }
@@ -244,9 +236,6 @@ func (h *heldLease) adopt(v view, r Record) error {
 // agrees to an extension: this process may have been paused since it looked, or be paused now, and
 // is no holder yet that would notice a loss.
 func (h *heldLease) shorten(v view) {
-	if sabotage.Broken("W9 stale look") || sabotage.Broken("W9 own record") { // which this one hides
-		return
-	}
 	if v.reign.Lossy && !h.opts.short {
 		h.short = true
 		h.horizon.Store(max(h.lease.floor, min(h.record.Horizon, h.safe.Load())))
@@ -257,7 +246,7 @@ func (h *heldLease) shorten(v view) {
 // who had the worker ID meanwhile. So it may, sooner than this process would notice, where all
 // nodes wait less than this one needs.
 func (h *heldLease) checkAlone(v view, r Record) error {
-	if h.short && v.reign.Lossy && !sabotage.Broken("W9 agreed late") && (h.now(v) >= h.safe.Load() || r.ClaimDelay < millis(h.opts.ClaimDelay)) {
+	if h.short && v.reign.Lossy && (h.now(v) >= h.safe.Load() || r.ClaimDelay < millis(h.opts.ClaimDelay)) {
 		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
 			ErrTaken, h.record.Worker, Time(h.safe.Load()).UTC().Format(time.RFC3339))
 	}
@@ -277,7 +266,7 @@ func (h *heldLease) checkHorizon(v view) error {
 	if !h.fromFile {
 		now = min(now, h.clock.wall().Add(h.opts.Tolerance).UnixMilli())
 	}
-	if v.reign.Lossy && now >= h.record.Horizon && !sabotage.Broken("W9 horizon") {
+	if v.reign.Lossy && now >= h.record.Horizon {
 		return fmt.Errorf("%w: the lease of worker ID %d ran out at %s, and the worker registry may have lost who had it since; claiming again",
 			ErrTaken, h.record.Worker, Time(h.record.Horizon).UTC().Format(time.RFC3339))
 	}
@@ -321,7 +310,7 @@ func (h *heldLease) save() error {
 	mark := min(horizon, max(h.mark, h.clock.ms()+h.stock))
 	l := h.inFile
 	l.Horizon, l.Safe, l.Mark = horizon, h.safe.Load(), mark
-	if err := h.opts.State.save(l); err != nil && !sabotage.Broken("W1 W2 mark") {
+	if err := h.opts.State.save(l); err != nil {
 		return err
 	}
 	h.mark = mark
@@ -359,7 +348,7 @@ func (h *heldLease) end() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.opts.CallTimeout)
 	defer cancel()
-	if h.opts.State != nil && !sabotage.Broken("W3 file") {
+	if h.opts.State != nil {
 		if _, err := h.reg.Load(ctx, h.record.Worker); err != nil {
 			return fmt.Errorf("worker ID %d is not handed back; the next start goes on with it or hands it back: %w", h.record.Worker, err)
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // defaultMaxWorker bounds the worker ID where no layout does.
@@ -145,9 +144,6 @@ var errStopped = errors.New("this server is stopping")
 // sealAll seals every generator and returns the earliest time after all they issued.
 func (k *Keeper) sealAll(why error) (floor int64) {
 	users := k.opts.LeaseUsers
-	if sabotage.Broken("W3 every generator") {
-		users = users[:min(1, len(users))]
-	}
 	for _, u := range users {
 		if after := u.Seal(why); !after.IsZero() {
 			floor = max(floor, milliUp(after))
@@ -260,14 +256,10 @@ func (k *Keeper) readAll(ctx context.Context) (view, error) {
 
 // readClock asks the registry for all that but the records.
 func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
-	first, second := k.readReign, k.readTime
-	if sabotage.Broken("W9 clock first") {
-		first, second = second, first
-	}
-	if err := first(ctx, &v); err != nil {
+	if err := k.readReign(ctx, &v); err != nil {
 		return v, err
 	}
-	err = second(ctx, &v)
+	err = k.readTime(ctx, &v)
 	return v, err
 }
 

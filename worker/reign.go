@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"time"
-
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // A span is a time in which one incarnation of the registry is known to have answered,
@@ -20,7 +18,7 @@ type span struct {
 // would look older or younger once it is set.
 func (k *Keeper) observe(v view) {
 	incarnation := v.reign.Incarnation
-	if !v.reign.Lossy || incarnation == "" || k.checkOffset(v.offset, "") != nil && !sabotage.Broken("W9 clock off") {
+	if !v.reign.Lossy || incarnation == "" || k.checkOffset(v.offset, "") != nil {
 		return
 	}
 	since, before := k.standing(v), k.known
@@ -39,7 +37,7 @@ func (k *Keeper) standing(v view) int64 {
 	}
 	since := v.registry
 	for s := range k.spans(v) {
-		if s.incarnation == v.reign.Incarnation || s.since > 0 && sabotage.Broken("W9 identity") {
+		if s.incarnation == v.reign.Incarnation {
 			since = min(since, s.since)
 		}
 	}
@@ -96,9 +94,6 @@ func (k *Keeper) checkDelay(v view) error {
 		kept = max(kept, r.ClaimDelay)
 	}
 	own := millis(k.opts.ClaimDelay)
-	if sabotage.Broken("W9 one delay") {
-		kept = 0
-	}
 	if kept > 0 && kept < own {
 		if !k.opts.raises {
 			return fmt.Errorf("%w: it may issue times for %v after its record is lost, and other nodes wait for %v only: have all of them wait for %v",
@@ -116,16 +111,16 @@ func (k *Keeper) checkDelay(v view) error {
 // more has noticed. Until then the error is a [notYet]: v must be read again, since the
 // registry may lose writes meanwhile.
 func (h *heldLease) settled(v view) (floor int64, err error) {
-	if !v.reign.Lossy || sabotage.Broken("W9 wait") {
+	if !v.reign.Lossy {
 		return h.lease.floor, nil
 	}
-	if v.reign.Incarnation != "" || v.registry-h.unnamed.seen > millis(2*h.opts.Extend) && !sabotage.Broken("W9 paused claimer") {
+	if v.reign.Incarnation != "" || v.registry-h.unnamed.seen > millis(2*h.opts.Extend) {
 		h.unnamed.since = v.registry // others may have had the worker ID since the look before, and that was lost
 	}
 	h.unnamed.seen = v.registry
 	since := h.unnamed.since
 	if v.reign.Incarnation != "" {
-		if err := h.checkOffset(v.offset, "the worker registry's"); err != nil && !sabotage.Broken("W9 clock off") {
+		if err := h.checkOffset(v.offset, "the worker registry's"); err != nil {
 			return 0, err
 		}
 		since = h.known.since
@@ -134,9 +129,6 @@ func (h *heldLease) settled(v view) (floor int64, err error) {
 	if wait := floor - h.now(v); wait > 0 {
 		return 0, &notYet{h.clock.ms() + wait, fmt.Errorf("%w: worker ID %d may be used from %s on, in %v: the registry may lose writes, and a holder that it does not know of any more must have noticed by then (claim_delay)",
 			ErrWaiting, h.record.Worker, Time(floor).UTC().Format(time.RFC3339), (time.Duration(wait) * time.Millisecond).Round(time.Second))}
-	}
-	if sabotage.Broken("W9 floor") {
-		floor = 0
 	}
 	return max(floor, h.lease.floor), nil
 }

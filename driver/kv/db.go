@@ -54,7 +54,7 @@ func New(b Backend, opts *Options) *DB {
 	if opts == nil {
 		opts = &Options{}
 	}
-	d := &DB{backend: sabotaged(b), name: "the store"}
+	d := &DB{backend: b, name: "the store"}
 	if named, ok := b.(fmt.Stringer); ok {
 		d.name = named.String()
 	}

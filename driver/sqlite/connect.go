@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/leaf-id/leaf/internal/sabotage"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
@@ -67,7 +66,7 @@ func checkedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 // needs neither log nor shared memory, so that the attempt leaves none behind.
 func checkUsers(ctx context.Context, conn *sql.Conn, path string) error {
 	_, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK")
-	if codeOf(err) == codeBusy && !sabotage.Broken("two names") {
+	if codeOf(err) == codeBusy {
 		return fmt.Errorf("the database file %s: %w than %[1]s-wal, under another name or because that file or %[1]s-shm was removed: "+
 			"stop every server that uses it, and have all of them name the same path", path, errElsewhere)
 	}

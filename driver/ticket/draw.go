@@ -10,7 +10,6 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/mysqlconn"
-	"github.com/leaf-id/leaf/internal/sabotage"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -136,9 +135,6 @@ func (f *facts) block(ctx context.Context, conn *sql.Conn, tag string, n int64) 
 		n = row.step
 	}
 	s := f.share
-	if sabotage.Broken("R6 share") {
-		s.servers, s.number = 1, 1
-	}
 	statement := fmt.Sprintf(blockDraw, s.stride, (s.servers-1)*s.stride, s.servers, s.number-1)
 	d, err := f.draw(ctx, conn, statement, tag, n, n, []byte(tag), f.generation, s.limit())
 	switch {

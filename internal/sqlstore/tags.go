@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sabotage"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -236,9 +235,6 @@ func (s *Session) GiveBack(tag string, last segment.Grant, start int64, more str
 		return Refusal{errMovedOn}
 	}
 	same := s.Micros + ` = $4` + more
-	if sabotage.Broken("R1 give-back") {
-		same += ` OR TRUE`
-	}
 	return s.changeOne(errMovedOn, `UPDATE leaf_alloc SET max_id = $2, update_time = `+s.Later+s.one()+` AND max_id = $3 AND (`+same+`)`,
 		append([]any{tag, start, last.Range.End, micros}, args...)...)
 }

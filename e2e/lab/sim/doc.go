@@ -14,8 +14,10 @@
 // seed means the same only as long as the simulator stays as it is, so what one has found gets a
 // test of its own.
 //
-// TestSaboteurs, with the build tag leafsabotage, breaks one rule after the other and shows
-// that what follows is found. The schedules in testdata/saboteurs are known to notice and run
-// first; -record writes them anew, after a change of the simulator. With LEAF_LAB set schedules are
-// tried from the first one on.
+// TestSaboteurs builds these tests with faults in the product's code (package saboteurs). It breaks
+// one rule after the other and shows that the simulator finds what follows. The schedules in
+// testdata/saboteurs are known to notice and run first. With LEAF_LAB set, schedules are tried from
+// the first one on. After a change of the simulator this writes the known ones again, in folder e2e:
+//
+//	go test -tags leafsabotage -overlay "$(go run ./lab/saboteurs/overlay)" ./lab/sim -run Saboteurs -record
 package sim

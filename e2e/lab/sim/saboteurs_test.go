@@ -16,11 +16,10 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/e2e/lab"
-	"github.com/leaf-id/leaf/internal/sabotage"
 )
 
 // A saboteur breaks one rule of segment mode or of leases: in the product's own code, which
-// asks for the name in builds with the tag leafsabotage, or here, at an interface.
+// asks for the name in a build of package saboteurs, or here, at an interface.
 type saboteur struct {
 	name, kind string
 	what       string
@@ -113,7 +112,7 @@ func TestSaboteurs(t *testing.T) {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
-			sabotage.Rule = s.name
+			leaf.Rule = s.name
 			got := notice(t, s, func(i int) uint64 {
 				if first > 0 && (i < skip || i >= mostSchedules-repeats) {
 					return first
@@ -251,7 +250,7 @@ func record(t *testing.T, known map[string]uint64) {
 // What a schedule that fails leaves says how to replay it, and the replay fails again.
 func TestFailureIsReplayed(t *testing.T) {
 	s := saboteurs[0]
-	sabotage.Rule = ""
+	leaf.Rule = ""
 	fails := func(seed uint64) (*world, error) {
 		for range repeats {
 			if w, err := play(t, s.kind, seed, s.name); err != nil {

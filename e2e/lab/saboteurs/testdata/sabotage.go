@@ -1,6 +1,4 @@
-//go:build leafsabotage
-
-package sabotage
+package leaf
 
 import "os"
 

@@ -1,12 +1,10 @@
-//go:build leafsabotage
-
 package kv
 
 import (
 	"context"
 	"errors"
 
-	"github.com/leaf-id/leaf/internal/sabotage"
+	sabotage "github.com/leaf-id/leaf"
 )
 
 func sabotaged(b Backend) Backend {
