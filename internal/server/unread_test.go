@@ -1,13 +1,21 @@
 package server_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/protobuf/proto"
+
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/server"
 )
 
@@ -68,5 +76,81 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	fmt.Fprint(conn, "INCR order\r\n")
 	if got, err := reader.ReadString('\n'); err != nil || got != ":1\r\n" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// Clients ask for large messages of gRPC and Connect, on many streams, and do not read them. Others get
+// IDs one by one meanwhile, and large messages again when those clients have gone.
+func TestUnreadMessagesAreBounded(t *testing.T) {
+	const budget, calls, perCall = 8 << 20, 800, 40 << 10 // bytes
+	const most = budget + calls*perCall
+	r := run(t, nil, func(o *server.Options) { o.SetUnsent(budget) })
+	take := func() error {
+		_, err := leafv1connect.NewLeafServiceClient(r.client, "http://"+r.addr).Take(t.Context(), &leafv1.TakeRequest{Scheme: "uuid", Key: "v4", Count: 10_000})
+		return err
+	}
+	if err := take(); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(contentType string, header ...string) func(net.Conn, int) {
+		return func(conn net.Conn, calls int) { takeUnread(conn, calls, append(header, "content-type", contentType)) }
+	}
+	const conns = 4
+	for name, attack := range map[string]func(conn net.Conn, calls int){
+		"gRPC":                ask("application/grpc"),
+		"gRPC, compressed":    ask("application/grpc", "grpc-encoding", "gzip", "grpc-accept-encoding", "gzip"),
+		"gRPC over net/http":  ask("application/grpc", "x-forwarded-for", "192.0.2.1"),
+		"Connect":             ask("application/json"),
+		"Connect, compressed": ask("application/json", "accept-encoding", "gzip"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := liveMemory()
+			var attackers []net.Conn
+			for range conns {
+				conn := r.dial(t)
+				if err := conn.(*net.TCPConn).SetReadBuffer(16 << 10); err != nil {
+					t.Fatal(err)
+				}
+				attack(conn, calls/conns)
+				attackers = append(attackers, conn)
+			}
+			used := 0
+			for range 50 {
+				r.want(t, "/api/uuid/get/v4", 200, "-4")
+				used = max(used, liveMemory()-before)
+			}
+			if used > most {
+				t.Errorf("clients that do not read take %d MiB", used>>20)
+			}
+			for _, conn := range attackers {
+				_ = conn.Close()
+			}
+			until(t, "large messages are made again", func() bool { runtime.GC(); return take() == nil })
+		})
+	}
+}
+
+// takeUnread asks for many UUIDs in calls over HTTP/2, and lets the server send no data.
+func takeUnread(conn net.Conn, calls int, header []string) {
+	go func() { _, _ = io.Copy(io.Discard, conn) }() // the server's part of the conversation
+	fmt.Fprint(conn, http2.ClientPreface)
+	framer := http2.NewFramer(conn, nil)
+	_ = framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	message, _ := proto.Marshal(&leafv1.TakeRequest{Scheme: "uuid", Key: "v4", Count: 10_000})
+	message = append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
+	if slices.Contains(header, "application/json") {
+		message = []byte(`{"scheme":"uuid","key":"v4","count":"10000"}`)
+	}
+	var head bytes.Buffer
+	encoder := hpack.NewEncoder(&head)
+	for i := range calls {
+		head.Reset()
+		fields := append([]string{":method", "POST", ":scheme", "http", ":authority", "x", ":path", leafv1connect.LeafServiceTakeProcedure, "te", "trailers"}, header...)
+		for field := range slices.Chunk(fields, 2) {
+			_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}) // a buffer takes all
+		}
+		id := uint32(2*i + 1)
+		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: head.Bytes(), EndHeaders: true})
+		_ = framer.WriteData(id, true, message) // the server may have ended the connection
 	}
 }

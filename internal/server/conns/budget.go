@@ -13,15 +13,15 @@ type Budget struct {
 	used  atomic.Int64
 }
 
-// NewBudget returns a budget of limit bytes.
+// NewBudget returns a budget of limit bytes. A nil one has no limit.
 func NewBudget(limit int64) *Budget { return &Budget{limit: limit} }
 
 // Add charges n bytes, or gives them back where n is negative.
 func (b *Budget) Add(n int64) {
-	if n != 0 {
+	if n != 0 && b != nil {
 		b.used.Add(n)
 	}
 }
 
-// Spent reports whether the budget is used up. A nil one never is.
+// Spent reports whether the budget is used up.
 func (b *Budget) Spent() bool { return b != nil && b.used.Load() >= b.limit }

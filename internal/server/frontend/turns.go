@@ -42,12 +42,16 @@ func (t Turns) end() { <-t }
 // Few is how many texts are made without a turn.
 const Few = 1024
 
-// MakeTexts makes the texts of ids, many of them in turn.
+// MakeTexts makes the texts of ids, many of them in turn. The error is that of [Options.Charge],
+// or why ctx has ended before the turn.
 func (o *Options) MakeTexts(ctx context.Context, ids issuer.IDs) (texts []string, err error) {
 	if ids.Texts.Len() == 0 {
 		return nil, nil
 	}
 	read := func() error {
+		if err := o.Charge(ctx, ids.Texts.Len()); err != nil {
+			return err
+		}
 		texts = make([]string, 0, ids.Texts.Len())
 		for id := range (issuer.IDs{Texts: ids.Texts}).All() {
 			texts = append(texts, id.Text)

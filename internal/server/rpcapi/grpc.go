@@ -16,8 +16,12 @@ import (
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/gzip" // clients may compress
+	"google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -50,7 +54,10 @@ func NewGRPC(opts *frontend.Options, o *GRPCOptions) *grpc.Server {
 	g := &grpcServer{opts: opts, GRPCOptions: o}
 	const workersPerCPU = 16 // whose stacks have grown already
 	const window = 1<<16 - 1 // the least; a size that is fixed spares the pings that would find a better one
+	pool := &chargingPool{small: mem.DefaultBufferPool(), unsent: opts.Unsent}
 	s := grpc.NewServer(
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), pool}),
+		experimental.BufferPool(pool),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxConcurrentStreams(o.MaxStreams),
 		grpc.MaxHeaderListSize(o.MaxHeaderBytes),

@@ -60,7 +60,13 @@ func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv
 		return nil, err
 	}
 	texts, err := s.MakeTexts(ctx, ids)
+	if err == nil {
+		err = s.Charge(ctx, len(ids.Ranges))
+	}
 	if err != nil {
+		if !s.Access.Open() {
+			frontend.CallerIn(ctx).Untake(req.GetScheme(), req.GetKey(), int64(req.GetCount()))
+		}
 		return nil, err
 	}
 	res := &leafv1.TakeResponse{Texts: texts, Ranges: make([]*leafv1.Range, len(ids.Ranges))}

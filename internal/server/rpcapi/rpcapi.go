@@ -34,8 +34,8 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 	}
 	admin := newAdmin(opts)
 	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{Options: opts}, options(frontend.Text, opts.Requests.GRPC)...)
-	mux.Handle(path, newGuard(opts, opts.Requests.GRPC, withRoute(opts, withJSON(handler))))
-	mux.Handle(leafv1connect.LeafServiceStreamProcedure, newGuard(opts, opts.Requests.GRPC, withDeadlines(handler)))
+	mux.Handle(path, newGuard(opts, opts.Requests.GRPC, withRoute(opts, withJSON(frontend.WithCharge(opts.Unsent, handler)))))
+	mux.Handle(leafv1connect.LeafServiceStreamProcedure, newGuard(opts, opts.Requests.GRPC, withDeadlines(frontend.WithCharge(opts.Unsent, handler))))
 	path, handler = leafv1connect.NewAdminServiceHandler(admin, options(admin.tell, nil)...)
 	mux.Handle(path, newGuard(opts, nil, withVia(handler)))
 	path, handler = leafv1connect.NewWorkerServiceHandler(&workerService{opts}, options(admin.tell, nil)...)

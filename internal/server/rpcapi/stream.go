@@ -48,6 +48,13 @@ func withDeadlines(next http.Handler) http.Handler {
 type httpStream struct {
 	*connect.BidiStream[leafv1.StreamRequest, leafv1.StreamResponse]
 	deadlines *http.ResponseController
+	ctx       context.Context // of the request
+}
+
+// Send implements taker.
+func (s httpStream) Send(res *leafv1.StreamResponse) error {
+	defer frontend.EndCharge(s.ctx)
+	return s.BidiStream.Send(res)
 }
 
 // Extend implements taker. Only a writer of a test has no deadlines.
@@ -66,7 +73,7 @@ func (s httpStream) End(reading func()) {
 // message costs is the greater part of what an ID costs.
 func (s *leafService) Stream(ctx context.Context, stream *connect.BidiStream[leafv1.StreamRequest, leafv1.StreamResponse]) error {
 	deadlines, _ := ctx.Value(deadlineKey{}).(*http.ResponseController)
-	return s.serve(ctx, httpStream{stream, deadlines})
+	return s.serve(ctx, httpStream{stream, deadlines, ctx})
 }
 
 func (s *leafService) serve(ctx context.Context, stream taker) error {
