@@ -31,6 +31,7 @@ var importRules = []importRule{
 	{folder: "snowflake", ours: []string{".", "worker"}},
 	{folder: "uid", ours: []string{".", "worker", "segment", "snowflake"}},
 	{folder: "internal/sqlstore", ours: driverMay},
+	{folder: "driver/sqldb", ours: sqlMay},
 	{folder: "internal/mysqlconn", ours: sqlMay, libs: []string{"github.com/go-sql-driver/mysql"}},
 	{folder: "driver/mysql", ours: mysqlMay, libs: []string{"github.com/go-sql-driver/mysql", "golang.org/x/sync/"}},
 	{folder: "driver/postgres", ours: sqlMay, libs: []string{"github.com/jackc/pgx/"}},
@@ -41,7 +42,7 @@ var importRules = []importRule{
 	{folder: "client", ours: leafMay, libs: []string{"connectrpc.com/connect"}},
 	{folder: "driver/kv", ours: []string{".", "segment", "worker"}},
 	{folder: "driver/memory", ours: kvMay},
-	{folder: "driver/drivertest/sqltest", ours: append([]string{"driver/drivertest", "driver/memory", "internal/sqlstore"}, kvMay...)},
+	{folder: "driver/drivertest/sqltest", ours: append([]string{"driver/drivertest", "driver/memory", "driver/sqldb", "internal/sqlstore"}, kvMay...)},
 	{folder: "driver/drivertest", ours: append([]string{"driver/memory"}, kvMay...)},
 	{folder: "driver/nats", ours: kvMay, libs: []string{"github.com/nats-io/nats.go"}},
 	{folder: "driver/etcd", ours: kvMay, libs: []string{"go.etcd.io/etcd/", "go.uber.org/zap", "google.golang.org/grpc"}},
@@ -54,7 +55,7 @@ var importRules = []importRule{
 
 var (
 	driverMay = []string{".", "segment", "worker"}
-	sqlMay    = append([]string{"internal/sqlstore"}, driverMay...)
+	sqlMay    = append([]string{"driver/sqldb", "internal/sqlstore"}, driverMay...)
 	mysqlMay  = append([]string{"internal/mysqlconn"}, sqlMay...)
 	leafMay   = append([]string{"internal/leafconn", "internal/hops", "api/leaf/v1"}, driverMay...)
 	kvMay     = append([]string{"driver/kv"}, driverMay...)

@@ -1,7 +1,7 @@
 // Package mysql keeps tags in the table leaf_alloc of a MySQL or MariaDB database, which is
 // the very table of Java Leaf, and the records of workers in the table leaf_worker. The
 // database is opened by the caller, with [OpenDB] or with github.com/go-sql-driver/mysql.
-// [New] neither connects nor creates anything; Init and InitRegistry of the [DB] create, and
+// [New] neither connects nor creates anything; Init and InitRegistry of the [sqldb.DB] create, and
 // refuse what exists. One database may hold both.
 //
 // # Tags

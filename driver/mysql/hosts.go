@@ -62,7 +62,7 @@ type activeHost struct {
 // for two seconds. It fails, wrapping [leaf.ErrInvalid], if a configuration is
 // malformed or two have one address.
 func NewConnector(servers []*gomysql.Config, opts *Options) (*Connector, error) {
-	c := &Connector{logger: sqlstore.Logger(opts)}
+	c := &Connector{logger: opts.logger()}
 	named := make(map[string]bool)
 	for _, cfg := range servers {
 		if named[cfg.Addr] {

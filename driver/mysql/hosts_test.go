@@ -16,6 +16,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/mysql"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -48,7 +49,7 @@ func newPair(t testing.TB) (pair *testserver.MariaDBPairServer, primary, replica
 }
 
 // advanceOn takes one ID and compares the server that gave it.
-func advanceOn(t testing.TB, s *mysql.Store, server string) segment.Grant {
+func advanceOn(t testing.TB, s *sqldb.Store, server string) segment.Grant {
 	t.Helper()
 	g, err := s.Advance(t.Context(), "order", 1)
 	if err != nil || g.Server != server {
@@ -77,7 +78,7 @@ func fillPool(t testing.TB, db *sql.DB, n int) {
 }
 
 // awaitAdvance returns how many calls failed before one was served.
-func awaitAdvance(t testing.TB, s *mysql.Store, limit time.Duration) (g segment.Grant, failed int) {
+func awaitAdvance(t testing.TB, s *sqldb.Store, limit time.Duration) (g segment.Grant, failed int) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); ; failed++ {
 		g, err := s.Advance(t.Context(), "order", 1)
@@ -159,17 +160,17 @@ func TestMySQLHostsSwitchOverUnbound(t *testing.T) {
 	pair, primary, replica := newPair(t)
 	primary.User, replica.User = "root", "root"
 	var last segment.Grant
-	calls := []func(*mysql.Store) error{
-		func(s *mysql.Store) error { return s.Return(t.Context(), "order", last, last.Range.Start) },
-		func(s *mysql.Store) error { return s.Create(t.Context(), segment.Tag{Name: "new", Step: 1}) },
-		func(s *mysql.Store) error {
+	calls := []func(*sqldb.Store) error{
+		func(s *sqldb.Store) error { return s.Return(t.Context(), "order", last, last.Range.Start) },
+		func(s *sqldb.Store) error { return s.Create(t.Context(), segment.Tag{Name: "new", Step: 1}) },
+		func(s *sqldb.Store) error {
 			_, err := s.Alter(t.Context(), "order", segment.Change{Step: new(int64(7))})
 			return err
 		},
-		func(s *mysql.Store) error { return s.Delete(t.Context(), "order") },
-		func(s *mysql.Store) error { _, err := s.Advance(t.Context(), "order", 5); return err },
+		func(s *sqldb.Store) error { return s.Delete(t.Context(), "order") },
+		func(s *sqldb.Store) error { _, err := s.Advance(t.Context(), "order", 5); return err },
 	}
-	var stores []*mysql.Store
+	var stores []*sqldb.Store
 	for range calls {
 		stores = append(stores, openMySQL(t, hostsDB(t, primary, replica)))
 		last = advanceOn(t, stores[len(stores)-1], "1")
@@ -253,7 +254,7 @@ func TestMySQLFrozenServerIsNamed(t *testing.T) {
 	database := server.NewDatabase(t)
 	server.Exec(t, database, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")
 	type limits struct{ read, call time.Duration }
-	stores := make(map[*mysql.Store]limits)
+	stores := make(map[*sqldb.Store]limits)
 	cfg := mysqlConfig(t, server, database)
 	for _, limit := range []limits{{700 * time.Millisecond, 5 * time.Second}, {5 * time.Second, 700 * time.Millisecond}} {
 		cfg.ReadTimeout = limit.read

@@ -93,7 +93,7 @@ func NewNodes(db *sql.DB, opts *NodesOptions) (*Nodes, error) {
 }
 
 func newNodes(t nodeStore, opts *NodesOptions) *Nodes {
-	return &Nodes{table: t, opts: *opts, logger: sqlstore.Logger(&opts.Options)}
+	return &Nodes{table: t, opts: *opts, logger: opts.Options.logger()}
 }
 
 // nodeTag is what the memory has the worker IDs under.

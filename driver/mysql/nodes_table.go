@@ -90,7 +90,7 @@ func ExistsNodes(ctx context.Context, db *sql.DB) (bool, error) {
 type nodeRows struct{ *pool }
 
 func newNodeRows(db *sql.DB, opts *Options) nodeRows {
-	return nodeRows{&pool{db: db, table: &nodeTable, logger: sqlstore.Logger(opts)}}
+	return nodeRows{&pool{db: db, table: &nodeTable, logger: opts.logger()}}
 }
 
 // insert looks at the session and the server once more: both may have changed since the

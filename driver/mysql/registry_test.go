@@ -10,7 +10,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
-	"github.com/leaf-id/leaf/driver/mysql"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -24,12 +24,12 @@ func newMySQLRegistry(t testing.TB) string {
 	return database
 }
 
-func openMySQLRegistry(t testing.TB, database string) *mysql.Registry {
+func openMySQLRegistry(t testing.TB, database string) *sqldb.Registry {
 	t.Helper()
 	return mysqlRegistryOf(t, mysqlConfig(t, mariadb, database))
 }
 
-func mysqlRegistryOf(t testing.TB, cfg *gomysql.Config) *mysql.Registry {
+func mysqlRegistryOf(t testing.TB, cfg *gomysql.Config) *sqldb.Registry {
 	t.Helper()
 	return suite.OpenRegistry(t, mysqlDB(t, cfg), nil)
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -19,13 +20,13 @@ import (
 // Db must be for stores and registries alone, not the application's pool. An Advance
 // commits by itself. On a connection on which other code left a transaction open it would
 // become part of that, and be undone with it, and MySQL cannot be asked.
-func New(db *sql.DB, opts *Options) (*DB, error) {
+func New(db *sql.DB, opts *Options) (*sqldb.DB, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open mysql: %w: no database", leaf.ErrInvalid)
 	}
-	logger := sqlstore.Logger(opts)
+	logger := opts.logger()
 	tags := &pool{db: db, table: &allocTable, logger: logger, slots: make(sqlstore.Slots, sqlstore.StoreConns)}
-	return sqlstore.New("mysql", counters{tags}, &pool{db: db, table: &workerTable, logger: logger}, logger), nil
+	return sqldb.New("mysql", counters{tags}, &pool{db: db, table: &workerTable, logger: logger}, logger), nil
 }
 
 type counters struct{ *pool }

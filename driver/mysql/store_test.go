@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
-	"github.com/leaf-id/leaf/driver/mysql"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -53,10 +53,10 @@ func mysqlDB(t testing.TB, cfg *gomysql.Config) *sql.DB {
 	return sqltest.Pool(t, connector)
 }
 
-func openMySQL(t testing.TB, db *sql.DB) *mysql.Store { return suite.OpenStore(t, db) }
+func openMySQL(t testing.TB, db *sql.DB) *sqldb.Store { return suite.OpenStore(t, db) }
 
 // newMySQL makes a database by the statements, and a store in it.
-func newMySQL(t testing.TB, statements ...string) (*mysql.Store, string) {
+func newMySQL(t testing.TB, statements ...string) (*sqldb.Store, string) {
 	t.Helper()
 	name := mariadb.NewDatabase(t)
 	mariadb.Exec(t, name, statements...)
@@ -96,7 +96,7 @@ func testMySQLStore(t *testing.T, table string, caps drivertest.StoreCaps) {
 
 // undescribed ignores descriptions, as the suite expects of a state without place
 // for them; the store itself refuses them.
-type undescribed struct{ *mysql.Store }
+type undescribed struct{ *sqldb.Store }
 
 func (u undescribed) Create(ctx context.Context, tag segment.Tag) error {
 	if tag.Check() == nil {

@@ -1,7 +1,7 @@
 // Package postgres keeps tags in the table leaf_alloc of a PostgreSQL database, or of one
 // that speaks its protocol, and the records of workers in the table leaf_worker. The
 // database is opened by the caller, with github.com/jackc/pgx/v5/stdlib. [New] neither
-// connects nor creates anything; Init and InitRegistry of the [DB] create, and refuse what
+// connects nor creates anything; Init and InitRegistry of the [sqldb.DB] create, and refuse what
 // exists. One database may hold both.
 //
 // # Tags

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
-	"github.com/leaf-id/leaf/driver/postgres"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -22,7 +22,7 @@ func newPostgresRegistry(t testing.TB) string {
 	return database
 }
 
-func openPostgresRegistry(t testing.TB, url string) *postgres.Registry {
+func openPostgresRegistry(t testing.TB, url string) *sqldb.Registry {
 	t.Helper()
 	return suite.OpenRegistry(t, postgresDB(t, url), nil)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/postgres"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -33,7 +34,7 @@ func TestPostgresFailOver(t *testing.T) {
 	servers := func(want int) {
 		t.Helper()
 		seen := make(map[string]bool)
-		for _, s := range []*postgres.Store{s, app, openPostgres(t, postgresDB(t, server.URL(database)))} {
+		for _, s := range []*sqldb.Store{s, app, openPostgres(t, postgresDB(t, server.URL(database)))} {
 			g, err := advanceWhenUp(t, s)
 			if err != nil {
 				t.Fatal(err)
@@ -72,7 +73,7 @@ func TestPostgresFailOver(t *testing.T) {
 }
 
 // advanceWhenUp gives sessions that a restart has broken their turn to fail.
-func advanceWhenUp(t *testing.T, s *postgres.Store) (g segment.Grant, err error) {
+func advanceWhenUp(t *testing.T, s *sqldb.Store) (g segment.Grant, err error) {
 	t.Helper()
 	for range 20 {
 		if g, err = s.Advance(t.Context(), "order", 1); err == nil || !strings.Contains(err.Error(), "closed") && !strings.Contains(err.Error(), "starting or stopping") {

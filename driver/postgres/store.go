@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -16,13 +17,13 @@ import (
 //
 // Db may be the application's own, and so may a pgxpool.Pool by way of
 // stdlib.OpenDBFromPool: pgx gives out no connection with a transaction left open.
-func New(db *sql.DB, opts *Options) (*DB, error) {
+func New(db *sql.DB, opts *Options) (*sqldb.DB, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open postgres: %w: no database", leaf.ErrInvalid)
 	}
-	logger := sqlstore.Logger(opts)
+	logger := opts.logger()
 	tags := &pool{db: db, table: &allocTable, logger: logger, slots: make(sqlstore.Slots, sqlstore.StoreConns)}
-	return sqlstore.New("postgres", counters{tags}, &pool{db: db, table: &workerTable, logger: logger}, logger), nil
+	return sqldb.New("postgres", counters{tags}, &pool{db: db, table: &workerTable, logger: logger}, logger), nil
 }
 
 type counters struct{ *pool }

@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/postgres"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -30,10 +31,10 @@ func postgresDB(t testing.TB, url string) *sql.DB {
 	return sqltest.Pool(t, postgres.NewConnector(cfg))
 }
 
-func openPostgres(t testing.TB, db *sql.DB) *postgres.Store { return suite.OpenStore(t, db) }
+func openPostgres(t testing.TB, db *sql.DB) *sqldb.Store { return suite.OpenStore(t, db) }
 
 // newPostgres makes a database by the statements, and a store in it.
-func newPostgres(t testing.TB, statements ...string) (*postgres.Store, string) {
+func newPostgres(t testing.TB, statements ...string) (*sqldb.Store, string) {
 	t.Helper()
 	name := postgresServer.NewDatabase(t)
 	postgresServer.Exec(t, name, statements...)

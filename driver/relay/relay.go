@@ -56,10 +56,10 @@ type DB struct{ conn *leafconn.Conn }
 
 // A Store is the servers' store; see [segment.Store]. It deals in what a server holds in
 // memory: a range may be smaller than asked for.
-type Store struct{ leafconn.Store }
+type Store struct{ servers leafconn.Store }
 
 // A Registry is the servers' registry; see [worker.Registry].
-type Registry struct{ leafconn.Registry }
+type Registry struct{ servers leafconn.Registry }
 
 // Open returns the way to servers with these URLs, such as http://host:8080. It contacts
 // none.

@@ -1,7 +1,7 @@
 // Package sqlite keeps tags in the table leaf_alloc of an SQLite file, and the records of
 // workers in the table leaf_worker. The database is opened by the caller, with the
 // database/sql driver of the caller's choice. [New] neither reads nor creates anything; Init
-// and InitRegistry of the [DB] create, and refuse what exists. One file may hold both.
+// and InitRegistry of the [sqldb.DB] create, and refuse what exists. One file may hold both.
 //
 // # The file
 //

@@ -18,6 +18,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -34,7 +35,7 @@ func vacuumed(t *testing.T, path string) string {
 	return copied
 }
 
-func openNamed(t *testing.T, file string, logger *slog.Logger) *sqlite.Store {
+func openNamed(t *testing.T, file string, logger *slog.Logger) *sqldb.Store {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+file+"?mode=rw")
 	if err != nil {
@@ -131,7 +132,7 @@ func TestSQLiteUsedWithAnotherLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := newSQLite(t, order)
 			ranges := new(drivertest.Ranges)
-			advance := func(s *sqlite.Store) {
+			advance := func(s *sqldb.Store) {
 				t.Helper()
 				g, err := s.Advance(t.Context(), "order", 5)
 				if err != nil {
@@ -165,7 +166,7 @@ func TestSQLiteHardLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	const advice = "mount or link its folder"
-	for _, s := range []*sqlite.Store{second, first} {
+	for _, s := range []*sqldb.Store{second, first} {
 		for range 2 {
 			if g, err := s.Advance(t.Context(), "order", 5); err == nil || !strings.Contains(err.Error(), advice) {
 				t.Errorf("%v, %v, want an error that says: %s", g, err, advice)
@@ -200,7 +201,7 @@ func TestSQLiteSymbolicLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stores := []*sqlite.Store{openSQLite(t, path), openSQLite(t, file), openSQLite(t, filepath.Join(folder, filepath.Base(path)))}
+	stores := []*sqldb.Store{openSQLite(t, path), openSQLite(t, file), openSQLite(t, filepath.Join(folder, filepath.Base(path)))}
 	ranges := new(drivertest.Ranges)
 	for range 10 {
 		for _, s := range stores {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -60,7 +61,7 @@ func child(path string) error {
 
 // advanceInTurn tries again while other processes keep the lock from this one for longer
 // than a call waits: on a busy machine that may be.
-func advanceInTurn(ctx context.Context, s *sqlite.Store) (segment.Grant, error) {
+func advanceInTurn(ctx context.Context, s *sqldb.Store) (segment.Grant, error) {
 	for deadline := time.Now().Add(time.Minute); ; {
 		g, err := s.Advance(ctx, "order", 3)
 		if err == nil || !isBusy(err) || time.Now().After(deadline) {

@@ -2,21 +2,6 @@ package sqlite
 
 import (
 	"log/slog"
-
-	"github.com/leaf-id/leaf/internal/sqlstore"
-)
-
-type (
-	// A DB is the tables of Leaf in one file: a [Store], a [Registry] or both.
-	DB = sqlstore.DB
-
-	// A Store keeps tags. It is a [segment.Store], a [segment.Returner] and a
-	// [segment.Catalog]. Its methods are safe for concurrent use.
-	Store = sqlstore.Store
-
-	// A Registry keeps the records of workers. It is a [worker.Registry] and a
-	// [worker.LossyRegistry]. Its methods are safe for concurrent use.
-	Registry = sqlstore.Registry
 )
 
 // Options are the optional settings of [New]; nil means all defaults.

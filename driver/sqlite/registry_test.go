@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -27,7 +28,7 @@ func newSQLiteRegistry(t testing.TB) string {
 	return path
 }
 
-func openSQLiteRegistry(t testing.TB, path string) *sqlite.Registry {
+func openSQLiteRegistry(t testing.TB, path string) *sqldb.Registry {
 	t.Helper()
 	return suite.OpenRegistry(t, sqliteDB(t, path), &sqlite.Options{File: path})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -21,12 +22,12 @@ import (
 // before db. Use one DB per file and process: two of them do not share commits.
 //
 // Db should be for Leaf alone: the idle connections of the application would be closed too.
-func New(db *sql.DB, opts *Options) (*DB, error) {
+func New(db *sql.DB, opts *Options) (*sqldb.DB, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open sqlite: %w: no database", leaf.ErrInvalid)
 	}
 	o := opts.orDefault()
-	return sqlstore.New("sqlite", counters{newWriter(db, allocTable, o)}, newWriter(db, workerTable, o), o.Logger), nil
+	return sqldb.New("sqlite", counters{newWriter(db, allocTable, o)}, newWriter(db, workerTable, o), o.Logger), nil
 }
 
 // now is the time as the tables keep it, in Unix milliseconds.

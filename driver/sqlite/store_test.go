@@ -16,7 +16,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
-	"github.com/leaf-id/leaf/driver/sqlite"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -40,7 +40,7 @@ func newSQLite(t testing.TB, tags ...segment.Tag) string {
 	return path
 }
 
-func openSQLite(t testing.TB, path string) *sqlite.Store {
+func openSQLite(t testing.TB, path string) *sqldb.Store {
 	t.Helper()
 	return suite.OpenStore(t, sqliteDB(t, path))
 }
@@ -93,13 +93,13 @@ func TestSQLiteInitRefuses(t *testing.T) {
 func TestSQLiteAdvice(t *testing.T) {
 	tests := map[string]struct {
 		params, want string
-		change       func(ctx context.Context, s *sqlite.Store) error
+		change       func(ctx context.Context, s *sqldb.Store) error
 	}{
-		"read-only": {"mode=ro", "read-only", func(ctx context.Context, s *sqlite.Store) error {
+		"read-only": {"mode=ro", "read-only", func(ctx context.Context, s *sqldb.Store) error {
 			_, err := s.Advance(ctx, "order", 1)
 			return err
 		}},
-		"full disk": {"_pragma=max_page_count(8)", "disk is full", func(ctx context.Context, s *sqlite.Store) (err error) {
+		"full disk": {"_pragma=max_page_count(8)", "disk is full", func(ctx context.Context, s *sqldb.Store) (err error) {
 			for i := 0; i < 500 && err == nil; i++ {
 				err = s.Create(ctx, segment.Tag{Name: fmt.Sprint(i), Step: 1, Description: strings.Repeat("x", 200)})
 			}

@@ -6,6 +6,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
@@ -44,7 +45,7 @@ func askDatabases(names []string, open func(i int) (*sql.DB, error)) []backend.H
 }
 
 // sqlBackend returns the backend in one database.
-func sqlBackend(key string, pool *sql.DB, db *sqlstore.DB, err error) (*Backend, error) {
+func sqlBackend(key string, pool *sql.DB, db *sqldb.DB, err error) (*Backend, error) {
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())
 	}

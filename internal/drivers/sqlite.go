@@ -13,6 +13,7 @@ import (
 
 	sqliteio "modernc.org/sqlite"
 
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -51,8 +52,8 @@ func parseSQLite(u *target) (*Backend, error) {
 		return ifLocal(path, func() (worker.Registry, error) { return registry(o) })
 	}
 	b.Tags.Made, b.Workers.Made = ifWritten(path, b.Tags.Made), ifWritten(path, b.Workers.Made)
-	b.Tags.Create = createSQLite(path, (*sqlite.DB).Init)
-	b.Workers.Create = createSQLite(path, func(db *sqlite.DB, ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) })
+	b.Tags.Create = createSQLite(path, (*sqldb.DB).Init)
+	b.Workers.Create = createSQLite(path, func(db *sqldb.DB, ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) })
 	return b, nil
 }
 
@@ -93,7 +94,7 @@ func ifLocal[T any](path string, open func() (T, error)) (none T, err error) {
 }
 
 // createSQLite returns an init of a file that may be missing.
-func createSQLite(path string, create func(*sqlite.DB, context.Context, []segment.Tag) error) func(context.Context, []segment.Tag) error {
+func createSQLite(path string, create func(*sqldb.DB, context.Context, []segment.Tag) error) func(context.Context, []segment.Tag) error {
 	return func(ctx context.Context, tags []segment.Tag) error {
 		err := worker.CheckLocal(path)
 		if errors.Is(err, fs.ErrNotExist) {

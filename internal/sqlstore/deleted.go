@@ -12,12 +12,13 @@ import (
 // The table leaf_deleted keeps the counters of deleted tags: other servers may still issue IDs of
 // a deleted tag, so a new tag of the name goes on above them. Its rows are only raised, and stay.
 
-// errNoDeleted is a database without the table.
-var errNoDeleted = errors.New("the database has no table leaf_deleted")
+// ErrNoDeleted is a database without the table.
+var ErrNoDeleted = errors.New("the database has no table leaf_deleted")
 
 func (s *Session) hasDeleted() (bool, error) { return s.HasTable("leaf_deleted") }
 
-func (s *Session) createDeleted() error {
+// CreateDeleted creates the table.
+func (s *Session) CreateDeleted() error {
 	if _, err := s.On.ExecContext(s.Context, s.Deleted); err != nil {
 		return fmt.Errorf("the counter is kept in the table leaf_deleted, which cannot be created; let another user run %q: %w", s.Deleted, err)
 	}
@@ -33,9 +34,9 @@ func (s *Session) keptEnd(name string) (end sql.Null[int64], err error) {
 	return end, err
 }
 
-// create inserts a tag and then looks for a deleted one of the name: the insert waits for a
+// Create inserts a tag and then looks for a deleted one of the name: the insert waits for a
 // deletion that has not committed yet.
-func (s *Session) create(tag segment.Tag) error {
+func (s *Session) Create(tag segment.Tag) error {
 	if err := s.Insert(tag); err != nil {
 		return err
 	}
@@ -49,15 +50,15 @@ func (s *Session) create(tag segment.Tag) error {
 	return err
 }
 
-// remove deletes a tag and keeps its counter.
-func (s *Session) remove(name string) error {
+// Remove deletes a tag and keeps its counter.
+func (s *Session) Remove(name string) error {
 	r, err := s.load(name, s.ForUpdate)
 	if err != nil {
 		return err
 	}
 	if has, err := s.hasDeleted(); err != nil || !has {
 		if err == nil {
-			err = Refusal{errNoDeleted}
+			err = Refusal{ErrNoDeleted}
 		}
 		return err
 	}

@@ -1,4 +1,3 @@
-// Package sqlstore is what the stores and registries in SQL databases share: arguments
-// are checked, rows are read and changes are applied here; a driver adds how its database
-// is spoken to. It knows no client library.
+// Package sqlstore reads and writes Leaf's tables in SQL databases. A driver tells it by a [Dialect]
+// how its database spells the statements, and gives it sessions. It knows no client library.
 package sqlstore

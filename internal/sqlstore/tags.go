@@ -138,18 +138,35 @@ func (s *Session) NotAdvanced(name string, n int64) error {
 	return Refusal{errors.New("the row has changed meanwhile: try again")}
 }
 
-// page returns up to limit rows of a query, in the order of the column's collation.
-func (s *Session) page(query string, scan scanner, after *string, limit int) ([]row, error) {
+// Tags returns up to limit tags behind the one with the name after, in the order of the column's
+// collation. A nil after is before all.
+func (s *Session) Tags(after *string, limit int) ([]segment.Tag, error) {
+	return s.page(s.selectTags(), scanRow, after, limit)
+}
+
+// Steps is Tags with the names and the steps alone.
+func (s *Session) Steps(after *string, limit int) ([]segment.Tag, error) {
+	return s.page(`SELECT biz_tag, step FROM leaf_alloc`, scanStep, after, limit)
+}
+
+func (s *Session) page(query string, scan scanner, after *string, limit int) ([]segment.Tag, error) {
 	where, args := ` WHERE biz_tag IS NOT NULL`, []any{int64(limit)}
 	if after != nil {
 		where, args = ` WHERE biz_tag > $2`, append(args, *after)
 	}
 	rows, err := s.Query(query+where+` ORDER BY biz_tag LIMIT $1`, args...)
-	return Collect(rows, err, scan)
+	return Collect(rows, err, func(dest func(...any) error) (segment.Tag, error) {
+		r, err := scan(dest)
+		return r.tag(), err
+	})
 }
 
-// digest reads some rows at a time, as a listing does.
-func (s *Session) digest() (string, error) {
+// MaxPage is how many rows are read at once.
+const MaxPage = 8192
+
+// Digest returns a hash of all names and steps; empty where the database is not told how. It reads some rows
+// at a time, as a listing does.
+func (s *Session) Digest() (string, error) {
 	if s.Joined == "" {
 		return "", nil
 	}
@@ -158,11 +175,11 @@ func (s *Session) digest() (string, error) {
 	for after := ""; ; {
 		var text, last sql.Null[string]
 		var rows int64
-		if err := s.QueryRow(query, int64(maxPage), after).Scan(&text, &last, &rows); err != nil {
+		if err := s.QueryRow(query, int64(MaxPage), after).Scan(&text, &last, &rows); err != nil {
 			return "", err
 		}
 		fmt.Fprintln(hash, rows, text.V)
-		if rows < maxPage {
+		if rows < MaxPage {
 			return string(hash.Sum(nil)), nil
 		}
 		after = last.V
@@ -199,7 +216,8 @@ func (s *Session) describable(description string) error {
 	return nil
 }
 
-func (s *Session) alter(name string, change segment.Change) (segment.Tag, error) {
+// Alter changes a tag and returns it as it then is.
+func (s *Session) Alter(name string, change segment.Change) (segment.Tag, error) {
 	r, err := s.load(name, s.ForUpdate)
 	if err != nil {
 		return segment.Tag{}, err

@@ -11,15 +11,15 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
-	"github.com/leaf-id/leaf/internal/sqlstore"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/segment"
 )
 
 // A Driver is the New of a driver, whose options are an O.
-type Driver[O any] func(db *sql.DB, opts *O) (*sqlstore.DB, error)
+type Driver[O any] func(db *sql.DB, opts *O) (*sqldb.DB, error)
 
 // Store opens the store alone.
-func (d Driver[O]) Store(db *sql.DB, opts *O) (*sqlstore.Store, error) {
+func (d Driver[O]) Store(db *sql.DB, opts *O) (*sqldb.Store, error) {
 	both, err := d(db, opts)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (d Driver[O]) Store(db *sql.DB, opts *O) (*sqlstore.Store, error) {
 }
 
 // Registry opens the registry alone.
-func (d Driver[O]) Registry(db *sql.DB, opts *O) (*sqlstore.Registry, error) {
+func (d Driver[O]) Registry(db *sql.DB, opts *O) (*sqldb.Registry, error) {
 	both, err := d(db, opts)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func Pool(t testing.TB, c driver.Connector) *sql.DB {
 }
 
 // OpenStore opens the store for the length of a test.
-func (d Driver[O]) OpenStore(t testing.TB, db *sql.DB) *sqlstore.Store {
+func (d Driver[O]) OpenStore(t testing.TB, db *sql.DB) *sqldb.Store {
 	t.Helper()
 	s, err := d.Store(db, nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d Driver[O]) OpenStore(t testing.TB, db *sql.DB) *sqlstore.Store {
 }
 
 // OpenRegistry opens the registry for the length of a test.
-func (d Driver[O]) OpenRegistry(t testing.TB, db *sql.DB, opts *O) *sqlstore.Registry {
+func (d Driver[O]) OpenRegistry(t testing.TB, db *sql.DB, opts *O) *sqldb.Registry {
 	t.Helper()
 	r, err := d.Registry(db, opts)
 	if err != nil {

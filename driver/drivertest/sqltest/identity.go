@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leaf-id/leaf/internal/sqlstore"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -30,7 +30,7 @@ func (d Driver[O]) TestIdentity(t *testing.T, open func(testing.TB) *sql.DB) {
 	first := identityOf(t, running)
 
 	exec("DROP TABLE leaf_store") // as an older release leaves a store
-	stores := []*sqlstore.Store{running}
+	stores := []*sqldb.Store{running}
 	for range 7 {
 		stores = append(stores, d.OpenStore(t, open(t)))
 	}
@@ -48,7 +48,7 @@ func (d Driver[O]) TestIdentity(t *testing.T, open func(testing.TB) *sql.DB) {
 }
 
 // sameIdentity asks all stores at once.
-func sameIdentity(t *testing.T, stores []*sqlstore.Store) string {
+func sameIdentity(t *testing.T, stores []*sqldb.Store) string {
 	t.Helper()
 	seen := make([]string, len(stores))
 	var wg sync.WaitGroup
@@ -66,7 +66,7 @@ func sameIdentity(t *testing.T, stores []*sqlstore.Store) string {
 
 // identityOf returns the identity of the next grant. The first call after a table was dropped may
 // fail.
-func identityOf(t *testing.T, s *sqlstore.Store) string {
+func identityOf(t *testing.T, s *sqldb.Store) string {
 	t.Helper()
 	g, err := s.Advance(t.Context(), "order", 1)
 	if err != nil {

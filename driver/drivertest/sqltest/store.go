@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sqlstore"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -125,7 +125,7 @@ const OddRows = `('good', 7, 10), ('low', -5, 3), ('minus', 5, -3), ('no-max', N
 
 // TestOddRows checks that a row of a table made by hand does not hide the others, and says
 // what it lacks.
-func TestOddRows(t *testing.T, s *sqlstore.Store) {
+func TestOddRows(t *testing.T, s *sqldb.Store) {
 	t.Helper()
 	if got := strings.Join(Names(t, s), " "); got != "good@7 low@-5 minus@5 no-max@0 no-step@5" {
 		t.Errorf("listed %q", got)

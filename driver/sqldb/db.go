@@ -1,4 +1,4 @@
-package sqlstore
+package sqldb
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -19,8 +20,8 @@ type DB struct {
 	registry *Registry
 }
 
-// New returns the DB of a driver, whose name is for errors.
-func New(name string, tags Counters, workers Workers, logger *slog.Logger) *DB {
+// New returns the DB of a driver, whose name is for errors. Users call the New of a driver instead.
+func New(name string, tags sqlstore.Counters, workers sqlstore.Workers, logger *slog.Logger) *DB {
 	return &DB{
 		store:    &Store{handle: handle{db: tags, name: name + " store"}, db: tags, logger: logger},
 		registry: &Registry{handle: handle{db: workers, name: name + " registry"}, db: workers},

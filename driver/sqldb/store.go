@@ -1,4 +1,4 @@
-package sqlstore
+package sqldb
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -22,45 +23,18 @@ var (
 	_ segment.Catalog  = (*Store)(nil)
 )
 
-// An Access is the way to one table of a database. Its errors need not say which call failed.
-type Access interface {
-	// Create makes the table, with tags in it. It fails, wrapping [io/fs.ErrExist], where
-	// there is one.
-	Create(ctx context.Context, tags []segment.Tag) error
-
-	Exists(ctx context.Context) (bool, error)
-
-	// Do runs do on a connection; each of its statements commits by itself, and none is
-	// repeated. What do writes to must not be read after an error: do may still be running.
-	Do(ctx context.Context, do func(*Session) error) error
-
-	// Transact runs do in a transaction, again for as long as the server undoes it in
-	// favour of others.
-	Transact(ctx context.Context, do func(*Session) error) error
-
-	Explain(err error) error // says what to do about an error of the database
-	Close()
-}
-
-// A Counters is the [Access] to the table of tags. Its methods get arguments that were checked.
-type Counters interface {
-	Access
-	Advance(ctx context.Context, tag string, n int64) (segment.Grant, error)
-	Return(ctx context.Context, tag string, last segment.Grant, start int64) error
-}
-
 // A Store keeps tags in a database. It is a [segment.Store], a [segment.Returner],
 // a [segment.Lister] and a [segment.Catalog]. Its methods are safe for concurrent use.
 type Store struct {
 	handle
-	db      Counters
+	db      sqlstore.Counters
 	logger  *slog.Logger
 	skipped sync.Map // names that were logged because they cannot be a tag's
 }
 
 // A handle is what a store and a registry have in common.
 type handle struct {
-	db     Access
+	db     sqlstore.Access
 	name   string // for errors
 	closed atomic.Bool
 }
@@ -76,7 +50,7 @@ func (h *handle) Close() error {
 // call makes a call; what says which, for the error. After an error there is no answer.
 func call[T any](ctx context.Context, h *handle, what string, do func() (T, error)) (T, error) {
 	var answer T
-	err := Attempt(ctx, &h.closed, h.db.Explain, func() (err error) {
+	err := sqlstore.Attempt(ctx, &h.closed, h.db.Explain, func() (err error) {
 		answer, err = do()
 		return err
 	})
@@ -93,9 +67,9 @@ func act(ctx context.Context, h *handle, what string, do func() error) error {
 }
 
 // in runs do by way of run, which is a method of an [Access].
-func in[T any](ctx context.Context, run func(context.Context, func(*Session) error) error, do func(*Session) (T, error)) (T, error) {
+func in[T any](ctx context.Context, run func(context.Context, func(*sqlstore.Session) error) error, do func(*sqlstore.Session) (T, error)) (T, error) {
 	var answer T
-	err := run(ctx, func(s *Session) (err error) {
+	err := run(ctx, func(s *sqlstore.Session) (err error) {
 		answer, err = do(s)
 		return err
 	})
@@ -103,25 +77,6 @@ func in[T any](ctx context.Context, run func(context.Context, func(*Session) err
 		return *new(T), err // not answer: do may still be writing to it
 	}
 	return answer, nil
-}
-
-// Attempt makes one call, unless it is too late for it, and makes its error fit for people.
-func Attempt(ctx context.Context, closed *atomic.Bool, explain func(error) error, do func() error) error {
-	if closed.Load() {
-		return leaf.ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	err := do()
-	if err == nil {
-		return nil
-	}
-	err = explain(err)
-	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", cause, err)
-	}
-	return err
 }
 
 // Advance moves tag's counter forward by n, or by the tag's step if n is 0.
@@ -157,43 +112,43 @@ func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, star
 // tag that exists from first to last is listed once. A row whose name cannot be a
 // tag's is left out and logged; values that are missing are zero.
 func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
-	return s.list(ctx, (*Session).selectTags, scanRow)
+	return s.list(ctx, (*sqlstore.Session).Tags)
 }
 
 // Steps is Tags with the names and the steps alone.
 func (s *Store) Steps(ctx context.Context) iter.Seq2[segment.Tag, error] {
-	return s.list(ctx, func(*Session) string { return `SELECT biz_tag, step FROM leaf_alloc` }, scanStep)
+	return s.list(ctx, (*sqlstore.Session).Steps)
 }
 
 // Digest returns a hash of all names and steps, made of the rows joined by the database: that
 // is a tenth of what it costs to read them one by one. Empty where the database is not told how.
 func (s *Store) Digest(ctx context.Context) (string, error) {
 	return call(ctx, &s.handle, "compare tags", func() (string, error) {
-		return in(ctx, s.db.Do, func(db *Session) (string, error) { return db.digest() })
+		return in(ctx, s.db.Do, (*sqlstore.Session).Digest)
 	})
 }
 
-// list lists the rows of a query.
-func (s *Store) list(ctx context.Context, query func(*Session) string, scan scanner) iter.Seq2[segment.Tag, error] {
+// list lists what read reads, page by page.
+func (s *Store) list(ctx context.Context, read func(db *sqlstore.Session, after *string, limit int) ([]segment.Tag, error)) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
 		var after *string
 		for limit := firstPage; ; limit = min(4*limit, maxPage) {
-			rows, err := call(ctx, &s.handle, "list tags", func() ([]row, error) {
-				return in(ctx, s.db.Do, func(db *Session) ([]row, error) { return db.page(query(db), scan, after, limit) })
+			tags, err := call(ctx, &s.handle, "list tags", func() ([]segment.Tag, error) {
+				return in(ctx, s.db.Do, func(db *sqlstore.Session) ([]segment.Tag, error) { return read(db, after, limit) })
 			})
 			if err != nil {
 				yield(segment.Tag{}, err)
 				return
 			}
-			for _, r := range rows {
-				if s.listable(r.name) && !yield(r.tag(), nil) {
+			for _, tag := range tags {
+				if s.listable(tag.Name) && !yield(tag, nil) {
 					return
 				}
 			}
-			if len(rows) < limit {
+			if len(tags) < limit {
 				return
 			}
-			after = &rows[limit-1].name
+			after = &tags[limit-1].Name
 		}
 	}
 }
@@ -202,7 +157,7 @@ func (s *Store) list(ctx context.Context, query func(*Session) string, scan scan
 // a connection for a page costs SQLite as much as some hundred rows.
 const (
 	firstPage = 16
-	maxPage   = 8192
+	maxPage   = sqlstore.MaxPage
 )
 
 // listable reports whether a tag can have that name, and logs one that cannot once.
@@ -219,7 +174,7 @@ func (s *Store) listable(name string) bool {
 // Create adds a tag; the time of its last change is the database's. It starts where a deleted tag
 // of the name ended, or above.
 func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
-	return s.change(ctx, "create", tag.Name, tag.Check(), func(db *Session) error { return db.create(tag) })
+	return s.change(ctx, "create", tag.Name, tag.Check(), func(db *sqlstore.Session) error { return db.Create(tag) })
 }
 
 // Alter changes a tag and returns it as it then is.
@@ -228,7 +183,7 @@ func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (
 		if err := cmp.Or(change.Check(), segment.CheckKnown(name)); err != nil {
 			return segment.Tag{}, err
 		}
-		return in(ctx, s.db.Transact, func(db *Session) (segment.Tag, error) { return db.alter(name, change) })
+		return in(ctx, s.db.Transact, func(db *sqlstore.Session) (segment.Tag, error) { return db.Alter(name, change) })
 	})
 }
 
@@ -236,22 +191,22 @@ func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (
 // it is missing.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	err := s.remove(ctx, name)
-	if !errors.Is(err, errNoDeleted) {
+	if !errors.Is(err, sqlstore.ErrNoDeleted) {
 		return err
 	}
-	failed := act(ctx, &s.handle, fmt.Sprintf("delete tag %q", name), func() error { return s.db.Transact(ctx, (*Session).createDeleted) })
-	if err = s.remove(ctx, name); errors.Is(err, errNoDeleted) { // else another process created it
+	failed := act(ctx, &s.handle, fmt.Sprintf("delete tag %q", name), func() error { return s.db.Transact(ctx, (*sqlstore.Session).CreateDeleted) })
+	if err = s.remove(ctx, name); errors.Is(err, sqlstore.ErrNoDeleted) { // else another process created it
 		return cmp.Or(failed, err)
 	}
 	return err
 }
 
 func (s *Store) remove(ctx context.Context, name string) error {
-	return s.change(ctx, "delete", name, segment.CheckKnown(name), func(db *Session) error { return db.remove(name) })
+	return s.change(ctx, "delete", name, segment.CheckKnown(name), func(db *sqlstore.Session) error { return db.Remove(name) })
 }
 
 // change makes a change in a transaction, unless it is invalid.
-func (s *Store) change(ctx context.Context, what, name string, invalid error, do func(*Session) error) error {
+func (s *Store) change(ctx context.Context, what, name string, invalid error, do func(*sqlstore.Session) error) error {
 	return act(ctx, &s.handle, fmt.Sprintf("%s tag %q", what, name), func() error {
 		if invalid != nil {
 			return invalid

@@ -2,32 +2,12 @@ package sqlstore
 
 import (
 	"cmp"
-	"context"
 	"database/sql"
 	"fmt"
 	"time"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/worker"
 )
-
-var (
-	_ worker.Registry      = (*Registry)(nil)
-	_ worker.LossyRegistry = (*Registry)(nil)
-)
-
-// Workers is the [Access] to the table of workers.
-type Workers interface {
-	Access
-	Reign(ctx context.Context) (worker.Reign, error)
-}
-
-// A Registry keeps the records of workers in a database. It is a [worker.Registry]
-// and a [worker.LossyRegistry]. Its methods are safe for concurrent use.
-type Registry struct {
-	handle
-	db Workers
-}
 
 // A cell is a row of leaf_worker; its text is null if it was never written.
 type cell struct {
@@ -72,42 +52,9 @@ func (s *Session) cell(id int64) (cell, error) {
 	return cells[0], nil
 }
 
-// Load returns the record of a worker.
-func (r *Registry) Load(ctx context.Context, id int64) (worker.Record, error) {
-	return call(ctx, &r.handle, fmt.Sprintf("load worker %d", id), func() (worker.Record, error) {
-		if id < 0 {
-			return worker.Record{}, fmt.Errorf("%w: no worker has a negative ID", leaf.ErrInvalid)
-		}
-		c, err := in(ctx, r.db.Do, func(s *Session) (cell, error) { return s.cell(id) })
-		if err != nil {
-			return worker.Record{}, err
-		}
-		return c.record(id)
-	})
-}
-
-// Swap writes new in the place of old. It is sent once.
-func (r *Registry) Swap(ctx context.Context, old, new worker.Record) error {
-	return act(ctx, &r.handle, fmt.Sprintf("swap worker %d", new.Worker), func() error {
-		switch {
-		case old.Worker != new.Worker:
-			return fmt.Errorf("%w: the old record is of worker %d", leaf.ErrInvalid, old.Worker)
-		case new.Worker < 0:
-			return fmt.Errorf("%w: no worker has a negative ID", leaf.ErrInvalid)
-		case new.IsZero():
-			return fmt.Errorf("%w: the new record is empty", leaf.ErrInvalid)
-		}
-		text, err := new.MarshalText()
-		if err != nil {
-			return err
-		}
-		return r.db.Do(ctx, func(s *Session) error { return s.swap(old, string(text)) })
-	})
-}
-
-// swap sends the statement that compares and writes once. Where the server undid it in
+// Swap sends the statement that compares and writes once. Where the server undid it in
 // favour of others, who may have written to this very cell, the cell is read again.
-func (s *Session) swap(old worker.Record, text string) error {
+func (s *Session) Swap(old worker.Record, text string) error {
 	c, err := s.holds(old)
 	if err != nil || c.text.V == text {
 		return err
@@ -148,35 +95,6 @@ func (s *Session) replace(id int64, c cell, text string) error {
 	return s.changeOne(ErrMoved, `UPDATE leaf_worker SET record = $2`+s.Touch+` WHERE worker = $1 AND `+s.equal("record", "$3"), id, text, c.text.V)
 }
 
-// List returns all records, by worker ID. It fails if there is one that it cannot read.
-func (r *Registry) List(ctx context.Context) ([]worker.Record, error) {
-	return call(ctx, &r.handle, "list workers", func() ([]worker.Record, error) {
-		cells, err := in(ctx, r.db.Do, func(s *Session) ([]cell, error) { return s.cells(`1 = 1 ORDER BY w.worker`) })
-		if err != nil {
-			return nil, err
-		}
-		all := make([]worker.Record, 0, len(cells))
-		for _, c := range cells {
-			if !c.id.Valid {
-				continue
-			}
-			record, err := c.record(c.id.V)
-			if err != nil {
-				return nil, fmt.Errorf("worker %d: %w", c.id.V, err)
-			}
-			all = append(all, record)
-		}
-		return all, nil
-	})
-}
-
-// Clock returns the server's time; the zero Time for SQLite, which is on this machine.
-func (r *Registry) Clock(ctx context.Context) (time.Time, error) {
-	return call(ctx, &r.handle, "ask the registry's clock", func() (time.Time, error) {
-		return in(ctx, r.db.Do, (*Session).Time)
-	})
-}
-
 // Time returns the server's time; the zero Time if it runs on this machine.
 func (s *Session) Time() (time.Time, error) {
 	if s.Clock == "" {
@@ -189,7 +107,31 @@ func (s *Session) Time() (time.Time, error) {
 	return time.UnixMicro(micros), nil
 }
 
-// Reign returns which server answers, and whether it may lose writes.
-func (r *Registry) Reign(ctx context.Context) (worker.Reign, error) {
-	return call(ctx, &r.handle, "ask whether the registry loses writes", func() (worker.Reign, error) { return r.db.Reign(ctx) })
+// Record returns the record of a worker.
+func (s *Session) Record(id int64) (worker.Record, error) {
+	c, err := s.cell(id)
+	if err != nil {
+		return worker.Record{}, err
+	}
+	return c.record(id)
+}
+
+// Records returns all records, by worker ID. It fails if there is one that it cannot read.
+func (s *Session) Records() ([]worker.Record, error) {
+	cells, err := s.cells(`1 = 1 ORDER BY w.worker`)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]worker.Record, 0, len(cells))
+	for _, c := range cells {
+		if !c.id.Valid {
+			continue
+		}
+		record, err := c.record(c.id.V)
+		if err != nil {
+			return nil, fmt.Errorf("worker %d: %w", c.id.V, err)
+		}
+		all = append(all, record)
+	}
+	return all, nil
 }
