@@ -14,6 +14,12 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/kv"
+	"github.com/leaf-id/leaf/worker"
+)
+
+var (
+	_ kv.Lossy   = (*backend)(nil)
+	_ kv.Watcher = (*backend)(nil)
 )
 
 // The keys that a listing reads at once: few at first, because a probe needs only one. Then
@@ -23,7 +29,7 @@ const (
 	maxPage   = 8192
 )
 
-// A backend is the keys below a prefix. It is a [kv.Backend].
+// A backend is the keys below a prefix. It is a [kv.Backend], a [kv.Lossy] and a [kv.Watcher].
 type backend struct {
 	client *client
 	prefix string // of all keys, with its slash
@@ -103,6 +109,44 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, er
 		}
 	}
 }
+
+// Reign reports that etcd may lose writes once its revision has gone back: other clients may hold
+// what it does not know of any more.
+func (b *backend) Reign(context.Context) (worker.Reign, error) {
+	return worker.Reign{Lossy: b.client.wentBack.Load()}, nil
+}
+
+// Watch returns a channel that is closed when a key was written, or etcd's revision went back. It
+// reads the key once a second: a watch of etcd's own waits in vain for revisions of before a restore.
+func (b *backend) Watch(ctx context.Context, key string) (<-chan struct{}, error) {
+	before := b.client.revision.Load()
+	first, err := b.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	changed := make(chan struct{})
+	go func() {
+		defer close(changed)
+		poll := time.NewTicker(watchInterval)
+		defer poll.Stop()
+		for b.client.revision.Load() >= before {
+			select {
+			case <-poll.C:
+			case <-ctx.Done():
+				return
+			case <-b.client.ctx.Done():
+				return
+			}
+			if now, err := b.Get(ctx, key); err == nil && now != first {
+				return
+			}
+		}
+	}()
+	return changed, nil
+}
+
+// watchInterval is how often a watch reads.
+const watchInterval = time.Second
 
 // Clock returns the time of one member: the Date of its HTTP server, which is cut off to
 // whole seconds, so it is up to a second behind.

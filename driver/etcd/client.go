@@ -52,6 +52,8 @@ type client struct {
 	blamed  atomic.Value // the error that was logged last, as text
 
 	home      atomic.Pointer[membership] // of the first member that answered
+	revision  atomic.Int64               // the highest of all answers
+	wentBack  atomic.Bool                // the revision has gone back
 	surveyed  atomic.Bool
 	surveying sync.Mutex
 
@@ -206,7 +208,7 @@ func (c *client) send(ctx context.Context, compare []clientv3.Cmp, then clientv3
 	if err := c.survey(ctx); err != nil {
 		return nil, err
 	}
-	at := c.current.Load()
+	at, before := c.current.Load(), c.revision.Load()
 	began := time.Now()
 	limited, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.timeout())
 	defer cancel()
@@ -218,13 +220,32 @@ func (c *client) send(ctx context.Context, compare []clientv3.Cmp, then clientv3
 		if time.Since(began) < leastTimeout/2 {
 			c.silent.Store(0)
 		}
-		return resp, c.same(c.addr(at), resp.Header.GetClusterId()) // what another cluster wrote is lost: its counters are not in use
+		if err := c.same(c.addr(at), resp.Header.GetClusterId()); err != nil {
+			return nil, err // what another cluster wrote is lost: its counters are not in use
+		}
+		c.compareRevision(c.addr(at), before, resp.Header.GetRevision())
+		return resp, nil
 	case c.ctx.Err() != nil:
 		return nil, leaf.ErrClosed
 	case memberFault(err) && (ctx.Err() == nil || time.Since(began) > goneAfter):
 		c.giveUp(at, err)
 	}
 	return nil, &memberError{c.addr(at), err}
+}
+
+// compareRevision notices that etcd has lost writes. An answer is not older than any that came
+// before its call was sent, whichever members gave them; one to a call that was on its way then
+// may be.
+func (c *client) compareRevision(addr string, before, got int64) {
+	if got >= before {
+		for highest := c.revision.Load(); got > highest && !c.revision.CompareAndSwap(highest, got); highest = c.revision.Load() {
+		}
+		return
+	}
+	c.revision.Store(got)
+	c.wentBack.Store(true)
+	c.logger.Error("etcd's revision went back: it was restored from a backup, or lost writes, while this process ran; IDs of the time since may exist twice; "+
+		"stop every server, raise all counters, and start them", "etcd", addr, "before", before, "now", got)
 }
 
 // timeout is how long a member has for an answer. It doubles whenever all members in

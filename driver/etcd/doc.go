@@ -39,6 +39,16 @@
 // ID of the cluster, so that a node notices a restored one whose ID is new, and lifts
 // the counters; one that is restored with the same members and token has the same ID.
 //
+// A restore under running processes is noticed by the revision. An answer has at least the
+// revision of every answer that came before its call was sent, whichever members gave them,
+// because each is a transaction that the majority confirms. One with a lower revision shows
+// that etcd has lost writes: that is logged as an error, and from then on the registry is one
+// that may lose writes ([worker.LossyRegistry]), so that this process's claims wait until
+// holders that etcd does not know of any more have noticed. A holder reads its record each
+// second, and puts it back or stops. A process that is started after the restore, or that etcd has
+// answered last at a revision which it has reached again, cannot notice, and may claim a
+// worker ID whose holder goes on for up to a second.
+//
 // # Clock
 //
 // etcd tells no time. The registry's clock is the Date of a member's HTTP server, in whole

@@ -40,8 +40,8 @@ type Options struct {
 	// the clock of the registry uses it.
 	HTTP []string
 
-	// Logger gets a line when a member is given up for a new reason. Default: nothing is
-	// logged.
+	// Logger gets a line when a member is given up for a new reason, and an error when the
+	// revision goes back. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
