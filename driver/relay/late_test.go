@@ -13,7 +13,7 @@ import (
 
 var errNotSet = errors.New("not set yet")
 
-// A late store is the way to a server that is known only later.
+// A late store leads to a server whose address the test learns later.
 type late struct {
 	mu  sync.Mutex
 	db  *relay.DB

@@ -1,23 +1,21 @@
-// Package relay makes another Leaf server a store of tags and a registry of worker IDs: a
-// server on top of it is a relay, at an edge site for example.
+// Package relay makes another Leaf server a store of tags and a registry of worker IDs. A server on
+// top of it is a relay, for example at an edge site.
 //
 // # What always holds
 //
-//  1. A range that a relay is lent came out of its upstream's memory and is in no other
-//     memory. So IDs are unique whatever number of relays stand behind one another, and a
-//     call whose answer is lost costs IDs, never uniqueness.
-//  2. Each server in the chain has an outage budget and a loss budget of its own. A relay
-//     serves from its stock while its upstream is away, as that does while its database is.
-//     What crashes may cost multiplies along the chain: each server may be granted twice
-//     what it gives to those behind it.
-//  3. The regression guard is the work of the server at the end of the chain, which has the
-//     database. Ranges that a relay is lent come in no order, as its upstream may be several
-//     servers.
-//  4. Worker IDs are those of the registry at the end of the chain: each call is passed on
-//     there, a swap is sent once, and nothing is kept on the way. While one link is away no
-//     lease is claimed or extended; leases last half an hour.
-//  5. Servers that are each other's store, in whatever long circle, issue nothing and say
-//     so: every answer carries the names of the servers that it came through.
+//  1. A lent range comes out of the upstream's memory and is in no other memory. So IDs are unique
+//     through any number of relays, and a lost answer costs IDs, never uniqueness.
+//  2. Each server in the chain has an outage budget and a loss budget of its own. A relay serves
+//     from its stock while its upstream is away, just as the upstream does without its database.
+//     The cost of crashes multiplies along the chain: each server may take twice the amount that it
+//     issues.
+//  3. The regression guard runs at the end of the chain, next to the database. Lent ranges have no
+//     order, because the upstream may be several servers.
+//  4. Worker IDs come from the registry at the end of the chain. Each server passes the calls on,
+//     sends a swap once, and caches nothing. While one link is away, no process claims or extends a
+//     lease; leases last half an hour.
+//  5. Every answer has the names of the servers on its way. Servers that form a circle notice it,
+//     issue nothing and say so.
 package relay
 
 import (
@@ -29,7 +27,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// ErrLoop is wrapped by errors of servers that are each other's store or registry.
+// ErrLoop is wrapped by errors of servers in a circle.
 var ErrLoop = hops.ErrLoop
 
 var (
@@ -50,19 +48,17 @@ type Options struct {
 	TLS *tls.Config
 }
 
-// A DB is the way to one or several servers that have one store. Its methods are safe for
-// concurrent use.
+// A DB leads to one or several servers with one store. Its methods are safe for concurrent use.
 type DB struct{ conn *leafconn.Conn }
 
-// A Store is the servers' store; see [segment.Store]. It deals in what a server holds in
-// memory: a range may be smaller than asked for.
+// A Store is the servers' store; see [segment.Store]. It lends from a server's memory, so a range may
+// be smaller than requested.
 type Store struct{ servers leafconn.Store }
 
 // A Registry is the servers' registry; see [worker.Registry].
 type Registry struct{ servers leafconn.Registry }
 
-// Open returns the way to servers with these URLs, such as http://host:8080. It contacts
-// none.
+// Open returns a DB for servers with these URLs, such as http://host:8080. It connects later.
 func Open(urls []string, o *Options) (*DB, error) {
 	opts := leafconn.Options{Name: hops.Name()}
 	if o != nil {

@@ -129,7 +129,7 @@ func TestThroughThreeServers(t *testing.T) {
 
 var order = segment.Tag{Name: "order", MaxID: 1, Step: 1000}
 
-// A relay serves from its stock while its upstream is away, and goes on when it is back.
+// A relay serves from its stock while its upstream is away, and continues after its return.
 func TestUpstreamDown(t *testing.T) {
 	upstream := testleaf.Start(t, testleaf.Options{Store: newStore(t, order)})
 	db := open(t, nil, upstream)
@@ -164,8 +164,8 @@ func TestUpstreamDown(t *testing.T) {
 	}
 }
 
-// What is observed at a relay moves the counter at the end of the chain, however far, and no server
-// of the chain issues IDs below; a raised counter is raised there, too.
+// Observe and raise at a relay move the counter at the end of the chain, and no server of the chain
+// issues IDs below.
 func TestObserveThroughThreeServers(t *testing.T) {
 	store := newStore(t, order)
 	chain := []*testleaf.Server{testleaf.Start(t, testleaf.Options{Store: store})}
@@ -214,11 +214,10 @@ func maxID(t testing.TB, store segment.Store) int64 {
 	return 0
 }
 
-// Servers that are each other's store issue nothing, and say why.
+// Servers in a circle issue nothing, and say why.
 func TestLoop(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
-		// The URLs must be known before the servers are: each is started with a store that is
-		// replaced by the way to the next one.
+		// The URLs come before the servers: each server starts with a placeholder for the next one.
 		stores := make([]*late, n)
 		servers := make([]*testleaf.Server, n)
 		for i := range n {
@@ -244,7 +243,7 @@ func TestLoop(t *testing.T) {
 		if !errors.Is(stores[0].lastErr(), relay.ErrLoop) {
 			t.Errorf("%d servers in a circle: %v, want %v", n, stores[0].lastErr(), relay.ErrLoop)
 		}
-		// A call that is passed on goes round once. The servers list tags of their own accord, too.
+		// A call runs around the circle once. The servers also list tags by themselves.
 		calls := servers[0].Calls("ListTags")
 		for _, err := range open(t, nil, servers[0]).Store().Tags(t.Context()) {
 			if !errors.Is(err, leaf.ErrUnsupported) {
@@ -318,7 +317,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// Of several servers one that is frozen, or gone, costs no call.
+// A frozen or absent server costs no call while another one answers.
 func TestSeveralServers(t *testing.T) {
 	store := newStore(t, order)
 	servers := []*testleaf.Server{testleaf.Start(t, testleaf.Options{Store: store}), testleaf.Start(t, testleaf.Options{Store: store}), testleaf.Start(t, testleaf.Options{Store: store})}

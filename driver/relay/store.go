@@ -11,7 +11,7 @@ import (
 func (s *Store) Expect(identity string) { s.servers.Expect(identity) }
 
 // Advance takes a range of up to n IDs, or of up to the tag's step if n is 0. An error may have
-// cost IDs, which are lost.
+// cost IDs.
 func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	return s.servers.Advance(ctx, tag, n)
 }
@@ -29,8 +29,8 @@ func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
 	return s.servers.Create(ctx, tag)
 }
 
-// Alter changes a tag and returns it as it then is. A raised max_id counts at once: the server
-// drops what it holds below.
+// Alter changes a tag and returns it. A raised max_id counts at once: the server drops its stock
+// below.
 func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
 	return s.servers.Alter(ctx, name, change)
 }
@@ -38,7 +38,8 @@ func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (
 // Delete removes a tag.
 func (s *Store) Delete(ctx context.Context, name string) error { return s.servers.Delete(ctx, name) }
 
-// ObserveTag has the tag issue nothing up to largest any more, which is in use.
+// ObserveTag tells the servers that IDs of a tag up to largest are in use: they issue higher ones
+// only.
 func (s *Store) ObserveTag(ctx context.Context, tag string, largest int64) (now segment.Tag, othersBelow int64, err error) {
 	return s.servers.ObserveTag(ctx, tag, largest)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf/driver/relay"
 )
 
-// A call goes on in the trace that its context is a part of, at the server that it goes to.
+// A call continues the caller's trace at the server.
 func TestTraceGoesOn(t *testing.T) {
 	headers := make(chan string, 2)
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

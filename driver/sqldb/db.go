@@ -11,10 +11,9 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A DB is the tables of Leaf in one database. It may hold a [Store], a [Registry] or both.
-// Nothing is created by opening it, see [DB.Init] and [DB.InitRegistry], nor is a
-// connection made: what is wrong with the server, a table or a session shows at the first
-// call, and each call looks anew until all is well.
+// A DB is Leaf's tables in one database: a [Store], a [Registry] or both. Opening it neither creates
+// tables, see [DB.Init] and [DB.InitRegistry], nor connects. Problems of the server, a table or a
+// session show at the first call, and each further call checks again.
 type DB struct {
 	store    *Store
 	registry *Registry
@@ -36,8 +35,8 @@ func (d *DB) Store() *Store { return d.store }
 // until it was created.
 func (d *DB) Registry() *Registry { return d.registry }
 
-// Init creates the table of tags, with these tags in it. Where there is one it fails with
-// an error that wraps [io/fs.ErrExist].
+// Init creates the table of tags, with these tags in it. If the table exists, the error wraps
+// [io/fs.ErrExist].
 func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
 	return d.store.create(ctx, tags)
 }
@@ -64,8 +63,7 @@ func (d *DB) EnsureRegistry(ctx context.Context) error {
 	return nil
 }
 
-// InitRegistry creates the table of workers. Where there is one it fails with an error that
-// wraps [io/fs.ErrExist].
+// InitRegistry creates the table of workers. If the table exists, the error wraps [io/fs.ErrExist].
 func (d *DB) InitRegistry(ctx context.Context) error { return d.registry.create(ctx, nil) }
 
 // Close ends the use of the database, which stays open: it is the caller's. Calls that

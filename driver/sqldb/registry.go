@@ -51,14 +51,14 @@ func (r *Registry) Swap(ctx context.Context, old, new worker.Record) error {
 	})
 }
 
-// List returns all records, by worker ID. It fails if there is one that it cannot read.
+// List returns all records, by worker ID. An unreadable record fails the call.
 func (r *Registry) List(ctx context.Context) ([]worker.Record, error) {
 	return call(ctx, &r.handle, "list workers", func() ([]worker.Record, error) {
 		return in(ctx, r.db.Do, (*sqlstore.Session).Records)
 	})
 }
 
-// Clock returns the server's time; the zero Time for SQLite, which is on this machine.
+// Clock returns the server's time. SQLite has no server: it returns the zero Time.
 func (r *Registry) Clock(ctx context.Context) (time.Time, error) {
 	return call(ctx, &r.handle, "ask the registry's clock", func() (time.Time, error) {
 		return in(ctx, r.db.Do, (*sqlstore.Session).Time)

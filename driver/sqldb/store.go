@@ -29,10 +29,10 @@ type Store struct {
 	handle
 	db      sqlstore.Counters
 	logger  *slog.Logger
-	skipped sync.Map // names that were logged because they cannot be a tag's
+	skipped sync.Map // invalid names, each logged once
 }
 
-// A handle is what a store and a registry have in common.
+// A handle is the common part of a store and a registry.
 type handle struct {
 	db     sqlstore.Access
 	name   string // for errors
@@ -47,7 +47,7 @@ func (h *handle) Close() error {
 	return nil
 }
 
-// call makes a call; what says which, for the error. After an error there is no answer.
+// call makes a call; its error begins with what. An error comes without an answer.
 func call[T any](ctx context.Context, h *handle, what string, do func() (T, error)) (T, error) {
 	var answer T
 	err := sqlstore.Attempt(ctx, &h.closed, h.db.Explain, func() (err error) {
@@ -66,7 +66,7 @@ func act(ctx context.Context, h *handle, what string, do func() error) error {
 	return err
 }
 
-// in runs do by way of run, which is a method of an [Access].
+// in runs do with a method of an [Access].
 func in[T any](ctx context.Context, run func(context.Context, func(*sqlstore.Session) error) error, do func(*sqlstore.Session) (T, error)) (T, error) {
 	var answer T
 	err := run(ctx, func(s *sqlstore.Session) (err error) {
@@ -107,10 +107,9 @@ func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, star
 	})
 }
 
-// Tags lists all tags by name. It reads some at a time and holds nothing of the
-// database in between, so that a slow reader of the listing holds up no other call. A
-// tag that exists from first to last is listed once. A row whose name cannot be a
-// tag's is left out and logged; values that are missing are zero.
+// Tags lists all tags by name. It reads page by page and holds nothing of the database in between,
+// so a slow reader does not hold up other calls. A tag that exists from first to last appears once.
+// Tags leaves out and logs a row with an invalid name. Missing values are zero.
 func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return s.list(ctx, (*sqlstore.Session).Tags)
 }
@@ -120,8 +119,8 @@ func (s *Store) Steps(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return s.list(ctx, (*sqlstore.Session).Steps)
 }
 
-// Digest returns a hash of all names and steps, made of the rows joined by the database: that
-// is a tenth of what it costs to read them one by one. Empty where the database is not told how.
+// Digest returns a hash of all names and steps. The database joins the rows, which costs a tenth of
+// reading them one by one. Empty: the database cannot.
 func (s *Store) Digest(ctx context.Context) (string, error) {
 	return call(ctx, &s.handle, "compare tags", func() (string, error) {
 		return in(ctx, s.db.Do, (*sqlstore.Session).Digest)

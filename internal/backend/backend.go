@@ -1,5 +1,5 @@
-// Package backend is what a URL names, as package drivers opens it and package server uses
-// it, which knows no driver.
+// Package backend has the type behind a store or registry URL. Package drivers makes it, and package
+// server uses it without knowing a driver.
 package backend
 
 import (
@@ -19,8 +19,8 @@ import (
 // ErrNothingToCreate is wrapped where a registry needs no [Part.Init].
 var ErrNothingToCreate = errors.New("there is nothing to create")
 
-// A Backend is what a URL names: a store of tags, a registry of worker IDs, or both over
-// one pool of connections.
+// A Backend is the thing behind a URL: a store of tags, a registry of worker IDs, or both over one
+// pool of connections.
 type Backend struct {
 	Name   string // the URL, without its password
 	Traits Traits
@@ -47,13 +47,13 @@ type Traits struct {
 	Local      bool // no other machine reaches it
 	Ticket     bool // the tags' IDs come from ticket servers
 	Assigned   bool // the registry says which worker ID to use
-	Disposable bool // each start of a process uses a worker ID up, so there is no [worker.StateFile] to keep
+	Disposable bool // each start of a process uses up a worker ID, so no [worker.StateFile] is needed
 
-	// What the URL asks for, and the kind of registry calls for: see [worker.Options].
+	// Settings from the URL and from the kind of registry: see [worker.Options].
 	StoreID    string // see [segment.Options]
 	Reclaim    bool
 	Settle     bool
-	ClaimDelay time.Duration // 0: the default; negative: none
+	ClaimDelay time.Duration // 0: the default; negative: no delay
 	MaxAhead   time.Duration // of the clock, at most; 0: not bounded
 }
 
@@ -67,11 +67,11 @@ type RegistryOptions struct {
 	// Lock opens and locks a file of the data directory. static: needs it.
 	Lock func(name string) (*os.File, error)
 
-	// Hold is how long static: holds back a worker ID that has no record.
+	// Hold is how long static: holds back a worker ID without a record.
 	Hold time.Duration
 
-	// Port tells this server from others at its address in Java Leaf's tree where the
-	// URL names none; 0: the URL must.
+	// Port tells this server from others at its address in Java Leaf's tree, unless the URL has
+	// one; 0: the URL must.
 	Port int
 
 	// Memory remembers over restarts which worker IDs of WORKER_NODE this machine was
@@ -111,7 +111,7 @@ func open[T any](b *Backend, p *Part, open func() (T, error)) (T, error) {
 	return opened, nil
 }
 
-// Close ends what was opened, and the connections.
+// Close closes the opened parts, and the connections.
 func (b *Backend) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(b.opened) {
@@ -176,7 +176,7 @@ type Part struct {
 	Unfit error // says why the backend does not keep it; nil: it does
 
 	// What its driver does.
-	Create func(context.Context, []segment.Tag) error // nil: there is nothing to create
+	Create func(context.Context, []segment.Tag) error // nil: nothing to create
 	Made   func(context.Context) (bool, error)
 
 	name  string // for people

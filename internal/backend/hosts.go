@@ -15,12 +15,11 @@ var ErrSeveralStores = errors.New("the hosts are not those of one store, so IDs 
 type Host struct {
 	Name string
 
-	// Identities asks the host by itself for the identity of each part that has one, by the
-	// name of the part. It closes what it opens.
+	// Identities asks this host alone for the identity of each part, by the name of the part.
 	Identities func(ctx context.Context) (map[string]string, error)
 }
 
-// hostTimeout is how long a host may take: one that is down must not hold up a start.
+// hostTimeout bounds the wait for a host, so that an absent one does not hold up a start.
 const hostTimeout = 2 * time.Second
 
 // CompareHosts asks all hosts of the URL for their identities. It returns those that did not

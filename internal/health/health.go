@@ -1,10 +1,10 @@
-// Package health judges from the generators, and never by asking a database, whether a server
-// can issue IDs, for how long it can go on, and what is wrong with it.
+// Package health decides whether a server can issue IDs, how long its stock lasts, and which
+// problems it has. It reads the state of the generators and never asks a database.
 //
-// A fault that the servers of a fleet share must not make all of them refuse requests: a load
-// balancer that takes every server away is worse than servers which serve what they can. So a
-// store that fails after it has answered counts against a server only once nothing that the
-// server is asked for can be issued; what is wrong with this server alone counts at once.
+// A fault of the whole fleet must not make every server refuse requests: a load balancer that
+// removes all servers does more harm than servers with some of the IDs. So a failing store makes a
+// server unready only when the server can issue no ID in use. A fault of this server alone makes it
+// unready at once.
 package health
 
 import (
@@ -29,14 +29,14 @@ const (
 	WorkerIDsLow    = "worker_ids_low"   // few starts are left
 )
 
-// A Condition is one thing that is wrong.
+// A Condition is one problem of a server.
 type Condition struct {
 	Name    string
-	Schemes []string // none: all of them
-	Err     error    // what is wrong; it may name hosts and databases, see [leaf.StoreError]
+	Schemes []string // empty: all schemes
+	Err     error    // the cause; it may name hosts and databases, see [leaf.StoreError]
 
-	// Down says that no ID of them can be had, or soon none. Without it the condition is
-	// only something to do.
+	// Down: the schemes issue no IDs, or will soon issue no more. Otherwise an operator should act
+	// and the schemes still work.
 	Down bool
 
 	// Shared says that other servers likely are in the same condition.
@@ -47,15 +47,15 @@ type Condition struct {
 	Optional bool
 }
 
-// A Report is what is wrong with a server at one time, the most urgent condition first.
+// A Report lists the problems of a server at one time, the most urgent first.
 type Report struct {
 	Conditions []Condition
 	InUse      []string // the schemes whose IDs have been asked for since the start
 }
 
-// Err returns why no requests for IDs of a scheme should be sent to the server, nil if they
-// should. An empty scheme stands for all: then a shared fault counts only if it stops
-// everything that the server is asked for.
+// Err returns why a load balancer should send no requests for IDs of a scheme here, or nil. With an
+// empty scheme it reports on the whole server: a shared fault then counts only if it stops every
+// scheme in use.
 func (r Report) Err(scheme string) error {
 	for _, c := range r.Conditions {
 		if c.stops(scheme) || scheme == "" && c.Down && (!c.Shared || r.nothingWorks()) {
@@ -65,7 +65,7 @@ func (r Report) Err(scheme string) error {
 	return nil
 }
 
-// stops reports whether c keeps a scheme from issuing IDs; no scheme stands for all.
+// stops reports whether c keeps a scheme from issuing IDs.
 func (c Condition) stops(scheme string) bool {
 	return c.Down && (len(c.Schemes) == 0 || slices.Contains(c.Schemes, scheme))
 }
@@ -77,7 +77,7 @@ func (r Report) nothingWorks() bool {
 	})
 }
 
-// Facts are what a report is made of.
+// Facts are the input of [Judge].
 type Facts struct {
 	Stopping bool
 	Now      time.Time

@@ -23,7 +23,7 @@ var (
 	errDown = &leaf.StoreError{Err: errors.New("connection refused")}
 )
 
-// tag returns what a server holds of a tag; failing since so long, if that is not 0.
+// tag returns the state of a tag; a failing time above 0 makes it fail since then.
 func tag(stock int64, rate float64, lasts, failing time.Duration) segment.Stats {
 	st := segment.Stats{Tag: fmt.Sprint("t", stock), Loaded: true, Stock: stock, Rate: rate, Lasts: lasts}
 	if failing > 0 {
@@ -68,8 +68,8 @@ func TestJudge(t *testing.T) {
 		name  string
 		store *health.StoreFacts
 		lease *health.LeaseFacts
-		want  string // conditions; ! before one that is down
-		ready string // schemes that are, - for all together
+		want  string // conditions; ! marks Down
+		ready string // ready schemes; - stands for the whole server
 	}{
 		{"all well", &health.StoreFacts{Answered: true, Tags: seq(fine)}, lease(held, nil), "", "- segment snowflake"},
 		{"store silent", &health.StoreFacts{}, lease(held, nil), "!store_silent", "snowflake"},
@@ -148,7 +148,7 @@ func ready(r health.Report, store *health.StoreFacts, lease *health.LeaseFacts) 
 	return strings.Join(list, " ")
 }
 
-// What an outage is told as names what people need, and keeps the store's words apart.
+// The text of an outage names the tags at risk and marks the store's own words.
 func TestOutageText(t *testing.T) {
 	store := &health.StoreFacts{Answered: true, Tags: seq(tag(1000, 10, 100*time.Second, time.Minute), tag(0, 5, 0, time.Minute))}
 	fill(store)
@@ -162,7 +162,7 @@ func TestOutageText(t *testing.T) {
 	}
 }
 
-// What is wrong with a table is wrong with all of its tags: the report names some of them.
+// A broken table breaks all of its tags: the report names the first few.
 func TestManyDamagedTags(t *testing.T) {
 	var tags []segment.Stats
 	for i := range 10_000 {
@@ -180,7 +180,7 @@ func TestManyDamagedTags(t *testing.T) {
 	}
 }
 
-// There may be very many tags: while the store delivers none is looked at but those that fail.
+// A server may have very many tags: without an outage it reads the failing ones only.
 func TestTagsThatAreWellAreNotLookedAt(t *testing.T) {
 	damaged := segment.Stats{Tag: "x", Err: leaf.ErrOverflow, FailingSince: now.Add(-time.Minute)}
 	r := health.Judge(health.Facts{Now: now, Store: &health.StoreFacts{

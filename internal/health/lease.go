@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// LeaseFacts are what is known of the worker ID without asking its registry.
+// LeaseFacts are the state of the worker ID, read without asking its registry.
 type LeaseFacts struct {
 	Schemes []string // that issue under it
 	InUse   []string // those of them whose IDs have been asked for
@@ -23,7 +23,7 @@ type LeaseFacts struct {
 	Supply worker.Supply // zero: worker IDs are leased
 
 	Layouts  map[string]time.Time // by name: the last time that an ID of it can carry
-	Optional bool                 // the configuration asks for no registry, and there was none when that could last be seen
+	Optional bool                 // the configuration names no registry, and the server saw none
 }
 
 // A step of the clock by less says nothing: it is never exact.
@@ -53,7 +53,7 @@ func (r *Report) judgeLease(f Facts) {
 	}
 }
 
-// trouble says what is wrong with the lease, and whether no ID can be had, or soon none.
+// trouble returns the problem of the lease, and whether its schemes issue no IDs now or soon.
 func (l *LeaseFacts) trouble(f Facts) (err error, down bool) {
 	left := l.Status.Horizon.Sub(f.Now)
 	switch {
@@ -81,13 +81,13 @@ func leaseCondition(err error, down bool) string {
 	return RegistryFailing
 }
 
-// fromRegistry reports whether err is what the registry has answered, or that it did not.
+// fromRegistry reports whether err is an answer of the registry, or a missing answer.
 func fromRegistry(err error) bool {
 	_, ok := errors.AsType[*leaf.StoreError](err)
 	return ok || errors.Is(err, context.DeadlineExceeded)
 }
 
-// onDisk reports an error of the state file: IDs are issued no further than what it says.
+// onDisk reports an error of the state file, which bounds the times in IDs.
 func onDisk(err error) bool {
 	_, ok := errors.AsType[*fs.PathError](err)
 	return ok && !fromRegistry(err)

@@ -17,7 +17,7 @@ var (
 	errSilent   = errors.New("the store has not answered yet")
 )
 
-// StoreFacts are what is known of the store of counters without asking it.
+// StoreFacts are the state of the counters, read without asking their store.
 type StoreFacts struct {
 	Schemes  []string // whose IDs it counts
 	Answered bool     // since the server started
@@ -61,11 +61,10 @@ func (r *Report) judgeStore(f Facts) {
 	}
 }
 
-// maxDamaged is how many tags have a condition of their own: what is wrong with a table is wrong
-// with all of them.
+// maxDamaged bounds the tags with a condition of their own: a broken table breaks all of its tags.
 const maxDamaged = 20
 
-// damaged yields the tags with which something is wrong that says nothing about their store.
+// damaged yields the tags with a problem of their own, which says nothing about their store.
 func (s *StoreFacts) damaged(yield func(segment.Stats) bool) {
 	for t := range s.Failing {
 		if ownFault(t.Err) && !yield(t) {
@@ -79,8 +78,7 @@ func ownFault(err error) bool {
 	return errors.Is(err, leaf.ErrOverflow) || errors.Is(err, leaf.ErrUnsupported) || errors.Is(err, leaf.ErrInvalid)
 }
 
-// outage says that the store does not deliver, and whether there is a tag in use of which IDs
-// can be had all the same.
+// outage describes a failing store, and reports whether a tag in use still has IDs.
 func outage(f Facts) (err error, down bool) {
 	err = f.Store.Err
 	var inUse, short int
@@ -136,7 +134,7 @@ func describe(since time.Time, inUse, short int, lasts, least time.Duration) str
 	return text + fmt.Sprintf(" for %v or more", lasts.Round(time.Second))
 }
 
-// stockLasts is how long the IDs in memory last; for ever where none were asked for lately.
+// stockLasts returns how long the IDs in memory last at the recent rate; an idle tag's last for ever.
 func stockLasts(t segment.Stats) time.Duration {
 	if t.Rate == 0 && t.Stock > 0 {
 		return 1<<63 - 1

@@ -1,5 +1,5 @@
-// Package hint knows what to do about an error: library packages say what is wrong, and
-// this one names the commands and flags of leaf that mend it.
+// Package hint maps errors to remedies. Library packages report a problem; this package names the
+// commands and flags of leaf against it.
 package hint
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// What is wrong with a URL that stands in the wrong place, which internal/drivers knows.
+// Problems with a URL in the wrong place, from internal/drivers.
 var (
 	ErrWorkersOnly = errors.New("for worker IDs only")
 	ErrTagsOnly    = errors.New("for counters only, not for worker IDs")
 	ErrServersOwn  = errors.New("its record is in the data directory of a server")
 )
 
-// What is wrong with the configuration of a server, which internal/server knows.
+// Problems with the configuration of a server, from internal/server.
 var (
 	ErrDataDir   = errors.New("the data directory cannot be used")
 	ErrNoWorkers = errors.New("no registry of worker IDs is configured")
@@ -55,7 +55,7 @@ var advice = []struct {
 	{ErrNoWorkers, "name where worker IDs come from with --workers URL, which may be the store's if this is the only machine"},
 }
 
-// Of returns what to do about err; "" if there is nothing to add to its text.
+// Of returns the remedy for err; "" if the text of err suffices.
 func Of(err error) string {
 	for _, a := range advice {
 		if errors.Is(err, a.err) {

@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A verdict is what the end of a call says of the server that was asked.
+// A verdict rates a server after a call.
 type verdict int
 
 const (
@@ -88,9 +88,9 @@ type outcome[T any] struct {
 	err    error
 }
 
-// repeatable makes a call that may be repeated. It asks one server after another until one
-// answers, and the next one too while an answer takes long. An answer that comes too late is
-// dropped. Where none serves, the error tells what each of them said.
+// repeatable makes a call that it may repeat. It asks the servers in turn until one answers, and
+// the next one already while an answer takes long. It drops late answers. If all fail, the error
+// has one line from each.
 func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, *server) (T, error)) (T, error) {
 	if err := c.refuse(ctx); err != nil {
 		var none T

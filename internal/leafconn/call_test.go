@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// What a call says of its server decides whether another one is asked.
+// The outcome of a call decides whether another server gets it.
 func TestJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -39,7 +39,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A call that is cut short with another one's connection is made again, if it may be.
+// A call repeats, if it may, after another call's cancellation has cut their connection.
 func TestCutShort(t *testing.T) {
 	for name, test := range map[string]struct {
 		call func(Registry) error
@@ -63,7 +63,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// However the context of a call ends, what is below it has an error by which others notice it.
+// Other calls can recognise the end of a call's context by its error, whatever ended it.
 func TestCallContext(t *testing.T) {
 	type key struct{}
 	why := errors.New("why")
@@ -83,7 +83,7 @@ func TestCallContext(t *testing.T) {
 	}
 }
 
-// A server whose proxy takes too long was not cut: another one is asked.
+// A time-out of a proxy is no cut: the call moves to another server.
 func TestSlowProxy(t *testing.T) {
 	c, err := Open([]string{"http://a:1"}, nil)
 	if err != nil {
@@ -100,7 +100,7 @@ type transport func() error
 
 func (t transport) RoundTrip(*http.Request) (*http.Response, error) { return nil, t() }
 
-// A caller that gives up says nothing of a server that has failed.
+// A caller that gives up does not clear a failed server.
 func TestGivingUpIsNoAnswer(t *testing.T) {
 	c, err := Open([]string{"http://a:1", "http://b:1"}, nil)
 	if err != nil {

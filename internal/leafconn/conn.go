@@ -1,5 +1,5 @@
-// Package leafconn is what package client and driver/relay know of Leaf servers: which one
-// to ask, when to ask another, and what an answer means.
+// Package leafconn speaks to Leaf servers for package client and driver/relay. It chooses the
+// server, moves to another one, and interprets the answers.
 package leafconn
 
 import (
@@ -24,24 +24,24 @@ import (
 
 // Options are the optional settings of a [Conn]; nil means all defaults.
 type Options struct {
-	// Token returns what is shown to the servers; nil: nothing is.
+	// Token returns the token for the servers; nil: no token.
 	Token func() (string, error)
 
 	// TLS is for servers whose URL begins with https; nil: the defaults of crypto/tls.
 	TLS *tls.Config
 
-	// Hedge is how long one server is waited for before another one is asked as well, where
-	// that is harmless; default 100 ms, negative: never.
+	// Hedge is the time after which a call also asks a second server, where that is harmless;
+	// default 100 ms, negative: never.
 	Hedge time.Duration
 
 	// CallTimeout bounds each call to a server; 0: the caller's context alone does.
 	CallTimeout time.Duration
 
-	// Observe is told of each call to a server; nil: nothing is.
+	// Observe receives each call to a server; nil: nothing does.
 	Observe func(Call)
 
-	// Name is that of this process in the routes of calls, where it is a server itself: see
-	// package hops. Empty: it is none.
+	// Name is this process's name in the routes of calls if it is a server itself: see package
+	// hops. Empty: it is a client.
 	Name string
 }
 
@@ -61,8 +61,8 @@ const (
 	idlePerServer = 32 // connections
 )
 
-// A Conn is the way to one Leaf server, or to several that have one store. Its methods are
-// safe for concurrent use.
+// A Conn is a connection to one Leaf server, or to several with one store. Its methods are safe for
+// concurrent use.
 type Conn struct {
 	opts    Options
 	servers []*server
@@ -82,11 +82,10 @@ type server struct {
 	route   atomic.Pointer[[]string]
 
 	fails   atomic.Int64 // in a row
-	retryAt atomic.Int64 // Unix nanoseconds; it is asked last before
+	retryAt atomic.Int64 // Unix nanoseconds; until then calls ask it last
 }
 
-// Open returns the way to servers with these URLs, such as http://host:8080. It contacts
-// none.
+// Open returns a Conn to servers with these URLs, such as http://host:8080. It connects later.
 func Open(urls []string, o *Options) (*Conn, error) {
 	c := &Conn{}
 	if o != nil {
@@ -135,8 +134,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// order returns the servers in the order in which they are asked: the one that answered last first, those
-// that failed lately last.
+// order returns the servers in the order of asking: the one with the latest answer first, those with
+// a recent failure last.
 func (c *Conn) order() []*server {
 	n := len(c.servers)
 	all, failing := make([]*server, 0, n), make([]*server, 0, n)

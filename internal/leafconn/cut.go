@@ -11,13 +11,13 @@ import (
 // closes the connection, with the error of that call.
 var errCut = errors.New("the connection was closed for another call")
 
-// ended is the error of a call whose context has ended. A call that meets it while its own context
-// goes on was cut.
+// ended is the error of a call after its context has ended. A call that gets it under a live
+// context lost its connection to another call.
 type ended struct{ error }
 
 func (e ended) Unwrap() error { return e.error }
 
-// A callContext ends as the context of a call does, with an error, and a cause, that is ended.
+// A callContext ends with the context of a call; its error and cause are then ended.
 type callContext struct{ context.Context }
 
 func (c callContext) Err() error {
@@ -33,8 +33,8 @@ func (c callContext) Value(key any) any { return context.WithoutCancel(c.Context
 // AfterFunc spares package context a goroutine for each context below.
 func (c callContext) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.Context, f) }
 
-// errNoEnd refuses an answer that is over when its connection is: one that was cut looks whole, and
-// an empty one is a message, too. Leaf's server sends none.
+// errNoEnd refuses an answer without an end of its own: a cut answer looks whole, and an empty one
+// is a valid message. Leaf's server always sends an end.
 var errNoEnd = errors.New("an HTTP/1 answer without Content-Length or chunks, which may have been cut: have the proxy send one of them")
 
 // A whole transport returns no such answer.

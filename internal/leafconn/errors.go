@@ -20,7 +20,7 @@ var ErrDenied = errors.New("the server does not allow it: the token is missing, 
 // errAway is wrapped where a server, or its store, cannot be reached.
 var errAway = errors.New("is unavailable")
 
-// reasons are what a server's answers mean here.
+// reasons translate a server's answers.
 var reasons = map[string]error{
 	"BAD_KEY":            leaf.ErrInvalid,
 	"CLOCK_BEHIND":       leaf.ErrClock,
@@ -46,13 +46,13 @@ var reasons = map[string]error{
 // An answer is an error that a server told.
 type answer struct {
 	host, text string
-	kind       error // nil: none that callers branch on
+	kind       error // nil: callers do not branch on it
 }
 
 func (a *answer) Error() string { return fmt.Sprintf("leaf server %s: %s", a.host, a.text) }
 func (a *answer) Unwrap() error { return a.kind }
 
-// several are the errors of servers that were all asked.
+// several has the errors of all servers of a call.
 type several []error
 
 func (s several) Error() string {
@@ -65,7 +65,7 @@ func (s several) Error() string {
 
 func (s several) Unwrap() []error { return s }
 
-// join returns what stands for all errs on one line; nil where there are none.
+// join returns one error for all errs, on one line; nil without any.
 func join(errs []error) error {
 	switch len(errs) {
 	case 0:

@@ -9,8 +9,8 @@ import (
 // Expect says which store the servers must have; see [segment.Expecter].
 func (c *Conn) Expect(identity string) { c.store.Store(&identity) }
 
-// checkStore reports that a server has another store than the known one, which is that of the
-// first answer unless [Conn.Expect] named it. Then another server is asked.
+// checkStore reports a server of another store. The first answer, or [Conn.Expect], sets the known
+// one. After an error the call moves to another server.
 func (c *Conn) checkStore(identity string) error {
 	if identity == "" || c.store.CompareAndSwap(nil, &identity) {
 		return nil

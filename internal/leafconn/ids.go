@@ -46,7 +46,7 @@ func errText(scheme string) error {
 	return fmt.Errorf("%w: the IDs of %s are text", leaf.ErrInvalid, scheme)
 }
 
-// noIDs returns err as that of a call for IDs: while no server answers there are none.
+// noIDs returns err as the error of a call for IDs: without a server the client has no IDs.
 func noIDs(err error) error {
 	if errors.Is(err, errAway) {
 		return fmt.Errorf("%w: %w", leaf.ErrExhausted, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// Peek returns the next ID of a tag at the server that is asked first, and takes none.
+// Peek returns the next ID of a tag at the first server, and takes no ID.
 func (c *Conn) Peek(ctx context.Context, tag string) (int64, error) {
 	res, err := repeatable(ctx, c, func(ctx context.Context, srv *server) (*leafv1.PeekTagResponse, error) {
 		return srv.admin.PeekTag(ctx, &leafv1.PeekTagRequest{Name: tag})
@@ -17,16 +17,16 @@ func (c *Conn) Peek(ctx context.Context, tag string) (int64, error) {
 	return res.GetNext(), err
 }
 
-// An Observed says what came of [Conn.Observe].
+// An Observed is the result of [Conn.Observe].
 type Observed struct {
-	Tag         segment.Tag // as it then is; zero: no server was told
+	Tag         segment.Tag // after the call; zero: no server answered
 	Dropped     int64
 	OthersBelow int64
 	OthersFor   time.Duration
 }
 
-// Observe tells all servers, one after the other, that IDs up to largest are in use. One that is
-// away holds up none of the others. It may be repeated.
+// Observe tells all servers in turn that IDs up to largest are in use. An absent server does not hold
+// up the others. Repeating the call is harmless.
 func (c *Conn) Observe(ctx context.Context, tag string, largest int64) (all Observed, err error) {
 	var away []error
 	for _, s := range c.servers {
@@ -50,8 +50,8 @@ func (c *Conn) Observe(ctx context.Context, tag string, largest int64) (all Obse
 	return all, join(away)
 }
 
-// ObserveTag tells the servers that IDs of a tag up to largest are in use. It returns the tag as
-// it then is, and below which ID others may issue what they held before.
+// ObserveTag tells the servers that IDs of a tag up to largest are in use. It returns the tag after
+// the change, and the ID below which other processes may still issue from their stock.
 func (s Store) ObserveTag(ctx context.Context, tag string, largest int64) (now segment.Tag, othersBelow int64, err error) {
 	if err := segment.CheckKnown(tag); err != nil {
 		return segment.Tag{}, 0, err

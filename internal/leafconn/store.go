@@ -14,7 +14,7 @@ import (
 // [segment.Returner] and a [segment.Catalog]. Its grants are guarded by the servers.
 type Store struct{ *Conn }
 
-// Advance takes a range of up to n IDs. An error may have cost IDs, which are lost.
+// Advance takes a range of up to n IDs. An error may have cost IDs.
 func (s Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	if err := segment.CheckKnown(tag); err != nil {
 		return segment.Grant{}, err
@@ -91,8 +91,7 @@ func (s Store) Create(ctx context.Context, tag segment.Tag) error {
 	return err
 }
 
-// Alter changes a tag. What the server holds below a raised max_id is dropped, as its next
-// range has to lie above it.
+// Alter changes a tag. The server drops its stock below a raised max_id.
 func (s Store) Alter(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
 	if err := segment.CheckKnown(name); err != nil {
 		return segment.Tag{}, err

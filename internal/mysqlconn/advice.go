@@ -46,8 +46,8 @@ func WritesNothing(err error) bool {
 	return ok && advice[e.Number] == readOnly || errors.Is(err, errReadOnly)
 }
 
-// Advise says what to do about an error, by its number first as others has it. None of the
-// errors that it passes on holds a password.
+// Advise adds a remedy to an error, by its number; others overrides the usual remedies. The result
+// never has a password.
 func Advise(err error, others map[uint16]string) error {
 	text := networkAdvice(err)
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {

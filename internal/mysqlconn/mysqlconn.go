@@ -1,5 +1,5 @@
-// Package mysqlconn is what packages mysql and ticket share: how a connection to MySQL or
-// MariaDB and its server are looked at, and what there is to do about their errors.
+// Package mysqlconn has the common part of packages mysql and ticket: checks of a connection and its
+// server, and remedies for their errors.
 package mysqlconn
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // Error numbers of MySQL.
 const (
-	NotReady     = 1047 // of a Galera node that is cut off from the others
+	NotReady     = 1047 // a Galera node without its majority
 	TableExists  = 1050
 	Shutdown     = 1053
 	NoColumn     = 1054
@@ -35,7 +35,7 @@ const (
 	NotCertified = 3101
 )
 
-// IsNumber reports an error of the server that has one of these numbers.
+// IsNumber reports whether err is a server error with one of these numbers.
 func IsNumber(err error, numbers ...uint16) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
 	return ok && slices.Contains(numbers, e.Number)
@@ -63,8 +63,8 @@ func CheckSession(ctx context.Context, conn *sql.Conn, more string, dest ...any)
 	return nil
 }
 
-// CheckEngine returns the engine of a table, or why it must not be used: stake is what a
-// crash would cost. It fails with [sql.ErrNoRows] where there is no such table.
+// CheckEngine returns the engine of a table, or an error if a crash could cost the stake. Without
+// the table it fails with [sql.ErrNoRows].
 func CheckEngine(ctx context.Context, conn sqlstore.Querier, table, stake string) (string, error) {
 	var kind string
 	var engine, transactions sql.Null[string]

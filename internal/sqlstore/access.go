@@ -13,14 +13,14 @@ import (
 
 // An Access is the way to one table of a database. Its errors need not say which call failed.
 type Access interface {
-	// Create makes the table, with tags in it. It fails, wrapping [io/fs.ErrExist], where
-	// there is one.
+	// Create makes the table, with tags in it. If the table exists, the error wraps
+	// [io/fs.ErrExist].
 	Create(ctx context.Context, tags []segment.Tag) error
 
 	Exists(ctx context.Context) (bool, error)
 
-	// Do runs do on a connection; each of its statements commits by itself, and none is
-	// repeated. What do writes to must not be read after an error: do may still be running.
+	// Do runs do on a connection. Each statement commits by itself and runs once. After an error
+	// the caller must not read the variables of do, which may still be running.
 	Do(ctx context.Context, do func(*Session) error) error
 
 	// Transact runs do in a transaction, again for as long as the server undoes it in
@@ -31,7 +31,7 @@ type Access interface {
 	Close()
 }
 
-// A Counters is the [Access] to the table of tags. Its methods get arguments that were checked.
+// A Counters is the [Access] to the table of tags. Its callers check the arguments.
 type Counters interface {
 	Access
 	Advance(ctx context.Context, tag string, n int64) (segment.Grant, error)

@@ -9,8 +9,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// The table leaf_deleted keeps the counters of deleted tags: other servers may still issue IDs of
-// a deleted tag, so a new tag of the name goes on above them. Its rows are only raised, and stay.
+// The table leaf_deleted keeps the counters of deleted tags. Other servers may still issue IDs of a
+// deleted tag, so a new tag of that name continues above them. Rows only rise, and stay.
 
 // ErrNoDeleted is a database without the table.
 var ErrNoDeleted = errors.New("the database has no table leaf_deleted")
@@ -25,7 +25,7 @@ func (s *Session) CreateDeleted() error {
 	return nil
 }
 
-// keptEnd returns where the deleted tag of that name ended; not valid if there was none.
+// keptEnd returns the end of the deleted tag with that name; not valid without such a tag.
 func (s *Session) keptEnd(name string) (end sql.Null[int64], err error) {
 	err = s.QueryRow(`SELECT max_id FROM leaf_deleted WHERE name = $1`+s.ForUpdate, name).Scan(&end)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -34,8 +34,8 @@ func (s *Session) keptEnd(name string) (end sql.Null[int64], err error) {
 	return end, err
 }
 
-// Create inserts a tag and then looks for a deleted one of the name: the insert waits for a
-// deletion that has not committed yet.
+// Create inserts a tag and then looks for a deleted one with that name: the insert waits for an
+// uncommitted deletion.
 func (s *Session) Create(tag segment.Tag) error {
 	if err := s.Insert(tag); err != nil {
 		return err

@@ -28,9 +28,9 @@ func (d *Dialect) ReadIdentity() string {
 
 func (d *Dialect) storeTable() string { return cmp.Or(d.StoreTable, "leaf_store") }
 
-// Identify gives the store an identity if it has none; create is [Session.CreateIdentity], in a
-// transaction where that takes one. Refused is why the database does not let it: then the store
-// has none.
+// Identify makes sure that the store has an identity. Create is [Session.CreateIdentity], in a
+// transaction if it needs one. Refused is the database's reason against it: the store then has no
+// identity.
 func (s *Session) Identify(create func() error) (refused, err error) {
 	has, refused := s.identified()
 	if !has && refused == nil {
@@ -42,7 +42,7 @@ func (s *Session) Identify(create func() error) (refused, err error) {
 	if has {
 		return nil, nil
 	}
-	_, err = s.HasTable(s.storeTable()) // tells a refusal from a connection that is gone
+	_, err = s.HasTable(s.storeTable()) // a refusal, or a lost connection?
 	return refused, err
 }
 
@@ -55,7 +55,7 @@ func (s *Session) identified() (bool, error) {
 	return identity != "", err
 }
 
-// CreateIdentity creates what there is not of the table and its row.
+// CreateIdentity creates the missing parts of the table and its row.
 func (s *Session) CreateIdentity() error {
 	_, err := s.On.ExecContext(s.Context, `CREATE TABLE IF NOT EXISTS `+s.storeTable()+` `+s.StoreColumns)
 	if err != nil {

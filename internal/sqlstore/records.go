@@ -27,8 +27,8 @@ func (c cell) record(id int64) (worker.Record, error) {
 	return r, nil
 }
 
-// cells returns the cells that a condition selects, and one without an ID where there is
-// none: each row says too what the server and the session are like.
+// cells returns the selected cells, or one without an ID. Each row also has the guard of the server
+// and the session.
 func (s *Session) cells(condition string, args ...any) ([]cell, error) {
 	rows, err := s.Query(`SELECT `+s.Guard+`, w.worker, w.record FROM (SELECT 1 AS one) AS one LEFT JOIN leaf_worker AS w ON `+condition, args...)
 	return Collect(rows, err, func(scan func(...any) error) (c cell, err error) {
@@ -87,7 +87,7 @@ func (s *Session) holds(r worker.Record) (cell, error) {
 // ErrMoved is the conflict of a swap that read the cell before another one wrote it.
 var ErrMoved = fmt.Errorf("%w meanwhile", worker.ErrConflict)
 
-// replace writes a cell if it holds the very text that was read, byte for byte.
+// replace writes a cell that still has the text c, byte for byte.
 func (s *Session) replace(id int64, c cell, text string) error {
 	if !c.text.Valid {
 		return s.changeOne(ErrMoved, `INSERT INTO leaf_worker (worker, record, update_time) VALUES ($1, $2, `+s.Now+`)`+s.ifAbsent("worker"), id, text)
@@ -116,7 +116,7 @@ func (s *Session) Record(id int64) (worker.Record, error) {
 	return c.record(id)
 }
 
-// Records returns all records, by worker ID. It fails if there is one that it cannot read.
+// Records returns all records, by worker ID. An unreadable record fails the call.
 func (s *Session) Records() ([]worker.Record, error) {
 	cells, err := s.cells(`1 = 1 ORDER BY w.worker`)
 	if err != nil {

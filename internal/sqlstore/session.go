@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A Dialect is how a database spells what the statements of this package need. They have
-// the parameters $1, $2 and so on.
+// A Dialect spells the statements of this package for one database. Their parameters are $1, $2 and
+// so on.
 type Dialect struct {
 	Bind func(query string, args []any) (string, []any) // puts the parameters as the driver takes them
 
@@ -25,7 +25,7 @@ type Dialect struct {
 	Later       string // a value of update_time above its own and above the time
 	Micros      string // update_time in Unix microseconds
 	Description string // the description of a tag; empty: the table has no such column
-	Joined      string // an aggregate of all biz_tag and step in a group, as a text; empty: it has none
+	Joined      string // an aggregate of all biz_tag and step in a group, as a text; empty: unsupported
 	Unversioned error  // why update_time does not tell the writes of a row apart; nil: it does
 	Deleted     string // the statement that creates leaf_deleted, unless it is there
 	CountTables string // a query that counts the tables with the name $1
@@ -96,8 +96,8 @@ func (s *Session) Change(query string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// changeOne runs a statement that changes one row. It is refused, with none, if it finds
-// no row to change.
+// changeOne runs a statement that changes one row. If no row matches, the call fails with none, as a
+// refusal.
 func (s *Session) changeOne(none error, query string, args ...any) error {
 	n, err := s.Change(query, args...)
 	if err == nil && n != 1 {
@@ -137,7 +137,7 @@ func Collect[T any](rows *sql.Rows, err error, scan func(scan func(...any) error
 // to extend a lease.
 const StoreConns = 16
 
-// Slots bound how many calls go on at a time; nil: they are not bounded.
+// Slots bound the concurrent calls; nil: no bound.
 type Slots chan struct{}
 
 // Take waits for a slot, which Free gives back.
@@ -168,7 +168,7 @@ func (f Failures) Error() string {
 	for i, err := range f {
 		texts[i] = err.Error()
 	}
-	slices.Sort(texts) // the same failures are the same text, in whatever order the servers were asked
+	slices.Sort(texts) // the same failures make the same text in any order
 	return strings.Join(texts, "; ")
 }
 
@@ -177,12 +177,11 @@ func (f Failures) Unwrap() []error { return f }
 
 // Discard closes a connection rather than give it back to the pool.
 func Discard(conn *sql.Conn) {
-	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // that is the way to say so
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // database/sql then closes the connection
 	_ = conn.Close()
 }
 
-// Positional is the Bind of a driver whose parameters are ?: an argument that is used
-// twice is passed twice.
+// Positional is the Bind of a driver with ? for each parameter. It repeats an argument for each use.
 func Positional(query string, args []any) (string, []any) {
 	var text strings.Builder
 	var list []any

@@ -11,12 +11,12 @@ import (
 // A Table is one of those that Leaf keeps in a database.
 type Table struct {
 	Name    string
-	Missing error  // that is wrapped where there is none
+	Missing error  // the error for a database without the table
 	Columns string // those that must be there
-	Use     string // what the table is to people
-	Stake   string // what a server loses that loses writes
+	Use     string // the word for the table in messages
+	Stake   string // the loss on a server that loses writes
 
-	Identified bool // the store has an identity for as long as there is this table
+	Identified bool // the identity of the store lives as long as the table
 }
 
 // Alloc is the table of tags.
@@ -31,15 +31,15 @@ var Worker = Table{
 	Use: "registry", Stake: "leases that were granted",
 }
 
-// Absent is the error of a database without the table; what is missing, for people.
+// Absent is the error of a database without the table; what describes the missing thing.
 func (t Table) Absent(what string) error { return fmt.Errorf("%w: %s", t.Missing, what) }
 
-// LacksColumn explains the error of a statement that names a column which is not there.
+// LacksColumn explains the error of a statement with an unknown column.
 func (t Table) LacksColumn(err error) error {
 	return fmt.Errorf("the table %s lacks a column, or its name is another: it must have %s: %w", t.Name, t.Columns, err)
 }
 
-// Exists is the error of a database that has the table already; cause may be nil.
+// Exists is the error of a database with an existing table; cause may be nil.
 func (t Table) Exists(cause error) error {
 	if cause == nil {
 		cause = fs.ErrExist
@@ -47,7 +47,7 @@ func (t Table) Exists(cause error) error {
 	return marked{text: "the database has a table " + t.Name + " already", cause: cause, sentinel: fs.ErrExist}
 }
 
-// A marked error is an error that is also sentinel, without its words.
+// A marked error wraps sentinel without showing its text.
 type marked struct {
 	text            string
 	cause, sentinel error
@@ -57,5 +57,5 @@ func (m marked) Error() string        { return m.text }
 func (m marked) Is(target error) bool { return target == m.sentinel }
 func (m marked) Unwrap() error        { return m.cause }
 
-// Mark returns err as one that is also sentinel, without its words.
+// Mark returns err as an error that also wraps sentinel, without its text.
 func Mark(err, sentinel error) error { return marked{err.Error(), err, sentinel} }

@@ -47,8 +47,7 @@ func (r row) fault() error {
 	return Mark(err, segment.ErrDamaged)
 }
 
-// amend returns the tag as change leaves it, all or nothing. A max_id that is missing is
-// not made up.
+// amend returns the tag after change, all or nothing. It does not invent a missing max_id.
 func (r row) amend(change segment.Change) (segment.Tag, error) {
 	if change.MaxID != nil && *change.MaxID < r.maxID.V && !change.Force {
 		return segment.Tag{}, fmt.Errorf("%w: max_id is %d, not to be lowered to %d", leaf.ErrRegression, r.maxID.V, *change.MaxID)
@@ -88,7 +87,7 @@ func scanRow(scan func(...any) error) (r row, err error) {
 	return r, err
 }
 
-// errNull is a NULL where the table allows none.
+// errNull reports a NULL that the table forbids.
 var errNull = Mark(errors.New("the table is damaged: restore it from a backup, and raise every counter"), segment.ErrStoreDamaged)
 
 func (s *Session) selectTags() string {
@@ -240,10 +239,10 @@ func (s *Session) Alter(name string, change segment.Change) (segment.Tag, error)
 	return r.tag(), err
 }
 
-// GiveBack moves a counter back to start if nothing has written it since the last grant,
-// as its time tells. It leaves a later time than any grant before has: where they are told to
-// the second, the grant that this one followed could else go back next, below what this
-// caller remembers. More, which may be empty, is a further condition, on parameter 5.
+// GiveBack moves a counter back to start if the last grant was its last write, by the time of that
+// write. It leaves a later time than any grant before: tables with times in seconds would otherwise
+// accept the give-back of the previous grant too, below the caller's memory. More is a further
+// condition on parameter 5; it may be empty.
 func (s *Session) GiveBack(tag string, last segment.Grant, start int64, more string, args ...any) error {
 	if s.Unversioned != nil {
 		return Refusal{s.Unversioned}
