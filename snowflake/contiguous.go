@@ -7,9 +7,9 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// TakeContiguous returns n IDs that follow one another, which are those of one tick: n is
-// at most what a tick has, else the error wraps [leaf.ErrNotContiguous]. The other errors
-// are those of [Generator.Take]. Less than n IDs before them may be lost.
+// TakeContiguous returns n consecutive IDs of one tick. If n is more than a tick has, the error wraps
+// [leaf.ErrNotContiguous]. The other errors are those of [Generator.Take]. The call may lose fewer
+// than n IDs before the returned ones.
 func (g *Generator) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) {
 	if n < 1 {
 		return leaf.Range{}, fmt.Errorf("take IDs: %w: n = %d is below 1", leaf.ErrInvalid, n)
@@ -40,8 +40,8 @@ func (g *Generator) TakeContiguous(ctx context.Context, n int) (leaf.Range, erro
 	return leaf.Range{}, fmt.Errorf("take IDs: %w: the clock or the lease moved on meanwhile", leaf.ErrExhausted)
 }
 
-// batchInTick reserves n slots of one tick below the gate, and what is before them in the
-// tick before; or none.
+// batchInTick reserves n slots of one tick below the gate, and the rest of the tick before; or
+// nothing.
 func (l *leaseCursor) batchInTick(n, gate uint64) (from uint64, ok bool) {
 	for {
 		cursor := l.cursor.Load()

@@ -17,23 +17,22 @@ import (
 // errUnclaimed is why a new generator has no lease.
 var errUnclaimed = errors.New("no worker ID has been claimed yet")
 
-// A Generator issues the IDs of one layout under the leases that a [worker.Keeper]
-// gives it. It implements [leaf.Generator] and [worker.LeaseUser].
+// A Generator issues the IDs of one layout under the leases of a [worker.Keeper]. It implements
+// [leaf.Generator] and [worker.LeaseUser].
 //
-// A Generator has a timer run while there is traffic, no longer than its lease. It need
-// not be closed.
+// A Generator runs a timer during traffic, at most as long as its lease. It needs no Close.
 type Generator struct {
 	layout Layout
 	opts   Options
 	ahead  int64 // Options.MaxAhead in milliseconds
 
 	current atomic.Pointer[leaseCursor] // never nil
-	_       [128]byte                   // what follows is written often, what is above is not
+	_       [128]byte                   // separates the fields above from the ones below, which change often
 
 	mu      sync.Mutex
 	held    bool  // current is not sealed
 	why     error // why not
-	above   int64 // the tick after the last one that was issued under earlier leases
+	above   int64 // the tick after the last ID of earlier leases
 	issued  uint64
 	stalled int64 // since when the lease stops callers, Unix milliseconds; 0: it does not
 	queue   waitQueue
@@ -61,11 +60,11 @@ func New(layout Layout, opts *Options) (*Generator, error) {
 // Layout returns the layout.
 func (g *Generator) Layout() Layout { return g.layout }
 
-// Next returns one ID. Where it has to wait, it does so for up to [Options.Wait] and
-// until ctx ends. It fails with an error that wraps
+// Next returns one ID. If it has to wait, it waits for up to [Options.Wait] and until ctx ends. It
+// fails with an error that wraps
 //
-//   - [leaf.ErrExhausted] if IDs are asked for faster than the layout has them,
-//   - [leaf.ErrNoLease] if no worker ID is held or its lease has come to its end,
+//   - [leaf.ErrExhausted] if callers want IDs faster than the layout has them,
+//   - [leaf.ErrNoLease] without a worker ID, or at the end of its lease,
 //   - [leaf.ErrClock] if the clock is behind the times of the lease,
 //   - [leaf.ErrOverflow] if the layout has run out of time, for good,
 //   - or the cause of ctx's end.
@@ -85,11 +84,10 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 	return pieces[0].cursor.compose(pieces[0].from), nil
 }
 
-// Take appends n IDs to dst as few ranges: one for every tick touched, joined where
-// they touch. The errors are those of [Generator.Next]; n < 1 and an n larger than
-// what can be issued within [Options.MaxAhead] and [Options.Wait] wrap
-// [leaf.ErrInvalid]. A batch that is not available and would not become so in time
-// fails at once and uses nothing up; where that turns out later, its IDs are lost.
+// Take appends n IDs to dst as few ranges: one for each tick, joined where they touch. The errors are
+// those of [Generator.Next]. An n below 1, or above the number of IDs within [Options.MaxAhead] and
+// [Options.Wait], wraps [leaf.ErrInvalid]. If the batch cannot be complete in time, Take fails at
+// once and uses no IDs; if it learns so later, it loses the IDs.
 func (g *Generator) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Range, error) {
 	if most := g.largest(); n < 1 || uint64(n) > most {
 		return dst, fmt.Errorf("take IDs: %w: n = %d is not in 1 … %d, which this layout has between %v ahead of the clock and %v later",
@@ -112,8 +110,8 @@ func (g *Generator) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.R
 	return dst, nil
 }
 
-// largest returns how many IDs there are between the beginning of a tick and the last
-// one that may be used when a call gives up.
+// largest returns the number of IDs from the beginning of a tick to the last usable one at a call's
+// time-out.
 func (g *Generator) largest() uint64 {
 	ticks := (g.ahead+g.opts.Wait.Milliseconds())/g.layout.tick() + 2
 	if ticks > most(62)>>g.layout.SequenceBits {
@@ -146,9 +144,9 @@ func (g *Generator) begin(lease lease) {
 	}
 }
 
-// Seal ends issuing under the present lease; see [worker.LeaseUser]. What it returns
-// is the beginning of the tick after the last one in which an ID was reserved. Callers
-// are told why; callers that wait go on with the next lease if that begins in time.
+// Seal ends the issuing under the present lease; see [worker.LeaseUser]. It returns the beginning of
+// the tick after the last reserved ID. Callers get the reason. Waiting callers continue with the next
+// lease if it begins in time.
 func (g *Generator) Seal(why error) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -20,8 +20,8 @@ var (
 	_ worker.LeaseUser = (*Generator)(nil)
 )
 
-// leafLayout is Java Leaf's with an epoch that is older than the clock of a synctest
-// bubble, which begins in the year 2000.
+// leafLayout is Java Leaf's, with an epoch before the clock of a synctest bubble, which begins in
+// the year 2000.
 var leafLayout = Layout{time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), time.Millisecond, 41, 10, 12}
 
 func newGenerator(t testing.TB, layout Layout, opts *Options) *Generator {
@@ -68,7 +68,7 @@ func take(t testing.TB, g *Generator, n int) []leaf.Range {
 	return ranges
 }
 
-// count returns how many IDs there are, which must increase.
+// count returns the number of IDs, which must increase.
 func count(t testing.TB, ranges []leaf.Range) (n int64) {
 	t.Helper()
 	last := int64(-1)
@@ -210,7 +210,7 @@ func TestTakeRefuses(t *testing.T) {
 		}
 	}
 	before := next(t, g)
-	for range 3 { // possible, if the clock ran; but not after what was taken
+	for range 3 { // possible with a running clock, but not after the IDs already taken
 		_, err := g.Take(t.Context(), dst, 4096*3002)
 		wantError(t, err, leaf.ErrExhausted)
 	}
@@ -219,7 +219,7 @@ func TestTakeRefuses(t *testing.T) {
 	}
 }
 
-// frozen returns a clock that stands still in the year 2000.
+// frozen returns a clock that always shows one time in the year 2000.
 func frozen() *worker.Clock {
 	wall := func() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 	return worker.NewClockFrom(wall, func() time.Duration { return 0 })
@@ -320,7 +320,7 @@ func TestBeginSeals(t *testing.T) {
 	})
 }
 
-// Who waits while the lease ends goes on with the next one.
+// A caller that waits at the end of the lease continues with the next one.
 func TestWaitersMoveToTheNextLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGenerator(t, leafLayout, &Options{MaxAhead: time.Millisecond})
@@ -394,7 +394,7 @@ func TestBurst(t *testing.T) {
 	})
 }
 
-// One ID a tick: none of them is lost, however many callers wait.
+// One ID a tick: no ID is lost, however many callers wait.
 func TestOneIDATick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newHeld(t, Layout{leafLayout.Epoch, 10 * time.Millisecond, 41, 10, 0}, &Options{MaxAhead: -1})
@@ -419,8 +419,8 @@ func TestOneIDATick(t *testing.T) {
 	})
 }
 
-// Callers beyond what the clock gives within their wait are refused at once, those
-// within it are served, and giving up uses up nothing.
+// The generator refuses callers at once if the clock cannot serve them within their wait. It serves
+// the others. Giving up uses no IDs.
 func TestOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := &Options{MaxAhead: -1, Wait: 100 * time.Millisecond}

@@ -23,7 +23,7 @@ type Layout struct {
 	TimeBits, WorkerBits, SequenceBits int
 }
 
-// Parts is what an ID says.
+// Parts are the fields of an ID.
 type Parts struct {
 	Time     time.Time // the beginning of the tick, in UTC
 	Tick     int64     // ticks since the epoch
@@ -96,11 +96,11 @@ func (l Layout) MaxSequence() int64 { return most(l.SequenceBits) }
 // First returns the first time that an ID can carry, the epoch, in UTC.
 func (l Layout) First() time.Time { return l.Epoch.UTC() }
 
-// Last returns the last time that an ID can carry, in UTC: the beginning of the last
-// tick. When that has passed the layout has run out.
+// Last returns the last time in an ID, in UTC: the beginning of the last tick. After it the layout
+// issues no ID.
 func (l Layout) Last() time.Time { return l.Start(l.ticks() - 1) }
 
-// Record returns l as it stands in worker records, under the name that its IDs go by.
+// Record returns l for a worker record, under the name of its IDs.
 func (l Layout) Record(name string) worker.ServedLayout {
 	return worker.ServedLayout{
 		Name:         name,
@@ -112,9 +112,8 @@ func (l Layout) Record(name string) worker.ServedLayout {
 	}
 }
 
-// tickUp returns the first tick that begins at ms or later, in Unix milliseconds:
-// the first one allowed where times from ms on are. It is 0 for times before the
-// epoch, and one past the last tick when there is no such tick.
+// tickUp returns the first tick that begins at ms, in Unix milliseconds, or later. It returns 0 for
+// times before the epoch, and one past the last tick if no such tick exists.
 func (l Layout) tickUp(ms int64) int64 {
 	if ms <= l.epoch() {
 		return 0
@@ -127,9 +126,8 @@ func (l Layout) tickUp(ms int64) int64 {
 	return int64(min(up, uint64(l.ticks())))
 }
 
-// tickDown returns the tick that ms lies in, in Unix milliseconds, which is the first
-// one not allowed where only times before ms are. It is 0 for times before the epoch,
-// and one past the last tick for all times after that.
+// tickDown returns the tick at ms, in Unix milliseconds: all ticks before it end before ms. It returns
+// 0 for times before the epoch, and one past the last tick for later times.
 func (l Layout) tickDown(ms int64) int64 {
 	if ms <= l.epoch() {
 		return 0
@@ -137,11 +135,11 @@ func (l Layout) tickDown(ms int64) int64 {
 	return int64(min(l.since(ms)/uint64(l.tick()), uint64(l.ticks())))
 }
 
-// Start returns when a tick, which is not negative, begins, in UTC; see [Layout.Decode].
+// Start returns the beginning of a tick, in UTC; see [Layout.Decode]. The tick must not be negative.
 func (l Layout) Start(tick int64) time.Time { return time.UnixMilli(l.start(tick)).UTC() }
 
-// TickAt returns the tick that t lies in: 0 for times before the epoch, and one past the
-// last tick for times after it.
+// TickAt returns the tick at t: 0 for times before the epoch, and one past the last tick for times
+// after it.
 func (l Layout) TickAt(t time.Time) int64 { return l.tickDown(t.UnixMilli()) }
 
 // start returns when a tick begins, in Unix milliseconds, at most the largest int64.
@@ -153,8 +151,8 @@ func (l Layout) start(tick int64) int64 {
 	return int64(uint64(l.epoch()) + ms)
 }
 
-// ticks returns how many ticks there are: those that have their bits and end within
-// the Unix milliseconds that an int64 holds.
+// ticks returns the number of ticks: those with enough bits that end within the Unix milliseconds of
+// an int64.
 func (l Layout) ticks() int64 {
 	ticks := l.since(math.MaxInt64) / uint64(l.tick())
 	if l.TimeBits < 63 {
@@ -163,8 +161,8 @@ func (l Layout) ticks() int64 {
 	return int64(min(ticks, math.MaxInt64))
 }
 
-// since returns the milliseconds from the epoch to ms, which is not before it. With an
-// epoch before 1970 they may not fit into an int64.
+// since returns the milliseconds from the epoch to ms, which must not be before it. With an epoch
+// before 1970 they may not fit into an int64.
 func (l Layout) since(ms int64) uint64 { return uint64(ms) - uint64(l.epoch()) }
 
 func (l Layout) epoch() int64 { return l.Epoch.UnixMilli() }

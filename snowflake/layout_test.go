@@ -210,7 +210,7 @@ func drawLayout(t *rapid.T) snowflake.Layout {
 	}
 }
 
-// Rounded up and down, times lie on their side of the ticks.
+// Rounding up or down keeps times on their side of the ticks.
 func TestRoundingProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLayout(t)

@@ -38,7 +38,7 @@ func keep(l *fakeLease, delay time.Duration) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// The lease is asked to grow before its limit is felt.
+// The generator asks the lease to grow before callers feel its limit.
 func TestNeed(t *testing.T) {
 	for _, tick := range []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestOutageOfTheRegistry(t *testing.T) {
 	})
 }
 
-// The end of the lease is the end, also of what a burst may borrow.
+// A burst cannot borrow time beyond the end of the lease.
 func TestBurstEndsWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newFakeLease(7, 0, nowMs()+50)
@@ -158,7 +158,7 @@ func TestFloorAheadOfTheClock(t *testing.T) {
 	})
 }
 
-// Floors round up, limits round down: the ticks in between lie wholly in the lease.
+// Floors round up and limits round down: every tick between them is wholly in the lease.
 func TestLeaseInCoarseTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		layout := Layout{leafLayout.Epoch, 10 * time.Second, 30, 10, 4}
@@ -218,7 +218,7 @@ func TestEpochInTheFuture(t *testing.T) {
 	})
 }
 
-// A clock that steps back, stands still or is moved forwards by its follower.
+// A clock steps back, stops, or jumps forwards by its time service.
 func TestClockSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var step atomic.Int64
@@ -245,7 +245,7 @@ func TestClockSteps(t *testing.T) {
 		check(0)
 		step.Store(int64(time.Minute))
 		check(time.Minute)
-		step.Store(int64(59 * time.Second)) // less than MaxAhead back: the tick stands still
+		step.Store(int64(59 * time.Second)) // back by less than MaxAhead: the tick stays
 		check(time.Minute - 100*time.Millisecond)
 		time.Sleep(time.Second)
 		check(59 * time.Second)

@@ -43,8 +43,8 @@ type leaseCursor struct {
 	end     uint64 // one past the last slot of the layout
 	first   uint64 // where the cursor began
 	limit   uint64
-	base    uint64 // up to where the cursor is accounted for: what lies beyond was reserved
-	last    uint64 // one past the last slot that was reserved below base; 0: none
+	base    uint64 // the cursor up to which account has counted; slots beyond were reserved
+	last    uint64 // one past the last reserved slot below base; 0: no such slot
 	issued  uint64 // how many were
 	allowed struct {
 		clock, lease uint64 // the limits that each sets, as of the last raise
@@ -161,12 +161,11 @@ func (l *leaseCursor) account(cursor uint64) {
 	l.base = max(l.base, cursor)
 }
 
-// raise moves the limit up to what the lease and the clock, by which a tick may begin
-// ahead milliseconds early, allow now, as far as the reserve asks for it. Waiting
-// callers lack backlog slots.
+// raise moves the limit up to the bound of the lease and the clock, or of the reserve. A tick may
+// begin ahead milliseconds before the clock. Waiting callers lack backlog slots.
 func (l *leaseCursor) raise(now, ahead int64, backlog uint64) {
 	cursor := l.cursor.Load()
-	l.account(cursor) // while it is known what lies beyond the limit, and is lost
+	l.account(cursor) // now, while the lost slots beyond the limit are known
 	l.allowed.clock = l.clockLimit(now + ahead)
 	l.allowed.lease = min(l.slot(l.layout.tickDown(l.lease.Limit().UnixMilli())), l.end)
 	left := l.limit - min(cursor, l.limit)
@@ -183,7 +182,7 @@ func satAdd(a, b uint64) uint64 {
 	return a + b
 }
 
-// clockLimit returns one past the last slot of the tick that ms lies in.
+// clockLimit returns one past the last slot of the tick at ms.
 func (l *leaseCursor) clockLimit(ms int64) uint64 {
 	if ms < l.layout.epoch() {
 		return 0
@@ -191,8 +190,7 @@ func (l *leaseCursor) clockLimit(ms int64) uint64 {
 	return min(l.slot(min(l.layout.tickDown(ms)+1, l.layout.ticks())), l.end)
 }
 
-// seal ends the cursor and returns the tick after the last one that was reserved, 0 if
-// none was.
+// seal ends the cursor and returns the tick after the last reserved one, 0 without any.
 func (l *leaseCursor) seal() (above int64) {
 	l.gate.Store(0)
 	l.account(l.cursor.Swap(sealed))

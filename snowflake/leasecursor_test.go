@@ -11,7 +11,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A fakeLease grows when it is told to.
+// A fakeLease grows when the test says so.
 type fakeLease struct {
 	worker, floor int64
 	limit, needed atomic.Int64
@@ -49,14 +49,14 @@ func (l *leaseCursor) next() (id int64, ok bool) {
 
 const start = 1_000_000 // Unix milliseconds
 
-// A model is a lane and what is known of it by other means.
+// A model is a lane and the test's own record of it.
 type model struct {
 	*leaseCursor
 	lease     *fakeLease
 	ahead     int64
 	queue     waitQueue
 	latest    int64 // the latest clock that the limit was raised by
-	last      int64 // the last ID; -1: none
+	last      int64 // the last ID; -1: no ID yet
 	firstTick int64
 }
 
@@ -125,8 +125,8 @@ func (m *model) ranges(t *rapid.T, ranges []leaf.Range) (n uint64) {
 	return n
 }
 
-// Whatever the clock does, what a lane issues increases and lies within the lease and
-// the reach of the clock; sealing tells exactly how far it came.
+// Under every movement of the clock, the IDs of a lane increase and stay within the lease and the
+// reach of the clock. Sealing returns the exact end.
 func TestCursorModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawModel(t)
@@ -213,8 +213,8 @@ func TestCursorModel(t *testing.T) {
 	})
 }
 
-// A slot that was reserved beyond the limit is lost. It does not count as issued when
-// the limit has passed it.
+// A reserved slot beyond the limit is lost. It does not count as issued after the limit has passed
+// it.
 func TestCursorForgetsWhatWasLost(t *testing.T) {
 	layout := Layout{time.UnixMilli(0), time.Millisecond, 41, 10, 1}
 	l := newLeaseCursor(layout, newFakeLease(1, 0, math.MaxInt64), start, 0, 0)

@@ -38,7 +38,7 @@ type NodeOptions struct {
 
 // A NodeLayout is a layout that a [Node] serves.
 type NodeLayout struct {
-	// Name is what the IDs go by. Under one registry it always means the same layout.
+	// Name is the key of the IDs. Under one registry it always means the same layout.
 	Name string
 
 	Layout
@@ -47,10 +47,10 @@ type NodeLayout struct {
 	Options Options
 }
 
-// Open claims a worker ID from reg and returns a node that may issue IDs. It waits until a
-// worker ID is free and may be used, or until ctx ends; also while reg was not created or
-// does not answer. The Logger of opts.Keeper is told why, and so is the error when ctx
-// ends. [Node.Close] hands the worker ID back; reg must stay open until then.
+// Open claims a worker ID from reg and returns a node that may issue IDs. It waits until a worker ID
+// is free and usable, or until ctx ends, also while reg does not exist or does not answer. The Logger
+// of opts.Keeper gets the reason, and the error has it if ctx ends. [Node.Close] hands the worker ID
+// back; reg must stay open until then.
 func Open(ctx context.Context, reg worker.Registry, opts *NodeOptions) (*Node, error) {
 	n, err := NewNode(reg, opts)
 	if err != nil {
@@ -139,8 +139,8 @@ func (n *Node) Close() error {
 	return n.err
 }
 
-// Generator returns the generator of the layout of that name, nil if there is none. Layouts
-// of equal values share the generator of the first of them.
+// Generator returns the generator of the layout with that name, or nil. Layouts with equal values
+// share the generator of the first of them.
 func (n *Node) Generator(name string) *Generator { return n.generators[name] }
 
 // Keeper returns the keeper of the lease, which tells its status.

@@ -26,8 +26,7 @@ func inPresent(t *testing.T, test func(t *testing.T)) {
 	})
 }
 
-// Nodes that are opened one after the other, and beside each other, share no ID, and hand
-// their worker IDs back.
+// Nodes in sequence and in parallel share no ID, and hand their worker IDs back.
 func TestOpen(t *testing.T) {
 	inPresent(t, func(t *testing.T) {
 		registry := memory.NewRegistry()
@@ -134,7 +133,7 @@ func TestOpenFails(t *testing.T) {
 	})
 }
 
-// Two keepers that run for one generator would each hand back what the other issues.
+// Two keepers of one generator would each hand back the other's times.
 func TestStartTwice(t *testing.T) {
 	inPresent(t, func(t *testing.T) {
 		registry := memory.NewRegistry()
@@ -153,7 +152,7 @@ func TestStartTwice(t *testing.T) {
 	})
 }
 
-// Two nodes on one state file would take each other for a process that has died.
+// Two nodes on one state file would take each other for a dead process.
 func TestNodesShareNoStateFile(t *testing.T) {
 	inPresent(t, func(t *testing.T) {
 		state, err := worker.OpenStateFile(filepath.Join(t.TempDir(), "lease"))

@@ -20,21 +20,20 @@ type Options struct {
 	// the lease has to know it: [worker.Options.MaxAhead].
 	MaxAhead time.Duration
 
-	// Wait bounds how long a call waits; default 1 s. Where the lease is missing or has
-	// ended, it counts from then on: once that has lasted for longer, calls fail at once.
+	// Wait bounds the wait of a call; default 1 s. Without a lease it counts from the loss of the
+	// lease: after that time calls fail at once.
 	Wait time.Duration
 
-	// RandomStart is how many sequence numbers, from 0, an idle tick may begin at, so
-	// that IDs spread over shards also where there is little traffic. Default all of
-	// them; 1: always at 0; [LeafRandomStart]: like Java Leaf.
+	// RandomStart bounds the first sequence number of an idle tick, from 0, so that the IDs of
+	// quiet services spread over shards. Default: all sequence numbers; 1: always 0;
+	// [LeafRandomStart]: like Java Leaf.
 	RandomStart int64
 
-	// Reject has calls fail at once when more IDs are asked for than there are, instead
-	// of waiting until there are.
+	// Reject makes calls fail at once if too few IDs are available, instead of waiting.
 	Reject bool
 
-	// Reserve bounds what is taken without a look at the clock and the lease; default
-	// all that they allow.
+	// Reserve bounds the IDs between two checks of the clock and the lease; default: their own
+	// bounds.
 	Reserve Reserve
 
 	// Clock is the time that IDs carry; default [worker.NewClock]. It should be the

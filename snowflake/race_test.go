@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// disjoint reports the first two of ranges that overlap, and how many IDs there are.
+// disjoint reports the first two overlapping ranges, and the number of IDs.
 func disjoint(t *testing.T, ranges []leaf.Range) (n int64) {
 	t.Helper()
 	slices.SortFunc(ranges, func(a, b leaf.Range) int {
@@ -31,7 +31,7 @@ func disjoint(t *testing.T, ranges []leaf.Range) (n int64) {
 	return n
 }
 
-// A caller of a generator keeps what it got, and checks the order.
+// A caller of a generator keeps its IDs and checks their order.
 type caller struct {
 	t    *testing.T
 	g    *Generator

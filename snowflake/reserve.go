@@ -8,10 +8,10 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A Reserve is what callers may take before the clock and the lease are looked at
-// again. The zero value is all that those two allow; then the other fields mean
-// nothing. It does what the ring of Baidu's uid-generator does, with a number in the
-// place of the ring: filling it up costs nothing but a look at the clock.
+// A Reserve bounds the IDs between two checks of the clock and the lease. In the zero value only
+// those two bound the IDs, and the other fields mean nothing. A Reserve has the effect of the ring
+// in Baidu's uid-generator with a number instead of the ring: a refill costs one reading of the
+// clock.
 type Reserve struct {
 	// Size is how many IDs it holds when it is full.
 	Size int64
@@ -20,8 +20,7 @@ type Reserve struct {
 	// It is looked at up to each 10 ms, and when it is used up.
 	Refill int
 
-	// Interval is how often it is filled up whatever is left, while there is traffic;
-	// 0: never.
+	// Interval is the time between unconditional refills during traffic; 0: no such refills.
 	Interval time.Duration
 }
 
@@ -39,7 +38,7 @@ func (r Reserve) check() error {
 // A reserve is a Reserve in use. Times are Unix milliseconds.
 type reserve struct {
 	size     uint64
-	least    uint64 // it is filled up when no more than that is left
+	least    uint64 // a refill follows at this level
 	interval int64
 	due      int64 // when the next look fills it up in any case
 }

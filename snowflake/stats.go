@@ -9,11 +9,11 @@ type Stats struct {
 	Held    bool          // a lease is held; the next four are its
 	Worker  int64         // the worker ID
 	Until   time.Time     // the first time that it does not allow yet
-	Last    time.Time     // the tick of the last ID; zero: there was none
+	Last    time.Time     // the tick of the last ID; zero: no ID yet
 	Ahead   time.Duration // how far Last is ahead of the clock; 0: it is not
 	Why     error         // why no lease is held
 	Waiting int           // calls that wait
-	Issued  int64         // IDs issued since the start, a few that were lost included
+	Issued  int64         // IDs issued since the start, including a few lost ones
 	Waits   int64         // calls that had to wait
 	Refused int64         // calls that failed for lack of IDs, of a lease or of time
 }

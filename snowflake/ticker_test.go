@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// The clock is read while there is traffic, and then no more.
+// The ticker reads the clock during traffic, and then stops.
 func TestTheCoarseClockEnds(t *testing.T) {
 	for _, tick := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

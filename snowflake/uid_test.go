@@ -21,8 +21,8 @@ func cached() *Options {
 	return &Options{MaxAhead: time.Minute, Wait: 3 * time.Second, Reserve: Reserve{Size: 8192 << 3}}
 }
 
-// A burst has what 60 to 61 seconds hold, at once. Then each second brings its 8192, and
-// callers wait for them; none is refused.
+// A burst gets the IDs of 60 to 61 seconds at once. After that each second has 8192, and callers
+// wait for them without a refusal.
 func TestCachedBurst(t *testing.T) {
 	for _, callers := range []int{1, 2, 8} {
 		t.Run(fmt.Sprint(callers), func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestCachedBurst(t *testing.T) {
 				if n := atOnce.Load(); n <= 60*8192 || n > 61*8192 {
 					t.Errorf("%d at once, want what 60 to 61 seconds hold", n)
 				}
-				// A caller who comes upon the end of what there is may lose a slot.
+				// A caller at the end of the available slots may lose one.
 				if n := later.Load(); n > 20*8192 || n < 20*(8192-int64(callers-1)) {
 					t.Errorf("%d in the 20 s after that, want 8192 a second", n)
 				}
@@ -93,7 +93,7 @@ func TestReject(t *testing.T) {
 	})
 }
 
-// Without borrowing a second has its sequence and no more; the next one begins anew.
+// Without borrowing, a second has its own sequence numbers only; the next one starts again.
 func TestDefaultMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newHeld(t, uidLayout, &Options{MaxAhead: -1, Wait: 3 * time.Second, RandomStart: 1})
@@ -135,8 +135,8 @@ func TestBatchWithoutHope(t *testing.T) {
 	})
 }
 
-// At little traffic an ID carries the second in which it was issued, for an hour or, in
-// the lab, all day long, also after a burst has borrowed from the future.
+// At low traffic an ID has the second of its issue, for an hour or, in the lab, a whole day, also
+// after a burst has borrowed from the future.
 func TestCachedFollowsTheClock(t *testing.T) {
 	hours := 1
 	if os.Getenv("LEAF_LAB") != "" {

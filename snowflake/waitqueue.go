@@ -12,8 +12,8 @@ import (
 // A waiter is a call that did not get all its slots at once.
 type waiter struct {
 	need   uint64        // how many it still lacks
-	pieces []piece       // what it has got
-	done   chan struct{} // closed when it lacks none
+	pieces []piece       // its slots so far
+	done   chan struct{} // closed when the caller has all of its slots
 	place  *list.Element
 }
 

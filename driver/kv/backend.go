@@ -12,7 +12,7 @@ import (
 // ErrConflict is wrapped by [Backend.Swap] if the cell has changed.
 var ErrConflict = errors.New("the cell has changed")
 
-// A Cell is what a key holds.
+// A Cell is the content of a key.
 type Cell struct {
 	Key   string
 	Value string
@@ -35,14 +35,13 @@ type Backend interface {
 	// that may lag.
 	Get(ctx context.Context, key string) (Cell, error)
 
-	// Swap has the cell hold value if it is still old: by its version, by its value where
-	// a version may come back after a restore, and by the server that answers where
-	// old.Server is set. It returns the cell as it then is.
+	// Swap sets the cell to value if it still equals old: by its version, by its value if a
+	// restore may bring a version back, and by the answering server if old.Server is set. It
+	// returns the new cell.
 	//
-	// If the cell has changed, nothing was written and the error wraps [ErrConflict];
-	// now is what the cell holds instead if that cost no further trip, else the zero
-	// Cell. After any other error the outcome is unknown. The write is sent once, by
-	// the backend and by the client library below it.
+	// If the cell has changed, Swap wrote nothing and the error wraps [ErrConflict]; now is then the
+	// present cell if that took no further trip, else the zero Cell. After any other error the
+	// outcome is unknown. The backend and its client library send the write once.
 	Swap(ctx context.Context, old Cell, value string) (now Cell, err error)
 
 	// List yields every cell whose key begins with prefix, in any order. A cell that
@@ -50,7 +49,7 @@ type Backend interface {
 	// listing.
 	List(ctx context.Context, prefix string) iter.Seq2[Cell, error]
 
-	// Clock returns the time by the store's own clock, the zero Time if that is the
+	// Clock returns the time by the store's own clock, or the zero Time if the store uses the
 	// clock of this machine.
 	Clock(ctx context.Context) (time.Time, error)
 
@@ -68,10 +67,10 @@ type Watcher interface {
 // An Adder is a [Backend] that moves counters by itself, in one trip: then writers do not
 // compete.
 type Adder interface {
-	// Add moves the counter in the cell of a tag forward by n, or by its step if n is 0,
-	// and returns the cell as it then is and by how much the counter moved. It moves
-	// nothing where there is no cell, or one that does not allow it, and returns the cell
-	// as it is. After an error the outcome is unknown. The write is sent once.
+	// Add moves the counter in the cell of a tag forward by n, or by its step if n is 0. It
+	// returns the new cell and the distance. Without a cell, or with one that does not allow the
+	// move, it moves nothing and returns the present cell. After an error the outcome is unknown.
+	// Add sends the write once.
 	Add(ctx context.Context, key string, n int64) (now Cell, by int64, err error)
 }
 
@@ -91,6 +90,6 @@ type Lossy interface {
 
 // A Namer is a [Backend] whose store has other names for keys.
 type Namer interface {
-	// KeyName returns what an operator finds a key under, such as "key /leaf/tags/order".
+	// KeyName returns the key as an operator knows it, such as "key /leaf/tags/order".
 	KeyName(key string) string
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/leaf-id/leaf/driver/memory"
 )
 
-// Close beside callers waits for the goroutines of all counters.
+// Close waits for the goroutines of all counters, also while callers arrive.
 func TestCloseBesideCalls(t *testing.T) {
 	for range 50 {
 		db := open(t, memory.NewBackend())

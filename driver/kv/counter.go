@@ -17,8 +17,8 @@ const (
 	// roundTimeout bounds one round, however many swaps it takes.
 	roundTimeout = 10 * time.Second
 
-	// tries is how often a round that is too late tries again at once, with what the
-	// conflict told it, before it waits and reads.
+	// tries is how often a late round retries at once, from the cell in the conflict, before it
+	// waits and reads.
 	tries = 3
 
 	// maxLate and maxWait bound how long a round waits for its rivals.
@@ -38,8 +38,8 @@ type counter struct {
 	serving bool    // a goroutine takes from waiting; guarded by Store.mu
 
 	// What follows is that goroutine's.
-	cell Cell          // what the cell was last known to hold; the zero Cell: not known
-	trip time.Duration // what a read and a swap take of late
+	cell Cell          // the last known cell; the zero Cell: unknown
+	trip time.Duration // recent duration of a read and a swap
 	run  int           // how many swaps succeeded in a row
 	last time.Time     // the end of the last round
 }
@@ -69,8 +69,8 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 	}
 }
 
-// join adds a call to those that wait for its counter, unless the DB is closed: Close waits for the
-// goroutines of the counters, so none may start after that.
+// join adds a call to the queue of its counter, unless the DB is closed: Close waits for the
+// goroutines of the counters, so no goroutine may start after it.
 func (s *Store) join(tag string, call *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,8 @@ func (s *Store) join(tag string, call *call) error {
 	return nil
 }
 
-// next takes the calls that wait, without those whose callers have left. If there are
-// none the service ends, and a counter that may not exist is forgotten.
+// next takes the waiting calls, except those whose callers have left. Without any the goroutine ends,
+// and the store forgets a counter that may not exist.
 func (c *counter) next() []*call {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()
@@ -158,14 +158,14 @@ func (c *counter) round(calls []*call) ([]outcome, error) {
 		case errors.Is(err, errNothing) && fresh:
 			return outcomes, nil
 		case errors.Is(err, errNothing):
-			c.cell = Cell{} // what is known may be out of date, and is no reason to refuse
+			c.cell = Cell{} // the known cell may be out of date: do not refuse by it
 		default:
 			return outcomes, err
 		}
 	}
 }
 
-// crowded reports whether others wanted the counter at the same time of late.
+// crowded reports whether others recently wanted the counter at the same time.
 func (c *counter) crowded() bool {
 	t, err := readTag(c.cell)
 	return err == nil && t.Late > 0
@@ -194,7 +194,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// read finds out what the cell holds.
+// read reads the cell.
 func (c *counter) read(ctx context.Context) (err error) {
 	c.cell, err = c.store.db.backend.Get(ctx, tagPrefix+c.tag)
 	if err == nil && c.cell.Version == "" {
@@ -203,10 +203,10 @@ func (c *counter) read(ctx context.Context) (err error) {
 	return err
 }
 
-// errNothing says that there was nothing to write: no call got anything.
+// errNothing: no call gets anything, so there was no write.
 var errNothing = errors.New("no call can be granted anything")
 
-// move makes one attempt to move the counter from what is known of it.
+// move tries once to move the counter, from the known cell.
 func (c *counter) move(ctx context.Context, calls []*call, late int) ([]outcome, error) {
 	t, err := readTag(c.cell)
 	if err != nil {

@@ -44,8 +44,8 @@ type DB struct {
 
 // Options are the optional settings of a [DB]; nil means all defaults.
 type Options struct {
-	// Create has a registry that is missing created at its first use. It is for registries
-	// that belong to another program, which creates them in that way.
+	// Create creates a missing registry at its first use. It is for the registries of another
+	// program, which creates them in that way.
 	Create bool
 }
 
@@ -90,15 +90,15 @@ func (d *DB) Identities(ctx context.Context) (map[string]string, error) {
 	return known, nil
 }
 
-// Exists reports whether the store was created, by whatever release.
+// Exists reports whether any release has created the store.
 func (s *Store) Exists(ctx context.Context) (bool, error) { return s.marker.exists(ctx) }
 
-// Exists reports whether the registry was created, by whatever release.
+// Exists reports whether any release has created the registry.
 func (r *Registry) Exists(ctx context.Context) (bool, error) { return r.marker.exists(ctx) }
 
-// Init creates the store, with the given tags in it. If there is one the error wraps
-// [fs.ErrExist]. Of several calls at once one creates it; an Init that was interrupted may
-// be repeated.
+// Init creates the store, with the given tags in it. If the store exists, the error wraps
+// [fs.ErrExist]. Of several concurrent calls one creates it. The caller may repeat an interrupted
+// Init.
 func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
 	err := d.do(ctx, func() error {
 		if err := segment.CheckTags(tags); err != nil {
@@ -117,7 +117,7 @@ func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
 	return wrap(err, "create the store")
 }
 
-// InitRegistry creates the registry. If there is one the error wraps [fs.ErrExist].
+// InitRegistry creates the registry. If it exists, the error wraps [fs.ErrExist].
 func (d *DB) InitRegistry(ctx context.Context) error {
 	err := d.do(ctx, func() error {
 		if err := d.registry.marker.absent(ctx); err != nil { // it also finds a member that answers
@@ -193,14 +193,13 @@ func wrap(err error, what string, args ...any) error {
 type marker struct {
 	db      *DB
 	key     string
-	missing error // wrapped if there is none
+	missing error // the error without a marker
 	newer   error // wrapped if a newer release wrote it
 	create  bool  // write it if it is missing
 	seen    atomic.Bool
 }
 
-// markerText is what the cell of a marker holds. Releases before the identity of stores and
-// registries left it out.
+// markerText is the content of a marker's cell. Older releases wrote no identity.
 type markerText struct {
 	Version int    `json:"v"`
 	Store   string `json:"store,omitempty"`
@@ -241,7 +240,7 @@ func (m *marker) look(ctx context.Context) error {
 	return err
 }
 
-// parse reads what the marker's cell holds, and reports why this release cannot use it.
+// parse parses a marker's cell, and refuses the cell of a newer release.
 func (m *marker) parse(cell Cell) (found markerText, err error) {
 	err = json.Unmarshal([]byte(cell.Value), &found)
 	switch {
@@ -275,7 +274,7 @@ func (m *marker) identity(ctx context.Context) (string, error) {
 	}
 }
 
-// text returns what a new marker holds.
+// text returns the content of a new marker.
 func (m *marker) text() string {
 	return fmt.Sprintf(`{"v":%d,"store":%q}`, format, rand.Text())
 }

@@ -87,7 +87,7 @@ func (b adding) Add(ctx context.Context, key string, n int64) (now kv.Cell, by i
 	return now, by + b.more, err
 }
 
-// What a backend says of an addition that cannot be so is not issued.
+// The store does not issue a range from an impossible answer of the backend.
 func TestAdderIsChecked(t *testing.T) {
 	cells := memory.NewBackend()
 	newStore(t, cells, order)
@@ -221,11 +221,11 @@ func TestReplyLost(t *testing.T) {
 		t.Errorf("%d swaps were sent, want 4", n)
 	}
 	b.lose.Store(false)
-	advance(leaf.Range{Start: 25, End: 35}) // what came back is the next caller's
+	advance(leaf.Range{Start: 25, End: 35}) // the returned IDs go to the next caller
 }
 
-// What was never created is an error, and is taken up once it is there. A store that is
-// gone is not a store without tags.
+// A missing store is an error until somebody creates it. A vanished store is not a store without
+// tags.
 func TestNotCreated(t *testing.T) {
 	cells := memory.NewBackend()
 	db := open(t, cells)
@@ -321,7 +321,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-// What is known of a counter may be out of date: a call is not refused by it.
+// The known cell may be out of date: it is no reason to refuse a call.
 func TestOverflowIsLookedUp(t *testing.T) {
 	cells := memory.NewBackend()
 	s := newStore(t, cells, segment.Tag{Name: "order", MaxID: 1<<63 - 11, Step: 1})

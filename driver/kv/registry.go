@@ -28,7 +28,7 @@ type Registry struct {
 	marker marker
 }
 
-// Reign returns which server of the backend answers, if that is a [Lossy] one.
+// Reign identifies the answering server of the backend, if that is a [Lossy] one.
 func (r *Registry) Reign(ctx context.Context) (reign worker.Reign, err error) {
 	if b, ok := r.db.backend.(Lossy); ok {
 		reign, err = b.Reign(ctx)
@@ -63,8 +63,8 @@ func (r *Registry) Load(ctx context.Context, id int64) (record worker.Record, er
 	return record, nil
 }
 
-// load returns the record of a worker and its cell. Before it says that there is none, it
-// looks whether the registry is still there.
+// load returns the record of a worker and its cell. Before it reports a missing record, it checks
+// that the registry still exists.
 func (r *Registry) load(ctx context.Context, id int64) (worker.Record, Cell, error) {
 	record := worker.Record{Worker: id}
 	cell, err := r.db.backend.Get(ctx, key(id))
@@ -92,8 +92,8 @@ func (r *Registry) Swap(ctx context.Context, old, new worker.Record) error {
 	return wrap(err, "swap worker %d", new.Worker)
 }
 
-// swap compares records, not texts: one record may have been written in two ways, by
-// another release or by hand. The swap of the cell compares the version that was read.
+// swap compares records, not texts: another release, or a person, may have written one record in
+// another way. The swap of the cell compares the version of the read.
 func (r *Registry) swap(ctx context.Context, old, new worker.Record) error {
 	text, err := new.MarshalText()
 	if err != nil {
@@ -112,8 +112,8 @@ func (r *Registry) swap(ctx context.Context, old, new worker.Record) error {
 	return err
 }
 
-// List returns all records, by worker ID. It fails if there is one that it cannot read. It
-// is the first step of a claim, so it asks a [Checker] again.
+// List returns all records, by worker ID. An unreadable record fails the call. A claim begins with
+// it, so it asks a [Checker] again.
 func (r *Registry) List(ctx context.Context) (all []worker.Record, err error) {
 	r.db.checked.Store(false)
 	err = r.db.do(ctx, func() error {

@@ -102,7 +102,7 @@ func (s *Store) addOnce(ctx context.Context, a Adder, tag string, n int64) (segm
 	}
 	t, err := readTag(cell)
 	if err == nil && t.Store == "" && (by != 0 || t.textAt(t.Updated) == cell.Value) {
-		return segment.Grant{}, errNoIdentity // what it moved is lost
+		return segment.Grant{}, errNoIdentity // the moved IDs are lost
 	}
 	if err == nil && by == 0 {
 		if _, err = t.advance(n); err == nil {
@@ -118,9 +118,9 @@ func (s *Store) addOnce(ctx context.Context, a Adder, tag string, n int64) (segm
 	return segment.Grant{Range: leaf.Range{Start: t.MaxID - by, End: t.MaxID}, Step: t.Step, Server: cell.Server, Store: t.Store, Version: grantVersion(cell)}, nil
 }
 
-// Return moves tag's counter back to start if its cell still holds what the grant wrote.
-// The swap is sent once. Its time is above that of any grant before: where the text alone tells
-// writes apart, the counter must not look as an earlier grant left it.
+// Return moves tag's counter back to start if its cell still has the content of the grant. It sends
+// the swap once. The new cell has a later time than any grant before: if only the text tells writes
+// apart, the counter must not look as an earlier grant left it.
 func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
 	err := s.do(ctx, func() error {
 		if err := segment.CheckKnown(tag); err != nil {
@@ -162,7 +162,7 @@ func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	}
 }
 
-// errStopped ends a listing that was broken off.
+// errStopped ends an unfinished listing.
 var errStopped = errors.New("the listing was broken off")
 
 func (s *Store) list(ctx context.Context, yield func(segment.Tag, error) bool) error {
@@ -231,8 +231,8 @@ func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (
 	return tag, nil
 }
 
-// Delete removes a tag. Its cell stays with the counter: no version comes back, and a new tag of
-// the name goes on above the IDs of this one.
+// Delete removes a tag. Its cell stays with the counter: no version returns, and a new tag with that
+// name continues above the IDs of this one.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	err := s.do(ctx, func() error {
 		if err := segment.CheckKnown(name); err != nil {
@@ -246,9 +246,8 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return wrap(err, "delete tag %q", name)
 }
 
-// edit changes the cell of a tag, again from what it then holds whenever another writer
-// was first: at once, because an operator waits, and operators are few. change is told
-// what the cell holds, or why that is not a tag.
+// edit changes the cell of a tag. If another writer is faster, it retries at once: an operator waits,
+// and operators are few. Change gets the tag, or the error of a cell without one.
 func (s *Store) edit(ctx context.Context, name string, change func(*tagText, error) error) error {
 	for {
 		cell, err := s.db.backend.Get(ctx, tagPrefix+name)

@@ -11,7 +11,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// tagText is what the cell of a tag holds.
+// tagText is the content of a tag's cell.
 type tagText struct {
 	Version     int    `json:"v"`
 	Deleted     bool   `json:"deleted,omitempty"`
@@ -50,8 +50,9 @@ func (t tagText) textAt(updated int64) string {
 	return string(text)
 }
 
-// readTag reads what text returned. Its error wraps [leaf.ErrUnknownTag] if there is no tag
-// in the cell; of a deleted tag it returns the counter too. Its error wraps [segment.ErrDamaged] if what is there is no counter.
+// readTag parses the result of text. For a cell without a tag its error wraps [leaf.ErrUnknownTag]; a
+// deleted tag still has its counter. For a cell without a counter the error wraps
+// [segment.ErrDamaged].
 func readTag(c Cell) (tagText, error) {
 	if c.Version == "" {
 		return tagText{}, leaf.ErrUnknownTag
@@ -86,8 +87,8 @@ func (t *tagText) advance(n int64) (segment.Grant, error) {
 	return grant, nil
 }
 
-// alter applies a change, or changes nothing and returns an error: damage is that of the
-// counter, which may have stood above what it is set to.
+// alter applies a change, or returns an error without changing anything. Damage is the fault of the
+// counter: the counter may have been above the new value.
 func (t *tagText) alter(change segment.Change, damage error) error {
 	if damage != nil && !(errors.Is(damage, segment.ErrDamaged) && change.Force && change.MaxID != nil && change.Step != nil) {
 		return damage

@@ -47,14 +47,14 @@ func (b backend) Close() error { return b.client.close() }
 
 func cell(key, value string) kv.Cell { return kv.Cell{Key: key, Value: value, Version: looked} }
 
-// looked is the version of a cell that was read, or written by a swap.
+// looked is the version of a cell after a read or a swap.
 const looked = "="
 
 // Reign returns which server answers. Its master_replid changes with each restart of a primary
 // and each takeover, and never comes back. In a cluster the keys move between primaries that
 // stand, so there it names no reign.
 func (b backend) Reign(ctx context.Context) (worker.Reign, error) {
-	b.client.facts.Store(nil) // so that it is asked now
+	b.client.facts.Store(nil) // so that the next call checks the server
 	a, err := b.client.run(ctx, command{script: clockScript})
 	if err != nil {
 		return worker.Reign{}, fmt.Errorf("ask whether the registry loses writes: %w", err)
@@ -75,9 +75,8 @@ func (b backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 	return cell(key, a.values[0]), nil
 }
 
-// Swap has the cell hold value if it holds old. What Add left is replaced only on the server
-// that did it: one that has taken over without knowing of it may have granted the same IDs
-// to another client.
+// Swap sets the cell to value if it holds old. It replaces the result of an Add only on the server of
+// that Add: a server that took over without it may have granted the same IDs to another client.
 func (b backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
 	cmd := command{script: swapScript, keys: b.hash(old.Key), args: []any{old.Key, "", value}, confirm: true}
 	if old.Version != "" {
@@ -109,9 +108,8 @@ func (b backend) Add(ctx context.Context, key string, n int64) (now kv.Cell, by 
 	return now, by, err
 }
 
-// List yields the cells whose keys begin with prefix. HSCAN may give one twice. A cursor
-// means nothing to another server, nor to one that was started again: there the scan begins
-// anew.
+// List yields the cells whose keys begin with prefix. HSCAN may return one twice. Its cursor is valid
+// on one server until a restart; after that the scan begins again.
 func (b backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
 		seen := make(map[string]bool)

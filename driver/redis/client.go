@@ -74,7 +74,7 @@ type client struct {
 	facts   atomic.Pointer[facts]
 	looking sync.Mutex // held while a server is being looked at
 	said    string     // to the log, last; guarded by looking
-	seen    *facts     // of the server of a cluster that was last found fit; guarded by looking
+	seen    *facts     // the last fit server of a cluster; guarded by looking
 }
 
 func newClient(config Config, logger *slog.Logger) (*client, error) {
@@ -120,26 +120,26 @@ func (c *client) release(s *conns, silent bool) {
 	}
 }
 
-// A command is a script with what it is run on.
+// A command is a script with its keys and arguments.
 type command struct {
 	script  *goredis.Script
 	keys    []string
 	args    []any // behind the server
-	confirm bool  // the write waits for what the configuration asks for
+	confirm bool  // the write waits for the configured replicas
 
-	// server has the write sent once, and done on no other server; empty: on the one
-	// that was looked at.
+	// server: the client sends the write once, and only this server executes it; empty: the
+	// server of the last check.
 	server string
 }
 
-// An answer is what a script returns, and which server it ran on.
+// An answer is the result of a script, and the server that ran it.
 type answer struct {
 	values []string
 	facts  *facts
 }
 
-// run runs a command. It returns when ctx ends, which the library does not notice while it
-// waits for an answer; what the command then still writes is not known.
+// run runs a command. It returns at the end of ctx, which the library ignores while it waits for an
+// answer. The command may still write after that.
 func (c *client) run(ctx context.Context, cmd command) (answer, error) {
 	if c.closed.Load() {
 		return answer{}, leaf.ErrClosed
@@ -221,7 +221,7 @@ func (c *client) runOnce(ctx context.Context, cmd command) (a answer, err error)
 	return answer{values, f}, err
 }
 
-// reload has the nodes of a cluster looked up anew; a sentinel is asked for each connection.
+// reload looks up the nodes of a cluster again; a sentinel gives the address for each connection.
 func (c *client) reload(ctx context.Context) {
 	conns := c.acquire()
 	defer c.release(conns, false)
@@ -255,7 +255,7 @@ func (c *client) send(ctx context.Context, node *goredis.Client, cmd command, ar
 	return values, err
 }
 
-// A wait is a command that waits until a write is on other servers, and what it must return.
+// A wait is a command that waits for other servers to have a write, and its expected result.
 type wait struct {
 	command []any
 	want    []int64

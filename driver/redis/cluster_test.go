@@ -19,7 +19,7 @@ import (
 // slotOf is where the keys of a store are.
 type slotOf struct {
 	number          string
-	from, to, third *testserver.RedisServer // the node that has it, and those that have not
+	from, to, third *testserver.RedisServer // the node with the keys, and the other two
 }
 
 func findSlot(t *testing.T, c *testserver.RedisCluster, config redis.Config) slotOf {
@@ -57,9 +57,8 @@ func (s slotOf) move(t *testing.T, halfway func()) {
 	}
 }
 
-// TestSlotMoves moves the keys to another node under a store that knows where they were.
-// That loses nothing, and the guard need not know of it: another process, which sees the
-// new node only, goes on under the same name.
+// TestSlotMoves moves the keys to another node under a running store. The move loses nothing and must
+// not trip the guard: another process, which sees the new node only, continues under the same name.
 func TestSlotMoves(t *testing.T) {
 	config := fresh(t, cluster.URL())
 	s := newStore(t, config, order)
@@ -146,8 +145,8 @@ func maxID(t *testing.T, config redis.Config) (int64, error) {
 	return 0, errors.New("there is no tag")
 }
 
-// A replica takes over without the last writes: the guard trips, also where the keys have
-// moved on to a node that has lost nothing itself before a server looks.
+// A replica takes over without the last writes, and the guard trips. It also trips if the keys then
+// move to a lossless node before a server looks.
 func TestClusterFailOverLosesWrites(t *testing.T) {
 	for name, moveOn := range map[string]bool{"stays": false, "moves on": true} {
 		t.Run(name, func(t *testing.T) {

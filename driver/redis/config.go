@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A Mode is how the servers stand to each other.
+// A Mode is the kind of setup.
 type Mode int
 
 // The modes.
@@ -43,22 +43,22 @@ type Config struct {
 	DB                                 int    // 0 with Cluster
 	TLS                                *tls.Config
 
-	// Prefix is what the keys begin with, in braces, so that a cluster keeps them on
-	// one node: letters, digits and . _ : - . Default: [DefaultPrefix].
+	// Prefix is the beginning of the keys, in braces, so that a cluster keeps them on one node:
+	// letters, digits and . _ : - . Default: [DefaultPrefix].
 	Prefix string
 
-	// Wait is the number of replicas that have to hold a write before it counts.
+	// Wait is the number of replicas that must hold a write before it counts.
 	Wait int
 
-	// WaitLocal is 1 if the primary, and WaitReplicas the number of replicas that have
-	// to have a write on disk before it counts. They need Redis 7.2.
+	// WaitLocal (1) makes the primary, and WaitReplicas this number of replicas, sync a write to
+	// disk before it counts. They need Redis 7.2.
 	WaitLocal, WaitReplicas int
 
 	// WaitTimeout bounds how long to wait for that. Default: 1 s.
 	WaitTimeout time.Duration
 
-	// Volatile accepts a server without an append-only file (durability=none): its
-	// restart forgets what was written since the last snapshot, or everything.
+	// Volatile accepts a server without an append-only file (durability=none). Its restart
+	// forgets the writes since the last snapshot, or all of them.
 	Volatile bool
 }
 
@@ -70,7 +70,7 @@ const (
 	maxWaitTimeout     = time.Minute
 )
 
-// complete returns c with the defaults filled in, or what is wrong with it.
+// complete returns c with defaults, or an error about it.
 func (c Config) complete() (Config, error) {
 	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
 	c.WaitTimeout = cmp.Or(c.WaitTimeout, defaultWaitTimeout)

@@ -49,8 +49,8 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// A range goes back to the server that granted it: not to one that has taken over
-// without knowing of it, and has granted the same IDs to somebody else.
+// A range returns only to the server that granted it. A server that took over without that grant may
+// have granted the same IDs to another client.
 func TestReturnToAnotherServer(t *testing.T) {
 	first, second := testserver.Redis(t, nil), testserver.Redis(t, nil)
 	p := newProxy(t, first.Addr())
@@ -78,8 +78,8 @@ func TestReturnToAnotherServer(t *testing.T) {
 	}
 }
 
-// The library closes connections itself, to a server that another one has replaced: what
-// callers are told is that, not what a socket says about it.
+// The library itself closes connections to a replaced server: callers get that reason, not a socket
+// error.
 func TestCallDuringSwitchOver(t *testing.T) {
 	p := testserver.RedisWithReplica(t, nil)
 	s := newStore(t, parse(t, p.URL()), order)

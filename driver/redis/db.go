@@ -13,15 +13,14 @@ import (
 
 // Options are the optional settings of [Open]; nil means all defaults.
 type Options struct {
-	// Logger gets a line about what the server's settings mean for what is written,
-	// at first use and whenever that changes. Default: nothing is logged.
+	// Logger gets a line about the durability of the server's settings, at the first use and after
+	// each change. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Open returns the store and the registry that config names, which are the keys of one
-// prefix. It does not connect and creates nothing: what is wrong with the server shows at
-// the first call, and each call looks anew until all is well. The error wraps
-// leaf.ErrInvalid.
+// Open returns the store and the registry of config, which are the keys of one prefix. It neither
+// connects nor creates anything: problems of the server show at the first call, and each further
+// call checks again. The error wraps leaf.ErrInvalid.
 func Open(config Config, opts *Options) (*kv.DB, error) {
 	logger := slog.New(slog.DiscardHandler)
 	if opts != nil {
@@ -34,9 +33,8 @@ func Open(config Config, opts *Options) (*kv.DB, error) {
 	return kv.New(backend{c}, nil), nil
 }
 
-// LogTo has the client library report to logger, at level debug, what it otherwise
-// writes to standard error: which sentinels it found, for example. It holds for the whole
-// process.
+// LogTo redirects the messages of the client library, such as the found sentinels, from standard
+// error to logger, at level debug. It holds for the whole process.
 func LogTo(logger *slog.Logger) { goredis.SetLogger(libraryLog{logger}) }
 
 type libraryLog struct{ logger *slog.Logger }

@@ -20,7 +20,7 @@ var (
 
 	errUnsettled = errors.New("another server has taken over, or this one was started again: try again")
 
-	// errGivenUp stands for an error of the library about a connection that it closed itself.
+	// errGivenUp replaces an error of the library about a connection that it closed itself.
 	errGivenUp = errors.New("the connection was given up during the call, because another server has taken over or this one has left the cluster: " +
 		"what became of the call is not known, try again")
 )
@@ -65,7 +65,7 @@ func splitCode(text string) (code, detail string) {
 	return code, detail
 }
 
-// scriptError returns the error that a code of our scripts stands for.
+// scriptError returns the error for a code of our scripts.
 func (c *client) scriptError(code, detail string) error {
 	switch code {
 	case codeServer:

@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// must fails the test with what went wrong.
+// must fails the test on an error.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -36,7 +36,7 @@ func caughtUpWith(t *testing.T, primary, replica *testserver.RedisServer) {
 	}
 }
 
-// offset is how much a server has of what its primary, or itself as one, has written.
+// offset is the replication offset of a server.
 func offset(t *testing.T, s *testserver.RedisServer) string {
 	t.Helper()
 	_, text, _ := strings.Cut(do(t, s, "INFO", "replication"), "master_repl_offset:")
@@ -44,7 +44,7 @@ func offset(t *testing.T, s *testserver.RedisServer) string {
 	return n
 }
 
-// A node is a buffer with what it has issued.
+// A node is a buffer with its issued IDs.
 type node struct {
 	buffer *segment.Buffer
 	issued *drivertest.Ranges
@@ -85,8 +85,8 @@ func (n node) rest(t *testing.T) {
 	}
 }
 
-// TestFailOverWithLostWrites has a replica take over that lacks the last writes. The
-// node "knew" was granted nothing that was lost: only the change of servers tells it.
+// TestFailOverWithLostWrites makes a replica take over without the last writes. The node "knew" lost
+// no grant: only the change of servers warns it.
 func TestFailOverWithLostWrites(t *testing.T) {
 	p := testserver.RedisWithReplica(t, nil)
 	config := parse(t, p.URL())

@@ -16,8 +16,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// shared and cluster are the servers of the tests that do not end them, each of which
-// has a prefix of its own.
+// shared and cluster are servers for tests that do not end them. Each test has a prefix of its own.
 var (
 	shared  *testserver.RedisServer
 	cluster *testserver.RedisCluster
@@ -41,7 +40,7 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// parse returns what a URL of the test servers, or one with a user, says.
+// parse parses a URL of the test servers, or one with a user.
 func parse(t testing.TB, url string) redis.Config {
 	t.Helper()
 	scheme, rest, _ := strings.Cut(url, "://")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A proxy stands between a client and a Redis.
+// A proxy connects a client with a Redis.
 type proxy struct {
 	addr    string
 	scripts atomic.Int64 // requests to run one
@@ -83,7 +83,7 @@ func (p *proxy) serve(client net.Conn, ended <-chan struct{}) {
 	}
 }
 
-// up passes requests on, each of which is taken to arrive in one piece.
+// up passes requests on. It takes each read for one request.
 func (p *proxy) up(client, server net.Conn, number int64, lose *atomic.Bool) {
 	buf := make([]byte, 1<<16)
 	for {

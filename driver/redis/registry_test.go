@@ -63,7 +63,7 @@ func TestSwapIsSentOnce(t *testing.T) {
 	}
 }
 
-// A deleted field is what a lost write is: a holder finds its record missing, and can put it
+// A deleted field has the effect of a lost write: the holder finds its record missing and can put it
 // back.
 func TestDeletedCell(t *testing.T) {
 	config := fresh(t, shared.URL())
@@ -89,7 +89,7 @@ func TestDeletedCell(t *testing.T) {
 	}
 }
 
-// A hash of many fields is scanned in pages, of which HSCAN may repeat fields.
+// HSCAN returns a large hash in pages, and may repeat fields.
 func TestListOfMany(t *testing.T) {
 	config := fresh(t, shared.URL())
 	r := newRegistry(t, config)

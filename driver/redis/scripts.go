@@ -15,9 +15,8 @@ const (
 	codeMoved  = "LEAFMOVED"  // the cell was written by others since
 )
 
-// The beginning of all scripts. ARGV[1] is the server that was looked at. The error of a
-// replica has the library give up the connection, so that the next one is to the server
-// that Sentinel names by then.
+// The beginning of all scripts. ARGV[1] is the expected server. On a replica's error the library
+// closes the connection, so that the next one goes to the server that Sentinel then names.
 const prelude = `
 local info = redis.call('INFO', 'replication')
 if not string.find(info, 'role:master', 1, true) then
@@ -32,7 +31,7 @@ local function now(digits)
 end
 `
 
-// The beginning of those of a hash, which is KEYS[1]. ARGV[2] is the field, but for a scan.
+// The beginning of scripts for a hash, KEYS[1]. ARGV[2] is the field, except in a scan.
 const cellPrelude = prelude + `
 if redis.call('PTTL', KEYS[1]) >= 0 then
 	return redis.error_reply('LEAFTTL ' .. KEYS[1])
@@ -41,7 +40,7 @@ end
 
 var getScript = goredis.NewScript(cellPrelude + `return {redis.call('HGET', KEYS[1], ARGV[2]) or nil}`)
 
-// ARGV[3…]: the version of what the field held, what it is to hold.
+// ARGV[3…]: the version of the field's content, the new content.
 var swapScript = goredis.NewScript(cellPrelude + `
 local held = redis.call('HGET', KEYS[1], ARGV[2])
 if (held and '=' .. held or '') ~= ARGV[3] then
@@ -51,11 +50,9 @@ redis.call('HSET', KEYS[1], ARGV[2], ARGV[4])
 return {}
 `)
 
-// ARGV[3]: n. It returns what the field holds, by how much the counter in it went forward,
-// and what the server says of its replicas. The text is that of package kv; one without the
-// identity of the store stays as it is. A counter is
-// added up in two parts, because the numbers of the scripts' language are exact only to
-// 2^53.
+// ARGV[3]: n. It returns the content of the field, the distance that its counter moved, and the
+// server's information on replicas. The text is that of package kv; one without the identity of the
+// store does not change. The script adds in two parts, because its numbers are exact only to 2^53.
 var addScript = goredis.NewScript(cellPrelude + `
 local held = redis.call('HGET', KEYS[1], ARGV[2])
 if not held then
@@ -85,7 +82,7 @@ end
 return {held, by, string.match(info, 'connected_slaves:(%d+)') or '', string.match(info, 'repl_backlog_active:(%d+)') or ''}
 `)
 
-// ARGV[2]: where to go on. It returns that, fields and what they hold.
+// ARGV[2]: the cursor. It returns the next cursor, and fields with their contents.
 var scanScript = goredis.NewScript(cellPrelude + `
 local page = redis.call('HSCAN', KEYS[1], ARGV[2], 'COUNT', 512)
 table.insert(page[2], 1, page[1])
@@ -94,8 +91,8 @@ return page[2]
 
 var clockScript = goredis.NewScript(prelude + `return {now(6)}`)
 
-// KEYS: the hashes of a store and of a registry, timeline. ARGV[2]: what the timeline must
-// hold to be replaced; ARGV[3]: by what. Where nothing was created nothing is written.
+// KEYS: the hashes of a store and of a registry, timeline. ARGV[2]: the expected timeline; ARGV[3]:
+// the new one. Without a store or registry it writes nothing.
 var timelineScript = goredis.NewScript(prelude + `
 if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
 	return {''}

@@ -14,26 +14,25 @@ import (
 // lookEvery is how long it takes at most to notice that a server's settings changed.
 const lookEvery = time.Minute
 
-// facts are what a server was like when it was looked at.
+// facts are the properties of a server at the last check.
 type facts struct {
 	replid   string
-	timeline string // what [segment.Grant].Server is: replid, or in a cluster what the key says
+	timeline string // the value of [segment.Grant].Server: replid, or in a cluster the name in the key
 	at       time.Time
 
 	primaries map[string]bool // of a cluster: by master_replid, seen before the keys were found on this server
 
-	// keeps: what was acknowledged is on this server's disk. A server that restarts
-	// or takes over is another one if its replid differs, which it then always does.
+	// keeps: acknowledged writes are on this server's disk. A restart or takeover always changes
+	// the replid.
 	keeps bool
 	// alone: no replica can take over, nor has this server taken over from another.
 	alone bool
 }
 
-// lossless reports whether no acknowledged write can be lost, seen with how the
-// server stands to replicas now.
+// lossless reports whether the server, with its present replicas, cannot lose an acknowledged write.
 func (f *facts) lossless() bool { return f.keeps && f.alone }
 
-// known returns the facts of the server that was last looked at, not long ago.
+// known returns the facts of the last check, if it is recent.
 func (c *client) known(ctx context.Context, conns *conns, node *goredis.Client) (*facts, error) {
 	if f := c.facts.Load(); f != nil && time.Since(f.at) < lookEvery {
 		return f, nil
@@ -53,8 +52,8 @@ func (c *client) known(ctx context.Context, conns *conns, node *goredis.Client) 
 	return f, err
 }
 
-// look asks the server what it is like, and fails if it must not be used. The caller
-// holds c.looking.
+// look reads the properties of the server, and fails if the driver must not use it. The caller holds
+// c.looking.
 func (c *client) look(ctx context.Context, conns *conns, node *goredis.Client) (*facts, error) {
 	f := &facts{at: time.Now()}
 	if c.config.Mode == Cluster {
@@ -82,7 +81,7 @@ func (c *client) look(ctx context.Context, conns *conns, node *goredis.Client) (
 	return f, nil
 }
 
-// A server is what a server says of itself.
+// A server is a server's description of itself.
 type server struct {
 	info   map[string]string
 	config map[string]string // nil if the user may not ask
@@ -139,7 +138,7 @@ func (s server) unfit(c Config) error {
 	return nil
 }
 
-// olderThan compares the first two numbers of a version. What is not a number is old.
+// olderThan compares the first two numbers of a version. Anything but a number is old.
 func olderThan(version string, major, minor int) bool {
 	var v [2]int
 	_, _ = fmt.Sscanf(version, "%d.%d", &v[0], &v[1])
@@ -151,19 +150,18 @@ func (s server) keeps() bool {
 	return s.info["aof_enabled"] == "1" && s.config["appendfsync"] == "always" && s.config["no-appendfsync-on-rewrite"] == "no"
 }
 
-// noReplid is the second replid of a server that was never a replica since its start.
+// noReplid is the second replid of a server that has not been a replica since its start.
 const noReplid = "0000000000000000000000000000000000000000"
 
 func (s server) alone() bool {
 	return !replicated(s.info["connected_slaves"], s.info["repl_backlog_active"]) && s.info["master_replid2"] == noReplid
 }
 
-// replicated reports whether there are replicas, or were lately: the backlog outlives
-// the last one by an hour. In doubt there are.
+// replicated reports whether the server has replicas or recently had some: the backlog outlives the
+// last one by an hour. In doubt it reports true.
 func replicated(replicas, backlog string) bool { return replicas != "0" || backlog != "0" }
 
-// durability says what the settings mean for what is acknowledged: a warning where that
-// is less than could be.
+// durability describes the durability of the settings, as a warning if it could be better.
 func (s server) durability() (text string, level slog.Level) {
 	fsync := s.config["appendfsync"]
 	switch {

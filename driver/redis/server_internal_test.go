@@ -63,7 +63,7 @@ func newBackend(t *testing.T, s *testserver.RedisServer) backend {
 	return backend{c}
 }
 
-// TestLooksAgain changes the settings of a server that was found fit.
+// TestLooksAgain changes the settings of a fit server.
 func TestLooksAgain(t *testing.T) {
 	s := testserver.Redis(t, nil)
 	b := newBackend(t, s)

@@ -64,7 +64,7 @@ func TestLargeNumbersAreExact(t *testing.T) {
 	}
 }
 
-// What a cell holds is changed only if it is as this program writes it.
+// A cell changes only if it has the form of this program.
 func TestDamagedCells(t *testing.T) {
 	const largest = "9223372036854775807"
 	tests := map[string]struct {
@@ -109,7 +109,7 @@ func TestDamagedCells(t *testing.T) {
 	}
 }
 
-// An Advance leaves the rest of the cell as it is, whatever a description holds.
+// An Advance leaves the rest of the cell unchanged, for every description.
 func TestAdvanceKeepsTheRest(t *testing.T) {
 	want := segment.Tag{Name: "订单", MaxID: 1, Step: 20, Description: `"updated":5} %d \ "max_id":7,"step":8, 订单<>&`}
 	s := newStore(t, fresh(t, shared.URL()), want)
@@ -199,8 +199,8 @@ func TestScriptsForgotten(t *testing.T) {
 	}
 }
 
-// TestRestart shows what a crash of the server means to the guard: nothing where
-// nothing can be lost, another server where something can.
+// TestRestart shows the effect of a server's crash on the guard: none on a lossless server, a new
+// server name otherwise.
 func TestRestart(t *testing.T) {
 	for fsync, same := range map[string]bool{"always": true, "everysec": false} {
 		t.Run(fsync, func(t *testing.T) {

@@ -9,33 +9,30 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// In a cluster the keys move from one primary to another, which is no loss, or a replica
-// takes over, which may be one. Both show as another master_replid. The key
-// {PREFIX}:timeline holds two of them: the name of the timeline, which is [segment.Grant].Server,
-// and the server under which that name was last found right. The first client that meets the keys
-// on another server decides for all whether the timeline continues. If it does, the key gets
-// the new server under the old name; if not, or if it cannot be known, a new name, which
-// trips every guard.
+// In a cluster the keys may move from one primary to another, which loses nothing, or a replica may
+// take over, which may lose writes. Both show as another master_replid. The key {PREFIX}:timeline
+// holds two of them: the name of the timeline, which is [segment.Grant].Server, and the last server
+// with that name. The first client that finds the keys on another server decides for all clients
+// whether the timeline continues. If so, it writes the new server under the old name. If not, or in
+// doubt, it writes a new name, which trips every guard.
 //
-// The timeline goes on if the former server, which the key names, has handed its keys over,
-// and both have lost nothing:
+// The timeline continues if the former server, which the key names, has handed its keys over, and
+// both servers have lost nothing:
 //
-//   - The former one answers that the slot is another's, and is then still a primary with
-//     its old master_replid: it was neither restarted, nor replaced by a replica, and all
-//     that it ever acknowledged was there to be moved. A primary that was cut off and
-//     replaced takes the slot for its own until it hears of its successor, and becomes
-//     that one's replica when it does.
-//   - The new one was a primary with the master_replid that it has when this client last
-//     found the keys somewhere, and they came to it since: it has not taken over from a
-//     server that knew more, and was not restarted since they came.
+//   - The former server answers that another one has the slot, and is still a primary with its old
+//     master_replid. So it neither restarted nor lost its role to a replica, and it moved everything
+//     that it ever acknowledged. An isolated and replaced primary claims the slot until it hears of
+//     its successor, and then becomes that one's replica.
+//   - The new server was a primary with its present master_replid when this client last found the
+//     keys somewhere, and the keys came to it since. So it has not replaced a server with more
+//     writes, and has not restarted since the keys came.
 //
-// So a fail-over is no handing over: the former server is gone, or a replica, and the
-// master_replid of the new one is too young. What a client saw long ago proves nothing,
-// because the keys may have been in several places since. What remains: within that time
-// the keys move, the server that has them then loses writes in a fail-over, and they move
-// on to a third one, while the first one stands.
+// So a fail-over never passes for a move: the former server is gone or a replica, and the
+// master_replid of the new one is too young. Old observations prove nothing, because the keys may
+// have been in several places since. One case remains: within that time the keys move, their new
+// server loses writes in a fail-over, and they move to a third one while the first one still runs.
 
-// maxSeen is how old what was seen of the servers may be.
+// maxSeen bounds the age of an observation of the servers.
 const maxSeen = 2 * lookEvery
 
 // timeline returns the name of the timeline of the keys on a server. It holds c.looking.
@@ -47,7 +44,7 @@ func (c *client) timeline(ctx context.Context, conns *conns, node *goredis.Clien
 		if err != nil {
 			return "", err
 		}
-		if held == "" { // no store, and no registry: look again once there is one
+		if held == "" { // no store and no registry: check again later
 			f.at = time.Time{}
 			return f.replid, nil
 		}
@@ -62,7 +59,7 @@ func (c *client) timeline(ctx context.Context, conns *conns, node *goredis.Clien
 	return "", errUnsettled
 }
 
-// replaceTimeline has the key hold new if it holds old, and returns what it then holds.
+// replaceTimeline sets the key to new if it holds old, and returns its content.
 func (c *client) replaceTimeline(ctx context.Context, node *goredis.Client, f *facts, old, new string) (held string, err error) {
 	keys := []string{c.config.key("store"), c.config.key("registry"), c.config.key("timeline")}
 	values, err := timelineScript.Run(ctx, node, keys, f.replid, old, new).StringSlice()

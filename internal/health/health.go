@@ -2,9 +2,9 @@
 // problems it has. It reads the state of the generators and never asks a database.
 //
 // A fault of the whole fleet must not make every server refuse requests: a load balancer that
-// removes all servers does more harm than servers with some of the IDs. So a failing store makes a
-// server unready only when the server can issue no ID in use. A fault of this server alone makes it
-// unready at once.
+// removes all servers does more harm than servers with some of the IDs. So a store that fails after
+// its first answer makes a server unready only when the server can issue no ID in use. A fault of
+// this server alone makes it unready at once.
 package health
 
 import (
