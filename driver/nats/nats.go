@@ -57,8 +57,8 @@ type backend struct {
 	of   jetstream.Stream
 }
 
-// Open returns the store and the registry in a stream of the NATS at url, nats://h1:4222,…
-// It does not connect: what is wrong shows at the first call.
+// Open returns the store and the registry in a stream of the NATS at url, nats://h1:4222,… It connects
+// at the first call, which reports the problems.
 func Open(url string, opts *Options) (*kv.DB, error) {
 	b, err := newBackend(opts)
 	if err != nil || url == "" {
@@ -68,9 +68,9 @@ func Open(url string, opts *Options) (*kv.DB, error) {
 	return kv.New(b, nil), nil
 }
 
-// New is [Open] on a connection that there is, which [kv.DB.Close] leaves open. It refuses
-// one that buffers writes while it has no server (nats.ReconnectBufSize(-1) switches that
-// off): they would be sent after their callers have left.
+// New is [Open] on an existing connection, which [kv.DB.Close] leaves open. It refuses a connection
+// that buffers writes without a server (nats.ReconnectBufSize(-1) switches that off): such writes
+// would go out after their callers have left.
 func New(conn *nats.Conn, opts *Options) (*kv.DB, error) {
 	b, err := newBackend(opts)
 	if err == nil && conn.Opts.ReconnectBufSize >= 0 {
@@ -139,7 +139,7 @@ func (b *backend) key(subject string) (string, error) {
 	return "", fmt.Errorf("subject %s of stream %s is not a cell: purge it", subject, b.stream)
 }
 
-// open connects, if there is no connection, and returns the stream.
+// open returns the stream, after connecting if necessary.
 func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stream, error) {
 	select {
 	case b.lock <- struct{}{}:
@@ -174,10 +174,9 @@ func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stre
 	return b.js, b.of, nil
 }
 
-// server returns what tells the stream from one that was made anew: the time of the message
-// that says that there is a store. It is empty until there is one. The stream's own time of
-// creation does not tell: NATS 2.9 changes it when it starts again after a change of the
-// configuration.
+// server returns the time of the marker's message, which distinguishes the stream from a new one with
+// the same name. It is empty without a marker. The stream's own creation time does not serve: NATS
+// 2.9 changes it at a start after a change of the configuration.
 func (b *backend) server(ctx context.Context, of jetstream.Stream) (string, error) {
 	subject := b.subject("format/tags")
 	msg, err := of.GetLastMsgForSubject(ctx, subject)
@@ -260,7 +259,8 @@ func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 	return b.look(ctx, of, key)
 }
 
-// look returns the cell of a key with the server: a stream may be made anew while it is in use.
+// look returns the cell of a key with the server: somebody may create the stream again while it is in
+// use.
 func (b *backend) look(ctx context.Context, of jetstream.Stream, key string) (kv.Cell, error) {
 	var server string
 	var unknown error
@@ -365,9 +365,9 @@ func (b *backend) getAll(ctx context.Context, of jetstream.Stream, subjects []st
 	return cells, cmp.Or(errs...) // one is enough to tell
 }
 
-// Reign says that writes may be lost: a client cannot ask whether servers sync before they
-// acknowledge (sync_interval: always), and by default they do not. What a power failure takes
-// back leaves no mark, so no incarnation is known.
+// Reign reports possible losses: a client cannot ask whether servers sync before they acknowledge
+// (sync_interval: always), and by default they do not. A loss in a power failure leaves no mark, so
+// the incarnation is unknown.
 func (b *backend) Reign(context.Context) (worker.Reign, error) {
 	return worker.Reign{Lossy: true}, nil
 }

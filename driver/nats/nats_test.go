@@ -23,7 +23,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// shared is the server of the tests that do not end it, each of which has a stream.
+// shared is a server for tests that do not end it. Each test has a stream of its own.
 var shared *testserver.NATSServer
 
 func TestMain(m *testing.M) { os.Exit(testserver.Main(m, &shared, testserver.StartNATS)) }
@@ -212,8 +212,8 @@ func TestServerKilled(t *testing.T) {
 	}
 }
 
-// A stream is the same one after starts and changes of its configuration: otherwise servers
-// would take it for one that has lost writes. One that was made anew is another.
+// A stream keeps its name for grants over restarts and changes of its configuration: otherwise
+// servers would suspect lost writes. A new stream has another name.
 func TestServer(t *testing.T) {
 	server := testserver.NATS(t)
 	o := newOptions()
@@ -265,7 +265,7 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// reconnected makes a call again until its client is connected to a server that was started again.
+// reconnected repeats a call until its client has reconnected to a restarted server.
 func reconnected(t *testing.T, call func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -279,7 +279,7 @@ func reconnected(t *testing.T, call func() error) {
 	}
 }
 
-// Of several subjects that are not cells one is told, on one line.
+// The error names one of several foreign subjects, on one line.
 func TestForeignSubjects(t *testing.T) {
 	o := newOptions()
 	r := create(t, shared.URL(), o).Registry()

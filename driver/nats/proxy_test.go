@@ -18,7 +18,7 @@ import (
 	leafnats "github.com/leaf-id/leaf/driver/nats"
 )
 
-// A proxy stands between a client and NATS.
+// A proxy connects a client with NATS.
 type proxy struct {
 	addr, upstream string
 

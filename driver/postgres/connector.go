@@ -18,10 +18,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// A Connector connects as pgx does; it is for [sql.OpenDB]. Once a connection
-// has broken or fallen silent, all that were made before it are given up too: the
-// cause, such as an address that moved or a server that stands still, most likely
-// concerns all, and each would cost a call of its own to find out.
+// A Connector connects as pgx does; it is for [sql.OpenDB]. After a connection has broken or fallen
+// silent, the Connector gives up all older ones: the cause, such as a moved address or a frozen
+// server, most likely affects them too, and each would cost a call of its own.
 type Connector struct {
 	driver.Connector
 	hosts      string       // as the configuration names them; empty: not known
@@ -43,7 +42,7 @@ func NewConnector(cfg *pgx.ConnConfig) *Connector {
 			conn.PgConn().CustomData()[generationKey] = c.generation.Load()
 			return nil
 		}),
-		// Asked first; a connection that is given up is not pinged.
+		// First: a connection that is given up gets no ping.
 		stdlib.OptionShouldPing(func(_ context.Context, p stdlib.ShouldPingParams) bool {
 			return c.current(p.Conn) && p.IdleDuration > time.Second
 		}),

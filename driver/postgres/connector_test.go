@@ -74,8 +74,8 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// The first call that gets no answer says which server gave none, and what to do; it
-// is the only one, however many connections there are.
+// The first call without an answer names the server and a remedy. It is the only such call, however
+// many connections exist.
 func TestPostgresConnectionsFallSilent(t *testing.T) {
 	direct, err := url.Parse(postgresServer.URL(initPostgres(t, order)))
 	if err != nil {

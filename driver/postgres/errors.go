@@ -66,8 +66,8 @@ func isCode(err error, codes ...string) bool {
 // undone reports that the server undid a statement in favour of others.
 func undone(err error) bool { return isCode(err, codeSerialization, codeDeadlock) }
 
-// answerOf returns what the server said. A connection may be tried with encryption and
-// without, and be refused twice; that the password is wrong is the one to be told.
+// answerOf returns the server's error. pgx may try a connection with and without encryption and get
+// two refusals; a wrong password is the one to report.
 func answerOf(err error) (*pgconn.PgError, bool) {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	var attempts interface{ Unwrap() []error }
@@ -81,8 +81,7 @@ func answerOf(err error) (*pgconn.PgError, bool) {
 	return e, ok
 }
 
-// explain says what is wrong and what to do. None of the errors that it
-// passes on holds a password.
+// explain adds a remedy to an error. The result never has a password.
 func explain(err error, t *table) error {
 	if err == nil {
 		return nil
@@ -118,8 +117,8 @@ func advise(advice string, err error) error {
 	return fmt.Errorf("%s: %w", advice, err)
 }
 
-// A connectError is one of pgx, in one line and saying each thing once: its own has a
-// line for each address and each kind of encryption that was tried.
+// A connectError is an error of pgx on one line, without repetitions: pgx has a line for each address
+// and each kind of encryption.
 type connectError struct{ cause error }
 
 func (e connectError) Error() string {
@@ -131,7 +130,7 @@ func (e connectError) Error() string {
 		}
 		line = strings.Replace(strings.TrimSpace(line), "dial error: ", "", 1)
 		if answered && (strings.Contains(line, noTLS) || answer.Code == codePassword && strings.Contains(line, codeAccess)) {
-			continue // about the encryption, which is not what is wrong
+			continue // about the encryption, which is not the problem
 		}
 		if line != "" && !slices.Contains(tried, line) {
 			tried = append(tried, line)

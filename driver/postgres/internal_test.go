@@ -84,7 +84,7 @@ func TestPostgresAdviceOf(t *testing.T) {
 	}
 }
 
-// Only what the server says that it has undone is repeated.
+// The store repeats a statement only if the server says that it undid it.
 func TestRepeat(t *testing.T) {
 	tests := map[string]struct {
 		err  error

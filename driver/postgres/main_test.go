@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// postgresServer is shared by the tests, each of which has a database of its own.
+// The tests share postgresServer. Each has a database of its own.
 var postgresServer *testserver.PostgresServer
 
 func TestMain(m *testing.M) {

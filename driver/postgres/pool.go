@@ -18,7 +18,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A pool gives out sessions on a server and a table that were found fit.
+// A pool hands out sessions on a checked server and table.
 type pool struct {
 	db     *sql.DB
 	table  *table
@@ -113,13 +113,13 @@ func (s *session) transact(do func(*session) error) error {
 	return tx.Commit()
 }
 
-// Explain says what is wrong and what to do.
+// Explain adds a remedy to an error.
 func (p *pool) Explain(err error) error { return explain(err, p.table) }
 
 // Close leaves the database to the caller.
 func (p *pool) Close() {}
 
-// Reign looks anew: servers change places, and their settings change.
+// Reign checks again: servers change places, and their settings change.
 func (p *pool) Reign(ctx context.Context) (reign worker.Reign, err error) {
 	err = p.use(ctx, func(s *session) error {
 		now, err := inspectServer(s)
@@ -134,8 +134,8 @@ func (p *pool) Reign(ctx context.Context) (reign worker.Reign, err error) {
 	return reign, err
 }
 
-// use runs do on one connection, after a look at the server where that is due.
-// database/sql sends nothing twice on a connection that its caller holds.
+// use runs do on one connection. It first checks an unknown server. database/sql sends nothing twice
+// on a connection that its caller holds.
 func (p *pool) use(ctx context.Context, do func(*session) error) error {
 	connector := connectorOf(p.db)
 	start, generation := time.Now(), connector.generation.Load()
@@ -199,7 +199,7 @@ func (p *pool) run(ctx context.Context, do func(*session) error) error {
 	return err
 }
 
-// unfit reports that an error may come of a server or a table that is no longer what it was.
+// unfit reports whether a changed server or table may be the reason for an error.
 func unfit(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return errors.Is(err, sqlstore.ErrSession) || ok && len(e.Code) == 5 && strings.Contains("0A 25 42 55", e.Code[:2])

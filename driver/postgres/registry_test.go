@@ -109,7 +109,7 @@ func TestPostgresRegistryForgetful(t *testing.T) {
 	}
 }
 
-// The clock is the server's, whatever the session's time zone.
+// The clock is the server's, in every time zone of the session.
 func TestPostgresRegistryClock(t *testing.T) {
 	database := newPostgresRegistry(t)
 	for _, zone := range []string{"UTC", "Asia/Shanghai", "America/St_Johns"} {

@@ -18,10 +18,10 @@ const byteOrder = ` COLLATE "C"`
 type table struct {
 	sqlstore.Table
 	columns  []column
-	meanings map[string]error // the errors of package leaf that error codes stand for
+	meanings map[string]error // the errors of package leaf for error codes
 }
 
-// A column says what a column must be like. The first type is the one that the init gives it.
+// A column describes a column. Init uses the first type.
 type column struct {
 	name  string
 	types []string
@@ -64,8 +64,7 @@ func (t *table) create(k kind) string {
 	return "CREATE TABLE " + t.Name + " (" + strings.Join(columns, ", ") + ")"
 }
 
-// Create creates the table and fills it, in one transaction, after a look at
-// what would stand in the way of its use.
+// Create creates the table and fills it, in one transaction, after a check of the server.
 func (p *pool) Create(ctx context.Context, tags []segment.Tag) error {
 	s, err := openSession(ctx, p.db)
 	if err != nil {
@@ -114,7 +113,7 @@ func (s *session) lockInits() error {
 // initLock is the number of the lock, which all programs of a database share: "leafinit".
 const initLock = 0x6c656166696e6974
 
-// Exists reports whether there is the table.
+// Exists reports whether the table exists.
 func (p *pool) Exists(ctx context.Context) (bool, error) {
 	s, err := openSession(ctx, p.db)
 	if err == nil {
@@ -182,9 +181,8 @@ func (c column) compare(found []column, table string) error {
 	return nil
 }
 
-// readColumns returns the table's columns. A collation that takes different strings for
-// equal can be made on servers that have the column collisdeterministic; CockroachDB has
-// another type for such strings.
+// readColumns returns the table's columns. Servers with the column collisdeterministic may have
+// collations under which different strings are equal; CockroachDB has another type for such strings.
 func readColumns(s *session, t *table) ([]column, error) {
 	exact, join := `COALESCE((to_jsonb(c)->>'collisdeterministic')::boolean, true)`, `LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation`
 	if s.facts.kind == cockroach {

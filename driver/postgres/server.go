@@ -13,20 +13,20 @@ import (
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
-// facts is what a session needs to know of its server.
+// facts are the properties of a server that a session needs.
 type facts struct {
 	kind     kind
 	settings settings
 
-	server  string // an expression: which server answers; its value is empty where none may lose what another acknowledged
-	commits string // an expression: synchronous_commit, of which "off" is unfit
+	server  string // an expression: the answering server; empty if a fail-over loses nothing
+	commits string // an expression: synchronous_commit; "off" is unfit
 	store   string // an expression: the identity of the store
 	standby string // an expression: whether the server repeats what another one writes, as text
 
 	dialect *sqlstore.Dialect // made of these by know
 }
 
-// unknown is what is known of a server that was not looked at.
+// unknown returns the facts before a check of the server.
 func unknown() *facts {
 	return &facts{server: noServer, store: noIdentity, commits: `''`, standby: `'false'`}
 }
@@ -46,11 +46,10 @@ const (
 // agreed reports whether a commit is agreed upon with other servers.
 func (k kind) agreed() bool { return k != plain }
 
-// oldest is the oldest release of PostgreSQL that is supported.
+// oldest is the oldest supported release of PostgreSQL.
 const oldest = 12
 
-// kindOf says what a server is by its version() and server_version_num, and
-// why it must not be used.
+// kindOf returns the kind of a server by its version() and server_version_num, or refuses it.
 func kindOf(version, number string) (kind, error) {
 	switch {
 	case strings.HasPrefix(version, "CockroachDB"):
@@ -65,14 +64,13 @@ func kindOf(version, number string) (kind, error) {
 	return plain, nil
 }
 
-// settings are those of a server that decide what it may lose.
+// settings are the settings of a server that decide its possible losses.
 type settings struct {
 	fsync, fullPageWrites          string
 	walLevel, walSenders, archives string
 }
 
-// replicable reports whether another server can have a copy of what this one writes,
-// whether or not one has at this moment.
+// replicable reports whether another server can have a copy of this one's writes, now or later.
 func (s settings) replicable() bool {
 	return s.walLevel != "minimal" && (s.walSenders != "0" || s.archives != "off")
 }
@@ -170,8 +168,8 @@ func inspectServer(s *session) (*facts, error) {
 	return facts, nil
 }
 
-// checkSearchPath reports a schema that was asked for and is not used: a pooler may be told
-// to ignore it, and then the tables are those of another schema.
+// checkSearchPath reports an ignored search_path: a pooler may drop it, and then the tables are those
+// of another schema.
 func (s *session) checkSearchPath(path string) error {
 	return s.conn.Raw(func(c any) error {
 		want, ok := c.(*stdlib.Conn).Conn().Config().RuntimeParams["search_path"]
@@ -205,8 +203,8 @@ const (
 	noServer   = `''`
 	noIdentity = `''`
 
-	// A promotion begins a new timeline, which is in the name of each file of the
-	// log; a database that was loaded into another server has another identifier.
+	// A promotion begins a new timeline, whose number is in the name of each log file. A dump that
+	// was loaded into another server has another system identifier.
 	timeline = `substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
 	started  = `(EXTRACT(EPOCH FROM pg_postmaster_start_time()) * 1000000)::bigint::text`
 	system   = `(SELECT system_identifier::text FROM pg_control_system())`
@@ -234,9 +232,9 @@ func standbyFault(standby string) error {
 	return nil
 }
 
-// commitFault reports a session whose commits a crash of the server may take back.
-// It can be set for a role, a database, or one session, behind a pooler also by
-// another user: that is why the statements that write say what they had.
+// commitFault reports a session whose commits a crash of the server may take back. A role, a database
+// or one session may set that, behind a pooler also another user. So each statement that writes
+// returns its setting.
 func commitFault(synchronousCommit string) error {
 	if synchronousCommit == "off" {
 		return fmt.Errorf("%w: synchronous_commit=off loses acknowledged writes in a crash: "+

@@ -16,8 +16,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A standby is refused; one that was promoted is another server, and one that was
-// merely started again is not.
+// The store refuses a standby. A promoted standby is another server; a restarted server is the same.
 func TestPostgresFailOver(t *testing.T) {
 	server := testserver.Postgres(t, &testserver.PostgresOptions{Settings: []string{"fsync=off"}}) // the machine stays up
 	database := server.NewDatabase(t)

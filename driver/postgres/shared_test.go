@@ -61,7 +61,7 @@ func TestNoIdentity(t *testing.T) {
 	}
 }
 
-// Servers with other search paths use the identity beside the table that they share.
+// Servers with other search paths use the identity next to their common table.
 func TestIdentityBesideTheTable(t *testing.T) {
 	_, database := newPostgres(t, postgresTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)", `CREATE SCHEMA "Own"`)
 	var seen []string

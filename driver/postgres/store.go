@@ -85,7 +85,7 @@ func (s *session) advance(tag string, n int64) (segment.Grant, error) {
 	return grants[0], nil
 }
 
-// Return is sent once, like all that has no repeat around it.
+// Return is sent once.
 func (c counters) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
 	return c.use(ctx, func(s *session) error {
 		return s.GiveBack(tag, last, start, ` AND `+s.facts.server+` = $5`, last.Server)

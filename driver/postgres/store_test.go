@@ -18,7 +18,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// postgresTable is one that was made by hand.
+// postgresTable is a table made by hand.
 const postgresTable = `CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id bigint DEFAULT 1, step int,
 	description varchar(256), update_time timestamptz DEFAULT now())`
 
@@ -73,7 +73,7 @@ func TestPostgresStore(t *testing.T) {
 	}
 }
 
-// A pooler has each transaction run in whatever session is free.
+// A pooler runs each transaction in any free session.
 func TestPostgresStoreThroughPgBouncer(t *testing.T) {
 	testPostgresStore(t, testserver.PgBouncer(t, postgresServer).URL(postgresServer.NewDatabase(t)), createStore)
 }
@@ -85,8 +85,8 @@ func createStore(t testing.TB, db *sql.DB) {
 	}
 }
 
-// testPostgresStore runs the suite in one database, whose table it makes anew for
-// each rule: databases take their time to create.
+// testPostgresStore runs the suite in one database and creates the table again for each rule: a new
+// database takes long.
 func testPostgresStore(t *testing.T, url string, create func(testing.TB, *sql.DB)) {
 	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
 		db := postgresDB(t, url)
@@ -133,7 +133,7 @@ func TestPostgresCommitFails(t *testing.T) {
 	}
 }
 
-// A transaction that was left open takes no Advance in.
+// An open transaction does not include an Advance.
 func TestPostgresOpenTransaction(t *testing.T) {
 	database := initPostgres(t, segment.Tag{Name: "order", MaxID: 1, Step: 10})
 	db := postgresDB(t, postgresServer.URL(database))

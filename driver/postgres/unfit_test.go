@@ -49,7 +49,7 @@ func TestPostgresRefusesUnfitTables(t *testing.T) {
 	}
 }
 
-// A table that is dropped under the store's hands is looked at anew.
+// The store checks the table again after somebody has dropped it.
 func TestPostgresTableComesAnew(t *testing.T) {
 	s, database := newPostgres(t, postgresTable, "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 1)")
 	if _, err := s.Advance(t.Context(), "order", 1); err != nil {
@@ -64,7 +64,7 @@ func TestPostgresTableComesAnew(t *testing.T) {
 	sqltest.WantError(t, "SET LOGGED", err)
 }
 
-// What people get wrong, and what they are told.
+// Frequent mistakes and their error messages.
 func TestPostgresAdvice(t *testing.T) {
 	database := initPostgres(t, order)
 	postgresServer.Exec(t, database, "CREATE USER reader PASSWORD 'hush'", "GRANT SELECT ON leaf_alloc TO reader",
@@ -113,7 +113,7 @@ func TestPostgresInitWithoutPrivilege(t *testing.T) {
 	sqltest.WantError(t, "CREATE ON SCHEMA", err)
 }
 
-// Another session of a pooler, or another user of one, sets what it likes.
+// Another session of a pooler, or another user, may change every setting.
 func TestPostgresSessionTurnsUnfit(t *testing.T) {
 	database := initPostgres(t, order)
 	db := postgresDB(t, postgresServer.URL(database))

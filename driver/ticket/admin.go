@@ -26,10 +26,10 @@ type adminConn struct {
 	facts
 }
 
-// lockAll runs do with a connection to every member, none of which may be down. The locks
-// are taken in the order of the names, which is the same for every caller. A lock goes with
-// its connection, and all that is done to a server is sent on that one: so no two such
-// calls ever mix, also when one loses a connection.
+// lockAll runs do with a connection to every member; all must be up. It takes the locks in the order
+// of the names, which is the same for every caller. A lock ends with its connection, and all
+// statements for a server use that connection. So two such calls never mix, even if one loses a
+// connection.
 func lockAll(ctx context.Context, members []*member, do func([]*adminConn) error) error {
 	conns := make([]*adminConn, len(members))
 	for _, m := range slices.SortedFunc(slices.Values(members), func(a, b *member) int { return cmp.Compare(a.Name, b.Name) }) {
@@ -95,8 +95,8 @@ func (a *adminConn) both(ctx context.Context, first, second string, args ...any)
 	return err
 }
 
-// mark draws a ticket and returns one past it, or 0 if the table never dealt one. The row
-// that is left of the tickets does not tell: of two drawn at once it may be the lower.
+// mark draws a ticket and returns one past it, or 0 for an unused table. The remaining row of the
+// tickets does not show the highest one: after two concurrent draws it may be the lower.
 func (a *adminConn) mark(ctx context.Context, table string) (int64, error) {
 	var name, definition string
 	if err := a.conn.QueryRowContext(ctx, "SHOW CREATE TABLE `"+table+"`").Scan(&name, &definition); err != nil {
@@ -110,8 +110,8 @@ func (a *adminConn) mark(ctx context.Context, table string) (int64, error) {
 	return int64(min(last, math.MaxInt64-1)) + 1, err
 }
 
-// lift has every later ticket of a table be floor or above. Two lifts at once, or one
-// beside a draw, end in a deadlock now and then: the server undoes one of them.
+// lift moves all later tickets of a table to floor or above. Two concurrent lifts, or a lift and a
+// draw, sometimes end in a deadlock: the server undoes one of them.
 func (a *adminConn) lift(ctx context.Context, table string, floor int64) error {
 	if floor <= 1 { // where a fresh table begins; an id of 0 means the next one
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// administer runs do with a connection to every server, each of which must be fit for use.
+// administer runs do with a connection to every server. All must be fit.
 func (s *Store) administer(ctx context.Context, do func([]*adminConn) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -39,12 +39,12 @@ func (s *Store) Check(ctx context.Context) error {
 	return wrap(s.administer(ctx, func([]*adminConn) error { return nil }), "check ticket store")
 }
 
-// A tagState is what the servers together know of a tag.
+// A tagState is the state of a tag on all servers together.
 type tagState struct {
 	tag   segment.Tag
 	rows  []row      // by server; those without the tag have no name
-	n     int        // servers that have it
-	lacks *adminConn // one that has not, or not its table; nil: none
+	n     int        // servers with the tag
+	lacks *adminConn // a server without the tag, or without its table; nil: all have it
 }
 
 func findState(ctx context.Context, conns []*adminConn, name string) (tagState, error) {
@@ -221,7 +221,7 @@ func (s *Store) stop(ctx context.Context, conns []*adminConn, name string) (end 
 	return end, nil
 }
 
-// keptEnd returns where a deleted tag ended, as the highest of all servers knows; 0 if there was none.
+// keptEnd returns the end of a deleted tag, the highest of all servers; 0 without a deleted tag.
 func keptEnd(ctx context.Context, conns []*adminConn, name string) (end int64, err error) {
 	for _, a := range conns {
 		var kept int64

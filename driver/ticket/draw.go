@@ -14,14 +14,14 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// The session is set in the packet itself, so that no pool, proxy or reconnect can
-// come between. In MySQL a change from autocommit=0 commits what was open.
+// The packet itself sets the session, so that no pool, proxy or reconnect can interfere. In MySQL the
+// change from autocommit=0 commits an open transaction.
 const (
 	setSession = `SET SESSION autocommit = 1, completion_type = 0, sql_mode = 'STRICT_ALL_TABLES'`
 	setSteps   = `, auto_increment_increment = %d, auto_increment_offset = %d`
 )
 
-// answer selects what there is to know of the statement before it.
+// answer selects the result of the statement before it.
 const answer = `;
 SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, COALESCE((SELECT cluster FROM leaf_ticket WHERE one = 1), ''), %s, @@auto_increment_increment, @@auto_increment_offset,
 	@@GLOBAL.auto_increment_increment, @@GLOBAL.auto_increment_offset,
@@ -33,15 +33,15 @@ SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, COALESCE((SELECT cluster FROM
 const ticketDraw = "REPLACE INTO `%s` (stub) " +
 	"SELECT 'a' FROM leaf_ticket_tag WHERE name = ? AND generation = ? LOCK IN SHARE MODE"
 
-// blockDraw leaves the counter as it was in LAST_INSERT_ID(), from which this program
-// computes what the server did. Behind the end of a block lie those of the others.
+// blockDraw puts the old counter into LAST_INSERT_ID(); this program computes the new one from it. The
+// next blocks belong to the other servers.
 const blockDraw = `UPDATE leaf_ticket_tag
 	SET next_id = LAST_INSERT_ID(next_id) + LEAST(?, %[1]d - next_id %% %[1]d) + IF(? >= %[1]d - next_id %% %[1]d, %[2]d, 0)
 	WHERE name = ? AND generation = ? AND next_id BETWEEN 0 AND ? AND next_id DIV %[1]d %% %[3]d = %[4]d`
 
-// A drawn is what a server says of a draw.
+// A drawn is a server's answer to a draw.
 type drawn struct {
-	rows               int64  // that were changed
+	rows               int64  // changed rows
 	last               uint64 // LAST_INSERT_ID(): says something only if rows is not 0
 	server             int64
 	cluster            string
@@ -67,7 +67,7 @@ func (f *facts) draw(ctx context.Context, conn *sql.Conn, statement, tag string,
 	return d, f.judge(d)
 }
 
-// judge reports what is wrong with a draw, or why there was none.
+// judge reports the fault of a draw, or the reason for an empty one.
 func (f *facts) judge(d drawn) error {
 	s := f.share
 	switch {
@@ -115,7 +115,7 @@ func (f *facts) ticket(ctx context.Context, conn *sql.Conn, tag string) (segment
 	return f.grant(leaf.Range{Start: int64(d.last), End: int64(d.last) + 1}, d), nil
 }
 
-// missing tells a tag that is unknown from a table that is gone; err is the latter.
+// missing distinguishes an unknown tag from a missing table; err is the latter's error.
 func (f *facts) missing(ctx context.Context, conn *sql.Conn, tag string, err error) error {
 	if _, known := findTag(ctx, conn, tag); known != nil {
 		return known
@@ -126,8 +126,8 @@ func (f *facts) missing(ctx context.Context, conn *sql.Conn, tag string, err err
 // block draws up to n IDs that follow each other.
 func (f *facts) block(ctx context.Context, conn *sql.Conn, tag string, n int64) (segment.Grant, error) {
 	if n == 0 {
-		// A step that is changed between the two packets does no harm: the
-		// range is computed from the n that the second one is given.
+		// A change of the step between the two packets does no harm: the range follows from the n of
+		// the second one.
 		row, err := findTag(ctx, conn, tag)
 		if err != nil {
 			return segment.Grant{}, err

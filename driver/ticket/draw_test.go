@@ -32,7 +32,7 @@ func TestTicketsAsFlickr(t *testing.T) {
 	}
 }
 
-// Others run Flickr's statement by hand beside Leaf, on servers configured for it.
+// Other programs run Flickr's statement alongside Leaf, on servers configured for it.
 func TestBesideFlickr(t *testing.T) {
 	s := newSet(t, shared[:2]...)
 	initSet(t, s.servers(t), ticket.Layout{}, order)

@@ -23,8 +23,7 @@ var (
 	errLeftOut = errors.New("the server failed others a moment ago")
 )
 
-// wrapErr says which server an error comes from, what is wrong and what to do. Nothing
-// that it passes on holds a password.
+// wrapErr adds the server's name and a remedy to an error. The result never has a password.
 func (m *member) wrapErr(err error) error { return fmt.Errorf("%s: %w", m.Name, explain(err)) }
 
 func wrap(err error, what string, args ...any) error {

@@ -40,7 +40,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// Servers that do not belong together are told apart, whatever the URL says.
+// The store recognises servers of different sets, whatever the URL says.
 func TestServersThatDoNotFit(t *testing.T) {
 	blocks := ticket.Layout{Stride: 10}
 	a, b := newSet(t, shared[:]...), newSet(t, shared[:2]...)

@@ -114,13 +114,13 @@ func TestHangingServer(t *testing.T) {
 			t.Errorf("%v: a call took %v: %v", layout, waited, longest)
 		}
 		drawFrom(t, store, &got, "2")
-		if err := got.Check(); err != nil { // what the server drew without a listener is lost
+		if err := got.Check(); err != nil { // IDs of unheard answers are lost
 			t.Error(err)
 		}
 	}
 }
 
-// All servers stand still for longer than one has while another is left to be tried.
+// All servers freeze for longer than the time-out of a server that has an alternative.
 func TestSlowServersAreWaitedFor(t *testing.T) {
 	own := ownServer(t)
 	s := newSet(t, own, own)

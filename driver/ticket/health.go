@@ -19,7 +19,7 @@ const (
 	maxPause = 10 * time.Second
 )
 
-// A health is what the store thinks of a server; the store's mutex guards it.
+// A health is the store's record of a server; the store's mutex guards it.
 type health struct {
 	down    bool
 	failed  int // times in a row
@@ -28,9 +28,8 @@ type health struct {
 	last    string
 }
 
-// order returns the members in the order in which a call is to try them: those that
-// are up, each in its turn, and the others behind them. It has those looked at whose
-// time has come.
+// order returns the members in the order of trying: the live ones in turn, then the others. It starts
+// the due checks of failed ones.
 func (s *Store) order() (up, down []*member) {
 	turn := s.turn.Add(1)
 	s.mu.Lock()
@@ -89,8 +88,8 @@ func (s *Store) isDown(m *member) bool {
 	return m.health.down
 }
 
-// failed notes that a server could not deal IDs. Calls that were under way together
-// fail together, which is one failure.
+// failed records that a server could not issue IDs. Concurrent calls that fail together count as one
+// failure.
 func (s *Store) failed(m *member, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +98,7 @@ func (s *Store) failed(m *member, err error) {
 	}
 }
 
-// note leaves a server out for a while, and says so when that is news; s.mu is held.
+// note leaves a server out for a while, and logs a new failure; the caller holds s.mu.
 func (s *Store) note(m *member, err error) {
 	h := &m.health
 	pause := min(minPause<<min(h.failed, 10), maxPause)
@@ -112,8 +111,8 @@ func (s *Store) note(m *member, err error) {
 	h.down, h.last = true, told.Error()
 }
 
-// admit compares a server with those that are in use, and makes it one of them. Of
-// two generations the later one counts.
+// admit compares a server with the servers in use, and adds it. Of two generations the later one
+// counts.
 func (s *Store) admit(m *member, f *facts) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// The servers are asked one after the other: of several who come together each could be
-// the first on another one.
+// Init asks the servers in turn: several concurrent callers could each be the first on another one.
 func TestInitTogether(t *testing.T) {
 	for name, layout := range map[string]ticket.Layout{"tickets": {}, "blocks": {Stride: 100}} {
 		t.Run(name, func(t *testing.T) {

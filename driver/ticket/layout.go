@@ -78,8 +78,8 @@ type share struct {
 	stride  int64 // 0: single tickets
 }
 
-// align returns the lowest ID of the share's blocks from floor on, or the largest
-// int64 if there is none.
+// align returns the lowest ID of the share's blocks from floor on, or the largest int64 without such
+// a block.
 func (s share) align(floor int64) int64 {
 	block := floor / s.stride
 	behind := (s.number - 1 - block%s.servers + s.servers) % s.servers
@@ -92,8 +92,7 @@ func (s share) align(floor int64) int64 {
 	return (block + behind) * s.stride
 }
 
-// drawn returns one past the highest ID that was drawn when next is the following
-// one, 0 if there was none.
+// drawn returns one past the highest drawn ID if next is the following one, or 0 before the first.
 func (s share) drawn(next int64) int64 {
 	switch gap := (s.servers - 1) * s.stride; {
 	case next%s.stride != 0 || next == math.MaxInt64:

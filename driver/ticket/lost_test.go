@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// lose destroys what a server of the set holds; its database is there again, and empty.
+// lose destroys the data of a server of the set and creates its database again.
 func (s set) lose(t *testing.T, number int) {
 	t.Helper()
 	name := s.databases[number-1]
@@ -23,8 +23,8 @@ func (s set) lose(t *testing.T, number int) {
 // lostName is what people call a server of the set.
 func (s set) lostName(number int) []string { return []string{fmt.Sprintf("server%d", number)} }
 
-// aheadSet is a set of three that has issued, of which the second server is far ahead of
-// the others, and then loses its data.
+// aheadSet is a used set of three. Its second server is far ahead of the others, and then loses its
+// data.
 func aheadSet(t *testing.T, layout ticket.Layout, got *drivertest.Ranges) (set, *ticket.Store) {
 	t.Helper()
 	s := newSet(t, shared[:]...)
@@ -41,7 +41,7 @@ func aheadSet(t *testing.T, layout ticket.Layout, got *drivertest.Ranges) (set, 
 	return s, old
 }
 
-// A server whose data is gone is taken out, or begins anew, and no ID comes twice.
+// After a resize without, or with an emptied server, no ID comes twice.
 func TestResizeWithoutALostServer(t *testing.T) {
 	for _, layout := range layouts() {
 		for name, stay := range map[string][]int{"removed": {1, 3}, "replaced": {1, 2, 3}} {
@@ -105,8 +105,8 @@ func TestResizeWithoutALostServerDies(t *testing.T) {
 	}
 }
 
-// The lost server had been started in a generation of which the others know nothing, by
-// a resize that died. A client that met it then is refused by its successor.
+// A resize died after it had started the lost server in a generation that the others do not know. Its
+// successor refuses a client that met it then.
 func TestLostServerWasAhead(t *testing.T) {
 	layout := ticket.Layout{}
 	s := newSet(t, shared[:]...)
@@ -174,8 +174,8 @@ func TestLostServersAreLost(t *testing.T) {
 	}
 }
 
-// What a client says of a server that lost its data leads to the way out, although it
-// was fit for use before.
+// A client's error about a server with lost data leads to the remedy, although the server was fit
+// before.
 func TestLostServerIsTold(t *testing.T) {
 	for _, layout := range layouts() {
 		s := newSet(t, shared[:2]...)

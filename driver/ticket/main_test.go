@@ -42,8 +42,8 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// startServer gives a server a place of its own for temporary tables: MariaDB removes
-// when it starts what it finds there, also what another server is using.
+// startServer gives a server a folder of its own for temporary tables: at its start MariaDB removes
+// all files there, even those of another running server.
 func startServer() (*testserver.MariaDBServer, error) {
 	dir, err := os.MkdirTemp("", "t")
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 
 // A Server is one database that deals tickets.
 type Server struct {
-	// Name stands for it in errors and the log, such as host:port/db without credentials.
-	// No two servers of a set have the same.
+	// Name is the server's name in errors and the log, such as host:port/db without credentials.
+	// It is unique in a set.
 	Name string
 
 	// DB is a pool as the package documentation asks for. It is the caller's to
@@ -54,12 +54,12 @@ func (m *member) isCalled(name string) bool {
 	return m.Name == name || strings.HasPrefix(m.Name, name+":") || strings.HasPrefix(m.Name, name+"/")
 }
 
-// facts is what the store needs to know of a server.
+// facts are the properties of a server that the store needs.
 type facts struct {
 	*meta
 	open   string   // an expression that says whether a transaction is open
 	flush  string   // innodb_flush_log_at_trx_commit
-	tables sync.Map // of tickets, that were found fit
+	tables sync.Map // checked tables of tickets
 }
 
 // newMembers returns the servers, after a look at their names and number.
@@ -86,7 +86,7 @@ func newMembers(servers []Server) ([]*member, error) {
 	return members, nil
 }
 
-// within runs do on one connection, which is given up where it must not be used again.
+// within runs do on one connection, and discards an unfit connection.
 func (m *member) within(ctx context.Context, do func(*sql.Conn) error) error {
 	conn, err := m.DB.Conn(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (m *member) within(ctx context.Context, do func(*sql.Conn) error) error {
 	return err
 }
 
-// checkServer reports why a server cannot be used, and learns what it is like.
+// checkServer refuses an unfit server, and learns its properties.
 func (f *facts) checkServer(ctx context.Context, conn *sql.Conn) error {
 	var vars map[string]string
 	err := conn.Raw(func(c any) (err error) {
@@ -120,9 +120,9 @@ func (f *facts) checkServer(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// losesCounters reports a version that keeps AUTO_INCREMENT in memory alone. What it computes
-// anew from the row of the last ticket may be too low: of two drawn at once the lower
-// one's row may have taken the place of the higher one's.
+// losesCounters reports a version that keeps AUTO_INCREMENT in memory alone. At a start it takes the
+// counter from the row of the last ticket, which may be too low: after two concurrent draws the lower
+// one's row may have replaced the higher one's.
 func losesCounters(version string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
@@ -134,7 +134,7 @@ func losesCounters(version string) bool {
 	return major < 8
 }
 
-// checkTables reports why tables that are there already cannot be used.
+// checkTables refuses unfit tables.
 func (f *facts) checkTables(ctx context.Context, conn *sql.Conn, l Layout, tables ...string) error {
 	for _, table := range tables {
 		if err := checkEngine(ctx, conn, table); err != nil {
@@ -147,8 +147,8 @@ func (f *facts) checkTables(ctx context.Context, conn *sql.Conn, l Layout, table
 	return nil
 }
 
-// checkTickets reports why a table cannot deal tickets. REPLACE at the end of a column
-// that is too small deals one number for ever: it takes the place of its own row.
+// checkTickets refuses a table that cannot issue tickets. At the end of a small column, REPLACE
+// returns one number for ever: it replaces its own row.
 func (f *facts) checkTickets(ctx context.Context, conn *sql.Conn, table string) error {
 	if _, ok := f.tables.Load(table); ok {
 		return nil

@@ -15,9 +15,8 @@ import (
 // format is the version of the tables.
 const format = 1
 
-// The tables that each database has beside those of the tickets. A row of
-// leaf_ticket_tag with generation 0 issues nothing: no generation is 0. next_id is
-// the next ID of this server where it deals in blocks.
+// The tables of each database, besides those of the tickets. A row of leaf_ticket_tag with generation
+// 0 issues nothing: generations begin at 1. With blocks, next_id is the next ID of this server.
 const (
 	metaTable = `CREATE TABLE IF NOT EXISTS leaf_ticket (
 	one           TINYINT NOT NULL PRIMARY KEY,
@@ -42,8 +41,8 @@ const (
 	updated     TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP
 ) ENGINE=InnoDB`
 
-	// Where deleted tags ended. Other servers may still issue IDs of a deleted tag, so a new one
-	// goes on above them. A Delete creates the table.
+	// The ends of deleted tags. Other servers may still issue IDs of a deleted tag, so a new one
+	// continues above them. The first Delete creates the table.
 	deletedTable = `CREATE TABLE IF NOT EXISTS leaf_ticket_deleted (
 	name    VARBINARY(512) NOT NULL PRIMARY KEY,
 	next_id BIGINT NOT NULL
@@ -53,7 +52,7 @@ const (
 		"PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB"
 )
 
-// What a server may be doing, as its table leaf_ticket says.
+// The states of a server in its table leaf_ticket.
 const (
 	stateNew      = "new"      // its first Init or Resize is not through
 	stateReady    = "ready"    // it issues
@@ -61,7 +60,7 @@ const (
 	stateRetired  = "retired"  // it was taken out of the set
 )
 
-// A meta is what a database says of itself.
+// A meta is a database's description of itself.
 type meta struct {
 	state      string
 	cluster    string
@@ -72,7 +71,7 @@ type meta struct {
 	members    []string // of the generation, in order
 }
 
-// readMeta returns nil where there is none.
+// readMeta returns nil without a table.
 func readMeta(ctx context.Context, conn *sql.Conn) (*meta, error) {
 	var m meta
 	var version int

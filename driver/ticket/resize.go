@@ -34,10 +34,9 @@ type ResizeOptions struct {
 	// Retired are the servers that leave the set.
 	Retired []Server
 
-	// Lost are the names of servers of the set as it was whose data is gone for good:
-	// the name of a [Server], or its host, or its host and port. The others go on Jump
-	// above the highest of their counters. One of the same name may be among the
-	// servers: it begins anew, and must be empty.
+	// Lost names servers of the old set with lost data: by the name of a [Server], or its host,
+	// or its host and port. The others continue Jump above their highest counter. A server with
+	// the same name may be in the new set: it starts over, and must be empty.
 	Lost []string
 
 	// Jump is more IDs than a lost server can have been ahead of all others, for any
@@ -78,8 +77,8 @@ func Exists(ctx context.Context, servers []Server) (exists bool, err error) {
 	return exists, wrap(err, "look for the ticket store")
 }
 
-// A resizer makes a set of servers out of what there is: of nothing, of another set,
-// or of what an earlier one left half-way.
+// A resizer makes a set of servers out of nothing, out of another set, or out of an interrupted
+// resize.
 type resizer struct {
 	layout Layout
 	fresh  bool
@@ -95,9 +94,8 @@ type resizer struct {
 	rows    map[string]row // of all tags; next is where they go on
 }
 
-// run goes from stage to stage, each of which may be repeated. What makes the order
-// safe: a counter is read when no server can move it any more, and no server is put to
-// work before every counter was lifted.
+// run executes the stages, each of which is repeatable. Their order makes it safe: it reads a counter
+// after no server can move it any more, and starts a server after it has lifted every counter.
 func (r *resizer) run(ctx context.Context, servers, retired []Server) error {
 	if err := r.layout.check(); err != nil {
 		return err
@@ -164,8 +162,8 @@ func (r *resizer) check(context.Context) error {
 	return r.complete(given)
 }
 
-// complete reports servers of the set as it was that were neither given nor called lost:
-// their counters would stay below the others', and their old clients go on.
+// complete reports servers of the old set that are neither given nor lost: their counters would stay
+// below the others', and their old clients would continue.
 func (r *resizer) complete(given map[string]*adminConn) error {
 	missing := make(map[string]bool)
 	for _, a := range r.conns {
@@ -191,8 +189,8 @@ func (r *resizer) complete(given map[string]*adminConn) error {
 	return nil
 }
 
-// checkLost reports a server that is called lost and is there, as one of these members:
-// then it is another one that is missing.
+// checkLost reports a lost server that is present, as one of these members: then another one is
+// missing.
 func (r *resizer) checkLost(members []string, given map[string]*adminConn) error {
 	for _, member := range members {
 		if a := given[member]; a != nil && slices.ContainsFunc(r.lost, a.isCalled) {
@@ -320,8 +318,8 @@ func (r *resizer) readOne(ctx context.Context, a *adminConn) (highest int64, err
 	return highest, nil
 }
 
-// lift gives every server every tag, above whatever was drawn. Those to be taken out
-// are lifted too: what they hold counts when one of them comes back.
+// lift gives every server every tag, above all drawn IDs. It also lifts the leaving servers: their
+// counters matter if they return.
 func (r *resizer) lift(ctx context.Context) error {
 	for i, a := range r.servers {
 		s := share{servers: int64(len(r.servers)), number: int64(i + 1), stride: r.layout.Stride}

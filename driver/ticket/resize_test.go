@@ -22,8 +22,8 @@ func layouts() []ticket.Layout {
 
 func changeOf(step int64) segment.Change { return segment.Change{Step: &step} }
 
-// keepDrawing has clients of the two old servers draw until the returned function is
-// called, each of which also tries with a store that it opens anew.
+// keepDrawing runs clients of the two old servers until the caller ends them. Each client also tries
+// newly opened stores.
 func keepDrawing(t *testing.T, s set, layout ticket.Layout, got *drivertest.Ranges) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -43,8 +43,8 @@ func keepDrawing(t *testing.T, s set, layout ticket.Layout, got *drivertest.Rang
 	}
 }
 
-// A resize dies at the places where the servers differ from each other, while old clients go on as they can. It is
-// run again, and no ID comes twice.
+// A resize dies at the places that leave the servers different, while old clients continue if they
+// can. After a second run no ID comes twice.
 func TestResizeDiesHalfWay(t *testing.T) {
 	for _, layout := range layouts() {
 		for _, stage := range []string{"prepare", "stop server1", "lift server1", "start server1", "start server2"} {
@@ -133,7 +133,7 @@ func TestResizeLiftsAboveTheHighest(t *testing.T) {
 	}
 }
 
-// From three servers to two, and back to three with the one that was taken out.
+// From three servers to two, and back to three with the removed one.
 func TestResizeTakesOutAndIn(t *testing.T) {
 	for _, layout := range layouts() {
 		s := newSet(t, shared[:]...)
@@ -199,8 +199,8 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// Once the counters are read no client of the old set moves them, neither one that has
-// long been at work nor a new one.
+// After the resize has read the counters, no client of the old set moves them, neither an old one nor
+// a new one.
 func TestResizeStopsOldClients(t *testing.T) {
 	for _, layout := range layouts() {
 		s := newSet(t, shared[:]...)

@@ -42,10 +42,9 @@ const (
 	// another REPLACE waited for each other.
 	maxDeadlocks = 5
 
-	// haste is by what the time-out is divided where another server can be tried: by
-	// default, callers that wait for a second get their ID from the second server or
-	// the third. The last one keeps the whole time, so that slow servers are not mistaken
-	// for dead ones.
+	// haste divides the time-out of a server with an alternative: by default, callers that wait
+	// for a second get their ID from the second or the third server. The last server keeps the
+	// whole time, so that a slow server does not pass for a dead one.
 	haste = 5
 )
 
@@ -61,11 +60,11 @@ type Store struct {
 	ctx     context.Context // of the looks at servers that failed
 	cancel  context.CancelFunc
 	lookers sync.WaitGroup
-	mu      sync.Mutex // guards the health of all members, and who is admitted
+	mu      sync.Mutex // guards the health of all members, and their admission
 }
 
-// Open returns a store of these servers, in any order. It does not
-// connect: what is wrong shows at the first call. Errors wrap [leaf.ErrInvalid].
+// Open returns a store of these servers, in any order. It connects at the first call, which reports
+// the problems. Errors wrap [leaf.ErrInvalid].
 func Open(servers []Server, layout Layout, opts *Options) (*Store, error) {
 	if err := layout.check(); err != nil {
 		return nil, fmt.Errorf("open ticket store: %w", err)
@@ -128,7 +127,7 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 	var failed sqlstore.Failures
 	for i, m := range slices.Concat(up, down) {
 		if i == len(up) && verdict != nil {
-			break // a server that is down has nothing to add
+			break // a failed server has nothing to add
 		}
 		grant, err := s.draw(ctx, m, tag, n, i < len(up)-1)
 		told, gone := explain(err), s.usable(ctx)
@@ -190,7 +189,7 @@ func (s *Store) draw(ctx context.Context, m *member, tag string, n int64, hasty 
 	return grant, err
 }
 
-// use runs do on a connection of one server, after a look at it where that is due.
+// use runs do on a connection of one server. It first checks an unknown server.
 func (s *Store) use(ctx context.Context, m *member, do func(*sql.Conn, *facts) error) error {
 	return m.within(ctx, func(conn *sql.Conn) (err error) {
 		f := m.facts.Load()
@@ -207,7 +206,7 @@ func (s *Store) use(ctx context.Context, m *member, do func(*sql.Conn, *facts) e
 	})
 }
 
-// inspect finds out whether a server is fit for use, and what it is like.
+// inspect checks a server and learns its properties.
 func (s *Store) inspect(ctx context.Context, conn *sql.Conn, m *member) (*facts, error) {
 	f := &facts{}
 	if err := cmp.Or(mysqlconn.CheckSession(ctx, conn, ""), f.checkServer(ctx, conn)); err != nil {

@@ -54,8 +54,8 @@ func findTag(ctx context.Context, conn *sql.Conn, tag string) (row, error) {
 	return rows[0], nil
 }
 
-// tag returns a tag as one server has it. MaxID is one past the highest ID that it has
-// drawn, 0 if none: the row of the last ticket is still there.
+// tag returns a tag as one server has it. MaxID is one past the highest drawn ID, or 0 before the
+// first: the row of the last ticket still exists.
 func (m *meta) tag(ctx context.Context, conn *sql.Conn, r row) (segment.Tag, error) {
 	tag := segment.Tag{Name: r.name, Step: r.step, Description: r.description, Updated: r.updated}
 	if m.layout.Stride > 0 {
@@ -115,7 +115,7 @@ func (s *Store) list(ctx context.Context) (map[string]segment.Tag, error) {
 	return all, nil
 }
 
-// listOne adds the tags of one server. Where all share a table it is asked once.
+// listOne adds the tags of one server. It asks a shared table once.
 func (s *Store) listOne(ctx context.Context, m *member, all map[string]segment.Tag) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
