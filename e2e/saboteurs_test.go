@@ -32,6 +32,8 @@ var sabotagedServers = []sabotagedServer{
 	{"R2 guard", "a counter that went back is believed", "Cluster/redis-sentinel", onSegments("redis-sentinel", failedOver)},
 	{"R6 share", "a ticket server deals the blocks of others as well", "Cluster/tickets", onSegments("tickets", "")},
 	{"store identity", "a grant of another store is issued", "StoreEmptiedUnderServers", timed(emptiedUnderServers)},
+	{"deletion", "a new tag starts below the deleted one of its name", "TagDeletedUnderServers", timed(tagDeletedUnderServers)},
+	{"layout table", "layouts of one name are not compared where no record has them", "WorkerNodeOtherBits", timed(workerNodeOtherBits)},
 	{"two names", "an SQLite file is used under two names", "OneFileTwoNames", timed(twoNames)},
 	{"floor", "a lease begins below what was issued before", "Leases/postgres",
 		onWorkerIDs("postgres", leaseStore(labPostgres, scarce), "SIGSTOP beyond the lease, SIGCONT")},
