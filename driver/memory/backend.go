@@ -107,7 +107,7 @@ func (b *Backend) SetClock(now func() time.Time) {
 	b.now = now
 }
 
-// Watch returns a channel that is closed when a cell is next written.
+// Watch returns a channel that closes at the next write to a cell.
 func (b *Backend) Watch(ctx context.Context, key string) (<-chan struct{}, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -140,8 +140,8 @@ func (b *Backend) Snapshot() Snapshot {
 	return maps.Clone(b.cells)
 }
 
-// Restore replaces all cells, as a backup does that is put in place: writes since are
-// lost, cells created since are empty again. It is for tests.
+// Restore replaces all cells, like a restored backup: later writes are lost, and later cells are empty
+// again. It is for tests.
 func (b *Backend) Restore(snapshot Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

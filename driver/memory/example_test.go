@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A store in memory is for tests, and for IDs that are unique only while the process runs.
+// A store in memory is for tests, and for IDs that need to be unique only while the process runs.
 func Example() {
 	ctx := context.Background()
 	store := memory.New()

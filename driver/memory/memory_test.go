@@ -27,7 +27,7 @@ func TestMany(t *testing.T) {
 	const n = 524_288
 	r := memory.NewRegistry()
 	text, err := worker.Record{Term: 1}.MarshalText()
-	for i := 0; i < n && err == nil; i++ { // which is faster than the swaps of a registry
+	for i := 0; i < n && err == nil; i++ { // faster than the swaps of a registry
 		_, err = r.Backend.Swap(t.Context(), kv.Cell{Key: fmt.Sprintf("workers/%d", i)}, string(text))
 	}
 	records, failed := r.List(t.Context())

@@ -36,8 +36,7 @@ func TestRegistryClock(t *testing.T) {
 	wantClock(time.Time{})
 }
 
-// A restored snapshot takes back what was written since, and the watchers of a cell
-// that it changes are told.
+// A restored snapshot takes back the later writes, and notifies the watchers of a changed cell.
 func TestRestore(t *testing.T) {
 	b := memory.NewBackend()
 	write := func(key string) {

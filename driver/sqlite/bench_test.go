@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// BenchmarkAdvance measures durable allocations, beside a transaction for each call.
+// BenchmarkAdvance measures durable allocations, next to one transaction for each call.
 func BenchmarkAdvance(b *testing.B) {
 	path := newSQLite(b, sqltest.BenchTags()...)
 	for name, measured := range map[string]sqltest.Advancer{"leaf": openSQLite(b, path), "plain": newPlain(b, path)} {

@@ -14,8 +14,7 @@ import (
 // busyTimeout is how long a transaction waits for other processes.
 const busyTimeout = 5 * time.Second
 
-// errElsewhere says that a database is used together with another log than the one
-// beside it.
+// errElsewhere: another process uses the database with another log than the one next to it.
 var errElsewhere = errors.New("it is used with another log")
 
 // connect returns a connection to the file of db that shares the log and the locks of
@@ -36,8 +35,8 @@ func connect(ctx context.Context, db *sql.DB) (conn *sql.Conn, err error) {
 	return conn, nil
 }
 
-// checkedConn returns a connection that has not touched the log yet, unless the file of db is
-// used with another log and other locks than those beside it.
+// checkedConn returns a connection that has not touched the log yet. It fails if a process uses the
+// file of db with another log and other locks than those next to it.
 func checkedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -60,17 +59,17 @@ func checkedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	return db.Conn(ctx)
 }
 
-// checkUsers reports that a process has the file open whose log and shared memory are missing:
-// it came by another name, or the files were removed and it is about to notice. SQLite locks
-// the file itself, whatever its name, while a process has it open. An exclusive lock
-// needs neither log nor shared memory, so that the attempt leaves none behind.
+// checkUsers reports a process that has the file open without its log and shared memory: it came by
+// another name, or somebody removed those files and it is about to notice. SQLite locks the file
+// itself, under any name, while a process has it open. An exclusive lock needs neither log nor shared
+// memory, so the attempt leaves none behind.
 func checkUsers(ctx context.Context, conn *sql.Conn, path string) error {
 	_, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK")
 	if codeOf(err) == codeBusy {
 		return fmt.Errorf("the database file %s: %w than %[1]s-wal, under another name or because that file or %[1]s-shm was removed: "+
 			"stop every server that uses it, and have all of them name the same path", path, errElsewhere)
 	}
-	return nil // what else is wrong, such as a file that is read-only, shows when it is used
+	return nil // other problems, such as a read-only file, show at the first use
 }
 
 func haveCompanions(path string) bool {

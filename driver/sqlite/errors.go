@@ -33,8 +33,8 @@ var (
 	errDamaged  = sqlstore.Mark(errors.New("the database file is damaged: restore it from a backup, and raise every counter"), segment.ErrStoreDamaged)
 )
 
-// explain says what is wrong and what to do. It knows SQLite's errors by their codes,
-// whichever driver they come from. The file's name may be empty.
+// explain adds a remedy to an error. It knows SQLite's errors by their codes, from any driver. The
+// file's name may be empty.
 func explain(err error, file string, t table) error {
 	code := codeOf(err)
 	if code == codeCantOpen && isMissing(file) {
@@ -49,7 +49,7 @@ func explain(err error, file string, t table) error {
 	return err
 }
 
-// codeOf returns the primary result code in err, 0 if there is none.
+// codeOf returns the primary result code in err, or 0.
 func codeOf(err error) int {
 	var coded interface {
 		error

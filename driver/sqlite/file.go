@@ -13,21 +13,20 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// companions end the names of the files that SQLite keeps beside a database: the log,
-// which has the latest commits, and the shared memory, which has the writers' locks.
+// companions end the names of the files that SQLite keeps next to a database: the log, which has the
+// latest commits, and the shared memory, which has the writers' locks.
 var companions = [2]string{"-wal", "-shm"}
 
-// A dbFile is the file behind a session. The system lets a process go on writing to
-// a file that was replaced or removed; its counters then exist twice.
+// A dbFile is the file behind a session. The system lets a process continue to write to a replaced or
+// removed file; its counters then exist twice.
 type dbFile struct {
 	path       string         // for people, and where it is looked for
-	info       fs.FileInfo    // of the file that is open
-	real       string         // path without symbolic links: SQLite puts its files beside it
+	info       fs.FileInfo    // of the open file
+	real       string         // path without symbolic links: SQLite puts its files next to it
 	companions [2]fs.FileInfo // of the files named by companions
 }
 
-// findFile looks at the file of a connection that is in WAL mode; given is what its
-// user calls it, or empty.
+// findFile inspects the file of a connection in WAL mode; given is the user's name for it, or empty.
 func findFile(ctx context.Context, conn *sql.Conn, given string) (dbFile, error) {
 	real, err := mainPath(ctx, conn)
 	if err != nil {
@@ -36,7 +35,7 @@ func findFile(ctx context.Context, conn *sql.Conn, given string) (dbFile, error)
 	if real == "" {
 		return dbFile{}, fmt.Errorf("%w: a database without a file keeps no counters", leaf.ErrUnsupported)
 	}
-	// SQLite opens the files beside the database with the first transaction.
+	// SQLite opens its companions with the first transaction.
 	if _, err := conn.ExecContext(ctx, "SELECT count(*) FROM sqlite_schema"); err != nil {
 		return dbFile{}, err
 	}
@@ -71,12 +70,12 @@ func mainPath(ctx context.Context, conn *sql.Conn) (string, error) {
 	return "", rows.Err()
 }
 
-// check reports, after a commit, that what was written may not be what others read.
+// check reports, after a commit, that other processes may not see the written data.
 func (f *dbFile) check() error {
 	return cmp.Or(f.checkPath(), checkNames(f.real), f.checkCompanions())
 }
 
-// checkPath reports that the path leads to another file by now, or to none.
+// checkPath reports that the path no longer leads to this file.
 func (f *dbFile) checkPath() error {
 	if err := sameFile(f.path, f.info); err != nil {
 		return sqlstore.Mark(fmt.Errorf("the database file %s was moved, removed or replaced while it was open: stop every server that uses it "+
@@ -85,8 +84,8 @@ func (f *dbFile) checkPath() error {
 	return nil
 }
 
-// checkCompanions reports that a file beside the database is gone. These stay the same as
-// long as any process has the database open.
+// checkCompanions reports a missing companion. Companions stay the same as long as any process has
+// the database open.
 func (f *dbFile) checkCompanions() error {
 	for i, suffix := range companions {
 		if err := sameFile(f.real+suffix, f.companions[i]); err != nil {
@@ -106,14 +105,14 @@ func sameFile(path string, was fs.FileInfo) error {
 	return err
 }
 
-// A place is what the system says of where a file stands.
+// A place is the system's description of a file's location.
 type place struct {
 	names         uint64 // hard links; 0: not known
 	mount, folder uint64 // the mounts that the file and its folder are on; equal where they are not known
 }
 
-// checkNames reports that other processes may use the file under another name, with
-// another log and other locks beside that.
+// checkNames reports that other processes may use the file under another name, with another log and
+// other locks.
 func checkNames(path string) error {
 	p, err := placeOf(path)
 	if err != nil {

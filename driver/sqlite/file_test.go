@@ -25,7 +25,7 @@ import (
 
 var order = segment.Tag{Name: "order", MaxID: 1, Step: 10}
 
-// vacuumed returns a copy of the database beside it.
+// vacuumed returns a copy of the database, in the same folder.
 func vacuumed(t *testing.T, path string) string {
 	t.Helper()
 	copied := filepath.Join(filepath.Dir(path), "copy.db")
@@ -68,8 +68,8 @@ func TestSQLiteCopyBecomesWAL(t *testing.T) {
 	}
 }
 
-// A store whose file is no longer there under its name must not go on: others would
-// deal out the same ranges from the file that is.
+// A store stops when its file has left its name: others would issue the same ranges from the new
+// file.
 func TestSQLiteFileReplaced(t *testing.T) {
 	tests := map[string]func(t *testing.T, path string){
 		"replaced": func(t *testing.T, path string) { rename(t, vacuumed(t, path), path) },
@@ -91,14 +91,14 @@ func TestSQLiteFileReplaced(t *testing.T) {
 	}
 }
 
-// inBubble has a test run on a clock that stands while anything runs. A writer looks at its file each
-// second, and opens the new one if it was replaced: that must not come between what the test does.
+// inBubble runs a test on a clock that stops while anything runs. Each second a writer checks its file
+// and opens a new one after a replacement: that must not interrupt the steps of the test.
 func inBubble(test func(t *testing.T)) func(t *testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
-// A process that opens a database whose log or shared memory is gone sees neither what their
-// owner goes on writing nor its locks.
+// A process that opens a database without its log or shared memory sees neither the owner's later
+// writes nor its locks.
 func TestSQLiteFilesBesideRemoved(t *testing.T) {
 	for name, suffixes := range map[string][]string{"log": {"-wal"}, "shared memory": {"-shm"}, "both": {"-wal", "-shm"}} {
 		t.Run(name, inBubble(func(t *testing.T) {
@@ -120,8 +120,8 @@ func TestSQLiteFilesBesideRemoved(t *testing.T) {
 	}
 }
 
-// No process may open a file that another one uses with another log: the first one notices
-// within a second that it has to give the file up, and what it wrote is there then.
+// No process may open a file that another one uses with another log. The owner notices within a
+// second that it has to give the file up, and its writes are then in the file.
 func TestSQLiteUsedWithAnotherLog(t *testing.T) {
 	tests := map[string]func(t *testing.T, path string) string{
 		"moved":                 func(t *testing.T, path string) string { rename(t, path, path+".new"); return path + ".new" },
@@ -154,7 +154,7 @@ func TestSQLiteUsedWithAnotherLog(t *testing.T) {
 	}
 }
 
-// SQLite has a log beside each name of a file.
+// SQLite keeps a log for each name of a file.
 func TestSQLiteHardLink(t *testing.T) {
 	path := newSQLite(t, order)
 	name := filepath.Join(t.TempDir(), "other.db")
@@ -217,8 +217,8 @@ func TestSQLiteSymbolicLinks(t *testing.T) {
 	}
 }
 
-// Opening takes a while, for a large database, in which it may be replaced: here right
-// after the connection was made.
+// Opening a large database takes a while, in which somebody may replace it: here right after the
+// connection.
 func TestSQLiteFileReplacedWhileItOpens(t *testing.T) {
 	path := newSQLite(t, order)
 	other := vacuumed(t, path)
@@ -289,7 +289,7 @@ func TestSQLiteLinkTurned(t *testing.T) {
 	})(t)
 }
 
-// A connection that the pool kept from before must not lead to a file that is gone.
+// An old connection of the pool must not lead to a vanished file.
 func TestSQLiteIdleConnection(t *testing.T) {
 	path := newSQLite(t, order)
 	db := sqliteDB(t, path)

@@ -10,9 +10,8 @@ type Options struct {
 	// for each row that cannot be a tag. Default: nothing is logged.
 	Logger *slog.Logger
 
-	// File is the path of the file as people know it: errors and the log name it, and
-	// only with it a file that is missing is told from one that cannot be opened.
-	// Default: what SQLite says once it is open.
+	// File is the user's path of the file, for errors and the log. Only with it can the store tell
+	// a missing file from an unreadable one. Default: SQLite's path once the file is open.
 	File string
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A file that is a mount of its own cannot be made here: see the end-to-end tests.
+// This test cannot make a mount of a single file: see the end-to-end tests.
 func TestPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		place

@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// Several processes share one file, of which one is killed at its work.
+// Several processes share one file, and one of them is killed at its work.
 func TestSQLiteProcesses(t *testing.T) {
 	path := newSQLite(t, segment.Tag{Name: "order", MaxID: 1, Step: 10})
 	var ranges drivertest.Ranges

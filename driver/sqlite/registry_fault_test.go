@@ -77,7 +77,7 @@ func registryChild(path string) error {
 	return nil
 }
 
-// What is written to a file that was replaced counts for nothing.
+// A write to a replaced file does not count.
 func TestSQLiteRegistryReplacedFile(t *testing.T) {
 	inBubble(func(t *testing.T) {
 		path := newSQLiteRegistry(t)
@@ -94,8 +94,8 @@ func TestSQLiteRegistryReplacedFile(t *testing.T) {
 	})(t)
 }
 
-// While nothing can be written, as on a full disk, what is read in between is no recovery: that is
-// logged once, when something was written.
+// While writes fail, as on a full disk, successful reads are no recovery: the log reports it once,
+// after a successful write.
 func TestReadingIsNoRecovery(t *testing.T) {
 	path := newSQLiteRegistry(t)
 	db := sqliteDB(t, path)

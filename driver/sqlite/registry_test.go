@@ -64,8 +64,8 @@ func TestSQLiteRegistry(t *testing.T) {
 	})
 }
 
-// A store and a registry share a file, whichever was made first, and neither init
-// touches what the other made.
+// A store and a registry share a file, in either order of creation, and neither init touches the
+// other's table.
 func TestSQLiteRegistryBesideStore(t *testing.T) {
 	for _, storeFirst := range []bool{true, false} {
 		path := filepath.Join(t.TempDir(), "leaf.db")

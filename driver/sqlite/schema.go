@@ -40,7 +40,7 @@ var (
 ) STRICT`, ""}
 )
 
-// Exists reports whether there is the table.
+// Exists reports whether the table exists.
 func (w *writer) Exists(ctx context.Context) (bool, error) {
 	conn, err := connect(ctx, w.db)
 	if err != nil {
@@ -51,16 +51,16 @@ func (w *writer) Exists(ctx context.Context) (bool, error) {
 	return h.table, err
 }
 
-// Create creates the table with tags in it, all or nothing. It refuses a database of
-// another application, and looks twice whether there is room: nothing of another
-// application's is changed, not even its journal, and of several inits at once one wins.
+// Create creates the table with tags in it, all or nothing. It refuses a database of another
+// application and changes nothing of it, not even its journal: so it checks before and inside the
+// transaction. Of several concurrent inits one succeeds.
 func (w *writer) Create(ctx context.Context, tags []segment.Tag) error {
 	conn, err := connect(ctx, w.db)
 	if err != nil {
 		return err
 	}
 	s := newSession(ctx, conn)
-	defer s.drop() // undoes what was not committed
+	defer s.drop() // undoes an uncommitted transaction
 	for _, step := range []func() error{
 		func() error { return checkRoom(ctx, conn, w.table) },
 		func() error { return useWAL(ctx, conn) },
@@ -124,12 +124,12 @@ func checkFormat(ctx context.Context, conn *sql.Conn, t table) error {
 	return h.fault()
 }
 
-// A header is what an SQLite file says about itself.
+// A header is an SQLite file's description of itself.
 type header struct {
 	application, format int64
 	journal             string
 	objects             int  // tables, indexes and so on
-	table               bool // there is the one asked for
+	table               bool // the requested one exists
 }
 
 func readHeader(ctx context.Context, conn *sql.Conn, t table) (header, error) {
@@ -161,8 +161,7 @@ func (h header) fault() error {
 	return nil
 }
 
-// quickCheck looks through the whole file: where a part is missing, SQLite may take
-// what it finds there for rows that were deleted.
+// quickCheck reads the whole file: if a part is missing, SQLite may take its content for deleted rows.
 func quickCheck(ctx context.Context, conn *sql.Conn) error {
 	var verdict string
 	err := conn.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict)

@@ -86,8 +86,8 @@ func (s *session) exec(statements ...string) error {
 	return nil
 }
 
-// transact runs each call in one transaction and fills in the answers of those
-// that were refused. After an error nothing was committed, or the outcome is unknown.
+// transact runs each call in one transaction and stores the answers of refused ones. After an error it
+// committed nothing, or the outcome is unknown.
 func (s *session) transact(batch []*call, answers []error) error {
 	if _, err := s.begin.ExecContext(s.Context); err != nil {
 		return err
@@ -117,15 +117,15 @@ func (s *session) wrote() bool {
 	return err == nil && rows > 0
 }
 
-// drop undoes a transaction that is still open and closes the connection. SQLite
-// itself lets go of its locks only after the last statement is closed.
+// drop undoes an open transaction and closes the connection. SQLite itself releases its locks only
+// after the last statement is closed.
 func (s *session) drop() {
 	for _, stmt := range []*sql.Stmt{s.begin, s.commit, s.advance} {
 		if stmt != nil {
 			_ = stmt.Close()
 		}
 	}
-	_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK") // an error if none is open
+	_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK") // fails without an open transaction
 	if s.file.info != nil && s.file.check() != nil {
 		// A process that opens the file by its new name, or with a new log, does not see this log.
 		_, _ = s.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(FULL)")

@@ -8,7 +8,7 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 )
 
-// emptyDB is a file without tables, which is not there yet.
+// emptyDB is a file without tables, which does not exist yet.
 func emptyDB(t testing.TB) *sql.DB {
 	t.Helper()
 	return sqliteDB(t, filepath.Join(t.TempDir(), "leaf.db"))
@@ -36,7 +36,7 @@ func TestIdentity(t *testing.T) {
 
 func TestListingHoldsNothing(t *testing.T) { suite.TestListingHoldsNothing(t, emptyDB(t)) }
 
-// SQLite's own table refuses such rows; one that was made by hand may hold them.
+// SQLite's own table refuses such rows; a handmade one may hold them.
 func TestOddRows(t *testing.T) {
 	path := newSQLite(t)
 	db := sqliteDB(t, path)

@@ -14,14 +14,13 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// New returns the store and the registry in the SQLite database db. It does not touch the
-// database: what is wrong with it shows at the first call. Store and registry each keep one
-// connection of db once they are used, and the store opens another for a listing unless db
-// is limited to one: a db for both must allow three. No connection stays idle in db from
-// now on, so that a file that was replaced is not used through an old one. Close the DB
-// before db. Use one DB per file and process: two of them do not share commits.
+// New returns the store and the registry in the SQLite database db. It does not touch the database:
+// problems show at the first call. Store and registry each keep one connection of db in use, and the
+// store opens another for a listing unless db is limited to one: a db for both must allow three. From
+// now on db keeps no idle connection, so that no old one leads to a replaced file. Close the DB before
+// db. Use one DB per file and process: two of them do not share commits.
 //
-// Db should be for Leaf alone: the idle connections of the application would be closed too.
+// Db should be for Leaf alone: the application's idle connections would close too.
 func New(db *sql.DB, opts *Options) (*sqldb.DB, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open sqlite: %w: no database", leaf.ErrInvalid)

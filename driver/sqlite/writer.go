@@ -21,7 +21,7 @@ type writer struct {
 	Options
 	db    *sql.DB
 	table table
-	calls chan *call    // unbuffered: a call that was received will be answered
+	calls chan *call    // unbuffered: the writer answers each received call
 	quit  chan struct{} // closed by Close
 	done  chan struct{} // closed when run has returned, or never will run
 	start sync.Once     // of run, at the first call
@@ -29,7 +29,7 @@ type writer struct {
 
 	// Owned by run.
 	session *session // nil before the first use and after a failure
-	failure string   // what the last batch failed with, as it was logged
+	failure string   // the logged error of the last batch
 }
 
 // A call is one caller's work in a batch.
@@ -44,7 +44,7 @@ func newWriter(db *sql.DB, t table, opts Options) *writer {
 	return &writer{Options: opts, db: db, table: t, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Do runs do within some transaction and returns once that was committed, or has failed.
+// Do runs do within some transaction and returns after its commit or failure.
 func (w *writer) Do(ctx context.Context, do func(*sqlstore.Session) error) error {
 	return w.do(ctx, func(s *session) error { return do(&s.Session) })
 }
@@ -57,12 +57,11 @@ func (w *writer) Transact(ctx context.Context, do func(*sqlstore.Session) error)
 // Explain says what to do about an error of SQLite.
 func (w *writer) Explain(err error) error { return explain(err, w.File, w.table) }
 
-// Reign says that nothing is lost: what was synced stays.
+// Reign reports a lossless registry: synced writes stay.
 func (w *writer) Reign(context.Context) (worker.Reign, error) { return worker.Reign{}, nil }
 
-// do has run executed within some transaction and returns once that was committed,
-// or has failed. When ctx ends first, run may still be executed, also later: what
-// it writes to is then the writer's alone.
+// do executes run within some transaction and returns after its commit or failure. If ctx ends first,
+// run may still execute, also later: its variables are then the writer's alone.
 func (w *writer) do(ctx context.Context, run func(*session) error) error {
 	w.start.Do(func() { go w.run() })
 	c := &call{ctx: ctx, run: run, answer: make(chan error, 1)}
@@ -81,7 +80,7 @@ func (w *writer) do(ctx context.Context, run func(*session) error) error {
 	}
 }
 
-// Close lets the batch that is under way end, and then gives up the connection.
+// Close waits for the present batch, and then gives up the connection.
 func (w *writer) Close() {
 	w.stop.Do(func() { close(w.quit) })
 	w.start.Do(func() { close(w.done) })
@@ -108,8 +107,8 @@ func (w *writer) run() {
 	}
 }
 
-// lookInterval is how soon a writer that has nothing to do notices that its file must
-// not be used. Until then it keeps others from opening the file in its own way.
+// lookInterval is the time in which an idle writer notices an unfit file. Until then it keeps others
+// from opening the file in another way.
 const lookInterval = time.Second
 
 // look gives up a session whose file must not be used.
@@ -123,9 +122,8 @@ func (w *writer) look() {
 	}
 }
 
-// collect adds to batch the calls that wait already. It lets the other goroutines
-// run first: those that were just answered are about to call again, and a larger
-// batch shares the price of one commit.
+// collect adds the waiting calls to batch. It lets other goroutines run first: callers with a fresh
+// answer are about to call again, and a larger batch shares the price of one commit.
 func (w *writer) collect(batch []*call) []*call {
 	runtime.Gosched()
 	for len(batch) < maxBatch {

@@ -36,8 +36,8 @@ func TestSQLiteSingleConnection(t *testing.T) {
 	}
 }
 
-// A transaction that another process leaves open holds no caller for ever: callers
-// leave when they like, and what they asked for is not done behind their back.
+// Another process's open transaction does not hold callers for ever: they leave when they like, and
+// the store then drops their requests.
 func TestSQLiteBusy(t *testing.T) {
 	path := newSQLite(t, segment.Tag{Name: "order", Step: 10})
 	other, err := sqliteDB(t, path).Conn(t.Context())

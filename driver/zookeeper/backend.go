@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	parallelGets = 16   // nodes of a list that are read at a time
+	parallelGets = 16   // concurrent reads of a listing
 	listPage     = 512  // nodes that one call of a list reads
 	perShard     = 1024 // worker IDs below one node
 	tagShards    = 64   // nodes that the tags are spread over: a list of children ends at 1 MB
 )
 
-// Open returns the store and the pool of worker IDs of that name on the ZooKeeper whose
-// servers are given as host:port. It is for fleets without a server of Java Leaf. It does
-// not wait for a connection: what is wrong shows at the first call.
+// Open returns the store and the pool of worker IDs of that name, on a ZooKeeper with these servers,
+// host:port each. It is for fleets without a server of Java Leaf. It connects at the first call, which
+// reports the problems.
 func Open(servers []string, name string, opts *Options) (*kv.DB, error) {
 	o := opts.withDefaults()
 	b, err := newBackend(servers, name, o)
@@ -39,9 +39,9 @@ func Open(servers []string, name string, opts *Options) (*kv.DB, error) {
 	return kv.New(pool{b}, nil), nil
 }
 
-// New is [Open] on a connection that there is, which [kv.DB.Close] leaves open. That is
-// safe: each write compares, and the client library sends it once, though maybe after its
-// caller has left, when the connection was away.
+// New is [Open] on an existing connection, which [kv.DB.Close] leaves open. That is safe: each write
+// compares. The client library sends it once, although, after an interruption, perhaps after its
+// caller has left.
 func New(conn *zk.Conn, name string, opts *Options) (*kv.DB, error) {
 	b, err := newBackend([]string{"127.0.0.1"}, name, opts.withDefaults())
 	if err != nil {
@@ -52,8 +52,7 @@ func New(conn *zk.Conn, name string, opts *Options) (*kv.DB, error) {
 	return kv.New(pool{b}, nil), nil
 }
 
-// A backend is the nodes below /snowflake/NAME that are cells. It is a [kv.Backend] and a
-// [kv.Watcher].
+// A backend has its cells in nodes below /snowflake/NAME. It is a [kv.Backend] and a [kv.Watcher].
 type backend struct {
 	client *client
 	chroot string
@@ -78,7 +77,7 @@ func newBackend(servers []string, name string, o Options) (*backend, error) {
 // not look at its records.
 type pool struct{ *backend }
 
-// Check reports that there are servers of Java Leaf.
+// Check reports servers of Java Leaf.
 func (p pool) Check(ctx context.Context) error {
 	return do(ctx, p.client, func(conn *zk.Conn) error {
 		names, err := p.children(conn, p.forever())
@@ -119,7 +118,7 @@ func (b *backend) path(key string) string {
 	return b.root + "/" + kind + "/" + name
 }
 
-// sync has a follower catch up with what was acknowledged before.
+// sync makes a follower catch up with the acknowledged writes.
 func (b *backend) sync(conn *zk.Conn) error {
 	_, err := conn.Sync(b.root)
 	return err
@@ -164,9 +163,9 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 	})
 }
 
-// write writes what the cell is to hold. ZooKeeper compares only how often a node was
-// written, which comes back when it is restored from a backup, or made again. So the node
-// is read first: between that and the write the number tells.
+// write writes the cell. ZooKeeper compares only the number of writes of a node, which returns after a
+// restore or a new creation. So the backend reads the node first; from that read to the write the
+// number is safe.
 func (b *backend) write(conn *zk.Conn, old kv.Cell, data []byte) (*zk.Stat, error) {
 	path := b.path(old.Key)
 	if old.Version == "" {
@@ -182,8 +181,8 @@ func (b *backend) write(conn *zk.Conn, old kv.Cell, data []byte) (*zk.Stat, erro
 	return conn.Set(path, data, stat.Version)
 }
 
-// create makes a node, and what is missing above it: the first attempt was refused for
-// sure then. No node of a cell is ever deleted, and its first version is 0.
+// create makes a node and its missing parents, after ZooKeeper refused the first attempt for certain.
+// Nothing deletes the node of a cell, and its first version is 0.
 func (b *backend) create(conn *zk.Conn, path string, data []byte) (*zk.Stat, error) {
 	err := create(conn, path, data)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -242,7 +241,7 @@ func (b *backend) checkChroot(conn *zk.Conn) error {
 	return err
 }
 
-// children returns the names below a node, none if it does not exist.
+// children returns the names below a node, empty without the node.
 func (b *backend) children(conn *zk.Conn, path string) ([]string, error) {
 	if err := b.sync(conn); err != nil {
 		return nil, err
@@ -277,7 +276,7 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, er
 	}
 }
 
-// keys returns the keys that there are of a kind.
+// keys returns the keys of a kind.
 func (b *backend) keys(conn *zk.Conn, prefix string) (keys []string, err error) {
 	top := b.root + "/" + strings.TrimSuffix(prefix, "/")
 	shards, err := b.children(conn, top)
@@ -332,8 +331,8 @@ func (b *backend) Clock(ctx context.Context) (time.Time, error) {
 	})
 }
 
-// Watch returns a channel that is closed when the node of a key may have been written,
-// when the connection is lost, and when ctx or the backend has ended.
+// Watch returns a channel that closes after a possible write to a key's node, at the loss of the
+// connection, and at the end of ctx or the backend.
 func (b *backend) Watch(ctx context.Context, key string) (<-chan struct{}, error) {
 	return b.watch(ctx, key, nil)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/leaf-id/leaf/driver/zookeeper"
 )
 
-// The wall clock is in the year 2099 for a moment. Uploads go on, and none of them says
-// so: a Java server would not start until then.
+// The wall clock is in the year 2099 for a moment. Uploads continue, but without that time: a Java
+// server would not start before it.
 func TestWallClockBlip(t *testing.T) {
 	tr := newTree(t)
 	var ahead atomic.Int64

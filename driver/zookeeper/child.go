@@ -35,15 +35,14 @@ func ownID(name, address string) (int64, bool) {
 	return id, err == nil
 }
 
-// javaData is what a node in Java Leaf's tree holds, byte for byte: a Java server
-// refuses any other field.
+// javaData is the content of a node in Java Leaf's tree, byte for byte: a Java server refuses any
+// other field.
 func javaData(address string, now int64) ([]byte, error) {
 	ip, port, err := net.SplitHostPort(address)
 	return fmt.Appendf(nil, `{"ip":"%s","port":"%s","timestamp":%d}`, ip, port, now), err
 }
 
-// javaTime returns the time in Unix milliseconds that was uploaded last, 0 if it
-// cannot be read.
+// javaTime returns the last uploaded time in Unix milliseconds, 0 if it is unreadable.
 func javaTime(data []byte) int64 {
 	var t struct {
 		Timestamp int64 `json:"timestamp"`
@@ -54,8 +53,8 @@ func javaTime(data []byte) int64 {
 	return t.Timestamp
 }
 
-// A note says which write to a child of ours was the last one of this program. It
-// lies outside Java Leaf's tree and is written together with the child, or not at all.
+// A note records this program's last write to one of its children. It is outside Java Leaf's tree. One
+// transaction writes it with the child.
 type note struct {
 	Format  int    `json:"v"`
 	Writer  string `json:"writer"` // tells this registry from all others
@@ -77,7 +76,7 @@ type child struct {
 	changed <-chan zk.Event // delivers when it is written again; nil: it is not watched
 }
 
-// same reports whether there was no write between c and d.
+// same reports whether nobody wrote between c and d.
 func (c child) same(d child) bool { return c.created == d.created && c.version == d.version }
 
 // ours reports whether this program wrote last, maybe another process of it.
@@ -85,7 +84,7 @@ func (c child) ours() bool {
 	return c.noted.Format == noteFormat && c.noted.Created == c.created && c.noted.Version == c.version
 }
 
-// errGone is a child that was deleted.
+// errGone is the error of a deleted child.
 var errGone = errors.New("it was deleted")
 
 // inspect looks at a child and at the note about it, both at one time.

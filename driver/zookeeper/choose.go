@@ -34,7 +34,7 @@ func (l *Leaf) choose(ctx context.Context, max int64) (child, error) {
 	return child{}, fmt.Errorf("all numbers that zookeeper gave are in use in other names: %w", worker.ErrTaken)
 }
 
-// list returns the names in Java Leaf's tree, which it makes where there is none.
+// list returns the names in Java Leaf's tree. It makes a missing tree.
 func (l *Leaf) list(conn *zk.Conn) ([]string, error) {
 	names, err := l.nodes.children(conn, l.nodes.forever())
 	if err == nil && len(names) == 0 {
@@ -48,7 +48,7 @@ func (l *Leaf) list(conn *zk.Conn) ([]string, error) {
 	return names, err
 }
 
-// highest returns the child of ours that counts; "" if there is none.
+// highest returns our valid child; "" without one.
 func (l *Leaf) highest(names []string) (best string, top int64) {
 	top = -1
 	for _, name := range names {
@@ -59,8 +59,8 @@ func (l *Leaf) highest(names []string) (best string, top int64) {
 	return best, top
 }
 
-// adopt has this server use a child that there was, and reports whether it may. If
-// not, the caller makes another one.
+// adopt takes over an existing child if that is safe, and reports whether it did. Otherwise the caller
+// makes another one.
 func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (bool, error) {
 	if c.id > max {
 		return false, l.runOut(c.id, max)
@@ -71,7 +71,7 @@ func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (b
 		}
 	}
 	if c.id == 0 {
-		// A server of Java Leaf that found no tree uses worker 0 whatever its node says.
+		// A server of Java Leaf that found no tree uses worker 0, whatever its node's number.
 		return false, do(ctx, l.nodes.client, func(conn *zk.Conn) error { return l.remove(conn, c) })
 	}
 	if inUse(names, c) {
@@ -82,8 +82,8 @@ func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (b
 	return true, do(ctx, l.nodes.client, func(conn *zk.Conn) error { return l.ensureNote(conn, c) })
 }
 
-// inUse reports whether the worker ID of c is in another name as well. ZooKeeper
-// gives no number twice, but a tree that was copied from elsewhere has it begin anew.
+// inUse reports whether another name also has the worker ID of c. ZooKeeper gives no number twice, but
+// in a copied tree the numbers begin again.
 func inUse(names []string, c child) bool {
 	for _, name := range names {
 		if id, ok := javaID(name); ok && id == c.id && name != c.name {
@@ -142,8 +142,7 @@ func (l *Leaf) remove(conn *zk.Conn, c child) error {
 	return err
 }
 
-// ensureNote makes room for the notes about a child that was taken over. It says
-// nothing yet of who wrote last.
+// ensureNote makes an empty note about an adopted child.
 func (l *Leaf) ensureNote(conn *zk.Conn, c child) error {
 	if err := l.nodes.makePath(conn, l.notes()); err != nil {
 		return err

@@ -21,8 +21,8 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
-// A client makes calls over one session at a time, and begins another one when there is a
-// call to make and the session is lost.
+// A client makes calls over one session at a time. After the loss of a session the next call begins
+// another one.
 type client struct {
 	servers []string
 	timeout time.Duration // of a session
@@ -53,8 +53,8 @@ func do(ctx context.Context, c *client, f func(*zk.Conn) error) error {
 	return err
 }
 
-// call runs f on a connection that has a session. It returns when ctx ends, while f may
-// still run: what f returns then is dropped, and what it wrote is not known.
+// call runs f on a connection with a session. It returns at the end of ctx, while f may still run: then
+// it drops the result, and the writes of f are unknown.
 func call[T any](ctx context.Context, c *client, f func(*zk.Conn) (T, error)) (value T, err error) {
 	silent := func() error { return fmt.Errorf("zookeeper at %s does not answer: %w", c, ctx.Err()) }
 	select {
@@ -105,7 +105,7 @@ func (c *client) spawn(f func()) bool {
 	return true
 }
 
-// connected returns the session once there is one, or when no server gives one.
+// connected returns the session once it exists, or an error if no server gives one.
 func (c *client) connected() (*session, error) {
 	s, err := c.current()
 	if err == nil && s.zk.State() != zk.StateHasSession {

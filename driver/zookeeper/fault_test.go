@@ -45,7 +45,7 @@ func fillNodes(t *testing.T, r worker.Registry) {
 	}
 }
 
-// TestReadsAreSynced has a follower, if there were one, catch up before it is read.
+// TestReadsAreSynced: a read makes a follower, if any, catch up first.
 func TestReadsAreSynced(t *testing.T) {
 	tr := newTree(t)
 	tr.store(t, order)
@@ -102,7 +102,7 @@ func calls(ctx context.Context, l *zookeeper.Leaf) map[string]error {
 	_, list := l.List(ctx)
 	_, clock := l.Clock(ctx)
 	_, assign := l.Assign(ctx, 1023)
-	_, watch := l.Watch(ctx, 1) // what was assigned
+	_, watch := l.Watch(ctx, 1) // the assigned worker ID
 	swap := l.Swap(ctx, worker.Record{Worker: 2}, worker.Record{Worker: 2, Term: 1})
 	return map[string]error{"load": load, "list": list, "clock": clock, "assign": assign, "watch": watch, "swap": swap}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A javaServer does to the tree what a server of Java Leaf does, its defects
-// included. Its methods are for one goroutine.
+// A javaServer treats the tree like a server of Java Leaf, including the defects. Its methods are for
+// one goroutine.
 type javaServer struct {
 	worker int64
 	node   string // its path
@@ -122,7 +122,7 @@ func (j *javaServer) upload(tr *tree, ip, port string) *javaServer {
 		for {
 			select {
 			case <-ticker.C:
-				_, _ = tr.conn.Set(j.node, javaText(ip, port), -1) // Java Leaf goes on as well
+				_, _ = tr.conn.Set(j.node, javaText(ip, port), -1) // Java Leaf continues as well
 			case <-done:
 				return
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A generator tells what a keeper has it do.
+// A generator records the calls of its keeper.
 type generator struct {
 	begun  chan *worker.Lease
 	sealed chan error

@@ -21,9 +21,9 @@ var (
 	_ worker.Watcher  = (*Leaf)(nil)
 )
 
-// A Leaf takes part in the tree of Java Leaf, for fleets in which its servers run,
-// and keeps its records beside it. It is a [worker.Registry], a [worker.Assigner] and
-// a [worker.Watcher]. Its methods are safe for concurrent use.
+// A Leaf takes part in the tree of Java Leaf, for fleets with Java servers, and keeps its records next
+// to it. It is a [worker.Registry], a [worker.Assigner] and a [worker.Watcher]. Its methods are safe
+// for concurrent use.
 type Leaf struct {
 	*kv.Registry // the records, without the rules about who may hold which worker ID
 
@@ -41,10 +41,9 @@ type Leaf struct {
 	still   *stillness // of the child that may be taken over; guarded by lock
 }
 
-// OpenLeaf returns a registry in Java Leaf's tree of that name (leaf.name), on the
-// ZooKeeper whose servers are given as host:port. It does not wait for a connection:
-// what is wrong shows at the first call. It makes its own connection, and takes none: it
-// has to notice at once that a connection is lost.
+// OpenLeaf returns a registry in Java Leaf's tree of that name (leaf.name), on a ZooKeeper with these
+// servers, host:port each. It connects at the first call, which reports the problems. It makes a
+// connection of its own, because it must notice a loss at once.
 func OpenLeaf(servers []string, name string, opts *Options) (*Leaf, error) {
 	o := opts.withDefaults()
 	address, err := o.address()
@@ -71,10 +70,9 @@ func (l *Leaf) Load(ctx context.Context, id int64) (worker.Record, error) {
 	return l.Registry.Load(ctx, id)
 }
 
-// Swap writes new in the place of old. It sends the write once. It fails as Load does, and
-// likewise for the record of a holder if the worker ID is not the one that was assigned, or
-// that the process before left behind. With such a record the uploads to Java Leaf's tree
-// begin.
+// Swap replaces old by new. It sends the write once. It fails as Load does. For the record of a holder
+// it also fails if the worker ID is neither the assigned one nor that of the previous process. With
+// such a record the uploads to Java Leaf's tree begin.
 func (l *Leaf) Swap(ctx context.Context, old, new worker.Record) error {
 	var a *assignment
 	err := l.taken(old.Worker)
@@ -93,9 +91,9 @@ func (l *Leaf) Swap(ctx context.Context, old, new worker.Record) error {
 	return nil
 }
 
-// Watch returns a channel that is closed when the record of a worker was written, when
-// another server uses its worker ID, and when ctx or the registry has ended. It is for the
-// holder, and fails as Swap does.
+// Watch returns a channel that closes after a write to a worker's record, after another server's use
+// of its worker ID, and at the end of ctx or the registry. It is for the holder, and fails as Swap
+// does.
 func (l *Leaf) Watch(ctx context.Context, id int64) (<-chan struct{}, error) {
 	a, err := l.resume(ctx, id)
 	if err != nil {
@@ -141,13 +139,13 @@ func (l *Leaf) taken(id int64) error {
 	return nil
 }
 
-// Assign returns the worker ID of this server: the number of the highest of its
-// children in Java Leaf's tree, which it makes where there is none. Until another server
-// writes to that child, further calls return the same.
+// Assign returns the worker ID of this server: the number of the highest of its children in Java Leaf's
+// tree. It makes a missing child. Until another server writes to that child, further calls return the
+// same ID.
 //
-// A child that this program did not write last is taken over only after it had no write
-// for a while ([Options].StandStill): until then calls fail, and say until when. If another
-// server does write, the error wraps [worker.ErrTaken].
+// If another program wrote a child last, Assign takes it over only after a time without writes
+// ([Options].StandStill): until then calls fail, and name the time. If the other server does write, the
+// error wraps [worker.ErrTaken].
 func (l *Leaf) Assign(ctx context.Context, max int64) (int64, error) {
 	a, err := l.assign(ctx, func() (child, error) { return l.choose(ctx, max) })
 	if err == nil && a.id > max {
@@ -159,9 +157,9 @@ func (l *Leaf) Assign(ctx context.Context, max int64) (int64, error) {
 	return a.id, nil
 }
 
-// resume returns the assignment of worker ID id. Where nothing was assigned yet, it is the
-// one of the process before, whose lease this one goes on with: it is this server's
-// unless another server wrote to its child since.
+// resume returns the assignment of worker ID id. Before the first assignment it is that of the previous
+// process, whose lease this one continues: it is valid unless another server has written to the child
+// since.
 func (l *Leaf) resume(ctx context.Context, id int64) (*assignment, error) {
 	a, err := l.assign(ctx, func() (child, error) {
 		if err := l.taken(id); err != nil {
@@ -190,8 +188,7 @@ func (l *Leaf) inherit(conn *zk.Conn, id int64) (child, error) {
 	return c, err
 }
 
-// assign returns the assignment, and makes the child that find returns the one where there
-// is none.
+// assign returns the assignment, and makes a missing child.
 func (l *Leaf) assign(ctx context.Context, find func() (child, error)) (*assignment, error) {
 	select {
 	case l.lock <- struct{}{}:

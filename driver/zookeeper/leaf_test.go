@@ -31,7 +31,7 @@ func assign(t testing.TB, l *zookeeper.Leaf) int64 {
 	return id
 }
 
-// settled is Assign once no child has to stand still any more.
+// settled is Assign after all waits for silent children.
 func settled(t testing.TB, l *zookeeper.Leaf) (id int64, err error) {
 	t.Helper()
 	eventually(t, "the node stands still, or does not", func() bool {
@@ -51,7 +51,7 @@ func assignOnceStopped(t testing.TB, l *zookeeper.Leaf, want int64) {
 	})
 }
 
-// waits reports whether err is that of a child that has to stand still first.
+// waits reports whether err names a child that must be silent for longer.
 func waits(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "without a write, until")
 }
@@ -127,8 +127,8 @@ func TestJavaServersJoinAndRestart(t *testing.T) {
 	}
 }
 
-// TestFirstStartRace has Java servers find no tree, so that they keep worker 0 whatever
-// their node says, while ours make it.
+// TestFirstStartRace: Java servers find no tree, so they keep worker 0 whatever the number of their
+// node, while ours make it.
 func TestFirstStartRace(t *testing.T) {
 	for round := range 6 {
 		tr := newTree(t)
@@ -279,8 +279,8 @@ func TestWorkerIDsRunOut(t *testing.T) {
 	}
 }
 
-// TestLeaseOfTheProcessBefore goes on with a lease without asking for a worker ID, as
-// a server does that starts while ZooKeeper is away.
+// TestLeaseOfTheProcessBefore continues a lease without asking for a worker ID, like a server that
+// starts without ZooKeeper.
 func TestLeaseOfTheProcessBefore(t *testing.T) {
 	tr := newTree(t)
 	before := tr.leaf(t, nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// shared is the server of the tests that do not end it, each of which has a chroot.
+// shared is a server for tests that do not end it. Each test has a chroot of its own.
 var shared *testserver.ZooKeeperServer
 
 func TestMain(m *testing.M) { os.Exit(testserver.Main(m, &shared, testserver.StartZooKeeper)) }
@@ -29,7 +29,7 @@ const (
 	still  = 400 * time.Millisecond // in place of 10 s
 )
 
-// A tree is a chroot of its own with a client beside the driver's.
+// A tree is a chroot with a client of the test.
 type tree struct {
 	t      testing.TB
 	addr   string
@@ -47,7 +47,7 @@ func newTreeOn(t testing.TB, server *testserver.ZooKeeperServer) *tree {
 	return tr
 }
 
-// connect returns a client that is the library's own.
+// connect returns a client of the library.
 func connect(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect([]string{addr}, 4*time.Second, zk.WithLogger(quiet{}))
@@ -77,7 +77,7 @@ func (tr *tree) create(path, data string) {
 	}
 }
 
-// parents makes path and what is missing above it.
+// parents makes path and its missing parents.
 func (tr *tree) parents(path string) {
 	tr.t.Helper()
 	if err := mkdirs(tr.conn, len(tr.chroot), path); err != nil {
@@ -85,7 +85,7 @@ func (tr *tree) parents(path string) {
 	}
 }
 
-// mkdirs makes path and what is missing above it, empty, but for the first bytes of it.
+// mkdirs makes path and its missing parents, empty, except its first bytes.
 func mkdirs(conn *zk.Conn, exist int, path string) error {
 	for end := exist + 1; end <= len(path); end++ {
 		if end < len(path) && path[end] != '/' {
@@ -129,7 +129,7 @@ func (tr *tree) options() *zookeeper.Options {
 		StandStill: still, UploadEvery: upload}
 }
 
-// pool opens the records of a pool that was created.
+// pool opens the records of an existing pool.
 func (tr *tree) pool(t testing.TB) *kv.Registry {
 	t.Helper()
 	db := tr.bare(t)
@@ -139,7 +139,7 @@ func (tr *tree) pool(t testing.TB) *kv.Registry {
 	return db.Registry()
 }
 
-// store opens a store that was created.
+// store opens an existing store.
 func (tr *tree) store(t testing.TB, tags ...segment.Tag) *kv.Store {
 	t.Helper()
 	db := tr.bare(t)
@@ -149,7 +149,7 @@ func (tr *tree) store(t testing.TB, tags ...segment.Tag) *kv.Store {
 	return db.Store()
 }
 
-// bare opens what there is.
+// bare opens the tree without creating anything.
 func (tr *tree) bare(t testing.TB) *kv.DB {
 	t.Helper()
 	db, err := zookeeper.Open([]string{tr.addr}, name, tr.options())

@@ -30,11 +30,11 @@ type Options struct {
 	// exist. Default: the root.
 	Chroot string
 
-	// SessionTimeout decides how soon a server that has gone silent is given up: after
-	// two thirds of it. The server bounds it, usually to 4 to 40 s. Default 6 s.
+	// SessionTimeout decides when the client gives up a silent server: after two thirds of it. The
+	// server bounds it, usually to 4 to 40 s. Default 6 s.
 	SessionTimeout time.Duration
 
-	// Logger receives what an operator should know; nil discards it.
+	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 
 	// The fields below are for [OpenLeaf].
@@ -56,7 +56,7 @@ type Options struct {
 	// tree; default 3 s, as Java Leaf does.
 	UploadEvery time.Duration
 
-	// Now is the wall clock that is uploaded; default [time.Now].
+	// Now is the wall clock for uploads; default [time.Now].
 	Now func() time.Time
 }
 
@@ -127,11 +127,10 @@ func withPorts(servers []string) ([]string, error) {
 	return full, nil
 }
 
-// FirstIPv4 returns the IPv4 address that Java Leaf takes for its own on this
-// machine, "the first of the first interface that has one", so that a server keeps
-// its worker ID when it moves from Java. A JVM on Linux lists interfaces, and the
-// addresses of each, in the reverse of the kernel's order. With several interfaces
-// it is better to name the address.
+// FirstIPv4 returns Java Leaf's choice of its own IPv4 address on this machine: "the first of the first
+// interface that has one". So a server keeps its worker ID when it moves from Java. A JVM on Linux
+// lists interfaces, and the addresses of each, in the reverse of the kernel's order. With several
+// interfaces it is better to name the address.
 func FirstIPv4() (string, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A proxy stands between a client and a server of ZooKeeper.
+// A proxy connects a client with a server of ZooKeeper.
 type proxy struct {
 	addr     string
 	upstream string
@@ -19,8 +19,8 @@ type proxy struct {
 	dials    atomic.Int64
 	loseNext atomic.Bool  // the answer to the next write is lost, with its connection
 	refuse   atomic.Bool  // new connections are closed at once
-	synced   atomic.Bool  // there was a sync
-	unsynced atomic.Int64 // reads of data or children when there was none
+	synced   atomic.Bool  // after the first sync
+	unsynced atomic.Int64 // reads of data or children before any sync
 	largest  atomic.Int64 // answer, in bytes
 
 	mu    sync.Mutex

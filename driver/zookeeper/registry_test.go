@@ -136,7 +136,7 @@ func TestListsAreSmall(t *testing.T) {
 	}
 }
 
-// A connection that there is can be used, and stays open.
+// The registry can use an existing connection, and leaves it open.
 func TestConnectionGiven(t *testing.T) {
 	tr := newTree(t)
 	tr.store(t, order)
@@ -300,7 +300,7 @@ func TestInitTogether(t *testing.T) {
 	})
 }
 
-// Of several nodes that cannot be read one is told, on one line.
+// The error names one of several unreadable nodes, on one line.
 func TestNodesKeptFromUs(t *testing.T) {
 	tr := newTree(t)
 	r := tr.pool(t)

@@ -114,7 +114,7 @@ func (s *session) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 	return s.tcp, nil
 }
 
-// Printf takes what the client library logs; it returns errors as well.
+// Printf takes the log of the client library, which returns its errors as well.
 func (s *session) Printf(format string, args ...any) {
 	s.client.logger.Debug("zookeeper client", "msg", fmt.Sprintf(format, args...))
 }
@@ -136,7 +136,7 @@ func (h hosts) Next() (addr string, retry bool) {
 	return h.client.servers[int(h.client.dials.Add(1))%n], retry
 }
 
-// A conn refuses what cannot be ZooKeeper, and gives up a server that is silent.
+// A conn refuses answers that cannot be ZooKeeper's, and gives up a silent server.
 type conn struct {
 	net.Conn
 	silence time.Duration

@@ -35,8 +35,8 @@ func TestAdoptionAfterStandStill(t *testing.T) {
 	}
 }
 
-// TestNoteOfAnEarlierNode has a node of the same name and age as the one that the
-// note is about, in a tree that was deleted and made anew by somebody else.
+// TestNoteOfAnEarlierNode: a node has the name and age of the one in the note, but somebody deleted
+// the tree and made it again.
 func TestNoteOfAnEarlierNode(t *testing.T) {
 	tr := newTree(t)
 	before := tr.leaf(t, nil)
@@ -56,7 +56,7 @@ func TestNoteOfAnEarlierNode(t *testing.T) {
 	}
 }
 
-// A wait is told as what it is, at once and in the same words until it is over.
+// The error names a wait as a wait, at once and in the same words until its end.
 func TestWaitIsTold(t *testing.T) {
 	tr := newTree(t)
 	startJava(t, tr, "192.0.2.3", "8080").stop()
