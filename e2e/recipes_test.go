@@ -29,6 +29,7 @@ type site struct {
 	before, after string   // the store of the servers
 	private       []string // what a page names, and what stands for it here
 	prepare       []string // the page's commands while the servers run, found by their text
+	both          bool     // servers may have either store at any time
 
 	seen drivertest.IDs
 }
@@ -36,6 +37,7 @@ type site struct {
 var recipes = map[string]recipe{
 	"restore sqlite":   {"backup.md", "mv restored.db ids.db", sqliteSite},
 	"restore mysql":    {"backup.md", "CREATE DATABASE leaf_restored", mysqlSite},
+	"move":             {"stores.md", `leaf init --store "$NEW"`, movedSite},
 	"restore postgres": {"backup.md", "psql -c", postgresSite},
 }
 
@@ -83,7 +85,7 @@ func (s *site) follow(r recipe, done int) {
 		s.must(line)
 	}
 	s.try(s.before)
-	if done == len(steps) {
+	if s.both || done == len(steps) {
 		s.try(s.after)
 	}
 	for _, line := range steps[done:] {
@@ -96,6 +98,11 @@ func (s *site) follow(r recipe, done int) {
 		}
 	}
 	s.try(s.after)
+	if s.both {
+		s.try(s.before)
+		s.must(block(s.t, r.page, "--by 2000000000000")[0])
+		s.try(s.before)
+	}
 	if err := s.seen.Check(); err != nil {
 		s.t.Error(err)
 	}
@@ -160,7 +167,7 @@ func (s *site) run(line string) error {
 }
 
 // block returns the commands of the block in a page of docs that contains a text. A line that begins
-// with a blank continues the one before.
+// with a blank, or ends a loop, continues the one before.
 func block(t *testing.T, page, has string) (list []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "docs", page))
@@ -173,7 +180,7 @@ func block(t *testing.T, page, has string) (list []string) {
 			continue
 		}
 		for line := range strings.Lines(body) {
-			if last := len(list) - 1; strings.HasPrefix(line, " ") && last >= 0 {
+			if last := len(list) - 1; last >= 0 && (strings.HasPrefix(line, " ") || strings.HasPrefix(line, "done")) {
 				list[last] += line
 			} else {
 				list = append(list, line)
@@ -293,4 +300,11 @@ func TestRestoredWith32Bits(t *testing.T) {
 	if last := slices.Max(s.serve(s.after, filepath.Join(t.TempDir(), "data")).draw("order", 50)); last > math.MaxInt32 {
 		t.Errorf("%d has more than 32 bits", last)
 	}
+}
+
+// movedSite has servers that move from MySQL to SQLite.
+func movedSite(t *testing.T) *site {
+	dir := t.TempDir()
+	before, after := mariadb.URL(mariadb.NewDatabase(t)), "sqlite:"+filepath.Join(dir, "new.db")
+	return &site{t: t, dir: dir, before: before, after: after, both: true, private: []string{"$OLD", before, "$NEW", after}}
 }
