@@ -31,8 +31,8 @@ type Options struct {
 	Logger *slog.Logger // default: nothing is logged
 }
 
-// Open returns what a URL names. It neither connects nor creates anything; it fails,
-// wrapping [leaf.ErrInvalid], if the URL is malformed.
+// Open returns the backend of a URL. It neither connects nor creates anything. If the URL is malformed,
+// the error wraps [leaf.ErrInvalid].
 func Open(rawURL string, o *Options) (*Backend, error) {
 	name := Redact(rawURL)
 	d, u, err := find(rawURL)
@@ -56,7 +56,7 @@ func Open(rawURL string, o *Options) (*Backend, error) {
 	return b, nil
 }
 
-// complete fills in what is the same for all drivers.
+// complete fills in the common fields of all drivers.
 func complete(b *Backend, scheme, name string, u *target) {
 	// Whether the way to a server is encrypted does not make it another one.
 	b.Key = strings.NewReplacer("rediss", "redis", "leafs", "leaf").Replace(scheme) + ":" + b.Key

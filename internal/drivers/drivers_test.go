@@ -183,7 +183,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// A key is the same before the state exists and afterwards, whatever links lead there.
+// A key is the same before and after the creation of the state, through all links.
 func TestKeyOfWhatIsYetToBe(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -225,7 +225,7 @@ func TestKeyOfWhatIsYetToBe(t *testing.T) {
 	check("after")
 }
 
-// What was never created is told from what cannot be opened.
+// Exists distinguishes a missing store from an unreadable one.
 func TestNotCreated(t *testing.T) {
 	dir := t.TempDir()
 	empty, folder := filepath.Join(dir, "empty.db"), filepath.Join(dir, "folder.db")
@@ -240,7 +240,7 @@ func TestNotCreated(t *testing.T) {
 	}
 }
 
-// A JDBC URL names the same state as the URL that it stands for.
+// A JDBC URL names the same state as its mysql: URL.
 func TestJDBCIsAStoreURL(t *testing.T) {
 	open(t, "jdbc:mysql://h:3307/leaf?user=u&password=p")
 	jdbc, err := keyOf("jdbc:mysql://h:3307/leaf?user=u&password=p")

@@ -11,17 +11,15 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// jdbcHead is how a JDBC URL of MySQL or MariaDB begins. What the Java drivers make of
-// several hosts is said in between; here they are a list of which one that can be written
-// is used.
+// jdbcHead is the beginning of a JDBC URL of MySQL or MariaDB. In the middle it names the Java
+// drivers' use of several hosts; here a list of hosts always means the writable one.
 var jdbcHead = regexp.MustCompile(`(?i)^jdbc:(mysql|mariadb)(:(loadbalance|replication|sequential|failover))?://`)
 
-// FromJDBC returns the mysql: URL of a jdbc:mysql: or jdbc:mariadb: URL as it stands in a
-// leaf.properties, with the user name and the password that stand beside it; where
-// these are empty, the URL's own parameters user and password count. Of the other
-// parameters those for encryption and time limits are taken over, and the rest,
-// which tunes the Java driver, is left out. Without a word on encryption it is used
-// where the server offers it, unverified, as Connector/J does.
+// FromJDBC returns the mysql: URL of a jdbc:mysql: or jdbc:mariadb: URL in a leaf.properties, with the
+// user name and the password next to it; if these are empty, the URL's own parameters user and
+// password count. Of the other parameters it keeps those for encryption and time limits, and leaves
+// out the rest, which tunes the Java driver. Without a parameter for encryption it uses encryption,
+// unverified, if the server offers it, as Connector/J does.
 func FromJDBC(jdbcURL, user, password string) (string, error) {
 	jdbcURL = strings.TrimSpace(jdbcURL)
 	head := jdbcHead.FindString(jdbcURL)
@@ -86,7 +84,7 @@ func jdbcTLS(params url.Values) string {
 	return "preferred"
 }
 
-// escape percent-encodes every byte that is not plain anywhere in a URL.
+// escape percent-encodes every byte that is special anywhere in a URL.
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
 func badJDBC(what string) error {

@@ -86,7 +86,7 @@ func parseEtcd(u *target) (*Backend, error) {
 	b := dbBackend("//"+sortedList(endpoints)+opts.Prefix, db)
 	b.Hosts = askAlone(endpoints, func(host string) (*kv.DB, error) {
 		opts := opts
-		opts.HTTP = nil // only the clock is asked there
+		opts.HTTP = nil // only for the clock
 		return etcd.Open([]string{host}, &opts)
 	})
 	return b, nil

@@ -15,7 +15,7 @@ import (
 )
 
 func TestMessagesOfRedis(t *testing.T) {
-	var library testserver.Output // connections that were given up still write to it
+	var library testserver.Output // old connections still write to it
 	drivers.LogTo(slog.New(slog.NewTextHandler(&library, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	server := testserver.Redis(t, nil)
 	initBoth(t, server.URL())

@@ -59,7 +59,7 @@ func TestMessagesOfPostgres(t *testing.T) {
 	})
 }
 
-// mysqlGreeting is what a MySQL server says first: here one that offers encryption.
+// mysqlGreeting is the first message of a MySQL server, here with encryption.
 const mysqlGreeting = "0a382e302e333600" + // protocol 10, version 8.0.36
 	"01000000" + "3132333435363738" + "00" + // connection, first part of the challenge
 	"008a" + "2d" + "0200" + "0800" + "15" + // capabilities, character set, status, capabilities, length of the challenge

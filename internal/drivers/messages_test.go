@@ -32,12 +32,12 @@ import (
 // secret is the password in all URLs here.
 const secret = "hunter2"
 
-// A complaint is a URL that does not work, and what people must be told of it: what is
-// wrong, where, and what to do.
+// A complaint is a URL that does not work, and the expected message: the problem, its place, and a
+// remedy.
 type complaint struct {
 	name, url string
 	calls     []string // that fail, of usages
-	want      []string // in what each of them says
+	want      []string // in each message
 	within    time.Duration
 }
 
@@ -105,7 +105,7 @@ func usages() map[string]func(context.Context, *drivers.Backend) error {
 	}
 }
 
-// complain makes the calls of each complaint, all of which must fail with what it wants.
+// complain makes the calls of each complaint. All must fail with its message.
 func complain(t *testing.T, group string, complaints []complaint) {
 	t.Helper()
 	usages := usages()
@@ -161,7 +161,7 @@ func advised(err error) string {
 	return err.Error()
 }
 
-// faults says what is wrong with a message for people.
+// faults returns the faults of a message for people.
 func faults(text string, want []string) (faults []string) {
 	for _, w := range want {
 		if !strings.Contains(text, w) {
@@ -211,9 +211,8 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// impostor is a server with a certificate that only clients trust which were given its
-// file. preface is what it does on a connection before that is encrypted; afterwards
-// it hangs up.
+// impostor is a server with a certificate that only clients with its file trust. preface runs on a
+// connection before the encryption; afterwards the server hangs up.
 func impostor(t *testing.T, preface func(net.Conn)) (addr, certificate string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -94,8 +94,7 @@ func nodesBackend(key string, db *sql.DB, o *mysql.Options) *Backend {
 	}
 }
 
-// mysqlServers returns the servers that a URL names, and its key, which is the set of them and the
-// database.
+// mysqlServers returns the servers of a URL, and its key, which is their set and the database.
 func (u *target) mysqlServers() (key string, servers []*gomysql.Config, err error) {
 	cfg, addrs, err := u.mysqlConfig()
 	if err != nil {
@@ -126,7 +125,7 @@ func (u *target) mysqlConfig() (cfg *gomysql.Config, addrs []string, err error) 
 	cfg = gomysql.NewConfig()
 	mysql.Prepare(cfg)
 	cfg.User, cfg.Passwd = u.user, u.password
-	cfg.Logger = slog.NewLogLogger(u.log.Handler(), slog.LevelDebug) // of what it says the error itself is returned
+	cfg.Logger = slog.NewLogLogger(u.log.Handler(), slog.LevelDebug) // it also returns the error
 	hosts, name, _ := strings.Cut(u.address, "/")
 	if socket, ok := strings.CutPrefix(u.address, "unix("); ok {
 		cfg.Net = "unix"
@@ -151,7 +150,7 @@ func (u *target) mysqlConfig() (cfg *gomysql.Config, addrs []string, err error) 
 	return cfg, addrs, u.setMySQL(cfg)
 }
 
-// setMySQL sets what the parameters say. To name a file of TLS asks for encryption.
+// setMySQL applies the parameters. A file of TLS turns on encryption.
 func (u *target) setMySQL(cfg *gomysql.Config) (err error) {
 	if err := cmp.Or(u.duration("timeout", &cfg.Timeout), u.duration("readTimeout", &cfg.ReadTimeout),
 		u.duration("writeTimeout", &cfg.WriteTimeout)); err != nil {

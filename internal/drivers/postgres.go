@@ -56,8 +56,7 @@ func postgresAlone(cfg *pgx.ConnConfig) []backend.Host {
 	return askDatabases(names, func(i int) (*sql.DB, error) { return stdlib.OpenDB(*alone[i]), nil })
 }
 
-// postgresKey names the hosts in order, whatever order the URL has them in, and what
-// decides on the schema.
+// postgresKey has the hosts, sorted, and the parameters that decide on the schema.
 func postgresKey(cfg *pgx.ConnConfig) string {
 	hosts := []string{postgresHost(cfg.Host, cfg.Port)}
 	for _, f := range cfg.Fallbacks { // one host has several: with and without encryption
@@ -84,9 +83,9 @@ func postgresHost(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-// postgresConfig reads //user:password@host:port,host:port/db?parameters, in which the
-// folder of a socket may stand in place of the hosts. What the URL leaves out pgx takes
-// from PGPASSWORD, PGSSLMODE and the like, and from ~/.pgpass.
+// postgresConfig parses //user:password@host:port,host:port/db?parameters. The folder of a socket may
+// replace the hosts. pgx takes missing parts from PGPASSWORD, PGSSLMODE and the like, and from
+// ~/.pgpass.
 func (u *target) postgresConfig() (*pgx.ConnConfig, error) {
 	if err := u.query(postgresParams()...); err != nil {
 		return nil, err
@@ -121,16 +120,16 @@ func (u *target) postgresConfig() (*pgx.ConnConfig, error) {
 		pgURL.User = url.User(u.user)
 	}
 	cfg, err := pgx.ParseConfig(pgURL.String())
-	if err != nil { // its text holds the URL in quotes, and then what is wrong
+	if err != nil { // its text has the URL in quotes, and then the problem
 		_, what, _ := strings.Cut(err.Error(), "`: ")
 		return nil, malformed("pgx cannot read it: " + what)
 	}
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // what the driver asks for anyway
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // the driver's own mode
 	return cfg, nil
 }
 
-// postgresHosts returns the hosts. The folder of a socket, which stands there
-// percent-encoded or is the parameter host, becomes that parameter.
+// postgresHosts returns the hosts. The folder of a socket, percent-encoded in their place or in the
+// parameter host, becomes that parameter.
 func (u *target) postgresHosts(hosts string) (string, error) {
 	folder, err := url.PathUnescape(hosts)
 	if err == nil && strings.HasPrefix(folder, "/") && !u.params.Has("host") {

@@ -41,9 +41,8 @@ func Redact(storeURL string) string {
 	return head + "//" + secretParam.ReplaceAllString(rest, "${1}xxxxx")
 }
 
-// redactServers is [Redact] for servers between commas, each with a user and a password,
-// which may hold a comma or a question mark too: only what is certainly a host and a
-// database is shown.
+// redactServers is [Redact] for servers between commas, each with a user and a password, which may
+// also have a comma or a question mark. It shows only certain hosts and databases.
 func redactServers(rest string) string {
 	list, _, _ := strings.Cut(rest, "?")
 	servers := strings.Split(list, ",")

@@ -95,7 +95,7 @@ func (u *target) setRedisServers(c *redis.Config, socket bool) (err error) {
 	return nil
 }
 
-// setRedis sets what the other parameters say.
+// setRedis applies the other parameters.
 func (u *target) setRedis(c *redis.Config) (err error) {
 	c.Prefix = cmp.Or(u.params.Get("prefix"), redis.DefaultPrefix)
 	c.SentinelUsername, c.SentinelPassword = u.params.Get("sentinel_user"), u.params.Get("sentinel_password")

@@ -210,7 +210,7 @@ func TestRegistryMalformed(t *testing.T) {
 	if _, err := backend(t, "zookeeper://h?layout=leaf&name=n&ip=10.0.0.1").Registry(nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "needs port=") {
 		t.Errorf("no port at all: %v", err)
 	}
-	openRegistry(t, "zookeeper://h?layout=leaf&name=n", &drivers.RegistryOptions{Observe: true}) // which needs none
+	openRegistry(t, "zookeeper://h?layout=leaf&name=n", &drivers.RegistryOptions{Observe: true}) // which needs no port
 }
 
 func TestRegistryKey(t *testing.T) {

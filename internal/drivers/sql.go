@@ -36,7 +36,7 @@ func askDatabases(names []string, open func(i int) (*sql.DB, error)) []backend.H
 			defer pool.Close()
 			var identity string
 			if err := pool.QueryRowContext(ctx, `SELECT identity FROM leaf_store WHERE one = 1`).Scan(&identity); err != nil {
-				return nil, pool.PingContext(ctx) // a server that answers has none, or does not tell this user
+				return nil, pool.PingContext(ctx) // the server answers, but has no identity or hides it from this user
 			}
 			return map[string]string{"store": identity}, nil
 		}})

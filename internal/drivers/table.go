@@ -36,9 +36,8 @@ func table() []driver {
 	}
 }
 
-// find returns the driver of a URL and what it gets of it. A jdbc:mysql: URL, as it
-// stands in a leaf.properties, is another way to write a mysql: one, and postgresql: is
-// postgres:.
+// find returns the driver of a URL and the rest of the URL for it. A jdbc:mysql: URL, as in a
+// leaf.properties, counts as a mysql: one, and postgresql: as postgres:.
 func find(rawURL string) (driver, *target, error) {
 	scheme, rest, ok := strings.Cut(rawURL, ":")
 	scheme = strings.ToLower(scheme)
@@ -71,8 +70,8 @@ func find(rawURL string) (driver, *target, error) {
 		strings.Join(schemes, ", "))
 }
 
-// onlyInMySQL reports a URL that asks for WORKER_NODE where there is no such table. The
-// path of sqlite: is not an exception.
+// onlyInMySQL reports a URL with WORKER_NODE for another kind of database. The path of sqlite: is no
+// exception.
 func onlyInMySQL(scheme, rest string) error {
 	const asked = paramLayout + "=" + layoutNodes
 	if scheme == "mysql" || !strings.Contains(rest[strings.LastIndex(rest, "@")+1:], asked) {

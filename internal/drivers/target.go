@@ -20,12 +20,11 @@ import (
 )
 
 const (
-	// Parameters of every URL that has parameters, where it names a registry.
+	// Parameters of every registry URL with parameters.
 	paramReclaim    = "reclaim"
 	paramClaimDelay = "claim_delay"
 
-	// The parameter of every URL that has parameters, where it names a store: the identity
-	// that the store must have.
+	// The parameter of every store URL with parameters: the required identity of the store.
 	paramStoreID = "store_id"
 
 	// Parameters that name PEM files: who signs the server's certificate, and the
@@ -42,7 +41,7 @@ type target struct {
 	log    *slog.Logger
 
 	// After query.
-	address    string // what stands before the parameters
+	address    string // the part before the parameters
 	params     url.Values
 	forWorkers string // a parameter that only a registry has
 	reclaim    bool
@@ -58,8 +57,8 @@ func newTarget(scheme, rest string) *target {
 	return &target{scheme: scheme, rest: rest, log: slog.New(slog.DiscardHandler)}
 }
 
-// malformed is what is wrong with the form of a URL, which [Open] adds. It never quotes
-// the URL, which may hold a password.
+// malformed is a fault in the form of a URL, which [Open] adds. It never quotes the URL, which may
+// have a password.
 type malformed string
 
 func (m malformed) Error() string { return string(m) }
@@ -115,7 +114,7 @@ func (u *target) cutTerms() (err error) {
 	return nil
 }
 
-// unknownParam says what is wrong with the name of a parameter.
+// unknownParam reports an unknown parameter.
 func unknownParam(name string, known []string) error {
 	text := fmt.Sprintf("unknown parameter %q (known: %s)", name, strings.Join(known, ", "))
 	if near := nearest(name, known); near != "" {
@@ -124,7 +123,7 @@ func unknownParam(name string, known []string) error {
 	return invalid("%s", text)
 }
 
-// nearest returns the one of names that was most likely meant, or "".
+// nearest returns the most likely intended one of names, or "".
 func nearest(text string, names []string) string {
 	best, least := "", 3 // more than two typing errors are no typing error
 	for _, n := range names {
@@ -135,7 +134,7 @@ func nearest(text string, names []string) string {
 	return best
 }
 
-// oneOf reports a parameter that is none of values.
+// oneOf reports a parameter with another value than these.
 func (u *target) oneOf(name string, values ...string) error {
 	if u.params.Has(name) && !slices.Contains(values, u.params.Get(name)) {
 		return malformed(name + " is none of " + strings.Join(values, ", "))
@@ -143,7 +142,7 @@ func (u *target) oneOf(name string, values ...string) error {
 	return nil
 }
 
-// number returns a parameter that is a number from least to most; 0 if it is missing.
+// number returns a numeric parameter from least to most; 0 if it is missing.
 func (u *target) number(name string, least, most int) (int, error) {
 	if !u.params.Has(name) {
 		return 0, nil
@@ -155,7 +154,7 @@ func (u *target) number(name string, least, most int) (int, error) {
 	return n, nil
 }
 
-// duration sets d to a parameter that is a duration, if it is there.
+// duration sets d to a duration parameter, if present.
 func (u *target) duration(name string, d *time.Duration) (err error) {
 	if !u.params.Has(name) {
 		return nil
@@ -223,8 +222,7 @@ func sortedList(hosts []string) string {
 	return strings.Join(slices.Sorted(slices.Values(hosts)), ",")
 }
 
-// modeTLS returns the encryption that the parameter tls and those of the files ask for;
-// nil: none.
+// modeTLS returns the encryption of the parameter tls and those of the files; nil: no encryption.
 func (u *target) modeTLS() (*tls.Config, error) {
 	mode := u.params.Get("tls")
 	if err := u.oneOf("tls", "true", "false", "skip-verify"); err != nil {
@@ -240,9 +238,8 @@ func (u *target) modeTLS() (*tls.Config, error) {
 	return config, err
 }
 
-// cutTLS takes the parameters of the files out of the others and returns the encryption
-// that they describe. Without encryption there must be none, and the result is nil; how
-// says how to turn it on.
+// cutTLS removes the parameters of the files and returns their encryption. Without encryption these
+// parameters are an error, and the result is nil; how says how to turn it on.
 func (u *target) cutTLS(on bool, how string) (*tls.Config, error) {
 	ca, cert, key := u.params.Get(paramCA), u.params.Get(paramCert), u.params.Get(paramKey)
 	for _, name := range []string{paramCA, paramCert, paramKey} {

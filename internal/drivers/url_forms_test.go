@@ -11,7 +11,7 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// A socket stands in a URL as other programs write it.
+// A URL names a socket as other programs do.
 func TestSockets(t *testing.T) {
 	pg, maria := testserver.Postgres(t, nil), testserver.MariaDB(t, nil)
 	socket := filepath.Join(t.TempDir(), "redis.sock")
@@ -41,8 +41,8 @@ func TestPostgresSchemeHasTwoNames(t *testing.T) {
 	}
 }
 
-// The tables are those of the schema that the URL asks for, and what a node remembers of
-// one schema's counters is nothing of another's.
+// The URL decides the schema of the tables. A node keeps separate memories for the counters of two
+// schemas.
 func TestPostgresSearchPath(t *testing.T) {
 	server := testserver.Postgres(t, nil)
 	db := server.NewDatabase(t)
@@ -107,7 +107,7 @@ func TestPostgresSettingIsPassedOn(t *testing.T) {
 	}
 }
 
-// Whatever is tried with and without encryption, that the password is wrong is what is said.
+// A wrong password is the reported reason, even if pgx also tries another encryption.
 func TestPostgresWrongPassword(t *testing.T) {
 	cert, key := testserver.Certificate(t)
 	for name, opts := range map[string]*testserver.PostgresOptions{

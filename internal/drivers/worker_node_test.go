@@ -72,7 +72,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A container is told by its environment, which is wrong or right as a whole.
+// The environment describes a container, completely or not at all.
 func TestNodesInContainers(t *testing.T) {
 	server := testserver.MariaDB(t, nil)
 	url := server.URL(server.NewDatabase(t)) + "?layout=worker_node"

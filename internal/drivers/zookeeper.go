@@ -23,9 +23,8 @@ const (
 	zkLeaf = "leaf" // Java Leaf's
 )
 
-// FromCurator returns the zookeeper: URL of Java Leaf's tree on the servers of a
-// Curator connect string, h1:2181,h2:2181/chroot, for the server that is known there by
-// port.
+// FromCurator returns the zookeeper: URL of Java Leaf's tree for a Curator connect string,
+// h1:2181,h2:2181/chroot, and the port of this server in the tree.
 func FromCurator(connect, name string, port int) (string, error) {
 	servers, chroot, _ := strings.Cut(strings.TrimSpace(connect), "/")
 	u := "zookeeper://" + strings.ReplaceAll(servers, " ", "")

@@ -11,7 +11,7 @@ type checker struct {
 	in    chan *batch
 	spare sync.Pool // of *batch
 	done  chan struct{}
-	close func() Check // waits for all that was handed over
+	close func() Check // waits for all batches
 
 	check Check
 }
@@ -19,16 +19,16 @@ type checker struct {
 const (
 	batchSize     = 4096 // ranges and UUIDs that a client collects
 	queuedBatches = 64
-	exampleCount  = 10 // duplicates that are named
+	exampleCount  = 10 // duplicates named in the result
 )
 
-// A batch is what a client has received for one or several keys.
+// A batch is a client's received IDs, for one or several keys.
 type batch struct {
 	items []item
 	n     int // ranges and UUIDs
 }
 
-// An item is what was received for one key.
+// An item has the received IDs of one key.
 type item struct {
 	key int
 	ids IDs
@@ -98,7 +98,7 @@ func (f *feed) add(key int, ids *IDs) {
 	}
 }
 
-// flush hands over what was collected. Nothing may be added after it.
+// flush hands over the collected IDs. It is the last call.
 func (f *feed) flush() { f.in <- f.batch }
 
 func (b *batch) add(key int, ids *IDs) {
@@ -108,7 +108,7 @@ func (b *batch) add(key int, ids *IDs) {
 	b.n += known.pieces()
 }
 
-// of returns what was received for a key.
+// of returns the received IDs of a key.
 func (b *batch) of(key int) *IDs {
 	for i := range b.items {
 		if b.items[i].key == key {

@@ -91,7 +91,7 @@ func TestDuplicateUUIDs(t *testing.T) {
 	}
 }
 
-// Beyond the bound IDs are compared with those that are kept, and memory stays.
+// Beyond the bound further IDs are compared with the kept ones, and the memory does not grow.
 func TestMemoryIsBounded(t *testing.T) {
 	const limit = 4 << 20
 	random := rand.New(rand.NewPCG(3, 4))
@@ -113,7 +113,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// What the memory is said to be is what the heap grows by.
+// The reported memory is the growth of the heap.
 func TestMemoryIsCounted(t *testing.T) {
 	for name, next := range streams {
 		before := heap()
@@ -136,7 +136,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// streams make IDs in the order in which a server hands them out.
+// streams make IDs in a server's order.
 var streams = map[string]func() func() int64{
 	"segment": func() func() int64 {
 		n := int64(0)

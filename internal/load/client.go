@@ -19,7 +19,7 @@ type client struct {
 
 func (r *run) newClient(i int) *client {
 	c := &client{run: r, conn: r.opts.Target.Open(), feed: r.checker.feed(), rec: r.records[i%len(r.records)], next: i % len(r.opts.Keys)}
-	calls := make([]Call, r.opts.Pipeline) // beside each other in memory
+	calls := make([]Call, r.opts.Pipeline) // next to each other in memory
 	for i := range calls {
 		calls[i].Count = r.opts.Count
 		c.calls = append(c.calls, &calls[i])
@@ -28,7 +28,7 @@ func (r *run) newClient(i int) *client {
 	return c
 }
 
-// loop sends requests until none is due any more. The end of ctx cuts the last one short.
+// loop sends the due requests until the end. The end of ctx cuts the last one short.
 func (c *client) loop(ctx context.Context) {
 	defer c.conn.Close()
 	defer c.feed.flush()
@@ -77,7 +77,7 @@ func (c *client) note(due, now time.Duration) {
 	c.rec.count(c.calls, now-due, now, due >= c.opts.WarmUp)
 }
 
-// keep compares what came, also in the warm-up and after an interruption.
+// keep compares the received IDs, also in the warm-up and after an interruption.
 func (c *client) keep() {
 	for i, call := range c.calls {
 		if call.Err == nil {

@@ -11,8 +11,8 @@ import (
 
 // A Failure is a server's answer that brings no IDs.
 type Failure struct {
-	Kind string // few words that are the same for all errors of the kind
-	Text string // what the server says
+	Kind string // a few words, the same for all errors of the kind
+	Text string // the server's words
 }
 
 func (f *Failure) Error() string {

@@ -50,7 +50,7 @@ func (t *GRPC) Open() Conn {
 	return c
 }
 
-// connect returns a connection that is made when it is first used.
+// connect returns a connection. gRPC makes it at the first use.
 func (t *GRPC) connect() (*grpc.ClientConn, error) {
 	security := insecure.NewCredentials()
 	if t.server.TLS != nil {
@@ -79,7 +79,7 @@ type grpcConn struct {
 	target *GRPC
 	header metadata.MD
 	conn   *grpc.ClientConn
-	err    error // there is no conn
+	err    error // set without a conn
 	next   leafv1.NextResponse
 	take   leafv1.TakeResponse
 }
@@ -136,8 +136,8 @@ func (c *grpcConn) batch(ctx context.Context, call *Call) error {
 	return nil
 }
 
-// grpcError is an error by its code. That of a connection is told as UNAVAILABLE, like
-// that of a server which has no IDs.
+// grpcError returns an error by its code. A connection's error is UNAVAILABLE, like that of a server
+// without IDs.
 func grpcError(err error) error {
 	s := status.Convert(err)
 	if s.Code() == codes.DeadlineExceeded {

@@ -13,9 +13,8 @@ import (
 	"strings"
 )
 
-// An HTTP is a target that speaks HTTP/1.1, on one connection for each client. It writes
-// requests as bytes that were made once: a client of package net/http takes several times
-// as long for a request as the server does.
+// An HTTP is a target for HTTP/1.1, with one connection for each client. It writes prepared bytes: a
+// client of package net/http needs several times the server's time for a request.
 type HTTP struct {
 	Server
 
@@ -28,7 +27,7 @@ type HTTP struct {
 	// Read reads the IDs of an answer.
 	Read func(body []byte, ids *IDs) error
 
-	// Explain returns what an answer with an error says.
+	// Explain returns the message in an error's answer.
 	Explain func(body []byte) string
 }
 
@@ -48,8 +47,7 @@ func Routes(server Server, scheme string) *HTTP {
 	}
 }
 
-// explainRoute returns what an error of Java Leaf's routes says: this server's own words
-// where there are any.
+// explainRoute returns the message in an error of Java Leaf's routes: this server's own words, if any.
 func explainRoute(body []byte) string {
 	var said struct{ Message, Detail string }
 	if json.Unmarshal(body, &said) != nil {
@@ -63,7 +61,7 @@ func (t *HTTP) Open() Conn {
 	return &httpConn{target: t, wire: wire{Server: &t.Server, protocol: "http/1.1"}, requests: map[request][]byte{}}
 }
 
-// A request is what is asked for. All such requests of a connection are the same bytes.
+// A request is one kind of request. All requests of this kind on a connection are the same bytes.
 type request struct {
 	key   string
 	count int
@@ -79,7 +77,7 @@ type httpConn struct {
 // get is what [http.ReadResponse] has to know of each request.
 var get = &http.Request{Method: http.MethodGet}
 
-// maxBody bounds what is read of an answer: a million IDs, one a line.
+// maxBody bounds the read part of an answer: a million IDs, one a line.
 const maxBody = 1 << 26
 
 // Do makes the calls one after another.
@@ -147,7 +145,7 @@ func (c *httpConn) answer() (status int, err error) {
 	return res.StatusCode, nil
 }
 
-// clip shortens what a server says to a line that can be shown.
+// clip shortens a server's message to a printable line.
 func clip(text string) string {
 	const longest = 200
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")

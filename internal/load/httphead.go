@@ -5,9 +5,8 @@ import (
 	"strconv"
 )
 
-// quick reads an answer that has arrived whole and tells its length, as nearly all do, where
-// package net/http would make a map of its header. ok is false, and nothing is read, if it is
-// not such an answer.
+// quick parses an answer that has arrived whole and has a length, as nearly all do; package net/http
+// would make a map of its header. For any other answer ok is false, and quick reads nothing.
 func (c *httpConn) quick() (status int, ok bool) {
 	if _, err := c.r.Peek(1); err != nil {
 		return 0, false
@@ -24,8 +23,8 @@ func (c *httpConn) quick() (status int, ok bool) {
 	return status, true
 }
 
-// plainHead reads the head of an answer of HTTP/1.1 that has a body of a known length, after
-// which the connection goes on.
+// plainHead parses the head of an HTTP/1.1 answer with a body of known length on a connection that
+// stays open.
 func plainHead(head []byte) (status, size int, ok bool) {
 	line, fields, _ := bytes.Cut(head, []byte("\r\n"))
 	code, found := bytes.CutPrefix(line, []byte("HTTP/1.1 "))

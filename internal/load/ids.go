@@ -11,13 +11,13 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// IDs are what a call was answered with: numbers, or UUIDs.
+// IDs are the IDs in an answer: numbers, or UUIDs.
 type IDs struct {
 	Ranges []leaf.Range
 	UUIDs  []uuid.UUID
 }
 
-// Len reports how many IDs there are.
+// Len returns the number of IDs.
 func (ids *IDs) Len() int64 {
 	n := int64(len(ids.UUIDs))
 	for _, r := range ids.Ranges {
@@ -60,7 +60,7 @@ func (ids *IDs) addRange(start, end int64) error {
 	return nil
 }
 
-// addLast adds count consecutive numbers, of which it is given the last.
+// addLast adds count consecutive numbers that end with last.
 func (ids *IDs) addLast(last int64, count int) error {
 	return ids.addRange(last-int64(count)+1, last+1)
 }
@@ -89,7 +89,7 @@ func (ids *IDs) addText(text []byte) error {
 	return nil
 }
 
-// addLines adds IDs that stand one a line.
+// addLines adds IDs, one a line.
 func (ids *IDs) addLines(text []byte) error {
 	for line := range bytes.Lines(text) {
 		if err := ids.addText(bytes.TrimSuffix(line, []byte{'\n'})); err != nil {

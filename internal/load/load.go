@@ -17,9 +17,8 @@ type Target interface {
 
 // A Conn sends requests.
 type Conn interface {
-	// Do sends all calls before it reads the first answer, and puts the answers, or
-	// what is wrong, into them. It returns within the time-out of its target, and at
-	// once when ctx ends.
+	// Do sends all calls before it reads the first answer, and stores the answers or errors in
+	// them. It returns within the time-out of its target, and at once at the end of ctx.
 	Do(ctx context.Context, calls []*Call)
 	Close() error
 }
@@ -27,13 +26,13 @@ type Conn interface {
 // A Call is one request and its answer.
 type Call struct {
 	Key   string
-	Count int // IDs that are asked for
+	Count int // number of requested IDs
 
 	IDs IDs
 	Err error
 }
 
-// A Key is what IDs are asked for by.
+// A Key is the key of requests.
 type Key struct {
 	Name string
 
@@ -53,9 +52,9 @@ type Options struct {
 	Rate float64
 
 	WarmUp   time.Duration // the load before anything is measured
-	Duration time.Duration // of what is measured
+	Duration time.Duration // of the measurement
 
-	// Memory bounds what the comparison of IDs keeps, in bytes.
+	// Memory bounds the memory of the comparison, in bytes.
 	Memory int64
 
 	// Progress is called a few times a second, if it is not nil.
@@ -120,7 +119,7 @@ type run struct {
 	due    chan time.Duration // open loop: times at which requests are due
 }
 
-// recordCount bounds the memory of histograms, of which each record has one.
+// recordCount bounds the memory of the histograms, one for each record.
 const recordCount = 16
 
 func newRun(opts Options) *run {
@@ -131,7 +130,7 @@ func newRun(opts Options) *run {
 	return r
 }
 
-// first asks once for each key, so that a wrong key or address is told at once.
+// first asks once for each key, to report a wrong key or address at once.
 func (r *run) first(ctx context.Context) error {
 	conn := r.opts.Target.Open()
 	defer conn.Close()
@@ -164,7 +163,7 @@ func (r *run) begin(ctx context.Context) {
 	r.due = make(chan time.Duration, r.opts.Clients)
 }
 
-// end is when a run is over that is not interrupted.
+// end returns the end of an uninterrupted run.
 func (r *run) end() time.Duration { return r.opts.WarmUp + r.opts.Duration }
 
 func (r *run) elapsed() time.Duration { return time.Since(r.start) }

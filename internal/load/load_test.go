@@ -94,7 +94,7 @@ func TestStallHidesInClosedLoop(t *testing.T) {
 	})
 }
 
-// Requests that were due and never sent count with the time that they waited.
+// Unsent due requests count with their wait.
 func TestUnsentRequestsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeServer{takes: time.Millisecond, stallFrom: 5 * time.Second, stallUntil: 30 * time.Second}
@@ -176,7 +176,7 @@ func TestPipelineAndKeys(t *testing.T) {
 	})
 }
 
-// The end of the context ends the run early, with what was measured.
+// The end of the context ends the run early, with the results so far.
 func TestInterrupt(t *testing.T) {
 	for _, rate := range []float64{0, 1000} {
 		synctest.Test(t, func(t *testing.T) {

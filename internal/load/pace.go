@@ -3,8 +3,8 @@ package load
 import "time"
 
 const (
-	// shortestSleep bounds how often the pace wakes up. What is due within it is sent
-	// together.
+	// shortestSleep bounds how often the pace wakes up. It sends together all requests due within
+	// this time.
 	shortestSleep = 50 * time.Microsecond
 
 	// longestSleep is how long the end of a run may take to be noticed.
@@ -16,8 +16,8 @@ func (r *run) dueAt(k int64) time.Duration {
 	return time.Duration(float64(k) * float64(r.opts.Pipeline) / r.opts.Rate * float64(time.Second))
 }
 
-// pace hands out the times at which requests are due, each when it has come. While all
-// clients are busy it waits for them, and then goes on with those that have passed.
+// pace hands out the due times of requests, each at its time. While all clients are busy it waits for
+// them, and then continues with the passed ones.
 func (r *run) pace() {
 	sleep, closeSleeper := r.opts.sleep, func() {}
 	if sleep == nil {
@@ -53,8 +53,8 @@ func (r *run) hand(due time.Duration) bool {
 	}
 }
 
-// unsent records the requests, from pipeline k on, that were due before the run was over:
-// they waited at least until then.
+// unsent records the requests, from pipeline k on, that were due before the end of the run: they
+// waited at least until then.
 func (r *run) unsent(k int64) {
 	end := min(r.elapsed(), r.end())
 	waiting := func(due time.Duration) {

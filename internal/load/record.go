@@ -18,14 +18,14 @@ type record struct {
 
 	all, allFailed int64         // requests answered, the warm-up included
 	sent, failed   int64         // requests whose time was measured
-	missed         int64         // requests that were due and never sent
+	missed         int64         // unsent due requests
 	ids            int64         // in the answers to the measured ones
 	last           time.Duration // when the last measured one succeeded
 }
 
 const (
 	longestLatency = time.Hour
-	digits         = 3 // of a latency that are kept
+	digits         = 3 // significant digits of a latency
 	errorKinds     = 20
 )
 
@@ -33,7 +33,7 @@ func newRecord() *record {
 	return &record{latencies: hdr.New(1, int64(longestLatency), digits), failures: map[string]*ErrorCount{}}
 }
 
-// count records calls that were sent together and took so long, counted from when they were due.
+// count records calls that left together, with their latency from the due time.
 func (r *record) count(calls []*Call, took, now time.Duration, measured bool) {
 	var good, late, ids int64
 	for _, c := range calls {
@@ -67,7 +67,7 @@ func (r *record) latency(took time.Duration, n int64) {
 	_ = r.latencies.RecordValues(int64(took), n) // any such value fits
 }
 
-// fail counts an error by its kind, which it returns. There are never many: further ones
+// fail counts an error by its kind, which it returns. It bounds the number of kinds: further ones
 // count as other errors.
 func (r *record) fail(err error) string {
 	kind, text := kindOf(err)
@@ -94,7 +94,7 @@ func (r *record) progress() (answered, failed int64) {
 	return r.all, r.allFailed
 }
 
-// merge adds up records that are not written to any more.
+// merge adds up finished records.
 func merge(records []*record) *record {
 	sum := newRecord()
 	for _, r := range records {

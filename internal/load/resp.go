@@ -63,8 +63,8 @@ func (c *respConn) Do(ctx context.Context, calls []*Call) {
 	}
 }
 
-// quick reads answers that have arrived whole and are plain integers, as nearly all are, and
-// returns how many of the calls they answer.
+// quick parses answers that have arrived whole and are plain integers, as nearly all are. It returns
+// the number of answered calls.
 func (c *respConn) quick(calls []*Call) (done int) {
 	if !c.byIncrement() {
 		return 0
@@ -84,7 +84,7 @@ func (c *respConn) quick(calls []*Call) (done int) {
 	return done
 }
 
-// integer reads an answer that is an ID; size 0: there is none as a whole.
+// integer parses an answer with an ID; size 0: the answer is incomplete.
 func integer(text []byte) (id int64, size int) {
 	const longest = len(":9223372036854775807\r\n")
 	end := bytes.IndexByte(text[:min(len(text), longest)], '\n')
@@ -183,7 +183,7 @@ func (c *respConn) read(add func(text []byte) error) error {
 	return c.value(line, add)
 }
 
-// value reads what is no array, and begins with line.
+// value parses anything but an array, beginning with line.
 func (c *respConn) value(line []byte, add func([]byte) error) error {
 	switch kind, rest := line[0], line[1:]; kind {
 	case ':', '+':

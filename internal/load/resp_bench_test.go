@@ -27,7 +27,7 @@ func (e *echo) Read(p []byte) (int, error) {
 	return len(text), nil
 }
 
-// BenchmarkRESP tells what a command of a pipeline costs the generator, but for system calls.
+// BenchmarkRESP measures the generator's cost of a command in a pipeline, without system calls.
 func BenchmarkRESP(b *testing.B) {
 	const pipeline = 64
 	target := &RESP{Server: Server{Timeout: time.Minute}, Scheme: "segment"}

@@ -43,7 +43,7 @@ func TestRESPAnswers(t *testing.T) {
 	}
 }
 
-// outcome is what came of a call: its IDs, or the kind of its error with what a server said.
+// outcome returns the IDs of a call, or the kind of its error with the server's message.
 func outcome(c *Call) string {
 	if c.Err == nil {
 		return rangesText(&c.IDs)

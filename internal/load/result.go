@@ -2,8 +2,7 @@ package load
 
 import "time"
 
-// A Result is what a run has measured. Nothing of the warm-up is in it, but for the check
-// of the IDs.
+// A Result is the measurement of a run, without the warm-up, except for the comparison of IDs.
 type Result struct {
 	Started     time.Time // of the measurement, after the warm-up
 	Finished    time.Time
@@ -35,10 +34,10 @@ type Latency struct {
 type ErrorCount struct {
 	Kind    string
 	Count   int64
-	Example string // what the first such error said
+	Example string // the message of the first such error
 }
 
-// A Check is what the comparison of all IDs has found.
+// A Check is the result of comparing all IDs.
 type Check struct {
 	Checked    int64    // IDs, those of the warm-up included
 	Kept       int64    // of them; fewer where the bound on memory was reached

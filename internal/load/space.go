@@ -9,8 +9,8 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A space is what is kept of one ID space. Numbers are in bitmaps by their upper 32 bits:
-// IDs mostly ascend, so that only the latest few of these change.
+// A space keeps the IDs of one ID space. Numbers are in bitmaps by their upper 32 bits: IDs mostly
+// ascend, so only the latest few bitmaps change.
 type space struct {
 	name   string
 	parts  map[uint32]*part
@@ -20,7 +20,7 @@ type space struct {
 	added  int64 // since memory was last compressed and counted
 }
 
-// A part holds numbers that have their upper 32 bits in common.
+// A part holds numbers with common upper 32 bits.
 type part struct {
 	bits   *roaring.Bitmap
 	memory int64
@@ -29,7 +29,7 @@ type part struct {
 
 const partSize = 1 << 32
 
-// What is used beside the contents, in bytes, about, as BenchmarkMemory shows.
+// Approximate overhead in bytes, as BenchmarkMemory shows.
 const (
 	partMemory      = 300
 	containerMemory = 64
@@ -47,8 +47,7 @@ func newSpace(name string) *space {
 	return &space{name: name, parts: map[uint32]*part{}, uuids: map[uuid.UUID]struct{}{}}
 }
 
-// numbers compares ranges with all that is kept and with each other, and keeps them if
-// asked to.
+// numbers compares ranges with all kept ones and with each other, and keeps them on request.
 func (s *space) numbers(ranges []leaf.Range, keep bool, check *Check) {
 	for high, given := range byPart(ranges) {
 		bits := roaring.New()
@@ -105,8 +104,7 @@ func addTo(bits *roaring.Bitmap, r leaf.Range) {
 	}
 }
 
-// compare counts the numbers among given, which are bits together, that have come before,
-// and names the first.
+// compare counts the numbers among given (bits together) that came before, and names the first.
 func (s *space) compare(high uint32, given []leaf.Range, bits *roaring.Bitmap, check *Check) {
 	total := int64(0)
 	for _, r := range given {
@@ -125,7 +123,7 @@ func (s *space) compare(high uint32, given []leaf.Range, bits *roaring.Bitmap, c
 	check.Duplicates += again
 }
 
-// nameRepeated names numbers that are in more than one of the ranges.
+// nameRepeated names numbers in more than one of the ranges.
 func (s *space) nameRepeated(high uint32, given []leaf.Range, check *Check) {
 	seen := roaring.New()
 	for _, r := range given {

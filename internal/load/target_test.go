@@ -193,7 +193,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// What the server refuses is told in its words, and the connection serves on.
+// A refusal comes in the server's words, and the connection stays usable.
 func TestRefused(t *testing.T) {
 	eachTarget(t, func(t *testing.T, open func(string) load.Target) {
 		conn := open("segment").Open()
@@ -218,7 +218,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// Load over each protocol: all IDs are compared, none came twice.
+// Load over each protocol: no ID comes twice.
 func TestLoad(t *testing.T) {
 	eachTarget(t, func(t *testing.T, open func(string) load.Target) {
 		for _, rate := range []float64{0, 500} {

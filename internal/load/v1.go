@@ -54,7 +54,7 @@ func readV1(body []byte, ids *IDs) error {
 	return nil
 }
 
-// explainV1 returns what an error of RFC 9457 says.
+// explainV1 returns the message of an RFC 9457 error.
 func explainV1(body []byte) string {
 	var said struct{ Detail string }
 	if json.Unmarshal(body, &said) != nil {

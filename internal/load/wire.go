@@ -27,14 +27,14 @@ type wire struct {
 	conn     net.Conn
 	r        *bufio.Reader
 	release  func() bool // ends the watch over the context
-	deadline time.Time   // that was set last
+	deadline time.Time   // the last one set
 }
 
 // bufferSize holds the answers to a pipeline, or a batch of some hundred IDs.
 const bufferSize = 1 << 14
 
-// ready connects unless there is a connection, and sets the time-out for what follows. One that
-// was set a moment ago stays: to set it costs as much as to read several answers.
+// ready connects if necessary, and sets the time-out of the next answers. It keeps a recent time-out:
+// to set one costs as much as to read several answers.
 func (w *wire) ready(ctx context.Context) error {
 	if w.conn == nil {
 		if err := w.connect(ctx); err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// Sources are where a [Collector] reads. What is nil, or empty, this server does not have.
+// Sources are the inputs of a [Collector]. A nil or empty one does not exist on this server.
 type Sources struct {
 	Version string
-	Schemes []string             // those that are served
-	Health  func() health.Report // what is wrong with the server
+	Schemes []string             // served ones
+	Health  func() health.Report // the server's problems
 
 	Tags       iter.Seq[segment.Stats] // every tag in use, each time anew
 	StoreErr   func() error            // why the latest look at the store failed
@@ -35,7 +35,7 @@ type Sources struct {
 	CertificateEnd func() time.Time // when the server's certificate expires
 }
 
-// A Layout is a layout that is served.
+// A Layout is a served layout.
 type Layout struct {
 	Scheme, Name string
 	snowflake.Layout
@@ -60,7 +60,8 @@ func NewCollector(s Sources) *Collector {
 	return &Collector{Sources: s, tags: tags{known: make(map[string]*tagHistory)}}
 }
 
-// Describe implements [prometheus.Collector]: what there is depends on the server.
+// Describe implements [prometheus.Collector]. It describes nothing, because the metrics depend on the
+// server.
 func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
 var (
@@ -107,7 +108,7 @@ var conditions = []string{
 	health.StateFile, health.ClockOff, health.ClockStepped, health.LayoutEnding, health.WorkerIDsLow,
 }
 
-// unaskedSchemes returns those that are on by default, without the registry that they need.
+// unaskedSchemes returns the schemes that are on by default but lack their registry.
 func unaskedSchemes(report health.Report) (schemes []string) {
 	for _, c := range report.Conditions {
 		if c.Optional {

@@ -1,10 +1,10 @@
-// Package telemetry is what a server tells monitoring of itself.
+// Package telemetry has the metrics and traces of a server.
 //
-// Nothing is counted for an ID: a scrape reads the statistics that the packages segment,
-// snowflake and worker derive from their cursors. Requests are counted by the front ends, in
-// a [Recorder] for each connection or event loop, with two atomic adds and two looks at the
-// clock for all that arrives at once.
+// No counter moves for an ID: a scrape reads the statistics that the packages segment, snowflake and
+// worker derive from their cursors. The front ends count requests in a [Recorder] for each connection
+// or event loop, with two atomic adds and two readings of the clock for all requests that arrive at
+// once.
 //
-// Spans are made where a server is told to trace, by handlers and by stores that stand before
-// those of other servers. Without that there is nothing in the way of a request.
+// With tracing on, handlers make spans, and so do stores in front of other servers. Without it a
+// request pays nothing.
 package telemetry

@@ -31,8 +31,7 @@ func NewHandler(c *Collector, log *slog.Logger) http.Handler {
 // scrapeLogInterval is the least time between two lines about scrapes.
 const scrapeLogInterval = time.Minute
 
-// A scrapeLog logs once in a while why scrapes fail: one whose client has gone away fails anew for
-// each metric.
+// A scrapeLog logs failing scrapes at a bounded rate: a vanished client fails for each metric.
 type scrapeLog struct {
 	log   *slog.Logger
 	lines rate.Sometimes

@@ -34,7 +34,7 @@ func TestScraperThatGivesUp(t *testing.T) {
 	}
 }
 
-// A scheme that is on by default and lacks its registry has no figures: no alert could clear.
+// A default scheme without its registry has no figures: no alert on them could clear.
 func TestOptionalSchemeHasNoFigures(t *testing.T) {
 	for _, optional := range []bool{true, false} {
 		h := telemetry.NewHandler(telemetry.NewCollector(telemetry.Sources{

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A metric is what one name stands for, with all values of its labels.
+// A metric is one name with all values of its labels.
 type metric struct {
 	*prometheus.Desc
 	kind prometheus.ValueType
@@ -37,7 +37,7 @@ func (s sink) putBool(m metric, value bool, labels ...string) {
 	s.put(m, n, labels...)
 }
 
-// putLatencies puts a histogram of what the recorders have counted.
+// putLatencies writes a histogram of the recorders' counts.
 func (s sink) putLatencies(m metric, r *Requests, labels ...string) {
 	if r == nil {
 		return
@@ -55,8 +55,8 @@ func (s sink) putLatencies(m metric, r *Requests, labels ...string) {
 	s <- prometheus.MustNewConstHistogram(m.Desc, count, r.took(), buckets, labels...)
 }
 
-// putErrors puts how many requests have failed by each cause. A cause that has not come up is
-// there as well: its first time is an increase then.
+// putErrors writes the failed requests by cause. It writes zero causes as well, so that their first
+// occurrence is an increase.
 func (s sink) putErrors(m metric, r *Requests, labels ...string) {
 	if r == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// bounds are the upper ends of the buckets of latencies; the last bucket has none.
+// bounds are the upper ends of the latency buckets; the last bucket is open.
 var bounds = [...]time.Duration{
 	10 * time.Microsecond, 25 * time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
@@ -38,7 +38,7 @@ type Requests struct {
 	unknown   atomic.Int64             // errors of any other cause
 
 	mu      sync.Mutex
-	seconds float64 // that requests took, without what the recorders have counted since
+	seconds float64 // total latency, without the recorders' latest counts
 }
 
 // NewRequests returns counters whose errors have one of the causes.
@@ -71,7 +71,7 @@ func (r *Requests) RecorderOf(addr string) *Recorder {
 	return r.Recorder(10*uint(addr[len(addr)-2]) + uint(addr[len(addr)-1]))
 }
 
-// Failed counts a request that was answered with an error.
+// Failed counts a request with an error as its answer.
 func (r *Requests) Failed(cause string) {
 	if r == nil {
 		return
@@ -103,7 +103,7 @@ type Recorder struct {
 	_       [64]byte     // the next one has its own cache lines
 }
 
-// Now returns the time by a clock of the recorder's own, which is cheaper than [time.Now].
+// Now returns the time by the recorder's own clock, which is cheaper than [time.Now].
 func (r *Recorder) Now() time.Duration {
 	if r == nil {
 		return 0

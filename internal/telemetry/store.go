@@ -18,7 +18,7 @@ const (
 	causeUnavailable = "UNAVAILABLE"
 )
 
-// StoreCalls counts the allocations that a store is asked for.
+// StoreCalls counts the allocations of a store.
 type StoreCalls struct{ requests *Requests }
 
 // NewStoreCalls returns counters of calls to one store.

@@ -13,7 +13,7 @@ import (
 // MaxTags is how many tags have series of their own.
 const MaxTags = 500
 
-// rankInterval is how often it is looked anew which tags these are.
+// rankInterval is the time between two rankings of the tags.
 const rankInterval = time.Minute
 
 // A tagMetric is a metric that the statistics of a tag, or the sum of those of all, give.
@@ -76,9 +76,9 @@ func add(sum, s *segment.Stats) {
 // A tagHistory is what earlier scrapes have found of a tag.
 type tagHistory struct {
 	last   segment.Stats // as of the latest scrape
-	scrape int64         // which that was
+	scrape int64         // the number of that scrape
 	recent float64       // demand since the latest ranking
-	score  float64       // demand lately
+	score  float64       // recent demand
 	shown  bool          // it has series of its own
 }
 
@@ -87,7 +87,7 @@ type tagHistory struct {
 type tags struct {
 	known  map[string]*tagHistory
 	shown  int           // how many of them have series
-	gone   segment.Stats // the counters of those that are known no more
+	gone   segment.Stats // the counters of forgotten tags
 	scrape int64
 	ranked time.Time
 }
@@ -112,7 +112,7 @@ func (t *tags) collect(out sink, all iter.Seq[segment.Stats], now time.Time) {
 	sum.collect(out)
 }
 
-// A summary is what there is to say of all tags.
+// A summary describes all tags together.
 type summary struct {
 	segment.Stats
 	loaded, failing, empty int
@@ -144,7 +144,7 @@ func (t *summary) collect(out sink) {
 	out.put(shortestStock, t.shortest)
 }
 
-// note takes in what this scrape says of a tag.
+// note adds a tag of this scrape.
 func (t *tags) note(s *segment.Stats) {
 	h := t.known[s.Tag]
 	if h == nil {
@@ -178,9 +178,9 @@ func (t *tags) sweep() {
 	}
 }
 
-// rank decides which tags have series of their own: the most active of those that the store
-// has granted IDs. A tag that has them keeps them until another one is twice as active, so that
-// a monitoring system does not see new series all the time.
+// rank decides which tags have their own series: the most active of those with granted IDs. A tag keeps
+// its series until another one is twice as active, so that a monitoring system does not get new series
+// all the time.
 func (t *tags) rank(now time.Time) {
 	full := t.shown >= MaxTags
 	due := now.Sub(t.ranked) >= rankInterval

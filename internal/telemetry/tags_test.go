@@ -16,7 +16,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A store of figures stands for the tags of a server.
+// A store of figures replaces the tags of a server.
 type figures map[string]*segment.Stats
 
 func (f figures) all() iter.Seq[segment.Stats] {
@@ -48,7 +48,7 @@ func names(prefix string, n int) (all []string) {
 	return all
 }
 
-// read scrapes c and returns the values by name and, where there is one, tag.
+// read scrapes c and returns the values by name and tag.
 func read(t *testing.T, c *Collector) map[[2]string]float64 {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
@@ -72,7 +72,7 @@ func read(t *testing.T, c *Collector) map[[2]string]float64 {
 	return values
 }
 
-// shown returns the tags that have series.
+// shown returns the tags with series.
 func shown(values map[[2]string]float64) []string {
 	tags := make(map[string]bool)
 	for of := range maps.Keys(values) {
@@ -133,7 +133,7 @@ func TestUnprovenTagsHaveNoSeries(t *testing.T) {
 	}
 }
 
-// The sums never fall: not when a tag goes out of use, nor when it begins anew.
+// The sums never fall: not when the server forgets a tag, nor when a tag starts over.
 func TestSumsNeverFall(t *testing.T) {
 	f := figures{}
 	c := newTagCollector(f)
@@ -170,8 +170,8 @@ func TestNamesOfTags(t *testing.T) {
 	}
 }
 
-// A client that gives IDs back makes the figures of its tag fall: that is no new tag, whose
-// figures would be added to those of the old one.
+// Returned IDs lower the figures of a tag. That is no new tag, whose figures would add to the old
+// ones.
 func TestGivenBackIsNoNewTag(t *testing.T) {
 	f := figures{}
 	c := newTagCollector(f)
@@ -191,7 +191,7 @@ func TestGivenBackIsNoNewTag(t *testing.T) {
 	}
 }
 
-// Of a tag that has begun anew and issued more since, the other sums do not fall either.
+// If a tag starts over and then issues more, the other sums do not fall either.
 func TestBegunAnewAndBusier(t *testing.T) {
 	f := figures{"a": {Tag: "a", Loaded: true, Issued: 10, Calls: 1, Waits: 7, Exhausted: 5}}
 	c := newTagCollector(f)

@@ -25,21 +25,21 @@ const (
 	tracesOff    = "off"        // as an endpoint
 	tracesPath   = "/v1/traces" // of a URL that has none
 	flushTimeout = 5 * time.Second
-	exportLog    = time.Minute // between two lines about spans that were lost
+	exportLog    = time.Minute // between two lines about lost spans
 	maxValue     = 256         // characters of an attribute or an error
 )
 
-// Traces makes spans and sends them to a collector. Its methods are safe for concurrent use.
-// A nil Traces makes none.
+// Traces makes spans and sends them to a collector. Its methods are safe for concurrent use. A nil
+// Traces makes no spans.
 type Traces struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
 
-// OpenTraces returns what sends spans to a collector over OTLP; nil where neither endpoint, a
-// URL or off, nor the environment variables of OpenTelemetry ask for that. Those say all else,
-// such as the sampler. An error says why what they ask for cannot be done. The collector is not
-// contacted.
+// OpenTraces returns Traces that send spans to a collector over OTLP; nil if neither endpoint, a URL or
+// off, nor the environment variables of OpenTelemetry enable tracing. The variables decide the rest,
+// such as the sampler. An error reports settings that cannot work. OpenTraces does not contact the
+// collector.
 func OpenTraces(endpoint, version string, log *slog.Logger) (*Traces, error) {
 	on, err := tracesWanted(endpoint, os.Getenv)
 	if err != nil || !on {
@@ -101,7 +101,7 @@ func withTracesPath(endpoint string) string {
 	return endpoint
 }
 
-// Close sends the spans that have ended, for a short time at most.
+// Close sends the finished spans, for a short time at most.
 func (t *Traces) Close() error {
 	if t == nil {
 		return nil

@@ -22,15 +22,14 @@ const (
 	grantedAttr = attribute.Key("leaf.granted")
 )
 
-// SpanContext returns a context that carries the span of caller and nothing else of it: what
-// goes on after the request is a part of its trace.
+// SpanContext returns a context with the caller's span and nothing else: work after the request stays
+// in its trace.
 func SpanContext(caller context.Context) context.Context {
 	return trace.ContextWithSpanContext(context.Background(), trace.SpanContextFromContext(caller))
 }
 
-// StoreCall returns what segment tells of the calls to a store: it makes a span of each, where
-// traces are wanted, and counts those that allocate. kind says what the store is, such as
-// postgres; it has no credentials.
+// StoreCall returns the observer of the calls to a store. It makes a span of each if traces is not nil,
+// and counts allocations. kind is the kind of the store, such as postgres, without credentials.
 func StoreCall(t *Traces, counts *StoreCalls, kind string) func(context.Context, segment.Call) (context.Context, func(int64, error)) {
 	return func(ctx context.Context, c segment.Call) (context.Context, func(int64, error)) {
 		ctx, traced := t.storeCall(ctx, c, kind)

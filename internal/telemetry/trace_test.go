@@ -53,11 +53,11 @@ func openTraces(t *testing.T) *Traces {
 	if err != nil || traces == nil {
 		t.Fatal(traces, err)
 	}
-	t.Cleanup(func() { _ = traces.Close() }) // there is nothing to flush
+	t.Cleanup(func() { _ = traces.Close() }) // nothing to flush
 	return traces
 }
 
-// A call of the store goes on when the request that caused it has ended.
+// A call of the store outlives the request that caused it.
 func TestSpanContextOutlivesTheCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ctx, span := openTraces(t).Tracer().Start(ctx, "request")
