@@ -18,7 +18,7 @@ type (
 	deleteFunc  func(ctx context.Context, name string) error
 )
 
-// broken is a client of a good store; the methods that are set stand in for it.
+// broken is a client of a good store with some methods replaced.
 type broken struct {
 	*memory.Store
 	advance  advanceFunc

@@ -1,7 +1,7 @@
-// Package drivertest defines, as test suites, what a driver must do, and holds
-// the tools that tests of drivers and of the code above them share.
+// Package drivertest defines the duties of a driver as test suites. It also has tools for the tests of
+// drivers and of the code above them.
 //
-// A driver's own test is a call of [TestStore]:
+// A driver's own test calls [TestStore]:
 //
 //	func TestStore(t *testing.T) {
 //		drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
@@ -10,9 +10,9 @@
 //		})
 //	}
 //
-// That of a registry of workers is a call of [TestRegistry], in the same way.
-// [TestInit] is for the call that creates either.
+// In the same way the test of a registry of workers calls [TestRegistry]. [TestInit] is for the call
+// that creates either.
 //
-// The tools are [Ranges] and [IDs], which find whatever was issued twice, and
-// [Faulty] and [FaultyRegistry], a store and a registry that fail on demand.
+// The tools are [Ranges] and [IDs], which find duplicates, and [Faulty] and [FaultyRegistry], a store
+// and a registry that fail on demand.
 package drivertest

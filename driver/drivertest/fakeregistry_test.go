@@ -25,7 +25,7 @@ func newFakeRegistry() *fakeRegistry {
 	return &fakeRegistry{texts: make(map[int64]string), wrote: make(chan struct{})}
 }
 
-// set fills a cell, whatever it holds.
+// set overwrites a cell.
 func (s *fakeRegistry) set(id int64, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *fakeRegistry) write(id int64, text string) {
 	s.wrote = make(chan struct{})
 }
 
-// force writes a record, whatever the cell holds.
+// force writes a record over any content.
 func (s *fakeRegistry) force(r worker.Record) { s.set(r.Worker, text(r)) }
 
 func text(r worker.Record) string {
@@ -83,7 +83,7 @@ func (s *fakeRegistry) Swap(ctx context.Context, old, new worker.Record) error {
 	return s.swapIf(ctx, old, new, func(held worker.Record) bool { return held.Equal(old) })
 }
 
-// swapIf swaps if matches says that what the cell holds is old.
+// swapIf swaps if matches accepts the content of the cell as old.
 func (s *fakeRegistry) swapIf(ctx context.Context, old, new worker.Record, matches func(held worker.Record) bool) error {
 	if old.Worker != new.Worker || new.Worker < 0 || new.IsZero() {
 		return leaf.ErrInvalid
@@ -135,7 +135,7 @@ func (s *fakeRegistry) Reign(ctx context.Context) (worker.Reign, error) {
 
 func (s *fakeRegistry) Assign(ctx context.Context, max int64) (int64, error) { return max, ctx.Err() }
 
-// client is one client of a fakeRegistry; the methods that are set stand in for it.
+// client is one client of a fakeRegistry with some methods replaced.
 type client struct {
 	*fakeRegistry
 	load   func(ctx context.Context, id int64) (worker.Record, error)
@@ -223,8 +223,8 @@ func shelfBackend(open func(*fakeRegistry) worker.Registry) RegistryBackend {
 	}
 }
 
-// TestRegistryRulesPassGoodRegistry holds the rules against a registry that is right,
-// with and without its optional methods.
+// TestRegistryRulesPassGoodRegistry applies the rules to a correct registry, with and without its
+// optional methods.
 func TestRegistryRulesPassGoodRegistry(t *testing.T) {
 	for _, r := range registryRules() {
 		full := shelfBackend(func(s *fakeRegistry) worker.Registry { return &client{fakeRegistry: s} })
@@ -239,9 +239,8 @@ func TestRegistryRulesPassGoodRegistry(t *testing.T) {
 	}
 }
 
-// TestRegistryRulesCatchBrokenRegistries checks that each broken registry is caught
-// by the rules that are about its fault, and that no rule is without a registry that
-// it catches.
+// TestRegistryRulesCatchBrokenRegistries checks that the rules about its fault catch each broken
+// registry, and that each rule catches some registry.
 func TestRegistryRulesCatchBrokenRegistries(t *testing.T) {
 	idle := make(map[string]bool)
 	for _, r := range registryRules() {

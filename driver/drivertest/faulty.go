@@ -28,7 +28,7 @@ type Call struct {
 	Seq int    // 1 for the first call of this Op
 }
 
-// Only is the plan in which the calls of one kind have the fault.
+// Only is the plan with the fault in the calls of one kind.
 func Only(op Op, fault Fault) func(Call) Fault {
 	return func(c Call) Fault {
 		if c.Op != op {
@@ -38,11 +38,10 @@ func Only(op Op, fault Fault) func(Call) Fault {
 	}
 }
 
-// Faulty is a [segment.Store] that forwards to another one, fails as it is told
-// to, and records what was handed out. Without a plan it is transparent. It is a
-// [segment.Returner] and a [segment.Catalog]; where Store is not, those calls
-// return [leaf.ErrUnsupported]. It uses nothing but the clock and channels, so that
-// it works in a synctest bubble. Its methods are safe for concurrent use.
+// Faulty is a [segment.Store] that forwards to another one, fails by plan, and records the handed out
+// ranges. Without a plan it only forwards. It is a [segment.Returner] and a [segment.Catalog]; if Store
+// is not, those calls return [leaf.ErrUnsupported]. It uses only the clock and channels, so it works in
+// a synctest bubble. Its methods are safe for concurrent use.
 type Faulty struct {
 	Store segment.Store // the store behind; set before first use
 

@@ -24,14 +24,13 @@ type RegistryCall struct {
 	Seq      int           // 1 for the first call of this Op
 }
 
-// FaultyRegistry is a [worker.Registry] that forwards to another one, fails as it is
-// told to, and records what was written. Without a plan it is transparent. It has
-// none of the optional methods; embed it beside a [worker.Watcher], say, to have one
-// that is both. It uses nothing but the clock and channels, so that it works in a
-// synctest bubble. Its methods are safe for concurrent use.
+// FaultyRegistry is a [worker.Registry] that forwards to another one, fails by plan, and records the
+// writes. Without a plan it only forwards. It has no optional methods; embed it next to a
+// [worker.Watcher], say, to have both. It uses only the clock and channels, so it works in a synctest
+// bubble. Its methods are safe for concurrent use.
 //
-// A write that happens after its caller gave up is a call that fails by its fault,
-// and whose Old and New the test swaps itself, later, on the registry behind.
+// To make a write that happens after its caller gave up, fail the call, and later swap its Old and New
+// on the registry behind.
 type FaultyRegistry struct {
 	Registry worker.Registry // the registry behind; set before first use
 

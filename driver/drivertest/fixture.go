@@ -139,7 +139,7 @@ func fails(what string, err error) error {
 	return fmt.Errorf("%s: got no error", what)
 }
 
-// first returns the first error of several checks, all of which have been made.
+// first returns the first error of several checks. All of them have run.
 func first(errs ...error) error { return cmp.Or(errs...) }
 
 // together makes n calls at once and returns the first error.
@@ -171,8 +171,8 @@ func promptly(what string, call func()) error {
 	}
 }
 
-// recovers repeats call until it succeeds: a server may be busy for a while with the
-// connections of calls that were cut short.
+// recovers repeats call until it succeeds: a server may be busy for a while with the connections of
+// cancelled calls.
 func recovers(call func() error) (err error) {
 	for deadline := time.Now().Add(3 * soon); ; {
 		if err = call(); err == nil || time.Now().After(deadline) {

@@ -12,10 +12,9 @@ import (
 // initRounds is how often [TestInit] has several create one state: races are rare.
 const initRounds = 20
 
-// TestInit checks that of several who create a state at once, as the containers of a new
-// deployment do, one does, and that the others are told that it exists, with an error
-// that wraps [fs.ErrExist]. newState returns the call that creates a state of its own,
-// which is made by several goroutines at once.
+// TestInit checks that of several concurrent creators, such as the containers of a new deployment, one
+// succeeds, and that the others get an error that wraps [fs.ErrExist]. newState returns the call that
+// creates one state; several goroutines call it at once.
 func TestInit(t *testing.T, newState func(t testing.TB) func(context.Context) error) {
 	for round := range initRounds {
 		t.Run(strconv.Itoa(round), func(t *testing.T) {
@@ -30,7 +29,7 @@ func TestInit(t *testing.T, newState func(t testing.TB) func(context.Context) er
 
 func initTogether(ctx context.Context, create func(context.Context) error) error {
 	errs := make([]error, 8)
-	_ = together(len(errs), func(i int) error { errs[i] = create(ctx); return nil }) // none
+	_ = together(len(errs), func(i int) error { errs[i] = create(ctx); return nil }) // no error
 	created := 0
 	for _, err := range append(errs, create(ctx)) {
 		switch {

@@ -21,7 +21,7 @@ func onSwap(f func(s *fakeRegistry) swapFunc) func(*fakeRegistry) worker.Registr
 	return func(s *fakeRegistry) worker.Registry { return &client{fakeRegistry: s, swap: f(s)} }
 }
 
-// comparing compares what a cell holds by matches.
+// comparing compares the content of a cell by matches.
 func comparing(matches func(held, old worker.Record) bool) func(*fakeRegistry) worker.Registry {
 	return onSwap(func(s *fakeRegistry) swapFunc {
 		return func(ctx context.Context, old, new worker.Record) error {
@@ -78,7 +78,7 @@ func readThenSet(s *fakeRegistry) swapFunc {
 	}
 }
 
-// createInTwoSteps is right but for cells that were never written.
+// createInTwoSteps is correct except for unwritten cells.
 func createInTwoSteps(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		if !old.IsZero() {
@@ -126,7 +126,7 @@ func oneLock(s *fakeRegistry) worker.Registry {
 	}}
 }
 
-// late does what it was told after its caller has left, without a look at the cell.
+// late executes a call after its caller has left, without reading the cell.
 func late(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		if err := s.Swap(ctx, old, new); err == nil || errors.Is(err, worker.ErrConflict) || ctx.Err() == nil {
@@ -164,7 +164,7 @@ func hanging(s *fakeRegistry) swapFunc {
 	}
 }
 
-// caching remembers what it has read.
+// caching remembers its reads.
 func caching(s *fakeRegistry) worker.Registry {
 	var mu sync.Mutex
 	cache := make(map[int64]worker.Record)
@@ -241,7 +241,7 @@ func writingBehind(s *fakeRegistry) worker.Registry {
 	}}
 }
 
-// dropping deletes the cells that have no holder.
+// dropping deletes cells without a holder.
 func dropping(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		err := s.Swap(ctx, old, new)
@@ -254,7 +254,7 @@ func dropping(s *fakeRegistry) swapFunc {
 	}
 }
 
-// overwriting takes a cell that it cannot read for one that was never written.
+// overwriting takes an unreadable cell for an unwritten one.
 func overwriting(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) error {
 		s.mu.Lock()
@@ -267,7 +267,7 @@ func overwriting(s *fakeRegistry) swapFunc {
 	}
 }
 
-// lenient shows a cell that it cannot read as one that was never written.
+// lenient shows an unreadable cell as an unwritten one.
 func lenient(s *fakeRegistry) worker.Registry {
 	return &client{fakeRegistry: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
 		r, err := s.Load(ctx, id)
@@ -278,7 +278,7 @@ func lenient(s *fakeRegistry) worker.Registry {
 	}}
 }
 
-// skipping leaves out of its listing what it cannot read.
+// skipping leaves unreadable cells out of its listing.
 func skipping(s *fakeRegistry) worker.Registry {
 	return &client{fakeRegistry: s, list: func(ctx context.Context) ([]worker.Record, error) {
 		if err := ctx.Err(); err != nil {
@@ -296,7 +296,7 @@ func skipping(s *fakeRegistry) worker.Registry {
 	}}
 }
 
-// nameless leaves the worker out of its errors, opaque what they wrap.
+// nameless leaves the worker out of its errors, opaque the wrapped error.
 func nameless(s *fakeRegistry) worker.Registry {
 	return &client{fakeRegistry: s, load: func(ctx context.Context, id int64) (worker.Record, error) {
 		r, err := s.Load(ctx, id)
@@ -337,7 +337,7 @@ func backwards() func() time.Time {
 	}
 }
 
-// ignoring has all calls go on without their context.
+// ignoring runs all calls without their context.
 func ignoring(s *fakeRegistry) worker.Registry {
 	return &client{fakeRegistry: s, swap: func(_ context.Context, old, new worker.Record) error {
 		return s.Swap(context.Background(), old, new)

@@ -14,7 +14,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// roundTrip is what a broken store takes between two steps that ought to be one.
+// roundTrip is a broken store's pause between two steps that should be one.
 const roundTrip = 200 * time.Microsecond
 
 // find returns the tag as it stands.
@@ -27,7 +27,7 @@ func find(s *memory.Store, name string) (segment.Tag, bool) {
 	return segment.Tag{}, false
 }
 
-// set moves a counter, whatever it stands at.
+// set moves a counter from any value.
 func set(s *memory.Store, name string, maxID int64) error {
 	_, err := s.Alter(context.Background(), name, segment.Change{MaxID: &maxID, Force: true})
 	return err
@@ -48,7 +48,7 @@ func readThenWrite(s *memory.Store) advanceFunc {
 	}
 }
 
-// writeBehind stores a range only when the next one is asked for.
+// writeBehind stores a range only at the next request.
 func writeBehind(s *memory.Store) advanceFunc {
 	var mu sync.Mutex
 	next := make(map[string]int64)
@@ -90,7 +90,7 @@ func hoard(s *memory.Store) advanceFunc {
 	}
 }
 
-// undo takes back what a call allocated whose context has ended meanwhile.
+// undo takes back the allocation of a call whose context has ended meanwhile.
 func undo(s *memory.Store) advanceFunc {
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 		grant, err := s.Advance(ctx, tag, n)
@@ -166,7 +166,7 @@ func repeatReturn(s *memory.Store) segment.Store {
 	}
 }
 
-// downwards deals the upper half of what it takes before the lower one.
+// downwards deals the upper half of its range before the lower one.
 func downwards(s *memory.Store) advanceFunc {
 	var mu sync.Mutex
 	var kept []segment.Grant
@@ -255,7 +255,7 @@ func eachTag(edit func(segment.Tag) []segment.Tag) func(*memory.Store) segment.S
 	})
 }
 
-// leakyTags keeps a connection of the few there are when a listing is broken off.
+// leakyTags keeps one of a few connections at an unfinished listing.
 func leakyTags(s *memory.Store) segment.Store {
 	var mu sync.Mutex
 	free := 10

@@ -16,14 +16,14 @@ type Ranges struct {
 	all []leaf.Range
 }
 
-// Add records ranges that were handed out.
+// Add records handed out ranges.
 func (c *Ranges) Add(ranges ...leaf.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = append(c.all, ranges...)
 }
 
-// Sorted returns a copy of what was recorded, by start.
+// Sorted returns a copy of the recorded ranges, by start.
 func (c *Ranges) Sorted() []leaf.Range {
 	c.mu.Lock()
 	defer c.mu.Unlock()

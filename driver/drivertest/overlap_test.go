@@ -37,7 +37,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// says checks that err is nil, or what is expected of it.
+// says checks that err is nil, or has the expected text.
 func says(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -74,8 +74,7 @@ func TestIDs(t *testing.T) {
 	says(t, "duplicates", ids.Check(), "3 of 19 IDs were issued before, the lowest of them 2")
 }
 
-// BenchmarkIDs checks a million IDs in the order in which eight goroutines that
-// share a counter get them.
+// BenchmarkIDs checks a million IDs in the order of eight goroutines with a common counter.
 func BenchmarkIDs(b *testing.B) {
 	const n = 1_000_000
 	for b.Loop() {

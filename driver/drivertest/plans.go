@@ -23,8 +23,8 @@ type plans[C any] struct {
 	calls map[Op]int
 }
 
-// Plan has fault decide on each call from now on; nil lets all through. It is called
-// by one goroutine at a time and must not call what is planned.
+// Plan makes fault decide on each call from now on; nil lets all through. Calls of fault do not
+// overlap, and it must not call the planned object.
 func (p *plans[C]) Plan(fault func(C) Fault) {
 	if fault == nil {
 		fault = func(C) Fault { return Fault{} }
@@ -32,8 +32,7 @@ func (p *plans[C]) Plan(fault func(C) Fault) {
 	p.set(func(_ Op, c C) Fault { return fault(c) })
 }
 
-// Set has each call from now on meet fault. The zero Fault makes what is behind
-// healthy.
+// Set applies fault to each call from now on. The zero Fault ends all faults.
 func (p *plans[C]) Set(fault Fault) { p.Plan(func(C) Fault { return fault }) }
 
 // Next has the following calls of kind op meet the faults, one each; all others go

@@ -15,9 +15,8 @@ type RegistryBackend struct {
 	// closed an earlier client, and never from two goroutines at once.
 	Open func(t testing.TB) worker.Registry
 
-	// Corrupt has the cell of a worker hold text, whatever it held, past the
-	// registry. Nil excuses the registry from the rules about cells that it cannot
-	// read.
+	// Corrupt writes text into the cell of a worker, over any content, without the registry. Nil
+	// excuses the registry from the rules about unreadable cells.
 	Corrupt func(t testing.TB, worker int64, text string)
 }
 

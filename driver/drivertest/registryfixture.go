@@ -38,7 +38,7 @@ func (b *registryFixture) reopen(r worker.Registry) (worker.Registry, error) {
 	return b.open(), nil
 }
 
-// never is what a cell holds that was never written.
+// never is the content of an unwritten cell.
 func never(id int64) worker.Record { return worker.Record{Worker: id} }
 
 // claimed is a record as a keeper writes it, of one term and by a fresh instance.
@@ -54,7 +54,7 @@ func claimed(id, term int64) worker.Record {
 	}
 }
 
-// swap makes the call, which has to succeed.
+// swap makes a call that must succeed.
 func swap(ctx context.Context, r worker.Registry, old, new worker.Record) error {
 	if err := r.Swap(ctx, old, new); err != nil {
 		return fmt.Errorf("swap of worker %d from term %d to %d: %w", new.Worker, old.Term, new.Term, err)
@@ -62,7 +62,7 @@ func swap(ctx context.Context, r worker.Registry, old, new worker.Record) error 
 	return nil
 }
 
-// put brings new into a cell, whatever it holds.
+// put writes new over any content.
 func put(ctx context.Context, r worker.Registry, new worker.Record) error {
 	old, err := r.Load(ctx, new.Worker)
 	if err != nil {
@@ -71,14 +71,14 @@ func put(ctx context.Context, r worker.Registry, new worker.Record) error {
 	return swap(ctx, r, old, new)
 }
 
-// conflicts makes the call, which has to conflict, and checks that the cell stays.
+// conflicts makes a call that must conflict, and checks that the cell stays.
 func conflicts(ctx context.Context, r worker.Registry, what string, old, new, stays worker.Record) error {
 	return first(
 		is("swap from "+what, r.Swap(ctx, old, new), worker.ErrConflict),
 		holds(ctx, r, stays))
 }
 
-// holds checks what the cell of want.Worker holds.
+// holds checks the content of want.Worker's cell.
 func holds(ctx context.Context, r worker.Registry, want worker.Record) error {
 	got, err := r.Load(ctx, want.Worker)
 	if err != nil {

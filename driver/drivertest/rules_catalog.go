@@ -16,7 +16,7 @@ type catalog interface {
 	segment.Catalog
 }
 
-// catalogRule is a rule for stores that are Catalogs.
+// catalogRule is a rule for stores with the interface Catalog.
 func catalogRule(name, why string, check func(context.Context, *fixture, catalog) error) storeRule {
 	return storeRule{name, why, func(ctx context.Context, b *fixture) error {
 		if c, ok := b.open().(catalog); ok {
@@ -209,8 +209,7 @@ func raiseWhileAdvancing(ctx context.Context, b *fixture, c catalog) error {
 	return got.Check()
 }
 
-// raise lifts the counter somewhat, which may come too late, and takes a range
-// which, if it did not, lies above.
+// raise raises the counter a little, possibly too late, and takes a range above it if it was in time.
 func raise(ctx context.Context, c catalog, got *Ranges) error {
 	tags, err := list(ctx, c)
 	if err != nil {

@@ -91,8 +91,8 @@ func cancelledDuring(ctx context.Context, b *fixture) error {
 	return got.Check()
 }
 
-// hurried advances within limit, records the range if there is one, and checks that
-// the call is back soon and does not blame the tag.
+// hurried advances within limit, records the range if any, and checks that the call returns soon and
+// does not blame the tag.
 func hurried(ctx context.Context, s segment.Store, got *Ranges, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -181,7 +181,7 @@ func failAfterClose(c io.Closer, calls map[string]func() error) error {
 	return promptly("Close after Close", func() { _ = c.Close() })
 }
 
-// useAfterClose closes a store beside a caller that keeps its counter moving.
+// useAfterClose closes a store while a caller keeps its counter moving.
 func useAfterClose(ctx context.Context, b *fixture) error {
 	s, err := b.openWith(ctx, order)
 	if err != nil {

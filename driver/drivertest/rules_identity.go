@@ -17,7 +17,7 @@ func identityRules() []storeRule {
 	}
 }
 
-// identity checks that all grants carry one identity, or none of a store without one.
+// identity checks that all grants have one identity, or that a store without one has none.
 func (b *fixture) identity(of string, grants ...segment.Grant) error {
 	for _, g := range grants {
 		switch {

@@ -27,7 +27,7 @@ func recordRules() []registryRule {
 	}
 }
 
-// oddRecords are records that are hard to keep.
+// oddRecords are hard to store.
 func oddRecords() []worker.Record {
 	var layouts []worker.ServedLayout
 	for i := range 60 {
@@ -146,7 +146,7 @@ func garbage(ctx context.Context, b *registryFixture) error {
 	return nil
 }
 
-// unreadable checks what comes of a cell that holds text.
+// unreadable checks the handling of a cell with text.
 func unreadable(ctx context.Context, b *registryFixture, text string, want error) error {
 	if b.Corrupt == nil {
 		return nil
@@ -177,7 +177,7 @@ func unreadable(ctx context.Context, b *registryFixture, text string, want error
 	return nil
 }
 
-// blames checks that err names the worker and wraps want, if that is an error.
+// blames checks that err names the worker and, if want is not nil, wraps it.
 func blames(what string, err error, id int64, want error) error {
 	if err == nil {
 		return fails(what, err)

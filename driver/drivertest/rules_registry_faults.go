@@ -75,7 +75,7 @@ func registryCancelledDuring(ctx context.Context, b *registryFixture) error {
 	}); err != nil {
 		return err
 	}
-	// A swap whose caller has left may still come, but none wins a term again.
+	// A late swap of a caller that has left may still arrive, but wins no term again.
 	for range 5 {
 		term, err := countUp(ctx, b.open())
 		if err != nil {
@@ -88,8 +88,8 @@ func registryCancelledDuring(ctx context.Context, b *registryFixture) error {
 	return nil
 }
 
-// An ending is a context whose Err returns an error after some calls of it, and whose Done is never
-// closed. It stands for a context that ends between two checks of a call.
+// An ending is a context whose Err returns an error after some calls, and whose Done never closes. It
+// imitates a context that ends between two checks of a call.
 type ending struct {
 	context.Context
 	looks atomic.Int64 // calls of Err that still return nil

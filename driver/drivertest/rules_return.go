@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A returnRule is a rule for stores that are Returners.
+// A returnRule is a rule for stores with the interface Returner.
 func returnRule(name, why string, check func(context.Context, *fixture, returner) error) storeRule {
 	return storeRule{name, why, func(ctx context.Context, b *fixture) error {
 		s, err := b.openWith(ctx, order)
@@ -160,9 +160,8 @@ func returnCreatedAnew(ctx context.Context, b *fixture, s returner) error {
 	})
 }
 
-// returnLost has a grant get lost, as it does when a replica takes over that lacks it, or
-// a backup is restored, and another client be granted the same range. What is left of the
-// first grant must not go back.
+// returnLost loses a grant, as a promoted replica or a restored backup may, and then grants the same
+// range to another client. The rest of the first grant must not go back.
 func returnLost(ctx context.Context, b *fixture, s returner, lose func(segment.Catalog) error) error {
 	mine, err := s.Advance(ctx, "order", 100)
 	other := b.open()
@@ -226,8 +225,8 @@ func split(r leaf.Range) (used, unused leaf.Range) {
 	return leaf.Range{Start: r.Start, End: middle}, leaf.Range{Start: middle, End: r.End}
 }
 
-// returnRacing has clients return half of what they get, some of them cut short,
-// while others take ranges of the same length.
+// returnRacing has clients that return half of their ranges, in part by cancelled calls, while others
+// take ranges of the same length.
 func returnRacing(ctx context.Context, b *fixture, s returner) error {
 	var dealt Ranges
 	stores := []segment.Store{s, b.open(), b.open()}

@@ -35,7 +35,7 @@ func manyGoroutines(ctx context.Context, b *fixture) error {
 	return got.CheckExactly(leaf.Range{Start: 1, End: 1 + got.Count()})
 }
 
-// take advances tag once by each n and records what it gets.
+// take advances tag once by each n and records the ranges.
 func take(ctx context.Context, s segment.Store, tag string, got *Ranges, ns ...int64) error {
 	for _, n := range ns {
 		grant, err := s.Advance(ctx, tag, n)

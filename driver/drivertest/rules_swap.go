@@ -57,12 +57,12 @@ func replaceCell(ctx context.Context, b *registryFixture) error {
 		}
 		old = record
 	}
-	// The other fields do not say what a record is worth: all of it is replaced.
+	// The other fields do not decide the rank of a record: a swap replaces all of it.
 	bare := worker.Record{Worker: 7, Term: 3}
 	return first(swap(ctx, r, old, bare), holds(ctx, r, bare), listed(ctx, r, bare))
 }
 
-// differing returns records each of which differs from r in one field.
+// differing returns records that each differ from r in one field.
 func differing(r worker.Record) map[string]worker.Record {
 	all := make(map[string]worker.Record)
 	edit := func(what string, change func(*worker.Record)) {

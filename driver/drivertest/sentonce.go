@@ -20,7 +20,7 @@ type Lossy struct {
 	Direct   segment.Store // the same store, without losses
 	Tag      segment.Tag   // of the store, unused so far
 
-	Lose   func()       // loses the answer of the next write, after that was carried out
+	Lose   func()       // loses the answer of the next write, after its execution
 	Writes func() int64 // how many were sent so far
 }
 
@@ -50,7 +50,7 @@ func TestSentOnce(t *testing.T, l Lossy) {
 	}
 	want(l.Store, 10) // it now knows the counter
 	once("advance", func() error { _, err := l.Store.Advance(ctx, name, 10); return err })
-	next += 10 // which are lost
+	next += 10 // these are lost
 	grant := want(l.Store, 20)
 	next -= 10
 	once("return", func() error { return l.Store.(segment.Returner).Return(ctx, name, grant, next) })
@@ -90,8 +90,7 @@ func TestReads(t *testing.T, s segment.Store, r worker.Registry, tag string, beg
 	}
 }
 
-// TestMany checks that n tags of a store that is a [segment.Catalog], and n records, are
-// listed, each once.
+// TestMany checks that a [segment.Catalog] lists n tags, and a registry n records, each once.
 func TestMany(t *testing.T, s segment.Store, r worker.Registry, n int) {
 	t.Helper()
 	ctx := t.Context()

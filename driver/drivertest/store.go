@@ -23,8 +23,7 @@ type StoreBackend struct {
 	Caps StoreCaps
 }
 
-// StoreCaps says which rules a store is excused from. The zero value excuses it
-// from none.
+// StoreCaps excuses a store from rules. The zero value excuses it from none.
 type StoreCaps struct {
 	// Units: the store deals in units of its own. Advance may return fewer IDs
 	// than asked for, and one caller's ranges need not touch.
@@ -55,8 +54,8 @@ func TestStore(t *testing.T, newBackend func(t testing.TB) StoreBackend) {
 	}
 }
 
-// A storeRule is one thing that a store must do. It says what is wrong by its
-// error, so that a test can look at what the rule says of a broken store.
+// A storeRule is one duty of a store. It returns its complaint as an error, so that a test can check its
+// complaints about a broken store.
 type storeRule struct {
 	name  string
 	why   string

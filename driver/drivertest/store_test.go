@@ -29,8 +29,8 @@ func plainBackend(testing.TB) StoreBackend {
 	}
 }
 
-// TestRulesPassGoodStore holds the rules against a store that is right, directly
-// and without its optional interfaces.
+// TestRulesPassGoodStore applies the rules to a correct store, directly and without its optional
+// interfaces.
 func TestRulesPassGoodStore(t *testing.T) {
 	for _, r := range storeRules() {
 		if err := r.run(t, backendOf(func(s *memory.Store) segment.Store { return s })); err != nil {
@@ -42,8 +42,8 @@ func TestRulesPassGoodStore(t *testing.T) {
 	}
 }
 
-// TestRulesCatchBrokenStores checks that each broken store is caught by the rules
-// that are about its fault, and that no rule is without a store that it catches.
+// TestRulesCatchBrokenStores checks that the rules about its fault catch each broken store, and that each
+// rule catches some store.
 func TestRulesCatchBrokenStores(t *testing.T) {
 	idle := make(map[string]bool)
 	for _, r := range storeRules() {

@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// BenchmarkAdvance measures durable allocations, beside what Java Leaf sends.
+// BenchmarkAdvance measures durable allocations, next to Java Leaf's statements.
 func BenchmarkAdvance(b *testing.B) {
 	_, database := newMySQL(b, javaTable)
 	db := mysqlDB(b, mysqlConfig(b, mariadb, database))

@@ -15,11 +15,10 @@ import (
 )
 
 const (
-	// timeout is for connecting, and for each answer: less than what a caller
-	// allows for both.
+	// timeout bounds connecting, and each answer: less than a caller allows for both.
 	timeout = 4 * time.Second
 
-	conns = sqlstore.StoreConns + 4 // for a registry beside the store
+	conns = sqlstore.StoreConns + 4 // some for a registry next to the store
 )
 
 // OpenDB returns a database for [New] and package ticket.
@@ -45,11 +44,9 @@ func OpenDB(dsn string) (*sql.DB, error) {
 	return db, nil
 }
 
-// Prepare has cfg open sessions that this package and package ticket can use: strict,
-// in utf8mb4, committing by themselves and one transaction at a time (completion_type=0),
-// with several statements in one packet. Time limits
-// that are missing become four seconds. A lock that another transaction holds ends a
-// statement before that.
+// Prepare makes cfg open sessions for this package and package ticket: strict, in utf8mb4, committing by
+// themselves and one transaction at a time (completion_type=0), with several statements in one packet.
+// Missing time limits become four seconds. Another transaction's lock ends a statement before that.
 func Prepare(cfg *gomysql.Config) {
 	cfg.MultiStatements, cfg.InterpolateParams = true, true
 	cfg.Timeout = cmp.Or(cfg.Timeout, timeout)
@@ -62,6 +59,6 @@ func Prepare(cfg *gomysql.Config) {
 	}
 	params["autocommit"], params["completion_type"] = "1", "0"
 	cfg.Params = params
-	// Said aloud: a server may be told to ignore what a client says when it connects.
+	// Explicitly: a server's settings may override a client's wishes at the connection.
 	_ = cfg.Apply(gomysql.Charset("utf8mb4", "")) // which cannot fail
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A plain DSN is enough, and what it says beyond that is kept.
+// A plain DSN is enough, and further parameters stay.
 func TestOpenMySQLDB(t *testing.T) {
 	for name, params := range map[string]string{
 		"plain": "", "another mode": "?sql_mode=%27ANSI_QUOTES%27", "spoilt": "?charset=latin1&autocommit=0&completion_type=1&sql_mode=%27%27&multiStatements=false",

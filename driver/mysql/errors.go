@@ -13,10 +13,9 @@ import (
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
-// undone reports that the server undid a transaction in favour of others: a
-// deadlock, or a commit that a cluster did not certify. Of the errors of a commit only
-// the one that says so counts, because others leave the outcome open. A wait for a
-// lock that has come to its end is not repeated: its holder will likely hold it again.
+// undone reports that the server undid a transaction in favour of others: a deadlock, or a failed
+// certification. Of the errors of a commit only that last one counts, because others leave the outcome
+// open. The store does not repeat an expired wait for a lock: its holder will likely hold it again.
 func undone(err error) bool {
 	e, ok := errors.AsType[*gomysql.MySQLError](err)
 	return ok && (e.Number == mysqlconn.Deadlock || e.Number == mysqlconn.NotCertified ||
@@ -29,7 +28,7 @@ func serverFailed(err error) bool {
 		errors.Is(err, gomysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// explain says what is wrong and what to do.
+// explain adds a remedy to an error.
 func explain(err error, t *table) error {
 	if _, ok := errors.AsType[sqlstore.Failures](err); ok {
 		return err // it says so for each server

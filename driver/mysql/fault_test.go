@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest"
 )
 
-// Java Leaf's own transactions on the same row, beside ours.
+// Java Leaf's own transactions run on the same row as ours.
 func TestMySQLBesideJava(t *testing.T) {
 	s, database := newMySQL(t, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('leaf-segment-test', 1, 20, 'Test leaf Segment Mode Get Id')")
 	java := mysqlDB(t, mysqlConfig(t, mariadb, database))

@@ -21,7 +21,7 @@ type galera struct {
 	next int
 }
 
-// config is that of the next member, to whom the database is no news by then.
+// config returns the configuration of the next member. That member knows the database by then.
 func (g *galera) config(t testing.TB, database string) *gomysql.Config {
 	t.Helper()
 	g.mu.Lock()

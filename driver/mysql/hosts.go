@@ -19,22 +19,18 @@ import (
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
-// A Connector connects to the one of several MySQL or MariaDB servers that can be
-// written; it is for [sql.OpenDB]. All connections go to the same server for as long
-// as it answers and can be written. Then all servers are asked at once, and the first
-// in the list that can be written is used from there on; the connections to the former
-// one are closed as soon as no call uses them. A call that failed meanwhile is not
-// repeated.
+// A Connector connects to the writable one of several MySQL or MariaDB servers; it is for [sql.OpenDB].
+// All connections go to the same server as long as it answers and accepts writes. After that the
+// Connector asks all servers at once and takes the first writable one in the list. It closes the
+// connections to the former server when no call uses them. It does not repeat failed calls.
 //
-// A server can be written if it is not read-only; on Galera, if it is ready and part
-// of the primary component; with Group Replication, if it is an online member and
-// sees a majority. Several servers that can be written must be members of one Galera
-// cluster or one group, or be one server under several names: otherwise none is used,
-// because each would deal the same ranges. A server that does not answer cannot be
-// compared.
+// A server is writable if it is not read-only; on Galera, if it is ready and in the primary component;
+// with Group Replication, if it is an online member and sees a majority. Several writable servers must
+// be members of one Galera cluster or one group, or be one server under several names. Otherwise the
+// Connector uses none of them, because each would grant the same ranges. It cannot compare a silent
+// server.
 //
-// With one server it connects as that server's own connector does, and looks at
-// nothing.
+// With one server it connects as that server's own connector does, and checks nothing.
 type Connector struct {
 	hosts  []*host
 	logger *slog.Logger
@@ -98,7 +94,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return h.wrap(conn, h.named(err))
 	}
 	var failed error
-	for range 2 { // the server that was good, and the one that is
+	for range 2 { // the former server, and the present one
 		h, err := c.locate(ctx)
 		if err != nil {
 			return nil, err
@@ -114,8 +110,8 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return nil, failed
 }
 
-// locate returns the server in use, after a search if there is none. The search is its
-// own: a caller that leaves disturbs none of the others.
+// locate returns the server in use, or searches one. The search has its own context: a caller that
+// leaves does not disturb the others.
 func (c *Connector) locate(ctx context.Context) (*activeHost, error) {
 	if h := c.active.Load(); h != nil {
 		return h, nil
@@ -183,7 +179,7 @@ func (c *Connector) compare(i, j int, states []serverState) error {
 	return nil
 }
 
-// activate makes h the server in use, unless there is one, and returns that.
+// activate makes h the server in use, unless another one is, and returns the one in use.
 func (c *Connector) activate(h *host) *activeHost {
 	a := &activeHost{host: h, connector: c}
 	for !c.active.CompareAndSwap(nil, a) {
@@ -236,7 +232,7 @@ func (h *activeHost) named(err error) error {
 	return err
 }
 
-// A hostConn is a connection to an activeHost, with which it ends.
+// A hostConn is a connection to an activeHost, and ends with it.
 type hostConn struct {
 	driverConn
 	host *activeHost
@@ -262,8 +258,7 @@ func (h *activeHost) wrap(conn driver.Conn, err error) (driver.Conn, error) {
 	return &hostConn{conn.(driverConn), h}, nil
 }
 
-// ResetSession has database/sql take another connection in the place of one to a
-// server that was given up: nothing was sent on it yet.
+// ResetSession makes database/sql replace a connection to a former server before it sends anything.
 func (c *hostConn) ResetSession(ctx context.Context) error {
 	if c.host.over.Load() {
 		return driver.ErrBadConn

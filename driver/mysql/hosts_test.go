@@ -91,8 +91,7 @@ func awaitAdvance(t testing.TB, s *sqldb.Store, limit time.Duration) (g segment.
 	}
 }
 
-// The primary dies and the replica, which is named first, takes over; then the former
-// primary returns.
+// The primary dies and the replica, the first in the URL, takes over; then the former primary returns.
 func TestMySQLHostsFailOver(t *testing.T) {
 	pair, primary, replica := newPair(t)
 	db := hostsDB(t, replica, primary)
@@ -126,8 +125,8 @@ func TestMySQLHostsFailOver(t *testing.T) {
 	advanceOn(t, openMySQL(t, hostsDB(t, primary, replica)), "2")
 }
 
-// The servers change places in good order: one call hears of it, and the connections
-// that lie in the pool are not used for another.
+// The servers change places in good order: one call fails, and no later call uses the pool's old
+// connections.
 func TestMySQLHostsSwitchOver(t *testing.T) {
 	pair, primary, replica := newPair(t)
 	db := hostsDB(t, primary, replica)
@@ -186,8 +185,8 @@ func TestMySQLHostsSwitchOverUnbound(t *testing.T) {
 	advanceOn(t, stores[0], "2")
 }
 
-// A node that stops gives back on the server that granted, or nowhere: on another one,
-// which lost the grant, the counter may stand at the end of somebody else's range.
+// A node that stops returns its rest to the server of the grant, or not at all: on another server, which
+// lost the grant, the counter may be at the end of another node's range.
 func TestMySQLReturnAfterFailOver(t *testing.T) {
 	pair, primary, replica := newPair(t)
 	pair.Primary.Exec(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 0")
@@ -220,7 +219,7 @@ func TestMySQLReturnAfterFailOver(t *testing.T) {
 	}
 }
 
-// A primary that stands still costs a call its time limit, and no more.
+// A frozen primary costs a call its time limit, and no more.
 func TestMySQLHostsFrozenPrimary(t *testing.T) {
 	pair, primary, replica := newPair(t)
 	db := hostsDB(t, primary, replica)
@@ -247,8 +246,7 @@ func TestMySQLHostsFrozenPrimary(t *testing.T) {
 	}
 }
 
-// A server that stands still is named, whichever time limit ends the call, also where
-// it is the only one.
+// The error names a frozen server, for each of the time limits, even with a single server.
 func TestMySQLFrozenServerIsNamed(t *testing.T) {
 	server := testserver.MariaDB(t, nil)
 	database := server.NewDatabase(t)
@@ -356,12 +354,12 @@ func TestMySQLHostsRegistry(t *testing.T) {
 	}
 }
 
-// What the server undid in favour of others is sent again, but for a give-back.
+// The store repeats calls that the server undid in favour of others, except a give-back.
 func TestMySQLSendsAgain(t *testing.T) {
 	for _, undone := range []string{"1213 MESSAGE 'Deadlock found'", "3101 MESSAGE 'Plugin instructed'", "1180 MESSAGE 'Got error 149 during COMMIT'"} {
 		number, message, _ := strings.Cut(undone, " MESSAGE ")
 		s, database := newMySQL(t, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)",
-			"CREATE TABLE tries (n INT) ENGINE=Aria TRANSACTIONAL=0", // what is counted there stays
+			"CREATE TABLE tries (n INT) ENGINE=Aria TRANSACTIONAL=0", // its rows survive the rollback
 			fmt.Sprintf("CREATE TRIGGER undoes BEFORE UPDATE ON leaf_alloc FOR EACH ROW BEGIN INSERT INTO tries VALUES (1); "+
 				"IF (SELECT COUNT(*) FROM tries) %% 3 <> 0 THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = %s, MESSAGE_TEXT = %s; END IF; END", number, message))
 		if _, err := s.Alter(t.Context(), "order", segment.Change{Step: new(int64(20))}); err != nil {
@@ -381,8 +379,7 @@ func TestMySQLSendsAgain(t *testing.T) {
 	}
 }
 
-// A swap that the server undid is not sent again either, and is not a conflict unless
-// another record stands there.
+// The registry does not repeat an undone swap. It is a conflict only if the cell has another record.
 func TestMySQLSwapUndone(t *testing.T) {
 	database := mariadb.NewDatabase(t)
 	r, err := registryOn(mysqlDB(t, mysqlConfig(t, mariadb, database)), nil)

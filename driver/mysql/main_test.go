@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// mariadb is shared by the tests, each of which has a database of its own.
+// The tests share mariadb. Each has a database of its own.
 var mariadb *testserver.MariaDBServer
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }

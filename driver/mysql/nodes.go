@@ -22,7 +22,7 @@ var (
 	_ worker.Disposable = (*Nodes)(nil)
 )
 
-// A Node is what a row of WORKER_NODE says about the process that adds it.
+// A Node is a process's description in its row of WORKER_NODE.
 type Node struct {
 	Host      string // at most 64 bytes
 	Port      string // at most 64 bytes
@@ -36,8 +36,8 @@ type NodesOptions struct {
 	// Node is this process. Without its host and port no worker ID is assigned.
 	Node Node
 
-	// Memory remembers over restarts which worker IDs this machine was dealt, so that a
-	// table that has lost rows is noticed; nil: nothing does.
+	// Memory remembers this machine's worker IDs over restarts, so that a start notices a table
+	// with lost rows; nil: no memory.
 	Memory segment.Memory
 }
 
@@ -60,15 +60,14 @@ type Nodes struct {
 	dealt  bool                  // a row was added
 	fault  error                 // why its ID must not be used
 	record worker.Record         // of that ID
-	kept   []worker.ServedLayout // its layouts that are in the database
+	kept   []worker.ServedLayout // its recorded layouts
 	supply worker.Supply
 	warned bool
 }
 
 // A nodeStore is the table WORKER_NODE.
 type nodeStore interface {
-	// insert adds a row, once, and returns its ID. After an error it is unknown whether
-	// there is a row.
+	// insert adds a row, once, and returns its ID. After an error the row may or may not exist.
 	insert(ctx context.Context, n Node, date string) (int64, error)
 
 	latest(ctx context.Context, n int) ([]worker.Start, error) // by ID, the last one first
@@ -96,7 +95,7 @@ func newNodes(t nodeStore, opts *NodesOptions) *Nodes {
 	return &Nodes{table: t, opts: *opts, logger: opts.Options.logger()}
 }
 
-// nodeTag is what the memory has the worker IDs under.
+// nodeTag is the name of the worker IDs in the memory.
 const nodeTag = "WORKER_NODE"
 
 // Assign returns the worker ID of this process. The first call adds a row; if it fails
@@ -160,15 +159,15 @@ func (n *Nodes) deal(ctx context.Context, limit int64) error {
 	n.mu.Lock()
 	n.dealt, n.fault, n.record = true, fault, worker.Record{Worker: id}
 	n.mu.Unlock()
-	if fault == nil { // else it is told each time
+	if fault == nil { // a fault is reported each time
 		n.note(id)
 		n.remember(ctx, id)
 	}
 	return nil
 }
 
-// nodeFault reports an ID that was given to a row although a higher one had been dealt
-// before, or none at all: other processes may have been given it too.
+// nodeFault reports an invalid ID: none, or one below an earlier ID, which other processes may have
+// too.
 func nodeFault(id, used int64) error {
 	switch {
 	case id <= 0:
@@ -222,7 +221,7 @@ func (n *Nodes) note(id int64) {
 		"used", n.supply.Used, "left", left)
 }
 
-// latest asks for the latest rows, and notes what they tell.
+// latest reads the latest rows, and remembers their IDs.
 func (n *Nodes) latest(ctx context.Context, count int) ([]worker.Start, error) {
 	starts, err := n.table.latest(ctx, count)
 	if err == nil && len(starts) > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/leaf-id/leaf/driver/mysql"
 )
 
-// Starts on all members at once: the IDs differ, and none of the members, which count in
-// steps of their own, is taken for one that has lost rows.
+// Starts on all members at once get different IDs. The members count in steps of their own, which must
+// not look like lost rows.
 func galeraNodes(t *testing.T, g *galera) {
 	const starts, rounds = 12, 5
 	database := g.Member(0).NewDatabase(t)
@@ -25,7 +25,7 @@ func galeraNodes(t *testing.T, g *galera) {
 				b := nodeBed{db: mysqlDB(t, g.config(t, database))}
 				n := b.start(t, nil)
 				var err error
-				for range 20 { // a commit that was refused
+				for range 20 { // after a refused commit
 					if ids[i*rounds+round], err = n.Assign(t.Context(), 1_000_000); err == nil {
 						break
 					}

@@ -16,7 +16,7 @@ import (
 type brokenTable struct {
 	rows    int64
 	answers []error // of the first inserts
-	key     int64   // that is retrieved; 0: none is
+	key     int64   // the retrieved key; 0: no key
 	highest int64   // the ID of the latest row
 	forgets bool
 	hangs   bool
@@ -70,7 +70,7 @@ func TestNodesAnswerLost(t *testing.T) {
 	}
 }
 
-// A key that the driver could not retrieve is 0 for every process: none may use it.
+// If the driver cannot retrieve the key, it is 0 in every process: no process may use it.
 func TestNodesKeyNotRetrieved(t *testing.T) {
 	for _, key := range []int64{0, -1} {
 		b := &brokenTable{key: key}
@@ -86,7 +86,7 @@ func TestNodesKeyNotRetrieved(t *testing.T) {
 	}
 }
 
-// A counter that was set back, by a restored backup for example, has a row to show it.
+// A row shows that somebody set the counter back, for example by restoring a backup.
 func TestNodesCounterBehind(t *testing.T) {
 	b := &brokenTable{key: 2, highest: 2}
 	n := b.nodes()
@@ -115,8 +115,8 @@ func TestNodesWarnOfLossyDatabases(t *testing.T) {
 	}
 }
 
-// A keeper holds its worker ID on, whatever becomes of the database, and gets the same
-// one again from the same process.
+// A keeper holds its worker ID through any failure of the database. The same process always gets the
+// same ID.
 func TestNodesUnderAKeeper(t *testing.T) {
 	b := &brokenTable{key: 9}
 	n := b.nodes()
@@ -150,7 +150,7 @@ func TestNodesUnderAKeeper(t *testing.T) {
 	}
 }
 
-// A database that hangs does not hold up a process that has a worker ID.
+// A hanging database does not hold up a process with a worker ID.
 func TestNodesClockHangs(t *testing.T) {
 	b := &brokenTable{key: 1}
 	n := b.nodes()

@@ -50,8 +50,8 @@ func (r nodeRows) layouts(ctx context.Context) (records []worker.Record, err err
 	return records, err
 }
 
-// keep records the layouts of a start: all of them, or none and a [worker.LayoutError] if a name
-// has other values.
+// keep records the layouts of a start. If a name has other values, it records nothing and returns a
+// [worker.LayoutError].
 func (r nodeRows) keep(ctx context.Context, id int64, layouts []worker.ServedLayout) error {
 	if err := r.Do(ctx, createMissing); err != nil {
 		return err
@@ -78,8 +78,8 @@ func createMissing(s *sqlstore.Session) error {
 	return nil
 }
 
-// keepLayout inserts first: of two starts at once the second one waits for the first, and then
-// reads what that has committed.
+// keepLayout inserts first: of two concurrent starts the second one waits for the first, and then reads
+// its committed row.
 func keepLayout(s *sqlstore.Session, id int64, ours worker.ServedLayout) error {
 	text, err := json.Marshal(ours)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestNodesLayoutsRace(t *testing.T) {
 	}
 }
 
-// A server that holds its worker ID does without the table.
+// A server with a worker ID does not need the table.
 func TestNodesLayoutsDatabaseAway(t *testing.T) {
 	b := newNodeBed(t)
 	b.mustInit(t)

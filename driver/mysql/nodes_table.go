@@ -30,7 +30,7 @@ var nodeTable = table{sqlstore.Table{
 	PRIMARY KEY (ID)
 ) ENGINE=InnoDB`, map[uint16]error{
 	mysqlconn.Duplicate: errNodesBehind,
-	167:                 leaf.ErrOverflow, mysqlconn.NoAutoInc: leaf.ErrOverflow, // AUTO_INCREMENT has come to the end of the column's type
+	167:                 leaf.ErrOverflow, mysqlconn.NoAutoInc: leaf.ErrOverflow, // AUTO_INCREMENT has reached the end of the column's type
 	1267: errCannotHold, 1366: errCannotHold, 1406: errCannotHold, 3854: errCannotHold, 3988: errCannotHold,
 }, checkNodes}
 
@@ -62,8 +62,8 @@ func (n Node) kind() int64 {
 
 func kindName(kind int64) string { return cmp.Or(kinds[kind], fmt.Sprintf("type %d", kind)) }
 
-// InitNodes creates the table WORKER_NODE in db, and leaf_layout next to it. Where there is one it fails with
-// an error that wraps [io/fs.ErrExist].
+// InitNodes creates the table WORKER_NODE in db, and leaf_layout next to it. If WORKER_NODE exists, the
+// error wraps [io/fs.ErrExist].
 func InitNodes(ctx context.Context, db *sql.DB) error {
 	p := newNodeRows(db, nil)
 	err := p.Create(ctx, nil)
@@ -93,8 +93,8 @@ func newNodeRows(db *sql.DB, opts *Options) nodeRows {
 	return nodeRows{&pool{db: db, table: &nodeTable, logger: opts.logger()}}
 }
 
-// insert looks at the session and the server once more: both may have changed since the
-// first look, and a row that is rolled back, or that a replica takes, is dealt again.
+// insert checks the session and the server again: both may have changed since the first check. The
+// server would deal a rolled-back row, or one on a replica, again.
 func (r nodeRows) insert(ctx context.Context, n Node, date string) (id int64, err error) {
 	err = r.use(ctx, func(s *session) error {
 		if _, err := openable(ctx, s.conn); err != nil {

@@ -121,7 +121,7 @@ func TestNodesAddOneRowForEachStart(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantAssigned(t, b.start(t, nil), 3) // never one that was used
+	wantAssigned(t, b.start(t, nil), 3) // never a used one
 	starts, err := second.Starts(t.Context(), 2)
 	today := time.Now().Format(time.DateOnly)
 	want := []worker.Start{
@@ -164,7 +164,7 @@ func TestNodesStartingAtOnceGetDifferentIDs(t *testing.T) {
 	}
 }
 
-// Rows that were deleted leave their IDs used.
+// The IDs of deleted rows stay used.
 func TestNodesNeverUseAnIDAgain(t *testing.T) {
 	b := newNodeBed(t)
 	b.mustInit(t)
@@ -226,7 +226,7 @@ func TestNodesUsedUp(t *testing.T) {
 	}
 	n := b.start(t, nil)
 	wantUsedUp(n, 6, 6)
-	b.wantIDs(t, 6) // a start that is refused uses nothing up
+	b.wantIDs(t, 6) // a refused start uses no ID
 	wantAssigned(t, n, 7)
 	wantUsedUp(n, 5, 7) // the layouts of this process shrank
 	b.wantIDs(t, 6, 7)
@@ -243,7 +243,7 @@ func TestNodesJumpOverTheEnd(t *testing.T) {
 			t.Errorf("Assign: %d, %v, want ErrOverflow", id, err)
 		}
 	}
-	b.wantIDs(t, 50) // one row, however often it is asked
+	b.wantIDs(t, 50) // one row, for any number of calls
 }
 
 func TestNodesWarnWhenFewAreLeft(t *testing.T) {
@@ -310,7 +310,7 @@ func TestNodesNoticeLostRows(t *testing.T) {
 	}
 	b.wantIDs(t)
 	wantAssigned(t, b.start(t, nil), 1) // who remembers nothing cannot notice
-	// What the documentation says to do.
+	// The documented remedy.
 	b.exec(t, "INSERT INTO WORKER_NODE VALUES (50, 'lifted', '0', 2, CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)")
 	wantAssigned(t, n, 51)
 }

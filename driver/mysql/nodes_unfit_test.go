@@ -81,7 +81,7 @@ func TestNodesWithoutPrivileges(t *testing.T) {
 	}
 }
 
-// Once there is a worker ID, all goes on without the database.
+// With a worker ID, everything works without the database.
 func TestNodesOutliveTheDatabase(t *testing.T) {
 	b := newNodeBed(t)
 	b.mustInit(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A pool gives out connections to a server and a table that were found fit.
+// A pool hands out connections to a checked server and table.
 type pool struct {
 	db     *sql.DB
 	table  *table
@@ -30,13 +30,13 @@ type session struct {
 	facts *facts
 }
 
-// facts is what a session needs to know of its server and table.
+// facts are the properties of a server and a table that a session needs.
 type facts struct {
 	host       *activeHost // which server this holds for; nil: the only one
-	galera     bool        // the server replicates by Galera: what it shows may lag
-	agreed     bool        // commits are agreed upon with other servers: none is lost in a fail-over
+	galera     bool        // the server replicates by Galera: its reads may lag
+	agreed     bool        // servers agree on commits: a fail-over loses none
 	flush      string      // innodb_flush_log_at_trx_commit
-	replicated bool        // there is a binary log, so that another server may have replicas of what this one commits
+	replicated bool        // the server has a binary log, so another one may replicate its commits
 	engine     string      // of the table
 	name       string      // of the server
 	status     string      // the table of the server's status
@@ -51,7 +51,7 @@ func (f *facts) mayLose() bool {
 	return !f.agreed && (f.replicated || f.flush != "1" || f.engine != "InnoDB")
 }
 
-// guardFormat asks what the session and its server are like, for checkGuard. The %s says whether a
+// guardFormat reads the properties of the session and its server for checkGuard. The %s is whether a
 // transaction is open.
 const guardFormat = `CONCAT_WS(' ', @@autocommit, FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode) > 0, %s, @@read_only, @@completion_type)`
 
@@ -76,7 +76,7 @@ func checkGuard(guard string) error {
 	return nil
 }
 
-// noIdentity is an expression: the store has none.
+// noIdentity is the expression for a store without an identity.
 const noIdentity = `''`
 
 func newFacts(open string) *facts {
@@ -119,8 +119,8 @@ func (p *pool) Transact(ctx context.Context, do func(*sqlstore.Session) error) e
 	return sqlstore.Repeat(ctx, undone, func() error { return p.write(ctx, "", do) })
 }
 
-// write runs do in a transaction on one connection, which must be to the given server
-// unless that is empty. Nothing of it is repeated.
+// write runs do in a transaction on one connection, which must be to the given server unless that is
+// empty. It repeats nothing.
 func (p *pool) write(ctx context.Context, server string, do func(*sqlstore.Session) error) error {
 	return p.use(ctx, func(s *session) error {
 		tx, err := s.conn.BeginTx(ctx, nil)
@@ -140,8 +140,8 @@ func (p *pool) write(ctx context.Context, server string, do func(*sqlstore.Sessi
 	})
 }
 
-// mayCommit asks apart from what was written: a statement that names the server's own
-// variables does something else on a replica that runs it again.
+// mayCommit checks the server in a statement of its own: a writing statement with server variables
+// would have another effect on a replica.
 func mayCommit(s *sqlstore.Session, server string) error {
 	var readOnly, current string
 	if err := s.QueryRow(`SELECT @@read_only, @@server_id`).Scan(&readOnly, &current); err != nil {
@@ -156,13 +156,13 @@ func mayCommit(s *sqlstore.Session, server string) error {
 	return nil
 }
 
-// Explain says what is wrong and what to do.
+// Explain adds a remedy to an error.
 func (p *pool) Explain(err error) error { return explain(err, p.table) }
 
 // Close leaves the database to the caller.
 func (p *pool) Close() {}
 
-// Reign looks anew: servers change places, and their settings change.
+// Reign checks again: servers change places, and their settings change.
 func (p *pool) Reign(ctx context.Context) (reign worker.Reign, err error) {
 	err = p.use(ctx, func(s *session) error {
 		now, err := inspectServer(ctx, s.conn)
@@ -177,8 +177,8 @@ func (p *pool) Reign(ctx context.Context) (reign worker.Reign, err error) {
 	return reign, err
 }
 
-// use runs do on one connection, after a look at the server where that is due.
-// database/sql sends nothing twice on a connection that its caller holds.
+// use runs do on one connection. It first checks an unknown server. database/sql sends nothing twice on
+// a connection that its caller holds.
 func (p *pool) use(ctx context.Context, do func(*session) error) error {
 	if err := p.slots.Take(ctx); err != nil {
 		return err
@@ -219,8 +219,7 @@ func newSession(ctx context.Context, conn *sql.Conn, f *facts) *session {
 	return &session{Session: sqlstore.Session{Context: ctx, On: conn, Dialect: &f.dialect}, conn: conn, facts: f}
 }
 
-// inspect reports why the session, the server or the table must not be used, and learns
-// what they are like.
+// inspect refuses an unfit session, server or table, and learns their properties.
 func (p *pool) inspect(ctx context.Context, conn *sql.Conn) (*facts, error) {
 	known, err := openable(ctx, conn)
 	if err != nil {

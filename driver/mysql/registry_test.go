@@ -171,7 +171,7 @@ func TestMySQLRegistryForgetful(t *testing.T) {
 	sqltest.WantForgetful(t, r, false)
 }
 
-// The clock is the server's, to the millisecond, whatever the session's time zone.
+// The clock is the server's, to the millisecond, in every time zone of the session.
 func TestMySQLRegistryClock(t *testing.T) {
 	for _, zone := range []string{"'+00:00'", "'-11:30'", "'+13:00'"} {
 		cfg := mysqlConfig(t, mariadb, newMySQLRegistry(t))

@@ -16,7 +16,7 @@ import (
 type table struct {
 	sqlstore.Table
 	create   string            // the statement that creates it
-	meanings map[uint16]error  // the errors of package leaf that error numbers stand for
+	meanings map[uint16]error  // the errors of package leaf for error numbers
 	check    func(found) error // reports why its columns must not be used
 }
 
@@ -64,8 +64,8 @@ var (
 	}, checkWorkers}
 )
 
-// errUnversioned is a table in which a range that was lost and granted again looks as it did
-// before. Setting update_time here would not do: Java servers write to the row too.
+// errUnversioned reports a table in which a range that was lost and granted again looks as before. To
+// set update_time here would not help: Java servers write to the row too.
 var errUnversioned = errors.New("update_time of leaf_alloc does not change with each write, so unused IDs are not given back: " +
 	"ALTER TABLE leaf_alloc MODIFY update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP")
 
@@ -93,7 +93,7 @@ func checkWorkers(f found) error {
 	return nil
 }
 
-// checkTable reports why the table must not be used, and learns what it is like.
+// checkTable refuses an unfit table, and learns its properties.
 func checkTable(s *session, f *facts, t *table) error {
 	rows, err := s.Query(`SELECT ` + t.Columns + ` FROM ` + t.Name + ` LIMIT 0`)
 	if err == nil {
@@ -126,7 +126,7 @@ func checkTable(s *session, f *facts, t *table) error {
 	return t.check(columns)
 }
 
-// Create creates the table, after a look at what would stand in the way of its use.
+// Create creates the table, after a check of the server.
 func (p *pool) Create(ctx context.Context, tags []segment.Tag) error {
 	conn, err := p.db.Conn(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (p *pool) Create(ctx context.Context, tags []segment.Tag) error {
 	return nil
 }
 
-// Exists reports whether there is the table.
+// Exists reports whether the table exists.
 func (p *pool) Exists(ctx context.Context) (bool, error) {
 	rows, err := p.db.QueryContext(ctx, `SELECT 1 FROM `+p.table.Name+` LIMIT 0`)
 	if mysqlconn.IsNumber(err, mysqlconn.NoTable) {

@@ -15,7 +15,7 @@ import (
 	"github.com/leaf-id/leaf/internal/mysqlconn"
 )
 
-// inspectServer reports why the server must not be used, and learns what it is like.
+// inspectServer refuses an unfit server, and learns its properties.
 func inspectServer(ctx context.Context, conn *sql.Conn) (*facts, error) {
 	var state serverState
 	several := false
@@ -43,7 +43,7 @@ func inspectServer(ctx context.Context, conn *sql.Conn) (*facts, error) {
 	return f, nil
 }
 
-// A serverState is what a server says of itself.
+// A serverState is a server's description of itself.
 type serverState struct {
 	conn driver.QueryerContext // on which it said so
 	vars map[string]string
@@ -53,10 +53,9 @@ type serverState struct {
 	cluster string
 }
 
-// with reports whether two servers that can be written may be used side by side: what
-// one commits the other knows, because they are of one cluster, or one and the same.
-// Only one and the same knows of a lock that is held on the other connection; what
-// servers call themselves may be alike where they were copied.
+// with reports whether two writable servers are members of one cluster, or the same server. Only then
+// does each know the other's commits. Only the same server knows a lock on the other connection; copied
+// servers may have equal names.
 func (s serverState) with(ctx context.Context, other serverState) (bool, error) {
 	if s.cluster != "" || other.cluster != "" {
 		return s.cluster == other.cluster, nil
@@ -133,7 +132,7 @@ func replicationGroup(ctx context.Context, q driver.QueryerContext, name string)
 	return "group " + name, nil
 }
 
-// groupFault reports why a server that is set up for Group Replication must not be used.
+// groupFault refuses a server with an unfit state in Group Replication.
 func groupFault(members map[string]string) error {
 	state := cmp.Or(members["state"], "OFFLINE")
 	if state == "ONLINE" && mysqlconn.IsOn(members["majority"]) {

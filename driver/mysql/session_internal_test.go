@@ -41,7 +41,7 @@ func TestMayLose(t *testing.T) {
 	}
 }
 
-// A ROW_COUNT() of -1 belongs to a statement that is not the UPDATE.
+// A ROW_COUNT() of -1 is that of another statement than the UPDATE.
 func TestCheckRows(t *testing.T) {
 	for rows, ok := range map[int64]bool{-1: false, 0: true, 1: true, 2: false} {
 		if err := checkRows(rows); (err == nil) != ok {

@@ -160,7 +160,7 @@ func testCollation(t *testing.T, collation string) {
 		if err := s.Delete(t.Context(), name); !errors.Is(err, leaf.ErrUnknownTag) {
 			t.Errorf("delete %q: %v", name, err)
 		}
-		// Either there is room for the other name, or a clear refusal.
+		// The other name fits next to it, or gets a clear refusal.
 		err := s.Create(t.Context(), segment.Tag{Name: name, MaxID: 1000, Step: 10})
 		if err != nil && !errors.Is(err, leaf.ErrTagExists) && !errors.Is(err, leaf.ErrInvalid) {
 			t.Errorf("create %q: %v", name, err)

@@ -136,7 +136,7 @@ func TestMySQLColumnShrinks(t *testing.T) {
 	}
 }
 
-// What people get wrong, and what they are told.
+// Frequent mistakes and their error messages.
 func TestMySQLAdvice(t *testing.T) {
 	_, database := newMySQL(t, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")
 	mariadb.Exec(t, "", "CREATE OR REPLACE USER reader@'127.0.0.1' IDENTIFIED BY 'hush'", "GRANT SELECT ON "+database+".* TO reader@'127.0.0.1'",
@@ -191,7 +191,7 @@ func TestMySQLReadOnlyServer(t *testing.T) {
 	wantReadOnly("later")
 }
 
-// Without ON UPDATE a range that was lost, and granted again, looks like the first grant.
+// Without ON UPDATE a lost range looks the same when it is granted again.
 func TestUpdateTimeThatStands(t *testing.T) {
 	table := strings.Replace(javaTable, " ON UPDATE CURRENT_TIMESTAMP", "", 1)
 	s, database := newMySQL(t, table, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")
@@ -199,7 +199,7 @@ func TestUpdateTimeThatStands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mariadb.Exec(t, database, "UPDATE leaf_alloc SET max_id = 1") // as a backup does that is restored
+	mariadb.Exec(t, database, "UPDATE leaf_alloc SET max_id = 1") // like a restored backup
 	if again, err := s.Advance(t.Context(), "order", 100); err != nil || again.Range != lost.Range {
 		t.Fatalf("granted again: %v, %v, want %v", again, err, lost)
 	}

@@ -21,7 +21,7 @@ func BenchTags() []segment.Tag {
 	return tags
 }
 
-// An Advancer is what a benchmark measures.
+// An Advancer is the subject of a benchmark.
 type Advancer interface {
 	Advance(ctx context.Context, tag string, n int64) (segment.Grant, error)
 }

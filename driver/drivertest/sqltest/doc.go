@@ -1,4 +1,3 @@
-// Package sqltest is what the tests of the SQL drivers share: how they open and create
-// things, and the cases that hold for each of them beside the suites of package
-// drivertest.
+// Package sqltest has the common part of the SQL drivers' tests: opening and creating, and cases for
+// each of them in addition to the suites of package drivertest.
 package sqltest

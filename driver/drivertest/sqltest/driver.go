@@ -85,7 +85,7 @@ func (d Driver[O]) InitRegistry(ctx context.Context, db *sql.DB) error {
 	return errors.Join(both.InitRegistry(ctx), both.Close())
 }
 
-// Exists reports whether there is a store.
+// Exists reports whether the store exists.
 func (d Driver[O]) Exists(ctx context.Context, db *sql.DB) (bool, error) {
 	both, err := d(db, nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func (d Driver[O]) Exists(ctx context.Context, db *sql.DB) (bool, error) {
 	return both.Store().Exists(ctx)
 }
 
-// ExistsRegistry reports whether there is a registry.
+// ExistsRegistry reports whether the registry exists.
 func (d Driver[O]) ExistsRegistry(ctx context.Context, db *sql.DB) (bool, error) {
 	both, err := d(db, nil)
 	if err != nil {
@@ -108,9 +108,9 @@ func (d Driver[O]) ExistsRegistry(ctx context.Context, db *sql.DB) (bool, error)
 // An Init creates one kind of table.
 type Init func(ctx context.Context, db *sql.DB) error
 
-// TestInits has each kind of table created several times at once, in a state of its own;
-// each caller has a pool of its own, as processes have. There are more kinds than the
-// store's and the registry's in other.
+// TestInits creates each kind of table several times at once, in a state of its own. Each caller has its
+// own pool, like a process. Other has further kinds of tables besides those of the store and the
+// registry.
 func (d Driver[O]) TestInits(t *testing.T, newState func(t testing.TB) (open func(testing.TB) *sql.DB), other map[string]Init) {
 	inits := map[string]Init{
 		"store": func(ctx context.Context, db *sql.DB) error {

@@ -18,8 +18,8 @@ type Server interface {
 	Start() error
 }
 
-// TestKilledStore checks that a server that is killed under load loses no range that it
-// acknowledged. The store has the tags of [KilledTags].
+// TestKilledStore kills a server under load and checks that it loses no acknowledged range. The store has
+// the tags of [KilledTags].
 func TestKilledStore(t *testing.T, server Server, s segment.Store) {
 	ranges := make(map[string]*drivertest.Ranges)
 	for _, tag := range KilledTags() {
@@ -45,8 +45,7 @@ func KilledTags() []segment.Tag {
 	return []segment.Tag{{Name: "a", MaxID: 1, Step: 10}, {Name: "b", MaxID: 1, Step: 10}}
 }
 
-// TestKilledRegistry checks that a server that is killed at its work keeps every swap that
-// it acknowledged.
+// TestKilledRegistry kills a server at its work and checks that it keeps every acknowledged swap.
 func TestKilledRegistry(t *testing.T, server Server, open func() worker.Registry) {
 	registries := []worker.Registry{open(), open(), open()}
 	var won Terms
@@ -62,8 +61,8 @@ func TestKilledRegistry(t *testing.T, server Server, open func() worker.Registry
 	}
 }
 
-// killUnderLoad has callers make calls, and kills the server three times, each after so
-// many calls that were served.
+// killUnderLoad runs callers, and kills the server three times, each time after the given number of
+// answered calls.
 func killUnderLoad(t *testing.T, server Server, callers, calls int, served func(ctx context.Context, caller, call int) bool) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// TestRegistryInit creates a registry in an empty database, beside a store.
+// TestRegistryInit creates a registry in an empty database, next to a store.
 func (d Driver[O]) TestRegistryInit(t *testing.T, db *sql.DB) {
 	ctx := t.Context()
 	for _, create := range []func() error{
@@ -42,7 +42,7 @@ func (d Driver[O]) TestRegistryInit(t *testing.T, db *sql.DB) {
 	}
 }
 
-// WantNotCreated checks that each call says that there is no registry.
+// WantNotCreated checks that each call reports a missing registry.
 func WantNotCreated(t *testing.T, r worker.Registry) {
 	t.Helper()
 	_, listErr := r.List(t.Context())
@@ -64,7 +64,7 @@ func LoadError(t *testing.T, r worker.Registry) error {
 	return err
 }
 
-// WantError checks that each error says what is wanted.
+// WantError checks that each error has the wanted text.
 func WantError(t *testing.T, want string, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
@@ -95,7 +95,7 @@ func TestClock(t *testing.T, r worker.Registry) {
 	}
 }
 
-// OtherText is a record that was laid out by hand.
+// OtherText is a record in a handmade format.
 const OtherText = ` { "horizon": 1790000000000, "term": 3, "v": 1, "instance": "000102030405060708090a0b0c0d0e0f" } `
 
 // TestOtherText checks that [OtherText] in the cell of worker 7 is replaced like any
