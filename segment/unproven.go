@@ -72,6 +72,13 @@ func (s *Set) lists(tag string) bool {
 	return ok
 }
 
+// Has reports, without asking the store, whether it is known to have tag: the latest listing had
+// it, or the store has granted IDs of it.
+func (s *Set) Has(tag string) bool {
+	b := s.tags.get(tag)
+	return b != nil && b.loaded() || s.lists(tag)
+}
+
 // settled reports whether the store has said whether it has the tag, or the buffer has
 // ended.
 func (b *Buffer) settled() bool {

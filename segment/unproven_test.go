@@ -143,3 +143,25 @@ func TestCheck(t *testing.T) {
 		check("other", leaf.ErrExhausted)
 	})
 }
+
+// Has knows listed and used tags, and asks no store.
+func TestHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		set := segment.NewSet(store, nil)
+		defer set.Close(t.Context())
+		<-set.Ready()
+		create(t, store, "new", 1, 10)
+		if !set.Has("order") || set.Has("new") || set.Has("none") {
+			t.Errorf("listed %t, new %t, none %t", set.Has("order"), set.Has("new"), set.Has("none"))
+		}
+		if _, err := set.Next(t.Context(), "new"); err != nil || !set.Has("new") {
+			t.Errorf("used: %t, %v", set.Has("new"), err)
+		}
+		_, err := set.Next(t.Context(), "none")
+		wantError(t, err, leaf.ErrUnknownTag)
+		if set.Has("none") {
+			t.Error("an unknown tag is known")
+		}
+	})
+}

@@ -9,7 +9,11 @@ import (
 
 // openGate makes the gate and, where TLS is configured, reads the certificates.
 func (s *Server) openGate() error {
-	s.gate = access.New(access.Options{Local: frontend.IsLoopback(s.Addr()), Logger: s.log})
+	s.gate = access.New(access.Options{
+		Local:  frontend.IsLoopback(s.Addr()),
+		HasTag: func(tag string) bool { return s.set != nil && s.set.Has(tag) },
+		Logger: s.log,
+	})
 	if s.cfg.TLS.Cert != "" {
 		s.tls = new(certificates)
 	}

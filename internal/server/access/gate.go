@@ -19,7 +19,12 @@ type Options struct {
 	Local      bool // only this machine reaches the server, which matters until tokens are known
 	PublicRead bool // everyone may read
 	Limits     Limits
-	Logger     *slog.Logger // receives what an operator should know; nil discards it
+
+	// HasTag reports whether a tag is known to exist; nil: all do. Limits of other names take no
+	// room from those of tags.
+	HasTag func(tag string) bool
+
+	Logger *slog.Logger // receives what an operator should know; nil discards it
 }
 
 // A Gate holds the rules in force. It is safe for concurrent use. A nil Gate is that of a
@@ -31,14 +36,15 @@ type Gate struct {
 	attempts  attempts
 	tokens    buckets // by name of the token
 	addresses buckets
-	tags      buckets
+	keys      keyTable
 }
 
 // New returns a Gate that knows no tokens.
 func New(opts Options) *Gate {
 	g := &Gate{opts: opts, attempts: newAttempts(cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)))}
 	g.anonymous.gate = g
-	g.tags.shared = make(map[Limit]*bucket) // no caller is rid of a tag's limit by making up others
+	g.keys.tags.shared = make(map[Limit]*bucket) // no tag's count is forgotten because of other tags
+	g.keys.labels.shared = make(map[Limit]*bucket)
 	g.rules.Store(withoutTokens(opts))
 	return g
 }

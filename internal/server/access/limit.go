@@ -125,18 +125,18 @@ func hash(texts ...string) uint64 {
 
 // get returns the bucket of a key; a new one if its limit has changed.
 func (b *buckets) get(key uint64, limit Limit, now time.Time) *bucket {
+	return b.getOr(key, limit, now, nil)
+}
+
+// getOr is get with a bucket to use for a new key; nil: a new one.
+func (b *buckets) getOr(key uint64, limit Limit, now time.Time, made *bucket) *bucket {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.byKey == nil {
 		b.byKey = make(map[uint64]*list.Element)
 	}
-	if e := b.byKey[key]; e != nil {
-		b.order.MoveToFront(e)
-		found := e.Value.(*entry)
-		if found.bucket.limit != limit {
-			found.bucket = newBucket(limit)
-		}
-		return found.bucket
+	if found := b.find(key, limit); found != nil {
+		return found
 	}
 	if b.order.Len() >= maxBuckets {
 		oldest := b.order.Back()
@@ -148,9 +148,69 @@ func (b *buckets) get(key uint64, limit Limit, now time.Time) *bucket {
 		}
 		delete(b.byKey, b.order.Remove(oldest).(*entry).key)
 	}
-	made := &entry{key, newBucket(limit)}
-	b.byKey[key] = b.order.PushFront(made)
-	return made.bucket
+	if made == nil || made.limit != limit {
+		made = newBucket(limit)
+	}
+	b.byKey[key] = b.order.PushFront(&entry{key, made})
+	return made
+}
+
+// find returns the bucket of a key, nil if it has none; b.mu is held.
+func (b *buckets) find(key uint64, limit Limit) *bucket {
+	e := b.byKey[key]
+	if e == nil {
+		return nil
+	}
+	b.order.MoveToFront(e)
+	found := e.Value.(*entry)
+	if found.bucket.limit != limit {
+		found.bucket = newBucket(limit)
+	}
+	return found.bucket
+}
+
+// has reports whether a key has a bucket.
+func (b *buckets) has(key uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.byKey[key] != nil
+}
+
+// remove removes the bucket of a key and returns it, nil if it has none.
+func (b *buckets) remove(key uint64) *bucket {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.byKey[key]
+	if e == nil {
+		return nil
+	}
+	delete(b.byKey, key)
+	return b.order.Remove(e).(*entry).bucket
+}
+
+// A keyTable holds the buckets of keys. A key is a tag, a label of a scheme that accepts any, or
+// a name that may be no tag. Each kind has its own table, so that a caller who makes up keys
+// takes no room from tags.
+type keyTable struct {
+	mu      sync.Mutex
+	tags    buckets
+	labels  buckets
+	unknown buckets // forgets the names not used for longest
+}
+
+// keyBucket returns the bucket of a key. The bucket of a name that turns out to be a tag keeps
+// its count.
+func (g *Gate) keyBucket(hash uint64, limit Limit, scheme, key string, now time.Time) *bucket {
+	if scheme != issuer.Segment {
+		return g.keys.labels.get(hash, limit, now)
+	}
+	known := g.opts.HasTag == nil || g.opts.HasTag(key)
+	g.keys.mu.Lock()
+	defer g.keys.mu.Unlock()
+	if known || g.keys.tags.has(hash) { // the count of a deleted tag stays
+		return g.keys.tags.getOr(hash, limit, now, g.keys.unknown.remove(hash))
+	}
+	return g.keys.unknown.get(hash, limit, now)
 }
 
 // charge counts n IDs under all limits that apply to who and key, or under none.
@@ -182,7 +242,7 @@ func (g *Gate) due(c *Caller, who *grant, scheme, key string, now time.Time) (du
 	}
 	for _, l := range g.current().limits {
 		if matches(l.pattern, key) {
-			due = append(due, g.tags.get(hash(l.pattern, scheme, key), l.limit, now))
+			due = append(due, g.keyBucket(hash(l.pattern, scheme, key), l.limit, scheme, key, now))
 		}
 	}
 	return due

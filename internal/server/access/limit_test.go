@@ -161,6 +161,55 @@ func TestLimitsAreBounded(t *testing.T) {
 	})
 }
 
+// However many names callers make up, each tag has its own limit.
+func TestMadeUpNamesTakeNoRoom(t *testing.T) {
+	tags := map[string]bool{"used": true, "new": true, "other": true}
+	g := access.New(access.Options{
+		Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 2}}},
+		HasTag: func(tag string) bool { return tags[tag] },
+	})
+	c := from(t, g, "192.0.2.1")
+	want(t, "used up", c.Take("", "used", 2), nil)
+	for i := range 2 * access.MaxBuckets {
+		key := fmt.Sprint("name", i)
+		want(t, "made up", c.Take("", key, 2), nil)
+		if i < access.MaxBuckets {
+			want(t, "a label", c.Take("uid", key, 2), nil)
+		}
+	}
+	want(t, "used up, still", c.Take("", "used", 1), access.ErrLimit)
+	want(t, "a tag not used before", c.Take("", "new", 2), nil)
+	want(t, "it has its own limit", c.Take("", "new", 1), access.ErrLimit)
+	want(t, "another", c.Take("ticket", "other", 2), nil)
+	if n := g.Tags(); n != 3 {
+		t.Errorf("%d entries of tags, want 3", n)
+	}
+	if n := g.Unknown(); n > access.MaxBuckets {
+		t.Errorf("%d entries of other names", n)
+	}
+	delete(tags, "used")
+	want(t, "deleted", c.Take("", "used", 1), access.ErrLimit)
+}
+
+// What the first use of a tag took counts once the tag is known.
+func TestFirstUseCounts(t *testing.T) {
+	known := false
+	g := access.New(access.Options{
+		Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 5}}},
+		HasTag: func(string) bool { return known },
+	})
+	c := from(t, g, "192.0.2.1")
+	want(t, "first use", c.Take("", "order", 3), nil)
+	want(t, "over the quota", c.Take("", "order", 3), access.ErrLimit)
+	known = true
+	want(t, "once it is known", c.Take("", "order", 3), access.ErrLimit)
+	want(t, "the rest", c.Take("", "order", 2), nil)
+	want(t, "one more", c.Take("", "order", 1), access.ErrLimit)
+	if n := g.Unknown(); n != 0 {
+		t.Errorf("%d entries of unknown names", n)
+	}
+}
+
 func BenchmarkTake(b *testing.B) {
 	token := access.NewToken()
 	g := access.New(access.Options{Limits: access.Limits{Client: access.Limit{Rate: 1e9}}})
