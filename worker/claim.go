@@ -408,10 +408,14 @@ func (h *heldLease) checkClaim(records map[int64]Record) error {
 	return nil
 }
 
-// checkLayouts reports a layout of ours that a record has with other values: the IDs of
-// that name would not be unique.
 func (k *Keeper) checkLayouts(records map[int64]Record) error {
-	for _, ours := range k.opts.Layouts {
+	return CheckLayouts(k.opts.Layouts, records)
+}
+
+// CheckLayouts reports a layout that a record has with other values: the IDs of that name would
+// not be unique. The error is a [LayoutError]. A claim makes the same comparison.
+func CheckLayouts(layouts []ServedLayout, records map[int64]Record) error {
+	for _, ours := range layouts {
 		known := false
 		for _, r := range records {
 			i := slices.IndexFunc(r.Layouts, func(l ServedLayout) bool { return l.Name == ours.Name })

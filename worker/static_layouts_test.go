@@ -9,7 +9,8 @@ import (
 
 // A record that has seen many layouts.
 func TestStaticKeepsManyLayouts(t *testing.T) {
-	s, err := worker.OpenStatic(openFile(t, t.TempDir()+"/static-1"), 1, 0)
+	path := t.TempDir() + "/static-1"
+	s, err := worker.OpenStatic(openFile(t, path), 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,5 +23,8 @@ func TestStaticKeepsManyLayouts(t *testing.T) {
 			t.Fatalf("with %d layouts ever served: %v", i+1, err)
 		}
 		old = next
+		if read, err := worker.ReadStatic(path, 1); err != nil || !read.Equal(next) {
+			t.Fatalf("the file holds %+v, %v, want %+v", read, err, next)
+		}
 	}
 }

@@ -38,8 +38,11 @@ func newConfigCheck() *cobra.Command {
 		Short: "List the mistakes of a configuration file or of the environment",
 		Long: `Read a configuration file as 'leaf serve --config FILE' would, without the
 environment, and list everything that is wrong with it. Without a FILE read what 'leaf
-serve' would: the environment, and the file that LEAF_CONFIG names. No store is
-contacted.`,
+serve' would: the environment, and the file that LEAF_CONFIG names.
+
+The layouts are compared with those that the data directory remembers, the registry in
+its embedded database included: a note says what a server would refuse. No other store
+or registry is contacted, so a server may find there what this command does not.`,
 		Example: `  leaf config check leaf.yaml
   leaf config check leaf.properties
   leaf config check`,
@@ -58,7 +61,13 @@ contacted.`,
 			} else if file := src.Path(); file != "" {
 				name += " with " + file
 			}
-			notices, err := checkConfig(src, name)
+			cfg, notices, err := checkConfig(src, name)
+			compared := ""
+			if err == nil {
+				var more []string
+				more, compared = compareLayouts(cmd.Context(), cfg)
+				notices = append(notices, more...)
+			}
 			if asJSON {
 				return errors.Join(err, printJSON(cmd.OutOrStdout(), checkedJSON{src.Path(), err == nil, problemsOf(err), append([]string{}, notices...)}))
 			}
@@ -66,7 +75,7 @@ contacted.`,
 				say(cmd.ErrOrStderr(), "note", n)
 			}
 			if err == nil {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n", name)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n%s", name, compared)
 			}
 			return err
 		},
@@ -96,22 +105,22 @@ func problemsOf(err error) []string {
 }
 
 // checkConfig checks what src holds, which messages call name.
-func checkConfig(src config.Source, name string) (notices []string, err error) {
-	cfg, notices, err := config.Load(src)
+func checkConfig(src config.Source, name string) (cfg config.Config, notices []string, err error) {
+	cfg, notices, err = config.Load(src)
 	if err != nil {
-		return notices, explainConfig(err)
+		return cfg, notices, explainConfig(err)
 	}
 	if cfg.Store != "" {
 		if err := drivers.CheckStore(cfg.Store); err != nil {
-			return notices, fmt.Errorf("%s: store: %w", name, err)
+			return cfg, notices, fmt.Errorf("%s: store: %w", name, err)
 		}
 	}
 	if cfg.Workers != "" {
 		if err := drivers.CheckRegistry(cfg.Workers); err != nil {
-			return notices, fmt.Errorf("%s: workers: %w", name, err)
+			return cfg, notices, fmt.Errorf("%s: workers: %w", name, err)
 		}
 	}
-	return notices, nil
+	return cfg, notices, nil
 }
 
 func newConfigExample() *cobra.Command {

@@ -171,6 +171,19 @@ func nodeLayouts(schemes []timeScheme, limit time.Duration) (layouts []snowflake
 	return layouts
 }
 
+// ServedLayouts returns the layouts that a server with this configuration records with the
+// registry in b.
+func ServedLayouts(cfg config.Config, b *backend.Backend) (layouts []worker.ServedLayout) {
+	if b.Traits.Disposable {
+		cfg = forStarts(cfg)
+	}
+	schemes, _ := timeSchemes(cfg, make(map[string]string))
+	for _, l := range nodeLayouts(schemes, 0) {
+		layouts = append(layouts, l.Record(l.Name))
+	}
+	return layouts
+}
+
 // openRegistry opens the registry, and what this server remembers of its worker ID.
 func (s *Server) openRegistry(b *backend.Backend, k *worker.Options) (_ worker.Registry, err error) {
 	o := &backend.RegistryOptions{Lock: s.lock, Hold: staticHold, Port: s.web.number()}

@@ -1,0 +1,47 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// ReadState returns which lease the state file at path remembers, as a record, and the registry
+// that the lease is of; a zero record if there is none. It changes nothing, and a process may
+// have the file.
+func ReadState(path string) (r Record, registry string, err error) {
+	text, err := readSlots(path, stateSlot, stateVersion)
+	if err != nil || text == nil {
+		return Record{}, "", err
+	}
+	var l savedLease
+	if err := json.Unmarshal(text, &l); err != nil {
+		return Record{}, "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return Record{Worker: l.Worker, Instance: l.Instance, Term: l.Term, Horizon: l.Horizon, Layouts: l.Layouts}, l.Registry, nil
+}
+
+// ReadStatic returns the record in the file of a [Static]; a zero one if there is none. It changes
+// nothing, and a process may have the file.
+func ReadStatic(path string, worker int64) (Record, error) {
+	r := Record{Worker: worker}
+	text, err := readSlots(path, recordSlot, staticVersion)
+	if err == nil && text != nil {
+		err = r.UnmarshalText(text)
+	}
+	return r, err
+}
+
+func readSlots(path string, size int64, version int) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s := slots{file: f, size: size, version: version}
+	text, err := s.read()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return text, nil
+}
