@@ -22,8 +22,8 @@ var (
 	_ kv.Watcher = (*backend)(nil)
 )
 
-// The keys that a listing reads at once: few at first, because a probe needs only one. Then
-// many, because for each page etcd goes through all keys that are left.
+// The keys of one read of a listing: few at first, because a probe needs only one. Then many, because
+// for each page etcd reads all remaining keys.
 const (
 	firstPage = 16
 	maxPage   = 8192
@@ -76,7 +76,7 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 	return kv.Cell{Key: old.Key, Value: value, Version: strconv.FormatInt(resp.Header.Revision, 10), Server: b.client.server()}, nil
 }
 
-// cell returns what a key was found to hold.
+// cell returns the content of a key.
 func (b *backend) cell(key string, found []*mvccpb.KeyValue) kv.Cell {
 	c := kv.Cell{Key: key, Server: b.client.server()}
 	if len(found) > 0 {
@@ -110,14 +110,14 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, er
 	}
 }
 
-// Reign reports that etcd may lose writes once its revision has gone back: other clients may hold
-// what it does not know of any more.
+// Reign reports that etcd may lose writes after its revision has gone back: other clients may hold
+// leases that etcd no longer knows.
 func (b *backend) Reign(context.Context) (worker.Reign, error) {
 	return worker.Reign{Lossy: b.client.wentBack.Load()}, nil
 }
 
-// Watch returns a channel that is closed when a key was written, or etcd's revision went back. It
-// reads the key once a second: a watch of etcd's own waits in vain for revisions of before a restore.
+// Watch returns a channel that closes after a write to a key, or after etcd's revision went back. It
+// reads the key once a second: etcd's own watch would wait in vain for revisions from before a restore.
 func (b *backend) Watch(ctx context.Context, key string) (<-chan struct{}, error) {
 	before := b.client.revision.Load()
 	first, err := b.Get(ctx, key)
@@ -148,8 +148,8 @@ func (b *backend) Watch(ctx context.Context, key string) (<-chan struct{}, error
 // watchInterval is how often a watch reads.
 const watchInterval = time.Second
 
-// Clock returns the time of one member: the Date of its HTTP server, which is cut off to
-// whole seconds, so it is up to a second behind.
+// Clock returns the time of one member: the Date of its HTTP server in whole seconds, so it is up to a
+// second behind.
 func (b *backend) Clock(ctx context.Context) (time.Time, error) {
 	stopped, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -167,8 +167,7 @@ func (b *backend) Close() error {
 	return b.client.close()
 }
 
-// explain says what is wrong and what to do. None of the errors that it passes on
-// holds a password.
+// explain adds a remedy to an error. The result never has a password.
 func (b *backend) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -24,9 +24,8 @@ import (
 )
 
 const (
-	// A member has from leastTimeout to mostTimeout for one answer: little at first,
-	// because a write that went to a leader which is gone is never answered, though
-	// another leader may be there by now.
+	// A member has from leastTimeout to mostTimeout for one answer. Little at first, because a
+	// vanished leader never answers a write, although another leader may exist by now.
 	leastTimeout = time.Second
 	mostTimeout  = 5 * time.Second
 
@@ -49,7 +48,7 @@ type client struct {
 	turns   bool         // the client is ours: it has one endpoint at a time
 	current atomic.Int64 // which of urls, modulo their number
 	silent  atomic.Int64 // how many calls in a row had no answer
-	blamed  atomic.Value // the error that was logged last, as text
+	blamed  atomic.Value // the last logged error, as text
 
 	home      atomic.Pointer[membership] // of the first member that answered
 	revision  atomic.Int64               // the highest of all answers
@@ -95,8 +94,8 @@ func connect(url string, o Options) (*clientv3.Client, error) {
 	})
 }
 
-// A login adds the token of a user to calls. The library would log in when the client is
-// made, and again with the token that has expired, which etcd 3.4 refuses without end.
+// A login adds a user's token to calls. The library would log in once, and after the token's end retry
+// with the expired token, which etcd 3.4 refuses without end.
 type login struct {
 	user, password string
 	token          chan string // holds the token; empty while a call asks for another one
@@ -131,7 +130,7 @@ func (l *login) intercept(ctx context.Context, method string, req, reply any, co
 	return send(token)
 }
 
-// get returns the token, or asks for another one if that is the refused one.
+// get returns the token. If that is the refused one, it requests another.
 func (l *login) get(ctx context.Context, conn *grpc.ClientConn, refused string) (string, error) {
 	select {
 	case token := <-l.token:
@@ -202,8 +201,8 @@ func (j joined) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// send sends a transaction once, to the member in use. After an error that is the
-// member's the next call goes to another one.
+// send sends a transaction once, to the member in use. After an error of the member the next call goes
+// to another one.
 func (c *client) send(ctx context.Context, compare []clientv3.Cmp, then clientv3.Op, otherwise ...clientv3.Op) (*clientv3.TxnResponse, error) {
 	if err := c.survey(ctx); err != nil {
 		return nil, err
@@ -233,9 +232,8 @@ func (c *client) send(ctx context.Context, compare []clientv3.Cmp, then clientv3
 	return nil, &memberError{c.addr(at), err}
 }
 
-// compareRevision notices that etcd has lost writes. An answer is not older than any that came
-// before its call was sent, whichever members gave them; one to a call that was on its way then
-// may be.
+// compareRevision notices lost writes. An answer has at least the revision of every answer from any
+// member before its call was sent; an answer to an earlier call may have less.
 func (c *client) compareRevision(addr string, before, got int64) {
 	if got >= before {
 		for highest := c.revision.Load(); got > highest && !c.revision.CompareAndSwap(highest, got); highest = c.revision.Load() {
@@ -252,7 +250,7 @@ func (c *client) compareRevision(addr string, before, got int64) {
 // turn were silent for so long, since then they are slow rather than gone.
 func (c *client) timeout() time.Duration {
 	if len(c.urls) == 1 {
-		return mostTimeout // there is no other one
+		return mostTimeout // without an alternative
 	}
 	return min(leastTimeout<<min(c.silent.Load()/int64(len(c.urls)), 8), mostTimeout)
 }
@@ -272,9 +270,8 @@ func (c *client) giveUp(at int64, err error) {
 	}
 }
 
-// survey asks the members which cluster they are of, before the first call and again
-// after any two differed: one that is never turned to could still serve others. A member
-// that does not answer is checked when it does.
+// survey asks the members for their cluster, before the first call and after any difference: a member
+// that this client never uses could still serve others. It checks an absent member at its first answer.
 func (c *client) survey(ctx context.Context) error {
 	if len(c.urls) == 1 || c.surveyed.Load() {
 		return nil
@@ -336,7 +333,7 @@ func (c *client) close() error {
 	if !c.turns {
 		return nil
 	}
-	if err := c.etcd.Close(); !errors.Is(err, context.Canceled) { // which is how it says that it is closed
+	if err := c.etcd.Close(); !errors.Is(err, context.Canceled) { // that error is the normal result
 		return err
 	}
 	return nil

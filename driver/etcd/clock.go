@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// The oldest release of etcd that is known to work.
+// The oldest known good release of etcd.
 const leastMajor, leastMinor = 3, 4
 
 // A clock reads the time that members' HTTP servers tell.
@@ -23,8 +23,7 @@ type clock struct {
 	last atomic.Int64 // which of urls told it last, modulo their number
 }
 
-// newClock returns the clock of the members themselves, whatever proxy the environment
-// names.
+// newClock returns the clock of the members themselves. It ignores the environment's proxies.
 func newClock(urls []string, encryption *tls.Config) *clock {
 	return &clock{urls: urls, http: &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: encryption.Clone(), MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute},
@@ -73,7 +72,7 @@ func (c *clock) date(ctx context.Context, url string) (time.Time, error) {
 	return now, nil
 }
 
-// checkVersion refuses an etcd that is too old. A version that cannot be read is accepted.
+// checkVersion refuses an old etcd. It accepts an unreadable version.
 func checkVersion(body io.Reader) error {
 	var answer struct {
 		Server string `json:"etcdserver"`

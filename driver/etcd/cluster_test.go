@@ -63,7 +63,7 @@ func TestTwoClusters(t *testing.T) {
 // with.
 func TestInitWithMemberDown(t *testing.T) {
 	c := testserver.Etcd(t, &testserver.EtcdOptions{Members: 3})
-	if err := c.Kill((leader(t, c) + 1) % 3); err != nil { // not the leader: until there is another, all calls fail
+	if err := c.Kill((leader(t, c) + 1) % 3); err != nil { // not the leader: until the next one all calls fail
 		t.Fatal(err)
 	}
 	for range 8 { // the first member is chosen at random
@@ -78,7 +78,7 @@ func TestInitWithMemberDown(t *testing.T) {
 	}
 }
 
-// A member of another cluster that was not there at first is found when it answers.
+// The client finds an initially absent member of another cluster at its first answer.
 func TestStrayMemberTurnedTo(t *testing.T) {
 	stray, o := testserver.Etcd(t, nil), newOptions()
 	newStore(t, stray, o, order)

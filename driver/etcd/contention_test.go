@@ -67,8 +67,7 @@ func TestContention(t *testing.T) {
 	}
 }
 
-// Processes that want one counter all the time each get a share of it: none is so
-// much in luck that nothing is left to the others.
+// Processes that constantly want one counter each get a share of it: nobody takes all.
 func TestShare(t *testing.T) {
 	open := newStore(t, shared, newOptions(), order)
 	ctx := within(t, 2*time.Second)

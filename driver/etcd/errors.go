@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// learner is what a member says that has no vote yet.
+// learner is the error of a member without a vote.
 const learner = "rpc not supported for learner"
 
-// A memberError is what came of a call to one member, without what gRPC puts around it.
+// A memberError is the result of a call to one member, without gRPC's own words.
 type memberError struct {
 	addr  string
 	cause error
@@ -50,8 +50,8 @@ func memberFault(err error) bool {
 	return slices.Contains(faults, code(err)) || strings.Contains(err.Error(), learner)
 }
 
-// faults is what to do about errors of etcd, and about errors of the network, of which gRPC
-// leaves only the text. The first entry that matches counts.
+// faults has remedies for errors of etcd, and for errors of the network, which gRPC returns as text. The
+// first matching entry counts.
 var faults = []struct {
 	advice string
 	errs   []error

@@ -17,7 +17,7 @@ import (
 	"github.com/leaf-id/leaf/driver/kv"
 )
 
-// DefaultPrefix is what the keys begin with where [Options] say nothing else.
+// DefaultPrefix is the default of [Options].Prefix.
 const DefaultPrefix = "/leaf"
 
 const defaultPort = "2379"
@@ -27,17 +27,16 @@ type Options struct {
 	// Prefix is what all keys begin with, followed by a slash. Default [DefaultPrefix].
 	Prefix string
 
-	// Username and Password are those of a user of etcd; empty: none. Neither is ever
-	// logged. For [Open].
+	// Username and Password belong to a user of etcd; empty: no user. Neither is ever logged. For
+	// [Open].
 	Username, Password string
 
-	// TLS is the encryption of all connections; nil: none. With [New] only the registry's
-	// clock uses it, as the client has its own.
+	// TLS is the encryption of all connections; nil: no encryption. With [New] only the registry's
+	// clock uses it, because the client has its own.
 	TLS *tls.Config
 
-	// HTTP holds host:port of each member's HTTP server, where etcd was told to keep
-	// that apart (--listen-client-http-urls). Default: the endpoints. Only
-	// the clock of the registry uses it.
+	// HTTP holds host:port of each member's HTTP server, if etcd keeps that apart
+	// (--listen-client-http-urls). Default: the endpoints. Only the clock of the registry uses it.
 	HTTP []string
 
 	// Logger gets a line when a member is given up for a new reason, and an error when the
@@ -45,9 +44,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Open returns the store and the registry in the etcd whose members have the given
-// endpoints, host:port each. It does not connect: what is wrong shows at the first call.
-// The error wraps leaf.ErrInvalid if an argument is malformed.
+// Open returns the store and the registry in the etcd with these endpoints, host:port each. It connects
+// at the first call, which reports the problems. The error wraps leaf.ErrInvalid if an argument is
+// malformed.
 func Open(endpoints []string, opts *Options) (*kv.DB, error) {
 	o := opts.withDefaults()
 	urls, err := o.urls(endpoints)

@@ -30,7 +30,7 @@ func ExampleOpen() {
 	// Output: 1 11
 }
 
-// A client that there is can be used, and stays open.
+// The package can use an existing client, and leaves it open.
 func ExampleNew() {
 	ctx := context.Background()
 	client, err := clientv3.New(clientv3.Config{Endpoints: shared.Endpoints(), MaxUnaryRetries: 1})

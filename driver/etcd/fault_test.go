@@ -79,7 +79,7 @@ func (l *load) keep(ctx context.Context, s *kv.Store, grant segment.Grant, gives
 	r := grant.Range
 	if gives {
 		r.End = r.Start + r.Len()/2
-		_ = s.Return(ctx, "order", grant, r.End) // whatever becomes of it, they are not used here
+		_ = s.Return(ctx, "order", grant, r.End) // with either result, this caller does not use the IDs
 	}
 	l.got.Add(r)
 }
@@ -99,7 +99,7 @@ func (l *load) failure(err error) {
 	l.reasons[err.Error()]++
 }
 
-// awaitMore waits until there were n more successes.
+// awaitMore waits for n more successes.
 func (l *load) awaitMore(t testing.TB, n int64) {
 	t.Helper()
 	ctx := within(t, 30*time.Second)
@@ -114,7 +114,7 @@ func (l *load) awaitMore(t testing.TB, n int64) {
 	}
 }
 
-// end stops the load, and checks what was handed out.
+// end stops the load, and checks the ranges.
 func (l *load) end(t testing.TB) {
 	t.Helper()
 	l.cancel()
@@ -200,8 +200,8 @@ func TestMemberLost(t *testing.T) {
 	l.end(t)
 }
 
-// replaceMember has the cluster forget a member and expect another one at its address. A
-// request that went to a member that is gone is never answered, and is made again.
+// replaceMember makes the cluster forget a member and expect another one at its address. A vanished
+// member never answers, so the call repeats its requests.
 func replaceMember(t testing.TB, operator *clientv3.Client, name string) {
 	t.Helper()
 	var members []*etcdserverpb.Member
@@ -245,7 +245,7 @@ func TestLeaderPaused(t *testing.T) {
 	l.awaitMore(t, 200)
 	for _, s := range stores { // also those that had used the frozen member
 		if _, err := s.Advance(within(t, 20*time.Second), "order", 1); err != nil {
-			t.Logf("after the pause: %v", err) // what was sent to the frozen member
+			t.Logf("after the pause: %v", err) // the call to the frozen member
 		}
 		if _, err := s.Advance(within(t, 20*time.Second), "order", 1); err != nil {
 			t.Errorf("after another member was chosen: %v", err)
@@ -350,7 +350,7 @@ func TestNoSpace(t *testing.T) {
 	}
 }
 
-// free does what the error says.
+// free follows the remedy in the error.
 func free(t testing.TB, c *clientv3.Client, endpoint string) {
 	t.Helper()
 	now, err := c.Get(t.Context(), "filler")

@@ -18,8 +18,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// shared is the single member of the tests that do not end it, each of which has a
-// prefix.
+// shared is a single member for tests that do not end it. Each test has a prefix of its own.
 var shared *testserver.EtcdCluster
 
 func TestMain(m *testing.M) {
@@ -80,7 +79,7 @@ func openRegistry(t testing.TB, endpoints []string, o *etcd.Options) *kv.Registr
 	return openDB(t, endpoints, o).Registry()
 }
 
-// connect returns a client that is the library's own.
+// connect returns a client of the library.
 func connect(t testing.TB, endpoints []string) *clientv3.Client {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})

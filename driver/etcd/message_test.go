@@ -343,8 +343,7 @@ func writePEM(t testing.TB, kind string, der []byte) string {
 	return path
 }
 
-// The member's HTTP server tells the time; a server that is not etcd, or of a release that does
-// not work, does not.
+// The member's HTTP server has the time. Another server, or an old release, has not.
 func TestClock(t *testing.T) {
 	serve := func(status int, body string) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -28,7 +28,7 @@ type lossy struct {
 	late   time.Duration // every answer
 	writes atomic.Int64
 	reads  atomic.Int64
-	stale  atomic.Int64 // reads that any member may answer from what it has
+	stale  atomic.Int64 // reads that any member may answer from its own data
 }
 
 func (l *lossy) Txn(ctx context.Context, req *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
@@ -68,8 +68,8 @@ func newLossy(t testing.TB) (l *lossy, endpoint string) {
 	return l, listener.Addr().String()
 }
 
-// A write whose answer is lost is an error, and is repeated neither by the driver nor by
-// the client library, whatever the answer says that was lost.
+// A write with a lost answer is an error. Neither the driver nor the client library repeats it, whatever
+// the lost answer was.
 func TestSentOnce(t *testing.T) {
 	member, at := newLossy(t)
 	endpoints := []string{at, at, at} // others to turn to
@@ -99,8 +99,7 @@ func TestReadsAreLinearizable(t *testing.T) {
 	}
 }
 
-// A counter that was restored from a backup may come to a revision that a store knows,
-// with another value: the value counts too.
+// A restored counter may reach a known revision with another value: the swap compares the value too.
 func TestValueIsCompared(t *testing.T) {
 	member, at := newLossy(t)
 	o := newOptions()
@@ -133,7 +132,7 @@ func (r recorder) Txn(ctx context.Context, req *etcdserverpb.TxnRequest, opts ..
 	return r.KVClient.Txn(ctx, req, opts...)
 }
 
-// What a store knows of a counter may be out of date: it does not refuse by it.
+// The known cell of a counter may be out of date: it is no reason to refuse a call.
 func TestOverflowIsLookedUp(t *testing.T) {
 	o := newOptions()
 	open := newStore(t, shared, o, segment.Tag{Name: "order", MaxID: math.MaxInt64 - 10, Step: 1})
@@ -206,10 +205,10 @@ func TestOneMemberFrozen(t *testing.T) {
 	}
 }
 
-// leastAnswer is less than what a frozen member costs.
+// leastAnswer is less than the cost of a frozen member.
 const leastAnswer = 500 * time.Millisecond
 
-// Members that are slow, all of them, get more time.
+// If all members are slow, they get more time.
 func TestAllMembersSlow(t *testing.T) {
 	t.Parallel() // it mostly waits
 	member, at := newLossy(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A backup is a copy of the data of an etcd with one member, which is what a snapshot that was
-// restored looks like to clients: keys and revisions are as they were, and the cluster has its ID.
+// A backup is a copy of the data of an etcd with one member. To clients it looks like a restored
+// snapshot: with the old keys and revisions, and the same cluster ID.
 type backup struct {
 	cluster     *testserver.EtcdCluster
 	live, saved string
@@ -45,7 +45,7 @@ func (b *backup) replace(t *testing.T, from, to string) {
 	}
 }
 
-// A logBuffer keeps what is logged.
+// A logBuffer keeps the log.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -88,8 +88,8 @@ func reign(t *testing.T, r *kv.Registry) worker.Reign {
 	return reign
 }
 
-// A client notices at its first answer that etcd was restored, and from then on takes it for one
-// that loses writes. A restart that loses nothing, and a listing that is slow, are not taken for that.
+// A client notices a restored etcd at its first answer, and from then on reports possible losses. A
+// lossless restart, or a slow listing, has no such effect.
 func TestRevisionGoesBack(t *testing.T) {
 	c, log := testserver.Etcd(t, nil), new(logBuffer)
 	o := newOptions()
@@ -146,8 +146,8 @@ func TestRevisionGoesBack(t *testing.T) {
 	}
 }
 
-// A worker ID that was claimed after the backup is free in the restored registry. A process that ran
-// before does not take it: its claim waits until the holder has noticed.
+// A worker ID claimed after the backup is free in the restored registry. A running process does not take
+// it: its claim waits until the holder has noticed.
 func TestClaimAfterRestore(t *testing.T) {
 	c, o := testserver.Etcd(t, nil), newOptions()
 	open := newRegistry(t, c, o)

@@ -35,7 +35,7 @@ func TestRegistry(t *testing.T) {
 	})
 }
 
-// The endpoints of a client may be host:port, which is not a URL to ask for the time.
+// The endpoints of a client may be host:port, which is no URL for the clock.
 func TestClockOfAClient(t *testing.T) {
 	for _, scheme := range []string{"", "http://"} {
 		db, err := etcd.New(connect(t, []string{scheme + shared.Endpoints()[0]}), newOptions())

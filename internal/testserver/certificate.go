@@ -42,7 +42,7 @@ func Certificate(t TB) (cert, key string) {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatalf("%v", err)
 		}
-		if err := give(path); err != nil { // a server may refuse a key that is another user's
+		if err := give(path); err != nil { // a server may refuse another user's key
 			t.Fatalf("%v", err)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// EtcdOptions are the choices of [Etcd]; nil means none.
+// EtcdOptions are the options of [Etcd]; nil means all defaults.
 type EtcdOptions struct {
-	// Members is how many there are; 0 means 1.
+	// Members is the number of members; 0 means 1.
 	Members int
 
 	// Cert and Key are files of the certificate that clients are shown; empty: no
@@ -193,7 +193,7 @@ func (c *EtcdCluster) URL(prefix string) string {
 	return "etcd://" + strings.Join(c.Endpoints(), ",") + "/" + prefix
 }
 
-// Leader returns the member that leads, by its own word; -1 if there is none.
+// Leader returns the member that calls itself the leader; -1 without one.
 func (c *EtcdCluster) Leader() int {
 	for i := range c.members {
 		if n, err := c.Metric(i, "etcd_server_is_leader"); err == nil && n == 1 {
@@ -292,5 +292,5 @@ func (c *EtcdCluster) Close() {
 	_ = os.RemoveAll(c.Dir)
 }
 
-// Log returns the end of what a member wrote to its log.
+// Log returns the end of a member's log.
 func (c *EtcdCluster) Log(i int) string { return c.members[i].proc.out.tail() }

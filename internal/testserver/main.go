@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package beside a server that they share, and returns their exit code.
+// Main runs the tests of a package with a common server, and returns their exit code.
 func Main[S interface{ Close() }](m *testing.M, shared *S, start func() (S, error)) int {
 	var err error
 	if *shared, err = start(); err != nil {

@@ -19,7 +19,7 @@ const (
 	stopTimeout  = 20 * time.Second
 )
 
-// MariaDBOptions are the choices of [MariaDB]; nil means none.
+// MariaDBOptions are the options of [MariaDB]; nil means all defaults.
 type MariaDBOptions struct {
 	// Args are further arguments of mariadbd, such as "--sql-mode=".
 	Args []string
@@ -168,7 +168,7 @@ func (s *MariaDBServer) Close() {
 	_ = os.RemoveAll(s.Dir)
 }
 
-// Log returns the end of what the server wrote to its log.
+// Log returns the end of the server's log.
 func (s *MariaDBServer) Log() string { return s.proc.out.tail() }
 
 // Socket is the path of the server's Unix socket.
@@ -176,8 +176,8 @@ func (s *MariaDBServer) Socket() string { return filepath.Join(s.Dir, "s") }
 
 func (s *MariaDBServer) data() string { return filepath.Join(s.Dir, "data") }
 
-// temp is a folder of the server's own: one that starts deletes what it takes for
-// leftovers in it, also another's.
+// temp is the server's own folder: at its start a server deletes the apparent leftovers there, even
+// those of another server.
 func (s *MariaDBServer) temp() string { return filepath.Join(s.Dir, "tmp") }
 
 // DSN names the database for go-sql-driver, as root, with nothing but a time limit
@@ -229,7 +229,7 @@ func (s *MariaDBServer) open(database string) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open mariadb: %w", err)
 	}
-	cfg.Logger = &mysql.NopLogger{} // a server that is not up yet is no news
+	cfg.Logger = &mysql.NopLogger{} // errors before the server is up are normal
 	cfg.ReadTimeout = startTimeout
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {

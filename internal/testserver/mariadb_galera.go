@@ -16,20 +16,18 @@ import (
 	"time"
 )
 
-// galeraMembers is the least number that goes on without any one of them.
+// galeraMembers is the smallest cluster that survives any one member.
 const galeraMembers = 3
 
-// galeraTransfer is the script that a member runs beside the transfer of what it
-// missed, in the place of the server's own, which need further programs. Members find
-// it in their PATH.
+// galeraTransfer is the script for the transfer of missed writes. It replaces the server's own ones,
+// which need further programs. Members find it in their PATH.
 //
 //go:embed galera_transfer.sh
 var galeraTransfer []byte
 
-// A GaleraCluster is a private MariaDB Galera cluster of three members on 127.0.0.1.
-// A member that was killed or does not answer is dropped by the others after about three
-// seconds. Its methods are not safe for concurrent use with each other on the same member,
-// except for Member and URL.
+// A GaleraCluster is a private MariaDB Galera cluster of three members on 127.0.0.1. The others drop a
+// killed or silent member after about three seconds. Its methods are not safe for concurrent use with
+// each other on the same member, except for Member and URL.
 type GaleraCluster struct {
 	Dir string // holds the data
 
@@ -119,8 +117,8 @@ func (c *GaleraCluster) configure() error {
 	return nil
 }
 
-// providerOptions have the others drop a member that is gone within a few seconds, and
-// none that is slow because the machine is busy.
+// providerOptions make the others drop a vanished member within a few seconds, but not a slow one on a
+// busy machine.
 func (m *galeraMember) providerOptions() string {
 	return fmt.Sprintf("gmcast.listen_addr=tcp://127.0.0.1:%d;base_host=127.0.0.1;base_port=%d;"+
 		"ist.recv_addr=127.0.0.1:%d;ist.recv_bind=127.0.0.1:%d;gcache.size=16M;pc.recovery=false;"+
@@ -133,8 +131,7 @@ const (
 	newCluster = "--wsrep-new-cluster"                     // has a member begin without the others
 )
 
-// found starts all members, with copies of what a first one wrote alone, which spares
-// the others a full transfer.
+// found starts all members with copies of the first one's data, which saves the others a full transfer.
 func (c *GaleraCluster) found() error {
 	first := c.members[0]
 	if err := os.Mkdir(first.Dir, 0o700); err != nil {
@@ -169,7 +166,7 @@ func (c *GaleraCluster) found() error {
 	return c.AwaitSize(0, galeraMembers)
 }
 
-// run starts a member where it stands and returns when it takes part.
+// run starts a member from its last position and returns when it takes part.
 func (c *GaleraCluster) run(i int, position string, more ...string) error {
 	m := c.members[i]
 	m.args = slices.Concat(m.settings, []string{"--wsrep-start-position=" + position}, more)
@@ -179,9 +176,8 @@ func (c *GaleraCluster) run(i int, position string, more ...string) error {
 	return m.await("wsrep_local_state_comment", "Synced")
 }
 
-// await returns when a status variable of the member has a value, and the member has
-// heard of all that the cluster did before: one that was paused does not know at once
-// that it was dropped.
+// await returns when a status variable of the member has a value, and the member knows all earlier
+// writes of the cluster: a resumed member does not know at once that the others dropped it.
 func (m *galeraMember) await(variable, want string) error {
 	db, err := m.open("")
 	if err != nil {
@@ -245,8 +241,8 @@ func (c *GaleraCluster) Restart(i int) error {
 	return c.run(i, position)
 }
 
-// awaitDropped returns when the others have dropped a member that was killed. One that joins
-// before may wait for a view of the cluster that never comes, and end.
+// awaitDropped returns when the others have dropped a killed member. One that rejoins earlier may wait
+// for a view of the cluster that never comes, and end.
 func (c *GaleraCluster) awaitDropped(i int) error {
 	witness, running := i, 0
 	for j, m := range c.members {
@@ -257,7 +253,7 @@ func (c *GaleraCluster) awaitDropped(i int) error {
 	return c.AwaitSize(witness, running)
 }
 
-// recover returns where a member stands that does not run.
+// recover returns the position of a stopped member.
 func (c *GaleraCluster) recover(i int) (position string, err error) {
 	m := c.members[i]
 	args := []string{"--no-defaults", "--datadir=" + m.data(), "--socket=" + m.Socket(), "--skip-networking", "--wsrep-recover"}

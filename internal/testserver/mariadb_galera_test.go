@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// A member that was killed, and one that was dropped, come back with all that the
-// others wrote; what is left of a cluster that lost its majority takes nothing.
+// A killed member and a dropped one return with all writes of the others. The rest of a cluster without
+// its majority accepts no write.
 func TestGalera(t *testing.T) {
 	c := testserver.Galera(t)
 	must := func(err error) {

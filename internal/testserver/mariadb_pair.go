@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// MariaDBPairOptions are the choices of [MariaDBPair]; nil means none.
+// MariaDBPairOptions are the options of [MariaDBPair]; nil means all defaults.
 type MariaDBPairOptions struct {
-	// Timeout is how long the primary waits for its replica before it goes on alone;
-	// default 10 s, which is MariaDB's own.
+	// Timeout bounds the primary's wait for its replica before it continues alone; default 10 s,
+	// which is MariaDB's own.
 	Timeout time.Duration
 
-	// AfterSync has the primary wait before it commits rather than after, so that
-	// no client sees what the replica may lack.
+	// AfterSync makes the primary wait before it commits rather than after, so that no client sees
+	// writes that the replica may lack.
 	AfterSync bool
 }
 
@@ -26,11 +26,11 @@ type MariaDBPairOptions struct {
 type MariaDBPairServer struct {
 	Primary, Replica *MariaDBServer
 
-	servers int // so many there were so far
+	servers int // number of servers so far
 }
 
-// MariaDBPair starts a primary and its replica, which end with t, and returns when the
-// replica confirms what the primary commits.
+// MariaDBPair starts a primary and its replica, which end with t, and returns when the replica confirms
+// the primary's commits.
 func MariaDBPair(t TB, opts *MariaDBPairOptions) *MariaDBPairServer {
 	t.Helper()
 	if opts == nil {
@@ -108,7 +108,7 @@ func (p *MariaDBPairServer) CatchUp(t TB) {
 	}
 }
 
-// Break ends replication: what the primary commits from here on the replica lacks.
+// Break ends replication: the replica lacks all later commits of the primary.
 func (p *MariaDBPairServer) Break(t TB) {
 	t.Helper()
 	p.Replica.Exec(t, "", "STOP SLAVE IO_THREAD")
@@ -121,7 +121,7 @@ func (p *MariaDBPairServer) Promote(t TB) {
 	p.Replica.Exec(t, "", "STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0")
 }
 
-// ReturnReadOnly starts the former primary again as one that is read-only.
+// ReturnReadOnly starts the former primary again, read-only.
 func (p *MariaDBPairServer) ReturnReadOnly() error {
 	p.Primary.args = append(p.Primary.args, readOnly)
 	return p.Primary.Start()
@@ -129,9 +129,8 @@ func (p *MariaDBPairServer) ReturnReadOnly() error {
 
 const readOnly = "--read-only=1"
 
-// SwitchRoles has the former primary, which is dead, begin anew as the replica of the one that
-// was promoted, and returns when it has caught up. It is another server to the cluster: one
-// leaves out what it takes for its own writes.
+// SwitchRoles makes the dead former primary a new replica of the promoted server, and returns when it
+// has caught up. To the cluster it is another server: a server skips writes with its own identity.
 func (p *MariaDBPairServer) SwitchRoles(t TB) {
 	t.Helper()
 	p.Primary, p.Replica = p.Replica, p.Primary

@@ -7,7 +7,7 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// What a broken pair commits the replica lacks, and does not get by its promotion.
+// The replica lacks the commits of a broken pair, also after its promotion.
 func TestMariaDBPair(t *testing.T) {
 	pair := testserver.MariaDBPair(t, &testserver.MariaDBPairOptions{Timeout: 50 * time.Millisecond, AfterSync: true})
 	name := pair.Primary.NewDatabase(t)
@@ -18,7 +18,7 @@ func TestMariaDBPair(t *testing.T) {
 		t.Errorf("%d rows on the replica, want 1", n)
 	}
 	pair.Break(t)
-	pair.Primary.Exec(t, name, "INSERT INTO t VALUES (2)") // it goes on alone
+	pair.Primary.Exec(t, name, "INSERT INTO t VALUES (2)") // it continues alone
 	if err := pair.Primary.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A NginxServer is an nginx of its own, in front of what its configuration names.
+// A NginxServer is a private nginx in front of the servers in its configuration.
 type NginxServer struct {
 	Port int
 	Dir  string
@@ -21,8 +21,8 @@ type NginxServer struct {
 	proc    *process
 }
 
-// Nginx starts an nginx that ends with the test. http is what stands in the block of that
-// name, in which "listen 80;" stands for its port.
+// Nginx starts an nginx that ends with the test. http is the content of the block of that name; its
+// "listen 80;" becomes the port.
 func Nginx(t TB, http string) *NginxServer {
 	t.Helper()
 	s, err := StartNginx(http)

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// PostgresOptions are the choices of [Postgres]; nil means none.
+// PostgresOptions are the options of [Postgres]; nil means all defaults.
 type PostgresOptions struct {
 	// Settings are those of postgresql.conf, such as "wal_level=minimal".
 	Settings []string
@@ -128,7 +128,7 @@ func (s *PostgresServer) Start() error {
 		case !strings.Contains(err.Error(), "shared memory block") && !strings.Contains(err.Error(), "lock file"):
 			return err
 		}
-		// The children of a server that was killed end by themselves, soon.
+		// The children of a killed server soon end by themselves.
 		time.Sleep(20 * time.Millisecond)
 	}
 }
@@ -228,14 +228,14 @@ func (s *PostgresServer) signalAll(sig syscall.Signal) error {
 // Close ends the server and deletes its data.
 func (s *PostgresServer) Close() {
 	if s.proc != nil && !s.proc.ended() {
-		_ = s.Resume()                     // a server that stands still takes no notice of the next
+		_ = s.Resume()                     // a frozen server ignores the next signal
 		_ = s.end(syscall.SIGQUIT)         // at once, but the children too
 		_ = s.proc.signal(syscall.SIGKILL) // fails where it has ended
 	}
 	_ = os.RemoveAll(s.Dir)
 }
 
-// Log returns the end of what the server wrote to its log.
+// Log returns the end of the server's log.
 func (s *PostgresServer) Log() string { return s.proc.out.tail() }
 
 func (s *PostgresServer) data() string { return filepath.Join(s.Dir, "data") }
@@ -295,7 +295,7 @@ func openPostgres(url string) (*sql.DB, error) {
 	return stdlib.OpenDB(*cfg), nil
 }
 
-// findPostgres looks for a binary of the newest release that is installed.
+// findPostgres looks for a binary of the newest installed release.
 func findPostgres(name string) (string, error) {
 	paths, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if err != nil {
@@ -313,6 +313,6 @@ func findPostgres(name string) (string, error) {
 
 // release is the 15 of /usr/lib/postgresql/15/bin/postgres.
 func release(path string) (n int) {
-	_, _ = fmt.Sscanf(path, "/usr/lib/postgresql/%d/", &n) // 0, the oldest, if it is none
+	_, _ = fmt.Sscanf(path, "/usr/lib/postgresql/%d/", &n) // otherwise 0, the oldest
 	return n
 }

@@ -17,8 +17,7 @@ type PgBouncerServer struct {
 	proc *process
 }
 
-// bouncerConfig gives all users the server's superuser, and none the
-// schema that they ask for.
+// bouncerConfig maps all users to the server's superuser, and ignores the schemas that they request.
 const bouncerConfig = `[databases]
 * = host=127.0.0.1 port=%d user=postgres
 [pgbouncer]

@@ -62,8 +62,7 @@ func (p *PostgresPairServer) CatchUp(t TB) {
 	}
 }
 
-// Break has the standby receive nothing more: what the primary commits from now on is
-// lost when the standby takes over.
+// Break cuts the standby off: the primary's later commits are lost when the standby takes over.
 func (p *PostgresPairServer) Break(t TB) {
 	t.Helper()
 	p.Standby.Exec(t, "postgres", "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
@@ -81,8 +80,8 @@ func (p *PostgresPairServer) FailOver(t TB) {
 	p.Standby.Exec(t, "postgres", "SELECT pg_promote()")
 }
 
-// SwitchRoles has the former primary, which is dead, begin anew as the standby of the one that
-// was promoted, and returns when it has caught up.
+// SwitchRoles makes the dead former primary a new standby of the promoted server, and returns when it
+// has caught up.
 func (p *PostgresPairServer) SwitchRoles(t TB) {
 	t.Helper()
 	p.Primary, p.Standby = p.Standby, p.Primary

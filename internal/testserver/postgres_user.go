@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// nobody is the user that servers run as which refuse to run as root.
+// nobody is the user for servers that refuse to run as root.
 const nobody = "nobody"
 
-// unprivileged returns a command that runs as nobody where the tests run as root.
-// That change of user makes the kernel forget what it was told to do when the parent
-// ends, so that setpriv has to tell it again.
+// unprivileged returns a command that runs as nobody if the tests run as root. The change of user makes
+// the kernel forget the signal at the parent's end, so setpriv sets it again.
 func unprivileged(binary string, args ...string) (*exec.Cmd, error) {
 	if os.Geteuid() != 0 {
 		return exec.Command(binary, args...), nil
@@ -31,8 +30,8 @@ func unprivileged(binary string, args ...string) (*exec.Cmd, error) {
 	return exec.Command(setpriv, append(as, args...)...), nil
 }
 
-// privateDir makes a temporary folder that the user of [unprivileged] owns. The path
-// of a socket must be shorter than 108 bytes, so it is none of t.TempDir.
+// privateDir makes a temporary folder for the user of [unprivileged]. The path of a socket must be
+// shorter than 108 bytes, so t.TempDir does not serve.
 func privateDir(name string) (string, error) {
 	dir, err := os.MkdirTemp("", name)
 	if err != nil {

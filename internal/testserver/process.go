@@ -39,7 +39,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // a server that was killed is no news to a caller that waits
+		_ = cmd.Wait() // the error of a killed server is normal
 		close(p.done)
 	}()
 	if err := <-started; err != nil {
@@ -48,8 +48,8 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// startOn has run start a server on *port, or on a free one where that is 0, and sets
-// *started. Before the first start no test knows the port: another one will do as well.
+// startOn calls run to start a server on *port, or on a free one if that is 0, and sets *started. Before
+// the first start no test knows the port, so any other one will do.
 func startOn(port *int, started *bool, run, kill func() error) (err error) {
 	for range 3 {
 		if *port == 0 {
@@ -115,8 +115,8 @@ func (p *process) pause() error {
 	return nil
 }
 
-// frozen reports whether all threads of a process have stopped: a signal is sent
-// before it has arrived everywhere. Where there is no /proc it is taken to have.
+// frozen reports whether all threads of a process have stopped: a signal takes effect later. Without
+// /proc it reports true.
 func frozen(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {
@@ -164,8 +164,7 @@ func FreePort() (int, error) {
 	return 0, errors.New("look for a free port: found none")
 }
 
-// claimPort claims a port until this process ends. Only on Linux there are sockets that
-// leave no file behind.
+// claimPort claims a port until this process ends. Only Linux has sockets without a file.
 func claimPort(port int) (io.Closer, error) {
 	if runtime.GOOS != "linux" {
 		return io.NopCloser(nil), nil
@@ -186,14 +185,14 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.buf.Write(p)
 }
 
-// String returns what was written so far.
+// String returns the output so far.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buf.String()
 }
 
-// tail returns the end of what was written.
+// tail returns the end of the output.
 func (o *Output) tail() string {
 	text := o.String()
 	return text[max(0, len(text)-4096):]

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// prometheusConfig scrapes what a file names, each second, which a busy machine can, and
-// evaluates rules four times a second.
+// prometheusConfig scrapes the targets in a file each second, which a busy machine can do, and evaluates
+// rules four times a second.
 const prometheusConfig = `
 global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 250ms}
 rule_files: [rules.yaml]
@@ -32,7 +32,7 @@ type PrometheusServer struct {
 	proc    *process
 }
 
-// A PrometheusTarget is what a Prometheus scrapes.
+// A PrometheusTarget is a target of a Prometheus.
 type PrometheusTarget struct {
 	Addr   string // HOST:PORT, which becomes the label instance
 	Scheme string // http or https
@@ -118,7 +118,7 @@ func (s *PrometheusServer) Query(expr string) ([]PrometheusSample, error) {
 	return samples, nil
 }
 
-// Log returns the end of what the server wrote.
+// Log returns the end of the server's output.
 func (s *PrometheusServer) Log() string { return s.proc.out.tail() }
 
 func (s *PrometheusServer) url() string { return fmt.Sprintf("http://127.0.0.1:%d", s.Port) }

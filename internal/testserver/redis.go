@@ -147,8 +147,8 @@ func (s *RedisServer) AwaitInfo(section string, texts ...string) error {
 	})
 }
 
-// insist sends a command, which does no harm twice, until the server takes it: a busy disk holds
-// up a server that has each write on it first.
+// insist repeats a harmless command until the server takes it: a busy disk holds up a server that syncs
+// each write.
 func (s *RedisServer) insist(args ...string) error {
 	return s.await(strings.Join(args, " "), func() error {
 		_, err := s.Do(args...)
@@ -199,5 +199,5 @@ func (s *RedisServer) Close() {
 	_ = os.RemoveAll(s.Dir)
 }
 
-// Log returns the end of what the server wrote to its log.
+// Log returns the end of the server's log.
 func (s *RedisServer) Log() string { return s.proc.out.tail() }

@@ -14,7 +14,7 @@ const (
 	sentinelMaster = "leaf"
 )
 
-// A RedisPair is a primary Redis, a replica and the sentinel that changes their roles when it is told.
+// A RedisPair is a primary Redis, a replica, and a sentinel that exchanges their roles on request.
 type RedisPair struct {
 	Primary, Replica, Sentinel *RedisServer // as they are at the start, or were at the last Settle
 }
@@ -82,20 +82,19 @@ func (p *RedisPair) URL() string {
 	return "redis+sentinel://" + p.Sentinel.Addr() + "/" + sentinelMaster
 }
 
-// sentinelNever is in how many milliseconds the sentinel takes a server that does not answer for
-// dead. Tests tell it when to fail over: by itself, on a busy machine, it would spoil what they have
-// begun. With less than the second after which it first asks a server that has just taken over, it
-// takes each of them for dead at once, and goes back to the former one, even in the middle of a
-// sync that has emptied that one.
+// sentinelNever is the time in milliseconds after which the sentinel takes a silent server for dead.
+// Tests tell it when to fail over: its own decisions on a busy machine would spoil a test. A value below
+// a second, after which it first asks a new primary, would make it take each new primary for dead at
+// once, and return to the former one, even in the middle of a sync that has emptied that one.
 const sentinelNever = "3600000"
 
-// sentinelPace has the sentinel look at servers, and put a former primary right, within a second or
-// two instead of ten to twenty. Nor does it stand still for half a minute when it was not scheduled
-// for two seconds.
+// sentinelPace makes the sentinel look at servers, and correct a former primary, within a second or two
+// instead of ten to twenty. It also prevents a pause of half a minute after two seconds without the
+// processor.
 var sentinelPace = []string{"SENTINEL", "DEBUG", "INFO-PERIOD", "1000", "PUBLISH-PERIOD", "250", "TILT-TRIGGER", sentinelNever}
 
-// Break has the replica miss every write from now on, until [RedisPair.FailOver] or
-// [RedisPair.Settle]. It has all that was written before.
+// Break makes the replica miss every later write, until [RedisPair.FailOver] or [RedisPair.Settle]. It
+// has all earlier ones.
 func (p *RedisPair) Break() error {
 	if err := p.Settle(); err != nil {
 		return err
@@ -116,8 +115,8 @@ func (p *RedisPair) FailOver() error {
 	return p.SwitchOver()
 }
 
-// SwitchOver returns when the sentinel has put the replica in the primary's place, which it does
-// whatever that one lacks. Primary and Replica remain as they were, until [RedisPair.Settle].
+// SwitchOver returns when the sentinel has promoted the replica, whatever that one lacks. Primary and
+// Replica stay as they are, until [RedisPair.Settle].
 func (p *RedisPair) SwitchOver() error {
 	return p.Sentinel.await("fail over", func() error {
 		master, err := p.master()
@@ -129,9 +128,8 @@ func (p *RedisPair) SwitchOver() error {
 	})
 }
 
-// Settle starts what has ended, and returns when one server is the other's replica, and both have
-// all that was written before, also on disk: the sentinel has the word which, and Primary and
-// Replica are as it says.
+// Settle starts the stopped servers, and returns when one server is the other's replica, and both have
+// all earlier writes, also on disk. The sentinel decides the roles; Primary and Replica follow it.
 func (p *RedisPair) Settle() error {
 	for _, s := range []*RedisServer{p.Primary, p.Replica} {
 		if s.proc.ended() {
@@ -149,8 +147,8 @@ func (p *RedisPair) Settle() error {
 	return p.CatchUp()
 }
 
-// CatchUp returns when the replica has all that the primary has written so far. A replica may
-// pass for one that is connected for a second before the primary sends it anything.
+// CatchUp returns when the replica has all of the primary's writes so far. A replica may look connected
+// for a second before the primary sends it anything.
 func (p *RedisPair) CatchUp() error {
 	wants, err := p.Primary.awaitOffset(0)
 	if err == nil {
@@ -159,8 +157,7 @@ func (p *RedisPair) CatchUp() error {
 	return err
 }
 
-// awaitOffset waits until a server has so much of what its primary, or itself as one, has written,
-// and returns how much it has.
+// awaitOffset waits for a replication offset of a server, and returns its present one.
 func (s *RedisServer) awaitOffset(wants int64) (has int64, err error) {
 	err = s.await("wait for the replica", func() error {
 		info, err := s.Do("INFO", "replication")
@@ -188,8 +185,8 @@ func (p *RedisPair) master() (*RedisServer, error) {
 	return nil, cmp.Or(err, errors.New(info))
 }
 
-// settledInfo is what the two servers say when neither is about to become anything else, and
-// neither has its data in memory alone, as a replica has after a sync.
+// settledInfo is the state of two settled servers that both have their data on disk; after a sync a
+// replica has it in memory alone.
 var settledInfo = [2][]string{
 	{"role:master", "state=online", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"},
 	{"role:slave", "master_link_status:up", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"},

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A RedisError is what a Redis answered in place of a result.
+// A RedisError is a Redis's error instead of a result.
 type RedisError string
 
 func (e RedisError) Error() string { return string(e) }

@@ -155,5 +155,5 @@ func (s *ZooKeeperServer) Close() {
 	_ = os.RemoveAll(s.Dir)
 }
 
-// Log returns the end of what the server wrote to its log.
+// Log returns the end of the server's log.
 func (s *ZooKeeperServer) Log() string { return s.proc.out.tail() }

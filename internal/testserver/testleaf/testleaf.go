@@ -1,4 +1,4 @@
-// Package testleaf runs Leaf servers inside a test, for the tests of what calls them.
+// Package testleaf runs Leaf servers inside a test, for the tests of their clients.
 package testleaf
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// Options says what a [Server] is made of. A zero field is left out.
+// Options are the parts of a [Server]. It lacks those with a zero field.
 type Options struct {
 	Store    segment.Store
 	Registry worker.Registry
@@ -122,9 +122,9 @@ func (s *Server) serve() error {
 	return nil
 }
 
-// Stop ends the server as a crash does. What it holds in memory stays.
+// Stop ends the server like a crash. Its memory survives.
 func (s *Server) Stop() {
-	_ = s.http.Close() // connections that are gone need no closing
+	_ = s.http.Close() // vanished connections need no close
 	<-s.done
 }
 
@@ -163,7 +163,7 @@ func (s *Server) Release() {
 	}
 }
 
-// Calls returns how many requests of a procedure, such as Advance, there were.
+// Calls returns the number of requests of a procedure, such as Advance.
 func (s *Server) Calls(procedure string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
