@@ -29,7 +29,8 @@ type site struct {
 	before, after string   // the store of the servers
 	private       []string // what a page names, and what stands for it here
 	prepare       []string // the page's commands while the servers run, found by their text
-	both          bool     // servers may have either store at any time
+	both          bool     // servers may have either store at any time, and those of before may go on
+	back          string   // the page's commands for the way back, found by their text
 
 	seen drivertest.IDs
 }
@@ -38,6 +39,9 @@ var recipes = map[string]recipe{
 	"restore sqlite":   {"backup.md", "mv restored.db ids.db", sqliteSite},
 	"restore mysql":    {"backup.md", "CREATE DATABASE leaf_restored", mysqlSite},
 	"move":             {"stores.md", `leaf init --store "$NEW"`, movedSite},
+	"resize tickets":   resized(""),
+	"resize tables":    resized("&table_per_tag=true"),
+	"resize blocks":    resized("&stride=50"),
 	"restore postgres": {"backup.md", "psql -c", postgresSite},
 }
 
@@ -78,7 +82,9 @@ func (s *site) follow(r recipe, done int) {
 		busy.Wait()
 		s.load(old)
 	}
-	old.kill()
+	if !s.both {
+		old.kill()
+	}
 
 	steps := block(s.t, r.page, r.has)
 	for _, line := range steps[:done] {
@@ -99,8 +105,11 @@ func (s *site) follow(r recipe, done int) {
 	}
 	s.try(s.after)
 	if s.both {
+		s.take(old)
 		s.try(s.before)
-		s.must(block(s.t, r.page, "--by 2000000000000")[0])
+	}
+	if s.back != "" {
+		s.must(block(s.t, r.page, s.back)[0])
 		s.try(s.before)
 	}
 	if err := s.seen.Check(); err != nil {
@@ -139,6 +148,11 @@ func (s *site) try(url string) {
 	case <-time.After(patience):
 		s.t.Fatalf("leaf serve does not listen:\n%s", server.output())
 	}
+	s.take(server)
+}
+
+// take takes IDs as long as the server gives any.
+func (s *site) take(server *server) {
 	shard := s.seen.Shard()
 	for range 4 {
 		ids, err := server.ids("order", 50)
@@ -306,5 +320,15 @@ func TestRestoredWith32Bits(t *testing.T) {
 func movedSite(t *testing.T) *site {
 	dir := t.TempDir()
 	before, after := mariadb.URL(mariadb.NewDatabase(t)), "sqlite:"+filepath.Join(dir, "new.db")
-	return &site{t: t, dir: dir, before: before, after: after, both: true, private: []string{"$OLD", before, "$NEW", after}}
+	return &site{t: t, dir: dir, before: before, after: after, both: true, back: "--by 2000000000000",
+		private: []string{"$OLD", before, "$NEW", after}}
+}
+
+// resized is the recipe for a third ticket server, beside servers with the set of before.
+func resized(params string) recipe {
+	const page = "ticket+mysql://u:p@h1/db,u:p@h2/db,u:p@h3/db"
+	return recipe{"stores.md", "leaf init --resize --store '" + page, func(t *testing.T) *site {
+		set := newTicketSet(t, []*testserver.MariaDBServer{mariadb, mariadb, mariadb}, "?timeout=5s"+params)
+		return &site{t: t, dir: t.TempDir(), before: set.url(0, 1), after: set.url(0, 1, 2), both: true, private: []string{page, set.url(0, 1, 2)}}
+	}}
 }
