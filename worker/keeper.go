@@ -79,6 +79,10 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 		if k.saved, k.notice, err = o.State.restore(o.RegistryKey); err != nil {
 			return nil, fmt.Errorf("read the state file: %w", err)
 		}
+		if from := o.State.slots.found; from > 0 && from < stateVersion {
+			k.log.Warn("the state file of an earlier release is written in a newer format from now on, which that release refuses: to go back to it, stop this server and remove the file",
+				"from", from, "to", stateVersion)
+		}
 	}
 	k.status.Err = errors.New("no worker ID has been claimed yet")
 	return k, nil

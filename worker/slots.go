@@ -44,6 +44,7 @@ type slots struct {
 	size    int64
 	version int    // of the format: the newest one that is understood
 	next    uint64 // number of the next write
+	found   int    // the format of what was read, 0 if nothing was
 }
 
 // read returns what was written last, nil if the file is empty. It believes only a file
@@ -153,5 +154,6 @@ func (s *slots) parse(slot []byte) (number uint64, text []byte, err error) {
 	case n < 4, number == 0, length < 0 || length > len(rest), checksum(number, rest[:length]) != sum:
 		return 0, nil, errDamaged
 	}
+	s.found = version
 	return number, bytes.Clone(rest[:length]), nil
 }

@@ -2,7 +2,10 @@ package worker_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -81,6 +84,40 @@ func TestStateOfNewerRelease(t *testing.T) {
 	}
 	if after, _ := os.ReadFile(f.Name()); !bytes.Equal(before, after) {
 		t.Error("the file was changed")
+	}
+}
+
+// A state file of format 1 is read, and the log says that it is not one any more.
+func TestStateOfEarlierRelease(t *testing.T) {
+	f := openFile(t, filepath.Join(t.TempDir(), "state"))
+	for number := range 2 {
+		text := `{"identity":"x","registry":"","worker":3}`
+		sum := crc32.Checksum(fmt.Appendf(nil, "%d%s", number+1, text), crc32.MakeTable(crc32.Castagnoli))
+		slot := append(fmt.Appendf(nil, "leaf-slot 1 %d %d %08x\n%s", number+1, len(text), sum, text), make([]byte, 4096)...)
+		if _, err := f.WriteAt(slot[:4096], int64((number+1)%2)*4096); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, warns := range []int{1, 0} {
+		var log strings.Builder
+		state := worker.NewStateFile(f, "")
+		k, err := worker.NewKeeper(memory.NewRegistry(), &worker.Options{State: state, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(log.String(), "from=1 to=2"); n != warns {
+			t.Errorf("%d lines name the formats, want %d: %s", n, warns, log.String())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- k.Run(ctx) }()
+		for !k.Status().Held {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@
 package datadir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -76,14 +77,29 @@ func (d *Dir) Memory(store string, logger *slog.Logger) (*segment.FileMemory, er
 	if m, ok := d.memories[store]; ok {
 		return m, nil
 	}
-	hash := fnv.New64a()
-	hash.Write([]byte(store))
-	m, err := d.openMemory(fmt.Sprintf("-%016x", hash.Sum64()), logger)
+	if len(d.memories) == 0 {
+		if err := d.upgrade(cmp.Or(logger, slog.New(slog.DiscardHandler))); err != nil {
+			return nil, err
+		}
+	}
+	m, err := d.openMemory(suffix(store), logger)
 	if err != nil {
 		return nil, err
 	}
 	d.memories[store] = m
 	return m, nil
+}
+
+// suffix is how the names of a store's memories end.
+func suffix(store string) string {
+	hash := fnv.New64a()
+	hash.Write([]byte(store))
+	return fmt.Sprintf("-%016x", hash.Sum64())
+}
+
+// counters names the memory of this slot of a store.
+func (d *Dir) counters(store string) string {
+	return fmt.Sprintf("counters-%d%s", d.slot, suffix(store))
 }
 
 // openMemory opens the memory of this slot whose name ends so, and takes over those of other
