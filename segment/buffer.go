@@ -25,20 +25,20 @@ type Buffer struct {
 	// Cursors issue no ID of their blocks below it: floor, or the largest int64 once end is set.
 	cursorFloor atomic.Int64
 
-	// These belong to mu, and stand here because there may be very many buffers.
+	// These belong to mu. They are here to save memory: there may be very many buffers.
 	closing bool // no refill may start any more
 	clipped bool // the loss budget is less than the outage budget asks for
 	follows bool // the last grant begins where the one before ended
 
-	recalled bool // the guard's: the memory was asked
+	recalled bool // the guard's: it has read the memory
 	missing  bool // the set's check's: the listing under way has not had the tag yet
 
 	mu      sync.Mutex
 	queue   []*span       // what follows current
 	short   int64         // how many IDs the waiting callers need
 	runs    []*runWait    // waiting callers whose IDs must follow one another
-	wake    chan struct{} // closed when waiting callers should look again; nil: none wait
-	refill  *refill       // in flight; nil: none
+	wake    chan struct{} // closes when waiting callers should check again; nil: nobody waits
+	refill  *refill       // in flight; nil: no call is
 	asking  int64         // how many IDs the refill in flight asks for
 	end     error         // why no ID will ever be issued again; nil while there may be
 	health  storeHealth
@@ -46,15 +46,15 @@ type Buffer struct {
 	use     *recentUse // nil: no more than a step was issued yet
 	account account
 	floor   int64 // IDs below it are not issued: see DropBelow
-	loan    *loan // the latest; nil: none, or it was given back
+	loan    *loan // the latest; nil: no loan, or it came back
 }
 
-// account is what a buffer has received and issued.
+// account counts the IDs that a buffer received and issued.
 type account struct {
-	retired  int64     // IDs issued from spans that are no longer current
+	retired  int64     // IDs issued from earlier spans
 	step     int64     // the tag's step as last heard
 	last     int64     // size of the last grant
-	asked    int64     // how many IDs the last grant was asked for
+	asked    int64     // the requested IDs of the last grant
 	granted  int64     // how many it had
 	end      int64     // where it ends
 	lastAt   time.Time // when it came; when the buffer was made
@@ -65,23 +65,23 @@ type account struct {
 	callTime  time.Duration // that they took
 	waits     int64         // of callers
 	exhausted int64         // calls that failed for lack of IDs
-	lost      int64         // IDs that were granted and never will be issued
-	returned  int64         // IDs that were given back
+	lost      int64         // granted IDs that the buffer will never issue
+	returned  int64         // IDs given back
 }
 
-// NewBuffer returns a buffer over tag's counter in store. It does not call the
-// store before the first ID is asked for.
+// NewBuffer returns a buffer over tag's counter in store. It calls the store at the first request for
+// an ID.
 func NewBuffer(store Store, tag string, opts *Options) *Buffer {
 	return newBuffer(tag, newShared(store, nil, opts.withDefaults()))
 }
 
-// shared is what the buffers of a set have in common.
+// shared is the common part of a set's buffers.
 type shared struct {
 	Options
 	store   Store
 	made    time.Time
 	set     *Set        // nil: a buffer of its own
-	failing failing     // buffers that have not ended and whose health has an error
+	failing failing     // live buffers with an error in their health
 	loaded  atomic.Bool // a buffer was first granted IDs since this was reset
 	id      storeID
 }
@@ -126,7 +126,7 @@ func (b *Buffer) next(ctx context.Context, s *span, used int64) (int64, error) {
 	return r.Start, err
 }
 
-// takeOne waits for one ID, if need be; s has none left.
+// takeOne returns one ID, after a wait if necessary; s is empty.
 func (b *Buffer) takeOne(ctx context.Context, s *span) (leaf.Range, error) {
 	var one [1]leaf.Range
 	ranges, err := b.take(ctx, one[:0], s, leaf.Range{}, 1)
@@ -201,7 +201,7 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, s *span, r leaf.Ran
 	}
 }
 
-// reserve takes up to n IDs off s, or none if the call should wait.
+// reserve takes up to n IDs off s, or no ID if the call should wait.
 func (b *Buffer) reserve(s *span, n int64, delivered bool) leaf.Range {
 	if n > s.remaining() {
 		b.mu.Lock()
@@ -214,10 +214,10 @@ func (b *Buffer) reserve(s *span, n int64, delivered bool) leaf.Range {
 	return s.reserve(n)
 }
 
-// affords reports whether a call for n IDs should take what there is although it may
-// have to wait for the rest; b.mu is held. A batch that cannot be filled must not consume
-// IDs that single calls could use: the stock must have it all, or the store have just
-// delivered, or deliver nothing before some of the stock is used.
+// affords reports whether a call for n IDs should take the available ones although it may have to wait
+// for the rest; the caller holds b.mu. A batch that cannot be complete must not use up IDs that single
+// calls could get. So either the stock has the whole batch, or the store has just delivered, or it will
+// deliver only after callers have used some of the stock.
 func (b *Buffer) affords(n int64, delivered bool) bool {
 	stock := b.stock()
 	return delivered || stock >= n || b.opts.Policy == Adaptive && stock > b.issued()+b.account.step
@@ -233,9 +233,8 @@ func appendRange(ranges []leaf.Range, keep int, r leaf.Range) []leaf.Range {
 	return append(ranges, r)
 }
 
-// await returns when a caller that still needs n IDs, and got none of the current
-// span s, should look again, or with the reason why it should give up. fed: the store
-// has delivered meanwhile.
+// await is for a caller that got no IDs of the current span s and still needs n. It returns nil when the
+// caller should check again, or the reason to give up. fed: the store has delivered meanwhile.
 func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, timer *time.Timer) (fed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,11 +9,10 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// TakeContiguous returns n IDs that follow one another. Its errors are those of
-// [Buffer.Take], and one that wraps [leaf.ErrNotContiguous] where the store deals in
-// smaller units. IDs of one tag only go up, so what is in memory below the IDs that it
-// returns is never issued: nothing where no other process takes from the tag, else at
-// most the stock.
+// TakeContiguous returns n consecutive IDs. Its errors are those of [Buffer.Take], and one that wraps
+// [leaf.ErrNotContiguous] if the store deals in smaller units. IDs of one tag only rise, so the buffer
+// never issues the IDs in memory below the returned ones. If no other process takes from the tag, it
+// loses none; otherwise at most the stock.
 func (b *Buffer) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) {
 	if err := b.checkCount(n); err != nil {
 		return leaf.Range{}, err
@@ -28,9 +27,8 @@ func (b *Buffer) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) 
 	return b.takeContiguous(ctx, int64(n))
 }
 
-// A runWait is a caller that waits for IDs that follow one another. What the store grants
-// serves it before other callers come to it: they could take single IDs off each grant, and
-// it would never have its run.
+// A runWait is a caller that waits for consecutive IDs. It gets the store's grant before other callers:
+// they could take single IDs off each grant, and it would never have its run.
 type runWait struct {
 	need int64 // how many; 0: it has them
 	run  leaf.Range
@@ -79,7 +77,7 @@ func (b *Buffer) longestRun() (n int64) {
 	return n
 }
 
-// serveRuns gives the waiting callers the runs that there are; b.mu is held.
+// serveRuns gives the waiting callers the available runs; the caller holds b.mu.
 func (b *Buffer) serveRuns() {
 	for _, w := range b.runs {
 		if w.need == 0 {
@@ -96,21 +94,21 @@ func (b *Buffer) serveRuns() {
 // does not deal in larger ones.
 const maxSmall = 2
 
-// tooSmall reports whether the last grant was asked for n IDs, has fewer, and does not
-// follow the one before; b.mu is held.
+// tooSmall reports whether the last grant, requested with n IDs, has fewer and does not follow the one
+// before; the caller holds b.mu.
 func (b *Buffer) tooSmall(n int64) bool {
 	a := &b.account
 	return a.asked >= n && a.granted < n && !b.follows
 }
 
-// cut takes the first run of n IDs off the stock and drops what is below it; b.mu is
-// held. The range is empty, and the stock as it was, where there is no such run.
+// cut takes the first run of n IDs off the stock and drops the IDs below it; the caller holds b.mu.
+// Without such a run the range is empty and the stock does not change.
 func (b *Buffer) cut(n int64) (run leaf.Range) {
 	if b.end != nil || !b.hasRun(n) {
 		return leaf.Range{}
 	}
 	s := b.current.Load()
-	rest := s.seal() // callers that are late get nothing of s
+	rest := s.seal() // late callers get nothing of s
 	b.account.retired += rest.Start - s.start
 	spans := append([]*span{s.cut(rest)}, b.queue...) // no other caller reaches them before the end
 	if first := firstRun(spans, n); first >= 0 {
@@ -133,7 +131,7 @@ func (b *Buffer) hasRun(n int64) bool {
 	return firstRun(append([]*span{b.current.Load()}, b.queue...), n) >= 0
 }
 
-// firstRun returns where in spans the first run of n IDs begins, -1 if there is none.
+// firstRun returns the position in spans of the first run of n IDs, or -1.
 func firstRun(spans []*span, n int64) int {
 	first, length, end := 0, int64(0), int64(0)
 	for i, s := range spans {

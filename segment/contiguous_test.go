@@ -54,7 +54,7 @@ func TestTakeContiguousRefusesBadCounts(t *testing.T) {
 	takeContiguous(t, b, 1000)
 }
 
-// Other servers on the tag: what is left below the run is skipped, and IDs only go up.
+// With other servers on the tag, a run skips the rest below it, and IDs only rise.
 func TestTakeContiguousBesideOthers(t *testing.T) {
 	store := newStore(t, 1, 10)
 	b := segment.NewBuffer(store, "order", nil)
@@ -83,7 +83,7 @@ func TestTakeContiguousOfASmallStock(t *testing.T) {
 	}
 }
 
-// A run is served before callers that wait beside it take single IDs off the grant.
+// A run gets the grant before waiting callers of single IDs.
 func TestTakeContiguousBesideWaitingCallers(t *testing.T) {
 	for range 5 {
 		synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestTakeContiguousBesideWaitingCallers(t *testing.T) {
 					}
 				})
 			}
-			synctest.Wait() // the store is asked for a step
+			synctest.Wait() // the buffer requests a step
 			takeContiguous(t, b, 100)
 			if calls := store.Calls(drivertest.OpAdvance); calls > 3 {
 				t.Errorf("the store was called %d times: for a step, the run, and what came after it at most", calls)
@@ -160,8 +160,8 @@ func TestTakeContiguousWithoutStore(t *testing.T) {
 	})
 }
 
-// What is taken in runs and one by one never overlaps, goes up for every caller, and what
-// is given back at the end was not issued.
+// Runs and single IDs never overlap and rise for every caller, and the buffer gives back only unissued
+// IDs.
 func TestTakeContiguousUnderLoad(t *testing.T) {
 	store := newStore(t, 1, 10)
 	b := segment.NewBuffer(store, "order", &segment.Options{Wait: time.Minute}) // a busy machine

@@ -9,19 +9,18 @@ import (
 // DefaultBlock is how many IDs a [Cursor] takes at a time by default.
 const DefaultBlock = 64
 
-// A Cursor hands out the IDs of one tag to one goroutine. It takes them off the buffer in
-// blocks, so that goroutines with a cursor each do not contend for anything but a block now
-// and then. It must not be used by two goroutines at the same time.
+// A Cursor hands out the IDs of one tag to one goroutine. It takes them off the buffer in blocks, so
+// that goroutines with a cursor each contend only for a block now and then. Two goroutines must not use
+// it at the same time.
 //
-// The IDs of a cursor increase. Those of several interleave: an ID may be issued after a
-// larger one of another cursor, by as much as both their blocks.
+// The IDs of a cursor increase. Those of several interleave: a cursor may issue an ID after a larger one
+// of another cursor, by as much as both their blocks.
 //
-// A cursor needs no closing. What is left of its block when it is dropped, less than a
-// block, is never issued: the buffer counts it as issued and does not give it back.
-// Once the buffer is closed, or its tag deleted, its cursors fail as the buffer does. They drop
-// what [Buffer.DropBelow] drops.
+// A cursor needs no Close. The rest of its last block is never issued: the buffer counts it as issued
+// and does not give it back. After the end of the buffer or its tag, its cursors fail as the buffer
+// does. [Buffer.DropBelow] affects their blocks too.
 type Cursor struct {
-	next, end int64   // what is left of the block
+	next, end int64   // the rest of the block
 	buffer    *Buffer // that the block came from
 	block     int64
 	set       *Set // to look the buffer up in; nil: it stays the same
@@ -67,7 +66,7 @@ func (c *Cursor) nextBlock(ctx context.Context) (int64, error) {
 		}
 		c.buffer = b
 	}
-	c.next, c.end = 0, 0 // the buffer has ended, or dropped what is left
+	c.next, c.end = 0, 0 // the buffer has ended, or dropped the rest
 	r, err := c.buffer.takeSome(ctx, c.block)
 	if err != nil {
 		return 0, err

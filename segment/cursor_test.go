@@ -21,7 +21,7 @@ func nextOf(t testing.TB, c *segment.Cursor) int64 {
 	return id
 }
 
-// One cursor has what the buffer would have had, whatever the sizes of blocks and grants.
+// A single cursor returns the buffer's IDs, with any sizes of blocks and grants.
 func TestCursorCountsUp(t *testing.T) {
 	for _, block := range []int{0, 1, 7, 20, 1000, 1 << 30} {
 		b := segment.NewBuffer(newStore(t, 1, 20), "order", &segment.Options{MaxStock: 5000})
@@ -35,8 +35,8 @@ func TestCursorCountsUp(t *testing.T) {
 	}
 }
 
-// Cursors, calls of the buffer and its end at the same time: every ID once, those of each
-// cursor in order, and none that went back to the store.
+// Cursors, calls of the buffer and its end run at the same time: every ID comes once, those of each
+// cursor in order, and no returned ID comes at all.
 func TestCursorsUnderLoad(t *testing.T) {
 	for range 20 {
 		store := newStore(t, 0, 50)
@@ -75,8 +75,8 @@ func TestCursorsUnderLoad(t *testing.T) {
 	}
 }
 
-// What a cursor still holds is not issued after the buffer has ended: the counter may be
-// lowered below it then.
+// A cursor does not issue the rest of its block after the end of the buffer: an operator may lower the
+// counter below it then.
 func TestCursorEndsWithItsBuffer(t *testing.T) {
 	store := memory.New()
 	create(t, store, "order", 1, 1000)

@@ -38,7 +38,7 @@ func (d *digesting) Digest(ctx context.Context) (string, error) {
 	return text.String(), nil
 }
 
-// A set does not list tags that are the same as before, and notices those that are not.
+// A set does not list unchanged tags, and notices changed ones.
 func TestDigest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &digesting{Faulty: newStore(t, 1, 1000)}

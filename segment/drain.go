@@ -10,11 +10,10 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// Close stops the buffer for good: later calls fail with [leaf.ErrClosed]. It waits
-// for the call to the store that may be in flight, then gives the unused end of the
-// stock back where the store takes it, so that a single node's next ID after a
-// restart follows its last. When ctx ends first, what is left is lost, which is
-// safe. The error says that giving back failed; the buffer is closed all the same.
+// Close stops the buffer for good: later calls fail with [leaf.ErrClosed]. It waits for a call to the
+// store in flight. Then it gives the unused end of the stock back if the store takes it, so that a
+// single node's next ID after a restart follows its last. If ctx ends first, the rest is lost, which is
+// safe. An error reports that giving back failed; the buffer is closed all the same.
 func (b *Buffer) Close(ctx context.Context) error {
 	b.mu.Lock()
 	if b.over() {
@@ -44,11 +43,10 @@ func (b *Buffer) Close(ctx context.Context) error {
 	return b.giveBack(ctx, unused, last, high)
 }
 
-// giveBack returns unused, which ends where the last grant does, to the store. The
-// memory learns first that the counter goes back: the other way round, a crash between the
-// two would look like a store that lost writes, as it would if the memory fails. It keeps
-// high, what was issued, and not how far the counter goes back: another node whose IDs end
-// there may take these and give back both.
+// giveBack returns unused, which ends at the last grant's end, to the store. It first tells the memory
+// that the counter goes back: in the other order a crash between the two, or a failing memory, would look
+// like a store that lost writes. The memory keeps high, the end of the issued IDs, and not the new
+// counter: another node whose IDs end there may take these IDs and give back both.
 func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant, high int64) error {
 	returner, ok := b.opts.store.(Returner)
 	if !ok {
@@ -108,9 +106,8 @@ func (b *Buffer) finish(err error) (unused leaf.Range, last Grant, high int64) {
 	return unused, last, high
 }
 
-// sameCounter reports whether what is left of g may go back together with what is left
-// of a grant before. Another server may not know of the one before, and have granted its
-// IDs to another caller.
+// sameCounter reports whether the rest of g may go back together with the rest of an earlier grant.
+// Another server may not know the earlier one, and have granted its IDs to another caller.
 func (g *Grant) sameCounter(before Grant) bool {
 	return g.Source == before.Source && g.Server == before.Server
 }
@@ -127,8 +124,8 @@ func (b *Buffer) abandon(err error) {
 	}
 }
 
-// expire ends a buffer of a set, and drops it, if the store has never granted and no caller
-// has asked lately.
+// expire ends a buffer of a set, and drops it, if the store has never granted and no caller has asked
+// recently.
 func (b *Buffer) expire(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

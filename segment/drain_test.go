@@ -132,7 +132,7 @@ func TestCloseDropsLateGrant(t *testing.T) {
 	})
 }
 
-// stubborn answers late, whatever became of the context.
+// stubborn answers late and ignores the context.
 type stubborn struct {
 	*drivertest.Faulty
 	latency time.Duration
@@ -215,7 +215,7 @@ func TestGiveBackIsSentOnce(t *testing.T) {
 	}
 }
 
-// A waiting caller is told at once.
+// A waiting caller gets the error at once.
 func TestCloseWakesWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)

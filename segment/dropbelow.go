@@ -20,7 +20,7 @@ func (b *Buffer) DropBelow(below int64) (dropped int64) {
 	b.cursorFloor.Store(b.floor)
 	var kept []*span
 	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
-		rest := s.seal() // callers that are late get nothing of s
+		rest := s.seal() // late callers get nothing of s
 		b.account.retired += rest.Start - s.start
 		above := b.aboveFloor(rest)
 		dropped += rest.Len() - above.Len()
@@ -47,7 +47,7 @@ func (b *Buffer) aboveFloor(r leaf.Range) leaf.Range {
 	return leaf.Range{Start: max(r.Start, min(b.floor, r.End)), End: r.End}
 }
 
-// DropBelow drops what the set holds of tag below an ID; see [Buffer.DropBelow].
+// DropBelow drops the set's IDs of tag below an ID; see [Buffer.DropBelow].
 func (s *Set) DropBelow(tag string, below int64) (dropped int64) {
 	if b := s.tags.get(tag); b != nil {
 		return b.DropBelow(below)
@@ -55,8 +55,8 @@ func (s *Set) DropBelow(tag string, below int64) (dropped int64) {
 	return 0
 }
 
-// Changed tells the set of a tag that was created, or changed, by this process: the tag is
-// usable at once, and has this step.
+// Changed tells the set that this process created or changed a tag: the tag is usable at once, and has
+// this step.
 func (s *Set) Changed(tag Tag) {
 	b := s.tags.get(tag.Name)
 	switch {

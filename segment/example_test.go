@@ -49,7 +49,7 @@ func ExampleBuffer_Take() {
 	// Output: [[100, 120)] <nil>
 }
 
-// A set serves all tags of a store. A tag that is created later is served too.
+// A set serves all tags of a store, including later ones.
 func ExampleSet() {
 	ctx, store := context.Background(), memory.New()
 	ids := segment.NewSet(store, nil)

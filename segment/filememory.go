@@ -24,11 +24,11 @@ const (
 // memoryHeader begins the file. A higher number is the format of a newer release.
 const memoryHeader = "leaf-counters 1\n"
 
-// A FileMemory is a [Memory] of one store in a file that one process has open.
+// A FileMemory is a [Memory] of one store in a file. One process has it open.
 //
-// A mark is with the operating system when Remember returns, so it survives the death of
-// the process. Close syncs the file to the disk: a power cut may lose the latest marks.
-// A mark costs one line of the file, however many tags there are.
+// When Remember returns, the operating system has the mark, so it survives the death of the process.
+// Close syncs the file to the disk: a power cut may lose the latest marks. A mark costs one line of the
+// file, for any number of tags.
 type FileMemory struct {
 	path string
 	log  *slog.Logger
@@ -40,9 +40,8 @@ type FileMemory struct {
 	marks map[string]sourceMarks // by tag
 }
 
-// OpenMemory opens the memory in the file at path, which is created if there is none, and
-// locks the file until Close or the end of the process. Another process needs another
-// file, as does another store. A nil logger discards.
+// OpenMemory opens the memory in the file at path, or creates it, and locks the file until Close or the
+// end of the process. Each process and each store needs a file of its own. A nil logger discards.
 func OpenMemory(path string, logger *slog.Logger) (*FileMemory, error) {
 	m := &FileMemory{
 		path: path, log: cmp.Or(logger, slog.New(slog.DiscardHandler)),
@@ -62,8 +61,8 @@ func OpenMemory(path string, logger *slog.Logger) (*FileMemory, error) {
 	return m, nil
 }
 
-// lockAt locks f, which was opened at path. Another process may have replaced the file
-// there before it gave up the lock of this one.
+// lockAt locks f, an open file from path. Another process may have replaced the file there before it
+// released the lock of this one.
 func lockAt(f *os.File, path string) error {
 	if err := lockFile(f); err != nil {
 		return err
@@ -79,7 +78,7 @@ func lockAt(f *os.File, path string) error {
 	return err
 }
 
-// Recall returns what was remembered of tag, by source.
+// Recall returns the remembered marks of tag, by source.
 func (m *FileMemory) Recall(tag string) map[string]Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,8 +93,8 @@ func (m *FileMemory) Recall(tag string) map[string]Mark {
 	return bySource
 }
 
-// Remember replaces what is known of a source of tag. On an error, such as that of a full
-// disk, what was known before stays.
+// Remember replaces the mark of a source of tag. On an error, such as that of a full disk, the earlier
+// mark stays.
 func (m *FileMemory) Remember(tag, source string, mark Mark) error {
 	if mark.High < 0 {
 		return fmt.Errorf("remember tag %q: its mark %d is negative", tag, mark.High)
@@ -103,7 +102,7 @@ func (m *FileMemory) Remember(tag, source string, mark Mark) error {
 	return m.write(tag, source, mark)
 }
 
-// Forget drops all that is known of tag.
+// Forget drops all marks of tag.
 func (m *FileMemory) Forget(tag string) error { return m.write(tag, "", Mark{High: -1}) }
 
 // Merge takes over what other remembers, and syncs the file to the disk. Of two marks of one
@@ -201,7 +200,7 @@ func (m *FileMemory) write(tag, source string, mark Mark) error {
 	return nil
 }
 
-// apply takes up what a line says: a negative mark voids those before it.
+// apply applies a line: a negative mark voids the earlier ones.
 func (m *FileMemory) apply(tag, source string, mark Mark) {
 	if mark.High < 0 {
 		delete(m.marks, tag)

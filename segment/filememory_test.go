@@ -129,8 +129,8 @@ func TestMemoryIsLocked(t *testing.T) {
 	recalls(t, openMemory(t, path), "order", first.Recall("order"))
 }
 
-// A process that opened the file just before it was rewritten must not take the old one,
-// whose lock is free, for the memory: what it remembered there would be lost.
+// A process that opened the file just before its rewrite must not take the old file, whose lock is free,
+// for the memory: later marks there would be lost.
 func TestMemoryIsLockedWhileRewritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "counters")
 	first := openMemory(t, path)
@@ -202,8 +202,7 @@ func TestMemoryOfDamagedFiles(t *testing.T) {
 	}
 }
 
-// Whichever byte of a mark is changed, and wherever the file is cut off: what comes back was
-// remembered once.
+// After a change of any byte of a mark, or a cut at any place, only real marks return.
 func TestMemoryOfAnyDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "counters")
 	first := markLine("order", "", Mark{High: 2001})
@@ -281,7 +280,7 @@ func TestMemoryFails(t *testing.T) {
 	recalls(t, m, "order", upTo(5))
 }
 
-// A disk that is full for a while costs what could not be written, no more.
+// A full disk costs only the marks of that time.
 func TestMemoryOnFullDisk(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // only Linux has the device
@@ -304,7 +303,7 @@ func TestMemoryOnFullDisk(t *testing.T) {
 	}
 	m.file = disk
 	recalls(t, m, "order", upTo(5))
-	if _, err := m.file.WriteAt([]byte(markLine("order", "", Mark{High: 77, Server: "long"})[:30]), m.size); err != nil { // a write that was cut off
+	if _, err := m.file.WriteAt([]byte(markLine("order", "", Mark{High: 77, Server: "long"})[:30]), m.size); err != nil { // an incomplete write
 		t.Fatal(err)
 	}
 	remember(t, m, "user", "", 3, "")
@@ -335,7 +334,7 @@ func TestMemoryRewrites(t *testing.T) {
 	}
 }
 
-// A file that cannot be rewritten is as good, and that is not tried at each mark.
+// A file that cannot be rewritten still serves, and not every mark tries again.
 func TestMemoryIsNotRewritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "counters")
 	var log strings.Builder
@@ -365,7 +364,7 @@ func TestMemoryIsNotRewritten(t *testing.T) {
 	recalls(t, openMemory(t, path), "user", upTo(7))
 }
 
-// Tags that are first used at once must not have the file rewritten.
+// Many new tags at once must not cause a rewrite.
 func TestMemoryOfManyTags(t *testing.T) {
 	const tags = 100_000
 	path := filepath.Join(t.TempDir(), "counters")

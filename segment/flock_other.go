@@ -4,7 +4,7 @@ package segment
 
 import "os"
 
-// lockFile does nothing: there is no lock here that ends with the process.
+// lockFile does nothing: this system has no lock that ends with the process.
 func lockFile(*os.File) error { return nil }
 
 // syncFolder does nothing: a folder cannot be synced here.

@@ -18,7 +18,7 @@ func lockFile(f *os.File) error {
 	return nil
 }
 
-// syncFolder makes it durable which file stands at path.
+// syncFolder makes the file at path durable in its folder.
 func syncFolder(path string) error {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {

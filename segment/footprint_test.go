@@ -28,7 +28,7 @@ func (m *manyTags) Tags(context.Context) iter.Seq2[Tag, error] {
 	}
 }
 
-// liveBytes is what the heap holds after a collection.
+// liveBytes is the size of the heap after a collection.
 func liveBytes() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -37,8 +37,8 @@ func liveBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A tag that was used once costs less than a kilobyte, what is remembered of its counter
-// and its name in the listing included.
+// A tag after one use costs less than a kilobyte, including the memory of its counter and its name in the
+// listing.
 func TestTagFootprint(t *testing.T) {
 	const n, most = 20_000, 1024
 	before := liveBytes()

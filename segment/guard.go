@@ -9,27 +9,25 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// minJump is the least distance by which a counter that has gone backwards is
-// lifted above what is known of it, and jumpSteps the same in steps. Up to as much again is
-// added at random: were a lift itself lost, with what was issued above it, the next node
-// that lifts from the same knowledge would else come to the very same place.
+// minJump is the least distance of a lift above the known IDs, and jumpSteps the same in steps. A random
+// amount of up to as much comes on top. Otherwise, after the loss of a lift and the IDs above it, the
+// next node with the same knowledge would lift to the very same place.
 const (
 	minJump   = 10_000_000
 	jumpSteps = 100
 )
 
-// A guard notices that a store has lost writes: a counter that only goes up grants
-// IDs below ones that this node has seen, or another server answers that may not
-// know the last writes of the former one. It narrows such a loss; a node that has
-// seen nothing notices nothing.
+// A guard notices lost writes of a store: the counter, which only rises, grants IDs below some that this
+// node has seen, or another server answers, which may not know the last writes of the former one. It
+// narrows such a loss; a node that has seen nothing notices nothing.
 type guard struct {
 	buffer  *Buffer
 	largest int64 // step of the tag, or grant, seen so far
 
 	recalled sourceMarks     // from the memory
-	own      sourceMarks     // of what this buffer was granted
-	before   int64           // what was known before the last grant that was admitted
-	lifts    map[string]lift // by source that is being lifted
+	own      sourceMarks     // of this buffer's grants
+	before   int64           // the mark before the last admitted grant
+	lifts    map[string]lift // lifts in progress, by source
 
 	regressions atomic.Int64
 }
@@ -37,7 +35,7 @@ type guard struct {
 // A lift ends with a grant that begins at floor or above: no ID below is issued.
 type lift struct {
 	floor int64
-	last  Mark // of the last grant that was discarded: the store may lose writes again meanwhile
+	last  Mark // of the last discarded grant: the store may lose writes again meanwhile
 }
 
 // admit returns -1 when grant may be issued. Otherwise grant is lost, and admit
@@ -68,7 +66,7 @@ func (g *guard) admit(grant Grant) (distance int64, err error) {
 		return max(0, l.floor-grant.Range.End), nil
 	}
 	delete(g.lifts, grant.Source)
-	g.largest = max(g.largest, min(grant.Range.Len(), MaxStep)) // of what is issued: a lift is no step
+	g.largest = max(g.largest, min(grant.Range.Len(), MaxStep)) // of issued ranges: a lift is no step
 	g.before = mark.High
 	mark = Mark{High: grant.Range.End, Server: grant.Server}
 	g.own.set(grant.Source, mark)
@@ -79,7 +77,7 @@ func (g *guard) admit(grant Grant) (distance int64, err error) {
 	return -1, nil
 }
 
-// contradicts reports whether a grant cannot follow on what is known.
+// contradicts reports whether a grant cannot follow the mark.
 func (m Mark) contradicts(grant Grant) bool {
 	otherServer := m.Server != "" && grant.Server != "" && m.Server != grant.Server
 	return grant.Range.Start < m.High || otherServer
@@ -121,7 +119,7 @@ func (g *guard) recall() {
 	}
 }
 
-// known joins what is recalled of a source with what this buffer was granted.
+// known joins the recalled mark of a source with this buffer's grants.
 func (g *guard) known(source string) Mark {
 	recalled, own := g.recalled.get(source), g.own.get(source)
 	if own.High >= recalled.High {
@@ -130,8 +128,8 @@ func (g *guard) known(source string) Mark {
 	return recalled
 }
 
-// reconsider recalls anew what a grant contradicts: a process that shares the memory
-// may have given IDs back since, having lowered its mark before.
+// reconsider recalls a contradicted mark again: a process with the same memory may have given IDs back
+// since, after it lowered its mark.
 func (g *guard) reconsider(source string) Mark {
 	g.recalled = marksOf(g.buffer.opts.Memory.Recall(g.buffer.tag))
 	return g.known(source)

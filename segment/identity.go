@@ -21,7 +21,7 @@ type Expecter interface {
 // A storeID is the identity of the store of a set, or of a buffer of its own.
 type storeID struct {
 	mu    sync.Mutex
-	known string // empty: none yet
+	known string // empty: not known yet
 }
 
 // The memory keeps the identity of the store under a name that no tag has.

@@ -33,7 +33,7 @@ func (s *identified) Advance(ctx context.Context, tag string, n int64) (segment.
 
 func (s *identified) Expect(identity string) { s.expected = identity }
 
-// replace has another store answer, whose counter begins anew.
+// replace puts another store, with a new counter, behind the name.
 func (s *identified) replace(t *testing.T, identity string) {
 	t.Helper()
 	loseWrites(t, s.Faulty, 1)

@@ -9,23 +9,22 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A loan is the latest range that [Buffer.Advance] gave to a process that keeps a stock of
-// its own, with what it gave to the same process just before.
+// A loan is the latest range that [Buffer.Advance] gave to a process with a stock of its own, and the
+// range before it if the same process had that one.
 type loan struct {
 	span       *span
 	start, end int64
 	version    string
 }
 
-// Advance takes a range of up to n IDs off the stock, for a process that keeps a stock of
-// its own: a [Set] is to it what a [Store] is to the Set. n = 0 means the tag's own step.
-// Where the stock has fewer than n IDs it waits for the store to deliver once, and then
-// gives what follows one another of what there is; with the store failing, half of that, so
-// that other callers still get some. Its errors are those of [Buffer.Next], and
-// [leaf.ErrInvalid] for a negative n.
+// Advance takes a range of up to n IDs off the stock, for a process with a stock of its own: a [Set]
+// serves it as a [Store] serves the Set. n = 0 means the tag's own step. If the stock has fewer than n
+// IDs, Advance waits for the store to deliver once, and then gives a contiguous part of the stock. With
+// the store failing it gives half of that, so that other callers still get some. Its errors are those
+// of [Buffer.Next], and [leaf.ErrInvalid] for a negative n.
 //
-// before is the version of the caller's grant before this one, empty if it has none: who
-// knows it was given that range, and may give it back together with this one.
+// before is the version of the caller's previous grant, or empty. The version proves that the caller
+// has that range, and allows it to give back both ranges together.
 func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, error) {
 	if n < 0 {
 		return Grant{}, fmt.Errorf("tag %q: %w: advance by %d", b.tag, leaf.ErrInvalid, n)
@@ -59,8 +58,7 @@ func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, er
 	}
 }
 
-// lend takes up to n IDs off the current span, none where the caller should wait until the
-// stock has the need.
+// lend takes up to n IDs off the current span, or none if the caller should wait for the need.
 func (b *Buffer) lend(n int64, before string, delivered bool) (s *span, g Grant, need int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,10 +104,10 @@ func (b *Buffer) lendFrom(s *span, n int64, before string) Grant {
 	return Grant{Range: r, Step: max(1, b.account.step), Version: b.loan.version, Store: s.grant.Store}
 }
 
-// Return puts the unused end of what [Buffer.Advance] gave the caller back into the stock,
-// from start on, if no ID was taken off the stock since. Never more than the caller was given:
-// it need not be trusted with the IDs of others. As with [Returner], an error means that the
-// IDs are lost, and a repeated call fails.
+// Return puts the unused end of a caller's loan from [Buffer.Advance], from start on, back into the
+// stock, if nobody took an ID off the stock since. It never accepts more than the loan: callers need no
+// trust with the IDs of others. As with [Returner], after an error the IDs are lost, and a repeated call
+// fails.
 func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -133,8 +131,8 @@ func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
 	return nil
 }
 
-// reserveUpTo takes up to n IDs off the front. Unlike after reserve the cursor stands where
-// the range ends.
+// reserveUpTo takes up to n IDs off the front. Unlike after reserve, the cursor is then at the end of the
+// range.
 func (s *span) reserveUpTo(n int64) leaf.Range {
 	for {
 		used := s.used.Load()
@@ -163,8 +161,7 @@ func (s *Set) Advance(ctx context.Context, tag string, n int64, before string) (
 	return b.Advance(ctx, n, before)
 }
 
-// Return puts the unused end of what [Set.Advance] gave back into the stock; see
-// [Buffer.Return].
+// Return puts the unused end of a loan from [Set.Advance] back into the stock; see [Buffer.Return].
 func (s *Set) Return(ctx context.Context, tag string, last Grant, start int64) error {
 	b := s.tags.get(tag)
 	if b == nil {

@@ -48,7 +48,7 @@ func TestAdvance(t *testing.T) {
 	wantError(t, err, leaf.ErrUnknownTag)
 }
 
-// A server whose store is down lends half of what it has, and has something left for others.
+// A server without its store lends half of its stock, and keeps something for others.
 func TestAdvanceWithTheStoreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
@@ -91,8 +91,8 @@ func TestReturnToBuffer(t *testing.T) {
 	}
 }
 
-// A caller gives back what it was given, in one call where nothing came in between, and never
-// what others were.
+// A caller gives back its own loans, in one call if nothing came between them, and never the IDs of
+// others.
 func TestReturnOnlyWhatWasLent(t *testing.T) {
 	b := segment.NewBuffer(newStore(t, 1, 1000), "order", nil)
 	defer closeBuffer(t, b)
@@ -114,8 +114,8 @@ func TestReturnOnlyWhatWasLent(t *testing.T) {
 	}
 }
 
-// What is left of a loan goes back to the span that callers take IDs off, and to no other:
-// there it would never be issued, or out of order.
+// The rest of a loan returns only to the current span: in another one nobody would take it, or out of
+// order.
 func TestReturnToASpanThatWasFollowed(t *testing.T) {
 	store := newStore(t, 1, 50)
 	b := segment.NewBuffer(store, "order", nil)
@@ -124,7 +124,7 @@ func TestReturnToASpanThatWasFollowed(t *testing.T) {
 		t.Fatal("to a span that is drained, and still the current one:", err)
 	}
 	followed := lendN(t, b, 10, leaf.Range{Start: 41, End: 51})
-	if got, err := b.Take(t.Context(), nil, 1); err != nil || got[0].Start != 51 { // adds nothing to a cursor that is at its end
+	if got, err := b.Take(t.Context(), nil, 1); err != nil || got[0].Start != 51 { // adds nothing to a cursor at its end
 		t.Fatalf("take: %v, %v", got, err)
 	}
 	wantError(t, b.Return(t.Context(), followed, 41), leaf.ErrRegression)
@@ -135,7 +135,7 @@ func TestReturnToASpanThatWasFollowed(t *testing.T) {
 	closeBuffer(t, b)
 }
 
-// However loans, give-backs and single calls meet, no ID is had twice.
+// Under every mix of loans, give-backs and single calls, no ID has two owners.
 func TestLendUnderLoad(t *testing.T) {
 	store := newStore(t, 0, 50)
 	b := segment.NewBuffer(store, "order", nil)
@@ -232,7 +232,7 @@ func TestDropBelow(t *testing.T) {
 	}
 }
 
-// What a call that was under way brings is dropped as well.
+// The buffer drops the result of a call in flight as well.
 func TestDropBelowWhileCalling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
@@ -282,7 +282,7 @@ func TestDropBelowUnderLoad(t *testing.T) {
 	}
 }
 
-// A tag that was refused a moment ago is usable at once when this process creates it.
+// A recently refused tag is usable at once after this process has created it.
 func TestChanged(t *testing.T) {
 	store := newStore(t, 1, 10)
 	set := segment.NewSet(store, nil)

@@ -1,19 +1,17 @@
 package segment
 
-// A Memory keeps, for one store and across restarts of this node, what the node
-// knows of each counter, so that a store that lost writes while the node was down
-// is noticed. It narrows that loss; it proves nothing (see the package
+// A Memory keeps this node's knowledge of each counter of one store across restarts, so that the node
+// notices writes that the store lost meanwhile. It narrows that loss; it proves nothing (see the package
 // documentation). Its methods are safe for concurrent use.
 type Memory interface {
-	// Recall returns what was remembered of tag, by source. A tag that nothing is
-	// known of has no entries.
+	// Recall returns the remembered marks of tag, by source. An unknown tag has no entries.
 	Recall(tag string) map[string]Mark
 
-	// Remember replaces what is known of a source of tag. The last write wins, also
-	// when it is the lower one.
+	// Remember replaces the mark of a source of tag. The last write wins, even if it is the lower
+	// one.
 	Remember(tag, source string, mark Mark) error
 
-	// Forget drops all that is known of tag.
+	// Forget drops all marks of tag.
 	Forget(tag string) error
 }
 
@@ -59,7 +57,7 @@ func (ms *sourceMarks) set(source string, mark Mark) {
 	*ms = append(*ms, sourceMark{source, mark})
 }
 
-// A Mark is what a node knows of one source of one tag.
+// A Mark is a node's knowledge of one source of one tag.
 type Mark struct {
 	High   int64  // one past the highest ID this node may have issued; after a clean stop: has issued
 	Server string // the last [Grant.Server]

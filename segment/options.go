@@ -40,14 +40,14 @@ type Options struct {
 	// use, callers do not notice that the store is gone for this long. [Adaptive] only.
 	OutageBudget time.Duration
 
-	// MaxStock is the loss budget: the most IDs that are held in memory, hence the
-	// most that a crash can cost; default 10,000,000, at most 2^40. It wins over
-	// OutageBudget. Only the first allocation of a tag, whose size is the tag's own
-	// step, may exceed it. [Adaptive] only; for both policies it bounds one Take.
+	// MaxStock is the loss budget: the most IDs in memory, hence the most that a crash can cost;
+	// default 10,000,000, at most 2^40. It wins over OutageBudget. Only the first allocation of a
+	// tag, of the tag's own step, may exceed it. [Adaptive] only; for both policies it bounds one
+	// Take.
 	MaxStock int64
 
-	// Wait bounds how long a call waits for the store to deliver when the stock is
-	// used up; default 1 s. Where what came went to other callers, it begins anew.
+	// Wait bounds how long a call waits for the store to deliver after the stock is empty; default
+	// 1 s. If other callers got the delivery, the time starts again.
 	Wait time.Duration
 
 	// CallTimeout bounds one call to the store; default 5 s.
@@ -58,25 +58,25 @@ type Options struct {
 	// Default 100 times the largest step seen, at least 10,000,000.
 	RegressionJump int64
 
-	// OnCall is told of each call to the store as it begins. It returns the context to make it
-	// with, and what is told how it ended; nil: nothing is told. Both must be fast.
+	// OnCall observes each call to the store at its beginning. It returns the context for the call,
+	// and an observer of its end, or nil. Both must be fast.
 	OnCall func(context.Context, Call) (_ context.Context, ended func(granted int64, err error))
 
-	// RefillContext returns the context of the calls to the store that a caller with that
-	// context causes, so that a trace of the call goes on there; nil: [context.Background]. What
-	// it returns must not end with the caller's. It must be fast.
+	// RefillContext returns the context for calls to the store on behalf of a caller with that
+	// context, so that the caller's trace continues there; nil: [context.Background]. The result
+	// must not end with the caller's context. The function must be fast.
 	RefillContext func(caller context.Context) context.Context
 
-	// StoreID is the identity that the store must have, whatever the memory remembers; empty:
-	// the remembered one, or else that of the first grant. Who has replaced a store on
-	// purpose, with every counter above the IDs in use, names the new one here once.
+	// StoreID is the required identity of the store, whatever the memory remembers; empty: the
+	// remembered one, or else that of the first grant. After an intended replacement of the store,
+	// with every counter above the IDs in use, name the new one here once.
 	StoreID string
 
 	// Memory remembers the counters and the store's identity across restarts; nil: nothing
 	// does.
 	Memory Memory
 
-	// Logger receives what an operator should know; nil discards it.
+	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 }
 

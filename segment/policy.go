@@ -33,10 +33,10 @@ const (
 	demandMemory = time.Minute
 )
 
-// adaptiveSize returns how many IDs to allocate now, 0 for none. It fills the stock up to the
-// recent use, at least a step, once less than nine tenths of that are left. Callers who
-// are short of more get more, but the stock never exceeds all IDs issued so far plus two steps:
-// a process is granted at most twice what it issues, plus two steps.
+// adaptiveSize returns the number of IDs to allocate now, or 0. When less than nine tenths of the recent
+// use, at least a step, are left, it fills the stock up to that. Callers who need more get more, but the
+// stock never exceeds all IDs issued so far plus two steps: the store grants a process at most twice its
+// issued IDs, plus two steps.
 func adaptiveSize(stock, short, step, issued, recent, maxStock int64) int64 {
 	target := min(max(step, recent), maxStock)
 	if stock >= short && stock*10 >= target*9 || stock > issued+step {
@@ -46,8 +46,8 @@ func adaptiveSize(stock, short, step, issued, recent, maxStock int64) int64 {
 	return max(0, min(n, maxStock-stock))
 }
 
-// recentUse counts the IDs issued within the last outage budget. It has samples of their number,
-// the oldest first, of which all but the first lie within the budget, and counts from that one.
+// recentUse counts the IDs issued within the last outage budget. It has samples of their number, the
+// oldest first. All but the first are within the budget, and it counts from the first.
 type recentUse []useSample
 
 type useSample struct {
@@ -75,7 +75,7 @@ func (u *recentUse) observe(now, budget time.Duration, issued int64) (recent int
 	return max(0, issued-samples[0].issued) // IDs may have been given back
 }
 
-// demand estimates how many IDs a second are asked for.
+// demand estimates the requested IDs per second.
 type demand struct {
 	rate   float64       // the estimate
 	window float64       // the rate of the last window

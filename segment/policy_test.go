@@ -212,7 +212,7 @@ func TestBatchIsNoBurst(t *testing.T) {
 	})
 }
 
-// A store that is gone for almost the outage budget is not noticed by callers.
+// Callers do not notice an absence of the store of almost the outage budget.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
@@ -283,7 +283,7 @@ func TestBudgetsDisagree(t *testing.T) {
 	})
 }
 
-// A batch that is much larger than the stock has each call bring as much as all before.
+// If a batch is much larger than the stock, each call brings as much as all earlier ones.
 func TestLargeBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step, batch = 10, 100_000

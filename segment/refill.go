@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// topUp tops up the stock, for a caller with that context, if that is due.
+// topUp tops up the stock if that is due, for a caller with that context.
 func (b *Buffer) topUp(caller context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +79,7 @@ func (b *Buffer) prepare(r *refill) (n int64, due bool) {
 		run := b.longestRun()
 		n, due = max(n, run), due || run > 0
 		if errors.Is(b.health.err, ErrForeignStore) {
-			n = 1 // what it grants is discarded
+			n = 1 // the grant will be discarded
 		}
 		b.asking = n
 	}
@@ -135,8 +135,8 @@ func (b *Buffer) recent(now time.Time) int64 {
 	return recent
 }
 
-// compareBudgets logs, once each time it comes to that, that the loss budget keeps
-// the stock from lasting as long as the outage budget asks; b.mu is held.
+// compareBudgets logs, once each time it happens, that the loss budget keeps the stock below the outage
+// budget; the caller holds b.mu.
 func (b *Buffer) compareBudgets(recent int64) {
 	most := b.opts.MaxStock
 	if clipped := recent > most || b.clipped && recent > most/10*9; clipped != b.clipped {
@@ -148,8 +148,7 @@ func (b *Buffer) compareBudgets(recent int64) {
 	}
 }
 
-// apply takes up what a call to the store brought and reports whether to call
-// again.
+// apply applies the result of a call to the store and reports whether to call again.
 func (b *Buffer) apply(grant Grant, err error) (again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,8 +156,8 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 	case b.end != nil: // sealed meanwhile: what comes now is lost
 		b.account.lost += grant.Range.Len()
 	case err == nil:
-		again = b.health.err != nil // and so little was asked for
-		b.accept(grant)             // callers who are still short of IDs then call again, for more
+		again = b.health.err != nil // so the request was small
+		b.accept(grant)             // callers in need of more IDs then call again
 	case errors.Is(err, leaf.ErrUnknownTag):
 		b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
 		if b.opts.set != nil {
@@ -185,7 +184,7 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 	return again
 }
 
-// accept puts a grant behind what is in memory; b.mu is held.
+// accept puts a grant behind the stock; the caller holds b.mu.
 func (b *Buffer) accept(grant Grant) {
 	now := time.Now()
 	a := &b.account
@@ -265,7 +264,7 @@ func (b *Buffer) lift(ctx context.Context, lifter Lifter, source string, floor i
 	return nil
 }
 
-// call makes one call to the store and checks what it returns.
+// call makes one call to the store and checks the result.
 func (b *Buffer) call(ctx context.Context, n int64) (Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.CallTimeout)
 	defer cancel()
@@ -299,7 +298,7 @@ func (b *Buffer) called(took time.Duration) {
 	b.account.callTime += took
 }
 
-// lose counts IDs that were granted and will not be issued.
+// lose counts granted IDs that the buffer will not issue.
 func (b *Buffer) lose(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

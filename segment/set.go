@@ -27,8 +27,8 @@ type Set struct {
 	tags  *table
 
 	places   chan struct{} // holds one for each call to the store in flight
-	guesses  chan struct{} // holds one for each of them that is for an unproven tag
-	failures throttle      // of what is logged about tags without a grant
+	guesses  chan struct{} // has one entry for each call for an unproven tag
+	failures throttle      // bounds log lines about tags without a grant
 
 	changing chan struct{} // holds one while a Forget is under way
 
@@ -36,7 +36,7 @@ type Set struct {
 	closed    bool                // no buffer is made any more
 	lastCheck error               // how the latest look at the store ended
 	listed    map[string]struct{} // the tags of the latest listing, at most maxListed
-	digest    string              // that the store gave just before it; empty: none
+	digest    string              // the store's digest just before it; empty: none
 	unproven  int                 // buffers of tags that may not exist
 
 	ready  chan struct{}
@@ -152,16 +152,15 @@ func (s *Set) forget(b *Buffer) {
 	time.AfterFunc(unknownFor, func() { s.tags.remove(b) })
 }
 
-// Forget has change lower or delete tag's counter in the store on purpose, which
-// would otherwise look like a store that lost writes: it drops what is in memory of
-// the tag, runs change, and drops what is remembered of the counter. Calls for the tag
-// fail meanwhile with [leaf.ErrExhausted]. An error of change is returned as it is,
-// and what is remembered stays.
+// Forget runs change, which lowers or deletes tag's counter in the store. Without Forget that would look
+// like a store that lost writes. It drops the stock of the tag, runs change, and forgets the counter.
+// Calls for the tag fail meanwhile with [leaf.ErrExhausted]. It returns an error of change unchanged,
+// and then remembers the counter.
 func (s *Set) Forget(tag string, change func() error) error {
 	s.changing <- struct{}{}
 	defer func() { <-s.changing }()
 	err := fmt.Errorf("tag %q: %w: its counter is being changed", tag, leaf.ErrExhausted)
-	closed := newBuffer(tag, s.each) // stands in the way of a new one until all is done
+	closed := newBuffer(tag, s.each) // keeps a new one away until the end
 	closed.abandon(err)
 	s.mu.Lock() // or a first call under way would put its buffer in the place of this one
 	old := s.tags.put(closed)
@@ -176,8 +175,8 @@ func (s *Set) Forget(tag string, change func() error) error {
 	return s.opts.Memory.Forget(tag)
 }
 
-// Known returns what the memory knows of tag: one past the highest ID that the store granted; 0 if
-// it knows nothing.
+// Known returns one past the highest ID of tag that the store granted; 0 if the memory does not know the
+// tag.
 func (s *Set) Known(tag string) int64 {
 	var high int64
 	for _, mark := range s.opts.Memory.Recall(tag) {
@@ -189,17 +188,17 @@ func (s *Set) Known(tag string) int64 {
 // Ready is closed once the store has answered for the first time.
 func (s *Set) Ready() <-chan struct{} { return s.ready }
 
-// StoreErr returns why the latest look at the store failed, nil if it did not. A set
-// looks at its store when it is made, until that has succeeded, and then every
-// [SetOptions.CheckInterval]; more often while the store is unfit.
+// StoreErr returns the error of the latest check of the store, or nil. A set checks its store from the
+// beginning until the first success, and then every [SetOptions.CheckInterval]; more often while the
+// store is unfit.
 func (s *Set) StoreErr() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lastCheck
 }
 
-// Unfit returns why the store cannot be used before an operator mends it, once that may cost
-// callers their IDs: not while there is stock for every tag in use.
+// Unfit returns the reason why an operator must mend the store before callers run out of IDs, or nil
+// while every tag in use has stock.
 func (s *Set) Unfit() error {
 	err := s.StoreErr()
 	if err == nil || !isUnfit(err) {
@@ -227,8 +226,8 @@ func (s *Set) Stats() []Stats {
 	return all
 }
 
-// Close closes all buffers, giving back what the store takes back, as far as ctx
-// allows; see [Buffer.Close].
+// Close closes all buffers. It gives their rest back as far as the store and ctx allow; see
+// [Buffer.Close].
 func (s *Set) Close(ctx context.Context) error {
 	s.mu.Lock()
 	closed := s.closed
@@ -353,9 +352,8 @@ func (s *Set) askDigest(ctx context.Context) string {
 	return digest
 }
 
-// list lists the store's tags and ends the buffers of those that are gone, and of
-// those that were never served and are no longer asked for. Only buffers that had been
-// served before the listing began can be missed in it.
+// list lists the store's tags. It ends the buffers of missing tags, and of idle ones without a grant. A
+// buffer counts as missing only if it had a grant before the listing began.
 func (s *Set) list(ctx context.Context, digest string) error {
 	missing := s.expect()
 	s.digest = ""
@@ -398,7 +396,7 @@ func (s *Set) steps(ctx context.Context) iter.Seq2[Tag, error] {
 	return s.store.Tags(ctx)
 }
 
-// expect marks the buffers that a listing must have, and returns how many there are.
+// expect marks the buffers that a listing must contain, and returns their number.
 func (s *Set) expect() (n int) {
 	for b := range s.tags.all() {
 		if b.missing = b.loaded(); b.missing {

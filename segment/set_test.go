@@ -78,8 +78,8 @@ func TestSetRefusesBadNames(t *testing.T) {
 	}
 }
 
-// An unknown tag is asked for once a second, however often callers want it, and is
-// usable a second after it was created at the latest.
+// A set asks for an unknown tag once a second, however often callers want it. The tag is usable at most a
+// second after its creation.
 func TestUnknownTagIsCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)
@@ -137,7 +137,7 @@ func TestRemovedTags(t *testing.T) {
 	})
 }
 
-// A listing that fails half-way says nothing about what it did not list.
+// An interrupted listing says nothing about the tags behind the interruption.
 func TestFailedListingRemovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
@@ -154,7 +154,7 @@ func TestFailedListingRemovesNothing(t *testing.T) {
 	})
 }
 
-// Deleting and creating a tag on purpose is no lost write once the set was told.
+// Deleting and creating a tag through the set is no lost write.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
@@ -182,8 +182,7 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// However long a change takes, and whatever else is changed meanwhile, nothing is issued
-// before it is done.
+// During a change of any length, with any other changes, the set issues nothing of the tag.
 func TestForgetTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
@@ -232,7 +231,7 @@ func TestForgetFails(t *testing.T) {
 	}
 }
 
-// Tags that are asked for while the store is down do not stay in memory for ever.
+// Tags that callers want while the store is down do not stay in memory for ever.
 func TestTagsOfADeadStoreAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
@@ -252,7 +251,7 @@ func TestTagsOfADeadStoreAreDropped(t *testing.T) {
 	})
 }
 
-// What is wrong with the store is told once, and again when it is something else.
+// The set logs a problem of the store once, and again when it changes.
 func TestStoreErr(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -322,13 +321,13 @@ func TestCallsAreBounded(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if store.most > 7 || store.most < 3 { // tags that are not known to exist get half of them
+		if store.most > 7 || store.most < 3 { // possibly unknown tags get half of them
 			t.Errorf("%d calls in flight, the bound is 7", store.most)
 		}
 	})
 }
 
-// counting knows the most calls that were in flight at once.
+// counting records the highest number of concurrent calls.
 type counting struct {
 	segment.Store
 	mu        sync.Mutex

@@ -6,13 +6,13 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// sealed is a cursor beyond the end of every span, far enough from the largest
-// int64 that the adds of late callers cannot wrap it.
+// sealed is a cursor beyond the end of every span, far enough from the largest int64 that the adds of
+// late callers cannot wrap it.
 const sealed = 1 << 62
 
-// A span is a granted range with a cursor in it. It is used once: a span that was sealed, or
-// that another one has followed, never serves again. See "Lending" in the package's
-// documentation for the one way in which a cursor moves back.
+// A span is a granted range with a cursor. It serves once: a sealed span, or one with a successor, never
+// serves again. See "Lending" in the package's documentation for the one way in which a cursor moves
+// back.
 type span struct {
 	// What every call reads, and a call in a million writes.
 	start int64
@@ -26,7 +26,7 @@ type span struct {
 	_    [cacheLine - 8]byte
 }
 
-// cacheLine is the size of what the cores of a machine pass to one another.
+// cacheLine is the unit of transfer between the cores of a machine.
 const cacheLine = 64
 
 // noIDs is the drained span that every buffer begins with.
@@ -85,7 +85,7 @@ func (s *span) due(used int64) bool {
 	return used > quiet && s.quiet.CompareAndSwap(quiet, next)
 }
 
-// seal drains s and returns what was not reserved.
+// seal drains s and returns its unreserved rest.
 func (s *span) seal() leaf.Range {
 	used := min(s.used.Swap(sealed), s.size)
 	return leaf.Range{Start: s.start + used, End: s.start + s.size}

@@ -45,8 +45,8 @@ func (c *counterStore) Tags(context.Context) iter.Seq2[Tag, error] {
 	return func(func(Tag, error) bool) {}
 }
 
-// A caller that was asleep between its load and its add gets nothing of a span whose rest
-// went into a contiguous range.
+// A caller that slept between its load and its add gets nothing of a span whose rest went into a
+// contiguous range.
 func TestLateCallerAfterACut(t *testing.T) {
 	store := new(counterStore)
 	b := NewBuffer(store, "order", nil)

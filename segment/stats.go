@@ -12,11 +12,11 @@ import (
 type Stats struct {
 	Tag      string
 	Loaded   bool           // the store has granted at least once
-	Segments []SegmentStats // what is in memory, the current one first
+	Segments []SegmentStats // the stock, the current segment first
 	Stock    int64          // IDs in memory
 	Issued   int64          // IDs issued since the start
 	Step     int64          // the tag's own step as last heard; 0 before the first grant
-	Rate     float64        // demand seen lately, IDs per second
+	Rate     float64        // recent demand in IDs per second
 	Lasts    time.Duration  // how long Stock lasts at Rate; 0 where Rate is 0
 
 	Refills     int64 // grants received
@@ -24,21 +24,21 @@ type Stats struct {
 	Regressions int64 // times the counter had gone backwards
 	Refilling   bool  // a call to the store is in flight or due
 
-	Calls     int64         // calls to the store that have ended
+	Calls     int64         // finished calls to the store
 	CallTime  time.Duration // that they took
 	Waits     int64         // how often a caller had to wait for the store
 	Exhausted int64         // calls that failed for lack of IDs
-	Lost      int64         // IDs that were granted and never will be issued
-	Returned  int64         // IDs that were given back to the store
+	Lost      int64         // granted IDs that the buffer will never issue
+	Returned  int64         // IDs given back to the store
 
-	Err          error     // what is wrong with the store at present
+	Err          error     // the store's present problem
 	FailingSince time.Time // since when; zero while nothing is
 }
 
 // SegmentStats is a snapshot of one range in memory.
 type SegmentStats struct {
 	Range leaf.Range
-	Next  int64 // the next ID; Range.End when none is left
+	Next  int64 // the next ID; Range.End when the segment is empty
 }
 
 // Stats returns a snapshot; the figures come from the cursors, so that counting
@@ -56,7 +56,7 @@ func (b *Buffer) Stats() Stats {
 	return st
 }
 
-// stocked reports whether there are IDs in memory.
+// stocked reports whether the buffer has IDs in memory.
 func (b *Buffer) stocked() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// Every ID that was granted is issued, in stock, lost or given back.
+// Every granted ID is issued, in stock, lost or given back.
 func wantAccounted(t testing.TB, store *drivertest.Faulty, b *segment.Buffer) {
 	t.Helper()
 	var granted int64

@@ -27,8 +27,8 @@ type load struct {
 	lastWait time.Time
 }
 
-// run takes rate(t) IDs a second for d, where t is the time since the beginning. What comes due
-// while a call waits is taken after it.
+// run takes rate(t) IDs a second for d, with t the time since the beginning. It takes the IDs that become
+// due during a waiting call after it.
 func (l *load) run(ctx context.Context, d time.Duration, rate func(t time.Duration) float64) {
 	const batch = 20
 	begin := time.Now()
@@ -63,7 +63,7 @@ func granted(store *drivertest.Faulty) (n int64) {
 	return n
 }
 
-// checkBound fails the test if the store granted more than twice what was issued, plus two steps.
+// checkBound fails the test if the store granted more than twice the issued IDs, plus two steps.
 func checkBound(t *testing.T, store *drivertest.Faulty, step int64, buffers ...*segment.Buffer) {
 	t.Helper()
 	most := int64(0)
