@@ -31,6 +31,7 @@ var experiments = []experiment{
 	{"http", 110 * time.Second, httpWire},
 	{"resp", 130 * time.Second, respWire},
 	{"grpc", 100 * time.Second, grpcWire},
+	{"floods", 90 * time.Second, underFloods},
 	{"footprint", 240 * time.Second, footprint},
 	{"fleet", 120 * time.Second, test("TestFleet")},
 	{"stores", 180 * time.Second, benchmark("Stores")},
@@ -68,11 +69,15 @@ func main() {
 	flag.DurationVar(&l.slice, "slice", 100*time.Millisecond, "duration of one measurement in process")
 	flag.DurationVar(&l.load, "load", 2*time.Second, "duration of one run of load")
 	echo := flag.Bool("echo", false, "be the bare gRPC server that gRPC is measured beside")
+	flood := flag.String("flood", "", "be the clients of a flood: `NUMBER@ADDRESS`")
 	flag.Parse()
 	err := error(nil)
-	if *echo {
+	switch {
+	case *echo:
 		err = serveEcho()
-	} else {
+	case *flood != "":
+		err = beFlood(*flood)
+	default:
 		err = run(context.Background(), l, flag.Args())
 	}
 	if err != nil {

@@ -15,7 +15,8 @@
 //
 // A connection's turn ends after 16 KiB of replies, and a connection with work left goes to the end
 // of a queue. The loop serves the queue for a millisecond at a time between two looks at epoll. A
-// connection whose last turn was a full one is read from the queue too. So a client with a small
+// connection whose last turn was a full one, or that had more than 4 KiB of input, is read from the
+// queue too. So a client with a small
 // request waits for one round of the queue, however much work other clients have sent.
 //
 // On other systems, and where a connection is encrypted, each connection has a goroutine. The

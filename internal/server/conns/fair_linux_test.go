@@ -119,3 +119,45 @@ func TestCostlyClientsComeLast(t *testing.T) {
 		t.Errorf("a request waited for %d costly requests of other clients", n)
 	}
 }
+
+// A loop reads little of a new connection at first: it soon knows which of many have large pipelines.
+func TestFirstReadIsSmall(t *testing.T) {
+	const pipeline, most = 32 << 10, 4 << 10 // bytes
+	held, hold, sizes := make(chan struct{}), make(chan struct{}), make(chan int, pipeline)
+	_, addr := serve(t, func(*conns.Conn) conns.Session {
+		return &inputSession{func(in []byte) {
+			if in[0] == 'h' {
+				close(held)
+				<-hold
+				return
+			}
+			sizes <- len(in)
+		}}
+	}, &conns.Options{Loops: 1})
+	first, _ := dial(t, addr)
+	fmt.Fprint(first, "h")
+	<-held
+	c, _ := dial(t, addr)
+	if _, err := c.Write(make([]byte, pipeline)); err != nil {
+		t.Fatal(err)
+	}
+	close(hold)
+	if n := <-sizes; n > most {
+		t.Fatalf("%d bytes were read at first", n)
+	}
+	if n := <-sizes; n <= most {
+		t.Errorf("%d bytes were read then", n)
+	}
+}
+
+// An inputSession takes all input.
+type inputSession struct{ serve func(in []byte) }
+
+func (s *inputSession) Serve(in, out []byte) (taken int, _ []byte) {
+	s.serve(in)
+	return len(in), out
+}
+
+func (*inputSession) MayIdle() bool     { return true }
+func (*inputSession) HalfClosed([]byte) {}
+func (*inputSession) Closed()           {}

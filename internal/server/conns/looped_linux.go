@@ -10,7 +10,7 @@ import (
 const (
 	smallRest = 1 << 10  // input that is read again, with more behind it, in the loop's buffer
 	turn      = 16 << 10 // bytes of replies after which other connections have their turn
-	leastRead = 4 << 10  // bytes that are read at once while the budget is spent
+	smallRead = 4 << 10  // bytes that are read at once, except in turns from the queue
 )
 
 // A looped is a connection that a loop serves. All but begin, stop and cut is called from
@@ -32,7 +32,7 @@ type looped struct {
 	begun, eof, stopping, parked, queued, finishing, lingering, closed, late bool
 
 	held     bool // requests wait until the client has read
-	busy     bool // the last turn was a full one, so the next one is in the queue
+	busy     bool // the next turn is in the queue: the last one was a full one, or there was none
 	readable bool // the next turn begins with reading
 
 	reading timer // of the request, of being idle, or of the end
@@ -116,7 +116,8 @@ func (c *looped) blocked() bool { return c.unread.size > c.server.maxUnread() }
 
 // read reads what has come, and serves it.
 func (c *looped) read() {
-	in, n, err := c.receive()
+	limit := c.readLimit()
+	in, n, err := c.receive(limit)
 	switch {
 	case err == unix.EAGAIN:
 	case err != nil:
@@ -126,24 +127,31 @@ func (c *looped) read() {
 		c.settle(false, false)
 	default:
 		c.serve(in, true)
+		c.busy = c.busy || n >= limit // more may be there
 	}
+}
+
+// readLimit returns how much is read at once. It is little before the first turn in the queue, so that
+// a loop soon knows which of many new connections have large pipelines.
+func (c *looped) readLimit() int {
+	if c.busy && !c.server.opts.Budget.Spent() {
+		return loopBuffer
+	}
+	return smallRead
 }
 
 // receive returns what is not taken yet with more behind it. A little is copied to where
 // much can be read at once.
-func (c *looped) receive() (in []byte, n int, err error) {
+func (c *looped) receive(limit int) (in []byte, n int, err error) {
 	if len(c.in) > smallRest {
 		c.in = grow(c.in)
-		n, err = receive(c.fd, c.in[len(c.in):cap(c.in)])
+		n, err = receive(c.fd, c.in[len(c.in):min(len(c.in)+limit, cap(c.in))])
 		c.in = c.in[:len(c.in)+n]
 		return c.in, n, err
 	}
 	buf := c.loop.in
 	rest := copy(buf, c.in)
-	if c.server.opts.Budget.Spent() {
-		buf = buf[:min(rest+leastRead, len(buf))]
-	}
-	n, err = receive(c.fd, buf[rest:])
+	n, err = receive(c.fd, buf[rest:min(rest+limit, len(buf))])
 	if n > 0 {
 		c.in = c.in[:0]
 	}

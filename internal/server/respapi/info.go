@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -17,10 +18,7 @@ func (s *session) command(args [][]byte, _ []byte) {
 	}
 	switch sub {
 	case "":
-		s.array(len(s.table))
-		for i := range s.table {
-			s.commandInfo(&s.table[i])
-		}
+		s.commandList()
 	case "COUNT":
 		s.integer(int64(len(s.table)))
 	case "LIST":
@@ -35,6 +33,21 @@ func (s *session) command(args [][]byte, _ []byte) {
 	default:
 		s.fail("ERR unknown subcommand " + quoted(args[1]) + ". There are COUNT, LIST, DOCS, INFO.")
 	}
+}
+
+// commandList describes all commands. The text is made once for each version of the protocol.
+func (s *session) commandList() {
+	list := &s.lists[s.protocol()-2]
+	if text := list.Load(); text != nil {
+		s.buf = append(s.buf, *text...)
+		return
+	}
+	from := len(s.buf)
+	s.array(len(s.table))
+	for i := range s.table {
+		s.commandInfo(&s.table[i])
+	}
+	list.Store(new(bytes.Clone(s.buf[from:])))
 }
 
 // commandInfos describes some commands; one that there is not is null.

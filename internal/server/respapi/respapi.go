@@ -17,6 +17,7 @@ type API struct {
 	table []command
 	index map[string]*command // of table, by name
 	names frontend.Names[string]
+	lists [2]atomic.Pointer[[]byte] // what COMMAND answers, in RESP2 and RESP3
 
 	lastID atomic.Int64 // of a connection; so many were accepted
 	open   atomic.Int64 // connections
