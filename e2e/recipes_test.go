@@ -38,7 +38,8 @@ type site struct {
 var recipes = map[string]recipe{
 	"restore sqlite":   {"backup.md", "mv restored.db ids.db", sqliteSite},
 	"restore mysql":    {"backup.md", "CREATE DATABASE leaf_restored", mysqlSite},
-	"move":             {"stores.md", `leaf init --store "$NEW"`, movedSite},
+	"move store":       {"stores.md", `leaf init --store "$NEW"`, movedSite},
+	"move sqlite":      {"stores.md", "mv ids ids.moved", movedSQLiteSite},
 	"resize tickets":   resized(""),
 	"resize tables":    resized("&table_per_tag=true"),
 	"resize blocks":    resized("&stride=50"),
@@ -322,6 +323,18 @@ func movedSite(t *testing.T) *site {
 	before, after := mariadb.URL(mariadb.NewDatabase(t)), "sqlite:"+filepath.Join(dir, "new.db")
 	return &site{t: t, dir: dir, before: before, after: after, both: true, back: "--by 2000000000000",
 		private: []string{"$OLD", before, "$NEW", after}}
+}
+
+// movedSQLiteSite has a database in a folder of its own, which moves to another file system.
+func movedSQLiteSite(t *testing.T) *site {
+	dir, mnt := t.TempDir(), t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "ids"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return &site{
+		t: t, dir: dir, before: "sqlite:" + filepath.Join(dir, "ids", "ids.db"), after: "sqlite:" + filepath.Join(mnt, "ids", "ids.db"),
+		private: []string{"/mnt", mnt},
+	}
 }
 
 // resized is the recipe for a third ticket server, beside servers with the set of before.
