@@ -15,13 +15,12 @@ import (
 // maxRivals is how many candidates may be lost to others before the registry is read again.
 const maxRivals = 16
 
-// maxFree is how many candidates there are: more than this machine has processes with other
-// registries, whose worker IDs are locked.
+// maxFree is the number of candidates: more than this machine has processes with other registries, whose
+// worker IDs are locked.
 const maxFree = 1024
 
-// begin gets a lease: it hands back that of an earlier process, if that is known to be
-// dead, and claims a worker ID. If the registry cannot be asked it continues the earlier
-// lease.
+// begin gets a lease. It hands back the lease of an earlier process that is certainly dead, and claims a
+// worker ID. Without an answer from the registry it continues the earlier lease.
 func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	k.unlock()
 	k.clock.anchor() // no lease is held: the wall clock may move the time either way, and is checked below
@@ -49,9 +48,9 @@ func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	return k.claim(ctx, v)
 }
 
-// resume returns the lease in the state file, nil if this process must not continue it: the
-// process that held it must be known to be dead, or two would issue under one lease. Until
-// the registry has agreed again it reaches no further than is safe whatever was lost.
+// resume returns the lease in the state file. It returns nil unless the process that held it is certainly
+// dead: otherwise two would issue under one lease. Until the registry has agreed again, the lease reaches
+// only as far as is safe after any loss.
 func (k *Keeper) resume() *heldLease {
 	s := k.saved
 	if s == nil || s.Ended || s.sealed || !k.opts.State.proven(s) || s.Worker > k.max || !slices.Equal(s.Layouts, k.opts.Layouts) {
@@ -134,7 +133,7 @@ func (k *Keeper) released(s *savedLease, old Record) (next Record, ok bool) {
 	return next, true
 }
 
-// claim takes a worker ID: the one that is assigned, or a free one.
+// claim takes a worker ID: the assigned one, or a free one.
 func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 	now := k.clock.ms()
 	horizon := now + millis(k.opts.Horizon)
@@ -186,15 +185,15 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 	return nil, errors.New("other nodes were faster to claim every worker ID that was tried; trying again")
 }
 
-// discard gives up a worker ID that was dealt to this process and that another one uses.
+// discard gives up a worker ID that this process got and another one uses.
 func (k *Keeper) discard(id int64) {
 	if d, ok := k.reg.(Disposable); ok {
 		d.Discard(id)
 	}
 }
 
-// announce writes a bid to the state file before it is made: after a kill the next process
-// can hand back what was claimed, and a process that cannot write claims nothing.
+// announce writes a bid to the state file first: after a kill the next process can hand the claim back,
+// and a process that cannot write claims nothing.
 func (k *Keeper) announce(b bid) error {
 	return k.opts.State.end(savedLease{
 		Worker: b.next.Worker, Instance: b.next.Instance, Term: b.next.Term,
@@ -262,8 +261,8 @@ func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
 	return Record{}, err
 }
 
-// affirm writes again what a bid wrote, by a swap whose answer comes: that of the bid did not, and
-// what was read may yet be lost, see [Registry].
+// affirm writes the content of a bid again and waits for the answer. The bid's own answer was lost, and
+// the registry may still lose a write that only a read has shown, see [Registry].
 func (k *Keeper) affirm(ctx context.Context, b bid, found Record) (Record, error) {
 	next := found
 	next.Horizon++
@@ -275,7 +274,7 @@ func (k *Keeper) affirm(ctx context.Context, b bid, found Record) (Record, error
 	return next, nil
 }
 
-// won reports whether r is what the bid writes.
+// won reports whether r is the content of the bid.
 func (b bid) won(r Record) bool { return r.Instance == b.next.Instance && r.Term == b.next.Term }
 
 // candidates returns the worker IDs that may be claimed at the time now, the best first:
@@ -336,11 +335,10 @@ func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([
 
 func ownerName(owner string) string { return cmp.Or(owner, "an unknown node") }
 
-// confirm comes before the first time is issued. It checks that the registry has not lost the
-// claim, that no other node serves a layout of the same name with other values, and that the
-// registry has not lost a holder lately; and writes the lease to the state file. Of two nodes
-// with such layouts that claim at the same time at least one sees the other here. After a
-// failure the caller abandons the claim.
+// confirm runs before the first time is issued. It checks that the registry has not lost the claim, that
+// no other node serves a layout of the same name with other values, and that the registry has not
+// recently lost a holder. Then it writes the lease to the state file. Of two nodes with such layouts and
+// concurrent claims at least one sees the other here. After a failure the caller abandons the claim.
 func (h *heldLease) confirm(ctx context.Context) error {
 	if h.fromFile {
 		return nil
@@ -364,7 +362,7 @@ func (h *heldLease) confirm(ctx context.Context) error {
 		if !sleep(ctx, pause) {
 			return ctx.Err()
 		}
-		if waits { // the lease goes on meanwhile, and others see that the registry answers
+		if waits { // the lease continues meanwhile, and others see that the registry answers
 			if err := h.extend(ctx); errors.Is(err, ErrTaken) {
 				return err
 			}

@@ -16,7 +16,7 @@ type Clock struct {
 	offset atomic.Int64 // nanoseconds to add to mono for Unix time
 }
 
-// NewClock returns a clock that is anchored to the wall clock as it is now.
+// NewClock returns a clock that starts at the present wall clock.
 func NewClock() *Clock {
 	start := time.Now()
 	return NewClockFrom(time.Now, func() time.Duration { return time.Since(start) })

@@ -8,7 +8,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A server that was refused for its clock starts when the clock has been set.
+// A server with a wrong clock starts after somebody has set the clock.
 func TestClockSetAfterRefusal(t *testing.T) {
 	for name, off := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestSuspendedAndLost(t *testing.T) {
 	})
 }
 
-// before, and must not keep out who is right.
+// Nodes with wrong clocks claimed before, and must not keep out a node with the right time.
 func TestRightClockAmongWrongPeers(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, w *world) {
 		var off atomic.Int64
@@ -86,7 +86,7 @@ func TestRightClockAmongWrongPeers(t *testing.T) {
 	})
 }
 
-// A worker ID that is assigned waits for a clock that is behind, and that is set later.
+// An assigned worker ID waits for a slow clock until somebody sets it.
 func TestAssignedClockSetLater(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		w.opts.Layouts[0].WorkerBits = 0

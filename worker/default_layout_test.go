@@ -15,7 +15,7 @@ var (
 	narrow = worker.ServedLayout{Name: "narrow", Tick: 1, TimeBits: 43, WorkerBits: 1, SequenceBits: 11}
 )
 
-// serving serves layouts, of which the first is the default one.
+// serving serves layouts. The first one is the default.
 func serving(layouts ...worker.ServedLayout) func(*worker.Options) {
 	return func(o *worker.Options) { o.Layouts = append(layouts, layouts[0].Default("snowflake")) }
 }
@@ -27,7 +27,7 @@ func older(layouts ...worker.ServedLayout) func(*worker.Options) {
 
 const keepDefault = "keep that default layout"
 
-// Callers who name no layout have one layout for ever, whatever its name is.
+// Callers without a layout's name have one layout for ever, under any name.
 func TestDefaultLayoutStays(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, w *world) {
 		p := hold(t, w.nodes[0], 0, serving(wide))
@@ -60,7 +60,7 @@ func TestFirstDefaultLayout(t *testing.T) {
 	})
 }
 
-// A claim that is refused for its layouts leaves none of them in the record.
+// A claim refused for its layouts leaves none of them in the record.
 func TestRefusedClaimIsRestored(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
 		// The second node claims between the first one's look and its claim.

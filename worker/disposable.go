@@ -28,11 +28,11 @@ type Start struct {
 	Date   string // YYYY-MM-DD, where the process ran
 }
 
-// A Supply says how many worker IDs were dealt, and how many there are.
+// A Supply is the number of used worker IDs, and of all.
 type Supply struct {
-	Used int64 // the highest that was dealt; 0: none that is known of
+	Used int64 // the highest used one; 0: unknown
 	Max  int64 // the highest that the layouts hold; 0: not known yet
 }
 
-// Left returns how many starts are left; 0 also where that is not known.
+// Left returns the number of remaining starts; 0 if it is unknown.
 func (s Supply) Left() int64 { return max(s.Max-s.Used, 0) }

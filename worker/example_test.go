@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// printer shows what a keeper tells the users of its lease.
+// printer shows a keeper's messages to the users of its lease.
 type printer struct{ begun chan struct{} }
 
 func (p printer) Begin(l *worker.Lease) {

@@ -55,8 +55,8 @@ func TestLostRepliesOfClaims(t *testing.T) {
 	}
 }
 
-// What a swap wrote whose answer never came can be read, and the registry lose it all the same: a
-// database that crashes before it has synced. It gives no worker ID, and makes no lease longer.
+// A read may show a swap without an answer that the registry then loses: a database that crashes before
+// it has synced. Such a swap gives no worker ID, and makes no lease longer.
 func TestReadsProveNothing(t *testing.T) {
 	unanswered := func(_, next worker.Record) swapFault {
 		if next.Owner == "n0.1" {
@@ -140,8 +140,8 @@ func TestRegistryLostWrites(t *testing.T) {
 	})
 }
 
-// A registry loses a claim, and deals the worker ID out again before the first holder
-// looks. What that has issued by then lies below the floor of the second one.
+// A registry loses a claim, and deals the worker ID out again before the first holder looks. The first
+// holder's IDs until then lie below the floor of the second one.
 func TestRegistryLostClaimAndAnotherClaimed(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
 		w.lossy.Store(true)
@@ -181,8 +181,7 @@ func TestRegistryLostWritesWhileStopped(t *testing.T) {
 	})
 }
 
-// It is unknown whether a claim was successful: the same claim is made again, and what it
-// wrote is recognised.
+// The outcome of a claim is unknown: the keeper repeats the same claim, and recognises its own record.
 func TestClaimOfUnknownOutcome(t *testing.T) {
 	for name, fault := range map[string]swapFault{"lost": swapLost, "written": replyLost} {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +209,7 @@ func TestClaimOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// The registry forgets a claim, and the holder before it, who was only paused, extends.
+// The registry forgets a claim, and the previous, merely paused holder extends.
 func TestEarlierHolderCameBack(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
 		w.opts.Layouts[0].WorkerBits = 0
@@ -230,8 +229,8 @@ func TestEarlierHolderCameBack(t *testing.T) {
 	})
 }
 
-// The registry reports another node just as the process stops: what was issued must not be
-// handed back below its floor.
+// The registry reports another node just as the process stops: the hand-back must not go below the floor
+// of issued IDs.
 func TestTakenWhenStopping(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		p := hold(t, w.nodes[0], 0)
@@ -273,8 +272,7 @@ func TestTakenByWhoKnowsNoLease(t *testing.T) {
 	})
 }
 
-// The same for a while, in which nothing can be handed back either: the lease that is
-// waited for is the process's own.
+// The same for a while without hand-backs: the process waits for its own lease.
 func TestTakenForAWhile(t *testing.T) {
 	for name, change := range map[string]func(*worker.Options){
 		"":                     func(*worker.Options) {},

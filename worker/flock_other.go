@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// flock fails: there is no lock here that ends with the process.
+// flock fails: this system has no lock that ends with the process.
 func flock(*os.File) error {
 	return fmt.Errorf("file locks on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

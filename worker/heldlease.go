@@ -13,18 +13,18 @@ import (
 type heldLease struct {
 	*Keeper
 	lease    *Lease
-	record   Record // what the registry last said that it holds
-	prior    Record // what the claim replaced
+	record   Record // the registry's last known record
+	prior    Record // the record before the claim
 	fromFile bool   // it continues a lease from the state file, and the registry has not agreed yet
 	short    bool   // it reaches no further than safe: the registry has not agreed since it was continued, or confirmed
 	sealedAt int64  // the earliest time after everything issued, once the lease is lost
 
-	unnamed      span // of looks at a registry of which no incarnation is known
+	unnamed      span // of looks at a registry without a known incarnation
 	claimHorizon int64
 	claimedAt    time.Duration // by the monotonic clock
 
-	inFile   savedLease    // what the state file says, but for its times; never changed
-	horizon  atomic.Int64  // of record; where the lease is short, what is safe
+	inFile   savedLease    // the state file's lease without its times; never changed
+	horizon  atomic.Int64  // of record; the safe bound while the lease is short
 	safe     atomic.Int64  // see savedLease
 	extended chan struct{} // holds one element when horizon has grown
 	mark     int64         // nothing from here on was issued; owned by keepMark once that runs
@@ -38,7 +38,7 @@ func (k *Keeper) newHeldLease(record, prior Record, floor int64) *heldLease {
 		claimHorizon: record.Horizon,
 		claimedAt:    k.clock.mono(),
 		extended:     make(chan struct{}, 1),
-		mark:         floor, // the file of a lease that is continued says so already, and must not say less
+		mark:         floor, // the file of a continued lease has it already, and must not have less
 	}
 	h.horizon.Store(record.Horizon)
 	return h
@@ -170,8 +170,8 @@ func (h *heldLease) extend(ctx context.Context) error {
 	return h.reconcile(ctx, v, next, err)
 }
 
-// reach returns the horizon that an extension may ask for: a clock that is far ahead
-// of the registry's must not carry the lease with it.
+// reach returns the horizon for an extension: a clock far ahead of the registry's must not carry the lease
+// with it.
 func (h *heldLease) reach(registry int64) int64 {
 	bound := max(registry+2*millis(h.opts.Horizon), h.claimHorizon+millis(h.clock.mono()-h.claimedAt))
 	return min(h.clock.ms()+millis(h.opts.Horizon), bound)
@@ -180,7 +180,7 @@ func (h *heldLease) reach(registry int64) int64 {
 // errReplaced is wrapped where the record shows another holder.
 var errReplaced = fmt.Errorf("%w", ErrTaken)
 
-// reconcile finds out what the registry holds after an extension to next failed.
+// reconcile reads the record after an extension to next failed.
 func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause error) error {
 	found, err := h.load(ctx, h.record.Worker)
 	if err != nil {
@@ -196,7 +196,7 @@ func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause er
 		h.log.Error("the worker registry has lost writes: the lease is put back", "worker", h.record.Worker, "term", h.record.Term, "found", found.Term)
 		h.count(func(s *Status) { s.PutBacks++ })
 	}
-	// Or the extension was made and its answer lost. What was read may yet be lost, see [Registry].
+	// Or the extension succeeded without its answer. The registry may still lose it, see [Registry].
 	next.Horizon = max(next.Horizon, found.Horizon+1)
 	next.Layouts, next.ClaimDelay = mergeLayouts(found.Layouts, h.record.Layouts), max(next.ClaimDelay, found.ClaimDelay)
 	if err := h.swap(ctx, found, next); err != nil {
@@ -205,8 +205,8 @@ func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause er
 	return h.adopt(v, next)
 }
 
-// taken reports whether found shows that another node has, or had, the worker ID: it
-// is neither ours nor what was there before our claim.
+// taken reports whether found shows that another node has, or had, the worker ID: it is neither ours nor
+// the record before our claim.
 func (h *heldLease) taken(found Record) bool {
 	if found.Term == h.record.Term {
 		return found.Instance != h.record.Instance
@@ -214,7 +214,7 @@ func (h *heldLease) taken(found Record) bool {
 	return found.Term > h.record.Term || found.Horizon > h.prior.Horizon
 }
 
-// adopt takes up what the registry holds, unless the lease has run out meanwhile.
+// adopt accepts the registry's record, unless the lease has run out meanwhile.
 func (h *heldLease) adopt(v view, r Record) error {
 	if err := cmp.Or(h.checkHorizon(v), h.checkAlone(v, r)); err != nil {
 		return err
@@ -232,9 +232,8 @@ func (h *heldLease) adopt(v view, r Record) error {
 	return nil
 }
 
-// shorten has the lease reach no further than is safe whatever the registry loses, until that
-// agrees to an extension: this process may have been paused since it looked, or be paused now, and
-// is no holder yet that would notice a loss.
+// shorten bounds the lease to the safe times, until the registry agrees to an extension: this process may
+// have been paused since its look, or be paused now, and does not yet notice a loss as a holder does.
 func (h *heldLease) shorten(v view) {
 	if v.reign.Lossy && !h.opts.short {
 		h.short = true
@@ -242,9 +241,9 @@ func (h *heldLease) shorten(v view) {
 	}
 }
 
-// checkAlone reports that the registry agrees too late to a lease that is short: it may have lost
-// who had the worker ID meanwhile. So it may, sooner than this process would notice, where all
-// nodes wait less than this one needs.
+// checkAlone reports an agreement that comes too late for a short lease: the registry may have lost another
+// holder meanwhile. If all nodes wait less than this one needs, that may happen before this process
+// notices a loss.
 func (h *heldLease) checkAlone(v view, r Record) error {
 	if h.short && v.reign.Lossy && (h.now(v) >= h.safe.Load() || r.ClaimDelay < millis(h.opts.ClaimDelay)) {
 		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
@@ -273,8 +272,8 @@ func (h *heldLease) checkHorizon(v view) error {
 	return nil
 }
 
-// keepMark moves the lease's limit forwards until ctx ends. It runs beside the calls
-// of the registry, so that neither a slow disk nor a slow registry delays the other.
+// keepMark moves the lease's limit forwards until ctx ends. It runs alongside the calls of the registry, so
+// that a slow disk and a slow registry do not delay each other.
 func (h *heldLease) keepMark(ctx context.Context) {
 	for {
 		select {
@@ -379,8 +378,8 @@ func (h *heldLease) settle(floor int64) {
 	time.Sleep(min(wait, settleLimit))
 }
 
-// release swaps the record for one without a holder. The registry may hold a later
-// extension than this process knows of: then that is what is swapped.
+// release swaps the record for one without a holder. The registry may have a later extension than this
+// process knows: then release swaps that one.
 func (h *heldLease) release(ctx context.Context, floor int64) error {
 	for {
 		next := h.record

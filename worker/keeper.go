@@ -20,7 +20,7 @@ const defaultMaxWorker = 1023
 // coarsest layout.
 const markMargin = 2 * time.Second
 
-// Bounds of the pause before a lease is tried for again; queuePause where none is free.
+// Bounds of the pause before the next attempt to get a lease; queuePause if all worker IDs are held.
 const (
 	minPause   = 100 * time.Millisecond
 	maxPause   = 2 * time.Second
@@ -36,21 +36,21 @@ type Keeper struct {
 	log    *slog.Logger
 	clock  *Clock
 	max    int64       // largest worker ID
-	stock  int64       // milliseconds by which the mark is ahead of the clock
-	saved  *savedLease // the lease that was held before, until it has been dealt with
+	stock  int64       // milliseconds from the clock to the mark
+	saved  *savedLease // the earlier lease, until begin has dealt with it
 	notice error       // why the state file cannot be used
 
 	pending *bid // the latest bid, if its outcome is unknown
 
 	locks    []io.Closer // of the worker ID on this machine
-	unlocked bool        // it could not be locked, and that was logged
+	unlocked bool        // locking failed, and the log says so
 
 	known span  // of the incarnation of the registry that answered last, if it may lose writes
 	delay int64 // milliseconds: the registry's claim delay
 
 	mu       sync.Mutex
 	status   Status
-	faults   [numFaults]error // what is wrong while a lease is held
+	faults   [numFaults]error // present faults of a held lease
 	throttle logThrottle
 }
 
@@ -156,7 +156,7 @@ func (k *Keeper) sealAll(why error) (floor int64) {
 	return floor
 }
 
-// reportNoLease tells callers and the operator why there is no lease.
+// reportNoLease gives callers and the operator the reason for the missing lease.
 func (k *Keeper) reportNoLease(err error) {
 	k.sealAll(err)
 	k.mu.Lock()
@@ -221,14 +221,14 @@ type silence struct{ limit time.Duration }
 func (s silence) Error() string { return fmt.Sprintf("no answer within %v", s.limit) }
 func (s silence) Unwrap() error { return context.DeadlineExceeded }
 
-// A view is what the registry says at one time.
+// A view is the state of the registry at one time.
 type view struct {
 	records  map[int64]Record
-	registry int64         // its clock in Unix milliseconds; our own where it has none of its own
+	registry int64         // its clock in Unix milliseconds; our own if it has no clock
 	own      bool          // registry is our own clock
 	offset   int64         // how far our clock was ahead of registry then
-	at       time.Duration // when that was, by the monotonic clock
-	reign    Reign         // which server answered, asked before the time; zero: none that may lose writes
+	at       time.Duration // time of the view by the monotonic clock
+	reign    Reign         // the answering server, asked before the time; zero: none may lose writes
 }
 
 // record returns the record of a worker, the zero one if it was never written.
@@ -239,9 +239,9 @@ func (v view) record(id int64) Record {
 	return Record{Worker: id}
 }
 
-// readAll asks the registry for its records, then which server answers, then for its time. In
-// that order an incarnation that has stood since before is the one that the records are of, and
-// is not older than the time says.
+// readAll asks the registry for its records, then for the answering server, then for its time. In that
+// order an incarnation that has answered since before is the one of the records, and is not older than
+// the time says.
 func (k *Keeper) readAll(ctx context.Context) (view, error) {
 	list, err := ask(ctx, k, k.reg.List)
 	if err != nil {
@@ -288,7 +288,7 @@ func (k *Keeper) readTime(ctx context.Context, v *view) error {
 	return err
 }
 
-// now returns the registry's time: that of v, plus what has passed since.
+// now returns the registry's time: that of v, plus the time since.
 func (k *Keeper) now(v view) int64 { return v.registry + millis(k.clock.mono()-v.at) }
 
 // stamp completes what next says about its writer.

@@ -90,7 +90,7 @@ func TestCleanRestartKeepsWorkerID(t *testing.T) {
 			if err := p.stop(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(2 * time.Second) // what was borrowed ahead of the clock
+			time.Sleep(2 * time.Second) // the time borrowed ahead of the clock
 		}
 	})
 }
@@ -198,7 +198,7 @@ func TestPausedBeyondItsHorizon(t *testing.T) {
 		w.opts.Layouts[0].WorkerBits = 0
 		p := hold(t, w.nodes[0], 0)
 		mustIssue(t, p, 100)
-		p.gen.reserve(5, byClock) // callers that are on their way
+		p.gen.reserve(5, byClock) // callers on their way
 		p.pause()
 		time.Sleep(time.Minute)
 		q := hold(t, w.nodes[1], 0)

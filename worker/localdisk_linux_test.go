@@ -48,7 +48,7 @@ func TestCheckLocalOfLink(t *testing.T) {
 	}
 }
 
-// What the identity is made of is what package unix says of the file.
+// The parts of the identity are those of package unix.
 func TestIdentityIsThatOfTheFile(t *testing.T) {
 	f := openFile(t, filepath.Join(t.TempDir(), "state"))
 	var st unix.Statx_t

@@ -30,8 +30,7 @@ func inLossyBubble(t *testing.T, nodes int, test func(t *testing.T, w *world)) {
 // claimDelay is that of a world.
 const claimDelay = 11 * time.Second
 
-// claimAndPause starts a process on n that is paused right after its claim, before it
-// has confirmed that.
+// claimAndPause starts a process on n and pauses it right after its claim, before it has confirmed it.
 func (w *world) claimAndPause(n *node) *process {
 	w.t.Helper()
 	started := make(chan *process, 1)
@@ -111,8 +110,8 @@ func TestExtendedAfterItsHorizon(t *testing.T) {
 	})
 }
 
-// The server that takes over has a clock behind the one by which the worker ID was claimed: the
-// lease that it lets a paused holder extend has run out all the same.
+// The new server's clock is behind the clock of the claim. The lease of a paused holder has run out all
+// the same.
 func TestExtendedAfterItsHorizonByASlowClock(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		var offset atomic.Int64
@@ -186,7 +185,7 @@ func TestAloneAfterALoss(t *testing.T) {
 	}
 }
 
-// A process whose file leaves it nothing that is safe to issue does not go on from it.
+// A process does not continue if its file leaves it no safe times.
 func TestAloneWithNothingLeft(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {
 		p := w.nodes[0].startHeld(t)
@@ -250,8 +249,8 @@ func TestAlonePutsNothingBack(t *testing.T) {
 	})
 }
 
-// A process goes on from its file alone. Meanwhile the worker ID is lost, and is another
-// node's; then a server takes over that knows the process, and not the other node.
+// A process continues from its file alone. Meanwhile the registry loses the worker ID and gives it to
+// another node; then a server takes over that knows the process, and not the other node.
 func TestAloneWhileAnotherHeldTheWorkerID(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		before := w.reg.Backend.Snapshot()
@@ -276,8 +275,8 @@ func TestAloneWhileAnotherHeldTheWorkerID(t *testing.T) {
 	})
 }
 
-// A process with a larger max_ahead than before goes on from its file: it would issue further
-// ahead than other nodes wait after a loss.
+// A process continues from its file with a larger max_ahead than before: it would issue further ahead than
+// other nodes wait after a loss.
 func TestAloneWithALongerClaimDelay(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {
 		n := w.nodes[0]
@@ -293,8 +292,8 @@ func TestAloneWithALongerClaimDelay(t *testing.T) {
 	})
 }
 
-// A claimer stands still for longer than the claim delay where no incarnation is known. Its
-// claim is lost meanwhile, and then another node's is, by a server that has the first one.
+// Without a known incarnation a claimer pauses for longer than the claim delay. Meanwhile the registry
+// loses its claim, and then another node's, through a server that still has the first one.
 func TestClaimerPausedWithoutIncarnation(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		w.unnamed.Store(true)

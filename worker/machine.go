@@ -35,7 +35,7 @@ func (k *Keeper) lock(id int64) error {
 	return nil
 }
 
-// unlock ends the locks of a worker ID that is not used any more.
+// unlock ends the locks of an unused worker ID.
 func (k *Keeper) unlock() {
 	for _, l := range k.locks {
 		_ = l.Close() // a lock that stays costs a worker ID on this machine

@@ -77,7 +77,7 @@ func TestMachineLock(t *testing.T) {
 	})
 }
 
-// A process that finds every worker ID locked goes on when one is free.
+// A process that finds every worker ID locked continues when one is free.
 func TestMachineLockWaits(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		w.opts.Layouts[0].WorkerBits = 0

@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// An action is one step of the world: what its fields mean depends on what it does.
+// An action is one step of the world. Its kind decides the meaning of its fields.
 type action struct {
 	Do   string
 	Node int
@@ -97,7 +97,7 @@ func (w *world) do(a action) {
 	case "free":
 		w.free(a.N)
 	case "copy":
-		if p == nil { // n becomes a copy of another node, whatever that does
+		if p == nil { // n becomes a copy of another node, in any state
 			n.disk = w.copyDisk(w.nodes[(a.Node+1)%3].disk)
 		}
 	case "reboot":
@@ -115,14 +115,14 @@ func (w *world) do(a action) {
 	synctest.Wait()
 }
 
-// hang has the registry's disk hang: what is written can be read, and is not acknowledged.
+// hang makes the registry's disk hang: reads show the writes, but nobody acknowledges them.
 func (w *world) hang() {
 	if w.synced.Load() == nil {
 		w.synced.Store(new(w.reg.Backend.Snapshot()))
 	}
 }
 
-// crash has a registry whose disk hangs lose what is not on it.
+// crash makes a registry with a hanging disk lose everything that is not on it.
 func (w *world) crash() {
 	if synced := w.synced.Swap(nil); synced != nil {
 		w.reg.Backend.Restore(*synced)
@@ -149,7 +149,7 @@ func (p *process) do(a action) {
 	}
 }
 
-// everybody issues what it can.
+// everybody issues as much as possible.
 func (w *world) everybody(n int, at place) {
 	for range 3 {
 		for _, node := range w.nodes {

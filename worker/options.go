@@ -21,8 +21,8 @@ const (
 
 // Options configures a [Keeper]. The zero value of a field means its default.
 type Options struct {
-	// Layouts are all layouts that are served under the lease. The smallest of
-	// their worker ID ranges bounds the worker ID; none: 1023.
+	// Layouts are all layouts under the lease. The smallest of their worker ID ranges bounds the
+	// worker ID; without layouts: 1023.
 	Layouts []ServedLayout
 
 	// LeaseUsers issue under the lease.
@@ -33,22 +33,21 @@ type Options struct {
 	// [Keeper.Run].
 	State *StateFile
 
-	// RegistryKey tells registries apart, such as a URL: a lease in State that is of
-	// another one is not touched. It is written to the file, so it must hold no password.
+	// RegistryKey identifies the registry, such as a URL: the keeper does not touch a lease of
+	// another one in State. It goes into the file, so it must not have a password.
 	RegistryKey string
 
-	// Clock is the time by which horizons are set; default [NewClock]. The
-	// generators should have the same.
+	// Clock is the clock for horizons; default [NewClock]. The generators should have the same.
 	Clock *Clock
 
 	// Owner tells people which node this is. The part before the first space stays the
 	// same over a restart, such as the host name and port.
 	Owner string
 
-	// Lock locks a worker ID of a layout against all other processes of this machine,
-	// whatever their registries, until the result is closed. The error wraps [ErrInUse]
-	// if another process has it; the keeper then claims another worker ID. nil: nothing
-	// is locked, and processes with registries of their own can have the same worker ID.
+	// Lock locks a worker ID of a layout against all other processes of this machine, with any
+	// registry, until the caller closes the result. If another process has it, the error wraps
+	// [ErrInUse]; the keeper then claims another worker ID. nil: no lock, and processes with
+	// registries of their own can have the same worker ID.
 	Lock func(layout ServedLayout, worker int64) (io.Closer, error)
 
 	// Horizon is how far ahead of the clock a lease reaches, so how long an outage
@@ -75,31 +74,30 @@ type Options struct {
 	// median, at the start; default 5 s.
 	Tolerance time.Duration
 
-	// MaxJump bounds the step forwards of this machine's clock that is followed where
-	// no other clock confirms it; default 24 hours.
+	// MaxJump bounds the step forwards of this machine's clock that the keeper follows without
+	// another clock's confirmation; default 24 hours.
 	MaxJump time.Duration
 
-	// Reclaim says that this machine is known to run no other copy of this node, also
-	// after a restart of the machine or a copy of its data directory: the
-	// worker ID of the state file is handed back without the proof that its process
-	// is dead. For worker IDs that are assigned.
+	// Reclaim promises that this machine runs no other copy of this node, also after a restart of
+	// the machine or a copy of its data directory: the keeper hands back the worker ID of the state
+	// file without proof that its process is dead. For assigned worker IDs.
 	Reclaim bool
 
 	// Settle has a clean stop wait until the clock has passed everything issued,
 	// for servers that take the worker ID over and know no floor.
 	Settle bool
 
-	// ClaimDelay overrides for how long the incarnation of a [LossyRegistry] must have stood
-	// before a claim counts; default two Extend + MaxAhead + Tolerance. The registry keeps the
-	// largest that was ever used, which all keepers go by. A keeper that needs more by default
-	// claims nothing, wrapping [ErrClaimDelay]; one that asks for more here raises it.
-	// Negative: claims do not wait, and stamp nothing.
+	// ClaimDelay overrides how long the incarnation of a [LossyRegistry] must have answered before
+	// a claim counts; default two Extend + MaxAhead + Tolerance. The registry keeps the largest one
+	// ever used, and all keepers follow it. A keeper that needs more by default claims nothing,
+	// wrapping [ErrClaimDelay]; a larger value here raises it. Negative: claims do not wait, and
+	// stamp nothing.
 	ClaimDelay time.Duration
 
-	// Logger receives what an operator should know; nil discards it.
+	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 
-	raises bool // ClaimDelay was asked for
+	raises bool // an explicit ClaimDelay
 	short  bool // and is less than holders need
 }
 

@@ -177,7 +177,7 @@ func (r *Record) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// shorten bounds what an error quotes.
+// shorten bounds the quoted part of an error.
 func shorten(text []byte) []byte { return text[:min(len(text), 200)] }
 
 // Time returns a time of the protocol, in Unix milliseconds, as a time.Time; the

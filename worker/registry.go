@@ -26,18 +26,18 @@ var (
 	// ErrNoneFree: all worker IDs are in use.
 	ErrNoneFree = errors.New("no worker ID is free")
 
-	// ErrFarAhead: the worker ID that is assigned to this node was used, or held, further
-	// in the future than any lease reaches: a clock is wrong, or was.
+	// ErrFarAhead: the worker ID assigned to this node was used, or held, further in the future than
+	// any lease reaches: a clock is wrong, or was.
 	ErrFarAhead = errors.New("the worker ID was used far in the future")
 
-	// ErrNotCreated: there is no registry yet. An init creates it.
+	// ErrNotCreated: the registry does not exist. An init creates it.
 	ErrNotCreated = errors.New("the worker registry was not created")
 
 	// ErrNewer: a record was written by a newer release, whose meaning is not known.
 	ErrNewer = errors.New("written by a newer release of this program: upgrade it")
 
-	// ErrStaleReads: the registry does not show what it has acknowledged, as where a proxy
-	// sends reads to a replica. No worker ID is claimed from such a registry.
+	// ErrStaleReads: reads of the registry do not show acknowledged writes, as behind a proxy that
+	// sends reads to a replica. The keeper claims no worker ID from such a registry.
 	ErrStaleReads = errors.New("the worker registry's reads do not see its writes")
 
 	// ErrClaimDelay: the nodes of this registry wait less after a loss of writes than a lease
@@ -48,15 +48,14 @@ var (
 	ErrUsedUp = fmt.Errorf("%w: no worker ID is left", leaf.ErrOverflow)
 )
 
-// A Registry keeps one cell per worker ID, durably, and changes it only by
-// compare-and-swap. The protocol itself lives in [Keeper]; a driver holds none of
-// it. Cells have no time to live and are never deleted. The methods are safe for
-// concurrent use, and fail when their context ends.
+// A Registry keeps one cell per worker ID, durably, and changes it only by compare-and-swap. [Keeper] has
+// the protocol; a driver knows nothing of it. Cells have no time to live, and nothing deletes them. The
+// methods are safe for concurrent use, and fail when their context ends.
 type Registry interface {
-	// Load returns the record in the cell of a worker, as it is now: not from a
-	// cache, nor from a replica that may lag. A cell that was never written holds
-	// the zero Record with Worker set. What a swap wrote that was not acknowledged may be
-	// read and yet be lost: InnoDB shows what is committed before it is on the disk.
+	// Load returns the present record in the cell of a worker, neither from a cache nor from a
+	// lagging replica. An unwritten cell holds the zero Record with Worker set. A read may show an
+	// unacknowledged swap that the registry then loses: InnoDB shows a commit before it is on the
+	// disk.
 	Load(ctx context.Context, worker int64) (Record, error)
 
 	// Swap writes new into the cell that old and new name, atomically and durably, if
@@ -66,11 +65,11 @@ type Registry interface {
 	// happened, or may happen later. A driver does not repeat a Swap by itself.
 	Swap(ctx context.Context, old, new Record) error
 
-	// List returns all records that were ever written, by worker ID.
+	// List returns all written records, by worker ID.
 	List(ctx context.Context) ([]Record, error)
 
-	// Clock returns the time by the registry's own clock, the zero Time if that is
-	// the clock of this machine.
+	// Clock returns the time by the registry's own clock, or the zero Time if it uses the clock of
+	// this machine.
 	Clock(ctx context.Context) (time.Time, error)
 }
 
@@ -97,15 +96,14 @@ type LossyRegistry interface {
 	Reign(ctx context.Context) (Reign, error)
 }
 
-// A Reign says what is known of the server that answers for a [LossyRegistry].
+// A Reign describes the answering server of a [LossyRegistry].
 type Reign struct {
 	// Lossy: this server may lose writes that it has acknowledged, or others that it took
 	// over from may have. In doubt they may.
 	Lossy bool
 
-	// Incarnation names one uninterrupted reign of one server, in which it loses nothing. A
-	// restart and a fail-over begin another one, whose name was never used before. Empty: not
-	// known.
+	// Incarnation names one uninterrupted reign of one server, in which it loses nothing. A restart
+	// and a fail-over begin another one, with a new name. Empty: unknown.
 	Incarnation string
 
 	// Unmarked: other servers may have reigned within the incarnation, without a trace

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// A span is a time in which one incarnation of the registry is known to have answered,
-// without an interruption, by the registry's clock.
+// A span is a time, by the registry's clock, in which one incarnation of the registry answered without an
+// interruption.
 type span struct {
 	incarnation string
 	since, seen int64 // Unix milliseconds
 }
 
-// observe takes in which incarnation answers, and since when that is known: by the records
-// in v, and by what this keeper has seen. A clock that is off says nothing: what it stamps
-// would look older or younger once it is set.
+// observe records the answering incarnation and its known age: by the records in v, and by the views of
+// this keeper. A wrong clock does not count: its stamps would look older or younger after its correction.
 func (k *Keeper) observe(v view) {
 	incarnation := v.reign.Incarnation
 	if !v.reign.Lossy || incarnation == "" || k.checkOffset(v.offset, "") != nil {
@@ -64,7 +63,7 @@ func (k *Keeper) unmarked(v view) int64 {
 	return since
 }
 
-// spans yields what this keeper knows, and what the records in v say.
+// spans yields the spans known to this keeper, and those of the records in v.
 func (k *Keeper) spans(v view) iter.Seq[span] {
 	return func(yield func(span) bool) {
 		if !yield(k.known) {
@@ -115,7 +114,7 @@ func (h *heldLease) settled(v view) (floor int64, err error) {
 		return h.lease.floor, nil
 	}
 	if v.reign.Incarnation != "" || v.registry-h.unnamed.seen > millis(2*h.opts.Extend) {
-		h.unnamed.since = v.registry // others may have had the worker ID since the look before, and that was lost
+		h.unnamed.since = v.registry // since the last look others may have had the worker ID, and the registry lost that
 	}
 	h.unnamed.seen = v.registry
 	since := h.unnamed.since

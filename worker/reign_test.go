@@ -34,7 +34,7 @@ func settle(t *testing.T, n *node) {
 	}
 }
 
-// A registry that has stood lets a start issue at once; one that was restarted does not.
+// On a registry that has answered for long, a start issues at once; after its restart it does not.
 func TestStartsWithoutWait(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		first := w.nodes[0].start()
@@ -77,9 +77,9 @@ func stop(t *testing.T, p *process) {
 	}
 }
 
-// A claimer is paused between what it reads and its swap. Another node claims the worker ID
-// meanwhile, and a fail-over loses that. The time must not be older than the incarnation, and
-// both must be asked for again after the swap.
+// A claimer pauses between its read and its swap. Another node claims the worker ID meanwhile, and a
+// fail-over loses that claim. The time must not be older than the incarnation, and the claimer must ask
+// for both again after the swap.
 func TestFailOverBeforeTheSwap(t *testing.T) {
 	for asks, after := range []string{"the incarnation", "the time"} {
 		t.Run(after, func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestFailOverBeforeTheSwap(t *testing.T) {
 	}
 }
 
-// A claimer is paused at some point of its start, and a fail-over loses its claim. Another node
-// waits until the worker ID counts. The first one goes on with what it saw, which is of long ago.
+// A claimer pauses at some point of its start, and a fail-over loses its claim. Another node waits until
+// the worker ID counts. The first one then continues with its old view.
 func TestFailOverWhileTheClaimerIsPaused(t *testing.T) {
 	for asks := range 7 {
 		t.Run(fmt.Sprint(asks+1), func(t *testing.T) {
@@ -151,7 +151,7 @@ func pauseAfterAsks(w *world, n *node, asks int) <-chan struct{} {
 	return paused
 }
 
-// A fail-over in the middle of the wait begins it anew.
+// A fail-over during the wait starts it again.
 func TestFailOverWhileWaiting(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		c := w.nodes[0].start()
@@ -169,7 +169,7 @@ func TestFailOverWhileWaiting(t *testing.T) {
 	})
 }
 
-// A process that is killed while its claim waits has no lease to go on with.
+// A process killed during its claim's wait has no lease to continue.
 func TestKilledWhileWaiting(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {
 		p := w.nodes[0].start()
@@ -185,7 +185,7 @@ func TestKilledWhileWaiting(t *testing.T) {
 	})
 }
 
-// A new primary whose clock is far behind is stamped by no node until that is set right.
+// No node stamps for a new primary with a slow clock, until somebody corrects the clock.
 func TestNewPrimaryWithAClockBehind(t *testing.T) {
 	inLossyBubble(t, 3, func(t *testing.T, w *world) {
 		w.opts.Layouts[0].WorkerBits = 1
@@ -224,8 +224,7 @@ func TestUnmarkedReigns(t *testing.T) {
 	})
 }
 
-// The first server is chosen again, without any mark but what was written to the other one
-// meanwhile.
+// Operators choose the first server again. The only marks are the writes to the other one meanwhile.
 func TestUnmarkedSwitchBack(t *testing.T) {
 	inLossyBubble(t, 3, func(t *testing.T, w *world) {
 		w.unmarked.Store(true)
@@ -333,8 +332,8 @@ func failOverAtRandom(t *testing.T, w *world, r *rand.Rand) {
 	}
 }
 
-// A claimer finds another server, whose clock is off by a little more than is tolerated, and
-// stands still in the middle of that look: how far the clock was off then is what counts.
+// A claimer finds another server, whose clock is off by a little more than the tolerance, and pauses during
+// that look: the offset at that moment counts.
 func TestStalledInTheLook(t *testing.T) {
 	for stall := range int64(6) {
 		inLossyBubble(t, 1, func(t *testing.T, w *world) {

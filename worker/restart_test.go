@@ -18,7 +18,7 @@ func TestLostThenStartedWithoutRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitLost(t, p)
-		time.Sleep(10 * time.Millisecond) // in which the file is written
+		time.Sleep(10 * time.Millisecond) // time for writing the file
 		p.kill()
 		q := w.nodes[1].start()
 		time.Sleep(3 * time.Minute)
@@ -33,7 +33,7 @@ func TestLostThenStartedWithoutRegistry(t *testing.T) {
 	})
 }
 
-// A clean restart while the registry is away goes on from the file.
+// A clean restart without the registry continues from the file.
 func TestCleanRestartWithoutRegistry(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		w.opts.Horizon = 30 * time.Minute
@@ -52,7 +52,7 @@ func TestCleanRestartWithoutRegistry(t *testing.T) {
 	})
 }
 
-// A copy of the directory that is older than the last ID is put in its place.
+// Somebody replaces the directory by a copy from before the last ID.
 func TestReclaimOfOldCopy(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		w.opts.Layouts[0].WorkerBits = 0
@@ -128,7 +128,7 @@ func TestResumeWithOtherLayouts(t *testing.T) {
 	}
 }
 
-// A lease that issued nothing must not lower what was issued before it.
+// An unused lease must not lower the end of earlier IDs.
 func TestIdleTenureKeepsTheFloor(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		p := hold(t, w.nodes[0], 0)

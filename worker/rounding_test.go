@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// issuer is a user that has issued times up to one, which is not a whole millisecond.
+// issuer is a user with IDs up to a time that is not a whole millisecond.
 type issuer struct {
 	begun chan struct{}
 	after time.Time
