@@ -165,7 +165,7 @@ func reserveRun(spans []*span, n int64) leaf.Range {
 // TakeContiguous returns n IDs of tag that follow one another; see
 // [Buffer.TakeContiguous].
 func (s *Set) TakeContiguous(ctx context.Context, tag string, n int) (leaf.Range, error) {
-	b, err := s.buffer(tag)
+	b, err := s.buffer(ctx, tag)
 	if err != nil {
 		return leaf.Range{}, err
 	}

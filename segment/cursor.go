@@ -60,7 +60,7 @@ func (c *Cursor) Next(ctx context.Context) (int64, error) {
 // nextBlock returns the first ID of a new block.
 func (c *Cursor) nextBlock(ctx context.Context) (int64, error) {
 	if c.set != nil {
-		b, err := c.set.buffer(c.tag)
+		b, err := c.set.buffer(ctx, c.tag)
 		if err != nil {
 			return 0, err
 		}

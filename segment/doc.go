@@ -32,7 +32,7 @@
 //
 // A buffer has one call to the store in flight, and a set a bounded number. Callers may ask a set for
 // any name. Tags without a listing and without a grant get at most half of these calls, and a bounded
-// number of buffers. After a failure the next call follows a back-off with full jitter. Callers wait
+// number of buffers; further callers share listings of the store, one at a time. After a failure the next call follows a back-off with full jitter. Callers wait
 // while the stock is empty; every outcome wakes them. When the store has failed for longer than a
 // caller would wait, callers fail at once, until a call in the background has succeeded.
 //

@@ -42,7 +42,7 @@ func TestForgetBesideFirstCall(t *testing.T) {
 	time.Sleep(meanwhile)
 	opened := make(chan *Buffer)
 	go func() {
-		b, err := set.open("order")
+		b, err := set.open(t.Context(), "order")
 		if err != nil {
 			t.Error(err)
 		}

@@ -154,7 +154,7 @@ func (s *span) unreserve(end, start int64) bool {
 
 // Advance takes a range of up to n IDs of tag off the stock; see [Buffer.Advance].
 func (s *Set) Advance(ctx context.Context, tag string, n int64, before string) (Grant, error) {
-	b, err := s.buffer(tag)
+	b, err := s.buffer(ctx, tag)
 	if err != nil {
 		return Grant{}, err
 	}

@@ -38,6 +38,10 @@ type Set struct {
 	listed    map[string]struct{} // the tags of the latest listing, at most maxListed
 	digest    string              // the store's digest just before it; empty: none
 	unproven  int                 // buffers of tags that may not exist
+	nextList  *relisting          // that callers wait for; nil: none do
+	checking  bool                // a check is under way
+	checked   time.Time           // when the latest one ended
+	took      time.Duration       // how long that was under way
 
 	ready  chan struct{}
 	wake   chan struct{} // holds one when the store must be checked now
@@ -92,7 +96,7 @@ func (s *Set) Next(ctx context.Context, tag string) (int64, error) {
 	b := s.tags.get(tag)
 	if b == nil {
 		var err error
-		if b, err = s.open(tag); err != nil {
+		if b, err = s.open(ctx, tag); err != nil {
 			return 0, err
 		}
 	}
@@ -101,41 +105,18 @@ func (s *Set) Next(ctx context.Context, tag string) (int64, error) {
 
 // Take appends n IDs of tag to dst; see [Buffer.Take].
 func (s *Set) Take(ctx context.Context, tag string, dst []leaf.Range, n int) ([]leaf.Range, error) {
-	b, err := s.buffer(tag)
+	b, err := s.buffer(ctx, tag)
 	if err != nil {
 		return dst, err
 	}
 	return b.Take(ctx, dst, n)
 }
 
-func (s *Set) buffer(tag string) (*Buffer, error) {
+func (s *Set) buffer(ctx context.Context, tag string) (*Buffer, error) {
 	if b := s.tags.get(tag); b != nil {
 		return b, nil
 	}
-	return s.open(tag)
-}
-
-// open makes the buffer of tag.
-func (s *Set) open(tag string) (*Buffer, error) {
-	if err := CheckTagName(tag); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, fmt.Errorf("tag %q: %w", tag, leaf.ErrClosed)
-	}
-	if b := s.tags.get(tag); b != nil { // another caller was faster
-		return b, nil
-	}
-	b := newBuffer(tag, s.each)
-	if _, ok := s.listed[tag]; !ok {
-		if err := s.admit(b); err != nil {
-			return nil, err
-		}
-	}
-	s.tags.put(b)
-	return b, nil
+	return s.open(ctx, tag)
 }
 
 // checkSoon asks for a check of the store now.
@@ -320,12 +301,15 @@ func (s *Set) checkStore(ctx context.Context) error {
 func (s *Set) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CheckInterval)
 	defer cancel()
+	wanted, end := s.beginRelist()
+	defer end()
 	loaded := s.each.loaded.Swap(false)
 	digest := s.askDigest(ctx) // before the listing: what changes meanwhile makes another one
-	if digest != "" && digest == s.digest && s.each.failing.none() && (!loaded || s.listsLoaded()) {
+	if digest != "" && digest == s.digest && s.each.failing.none() && (!loaded || s.listsLoaded()) &&
+		(len(wanted) == 0 || len(s.listed) < maxListed) {
 		return nil
 	}
-	return s.list(ctx, digest)
+	return s.list(ctx, digest, wanted)
 }
 
 // listsLoaded reports whether the latest listing had the tags of all buffers with IDs.
@@ -353,8 +337,9 @@ func (s *Set) askDigest(ctx context.Context) string {
 }
 
 // list lists the store's tags. It ends the buffers of missing tags, and of idle ones without a grant. A
-// buffer counts as missing only if it had a grant before the listing began.
-func (s *Set) list(ctx context.Context, digest string) error {
+// buffer counts as missing only if it had a grant before the listing began. Wanted tags are kept
+// however many others the store has.
+func (s *Set) list(ctx context.Context, digest string, wanted map[string]struct{}) error {
 	missing := s.expect()
 	s.digest = ""
 	listed := make(map[string]struct{}, len(s.listed))
@@ -373,9 +358,9 @@ func (s *Set) list(ctx context.Context, digest string) error {
 				b.setStep(tag.Step)
 			}
 		}
-		if len(listed) < maxListed {
+		if _, ok := wanted[tag.Name]; ok || len(listed) < maxListed {
 			listed[tag.Name] = struct{}{}
-		} else if missing == 0 {
+		} else if missing == 0 && len(wanted) == 0 {
 			break
 		}
 	}

@@ -42,26 +42,29 @@ func (s *Set) review(b *Buffer) {
 
 // acquire waits for a place among the calls to the store. leave gives it back.
 func (s *Set) acquire(ctx context.Context, b *Buffer) (leave func(), err error) {
-	wanted := []chan struct{}{s.guesses, s.places}
-	if b.account.grants > 0 || s.lists(b.tag) {
-		wanted = wanted[1:]
-	}
 	var taken []chan struct{}
 	leave = func() {
 		for _, places := range taken {
 			<-places
 		}
 	}
-	for _, places := range wanted {
-		select {
-		case places <- struct{}{}:
-			taken = append(taken, places)
-		case <-ctx.Done():
-			leave()
-			return nil, fmt.Errorf("wait for a place among the calls to the store: %w", ctx.Err())
+	if b.account.grants == 0 && !s.lists(b.tag) {
+		guess, err := s.takeGuess(ctx, b.tag)
+		if err != nil {
+			return nil, err
+		}
+		if guess {
+			taken = append(taken, s.guesses)
 		}
 	}
-	return leave, nil
+	select {
+	case s.places <- struct{}{}:
+		taken = append(taken, s.places)
+		return leave, nil
+	case <-ctx.Done():
+		leave()
+		return nil, errNoPlace(ctx)
+	}
 }
 
 // lists reports whether the latest listing had tag.
@@ -130,7 +133,7 @@ func (s *Set) Check(ctx context.Context, tag string) error {
 	if s.lists(tag) {
 		return nil
 	}
-	b, err := s.buffer(tag)
+	b, err := s.buffer(ctx, tag)
 	if err != nil {
 		return err
 	}
