@@ -3,7 +3,9 @@ package server
 import (
 	"cmp"
 	"errors"
+	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,12 +19,37 @@ import (
 type counts struct {
 	store *telemetry.StoreCalls // nil: no segment scheme
 	web   openConns             // on the port of HTTP
+	cut   cutKeys
 }
 
 // openConns counts the connections of a port.
 type openConns struct{ open, refused atomic.Int64 }
 
 func (c *openConns) stats() (open, refused int64) { return c.open.Load(), c.refused.Load() }
+
+// maxCutKeys bounds the keys that a cutKeys remembers.
+const maxCutKeys = 1000
+
+// cutKeys counts the requests with a cut key, and logs each key once.
+type cutKeys struct {
+	total atomic.Int64
+	mu    sync.Mutex
+	seen  map[string]bool
+}
+
+func (c *cutKeys) note(log *slog.Logger, key, cut string) {
+	c.total.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen[key] || len(c.seen) == maxCutKeys {
+		return
+	}
+	if c.seen == nil {
+		c.seen = make(map[string]bool)
+	}
+	c.seen[key] = true
+	log.Warn("no tag has this name, so the name was cut at its last dot, as Java Leaf does: correct the client, or create the tag", "name", key, "served", cut)
+}
 
 // metrics returns what serves the metrics of the server.
 func (s *Server) metrics(opts *frontend.Options) http.Handler {
@@ -32,6 +59,7 @@ func (s *Server) metrics(opts *frontend.Options) http.Handler {
 		Health:   s.health,
 		Requests: opts.Requests,
 		Ports:    []telemetry.Port{{Name: "http", Stats: s.webStats}},
+		CutKeys:  s.counts.cut.total.Load,
 	}
 	if s.redis != nil {
 		sources.Ports = append(sources.Ports, telemetry.Port{Name: "resp", Stats: s.respStats})

@@ -281,6 +281,7 @@ func (s *Server) frontend() *frontend.Options {
 		Unsent:   conns.NewBudget(cmp.Or(s.opts.unsent, conns.DefaultBudget)),
 		Health:   s.health,
 		Requests: telemetry.NewFrontEnds(frontend.Reasons()),
+		CutKey:   func(key, cut string) { s.counts.cut.note(s.log, key, cut) },
 		Traced:   s.traces != nil,
 		Listen:   s.Addr(),
 		Address:  s.web.String(),

@@ -32,6 +32,8 @@ type Sources struct {
 	Requests FrontEnds
 	Ports    []Port
 
+	CutKeys func() int64 // requests of Java Leaf's route for a tag whose name was cut at its last dot
+
 	CertificateEnd func() time.Time // when the server's certificate expires
 }
 
@@ -77,6 +79,7 @@ var (
 	requests      = histogram("leaf_request_duration_seconds", "How long requests for IDs took. Requests that were read at once took the time of all.", "front_end")
 	requestErrors = counter("leaf_request_errors_total", "Requests for IDs that were answered with an error, by cause.", "front_end", "cause")
 	connections   = gauge("leaf_connections", "Open connections.", "port")
+	cutKeys       = counter("leaf_java_cut_keys_total", "Requests of Java Leaf's route whose key was cut at its last dot.")
 	refused       = counter("leaf_connections_refused_total", "Connections that were closed because there were too many.", "port")
 )
 
@@ -135,6 +138,9 @@ func (c *Collector) collectRequests(out sink) {
 	for name, r := range frontEnds {
 		out.putLatencies(requests, r, name)
 		out.putErrors(requestErrors, r, name)
+	}
+	if c.CutKeys != nil {
+		out.put(cutKeys, float64(c.CutKeys()))
 	}
 	for _, p := range c.Ports {
 		open, turnedAway := p.Stats()

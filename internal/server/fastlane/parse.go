@@ -128,7 +128,8 @@ func targetOf(path string) (t target, ok bool) {
 	}
 	for _, r := range javaRoutes {
 		if key, is := strings.CutPrefix(path, r[1]); is {
-			return target{scheme: r[0], key: key}, isKey(key)
+			// The route of segments may have to cut a name at its last dot.
+			return target{scheme: r[0], key: key}, isKey(key) && (r[0] != issuer.Segment || !strings.Contains(key, "."))
 		}
 	}
 	return t, false

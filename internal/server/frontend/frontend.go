@@ -38,6 +38,10 @@ type Options struct {
 	// Requests counts the requests for IDs, and why they failed: a [Kind.Reason].
 	Requests telemetry.FrontEnds
 
+	// CutKey receives each request of Java Leaf's route for a tag whose name was cut at its last
+	// dot; nil: nothing does.
+	CutKey func(key, cut string)
+
 	// Traced says that contexts of requests carry spans.
 	Traced bool
 

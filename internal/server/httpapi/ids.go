@@ -1,9 +1,13 @@
 package httpapi
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
@@ -44,6 +48,7 @@ func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
 	}
 	caller, err := i.Caller(r)
 	if err == nil {
+		key = i.javaKey(r.Context(), caller, key)
 		err = caller.Take(i.scheme, key, 0)
 	}
 	switch {
@@ -56,6 +61,27 @@ func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
 	default:
 		i.one(w, r, caller, key)
 	}
+}
+
+// javaKey returns the key that a request means. Java Leaf cuts a tag's name at its last dot. Its route
+// here serves the cut name, too, if only that is a tag.
+func (i *idsRoute) javaKey(ctx context.Context, caller *access.Caller, key string) string {
+	dot := strings.LastIndexByte(key, '.')
+	if dot < 1 || !i.java || i.scheme != issuer.Segment {
+		return key
+	}
+	cut := key[:dot]
+	switch {
+	case caller.Take(i.scheme, cut, 0) != nil: // no lookups for others
+	case !errors.Is(i.IDs.Exists(ctx, i.scheme, key), leaf.ErrUnknownTag):
+	case i.IDs.Exists(ctx, i.scheme, cut) != nil:
+	default:
+		if i.CutKey != nil {
+			i.CutKey(key, cut)
+		}
+		return cut
+	}
+	return key
 }
 
 const allowIDs = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"

@@ -321,3 +321,28 @@ func TestBadBatchCountsForNoLimit(t *testing.T) {
 		t.Errorf("over the quota: %d %s", res.StatusCode, body)
 	}
 }
+
+// Java Leaf cuts a tag's name at its last dot. Its route here does so if only the cut name is a tag.
+func TestJavaKeyWithADot(t *testing.T) {
+	store := newStore(t, segment.Tag{Name: "order", MaxID: 100, Step: 10}, segment.Tag{Name: "a.b", MaxID: 200, Step: 10},
+		segment.Tag{Name: "a", MaxID: 300, Step: 10})
+	h, _ := newReal(t, store, nil)
+	server := httptest.NewServer(h)
+	defer server.Close()
+	for _, tt := range []struct {
+		path, want string // want "": an unknown tag
+	}{
+		{"/api/segment/get/order.v1", "100"}, {"/api/segment/get/order.", "101"}, {"/api/segment/get/order.v1?n=2", "102\n103\n"},
+		{"/api/segment/get/a.b", "200"}, {"/api/segment/get/a.b.c", "201"},
+		{"/api/segment/get/order.v1.x", ""}, {"/api/segment/get/.order", ""}, {"/api/segment/get/nope.v1", ""},
+		{"/v1/ids/segment/order.v1", ""},
+	} {
+		res, body := do(t, server, http.MethodGet, tt.path)
+		if (res.StatusCode == 200) != (tt.want != "") || tt.want != "" && body != tt.want {
+			t.Errorf("%s: %d %q, want %q", tt.path, res.StatusCode, body, tt.want)
+		}
+	}
+	if res, _ := do(t, server, http.MethodHead, "/api/segment/get/order.v1"); res.StatusCode != 200 {
+		t.Errorf("HEAD: %d", res.StatusCode)
+	}
+}
