@@ -134,7 +134,7 @@ func TestGRPCAccessLog(t *testing.T) {
 	}
 	_ = conn.Close()
 	r.wantStop(t)
-	if log := r.log.String(); strings.Count(log, "msg=access") != 1 || !strings.Contains(log, "path="+leafv1connect.LeafServiceNextProcedure) || !strings.Contains(log, "agent=grpc-go/") {
+	if log := r.log.String(); strings.Count(log, "msg=access") != 1 || !strings.Contains(log, "path="+leafv1connect.LeafServiceNextProcedure) || !strings.Contains(log, "agent=grpc-go/") || !strings.Contains(log, "token=anonymous") {
 		t.Errorf("the log:\n%s", log)
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -12,7 +13,8 @@ import (
 type observer struct {
 	next  http.Handler
 	log   *slog.Logger
-	every atomic.Int64 // 0: none is logged
+	name  func(*http.Request) string // the caller's
+	every atomic.Int64               // 0: none is logged
 	count atomic.Int64
 }
 
@@ -27,7 +29,7 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	o.next.ServeHTTP(rec, r)
 	o.log.Info("access", "method", r.Method, "path", r.URL.Path, "proto", r.Proto, "status", rec.code(), "bytes", rec.bytes,
-		"took", time.Since(start), "from", r.RemoteAddr, "agent", r.UserAgent(), "one_of", every)
+		"took", time.Since(start), "from", r.RemoteAddr, "agent", r.UserAgent(), "token", o.name(r), "one_of", every)
 }
 
 // due reports whether the present request is logged, which is one of so many.
@@ -37,10 +39,11 @@ func (o *observer) due() (every int64, is bool) {
 }
 
 // logCall logs a call of gRPC that net/http has not served.
-func (o *observer) logCall(procedure, from string, agent func() string, began time.Time) {
+func (o *observer) logCall(procedure, from string, header func() http.Header, began time.Time) {
 	if every, is := o.due(); is {
+		r := &http.Request{Header: header(), RemoteAddr: from}
 		o.log.Info("access", "method", http.MethodPost, "path", procedure, "proto", "HTTP/2.0", "status", http.StatusOK,
-			"took", time.Since(began), "from", from, "agent", agent(), "one_of", every)
+			"took", time.Since(began), "from", from, "agent", strings.Join(r.Header["User-Agent"], ", "), "token", o.name(r), "one_of", every)
 	}
 }
 

@@ -257,7 +257,7 @@ func (s *Server) wire() {
 	rpcapi.Register(mux, opts)
 	s.browser = browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout))
 	s.browser.CheckHost = opts.CheckPage
-	s.observer = &observer{next: s.browser, log: s.log}
+	s.observer = &observer{next: s.browser, log: s.log, name: opts.CallerName}
 	if s.traces != nil {
 		s.observer.next = &tracer{s.traces, s.browser}
 	}

@@ -18,6 +18,17 @@ func (o *Options) Caller(r *http.Request) (*access.Caller, error) {
 	return o.Access.Caller(credentials(r))
 }
 
+// CallerName returns the name of the token or certificate of r for a log: "anonymous" without one,
+// "unknown" where it is not accepted. It never returns a token itself.
+func (o *Options) CallerName(r *http.Request) string {
+	c := credentials(r)
+	caller := o.Access.Lookup(c)
+	if caller == nil && c.Token != "" {
+		return "unknown"
+	}
+	return caller.Name()
+}
+
 // Admit returns the caller of r, if it has one of the rights; else the error says why not. A
 // browser runs other people's code: what a page of another site sends changes nothing, and
 // one whose host name was made to point here may take IDs at most.

@@ -9,7 +9,6 @@ import (
 	"path"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -45,7 +44,7 @@ type GRPCOptions struct {
 	Logger         *slog.Logger
 
 	// Log is told of each call that has ended.
-	Log func(procedure, from string, agent func() string, began time.Time)
+	Log func(procedure, from string, header func() http.Header, began time.Time)
 }
 
 // NewGRPC returns a server by grpc-go of what [Register] adds to a mux. It serves connections
@@ -186,13 +185,8 @@ func (s *grpcService) admit(ctx context.Context, procedure, from string) (contex
 	if s.opts.Access.Open() && needs(procedure)&access.Take != 0 { // everyone may
 		return ctx, nil
 	}
-	header := make(http.Header)
-	fields, _ := metadata.FromIncomingContext(ctx)
-	for name, values := range fields {
-		header[http.CanonicalHeaderKey(name)] = values
-	}
-	r := &http.Request{Method: http.MethodPost, URL: &url.URL{Path: procedure}, Header: header, RemoteAddr: from}
-	if authority := fields.Get(":authority"); len(authority) > 0 {
+	r := &http.Request{Method: http.MethodPost, URL: &url.URL{Path: procedure}, Header: headerOf(ctx), RemoteAddr: from}
+	if authority := metadata.ValueFromIncomingContext(ctx, ":authority"); len(authority) > 0 {
 		r.Host = authority[0]
 	}
 	return admit(s.opts, r.WithContext(ctx))
@@ -218,7 +212,17 @@ func statusOf(err *connect.Error) error {
 }
 
 func (s *grpcService) log(ctx context.Context, procedure, from string, began time.Time) {
-	s.Log(procedure, from, func() string { return strings.Join(metadata.ValueFromIncomingContext(ctx, "user-agent"), ", ") }, began)
+	s.Log(procedure, from, func() http.Header { return headerOf(ctx) }, began)
+}
+
+// headerOf returns the header of a call.
+func headerOf(ctx context.Context) http.Header {
+	header := make(http.Header)
+	fields, _ := metadata.FromIncomingContext(ctx)
+	for name, values := range fields {
+		header[http.CanonicalHeaderKey(name)] = values
+	}
+	return header
 }
 
 func clientOf(ctx context.Context) string {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,7 +39,7 @@ import (
 func newGRPC(listen net.Addr, b frontend.Options) *grpc.Server {
 	return rpcapi.NewGRPC(complete(listen, b), &rpcapi.GRPCOptions{
 		Stop: context.Background(), MaxStreams: 10, MaxHeaderBytes: 16 << 10, IdleTimeout: time.Minute, BodyTimeout: 100 * time.Millisecond,
-		Logger: slog.New(slog.DiscardHandler), Log: func(string, string, func() string, time.Time) {},
+		Logger: slog.New(slog.DiscardHandler), Log: func(string, string, func() http.Header, time.Time) {},
 	})
 }
 
