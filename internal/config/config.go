@@ -1,10 +1,9 @@
-// Package config gathers what a Leaf server is told: the defaults, one file (this
-// project's YAML, or the leaf.properties of Java Leaf), the environment and the
-// command line. Each overrules the one before.
+// Package config gathers the configuration of a Leaf server: the defaults, one file (this project's YAML, or
+// the leaf.properties of Java Leaf), the environment and the command line. Each overrules the one before.
 //
-// A key is a field of [Config] with its yaml tag and its check, and an entry of
-// example.yaml with its documentation and its default. Everything else about keys,
-// such as their environment variables, is derived from the two.
+// A key is a field of [Config] with its yaml tag and its check, and an entry of example.yaml with its
+// documentation and its default. The package derives everything else about keys, such as their
+// environment variables, from the two.
 package config
 
 import (
@@ -13,14 +12,13 @@ import (
 	"time"
 )
 
-// A Config is everything a server can be told; example.yaml says what the keys mean.
-// The yaml tag of a field is its key in the file; in the environment the same key reads
-// LEAF_ and the path in capital letters, so that segment.max_stock is
-// LEAF_SEGMENT_MAX_STOCK.
+// A Config is a server's configuration; example.yaml explains the keys. The yaml tag of a field is its key in
+// the file. In the environment the same key is LEAF_ and the path in capital letters, so segment.max_stock
+// is LEAF_SEGMENT_MAX_STOCK.
 //
-// The check tag says which values are valid: "1..10" or "1.." for bounds, ">0",
-// "a|b" for words, "host:port", "host:port|off", "origins", "collector", or "required". Keys with the tag
-// live are taken up by a server that runs, see [Changed].
+// The check tag has the valid values: "1..10" or "1.." for bounds, ">0", "a|b" for words, "host:port",
+// "host:port|off", "origins", "collector", or "required". A running server applies changes of keys with the
+// tag live, see [Changed].
 type Config struct {
 	Listen          string        `yaml:"listen" check:"host:port"`
 	RESP            string        `yaml:"resp" check:"host:port|off"`
@@ -78,7 +76,7 @@ type Limit struct {
 	Quota int64 `yaml:"quota" check:"0..1000000000000000000"` // a day, which begins at midnight UTC
 }
 
-// Check says what is wrong with l, "" if nothing is.
+// Check returns the fault of l, or "".
 func (l Limit) Check() string {
 	switch {
 	case min(l.Rate, l.Burst, l.Quota) < 0:
@@ -169,8 +167,7 @@ var example string
 // default.
 func Example() string { return example }
 
-// Default returns the configuration of a server that was told nothing: what the
-// example says.
+// Default returns the default configuration, which is that of the example.
 func Default() Config {
 	l := newLoader(new(Config))
 	l.yaml("example.yaml", []byte(example))

@@ -9,11 +9,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Convert returns the YAML file that makes a server do what the leaf.properties in src
-// makes it do. The text holds the password of the database. The error, of type
-// [Problems] unless the file cannot be read, says why no server would start with it.
-// The notices say what an operator should know about the file, such as what has no
-// effect; the text says so too.
+// Convert returns the YAML file with the same effect as the leaf.properties in src. The text has the password
+// of the database. The error, of type [Problems] unless the file is unreadable, is the reason why no server
+// would start with it. The notices are for an operator, such as settings without an effect; the text has
+// them too.
 func Convert(src Source) (text string, notices []string, err error) {
 	cfg, notices, err := Load(src)
 	if err != nil {
@@ -33,7 +32,7 @@ func Convert(src Source) (text string, notices []string, err error) {
 	return b.String(), notices, err
 }
 
-// changes returns the settings of cfg that are not the defaults, by section and name.
+// changes returns the settings of cfg that differ from the defaults, by section and name.
 func changes(cfg *Config) map[string]any {
 	defaults := Default()
 	standard := settings(&defaults)

@@ -37,18 +37,18 @@ var (
 // javaNullName is what Java Leaf uses in ZooKeeper without a leaf.name.
 const javaNullName = "null"
 
-// A javaFile is a leaf.properties that is being read.
+// A javaFile is a leaf.properties under conversion.
 type javaFile struct {
 	*loader
 	name    string
 	props   *properties.Properties
 	urls    JavaURLs
-	missing string // what the address of ZooKeeper lacks
+	missing string // the missing part of ZooKeeper's address
 }
 
-// properties applies a leaf.properties, read as java.util.Properties does: ISO-8859-1,
-// and ${…} has no meaning. Java Leaf listens on all interfaces, speaks HTTP alone, and listens
-// only when it has its worker ID, for which it may have to wait.
+// properties applies a leaf.properties in the form of java.util.Properties: ISO-8859-1, and ${…} has no
+// meaning. Java Leaf listens on all interfaces, speaks HTTP alone, and listens only after it has its worker
+// ID, for which it may have to wait.
 func (l *loader) properties(name string, data []byte, urls JavaURLs) {
 	reader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
 	props, err := reader.LoadBytes(data)
@@ -79,7 +79,7 @@ func (j *javaFile) notice(format string, args ...any) {
 	j.notices = append(j.notices, j.name+": "+fmt.Sprintf(format, args...))
 }
 
-// get returns the first of the spellings that has a value, and that value.
+// get returns the first of the spellings with a value, and that value.
 func (j *javaFile) get(spellings []string) (name, value string) {
 	for _, s := range spellings {
 		v, _ := j.props.Get(s)
@@ -145,7 +145,7 @@ func (j *javaFile) workers() string {
 	return j.valid(key, url, err)
 }
 
-// valid returns url, and notes what is wrong with the address that it was made of.
+// valid returns url, and records a fault of its address.
 func (j *javaFile) valid(key, url string, err error) string {
 	if err != nil {
 		j.problem(j.name, key, strings.TrimPrefix(err.Error(), leaf.ErrInvalid.Error()+": "))
@@ -161,8 +161,8 @@ func (j *javaFile) unknown() {
 	}
 }
 
-// requireAddresses turns schemes of a leaf.properties off that have no address: the
-// embedded database is for servers that have no counters yet.
+// requireAddresses turns off the schemes of a leaf.properties without an address: the embedded database is
+// for servers without earlier counters.
 func (l *loader) requireAddresses() {
 	if l.java == nil || len(l.problems) > 0 {
 		return

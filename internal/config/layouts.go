@@ -31,7 +31,7 @@ type Layout struct {
 
 const missing = -1
 
-// newLayout returns a layout in which nothing is set.
+// newLayout returns an empty layout.
 func newLayout() Layout { return Layout{Time: missing, Worker: missing, Sequence: missing} }
 
 // maxLayouts is how many layouts fit in the record of a worker ID and its state file.
@@ -39,7 +39,7 @@ const maxLayouts = 16
 
 var layoutName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
 
-// resolve returns l as package snowflake has it. The error says what is wrong.
+// resolve returns l as a layout of package snowflake, or its fault.
 func (l Layout) resolve() (snowflake.Layout, error) {
 	if l.Preset != "" {
 		return l.resolvePreset()
@@ -73,13 +73,12 @@ func (l Layout) resolvePreset() (snowflake.Layout, error) {
 	return preset, nil
 }
 
-// plain is what is wrong with a layout.
+// plain is the fault of a layout.
 func plain(err error) string {
 	return strings.TrimPrefix(err.Error(), "layout: "+leaf.ErrInvalid.Error()+": ")
 }
 
-// Served returns the layouts that are served, the default one first and the others by
-// name. s must be valid.
+// Served returns the served layouts, the default one first and the others by name. s must be valid.
 func (s Snowflake) Served() issuer.Layouts {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Layouts)), func(n string) bool { return n == s.Layout })
 	var served issuer.Layouts
@@ -95,7 +94,7 @@ func (s Snowflake) Served() issuer.Layouts {
 	return served
 }
 
-// served returns the layouts of all schemes that are served.
+// served returns the layouts of all served schemes.
 func (c Config) served() (all issuer.Layouts) {
 	if c.Snowflake.Enable {
 		all = c.Snowflake.Served()

@@ -113,7 +113,7 @@ func TestTooManyLayouts(t *testing.T) {
 	fails(t, config.Source{File: write(t, "leaf.yaml", list(16))}, "FILE:2: snowflake.layouts: 16 layouts are more than 15")
 }
 
-// A layout that ends soon is told of, while there is time to do something.
+// A notice warns of a layout's end in time.
 func TestLayoutEndsSoon(t *testing.T) {
 	span := time.Duration(1<<31) * time.Second
 	soon := time.Now().Add(-span).AddDate(0, 6, 0).UTC()

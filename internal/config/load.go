@@ -15,12 +15,12 @@ import (
 // A Source says where [Load] finds the settings. Its zero value means the
 // defaults.
 type Source struct {
-	// File is the path of the configuration file. Empty: what LEAF_CONFIG names,
-	// or none. A name ending in .properties is Java Leaf's, all else is YAML.
+	// File is the path of the configuration file. Empty: the value of LEAF_CONFIG, or no file. A name
+	// that ends in .properties means Java Leaf's format, any other YAML.
 	File string
 
-	// Environ holds the environment variables, as NAME=VALUE; an empty one counts as
-	// unset. Those that look like settings and are none are told in the notices.
+	// Environ holds the environment variables, as NAME=VALUE; an empty one counts as unset. The
+	// notices name those that only look like settings.
 	Environ []string
 
 	// Flags holds the values given on the command line, by the path of their key.
@@ -30,7 +30,7 @@ type Source struct {
 	Java JavaURLs
 }
 
-// Path returns the path of the file, empty if there is none.
+// Path returns the path of the file, or "".
 func (src Source) Path() string {
 	if src.File != "" {
 		return src.File
@@ -44,10 +44,9 @@ func (src Source) Path() string {
 	return path
 }
 
-// Load puts the defaults, the file, the environment and the flags together, in
-// this order. Its error, of type [Problems] unless a file cannot be read, lists
-// everything that is wrong. The notices, also returned beside an error, are for the
-// log: they say what in a leaf.properties has no effect, and what is about to end.
+// Load combines the defaults, the file, the environment and the flags, in this order. Its error, of type
+// [Problems] unless a file is unreadable, lists all faults. The notices, also returned with an error, are for
+// the log: settings of a leaf.properties without an effect, and layouts that end soon.
 func Load(src Source) (Config, []string, error) {
 	cfg := Default()
 	l := newLoader(&cfg)
@@ -82,9 +81,9 @@ func Load(src Source) (Config, []string, error) {
 type loader struct {
 	cfg      *Config
 	settings []setting         // of cfg
-	source   string            // which is being read: "file", "environment" or "flags"
+	source   string            // the present source: "file", "environment" or "flags"
 	sources  map[string]string // by path of a URL or its file: the source that set it
-	origins  map[string]string // by path: where the value was said
+	origins  map[string]string // by path: the place of the value
 	java     *javaFile         // nil: no leaf.properties was read
 	off      []string          // why schemes of java are off
 	notices  []string
@@ -115,7 +114,7 @@ func (l *loader) file(name string, java JavaURLs) error {
 	return nil
 }
 
-// environment applies the variables, and notices those that were meant to be settings.
+// environment applies the variables, and notices misspelled ones.
 func (l *loader) environment(vars map[string]string) {
 	l.source = "environment"
 	for _, s := range l.settings {
@@ -126,10 +125,10 @@ func (l *loader) environment(vars map[string]string) {
 	l.unknownVariables(vars)
 }
 
-// kubernetes matches what Kubernetes sets for a service that is called leaf or leaf-*.
+// kubernetes matches the variables of Kubernetes for a service named leaf or leaf-*.
 var kubernetes = regexp.MustCompile(`^LEAF_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_|PORT=\w+://)`)
 
-// unknownVariables notices variables that were meant to be settings.
+// unknownVariables notices misspelled variables.
 func (l *loader) unknownVariables(vars map[string]string) {
 	known := []string{"CONFIG", "SERVER", "TOKEN", "CA_FILE", "CERT_FILE", "KEY_FILE"} // the file, and what other commands read
 	for _, s := range l.settings {
@@ -149,7 +148,7 @@ func (l *loader) unknownVariables(vars map[string]string) {
 	}
 }
 
-// setKey gives the setting at path the value that text stands for.
+// setKey parses text into the setting at path.
 func (l *loader) setKey(path, text, where string) {
 	if v := l.value(path); v.IsValid() {
 		l.set(path, v, text, where)
@@ -168,7 +167,7 @@ func (l *loader) value(path string) reflect.Value {
 	return reflect.Value{}
 }
 
-// set gives v, the setting at path, the value that text stands for.
+// set parses text into v, the setting at path.
 func (l *loader) set(path string, v reflect.Value, text, where string) {
 	if rival, ok := rivals[path]; ok {
 		if text == "" {
@@ -185,8 +184,8 @@ func (l *loader) set(path string, v reflect.Value, text, where string) {
 	l.origins[path] = where
 }
 
-// rivals are two ways to say the same thing; a URL may stand in a file of its own, to keep
-// its password out of the configuration.
+// rivals are two keys for one setting. A URL may be in a file of its own, to keep its password out of the
+// configuration.
 var rivals = map[string]string{"store": "store_file", "store_file": "store", "workers": "workers_file", "workers_file": "workers"}
 
 // overrule unsets the rival of path: the later source wins, and no source may have both.
@@ -198,7 +197,7 @@ func (l *loader) overrule(path, rival, where string) {
 	l.sources[path] = l.source
 }
 
-// readURL reads the file that stands in for the setting at path, if there is one.
+// readURL reads the file that replaces the setting at path, if any.
 func (l *loader) readURL(path string) {
 	key := path + "_file"
 	file := l.value(key).String()
@@ -212,7 +211,7 @@ func (l *loader) readURL(path string) {
 	l.value(path).SetString(url)
 }
 
-// ReadURL returns the URL that is the only line of a file.
+// ReadURL returns the URL in a file with this one line.
 func ReadURL(file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -225,7 +224,7 @@ func ReadURL(file string) (string, error) {
 	return url, nil
 }
 
-// check adds what Validate finds, with the place where each value was said.
+// check adds the faults that Validate finds, with the places of the values.
 func (l *loader) check() {
 	for _, p := range l.cfg.Validate() {
 		if p.Key == "segment.enable" && len(l.off) > 0 {
@@ -235,7 +234,7 @@ func (l *loader) check() {
 	}
 }
 
-// origin returns where the value of a key, or of what it is part of, was said.
+// origin returns the place of a key's value, or of the value that contains it.
 func (l *loader) origin(path string) string {
 	for ; ; path = path[:strings.LastIndexByte(path, '.')] {
 		if where, ok := l.origins[path]; ok || !strings.Contains(path, ".") {

@@ -7,9 +7,9 @@ import (
 
 // A Problem is one thing wrong with a configuration.
 type Problem struct {
-	Where string // where it was said: "leaf.yaml:7", "LEAF_LISTEN", "--listen"; may be empty
+	Where string // the place: "leaf.yaml:7", "LEAF_LISTEN", "--listen"; may be empty
 	Key   string // the path of the key, as in segment.max_stock; may be empty
-	Text  string // what is wrong, and what would be right
+	Text  string // the fault, and its remedy
 }
 
 // String writes p on one line, without the key where the name of a variable or flag

@@ -93,7 +93,7 @@ func setText(v reflect.Value, text string) error {
 	return nil
 }
 
-// check says what is wrong with the value of s, "" if it keeps the rule.
+// check returns the fault of s by its rule, or "".
 func (s setting) check() string {
 	value := fmt.Sprint(s.value.Interface())
 	switch {
@@ -136,7 +136,7 @@ func (s setting) bound(text string) reflect.Value {
 	return v
 }
 
-// addressOrOff is the rule of what may be turned off.
+// addressOrOff is the rule of an address or off.
 const addressOrOff = "host:port|" + Off
 
 func checkAddress(addr string) string {
@@ -150,8 +150,8 @@ func checkAddress(addr string) string {
 	return ""
 }
 
-// checkCollector says what is wrong with where traces go. The text is not repeated: it may hold
-// a password.
+// checkCollector returns the fault of a collector's URL. It does not quote the URL, which may have a
+// password.
 func checkCollector(text string) string {
 	if text == "" || text == Off {
 		return ""
@@ -166,7 +166,7 @@ func checkCollector(text string) string {
 	return ""
 }
 
-// checkOrigins says which of the origins is none.
+// checkOrigins names an invalid origin.
 func checkOrigins(origins []string) string {
 	for _, origin := range origins {
 		u, err := url.Parse(strings.Replace(origin, ":*", ":0", 1)) // a * for the port
@@ -178,7 +178,7 @@ func checkOrigins(origins []string) string {
 	return ""
 }
 
-// oneOf says that value is none of those that are allowed, "" if it is.
+// oneOf reports a value outside the allowed ones, or returns "".
 func oneOf(value string, allowed []string) string {
 	if slices.Contains(allowed, value) {
 		return ""
@@ -194,8 +194,8 @@ func didYouMean(text string, candidates []string) string {
 	return ""
 }
 
-// nearest returns the candidate that text most likely stands for, or "". A path is also
-// recognised by its last part, which catches a key in the wrong section.
+// nearest returns the most likely intended candidate, or "". It also recognises the last part of a path, for
+// a key in the wrong section.
 func nearest(text string, candidates []string) string {
 	best, bestDistance := "", max(2, len(text)/3)+1
 	for _, c := range candidates {

@@ -26,8 +26,8 @@ func (c Config) ServesUID() bool {
 	return c.UID.Enable == EnableTrue || c.UID.Enable == EnableAuto && wanted && c.WhyNotUID() == ""
 }
 
-// leastWorkers is how many worker IDs snowflake needs beside uid, which keeps the worker
-// ID of a killed server for a minute.
+// leastWorkers is the number of worker IDs that snowflake needs next to uid, which keeps the worker ID of a
+// killed server for a minute.
 const leastWorkers = 256
 
 // WhyNotUID says why uid would be in the way of snowflake, "" if it is not.
@@ -54,7 +54,7 @@ func (u UID) layout() snowflake.Layout {
 	return snowflake.Layout{Epoch: u.Epoch, Tick: time.Second, TimeBits: u.TimeBits, WorkerBits: u.WorkerBits, SequenceBits: u.SeqBits}
 }
 
-// Served returns the layout that is served. u must be valid.
+// Served returns the served layout. u must be valid.
 func (u UID) Served() issuer.Layouts {
 	l := issuer.NamedLayout{Name: u.Layout, Layout: u.layout(), Scheme: issuer.UID}
 	if u.Mode == ModeDefault {

@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf/snowflake"
 )
 
-// Every parameter of uid-generator, and what a server makes of it.
+// Every parameter of uid-generator, and its effect on a server.
 func TestUIDParameters(t *testing.T) {
 	epoch := time.Date(2016, 5, 20, 0, 0, 0, 0, time.FixedZone("", 8*60*60))
 	uid := snowflake.Layout{Epoch: epoch, Tick: time.Second, TimeBits: 31, WorkerBits: 19, SequenceBits: 13}
@@ -70,7 +70,7 @@ func TestUIDParameters(t *testing.T) {
 	}
 }
 
-// A ring larger than all the IDs there are is not an overflow.
+// A ring larger than the number of all IDs is not an overflow.
 func TestUIDLargestRing(t *testing.T) {
 	cfg := load(t, config.Source{File: write(t, "leaf.yaml", "uid: {layout: x, time_bits: 31, worker_bits: 1, seq_bits: 31, boost_power: 16}\n")})
 	if got := cfg.UID.Generators().Reserve.Size; got != 1<<47 || got > math.MaxInt64/2 {

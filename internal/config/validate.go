@@ -32,7 +32,7 @@ type validator struct {
 	problems Problems
 }
 
-// add notes what is wrong with a key, if text is not empty.
+// add records a key's fault, unless text is empty.
 func (v *validator) add(key, text string) {
 	if text != "" {
 		v.problems = append(v.problems, Problem{Key: key, Text: text})

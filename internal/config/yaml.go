@@ -29,7 +29,7 @@ func (l *loader) yaml(file string, data []byte) {
 	decoder{l, where}.decode("", root, root, reflect.ValueOf(l.cfg).Elem())
 }
 
-// parseYAML returns the one document in data, an empty value if there is none.
+// parseYAML returns the one document in data, or an empty value.
 func parseYAML(data []byte) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
@@ -136,7 +136,7 @@ var mapExamples = map[string]string{
 	"limits.tags":       "{order.*: {rate: 1000, burst: 5000}, trial: {quota: 10_000}}",
 }
 
-// newEntry returns an entry of a map in which nothing is set.
+// newEntry returns an empty entry of a map.
 func newEntry(of reflect.Type) reflect.Value {
 	entry := reflect.New(of.Elem())
 	if l, ok := entry.Interface().(*Layout); ok {
@@ -145,7 +145,7 @@ func newEntry(of reflect.Type) reflect.Value {
 	return entry.Elem()
 }
 
-// mapText puts a map that is written on one line, as in a variable, into v.
+// mapText parses a map on one line, as in a variable, into v.
 func (l *loader) mapText(path string, v reflect.Value, text, where string) {
 	n, err := parseYAML([]byte(text))
 	if err != nil || n.Kind != yaml.MappingNode {

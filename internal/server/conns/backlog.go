@@ -12,18 +12,18 @@ const maxBacklog = 16 << 20
 // piece is how much is written under one time limit.
 const piece = 64 << 10
 
-// A backlog is what a client has not read yet: many send a whole pipeline before they read
-// the first reply. A goroutine writes it; there is none while it is empty.
+// A backlog holds a client's unread output: many clients send a whole pipeline before they read the first
+// reply. A goroutine writes it, and ends when it is empty.
 type backlog struct {
 	conn *stream
 
 	mu      sync.Mutex
 	change  sync.Cond
 	waiting []byte // not given to the goroutine yet
-	writing int    // memory of what the goroutine has
+	writing int    // memory of the goroutine's part
 	charged int    // bytes of the server's budget
-	size    int    // of all that is unread, what the goroutine has included
-	busy    bool   // there is a goroutine
+	size    int    // of all unread output, including the goroutine's part
+	busy    bool   // the goroutine runs
 	err     error  // nothing can be written any more
 }
 
@@ -32,7 +32,7 @@ func (b *backlog) init(c *stream) {
 	b.change.L = &b.mu
 }
 
-// add appends p. It waits while there is too much.
+// add appends p. It waits while the backlog is full.
 func (b *backlog) add(p []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +88,7 @@ func (b *backlog) write() {
 	}
 }
 
-// next returns what the goroutine writes next; nothing: it ends.
+// next returns the goroutine's next part; empty: it ends.
 func (b *backlog) next() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Clients counts connections by client: by the IPv4 address, or the /64 of the IPv6 address, all
-// of which one client has. The zero value is ready for use, by several goroutines.
+// Clients counts connections by client: by the IPv4 address, or the /64 of the IPv6 address, which one
+// client usually owns as a whole. The zero value is ready for use, by several goroutines.
 type Clients struct {
 	mu   sync.Mutex
 	open map[netip.Addr]int
@@ -35,7 +35,7 @@ func (c *Clients) Remove(addr net.Addr) {
 	}
 }
 
-// clientOf returns what stands for the client at addr; those without an IP address are one.
+// clientOf returns the key of the client at addr; all without an IP address share one key.
 func clientOf(addr net.Addr) netip.Addr {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

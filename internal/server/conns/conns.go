@@ -41,23 +41,22 @@ type Options struct {
 	// default [DefaultRequestTimeout].
 	RequestTimeout time.Duration
 
-	// WriteTimeout is how long a client may leave unread what it was sent; default
+	// WriteTimeout bounds the time in which a client must read its replies; default
 	// [DefaultWriteTimeout].
 	WriteTimeout time.Duration
 
-	// Budget bounds the memory of what clients leave unread; default: one of [DefaultBudget] bytes.
-	// While it is spent, a client gets replies only when it has read those before.
+	// Budget bounds the memory of unread output; default: one of [DefaultBudget] bytes. While it is
+	// spent, a client gets replies only after it has read the earlier ones.
 	Budget *Budget
 
-	// Loops is how many event loops serve the connections that are neither encrypted nor of
-	// a system without epoll; default: one for two processors. With a negative number each
-	// connection has a goroutine.
+	// Loops is the number of event loops for unencrypted connections on a system with epoll;
+	// default: one for two processors. With a negative number each connection has a goroutine.
 	Loops int
 
 	// HandOver takes the connections on which [Conn.HandOver] was called; it may wait.
 	HandOver func(net.Conn)
 
-	// Logger receives what an operator should know; nil discards it.
+	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -66,22 +65,22 @@ type Server struct {
 	ctx     context.Context
 	handle  Handler
 	opts    Options
-	full    rate.Sometimes // of what is logged about connections beyond a limit
-	clients Clients        // counted where there is a MaxPerClient
+	full    rate.Sometimes // bounds log lines about connections beyond a limit
+	clients Clients        // counted with a MaxPerClient
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	loops     []*loop
 	nextLoop  int
 	conns     map[peer]struct{}
-	away      int // connections that were handed over and are open
-	handing   int // that are on their way there
+	away      int // open connections that were handed over
+	handing   int // connections on their way there
 	refused   int64
 	stopping  bool
 	drained   bool
 	running   sync.WaitGroup // loops
 	stopped   chan struct{}  // closed when Shutdown begins
-	empty     chan struct{}  // closed when there is no connection any more after that
+	empty     chan struct{}  // closes after that, with the last connection
 }
 
 // New returns a server. What its sessions do later gets ctx.
@@ -174,20 +173,20 @@ func (s *Server) admit(conn net.Conn) {
 var (
 	errStopping = errors.New("the server is stopping")
 
-	// ErrMaxConns says that there are as many connections as there may be.
+	// ErrMaxConns reports that the number of connections has reached its limit.
 	ErrMaxConns = errors.New("there are as many as limits.connections allows")
 
 	// ErrMaxPerClient says that its client has as many as it may.
 	ErrMaxPerClient = errors.New("its client has as many as limits.connections_per_client allows")
 )
 
-// refuse tells a client that there is no room.
+// refuse answers a client beyond the limit.
 func (s *Server) refuse(conn net.Conn, why error) {
 	s.full.Do(func() {
 		s.opts.Logger.Warn("a connection was closed", "err", why, "from", conn.RemoteAddr())
 	})
 	if _, ok := conn.(*net.TCPConn); ok { // others would first have to shake hands
-		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a client that has gone needs no answer
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a vanished client needs no answer
 		_, _ = conn.Write(s.opts.Refusal)
 	}
 	_ = conn.Close()
@@ -210,7 +209,7 @@ func (s *Server) isStopping() bool {
 	return s.stopping
 }
 
-// add takes c in, or says why there is no place for it.
+// add admits c, or returns the reason against it.
 func (s *Server) add(c peer) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,16 +270,16 @@ func (s *Server) logFault(reason any) {
 	s.opts.Logger.Error("a connection was closed by a fault of this program", "panic", reason, "stack", string(debug.Stack()))
 }
 
-// Stats says how many connections there are, and how many were refused.
+// Stats returns the number of connections, and of refused ones.
 func (s *Server) Stats() (open int, refused int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns) + s.away, s.refused
 }
 
-// Shutdown accepts no more connections, has the requests answered that were read, and waits
-// for the end of all connections, or that of ctx, whose error it then returns. It does not
-// wait for those that were handed over.
+// Shutdown accepts no more connections, has the server answer the requests that it has read, and waits for
+// the end of all connections, or of ctx, whose error it then returns. It does not wait for connections
+// that were handed over.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	select {

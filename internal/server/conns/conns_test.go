@@ -23,11 +23,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what must come.
+// patience bounds the wait of a test.
 const patience = time.Minute
 
-// A lines is a protocol whose requests are lines, each of which is answered with itself. It
-// calls before, if there is one, for each line, where it may wait.
+// A lines is a protocol with a line as a request and the same line as the answer. For each line it calls
+// before, if set, which may wait.
 type lines struct {
 	c      *conns.Conn
 	before func(line string)
@@ -75,7 +75,7 @@ func (s *lines) HalfClosed(rest []byte) {
 	}
 }
 
-// forms runs a test with each of the two forms in which connections are served.
+// forms runs a test with each form of serving connections.
 func forms(t *testing.T, test func(t *testing.T, form int)) {
 	t.Run("loop", func(t *testing.T) { test(t, 1) })
 	t.Run("goroutines", func(t *testing.T) { test(t, -1) })
@@ -164,7 +164,7 @@ func testServe(t *testing.T, form int) {
 	until(t, "without connections", func() bool { open, _ := s.Stats(); return open == 0 })
 }
 
-// What was sent before the client closed its side is answered.
+// The server answers the requests that arrived before the client closed its side.
 func TestHalfClosed(t *testing.T) { forms(t, testHalfClosed) }
 
 func testHalfClosed(t *testing.T, form int) {
@@ -261,7 +261,7 @@ func testShutdown(t *testing.T, form int) {
 		t.Fatalf("Shutdown returned with a request in flight: %v", err)
 	default:
 	}
-	s.Stats() // waits until all connections were told
+	s.Stats() // waits until all connections know
 	close(hold)
 	wantEnd(t, busyReader, "wait\nb\nc\n")
 	_ = busy.Close()
@@ -290,7 +290,7 @@ func testCut(t *testing.T, form int) {
 	}
 }
 
-// A connection that is accepted while the server stops is not served.
+// The server does not serve a connection that it accepts during the stop.
 func TestServeAfterShutdown(t *testing.T) {
 	s := conns.New(t.Context(), newLines(nil), nil)
 	if err := s.Shutdown(t.Context()); err != nil {
@@ -388,7 +388,7 @@ func testClientThatNeverReads(t *testing.T, form int) {
 	ask(t, other, r, "a")
 	select {
 	case <-bad.ended:
-		if bad.written > 48<<20 { // 16 MiB, and what the system takes
+		if bad.written > 48<<20 { // 16 MiB, and the system's buffers
 			t.Errorf("%d bytes were kept for the client", bad.written)
 		}
 	case <-time.After(patience):

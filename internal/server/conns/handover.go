@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// handOver gives conn away, which c served, with what was read of it and not taken. Until it
-// is closed it counts as one of the connections.
+// handOver gives conn away, together with the input that c has read and not taken. Until its end it counts
+// as one of the connections.
 func (s *Server) handOver(c peer, conn net.Conn, rest []byte) {
 	s.mu.Lock()
 	delete(s.conns, c)
@@ -33,7 +33,7 @@ func (s *Server) closedAway(client net.Addr) {
 	s.away--
 }
 
-// A handed is a connection whose first reads return what was read before.
+// A handed is a connection whose first reads return the input read earlier.
 type handed struct {
 	net.Conn
 	server *Server
@@ -61,7 +61,7 @@ func (c *handed) Read(p []byte) (int, error) {
 
 func (c *handed) RemoteAddr() net.Addr { return c.remote }
 
-// CloseWrite lets net/http end a connection without losing what it has answered.
+// CloseWrite lets net/http end a connection without losing its answers.
 func (c *handed) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

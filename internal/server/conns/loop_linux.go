@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	loopBuffer = 64 << 10 // bytes that are read at once, and that are kept for replies
-	loopEvents = 256      // connections that are served before the next look at the system
-	fewEvents  = 4        // after fewer there is mostly nothing to do at once
+	loopBuffer = 64 << 10 // bytes of one read, and kept for replies
+	loopEvents = 256      // connections served between two polls
+	fewEvents  = 4        // after fewer events the next poll usually finds none
 	yieldAfter = 256      // events, or so much work, after which other goroutines have their turn
-	workSize   = 4 << 10  // bytes of requests or replies that are as much work as an event
+	workSize   = 4 << 10  // bytes of requests or replies that count as one event
 
 	round = time.Millisecond // the queue's time between two looks at the system
 )
 
-// HasLoops says that there are event loops on this system.
+// HasLoops: this system has event loops.
 const HasLoops = true
 
 // A loop serves connections in one goroutine, with epoll. All but post is called from that
@@ -35,13 +35,13 @@ type loop struct {
 
 	mu     sync.Mutex
 	mail   []func()
-	mailed atomic.Bool // there is mail
+	mailed atomic.Bool // mail waits
 	asleep atomic.Bool // the bell must be rung for it
 
 	conns []*looped // by descriptor
 	again []*looped // the queue: those with more to do than fits in one turn
 	in    []byte
-	out   []byte    // replies; those that are postponed come first
+	out   []byte    // replies; the postponed ones come first
 	now   time.Time // zero: not read since events came
 	came  int       // events at the last look
 	work  int       // since other goroutines had their turn
@@ -58,8 +58,8 @@ type replies struct {
 	from, to int
 }
 
-// startLoops starts the loops with the first listener; s.mu is held. What the system does
-// not allow is done without them.
+// startLoops starts the loops with the first listener; the caller holds s.mu. It goes without features that
+// the system denies.
 func (s *Server) startLoops() {
 	for len(s.loops) < s.opts.Loops {
 		l, err := newLoop(s)
@@ -116,7 +116,7 @@ func (l *loop) run() {
 	}
 }
 
-// serveAll serves what has come.
+// serveAll serves the events.
 func (l *loop) serveAll(events []unix.EpollEvent) {
 	for i := range events {
 		l.serve(&events[i])
@@ -128,7 +128,7 @@ func (l *loop) serveAll(events []unix.EpollEvent) {
 	l.work += len(events)
 }
 
-// flush sends the replies that are postponed.
+// flush sends the postponed replies.
 func (l *loop) flush() {
 	for _, r := range l.postponed {
 		if !r.conn.closed && r.conn.send(l.out[r.from:r.to]) {
@@ -142,8 +142,7 @@ func (l *loop) flush() {
 	}
 }
 
-// wait returns the number of events; it waits for the first where there is nothing else to
-// do.
+// wait returns the number of events. Without other work it waits for the first one.
 func (l *loop) wait(events []unix.EpollEvent) int {
 	if l.came >= fewEvents || len(l.again) > 0 {
 		if n := pollNow(l.epoll, events); n > 0 || len(l.again) > 0 {
@@ -188,7 +187,7 @@ func (l *loop) clock() time.Time {
 	return l.now
 }
 
-// expire ends what has had its time.
+// expire ends the connections whose time has run out.
 func (l *loop) expire() {
 	for _, list := range l.timers() {
 		for t := list.first(); t != nil && !t.at.After(l.clock()); t = list.first() {
@@ -198,7 +197,7 @@ func (l *loop) expire() {
 	}
 }
 
-// serve has an event's connection do what it can do now.
+// serve serves an event's connection.
 func (l *loop) serve(e *unix.EpollEvent) {
 	if e.Fd == int32(l.bell) {
 		var count [8]byte

@@ -4,7 +4,7 @@ package conns
 
 import "net"
 
-// HasLoops says that there are event loops on this system.
+// HasLoops: this system has no event loops.
 const HasLoops = false
 
 // A loop is there on Linux only: elsewhere each connection has a goroutine.

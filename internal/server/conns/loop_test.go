@@ -50,8 +50,8 @@ func testLater(t *testing.T, form int) {
 	until(t, "without the client that has gone", func() bool { open, _ := s.Stats(); return open == 2 })
 }
 
-// Clients that are killed amid their replies leave nothing behind, and no reply reaches
-// another: each has words of its own.
+// Clients killed amid their replies leave nothing behind, and no reply reaches another client: each has
+// words of its own.
 func TestKilledClients(t *testing.T) { forms(t, testKilledClients) }
 
 func testKilledClients(t *testing.T, form int) {
@@ -107,7 +107,7 @@ func exchange(addr, line string, killed bool) error {
 	return nil
 }
 
-// A server that stops in the middle of many pipelines answers what it has carried out.
+// A server that stops in the middle of many pipelines answers all executed requests.
 func TestShutdownUnderLoad(t *testing.T) { forms(t, testShutdownUnderLoad) }
 
 func testShutdownUnderLoad(t *testing.T, form int) {
@@ -119,7 +119,7 @@ func testShutdownUnderLoad(t *testing.T, form int) {
 	for range 8 {
 		conn, r := dial(t, addr)
 		const row, rows = 50, 20
-		more := make(chan struct{}, rows) // what is sent after the server closed for writing must fit into its patience
+		more := make(chan struct{}, rows) // the input after the server closed for writing must fit into its patience
 		for range rows {
 			more <- struct{}{}
 		}
@@ -156,7 +156,7 @@ func testShutdownUnderLoad(t *testing.T, form int) {
 	}
 }
 
-// A connection that is handed over goes on where it was, and counts until it is closed.
+// A connection continues after it was handed over, and counts until its end.
 func TestHandOver(t *testing.T) { forms(t, testHandOver) }
 
 func testHandOver(t *testing.T, form int) {
@@ -190,7 +190,7 @@ func testHandOver(t *testing.T, form int) {
 	}
 }
 
-// What is left when the client closes its side can be handed over too.
+// The server can also hand over the rest after the client has closed its side.
 func TestHandOverAtEnd(t *testing.T) { forms(t, testHandOverAtEnd) }
 
 func testHandOverAtEnd(t *testing.T, form int) {

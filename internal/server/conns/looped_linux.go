@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	smallRest = 1 << 10  // input that is read again, with more behind it, in the loop's buffer
+	smallRest = 1 << 10  // input that the loop reads again, with more behind it, into its buffer
 	turn      = 16 << 10 // bytes of replies after which other connections have their turn
-	smallRead = 4 << 10  // bytes that are read at once, except in turns from the queue
+	smallRead = 4 << 10  // bytes of one read, except in turns from the queue
 )
 
 // A looped is a connection that a loop serves. All but begin, stop and cut is called from
@@ -22,17 +22,17 @@ type looped struct {
 	serial int32  // tells it from others with the same descriptor
 	events uint32 // that the loop waits for; 0: the system does not know the connection
 
-	in      []byte // input that is not taken yet
+	in      []byte // input that the session has not taken
 	inSize  int    // memory of in
 	unread  unread
 	charged int // bytes of the server's budget
 	freed   int // how much of unread was written since its time began
-	unsaid  int // how much of what has come after the end is discarded
+	unsaid  int // discarded bytes after the end
 
 	begun, eof, stopping, parked, queued, finishing, lingering, closed, late bool
 
 	held     bool // requests wait until the client has read
-	busy     bool // the next turn is in the queue: the last one was a full one, or there was none
+	busy     bool // the next turn comes from the queue: the last one was full, or it is the first
 	readable bool // the next turn begins with reading
 
 	reading timer // of the request, of being idle, or of the end
@@ -42,7 +42,7 @@ type looped struct {
 // begin gives the connection to its loop.
 func (c *looped) begin() { c.loop.post(func() { c.guard(c.register) }) }
 
-// stop ends the connection when what was read is answered.
+// stop ends the connection after the answers to its read requests.
 func (c *looped) stop() { c.loop.post(func() { c.guard(c.drain) }) }
 
 // cut ends the connection at once.
@@ -84,7 +84,7 @@ func (c *looped) drain() {
 	}
 }
 
-// ready does what an event says can be done.
+// ready handles an event.
 func (c *looped) ready(events uint32) {
 	if c.unread.size > 0 && events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 && !c.writeMore() {
 		return
@@ -106,7 +106,7 @@ func (c *looped) ready(events uint32) {
 	}
 }
 
-// wantsInput reports whether there is room, and use, for more.
+// wantsInput reports whether the connection has room, and use, for more input.
 func (c *looped) wantsInput() bool {
 	return !(c.closed || c.eof || c.ending || c.stopping || c.parked || c.queued || c.finishing || c.leaves || c.held || c.blocked())
 }
@@ -114,7 +114,7 @@ func (c *looped) wantsInput() bool {
 // blocked reports whether the client has left as much unread as it may.
 func (c *looped) blocked() bool { return c.unread.size > c.server.maxUnread() }
 
-// read reads what has come, and serves it.
+// read reads input and serves it.
 func (c *looped) read() {
 	limit := c.readLimit()
 	in, n, err := c.receive(limit)
@@ -140,8 +140,8 @@ func (c *looped) readLimit() int {
 	return smallRead
 }
 
-// receive returns what is not taken yet with more behind it. A little is copied to where
-// much can be read at once.
+// receive returns the untaken input with more behind it. It copies a little input to a place with room for
+// a large read.
 func (c *looped) receive(limit int) (in []byte, n int, err error) {
 	if len(c.in) > smallRest {
 		c.in = grow(c.in)
@@ -185,8 +185,8 @@ func (c *looped) goOn() {
 	}
 }
 
-// serve carries out the requests in in, which is c.in or a part of the loop's buffer. last: the
-// loop does nothing else with the connection until it sends what is postponed.
+// serve executes the requests in in, which is c.in or a part of the loop's buffer. last: the loop does
+// nothing else with the connection until it sends the postponed replies.
 func (c *looped) serve(in []byte, last bool) {
 	taken, made, more := 0, 0, false
 	for (taken < len(in) || c.more) && !c.ending && c.later == nil && !c.leaves {
@@ -222,7 +222,7 @@ func (c *looped) execute(in []byte) (taken, from int) {
 	return taken, from
 }
 
-// rest keeps what is not taken.
+// rest keeps the untaken input.
 func (c *looped) rest(rest []byte) {
 	switch {
 	case len(rest) == 0:
@@ -238,8 +238,7 @@ func (c *looped) rest(rest []byte) {
 	c.charge()
 }
 
-// settle decides what the connection waits for. more: requests are there that were not
-// looked at yet.
+// settle decides the next event for the connection. more: some requests are still unserved.
 func (c *looped) settle(progress, more bool) {
 	if c.eof && len(c.in) > 0 && !more && !c.ending && !c.finishing && c.later == nil {
 		c.session.HalfClosed(c.in)
@@ -267,7 +266,7 @@ func (c *looped) settle(progress, more bool) {
 	c.listen()
 }
 
-// limitRead starts the time that the client has for what it does next.
+// limitRead starts the client's time for its next step.
 func (c *looped) limitRead(progress bool) {
 	l := c.loop
 	switch free := c.session.MayIdle(); {
@@ -335,8 +334,8 @@ func (c *looped) resume(out []byte, fault bool) {
 	}
 }
 
-// finish closes the connection so that the client gets all that was written: closing it
-// with input unread would make the system discard replies that are on their way.
+// finish closes the connection so that the client gets all written replies: after a close with unread input
+// the system would discard replies on their way.
 func (c *looped) finish() {
 	c.finishing = true
 	c.reading.clear()
@@ -391,7 +390,7 @@ func (c *looped) listen() {
 
 // leave hands the connection over.
 func (c *looped) leave() {
-	if c.events != 0 { // else the system goes on watching it under its next descriptor
+	if c.events != 0 { // else the system continues to watch it under its next descriptor
 		_ = unix.EpollCtl(c.loop.epoll, unix.EPOLL_CTL_DEL, c.fd, nil)
 	}
 	file := os.NewFile(uintptr(c.fd), "")

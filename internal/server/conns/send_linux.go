@@ -1,6 +1,6 @@
 package conns
 
-// writeSize is how much of what a client has left unread is sent at once, in bytes.
+// writeSize is the size of one write of unread output, in bytes.
 const writeSize = 256 << 10
 
 // postpone leaves it to the loop to send its replies from there on, if nothing depends on them.
@@ -21,7 +21,7 @@ func (c *looped) sendFrom(from int) bool {
 	return c.send(out)
 }
 
-// send sends replies, and keeps what the system does not take; false: the client has gone.
+// send sends replies, and keeps the part that the system does not take; false: the client has gone.
 func (c *looped) send(out []byte) bool {
 	if len(out) == 0 {
 		return true
@@ -44,14 +44,14 @@ func (c *looped) send(out []byte) bool {
 	return true
 }
 
-// charge keeps the server's budget at what the connection takes.
+// charge adjusts the server's budget to the connection's memory.
 func (c *looped) charge() {
 	memory := c.inSize + c.unread.memory
 	c.server.opts.Budget.Add(int64(memory - c.charged))
 	c.charged = memory
 }
 
-// writeMore sends what the client has left unread; false: the connection has ended.
+// writeMore sends unread output; false: the connection has ended.
 func (c *looped) writeMore() bool {
 	for sent := 0; c.unread.size > 0 && sent < writeSize; {
 		n, err := transmit(c.fd, c.unread.first())

@@ -10,17 +10,17 @@ import (
 // the connection.
 const MaxInput = 64 << 10
 
-// A Session is what a protocol keeps of one connection. Its methods are called one after the
-// other, and do not wait: other connections are served after they return.
+// A Session is a protocol's state of one connection. Its methods run one after the other, and do not wait:
+// other connections get their turn after they return.
 type Session interface {
-	// Serve carries out requests that stand as a whole at the beginning of in, appends the
-	// replies to out, and returns how many bytes of in it took. It may stop early, after
-	// [Conn.Later] it must; it is called again with the rest if it took something or called
+	// Serve executes the complete requests at the beginning of in, appends the replies to out, and
+	// returns the number of bytes of in that it took. It may stop early, and must after
+	// [Conn.Later]. The server calls it again with the rest if it took something or called
 	// [Conn.More].
 	Serve(in, out []byte) (taken int, _ []byte)
 
-	// MayIdle reports whether the client may stay without sending a request. Until it may,
-	// what it has sent must lead there within the time of one request.
+	// MayIdle reports whether the client may stay without sending a request. Until then its input
+	// must lead there within the time of one request.
 	MayIdle() bool
 
 	// HalfClosed is called when the client sends no more, and rest cannot be taken. The
@@ -69,13 +69,12 @@ func (c *Conn) Later(f func(ctx context.Context, out []byte) []byte) { c.later =
 // End closes the connection after the replies so far.
 func (c *Conn) End() { c.ending = true }
 
-// HandOver gives the connection, with the input that is not taken, to what
-// [Options.HandOver] is.
+// HandOver gives the connection, with its untaken input, to [Options.HandOver].
 func (c *Conn) HandOver() { c.leaves = true }
 
-// A peer is a connection in one of the forms in which it is served.
+// A peer is a connection in one of the two forms.
 type peer interface {
 	RemoteAddr() net.Addr
-	stop() // ends it when what was read is answered
+	stop() // ends it after the answers to its read requests
 	cut()  // ends it at once
 }

@@ -50,7 +50,7 @@ func newStream(s *Server, conn net.Conn) *stream {
 	c := &stream{Conn: Conn{server: s, local: conn.LocalAddr(), remote: conn.RemoteAddr()}, conn: conn}
 	c.backlog.init(c)
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		c.raw, _ = tcp.SyscallConn() // fails for no connection that is open
+		c.raw, _ = tcp.SyscallConn() // cannot fail for an open connection
 	}
 	c.attempt = func(fd uintptr) bool {
 		c.outN, c.outErr = writeOnce(fd, c.out)
@@ -75,7 +75,7 @@ func (c *stream) serve() {
 	c.run()
 }
 
-// handshake does what comes before the protocol, where there is something.
+// handshake executes a step before the protocol, if any.
 func (c *stream) handshake() error {
 	conn, ok := c.conn.(interface{ HandshakeContext(context.Context) error })
 	if !ok {
@@ -111,8 +111,8 @@ func (c *stream) run() {
 	}
 }
 
-// execute carries out the requests that are there as a whole, and reports whether there was
-// one; ok is false when the connection ends.
+// execute executes the complete requests, and reports whether it found one; ok is false at the end of the
+// connection.
 func (c *stream) execute() (progress, ok bool) {
 	for c.start < c.end || c.more {
 		c.more = false
@@ -135,7 +135,7 @@ func (c *stream) execute() (progress, ok bool) {
 	return progress, true
 }
 
-// makeRoom moves what is left of the input to the front, with room for more behind it.
+// makeRoom moves the rest of the input to the front, with room for more behind it.
 func (c *stream) makeRoom() {
 	full := c.end == len(c.in)
 	c.end = copy(c.in, c.in[c.start:c.end])
@@ -152,7 +152,7 @@ func (c *stream) makeRoom() {
 	}
 }
 
-// read reads what the client sends; false: it sends no more.
+// read reads the client's input; false: the client sends no more.
 func (c *stream) read() bool {
 	n, err := c.conn.Read(c.in[c.end:])
 	c.end += n
@@ -222,7 +222,7 @@ func (c *stream) write(p []byte) error {
 	return c.backlog.add(p)
 }
 
-// finish closes the connection so that the client gets all that was written, or hands it over.
+// finish closes the connection so that the client gets all written replies, or hands it over.
 func (c *stream) finish() {
 	if c.leaves {
 		_ = c.backlog.wait() // where it fails, so will the reads

@@ -9,7 +9,7 @@ import (
 // The calls here never wait, so they do without what tells the Go scheduler of those that
 // do, which costs a tenth of a command.
 
-// receive reads what has come; unix.EAGAIN: nothing has.
+// receive reads the available input; unix.EAGAIN: nothing is available.
 func receive(fd int, p []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
@@ -23,7 +23,7 @@ func receive(fd int, p []byte) (int, error) {
 	}
 }
 
-// transmit gives the system what it takes of p.
+// transmit writes as much of p as the system takes.
 func transmit(fd int, p []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
@@ -39,7 +39,7 @@ func transmit(fd int, p []byte) (int, error) {
 	}
 }
 
-// pollNow returns how many events there are now.
+// pollNow returns the number of present events.
 func pollNow(epoll int, events []unix.EpollEvent) int {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
 	if errno != 0 {

@@ -10,7 +10,7 @@ type timer struct {
 	at         time.Time
 }
 
-// timers are limits of equal length, so that the one that was set first ends first.
+// timers are limits of equal length, so the oldest one ends first.
 type timers struct {
 	length time.Duration
 	head   timer // of a ring
@@ -38,7 +38,7 @@ func (t *timer) clear() {
 	t.list, t.prev, t.next = nil, nil, nil
 }
 
-// first returns the timer that ends first, nil if there is none.
+// first returns the timer that ends first, or nil.
 func (l *timers) first() *timer {
 	if l.head.next == &l.head {
 		return nil

@@ -11,7 +11,7 @@ type unread struct {
 	chunks [][]byte
 	size   int // bytes of output
 	memory int // bytes of the chunks
-	sent   int // bytes of the first chunk that are sent
+	sent   int // sent bytes of the first chunk
 }
 
 // add appends a copy of p.
@@ -30,7 +30,7 @@ func (u *unread) add(p []byte) {
 	}
 }
 
-// first returns the output that is sent next.
+// first returns the next output to send.
 func (u *unread) first() []byte { return u.chunks[0][u.sent:] }
 
 // drop removes n bytes of first.

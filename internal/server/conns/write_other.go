@@ -2,5 +2,5 @@
 
 package conns
 
-// writeOnce takes nothing: here all goes the way of what has to wait.
+// writeOnce takes nothing: on this system a goroutine writes all output.
 func writeOnce(uintptr, []byte) (n int, err error) { return 0, nil }

@@ -4,7 +4,7 @@ package conns
 
 import "syscall"
 
-// writeOnce gives the system what it takes of p without a wait.
+// writeOnce writes as much of p as the system takes without a wait.
 func writeOnce(fd uintptr, p []byte) (n int, err error) {
 	for {
 		n, err = syscall.Write(int(fd), p)

@@ -36,7 +36,7 @@ func New(opts *frontend.Options, passes func(v1 bool) bool) *Lane {
 // Serve makes the session of a connection.
 func (l *Lane) Serve(c *conns.Conn) conns.Session { return l.newSession(c) }
 
-// A conn is what a session needs of its connection.
+// A conn is a session's view of its connection.
 type conn interface {
 	RemoteAddr() net.Addr
 	Later(f func(ctx context.Context, out []byte) []byte)
@@ -50,7 +50,7 @@ func (l *Lane) newSession(c conn) *session {
 	return s
 }
 
-// heads are what stands before an answer's length, within one second.
+// heads are the parts before an answer's length, valid for one second.
 type heads struct {
 	second int64
 	text   [2][]byte // of Java Leaf's routes, and of /v1
@@ -78,7 +78,7 @@ func (l *Lane) head(api int, now time.Time) []byte {
 	return h.text[api]
 }
 
-// A target is what a path asks for.
+// A target is the scheme and key in a path.
 type target struct {
 	scheme, key string
 	api         int // 0: Java Leaf's routes, 1: /v1
@@ -91,10 +91,10 @@ type session struct {
 	recorders [2]*telemetry.Recorder
 	served    bool // a request
 	slow      bool // the next request is not for the fast lane
-	skip      int  // bytes of a request that is answered already
+	skip      int  // bytes of an answered request
 
 	last   []byte // the last request, since most clients repeat it
-	want   target // what it asks for
+	want   target // the request's target
 	caller *access.Caller
 	token  string // that caller has shown
 }
@@ -184,7 +184,7 @@ func (s *session) later(size int, arrived time.Duration) {
 	})
 }
 
-// leave has net/http find the words for why there is no ID: it counts the request too.
+// leave makes net/http write the error; it also counts the request.
 func (s *session) leave() {
 	s.caller.Untake(s.want.scheme, s.want.key, 1)
 	s.slow = true

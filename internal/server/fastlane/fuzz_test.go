@@ -55,7 +55,7 @@ func (k keyed) Check(ctx context.Context, key string) error {
 
 const token = "leaf_0123456789012345678901234567890123456789012"
 
-// A pair is a lane and what is behind it.
+// A pair is a lane and the server behind it.
 type pair struct {
 	lane *Lane
 	web  *oneByOne
@@ -86,7 +86,7 @@ func newPairBehind(t testing.TB, gate *access.Gate) *pair {
 	return &pair{New(opts, func(bool) bool { return false }), serveOneByOne(t, web)}
 }
 
-// addresses are those of clients, which are all different.
+// addresses are the clients' addresses, which all differ.
 var addresses atomic.Uint32
 
 func newAddress() net.Addr {
@@ -170,9 +170,8 @@ func (c *laneConn) RemoteAddr() net.Addr                         { return c.addr
 func (c *laneConn) Later(f func(context.Context, []byte) []byte) { c.later = f }
 func (c *laneConn) HandOver()                                    { c.given = true }
 
-// answer returns what the lane answers to input that comes in pieces of that size from a
-// client that then closes its side, to how much of it that is, and whether the rest is handed
-// over.
+// answer sends input in pieces of that size and closes the client's side. It returns the lane's answer, the
+// number of answered bytes, and whether the lane hands the rest over.
 func (l *Lane) answer(input []byte, piece int) (out []byte, taken int, handed bool) {
 	c := &laneConn{addr: newAddress()}
 	s := l.newSession(c)
@@ -273,8 +272,8 @@ var unusualRequests = []string{
 	"GET /api/segment/get/order\r\n",
 }
 
-// Which requests the lane answers, and which it hands over; in both cases a client sees what
-// net/http alone would answer, whatever comes before, behind, and in which pieces.
+// The lane answers or hands over a request. In both cases a client sees the answer of net/http alone, with
+// any requests before and behind, and in any pieces.
 func TestAnswers(t *testing.T) {
 	p := newPair(t, false)
 	usual := understoodRequests[0]
@@ -297,7 +296,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A client that needs a token gets what its token allows, and net/http says what it does not.
+// A client with a token gets IDs within its rights, and net/http writes the refusals.
 func TestTokens(t *testing.T) {
 	p := newPair(t, true)
 	for request, ours := range map[string]bool{
@@ -332,7 +331,7 @@ func TestFailureCountsOnce(t *testing.T) {
 	}
 }
 
-// While a request waits for the store, the time in which its client has to send it is over.
+// While a request waits for the store, its client's time to send it has already ended.
 func TestWaitingClientIsNotLate(t *testing.T) {
 	c := &laneConn{addr: newAddress()}
 	s := newPair(t, false).lane.newSession(c)
@@ -357,7 +356,7 @@ func FuzzLane(f *testing.F) {
 	})
 }
 
-// Connections that have asked for many keys keep none of them.
+// A connection does not remember the keys that it asked for.
 func TestKeysAreNotKept(t *testing.T) {
 	const clients, keys, most = 100, 256, 3 << 20 // bytes; 256 paths of 150 bytes are 50 KB
 	p := newPair(t, false)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A headerKind is what a header means here.
+// A headerKind is the effect of a header.
 type headerKind int
 
 const (
@@ -18,7 +18,7 @@ const (
 	kinds
 )
 
-// known are the headers that are understood, in lower case.
+// known are the known headers, in lower case.
 var known = map[string]headerKind{
 	"host":              host,
 	"accept":            accept,

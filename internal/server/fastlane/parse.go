@@ -7,7 +7,7 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 )
 
-// A verdict is what is known of the first request of some input.
+// A verdict is the lane's knowledge of the first request of some input.
 type verdict int
 
 const (
@@ -37,7 +37,7 @@ func (s *session) next(in []byte) (size int, v verdict) {
 	return size, v
 }
 
-// parse reads a request, and takes in what it asks for and who asks.
+// parse parses a request, and stores its target and caller.
 func (s *session) parse(in []byte) (size int, v verdict) {
 	line, size, v := nextLine(in, 0)
 	switch {
@@ -118,8 +118,7 @@ var javaRoutes = [...][2]string{
 
 const v1Prefix = "/v1/ids/"
 
-// targetOf returns what a path asks for; false: not one ID, or in a way that has to be
-// looked at closely.
+// targetOf returns the target of a path; false: the path does not name one ID, or needs a closer look.
 func targetOf(path string) (t target, ok bool) {
 	if names, is := strings.CutPrefix(path, v1Prefix); is {
 		t = target{api: 1}
@@ -144,7 +143,7 @@ func isScheme(name string) bool {
 	return false
 }
 
-// isKey reports whether a key stands in a path as it is.
+// isKey reports whether a key is literal in a path.
 func isKey(key string) bool {
 	if key == "" || len(key) > 128 || strings.Trim(key, ".") == "" {
 		return false

@@ -29,9 +29,9 @@ func (o *Options) CallerName(r *http.Request) string {
 	return caller.Name()
 }
 
-// Admit returns the caller of r, if it has one of the rights; else the error says why not. A
-// browser runs other people's code: what a page of another site sends changes nothing, and
-// one whose host name was made to point here may take IDs at most.
+// Admit returns the caller of r if it has one of the rights, or an error with the reason. A browser runs
+// other people's code: a page of another site changes nothing, and a page whose host name leads here may
+// take IDs at most.
 func (o *Options) Admit(r *http.Request, rights access.Right) (*access.Caller, error) {
 	if rights&access.Take == 0 {
 		if err := o.CheckHost(r); err != nil {
@@ -50,8 +50,8 @@ func (o *Options) Admit(r *http.Request, rights access.Right) (*access.Caller, e
 	return caller, caller.May(rights)
 }
 
-// credentials returns what the sender of r has shown of itself. Behind a
-// proxy the address is the proxy's, as anyone can send X-Forwarded-For.
+// credentials returns the credentials of r. Behind a proxy the address is the proxy's, because anyone can
+// send X-Forwarded-For.
 func credentials(r *http.Request) access.Credentials {
 	var c access.Credentials
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
@@ -68,12 +68,12 @@ func credentials(r *http.Request) access.Credentials {
 
 type callerKey struct{}
 
-// WithCaller returns a context that carries c, for what serves a request without seeing it.
+// WithCaller returns a context with c, for code that serves a request without seeing it.
 func WithCaller(ctx context.Context, c *access.Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerIn returns the caller that ctx carries; nil, who may do nothing, if it carries none.
+// CallerIn returns the caller in ctx; without one nil, who may do nothing.
 func CallerIn(ctx context.Context) *access.Caller {
 	c, _ := ctx.Value(callerKey{}).(*access.Caller)
 	return c

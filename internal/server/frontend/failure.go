@@ -20,8 +20,8 @@ import (
 // the log reads it.
 const StatusCanceled = 499
 
-// RetryAfter returns the value of the header of that name: after how many seconds a caller
-// may try again what failed with err; "" where that is of no use.
+// RetryAfter returns the value of the header of that name: the seconds until a caller may retry after err;
+// "" if a retry is useless.
 func RetryAfter(err error) string {
 	if delay := RetryDelay(err); delay > 0 {
 		return strconv.FormatFloat(math.Ceil(delay.Seconds()), 'f', 0, 64)
@@ -29,8 +29,7 @@ func RetryAfter(err error) string {
 	return ""
 }
 
-// RetryDelay returns after how long a caller may try again what failed with err; 0 where
-// that is of no use.
+// RetryDelay returns the time until a caller may retry after err; 0 if a retry is useless.
 func RetryDelay(err error) time.Duration {
 	if limit, ok := errors.AsType[*access.LimitError](err); ok {
 		return max(limit.RetryAfter, 0)
@@ -41,25 +40,23 @@ func RetryDelay(err error) time.Duration {
 	return 0
 }
 
-// retryAfter is how long a caller is told to wait where [Kind.Retry] is set.
+// retryAfter is the advised delay with [Kind.Retry].
 const retryAfter = time.Second
 
-// A Kind is how an error is told to a caller.
+// A Kind is the form of an error for callers.
 type Kind struct {
-	HTTP  int          // status of HTTP routes that are not Java Leaf's
+	HTTP  int          // status of HTTP routes, except Java Leaf's
 	RPC   connect.Code // code of gRPC and Connect
 	Java  int          // number in Java Leaf's error text; 0: Java has no such error
 	Retry bool         // a later call may succeed without any change
 
-	// Reason is what a program branches on where the codes do not tell enough apart. It
-	// never changes.
+	// Reason is for programs to branch on, if the codes are too coarse. It never changes.
 	Reason string
 }
 
-// The first match counts: an error that wraps several, like an exhausted stock and the
-// store's time-out behind it, is told by the one that says most to a caller. A missing
-// lease and an exhausted stock come first, since they wrap whatever the registry or the
-// store said, which is never about what the caller asked for.
+// The first match counts. If an error wraps several, such as an exhausted stock with the store's time-out
+// behind it, the caller gets the most useful one. A missing lease and an exhausted stock come first: they
+// wrap errors of the registry or the store, which are never about the caller's request.
 var kinds = []struct {
 	err  error
 	kind Kind
@@ -91,7 +88,7 @@ var kinds = []struct {
 	{context.Canceled, Kind{HTTP: StatusCanceled, RPC: connect.CodeCanceled, Reason: "CANCELED"}},
 }
 
-// The kinds of errors that are not in the table: of a store or registry, and all others.
+// The kinds of other errors: those of a store or registry, and all the rest.
 var (
 	storeAway = Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "STORE_UNAVAILABLE"}
 	internal  = Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeInternal, Java: -3, Reason: "INTERNAL"}
@@ -106,13 +103,13 @@ func Reasons() []string {
 	return reasons
 }
 
-// KindOf returns the kind of err, which is not nil.
+// KindOf returns the kind of err, which must not be nil.
 func KindOf(err error) Kind {
 	_, kind := titled(err)
 	return kind
 }
 
-// titled returns the kind of err with what all errors of that kind are called.
+// titled returns the kind of err with the title of that kind.
 func titled(err error) (title string, _ Kind) {
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {

@@ -21,7 +21,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// The alert on failed requests counts every reason but those that are up to the caller.
+// The alert on failed requests counts every reason except the caller's own faults.
 func TestAlertCountsFailures(t *testing.T) {
 	rules, err := os.ReadFile("../../../deploy/prometheus/rules.yaml")
 	if err != nil {

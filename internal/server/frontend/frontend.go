@@ -1,6 +1,5 @@
-// Package frontend is what the front ends of a server share: what they serve, the one
-// table that maps errors to the codes of the protocols, and the one place that decides
-// which words of an error callers are told.
+// Package frontend is the common part of a server's front ends: the sources of IDs, the one table from
+// errors to the codes of the protocols, and the one place that decides which words of an error callers get.
 package frontend
 
 import (
@@ -15,12 +14,12 @@ import (
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
-// Options are what a front end serves, and what it tells of the server.
+// Options are the services behind a front end, and facts about the server.
 type Options struct {
 	IDs     *issuer.Issuer
 	Tags    *issuer.Tags    // nil: the segment scheme is not enabled
 	Workers *issuer.Workers // nil: no time-based scheme is enabled
-	Layouts issuer.Layouts  // for decoding; none: those that package snowflake has
+	Layouts issuer.Layouts  // for decoding; empty: those of package snowflake
 
 	// Access decides who may do what: a front end asks it before it looks anything up.
 	Access *access.Gate
@@ -32,7 +31,7 @@ type Options struct {
 	// bound.
 	Unsent *conns.Budget
 
-	// Health says what is wrong with the server; nil: nothing ever is.
+	// Health reports the server's problems; nil: it never has any.
 	Health func() health.Report
 
 	// Requests counts the requests for IDs, and why they failed: a [Kind.Reason].
@@ -49,14 +48,14 @@ type Options struct {
 	// request ends then.
 	Stopping <-chan struct{}
 
-	// Route returns the names of the servers that IDs of tags come through, this one first,
-	// where the store is another server; nil where it is none.
+	// Route returns the names of the servers on the way of a tag's IDs, this one first, if the store
+	// is another server; otherwise nil.
 	Route func() []string
 
 	// OutageBudget is how long what servers hold in memory is to last.
 	OutageBudget time.Duration
 
-	// Metrics serves what Prometheus reads; nil: there is nothing.
+	// Metrics serves Prometheus; nil: no metrics.
 	Metrics http.Handler
 
 	// Listen is the address of the server. If only this machine reaches it, only requests
@@ -71,7 +70,7 @@ type Options struct {
 	Registry  string // of worker IDs; likewise
 }
 
-// Report says what is wrong with the server at present.
+// Report reports the server's present problems.
 func (o *Options) Report() health.Report {
 	if o.Health == nil {
 		return health.Report{}

@@ -2,14 +2,14 @@ package frontend
 
 import "sync"
 
-// How many names there are places for.
+// The bounds on remembered names.
 const (
 	nameShards = 16 // powers of two
 	shardNames = 256
 )
 
-// Names remember what was made of names that clients have sent, for all connections: thousands
-// of them are idle, and keep nothing themselves. The zero value is ready for use.
+// Names remember values made from clients' names, for all connections: thousands of connections are idle,
+// and keep nothing themselves. The zero value is ready for use.
 type Names[T any] struct {
 	shards [nameShards]struct {
 		mu   sync.Mutex
@@ -17,7 +17,7 @@ type Names[T any] struct {
 	}
 }
 
-// Get returns what was made of name, if that is remembered.
+// Get returns the remembered value of name, if any.
 func (n *Names[T]) Get(name []byte) (made T, ok bool) {
 	if len(name) == 0 {
 		return made, false
@@ -29,7 +29,7 @@ func (n *Names[T]) Get(name []byte) (made T, ok bool) {
 	return made, ok
 }
 
-// Put remembers made, in the place of others where there are too many.
+// Put remembers made, and forgets others beyond the bound.
 func (n *Names[T]) Put(name string, made T) {
 	if name == "" {
 		return

@@ -26,7 +26,7 @@ var (
 	ErrMethod   = errors.New("method not allowed")
 )
 
-// ProblemOf returns what a caller over HTTP is told of err, which is not nil.
+// ProblemOf returns the HTTP form of err, which must not be nil.
 func ProblemOf(err error) Problem {
 	title, kind := titled(err)
 	return Problem{
@@ -65,5 +65,5 @@ func WriteProblem(w http.ResponseWriter, err error) {
 	w.WriteHeader(p.Status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(p) // a client that has gone needs no answer
+	_ = enc.Encode(p) // a vanished client needs no answer
 }

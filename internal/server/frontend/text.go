@@ -9,9 +9,8 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// Text returns what callers are told of err: its words, but for those of a store or
-// registry ([leaf.StoreError]), which may name servers, databases and users. In their
-// place is said which known error they are.
+// Text returns the words of err for callers. It replaces the words of a store or registry
+// ([leaf.StoreError]), which may name servers, databases and users, by the known error that they wrap.
 func Text(err error) string {
 	text := err.Error()
 	for _, e := range storeErrors(err) {
@@ -40,7 +39,7 @@ func storeErrors(err error) []*leaf.StoreError {
 	return nil
 }
 
-// kindOfStoreError says what a store has failed with, in words that name no server.
+// kindOfStoreError describes a store's error without naming a server.
 func kindOfStoreError(err error) string {
 	const more = " (the log of the server says more)"
 	switch {

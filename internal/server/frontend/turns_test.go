@@ -77,7 +77,7 @@ func TestWritesInTurn(t *testing.T) {
 	})
 }
 
-// A client that does not read has no turn meanwhile, and one that has gone gives it back.
+// A client that does not read has no turn meanwhile, and a vanished one returns its turn.
 func TestNoTurnWhileWriting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &frontend.Options{Turns: make(frontend.Turns, 1)}

@@ -40,7 +40,7 @@ func EndCharge(ctx context.Context) {
 	}
 }
 
-// A charge is what a request has charged.
+// A charge is a request's charge.
 type charge struct {
 	unsent *conns.Budget
 	size   atomic.Int64

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrWaits is what a call with [NoWait] returns, wrapped, that would have to wait.
+// ErrWaits is wrapped by the error of a call with [NoWait] that would have to wait.
 var ErrWaits = fmt.Errorf("the store is asked: %w", context.Canceled)
 
 // NoWait is a context for calls that fail where they would have to wait.

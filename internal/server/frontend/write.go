@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	piece   = 4096 // bytes that are written at once
-	longest = 96   // no ID, or range, with what stands around it is longer
+	piece   = 4096 // bytes of one write
+	longest = 96   // upper bound for an ID, or range, with its separators
 )
 
 // WriteIDs answers r with the IDs.
@@ -86,7 +86,7 @@ func (p *pieces) endTurn() {
 	}
 }
 
-// end writes what is left. The IDs are spent whether they arrive or not.
+// end writes the rest. The IDs are used up, even if they do not arrive.
 func (p *pieces) end(after string) {
 	p.buf = append(p.buf, after...)
 	p.write()
