@@ -126,13 +126,25 @@ func (a *admin) warn(cmd *cobra.Command, note string) {
 }
 
 func (a *admin) listTags(ctx context.Context) ([]tagRow, error) {
-	res, err := call(ctx, a, a.calls.ListTags, &leafv1.ListTagsRequest{})
-	tags := make([]tagRow, 0, len(res.GetTags()))
-	for _, t := range res.GetTags() {
-		tags = append(tags, fromWire(t))
+	tags := []tagRow{}
+	req := &leafv1.ListTagsRequest{PageSize: tagPage}
+	for {
+		res, err := call(ctx, a, a.calls.ListTags, req)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range res.GetTags() {
+			tags = append(tags, fromWire(t))
+		}
+		if res.GetNextPageToken() == "" {
+			return tags, nil
+		}
+		req = &leafv1.ListTagsRequest{PageSize: tagPage, PageToken: res.GetNextPageToken()}
 	}
-	return tags, err
 }
+
+// tagPage is the number of tags in a page of a listing.
+const tagPage = 10_000
 
 func (a *admin) createTag(ctx context.Context, tag segment.Tag) (tagRow, error) {
 	res, err := call(ctx, a, a.calls.CreateTag, &leafv1.CreateTagRequest{

@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/driver/relay"
+	"github.com/leaf-id/leaf/internal/leafconn"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/testserver/testleaf"
 	"github.com/leaf-id/leaf/segment"
@@ -368,5 +370,29 @@ func TestOpenRefuses(t *testing.T) {
 		if db, err := relay.Open(urls, nil); !errors.Is(err, leaf.ErrInvalid) {
 			t.Errorf("%q: %v, %v", urls, db, err)
 		}
+	}
+}
+
+// A listing of more tags than a page has them all, once.
+func TestListsInPages(t *testing.T) {
+	var tags []segment.Tag
+	for i := range 2*leafconn.TagPage + 1 {
+		tags = append(tags, segment.Tag{Name: fmt.Sprint("tag-", i), MaxID: 1, Step: 10})
+	}
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t, tags...)})
+	seen := make(map[string]int)
+	for tag, err := range open(t, nil, server).Store().Tags(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[tag.Name]++
+	}
+	for name, n := range seen {
+		if n != 1 {
+			t.Errorf("%s is listed %d times", name, n)
+		}
+	}
+	if len(seen) != len(tags) || server.Calls("ListTags") != 3 {
+		t.Errorf("%d tags of %d in %d calls, want 3", len(seen), len(tags), server.Calls("ListTags"))
 	}
 }

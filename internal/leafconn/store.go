@@ -54,20 +54,30 @@ func (s Store) Return(ctx context.Context, tag string, last segment.Grant, start
 	return err
 }
 
+// TagPage is the number of tags in a page of a listing.
+const TagPage = 10_000
+
 // Tags lists the tags of the servers' store.
 func (s Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
-		res, err := repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (*leafv1.ListTagsResponse, error) {
-			return srv.admin.ListTags(ctx, new(leafv1.ListTagsRequest))
-		})
-		if err != nil {
-			yield(segment.Tag{}, err)
-			return
-		}
-		for _, tag := range res.GetTags() {
-			if !yield(tagOf(tag), nil) {
+		req := &leafv1.ListTagsRequest{PageSize: TagPage}
+		for {
+			res, err := repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (*leafv1.ListTagsResponse, error) {
+				return srv.admin.ListTags(ctx, req)
+			})
+			if err != nil {
+				yield(segment.Tag{}, err)
 				return
 			}
+			for _, tag := range res.GetTags() {
+				if !yield(tagOf(tag), nil) {
+					return
+				}
+			}
+			if res.GetNextPageToken() == "" { // the last page, or a server without pages
+				return
+			}
+			req = &leafv1.ListTagsRequest{PageSize: TagPage, PageToken: res.GetNextPageToken()}
 		}
 	}
 }

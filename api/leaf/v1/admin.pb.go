@@ -104,7 +104,12 @@ func (x *Tag) GetUpdated() *timestamppb.Timestamp {
 }
 
 type ListTagsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The most tags of the answer, from 1 to 10000. 0: all tags. With many tags ask for pages: a
+	// server answers only few such calls at the same time.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the page before; any server of the store takes it. Empty: the first page.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -139,9 +144,25 @@ func (*ListTagsRequest) Descriptor() ([]byte, []int) {
 	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{1}
 }
 
+func (x *ListTagsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListTagsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListTagsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tags          []*Tag                 `protobuf:"bytes,1,rep,name=tags,proto3" json:"tags,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Tags  []*Tag                 `protobuf:"bytes,1,rep,name=tags,proto3" json:"tags,omitempty"`
+	// For the next page. Empty: this is the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -181,6 +202,13 @@ func (x *ListTagsResponse) GetTags() []*Tag {
 		return x.Tags
 	}
 	return nil
+}
+
+func (x *ListTagsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type CreateTagRequest struct {
@@ -2056,10 +2084,14 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x06max_id\x18\x02 \x01(\x03R\x05maxId\x12\x12\n" +
 	"\x04step\x18\x03 \x01(\x03R\x04step\x12 \n" +
 	"\vdescription\x18\x04 \x01(\tR\vdescription\x124\n" +
-	"\aupdated\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aupdated\"\x11\n" +
-	"\x0fListTagsRequest\"4\n" +
+	"\aupdated\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aupdated\"M\n" +
+	"\x0fListTagsRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"\\\n" +
 	"\x10ListTagsResponse\x12 \n" +
-	"\x04tags\x18\x01 \x03(\v2\f.leaf.v1.TagR\x04tags\"\x83\x01\n" +
+	"\x04tags\x18\x01 \x03(\v2\f.leaf.v1.TagR\x04tags\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x83\x01\n" +
 	"\x10CreateTagRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x1a\n" +

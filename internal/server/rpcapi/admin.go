@@ -2,9 +2,12 @@ package rpcapi
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -16,16 +19,17 @@ type adminService struct {
 	*frontend.Options
 	store, registry string // their names, as far as callers may know them
 	tell            tell
+	listings        chan struct{} // holds one for each answer with all tags that is being made
 }
 
 // NewAdmin returns the calls of AdminService, for callers in this process.
 func NewAdmin(opts *frontend.Options) leafv1connect.AdminServiceHandler {
-	return &adminService{opts, opts.StoreName, opts.Registry, error.Error}
+	return &adminService{opts, opts.StoreName, opts.Registry, error.Error, make(chan struct{}, wholeListing)}
 }
 
 // newAdmin returns the calls for callers elsewhere.
 func newAdmin(opts *frontend.Options) *adminService {
-	s := &adminService{opts, opts.StoreName, opts.Registry, error.Error} // an operator on this machine may read its log too
+	s := &adminService{opts, opts.StoreName, opts.Registry, error.Error, make(chan struct{}, wholeListing)} // an operator on this machine may read its log too
 	if !opts.OnLoopback() {
 		s.tell = frontend.Text
 		s.store, _, _ = strings.Cut(opts.StoreName, ":")
@@ -42,20 +46,68 @@ func (s *adminService) tags() (*issuer.Tags, error) {
 	return s.Tags, nil
 }
 
-func (s *adminService) ListTags(ctx context.Context, _ *leafv1.ListTagsRequest) (*leafv1.ListTagsResponse, error) {
+const (
+	maxTagPage   = 10_000
+	wholeListing = 2 // concurrent answers with all tags, which may be very large
+)
+
+func (s *adminService) ListTags(ctx context.Context, req *leafv1.ListTagsRequest) (*leafv1.ListTagsResponse, error) {
 	tags, err := s.tags()
 	if err != nil {
 		return nil, err
 	}
-	res := new(leafv1.ListTagsResponse)
+	size := int(req.GetPageSize())
+	switch {
+	case size < 0 || size > maxTagPage:
+		return nil, fmt.Errorf("%w: page_size %d: it must be from 0 to %d", leaf.ErrInvalid, size, maxTagPage)
+	case size == 0:
+		size = math.MaxInt32
+		select {
+		case s.listings <- struct{}{}:
+			defer func() { <-s.listings }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	page := tagPage{size: size}
 	for tag, err := range tags.All(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		res.Tags = append(res.Tags, tagMessage(tag))
+		if tag.Name > req.GetPageToken() {
+			page.add(tag)
+		}
 	}
-	slices.SortFunc(res.Tags, func(a, b *leafv1.Tag) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return res, nil
+	return page.answer(), nil
+}
+
+// A tagPage keeps the first tags by name.
+type tagPage struct {
+	size int
+	tags []*leafv1.Tag
+}
+
+func (p *tagPage) add(tag segment.Tag) {
+	p.tags = append(p.tags, tagMessage(tag))
+	if len(p.tags) > 2*p.size {
+		p.sort()
+		clear(p.tags[p.size+1:])
+		p.tags = p.tags[:p.size+1]
+	}
+}
+
+func (p *tagPage) sort() {
+	slices.SortFunc(p.tags, func(a, b *leafv1.Tag) int { return strings.Compare(a.GetName(), b.GetName()) })
+}
+
+func (p *tagPage) answer() *leafv1.ListTagsResponse {
+	p.sort()
+	res := &leafv1.ListTagsResponse{Tags: p.tags}
+	if len(p.tags) > p.size {
+		res.Tags = p.tags[:p.size]
+		res.NextPageToken = p.tags[p.size-1].GetName()
+	}
+	return res
 }
 
 func (s *adminService) CreateTag(ctx context.Context, req *leafv1.CreateTagRequest) (*leafv1.CreateTagResponse, error) {

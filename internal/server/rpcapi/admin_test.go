@@ -1,6 +1,8 @@
 package rpcapi_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -94,5 +96,45 @@ func TestStatus(t *testing.T) {
 	if first := tag.GetSegments()[0]; tag.GetTag() != "order" || !tag.GetLoaded() || tag.GetIssued() != 1 || tag.GetStep() != 10 ||
 		first.GetRange().GetStart() != 100 || first.GetNext() != 101 || tag.FailingSince != nil {
 		t.Errorf("tag: %v", tag)
+	}
+}
+
+// Pages have all tags once, in the order of their names, whatever the size.
+func TestListTagsInPages(t *testing.T) {
+	f := serve(t, loopback)
+	want := []string{"order"}
+	for i := range 24 {
+		name := fmt.Sprintf("t%02d", (i*7)%24)
+		if _, err := f.admin.CreateTag(t.Context(), &leafv1.CreateTagRequest{Name: name, Step: 5}); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, name)
+	}
+	slices.Sort(want)
+	for _, size := range []int32{0, 1, 4, 5, 24, 25, 26, 10_000} {
+		var got []string
+		req := &leafv1.ListTagsRequest{PageSize: size}
+		for {
+			res, err := f.admin.ListTags(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(res.GetTags()); size > 0 && n > int(size) {
+				t.Errorf("a page of %d has %d tags", size, n)
+			}
+			for _, tag := range res.GetTags() {
+				got = append(got, tag.GetName())
+			}
+			if req = (&leafv1.ListTagsRequest{PageSize: size, PageToken: res.GetNextPageToken()}); req.PageToken == "" {
+				break
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("pages of %d (-want +got):\n%s", size, diff)
+		}
+	}
+	for _, size := range []int32{-1, 10_001} {
+		_, err := f.admin.ListTags(t.Context(), &leafv1.ListTagsRequest{PageSize: size})
+		wantCode(t, "a page of a wrong size", err, connect.CodeInvalidArgument)
 	}
 }

@@ -56,7 +56,7 @@ const (
 
 // AdminServiceClient is a client for the leaf.v1.AdminService service.
 type AdminServiceClient interface {
-	// ListTags returns all tags, sorted by name.
+	// ListTags returns all tags, or a page of them, sorted by the bytes of their names.
 	ListTags(context.Context, *v1.ListTagsRequest) (*v1.ListTagsResponse, error)
 	// CreateTag adds a tag. ALREADY_EXISTS: the name is taken.
 	CreateTag(context.Context, *v1.CreateTagRequest) (*v1.CreateTagResponse, error)
@@ -249,7 +249,7 @@ func (c *adminServiceClient) Status(ctx context.Context, req *v1.StatusRequest) 
 
 // AdminServiceHandler is an implementation of the leaf.v1.AdminService service.
 type AdminServiceHandler interface {
-	// ListTags returns all tags, sorted by name.
+	// ListTags returns all tags, or a page of them, sorted by the bytes of their names.
 	ListTags(context.Context, *v1.ListTagsRequest) (*v1.ListTagsResponse, error)
 	// CreateTag adds a tag. ALREADY_EXISTS: the name is taken.
 	CreateTag(context.Context, *v1.CreateTagRequest) (*v1.CreateTagResponse, error)
