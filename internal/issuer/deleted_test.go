@@ -50,7 +50,7 @@ func TestDeleteAndCreateBesideAnotherServer(t *testing.T) {
 	take(here, 1500)
 }
 
-// A store that lost writes stands below what the server knows when the tag is deleted.
+// At the deletion, a store that lost writes is below the server's knowledge of the tag.
 func TestDeleteKeepsWhatTheServerKnows(t *testing.T) {
 	f := newFixture(t)
 	f.segments.known = 5000

@@ -1,10 +1,8 @@
-// Package issuer maps the names that callers use, a scheme and a key, to what makes
-// the IDs. Every front end issues through one [Issuer] and knows nothing behind it;
-// a further scheme is one more entry in the map given to [New].
+// Package issuer maps callers' names, a scheme and a key, to the sources of IDs. Every front end issues through one
+// [Issuer] and knows nothing behind it; a further scheme is one more entry in the map for [New].
 //
-// [Tags] is the other half: looking at, and administering, the tags of the store
-// behind the segment scheme; [Workers] is that for the worker IDs behind the
-// time-based one.
+// [Tags] is the other half: it reads and administers the tags of the store behind the segment scheme. [Workers] does
+// so for the worker IDs behind the time-based schemes.
 package issuer
 
 import (
@@ -35,8 +33,7 @@ const (
 	DefaultMaxRange = 1_000_000
 )
 
-// ErrSchemeOff is wrapped by errors about a scheme that this server does not have,
-// or that is not enabled.
+// ErrSchemeOff is wrapped by errors about an unknown or disabled scheme.
 var ErrSchemeOff = errors.New("scheme not enabled")
 
 // An ID is a number, or the text of a scheme whose IDs are text.
@@ -53,15 +50,13 @@ func (id ID) Append(dst []byte) []byte {
 	return strconv.AppendInt(dst, id.Number, 10)
 }
 
-// IDs are numbers, or texts where the IDs of a scheme are text, in the order in which they
-// were issued.
+// IDs are numbers, or texts if the scheme's IDs are text, in the order of issue.
 type IDs struct {
 	Ranges []leaf.Range
 	Texts  Texts
 }
 
-// Texts are IDs that are text. Reading makes them, so that an answer takes no memory before it is
-// written.
+// Texts are text IDs. Reading makes them, so that an unwritten answer takes no memory.
 type Texts struct {
 	n    int
 	make func() string
@@ -79,7 +74,7 @@ func (ids IDs) All() iter.Seq[ID] {
 	}
 }
 
-// Shift removes the first ID and returns it; false: none is left.
+// Shift removes the first ID and returns it; false: it was empty.
 func (ids *IDs) Shift() (ID, bool) {
 	for len(ids.Ranges) > 0 {
 		if r := &ids.Ranges[0]; r.Start < r.End {
@@ -95,8 +90,8 @@ func (ids *IDs) Shift() (ID, bool) {
 	return ID{Text: ids.Texts.make()}, true
 }
 
-// A Source makes the IDs of one scheme; see [Numbers] and [UUIDs]. Its methods are safe
-// for concurrent use. Take returns n IDs, or an error and none.
+// A Source makes the IDs of one scheme; see [Numbers] and [UUIDs]. Its methods are safe for concurrent use. Take
+// returns n IDs, or an error without IDs.
 type Source interface {
 	Next(ctx context.Context, key string) (ID, error)
 	Take(ctx context.Context, key string, n int) (IDs, error)
@@ -141,7 +136,7 @@ func (s numbers) Check(ctx context.Context, key string) error {
 // of a tag.
 var ErrBadKey = errors.New("bad key")
 
-// A badKey is what is wrong with a key.
+// A badKey is the fault of a key.
 type badKey struct{ error }
 
 func (e badKey) Unwrap() error        { return e.error }
@@ -157,7 +152,7 @@ type Options struct {
 	// default [DefaultMaxRange].
 	MaxRange int
 
-	// Off says why a scheme is not enabled, by its name; callers are told.
+	// Off has the reason for each disabled scheme, by its name, for callers.
 	Off map[string]string
 }
 
@@ -205,9 +200,8 @@ func (i *Issuer) Check(scheme, key string) error {
 	return err
 }
 
-// Exists reports why no ID can be had under scheme and key, as [Issuer.Next] would, as
-// far as that can be known without consuming one: for keys that are tags also
-// [leaf.ErrUnknownTag].
+// Exists returns the error of an [Issuer.Next] under scheme and key, as far as it is known without taking an ID. For
+// keys that are tags this includes [leaf.ErrUnknownTag].
 func (i *Issuer) Exists(ctx context.Context, scheme, key string) error {
 	source, err := i.source(scheme, key)
 	if err != nil {
@@ -216,9 +210,8 @@ func (i *Issuer) Exists(ctx context.Context, scheme, key string) error {
 	return source.Check(ctx, key)
 }
 
-// Next returns one ID. An empty scheme means [Segment], whose key is not empty, nor is
-// that of [Ticket]. It wraps [ErrSchemeOff], [leaf.ErrInvalid] for a malformed key, or
-// what the scheme's source returns.
+// Next returns one ID. An empty scheme means [Segment]. The keys of [Segment] and [Ticket] must not be empty. The error
+// wraps [ErrSchemeOff], [leaf.ErrInvalid] for a malformed key, or an error of the scheme's source.
 func (i *Issuer) Next(ctx context.Context, scheme, key string) (ID, error) {
 	source, err := i.source(scheme, key)
 	if err != nil {
@@ -246,7 +239,7 @@ func (i *Issuer) TakeRanges(ctx context.Context, scheme, key string, n int) ([]l
 	return i.AppendRanges(ctx, scheme, key, nil, n)
 }
 
-// AppendRanges is [Issuer.TakeRanges] for a caller that has room for the ranges.
+// AppendRanges is [Issuer.TakeRanges] with a buffer for the ranges.
 func (i *Issuer) AppendRanges(ctx context.Context, scheme, key string, dst []leaf.Range, n int) ([]leaf.Range, error) {
 	source, err := i.numbers(scheme, key, n)
 	if err != nil {
@@ -269,8 +262,7 @@ func (i *Issuer) TakeContiguous(ctx context.Context, scheme, key string, n int) 
 	return taker.TakeContiguous(ctx, key, n)
 }
 
-// A contiguousTaker is a [KeyedGenerator] that has ranges of any length, within bounds of its
-// own.
+// A contiguousTaker is a [KeyedGenerator] with ranges of any length, within bounds of its own.
 type contiguousTaker interface {
 	TakeContiguous(ctx context.Context, key string, n int) (leaf.Range, error)
 }

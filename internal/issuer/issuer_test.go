@@ -83,7 +83,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// All yields what is in the IDs, each time, and ends when the caller wants no more.
+// All yields the IDs, each time, and ends with its caller.
 func TestAll(t *testing.T) {
 	ids := issuer.IDs{Ranges: []leaf.Range{{Start: 8, End: 11}, {Start: 3, End: 4}}}
 	for range 2 {

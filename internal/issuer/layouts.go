@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf/snowflake"
 )
 
-// DefaultLayout is the layout of callers that name none: Java Leaf's.
+// DefaultLayout is the layout without a name: Java Leaf's.
 const DefaultLayout = "leaf"
 
 // A NamedLayout is a layout and the name that its IDs go by.
@@ -30,15 +30,14 @@ type NamedLayout struct {
 // layout, the default one is [DefaultLayout], of [UID] the preset of that name.
 type Layouts []NamedLayout
 
-// A Decoded is what an ID says in a layout.
+// A Decoded has the fields of an ID in a layout.
 type Decoded struct {
 	Layout string
 	snowflake.Parts
 }
 
-// Decode takes id apart in the layout of that name; an empty one is the default
-// layout of [Snowflake]. The error wraps [leaf.ErrInvalid]: there is no such layout, or it has no
-// such ID.
+// Decode decodes id in the layout of that name; "" is the default layout of [Snowflake]. If the layout does not exist or
+// has no such ID, the error wraps [leaf.ErrInvalid].
 func (ls Layouts) Decode(name string, id int64) (Decoded, error) {
 	l, err := ls.find(name)
 	if err != nil {

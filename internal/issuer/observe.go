@@ -17,7 +17,7 @@ type Peeked struct {
 	Stock int64       // how many IDs it holds; 0: Next is MaxID, and others may take it first
 }
 
-// Peek tells the next ID of a tag and takes none. It wraps [leaf.ErrUnknownTag].
+// Peek returns the next ID of a tag without taking it. It wraps [leaf.ErrUnknownTag].
 func (t *Tags) Peek(ctx context.Context, name string) (Peeked, error) {
 	tag, err := t.find(ctx, name)
 	if err != nil {
@@ -32,7 +32,7 @@ func (t *Tags) Peek(ctx context.Context, name string) (Peeked, error) {
 	return p, nil
 }
 
-// firstLeft returns the first ID that is left in memory.
+// firstLeft returns the first ID in memory.
 func firstLeft(segments []segment.SegmentStats) int64 {
 	for _, s := range segments {
 		if s.Next < s.Range.End {
@@ -55,20 +55,18 @@ func (t *Tags) find(ctx context.Context, name string) (segment.Tag, error) {
 	return segment.Tag{}, leaf.ErrUnknownTag
 }
 
-// An Observed says what came of [Tags.Observe].
+// An Observed is the result of [Tags.Observe].
 type Observed struct {
 	Tag     segment.Tag // as it then is; its description may be left out
 	Dropped int64       // how many IDs this process dropped from memory
 
-	// OthersBelow: other processes may still issue IDs below it, which they held before; 0:
-	// none that were observed.
+	// OthersBelow: other processes may still issue observed IDs below it from their stock; 0: they cannot.
 	OthersBelow int64
 }
 
-// Observe tells that IDs up to largest are in use that no process of ours issued. The
-// counter moves above them, by advances whose ranges are discarded: never down, whatever
-// others do at the same time. What this process holds below is dropped at once. It wraps
-// [leaf.ErrUnknownTag], [leaf.ErrInvalid] or [leaf.ErrOverflow].
+// Observe records that IDs up to largest are in use, issued by other programs. The counter moves above them, by
+// advances whose ranges are discarded: never down, under any concurrent calls. This process drops its stock below at
+// once. The error wraps [leaf.ErrUnknownTag], [leaf.ErrInvalid] or [leaf.ErrOverflow].
 func (t *Tags) Observe(ctx context.Context, name string, largest int64) (Observed, error) {
 	o, err := t.observe(ctx, name, largest)
 	if err != nil {
@@ -89,19 +87,19 @@ func (t *Tags) observe(ctx context.Context, name string, largest int64) (Observe
 	if err != nil {
 		return Observed{}, err
 	}
-	// After the counter: a call that was under way before it may be granted IDs below.
+	// After the counter: a call in flight before it may still bring IDs below.
 	return Observed{Tag: tag, Dropped: t.segments.DropBelow(name, largest+1), OthersBelow: others}, nil
 }
 
-// An upstream is a store behind which servers hold IDs in memory. To advance it moves no counter
-// while they do, so they are told what is to become of the counter.
+// An upstream is a store whose servers hold IDs in memory. As long as they do, an advance moves no counter, so they need
+// calls of their own for the counter.
 type upstream interface {
 	ObserveTag(ctx context.Context, name string, largest int64) (now segment.Tag, othersBelow int64, err error)
 	RaiseTag(ctx context.Context, name string, n int64) (segment.Tag, error)
 }
 
-// moveAbove moves the counter of a tag above largest. It returns the tag as it then is, and below
-// which ID others may issue what they held before.
+// moveAbove moves the counter of a tag above largest. It returns the tag after the move, and the ID below which other
+// processes may still issue from their stock.
 func (t *Tags) moveAbove(ctx context.Context, name string, largest int64) (now segment.Tag, others int64, err error) {
 	if up, ok := t.store.(upstream); ok {
 		ctx, cancel := context.WithTimeout(ctx, changeTimeout)
@@ -119,8 +117,8 @@ func (t *Tags) moveAbove(ctx context.Context, name string, largest int64) (now s
 	return now, min(tag.MaxID, largest+1), err
 }
 
-// liftAbove moves the counter of tag above largest. It moves one that stands above, too: else
-// a process that was granted IDs below could give them back, and the counter with them.
+// liftAbove moves the counter of tag above largest. It also moves a higher one: otherwise a process with IDs below could
+// give them back, and the counter with them.
 func (t *Tags) liftAbove(ctx context.Context, tag segment.Tag, largest int64) (segment.Tag, error) {
 	if _, small := t.store.(segment.Lifter); small {
 		return t.liftAll(ctx, tag.Name, largest)
@@ -135,8 +133,7 @@ func (t *Tags) liftAbove(ctx context.Context, tag segment.Tag, largest int64) (s
 	return tag, nil
 }
 
-// liftAll has all counters of a tag go on above largest, on a store that has several: one may
-// stand far below the highest.
+// liftAll moves all counters of a tag above largest, on a store with several: one may be far below the highest.
 func (t *Tags) liftAll(ctx context.Context, name string, largest int64) (tag segment.Tag, err error) {
 	for n := int64(0); ; n = 2*n + 1 {
 		tag, err = t.lift(ctx, name, n, largest+1)

@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A pair is a store of two counters, which give single tickets and know of no other tag. Others
-// draw from the first one before each change, as often as they are told to.
+// A pair is a store of two counters with single tickets and one tag. Before each change others draw the set number of
+// tickets from the first one.
 type pair struct {
 	segment.Catalog
 	counters [2]int64
@@ -46,7 +46,7 @@ func (p *pair) Alter(_ context.Context, _ string, change segment.Change) (segmen
 
 func (p *pair) Lift(context.Context, string, string, int64) error { return nil }
 
-// An observed ID that is below the highest counter comes of none of the others.
+// An observed ID below the highest counter cannot come from the other counters any more.
 func TestObserveTickets(t *testing.T) {
 	tests := []struct {
 		name    string

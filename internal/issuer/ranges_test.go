@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 )
 
-// A runner is a counter that has runs of up to 10 IDs.
+// A runner is a counter with runs of up to 10 IDs.
 type runner struct{ counter }
 
 func (r *runner) TakeContiguous(_ context.Context, _ string, n int) (leaf.Range, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// Bounds on what a caller may make a store do. A caller's own context may be shorter.
+// Bounds on a caller's use of a store. A caller's own context may be shorter.
 const (
 	probeTimeout  = 2 * time.Second
 	changeTimeout = 10 * time.Second
@@ -33,15 +33,14 @@ type Segments interface {
 	Failing() iter.Seq[segment.Stats]
 }
 
-// Stock is what generators hold in memory, and are told of changes. Forget runs a change
-// that must not look like lost writes.
+// Stock is the generators' memory, which must hear of changes. Forget runs a change that must not look like lost writes.
 type Stock interface {
 	Forget(tag string, change func() error) error
 	Changed(tag segment.Tag)
 	DropBelow(tag string, below int64) (dropped int64)
 }
 
-// noSegments stands for generators where nothing issues from the store.
+// noSegments replaces generators if nothing issues from the store.
 type noSegments struct{}
 
 func (noSegments) Forget(_ string, change func() error) error { return change() }
@@ -105,7 +104,7 @@ func (t *Tags) All(ctx context.Context) iter.Seq2[segment.Tag, error] {
 		ctx, cancel := context.WithTimeout(ctx, listTimeout)
 		defer cancel()
 		for tag, err := range t.store.Tags(ctx) {
-			if err != nil { // the log has it too: not every caller is told
+			if err != nil { // also for the log: not every caller gets the text
 				t.log.Warn("the tags cannot be listed", "err", err)
 			}
 			if !yield(tag, failed(err)) {
@@ -115,7 +114,7 @@ func (t *Tags) All(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	}
 }
 
-// failed marks what a store has said.
+// failed marks an error of the store.
 func failed(err error) error {
 	if err == nil {
 		return nil
@@ -123,11 +122,10 @@ func failed(err error) error {
 	return &leaf.StoreError{Err: err}
 }
 
-// ordinary are errors about what a caller asked for.
+// ordinary are errors about a caller's request.
 var ordinary = []error{leaf.ErrUnknownTag, leaf.ErrTagExists, leaf.ErrRegression, leaf.ErrOverflow}
 
-// failed marks what the store has said to a change. The log has it too where the store is at
-// fault: not every caller is told.
+// failed marks the store's error after a change. It also logs a fault of the store: not every caller gets the text.
 func (t *Tags) failed(err error) error {
 	if err != nil && !slices.ContainsFunc(ordinary, func(o error) bool { return errors.Is(err, o) }) {
 		t.log.Warn("a tag could not be changed", "err", err)
@@ -159,9 +157,9 @@ func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error)
 	return tag, nil
 }
 
-// Delete removes a tag; what this process still held of it is never issued. The store keeps the
-// counter for a new tag of the name, or what this process knows of it if that is higher: the
-// store may have lost writes. It wraps [leaf.ErrUnknownTag] or [leaf.ErrUnsupported].
+// Delete removes a tag; this process never issues the rest of its stock. The store keeps the counter for a new tag of that
+// name, or this process's knowledge of it if that is higher: the store may have lost writes. The error wraps
+// [leaf.ErrUnknownTag] or [leaf.ErrUnsupported].
 func (t *Tags) Delete(ctx context.Context, name string) error {
 	catalog, err := t.catalog()
 	if err == nil {
@@ -264,9 +262,8 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 	return tag, nil
 }
 
-// raise allocates n IDs and discards them: an absolute value could lower a counter
-// that others move at the same time. It returns tag as it then is, which is what the
-// last allocation says of it.
+// raise allocates n IDs and discards them: an absolute value could lower a counter that others move at the same time. It
+// returns the tag after the last allocation.
 func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag, error) {
 	var after segment.Tag
 	switch store := t.store.(type) {

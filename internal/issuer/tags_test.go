@@ -21,7 +21,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A recorder stands for the generators.
+// A recorder replaces the generators.
 type recorder struct {
 	forgotten []string
 	known     int64
@@ -253,7 +253,7 @@ func TestRaiseTickets(t *testing.T) {
 	}
 }
 
-// What was raised before a failure is told, and nothing of how it was done.
+// The error reports the amount raised before a failure, and not the method.
 func TestRaiseFails(t *testing.T) {
 	f := newFixture(t)
 	_, err := f.Alter(t.Context(), "nope", issuer.Change{RaiseBy: new(int64(3))})

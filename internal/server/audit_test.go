@@ -13,8 +13,8 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// Every change of a tag is logged, at any level, with who made it, from where, and what was
-// there before and after; the token is not.
+// The log has every change of a tag, at any level: its author and address, and the tag before and after,
+// but not the token.
 func TestAudit(t *testing.T) {
 	file, tokens := tokensFile(t, map[string]string{"ops": `rights: [admin]`})
 	log := new(testserver.Output)

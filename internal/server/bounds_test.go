@@ -116,11 +116,11 @@ func TestSparseLog(t *testing.T) {
 	})
 }
 
-// Between two requests of a connection others have their turn, if there is but one processor.
+// With a single processor, other goroutines run between two requests of a connection.
 func TestYield(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	h := server.Yield(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	const requests, least = 100, 90 // now and then the scheduler takes the goroutine that has just yielded
+	const requests, least = 100, 90 // sometimes the scheduler picks the goroutine that has just yielded
 	var others atomic.Int64
 	for range requests {
 		go others.Add(1)

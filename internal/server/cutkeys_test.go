@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A key that is cut as Java Leaf cuts it is counted each time, and logged once.
+// The server counts each request with a key cut as in Java Leaf, and logs each such key once.
 func TestCutKeys(t *testing.T) {
 	r := run(t, nil, nil)
 	for range 3 {

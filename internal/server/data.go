@@ -15,9 +15,8 @@ import (
 // firstTag is the sample row that Java Leaf's documentation creates.
 var firstTag = segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Description: "Test leaf Segment Mode Get Id"}
 
-// openData opens the data directory and what it knows of the store, and creates the
-// embedded database if that is the store. A server with any other store can do without
-// the directory.
+// openData opens the data directory and the memory of the store, and creates an embedded database. Only a
+// server with the embedded store needs the directory.
 func (s *Server) openData(ctx context.Context) (err error) {
 	embedded := s.opts.Store != nil && s.cfg.Store == ""
 	if s.dir, err = datadir.Open(s.cfg.Data); err == nil && s.opts.Store != nil {
@@ -60,7 +59,7 @@ func unusable(err error) bool {
 	return ok || errors.Is(err, errors.ErrUnsupported)
 }
 
-// createEmbedded creates what the embedded database lacks.
+// createEmbedded creates the missing parts of the embedded database.
 func (s *Server) createEmbedded(ctx context.Context) error {
 	store := s.opts.Store
 	there, err := store.Tags.Exists(ctx)
@@ -84,8 +83,8 @@ func (s *Server) createEmbedded(ctx context.Context) error {
 	return nil
 }
 
-// makeMissing creates what does not exist, and reports whether it did. Of several servers
-// that start at once, one does.
+// makeMissing creates a missing part, and reports whether it did. Of several servers that start at once one
+// creates it.
 func makeMissing(ctx context.Context, part *backend.Part, tags ...segment.Tag) (made bool, err error) {
 	ok, err := part.Exists(ctx)
 	if err != nil || ok {

@@ -46,7 +46,7 @@ func writeTokens(t *testing.T, path string, tokens, rights map[string]string) {
 // A call is one thing that a caller may ask a front end for.
 type call struct {
 	name         string
-	method, path string // {key} stands for a tag
+	method, path string // {key} becomes a tag
 	body         string // JSON of Connect; likewise
 	right        access.Right
 }
@@ -146,8 +146,7 @@ func (c call) wantRefused(t *testing.T, r *running, token string, want int) {
 	}
 }
 
-// Without a token nothing is taken and nothing learnt, whichever front end is asked and
-// whichever address the server has.
+// Without a token a client gets no ID and learns nothing, through every front end and at every address.
 func TestNothingWithoutToken(t *testing.T) {
 	file, _ := tokensFile(t, map[string]string{"any": `take: ["*"], rights: [read, admin]`})
 	for _, listen := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
@@ -169,7 +168,7 @@ func TestNothingWithoutToken(t *testing.T) {
 	}
 }
 
-// A token does what its rights say, and gets the same refusal for what exists and what does not.
+// A token grants its rights, and gets the same refusal for existing and unknown things.
 func TestTokensDoWhatTheyMay(t *testing.T) {
 	file, tokens := tokensFile(t, map[string]string{
 		"shop": `take: ["order*"]`, "others": `take: ["user.*"]`, "viewer": `rights: [read]`, "operator": `rights: [admin]`, "server": `rights: [worker]`,

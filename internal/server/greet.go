@@ -20,13 +20,13 @@ const (
 	maxGreeting = maxHeaderBytes + 4096
 )
 
-// A greeting finds out whether a client speaks gRPC alone, by its first request. Clients may
-// wait for the server's SETTINGS before that, so it sends them, and takes them out of what the
-// server sends that then serves the connection.
+// A greeting decides by a client's first request whether the client speaks gRPC alone. A client may wait for
+// the server's SETTINGS first, so the greeting sends them, and removes them from the output of the server
+// that takes over.
 type greeting struct {
 	net.Conn
-	read  bytes.Buffer // what is left to be read again
-	skips bool         // the first frame that is written
+	read  bytes.Buffer // the input that the next server reads again
+	skips bool         // the first written frame
 }
 
 // Read implements [net.Conn].
@@ -55,7 +55,7 @@ func (g *greeting) Write(p []byte) (int, error) {
 	return size + n, err
 }
 
-// CloseWrite lets net/http end a connection without losing what it has answered.
+// CloseWrite lets net/http end a connection without losing its answers.
 func (g *greeting) CloseWrite() error {
 	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -63,9 +63,8 @@ func (g *greeting) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// speaksGRPC reports whether the first request is gRPC's, of a client that will send no other.
-// It waits for the request until ctx ends, or limit, once the client has said that it speaks
-// HTTP/2; where there is none it says no.
+// speaksGRPC reports whether the first request is from a gRPC library, which sends no other requests. After
+// the preface of HTTP/2 it waits for the request until ctx ends, or limit; without one it reports false.
 func (g *greeting) speaksGRPC(ctx context.Context, limit time.Duration) bool {
 	stopped := make(chan struct{})
 	_ = g.SetDeadline(time.Now().Add(readHeaderTimeout)) // fails where the reads do
@@ -126,9 +125,8 @@ func (g *greeting) firstIsGRPC() bool {
 	return false
 }
 
-// isNativeGRPC reports whether a request is from a library of gRPC that has the connection for
-// itself. A proxy has added what it knows of its own client; it may send others' requests too,
-// which are not gRPC.
+// isNativeGRPC reports whether a request is from a gRPC library with a connection of its own. A proxy adds
+// headers about its client; it may send other clients' requests too, which are not gRPC.
 func isNativeGRPC(f *http2.MetaHeadersFrame) bool {
 	content, agent := "", ""
 	for _, field := range f.Fields {

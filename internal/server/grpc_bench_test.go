@@ -27,8 +27,8 @@ import (
 // benchServerEnv tells a process of this test to be a server of [BenchmarkGRPC]: leaf, or bare.
 const benchServerEnv = "LEAF_TEST_GRPC_SERVER"
 
-// TestGRPCBenchServer is the server of [BenchmarkGRPC], which has a process of its own so that its
-// CPU time can be told from the clients'. It answers each line with that time.
+// TestGRPCBenchServer is the server of [BenchmarkGRPC] in a process of its own, which separates its CPU time
+// from the clients'. It answers each line with that time.
 func TestGRPCBenchServer(t *testing.T) {
 	var addr string
 	switch os.Getenv(benchServerEnv) {
@@ -57,7 +57,7 @@ func TestGRPCBenchServer(t *testing.T) {
 	}
 }
 
-// bareService answers a call with what any grpc-go server does for it and nothing else.
+// bareService answers a call with a grpc-go server's own work and nothing else.
 var bareService = grpc.ServiceDesc{
 	ServiceName: leafv1connect.LeafServiceName,
 	HandlerType: (*any)(nil),
@@ -131,7 +131,7 @@ type benchLoad struct {
 
 const benchInFlight = 64
 
-// unary makes calls until there are none left.
+// unary makes the remaining calls.
 func unary(ctx context.Context, conn *grpc.ClientConn, left *atomic.Int64) error {
 	req, res := &leafv1.NextRequest{Key: "order"}, new(leafv1.NextResponse)
 	for left.Add(-1) >= 0 {
@@ -142,7 +142,7 @@ func unary(ctx context.Context, conn *grpc.ClientConn, left *atomic.Int64) error
 	return nil
 }
 
-// streamed takes IDs over a stream, 64 of them in flight, of which each message asks for n.
+// streamed takes IDs over a stream with 64 messages in flight, n IDs each.
 func streamed(n int) func(context.Context, *grpc.ClientConn, *atomic.Int64) error {
 	return func(ctx context.Context, conn *grpc.ClientConn, left *atomic.Int64) error {
 		ctx, cancel := context.WithCancel(ctx)
@@ -203,8 +203,8 @@ func (l benchLoad) do(b *testing.B, s *benchServer, n int64) time.Duration {
 	return (s.cpu(b) - before) / time.Duration(n)
 }
 
-// BenchmarkGRPC compares the CPU time that the server needs for an ID with that of a bare grpc-go
-// server for an empty call, in rounds in which all have their turn.
+// BenchmarkGRPC compares the server's CPU time for an ID with that of a bare grpc-go server for an empty
+// call, in rounds that alternate.
 func BenchmarkGRPC(b *testing.B) {
 	const rounds, n = 7, 20_000
 	bare, leaf := startBenchServer(b, "bare"), startBenchServer(b, "leaf")

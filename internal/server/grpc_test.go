@@ -106,7 +106,7 @@ func TestGRPCDrains(t *testing.T) {
 	}
 }
 
-// What still waits when a stop has waited for long is told so.
+// A call that still waits late in a stop gets the reason.
 func TestGRPCTellsOfTheStop(t *testing.T) {
 	r, _ := runHeld(t, func(o *server.Options) { o.Config.ShutdownTimeout = 2 * time.Second })
 	conn := r.grpc(t)
@@ -224,7 +224,7 @@ func TestProtocolsOfAConnection(t *testing.T) {
 	}
 }
 
-// Clients that say nothing, or never what they want, hold up neither others nor the stop.
+// Silent clients, and clients that never finish a request, hold up neither others nor the stop.
 func TestGreetings(t *testing.T) {
 	r := run(t, nil, nil)
 	for _, begin := range []string{"P", "PRI * HTTP/2.0\r\n\r\nSM", http2.ClientPreface, http2.ClientPreface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00",
@@ -269,7 +269,7 @@ func TestPingBeforeACall(t *testing.T) {
 	}
 }
 
-// Calls that are begun and reset as fast as can be do not pile up.
+// Calls that begin and reset as fast as possible do not pile up.
 func TestRapidResetOfGRPC(t *testing.T) {
 	const calls, most = 5000, 1000 // goroutines
 	r, _ := runHeld(t, nil)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A handover is the listener of connections that were accepted before.
+// A handover is the listener of connections accepted elsewhere.
 type handover struct {
 	addr   net.Addr
 	conns  chan net.Conn
@@ -106,7 +106,7 @@ func (h *webHandover) wait(ctx context.Context) error {
 	}
 }
 
-// allSettled returns a channel that is closed when no connection is fresh.
+// allSettled returns a channel that closes when no connection is fresh.
 func (h *webHandover) allSettled() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// health says what is wrong with the server. It asks the generators, and no database.
+// health reports the server's problems. It asks the generators, and no database.
 func (s *Server) health() health.Report { return s.verdict.get(s.stopping.Load(), s.judge) }
 
-// A verdict is a report that stands for a while if it has cost much to make.
+// A verdict caches a report that was expensive.
 type verdict struct {
 	mu       sync.Mutex
 	report   health.Report
@@ -24,9 +24,9 @@ type verdict struct {
 	stopping bool
 }
 
-// standsFor is for how many times as long as it took to make a report the report stands if each
-// tag was looked at, as while a store is away: there may be very many, and anyone may ask for
-// the health. It stands for no longer than mostStanding.
+// standsFor decides how long the server caches a report: this many times the duration of making it, if that
+// looked at each tag, as while a store is away. A server may have very many tags, and anyone may ask for the
+// health. mostStanding bounds the time.
 const (
 	standsFor    = 20
 	mostStanding = time.Second
@@ -99,7 +99,7 @@ func (s *Server) leaseFacts() *health.LeaseFacts {
 	case f.Err == nil:
 		s.held.Store(true)
 	case errors.Is(f.Err, worker.ErrNotCreated):
-		s.noRegistry.Store(true) // that stands while the database, which is the store's, is away
+		s.noRegistry.Store(true) // which stays so while the database, also the store's, is away
 	}
 	f.Held = s.held.Load()
 	f.Optional = t.implicit && !f.Held && s.noRegistry.Load()

@@ -43,7 +43,7 @@ func wantCut(t *testing.T, conn net.Conn) {
 	}
 }
 
-// A thousand clients that never end their request are cut off, and hold up no one meanwhile.
+// The server cuts off a thousand clients that never end their request, and they hold up nobody meanwhile.
 func TestSlowLoris(t *testing.T) {
 	const clients, perClient = 1000, 100 << 10 // bytes, those of this test too
 	r := run(t, nil, nil)
@@ -72,7 +72,7 @@ func inUse() int {
 	return int(m.HeapInuse + m.StackInuse)
 }
 
-// A client that does not read what it asked for is cut off.
+// The server cuts off a client that does not read its answer.
 func TestClientThatDoesNotRead(t *testing.T) {
 	r := run(t, nil, func(o *server.Options) { o.SetAnswerTimeout(200 * time.Millisecond) })
 	conn := r.dial(t)
@@ -144,8 +144,8 @@ func answers(conn net.Conn) bool {
 	return err == nil && res.StatusCode == 200
 }
 
-// Requests that a proxy in front might read otherwise get one answer at most, and what stands
-// behind them none.
+// A request that a proxy in front might read differently gets at most one answer, and the bytes behind it
+// get none.
 func TestSmuggling(t *testing.T) {
 	const next = "GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\n\r\n"
 	r := run(t, nil, nil)
@@ -180,7 +180,7 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// Streams that are opened and reset as fast as can be do not pile up (CVE-2023-44487).
+// Streams that open and reset as fast as possible do not pile up (CVE-2023-44487).
 func TestRapidReset(t *testing.T) {
 	const streams, most = 5000, 1000 // goroutines
 	r, _ := runHeld(t, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server"
 )
 
-// A server does not start with a URL whose hosts belong to two stores; one that is down is named.
+// A server does not start with a URL whose hosts belong to two stores, and names an absent host.
 func TestHostsOfTwoStoresAtTheStart(t *testing.T) {
 	hosts := func(identities ...string) (all []backend.Host) {
 		for _, identity := range identities {

@@ -16,8 +16,8 @@ import (
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
 )
 
-// A lane stands before net/http on the port of HTTP: it answers requests for one ID from
-// event loops, and hands all other connections over, those of gRPC to grpc-go.
+// A lane receives the connections on the port of HTTP before net/http. It answers requests for one ID from
+// event loops, and hands over all other connections, those of gRPC to grpc-go.
 type lane struct {
 	conns        *conns.Server
 	web          *webHandover    // to net/http
@@ -28,8 +28,7 @@ type lane struct {
 	goodbye      context.CancelFunc
 }
 
-// newLane returns the lane, nil where there is none: TLS and other systems than Linux are
-// net/http's alone.
+// newLane returns the lane, or nil: with TLS, and on other systems than Linux, net/http serves alone.
 func (s *Server) newLane(ctx context.Context, opts *frontend.Options) *lane {
 	if s.tls != nil || !conns.HasLoops {
 		return nil
@@ -72,7 +71,7 @@ func (s *Server) passesLane(v1 bool) bool {
 	return s.traces != nil || s.observer.every.Load() > 0 || v1 && s.browser.Shares()
 }
 
-// give passes on a connection that is not the lane's, to the server for what it speaks.
+// give passes a connection on to the server for its protocol.
 func (l *lane) give(conn net.Conn) {
 	if l.calls == nil {
 		l.web.give(conn)
@@ -93,9 +92,9 @@ func (l *lane) serve(port net.Listener, web *http.Server) error {
 	return l.conns.Serve(port)
 }
 
-// shutdown ends the lane, and then web: until then that takes connections, as it alone tells what
-// waits for too long that the server stops. Clients of web and of gRPC are told at once to go
-// elsewhere. A request that web reads after its own stop began would go unanswered.
+// shutdown ends the lane, and then web. Until then web takes connections, because only web tells requests
+// with a long wait that the server stops. Clients of web and of gRPC learn at once that they should
+// reconnect elsewhere. Web would not answer a request that it reads after its own stop began.
 func (l *lane) shutdown(ctx context.Context, web *http.Server) error {
 	web.SetKeepAlivesEnabled(false)
 	l.goodbye()

@@ -53,7 +53,7 @@ func TestLaneHandsOver(t *testing.T) {
 	}
 }
 
-// The answers to a long pipeline come in its order, and none is missing.
+// The answers to a long pipeline come in order and complete.
 func TestLanePipeline(t *testing.T) {
 	const n = 20_000
 	r := run(t, nil, nil)
@@ -92,7 +92,7 @@ func TestLaneDrains(t *testing.T) {
 	}
 }
 
-// What still waits when a stop has waited for long is told so, by net/http.
+// A request that still waits late in a stop gets the reason from net/http.
 func TestLaneTellsOfTheStop(t *testing.T) {
 	t.Parallel()
 	r, _ := runHeld(t, func(o *server.Options) { o.Config.ShutdownTimeout = 10 * time.Second })
@@ -156,7 +156,7 @@ func TestLaneWithCORS(t *testing.T) {
 	}
 }
 
-// What is logged passes the lane.
+// Logged requests bypass the lane.
 func TestLaneWithAccessLog(t *testing.T) {
 	r := run(t, nil, func(o *server.Options) { o.Config.Log.Access = 1 })
 	conn := r.dial(t)

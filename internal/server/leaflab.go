@@ -30,7 +30,7 @@ func forLab(k *worker.Options, r *backend.RegistryOptions) {
 	}
 }
 
-// wrongClock returns the wall clock, off by what the file says at present.
+// wrongClock returns the wall clock, off by the offset in the file.
 func wrongClock(path string) func() time.Time {
 	var mu sync.Mutex
 	var off time.Duration

@@ -7,5 +7,5 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// forLab changes nothing: only builds for the fault lab have clocks that are wrong on purpose.
+// forLab changes nothing: only builds for the fault lab have wrong clocks.
 func forLab(*worker.Options, *backend.RegistryOptions) {}

@@ -15,7 +15,7 @@ import (
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
-// counts are what a server counts for its metrics, beside the requests.
+// counts are the server's counters for metrics, besides the requests.
 type counts struct {
 	store *telemetry.StoreCalls // nil: no segment scheme
 	web   openConns             // on the port of HTTP
@@ -107,7 +107,7 @@ func (t *times) addSources(s *telemetry.Sources) {
 // expiry returns when the certificate expires.
 func (c *certificates) expiry() time.Time { return c.current().Certificates[0].Leaf.NotAfter }
 
-// storeErr says why the latest look at the store failed, or that there was none.
+// storeErr returns the error of the latest check of the store, or an error before the first.
 func (s *Server) storeErr() error {
 	select {
 	case <-s.set.Ready():

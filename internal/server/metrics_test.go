@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/metrics.md again")
 
-// A supplied registry has worker IDs that are used once.
+// A supplied registry deals worker IDs for single use.
 type supplied struct{ *registry }
 
 func (supplied) Assign(context.Context, int64) (int64, error)        { return 3, nil }
@@ -31,7 +31,7 @@ func (supplied) Discard(int64)                                       {}
 func (supplied) Supply() worker.Supply                               { return worker.Supply{Used: 4, Max: 1023} }
 func (supplied) Starts(context.Context, int) ([]worker.Start, error) { return nil, nil }
 
-// runWithAll runs a server that has every part there are metrics of.
+// runWithAll runs a server with every part that has metrics.
 func runWithAll(t *testing.T) (e *encrypted, get func(path string) (int, string)) {
 	t.Helper()
 	e = runTLS(t, func(o *server.Options) {
@@ -143,7 +143,7 @@ var (
 
 const metricsPage = "../../docs/metrics.md"
 
-// The table of docs/metrics.md is what a server exposes that has every part.
+// The table of docs/metrics.md has all metrics of a server with every part.
 func TestMetricsAreDocumented(t *testing.T) {
 	_, get := runWithAll(t)
 	get("/api/segment/get/order")
@@ -177,7 +177,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// Every tag that is in use can be seen through the API, whether it has series or not.
+// The API shows every tag in use, with or without series.
 func TestAllTagsThroughTheAPI(t *testing.T) {
 	r := run(t, nil, nil)
 	const tags = 700

@@ -18,7 +18,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server"
 )
 
-// A systemd stands for the one that runs a server.
+// A systemd plays the part of systemd.
 type systemd struct{ *net.UnixConn }
 
 func newSystemd(t *testing.T) (systemd, *sdnotify.Notifier) {
@@ -37,7 +37,7 @@ func newSystemd(t *testing.T) (systemd, *sdnotify.Notifier) {
 	return systemd{conn}, notify
 }
 
-// next returns the next message within limit, empty if there is none.
+// next returns the next message within limit, or "".
 func (s systemd) next(t *testing.T, limit time.Duration) string {
 	t.Helper()
 	if err := s.SetReadDeadline(time.Now().Add(limit)); err != nil {
@@ -61,7 +61,7 @@ func (s systemd) await(t *testing.T, start string) {
 	}
 }
 
-// systemd is told when the server serves, reloads and stops, and meanwhile that it is alive.
+// The server tells systemd when it serves, reloads and stops, and meanwhile that it is alive.
 func TestNotify(t *testing.T) {
 	systemd, notify := newSystemd(t)
 	await := func(start string) {

@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// An observer logs requests over HTTP, one of so many, where that is asked for. Else it costs an
-// atomic load.
+// An observer logs every n-th request over HTTP. Without that setting it costs an atomic load.
 type observer struct {
 	next  http.Handler
 	log   *slog.Logger
 	name  func(*http.Request) string // the caller's
-	every atomic.Int64               // 0: none is logged
+	every atomic.Int64               // 0: no request is logged
 	count atomic.Int64
 }
 
@@ -32,7 +31,7 @@ func (o *observer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"took", time.Since(start), "from", r.RemoteAddr, "agent", r.UserAgent(), "token", o.name(r), "one_of", every)
 }
 
-// due reports whether the present request is logged, which is one of so many.
+// due reports whether to log the present request.
 func (o *observer) due() (every int64, is bool) {
 	every = o.every.Load()
 	return every, every > 0 && o.count.Add(1)%every == 0
@@ -47,7 +46,7 @@ func (o *observer) logCall(procedure, from string, header func() http.Header, be
 	}
 }
 
-// A recorder notes what is answered.
+// A recorder records the answer.
 type recorder struct {
 	http.ResponseWriter
 	status int

@@ -16,7 +16,7 @@ type port struct {
 	listener net.Listener // not open yet where the server waits for its schemes; nil if it was taken meanwhile
 }
 
-// bind takes a port. The error wraps kind, if there is one.
+// bind takes a port. The error wraps kind, if not nil.
 func bind(asked string, kind error) (*port, error) {
 	listener, err := net.Listen("tcp", asked)
 	if err != nil && kind != nil {
@@ -43,8 +43,8 @@ func (p *port) reopen() (err error) {
 	return nil
 }
 
-// String is the address for people: all interfaces are named as they were asked for,
-// since the system calls those of IPv4 "[::]" as well.
+// String is the address for people. It names all interfaces as the configuration does, because the system
+// calls those of IPv4 "[::]" as well.
 func (p *port) String() string {
 	asked, _, err := net.SplitHostPort(p.asked)
 	tcp, ok := p.addr.(*net.TCPAddr)
@@ -73,7 +73,7 @@ func (s *Server) ports() []*port {
 	return all
 }
 
-// public returns a port that other machines reach, nil if there is none.
+// public returns a port that other machines reach, or nil.
 func (s *Server) public() *port {
 	for _, p := range s.ports() {
 		if !frontend.IsLoopback(p.addr) {

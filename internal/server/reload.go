@@ -7,13 +7,12 @@ import (
 	"github.com/leaf-id/leaf/internal/config"
 )
 
-// Reload takes up what has changed in the configuration, the tokens file and the certificates,
-// as far as that can change while the server runs, and logs the rest. After an error, which is
-// logged too, everything stays as it was.
+// Reload applies changes of the configuration, the tokens file and the certificates that a running server
+// can apply, and logs the others. After an error, which it also logs, everything stays as it was.
 func (s *Server) Reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	if s.serving.Load() { // else it is not ready, whatever it has read
+	if s.serving.Load() { // otherwise it is not ready
 		s.opts.Notify.Reloading()
 		defer func() { s.opts.Notify.Ready(s.statusText(s.health())) }() // after an error too: it serves on
 	}
@@ -81,7 +80,7 @@ func (s *Server) prepare(next config.Config) (commit func(), err error) {
 	}, nil
 }
 
-// files lists those that are read again when they change.
+// files lists the files that a change reloads.
 func (s *Server) files() []string {
 	c := s.current.Load()
 	var files []string

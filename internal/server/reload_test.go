@@ -165,7 +165,7 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
-// Profiles are for administrators, and the command line, which may hold a password, is none.
+// Profiles are for administrators. The command line, which may have a password, is not a profile.
 func TestProfiles(t *testing.T) {
 	file, tokens := tokensFile(t, map[string]string{"ops": `rights: [admin]`, "shop": `take: ["*"]`})
 	r := run(t, nil, func(o *server.Options) { o.Config.TokensFile = file })

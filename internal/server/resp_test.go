@@ -127,7 +127,7 @@ func TestRedisPortTaken(t *testing.T) {
 	}
 }
 
-// A second server on a machine starts: nobody chose the default port.
+// A second server on a machine starts, because nobody chose the default port.
 func TestDefaultRedisPortTaken(t *testing.T) {
 	address := config.Default().RESP
 	if taken, err := net.Listen("tcp", address); err == nil {
@@ -165,7 +165,7 @@ func TestDefaultRedisPortTakenAtTheStart(t *testing.T) {
 	r.want(t, "/api/segment/get/order", 200, "1")
 }
 
-// Where there are certificates, the Redis protocol is encrypted too.
+// With certificates, the Redis protocol is encrypted too.
 func TestRedisProtocolWithTLS(t *testing.T) {
 	e := runTLS(t, withRESP)
 	conn, err := tls.Dial("tcp", e.resp, &tls.Config{RootCAs: e.root.pool()})

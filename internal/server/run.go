@@ -20,15 +20,15 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// Bounds on what a connection may keep for itself.
+// Bounds for a connection.
 const (
 	readHeaderTimeout = 5 * time.Second
-	answerTimeout     = 2 * time.Minute // to read an answer, beside what it has to wait for
+	answerTimeout     = 2 * time.Minute // to read an answer, in addition to the wait for it
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 16 << 10
 )
 
-// errStopping is what requests that still wait when the server stops are told.
+// errStopping is the error of requests that still wait when the server stops.
 var errStopping = fmt.Errorf("the server is stopping: %w", leaf.ErrClosed)
 
 // newHTTP returns an http.Server for HTTP/1.1 and HTTP/2, whose requests end with ctx.
@@ -54,7 +54,7 @@ func (s *Server) newHTTP(ctx context.Context, h http.Handler) *http.Server {
 	return srv
 }
 
-// longestWait is how long a request may have to wait before there is an answer.
+// longestWait returns the longest wait of a request for its answer.
 func (s *Server) longestWait() time.Duration {
 	return max(s.cfg.Segment.Wait+s.cfg.Segment.CallTimeout, s.cfg.Snowflake.Wait, s.cfg.UID.Wait)
 }
@@ -78,10 +78,10 @@ func (s *Server) serveRESP() error {
 	return s.conns.Serve(s.redis.listener)
 }
 
-// Run serves until ctx ends and then stops: it is not ready any more and, after the
-// drain delay and within the shutdown timeout, accepts no connections, lets requests
-// finish, gives the IDs that are left back to the store, and the worker ID to its
-// registry, and closes both. It returns nil after an orderly stop.
+// Run serves until ctx ends and then stops. From then on the server is not ready. After the drain delay, and
+// within the shutdown timeout, it accepts no connections, lets requests finish, gives the rest of its IDs
+// back to the store and the worker ID to its registry, and closes both. It returns nil after an orderly
+// stop.
 func (s *Server) Run(ctx context.Context) error {
 	release := s.startNode()
 	if err := s.open(ctx); err != nil {
@@ -145,7 +145,7 @@ func (s *Server) open(ctx context.Context) error {
 // readyInterval is how often open looks whether the server is ready.
 const readyInterval = 20 * time.Millisecond
 
-// about is what the first line of the log tells.
+// about returns the attributes of the log's first line.
 func (s *Server) about() []any {
 	schemes := slices.Sorted(maps.Keys(s.sources()))
 	scheme := "http://"
@@ -181,7 +181,7 @@ func (s *Server) stop(release func(context.Context)) error {
 	}
 }
 
-// end does in order what a stop has to do.
+// end executes the steps of a stop in order.
 func (s *Server) end(release func(context.Context)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownTimeout*9/10)
 	defer cancel()
@@ -189,7 +189,7 @@ func (s *Server) end(release func(context.Context)) error {
 	var released sync.WaitGroup
 	released.Go(func() { release(ctx) })
 	if s.set != nil {
-		if err := s.set.Close(ctx); err != nil { // beside other servers that is how most stops go
+		if err := s.set.Close(ctx); err != nil { // with other servers on the store most stops end so
 			s.log.Info("unused IDs were not taken back and are lost", "store", s.opts.Store.Name, "err", err)
 		}
 	}
@@ -197,9 +197,8 @@ func (s *Server) end(release func(context.Context)) error {
 	return s.close()
 }
 
-// drain closes the listener and lets requests finish for half of the shutdown timeout.
-// Those that still wait for the store then are told that they are too late, and
-// connections that are still open after that are cut. The rest of the time is left
+// drain closes the listener and lets requests finish for half of the shutdown timeout. Requests that then
+// still wait for the store get an error, and drain cuts the remaining connections. The rest of the time is
 // for giving back and closing.
 func (s *Server) drain() {
 	defer s.cancel(errStopping)
@@ -214,7 +213,7 @@ func (s *Server) drain() {
 	if s.lane != nil {
 		s.lane.cut()
 	}
-	_ = s.http.Close() // connections that are gone need no closing
+	_ = s.http.Close() // vanished connections need no close
 	if s.conns != nil {
 		s.conns.Close()
 	}

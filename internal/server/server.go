@@ -46,13 +46,13 @@ type Options struct {
 	// Version is what Status tells.
 	Version string
 
-	// Logger receives what an operator should know; nil discards it.
+	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 
 	// Load reads the configuration again, for [Server.Reload]; nil: it never changes.
 	Load func() (config.Config, error)
 
-	// ConfigFile is the file that Load reads; empty: none. A change of it is noticed.
+	// ConfigFile is the file that Load reads; empty: no file. The server notices its changes.
 	ConfigFile string
 
 	// Level is that of Logger, which a reload changes; nil: it does not.
@@ -79,7 +79,7 @@ type Server struct {
 	redis    *port // the Redis protocol; nil: off
 	gate     *access.Gate
 	tls      *certificates       // nil: no TLS
-	dir      *datadir.Dir        // nil: there is no data directory
+	dir      *datadir.Dir        // nil: no data directory
 	memory   *segment.FileMemory // nil: nothing is remembered of the counters
 	off      map[string]string   // why a scheme is not served, by its name
 	store    segment.Store       // nil: no segment scheme
@@ -105,10 +105,9 @@ type Server struct {
 	current   atomic.Pointer[config.Config] // cfg with what was taken up since the start
 }
 
-// New listens, opens the data directory and the backends, and returns a Server that
-// [Server.Run] makes serve. It creates the embedded database if that is the store and
-// does not exist, and waits for no other store and for no registry of worker IDs. The
-// backends are closed in any case.
+// New listens, opens the data directory and the backends, and returns a Server for [Server.Run]. It creates a
+// missing embedded database. It does not wait for any other store or for a registry of worker IDs. It closes
+// the backends after an error too.
 func New(ctx context.Context, opts Options) (_ *Server, err error) {
 	s := &Server{opts: opts, cfg: opts.Config, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), off: map[string]string{}}
 	defer func() {
@@ -119,7 +118,7 @@ func New(ctx context.Context, opts Options) (_ *Server, err error) {
 	if problems := s.cfg.Validate(); len(problems) > 0 {
 		return nil, problems
 	}
-	if err = s.bind(); err != nil { // first: a port that is taken leaves nothing behind
+	if err = s.bind(); err != nil { // first: a taken port then leaves nothing behind
 		return nil, err
 	}
 	s.openTraces()
@@ -172,8 +171,8 @@ func (s *Server) bind() (err error) {
 	return err
 }
 
-// servesWithoutRESP reports whether the server runs without the Redis protocol after err: its
-// port is taken, and it is the default one, which nobody chose. It logs that.
+// servesWithoutRESP reports whether err is a taken default port of the Redis protocol, which nobody chose: the
+// server then runs without it. It logs that.
 func (s *Server) servesWithoutRESP(err error) bool {
 	if !errors.Is(err, syscall.EADDRINUSE) || s.cfg.RESP != config.Default().RESP {
 		return false
@@ -237,8 +236,7 @@ func (s *Server) close() (err error) {
 // Addr returns the address that the server listens on for HTTP and gRPC.
 func (s *Server) Addr() net.Addr { return s.web.addr }
 
-// RESPAddr returns the address that the server listens on for the Redis protocol, nil if
-// that is off.
+// RESPAddr returns the address of the Redis protocol, nil if that is off.
 func (s *Server) RESPAddr() net.Addr {
 	if s.redis == nil {
 		return nil
@@ -272,7 +270,7 @@ func (s *Server) wire() {
 	}
 }
 
-// frontend says what the front ends serve.
+// frontend returns the services of the front ends.
 func (s *Server) frontend() *frontend.Options {
 	opts := &frontend.Options{
 		IDs:      issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),

@@ -102,7 +102,7 @@ func TestStopWaitsForRequests(t *testing.T) {
 	}
 }
 
-// A request that would wait for longer than the stop may take is told so in time.
+// A request that would wait for longer than the stop may take gets its error in time.
 func TestStopIsBounded(t *testing.T) {
 	const limit = 2 * time.Second
 	r, _ := runHeld(t, func(o *server.Options) { o.Config.ShutdownTimeout = limit })
@@ -185,7 +185,7 @@ func TestUnfitStore(t *testing.T) {
 	r.want(t, "/api/segment/get/other", 500, "Result{id=-3, status=EXCEPTION}")
 }
 
-// All interfaces are named as they were asked for.
+// Messages name all interfaces as the configuration does.
 func TestAddressAskedFor(t *testing.T) {
 	for asked, want := range map[string]string{"0.0.0.0:0": "0.0.0.0:", ":0": "0.0.0.0:", "[::]:0": "[::]:", "127.0.0.1:0": "127.0.0.1:"} {
 		r := run(t, nil, func(o *server.Options) { o.Config.Listen, o.Config.PublicRead = asked, true })
@@ -239,8 +239,8 @@ func TestNewFails(t *testing.T) {
 	fails(taken.Addr().String(), func(o *server.Options) { o.Config.Listen = taken.Addr().String() })
 }
 
-// What cannot be given back is lost and told, and the stop is in good order: beside
-// other servers that is the usual end.
+// The server loses and logs IDs that the store does not take back, and the stop is still orderly: with other
+// servers on the store that is normal.
 func TestGiveBackFails(t *testing.T) {
 	r := run(t, drivertest.Only(drivertest.OpReturn, drivertest.Fault{Before: leaf.ErrClosed}), nil)
 	r.want(t, "/api/segment/get/order", 200, "1")
@@ -260,7 +260,7 @@ func TestStoreBecomesUnfit(t *testing.T) {
 		r := run(t, unfit, func(o *server.Options) { o.Store.Traits.Ticket = true })
 		r.want(t, "/api/segment/get/order", 500, "Result{id=-1, status=EXCEPTION}")
 		r.want(t, "/api/ticket/get/order", 503, "unfit for use")
-		until(t, "why it is not ready", func() bool { // the store is asked beside
+		until(t, "why it is not ready", func() bool { // the server asks the store in the background
 			status, body, _ := r.get("/readyz")
 			return status == 503 && strings.Contains(body, "unfit for use")
 		})
@@ -269,7 +269,7 @@ func TestStoreBecomesUnfit(t *testing.T) {
 		until(t, "the tag has an ID", func() bool { return r.status("/api/segment/get/order") == 200 }) // its next attempt may be a moment away
 		r.store.Plan(unfit)
 		r.want(t, "/api/segment/get/order", 200, "2")
-		r.want(t, "/readyz", 200, "ok") // there is stock
+		r.want(t, "/readyz", 200, "ok") // from the stock
 		r.want(t, "/api/segment/get/other", 500, "Result{id=-3, status=EXCEPTION}")
 		until(t, "not ready", func() bool { return r.status("/readyz") == 503 })
 		r.want(t, "/readyz", 503, "the store cannot be used: ")

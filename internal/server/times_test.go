@@ -120,7 +120,7 @@ func TestServeWithoutStore(t *testing.T) {
 	}
 }
 
-// A registry that is away keeps its scheme, and that alone, from serving.
+// An absent registry stops its own scheme only.
 func TestRegistryDownAtStart(t *testing.T) {
 	reg := newRegistry()
 	reg.down.Store(new(errors.New("connection refused")))
@@ -191,8 +191,7 @@ func TestStopWithHungRegistry(t *testing.T) {
 	<-gaveUp
 }
 
-// A configuration in which two schemes would issue the same IDs is refused, also if it
-// was not read from anywhere.
+// The server refuses a configuration in which two schemes would issue the same IDs, from any source.
 func TestBadConfig(t *testing.T) {
 	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New())}
 	timeBased(&opts, newRegistry())
@@ -262,8 +261,7 @@ func TestStartWaitEnds(t *testing.T) {
 	}
 }
 
-// The stop is bounded as a whole: also where the store does not come to an end when it is
-// closed.
+// The whole stop is bounded, even if the store's Close hangs.
 func TestCloseIsBounded(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	closing, hold := make(chan struct{}), make(chan struct{})

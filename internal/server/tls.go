@@ -11,19 +11,19 @@ import (
 	"github.com/leaf-id/leaf/internal/config"
 )
 
-// certificates are the server's certificate and the authorities of its clients. Connections
-// that are open stay when they change.
+// certificates are the server's certificate and the authorities of its clients. Open connections survive a
+// change.
 type certificates struct {
 	conf atomic.Pointer[tls.Config] // never changed itself
 }
 
-// prepare reads the files. The returned function puts what they hold in force.
+// prepare reads the files. The returned function applies them.
 func (c *certificates) prepare(files config.TLS) (commit func(), err error) {
 	conf, err := load(files)
 	return func() { c.conf.Store(conf) }, err
 }
 
-// current returns what is valid for the next connection.
+// current returns the certificates for the next connection.
 func (c *certificates) current() *tls.Config { return c.conf.Load() }
 
 // Config returns the configuration of all ports.

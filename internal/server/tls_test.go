@@ -31,7 +31,7 @@ type authority struct {
 
 var serial int64
 
-// sign returns a certificate for name that parent has signed, or itself if that is nil.
+// sign returns a certificate for name, signed by parent, or by itself if that is nil.
 func sign(t *testing.T, name string, parent *authority) *authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -17,8 +17,8 @@ import (
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
-// openTraces begins to trace, if that is asked for. What the environment asks for without
-// effect is only logged: it often speaks to all programs of a machine.
+// openTraces begins to trace, if enabled. It only logs ineffective settings of the environment, which is often
+// for all programs of a machine.
 func (s *Server) openTraces() {
 	var err error
 	if s.traces, err = telemetry.OpenTraces(s.cfg.Traces, s.opts.Version, s.log); err != nil {
@@ -57,15 +57,14 @@ func (t *tracer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tracedCalls are the calls of gRPC and Connect that have spans.
+// tracedCalls are the calls of gRPC and Connect with spans.
 var tracedCalls = []string{
 	leafv1connect.LeafServiceNextProcedure, leafv1connect.LeafServiceTakeProcedure, leafv1connect.LeafServiceStreamProcedure,
 	leafv1connect.LeafServiceAdvanceProcedure, leafv1connect.LeafServiceReturnProcedure,
 	leafv1connect.WorkerServiceLoadProcedure, leafv1connect.WorkerServiceSwapProcedure, leafv1connect.WorkerServiceListProcedure,
 }
 
-// tracedRoutes are the routes that have spans, by what comes before the key. Below /v1 the
-// scheme comes before it too.
+// tracedRoutes are the routes with spans, by the part before the key. Below /v1 that part has the scheme too.
 var tracedRoutes = []struct{ prefix, route, scheme string }{
 	{"/v1/ids/", "/v1/ids/{scheme}/{key}", ""},
 	{"/api/segment/get/", "/api/segment/get/{key}", issuer.Segment},
@@ -80,7 +79,7 @@ var knownMethods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
 }
 
-// describe returns the name of a request's span, empty if it has none, and what the span says.
+// describe returns the name of a request's span, or "" for no span, and the span's attributes.
 func describe(r *http.Request) (name string, about []attribute.KeyValue) {
 	path := r.URL.Path
 	if slices.Contains(tracedCalls, path) {

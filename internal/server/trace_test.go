@@ -107,8 +107,8 @@ func (r *running) send(t *testing.T, trace, method, path, body string) (status i
 	return res.StatusCode
 }
 
-// Each request for IDs has a span in the trace of its caller, with the calls of the store that it
-// caused below it. What is not sent when the server stops is sent then.
+// Each request for IDs has a span in its caller's trace, with the store calls that it caused below it. At the
+// stop the server sends the remaining spans.
 func TestTraces(t *testing.T) {
 	c := newCollector(t)
 	registry := newRegistry()
@@ -178,7 +178,7 @@ func TestTraceOfFailure(t *testing.T) {
 	}
 }
 
-// A collector that is away changes nothing for callers, and is logged once.
+// An absent collector changes nothing for callers, and the log reports it once.
 func TestTracesWithoutCollector(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1") // milliseconds
 	down := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
@@ -193,7 +193,7 @@ func TestTracesWithoutCollector(t *testing.T) {
 	}
 }
 
-// The environment of a machine may ask for what leaf does not have.
+// The environment of a machine may have settings that leaf does not support.
 func TestTracesThatCannotBe(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")

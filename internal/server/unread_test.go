@@ -19,7 +19,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server"
 )
 
-// liveMemory returns the memory of what is in use.
+// liveMemory returns the memory in use.
 func liveMemory() int {
 	runtime.GC()
 	var m runtime.MemStats
@@ -65,7 +65,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		go func() { _, _ = io.WriteString(conn, ask) }() // until the server takes no more
 	}
 	used := 0
-	for range 4 { // which has its turn after them
+	for range 4 { // it has its turn after them
 		large()
 		used = max(used, liveMemory()-before)
 	}

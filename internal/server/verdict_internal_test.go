@@ -8,8 +8,8 @@ import (
 	"github.com/leaf-id/leaf/internal/health"
 )
 
-// To judge the health takes a twentieth of the time at most, however often it is asked for, where
-// it costs much. That the server stops is told at once, and all else where it costs little.
+// Expensive reports on the health take at most a twentieth of the time, at any rate of requests. A stop shows
+// at once, and so does everything else while reports are cheap.
 func TestVerdictStandsForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v verdict

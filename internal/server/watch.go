@@ -41,8 +41,8 @@ func (s *Server) watchFiles(ctx context.Context) {
 	})
 }
 
-// tellAlive tells systemd that the server is alive. It takes the locks of all generators first: a
-// server in which one of them hangs is not alive, one whose store is away is.
+// tellAlive tells systemd that the server is alive. It first takes the locks of all generators: a server with
+// a hanging generator is not alive, one with an absent store is.
 func (s *Server) tellAlive() {
 	s.health()
 	if s.set != nil {
@@ -87,8 +87,7 @@ func (s *Server) watchHealth(ctx context.Context) {
 // certificateNotice is how long before its end a certificate is worth a line in the log.
 const certificateNotice = 14 * 24 * time.Hour
 
-// logEnds logs what will stop the server one day, unless it is known already, and returns what is
-// known now.
+// logEnds logs new reasons that will stop the server one day, and returns all of them.
 func (s *Server) logEnds(report health.Report, known map[string]bool) (now map[string]bool) {
 	now = make(map[string]bool)
 	tell := func(text, advice string) {

@@ -1,14 +1,13 @@
-// Package access decides who may do what on a server, and how much of it.
+// Package access decides the rights and limits of a server's callers.
 //
-// A front end turns what a client sent into [Credentials], asks the [Gate] for the
-// [Caller] that they belong to, and asks the Caller before it looks anything up. A caller
-// without a right so gets the same answer for what exists and for what does not.
+// A front end turns a client's input into [Credentials], asks the [Gate] for their [Caller], and asks the
+// Caller before it looks anything up. So a caller without a right gets the same answer for existing and
+// unknown things.
 //
-// Who has which rights stands in a file that lists tokens by their SHA-256 hash
-// ([ParseFile]). A slow hash such as bcrypt is for passwords, which can be guessed; a token
-// is 256 random bits, which cannot. A token is looked up by its hash in a map. How long that
-// takes may tell something of hashes, but not of a token: to make one whose hash begins with
-// given bits is as hard as to guess it.
+// A file lists tokens by their SHA-256 hash, with their rights ([ParseFile]). Slow hashes such as bcrypt are
+// for passwords, which can be guessed; a token is 256 random bits, which cannot. The gate looks a token up by
+// its hash in a map. The duration may reveal something of hashes, but not of a token: to make one whose hash
+// begins with given bits is as hard as to guess it.
 package access
 
 import (
@@ -19,7 +18,7 @@ import (
 	"time"
 )
 
-// A Right is what a caller may do; several are joined with |.
+// A Right is a permission of a caller; | joins several.
 type Right uint8
 
 // The rights.
@@ -30,14 +29,14 @@ const (
 	Worker                   // claim worker IDs for another server
 )
 
-// Credentials are what a client has shown of itself.
+// Credentials are a client's proof of identity.
 type Credentials struct {
-	Token       string            // "": none
-	Certificate *x509.Certificate // of the client, verified; nil: none
+	Token       string            // "": no token
+	Certificate *x509.Certificate // of the client, verified; nil: no certificate
 	Addr        netip.Addr        // where the request came from
 }
 
-// What a caller is told. The texts hold nothing of what it sent.
+// The errors for callers. They repeat nothing of the request.
 var (
 	// ErrUnauthenticated says that the credentials are missing, wrong or expired.
 	ErrUnauthenticated = errors.New("a valid token is needed")

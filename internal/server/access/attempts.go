@@ -9,8 +9,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// attempts slows down and logs clients whose credentials are not valid. To guess a token is
-// out of reach, so this keeps the log readable and shows an operator who has an old token.
+// attempts slows down and logs clients with invalid credentials. Guessing a token is out of reach, so this keeps
+// the log readable and shows an operator who has an old token.
 type attempts struct {
 	log       *slog.Logger
 	lines     *rate.Limiter
@@ -29,7 +29,7 @@ func newAttempts(log *slog.Logger) attempts {
 	return attempts{log: log, lines: rate.NewLimiter(rate.Every(logEvery), logBurst), addresses: new(buckets)}
 }
 
-// failed returns the error for a token from addr that is not valid.
+// failed returns the error for an invalid token from addr.
 func (a *attempts) failed(addr netip.Addr, why string) error {
 	a.note(addr, why)
 	now := time.Now()
@@ -46,7 +46,7 @@ func (a *attempts) missing(addr netip.Addr, why string) error {
 	return ErrUnauthenticated
 }
 
-// note logs an attempt, if there were not too many lately.
+// note logs an attempt, at a bounded rate.
 func (a *attempts) note(addr netip.Addr, why string) {
 	if !a.lines.Allow() {
 		a.unlogged.Add(1)

@@ -28,7 +28,7 @@ type File struct {
 	Tokens []Entry `yaml:"tokens"`
 }
 
-// An Entry says what the owner of a token, or of a certificate, may do.
+// An Entry has the rights of a token's or a certificate's owner.
 type Entry struct {
 	Name        string   `yaml:"name"`                  // for the log
 	Hash        string   `yaml:"hash,omitempty"`        // what HashToken returns
@@ -122,7 +122,7 @@ func discreet(err error) error {
 	return errors.New(strings.Join(texts, "\n"))
 }
 
-// linesOf returns the line of each token in data, which was read before.
+// linesOf returns the line of each token in data, an accepted file.
 func linesOf(data []byte) []int {
 	var doc struct {
 		Tokens []yaml.Node `yaml:"tokens"`
@@ -158,7 +158,7 @@ func (f *File) check(lines []int) (errs []error) {
 	return errs
 }
 
-// problems says what is wrong with e by itself.
+// problems returns the faults of e by itself.
 func (e Entry) problems() (texts []string) {
 	add := func(wrong bool, text string) {
 		if wrong {
@@ -188,7 +188,7 @@ func (e Entry) problems() (texts []string) {
 	return texts
 }
 
-// grant returns what the owner of e may do; usual is the limit of those without their own.
+// grant returns the rights of e's owner; usual is the limit without an own one.
 func (e Entry) grant(usual Limit) *grant {
 	g := &grant{name: e.Name, tags: e.Take, schemes: e.Schemes, limit: usual}
 	g.expires, _ = parseTime(e.Expires) // it was checked

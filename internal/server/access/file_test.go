@@ -81,7 +81,7 @@ func TestFileMode(t *testing.T) {
 	}
 }
 
-// An entry that is written is one that is read.
+// The file reads back a written entry.
 func FuzzParseFile(f *testing.F) {
 	f.Add("tokens:\n- {name: a, hash: '" + access.HashToken(secret) + "', take: ['order.*'], schemes: [uid], rights: [read], expires: 2027-01-01, limits: {rate: 1}}")
 	f.Add("tokens: [{name: a, certificate: b, rights: [admin]}]")

@@ -24,7 +24,7 @@ type Options struct {
 	// room from those of tags.
 	HasTag func(tag string) bool
 
-	Logger *slog.Logger // receives what an operator should know; nil discards it
+	Logger *slog.Logger // receives messages for operators; nil discards them
 }
 
 // A Gate holds the rules in force. It is safe for concurrent use. A nil Gate is that of a
@@ -49,8 +49,8 @@ func New(opts Options) *Gate {
 	return g
 }
 
-// Prepare reads the tokens file at path, if that is not empty. The returned function puts it and
-// what is given beside it in force, as a whole. What callers have used of their limits is kept.
+// Prepare reads the tokens file at path, unless that is empty. The returned function applies the file and the
+// other settings together. The used parts of limits stay.
 func (g *Gate) Prepare(publicRead bool, limits Limits, path string) (commit func(), err error) {
 	opts := g.opts
 	opts.PublicRead, opts.Limits = publicRead, limits
@@ -106,8 +106,7 @@ func (g *Gate) Caller(c Credentials) (*Caller, error) {
 	return nil, g.attempts.failed(c.Addr, why)
 }
 
-// Lookup is [Gate.Caller] without a trace: a caller that is not known, which is nil, is
-// neither counted nor logged.
+// Lookup is [Gate.Caller] without a trace: it neither counts nor logs an unknown caller, and returns nil.
 func (g *Gate) Lookup(c Credentials) *Caller {
 	caller, why := g.lookup(c)
 	if why != "" {
@@ -146,11 +145,11 @@ func namesOf(c *x509.Certificate) []string {
 	return names
 }
 
-// A Caller is who has shown some credentials. It is safe for concurrent use and may be
-// kept as long as its connection: it follows the rules as they change.
+// A Caller is the owner of some credentials. It is safe for concurrent use and may live as long as its
+// connection: it follows changes of the rules.
 type Caller struct {
 	gate  *Gate
-	hash  [sha256.Size]byte // of its token; zero: it has shown none
+	hash  [sha256.Size]byte // of its token; zero: without one
 	names []string          // that its certificate vouches for
 	addr  netip.Addr
 }
@@ -198,7 +197,7 @@ func (c *Caller) Untake(scheme, key string, n int64) {
 	}
 }
 
-// May reports why the caller has none of the rights.
+// May returns an error unless the caller has one of the rights.
 func (c *Caller) May(rights Right) error {
 	if c == nil {
 		return ErrUnauthenticated
@@ -213,7 +212,7 @@ func (c *Caller) May(rights Right) error {
 	return nil
 }
 
-// Name returns the name of the caller's token or certificate; "anonymous" if it has shown none.
+// Name returns the name of the caller's token or certificate; "anonymous" without one.
 func (c *Caller) Name() string {
 	if c == nil || c.gate == nil {
 		return anonymous

@@ -39,7 +39,7 @@ func gate(t *testing.T, opts access.Options, file string) *access.Gate {
 	return g
 }
 
-// caller returns the caller with a token, which is valid.
+// caller returns the caller with a valid token.
 func caller(t *testing.T, g *access.Gate, token string) *access.Caller {
 	t.Helper()
 	c, err := g.Caller(access.Credentials{Token: token, Addr: addr})
@@ -60,7 +60,7 @@ func want(t *testing.T, what string, err, want error) {
 	}
 }
 
-// Without credentials IDs are open, other machines change nothing, and read if that is public.
+// Without credentials, IDs are open. Other machines change nothing, and read only if that is public.
 func TestWithoutTokens(t *testing.T) {
 	no := access.ErrNoCredentials
 	for _, tt := range []struct {
@@ -198,7 +198,7 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// A connection that is open follows the rules as they change.
+// An open connection follows changes of the rules.
 func TestReload(t *testing.T) {
 	first, second := access.NewToken(), access.NewToken()
 	g := gate(t, access.Options{}, entry(first, `take: [a]`))

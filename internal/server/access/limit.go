@@ -15,9 +15,9 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 )
 
-// Limits are those of a server. They count IDs, not requests, in its memory alone: another
-// server does not know of them, and a restart forgets them. Client is that of each token, or
-// address that shows none, and Tags those of each tag that matches; all that match count.
+// Limits are those of a server. They count IDs, not requests, in its memory alone: another server does not know
+// them, and a restart forgets them. Client is the limit of each token, or of each address without one, and
+// Tags those of each matching tag; all matching ones count.
 type (
 	Limits = config.Limits
 	Limit  = config.Limit
@@ -25,7 +25,7 @@ type (
 
 func burst(l Limit) int { return int(cmp.Or(l.Burst, l.Rate)) }
 
-// A bucket counts what was taken under one limit.
+// A bucket counts the IDs under one limit.
 type bucket struct {
 	limit Limit // never changes
 	rate  *rate.Limiter
@@ -79,7 +79,7 @@ func (b *bucket) untake(now time.Time, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.rate != nil {
-		b.rate.ReserveN(now, -int(n)) // never more than the burst: that is seen to when tokens are taken
+		b.rate.ReserveN(now, -int(n)) // never more than the burst: take has checked it
 	}
 	if now.Unix()/int64(day/time.Second) == b.day {
 		b.used = max(b.used-n, 0)
@@ -93,12 +93,11 @@ func (b *bucket) idle(now time.Time) bool {
 	return (b.used == 0 || now.Unix()/int64(day/time.Second) != b.day) && (b.rate == nil || b.rate.TokensAt(now) >= float64(burst(b.limit)))
 }
 
-// maxBuckets is how many tokens, addresses, or tags, are known at a time. One that is
-// forgotten starts afresh.
+// maxBuckets bounds the known tokens, addresses, or tags. A forgotten one starts afresh.
 const maxBuckets = 1 << 17
 
-// buckets holds the buckets that were used last, at most maxBuckets. Keys are hashed, so
-// that long ones take no memory. The zero value is ready for use.
+// buckets holds the latest used buckets, at most maxBuckets. It hashes keys, so that long ones take no memory.
+// The zero value is ready for use.
 type buckets struct {
 	mu     sync.Mutex
 	byKey  map[uint64]*list.Element // of entry
@@ -155,7 +154,7 @@ func (b *buckets) getOr(key uint64, limit Limit, now time.Time, made *bucket) *b
 	return made
 }
 
-// find returns the bucket of a key, nil if it has none; b.mu is held.
+// find returns the bucket of a key, or nil; the caller holds b.mu.
 func (b *buckets) find(key uint64, limit Limit) *bucket {
 	e := b.byKey[key]
 	if e == nil {
@@ -176,7 +175,7 @@ func (b *buckets) has(key uint64) bool {
 	return b.byKey[key] != nil
 }
 
-// remove removes the bucket of a key and returns it, nil if it has none.
+// remove removes the bucket of a key and returns it, or nil.
 func (b *buckets) remove(key uint64) *bucket {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -213,7 +212,7 @@ func (g *Gate) keyBucket(hash uint64, limit Limit, scheme, key string, now time.
 	return g.keys.unknown.get(hash, limit, now)
 }
 
-// charge counts n IDs under all limits that apply to who and key, or under none.
+// charge counts n IDs under all matching limits of who and key, or under none.
 func (g *Gate) charge(c *Caller, who *grant, scheme, key string, n int64, now time.Time) error {
 	due := g.due(c, who, scheme, key, now)
 	for i, b := range due {
@@ -248,8 +247,8 @@ func (g *Gate) due(c *Caller, who *grant, scheme, key string, now time.Time) (du
 	return due
 }
 
-// network returns what stands for a client: its IPv4 address, or the /64 of its IPv6 address,
-// all of which one client has.
+// network returns the key of a client: its IPv4 address, or the /64 of its IPv6 address, which one client
+// usually owns as a whole.
 func network(addr netip.Addr) string {
 	if addr.Is6() {
 		if prefix, err := addr.Prefix(64); err == nil {

@@ -81,7 +81,7 @@ func TestTagLimit(t *testing.T) {
 	})
 }
 
-// What is taken back was never counted, and no more than that.
+// A refund takes back exactly the counted IDs.
 func TestUntake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := access.New(access.Options{Limits: access.Limits{
@@ -124,7 +124,7 @@ func TestQuota(t *testing.T) {
 	})
 }
 
-// A token has its own limit wherever it is used, and keeps what it has used over a reload.
+// A token has its own limit wherever it is used, and keeps its used part over a reload.
 func TestTokenLimit(t *testing.T) {
 	token, other := access.NewToken(), access.NewToken()
 	file := fmt.Sprintf("tokens:\n- {name: a, hash: %q, take: ['*'], limits: {quota: 5}}\n- {name: b, hash: %q, take: ['*']}\n",
@@ -138,8 +138,8 @@ func TestTokenLimit(t *testing.T) {
 	want(t, "after a reload", caller(t, g, token).Take("", "a", 1), access.ErrLimit)
 }
 
-// However many clients and tags there are, memory for them is bounded. A caller who makes up
-// keys is not rid of a limit, and what is idle makes room.
+// The memory for clients and tags is bounded. A caller does not escape a limit by inventing keys, and idle
+// entries make room.
 func TestLimitsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 2}}}})
@@ -191,7 +191,7 @@ func TestMadeUpNamesTakeNoRoom(t *testing.T) {
 	want(t, "deleted", c.Take("", "used", 1), access.ErrLimit)
 }
 
-// What the first use of a tag took counts once the tag is known.
+// The IDs of a tag's first use count once the tag is known.
 func TestFirstUseCounts(t *testing.T) {
 	known := false
 	g := access.New(access.Options{

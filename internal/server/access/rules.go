@@ -20,7 +20,7 @@ type rules struct {
 type grant struct {
 	name    string // of the token; "": no credentials were shown
 	rights  Right
-	tags    []string  // patterns of those of which IDs may be taken; none: all
+	tags    []string  // patterns of usable tags; empty: all
 	schemes []string  // likewise
 	expires time.Time // zero: never
 	limit   Limit
@@ -77,7 +77,7 @@ func tagLimits(limits map[string]Limit) []tagLimit {
 	return list
 }
 
-// matches reports whether text is what a pattern stands for: "*" is any text, all else itself.
+// matches reports whether a pattern matches text: "*" is any text, everything else itself.
 func matches(pattern, text string) bool {
 	first, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -126,7 +126,7 @@ func (g *grant) mayTake(scheme, key string) bool {
 	return len(g.tags) == 0 || slices.ContainsFunc(g.tags, func(tag string) bool { return matches(tag, key) })
 }
 
-// refusal returns err, or what is told instead where the caller has shown no credentials.
+// refusal returns err, or another error for a caller without credentials.
 func (g *grant) refusal(err error) error {
 	if g.denied != nil {
 		return g.denied

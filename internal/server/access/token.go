@@ -52,7 +52,7 @@ func CheckToken(text string) error {
 	return nil
 }
 
-// HashToken returns the hash of a token, as it stands in a tokens file.
+// HashToken returns the hash of a token for a tokens file.
 func HashToken(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hashPrefix + hex.EncodeToString(sum[:])
