@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest"
 )
 
-// Pods on one database crash again and again under load, each time with an empty data directory. The
-// first ones are there before the tables are. Nothing is issued twice.
+// Pods on one database crash again and again under load, each time with an empty data directory.
+// The first ones are there before the tables are. Nothing is issued twice.
 func TestCrashLoopsWithoutVolumes(t *testing.T) {
 	t.Parallel()
 	url := "sqlite:" + filepath.Join(t.TempDir(), "ids.db")

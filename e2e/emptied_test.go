@@ -11,7 +11,8 @@ import (
 )
 
 // A database is emptied and created again under two servers. One of them has never served the tag,
-// so nothing it remembers tells it that the counter begins anew: only the identity of the store does.
+// so nothing it remembers tells it that the counter begins anew: only the identity of the store
+// does.
 func TestStoreEmptiedUnderServers(t *testing.T) {
 	t.Parallel()
 	if err := emptiedUnderServers(t, leafBinary); err != nil {

@@ -118,7 +118,8 @@ type leaseLife struct {
 	low, high  atomic.Int64 // how far its clock was off since it began, milliseconds
 }
 
-// newLeaseCluster starts a cluster whose nodes run a program: NAME=VALUE of variables, and its path.
+// newLeaseCluster starts a cluster whose nodes run a program: NAME=VALUE of variables, and its
+// path.
 func newLeaseCluster(t *testing.T, name string, reg *leaseRegistry, program func(version string) []string) *leaseCluster {
 	seed, hash := labSeed(t), fnv.New64a()
 	hash.Write([]byte(name))

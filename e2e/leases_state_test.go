@@ -53,7 +53,8 @@ func (s *leaseStrike) futureState() error {
 	return err
 }
 
-// errNoState is why a state file has no format: its server was killed before it claimed a worker ID.
+// errNoState is why a state file has no format: its server was killed before it claimed a worker
+// ID.
 var errNoState = fmt.Errorf("%w: the state file is empty", errNoOccasion)
 
 // rewriteState gives a state file another format, in place: it stays the same file. The oldest

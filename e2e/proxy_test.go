@@ -161,7 +161,8 @@ func harm(proxies []*proxy) (n int64) {
 }
 
 // awaitHarm waits until proxies, if there are any, have harmed connections more often than before,
-// for so long at most. Its error wraps errNoOccasion: a fault of connections that nothing uses is none.
+// for so long at most. Its error wraps errNoOccasion: a fault of connections that nothing uses is
+// none.
 func awaitHarm(proxies []*proxy, before int64, most time.Duration) error {
 	deadline := time.After(most)
 	poll := time.NewTicker(5 * time.Millisecond)

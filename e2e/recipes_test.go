@@ -181,8 +181,8 @@ func (s *site) run(line string) error {
 	return nil
 }
 
-// block returns the commands of the block in a page of docs that contains a text. A line that begins
-// with a blank, or ends a loop, continues the one before.
+// block returns the commands of the block in a page of docs that contains a text. A line that
+// begins with a blank, or ends a loop, continues the one before.
 func block(t *testing.T, page, has string) (list []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "docs", page))
@@ -245,8 +245,8 @@ func postgresSite(t *testing.T) *site {
 	}
 }
 
-// A backup is restored twice. The second raise must be the larger one: the first one led to the same
-// counters, above which IDs were issued since.
+// A backup is restored twice. The second raise must be the larger one: the first one led to the
+// same counters, above which IDs were issued since.
 func TestRestoredTwice(t *testing.T) {
 	t.Parallel()
 	const once, twice = "--by 1000000000000 ", "--by 2000000000000 "
@@ -272,8 +272,8 @@ func TestRestoredTwice(t *testing.T) {
 	}
 }
 
-// The move of the old SQLite database stops half-way: what is left of it is not taken for the log of
-// the restored one.
+// The move of the old SQLite database stops half-way: what is left of it is not taken for the log
+// of the restored one.
 func TestRestoredBesideAnOldLog(t *testing.T) {
 	t.Parallel()
 	s := sqliteSite(t)
@@ -289,8 +289,8 @@ func TestRestoredBesideAnOldLog(t *testing.T) {
 	}
 }
 
-// A column of 32 bits has no room for 10^12: the counter of a restored store is set above the highest
-// ID of all, with every server stopped.
+// A column of 32 bits has no room for 10^12: the counter of a restored store is set above the
+// highest ID of all, with every server stopped.
 func TestRestoredWith32Bits(t *testing.T) {
 	t.Parallel()
 	s := sqliteSite(t)

@@ -13,8 +13,9 @@ import (
 // aheadOfTheClock is how far IDs of a node with the layout leaf may run ahead.
 const aheadOfTheClock = 2 * time.Second
 
-// Two machines change to another registry, each with its data directory, one after a crash. With both
-// stopped until the clock has passed the last ID nothing is issued twice. As a rolling change it is.
+// Two machines change to another registry, each with its data directory, one after a crash. With
+// both stopped until the clock has passed the last ID nothing is issued twice. As a rolling change
+// it is.
 func TestRegistryChanged(t *testing.T) {
 	t.Parallel()
 	for name, rolling := range map[string]bool{"stopped": false, "rolling": true} {
@@ -72,8 +73,8 @@ func TestRegistryChanged(t *testing.T) {
 }
 
 // A registry is restored to before a claim, and a server with that claim in its data directory is
-// started while the registry is still away. With its file removed it waits for the registry. With the
-// file it goes on, beside another one that is given its worker ID.
+// started while the registry is still away. With its file removed it waits for the registry. With
+// the file it goes on, beside another one that is given its worker ID.
 func TestRestoredRegistryAndStateFiles(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]bool{"removed": true, "kept": false} {

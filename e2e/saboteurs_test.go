@@ -22,9 +22,9 @@ type sabotagedServer struct {
 	find       func(t *testing.T, program []string) (sign error, took time.Duration)
 }
 
-// sabotagedServers are rules that real servers soon show to be broken; the simulator has the others.
-// Among those are rules that a second one hides: after a give-back without a condition the guard of
-// servers that have issued more lifts the counter.
+// sabotagedServers are rules that real servers soon show to be broken; the simulator has the
+// others. Among those are rules that a second one hides: after a give-back without a condition the
+// guard of servers that have issued more lifts the counter.
 var sabotagedServers = []sabotagedServer{
 	{"CAS", "a driver writes whatever the store holds", "Cluster/nats", onSegments("nats", "")},
 	{"outcome", "a driver takes an unknown outcome for success", "Cluster/nats", onSegments("nats", "connections to the store cut")},

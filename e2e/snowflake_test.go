@@ -104,8 +104,8 @@ func TestLayoutChanged(t *testing.T) {
 	s.stop()
 }
 
-// A rolling change to a default layout of another name and other bits: keys that name no layout would
-// have IDs twice, so the server with the new one issues none.
+// A rolling change to a default layout of another name and other bits: keys that name no layout
+// would have IDs twice, so the server with the new one issues none.
 func TestDefaultLayoutChanged(t *testing.T) {
 	t.Parallel()
 	args := byWorkers(t, newRegistry(t))

@@ -144,8 +144,8 @@ func waitOf(t testing.TB, s *server) time.Duration {
 	return time.Until(end)
 }
 
-// Two servers of one machine with an embedded database each: both registries say that worker ID 0 is
-// free, and the servers have different ones all the same.
+// Two servers of one machine with an embedded database each: both registries say that worker ID 0
+// is free, and the servers have different ones all the same.
 func TestTwoRegistriesOnOneMachine(t *testing.T) {
 	t.Parallel()
 	servers := make([]*server, 2)

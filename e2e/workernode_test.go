@@ -101,8 +101,8 @@ func workerNodeOtherBits(t *testing.T, program ...string) error {
 	return n.ids.Check()
 }
 
-// The recipe of docs/uid-mode.md for more worker bits: stop all servers, wait, drop leaf_layout, start.
-// What is left out or done in another order is refused, or does no harm.
+// The recipe of docs/uid-mode.md for more worker bits: stop all servers, wait, drop leaf_layout,
+// start. What is left out or done in another order is refused, or does no harm.
 func TestWorkerNodeMoreWorkerBits(t *testing.T) {
 	t.Parallel()
 	n := newNodeTable(t, leafBinary)

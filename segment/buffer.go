@@ -69,8 +69,8 @@ type account struct {
 	returned  int64         // IDs given back
 }
 
-// NewBuffer returns a buffer over tag's counter in store. It calls the store at the first request for
-// an ID.
+// NewBuffer returns a buffer over tag's counter in store. It calls the store at the first request
+// for an ID.
 func NewBuffer(store Store, tag string, opts *Options) *Buffer {
 	return newBuffer(tag, newShared(store, nil, opts.withDefaults()))
 }
@@ -214,10 +214,10 @@ func (b *Buffer) reserve(s *span, n int64, delivered bool) leaf.Range {
 	return s.reserve(n)
 }
 
-// affords reports whether a call for n IDs should take the available ones although it may have to wait
-// for the rest; the caller holds b.mu. A batch that cannot be complete must not use up IDs that single
-// calls could get. So either the stock has the whole batch, or the store has just delivered, or it will
-// deliver only after callers have used some of the stock.
+// affords reports whether a call for n IDs should take the available ones although it may have to
+// wait for the rest; the caller holds b.mu. A batch that cannot be complete must not use up IDs
+// that single calls could get. So either the stock has the whole batch, or the store has just
+// delivered, or it will deliver only after callers have used some of the stock.
 func (b *Buffer) affords(n int64, delivered bool) bool {
 	stock := b.stock()
 	return delivered || stock >= n || b.opts.Policy == Adaptive && stock > b.issued()+b.account.step
@@ -233,8 +233,9 @@ func appendRange(ranges []leaf.Range, keep int, r leaf.Range) []leaf.Range {
 	return append(ranges, r)
 }
 
-// await is for a caller that got no IDs of the current span s and still needs n. It returns nil when the
-// caller should check again, or the reason to give up. fed: the store has delivered meanwhile.
+// await is for a caller that got no IDs of the current span s and still needs n. It returns nil
+// when the caller should check again, or the reason to give up. fed: the store has delivered
+// meanwhile.
 func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, timer *time.Timer) (fed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

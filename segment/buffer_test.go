@@ -168,8 +168,8 @@ func TestNextDoesNotLookAtContextWhileThereIsStock(t *testing.T) {
 	}
 }
 
-// If a caller's context ends while the store is slow, the caller gets the context's error. The call to
-// the store continues and its range serves others.
+// If a caller's context ends while the store is slow, the caller gets the context's error. The call
+// to the store continues and its range serves others.
 func TestContextEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)

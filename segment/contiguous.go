@@ -9,10 +9,10 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// TakeContiguous returns n consecutive IDs. Its errors are those of [Buffer.Take], and one that wraps
-// [leaf.ErrNotContiguous] if the store deals in smaller units. IDs of one tag only rise, so the buffer
-// never issues the IDs in memory below the returned ones. If no other process takes from the tag, it
-// loses none; otherwise at most the stock.
+// TakeContiguous returns n consecutive IDs. Its errors are those of [Buffer.Take], and one that
+// wraps [leaf.ErrNotContiguous] if the store deals in smaller units. IDs of one tag only rise, so
+// the buffer never issues the IDs in memory below the returned ones. If no other process takes from
+// the tag, it loses none; otherwise at most the stock.
 func (b *Buffer) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) {
 	if err := b.checkCount(n); err != nil {
 		return leaf.Range{}, err
@@ -27,8 +27,8 @@ func (b *Buffer) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) 
 	return b.takeContiguous(ctx, int64(n))
 }
 
-// A runWait is a caller that waits for consecutive IDs. It gets the store's grant before other callers:
-// they could take single IDs off each grant, and it would never have its run.
+// A runWait is a caller that waits for consecutive IDs. It gets the store's grant before other
+// callers: they could take single IDs off each grant, and it would never have its run.
 type runWait struct {
 	need int64 // how many; 0: it has them
 	run  leaf.Range
@@ -94,8 +94,8 @@ func (b *Buffer) serveRuns() {
 // does not deal in larger ones.
 const maxSmall = 2
 
-// tooSmall reports whether the last grant, requested with n IDs, has fewer and does not follow the one
-// before; the caller holds b.mu.
+// tooSmall reports whether the last grant, requested with n IDs, has fewer and does not follow the
+// one before; the caller holds b.mu.
 func (b *Buffer) tooSmall(n int64) bool {
 	a := &b.account
 	return a.asked >= n && a.granted < n && !b.follows

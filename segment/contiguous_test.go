@@ -160,8 +160,8 @@ func TestTakeContiguousWithoutStore(t *testing.T) {
 	})
 }
 
-// Runs and single IDs never overlap and rise for every caller, and the buffer gives back only unissued
-// IDs.
+// Runs and single IDs never overlap and rise for every caller, and the buffer gives back only
+// unissued IDs.
 func TestTakeContiguousUnderLoad(t *testing.T) {
 	store := newStore(t, 1, 10)
 	b := segment.NewBuffer(store, "order", &segment.Options{Wait: time.Minute}) // a busy machine

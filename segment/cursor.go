@@ -9,16 +9,16 @@ import (
 // DefaultBlock is how many IDs a [Cursor] takes at a time by default.
 const DefaultBlock = 64
 
-// A Cursor hands out the IDs of one tag to one goroutine. It takes them off the buffer in blocks, so
-// that goroutines with a cursor each contend only for a block now and then. Two goroutines must not use
-// it at the same time.
+// A Cursor hands out the IDs of one tag to one goroutine. It takes them off the buffer in blocks,
+// so that goroutines with a cursor each contend only for a block now and then. Two goroutines must
+// not use it at the same time.
 //
-// The IDs of a cursor increase. Those of several interleave: a cursor may issue an ID after a larger one
-// of another cursor, by as much as both their blocks.
+// The IDs of a cursor increase. Those of several interleave: a cursor may issue an ID after a
+// larger one of another cursor, by as much as both their blocks.
 //
-// A cursor needs no Close. The rest of its last block is never issued: the buffer counts it as issued
-// and does not give it back. After the end of the buffer or its tag, its cursors fail as the buffer
-// does. [Buffer.DropBelow] affects their blocks too.
+// A cursor needs no Close. The rest of its last block is never issued: the buffer counts it as
+// issued and does not give it back. After the end of the buffer or its tag, its cursors fail as the
+// buffer does. [Buffer.DropBelow] affects their blocks too.
 type Cursor struct {
 	next, end int64   // the rest of the block
 	buffer    *Buffer // that the block came from
@@ -29,8 +29,9 @@ type Cursor struct {
 	_ [2*cacheLine - 56]byte // keeps the cursors of other goroutines off its cache lines
 }
 
-// Cursor returns a cursor that takes block IDs at a time, fewer at the end of a grant and
-// one after it had to wait for the store; 0 means [DefaultBlock], and more than [Options.MaxStock] means that.
+// Cursor returns a cursor that takes block IDs at a time, fewer at the end of a grant and one after
+// it had to wait for the store; 0 means [DefaultBlock], and more than [Options.MaxStock] means
+// that.
 func (b *Buffer) Cursor(block int) *Cursor {
 	return &Cursor{buffer: b, block: b.opts.blockSize(block)}
 }

@@ -75,8 +75,8 @@ func TestCursorsUnderLoad(t *testing.T) {
 	}
 }
 
-// A cursor does not issue the rest of its block after the end of the buffer: an operator may lower the
-// counter below it then.
+// A cursor does not issue the rest of its block after the end of the buffer: an operator may lower
+// the counter below it then.
 func TestCursorEndsWithItsBuffer(t *testing.T) {
 	store := memory.New()
 	create(t, store, "order", 1, 1000)

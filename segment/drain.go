@@ -10,10 +10,10 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// Close stops the buffer for good: later calls fail with [leaf.ErrClosed]. It waits for a call to the
-// store in flight. Then it gives the unused end of the stock back if the store takes it, so that a
-// single node's next ID after a restart follows its last. If ctx ends first, the rest is lost, which is
-// safe. An error reports that giving back failed; the buffer is closed all the same.
+// Close stops the buffer for good: later calls fail with [leaf.ErrClosed]. It waits for a call to
+// the store in flight. Then it gives the unused end of the stock back if the store takes it, so
+// that a single node's next ID after a restart follows its last. If ctx ends first, the rest is
+// lost, which is safe. An error reports that giving back failed; the buffer is closed all the same.
 func (b *Buffer) Close(ctx context.Context) error {
 	b.mu.Lock()
 	if b.over() {
@@ -43,10 +43,11 @@ func (b *Buffer) Close(ctx context.Context) error {
 	return b.giveBack(ctx, unused, last, high)
 }
 
-// giveBack returns unused, which ends at the last grant's end, to the store. It first tells the memory
-// that the counter goes back: in the other order a crash between the two, or a failing memory, would look
-// like a store that lost writes. The memory keeps high, the end of the issued IDs, and not the new
-// counter: another node whose IDs end there may take these IDs and give back both.
+// giveBack returns unused, which ends at the last grant's end, to the store. It first tells the
+// memory that the counter goes back: in the other order a crash between the two, or a failing
+// memory, would look like a store that lost writes. The memory keeps high, the end of the issued
+// IDs, and not the new counter: another node whose IDs end there may take these IDs and give back
+// both.
 func (b *Buffer) giveBack(ctx context.Context, unused leaf.Range, last Grant, high int64) error {
 	returner, ok := b.opts.store.(Returner)
 	if !ok {
@@ -124,8 +125,8 @@ func (b *Buffer) abandon(err error) {
 	}
 }
 
-// expire ends a buffer of a set, and drops it, if the store has never granted and no caller has asked
-// recently.
+// expire ends a buffer of a set, and drops it, if the store has never granted and no caller has
+// asked recently.
 func (b *Buffer) expire(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

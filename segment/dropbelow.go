@@ -8,8 +8,8 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// DropBelow drops the IDs below a limit: the buffer's, those in the blocks of its cursors, and those
-// that calls under way are going to be granted. It returns how many the buffer had itself.
+// DropBelow drops the IDs below a limit: the buffer's, those in the blocks of its cursors, and
+// those that calls under way are going to be granted. It returns how many the buffer had itself.
 func (b *Buffer) DropBelow(below int64) (dropped int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,8 +55,8 @@ func (s *Set) DropBelow(tag string, below int64) (dropped int64) {
 	return 0
 }
 
-// Changed tells the set that this process created or changed a tag: the tag is usable at once, and has
-// this step.
+// Changed tells the set that this process created or changed a tag: the tag is usable at once, and
+// has this step.
 func (s *Set) Changed(tag Tag) {
 	b := s.tags.get(tag.Name)
 	switch {

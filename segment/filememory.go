@@ -26,9 +26,9 @@ const memoryHeader = "leaf-counters 1\n"
 
 // A FileMemory is a [Memory] of one store in a file. One process has it open.
 //
-// When Remember returns, the operating system has the mark, so it survives the death of the process.
-// Close syncs the file to the disk: a power cut may lose the latest marks. A mark costs one line of the
-// file, for any number of tags.
+// When Remember returns, the operating system has the mark, so it survives the death of the
+// process. Close syncs the file to the disk: a power cut may lose the latest marks. A mark costs
+// one line of the file, for any number of tags.
 type FileMemory struct {
 	path string
 	log  *slog.Logger
@@ -40,8 +40,9 @@ type FileMemory struct {
 	marks map[string]sourceMarks // by tag
 }
 
-// OpenMemory opens the memory in the file at path, or creates it, and locks the file until Close or the
-// end of the process. Each process and each store needs a file of its own. A nil logger discards.
+// OpenMemory opens the memory in the file at path, or creates it, and locks the file until Close or
+// the end of the process. Each process and each store needs a file of its own. A nil logger
+// discards.
 func OpenMemory(path string, logger *slog.Logger) (*FileMemory, error) {
 	m := &FileMemory{
 		path: path, log: cmp.Or(logger, slog.New(slog.DiscardHandler)),
@@ -61,8 +62,8 @@ func OpenMemory(path string, logger *slog.Logger) (*FileMemory, error) {
 	return m, nil
 }
 
-// lockAt locks f, an open file from path. Another process may have replaced the file there before it
-// released the lock of this one.
+// lockAt locks f, an open file from path. Another process may have replaced the file there before
+// it released the lock of this one.
 func lockAt(f *os.File, path string) error {
 	if err := lockFile(f); err != nil {
 		return err
@@ -93,8 +94,8 @@ func (m *FileMemory) Recall(tag string) map[string]Mark {
 	return bySource
 }
 
-// Remember replaces the mark of a source of tag. On an error, such as that of a full disk, the earlier
-// mark stays.
+// Remember replaces the mark of a source of tag. On an error, such as that of a full disk, the
+// earlier mark stays.
 func (m *FileMemory) Remember(tag, source string, mark Mark) error {
 	if mark.High < 0 {
 		return fmt.Errorf("remember tag %q: its mark %d is negative", tag, mark.High)

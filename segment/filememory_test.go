@@ -129,8 +129,8 @@ func TestMemoryIsLocked(t *testing.T) {
 	recalls(t, openMemory(t, path), "order", first.Recall("order"))
 }
 
-// A process that opened the file just before its rewrite must not take the old file, whose lock is free,
-// for the memory: later marks there would be lost.
+// A process that opened the file just before its rewrite must not take the old file, whose lock is
+// free, for the memory: later marks there would be lost.
 func TestMemoryIsLockedWhileRewritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "counters")
 	first := openMemory(t, path)

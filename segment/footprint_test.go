@@ -37,8 +37,8 @@ func liveBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A tag after one use costs less than a kilobyte, including the memory of its counter and its name in the
-// listing.
+// A tag after one use costs less than a kilobyte, including the memory of its counter and its name
+// in the listing.
 func TestTagFootprint(t *testing.T) {
 	const n, most = 20_000, 1024
 	before := liveBytes()

@@ -22,7 +22,8 @@ func (c *countdown) Tags(context.Context) iter.Seq2[Tag, error] {
 	return func(yield func(Tag, error) bool) { yield(Tag{Name: "order", Step: 10}, nil) }
 }
 
-// The first call for a tag meets a Forget of it: no buffer has IDs while the operator lowers the counter.
+// The first call for a tag meets a Forget of it: no buffer has IDs while the operator lowers the
+// counter.
 func TestForgetBesideFirstCall(t *testing.T) {
 	store := &countdown{next: 1000}
 	set := NewSet(store, nil)

@@ -9,17 +9,17 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// minJump is the least distance of a lift above the known IDs, and jumpSteps the same in steps. A random
-// amount of up to as much comes on top. Otherwise, after the loss of a lift and the IDs above it, the
-// next node with the same knowledge would lift to the very same place.
+// minJump is the least distance of a lift above the known IDs, and jumpSteps the same in steps. A
+// random amount of up to as much comes on top. Otherwise, after the loss of a lift and the IDs
+// above it, the next node with the same knowledge would lift to the very same place.
 const (
 	minJump   = 10_000_000
 	jumpSteps = 100
 )
 
-// A guard notices lost writes of a store: the counter, which only rises, grants IDs below some that this
-// node has seen, or another server answers, which may not know the last writes of the former one. It
-// narrows such a loss; a node that has seen nothing notices nothing.
+// A guard notices lost writes of a store: the counter, which only rises, grants IDs below some that
+// this node has seen, or another server answers, which may not know the last writes of the former
+// one. It narrows such a loss; a node that has seen nothing notices nothing.
 type guard struct {
 	buffer  *Buffer
 	largest int64 // step of the tag, or grant, seen so far
@@ -128,8 +128,8 @@ func (g *guard) known(source string) Mark {
 	return recalled
 }
 
-// reconsider recalls a contradicted mark again: a process with the same memory may have given IDs back
-// since, after it lowered its mark.
+// reconsider recalls a contradicted mark again: a process with the same memory may have given IDs
+// back since, after it lowered its mark.
 func (g *guard) reconsider(source string) Mark {
 	g.recalled = marksOf(g.buffer.opts.Memory.Recall(g.buffer.tag))
 	return g.known(source)

@@ -110,8 +110,8 @@ func TestGuardLiftsACounterThatWentBack(t *testing.T) {
 	}
 }
 
-// With the memory a restarted node notices a loss. After a clean stop the memory holds the issued IDs, so
-// that the node's own give-back is no regression.
+// With the memory a restarted node notices a loss. After a clean stop the memory holds the issued
+// IDs, so that the node's own give-back is no regression.
 func TestGuardRemembers(t *testing.T) {
 	store := newStore(t, 1, 1000)
 	memory := notes{}
@@ -146,8 +146,8 @@ func TestGuardRemembers(t *testing.T) {
 	}
 }
 
-// Another process with the same memory gets the next range, and remembers it, before this one checks its
-// own: that is no lost write.
+// Another process with the same memory gets the next range, and remembers it, before this one
+// checks its own: that is no lost write.
 func TestGuardSharesItsMemory(t *testing.T) {
 	memory := notes{}
 	store := &neighbour{newStore(t, 1, 10), memory}
@@ -176,8 +176,8 @@ func (s *neighbour) Advance(ctx context.Context, tag string, n int64) (segment.G
 	return grant, s.memory.Remember(tag, theirs.Source, segment.Mark{High: theirs.Range.End})
 }
 
-// Two nodes stop in good order. The node that wrote the counter last gives its rest back, and continues
-// there; the other's rest, below that, is lost. Neither is a lost write.
+// Two nodes stop in good order. The node that wrote the counter last gives its rest back, and
+// continues there; the other's rest, below that, is lost. Neither is a lost write.
 func TestTwoCleanStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
@@ -209,8 +209,8 @@ func TestTwoCleanStops(t *testing.T) {
 	})
 }
 
-// Nodes stop one after the other. The first one's rest goes to the second, whose own IDs end there and
-// which gives back both: below the first one's give-back. That is no lost write.
+// Nodes stop one after the other. The first one's rest goes to the second, whose own IDs end there
+// and which gives back both: below the first one's give-back. That is no lost write.
 func TestStopsOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
@@ -305,8 +305,8 @@ func TestGuardLiftsEvenly(t *testing.T) {
 	}
 }
 
-// Several nodes know the same mark of a counter. Each is the first to notice a loss, because the others'
-// lifts are lost too: they lift to different places.
+// Several nodes know the same mark of a counter. Each is the first to notice a loss, because the
+// others' lifts are lost too: they lift to different places.
 func TestGuardLiftsApart(t *testing.T) {
 	var ranges drivertest.Ranges
 	for range 5 {

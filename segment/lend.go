@@ -9,22 +9,22 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A loan is the latest range that [Buffer.Advance] gave to a process with a stock of its own, and the
-// range before it if the same process had that one.
+// A loan is the latest range that [Buffer.Advance] gave to a process with a stock of its own, and
+// the range before it if the same process had that one.
 type loan struct {
 	span       *span
 	start, end int64
 	version    string
 }
 
-// Advance takes a range of up to n IDs off the stock, for a process with a stock of its own: a [Set]
-// serves it as a [Store] serves the Set. n = 0 means the tag's own step. If the stock has fewer than n
-// IDs, Advance waits for the store to deliver once, and then gives a contiguous part of the stock. With
-// the store failing it gives half of that, so that other callers still get some. Its errors are those
-// of [Buffer.Next], and [leaf.ErrInvalid] for a negative n.
+// Advance takes a range of up to n IDs off the stock, for a process with a stock of its own: a
+// [Set] serves it as a [Store] serves the Set. n = 0 means the tag's own step. If the stock has
+// fewer than n IDs, Advance waits for the store to deliver once, and then gives a contiguous part
+// of the stock. With the store failing it gives half of that, so that other callers still get some.
+// Its errors are those of [Buffer.Next], and [leaf.ErrInvalid] for a negative n.
 //
-// before is the version of the caller's previous grant, or empty. The version proves that the caller
-// has that range, and allows it to give back both ranges together.
+// before is the version of the caller's previous grant, or empty. The version proves that the
+// caller has that range, and allows it to give back both ranges together.
 func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, error) {
 	if n < 0 {
 		return Grant{}, fmt.Errorf("tag %q: %w: advance by %d", b.tag, leaf.ErrInvalid, n)
@@ -105,9 +105,9 @@ func (b *Buffer) lendFrom(s *span, n int64, before string) Grant {
 }
 
 // Return puts the unused end of a caller's loan from [Buffer.Advance], from start on, back into the
-// stock, if nobody took an ID off the stock since. It never accepts more than the loan: callers need no
-// trust with the IDs of others. As with [Returner], after an error the IDs are lost, and a repeated call
-// fails.
+// stock, if nobody took an ID off the stock since. It never accepts more than the loan: callers
+// need no trust with the IDs of others. As with [Returner], after an error the IDs are lost, and a
+// repeated call fails.
 func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
 	return nil
 }
 
-// reserveUpTo takes up to n IDs off the front. Unlike after reserve, the cursor is then at the end of the
-// range.
+// reserveUpTo takes up to n IDs off the front. Unlike after reserve, the cursor is then at the end
+// of the range.
 func (s *span) reserveUpTo(n int64) leaf.Range {
 	for {
 		used := s.used.Load()

@@ -114,8 +114,8 @@ func TestReturnOnlyWhatWasLent(t *testing.T) {
 	}
 }
 
-// The rest of a loan returns only to the current span: in another one nobody would take it, or out of
-// order.
+// The rest of a loan returns only to the current span: in another one nobody would take it, or out
+// of order.
 func TestReturnToASpanThatWasFollowed(t *testing.T) {
 	store := newStore(t, 1, 50)
 	b := segment.NewBuffer(store, "order", nil)

@@ -1,8 +1,8 @@
 package segment
 
-// A Memory keeps this node's knowledge of each counter of one store across restarts, so that the node
-// notices writes that the store lost meanwhile. It narrows that loss; it proves nothing (see the package
-// documentation). Its methods are safe for concurrent use.
+// A Memory keeps this node's knowledge of each counter of one store across restarts, so that the
+// node notices writes that the store lost meanwhile. It narrows that loss; it proves nothing (see
+// the package documentation). Its methods are safe for concurrent use.
 type Memory interface {
 	// Recall returns the remembered marks of tag, by source. An unknown tag has no entries.
 	Recall(tag string) map[string]Mark

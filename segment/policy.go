@@ -33,10 +33,10 @@ const (
 	demandMemory = time.Minute
 )
 
-// adaptiveSize returns the number of IDs to allocate now, or 0. When less than nine tenths of the recent
-// use, at least a step, are left, it fills the stock up to that. Callers who need more get more, but the
-// stock never exceeds all IDs issued so far plus two steps: the store grants a process at most twice its
-// issued IDs, plus two steps.
+// adaptiveSize returns the number of IDs to allocate now, or 0. When less than nine tenths of the
+// recent use, at least a step, are left, it fills the stock up to that. Callers who need more get
+// more, but the stock never exceeds all IDs issued so far plus two steps: the store grants a
+// process at most twice its issued IDs, plus two steps.
 func adaptiveSize(stock, short, step, issued, recent, maxStock int64) int64 {
 	target := min(max(step, recent), maxStock)
 	if stock >= short && stock*10 >= target*9 || stock > issued+step {
@@ -46,8 +46,8 @@ func adaptiveSize(stock, short, step, issued, recent, maxStock int64) int64 {
 	return max(0, min(n, maxStock-stock))
 }
 
-// recentUse counts the IDs issued within the last outage budget. It has samples of their number, the
-// oldest first. All but the first are within the budget, and it counts from the first.
+// recentUse counts the IDs issued within the last outage budget. It has samples of their number,
+// the oldest first. All but the first are within the budget, and it counts from the first.
 type recentUse []useSample
 
 type useSample struct {

@@ -135,8 +135,8 @@ func (b *Buffer) recent(now time.Time) int64 {
 	return recent
 }
 
-// compareBudgets logs, once each time it happens, that the loss budget keeps the stock below the outage
-// budget; the caller holds b.mu.
+// compareBudgets logs, once each time it happens, that the loss budget keeps the stock below the
+// outage budget; the caller holds b.mu.
 func (b *Buffer) compareBudgets(recent int64) {
 	most := b.opts.MaxStock
 	if clipped := recent > most || b.clipped && recent > most/10*9; clipped != b.clipped {

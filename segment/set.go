@@ -133,10 +133,10 @@ func (s *Set) forget(b *Buffer) {
 	time.AfterFunc(unknownFor, func() { s.tags.remove(b) })
 }
 
-// Forget runs change, which lowers or deletes tag's counter in the store. Without Forget that would look
-// like a store that lost writes. It drops the stock of the tag, runs change, and forgets the counter.
-// Calls for the tag fail meanwhile with [leaf.ErrExhausted]. It returns an error of change unchanged,
-// and then remembers the counter.
+// Forget runs change, which lowers or deletes tag's counter in the store. Without Forget that would
+// look like a store that lost writes. It drops the stock of the tag, runs change, and forgets the
+// counter. Calls for the tag fail meanwhile with [leaf.ErrExhausted]. It returns an error of change
+// unchanged, and then remembers the counter.
 func (s *Set) Forget(tag string, change func() error) error {
 	s.changing <- struct{}{}
 	defer func() { <-s.changing }()
@@ -156,8 +156,8 @@ func (s *Set) Forget(tag string, change func() error) error {
 	return s.opts.Memory.Forget(tag)
 }
 
-// Known returns one past the highest ID of tag that the store granted; 0 if the memory does not know the
-// tag.
+// Known returns one past the highest ID of tag that the store granted; 0 if the memory does not
+// know the tag.
 func (s *Set) Known(tag string) int64 {
 	var high int64
 	for _, mark := range s.opts.Memory.Recall(tag) {
@@ -169,17 +169,17 @@ func (s *Set) Known(tag string) int64 {
 // Ready is closed once the store has answered for the first time.
 func (s *Set) Ready() <-chan struct{} { return s.ready }
 
-// StoreErr returns the error of the latest check of the store, or nil. A set checks its store from the
-// beginning until the first success, and then every [SetOptions.CheckInterval]; more often while the
-// store is unfit.
+// StoreErr returns the error of the latest check of the store, or nil. A set checks its store from
+// the beginning until the first success, and then every [SetOptions.CheckInterval]; more often
+// while the store is unfit.
 func (s *Set) StoreErr() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lastCheck
 }
 
-// Unfit returns the reason why an operator must mend the store before callers run out of IDs, or nil
-// while every tag in use has stock.
+// Unfit returns the reason why an operator must mend the store before callers run out of IDs, or
+// nil while every tag in use has stock.
 func (s *Set) Unfit() error {
 	err := s.StoreErr()
 	if err == nil || !isUnfit(err) {
@@ -336,9 +336,9 @@ func (s *Set) askDigest(ctx context.Context) string {
 	return digest
 }
 
-// list lists the store's tags. It ends the buffers of missing tags, and of idle ones without a grant. A
-// buffer counts as missing only if it had a grant before the listing began. Wanted tags are kept
-// however many others the store has.
+// list lists the store's tags. It ends the buffers of missing tags, and of idle ones without a
+// grant. A buffer counts as missing only if it had a grant before the listing began. Wanted tags
+// are kept however many others the store has.
 func (s *Set) list(ctx context.Context, digest string, wanted map[string]struct{}) error {
 	missing := s.expect()
 	s.digest = ""

@@ -78,8 +78,8 @@ func TestSetRefusesBadNames(t *testing.T) {
 	}
 }
 
-// A set asks for an unknown tag once a second, however often callers want it. The tag is usable at most a
-// second after its creation.
+// A set asks for an unknown tag once a second, however often callers want it. The tag is usable at
+// most a second after its creation.
 func TestUnknownTagIsCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)

@@ -6,13 +6,13 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// sealed is a cursor beyond the end of every span, far enough from the largest int64 that the adds of
-// late callers cannot wrap it.
+// sealed is a cursor beyond the end of every span, far enough from the largest int64 that the adds
+// of late callers cannot wrap it.
 const sealed = 1 << 62
 
-// A span is a granted range with a cursor. It serves once: a sealed span, or one with a successor, never
-// serves again. See "Lending" in the package's documentation for the one way in which a cursor moves
-// back.
+// A span is a granted range with a cursor. It serves once: a sealed span, or one with a successor,
+// never serves again. See "Lending" in the package's documentation for the one way in which a
+// cursor moves back.
 type span struct {
 	// What every call reads, and a call in a million writes.
 	start int64

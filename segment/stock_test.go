@@ -27,8 +27,8 @@ type load struct {
 	lastWait time.Time
 }
 
-// run takes rate(t) IDs a second for d, with t the time since the beginning. It takes the IDs that become
-// due during a waiting call after it.
+// run takes rate(t) IDs a second for d, with t the time since the beginning. It takes the IDs that
+// become due during a waiting call after it.
 func (l *load) run(ctx context.Context, d time.Duration, rate func(t time.Duration) float64) {
 	const batch = 20
 	begin := time.Now()

@@ -7,9 +7,9 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// TakeContiguous returns n consecutive IDs of one tick. If n is more than a tick has, the error wraps
-// [leaf.ErrNotContiguous]. The other errors are those of [Generator.Take]. The call may lose fewer
-// than n IDs before the returned ones.
+// TakeContiguous returns n consecutive IDs of one tick. If n is more than a tick has, the error
+// wraps [leaf.ErrNotContiguous]. The other errors are those of [Generator.Take]. The call may lose
+// fewer than n IDs before the returned ones.
 func (g *Generator) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) {
 	if n < 1 {
 		return leaf.Range{}, fmt.Errorf("take IDs: %w: n = %d is below 1", leaf.ErrInvalid, n)

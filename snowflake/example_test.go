@@ -19,8 +19,8 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A program leases its worker ID. Processes on one SQLite file never share one, and a killed process
-// hands it back at its next start.
+// A program leases its worker ID. Processes on one SQLite file never share one, and a killed
+// process hands it back at its next start.
 func Example() {
 	ctx, dir := context.Background(), filepath.Join(os.TempDir(), fmt.Sprint("ids-", os.Getpid()))
 	defer os.RemoveAll(dir)

@@ -84,10 +84,10 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 	return pieces[0].cursor.compose(pieces[0].from), nil
 }
 
-// Take appends n IDs to dst as few ranges: one for each tick, joined where they touch. The errors are
-// those of [Generator.Next]. An n below 1, or above the number of IDs within [Options.MaxAhead] and
-// [Options.Wait], wraps [leaf.ErrInvalid]. If the batch cannot be complete in time, Take fails at
-// once and uses no IDs; if it learns so later, it loses the IDs.
+// Take appends n IDs to dst as few ranges: one for each tick, joined where they touch. The errors
+// are those of [Generator.Next]. An n below 1, or above the number of IDs within [Options.MaxAhead]
+// and [Options.Wait], wraps [leaf.ErrInvalid]. If the batch cannot be complete in time, Take fails
+// at once and uses no IDs; if it learns so later, it loses the IDs.
 func (g *Generator) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Range, error) {
 	if most := g.largest(); n < 1 || uint64(n) > most {
 		return dst, fmt.Errorf("take IDs: %w: n = %d is not in 1 … %d, which this layout has between %v ahead of the clock and %v later",
@@ -144,9 +144,9 @@ func (g *Generator) begin(lease lease) {
 	}
 }
 
-// Seal ends the issuing under the present lease; see [worker.LeaseUser]. It returns the beginning of
-// the tick after the last reserved ID. Callers get the reason. Waiting callers continue with the next
-// lease if it begins in time.
+// Seal ends the issuing under the present lease; see [worker.LeaseUser]. It returns the beginning
+// of the tick after the last reserved ID. Callers get the reason. Waiting callers continue with the
+// next lease if it begins in time.
 func (g *Generator) Seal(why error) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -126,8 +126,8 @@ func (l Layout) tickUp(ms int64) int64 {
 	return int64(min(up, uint64(l.ticks())))
 }
 
-// tickDown returns the tick at ms, in Unix milliseconds: all ticks before it end before ms. It returns
-// 0 for times before the epoch, and one past the last tick for later times.
+// tickDown returns the tick at ms, in Unix milliseconds: all ticks before it end before ms. It
+// returns 0 for times before the epoch, and one past the last tick for later times.
 func (l Layout) tickDown(ms int64) int64 {
 	if ms <= l.epoch() {
 		return 0
@@ -135,7 +135,8 @@ func (l Layout) tickDown(ms int64) int64 {
 	return int64(min(l.since(ms)/uint64(l.tick()), uint64(l.ticks())))
 }
 
-// Start returns the beginning of a tick, in UTC; see [Layout.Decode]. The tick must not be negative.
+// Start returns the beginning of a tick, in UTC; see [Layout.Decode]. The tick must not be
+// negative.
 func (l Layout) Start(tick int64) time.Time { return time.UnixMilli(l.start(tick)).UTC() }
 
 // TickAt returns the tick at t: 0 for times before the epoch, and one past the last tick for times
@@ -151,8 +152,8 @@ func (l Layout) start(tick int64) int64 {
 	return int64(uint64(l.epoch()) + ms)
 }
 
-// ticks returns the number of ticks: those with enough bits that end within the Unix milliseconds of
-// an int64.
+// ticks returns the number of ticks: those with enough bits that end within the Unix milliseconds
+// of an int64.
 func (l Layout) ticks() int64 {
 	ticks := l.since(math.MaxInt64) / uint64(l.tick())
 	if l.TimeBits < 63 {

@@ -47,10 +47,10 @@ type NodeLayout struct {
 	Options Options
 }
 
-// Open claims a worker ID from reg and returns a node that may issue IDs. It waits until a worker ID
-// is free and usable, or until ctx ends, also while reg does not exist or does not answer. The Logger
-// of opts.Keeper gets the reason, and the error has it if ctx ends. [Node.Close] hands the worker ID
-// back; reg must stay open until then.
+// Open claims a worker ID from reg and returns a node that may issue IDs. It waits until a worker
+// ID is free and usable, or until ctx ends, also while reg does not exist or does not answer. The
+// Logger of opts.Keeper gets the reason, and the error has it if ctx ends. [Node.Close] hands the
+// worker ID back; reg must stay open until then.
 func Open(ctx context.Context, reg worker.Registry, opts *NodeOptions) (*Node, error) {
 	n, err := NewNode(reg, opts)
 	if err != nil {

@@ -11,8 +11,8 @@ const (
 	lingering = 32
 )
 
-// When less than slack is left beyond the bound of the clock, the generator asks the lease to grow to
-// stock beyond it; in milliseconds.
+// When less than slack is left beyond the bound of the clock, the generator asks the lease to grow
+// to stock beyond it; in milliseconds.
 const (
 	slack = 1000
 	stock = 2000
@@ -44,8 +44,8 @@ func (g *Generator) start() {
 	t.timer.Reset(finest)
 }
 
-// stop stops the ticker; the caller holds g.mu. A turn that already runs does nothing, or counts as a
-// turn after the next start.
+// stop stops the ticker; the caller holds g.mu. A turn that already runs does nothing, or counts as
+// a turn after the next start.
 func (g *Generator) stop() {
 	if g.ticker.running {
 		g.ticker.running = false

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// If the clock is far below the floor of a lease, only generators that run as far ahead can use the lease:
-// all generators must be able to issue.
+// If the clock is far below the floor of a lease, only generators that run as far ahead can use the
+// lease: all generators must be able to issue.
 func TestReadyWhenAllAre(t *testing.T) {
 	k, err := NewKeeper(nil, &Options{MaxAhead: time.Minute, LeastAhead: 2 * time.Second})
 	if err != nil {

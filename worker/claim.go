@@ -15,12 +15,12 @@ import (
 // maxRivals is how many candidates may be lost to others before the registry is read again.
 const maxRivals = 16
 
-// maxFree is the number of candidates: more than this machine has processes with other registries, whose
-// worker IDs are locked.
+// maxFree is the number of candidates: more than this machine has processes with other registries,
+// whose worker IDs are locked.
 const maxFree = 1024
 
-// begin gets a lease. It hands back the lease of an earlier process that is certainly dead, and claims a
-// worker ID. Without an answer from the registry it continues the earlier lease.
+// begin gets a lease. It hands back the lease of an earlier process that is certainly dead, and
+// claims a worker ID. Without an answer from the registry it continues the earlier lease.
 func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	k.unlock()
 	k.clock.anchor() // no lease is held: the wall clock may move the time either way, and is checked below
@@ -48,9 +48,9 @@ func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	return k.claim(ctx, v)
 }
 
-// resume returns the lease in the state file. It returns nil unless the process that held it is certainly
-// dead: otherwise two would issue under one lease. Until the registry has agreed again, the lease reaches
-// only as far as is safe after any loss.
+// resume returns the lease in the state file. It returns nil unless the process that held it is
+// certainly dead: otherwise two would issue under one lease. Until the registry has agreed again,
+// the lease reaches only as far as is safe after any loss.
 func (k *Keeper) resume() *heldLease {
 	s := k.saved
 	if s == nil || s.Ended || s.sealed || !k.opts.State.proven(s) || s.Worker > k.max || !slices.Equal(s.Layouts, k.opts.Layouts) {
@@ -192,8 +192,8 @@ func (k *Keeper) discard(id int64) {
 	}
 }
 
-// announce writes a bid to the state file first: after a kill the next process can hand the claim back,
-// and a process that cannot write claims nothing.
+// announce writes a bid to the state file first: after a kill the next process can hand the claim
+// back, and a process that cannot write claims nothing.
 func (k *Keeper) announce(b bid) error {
 	return k.opts.State.end(savedLease{
 		Worker: b.next.Worker, Instance: b.next.Instance, Term: b.next.Term,
@@ -261,8 +261,8 @@ func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
 	return Record{}, err
 }
 
-// affirm writes the content of a bid again and waits for the answer. The bid's own answer was lost, and
-// the registry may still lose a write that only a read has shown, see [Registry].
+// affirm writes the content of a bid again and waits for the answer. The bid's own answer was lost,
+// and the registry may still lose a write that only a read has shown, see [Registry].
 func (k *Keeper) affirm(ctx context.Context, b bid, found Record) (Record, error) {
 	next := found
 	next.Horizon++
@@ -335,10 +335,11 @@ func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([
 
 func ownerName(owner string) string { return cmp.Or(owner, "an unknown node") }
 
-// confirm runs before the first time is issued. It checks that the registry has not lost the claim, that
-// no other node serves a layout of the same name with other values, and that the registry has not
-// recently lost a holder. Then it writes the lease to the state file. Of two nodes with such layouts and
-// concurrent claims at least one sees the other here. After a failure the caller abandons the claim.
+// confirm runs before the first time is issued. It checks that the registry has not lost the claim,
+// that no other node serves a layout of the same name with other values, and that the registry has
+// not recently lost a holder. Then it writes the lease to the state file. Of two nodes with such
+// layouts and concurrent claims at least one sees the other here. After a failure the caller
+// abandons the claim.
 func (h *heldLease) confirm(ctx context.Context) error {
 	if h.fromFile {
 		return nil

@@ -115,11 +115,11 @@
 //     has stood for the claim delay. Until then the look is repeated, and the lease is extended.
 //     The look comes after the swap, which may have been made under another incarnation than
 //     what was read before it.
-//   - Until the registry has agreed to an extension after that look, only times up to the registry's
-//     time of the write before it, plus the claim delay, less the tolerance between clocks, are
-//     issued. The process may have been paused since it looked, and a claim after a loss begins
-//     above that. It is a bound on times, not on when they are issued. The first extension is made
-//     at once; where it comes later than those times, the process claims anew.
+//   - Until the registry has agreed to an extension after that look, only times up to the
+//     registry's time of the write before it, plus the claim delay, less the tolerance between
+//     clocks, are issued. The process may have been paused since it looked, and a claim after a
+//     loss begins above that. It is a bound on times, not on when they are issued. The first
+//     extension is made at once; where it comes later than those times, the process claims anew.
 //   - Since when an incarnation has stood is its earliest stamp in all records; if there is
 //     none, it is now. A stamp of another incarnation says nothing.
 //   - The floor of a claim is never below that time plus the claim delay, however long ago that

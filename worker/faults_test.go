@@ -55,8 +55,8 @@ func TestLostRepliesOfClaims(t *testing.T) {
 	}
 }
 
-// A read may show a swap without an answer that the registry then loses: a database that crashes before
-// it has synced. Such a swap gives no worker ID, and makes no lease longer.
+// A read may show a swap without an answer that the registry then loses: a database that crashes
+// before it has synced. Such a swap gives no worker ID, and makes no lease longer.
 func TestReadsProveNothing(t *testing.T) {
 	unanswered := func(_, next worker.Record) swapFault {
 		if next.Owner == "n0.1" {
@@ -140,8 +140,8 @@ func TestRegistryLostWrites(t *testing.T) {
 	})
 }
 
-// A registry loses a claim, and deals the worker ID out again before the first holder looks. The first
-// holder's IDs until then lie below the floor of the second one.
+// A registry loses a claim, and deals the worker ID out again before the first holder looks. The
+// first holder's IDs until then lie below the floor of the second one.
 func TestRegistryLostClaimAndAnotherClaimed(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
 		w.lossy.Store(true)
@@ -181,7 +181,8 @@ func TestRegistryLostWritesWhileStopped(t *testing.T) {
 	})
 }
 
-// The outcome of a claim is unknown: the keeper repeats the same claim, and recognises its own record.
+// The outcome of a claim is unknown: the keeper repeats the same claim, and recognises its own
+// record.
 func TestClaimOfUnknownOutcome(t *testing.T) {
 	for name, fault := range map[string]swapFault{"lost": swapLost, "written": replyLost} {
 		t.Run(name, func(t *testing.T) {
@@ -229,8 +230,8 @@ func TestEarlierHolderCameBack(t *testing.T) {
 	})
 }
 
-// The registry reports another node just as the process stops: the hand-back must not go below the floor
-// of issued IDs.
+// The registry reports another node just as the process stops: the hand-back must not go below the
+// floor of issued IDs.
 func TestTakenWhenStopping(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		p := hold(t, w.nodes[0], 0)
@@ -332,8 +333,9 @@ func TestFailedHandBackIsRepeated(t *testing.T) {
 	})
 }
 
-// A registry is restored from a backup under a running server, and another one claims its worker ID:
-// the log names the times of the IDs that may exist twice. A lease that had run out is no such case.
+// A registry is restored from a backup under a running server, and another one claims its worker
+// ID: the log names the times of the IDs that may exist twice. A lease that had run out is no such
+// case.
 func TestRestoredRegistryIsLogged(t *testing.T) {
 	for name, restored := range map[string]bool{"restored": true, "ran out": false} {
 		t.Run(name, func(t *testing.T) {

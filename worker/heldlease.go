@@ -170,8 +170,8 @@ func (h *heldLease) extend(ctx context.Context) error {
 	return h.reconcile(ctx, v, next, err)
 }
 
-// reach returns the horizon for an extension: a clock far ahead of the registry's must not carry the lease
-// with it.
+// reach returns the horizon for an extension: a clock far ahead of the registry's must not carry
+// the lease with it.
 func (h *heldLease) reach(registry int64) int64 {
 	bound := max(registry+2*millis(h.opts.Horizon), h.claimHorizon+millis(h.clock.mono()-h.claimedAt))
 	return min(h.clock.ms()+millis(h.opts.Horizon), bound)
@@ -196,7 +196,8 @@ func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause er
 		h.log.Error("the worker registry has lost writes: the lease is put back", "worker", h.record.Worker, "term", h.record.Term, "found", found.Term)
 		h.count(func(s *Status) { s.PutBacks++ })
 	}
-	// Or the extension succeeded without its answer. The registry may still lose it, see [Registry].
+	// Or the extension succeeded without its answer. The registry may still lose it, see
+	// [Registry].
 	next.Horizon = max(next.Horizon, found.Horizon+1)
 	next.Layouts, next.ClaimDelay = mergeLayouts(found.Layouts, h.record.Layouts), max(next.ClaimDelay, found.ClaimDelay)
 	if err := h.swap(ctx, found, next); err != nil {
@@ -205,8 +206,8 @@ func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause er
 	return h.adopt(v, next)
 }
 
-// taken reports whether found shows that another node has, or had, the worker ID: it is neither ours nor
-// the record before our claim.
+// taken reports whether found shows that another node has, or had, the worker ID: it is neither
+// ours nor the record before our claim.
 func (h *heldLease) taken(found Record) bool {
 	if found.Term == h.record.Term {
 		return found.Instance != h.record.Instance
@@ -232,8 +233,9 @@ func (h *heldLease) adopt(v view, r Record) error {
 	return nil
 }
 
-// shorten bounds the lease to the safe times, until the registry agrees to an extension: this process may
-// have been paused since its look, or be paused now, and does not yet notice a loss as a holder does.
+// shorten bounds the lease to the safe times, until the registry agrees to an extension: this
+// process may have been paused since its look, or be paused now, and does not yet notice a loss as
+// a holder does.
 func (h *heldLease) shorten(v view) {
 	if v.reign.Lossy && !h.opts.short {
 		h.short = true
@@ -241,9 +243,9 @@ func (h *heldLease) shorten(v view) {
 	}
 }
 
-// checkAlone reports an agreement that comes too late for a short lease: the registry may have lost another
-// holder meanwhile. If all nodes wait less than this one needs, that may happen before this process
-// notices a loss.
+// checkAlone reports an agreement that comes too late for a short lease: the registry may have lost
+// another holder meanwhile. If all nodes wait less than this one needs, that may happen before this
+// process notices a loss.
 func (h *heldLease) checkAlone(v view, r Record) error {
 	if h.short && v.reign.Lossy && (h.now(v) >= h.safe.Load() || r.ClaimDelay < millis(h.opts.ClaimDelay)) {
 		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
@@ -272,8 +274,8 @@ func (h *heldLease) checkHorizon(v view) error {
 	return nil
 }
 
-// keepMark moves the lease's limit forwards until ctx ends. It runs alongside the calls of the registry, so
-// that a slow disk and a slow registry do not delay each other.
+// keepMark moves the lease's limit forwards until ctx ends. It runs alongside the calls of the
+// registry, so that a slow disk and a slow registry do not delay each other.
 func (h *heldLease) keepMark(ctx context.Context) {
 	for {
 		select {
@@ -378,8 +380,8 @@ func (h *heldLease) settle(floor int64) {
 	time.Sleep(min(wait, settleLimit))
 }
 
-// release swaps the record for one without a holder. The registry may have a later extension than this
-// process knows: then release swaps that one.
+// release swaps the record for one without a holder. The registry may have a later extension than
+// this process knows: then release swaps that one.
 func (h *heldLease) release(ctx context.Context, floor int64) error {
 	for {
 		next := h.record

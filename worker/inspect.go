@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// ReadState returns the lease in the state file at path, as a record, and the lease's registry; a zero
-// record without a lease. It changes nothing, and a process may have the file open.
+// ReadState returns the lease in the state file at path, as a record, and the lease's registry; a
+// zero record without a lease. It changes nothing, and a process may have the file open.
 func ReadState(path string) (r Record, registry string, err error) {
 	text, err := readSlots(path, stateSlot, stateVersion)
 	if err != nil || text == nil {
@@ -20,8 +20,8 @@ func ReadState(path string) (r Record, registry string, err error) {
 	return Record{Worker: l.Worker, Instance: l.Instance, Term: l.Term, Horizon: l.Horizon, Layouts: l.Layouts}, l.Registry, nil
 }
 
-// ReadStatic returns the record in the file of a [Static]; a zero record without one. It changes nothing,
-// and a process may have the file open.
+// ReadStatic returns the record in the file of a [Static]; a zero record without one. It changes
+// nothing, and a process may have the file open.
 func ReadStatic(path string, worker int64) (Record, error) {
 	r := Record{Worker: worker}
 	text, err := readSlots(path, recordSlot, staticVersion)

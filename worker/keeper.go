@@ -20,7 +20,8 @@ const defaultMaxWorker = 1023
 // coarsest layout.
 const markMargin = 2 * time.Second
 
-// Bounds of the pause before the next attempt to get a lease; queuePause if all worker IDs are held.
+// Bounds of the pause before the next attempt to get a lease; queuePause if all worker IDs are
+// held.
 const (
 	minPause   = 100 * time.Millisecond
 	maxPause   = 2 * time.Second
@@ -239,9 +240,9 @@ func (v view) record(id int64) Record {
 	return Record{Worker: id}
 }
 
-// readAll asks the registry for its records, then for the answering server, then for its time. In that
-// order an incarnation that has answered since before is the one of the records, and is not older than
-// the time says.
+// readAll asks the registry for its records, then for the answering server, then for its time. In
+// that order an incarnation that has answered since before is the one of the records, and is not
+// older than the time says.
 func (k *Keeper) readAll(ctx context.Context) (view, error) {
 	list, err := ask(ctx, k, k.reg.List)
 	if err != nil {

@@ -16,9 +16,9 @@ type Lease struct {
 	wake  chan struct{} // holds one element when the limit should grow; nil: it never does
 }
 
-// Unfenced returns a lease without a registry: it allows the times from floor up to, not including, limit;
-// the zero Time is not a limit. It is for tests, and for programs that ensure by other means that no two
-// generators share a worker ID and a time.
+// Unfenced returns a lease without a registry: it allows the times from floor up to, not including,
+// limit; the zero Time is not a limit. It is for tests, and for programs that ensure by other means
+// that no two generators share a worker ID and a time.
 func Unfenced(worker int64, floor, limit time.Time) *Lease {
 	l := &Lease{worker: worker, floor: milliUp(floor)}
 	l.limit.Store(limit.UnixMilli())
@@ -61,9 +61,9 @@ type LeaseUser interface {
 	// Begin has the user issue under l from now on. It is sealed when Begin is called.
 	Begin(l *Lease)
 
-	// Seal ends issuing under the present lease, for good and before it returns: a concurrent caller
-	// either owns its IDs or gets none. It returns the earliest time, in whole milliseconds, after
-	// all IDs under that lease, or the zero Time without any. Callers get the reason from then on. A
-	// sealed user only records the reason, and returns the zero Time.
+	// Seal ends issuing under the present lease, for good and before it returns: a concurrent
+	// caller either owns its IDs or gets none. It returns the earliest time, in whole milliseconds,
+	// after all IDs under that lease, or the zero Time without any. Callers get the reason from
+	// then on. A sealed user only records the reason, and returns the zero Time.
 	Seal(why error) time.Time
 }

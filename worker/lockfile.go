@@ -11,9 +11,9 @@ import (
 // ErrInUse: another process has the file locked.
 var ErrInUse = errors.New("in use by another process")
 
-// LockFile opens the file at path, or creates it, and locks it against other processes of this machine
-// until it is closed or the process ends. If another process has the lock, the error wraps [ErrInUse].
-// LockFile fails if locks prove nothing there, see [CheckLocal].
+// LockFile opens the file at path, or creates it, and locks it against other processes of this
+// machine until it is closed or the process ends. If another process has the lock, the error wraps
+// [ErrInUse]. LockFile fails if locks prove nothing there, see [CheckLocal].
 func LockFile(path string) (*os.File, error) {
 	if err := CheckLocal(path); err != nil {
 		return nil, err
@@ -49,9 +49,9 @@ func openLocked(path string) (*os.File, error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// CheckLocal reports why a lock on the file at path proves nothing about processes on other machines: its
-// file system is a network file system (NFS, SMB, 9p, cluster file systems), or may be one (FUSE). The
-// file need not exist, its folder must.
+// CheckLocal reports why a lock on the file at path proves nothing about processes on other
+// machines: its file system is a network file system (NFS, SMB, 9p, cluster file systems), or may
+// be one (FUSE). The file need not exist, its folder must.
 func CheckLocal(path string) error {
 	for _, p := range []string{filepath.Dir(path), path} { // the file may be a link, or mounted by itself
 		kind, err := remoteKind(p)

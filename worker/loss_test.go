@@ -30,7 +30,8 @@ func inLossyBubble(t *testing.T, nodes int, test func(t *testing.T, w *world)) {
 // claimDelay is that of a world.
 const claimDelay = 11 * time.Second
 
-// claimAndPause starts a process on n and pauses it right after its claim, before it has confirmed it.
+// claimAndPause starts a process on n and pauses it right after its claim, before it has confirmed
+// it.
 func (w *world) claimAndPause(n *node) *process {
 	w.t.Helper()
 	started := make(chan *process, 1)
@@ -110,8 +111,8 @@ func TestExtendedAfterItsHorizon(t *testing.T) {
 	})
 }
 
-// The new server's clock is behind the clock of the claim. The lease of a paused holder has run out all
-// the same.
+// The new server's clock is behind the clock of the claim. The lease of a paused holder has run out
+// all the same.
 func TestExtendedAfterItsHorizonByASlowClock(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		var offset atomic.Int64
@@ -249,8 +250,8 @@ func TestAlonePutsNothingBack(t *testing.T) {
 	})
 }
 
-// A process continues from its file alone. Meanwhile the registry loses the worker ID and gives it to
-// another node; then a server takes over that knows the process, and not the other node.
+// A process continues from its file alone. Meanwhile the registry loses the worker ID and gives it
+// to another node; then a server takes over that knows the process, and not the other node.
 func TestAloneWhileAnotherHeldTheWorkerID(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		before := w.reg.Backend.Snapshot()
@@ -275,8 +276,8 @@ func TestAloneWhileAnotherHeldTheWorkerID(t *testing.T) {
 	})
 }
 
-// A process continues from its file with a larger max_ahead than before: it would issue further ahead than
-// other nodes wait after a loss.
+// A process continues from its file with a larger max_ahead than before: it would issue further
+// ahead than other nodes wait after a loss.
 func TestAloneWithALongerClaimDelay(t *testing.T) {
 	inLossyBubble(t, 1, func(t *testing.T, w *world) {
 		n := w.nodes[0]
@@ -292,8 +293,8 @@ func TestAloneWithALongerClaimDelay(t *testing.T) {
 	})
 }
 
-// Without a known incarnation a claimer pauses for longer than the claim delay. Meanwhile the registry
-// loses its claim, and then another node's, through a server that still has the first one.
+// Without a known incarnation a claimer pauses for longer than the claim delay. Meanwhile the
+// registry loses its claim, and then another node's, through a server that still has the first one.
 func TestClaimerPausedWithoutIncarnation(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
 		w.unnamed.Store(true)

@@ -26,8 +26,8 @@ var (
 	// ErrNoneFree: all worker IDs are in use.
 	ErrNoneFree = errors.New("no worker ID is free")
 
-	// ErrFarAhead: the worker ID assigned to this node was used, or held, further in the future than
-	// any lease reaches: a clock is wrong, or was.
+	// ErrFarAhead: the worker ID assigned to this node was used, or held, further in the future
+	// than any lease reaches: a clock is wrong, or was.
 	ErrFarAhead = errors.New("the worker ID was used far in the future")
 
 	// ErrNotCreated: the registry does not exist. An init creates it.
@@ -48,9 +48,9 @@ var (
 	ErrUsedUp = fmt.Errorf("%w: no worker ID is left", leaf.ErrOverflow)
 )
 
-// A Registry keeps one cell per worker ID, durably, and changes it only by compare-and-swap. [Keeper] has
-// the protocol; a driver knows nothing of it. Cells have no time to live, and nothing deletes them. The
-// methods are safe for concurrent use, and fail when their context ends.
+// A Registry keeps one cell per worker ID, durably, and changes it only by compare-and-swap.
+// [Keeper] has the protocol; a driver knows nothing of it. Cells have no time to live, and nothing
+// deletes them. The methods are safe for concurrent use, and fail when their context ends.
 type Registry interface {
 	// Load returns the present record in the cell of a worker, neither from a cache nor from a
 	// lagging replica. An unwritten cell holds the zero Record with Worker set. A read may show an

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// A span is a time, by the registry's clock, in which one incarnation of the registry answered without an
-// interruption.
+// A span is a time, by the registry's clock, in which one incarnation of the registry answered
+// without an interruption.
 type span struct {
 	incarnation string
 	since, seen int64 // Unix milliseconds
 }
 
-// observe records the answering incarnation and its known age: by the records in v, and by the views of
-// this keeper. A wrong clock does not count: its stamps would look older or younger after its correction.
+// observe records the answering incarnation and its known age: by the records in v, and by the
+// views of this keeper. A wrong clock does not count: its stamps would look older or younger after
+// its correction.
 func (k *Keeper) observe(v view) {
 	incarnation := v.reign.Incarnation
 	if !v.reign.Lossy || incarnation == "" || k.checkOffset(v.offset, "") != nil {

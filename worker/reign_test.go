@@ -77,9 +77,9 @@ func stop(t *testing.T, p *process) {
 	}
 }
 
-// A claimer pauses between its read and its swap. Another node claims the worker ID meanwhile, and a
-// fail-over loses that claim. The time must not be older than the incarnation, and the claimer must ask
-// for both again after the swap.
+// A claimer pauses between its read and its swap. Another node claims the worker ID meanwhile, and
+// a fail-over loses that claim. The time must not be older than the incarnation, and the claimer
+// must ask for both again after the swap.
 func TestFailOverBeforeTheSwap(t *testing.T) {
 	for asks, after := range []string{"the incarnation", "the time"} {
 		t.Run(after, func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestFailOverBeforeTheSwap(t *testing.T) {
 	}
 }
 
-// A claimer pauses at some point of its start, and a fail-over loses its claim. Another node waits until
-// the worker ID counts. The first one then continues with its old view.
+// A claimer pauses at some point of its start, and a fail-over loses its claim. Another node waits
+// until the worker ID counts. The first one then continues with its old view.
 func TestFailOverWhileTheClaimerIsPaused(t *testing.T) {
 	for asks := range 7 {
 		t.Run(fmt.Sprint(asks+1), func(t *testing.T) {
@@ -224,7 +224,8 @@ func TestUnmarkedReigns(t *testing.T) {
 	})
 }
 
-// Operators choose the first server again. The only marks are the writes to the other one meanwhile.
+// Operators choose the first server again. The only marks are the writes to the other one
+// meanwhile.
 func TestUnmarkedSwitchBack(t *testing.T) {
 	inLossyBubble(t, 3, func(t *testing.T, w *world) {
 		w.unmarked.Store(true)
@@ -332,8 +333,8 @@ func failOverAtRandom(t *testing.T, w *world, r *rand.Rand) {
 	}
 }
 
-// A claimer finds another server, whose clock is off by a little more than the tolerance, and pauses during
-// that look: the offset at that moment counts.
+// A claimer finds another server, whose clock is off by a little more than the tolerance, and
+// pauses during that look: the offset at that moment counts.
 func TestStalledInTheLook(t *testing.T) {
 	for stall := range int64(6) {
 		inLossyBubble(t, 1, func(t *testing.T, w *world) {

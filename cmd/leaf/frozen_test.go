@@ -73,7 +73,8 @@ func freezeAndStop(t *testing.T, url string, pause, resume func() error) {
 	}
 }
 
-// SIGHUP without anything to read again changes nothing, and SIGTERM has the server drain before it stops.
+// SIGHUP without anything to read again changes nothing, and SIGTERM has the server drain before it
+// stops.
 func TestHangUpAndDrain(t *testing.T) {
 	const drain = 4 * time.Second // enough for a few requests on a busy machine
 	p, err := startServer(t.TempDir(), append(os.Environ(), "LEAF_DRAIN_DELAY="+drain.String()))

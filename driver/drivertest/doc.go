@@ -1,5 +1,5 @@
-// Package drivertest defines the duties of a driver as test suites. It also has tools for the tests of
-// drivers and of the code above them.
+// Package drivertest defines the duties of a driver as test suites. It also has tools for the tests
+// of drivers and of the code above them.
 //
 // A driver's own test calls [TestStore]:
 //
@@ -10,9 +10,9 @@
 //		})
 //	}
 //
-// In the same way the test of a registry of workers calls [TestRegistry]. [TestInit] is for the call
-// that creates either.
+// In the same way the test of a registry of workers calls [TestRegistry]. [TestInit] is for the
+// call that creates either.
 //
-// The tools are [Ranges] and [IDs], which find duplicates, and [Faulty] and [FaultyRegistry], a store
-// and a registry that fail on demand.
+// The tools are [Ranges] and [IDs], which find duplicates, and [Faulty] and [FaultyRegistry], a
+// store and a registry that fail on demand.
 package drivertest

@@ -38,10 +38,10 @@ func Only(op Op, fault Fault) func(Call) Fault {
 	}
 }
 
-// Faulty is a [segment.Store] that forwards to another one, fails by plan, and records the handed out
-// ranges. Without a plan it only forwards. It is a [segment.Returner] and a [segment.Catalog]; if Store
-// is not, those calls return [leaf.ErrUnsupported]. It uses only the clock and channels, so it works in
-// a synctest bubble. Its methods are safe for concurrent use.
+// Faulty is a [segment.Store] that forwards to another one, fails by plan, and records the handed
+// out ranges. Without a plan it only forwards. It is a [segment.Returner] and a [segment.Catalog];
+// if Store is not, those calls return [leaf.ErrUnsupported]. It uses only the clock and channels,
+// so it works in a synctest bubble. Its methods are safe for concurrent use.
 type Faulty struct {
 	Store segment.Store // the store behind; set before first use
 

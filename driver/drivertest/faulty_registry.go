@@ -24,13 +24,13 @@ type RegistryCall struct {
 	Seq      int           // 1 for the first call of this Op
 }
 
-// FaultyRegistry is a [worker.Registry] that forwards to another one, fails by plan, and records the
-// writes. Without a plan it only forwards. It has no optional methods; embed it next to a
-// [worker.Watcher], say, to have both. It uses only the clock and channels, so it works in a synctest
-// bubble. Its methods are safe for concurrent use.
+// FaultyRegistry is a [worker.Registry] that forwards to another one, fails by plan, and records
+// the writes. Without a plan it only forwards. It has no optional methods; embed it next to a
+// [worker.Watcher], say, to have both. It uses only the clock and channels, so it works in a
+// synctest bubble. Its methods are safe for concurrent use.
 //
-// To make a write that happens after its caller gave up, fail the call, and later swap its Old and New
-// on the registry behind.
+// To make a write that happens after its caller gave up, fail the call, and later swap its Old and
+// New on the registry behind.
 type FaultyRegistry struct {
 	Registry worker.Registry // the registry behind; set before first use
 

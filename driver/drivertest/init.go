@@ -12,9 +12,9 @@ import (
 // initRounds is how often [TestInit] has several create one state: races are rare.
 const initRounds = 20
 
-// TestInit checks that of several concurrent creators, such as the containers of a new deployment, one
-// succeeds, and that the others get an error that wraps [fs.ErrExist]. newState returns the call that
-// creates one state; several goroutines call it at once.
+// TestInit checks that of several concurrent creators, such as the containers of a new deployment,
+// one succeeds, and that the others get an error that wraps [fs.ErrExist]. newState returns the
+// call that creates one state; several goroutines call it at once.
 func TestInit(t *testing.T, newState func(t testing.TB) func(context.Context) error) {
 	for round := range initRounds {
 		t.Run(strconv.Itoa(round), func(t *testing.T) {

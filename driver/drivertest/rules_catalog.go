@@ -209,7 +209,8 @@ func raiseWhileAdvancing(ctx context.Context, b *fixture, c catalog) error {
 	return got.Check()
 }
 
-// raise raises the counter a little, possibly too late, and takes a range above it if it was in time.
+// raise raises the counter a little, possibly too late, and takes a range above it if it was in
+// time.
 func raise(ctx context.Context, c catalog, got *Ranges) error {
 	tags, err := list(ctx, c)
 	if err != nil {

@@ -91,8 +91,8 @@ func cancelledDuring(ctx context.Context, b *fixture) error {
 	return got.Check()
 }
 
-// hurried advances within limit, records the range if any, and checks that the call returns soon and
-// does not blame the tag.
+// hurried advances within limit, records the range if any, and checks that the call returns soon
+// and does not blame the tag.
 func hurried(ctx context.Context, s segment.Store, got *Ranges, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -96,8 +96,8 @@ func listBreak(ctx context.Context, b *fixture) error {
 	return b.advance(ctx, s, "order", 0, leaf.Range{Start: 1, End: 2001})
 }
 
-// oddTags are legal names with a history of misreadings; they differ even under a collation that folds
-// case, accents and trailing space.
+// oddTags are legal names with a history of misreadings; they differ even under a collation that
+// folds case, accents and trailing space.
 var oddTags = []string{
 	"订单", "🍃leaf", "it's", `say "hi"`, "100%", "a%2Fb", `back\slash`, "a/b/../c", "..", " padded ", "under_score", "under-score",
 	"--", ";", "`tick`", "$1", "?", "{hash}", "a:b:c", "null", "0", "x\u00a0y", "#", "&amp;", strings.Repeat("界", segment.MaxTagLength),

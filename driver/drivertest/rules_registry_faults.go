@@ -88,8 +88,8 @@ func registryCancelledDuring(ctx context.Context, b *registryFixture) error {
 	return nil
 }
 
-// An ending is a context whose Err returns an error after some calls, and whose Done never closes. It
-// imitates a context that ends between two checks of a call.
+// An ending is a context whose Err returns an error after some calls, and whose Done never closes.
+// It imitates a context that ends between two checks of a call.
 type ending struct {
 	context.Context
 	looks atomic.Int64 // calls of Err that still return nil

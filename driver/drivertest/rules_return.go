@@ -160,8 +160,8 @@ func returnCreatedAnew(ctx context.Context, b *fixture, s returner) error {
 	})
 }
 
-// returnLost loses a grant, as a promoted replica or a restored backup may, and then grants the same
-// range to another client. The rest of the first grant must not go back.
+// returnLost loses a grant, as a promoted replica or a restored backup may, and then grants the
+// same range to another client. The rest of the first grant must not go back.
 func returnLost(ctx context.Context, b *fixture, s returner, lose func(segment.Catalog) error) error {
 	mine, err := s.Advance(ctx, "order", 100)
 	other := b.open()
@@ -225,8 +225,8 @@ func split(r leaf.Range) (used, unused leaf.Range) {
 	return leaf.Range{Start: r.Start, End: middle}, leaf.Range{Start: middle, End: r.End}
 }
 
-// returnRacing has clients that return half of their ranges, in part by cancelled calls, while others
-// take ranges of the same length.
+// returnRacing has clients that return half of their ranges, in part by cancelled calls, while
+// others take ranges of the same length.
 func returnRacing(ctx context.Context, b *fixture, s returner) error {
 	var dealt Ranges
 	stores := []segment.Store{s, b.open(), b.open()}

@@ -54,8 +54,8 @@ func TestStore(t *testing.T, newBackend func(t testing.TB) StoreBackend) {
 	}
 }
 
-// A storeRule is one duty of a store. It returns its complaint as an error, so that a test can check its
-// complaints about a broken store.
+// A storeRule is one duty of a store. It returns its complaint as an error, so that a test can
+// check its complaints about a broken store.
 type storeRule struct {
 	name  string
 	why   string

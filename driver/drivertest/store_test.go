@@ -42,8 +42,8 @@ func TestRulesPassGoodStore(t *testing.T) {
 	}
 }
 
-// TestRulesCatchBrokenStores checks that the rules about its fault catch each broken store, and that each
-// rule catches some store.
+// TestRulesCatchBrokenStores checks that the rules about its fault catch each broken store, and
+// that each rule catches some store.
 func TestRulesCatchBrokenStores(t *testing.T) {
 	idle := make(map[string]bool)
 	for _, r := range storeRules() {

@@ -22,8 +22,8 @@ var (
 	_ kv.Watcher = (*backend)(nil)
 )
 
-// The keys of one read of a listing: few at first, because a probe needs only one. Then many, because
-// for each page etcd reads all remaining keys.
+// The keys of one read of a listing: few at first, because a probe needs only one. Then many,
+// because for each page etcd reads all remaining keys.
 const (
 	firstPage = 16
 	maxPage   = 8192
@@ -116,8 +116,9 @@ func (b *backend) Reign(context.Context) (worker.Reign, error) {
 	return worker.Reign{Lossy: b.client.wentBack.Load()}, nil
 }
 
-// Watch returns a channel that closes after a write to a key, or after etcd's revision went back. It
-// reads the key once a second: etcd's own watch would wait in vain for revisions from before a restore.
+// Watch returns a channel that closes after a write to a key, or after etcd's revision went back.
+// It reads the key once a second: etcd's own watch would wait in vain for revisions from before a
+// restore.
 func (b *backend) Watch(ctx context.Context, key string) (<-chan struct{}, error) {
 	before := b.client.revision.Load()
 	first, err := b.Get(ctx, key)
@@ -148,8 +149,8 @@ func (b *backend) Watch(ctx context.Context, key string) (<-chan struct{}, error
 // watchInterval is how often a watch reads.
 const watchInterval = time.Second
 
-// Clock returns the time of one member: the Date of its HTTP server in whole seconds, so it is up to a
-// second behind.
+// Clock returns the time of one member: the Date of its HTTP server in whole seconds, so it is up
+// to a second behind.
 func (b *backend) Clock(ctx context.Context) (time.Time, error) {
 	stopped, cancel := context.WithCancel(ctx)
 	defer cancel()

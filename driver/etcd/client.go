@@ -94,8 +94,8 @@ func connect(url string, o Options) (*clientv3.Client, error) {
 	})
 }
 
-// A login adds a user's token to calls. The library would log in once, and after the token's end retry
-// with the expired token, which etcd 3.4 refuses without end.
+// A login adds a user's token to calls. The library would log in once, and after the token's end
+// retry with the expired token, which etcd 3.4 refuses without end.
 type login struct {
 	user, password string
 	token          chan string // holds the token; empty while a call asks for another one
@@ -201,8 +201,8 @@ func (j joined) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// send sends a transaction once, to the member in use. After an error of the member the next call goes
-// to another one.
+// send sends a transaction once, to the member in use. After an error of the member the next call
+// goes to another one.
 func (c *client) send(ctx context.Context, compare []clientv3.Cmp, then clientv3.Op, otherwise ...clientv3.Op) (*clientv3.TxnResponse, error) {
 	if err := c.survey(ctx); err != nil {
 		return nil, err
@@ -270,8 +270,9 @@ func (c *client) giveUp(at int64, err error) {
 	}
 }
 
-// survey asks the members for their cluster, before the first call and after any difference: a member
-// that this client never uses could still serve others. It checks an absent member at its first answer.
+// survey asks the members for their cluster, before the first call and after any difference: a
+// member that this client never uses could still serve others. It checks an absent member at its
+// first answer.
 func (c *client) survey(ctx context.Context) error {
 	if len(c.urls) == 1 || c.surveyed.Load() {
 		return nil

@@ -50,8 +50,8 @@ func memberFault(err error) bool {
 	return slices.Contains(faults, code(err)) || strings.Contains(err.Error(), learner)
 }
 
-// faults has remedies for errors of etcd, and for errors of the network, which gRPC returns as text. The
-// first matching entry counts.
+// faults has remedies for errors of etcd, and for errors of the network, which gRPC returns as
+// text. The first matching entry counts.
 var faults = []struct {
 	advice string
 	errs   []error

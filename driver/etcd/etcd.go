@@ -44,9 +44,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Open returns the store and the registry in the etcd with these endpoints, host:port each. It connects
-// at the first call, which reports the problems. The error wraps leaf.ErrInvalid if an argument is
-// malformed.
+// Open returns the store and the registry in the etcd with these endpoints, host:port each. It
+// connects at the first call, which reports the problems. The error wraps leaf.ErrInvalid if an
+// argument is malformed.
 func Open(endpoints []string, opts *Options) (*kv.DB, error) {
 	o := opts.withDefaults()
 	urls, err := o.urls(endpoints)

@@ -68,8 +68,8 @@ func newLossy(t testing.TB) (l *lossy, endpoint string) {
 	return l, listener.Addr().String()
 }
 
-// A write with a lost answer is an error. Neither the driver nor the client library repeats it, whatever
-// the lost answer was.
+// A write with a lost answer is an error. Neither the driver nor the client library repeats it,
+// whatever the lost answer was.
 func TestSentOnce(t *testing.T) {
 	member, at := newLossy(t)
 	endpoints := []string{at, at, at} // others to turn to
@@ -99,7 +99,8 @@ func TestReadsAreLinearizable(t *testing.T) {
 	}
 }
 
-// A restored counter may reach a known revision with another value: the swap compares the value too.
+// A restored counter may reach a known revision with another value: the swap compares the value
+// too.
 func TestValueIsCompared(t *testing.T) {
 	member, at := newLossy(t)
 	o := newOptions()

@@ -63,7 +63,8 @@ func (l *logBuffer) count(part string) int {
 	return strings.Count(l.text.String(), part)
 }
 
-// answered makes calls until one is answered: after a restart of etcd connections are refused first.
+// answered makes calls until one is answered: after a restart of etcd connections are refused
+// first.
 func answered[T any](t *testing.T, call func(context.Context) (T, error)) T {
 	t.Helper()
 	ctx := within(t, 20*time.Second)
@@ -146,8 +147,8 @@ func TestRevisionGoesBack(t *testing.T) {
 	}
 }
 
-// A worker ID claimed after the backup is free in the restored registry. A running process does not take
-// it: its claim waits until the holder has noticed.
+// A worker ID claimed after the backup is free in the restored registry. A running process does not
+// take it: its claim waits until the holder has noticed.
 func TestClaimAfterRestore(t *testing.T) {
 	c, o := testserver.Etcd(t, nil), newOptions()
 	open := newRegistry(t, c, o)

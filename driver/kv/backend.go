@@ -39,8 +39,8 @@ type Backend interface {
 	// restore may bring a version back, and by the answering server if old.Server is set. It
 	// returns the new cell.
 	//
-	// If the cell has changed, Swap wrote nothing and the error wraps [ErrConflict]; now is then the
-	// present cell if that took no further trip, else the zero Cell. After any other error the
+	// If the cell has changed, Swap wrote nothing and the error wraps [ErrConflict]; now is then
+	// the present cell if that took no further trip, else the zero Cell. After any other error the
 	// outcome is unknown. The backend and its client library send the write once.
 	Swap(ctx context.Context, old Cell, value string) (now Cell, err error)
 

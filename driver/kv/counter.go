@@ -90,8 +90,8 @@ func (s *Store) join(tag string, call *call) error {
 	return nil
 }
 
-// next takes the waiting calls, except those whose callers have left. Without any the goroutine ends,
-// and the store forgets a counter that may not exist.
+// next takes the waiting calls, except those whose callers have left. Without any the goroutine
+// ends, and the store forgets a counter that may not exist.
 func (c *counter) next() []*call {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()

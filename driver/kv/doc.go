@@ -9,9 +9,9 @@
 //	format/workers    {"v":1,"store":"…"}: the same for the registry; written last by [DB.InitRegistry]
 //
 // The package never removes a key, so a version never returns with another content. The cell of a
-// deleted tag keeps its counter, and a new tag with that name starts there: other processes may still
-// issue IDs of the deleted one. The format stays 1, because older releases read such a cell as a
-// deleted tag. They start a new tag below it.
+// deleted tag keeps its counter, and a new tag with that name starts there: other processes may
+// still issue IDs of the deleted one. The format stays 1, because older releases read such a cell
+// as a deleted tag. They start a new tag below it.
 //
 // The cell of a counter also has the identity of the store, so the swap that grants a range returns
 // it. If an older release has dropped it, the store takes it from format/tags. It reads that marker
@@ -20,22 +20,22 @@
 // # Counters
 //
 // One [Backend.Swap] moves a counter, from the last seen version. At most one of all swaps from a
-// version succeeds, however late it arrives. So a swap with a lost answer does no harm later: its IDs
-// are lost. The store sends a swap once.
+// version succeeds, however late it arrives. So a swap with a lost answer does no harm later: its
+// IDs are lost. The store sends a swap once.
 //
 // All calls of one [Store] for one tag share swaps. One goroutine takes the waiting calls and moves
 // the counter once, by their sum. It continues from the result of its last swap, so without a rival
 // process a move costs one swap and no read.
 //
-// A give-back is a swap from the cell that the grant left. After any other write, or after the store
-// lost the grant, it fails.
+// A give-back is a swap from the cell that the grant left. After any other write, or after the
+// store lost the grant, it fails.
 //
 // # Fairness
 //
 // Processes that want one counter at the same time conflict. The counter's cell has a field "late":
-// how many times its writer was too late before it succeeded. Every process reads it, and waits for a
-// random time of up to so many round trips before it tries. The field falls by a quarter with each
-// write, so it follows the number of rivals. All processes use the same number: with numbers of their
-// own, a lucky process would never wait and the others would always be late. A process that has won
-// many times in a row pauses for one round trip, so that others can show themselves.
+// how many times its writer was too late before it succeeded. Every process reads it, and waits for
+// a random time of up to so many round trips before it tries. The field falls by a quarter with
+// each write, so it follows the number of rivals. All processes use the same number: with numbers
+// of their own, a lucky process would never wait and the others would always be late. A process
+// that has won many times in a row pauses for one round trip, so that others can show themselves.
 package kv

@@ -231,8 +231,8 @@ func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (
 	return tag, nil
 }
 
-// Delete removes a tag. Its cell stays with the counter: no version returns, and a new tag with that
-// name continues above the IDs of this one.
+// Delete removes a tag. Its cell stays with the counter: no version returns, and a new tag with
+// that name continues above the IDs of this one.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	err := s.do(ctx, func() error {
 		if err := segment.CheckKnown(name); err != nil {
@@ -246,8 +246,8 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return wrap(err, "delete tag %q", name)
 }
 
-// edit changes the cell of a tag. If another writer is faster, it retries at once: an operator waits,
-// and operators are few. Change gets the tag, or the error of a cell without one.
+// edit changes the cell of a tag. If another writer is faster, it retries at once: an operator
+// waits, and operators are few. Change gets the tag, or the error of a cell without one.
 func (s *Store) edit(ctx context.Context, name string, change func(*tagText, error) error) error {
 	for {
 		cell, err := s.db.backend.Get(ctx, tagPrefix+name)

@@ -50,8 +50,8 @@ func (t tagText) textAt(updated int64) string {
 	return string(text)
 }
 
-// readTag parses the result of text. For a cell without a tag its error wraps [leaf.ErrUnknownTag]; a
-// deleted tag still has its counter. For a cell without a counter the error wraps
+// readTag parses the result of text. For a cell without a tag its error wraps [leaf.ErrUnknownTag];
+// a deleted tag still has its counter. For a cell without a counter the error wraps
 // [segment.ErrDamaged].
 func readTag(c Cell) (tagText, error) {
 	if c.Version == "" {

@@ -140,8 +140,8 @@ func (b *Backend) Snapshot() Snapshot {
 	return maps.Clone(b.cells)
 }
 
-// Restore replaces all cells, like a restored backup: later writes are lost, and later cells are empty
-// again. It is for tests.
+// Restore replaces all cells, like a restored backup: later writes are lost, and later cells are
+// empty again. It is for tests.
 func (b *Backend) Restore(snapshot Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

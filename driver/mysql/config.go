@@ -44,9 +44,10 @@ func OpenDB(dsn string) (*sql.DB, error) {
 	return db, nil
 }
 
-// Prepare makes cfg open sessions for this package and package ticket: strict, in utf8mb4, committing by
-// themselves and one transaction at a time (completion_type=0), with several statements in one packet.
-// Missing time limits become four seconds. Another transaction's lock ends a statement before that.
+// Prepare makes cfg open sessions for this package and package ticket: strict, in utf8mb4,
+// committing by themselves and one transaction at a time (completion_type=0), with several
+// statements in one packet. Missing time limits become four seconds. Another transaction's lock
+// ends a statement before that.
 func Prepare(cfg *gomysql.Config) {
 	cfg.MultiStatements, cfg.InterpolateParams = true, true
 	cfg.Timeout = cmp.Or(cfg.Timeout, timeout)

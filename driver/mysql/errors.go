@@ -14,8 +14,9 @@ import (
 )
 
 // undone reports that the server undid a transaction in favour of others: a deadlock, or a failed
-// certification. Of the errors of a commit only that last one counts, because others leave the outcome
-// open. The store does not repeat an expired wait for a lock: its holder will likely hold it again.
+// certification. Of the errors of a commit only that last one counts, because others leave the
+// outcome open. The store does not repeat an expired wait for a lock: its holder will likely hold
+// it again.
 func undone(err error) bool {
 	e, ok := errors.AsType[*gomysql.MySQLError](err)
 	return ok && (e.Number == mysqlconn.Deadlock || e.Number == mysqlconn.NotCertified ||

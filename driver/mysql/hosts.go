@@ -19,16 +19,17 @@ import (
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
-// A Connector connects to the writable one of several MySQL or MariaDB servers; it is for [sql.OpenDB].
-// All connections go to the same server as long as it answers and accepts writes. After that the
-// Connector asks all servers at once and takes the first writable one in the list. It closes the
-// connections to the former server when no call uses them. It does not repeat failed calls.
+// A Connector connects to the writable one of several MySQL or MariaDB servers; it is for
+// [sql.OpenDB]. All connections go to the same server as long as it answers and accepts writes.
+// After that the Connector asks all servers at once and takes the first writable one in the list.
+// It closes the connections to the former server when no call uses them. It does not repeat failed
+// calls.
 //
-// A server is writable if it is not read-only; on Galera, if it is ready and in the primary component;
-// with Group Replication, if it is an online member and sees a majority. Several writable servers must
-// be members of one Galera cluster or one group, or be one server under several names. Otherwise the
-// Connector uses none of them, because each would grant the same ranges. It cannot compare a silent
-// server.
+// A server is writable if it is not read-only; on Galera, if it is ready and in the primary
+// component; with Group Replication, if it is an online member and sees a majority. Several
+// writable servers must be members of one Galera cluster or one group, or be one server under
+// several names. Otherwise the Connector uses none of them, because each would grant the same
+// ranges. It cannot compare a silent server.
 //
 // With one server it connects as that server's own connector does, and checks nothing.
 type Connector struct {

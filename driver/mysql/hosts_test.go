@@ -91,7 +91,8 @@ func awaitAdvance(t testing.TB, s *sqldb.Store, limit time.Duration) (g segment.
 	}
 }
 
-// The primary dies and the replica, the first in the URL, takes over; then the former primary returns.
+// The primary dies and the replica, the first in the URL, takes over; then the former primary
+// returns.
 func TestMySQLHostsFailOver(t *testing.T) {
 	pair, primary, replica := newPair(t)
 	db := hostsDB(t, replica, primary)
@@ -185,8 +186,8 @@ func TestMySQLHostsSwitchOverUnbound(t *testing.T) {
 	advanceOn(t, stores[0], "2")
 }
 
-// A node that stops returns its rest to the server of the grant, or not at all: on another server, which
-// lost the grant, the counter may be at the end of another node's range.
+// A node that stops returns its rest to the server of the grant, or not at all: on another server,
+// which lost the grant, the counter may be at the end of another node's range.
 func TestMySQLReturnAfterFailOver(t *testing.T) {
 	pair, primary, replica := newPair(t)
 	pair.Primary.Exec(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 0")
@@ -379,7 +380,8 @@ func TestMySQLSendsAgain(t *testing.T) {
 	}
 }
 
-// The registry does not repeat an undone swap. It is a conflict only if the cell has another record.
+// The registry does not repeat an undone swap. It is a conflict only if the cell has another
+// record.
 func TestMySQLSwapUndone(t *testing.T) {
 	database := mariadb.NewDatabase(t)
 	r, err := registryOn(mysqlDB(t, mysqlConfig(t, mariadb, database)), nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/leaf-id/leaf/driver/mysql"
 )
 
-// Starts on all members at once get different IDs. The members count in steps of their own, which must
-// not look like lost rows.
+// Starts on all members at once get different IDs. The members count in steps of their own, which
+// must not look like lost rows.
 func galeraNodes(t *testing.T, g *galera) {
 	const starts, rounds = 12, 5
 	database := g.Member(0).NewDatabase(t)

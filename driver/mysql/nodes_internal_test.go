@@ -115,8 +115,8 @@ func TestNodesWarnOfLossyDatabases(t *testing.T) {
 	}
 }
 
-// A keeper holds its worker ID through any failure of the database. The same process always gets the
-// same ID.
+// A keeper holds its worker ID through any failure of the database. The same process always gets
+// the same ID.
 func TestNodesUnderAKeeper(t *testing.T) {
 	b := &brokenTable{key: 9}
 	n := b.nodes()

@@ -78,8 +78,8 @@ func createMissing(s *sqlstore.Session) error {
 	return nil
 }
 
-// keepLayout inserts first: of two concurrent starts the second one waits for the first, and then reads
-// its committed row.
+// keepLayout inserts first: of two concurrent starts the second one waits for the first, and then
+// reads its committed row.
 func keepLayout(s *sqlstore.Session, id int64, ours worker.ServedLayout) error {
 	text, err := json.Marshal(ours)
 	if err != nil {

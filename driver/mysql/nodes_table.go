@@ -15,7 +15,8 @@ import (
 )
 
 // uid-generator's own table, with default values for the times: without them servers with
-// NO_ZERO_DATE and explicit_defaults_for_timestamp=OFF refuse it. Its name is in capitals: servers on Linux tell case apart.
+// NO_ZERO_DATE and explicit_defaults_for_timestamp=OFF refuse it. Its name is in capitals: servers
+// on Linux tell case apart.
 var nodeTable = table{sqlstore.Table{
 	Name: "WORKER_NODE", Missing: worker.ErrNotCreated, Columns: "ID, HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED",
 	Use: "registry", Stake: "worker IDs that were dealt",
@@ -62,8 +63,8 @@ func (n Node) kind() int64 {
 
 func kindName(kind int64) string { return cmp.Or(kinds[kind], fmt.Sprintf("type %d", kind)) }
 
-// InitNodes creates the table WORKER_NODE in db, and leaf_layout next to it. If WORKER_NODE exists, the
-// error wraps [io/fs.ErrExist].
+// InitNodes creates the table WORKER_NODE in db, and leaf_layout next to it. If WORKER_NODE exists,
+// the error wraps [io/fs.ErrExist].
 func InitNodes(ctx context.Context, db *sql.DB) error {
 	p := newNodeRows(db, nil)
 	err := p.Create(ctx, nil)

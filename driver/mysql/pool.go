@@ -51,8 +51,8 @@ func (f *facts) mayLose() bool {
 	return !f.agreed && (f.replicated || f.flush != "1" || f.engine != "InnoDB")
 }
 
-// guardFormat reads the properties of the session and its server for checkGuard. The %s is whether a
-// transaction is open.
+// guardFormat reads the properties of the session and its server for checkGuard. The %s is whether
+// a transaction is open.
 const guardFormat = `CONCAT_WS(' ', @@autocommit, FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode) > 0, %s, @@read_only, @@completion_type)`
 
 // checkGuard reports that the session, or its server, must not be used.
@@ -119,8 +119,8 @@ func (p *pool) Transact(ctx context.Context, do func(*sqlstore.Session) error) e
 	return sqlstore.Repeat(ctx, undone, func() error { return p.write(ctx, "", do) })
 }
 
-// write runs do in a transaction on one connection, which must be to the given server unless that is
-// empty. It repeats nothing.
+// write runs do in a transaction on one connection, which must be to the given server unless that
+// is empty. It repeats nothing.
 func (p *pool) write(ctx context.Context, server string, do func(*sqlstore.Session) error) error {
 	return p.use(ctx, func(s *session) error {
 		tx, err := s.conn.BeginTx(ctx, nil)
@@ -177,8 +177,8 @@ func (p *pool) Reign(ctx context.Context) (reign worker.Reign, err error) {
 	return reign, err
 }
 
-// use runs do on one connection. It first checks an unknown server. database/sql sends nothing twice on
-// a connection that its caller holds.
+// use runs do on one connection. It first checks an unknown server. database/sql sends nothing
+// twice on a connection that its caller holds.
 func (p *pool) use(ctx context.Context, do func(*session) error) error {
 	if err := p.slots.Take(ctx); err != nil {
 		return err

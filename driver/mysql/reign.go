@@ -21,13 +21,13 @@ const reignQuery = `SELECT UNIX_TIMESTAMP() - MAX(IF(VARIABLE_NAME = 'Uptime', C
 	FROM %s WHERE VARIABLE_NAME IN ('Uptime', 'Com_change_master', 'Com_change_replication_source', 'Com_slave_start', 'Com_slave_stop',
 	'Com_replica_start', 'Com_replica_stop', 'Com_start_slave', 'Com_stop_slave', 'Com_start_all_slaves', 'Com_stop_all_slaves')`
 
-// grain is the least age in seconds of a server with a name: a crashed server may restart within the
-// second of its start.
+// grain is the least age in seconds of a server with a name: a crashed server may restart within
+// the second of its start.
 const grain = 2
 
-// reign identifies the answering server: by its identity among servers that replicate from each other,
-// its start, and the number of statements that turned it into a replica and back. Operators may still
-// promote a server, twice, without any such statement.
+// reign identifies the answering server: by its identity among servers that replicate from each
+// other, its start, and the number of statements that turned it into a replica and back. Operators
+// may still promote a server, twice, without any such statement.
 func (f *facts) reign(ctx context.Context, conn *sql.Conn) (worker.Reign, error) {
 	reign := worker.Reign{Lossy: f.mayLose(), Unmarked: true}
 	if !reign.Lossy {

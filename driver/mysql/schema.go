@@ -64,8 +64,8 @@ var (
 	}, checkWorkers}
 )
 
-// errUnversioned reports a table in which a range that was lost and granted again looks as before. To
-// set update_time here would not help: Java servers write to the row too.
+// errUnversioned reports a table in which a range that was lost and granted again looks as before.
+// To set update_time here would not help: Java servers write to the row too.
 var errUnversioned = errors.New("update_time of leaf_alloc does not change with each write, so unused IDs are not given back: " +
 	"ALTER TABLE leaf_alloc MODIFY update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP")
 

@@ -53,9 +53,9 @@ type serverState struct {
 	cluster string
 }
 
-// with reports whether two writable servers are members of one cluster, or the same server. Only then
-// does each know the other's commits. Only the same server knows a lock on the other connection; copied
-// servers may have equal names.
+// with reports whether two writable servers are members of one cluster, or the same server. Only
+// then does each know the other's commits. Only the same server knows a lock on the other
+// connection; copied servers may have equal names.
 func (s serverState) with(ctx context.Context, other serverState) (bool, error) {
 	if s.cluster != "" || other.cluster != "" {
 		return s.cluster == other.cluster, nil

@@ -39,10 +39,10 @@ const exact = `%[1]s = %[2]s AND CAST(CONVERT(%[1]s USING utf8mb4) AS BINARY) = 
 // micros makes the time independent of the session's time zone.
 const micros = `CAST(UNIX_TIMESTAMP(update_time) * 1000000 AS SIGNED)`
 
-// advanceFormat makes one packet; its first statement commits it. It does not move a counter that cannot
-// move by n, and the packet then reports no changed row instead of a failed statement. The guard shows a
-// transaction around the UPDATE, and a read-only server (by now a replica) on which a user with enough
-// rights can still write.
+// advanceFormat makes one packet; its first statement commits it. It does not move a counter that
+// cannot move by n, and the packet then reports no changed row instead of a failed statement. The
+// guard shows a transaction around the UPDATE, and a read-only server (by now a replica) on which a
+// user with enough rights can still write.
 const advanceFormat = `UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + $1) WHERE %[1]s AND max_id BETWEEN 0 AND $3;
 	SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, %[2]s, %[3]s, max_id, step, ` + micros + `
 		FROM (SELECT 1) AS one LEFT JOIN leaf_alloc ON %[1]s`
@@ -63,8 +63,8 @@ func (c counters) Advance(ctx context.Context, tag string, n int64) (segment.Gra
 	return grant, err
 }
 
-// advance computes the range from the n of the statement, so a change of the step between two packets
-// does no harm.
+// advance computes the range from the n of the statement, so a change of the step between two
+// packets does no harm.
 func (s *session) advance(tag string, n int64) (grant segment.Grant, err error) {
 	if n == 0 {
 		if n, err = s.Step(tag); err != nil {

@@ -57,8 +57,8 @@ type backend struct {
 	of   jetstream.Stream
 }
 
-// Open returns the store and the registry in a stream of the NATS at url, nats://h1:4222,… It connects
-// at the first call, which reports the problems.
+// Open returns the store and the registry in a stream of the NATS at url, nats://h1:4222,… It
+// connects at the first call, which reports the problems.
 func Open(url string, opts *Options) (*kv.DB, error) {
 	b, err := newBackend(opts)
 	if err != nil || url == "" {
@@ -174,9 +174,9 @@ func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stre
 	return b.js, b.of, nil
 }
 
-// server returns the time of the marker's message, which distinguishes the stream from a new one with
-// the same name. It is empty without a marker. The stream's own creation time does not serve: NATS
-// 2.9 changes it at a start after a change of the configuration.
+// server returns the time of the marker's message, which distinguishes the stream from a new one
+// with the same name. It is empty without a marker. The stream's own creation time does not serve:
+// NATS 2.9 changes it at a start after a change of the configuration.
 func (b *backend) server(ctx context.Context, of jetstream.Stream) (string, error) {
 	subject := b.subject("format/tags")
 	msg, err := of.GetLastMsgForSubject(ctx, subject)
@@ -259,8 +259,8 @@ func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 	return b.look(ctx, of, key)
 }
 
-// look returns the cell of a key with the server: somebody may create the stream again while it is in
-// use.
+// look returns the cell of a key with the server: somebody may create the stream again while it is
+// in use.
 func (b *backend) look(ctx context.Context, of jetstream.Stream, key string) (kv.Cell, error) {
 	var server string
 	var unknown error

@@ -117,8 +117,8 @@ func advise(advice string, err error) error {
 	return fmt.Errorf("%s: %w", advice, err)
 }
 
-// A connectError is an error of pgx on one line, without repetitions: pgx has a line for each address
-// and each kind of encryption.
+// A connectError is an error of pgx on one line, without repetitions: pgx has a line for each
+// address and each kind of encryption.
 type connectError struct{ cause error }
 
 func (e connectError) Error() string {

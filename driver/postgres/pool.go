@@ -134,8 +134,8 @@ func (p *pool) Reign(ctx context.Context) (reign worker.Reign, err error) {
 	return reign, err
 }
 
-// use runs do on one connection. It first checks an unknown server. database/sql sends nothing twice
-// on a connection that its caller holds.
+// use runs do on one connection. It first checks an unknown server. database/sql sends nothing
+// twice on a connection that its caller holds.
 func (p *pool) use(ctx context.Context, do func(*session) error) error {
 	connector := connectorOf(p.db)
 	start, generation := time.Now(), connector.generation.Load()

@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A store may use the application's own pool: an open transaction on one of its connections does not
-// include an Advance.
+// A store may use the application's own pool: an open transaction on one of its connections does
+// not include an Advance.
 func TestPostgresPoolOfTheApplication(t *testing.T) {
 	url := postgresServer.URL(initPostgres(t, segment.Tag{Name: "order", MaxID: 1, Step: 10}))
 	pool, err := pgxpool.New(t.Context(), url)

@@ -182,7 +182,8 @@ func (c column) compare(found []column, table string) error {
 }
 
 // readColumns returns the table's columns. Servers with the column collisdeterministic may have
-// collations under which different strings are equal; CockroachDB has another type for such strings.
+// collations under which different strings are equal; CockroachDB has another type for such
+// strings.
 func readColumns(s *session, t *table) ([]column, error) {
 	exact, join := `COALESCE((to_jsonb(c)->>'collisdeterministic')::boolean, true)`, `LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation`
 	if s.facts.kind == cockroach {

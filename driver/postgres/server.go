@@ -168,8 +168,8 @@ func inspectServer(s *session) (*facts, error) {
 	return facts, nil
 }
 
-// checkSearchPath reports an ignored search_path: a pooler may drop it, and then the tables are those
-// of another schema.
+// checkSearchPath reports an ignored search_path: a pooler may drop it, and then the tables are
+// those of another schema.
 func (s *session) checkSearchPath(path string) error {
 	return s.conn.Raw(func(c any) error {
 		want, ok := c.(*stdlib.Conn).Conn().Config().RuntimeParams["search_path"]
@@ -232,9 +232,9 @@ func standbyFault(standby string) error {
 	return nil
 }
 
-// commitFault reports a session whose commits a crash of the server may take back. A role, a database
-// or one session may set that, behind a pooler also another user. So each statement that writes
-// returns its setting.
+// commitFault reports a session whose commits a crash of the server may take back. A role, a
+// database or one session may set that, behind a pooler also another user. So each statement that
+// writes returns its setting.
 func commitFault(synchronousCommit string) error {
 	if synchronousCommit == "off" {
 		return fmt.Errorf("%w: synchronous_commit=off loses acknowledged writes in a crash: "+

@@ -16,7 +16,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// The store refuses a standby. A promoted standby is another server; a restarted server is the same.
+// The store refuses a standby. A promoted standby is another server; a restarted server is the
+// same.
 func TestPostgresFailOver(t *testing.T) {
 	server := testserver.Postgres(t, &testserver.PostgresOptions{Settings: []string{"fsync=off"}}) // the machine stays up
 	database := server.NewDatabase(t)

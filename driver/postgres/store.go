@@ -28,10 +28,10 @@ func New(db *sql.DB, opts *Options) (*sqldb.DB, error) {
 
 type counters struct{ *pool }
 
-// One statement, which commits by itself. By its own step a tag moves by that of the
-// very row version that moves. The lock makes old that version too, so that its max_id
-// shows a trigger that changed the new one. The %s are the identity of the store, that of the server,
-// and how it commits.
+// One statement, which commits by itself. By its own step a tag moves by that of the very row
+// version that moves. The lock makes old that version too, so that its max_id shows a trigger that
+// changed the new one. The %s are the identity of the store, that of the server, and how it
+// commits.
 const advance = `UPDATE leaf_alloc
 	SET max_id = leaf_alloc.max_id + CASE WHEN $1::bigint > 0 THEN $1::bigint ELSE step END, update_time = now()
 	FROM (SELECT biz_tag AS name, max_id AS was, %s AS store FROM leaf_alloc WHERE biz_tag = $2 FOR UPDATE) AS old

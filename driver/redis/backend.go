@@ -75,8 +75,8 @@ func (b backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 	return cell(key, a.values[0]), nil
 }
 
-// Swap sets the cell to value if it holds old. It replaces the result of an Add only on the server of
-// that Add: a server that took over without it may have granted the same IDs to another client.
+// Swap sets the cell to value if it holds old. It replaces the result of an Add only on the server
+// of that Add: a server that took over without it may have granted the same IDs to another client.
 func (b backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
 	cmd := command{script: swapScript, keys: b.hash(old.Key), args: []any{old.Key, "", value}, confirm: true}
 	if old.Version != "" {
@@ -108,8 +108,8 @@ func (b backend) Add(ctx context.Context, key string, n int64) (now kv.Cell, by 
 	return now, by, err
 }
 
-// List yields the cells whose keys begin with prefix. HSCAN may return one twice. Its cursor is valid
-// on one server until a restart; after that the scan begins again.
+// List yields the cells whose keys begin with prefix. HSCAN may return one twice. Its cursor is
+// valid on one server until a restart; after that the scan begins again.
 func (b backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
 		seen := make(map[string]bool)

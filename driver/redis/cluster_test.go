@@ -57,8 +57,9 @@ func (s slotOf) move(t *testing.T, halfway func()) {
 	}
 }
 
-// TestSlotMoves moves the keys to another node under a running store. The move loses nothing and must
-// not trip the guard: another process, which sees the new node only, continues under the same name.
+// TestSlotMoves moves the keys to another node under a running store. The move loses nothing and
+// must not trip the guard: another process, which sees the new node only, continues under the same
+// name.
 func TestSlotMoves(t *testing.T) {
 	config := fresh(t, cluster.URL())
 	s := newStore(t, config, order)

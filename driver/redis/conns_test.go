@@ -49,8 +49,8 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// A range returns only to the server that granted it. A server that took over without that grant may
-// have granted the same IDs to another client.
+// A range returns only to the server that granted it. A server that took over without that grant
+// may have granted the same IDs to another client.
 func TestReturnToAnotherServer(t *testing.T) {
 	first, second := testserver.Redis(t, nil), testserver.Redis(t, nil)
 	p := newProxy(t, first.Addr())

@@ -1,7 +1,7 @@
-// Package redis keeps tags and the records of workers in a Redis: in one server, in the primary that
-// Sentinel names, or in a Redis Cluster, also over TLS. [Config].Client takes an existing client.
-// [Open] neither connects nor creates anything; Init and InitRegistry of [kv.DB] create, and refuse
-// existing keys. One prefix may hold both.
+// Package redis keeps tags and the records of workers in a Redis: in one server, in the primary
+// that Sentinel names, or in a Redis Cluster, also over TLS. [Config].Client takes an existing
+// client. [Open] neither connects nor creates anything; Init and InitRegistry of [kv.DB] create,
+// and refuse existing keys. One prefix may hold both.
 //
 // # Keys
 //
@@ -10,8 +10,8 @@
 //	{PREFIX}:timeline    in a cluster: the server of the keys, and the first server of their timeline
 //
 // The braces make a cluster keep all keys of a prefix in one slot, hence on one node, which answers
-// all calls. Stores with different prefixes share the load. While a slot moves to another node, calls
-// fail. Keys have no time to live; the driver refuses a key with one.
+// all calls. Stores with different prefixes share the load. While a slot moves to another node,
+// calls fail. Keys have no time to live; the driver refuses a key with one.
 //
 // # Calls
 //
@@ -32,15 +32,15 @@
 //	ACL SETUSER leaf on >PASSWORD ~{leaf}:* +@read +@write +@scripting +info +config|get +time +ping +select +wait +waitaof +cluster
 //
 // The client checks a server before its first call and once a minute. It refuses replicas, servers
-// that may evict keys (maxmemory with a maxmemory-policy other than noeviction), and servers without
-// an append-only file, because they forget at a restart. The URL parameter durability=none accepts
-// the last kind.
+// that may evict keys (maxmemory with a maxmemory-policy other than noeviction), and servers
+// without an append-only file, because they forget at a restart. The URL parameter durability=none
+// accepts the last kind.
 //
 // # Durability
 //
-// One server without replicas, with appendonly yes, appendfsync always and no-appendfsync-on-rewrite
-// no, loses no acknowledged write as long as its disk keeps them. [segment.Grant].Server is then
-// empty, and Reign of the registry reports a lossless server.
+// One server without replicas, with appendonly yes, appendfsync always and
+// no-appendfsync-on-rewrite no, loses no acknowledged write as long as its disk keeps them.
+// [segment.Grant].Server is then empty, and Reign of the registry reports a lossless server.
 //
 // Everything else may lose acknowledged writes:
 //
@@ -51,16 +51,17 @@
 //     successor; set min-replicas-to-write and min-replicas-max-lag so that it stops;
 //   - durability=none loses the writes since the last snapshot, or all of them.
 //
-// There, Server is the server's master_replid. Every restart of a primary and every takeover changes
-// it, even on a former primary. So a node notices, and lifts the counter, once for each restart. In a
-// cluster, Server is the master_replid of the first use of the keys. It stays when the slot moves,
-// provided that a Leaf node looked at the servers within the two minutes before, and then sees that a
-// live primary handed the keys to a known primary (a node without slots is not known). Otherwise the
-// move counts as a takeover. The registry is lossy, and claims wait after such a change, in a cluster
-// each time. Neither is proof, see packages segment and worker.
+// There, Server is the server's master_replid. Every restart of a primary and every takeover
+// changes it, even on a former primary. So a node notices, and lifts the counter, once for each
+// restart. In a cluster, Server is the master_replid of the first use of the keys. It stays when
+// the slot moves, provided that a Leaf node looked at the servers within the two minutes before,
+// and then sees that a live primary handed the keys to a known primary (a node without slots is not
+// known). Otherwise the move counts as a takeover. The registry is lossy, and claims wait after
+// such a change, in a cluster each time. Neither is proof, see packages segment and worker.
 //
 // With wait=N a write counts when N replicas have it, with waitaof=L,N (Redis 7.2) when the primary
-// (L=1) and N replicas have it on disk. Until then the driver does not issue the range of an Advance;
-// after wait_timeout it drops the range. That makes the loss of acknowledged writes unlikely, not
-// impossible: the cluster may elect another replica. So the rest of this section still holds.
+// (L=1) and N replicas have it on disk. Until then the driver does not issue the range of an
+// Advance; after wait_timeout it drops the range. That makes the loss of acknowledged writes
+// unlikely, not impossible: the cluster may elect another replica. So the rest of this section
+// still holds.
 package redis

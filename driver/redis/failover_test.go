@@ -85,8 +85,8 @@ func (n node) rest(t *testing.T) {
 	}
 }
 
-// TestFailOverWithLostWrites makes a replica take over without the last writes. The node "knew" lost
-// no grant: only the change of servers warns it.
+// TestFailOverWithLostWrites makes a replica take over without the last writes. The node "knew"
+// lost no grant: only the change of servers warns it.
 func TestFailOverWithLostWrites(t *testing.T) {
 	p := testserver.RedisWithReplica(t, nil)
 	config := parse(t, p.URL())

@@ -63,8 +63,8 @@ func TestSwapIsSentOnce(t *testing.T) {
 	}
 }
 
-// A deleted field has the effect of a lost write: the holder finds its record missing and can put it
-// back.
+// A deleted field has the effect of a lost write: the holder finds its record missing and can put
+// it back.
 func TestDeletedCell(t *testing.T) {
 	config := fresh(t, shared.URL())
 	r := newRegistry(t, config)

@@ -29,7 +29,8 @@ type facts struct {
 	alone bool
 }
 
-// lossless reports whether the server, with its present replicas, cannot lose an acknowledged write.
+// lossless reports whether the server, with its present replicas, cannot lose an acknowledged
+// write.
 func (f *facts) lossless() bool { return f.keeps && f.alone }
 
 // known returns the facts of the last check, if it is recent.
@@ -52,8 +53,8 @@ func (c *client) known(ctx context.Context, conns *conns, node *goredis.Client) 
 	return f, err
 }
 
-// look reads the properties of the server, and fails if the driver must not use it. The caller holds
-// c.looking.
+// look reads the properties of the server, and fails if the driver must not use it. The caller
+// holds c.looking.
 func (c *client) look(ctx context.Context, conns *conns, node *goredis.Client) (*facts, error) {
 	f := &facts{at: time.Now()}
 	if c.config.Mode == Cluster {

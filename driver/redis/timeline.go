@@ -20,9 +20,9 @@ import (
 // both servers have lost nothing:
 //
 //   - The former server answers that another one has the slot, and is still a primary with its old
-//     master_replid. So it neither restarted nor lost its role to a replica, and it moved everything
-//     that it ever acknowledged. An isolated and replaced primary claims the slot until it hears of
-//     its successor, and then becomes that one's replica.
+//     master_replid. So it neither restarted nor lost its role to a replica, and it moved
+//     everything that it ever acknowledged. An isolated and replaced primary claims the slot until
+//     it hears of its successor, and then becomes that one's replica.
 //   - The new server was a primary with its present master_replid when this client last found the
 //     keys somewhere, and the keys came to it since. So it has not replaced a server with more
 //     writes, and has not restarted since the keys came.

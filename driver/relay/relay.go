@@ -51,8 +51,8 @@ type Options struct {
 // A DB leads to one or several servers with one store. Its methods are safe for concurrent use.
 type DB struct{ conn *leafconn.Conn }
 
-// A Store is the servers' store; see [segment.Store]. It lends from a server's memory, so a range may
-// be smaller than requested.
+// A Store is the servers' store; see [segment.Store]. It lends from a server's memory, so a range
+// may be smaller than requested.
 type Store struct{ servers leafconn.Store }
 
 // A Registry is the servers' registry; see [worker.Registry].

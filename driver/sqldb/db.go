@@ -11,9 +11,9 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A DB is Leaf's tables in one database: a [Store], a [Registry] or both. Opening it neither creates
-// tables, see [DB.Init] and [DB.InitRegistry], nor connects. Problems of the server, a table or a
-// session show at the first call, and each further call checks again.
+// A DB is Leaf's tables in one database: a [Store], a [Registry] or both. Opening it neither
+// creates tables, see [DB.Init] and [DB.InitRegistry], nor connects. Problems of the server, a
+// table or a session show at the first call, and each further call checks again.
 type DB struct {
 	store    *Store
 	registry *Registry

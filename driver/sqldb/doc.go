@@ -6,7 +6,7 @@
 //	err = db.Ensure(ctx, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}})
 //	set := segment.NewSet(db.Store(), nil)
 //
-// [DB.Init] and [DB.InitRegistry] create the tables. Java Leaf can use the table leaf_alloc. Further
-// tables keep the identity of the store (leaf_store), the counters of deleted tags (leaf_deleted)
-// and the records of workers (leaf_worker).
+// [DB.Init] and [DB.InitRegistry] create the tables. Java Leaf can use the table leaf_alloc.
+// Further tables keep the identity of the store (leaf_store), the counters of deleted tags
+// (leaf_deleted) and the records of workers (leaf_worker).
 package sqldb

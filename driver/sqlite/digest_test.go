@@ -7,8 +7,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A digest changes with every added or removed tag and every other step, on any page of the listing,
-// and not with the counters.
+// A digest changes with every added or removed tag and every other step, on any page of the
+// listing, and not with the counters.
 func TestSQLiteDigest(t *testing.T) {
 	tags := make([]segment.Tag, 20_000)
 	for i := range tags {

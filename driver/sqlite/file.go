@@ -13,12 +13,12 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// companions end the names of the files that SQLite keeps next to a database: the log, which has the
-// latest commits, and the shared memory, which has the writers' locks.
+// companions end the names of the files that SQLite keeps next to a database: the log, which has
+// the latest commits, and the shared memory, which has the writers' locks.
 var companions = [2]string{"-wal", "-shm"}
 
-// A dbFile is the file behind a session. The system lets a process continue to write to a replaced or
-// removed file; its counters then exist twice.
+// A dbFile is the file behind a session. The system lets a process continue to write to a replaced
+// or removed file; its counters then exist twice.
 type dbFile struct {
 	path       string         // for people, and where it is looked for
 	info       fs.FileInfo    // of the open file
@@ -26,7 +26,8 @@ type dbFile struct {
 	companions [2]fs.FileInfo // of the files named by companions
 }
 
-// findFile inspects the file of a connection in WAL mode; given is the user's name for it, or empty.
+// findFile inspects the file of a connection in WAL mode; given is the user's name for it, or
+// empty.
 func findFile(ctx context.Context, conn *sql.Conn, given string) (dbFile, error) {
 	real, err := mainPath(ctx, conn)
 	if err != nil {

@@ -91,8 +91,8 @@ func TestSQLiteFileReplaced(t *testing.T) {
 	}
 }
 
-// inBubble runs a test on a clock that stops while anything runs. Each second a writer checks its file
-// and opens a new one after a replacement: that must not interrupt the steps of the test.
+// inBubble runs a test on a clock that stops while anything runs. Each second a writer checks its
+// file and opens a new one after a replacement: that must not interrupt the steps of the test.
 func inBubble(test func(t *testing.T)) func(t *testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }

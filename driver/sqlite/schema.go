@@ -161,7 +161,8 @@ func (h header) fault() error {
 	return nil
 }
 
-// quickCheck reads the whole file: if a part is missing, SQLite may take its content for deleted rows.
+// quickCheck reads the whole file: if a part is missing, SQLite may take its content for deleted
+// rows.
 func quickCheck(ctx context.Context, conn *sql.Conn) error {
 	var verdict string
 	err := conn.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict)

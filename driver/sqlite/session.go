@@ -86,8 +86,8 @@ func (s *session) exec(statements ...string) error {
 	return nil
 }
 
-// transact runs each call in one transaction and stores the answers of refused ones. After an error it
-// committed nothing, or the outcome is unknown.
+// transact runs each call in one transaction and stores the answers of refused ones. After an error
+// it committed nothing, or the outcome is unknown.
 func (s *session) transact(batch []*call, answers []error) error {
 	if _, err := s.begin.ExecContext(s.Context); err != nil {
 		return err

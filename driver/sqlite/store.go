@@ -15,10 +15,10 @@ import (
 )
 
 // New returns the store and the registry in the SQLite database db. It does not touch the database:
-// problems show at the first call. Store and registry each keep one connection of db in use, and the
-// store opens another for a listing unless db is limited to one: a db for both must allow three. From
-// now on db keeps no idle connection, so that no old one leads to a replaced file. Close the DB before
-// db. Use one DB per file and process: two of them do not share commits.
+// problems show at the first call. Store and registry each keep one connection of db in use, and
+// the store opens another for a listing unless db is limited to one: a db for both must allow
+// three. From now on db keeps no idle connection, so that no old one leads to a replaced file.
+// Close the DB before db. Use one DB per file and process: two of them do not share commits.
 //
 // Db should be for Leaf alone: the application's idle connections would close too.
 func New(db *sql.DB, opts *Options) (*sqldb.DB, error) {

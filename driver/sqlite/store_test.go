@@ -129,8 +129,8 @@ func TestSQLiteAdvice(t *testing.T) {
 	}
 }
 
-// The store refuses each of these at the first call, and accepts a mended file later: it checks each
-// time.
+// The store refuses each of these at the first call, and accepts a mended file later: it checks
+// each time.
 func TestSQLiteRefusesUnfitFiles(t *testing.T) {
 	tests := map[string]struct{ harm, heal, want string }{
 		"newer format":        {"PRAGMA user_version = 2", "PRAGMA user_version = 1", "use a newer Leaf"},

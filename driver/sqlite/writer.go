@@ -60,8 +60,8 @@ func (w *writer) Explain(err error) error { return explain(err, w.File, w.table)
 // Reign reports a lossless registry: synced writes stay.
 func (w *writer) Reign(context.Context) (worker.Reign, error) { return worker.Reign{}, nil }
 
-// do executes run within some transaction and returns after its commit or failure. If ctx ends first,
-// run may still execute, also later: its variables are then the writer's alone.
+// do executes run within some transaction and returns after its commit or failure. If ctx ends
+// first, run may still execute, also later: its variables are then the writer's alone.
 func (w *writer) do(ctx context.Context, run func(*session) error) error {
 	w.start.Do(func() { go w.run() })
 	c := &call{ctx: ctx, run: run, answer: make(chan error, 1)}
@@ -107,8 +107,8 @@ func (w *writer) run() {
 	}
 }
 
-// lookInterval is the time in which an idle writer notices an unfit file. Until then it keeps others
-// from opening the file in another way.
+// lookInterval is the time in which an idle writer notices an unfit file. Until then it keeps
+// others from opening the file in another way.
 const lookInterval = time.Second
 
 // look gives up a session whose file must not be used.

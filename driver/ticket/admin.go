@@ -26,8 +26,8 @@ type adminConn struct {
 	facts
 }
 
-// lockAll runs do with a connection to every member; all must be up. It takes the locks in the order
-// of the names, which is the same for every caller. A lock ends with its connection, and all
+// lockAll runs do with a connection to every member; all must be up. It takes the locks in the
+// order of the names, which is the same for every caller. A lock ends with its connection, and all
 // statements for a server use that connection. So two such calls never mix, even if one loses a
 // connection.
 func lockAll(ctx context.Context, members []*member, do func([]*adminConn) error) error {

@@ -107,10 +107,10 @@ func (s *Store) write(ctx context.Context, conns []*adminConn, tag segment.Tag, 
 	return nil
 }
 
-// Alter changes a tag on every server and returns it as it then is; all of them must
-// answer. Raised, MaxID is where each server goes on. Where all tags share a table it
-// is raised for all of them. No counter can be lowered, not even by a deletion. A server that lacks the tag or its table gets it with a MaxID only, since
-// only it knew how far it was. A change of nothing writes nothing.
+// Alter changes a tag on every server and returns it as it then is; all of them must answer.
+// Raised, MaxID is where each server goes on. Where all tags share a table it is raised for all of
+// them. No counter can be lowered, not even by a deletion. A server that lacks the tag or its table
+// gets it with a MaxID only, since only it knew how far it was. A change of nothing writes nothing.
 func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (tag segment.Tag, err error) {
 	err = cmp.Or(change.Check(), segment.CheckKnown(name))
 	if err == nil {

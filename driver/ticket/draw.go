@@ -14,8 +14,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// The packet itself sets the session, so that no pool, proxy or reconnect can interfere. In MySQL the
-// change from autocommit=0 commits an open transaction.
+// The packet itself sets the session, so that no pool, proxy or reconnect can interfere. In MySQL
+// the change from autocommit=0 commits an open transaction.
 const (
 	setSession = `SET SESSION autocommit = 1, completion_type = 0, sql_mode = 'STRICT_ALL_TABLES'`
 	setSteps   = `, auto_increment_increment = %d, auto_increment_offset = %d`
@@ -33,8 +33,8 @@ SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, COALESCE((SELECT cluster FROM
 const ticketDraw = "REPLACE INTO `%s` (stub) " +
 	"SELECT 'a' FROM leaf_ticket_tag WHERE name = ? AND generation = ? LOCK IN SHARE MODE"
 
-// blockDraw puts the old counter into LAST_INSERT_ID(); this program computes the new one from it. The
-// next blocks belong to the other servers.
+// blockDraw puts the old counter into LAST_INSERT_ID(); this program computes the new one from it.
+// The next blocks belong to the other servers.
 const blockDraw = `UPDATE leaf_ticket_tag
 	SET next_id = LAST_INSERT_ID(next_id) + LEAST(?, %[1]d - next_id %% %[1]d) + IF(? >= %[1]d - next_id %% %[1]d, %[2]d, 0)
 	WHERE name = ? AND generation = ? AND next_id BETWEEN 0 AND ? AND next_id DIV %[1]d %% %[3]d = %[4]d`
@@ -126,8 +126,8 @@ func (f *facts) missing(ctx context.Context, conn *sql.Conn, tag string, err err
 // block draws up to n IDs that follow each other.
 func (f *facts) block(ctx context.Context, conn *sql.Conn, tag string, n int64) (segment.Grant, error) {
 	if n == 0 {
-		// A change of the step between the two packets does no harm: the range follows from the n of
-		// the second one.
+		// A change of the step between the two packets does no harm: the range follows from the n
+		// of the second one.
 		row, err := findTag(ctx, conn, tag)
 		if err != nil {
 			return segment.Grant{}, err

@@ -28,8 +28,8 @@ type health struct {
 	last    string
 }
 
-// order returns the members in the order of trying: the live ones in turn, then the others. It starts
-// the due checks of failed ones.
+// order returns the members in the order of trying: the live ones in turn, then the others. It
+// starts the due checks of failed ones.
 func (s *Store) order() (up, down []*member) {
 	turn := s.turn.Add(1)
 	s.mu.Lock()
@@ -88,8 +88,8 @@ func (s *Store) isDown(m *member) bool {
 	return m.health.down
 }
 
-// failed records that a server could not issue IDs. Concurrent calls that fail together count as one
-// failure.
+// failed records that a server could not issue IDs. Concurrent calls that fail together count as
+// one failure.
 func (s *Store) failed(m *member, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

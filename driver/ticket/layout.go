@@ -78,8 +78,8 @@ type share struct {
 	stride  int64 // 0: single tickets
 }
 
-// align returns the lowest ID of the share's blocks from floor on, or the largest int64 without such
-// a block.
+// align returns the lowest ID of the share's blocks from floor on, or the largest int64 without
+// such a block.
 func (s share) align(floor int64) int64 {
 	block := floor / s.stride
 	behind := (s.number - 1 - block%s.servers + s.servers) % s.servers

@@ -105,8 +105,8 @@ func TestResizeWithoutALostServerDies(t *testing.T) {
 	}
 }
 
-// A resize died after it had started the lost server in a generation that the others do not know. Its
-// successor refuses a client that met it then.
+// A resize died after it had started the lost server in a generation that the others do not know.
+// Its successor refuses a client that met it then.
 func TestLostServerWasAhead(t *testing.T) {
 	layout := ticket.Layout{}
 	s := newSet(t, shared[:]...)

@@ -120,9 +120,9 @@ func (f *facts) checkServer(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// losesCounters reports a version that keeps AUTO_INCREMENT in memory alone. At a start it takes the
-// counter from the row of the last ticket, which may be too low: after two concurrent draws the lower
-// one's row may have replaced the higher one's.
+// losesCounters reports a version that keeps AUTO_INCREMENT in memory alone. At a start it takes
+// the counter from the row of the last ticket, which may be too low: after two concurrent draws the
+// lower one's row may have replaced the higher one's.
 func losesCounters(version string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {

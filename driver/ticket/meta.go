@@ -15,8 +15,9 @@ import (
 // format is the version of the tables.
 const format = 1
 
-// The tables of each database, besides those of the tickets. A row of leaf_ticket_tag with generation
-// 0 issues nothing: generations begin at 1. With blocks, next_id is the next ID of this server.
+// The tables of each database, besides those of the tickets. A row of leaf_ticket_tag with
+// generation 0 issues nothing: generations begin at 1. With blocks, next_id is the next ID of this
+// server.
 const (
 	metaTable = `CREATE TABLE IF NOT EXISTS leaf_ticket (
 	one           TINYINT NOT NULL PRIMARY KEY,

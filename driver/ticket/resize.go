@@ -94,8 +94,9 @@ type resizer struct {
 	rows    map[string]row // of all tags; next is where they go on
 }
 
-// run executes the stages, each of which is repeatable. Their order makes it safe: it reads a counter
-// after no server can move it any more, and starts a server after it has lifted every counter.
+// run executes the stages, each of which is repeatable. Their order makes it safe: it reads a
+// counter after no server can move it any more, and starts a server after it has lifted every
+// counter.
 func (r *resizer) run(ctx context.Context, servers, retired []Server) error {
 	if err := r.layout.check(); err != nil {
 		return err
@@ -162,8 +163,8 @@ func (r *resizer) check(context.Context) error {
 	return r.complete(given)
 }
 
-// complete reports servers of the old set that are neither given nor lost: their counters would stay
-// below the others', and their old clients would continue.
+// complete reports servers of the old set that are neither given nor lost: their counters would
+// stay below the others', and their old clients would continue.
 func (r *resizer) complete(given map[string]*adminConn) error {
 	missing := make(map[string]bool)
 	for _, a := range r.conns {

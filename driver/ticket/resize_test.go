@@ -22,8 +22,8 @@ func layouts() []ticket.Layout {
 
 func changeOf(step int64) segment.Change { return segment.Change{Step: &step} }
 
-// keepDrawing runs clients of the two old servers until the caller ends them. Each client also tries
-// newly opened stores.
+// keepDrawing runs clients of the two old servers until the caller ends them. Each client also
+// tries newly opened stores.
 func keepDrawing(t *testing.T, s set, layout ticket.Layout, got *drivertest.Ranges) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -199,8 +199,8 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// After the resize has read the counters, no client of the old set moves them, neither an old one nor
-// a new one.
+// After the resize has read the counters, no client of the old set moves them, neither an old one
+// nor a new one.
 func TestResizeStopsOldClients(t *testing.T) {
 	for _, layout := range layouts() {
 		s := newSet(t, shared[:]...)

@@ -27,9 +27,9 @@ const (
 	tagShards    = 64   // nodes that the tags are spread over: a list of children ends at 1 MB
 )
 
-// Open returns the store and the pool of worker IDs of that name, on a ZooKeeper with these servers,
-// host:port each. It is for fleets without a server of Java Leaf. It connects at the first call, which
-// reports the problems.
+// Open returns the store and the pool of worker IDs of that name, on a ZooKeeper with these
+// servers, host:port each. It is for fleets without a server of Java Leaf. It connects at the first
+// call, which reports the problems.
 func Open(servers []string, name string, opts *Options) (*kv.DB, error) {
 	o := opts.withDefaults()
 	b, err := newBackend(servers, name, o)
@@ -39,9 +39,9 @@ func Open(servers []string, name string, opts *Options) (*kv.DB, error) {
 	return kv.New(pool{b}, nil), nil
 }
 
-// New is [Open] on an existing connection, which [kv.DB.Close] leaves open. That is safe: each write
-// compares. The client library sends it once, although, after an interruption, perhaps after its
-// caller has left.
+// New is [Open] on an existing connection, which [kv.DB.Close] leaves open. That is safe: each
+// write compares. The client library sends it once, although, after an interruption, perhaps after
+// its caller has left.
 func New(conn *zk.Conn, name string, opts *Options) (*kv.DB, error) {
 	b, err := newBackend([]string{"127.0.0.1"}, name, opts.withDefaults())
 	if err != nil {
@@ -163,9 +163,9 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 	})
 }
 
-// write writes the cell. ZooKeeper compares only the number of writes of a node, which returns after a
-// restore or a new creation. So the backend reads the node first; from that read to the write the
-// number is safe.
+// write writes the cell. ZooKeeper compares only the number of writes of a node, which returns
+// after a restore or a new creation. So the backend reads the node first; from that read to the
+// write the number is safe.
 func (b *backend) write(conn *zk.Conn, old kv.Cell, data []byte) (*zk.Stat, error) {
 	path := b.path(old.Key)
 	if old.Version == "" {
@@ -181,8 +181,8 @@ func (b *backend) write(conn *zk.Conn, old kv.Cell, data []byte) (*zk.Stat, erro
 	return conn.Set(path, data, stat.Version)
 }
 
-// create makes a node and its missing parents, after ZooKeeper refused the first attempt for certain.
-// Nothing deletes the node of a cell, and its first version is 0.
+// create makes a node and its missing parents, after ZooKeeper refused the first attempt for
+// certain. Nothing deletes the node of a cell, and its first version is 0.
 func (b *backend) create(conn *zk.Conn, path string, data []byte) (*zk.Stat, error) {
 	err := create(conn, path, data)
 	if errors.Is(err, zk.ErrNoNode) {

@@ -53,8 +53,8 @@ func javaTime(data []byte) int64 {
 	return t.Timestamp
 }
 
-// A note records this program's last write to one of its children. It is outside Java Leaf's tree. One
-// transaction writes it with the child.
+// A note records this program's last write to one of its children. It is outside Java Leaf's tree.
+// One transaction writes it with the child.
 type note struct {
 	Format  int    `json:"v"`
 	Writer  string `json:"writer"` // tells this registry from all others

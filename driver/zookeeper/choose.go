@@ -59,8 +59,8 @@ func (l *Leaf) highest(names []string) (best string, top int64) {
 	return best, top
 }
 
-// adopt takes over an existing child if that is safe, and reports whether it did. Otherwise the caller
-// makes another one.
+// adopt takes over an existing child if that is safe, and reports whether it did. Otherwise the
+// caller makes another one.
 func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (bool, error) {
 	if c.id > max {
 		return false, l.runOut(c.id, max)
@@ -82,8 +82,8 @@ func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (b
 	return true, do(ctx, l.nodes.client, func(conn *zk.Conn) error { return l.ensureNote(conn, c) })
 }
 
-// inUse reports whether another name also has the worker ID of c. ZooKeeper gives no number twice, but
-// in a copied tree the numbers begin again.
+// inUse reports whether another name also has the worker ID of c. ZooKeeper gives no number twice,
+// but in a copied tree the numbers begin again.
 func inUse(names []string, c child) bool {
 	for _, name := range names {
 		if id, ok := javaID(name); ok && id == c.id && name != c.name {

@@ -53,8 +53,8 @@ func do(ctx context.Context, c *client, f func(*zk.Conn) error) error {
 	return err
 }
 
-// call runs f on a connection with a session. It returns at the end of ctx, while f may still run: then
-// it drops the result, and the writes of f are unknown.
+// call runs f on a connection with a session. It returns at the end of ctx, while f may still run:
+// then it drops the result, and the writes of f are unknown.
 func call[T any](ctx context.Context, c *client, f func(*zk.Conn) (T, error)) (value T, err error) {
 	silent := func() error { return fmt.Errorf("zookeeper at %s does not answer: %w", c, ctx.Err()) }
 	select {

@@ -12,8 +12,8 @@ import (
 )
 
 // guard uploads the time to the child of a, and ends a when another server writes to that child. It
-// returns then, or with the registry. Uploads begin with the lease: a server with a wrongly configured
-// address must not disturb the owner while it waits for a lease that it will not get.
+// returns then, or with the registry. Uploads begin with the lease: a server with a wrongly
+// configured address must not disturb the owner while it waits for a lease that it will not get.
 func (l *Leaf) guard(a *assignment, c child) {
 	ticker := time.NewTicker(l.opts.UploadEvery)
 	defer ticker.Stop()
@@ -94,13 +94,13 @@ func (l *Leaf) upload(conn *zk.Conn, c child) (child, error) {
 	return c, err
 }
 
-// now returns the wall clock in Unix milliseconds, but at most the time that has passed since OpenLeaf
-// allows: a clock that is far ahead for a moment must not leave a time that keeps Java servers from
-// starting.
+// now returns the wall clock in Unix milliseconds, but at most the time that has passed since
+// OpenLeaf allows: a clock that is far ahead for a moment must not leave a time that keeps Java
+// servers from starting.
 func (l *Leaf) now() int64 { return min(l.opts.Now().UnixMilli(), l.clock.Now().UnixMilli()) }
 
-// settle finds the writer of an unknown version of c: this registry, in an upload with a lost answer,
-// or another server. It returns the present c.
+// settle finds the writer of an unknown version of c: this registry, in an upload with a lost
+// answer, or another server. It returns the present c.
 func (l *Leaf) settle(conn *zk.Conn, c child) (child, error) {
 	now, err := l.inspect(conn, c.name, c.id)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A javaServer treats the tree like a server of Java Leaf, including the defects. Its methods are for
-// one goroutine.
+// A javaServer treats the tree like a server of Java Leaf, including the defects. Its methods are
+// for one goroutine.
 type javaServer struct {
 	worker int64
 	node   string // its path

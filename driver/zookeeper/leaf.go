@@ -21,9 +21,9 @@ var (
 	_ worker.Watcher  = (*Leaf)(nil)
 )
 
-// A Leaf takes part in the tree of Java Leaf, for fleets with Java servers, and keeps its records next
-// to it. It is a [worker.Registry], a [worker.Assigner] and a [worker.Watcher]. Its methods are safe
-// for concurrent use.
+// A Leaf takes part in the tree of Java Leaf, for fleets with Java servers, and keeps its records
+// next to it. It is a [worker.Registry], a [worker.Assigner] and a [worker.Watcher]. Its methods
+// are safe for concurrent use.
 type Leaf struct {
 	*kv.Registry // the records, without the rules about who may hold which worker ID
 
@@ -41,9 +41,9 @@ type Leaf struct {
 	still   *stillness // of the child that may be taken over; guarded by lock
 }
 
-// OpenLeaf returns a registry in Java Leaf's tree of that name (leaf.name), on a ZooKeeper with these
-// servers, host:port each. It connects at the first call, which reports the problems. It makes a
-// connection of its own, because it must notice a loss at once.
+// OpenLeaf returns a registry in Java Leaf's tree of that name (leaf.name), on a ZooKeeper with
+// these servers, host:port each. It connects at the first call, which reports the problems. It
+// makes a connection of its own, because it must notice a loss at once.
 func OpenLeaf(servers []string, name string, opts *Options) (*Leaf, error) {
 	o := opts.withDefaults()
 	address, err := o.address()
@@ -70,9 +70,9 @@ func (l *Leaf) Load(ctx context.Context, id int64) (worker.Record, error) {
 	return l.Registry.Load(ctx, id)
 }
 
-// Swap replaces old by new. It sends the write once. It fails as Load does. For the record of a holder
-// it also fails if the worker ID is neither the assigned one nor that of the previous process. With
-// such a record the uploads to Java Leaf's tree begin.
+// Swap replaces old by new. It sends the write once. It fails as Load does. For the record of a
+// holder it also fails if the worker ID is neither the assigned one nor that of the previous
+// process. With such a record the uploads to Java Leaf's tree begin.
 func (l *Leaf) Swap(ctx context.Context, old, new worker.Record) error {
 	var a *assignment
 	err := l.taken(old.Worker)
@@ -91,9 +91,9 @@ func (l *Leaf) Swap(ctx context.Context, old, new worker.Record) error {
 	return nil
 }
 
-// Watch returns a channel that closes after a write to a worker's record, after another server's use
-// of its worker ID, and at the end of ctx or the registry. It is for the holder, and fails as Swap
-// does.
+// Watch returns a channel that closes after a write to a worker's record, after another server's
+// use of its worker ID, and at the end of ctx or the registry. It is for the holder, and fails as
+// Swap does.
 func (l *Leaf) Watch(ctx context.Context, id int64) (<-chan struct{}, error) {
 	a, err := l.resume(ctx, id)
 	if err != nil {
@@ -139,13 +139,13 @@ func (l *Leaf) taken(id int64) error {
 	return nil
 }
 
-// Assign returns the worker ID of this server: the number of the highest of its children in Java Leaf's
-// tree. It makes a missing child. Until another server writes to that child, further calls return the
-// same ID.
+// Assign returns the worker ID of this server: the number of the highest of its children in Java
+// Leaf's tree. It makes a missing child. Until another server writes to that child, further calls
+// return the same ID.
 //
 // If another program wrote a child last, Assign takes it over only after a time without writes
-// ([Options].StandStill): until then calls fail, and name the time. If the other server does write, the
-// error wraps [worker.ErrTaken].
+// ([Options].StandStill): until then calls fail, and name the time. If the other server does write,
+// the error wraps [worker.ErrTaken].
 func (l *Leaf) Assign(ctx context.Context, max int64) (int64, error) {
 	a, err := l.assign(ctx, func() (child, error) { return l.choose(ctx, max) })
 	if err == nil && a.id > max {
@@ -157,9 +157,9 @@ func (l *Leaf) Assign(ctx context.Context, max int64) (int64, error) {
 	return a.id, nil
 }
 
-// resume returns the assignment of worker ID id. Before the first assignment it is that of the previous
-// process, whose lease this one continues: it is valid unless another server has written to the child
-// since.
+// resume returns the assignment of worker ID id. Before the first assignment it is that of the
+// previous process, whose lease this one continues: it is valid unless another server has written
+// to the child since.
 func (l *Leaf) resume(ctx context.Context, id int64) (*assignment, error) {
 	a, err := l.assign(ctx, func() (child, error) {
 		if err := l.taken(id); err != nil {

@@ -127,10 +127,10 @@ func withPorts(servers []string) ([]string, error) {
 	return full, nil
 }
 
-// FirstIPv4 returns Java Leaf's choice of its own IPv4 address on this machine: "the first of the first
-// interface that has one". So a server keeps its worker ID when it moves from Java. A JVM on Linux
-// lists interfaces, and the addresses of each, in the reverse of the kernel's order. With several
-// interfaces it is better to name the address.
+// FirstIPv4 returns Java Leaf's choice of its own IPv4 address on this machine: "the first of the
+// first interface that has one". So a server keeps its worker ID when it moves from Java. A JVM on
+// Linux lists interfaces, and the addresses of each, in the reverse of the kernel's order. With
+// several interfaces it is better to name the address.
 func FirstIPv4() (string, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

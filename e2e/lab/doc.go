@@ -9,7 +9,8 @@
 //   - [History.Within]: what a server answers was granted to it by the store.
 //   - [History.Above]: a server issues nothing below what an operator told it of.
 //   - [History.Timely]: an ID's time is that of the server's clock, within the bound.
-//   - [History.Clients], [History.CheckSilence]: failed calls, and how long each client got nothing.
+//   - [History.Clients], [History.CheckSilence]: failed calls, and how long each client got
+//     nothing.
 //   - [History.CheckLoss]: a crash costs at most the loss budget.
 //   - [CheckCounter], [CheckCells]: the calls of the store are linearizable, also those
 //     of unknown outcome.

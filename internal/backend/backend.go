@@ -1,5 +1,5 @@
-// Package backend has the type behind a store or registry URL. Package drivers makes it, and package
-// server uses it without knowing a driver.
+// Package backend has the type behind a store or registry URL. Package drivers makes it, and
+// package server uses it without knowing a driver.
 package backend
 
 import (

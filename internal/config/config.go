@@ -1,8 +1,9 @@
-// Package config gathers the configuration of a Leaf server: the defaults, one file (this project's YAML, or
-// the leaf.properties of Java Leaf), the environment and the command line. Each overrules the one before.
+// Package config gathers the configuration of a Leaf server: the defaults, one file (this project's
+// YAML, or the leaf.properties of Java Leaf), the environment and the command line. Each overrules
+// the one before.
 //
-// A key is a field of [Config] with its yaml tag and its check, and an entry of example.yaml with its
-// documentation and its default. The package derives everything else about keys, such as their
+// A key is a field of [Config] with its yaml tag and its check, and an entry of example.yaml with
+// its documentation and its default. The package derives everything else about keys, such as their
 // environment variables, from the two.
 package config
 
@@ -12,13 +13,13 @@ import (
 	"time"
 )
 
-// A Config is a server's configuration; example.yaml explains the keys. The yaml tag of a field is its key in
-// the file. In the environment the same key is LEAF_ and the path in capital letters, so segment.max_stock
-// is LEAF_SEGMENT_MAX_STOCK.
+// A Config is a server's configuration; example.yaml explains the keys. The yaml tag of a field is
+// its key in the file. In the environment the same key is LEAF_ and the path in capital letters, so
+// segment.max_stock is LEAF_SEGMENT_MAX_STOCK.
 //
-// The check tag has the valid values: "1..10" or "1.." for bounds, ">0", "a|b" for words, "host:port",
-// "host:port|off", "origins", "collector", or "required". A running server applies changes of keys with the
-// tag live, see [Changed].
+// The check tag has the valid values: "1..10" or "1.." for bounds, ">0", "a|b" for words,
+// "host:port", "host:port|off", "origins", "collector", or "required". A running server applies
+// changes of keys with the tag live, see [Changed].
 type Config struct {
 	Listen          string        `yaml:"listen" check:"host:port"`
 	RESP            string        `yaml:"resp" check:"host:port|off"`

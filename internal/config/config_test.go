@@ -50,7 +50,8 @@ func load(t *testing.T, src config.Source) config.Config {
 	return cfg
 }
 
-// fails checks that Load refuses src with exactly these lines, in which FILE is the name of the file.
+// fails checks that Load refuses src with exactly these lines, in which FILE is the name of the
+// file.
 func fails(t *testing.T, src config.Source, want ...string) {
 	t.Helper()
 	src.Java = javaURLs

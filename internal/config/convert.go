@@ -9,10 +9,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Convert returns the YAML file with the same effect as the leaf.properties in src. The text has the password
-// of the database. The error, of type [Problems] unless the file is unreadable, is the reason why no server
-// would start with it. The notices are for an operator, such as settings without an effect; the text has
-// them too.
+// Convert returns the YAML file with the same effect as the leaf.properties in src. The text has
+// the password of the database. The error, of type [Problems] unless the file is unreadable, is the
+// reason why no server would start with it. The notices are for an operator, such as settings
+// without an effect; the text has them too.
 func Convert(src Source) (text string, notices []string, err error) {
 	cfg, notices, err := Load(src)
 	if err != nil {

@@ -46,9 +46,9 @@ type javaFile struct {
 	missing string // the missing part of ZooKeeper's address
 }
 
-// properties applies a leaf.properties in the form of java.util.Properties: ISO-8859-1, and ${…} has no
-// meaning. Java Leaf listens on all interfaces, speaks HTTP alone, and listens only after it has its worker
-// ID, for which it may have to wait.
+// properties applies a leaf.properties in the form of java.util.Properties: ISO-8859-1, and ${…}
+// has no meaning. Java Leaf listens on all interfaces, speaks HTTP alone, and listens only after it
+// has its worker ID, for which it may have to wait.
 func (l *loader) properties(name string, data []byte, urls JavaURLs) {
 	reader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
 	props, err := reader.LoadBytes(data)
@@ -161,8 +161,8 @@ func (j *javaFile) unknown() {
 	}
 }
 
-// requireAddresses turns off the schemes of a leaf.properties without an address: the embedded database is
-// for servers without earlier counters.
+// requireAddresses turns off the schemes of a leaf.properties without an address: the embedded
+// database is for servers without earlier counters.
 func (l *loader) requireAddresses() {
 	if l.java == nil || len(l.problems) > 0 {
 		return

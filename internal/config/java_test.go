@@ -197,7 +197,8 @@ func TestJavaListen(t *testing.T) {
 	}
 }
 
-// Java Leaf has no Redis protocol: its port opens only where a file, a variable or a flag asks for it.
+// Java Leaf has no Redis protocol: its port opens only where a file, a variable or a flag asks for
+// it.
 func TestJavaRESP(t *testing.T) {
 	file := write(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://db/leaf\nleaf.snowflake.enable=false\n")
 	if cfg := load(t, config.Source{File: file}); cfg.RESP != config.Off {

@@ -15,8 +15,8 @@ import (
 // A Source says where [Load] finds the settings. Its zero value means the
 // defaults.
 type Source struct {
-	// File is the path of the configuration file. Empty: the value of LEAF_CONFIG, or no file. A name
-	// that ends in .properties means Java Leaf's format, any other YAML.
+	// File is the path of the configuration file. Empty: the value of LEAF_CONFIG, or no file. A
+	// name that ends in .properties means Java Leaf's format, any other YAML.
 	File string
 
 	// Environ holds the environment variables, as NAME=VALUE; an empty one counts as unset. The
@@ -44,9 +44,10 @@ func (src Source) Path() string {
 	return path
 }
 
-// Load combines the defaults, the file, the environment and the flags, in this order. Its error, of type
-// [Problems] unless a file is unreadable, lists all faults. The notices, also returned with an error, are for
-// the log: settings of a leaf.properties without an effect, and layouts that end soon.
+// Load combines the defaults, the file, the environment and the flags, in this order. Its error, of
+// type [Problems] unless a file is unreadable, lists all faults. The notices, also returned with an
+// error, are for the log: settings of a leaf.properties without an effect, and layouts that end
+// soon.
 func Load(src Source) (Config, []string, error) {
 	cfg := Default()
 	l := newLoader(&cfg)
@@ -184,8 +185,8 @@ func (l *loader) set(path string, v reflect.Value, text, where string) {
 	l.origins[path] = where
 }
 
-// rivals are two keys for one setting. A URL may be in a file of its own, to keep its password out of the
-// configuration.
+// rivals are two keys for one setting. A URL may be in a file of its own, to keep its password out
+// of the configuration.
 var rivals = map[string]string{"store": "store_file", "store_file": "store", "workers": "workers_file", "workers_file": "workers"}
 
 // overrule unsets the rival of path: the later source wins, and no source may have both.

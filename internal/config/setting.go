@@ -150,8 +150,8 @@ func checkAddress(addr string) string {
 	return ""
 }
 
-// checkCollector returns the fault of a collector's URL. It does not quote the URL, which may have a
-// password.
+// checkCollector returns the fault of a collector's URL. It does not quote the URL, which may have
+// a password.
 func checkCollector(text string) string {
 	if text == "" || text == Off {
 		return ""
@@ -194,8 +194,8 @@ func didYouMean(text string, candidates []string) string {
 	return ""
 }
 
-// nearest returns the most likely intended candidate, or "". It also recognises the last part of a path, for
-// a key in the wrong section.
+// nearest returns the most likely intended candidate, or "". It also recognises the last part of a
+// path, for a key in the wrong section.
 func nearest(text string, candidates []string) string {
 	best, bestDistance := "", max(2, len(text)/3)+1
 	for _, c := range candidates {

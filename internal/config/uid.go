@@ -26,8 +26,8 @@ func (c Config) ServesUID() bool {
 	return c.UID.Enable == EnableTrue || c.UID.Enable == EnableAuto && wanted && c.WhyNotUID() == ""
 }
 
-// leastWorkers is the number of worker IDs that snowflake needs next to uid, which keeps the worker ID of a
-// killed server for a minute.
+// leastWorkers is the number of worker IDs that snowflake needs next to uid, which keeps the worker
+// ID of a killed server for a minute.
 const leastWorkers = 256
 
 // WhyNotUID says why uid would be in the way of snowflake, "" if it is not.

@@ -13,8 +13,8 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// Earlier releases kept what they knew of all counters in one file for each slot, marks-N. Its lines
-// are
+// Earlier releases kept what they knew of all counters in one file for each slot, marks-N. Its
+// lines are
 //
 //	leaf-marks 1 WORD
 //	mark "STORE" "TAG" "SOURCE" HIGH "SERVER"

@@ -1,5 +1,6 @@
-// Package drivers turns URLs into backends: stores of tags, registries of worker IDs, or both. It has
-// the one table of drivers; apart from the drivers, no other package knows a database. The URLs:
+// Package drivers turns URLs into backends: stores of tags, registries of worker IDs, or both. It
+// has the one table of drivers; apart from the drivers, no other package knows a database. The
+// URLs:
 //
 //	sqlite:PATH                                   a file on this machine
 //	mysql://user:password@host:3306/db?tls=true   MySQL or MariaDB
@@ -22,13 +23,14 @@
 //	mysql://…?layout=worker_node                  the table WORKER_NODE of uid-generator
 //	static:7                                      a number chosen by the operator
 //
-// In Java Leaf's tree name is leaf.name, port is leaf.snowflake.port and ip is the IPv4 address of this
-// server there, by default this machine's. The path of sqlite: is literal, relative or absolute, apart
-// from ?store_id= at its end. User names and passwords are percent-encoded; unreserved characters and
-// "@" need no encoding. docs/stores.md lists the parameters. Errors never have a password.
+// In Java Leaf's tree name is leaf.name, port is leaf.snowflake.port and ip is the IPv4 address of
+// this server there, by default this machine's. The path of sqlite: is literal, relative or
+// absolute, apart from ?store_id= at its end. User names and passwords are percent-encoded;
+// unreserved characters and "@" need no encoding. docs/stores.md lists the parameters. Errors never
+// have a password.
 //
-// Every URL of a registry, except sqlite:, has two parameters. claim_delay is the wait of a claim on a
-// registry that may lose writes. reclaim=machine, for static: and layout=leaf, promises that no other
-// machine has a copy of the data directory. In a URL of a store, store_id is the required identity of
-// the store.
+// Every URL of a registry, except sqlite:, has two parameters. claim_delay is the wait of a claim
+// on a registry that may lose writes. reclaim=machine, for static: and layout=leaf, promises that
+// no other machine has a copy of the data directory. In a URL of a store, store_id is the required
+// identity of the store.
 package drivers

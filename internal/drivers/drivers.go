@@ -31,8 +31,8 @@ type Options struct {
 	Logger *slog.Logger // default: nothing is logged
 }
 
-// Open returns the backend of a URL. It neither connects nor creates anything. If the URL is malformed,
-// the error wraps [leaf.ErrInvalid].
+// Open returns the backend of a URL. It neither connects nor creates anything. If the URL is
+// malformed, the error wraps [leaf.ErrInvalid].
 func Open(rawURL string, o *Options) (*Backend, error) {
 	name := Redact(rawURL)
 	d, u, err := find(rawURL)

@@ -15,8 +15,8 @@ import (
 // drivers' use of several hosts; here a list of hosts always means the writable one.
 var jdbcHead = regexp.MustCompile(`(?i)^jdbc:(mysql|mariadb)(:(loadbalance|replication|sequential|failover))?://`)
 
-// FromJDBC returns the mysql: URL of a jdbc:mysql: or jdbc:mariadb: URL in a leaf.properties, with the
-// user name and the password next to it; if these are empty, the URL's own parameters user and
+// FromJDBC returns the mysql: URL of a jdbc:mysql: or jdbc:mariadb: URL in a leaf.properties, with
+// the user name and the password next to it; if these are empty, the URL's own parameters user and
 // password count. Of the other parameters it keeps those for encryption and time limits, and leaves
 // out the rest, which tunes the Java driver. Without a parameter for encryption it uses encryption,
 // unverified, if the server offers it, as Connector/J does.

@@ -83,8 +83,8 @@ func postgresHost(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-// postgresConfig parses //user:password@host:port,host:port/db?parameters. The folder of a socket may
-// replace the hosts. pgx takes missing parts from PGPASSWORD, PGSSLMODE and the like, and from
+// postgresConfig parses //user:password@host:port,host:port/db?parameters. The folder of a socket
+// may replace the hosts. pgx takes missing parts from PGPASSWORD, PGSSLMODE and the like, and from
 // ~/.pgpass.
 func (u *target) postgresConfig() (*pgx.ConnConfig, error) {
 	if err := u.query(postgresParams()...); err != nil {

@@ -72,8 +72,8 @@ func sqlitePath(rest string) (string, error) {
 	return filepath.Abs(rest)
 }
 
-// sqliteDB opens the file with the settings of an SQLite store; mode is SQLite's: rw never creates, rwc
-// does.
+// sqliteDB opens the file with the settings of an SQLite store; mode is SQLite's: rw never creates,
+// rwc does.
 func sqliteDB(path, mode string) (*sql.DB, error) {
 	dsn := "file://" + (&url.URL{Path: path}).EscapedPath() + "?mode=" + mode +
 		"&_pragma=busy_timeout(5000)&_error_rc=1"
@@ -84,8 +84,8 @@ func sqliteDB(path, mode string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// ifLocal opens the content of the file if it is on a local file system. A missing folder shows at the
-// first call.
+// ifLocal opens the content of the file if it is on a local file system. A missing folder shows at
+// the first call.
 func ifLocal[T any](path string, open func() (T, error)) (none T, err error) {
 	if err := worker.CheckLocal(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return none, err
@@ -135,8 +135,8 @@ func ifWritten(path string, ask func(context.Context) (bool, error)) func(contex
 // maxLinks is how many dangling links a path may lead through; more are a loop.
 const maxLinks = 40
 
-// realPath follows the links in the existing part of path, and links to missing targets: the result is
-// the same before and after the creation of the file and its folders.
+// realPath follows the links in the existing part of path, and links to missing targets: the result
+// is the same before and after the creation of the file and its folders.
 func realPath(path string, links int) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

@@ -70,8 +70,8 @@ func find(rawURL string) (driver, *target, error) {
 		strings.Join(schemes, ", "))
 }
 
-// onlyInMySQL reports a URL with WORKER_NODE for another kind of database. The path of sqlite: is no
-// exception.
+// onlyInMySQL reports a URL with WORKER_NODE for another kind of database. The path of sqlite: is
+// no exception.
 func onlyInMySQL(scheme, rest string) error {
 	const asked = paramLayout + "=" + layoutNodes
 	if scheme == "mysql" || !strings.Contains(rest[strings.LastIndex(rest, "@")+1:], asked) {

@@ -15,8 +15,8 @@ import (
 // maxStartTail bounds the random part of a port.
 const maxStartTail = 100_000
 
-// thisNode describes this process like uid-generator: by its container platform, or by its address and
-// a port that differs at each start.
+// thisNode describes this process like uid-generator: by its container platform, or by its address
+// and a port that differs at each start.
 func thisNode(env func(string) string) (mysql.Node, error) {
 	host, port := env("JPAAS_HOST"), cmp.Or(env("JPAAS_HTTP_PORT"), env("JPAAS_HOST_PORT_8080"))
 	switch {

@@ -134,7 +134,8 @@ func describe(since time.Time, inUse, short int, lasts, least time.Duration) str
 	return text + fmt.Sprintf(" for %v or more", lasts.Round(time.Second))
 }
 
-// stockLasts returns how long the IDs in memory last at the recent rate; an idle tag's last for ever.
+// stockLasts returns how long the IDs in memory last at the recent rate; an idle tag's last for
+// ever.
 func stockLasts(t segment.Stats) time.Duration {
 	if t.Rate == 0 && t.Stock > 0 {
 		return 1<<63 - 1

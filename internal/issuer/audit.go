@@ -20,8 +20,8 @@ func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
 
-// audit logs a change, at any level of the log: its author and address, and the tag before and after; nil: it did
-// not exist, or is unknown.
+// audit logs a change, at any level of the log: its author and address, and the tag before and
+// after; nil: it did not exist, or is unknown.
 func audit(ctx context.Context, log *slog.Logger, what string, before, after *segment.Tag, args ...any) {
 	actor, _ := ctx.Value(actorKey{}).(Actor)
 	args = append(args, "by", actor.Name, "from", actor.From)

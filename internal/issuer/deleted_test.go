@@ -9,7 +9,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// One server deletes a tag and creates it at once. Another has stock of the deleted tag and goes on.
+// One server deletes a tag and creates it at once. Another has stock of the deleted tag and goes
+// on.
 func TestDeleteAndCreateBesideAnotherServer(t *testing.T) {
 	store := memory.New()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: 1000}); err != nil {

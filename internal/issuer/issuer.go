@@ -1,8 +1,9 @@
-// Package issuer maps callers' names, a scheme and a key, to the sources of IDs. Every front end issues through one
-// [Issuer] and knows nothing behind it; a further scheme is one more entry in the map for [New].
+// Package issuer maps callers' names, a scheme and a key, to the sources of IDs. Every front end
+// issues through one [Issuer] and knows nothing behind it; a further scheme is one more entry in
+// the map for [New].
 //
-// [Tags] is the other half: it reads and administers the tags of the store behind the segment scheme. [Workers] does
-// so for the worker IDs behind the time-based schemes.
+// [Tags] is the other half: it reads and administers the tags of the store behind the segment
+// scheme. [Workers] does so for the worker IDs behind the time-based schemes.
 package issuer
 
 import (
@@ -90,8 +91,8 @@ func (ids *IDs) Shift() (ID, bool) {
 	return ID{Text: ids.Texts.make()}, true
 }
 
-// A Source makes the IDs of one scheme; see [Numbers] and [UUIDs]. Its methods are safe for concurrent use. Take
-// returns n IDs, or an error without IDs.
+// A Source makes the IDs of one scheme; see [Numbers] and [UUIDs]. Its methods are safe for
+// concurrent use. Take returns n IDs, or an error without IDs.
 type Source interface {
 	Next(ctx context.Context, key string) (ID, error)
 	Take(ctx context.Context, key string, n int) (IDs, error)
@@ -200,8 +201,8 @@ func (i *Issuer) Check(scheme, key string) error {
 	return err
 }
 
-// Exists returns the error of an [Issuer.Next] under scheme and key, as far as it is known without taking an ID. For
-// keys that are tags this includes [leaf.ErrUnknownTag].
+// Exists returns the error of an [Issuer.Next] under scheme and key, as far as it is known without
+// taking an ID. For keys that are tags this includes [leaf.ErrUnknownTag].
 func (i *Issuer) Exists(ctx context.Context, scheme, key string) error {
 	source, err := i.source(scheme, key)
 	if err != nil {
@@ -210,8 +211,9 @@ func (i *Issuer) Exists(ctx context.Context, scheme, key string) error {
 	return source.Check(ctx, key)
 }
 
-// Next returns one ID. An empty scheme means [Segment]. The keys of [Segment] and [Ticket] must not be empty. The error
-// wraps [ErrSchemeOff], [leaf.ErrInvalid] for a malformed key, or an error of the scheme's source.
+// Next returns one ID. An empty scheme means [Segment]. The keys of [Segment] and [Ticket] must not
+// be empty. The error wraps [ErrSchemeOff], [leaf.ErrInvalid] for a malformed key, or an error of
+// the scheme's source.
 func (i *Issuer) Next(ctx context.Context, scheme, key string) (ID, error) {
 	source, err := i.source(scheme, key)
 	if err != nil {

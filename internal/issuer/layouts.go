@@ -36,8 +36,8 @@ type Decoded struct {
 	snowflake.Parts
 }
 
-// Decode decodes id in the layout of that name; "" is the default layout of [Snowflake]. If the layout does not exist or
-// has no such ID, the error wraps [leaf.ErrInvalid].
+// Decode decodes id in the layout of that name; "" is the default layout of [Snowflake]. If the
+// layout does not exist or has no such ID, the error wraps [leaf.ErrInvalid].
 func (ls Layouts) Decode(name string, id int64) (Decoded, error) {
 	l, err := ls.find(name)
 	if err != nil {

@@ -17,8 +17,8 @@ type lender interface {
 
 var _ lender = (*segment.Set)(nil)
 
-// Advance takes a range of up to n IDs of a tag off the stock, and never more than [Issuer.MaxRange]; see
-// [segment.Set.Advance]. Its errors are those of [Issuer.Next].
+// Advance takes a range of up to n IDs of a tag off the stock, and never more than
+// [Issuer.MaxRange]; see [segment.Set.Advance]. Its errors are those of [Issuer.Next].
 func (i *Issuer) Advance(ctx context.Context, tag string, n int64, before string) (segment.Grant, error) {
 	l, err := i.lender(tag)
 	if err != nil {

@@ -60,13 +60,15 @@ type Observed struct {
 	Tag     segment.Tag // as it then is; its description may be left out
 	Dropped int64       // how many IDs this process dropped from memory
 
-	// OthersBelow: other processes may still issue observed IDs below it from their stock; 0: they cannot.
+	// OthersBelow: other processes may still issue observed IDs below it from their stock; 0: they
+	// cannot.
 	OthersBelow int64
 }
 
-// Observe records that IDs up to largest are in use, issued by other programs. The counter moves above them, by
-// advances whose ranges are discarded: never down, under any concurrent calls. This process drops its stock below at
-// once. The error wraps [leaf.ErrUnknownTag], [leaf.ErrInvalid] or [leaf.ErrOverflow].
+// Observe records that IDs up to largest are in use, issued by other programs. The counter moves
+// above them, by advances whose ranges are discarded: never down, under any concurrent calls. This
+// process drops its stock below at once. The error wraps [leaf.ErrUnknownTag], [leaf.ErrInvalid] or
+// [leaf.ErrOverflow].
 func (t *Tags) Observe(ctx context.Context, name string, largest int64) (Observed, error) {
 	o, err := t.observe(ctx, name, largest)
 	if err != nil {
@@ -91,15 +93,15 @@ func (t *Tags) observe(ctx context.Context, name string, largest int64) (Observe
 	return Observed{Tag: tag, Dropped: t.segments.DropBelow(name, largest+1), OthersBelow: others}, nil
 }
 
-// An upstream is a store whose servers hold IDs in memory. As long as they do, an advance moves no counter, so they need
-// calls of their own for the counter.
+// An upstream is a store whose servers hold IDs in memory. As long as they do, an advance moves no
+// counter, so they need calls of their own for the counter.
 type upstream interface {
 	ObserveTag(ctx context.Context, name string, largest int64) (now segment.Tag, othersBelow int64, err error)
 	RaiseTag(ctx context.Context, name string, n int64) (segment.Tag, error)
 }
 
-// moveAbove moves the counter of a tag above largest. It returns the tag after the move, and the ID below which other
-// processes may still issue from their stock.
+// moveAbove moves the counter of a tag above largest. It returns the tag after the move, and the ID
+// below which other processes may still issue from their stock.
 func (t *Tags) moveAbove(ctx context.Context, name string, largest int64) (now segment.Tag, others int64, err error) {
 	if up, ok := t.store.(upstream); ok {
 		ctx, cancel := context.WithTimeout(ctx, changeTimeout)
@@ -117,8 +119,8 @@ func (t *Tags) moveAbove(ctx context.Context, name string, largest int64) (now s
 	return now, min(tag.MaxID, largest+1), err
 }
 
-// liftAbove moves the counter of tag above largest. It also moves a higher one: otherwise a process with IDs below could
-// give them back, and the counter with them.
+// liftAbove moves the counter of tag above largest. It also moves a higher one: otherwise a process
+// with IDs below could give them back, and the counter with them.
 func (t *Tags) liftAbove(ctx context.Context, tag segment.Tag, largest int64) (segment.Tag, error) {
 	if _, small := t.store.(segment.Lifter); small {
 		return t.liftAll(ctx, tag.Name, largest)
@@ -133,7 +135,8 @@ func (t *Tags) liftAbove(ctx context.Context, tag segment.Tag, largest int64) (s
 	return tag, nil
 }
 
-// liftAll moves all counters of a tag above largest, on a store with several: one may be far below the highest.
+// liftAll moves all counters of a tag above largest, on a store with several: one may be far below
+// the highest.
 func (t *Tags) liftAll(ctx context.Context, name string, largest int64) (tag segment.Tag, err error) {
 	for n := int64(0); ; n = 2*n + 1 {
 		tag, err = t.lift(ctx, name, n, largest+1)

@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A pair is a store of two counters with single tickets and one tag. Before each change others draw the set number of
-// tickets from the first one.
+// A pair is a store of two counters with single tickets and one tag. Before each change others draw
+// the set number of tickets from the first one.
 type pair struct {
 	segment.Catalog
 	counters [2]int64

@@ -33,7 +33,8 @@ type Segments interface {
 	Failing() iter.Seq[segment.Stats]
 }
 
-// Stock is the generators' memory, which must hear of changes. Forget runs a change that must not look like lost writes.
+// Stock is the generators' memory, which must hear of changes. Forget runs a change that must not
+// look like lost writes.
 type Stock interface {
 	Forget(tag string, change func() error) error
 	Changed(tag segment.Tag)
@@ -125,7 +126,8 @@ func failed(err error) error {
 // ordinary are errors about a caller's request.
 var ordinary = []error{leaf.ErrUnknownTag, leaf.ErrTagExists, leaf.ErrRegression, leaf.ErrOverflow}
 
-// failed marks the store's error after a change. It also logs a fault of the store: not every caller gets the text.
+// failed marks the store's error after a change. It also logs a fault of the store: not every
+// caller gets the text.
 func (t *Tags) failed(err error) error {
 	if err != nil && !slices.ContainsFunc(ordinary, func(o error) bool { return errors.Is(err, o) }) {
 		t.log.Warn("a tag could not be changed", "err", err)
@@ -133,8 +135,8 @@ func (t *Tags) failed(err error) error {
 	return failed(err)
 }
 
-// Create adds a tag and returns it, with the max_id at which it starts. It wraps [leaf.ErrInvalid], [leaf.ErrTagExists]
-// or [leaf.ErrUnsupported].
+// Create adds a tag and returns it, with the max_id at which it starts. It wraps [leaf.ErrInvalid],
+// [leaf.ErrTagExists] or [leaf.ErrUnsupported].
 func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error) {
 	catalog, err := t.catalog()
 	if err == nil {
@@ -157,9 +159,9 @@ func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error)
 	return tag, nil
 }
 
-// Delete removes a tag; this process never issues the rest of its stock. The store keeps the counter for a new tag of that
-// name, or this process's knowledge of it if that is higher: the store may have lost writes. The error wraps
-// [leaf.ErrUnknownTag] or [leaf.ErrUnsupported].
+// Delete removes a tag; this process never issues the rest of its stock. The store keeps the
+// counter for a new tag of that name, or this process's knowledge of it if that is higher: the
+// store may have lost writes. The error wraps [leaf.ErrUnknownTag] or [leaf.ErrUnsupported].
 func (t *Tags) Delete(ctx context.Context, name string) error {
 	catalog, err := t.catalog()
 	if err == nil {
@@ -262,8 +264,8 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 	return tag, nil
 }
 
-// raise allocates n IDs and discards them: an absolute value could lower a counter that others move at the same time. It
-// returns the tag after the last allocation.
+// raise allocates n IDs and discards them: an absolute value could lower a counter that others move
+// at the same time. It returns the tag after the last allocation.
 func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag, error) {
 	var after segment.Tag
 	switch store := t.store.(type) {

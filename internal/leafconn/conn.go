@@ -134,8 +134,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// order returns the servers in the order of asking: the one with the latest answer first, those with
-// a recent failure last.
+// order returns the servers in the order of asking: the one with the latest answer first, those
+// with a recent failure last.
 func (c *Conn) order() []*server {
 	n := len(c.servers)
 	all, failing := make([]*server, 0, n), make([]*server, 0, n)

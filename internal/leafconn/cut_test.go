@@ -12,8 +12,8 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A proxy whose answers end with their connections is cut behind the headers: no call takes that for
-// an empty answer.
+// A proxy whose answers end with their connections is cut behind the headers: no call takes that
+// for an empty answer.
 func TestAnswerWithoutEnd(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -25,8 +25,8 @@ type Observed struct {
 	OthersFor   time.Duration
 }
 
-// Observe tells all servers in turn that IDs up to largest are in use. An absent server does not hold
-// up the others. Repeating the call is harmless.
+// Observe tells all servers in turn that IDs up to largest are in use. An absent server does not
+// hold up the others. Repeating the call is harmless.
 func (c *Conn) Observe(ctx context.Context, tag string, largest int64) (all Observed, err error) {
 	var away []error
 	for _, s := range c.servers {

@@ -136,8 +136,8 @@ func (c *grpcConn) batch(ctx context.Context, call *Call) error {
 	return nil
 }
 
-// grpcError returns an error by its code. A connection's error is UNAVAILABLE, like that of a server
-// without IDs.
+// grpcError returns an error by its code. A connection's error is UNAVAILABLE, like that of a
+// server without IDs.
 func grpcError(err error) error {
 	s := status.Convert(err)
 	if s.Code() == codes.DeadlineExceeded {

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// An HTTP is a target for HTTP/1.1, with one connection for each client. It writes prepared bytes: a
-// client of package net/http needs several times the server's time for a request.
+// An HTTP is a target for HTTP/1.1, with one connection for each client. It writes prepared bytes:
+// a client of package net/http needs several times the server's time for a request.
 type HTTP struct {
 	Server
 
@@ -47,7 +47,8 @@ func Routes(server Server, scheme string) *HTTP {
 	}
 }
 
-// explainRoute returns the message in an error of Java Leaf's routes: this server's own words, if any.
+// explainRoute returns the message in an error of Java Leaf's routes: this server's own words, if
+// any.
 func explainRoute(body []byte) string {
 	var said struct{ Message, Detail string }
 	if json.Unmarshal(body, &said) != nil {

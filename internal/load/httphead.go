@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// quick parses an answer that has arrived whole and has a length, as nearly all do; package net/http
-// would make a map of its header. For any other answer ok is false, and quick reads nothing.
+// quick parses an answer that has arrived whole and has a length, as nearly all do; package
+// net/http would make a map of its header. For any other answer ok is false, and quick reads
+// nothing.
 func (c *httpConn) quick() (status int, ok bool) {
 	if _, err := c.r.Peek(1); err != nil {
 		return 0, false

@@ -16,8 +16,8 @@ func (r *run) dueAt(k int64) time.Duration {
 	return time.Duration(float64(k) * float64(r.opts.Pipeline) / r.opts.Rate * float64(time.Second))
 }
 
-// pace hands out the due times of requests, each at its time. While all clients are busy it waits for
-// them, and then continues with the passed ones.
+// pace hands out the due times of requests, each at its time. While all clients are busy it waits
+// for them, and then continues with the passed ones.
 func (r *run) pace() {
 	sleep, closeSleeper := r.opts.sleep, func() {}
 	if sleep == nil {

@@ -63,8 +63,8 @@ func (c *respConn) Do(ctx context.Context, calls []*Call) {
 	}
 }
 
-// quick parses answers that have arrived whole and are plain integers, as nearly all are. It returns
-// the number of answered calls.
+// quick parses answers that have arrived whole and are plain integers, as nearly all are. It
+// returns the number of answered calls.
 func (c *respConn) quick(calls []*Call) (done int) {
 	if !c.byIncrement() {
 		return 0

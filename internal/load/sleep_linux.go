@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newSleeper returns a function that sleeps, for one goroutine, and one that ends it. Timers of the Go
-// runtime wake an idle process up to a millisecond late, which is longer than a server's answer. A
-// kernel timer is some 30 µs late, and blocks no thread.
+// newSleeper returns a function that sleeps, for one goroutine, and one that ends it. Timers of the
+// Go runtime wake an idle process up to a millisecond late, which is longer than a server's answer.
+// A kernel timer is some 30 µs late, and blocks no thread.
 func newSleeper() (sleep func(time.Duration), end func()) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {

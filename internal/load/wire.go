@@ -33,8 +33,8 @@ type wire struct {
 // bufferSize holds the answers to a pipeline, or a batch of some hundred IDs.
 const bufferSize = 1 << 14
 
-// ready connects if necessary, and sets the time-out of the next answers. It keeps a recent time-out:
-// to set one costs as much as to read several answers.
+// ready connects if necessary, and sets the time-out of the next answers. It keeps a recent
+// time-out: to set one costs as much as to read several answers.
 func (w *wire) ready(ctx context.Context) error {
 	if w.conn == nil {
 		if err := w.connect(ctx); err != nil {

@@ -1,5 +1,5 @@
-// Package mysqlconn has the common part of packages mysql and ticket: checks of a connection and its
-// server, and remedies for their errors.
+// Package mysqlconn has the common part of packages mysql and ticket: checks of a connection and
+// its server, and remedies for their errors.
 package mysqlconn
 
 import (

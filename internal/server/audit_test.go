@@ -13,8 +13,8 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// The log has every change of a tag, at any level: its author and address, and the tag before and after,
-// but not the token.
+// The log has every change of a tag, at any level: its author and address, and the tag before and
+// after, but not the token.
 func TestAudit(t *testing.T) {
 	file, tokens := tokensFile(t, map[string]string{"ops": `rights: [admin]`})
 	log := new(testserver.Output)

@@ -15,16 +15,16 @@ import (
 	"github.com/leaf-id/leaf/internal/server/conns"
 )
 
-// bodyTimeout bounds the time in which a client must send a request's body. Bodies are a few bytes, so every
-// network is faster.
+// bodyTimeout bounds the time in which a client must send a request's body. Bodies are a few bytes,
+// so every network is faster.
 const bodyTimeout = 10 * time.Second
 
-// boundBody ends connections whose request body has not come within limit. It does not bound the handler
-// after the body: net/http lifts the deadline when the body ends.
+// boundBody ends connections whose request body has not come within limit. It does not bound the
+// handler after the body: net/http lifts the deadline when the body ends.
 //
-// A body in chunks may have had a Content-Length as well, which net/http drops and a proxy in front may have
-// believed. The bytes after such a body could then be a request that another client of the proxy did not
-// send, so the server closes the connection.
+// A body in chunks may have had a Content-Length as well, which net/http drops and a proxy in front
+// may have believed. The bytes after such a body could then be a request that another client of the
+// proxy did not send, so the server closes the connection.
 func boundBody(next http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
@@ -37,9 +37,9 @@ func boundBody(next http.Handler, limit time.Duration) http.Handler {
 	})
 }
 
-// yield serves with next, and gives up the processor after each request. A client may send requests without
-// an end and read no answer: the goroutine of its connection would run for 10 ms at a time, and behind
-// thousands of such goroutines the event loops would wait for seconds.
+// yield serves with next, and gives up the processor after each request. A client may send requests
+// without an end and read no answer: the goroutine of its connection would run for 10 ms at a time,
+// and behind thousands of such goroutines the event loops would wait for seconds.
 func yield(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r)

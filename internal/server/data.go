@@ -15,8 +15,8 @@ import (
 // firstTag is the sample row that Java Leaf's documentation creates.
 var firstTag = segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Description: "Test leaf Segment Mode Get Id"}
 
-// openData opens the data directory and the memory of the store, and creates an embedded database. Only a
-// server with the embedded store needs the directory.
+// openData opens the data directory and the memory of the store, and creates an embedded database.
+// Only a server with the embedded store needs the directory.
 func (s *Server) openData(ctx context.Context) (err error) {
 	embedded := s.opts.Store != nil && s.cfg.Store == ""
 	if s.dir, err = datadir.Open(s.cfg.Data); err == nil && s.opts.Store != nil {
@@ -83,8 +83,8 @@ func (s *Server) createEmbedded(ctx context.Context) error {
 	return nil
 }
 
-// makeMissing creates a missing part, and reports whether it did. Of several servers that start at once one
-// creates it.
+// makeMissing creates a missing part, and reports whether it did. Of several servers that start at
+// once one creates it.
 func makeMissing(ctx context.Context, part *backend.Part, tags ...segment.Tag) (made bool, err error) {
 	ok, err := part.Exists(ctx)
 	if err != nil || ok {

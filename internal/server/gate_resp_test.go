@@ -12,8 +12,8 @@ import (
 // respCalls are the commands that take IDs, or could tell whether a tag exists.
 var respCalls = []string{"INCR %s", "INCRBY %s 3", "LEAF.NEXT segment %s", "LEAF.NEXT segment %s COUNT 2", "SETNX %s 1", "SET %s 1 NX"}
 
-// The Redis protocol also needs a token, and a token grants its rights only. The answers for existing and
-// unknown tags are the same.
+// The Redis protocol also needs a token, and a token grants its rights only. The answers for
+// existing and unknown tags are the same.
 func TestTokensOverRESP(t *testing.T) {
 	file, tokens := tokensFile(t, map[string]string{"shop": `take: ["order*"]`, "others": `take: ["user.*"]`, "viewer": `rights: [read]`})
 	r := run(t, nil, func(o *server.Options) { withRESP(o); o.Config.TokensFile = file })

@@ -146,7 +146,8 @@ func (c call) wantRefused(t *testing.T, r *running, token string, want int) {
 	}
 }
 
-// Without a token a client gets no ID and learns nothing, through every front end and at every address.
+// Without a token a client gets no ID and learns nothing, through every front end and at every
+// address.
 func TestNothingWithoutToken(t *testing.T) {
 	file, _ := tokensFile(t, map[string]string{"any": `take: ["*"], rights: [read, admin]`})
 	for _, listen := range []string{"127.0.0.1:0", "0.0.0.0:0"} {

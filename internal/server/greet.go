@@ -20,9 +20,9 @@ const (
 	maxGreeting = maxHeaderBytes + 4096
 )
 
-// A greeting decides by a client's first request whether the client speaks gRPC alone. A client may wait for
-// the server's SETTINGS first, so the greeting sends them, and removes them from the output of the server
-// that takes over.
+// A greeting decides by a client's first request whether the client speaks gRPC alone. A client may
+// wait for the server's SETTINGS first, so the greeting sends them, and removes them from the
+// output of the server that takes over.
 type greeting struct {
 	net.Conn
 	read  bytes.Buffer // the input that the next server reads again
@@ -63,8 +63,9 @@ func (g *greeting) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// speaksGRPC reports whether the first request is from a gRPC library, which sends no other requests. After
-// the preface of HTTP/2 it waits for the request until ctx ends, or limit; without one it reports false.
+// speaksGRPC reports whether the first request is from a gRPC library, which sends no other
+// requests. After the preface of HTTP/2 it waits for the request until ctx ends, or limit; without
+// one it reports false.
 func (g *greeting) speaksGRPC(ctx context.Context, limit time.Duration) bool {
 	stopped := make(chan struct{})
 	_ = g.SetDeadline(time.Now().Add(readHeaderTimeout)) // fails where the reads do
@@ -125,8 +126,8 @@ func (g *greeting) firstIsGRPC() bool {
 	return false
 }
 
-// isNativeGRPC reports whether a request is from a gRPC library with a connection of its own. A proxy adds
-// headers about its client; it may send other clients' requests too, which are not gRPC.
+// isNativeGRPC reports whether a request is from a gRPC library with a connection of its own. A
+// proxy adds headers about its client; it may send other clients' requests too, which are not gRPC.
 func isNativeGRPC(f *http2.MetaHeadersFrame) bool {
 	content, agent := "", ""
 	for _, field := range f.Fields {

@@ -27,8 +27,8 @@ import (
 // benchServerEnv tells a process of this test to be a server of [BenchmarkGRPC]: leaf, or bare.
 const benchServerEnv = "LEAF_TEST_GRPC_SERVER"
 
-// TestGRPCBenchServer is the server of [BenchmarkGRPC] in a process of its own, which separates its CPU time
-// from the clients'. It answers each line with that time.
+// TestGRPCBenchServer is the server of [BenchmarkGRPC] in a process of its own, which separates its
+// CPU time from the clients'. It answers each line with that time.
 func TestGRPCBenchServer(t *testing.T) {
 	var addr string
 	switch os.Getenv(benchServerEnv) {
@@ -203,8 +203,8 @@ func (l benchLoad) do(b *testing.B, s *benchServer, n int64) time.Duration {
 	return (s.cpu(b) - before) / time.Duration(n)
 }
 
-// BenchmarkGRPC compares the server's CPU time for an ID with that of a bare grpc-go server for an empty
-// call, in rounds that alternate.
+// BenchmarkGRPC compares the server's CPU time for an ID with that of a bare grpc-go server for an
+// empty call, in rounds that alternate.
 func BenchmarkGRPC(b *testing.B) {
 	const rounds, n = 7, 20_000
 	bare, leaf := startBenchServer(b, "bare"), startBenchServer(b, "leaf")

@@ -24,9 +24,9 @@ type verdict struct {
 	stopping bool
 }
 
-// standsFor decides how long the server caches a report: this many times the duration of making it, if that
-// looked at each tag, as while a store is away. A server may have very many tags, and anyone may ask for the
-// health. mostStanding bounds the time.
+// standsFor decides how long the server caches a report: this many times the duration of making it,
+// if that looked at each tag, as while a store is away. A server may have very many tags, and
+// anyone may ask for the health. mostStanding bounds the time.
 const (
 	standsFor    = 20
 	mostStanding = time.Second

@@ -13,8 +13,8 @@ import (
 	"github.com/leaf-id/leaf/internal/server"
 )
 
-// A server whose store stops answering is ready as long as a tag in use has IDs, and always reports the
-// problem and a remedy.
+// A server whose store stops answering is ready as long as a tag in use has IDs, and always reports
+// the problem and a remedy.
 func TestReadyWhileTheStoreIsAway(t *testing.T) {
 	var away atomic.Bool
 	r := run(t, func(c drivertest.Call) (f drivertest.Fault) {

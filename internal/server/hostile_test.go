@@ -43,7 +43,8 @@ func wantCut(t *testing.T, conn net.Conn) {
 	}
 }
 
-// The server cuts off a thousand clients that never end their request, and they hold up nobody meanwhile.
+// The server cuts off a thousand clients that never end their request, and they hold up nobody
+// meanwhile.
 func TestSlowLoris(t *testing.T) {
 	const clients, perClient = 1000, 100 << 10 // bytes, those of this test too
 	r := run(t, nil, nil)
@@ -144,8 +145,8 @@ func answers(conn net.Conn) bool {
 	return err == nil && res.StatusCode == 200
 }
 
-// A request that a proxy in front might read differently gets at most one answer, and the bytes behind it
-// get none.
+// A request that a proxy in front might read differently gets at most one answer, and the bytes
+// behind it get none.
 func TestSmuggling(t *testing.T) {
 	const next = "GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\n\r\n"
 	r := run(t, nil, nil)

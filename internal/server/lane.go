@@ -16,8 +16,8 @@ import (
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
 )
 
-// A lane receives the connections on the port of HTTP before net/http. It answers requests for one ID from
-// event loops, and hands over all other connections, those of gRPC to grpc-go.
+// A lane receives the connections on the port of HTTP before net/http. It answers requests for one
+// ID from event loops, and hands over all other connections, those of gRPC to grpc-go.
 type lane struct {
 	conns        *conns.Server
 	web          *webHandover    // to net/http
@@ -28,7 +28,8 @@ type lane struct {
 	goodbye      context.CancelFunc
 }
 
-// newLane returns the lane, or nil: with TLS, and on other systems than Linux, net/http serves alone.
+// newLane returns the lane, or nil: with TLS, and on other systems than Linux, net/http serves
+// alone.
 func (s *Server) newLane(ctx context.Context, opts *frontend.Options) *lane {
 	if s.tls != nil || !conns.HasLoops {
 		return nil
@@ -92,9 +93,10 @@ func (l *lane) serve(port net.Listener, web *http.Server) error {
 	return l.conns.Serve(port)
 }
 
-// shutdown ends the lane, and then web. Until then web takes connections, because only web tells requests
-// with a long wait that the server stops. Clients of web and of gRPC learn at once that they should
-// reconnect elsewhere. Web would not answer a request that it reads after its own stop began.
+// shutdown ends the lane, and then web. Until then web takes connections, because only web tells
+// requests with a long wait that the server stops. Clients of web and of gRPC learn at once that
+// they should reconnect elsewhere. Web would not answer a request that it reads after its own stop
+// began.
 func (l *lane) shutdown(ctx context.Context, web *http.Server) error {
 	web.SetKeepAlivesEnabled(false)
 	l.goodbye()

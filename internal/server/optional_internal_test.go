@@ -34,8 +34,8 @@ func (a *ailing) Swap(ctx context.Context, old, new worker.Record) error {
 	return a.Registry.Swap(ctx, old, new)
 }
 
-// A database without the table of worker IDs goes away. That is no reason for the server to refuse IDs from
-// its memory: snowflake, which is only on by default, was off before.
+// A database without the table of worker IDs goes away. That is no reason for the server to refuse
+// IDs from its memory: snowflake, which is only on by default, was off before.
 func TestStoreWithoutWorkerIDsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))) // after the epoch of the layout

@@ -43,8 +43,8 @@ func (p *port) reopen() (err error) {
 	return nil
 }
 
-// String is the address for people. It names all interfaces as the configuration does, because the system
-// calls those of IPv4 "[::]" as well.
+// String is the address for people. It names all interfaces as the configuration does, because the
+// system calls those of IPv4 "[::]" as well.
 func (p *port) String() string {
 	asked, _, err := net.SplitHostPort(p.asked)
 	tcp, ok := p.addr.(*net.TCPAddr)

@@ -7,8 +7,9 @@ import (
 	"github.com/leaf-id/leaf/internal/config"
 )
 
-// Reload applies changes of the configuration, the tokens file and the certificates that a running server
-// can apply, and logs the others. After an error, which it also logs, everything stays as it was.
+// Reload applies changes of the configuration, the tokens file and the certificates that a running
+// server can apply, and logs the others. After an error, which it also logs, everything stays as it
+// was.
 func (s *Server) Reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()

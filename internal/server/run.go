@@ -78,10 +78,10 @@ func (s *Server) serveRESP() error {
 	return s.conns.Serve(s.redis.listener)
 }
 
-// Run serves until ctx ends and then stops. From then on the server is not ready. After the drain delay, and
-// within the shutdown timeout, it accepts no connections, lets requests finish, gives the rest of its IDs
-// back to the store and the worker ID to its registry, and closes both. It returns nil after an orderly
-// stop.
+// Run serves until ctx ends and then stops. From then on the server is not ready. After the drain
+// delay, and within the shutdown timeout, it accepts no connections, lets requests finish, gives
+// the rest of its IDs back to the store and the worker ID to its registry, and closes both. It
+// returns nil after an orderly stop.
 func (s *Server) Run(ctx context.Context) error {
 	release := s.startNode()
 	if err := s.open(ctx); err != nil {
@@ -197,9 +197,9 @@ func (s *Server) end(release func(context.Context)) error {
 	return s.close()
 }
 
-// drain closes the listener and lets requests finish for half of the shutdown timeout. Requests that then
-// still wait for the store get an error, and drain cuts the remaining connections. The rest of the time is
-// for giving back and closing.
+// drain closes the listener and lets requests finish for half of the shutdown timeout. Requests
+// that then still wait for the store get an error, and drain cuts the remaining connections. The
+// rest of the time is for giving back and closing.
 func (s *Server) drain() {
 	defer s.cancel(errStopping)
 	if s.shutdown(s.cfg.ShutdownTimeout/2) == nil {

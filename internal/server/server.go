@@ -105,9 +105,9 @@ type Server struct {
 	current   atomic.Pointer[config.Config] // cfg with what was taken up since the start
 }
 
-// New listens, opens the data directory and the backends, and returns a Server for [Server.Run]. It creates a
-// missing embedded database. It does not wait for any other store or for a registry of worker IDs. It closes
-// the backends after an error too.
+// New listens, opens the data directory and the backends, and returns a Server for [Server.Run]. It
+// creates a missing embedded database. It does not wait for any other store or for a registry of
+// worker IDs. It closes the backends after an error too.
 func New(ctx context.Context, opts Options) (_ *Server, err error) {
 	s := &Server{opts: opts, cfg: opts.Config, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), off: map[string]string{}}
 	defer func() {
@@ -171,8 +171,8 @@ func (s *Server) bind() (err error) {
 	return err
 }
 
-// servesWithoutRESP reports whether err is a taken default port of the Redis protocol, which nobody chose: the
-// server then runs without it. It logs that.
+// servesWithoutRESP reports whether err is a taken default port of the Redis protocol, which nobody
+// chose: the server then runs without it. It logs that.
 func (s *Server) servesWithoutRESP(err error) bool {
 	if !errors.Is(err, syscall.EADDRINUSE) || s.cfg.RESP != config.Default().RESP {
 		return false

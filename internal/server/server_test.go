@@ -239,8 +239,8 @@ func TestNewFails(t *testing.T) {
 	fails(taken.Addr().String(), func(o *server.Options) { o.Config.Listen = taken.Addr().String() })
 }
 
-// The server loses and logs IDs that the store does not take back, and the stop is still orderly: with other
-// servers on the store that is normal.
+// The server loses and logs IDs that the store does not take back, and the stop is still orderly:
+// with other servers on the store that is normal.
 func TestGiveBackFails(t *testing.T) {
 	r := run(t, drivertest.Only(drivertest.OpReturn, drivertest.Fault{Before: leaf.ErrClosed}), nil)
 	r.want(t, "/api/segment/get/order", 200, "1")

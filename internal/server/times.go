@@ -151,8 +151,8 @@ func (s *Server) checkWorkers() error {
 	return nil
 }
 
-// nodeLayouts returns the layouts of all schemes. After those of each scheme comes its default one under the
-// reserved name. Limit, if not 0, bounds how far all of them run ahead.
+// nodeLayouts returns the layouts of all schemes. After those of each scheme comes its default one
+// under the reserved name. Limit, if not 0, bounds how far all of them run ahead.
 func nodeLayouts(schemes []timeScheme, limit time.Duration) (layouts []snowflake.NodeLayout) {
 	for _, scheme := range schemes {
 		o := scheme.options

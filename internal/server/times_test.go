@@ -191,7 +191,8 @@ func TestStopWithHungRegistry(t *testing.T) {
 	<-gaveUp
 }
 
-// The server refuses a configuration in which two schemes would issue the same IDs, from any source.
+// The server refuses a configuration in which two schemes would issue the same IDs, from any
+// source.
 func TestBadConfig(t *testing.T) {
 	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New())}
 	timeBased(&opts, newRegistry())

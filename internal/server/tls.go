@@ -11,8 +11,8 @@ import (
 	"github.com/leaf-id/leaf/internal/config"
 )
 
-// certificates are the server's certificate and the authorities of its clients. Open connections survive a
-// change.
+// certificates are the server's certificate and the authorities of its clients. Open connections
+// survive a change.
 type certificates struct {
 	conf atomic.Pointer[tls.Config] // never changed itself
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
-// openTraces begins to trace, if enabled. It only logs ineffective settings of the environment, which is often
-// for all programs of a machine.
+// openTraces begins to trace, if enabled. It only logs ineffective settings of the environment,
+// which is often for all programs of a machine.
 func (s *Server) openTraces() {
 	var err error
 	if s.traces, err = telemetry.OpenTraces(s.cfg.Traces, s.opts.Version, s.log); err != nil {
@@ -64,7 +64,8 @@ var tracedCalls = []string{
 	leafv1connect.WorkerServiceLoadProcedure, leafv1connect.WorkerServiceSwapProcedure, leafv1connect.WorkerServiceListProcedure,
 }
 
-// tracedRoutes are the routes with spans, by the part before the key. Below /v1 that part has the scheme too.
+// tracedRoutes are the routes with spans, by the part before the key. Below /v1 that part has the
+// scheme too.
 var tracedRoutes = []struct{ prefix, route, scheme string }{
 	{"/v1/ids/", "/v1/ids/{scheme}/{key}", ""},
 	{"/api/segment/get/", "/api/segment/get/{key}", issuer.Segment},

@@ -107,8 +107,8 @@ func (r *running) send(t *testing.T, trace, method, path, body string) (status i
 	return res.StatusCode
 }
 
-// Each request for IDs has a span in its caller's trace, with the store calls that it caused below it. At the
-// stop the server sends the remaining spans.
+// Each request for IDs has a span in its caller's trace, with the store calls that it caused below
+// it. At the stop the server sends the remaining spans.
 func TestTraces(t *testing.T) {
 	c := newCollector(t)
 	registry := newRegistry()

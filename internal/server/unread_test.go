@@ -79,8 +79,8 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// Clients ask for large messages of gRPC and Connect, on many streams, and do not read them. Others get
-// IDs one by one meanwhile, and large messages again when those clients have gone.
+// Clients ask for large messages of gRPC and Connect, on many streams, and do not read them. Others
+// get IDs one by one meanwhile, and large messages again when those clients have gone.
 func TestUnreadMessagesAreBounded(t *testing.T) {
 	const budget, calls, perCall = 8 << 20, 800, 40 << 10 // bytes
 	const most = budget + calls*perCall

@@ -41,8 +41,8 @@ func (s *Server) watchFiles(ctx context.Context) {
 	})
 }
 
-// tellAlive tells systemd that the server is alive. It first takes the locks of all generators: a server with
-// a hanging generator is not alive, one with an absent store is.
+// tellAlive tells systemd that the server is alive. It first takes the locks of all generators: a
+// server with a hanging generator is not alive, one with an absent store is.
 func (s *Server) tellAlive() {
 	s.health()
 	if s.set != nil {

@@ -96,8 +96,8 @@ func (s *Session) Change(query string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// changeOne runs a statement that changes one row. If no row matches, the call fails with none, as a
-// refusal.
+// changeOne runs a statement that changes one row. If no row matches, the call fails with none, as
+// a refusal.
 func (s *Session) changeOne(none error, query string, args ...any) error {
 	n, err := s.Change(query, args...)
 	if err == nil && n != 1 {
@@ -181,7 +181,8 @@ func Discard(conn *sql.Conn) {
 	_ = conn.Close()
 }
 
-// Positional is the Bind of a driver with ? for each parameter. It repeats an argument for each use.
+// Positional is the Bind of a driver with ? for each parameter. It repeats an argument for each
+// use.
 func Positional(query string, args []any) (string, []any) {
 	var text strings.Builder
 	var list []any

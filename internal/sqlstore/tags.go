@@ -163,8 +163,8 @@ func (s *Session) page(query string, scan scanner, after *string, limit int) ([]
 // MaxPage is how many rows are read at once.
 const MaxPage = 8192
 
-// Digest returns a hash of all names and steps; empty where the database is not told how. It reads some rows
-// at a time, as a listing does.
+// Digest returns a hash of all names and steps; empty where the database is not told how. It reads
+// some rows at a time, as a listing does.
 func (s *Session) Digest() (string, error) {
 	if s.Joined == "" {
 		return "", nil

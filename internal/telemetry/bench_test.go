@@ -85,8 +85,8 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// BenchmarkNext takes IDs of one of 10,000 tags from all cores, alone and with a scrape each second:
-// the difference should be below the noise.
+// BenchmarkNext takes IDs of one of 10,000 tags from all cores, alone and with a scrape each
+// second: the difference should be below the noise.
 func BenchmarkNext(b *testing.B) {
 	set := newSet(b, 10_000)
 	h := newHandler(set)

@@ -62,8 +62,8 @@ func NewCollector(s Sources) *Collector {
 	return &Collector{Sources: s, tags: tags{known: make(map[string]*tagHistory)}}
 }
 
-// Describe implements [prometheus.Collector]. It describes nothing, because the metrics depend on the
-// server.
+// Describe implements [prometheus.Collector]. It describes nothing, because the metrics depend on
+// the server.
 func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
 var (

@@ -178,9 +178,9 @@ func (t *tags) sweep() {
 	}
 }
 
-// rank decides which tags have their own series: the most active of those with granted IDs. A tag keeps
-// its series until another one is twice as active, so that a monitoring system does not get new series
-// all the time.
+// rank decides which tags have their own series: the most active of those with granted IDs. A tag
+// keeps its series until another one is twice as active, so that a monitoring system does not get
+// new series all the time.
 func (t *tags) rank(now time.Time) {
 	full := t.shown >= MaxTags
 	due := now.Sub(t.ranked) >= rankInterval

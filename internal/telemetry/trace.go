@@ -36,10 +36,10 @@ type Traces struct {
 	tracer   trace.Tracer
 }
 
-// OpenTraces returns Traces that send spans to a collector over OTLP; nil if neither endpoint, a URL or
-// off, nor the environment variables of OpenTelemetry enable tracing. The variables decide the rest,
-// such as the sampler. An error reports settings that cannot work. OpenTraces does not contact the
-// collector.
+// OpenTraces returns Traces that send spans to a collector over OTLP; nil if neither endpoint, a
+// URL or off, nor the environment variables of OpenTelemetry enable tracing. The variables decide
+// the rest, such as the sampler. An error reports settings that cannot work. OpenTraces does not
+// contact the collector.
 func OpenTraces(endpoint, version string, log *slog.Logger) (*Traces, error) {
 	on, err := tracesWanted(endpoint, os.Getenv)
 	if err != nil || !on {

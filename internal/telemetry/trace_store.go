@@ -22,14 +22,15 @@ const (
 	grantedAttr = attribute.Key("leaf.granted")
 )
 
-// SpanContext returns a context with the caller's span and nothing else: work after the request stays
-// in its trace.
+// SpanContext returns a context with the caller's span and nothing else: work after the request
+// stays in its trace.
 func SpanContext(caller context.Context) context.Context {
 	return trace.ContextWithSpanContext(context.Background(), trace.SpanContextFromContext(caller))
 }
 
-// StoreCall returns the observer of the calls to a store. It makes a span of each if traces is not nil,
-// and counts allocations. kind is the kind of the store, such as postgres, without credentials.
+// StoreCall returns the observer of the calls to a store. It makes a span of each if traces is not
+// nil, and counts allocations. kind is the kind of the store, such as postgres, without
+// credentials.
 func StoreCall(t *Traces, counts *StoreCalls, kind string) func(context.Context, segment.Call) (context.Context, func(int64, error)) {
 	return func(ctx context.Context, c segment.Call) (context.Context, func(int64, error)) {
 		ctx, traced := t.storeCall(ctx, c, kind)

@@ -19,15 +19,15 @@ import (
 // galeraMembers is the smallest cluster that survives any one member.
 const galeraMembers = 3
 
-// galeraTransfer is the script for the transfer of missed writes. It replaces the server's own ones,
-// which need further programs. Members find it in their PATH.
+// galeraTransfer is the script for the transfer of missed writes. It replaces the server's own
+// ones, which need further programs. Members find it in their PATH.
 //
 //go:embed galera_transfer.sh
 var galeraTransfer []byte
 
-// A GaleraCluster is a private MariaDB Galera cluster of three members on 127.0.0.1. The others drop a
-// killed or silent member after about three seconds. Its methods are not safe for concurrent use with
-// each other on the same member, except for Member and URL.
+// A GaleraCluster is a private MariaDB Galera cluster of three members on 127.0.0.1. The others
+// drop a killed or silent member after about three seconds. Its methods are not safe for concurrent
+// use with each other on the same member, except for Member and URL.
 type GaleraCluster struct {
 	Dir string // holds the data
 
@@ -117,8 +117,8 @@ func (c *GaleraCluster) configure() error {
 	return nil
 }
 
-// providerOptions make the others drop a vanished member within a few seconds, but not a slow one on a
-// busy machine.
+// providerOptions make the others drop a vanished member within a few seconds, but not a slow one
+// on a busy machine.
 func (m *galeraMember) providerOptions() string {
 	return fmt.Sprintf("gmcast.listen_addr=tcp://127.0.0.1:%d;base_host=127.0.0.1;base_port=%d;"+
 		"ist.recv_addr=127.0.0.1:%d;ist.recv_bind=127.0.0.1:%d;gcache.size=16M;pc.recovery=false;"+
@@ -131,7 +131,8 @@ const (
 	newCluster = "--wsrep-new-cluster"                     // has a member begin without the others
 )
 
-// found starts all members with copies of the first one's data, which saves the others a full transfer.
+// found starts all members with copies of the first one's data, which saves the others a full
+// transfer.
 func (c *GaleraCluster) found() error {
 	first := c.members[0]
 	if err := os.Mkdir(first.Dir, 0o700); err != nil {
@@ -241,8 +242,8 @@ func (c *GaleraCluster) Restart(i int) error {
 	return c.run(i, position)
 }
 
-// awaitDropped returns when the others have dropped a killed member. One that rejoins earlier may wait
-// for a view of the cluster that never comes, and end.
+// awaitDropped returns when the others have dropped a killed member. One that rejoins earlier may
+// wait for a view of the cluster that never comes, and end.
 func (c *GaleraCluster) awaitDropped(i int) error {
 	witness, running := i, 0
 	for j, m := range c.members {

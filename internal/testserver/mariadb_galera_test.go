@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// A killed member and a dropped one return with all writes of the others. The rest of a cluster without
-// its majority accepts no write.
+// A killed member and a dropped one return with all writes of the others. The rest of a cluster
+// without its majority accepts no write.
 func TestGalera(t *testing.T) {
 	c := testserver.Galera(t)
 	must := func(err error) {

@@ -29,8 +29,8 @@ type MariaDBPairServer struct {
 	servers int // number of servers so far
 }
 
-// MariaDBPair starts a primary and its replica, which end with t, and returns when the replica confirms
-// the primary's commits.
+// MariaDBPair starts a primary and its replica, which end with t, and returns when the replica
+// confirms the primary's commits.
 func MariaDBPair(t TB, opts *MariaDBPairOptions) *MariaDBPairServer {
 	t.Helper()
 	if opts == nil {
@@ -129,8 +129,9 @@ func (p *MariaDBPairServer) ReturnReadOnly() error {
 
 const readOnly = "--read-only=1"
 
-// SwitchRoles makes the dead former primary a new replica of the promoted server, and returns when it
-// has caught up. To the cluster it is another server: a server skips writes with its own identity.
+// SwitchRoles makes the dead former primary a new replica of the promoted server, and returns when
+// it has caught up. To the cluster it is another server: a server skips writes with its own
+// identity.
 func (p *MariaDBPairServer) SwitchRoles(t TB) {
 	t.Helper()
 	p.Primary, p.Replica = p.Replica, p.Primary

@@ -17,7 +17,8 @@ type PgBouncerServer struct {
 	proc *process
 }
 
-// bouncerConfig maps all users to the server's superuser, and ignores the schemas that they request.
+// bouncerConfig maps all users to the server's superuser, and ignores the schemas that they
+// request.
 const bouncerConfig = `[databases]
 * = host=127.0.0.1 port=%d user=postgres
 [pgbouncer]

@@ -80,8 +80,8 @@ func (p *PostgresPairServer) FailOver(t TB) {
 	p.Standby.Exec(t, "postgres", "SELECT pg_promote()")
 }
 
-// SwitchRoles makes the dead former primary a new standby of the promoted server, and returns when it
-// has caught up.
+// SwitchRoles makes the dead former primary a new standby of the promoted server, and returns when
+// it has caught up.
 func (p *PostgresPairServer) SwitchRoles(t TB) {
 	t.Helper()
 	p.Primary, p.Standby = p.Standby, p.Primary

@@ -12,8 +12,8 @@ import (
 // nobody is the user for servers that refuse to run as root.
 const nobody = "nobody"
 
-// unprivileged returns a command that runs as nobody if the tests run as root. The change of user makes
-// the kernel forget the signal at the parent's end, so setpriv sets it again.
+// unprivileged returns a command that runs as nobody if the tests run as root. The change of user
+// makes the kernel forget the signal at the parent's end, so setpriv sets it again.
 func unprivileged(binary string, args ...string) (*exec.Cmd, error) {
 	if os.Geteuid() != 0 {
 		return exec.Command(binary, args...), nil

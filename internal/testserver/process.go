@@ -48,8 +48,8 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// startOn calls run to start a server on *port, or on a free one if that is 0, and sets *started. Before
-// the first start no test knows the port, so any other one will do.
+// startOn calls run to start a server on *port, or on a free one if that is 0, and sets *started.
+// Before the first start no test knows the port, so any other one will do.
 func startOn(port *int, started *bool, run, kill func() error) (err error) {
 	for range 3 {
 		if *port == 0 {
@@ -115,8 +115,8 @@ func (p *process) pause() error {
 	return nil
 }
 
-// frozen reports whether all threads of a process have stopped: a signal takes effect later. Without
-// /proc it reports true.
+// frozen reports whether all threads of a process have stopped: a signal takes effect later.
+// Without /proc it reports true.
 func frozen(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// prometheusConfig scrapes the targets in a file each second, which a busy machine can do, and evaluates
-// rules four times a second.
+// prometheusConfig scrapes the targets in a file each second, which a busy machine can do, and
+// evaluates rules four times a second.
 const prometheusConfig = `
 global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 250ms}
 rule_files: [rules.yaml]

@@ -147,8 +147,8 @@ func (s *RedisServer) AwaitInfo(section string, texts ...string) error {
 	})
 }
 
-// insist repeats a harmless command until the server takes it: a busy disk holds up a server that syncs
-// each write.
+// insist repeats a harmless command until the server takes it: a busy disk holds up a server that
+// syncs each write.
 func (s *RedisServer) insist(args ...string) error {
 	return s.await(strings.Join(args, " "), func() error {
 		_, err := s.Do(args...)

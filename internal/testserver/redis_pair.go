@@ -82,19 +82,20 @@ func (p *RedisPair) URL() string {
 	return "redis+sentinel://" + p.Sentinel.Addr() + "/" + sentinelMaster
 }
 
-// sentinelNever is the time in milliseconds after which the sentinel takes a silent server for dead.
-// Tests tell it when to fail over: its own decisions on a busy machine would spoil a test. A value below
-// a second, after which it first asks a new primary, would make it take each new primary for dead at
-// once, and return to the former one, even in the middle of a sync that has emptied that one.
+// sentinelNever is the time in milliseconds after which the sentinel takes a silent server for
+// dead. Tests tell it when to fail over: its own decisions on a busy machine would spoil a test. A
+// value below a second, after which it first asks a new primary, would make it take each new
+// primary for dead at once, and return to the former one, even in the middle of a sync that has
+// emptied that one.
 const sentinelNever = "3600000"
 
-// sentinelPace makes the sentinel look at servers, and correct a former primary, within a second or two
-// instead of ten to twenty. It also prevents a pause of half a minute after two seconds without the
-// processor.
+// sentinelPace makes the sentinel look at servers, and correct a former primary, within a second or
+// two instead of ten to twenty. It also prevents a pause of half a minute after two seconds without
+// the processor.
 var sentinelPace = []string{"SENTINEL", "DEBUG", "INFO-PERIOD", "1000", "PUBLISH-PERIOD", "250", "TILT-TRIGGER", sentinelNever}
 
-// Break makes the replica miss every later write, until [RedisPair.FailOver] or [RedisPair.Settle]. It
-// has all earlier ones.
+// Break makes the replica miss every later write, until [RedisPair.FailOver] or [RedisPair.Settle].
+// It has all earlier ones.
 func (p *RedisPair) Break() error {
 	if err := p.Settle(); err != nil {
 		return err
@@ -115,8 +116,8 @@ func (p *RedisPair) FailOver() error {
 	return p.SwitchOver()
 }
 
-// SwitchOver returns when the sentinel has promoted the replica, whatever that one lacks. Primary and
-// Replica stay as they are, until [RedisPair.Settle].
+// SwitchOver returns when the sentinel has promoted the replica, whatever that one lacks. Primary
+// and Replica stay as they are, until [RedisPair.Settle].
 func (p *RedisPair) SwitchOver() error {
 	return p.Sentinel.await("fail over", func() error {
 		master, err := p.master()
@@ -128,8 +129,9 @@ func (p *RedisPair) SwitchOver() error {
 	})
 }
 
-// Settle starts the stopped servers, and returns when one server is the other's replica, and both have
-// all earlier writes, also on disk. The sentinel decides the roles; Primary and Replica follow it.
+// Settle starts the stopped servers, and returns when one server is the other's replica, and both
+// have all earlier writes, also on disk. The sentinel decides the roles; Primary and Replica follow
+// it.
 func (p *RedisPair) Settle() error {
 	for _, s := range []*RedisServer{p.Primary, p.Replica} {
 		if s.proc.ended() {
@@ -147,8 +149,8 @@ func (p *RedisPair) Settle() error {
 	return p.CatchUp()
 }
 
-// CatchUp returns when the replica has all of the primary's writes so far. A replica may look connected
-// for a second before the primary sends it anything.
+// CatchUp returns when the replica has all of the primary's writes so far. A replica may look
+// connected for a second before the primary sends it anything.
 func (p *RedisPair) CatchUp() error {
 	wants, err := p.Primary.awaitOffset(0)
 	if err == nil {

@@ -51,8 +51,8 @@ func TestRedisPause(t *testing.T) {
 	redisDo(t, s, "PING")
 }
 
-// The replica takes over with the writes before it was cut off, and without the later ones. The former
-// primary returns as its replica, once, and for good.
+// The replica takes over with the writes before it was cut off, and without the later ones. The
+// former primary returns as its replica, once, and for good.
 func TestRedisPairLosesWritesAfterBreak(t *testing.T) {
 	p := testserver.RedisWithReplica(t, nil)
 	redisDo(t, p.Primary, "SET", "before", "v")

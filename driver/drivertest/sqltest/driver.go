@@ -108,9 +108,9 @@ func (d Driver[O]) ExistsRegistry(ctx context.Context, db *sql.DB) (bool, error)
 // An Init creates one kind of table.
 type Init func(ctx context.Context, db *sql.DB) error
 
-// TestInits creates each kind of table several times at once, in a state of its own. Each caller has its
-// own pool, like a process. Other has further kinds of tables besides those of the store and the
-// registry.
+// TestInits creates each kind of table several times at once, in a state of its own. Each caller
+// has its own pool, like a process. Other has further kinds of tables besides those of the store
+// and the registry.
 func (d Driver[O]) TestInits(t *testing.T, newState func(t testing.TB) (open func(testing.TB) *sql.DB), other map[string]Init) {
 	inits := map[string]Init{
 		"store": func(ctx context.Context, db *sql.DB) error {

@@ -18,8 +18,8 @@ type Server interface {
 	Start() error
 }
 
-// TestKilledStore kills a server under load and checks that it loses no acknowledged range. The store has
-// the tags of [KilledTags].
+// TestKilledStore kills a server under load and checks that it loses no acknowledged range. The
+// store has the tags of [KilledTags].
 func TestKilledStore(t *testing.T, server Server, s segment.Store) {
 	ranges := make(map[string]*drivertest.Ranges)
 	for _, tag := range KilledTags() {

@@ -81,8 +81,8 @@ func (d Driver[O]) TestEnsure(t *testing.T, db *sql.DB) {
 	}
 }
 
-// TestListingHoldsNothing checks, in an empty database, that a listing holds no connection while its
-// reader thinks, and reads no more than requested.
+// TestListingHoldsNothing checks, in an empty database, that a listing holds no connection while
+// its reader thinks, and reads no more than requested.
 func (d Driver[O]) TestListingHoldsNothing(t *testing.T, db *sql.DB) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

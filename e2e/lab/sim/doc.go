@@ -17,7 +17,8 @@
 // TestSaboteurs builds these tests with faults in the product's code (package saboteurs). It breaks
 // one rule after the other and shows that the simulator finds what follows. The schedules in
 // testdata/saboteurs are known to notice and run first. With LEAF_LAB set, schedules are tried from
-// the first one on. After a change of the simulator this writes the known ones again, in folder e2e:
+// the first one on. After a change of the simulator this writes the known ones again, in folder
+// e2e:
 //
 //	go test -tags leafsabotage -overlay "$(go run ./lab/saboteurs/overlay)" ./lab/sim -run Saboteurs -record
 package sim

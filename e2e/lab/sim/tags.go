@@ -449,8 +449,8 @@ func (w *tagWorld) check() error {
 	return errors.Join(errs...)
 }
 
-// checkStock reports a server that held more than it had issued, and two steps: what callers wait for
-// who need IDs that follow one another counts as issued, and so does what a relay gave back.
+// checkStock reports a server that held more than it had issued, and two steps: what callers wait
+// for who need IDs that follow one another counts as issued, and so does what a relay gave back.
 func (w *tagWorld) checkStock() error {
 	if w.opts.Policy != segment.Adaptive || w.lan != nil {
 		return nil

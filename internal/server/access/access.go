@@ -1,13 +1,13 @@
 // Package access decides the rights and limits of a server's callers.
 //
-// A front end turns a client's input into [Credentials], asks the [Gate] for their [Caller], and asks the
-// Caller before it looks anything up. So a caller without a right gets the same answer for existing and
-// unknown things.
+// A front end turns a client's input into [Credentials], asks the [Gate] for their [Caller], and
+// asks the Caller before it looks anything up. So a caller without a right gets the same answer for
+// existing and unknown things.
 //
-// A file lists tokens by their SHA-256 hash, with their rights ([ParseFile]). Slow hashes such as bcrypt are
-// for passwords, which can be guessed; a token is 256 random bits, which cannot. The gate looks a token up by
-// its hash in a map. The duration may reveal something of hashes, but not of a token: to make one whose hash
-// begins with given bits is as hard as to guess it.
+// A file lists tokens by their SHA-256 hash, with their rights ([ParseFile]). Slow hashes such as
+// bcrypt are for passwords, which can be guessed; a token is 256 random bits, which cannot. The
+// gate looks a token up by its hash in a map. The duration may reveal something of hashes, but not
+// of a token: to make one whose hash begins with given bits is as hard as to guess it.
 package access
 
 import (

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// attempts slows down and logs clients with invalid credentials. Guessing a token is out of reach, so this keeps
-// the log readable and shows an operator who has an old token.
+// attempts slows down and logs clients with invalid credentials. Guessing a token is out of reach,
+// so this keeps the log readable and shows an operator who has an old token.
 type attempts struct {
 	log       *slog.Logger
 	lines     *rate.Limiter

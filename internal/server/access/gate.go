@@ -49,8 +49,8 @@ func New(opts Options) *Gate {
 	return g
 }
 
-// Prepare reads the tokens file at path, unless that is empty. The returned function applies the file and the
-// other settings together. The used parts of limits stay.
+// Prepare reads the tokens file at path, unless that is empty. The returned function applies the
+// file and the other settings together. The used parts of limits stay.
 func (g *Gate) Prepare(publicRead bool, limits Limits, path string) (commit func(), err error) {
 	opts := g.opts
 	opts.PublicRead, opts.Limits = publicRead, limits
@@ -106,7 +106,8 @@ func (g *Gate) Caller(c Credentials) (*Caller, error) {
 	return nil, g.attempts.failed(c.Addr, why)
 }
 
-// Lookup is [Gate.Caller] without a trace: it neither counts nor logs an unknown caller, and returns nil.
+// Lookup is [Gate.Caller] without a trace: it neither counts nor logs an unknown caller, and
+// returns nil.
 func (g *Gate) Lookup(c Credentials) *Caller {
 	caller, why := g.lookup(c)
 	if why != "" {
@@ -145,8 +146,8 @@ func namesOf(c *x509.Certificate) []string {
 	return names
 }
 
-// A Caller is the owner of some credentials. It is safe for concurrent use and may live as long as its
-// connection: it follows changes of the rules.
+// A Caller is the owner of some credentials. It is safe for concurrent use and may live as long as
+// its connection: it follows changes of the rules.
 type Caller struct {
 	gate  *Gate
 	hash  [sha256.Size]byte // of its token; zero: without one

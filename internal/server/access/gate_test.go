@@ -60,7 +60,8 @@ func want(t *testing.T, what string, err, want error) {
 	}
 }
 
-// Without credentials, IDs are open. Other machines change nothing, and read only if that is public.
+// Without credentials, IDs are open. Other machines change nothing, and read only if that is
+// public.
 func TestWithoutTokens(t *testing.T) {
 	no := access.ErrNoCredentials
 	for _, tt := range []struct {

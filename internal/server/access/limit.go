@@ -15,9 +15,9 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 )
 
-// Limits are those of a server. They count IDs, not requests, in its memory alone: another server does not know
-// them, and a restart forgets them. Client is the limit of each token, or of each address without one, and
-// Tags those of each matching tag; all matching ones count.
+// Limits are those of a server. They count IDs, not requests, in its memory alone: another server
+// does not know them, and a restart forgets them. Client is the limit of each token, or of each
+// address without one, and Tags those of each matching tag; all matching ones count.
 type (
 	Limits = config.Limits
 	Limit  = config.Limit
@@ -96,8 +96,8 @@ func (b *bucket) idle(now time.Time) bool {
 // maxBuckets bounds the known tokens, addresses, or tags. A forgotten one starts afresh.
 const maxBuckets = 1 << 17
 
-// buckets holds the latest used buckets, at most maxBuckets. It hashes keys, so that long ones take no memory.
-// The zero value is ready for use.
+// buckets holds the latest used buckets, at most maxBuckets. It hashes keys, so that long ones take
+// no memory. The zero value is ready for use.
 type buckets struct {
 	mu     sync.Mutex
 	byKey  map[uint64]*list.Element // of entry
@@ -247,8 +247,8 @@ func (g *Gate) due(c *Caller, who *grant, scheme, key string, now time.Time) (du
 	return due
 }
 
-// network returns the key of a client: its IPv4 address, or the /64 of its IPv6 address, which one client
-// usually owns as a whole.
+// network returns the key of a client: its IPv4 address, or the /64 of its IPv6 address, which one
+// client usually owns as a whole.
 func network(addr netip.Addr) string {
 	if addr.Is6() {
 		if prefix, err := addr.Prefix(64); err == nil {

@@ -138,8 +138,8 @@ func TestTokenLimit(t *testing.T) {
 	want(t, "after a reload", caller(t, g, token).Take("", "a", 1), access.ErrLimit)
 }
 
-// The memory for clients and tags is bounded. A caller does not escape a limit by inventing keys, and idle
-// entries make room.
+// The memory for clients and tags is bounded. A caller does not escape a limit by inventing keys,
+// and idle entries make room.
 func TestLimitsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 2}}}})

@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/browser"
 )
 
-// BenchmarkHeaders shows what the security headers cost a request over a connection.
+// BenchmarkHeaders measures the cost of the security headers for a request over a connection.
 func BenchmarkHeaders(b *testing.B) {
 	b.Run("without", func(b *testing.B) { requests(b, next, "curl/8.5.0") })
 	b.Run("program", func(b *testing.B) { requests(b, browser.New(nil, next), "curl/8.5.0") })

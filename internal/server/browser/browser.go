@@ -1,6 +1,6 @@
-// Package browser is what a server does for browsers, and against what pages of other
-// sites do with them: security headers on every answer that one can show, CORS for the origins that are
-// configured, and a refusal to hand out IDs to pages of all others.
+// Package browser serves browsers, and defends a server against pages of other sites: with security
+// headers on every answer that a browser can show, CORS for the configured origins, and a refusal
+// of IDs for all other pages.
 package browser
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
-// Values of the security headers. They are never written to. A page that has a style of
-// its own overrules the policy.
+// Values of the security headers. Nobody writes to them. A page with a style of its own overrules
+// the policy.
 var (
 	noSniff    = []string{"nosniff"}
 	deny       = []string{"DENY"}
@@ -27,15 +27,14 @@ var (
 	nothing    = []string{"default-src 'none'; frame-ancestors 'none'"}
 )
 
-// preflightAge is for how many seconds a browser may remember what a preflight said.
+// preflightAge is the time in seconds for which a browser may remember a preflight's answer.
 const preflightAge = 7200
 
-// shared are the paths that pages of the configured origins may call. Administration is
-// none of them.
+// shared are the paths for pages of the configured origins. They do not include administration.
 var shared = []string{"/v1/", "/" + leafv1connect.LeafServiceName + "/", "/openapi.yaml", "/proto/"}
 
-// idPaths begin the paths that hand out IDs in answer to requests that any page can make a
-// browser send, whatever the slashes in them.
+// idPaths are the beginnings of paths that hand out IDs, with any slashes, in answer to requests
+// that any page can make a browser send.
 var idPaths = []string{"/v1/", "/api/", "/" + leafv1connect.LeafServiceName + "/"}
 
 // A Handler serves what browsers may have.
@@ -56,8 +55,8 @@ func New(origins []string, next http.Handler) *Handler {
 	return h
 }
 
-// SetOrigins says whose pages may read answers: an origin is "*", scheme://host or
-// scheme://host:port, and one * in it stands for any text.
+// SetOrigins sets the origins whose pages may read answers: an origin is "*", scheme://host or
+// scheme://host:port, and one * in it matches any text.
 func (h *Handler) SetOrigins(origins []string) {
 	if len(origins) == 0 {
 		h.cors.Store(nil)

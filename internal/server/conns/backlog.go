@@ -12,8 +12,8 @@ const maxBacklog = 16 << 20
 // piece is how much is written under one time limit.
 const piece = 64 << 10
 
-// A backlog holds a client's unread output: many clients send a whole pipeline before they read the first
-// reply. A goroutine writes it, and ends when it is empty.
+// A backlog holds a client's unread output: many clients send a whole pipeline before they read the
+// first reply. A goroutine writes it, and ends when it is empty.
 type backlog struct {
 	conn *stream
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Clients counts connections by client: by the IPv4 address, or the /64 of the IPv6 address, which one
-// client usually owns as a whole. The zero value is ready for use, by several goroutines.
+// Clients counts connections by client: by the IPv4 address, or the /64 of the IPv6 address, which
+// one client usually owns as a whole. The zero value is ready for use, by several goroutines.
 type Clients struct {
 	mu   sync.Mutex
 	open map[netip.Addr]int

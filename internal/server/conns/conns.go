@@ -277,9 +277,9 @@ func (s *Server) Stats() (open int, refused int64) {
 	return len(s.conns) + s.away, s.refused
 }
 
-// Shutdown accepts no more connections, has the server answer the requests that it has read, and waits for
-// the end of all connections, or of ctx, whose error it then returns. It does not wait for connections
-// that were handed over.
+// Shutdown accepts no more connections, has the server answer the requests that it has read, and
+// waits for the end of all connections, or of ctx, whose error it then returns. It does not wait
+// for connections that were handed over.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	select {

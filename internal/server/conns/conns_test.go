@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds the wait of a test.
 const patience = time.Minute
 
-// A lines is a protocol with a line as a request and the same line as the answer. For each line it calls
-// before, if set, which may wait.
+// A lines is a protocol with a line as a request and the same line as the answer. For each line it
+// calls before, if set, which may wait.
 type lines struct {
 	c      *conns.Conn
 	before func(line string)

@@ -120,7 +120,8 @@ func TestCostlyClientsComeLast(t *testing.T) {
 	}
 }
 
-// A loop reads little of a new connection at first: it soon knows which of many have large pipelines.
+// A loop reads little of a new connection at first: it soon knows which of many have large
+// pipelines.
 func TestFirstReadIsSmall(t *testing.T) {
 	const pipeline, most = 32 << 10, 4 << 10 // bytes
 	held, hold, sizes := make(chan struct{}), make(chan struct{}), make(chan int, pipeline)

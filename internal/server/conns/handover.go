@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// handOver gives conn away, together with the input that c has read and not taken. Until its end it counts
-// as one of the connections.
+// handOver gives conn away, together with the input that c has read and not taken. Until its end it
+// counts as one of the connections.
 func (s *Server) handOver(c peer, conn net.Conn, rest []byte) {
 	s.mu.Lock()
 	delete(s.conns, c)

@@ -58,8 +58,8 @@ type replies struct {
 	from, to int
 }
 
-// startLoops starts the loops with the first listener; the caller holds s.mu. It goes without features that
-// the system denies.
+// startLoops starts the loops with the first listener; the caller holds s.mu. It goes without
+// features that the system denies.
 func (s *Server) startLoops() {
 	for len(s.loops) < s.opts.Loops {
 		l, err := newLoop(s)

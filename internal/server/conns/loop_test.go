@@ -50,8 +50,8 @@ func testLater(t *testing.T, form int) {
 	until(t, "without the client that has gone", func() bool { open, _ := s.Stats(); return open == 2 })
 }
 
-// Clients killed amid their replies leave nothing behind, and no reply reaches another client: each has
-// words of its own.
+// Clients killed amid their replies leave nothing behind, and no reply reaches another client: each
+// has words of its own.
 func TestKilledClients(t *testing.T) { forms(t, testKilledClients) }
 
 func testKilledClients(t *testing.T, form int) {

@@ -131,8 +131,8 @@ func (c *looped) read() {
 	}
 }
 
-// readLimit returns how much is read at once. It is little before the first turn in the queue, so that
-// a loop soon knows which of many new connections have large pipelines.
+// readLimit returns how much is read at once. It is little before the first turn in the queue, so
+// that a loop soon knows which of many new connections have large pipelines.
 func (c *looped) readLimit() int {
 	if c.busy && !c.server.opts.Budget.Spent() {
 		return loopBuffer
@@ -140,8 +140,8 @@ func (c *looped) readLimit() int {
 	return smallRead
 }
 
-// receive returns the untaken input with more behind it. It copies a little input to a place with room for
-// a large read.
+// receive returns the untaken input with more behind it. It copies a little input to a place with
+// room for a large read.
 func (c *looped) receive(limit int) (in []byte, n int, err error) {
 	if len(c.in) > smallRest {
 		c.in = grow(c.in)
@@ -185,8 +185,8 @@ func (c *looped) goOn() {
 	}
 }
 
-// serve executes the requests in in, which is c.in or a part of the loop's buffer. last: the loop does
-// nothing else with the connection until it sends the postponed replies.
+// serve executes the requests in in, which is c.in or a part of the loop's buffer. last: the loop
+// does nothing else with the connection until it sends the postponed replies.
 func (c *looped) serve(in []byte, last bool) {
 	taken, made, more := 0, 0, false
 	for (taken < len(in) || c.more) && !c.ending && c.later == nil && !c.leaves {
@@ -334,8 +334,8 @@ func (c *looped) resume(out []byte, fault bool) {
 	}
 }
 
-// finish closes the connection so that the client gets all written replies: after a close with unread input
-// the system would discard replies on their way.
+// finish closes the connection so that the client gets all written replies: after a close with
+// unread input the system would discard replies on their way.
 func (c *looped) finish() {
 	c.finishing = true
 	c.reading.clear()

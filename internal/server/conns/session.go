@@ -10,8 +10,8 @@ import (
 // the connection.
 const MaxInput = 64 << 10
 
-// A Session is a protocol's state of one connection. Its methods run one after the other, and do not wait:
-// other connections get their turn after they return.
+// A Session is a protocol's state of one connection. Its methods run one after the other, and do
+// not wait: other connections get their turn after they return.
 type Session interface {
 	// Serve executes the complete requests at the beginning of in, appends the replies to out, and
 	// returns the number of bytes of in that it took. It may stop early, and must after

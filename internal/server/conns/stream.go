@@ -111,8 +111,8 @@ func (c *stream) run() {
 	}
 }
 
-// execute executes the complete requests, and reports whether it found one; ok is false at the end of the
-// connection.
+// execute executes the complete requests, and reports whether it found one; ok is false at the end
+// of the connection.
 func (c *stream) execute() (progress, ok bool) {
 	for c.start < c.end || c.more {
 		c.more = false

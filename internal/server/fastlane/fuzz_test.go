@@ -170,8 +170,8 @@ func (c *laneConn) RemoteAddr() net.Addr                         { return c.addr
 func (c *laneConn) Later(f func(context.Context, []byte) []byte) { c.later = f }
 func (c *laneConn) HandOver()                                    { c.given = true }
 
-// answer sends input in pieces of that size and closes the client's side. It returns the lane's answer, the
-// number of answered bytes, and whether the lane hands the rest over.
+// answer sends input in pieces of that size and closes the client's side. It returns the lane's
+// answer, the number of answered bytes, and whether the lane hands the rest over.
 func (l *Lane) answer(input []byte, piece int) (out []byte, taken int, handed bool) {
 	c := &laneConn{addr: newAddress()}
 	s := l.newSession(c)
@@ -272,8 +272,8 @@ var unusualRequests = []string{
 	"GET /api/segment/get/order\r\n",
 }
 
-// The lane answers or hands over a request. In both cases a client sees the answer of net/http alone, with
-// any requests before and behind, and in any pieces.
+// The lane answers or hands over a request. In both cases a client sees the answer of net/http
+// alone, with any requests before and behind, and in any pieces.
 func TestAnswers(t *testing.T) {
 	p := newPair(t, false)
 	usual := understoodRequests[0]

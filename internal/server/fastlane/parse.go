@@ -118,7 +118,8 @@ var javaRoutes = [...][2]string{
 
 const v1Prefix = "/v1/ids/"
 
-// targetOf returns the target of a path; false: the path does not name one ID, or needs a closer look.
+// targetOf returns the target of a path; false: the path does not name one ID, or needs a closer
+// look.
 func targetOf(path string) (t target, ok bool) {
 	if names, is := strings.CutPrefix(path, v1Prefix); is {
 		t = target{api: 1}

@@ -29,9 +29,9 @@ func (o *Options) CallerName(r *http.Request) string {
 	return caller.Name()
 }
 
-// Admit returns the caller of r if it has one of the rights, or an error with the reason. A browser runs
-// other people's code: a page of another site changes nothing, and a page whose host name leads here may
-// take IDs at most.
+// Admit returns the caller of r if it has one of the rights, or an error with the reason. A browser
+// runs other people's code: a page of another site changes nothing, and a page whose host name
+// leads here may take IDs at most.
 func (o *Options) Admit(r *http.Request, rights access.Right) (*access.Caller, error) {
 	if rights&access.Take == 0 {
 		if err := o.CheckHost(r); err != nil {
@@ -50,8 +50,8 @@ func (o *Options) Admit(r *http.Request, rights access.Right) (*access.Caller, e
 	return caller, caller.May(rights)
 }
 
-// credentials returns the credentials of r. Behind a proxy the address is the proxy's, because anyone can
-// send X-Forwarded-For.
+// credentials returns the credentials of r. Behind a proxy the address is the proxy's, because
+// anyone can send X-Forwarded-For.
 func credentials(r *http.Request) access.Credentials {
 	var c access.Credentials
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {

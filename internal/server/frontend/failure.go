@@ -20,8 +20,8 @@ import (
 // the log reads it.
 const StatusCanceled = 499
 
-// RetryAfter returns the value of the header of that name: the seconds until a caller may retry after err;
-// "" if a retry is useless.
+// RetryAfter returns the value of the header of that name: the seconds until a caller may retry
+// after err; "" if a retry is useless.
 func RetryAfter(err error) string {
 	if delay := RetryDelay(err); delay > 0 {
 		return strconv.FormatFloat(math.Ceil(delay.Seconds()), 'f', 0, 64)
@@ -54,9 +54,10 @@ type Kind struct {
 	Reason string
 }
 
-// The first match counts. If an error wraps several, such as an exhausted stock with the store's time-out
-// behind it, the caller gets the most useful one. A missing lease and an exhausted stock come first: they
-// wrap errors of the registry or the store, which are never about the caller's request.
+// The first match counts. If an error wraps several, such as an exhausted stock with the store's
+// time-out behind it, the caller gets the most useful one. A missing lease and an exhausted stock
+// come first: they wrap errors of the registry or the store, which are never about the caller's
+// request.
 var kinds = []struct {
 	err  error
 	kind Kind

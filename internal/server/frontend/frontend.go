@@ -1,5 +1,6 @@
-// Package frontend is the common part of a server's front ends: the sources of IDs, the one table from
-// errors to the codes of the protocols, and the one place that decides which words of an error callers get.
+// Package frontend is the common part of a server's front ends: the sources of IDs, the one table
+// from errors to the codes of the protocols, and the one place that decides which words of an error
+// callers get.
 package frontend
 
 import (
@@ -48,8 +49,8 @@ type Options struct {
 	// request ends then.
 	Stopping <-chan struct{}
 
-	// Route returns the names of the servers on the way of a tag's IDs, this one first, if the store
-	// is another server; otherwise nil.
+	// Route returns the names of the servers on the way of a tag's IDs, this one first, if the
+	// store is another server; otherwise nil.
 	Route func() []string
 
 	// OutageBudget is how long what servers hold in memory is to last.

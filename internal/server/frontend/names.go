@@ -8,8 +8,8 @@ const (
 	shardNames = 256
 )
 
-// Names remember values made from clients' names, for all connections: thousands of connections are idle,
-// and keep nothing themselves. The zero value is ready for use.
+// Names remember values made from clients' names, for all connections: thousands of connections are
+// idle, and keep nothing themselves. The zero value is ready for use.
 type Names[T any] struct {
 	shards [nameShards]struct {
 		mu   sync.Mutex

@@ -10,7 +10,8 @@ import (
 )
 
 // Text returns the words of err for callers. It replaces the words of a store or registry
-// ([leaf.StoreError]), which may name servers, databases and users, by the known error that they wrap.
+// ([leaf.StoreError]), which may name servers, databases and users, by the known error that they
+// wrap.
 func Text(err error) string {
 	text := err.Error()
 	for _, e := range storeErrors(err) {

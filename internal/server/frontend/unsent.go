@@ -17,8 +17,8 @@ const (
 
 var errUnsent = &access.LimitError{What: "answers that clients have not read", RetryAfter: time.Second}
 
-// Charge charges a message of n texts or ranges to [Options.Unsent], until [EndCharge] or the end of
-// the request. The error says why no such message can be made for now.
+// Charge charges a message of n texts or ranges to [Options.Unsent], until [EndCharge] or the end
+// of the request. The error says why no such message can be made for now.
 func (o *Options) Charge(ctx context.Context, n int) error {
 	if n <= small || o.Unsent == nil {
 		return nil

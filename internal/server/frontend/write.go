@@ -46,8 +46,9 @@ func (o *Options) WriteRanges(w http.ResponseWriter, r *http.Request, ranges []l
 	p.end("]}\n")
 }
 
-// A pieces writes an answer in pieces, so that memory does not grow with its size. All but the first
-// are made in turn. They are written outside of turns, since a client may take its time to read.
+// A pieces writes an answer in pieces, so that memory does not grow with its size. All but the
+// first are made in turn. They are written outside of turns, since a client may take its time to
+// read.
 type pieces struct {
 	w     http.ResponseWriter
 	r     *http.Request

@@ -23,9 +23,8 @@ var (
 	contentTypes = [...][]string{asText: plainText, asHTML: htmlText, asJSON: jsonText}
 )
 
-// negotiate picks the format that the values of an Accept header prefer. A format
-// that is named wins over a wildcard, then the higher q, then the first; text where
-// none is named.
+// negotiate picks the preferred format of an Accept header. A named format wins over a wildcard,
+// then the higher q, then the first. Without a named one it is text.
 func negotiate(accept []string) format {
 	if len(accept) == 0 || len(accept) == 1 && accept[0] == "*/*" {
 		return asText
@@ -58,8 +57,8 @@ func namedFormat(name string) (format, bool) {
 	return asText, false
 }
 
-// quality returns the q among the parameters of a media type: 1 where there is none,
-// 0 where it cannot be read.
+// quality returns the q among the parameters of a media type: 1 without one, 0 for an unreadable
+// one.
 func quality(params string) float64 {
 	for param := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")

@@ -36,7 +36,7 @@ const maxForm = 64 << 10
 // decodeSnowflake answers as Java Leaf does, in the default layout.
 func (h *handler) decodeSnowflake(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	_ = r.ParseForm() // what is malformed, or too long, is as good as missing
+	_ = r.ParseForm() // a malformed or too long form counts as missing
 	values, ok := r.Form["snowflakeId"]
 	if !ok {
 		writeError(w, r, errorBody{
@@ -47,7 +47,7 @@ func (h *handler) decodeSnowflake(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header()["Content-Type"] = jsonText
-	_, _ = w.Write(h.decoded(strings.Join(values, ","))) // a client that has gone needs no answer
+	_, _ = w.Write(h.decoded(strings.Join(values, ","))) // a vanished client needs no answer
 }
 
 func (h *handler) decoded(text string) []byte {
@@ -76,8 +76,8 @@ type parsedUID struct {
 	Sequence  string `json:"sequence"`
 }
 
-// parseUID answers as parseUID of uid-generator does, in the default layout of the scheme
-// or the one that is named.
+// parseUID answers as parseUID of uid-generator does, in the default layout of the scheme or a
+// named one.
 func (h *handler) parseUID(w http.ResponseWriter, r *http.Request) {
 	text, ok := parseKey(r.URL, uidParsePrefix)
 	if !ok {
@@ -100,7 +100,7 @@ func (h *handler) parseUID(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header()["Content-Type"] = jsonText
-	_, _ = w.Write(jsonLine(parsedUID{ // a client that has gone needs no answer
+	_, _ = w.Write(jsonLine(parsedUID{ // a vanished client needs no answer
 		UID:       strconv.FormatInt(id, 10),
 		Timestamp: d.Time.Local().Format("2006-01-02 15:04:05"),
 		Worker:    strconv.FormatInt(d.Worker, 10),

@@ -102,7 +102,7 @@ func writeError(w http.ResponseWriter, r *http.Request, body errorBody) {
 	}
 	w.Header()["Content-Type"] = contentType
 	w.WriteHeader(body.Status)
-	_, _ = w.Write(text) // a client that has gone needs no answer
+	_, _ = w.Write(text) // a vanished client needs no answer
 }
 
 func htmlError(body errorBody, now time.Time) []byte {

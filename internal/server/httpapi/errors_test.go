@@ -147,7 +147,7 @@ func (downStore) Tags(context.Context) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) { yield(segment.Tag{}, errDown) }
 }
 
-// A store that has never answered is Java Leaf's -1.
+// Before the store's first answer, the result is Java Leaf's -1.
 func TestStoreDownSinceStart(t *testing.T) {
 	h, _ := newReal(t, downStore{}, &segment.SetOptions{Options: segment.Options{Wait: 50 * time.Millisecond}})
 	res, body := get(h, "/api/segment/get/k")
@@ -167,7 +167,7 @@ func TestUnknownTagOfRealSet(t *testing.T) {
 	}
 }
 
-// HEAD says what a GET would, and consumes nothing.
+// HEAD returns the headers of a GET, and takes no ID.
 func TestHead(t *testing.T) {
 	h, _ := newReal(t, newStore(t, segment.Tag{Name: "order", MaxID: 1, Step: 10}), nil)
 	for target, want := range map[string]int{"order": 200, "order?n=5": 200, "order?n=0": 400, "nope": 500, "nope?n=5": 500} {

@@ -49,8 +49,7 @@ func describedRoutes(t testing.TB) (routes []describedRoute) {
 	return routes
 }
 
-// Whatever is asked for, nothing panics, and a fault of the server is one that the
-// description has.
+// No request causes a panic, and the description has every server error.
 func FuzzFaults(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"GET", "/v1/ids/segment/order?n=3&ranges=1"}, {"POST", "/v1/ids/uuid/v7?format=text"}, {"GET", "/v1/ids/ticket/x"},

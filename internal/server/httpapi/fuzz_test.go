@@ -17,8 +17,8 @@ import (
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 )
 
-// Whatever the request line and the head: no panic, no status that is not documented; and
-// without a token nothing is looked up.
+// No request line and head cause a panic or an undocumented status. Without a token the server
+// looks nothing up.
 func FuzzRoutes(f *testing.F) {
 	for _, seed := range []string{
 		"GET /api/segment/get/order HTTP/1.1\r\n", "POST //api/segment/get/order/?n=3 HTTP/1.1\r\nAccept: application/json\r\n",

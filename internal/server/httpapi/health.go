@@ -19,14 +19,14 @@ func healthz(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "ok")
 }
 
-// readyMeans says what the answer of readyz is about.
+// readyMeans explains the answer of readyz.
 const readyMeans = `ready means: the store has answered since the start, a worker ID is held, and IDs can be issued for a while (ready_for).
 A store that fails later counts once nothing that is asked for can be issued: the other servers would fail alike.
 With ?scheme=NAME only that scheme counts.
 `
 
-// readyz tells a load balancer whether to send requests here, for all schemes that are
-// served or for those that are named.
+// readyz tells a load balancer whether to send requests here, for all served schemes or for named
+// ones.
 func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if err := frontend.CheckParams(query, "scheme", "verbose"); err != nil {
@@ -52,8 +52,8 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 	h.explain(w, report)
 }
 
-// notReady says why one of schemes cannot be served, or, where none is named, why no requests
-// should be sent here.
+// notReady returns the reason why one of schemes is not served. Without schemes it returns the
+// reason why the whole server should get no requests.
 func (h *handler) notReady(report health.Report, schemes []string) error {
 	if len(schemes) == 0 {
 		return report.Err("")

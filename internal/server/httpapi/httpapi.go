@@ -30,9 +30,9 @@ type route struct {
 	java    bool // Java Leaf has it, and serves it with a slash behind as well
 }
 
-// New adds the routes, and the answer for unknown paths, to mux and returns the handler
-// that serves all of mux and package v1api. IDs go past mux, whose general matching costs twice
-// what it takes to make and write an ID.
+// New adds the routes, and the answer for unknown paths, to mux and returns the handler for all of
+// mux and package v1api. Requests for IDs bypass mux, whose general matching costs twice as much as
+// making and writing an ID.
 func New(mux *http.ServeMux, opts *frontend.Options) http.Handler {
 	h := &handler{opts}
 	for _, r := range h.routes() {
@@ -75,8 +75,8 @@ func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// singleSlashes returns r with one slash in its path wherever there are several: Java
-// Leaf serves both alike, and a base URL often ends in one. An encoded slash is none.
+// singleSlashes returns r with single slashes in its path: Java Leaf serves both alike, and a base
+// URL often ends in one. An encoded slash does not count.
 func singleSlashes(r *http.Request) *http.Request {
 	path := r.URL.EscapedPath()
 	for strings.Contains(path, "//") {
@@ -115,7 +115,7 @@ func (h *handler) routes() []route {
 // get serves GET and HEAD with next and answers all other methods itself.
 func get(next http.HandlerFunc) http.HandlerFunc { return only("GET, HEAD, OPTIONS", next) }
 
-// javaPage serves with next the methods that Java Leaf serves, which are most.
+// javaPage serves the methods that Java Leaf serves, which are most, with next.
 func javaPage(next http.HandlerFunc) http.HandlerFunc { return only(allowIDs, next) }
 
 // only serves the methods listed in allow, as in the header of that name, with next;
@@ -134,7 +134,7 @@ func only(allow string, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// admit serves with next the callers that have one of the rights.
+// admit serves callers with one of the rights, with next.
 func (h *handler) admit(rights access.Right, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if _, err := h.Admit(r, rights); err != nil {
@@ -147,7 +147,7 @@ func (h *handler) admit(rights access.Right, next http.HandlerFunc) http.Handler
 
 func openAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/yaml")
-	_, _ = io.WriteString(w, api.OpenAPI) // a client that has gone needs no answer
+	_, _ = io.WriteString(w, api.OpenAPI) // a vanished client needs no answer
 }
 
 const protoPath = "/proto/leaf/v1/{file}"
@@ -159,7 +159,7 @@ func (h *handler) proto(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header()["Content-Type"] = plainText
-	_, _ = w.Write(text) // a client that has gone needs no answer
+	_, _ = w.Write(text) // a vanished client needs no answer
 }
 
 func (h *handler) index(w http.ResponseWriter, _ *http.Request) {

@@ -18,7 +18,7 @@ type idsRoute struct {
 	*handler
 	scheme string
 	prefix string // what precedes the key in a path
-	java   bool   // Java Leaf has it: its errors are told as Java Leaf tells them
+	java   bool   // a route of Java Leaf's, with Java Leaf's errors
 }
 
 func (h *handler) idsRoutes() []idsRoute {
@@ -63,8 +63,8 @@ func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
 	}
 }
 
-// javaKey returns the key that a request means. Java Leaf cuts a tag's name at its last dot. Its route
-// here serves the cut name, too, if only that is a tag.
+// javaKey returns the key that a request means. Java Leaf cuts a tag's name at its last dot. Its
+// route here serves the cut name, too, if only that is a tag.
 func (i *idsRoute) javaKey(ctx context.Context, caller *access.Caller, key string) string {
 	dot := strings.LastIndexByte(key, '.')
 	if dot < 1 || !i.java || i.scheme != issuer.Segment {
@@ -102,7 +102,7 @@ func (i *idsRoute) one(w http.ResponseWriter, r *http.Request, caller *access.Ca
 	_, _ = w.Write(id.Append(text[:0])) // the ID is spent whether it arrives or not
 }
 
-// head answers what a GET would, without the ID, which it does not consume.
+// head answers like a GET, without taking an ID.
 func (i *idsRoute) head(w http.ResponseWriter, r *http.Request, key string) {
 	_, batch, err := i.count(r.URL)
 	if err == nil {

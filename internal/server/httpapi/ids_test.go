@@ -283,7 +283,7 @@ func TestBadBatch(t *testing.T) {
 	}
 }
 
-// Whatever the path: no panic, and no ID for what cannot be a key.
+// No path causes a panic, and no invalid key gets an ID.
 func FuzzKey(f *testing.F) {
 	for _, seed := range []string{"order", "a/", "a;b", "%2F", "%3B", "%00", "..", "%2E%2E/", "//", "a%", "\xff", "%ff", "订单", "a?n=2", "a?n=-1", ";", "a%3Bb;c/"} {
 		f.Add(seed)
@@ -306,7 +306,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// A batch that is refused in any case uses up no quota.
+// A batch that is always refused uses no quota.
 func TestBadBatchCountsForNoLimit(t *testing.T) {
 	ids := issuer.New(nil, &issuer.Options{MaxBatch: 10})
 	gate := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 11}}}})
@@ -322,7 +322,8 @@ func TestBadBatchCountsForNoLimit(t *testing.T) {
 	}
 }
 
-// Java Leaf cuts a tag's name at its last dot. Its route here does so if only the cut name is a tag.
+// Java Leaf cuts a tag's name at its last dot. Its route here does so if only the cut name is a
+// tag.
 func TestJavaKeyWithADot(t *testing.T) {
 	store := newStore(t, segment.Tag{Name: "order", MaxID: 100, Step: 10}, segment.Tag{Name: "a.b", MaxID: 200, Step: 10},
 		segment.Tag{Name: "a", MaxID: 300, Step: 10})

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// parseKey returns what stands for {key} in a path that begins with prefix. As in
-// Java Leaf, one slash may follow the key and ";params" after it are dropped; unlike
-// there, a key with a dot is taken as it is. An encoded slash or semicolon belongs to
-// the key. ok is false where there is no such route: no key, or more than one segment.
+// parseKey returns the {key} of a path that begins with prefix. As in Java Leaf, one slash may
+// follow the key, and parseKey drops ";params" after it; unlike there, it keeps a dot. An encoded
+// slash or semicolon belongs to the key. ok is false for another route: no key, or more than one
+// segment.
 func parseKey(u *url.URL, prefix string) (key string, ok bool) {
 	// A URL without RawPath is one whose path has nothing encoded that would
 	// mean something else when it is not: its decoded form can be taken apart.

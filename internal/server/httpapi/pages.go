@@ -80,7 +80,7 @@ func (p *page) row(cells ...any) error {
 func (p *page) end(early string) {
 	p.start()
 	_ = pageFoot.Execute(p.buf, early)
-	_ = p.buf.Flush() // a client that has gone needs no answer
+	_ = p.buf.Flush() // a vanished client needs no answer
 }
 
 func (h *handler) cache(w http.ResponseWriter, r *http.Request) {

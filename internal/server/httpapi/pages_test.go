@@ -118,7 +118,7 @@ func TestPagesOnLoopback(t *testing.T) {
 	}
 }
 
-// A longStore lists n tags, then fails with err, if there is one.
+// A longStore lists n tags, then fails with err, if not nil.
 type longStore struct {
 	segment.Store
 	n   int

@@ -43,7 +43,7 @@ func TestUUIDs(t *testing.T) {
 	}
 }
 
-// The errors of routes that Java Leaf does not have are told by the status.
+// The status shows the errors of routes that Java Leaf does not have.
 func TestTickets(t *testing.T) {
 	source := new(fakeSource)
 	ids := issuer.New(map[string]issuer.Source{issuer.Ticket: issuer.Numbers(source)}, nil)

@@ -92,7 +92,7 @@ func TestSnowflakeErrors(t *testing.T) {
 	}
 }
 
-// A store that has never answered is not the reason of this scheme's errors.
+// A silent store is not the reason of this scheme's errors.
 func TestSnowflakeErrorsBesideSilentStore(t *testing.T) {
 	source := &fakeSource{err: leaf.ErrNoLease}
 	ids := issuer.New(map[string]issuer.Source{issuer.Snowflake: issuer.Numbers(source)}, nil)

@@ -77,8 +77,8 @@ func TestNoToken(t *testing.T) {
 	c.wantEnd("-ERR Protocol error: invalid bulk length\r\n")
 }
 
-// With a token only what it allows is taken, and the answer to all else is the same for what
-// exists and what does not.
+// A token allows its own commands only. The answer to all others is the same for existing and
+// unknown tags.
 func TestToken(t *testing.T) {
 	g := serveGuarded(t, nil)
 	g.require(t)
@@ -109,7 +109,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// Connections that are open when tokens are required from then on have to show one.
+// After tokens become required, open connections have to show one.
 func TestTokensFromNowOn(t *testing.T) {
 	g := serveGuarded(t, nil)
 	c := g.dial(t)
@@ -170,7 +170,7 @@ func TestUnknownCallerIsCutOff(t *testing.T) {
 	}
 }
 
-// What a caller was allowed for a row of commands is not what the next caller may.
+// Permission for one caller's run of commands does not pass to the next caller.
 func TestRowEndsWithItsCaller(t *testing.T) {
 	g := serveGuarded(t, nil)
 	hold := make(chan struct{})

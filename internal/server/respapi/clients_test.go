@@ -75,7 +75,7 @@ func TestGoRedis(t *testing.T) {
 	}
 }
 
-// tool runs one of Redis's own tools on the server and returns what it prints.
+// tool runs one of Redis's own tools on the server and returns its output.
 func (f *fixture) tool(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(f.addr)
@@ -132,7 +132,7 @@ func TestRedisBenchmark(t *testing.T) {
 		}
 		c := f.dial(t)
 		c.send(command("INCR", "order"))
-		if got := c.number(); got < taken+1 { // it may send a little more than it was told
+		if got := c.number(); got < taken+1 { // it may send a little more than requested
 			t.Errorf("after %d INCR: %d", taken, got)
 		}
 	}

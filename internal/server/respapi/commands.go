@@ -12,14 +12,14 @@ import (
 type command struct {
 	name    string
 	arity   int // arguments with the name; negative: at least so many
-	key     int // index of the argument that is a tag; 0: none
+	key     int // index of the tag among the arguments; 0: no tag
 	flags   string
 	group   string
 	summary string
 	do      func(s *session, args [][]byte, frame []byte)
 }
 
-// flagOpen marks what a caller may send before it has said who it is.
+// flagOpen marks commands for callers without credentials.
 const flagOpen = "no_auth"
 
 // newTable lists the commands.
@@ -77,7 +77,7 @@ func (c *command) open() bool { return strings.Contains(c.flags, flagOpen) }
 // takes reports whether the command may have n arguments, its name included.
 func (c *command) takes(n int) bool { return n == c.arity || c.arity < 0 && n >= -c.arity }
 
-// lookup returns the command of a name in any case, nil if there is none.
+// lookup returns the command of a name in any case, or nil.
 func (a *API) lookup(name []byte) *command {
 	var upper [16]byte
 	if len(name) > len(upper) {
@@ -92,14 +92,14 @@ func (a *API) lookup(name []byte) *command {
 	return a.index[string(upper[:len(name)])]
 }
 
-// dispatch carries out one command. frame is what it was read from.
+// dispatch executes one command. frame is its encoded form.
 func (s *session) dispatch(args [][]byte, frame []byte) {
 	c := s.lookup(args[0])
 	switch {
 	case isHTTP(args[0]): // a browser was led here: what follows may look like commands
 		s.end()
 	case (c == nil || !c.open()) && !s.known():
-		s.run = run{} // what was allowed is not any more
+		s.run = run{} // the permission has ended
 		s.failed(access.ErrUnauthenticated)
 	case c == nil:
 		s.fail("ERR unknown command " + quoted(args[0]) + "; " + cmp.Or(refusals[strings.ToUpper(string(args[0]))],
@@ -116,7 +116,7 @@ func (s *session) known() bool {
 	return s.caller != nil && (s.Access.Open() || !errors.Is(s.caller.May(access.Take), access.ErrUnauthenticated))
 }
 
-// isHTTP tells what a request of HTTP with a body, or its second line, begins with.
+// isHTTP recognises the beginning of an HTTP request with a body, or its second line.
 func isHTTP(name []byte) bool { return is(name, "POST") || is(name, "HOST:") }
 
 // is compares without regard to case.

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// redisVersion is the version of Redis whose protocol this is. Client libraries decide by it
-// what they may send.
+// redisVersion is the Redis version of this protocol. Client libraries choose their commands by it.
 const redisVersion = "7.4.0"
 
 func (s *session) ping(args [][]byte, _ []byte) {
@@ -116,11 +115,11 @@ func (s *session) hail(resp3 bool, name string) {
 
 // helloOptions are what may follow the version.
 type helloOptions struct {
-	token *string // nil: none
+	token *string // nil: no token
 	name  string
 }
 
-// helloOptions reads what follows the version, or tells what is wrong with it.
+// helloOptions parses the arguments after the version, or returns their fault.
 func (s *session) helloOptions(args [][]byte) (o helloOptions, ok bool) {
 	o.name = s.name
 	for len(args) > 0 {
@@ -167,7 +166,7 @@ func (s *session) protocol() int64 {
 	return 2
 }
 
-// checkName tells what is wrong with a name, or version, that a client gives.
+// checkName returns the fault of a client's name or version.
 func (s *session) checkName(name []byte) bool {
 	const most = 256
 	for _, c := range name {

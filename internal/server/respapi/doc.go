@@ -1,28 +1,28 @@
-// Package respapi is the front end for the Redis protocol, RESP2 and RESP3: INCR takes an
-// ID of a tag, LEAF.NEXT one of any scheme. What client libraries send of their own accord
-// is answered as Redis answers it. docs/redis-protocol.md is the description for users.
+// Package respapi is the front end for the Redis protocol, RESP2 and RESP3: INCR takes an ID of a
+// tag, LEAF.NEXT one of any scheme. It answers the automatic commands of client libraries as Redis
+// does. docs/redis-protocol.md is the description for users.
 //
 // # Order and waiting
 //
-// The commands of a connection are carried out one after the other, and answered in that
-// order. Replies are sent when all commands that were read are carried out, so that a
-// pipeline costs one write; but before a command that has to wait for a store, and when many
-// have come together. A command is first tried without a wait; where it has to, a goroutine
-// carries it out, and the connection's further commands come after it.
+// The server executes a connection's commands one after the other, and answers them in that order.
+// It sends the replies after it has executed all commands that it has read, so a pipeline costs one
+// write. It sends them earlier before a command that has to wait for a store, and when many have
+// come together. It first tries a command without a wait; if the command has to wait, a goroutine
+// executes it, and the connection's further commands come after it.
 //
-// Equal INCRs that follow one another in what was read are served as one batch where the
-// stock holds it, and one by one where not: each is answered as it would be alone.
+// Equal consecutive INCRs in one read form a batch if the stock holds it, and otherwise run one by
+// one. Each gets the answer that it would get alone.
 //
 // # Errors
 //
-// The first word of an error is what client libraries go by:
+// Client libraries branch on the first word of an error:
 //
 //	ERR        the command is wrong, or cannot succeed as it is
 //	TRYAGAIN   the same command may succeed a moment later; nothing was issued
 //	NOAUTH     a token is needed
 //	WRONGPASS  the token is wrong
 //	NOPERM     the token does not have the right
-//	NOPROTO    HELLO asks for a version that there is not
+//	NOPROTO    HELLO asks for an unknown version
 //
-// An error in the protocol itself is answered with ERR, and the connection closed.
+// After an error in the protocol itself the server answers with ERR, and closes the connection.
 package respapi

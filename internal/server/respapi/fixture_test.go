@@ -21,7 +21,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// patience is how long a test waits for what must come.
+// patience bounds the wait of a test.
 const patience = 3 * time.Minute
 
 // A fixture is a server of the Redis protocol over a store with the tag "order": step 100,
@@ -32,7 +32,7 @@ type fixture struct {
 	conns *conns.Server
 }
 
-// An options changes what a fixture is made of.
+// An options changes the parts of a fixture.
 type options struct {
 	segment segment.SetOptions
 	conns   conns.Options
@@ -145,7 +145,7 @@ func (c *client) do(args ...string) string {
 	return c.reply()
 }
 
-// wantEnd checks that the server has closed the connection, and what it said last.
+// wantEnd checks that the server has closed the connection, and its last words.
 func (c *client) wantEnd(last string) {
 	c.t.Helper()
 	if got, err := io.ReadAll(c.Reader); err != nil || string(got) != last {

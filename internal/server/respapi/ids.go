@@ -15,7 +15,7 @@ import (
 // maxRun is how many equal INCRs are served as one batch.
 const maxRun = 1024
 
-// What callers are told, in Redis's words.
+// Error texts in Redis's words.
 const (
 	noAuth     = "NOAUTH Authentication required."
 	notInteger = "ERR value is not an integer or out of range"
@@ -37,7 +37,7 @@ func (s *session) refuse(err error, text string) {
 	s.reply.fail(text)
 }
 
-// fail tells the caller what is wrong with a command.
+// fail answers a command with an error.
 func (s *session) fail(text string) { s.refuse(leaf.ErrInvalid, text) }
 
 // failed tells the caller of an error.
@@ -63,13 +63,13 @@ func prefix(err error) string {
 	return "ERR"
 }
 
-// A run is a row of equal INCRs that are served one by one.
+// A run is a row of equal INCRs that run one by one.
 type run struct {
-	left    int  // that are still to come
-	allowed bool // the caller was asked for them already
+	left    int  // remaining ones
+	allowed bool // the caller's permission and limits cover them
 }
 
-// incr serves an INCR, and the equal ones that follow it in what was read.
+// incr executes an INCR, and the equal ones behind it in the same read.
 func (s *session) incr(args [][]byte, frame []byte) {
 	tag := s.tag(args[1])
 	if s.run.left == 0 {
@@ -114,14 +114,14 @@ func (s *session) may(scheme, key string, n int64) bool {
 	return err == nil
 }
 
-// An ask is what a command takes, which its caller may.
+// An ask is the permitted request of a command.
 type ask struct {
 	scheme, key string
 	n           int
 	do          func(s *session, ctx context.Context, a ask) error // takes it, and answers
 }
 
-// take serves an ask: now, or later where that has to wait.
+// take executes an ask: now, or later if it has to wait.
 func (s *session) take(a ask) {
 	if err := a.do(s, frontend.NoWait, a); errors.Is(err, frontend.ErrWaits) {
 		s.later(func(ctx context.Context) {
@@ -244,7 +244,8 @@ func (s *session) bulkID(id issuer.ID) {
 	s.bulk(string(id.Append(text[:0])))
 }
 
-// exists serves what is only asked about a tag: with an error, or with answer if it exists.
+// exists executes a question about a tag. It answers with an error, or with answer if the tag
+// exists.
 func (s *session) exists(tag string, answer func(s *session)) {
 	if !s.may(issuer.Segment, tag, 0) {
 		return

@@ -50,7 +50,7 @@ func (s *session) commandList() {
 	list.Store(new(bytes.Clone(s.buf[from:])))
 }
 
-// commandInfos describes some commands; one that there is not is null.
+// commandInfos describes some commands; an unknown one is null.
 func (s *session) commandInfos(names [][]byte) {
 	if len(names) == 0 {
 		s.command(make([][]byte, 1), nil)
@@ -87,7 +87,7 @@ func (s *session) commandInfo(c *command) {
 	}
 }
 
-// commandDocs says what commands are for; those that there are not are left out.
+// commandDocs documents commands, without the unknown ones.
 func (s *session) commandDocs(names [][]byte) {
 	var list []*command
 	for i := range s.table {
@@ -160,7 +160,7 @@ func wanted(sections [][]byte, name string) bool {
 
 func (s *session) sections() [][2]string {
 	up := time.Since(s.Started)
-	_, port, _ := net.SplitHostPort(s.RESP) // empty where there is none to tell
+	_, port, _ := net.SplitHostPort(s.RESP) // empty without an address
 	return [][2]string{
 		{"Server", fmt.Sprintf("redis_version:%s\r\nredis_mode:standalone\r\nleaf_version:%s\r\nprocess_id:%d\r\ntcp_port:%s\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
 			redisVersion, s.Version, os.Getpid(), port, int64(up.Seconds()), int64(up.Hours()/24))},

@@ -20,16 +20,15 @@ type limits struct {
 	bulk int // bytes of one
 }
 
-// The limits of callers that are known, and of others; the second are Redis's.
+// The limits for known callers, and for others; the second are Redis's.
 var (
 	knownLimits   = limits{args: maxArgs, bulk: maxSize}
 	unknownLimits = limits{args: 10, bulk: 16 << 10}
 )
 
-// parse appends the arguments of the first command in buf to args, which point into buf
-// where they can, and returns its size: 0 if it is not there as a whole. A command without
-// arguments is valid, and skipped. After an error there is no telling where the next
-// command would begin.
+// parse appends the arguments of the first command in buf to args, which point into buf if
+// possible, and returns its size: 0 if it is incomplete. A command without arguments is valid, and
+// skipped. After an error the beginning of the next command is unknown.
 func parse(buf []byte, args [][]byte, lim limits) (_ [][]byte, size int, err error) {
 	switch {
 	case len(buf) == 0:
@@ -139,8 +138,8 @@ func parseInline(buf []byte, args [][]byte) (_ [][]byte, size int, err error) {
 	}
 }
 
-// parseWord reads the first word of line, which may stand in quotes as redis-cli takes them,
-// and returns how much of line it takes up.
+// parseWord parses the first word of line, with or without redis-cli's quotes, and returns its
+// length in line.
 func parseWord(line []byte) (word []byte, size int, ok bool) {
 	quote := line[0]
 	if quote != '"' && quote != '\'' {
@@ -166,8 +165,8 @@ func parseWord(line []byte) (word []byte, size int, ok bool) {
 	return nil, 0, false
 }
 
-// unescape returns the byte that stands for what follows a backslash, and how much of it
-// that is: 0 if the backslash means itself.
+// unescape returns the byte for the escape after a backslash, and the length of the escape: 0 if
+// the backslash means itself.
 func unescape(s []byte, quote byte) (b byte, size int) {
 	if quote == '\'' {
 		if s[0] == '\'' {

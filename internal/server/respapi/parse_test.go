@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// parseAll returns the commands at the beginning of input, and what is wrong behind them. It
-// sees one byte more at a time if trickling, as from a slow client.
+// parseAll returns the commands at the beginning of input, and the error behind them. With
+// trickling it sees one more byte at a time, as from a slow client.
 func parseAll(input []byte, trickling bool) (commands [][]string, problem string) {
 	end := len(input)
 	if trickling {
@@ -84,7 +84,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Callers that are not known yet have less to send.
+// Unknown callers may send less.
 func TestParseUnknownCaller(t *testing.T) {
 	for _, input := range []string{"*11\r\n", "*1\r\n$16385\r\n"} {
 		if _, _, err := parse([]byte(input), nil, unknownLimits); err == nil {
@@ -93,8 +93,8 @@ func TestParseUnknownCaller(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that it does not matter in which pieces the input comes, and that no
-// input gives more than it holds.
+// FuzzParse checks that the pieces of the input do not matter, and that no input yields more than
+// it holds.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"*2\r\n$4\r\nINCR\r\n$5\r\norder\r\n*2\r\n$4\r\nINCR\r\n$5\r\norder\r\n", "PING\r\nINCR order\n", "*-1\r\n*0\r\n*1\r\n$0\r\n\r\n",

@@ -7,7 +7,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A reply collects what the server sends next on a connection, in its version of the protocol.
+// A reply collects the server's next output on a connection, in its version of the protocol.
 type reply struct {
 	buf   []byte
 	resp3 bool
@@ -25,7 +25,7 @@ func (r *reply) header(kind byte, n int64) {
 	r.buf = append(r.buf, '\r', '\n')
 }
 
-// ok is the reply to a command that has nothing to say.
+// ok is the reply to a command without a result.
 func (r *reply) ok() { r.line('+', "OK") }
 
 func (r *reply) simple(text string) { r.line('+', text) }

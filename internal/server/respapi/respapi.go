@@ -7,7 +7,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
-// Full is what a client reads that finds no place.
+// Full is the reply to a refused connection.
 var Full = []byte("-ERR max number of clients reached\r\n")
 
 // An API serves the Redis protocol.
@@ -21,7 +21,7 @@ type API struct {
 
 	lastID atomic.Int64 // of a connection; so many were accepted
 	open   atomic.Int64 // connections
-	done   atomic.Int64 // commands, of connections that have ended
+	done   atomic.Int64 // commands of ended connections
 }
 
 // New returns a front end for opts.

@@ -42,7 +42,7 @@ type session struct {
 	caller     *access.Caller
 	credential access.Credentials
 
-	rest issuer.IDs // of an array that is not complete yet
+	rest issuer.IDs // of an incomplete array
 
 	lastTag string       // most clients repeat it
 	ranges  []leaf.Range // of a run
@@ -56,7 +56,7 @@ func newSession(a *API, c *conns.Conn) *session {
 	return s
 }
 
-// credentialsOf returns what is known of a client before it sends anything.
+// credentialsOf returns a client's credentials before it sends anything.
 func credentialsOf(c *conns.Conn) access.Credentials {
 	var cred access.Credentials
 	if from, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
@@ -80,16 +80,15 @@ func (s *session) Serve(in, out []byte) (taken int, _ []byte) {
 			break
 		}
 	}
-	s.recorder.Done(s.arrived, int(s.commands-before)) // all that was read at once took the same time
+	s.recorder.Done(s.arrived, int(s.commands-before)) // all commands of one read took the same time
 	out, s.buf, s.in = s.buf, nil, nil
 	return s.at, out
 }
 
-// MayIdle implements [conns.Session]: a caller that is not known has one request's time to
-// say who it is.
+// MayIdle implements [conns.Session]: an unknown caller has one request's time to authenticate.
 func (s *session) MayIdle() bool { return s.caller != nil }
 
-// HalfClosed implements [conns.Session]: a command that is not there as a whole has no answer.
+// HalfClosed implements [conns.Session]: an incomplete command has no answer.
 func (s *session) HalfClosed([]byte) {}
 
 // Closed implements [conns.Session].
@@ -147,7 +146,7 @@ func (s *session) limits() limits {
 	return knownLimits
 }
 
-// repeats counts how often the frame that was just read follows again, at most limit times.
+// repeats counts the repetitions of the last frame, at most limit.
 func (s *session) repeats(frame []byte, limit int) (n int) {
 	rest := s.in[s.at:]
 	size := min(limit, len(rest)/len(frame)) * len(frame)
@@ -176,7 +175,7 @@ func (s *session) tag(name []byte) string {
 	return tag
 }
 
-// reset makes the connection what it was when it began.
+// reset returns the connection to its first state.
 func (s *session) reset() {
 	s.resp3, s.name = false, ""
 	s.credential.Token = ""

@@ -42,7 +42,7 @@ func TestStockEndsMidway(t *testing.T) {
 	}
 }
 
-// Replies do not wait for a later command that has to.
+// Replies do not wait for a later command that waits.
 func TestRepliesBeforeWait(t *testing.T) {
 	f := serve(t, func(o *options) { o.segment.Wait, o.segment.CallTimeout = time.Hour, time.Hour })
 	hold := make(chan struct{})
@@ -73,7 +73,7 @@ func TestTrickle(t *testing.T) {
 	}
 }
 
-// A client that closes its side gets the answers to what it has sent.
+// A client that closes its side gets the answers to its commands.
 func TestHalfClosed(t *testing.T) {
 	c := serve(t, nil).dial(t)
 	c.send("INCR order\r\nINCR order\r\n*2\r\n$4\r\nINCR")
@@ -83,8 +83,8 @@ func TestHalfClosed(t *testing.T) {
 	c.wantEnd(":1\r\n:2\r\n")
 }
 
-// Bytes that are not a command are answered, and the connection closed; what follows them is
-// not carried out, and what comes before is.
+// After bytes that are not a command the server answers and closes the connection. It executes the
+// commands before them, and not those after them.
 func TestProtocolErrors(t *testing.T) {
 	f := serve(t, nil)
 	for input, want := range map[string]string{
@@ -102,7 +102,7 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// What a browser sends is not carried out: a page could make it send commands.
+// The server does not execute a browser's input: a page could make it send commands.
 func TestHTTP(t *testing.T) {
 	f := serve(t, nil)
 	for input, want := range map[string]string{
@@ -133,7 +133,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// Connections that have asked for many keys keep none of them.
+// A connection does not remember the keys that it asked for.
 func TestKeysAreNotKept(t *testing.T) {
 	const clients, keys, most = 100, 256, 3 << 20 // bytes; 256 keys of 100 bytes are 40 KB
 	f := serve(t, nil)
@@ -162,8 +162,8 @@ func inUse() int {
 	return int(m.HeapAlloc)
 }
 
-// The replies that clients leave unread are made when they read: together they stay within the
-// budget, other clients get what they ask for, and no reply is lost.
+// The server makes replies when the client reads: together the unread ones stay within the budget,
+// other clients get their IDs, and no reply is lost.
 func TestUnreadBatches(t *testing.T) {
 	const clients, batches, batch = 15, 10, "LEAF.NEXT uuid x COUNT 10000\r\n"
 	const most = 8 << 20 // bytes; all replies are 65 MB
@@ -224,7 +224,7 @@ func testLongReplies(t *testing.T, f *fixture) {
 	c.wantEnd("+OK\r\n")
 }
 
-// Many clients at once get IDs that are all distinct.
+// Many concurrent clients get distinct IDs.
 func TestDistinct(t *testing.T) {
 	f := serve(t, nil)
 	var seen drivertest.IDs
@@ -259,7 +259,7 @@ func (c *client) number() (n int64) {
 
 // An INCR allocates nothing, alone or in a row.
 func TestAllocations(t *testing.T) {
-	const enough = 1_000_000 // IDs: none has to wait, which would allocate
+	const enough = 1_000_000 // IDs: no call waits, which would allocate
 	sessions := make(chan conns.Session, 2)
 	f := serve(t, func(o *options) {
 		o.step = enough

@@ -19,7 +19,7 @@ type adminService struct {
 	*frontend.Options
 	store, registry string // their names, as far as callers may know them
 	tell            tell
-	listings        chan struct{} // holds one for each answer with all tags that is being made
+	listings        chan struct{} // has one entry for each answer with all tags in progress
 }
 
 // NewAdmin returns the calls of AdminService, for callers in this process.
@@ -38,7 +38,7 @@ func newAdmin(opts *frontend.Options) *adminService {
 	return s
 }
 
-// tags returns the administration of the store, an error where there is none.
+// tags returns the administration of the store, or an error without one.
 func (s *adminService) tags() (*issuer.Tags, error) {
 	if s.Tags == nil {
 		return nil, s.IDs.Check(issuer.Segment, "")

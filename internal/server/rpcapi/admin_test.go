@@ -99,7 +99,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Pages have all tags once, in the order of their names, whatever the size.
+// Pages of any size have all tags once, in the order of their names.
 func TestListTagsInPages(t *testing.T) {
 	f := serve(t, loopback)
 	want := []string{"order"}

@@ -19,7 +19,7 @@ import (
 
 const nowhere = "127.0.0.1:1"
 
-// serveAway starts all services over a store and a registry that are away.
+// serveAway starts all services over an absent store and registry.
 func serveAway(t *testing.T, listen net.Addr) fixture {
 	t.Helper()
 	db, err := relay.Open([]string{"http://" + nowhere}, nil)
@@ -74,7 +74,7 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
-// Callers elsewhere are told no names of hosts.
+// Callers elsewhere learn no names of hosts.
 func TestStoreAwayFromElsewhere(t *testing.T) {
 	f := serveAway(t, everyone)
 	for what, call := range map[string]func(context.Context) error{

@@ -78,7 +78,7 @@ func newServer(listen net.Addr, b frontend.Options) *httptest.Server {
 	return server
 }
 
-// complete returns b with what all servers of the tests have.
+// complete adds the common parts of all test servers to b.
 func complete(listen net.Addr, b frontend.Options) *frontend.Options {
 	b.Version, b.Started, b.StoreName, b.Registry = "v1.2.3", started, "memory:", "memory:workers"
 	b.Listen, b.Address = listen, listen.String()

@@ -43,16 +43,16 @@ type GRPCOptions struct {
 	BodyTimeout    time.Duration   // how long a client may take to send the message of a call
 	Logger         *slog.Logger
 
-	// Log is told of each call that has ended.
+	// Log receives each finished call.
 	Log func(procedure, from string, header func() http.Header, began time.Time)
 }
 
-// NewGRPC returns a server by grpc-go of what [Register] adds to a mux. It serves connections
-// that carry nothing but gRPC, at a third of the CPU time that net/http takes for it.
+// NewGRPC returns a grpc-go server with the services that [Register] adds to a mux. It serves
+// connections for gRPC alone, at a third of net/http's CPU time.
 func NewGRPC(opts *frontend.Options, o *GRPCOptions) *grpc.Server {
 	g := &grpcServer{opts: opts, GRPCOptions: o}
 	const workersPerCPU = 16 // whose stacks have grown already
-	const window = 1<<16 - 1 // the least; a size that is fixed spares the pings that would find a better one
+	const window = 1<<16 - 1 // the smallest; a fixed size saves the pings that would search a better one
 	pool := &chargingPool{small: mem.DefaultBufferPool(), unsent: opts.Unsent}
 	s := grpc.NewServer(
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), pool}),
@@ -89,7 +89,7 @@ type grpcService struct {
 // A bounded context ends where the message of a call has not come in time.
 type bounded struct {
 	context.Context
-	call   context.Context    // goes on until the call has ended
+	call   context.Context    // outlives the connection's context until the call has ended
 	cancel context.CancelFunc // which then needs no call
 }
 
@@ -167,7 +167,7 @@ func (s *grpcService) admitted(ctx context.Context, procedure, from string, call
 		return err
 	}
 	if s.route != nil {
-		_ = grpc.SetHeader(grpcCtx, metadata.Pairs(hops.Route, hops.Format(s.route()))) // fails for no call that is served
+		_ = grpc.SetHeader(grpcCtx, metadata.Pairs(hops.Route, hops.Format(s.route()))) // cannot fail for a live call
 	}
 	if s.prepare != nil {
 		ctx = s.prepare(ctx)

@@ -59,7 +59,7 @@ func (s *grpcService) stream(ids *leafService, stream grpc.ServerStream) error {
 	return s.endOf(stream.Context(), err)
 }
 
-// endOf is what a client is told of the end of a stream.
+// endOf returns a client's error for the end of a stream.
 func (s *grpcService) endOf(ctx context.Context, err error) error {
 	if coded, ok := errors.AsType[*connect.Error](err); ok {
 		return statusOf(coded)

@@ -56,7 +56,7 @@ func serveGRPC(t *testing.T, listen net.Addr, b frontend.Options) *grpc.ClientCo
 	return dial(t, "http://"+port.Addr().String())
 }
 
-// orders returns what a server serves that has the tag "order": step 10, from 100.
+// orders returns the services of a server with the tag "order": step 10, from 100.
 func orders(t *testing.T) frontend.Options {
 	t.Helper()
 	store := memory.New()
@@ -161,7 +161,7 @@ func TestGRPCAnswersAlike(t *testing.T) {
 	}
 }
 
-// Names that were made to point here change nothing, and read nothing.
+// A page whose host name leads here changes nothing, and reads nothing.
 func TestGRPCOfAnotherHost(t *testing.T) {
 	b := orders(t)
 	conn := serveGRPC(t, loopback, b)
@@ -238,7 +238,7 @@ func TestGRPCStreamEndsWithTheServer(t *testing.T) {
 	}
 }
 
-// A client that begins a call and never sends its message is told to be too late.
+// A client that begins a call and never sends its message gets a time-out.
 func TestGRPCWithoutMessage(t *testing.T) {
 	stream := openStream(t, serveGRPC(t, loopback, orders(t)), leafv1connect.LeafServiceNextProcedure)
 	if err := stream.RecvMsg(new(leafv1.NextResponse)); status.Code(err) != codes.DeadlineExceeded {

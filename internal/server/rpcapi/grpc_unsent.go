@@ -13,7 +13,8 @@ import (
 	"github.com/leaf-id/leaf/internal/server/conns"
 )
 
-// messageCost is the memory of a message for a byte of its encoding: its IDs, and what compresses it.
+// messageCost is the memory of a message for a byte of its encoding: its IDs, and what compresses
+// it.
 const messageCost = 3
 
 // A codec encodes messages into buffers of its pool.
@@ -47,8 +48,8 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 // largestSmall is the size of the largest buffers that a chargingPool does not charge.
 const largestSmall = 4 << 10
 
-// A chargingPool charges large buffers to a budget until grpc-go has sent their content, or the
-// collector has found them: grpc-go does not put back what is left when a connection ends.
+// A chargingPool charges large buffers to a budget until grpc-go has sent their content, or until
+// garbage collection: grpc-go does not return the remaining ones at the end of a connection.
 type chargingPool struct {
 	small   mem.BufferPool
 	unsent  *conns.Budget
@@ -64,7 +65,7 @@ type charge struct {
 // Get implements [mem.BufferPool].
 func (p *chargingPool) Get(size int) *[]byte { return p.get(size, size) }
 
-// get returns a buffer that is charged as cost bytes if it is large.
+// get returns a buffer, and charges cost bytes for a large one.
 func (p *chargingPool) get(size, cost int) *[]byte {
 	if size <= largestSmall || p.unsent == nil {
 		return p.small.Get(size)

@@ -14,8 +14,8 @@ import (
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
-// rights are what callers of a procedure need, one of them; all that is not listed needs
-// [access.Admin]. Those that take IDs ask for the tag as well, once they know it.
+// rights are the rights for a procedure; one of them suffices. Unlisted procedures need
+// [access.Admin]. Those that take IDs also check the tag, once they know it.
 var rights = map[string]access.Right{
 	leafv1connect.LeafServiceNextProcedure:         access.Take,
 	leafv1connect.LeafServiceTakeProcedure:         access.Take,
@@ -33,11 +33,11 @@ var rights = map[string]access.Right{
 	leafv1connect.WorkerServiceClockProcedure:      access.Worker,
 }
 
-// A guard lets the callers through that have the right to call a procedure.
+// A guard admits callers with the right to call a procedure.
 type guard struct {
 	next     http.Handler
 	opts     *frontend.Options
-	requests *telemetry.Requests // counts those that are refused
+	requests *telemetry.Requests // counts the refused ones
 	errors   *connect.ErrorWriter
 }
 
@@ -73,7 +73,7 @@ func admit(opts *frontend.Options, r *http.Request) (context.Context, error) {
 	return ctx, nil
 }
 
-// needs are the rights of which a caller of the procedure needs one.
+// needs returns the rights of which a caller of the procedure needs one.
 func needs(procedure string) access.Right { return cmp.Or(rights[procedure], access.Admin) }
 
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
@@ -81,5 +81,5 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	recorder.Done(recorder.Now(), 1)
 	g.requests.Failed(frontend.KindOf(err).Reason)
 	frontend.SetAdvice(w.Header(), err)
-	_ = g.errors.Write(w, r, newError(err, frontend.Text(err))) // a client that has gone needs no answer
+	_ = g.errors.Write(w, r, newError(err, frontend.Text(err))) // a vanished client needs no answer
 }

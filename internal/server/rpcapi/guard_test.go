@@ -80,7 +80,7 @@ func TestGuardOnLoopback(t *testing.T) {
 	}
 }
 
-// A host name that was made to point here reads nothing either.
+// A page whose host name leads here reads nothing either.
 func TestGuardOnReads(t *testing.T) {
 	for _, method := range []string{"ListTags", "Status"} {
 		for host, want := range map[string]int{"rebound.example:8080": 403, "localhost:8080": 200} {
@@ -105,7 +105,7 @@ func TestGuardOnReads(t *testing.T) {
 	}
 }
 
-// A batch that is refused in any case uses up no quota.
+// A batch that is always refused uses no quota.
 func TestBadBatchCountsForNoLimit(t *testing.T) {
 	gate := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 11}}}})
 	f := serveBackend(t, everyone, frontend.Options{IDs: issuer.New(nil, &issuer.Options{MaxBatch: 10, MaxRange: 20}), Access: gate})

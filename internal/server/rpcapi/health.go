@@ -41,8 +41,7 @@ func (h healthChecker) Check(_ context.Context, req *grpchealth.CheckRequest) (*
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
 }
 
-// registerReflection lets tools such as grpcurl ask which services there are. What they
-// are is no secret.
+// registerReflection lets tools such as grpcurl list the services, which are no secret.
 func registerReflection(mux *http.ServeMux) {
 	reflector := grpcreflect.NewStaticReflector(leafv1connect.LeafServiceName, leafv1connect.AdminServiceName,
 		leafv1connect.WorkerServiceName, grpchealth.HealthV1ServiceName)

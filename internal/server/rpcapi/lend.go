@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// Advance counts for the limits of the caller what it was given, which it does not know before.
+// Advance charges the caller's limits with the granted IDs, whose number it does not know before.
 func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (*leafv1.AdvanceResponse, error) {
 	// The size of a grant without a count is not known before. It is charged as one ID first, so
 	// that a caller beyond its limits moves no counter.

@@ -42,7 +42,7 @@ func TestAdvanceAndReturn(t *testing.T) {
 	}
 }
 
-// What is lent counts for the limits; what is over them goes back.
+// Loans count for the limits; IDs beyond them go back.
 func TestAdvanceWithinLimits(t *testing.T) {
 	gate := access.New(access.Options{Local: true, Limits: access.Limits{Client: access.Limit{Quota: 25}}})
 	f := serveGated(t, gate)
@@ -59,7 +59,7 @@ func TestAdvanceWithinLimits(t *testing.T) {
 	}
 }
 
-// A caller beyond its limits moves no counter, whatever it asks for; a call that fails costs nothing.
+// A caller beyond its limits moves no counter with any request; a failed call costs nothing.
 func TestAdvanceChargesFirst(t *testing.T) {
 	gate := access.New(access.Options{Local: true, Limits: access.Limits{Client: access.Limit{Quota: 5}}})
 	f := serveGated(t, gate)
@@ -96,7 +96,7 @@ func maxID(t *testing.T, s segment.Store, name string) int64 {
 
 func TestAnswersNameTheRoute(t *testing.T) {
 	f := serveBackend(t, loopback, frontend.Options{IDs: issuer.New(nil, nil), Route: func() []string { return []string{"A", "B"} }})
-	for _, body := range []string{`{"tag":"order"}`, `{`} { // both are errors, as there is no store
+	for _, body := range []string{`{"tag":"order"}`, `{`} { // both are errors without a store
 		if res := f.post(t, "/leaf.v1.LeafService/Advance", body); res.Header.Get(hops.Route) != "A,B" || res.StatusCode == http.StatusOK {
 			t.Errorf("%s: %d, route %q", body, res.StatusCode, res.Header.Get(hops.Route))
 		}
@@ -150,7 +150,7 @@ func TestPeekAndObserve(t *testing.T) {
 	wantCode(t, "peek", err, connect.CodeNotFound)
 }
 
-// Another server may go on below, with what it held before.
+// Another server may continue below, from its stock.
 func TestObserveNamesWhatOthersHold(t *testing.T) {
 	f := serve(t, loopback)
 	other := segment.NewSet(f.store, nil)
@@ -167,7 +167,7 @@ func TestObserveNamesWhatOthersHold(t *testing.T) {
 	}
 }
 
-// What another server held when the counter stood above already does not come back: it can give
+// Another server's earlier stock does not return when the counter was already above: it can give
 // none of it back.
 func TestObservedIsNotGivenBack(t *testing.T) {
 	f := serve(t, loopback)

@@ -11,7 +11,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// workerService passes calls on to the registry of this server, and repeats none.
+// workerService passes calls on to the registry of this server, once each.
 type workerService struct{ *frontend.Options }
 
 func (s *workerService) registry() (worker.Registry, error) {
@@ -71,8 +71,8 @@ func (s *workerService) List(ctx context.Context, _ *leafv1.ListRequest) (*leafv
 	return res, nil
 }
 
-// Clock returns the time of this machine where that is the registry's clock: the caller is on
-// another one.
+// Clock returns this machine's time if that is the registry's clock: the caller is on another
+// machine.
 func (s *workerService) Clock(ctx context.Context, _ *leafv1.ClockRequest) (*leafv1.ClockResponse, error) {
 	registry, err := s.registry()
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *workerService) Clock(ctx context.Context, _ *leafv1.ClockRequest) (*lea
 	return res, nil
 }
 
-// failed marks what a registry has said.
+// failed marks an error of the registry.
 func failed(err error) error { return &leaf.StoreError{Err: err} }
 
 // recordMessage returns a record as its text, which equal records have in common.

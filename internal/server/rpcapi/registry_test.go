@@ -28,7 +28,7 @@ func TestWorkerService(t *testing.T) {
 	if got, err := f.workers.Load(t.Context(), &leafv1.LoadRequest{Worker: 77}); err != nil || got.GetRecord().GetRecord() != one.GetRecord() {
 		t.Errorf("load: %v, %v", got, err)
 	}
-	got, err := f.workers.Clock(t.Context(), new(leafv1.ClockRequest)) // the registry has none
+	got, err := f.workers.Clock(t.Context(), new(leafv1.ClockRequest)) // the registry has no clock
 	if err != nil || time.Since(got.GetTime().AsTime()).Abs() > time.Minute {
 		t.Errorf("clock: %v, %v", got, err)
 	}

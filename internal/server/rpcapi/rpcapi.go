@@ -44,8 +44,8 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 	registerReflection(mux)
 }
 
-// withJSON takes what curl sends for the JSON that it is: curl calls it a form, unless it is told
-// otherwise. A page can send forms from anywhere, so that is for IDs alone, see package browser.
+// withJSON accepts curl's body as JSON: by default curl calls it a form. A page can send forms from
+// anywhere, so this is for IDs alone, see package browser.
 func withJSON(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
@@ -71,7 +71,7 @@ func record(requests *telemetry.Requests) connect.UnaryInterceptorFunc {
 	}
 }
 
-// A tell returns what a caller is told of an error.
+// A tell returns the text of an error for callers.
 type tell func(error) string
 
 // withCodes gives errors the codes of the protocols.

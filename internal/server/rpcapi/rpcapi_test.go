@@ -50,7 +50,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// What a client without any library sends and gets: IDs are strings.
+// Input and output of a client without any library: IDs are strings.
 func TestPlainJSON(t *testing.T) {
 	f := serve(t, loopback)
 	post := func(method, body string) (int, string) {
@@ -107,7 +107,7 @@ func TestIDErrors(t *testing.T) {
 	}
 }
 
-// A failing source is asked through the RPC layer alone.
+// The RPC layer alone, over a failing source.
 type failing struct{ issuer.Source }
 
 func (failing) Next(context.Context, string) (issuer.ID, error) {
@@ -161,8 +161,7 @@ func TestTakeContiguous(t *testing.T) {
 	wantCode(t, "UUIDs", err, connect.CodeInvalidArgument)
 }
 
-// What curl sends by itself is taken for the JSON that it is where IDs are asked for, and nowhere
-// else: any page can send it.
+// The server accepts curl's default body as JSON for IDs, and nowhere else: any page can send it.
 func TestCurl(t *testing.T) {
 	f := serve(t, loopback)
 	for path, want := range map[string]int{"/leaf.v1.LeafService/Take": http.StatusOK, "/leaf.v1.AdminService/CreateTag": http.StatusUnsupportedMediaType} {

@@ -45,7 +45,7 @@ func (s *adminService) conditions(report health.Report) []*leafv1.Condition {
 	return list
 }
 
-// schemes lists those that are enabled and then those of which it is known why not.
+// schemes lists the enabled schemes, and then disabled ones with a known reason.
 func (s *adminService) schemes(report health.Report) []*leafv1.SchemeStatus {
 	var list []*leafv1.SchemeStatus
 	for _, name := range s.IDs.Schemes() {
@@ -118,7 +118,7 @@ func (s *adminService) stats(st segment.Stats) *leafv1.TagStats {
 	return res
 }
 
-// timestamp leaves a time that is not known out of the message.
+// timestamp leaves an unknown time out of the message.
 func timestamp(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil

@@ -21,12 +21,12 @@ import (
 const (
 	streamIdle    = 2 * time.Minute // how long a stream may be without a message
 	lastAnswer    = 10 * time.Second
-	streamBacklog = 64   // messages that were read ahead of the answers
+	streamBacklog = 64   // messages read ahead of the answers
 	maxAsks       = 1000 // in a message, and answered by one
 	maxParts      = 4096 // ranges and texts in an answer, but for those of its last ask
 )
 
-// A taker is what a stream asks for.
+// A taker is a request in a stream.
 type taker interface {
 	Receive() (*leafv1.StreamRequest, error)
 	Send(*leafv1.StreamResponse) error
@@ -69,8 +69,8 @@ func (s httpStream) End(reading func()) {
 	reading()
 }
 
-// Stream answers asks in their order, all that have come meanwhile in one message: what a
-// message costs is the greater part of what an ID costs.
+// Stream answers requests in order, all waiting ones in one message: a message costs more than an
+// ID.
 func (s *leafService) Stream(ctx context.Context, stream *connect.BidiStream[leafv1.StreamRequest, leafv1.StreamResponse]) error {
 	deadlines, _ := ctx.Value(deadlineKey{}).(*http.ResponseController)
 	return s.serve(ctx, httpStream{stream, deadlines, ctx})
@@ -104,7 +104,7 @@ func (s *leafService) serve(ctx context.Context, stream taker) error {
 	}
 }
 
-// read passes the asks on until there are no more.
+// read passes the requests on until the last.
 func (s *leafService) read(ctx context.Context, stream taker, asks chan<- []*leafv1.TakeRequest) error {
 	stream.Extend()
 	for start, extended := time.Now(), time.Duration(0); ; {
@@ -129,8 +129,8 @@ func (s *leafService) read(ctx context.Context, stream taker, asks chan<- []*lea
 	}
 }
 
-// answer answers the first asks, and those that are waiting behind them. It sends the answers
-// before they grow large: a client that does not read them must not fill the memory.
+// answer answers the first request, and those that wait behind it. It sends the answers before they
+// grow large: a client that does not read them must not fill the memory.
 func (s *leafService) answer(ctx context.Context, stream taker, first []*leafv1.TakeRequest, more <-chan []*leafv1.TakeRequest) error {
 	recorder := s.Requests.GRPC.Recorder(0)
 	arrived := recorder.Now()

@@ -139,8 +139,8 @@ func TestStreamOutlivesARequest(t *testing.T) {
 	}
 }
 
-// A message of 1,000 asks for 10,000 texts each is answered in messages of bounded size: a client that
-// does not read them holds one of them in the server's memory, not all.
+// A message of 1,000 asks for 10,000 texts each is answered in messages of bounded size: a client
+// that does not read them holds one of them in the server's memory, not all.
 func TestStreamSplitsLargeAnswers(t *testing.T) {
 	f := serve(t, loopback, connect.WithGRPC())
 	stream, err := f.ids.Stream(t.Context())

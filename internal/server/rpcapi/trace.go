@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
-// addToSpan adds to the span of a call what is asked for, and why it failed.
+// addToSpan adds the request, and a failure's reason, to the span of a call.
 func addToSpan(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		span := trace.SpanFromContext(ctx)

@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// workers returns the administration of worker IDs, an error where there is none.
+// workers returns the administration of worker IDs, or an error without one.
 func (s *adminService) workers() (*issuer.Workers, error) {
 	if s.Workers == nil {
 		return nil, s.IDs.Check(issuer.Snowflake, "")

@@ -23,7 +23,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A keeper says what the test wants it to say.
+// A keeper returns the test's answers.
 type keeper struct {
 	status worker.Status
 	err    error
@@ -44,7 +44,7 @@ func layouts(t *testing.T, names ...string) (ls issuer.Layouts) {
 	return ls
 }
 
-// newNode returns a node of these layouts, which is never started.
+// newNode returns an unstarted node with these layouts.
 func newNode(t *testing.T, ls issuer.Layouts) *snowflake.Node {
 	t.Helper()
 	var o snowflake.NodeOptions
@@ -218,7 +218,7 @@ func TestLeaseStatus(t *testing.T) {
 	}
 	check()
 	k.err = errors.New("registry away")
-	k.status = worker.Status{Worker: 9, Term: 8, Floor: started, Err: k.err, Lost: 5} // what is left of the lease before
+	k.status = worker.Status{Worker: 9, Term: 8, Floor: started, Err: k.err, Lost: 5} // the rest of the earlier lease
 	report.Conditions = []health.Condition{{Name: health.NoWorkerID, Schemes: []string{"snowflake"}, Down: true, Err: k.err}}
 	want.Ready = false
 	want.Conditions = []*leafv1.Condition{{Name: "no_worker_id", Schemes: []string{"snowflake"}, Down: true, Text: "registry away",

@@ -14,8 +14,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/v1api"
 )
 
-// Without the right to take IDs nothing is looked up, so that the answer is the same
-// whatever there is.
+// Without the right to take IDs the server looks nothing up, so the answer is always the same.
 func TestAccessComesFirst(t *testing.T) {
 	token := access.NewToken()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")

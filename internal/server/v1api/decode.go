@@ -14,7 +14,7 @@ import (
 
 const allowDecode = "GET, HEAD, OPTIONS"
 
-// A decoded is what an ID says. The numbers are strings, as IDs are.
+// A decoded has the fields of an ID. The numbers are strings, as IDs are.
 type decoded struct {
 	ID       string `json:"id"`
 	Layout   string `json:"layout"`
@@ -36,7 +36,7 @@ func (h *handler) serveDecode(w http.ResponseWriter, r *http.Request, id string)
 	header := w.Header()
 	header["Content-Type"] = jsonType
 	header["Cache-Control"] = frontend.NoStore
-	_ = json.NewEncoder(w).Encode(d) // a client that has gone needs no answer
+	_ = json.NewEncoder(w).Encode(d) // a vanished client needs no answer
 }
 
 func (h *handler) decode(r *http.Request, text string) (decoded, error) {

@@ -70,7 +70,7 @@ func (q *request) serve(w http.ResponseWriter) error {
 	return q.batch(w, p)
 }
 
-// hasBody reports whether a request has a body that is not empty.
+// hasBody reports whether a request has a non-empty body.
 func hasBody(r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return r.ContentLength > 0
@@ -134,7 +134,7 @@ func (q *request) take(p params) (ids issuer.IDs, err error) {
 	return q.IDs.Take(ctx, q.scheme, q.key, p.n)
 }
 
-// head answers what a GET would, without the IDs, which it does not consume.
+// head answers like a GET, without taking IDs.
 func (q *request) head(w http.ResponseWriter, p params) error {
 	if err := q.IDs.Exists(q.http.Context(), q.scheme, q.key); err != nil {
 		return err

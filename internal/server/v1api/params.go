@@ -67,7 +67,7 @@ func word(query url.Values, name, first, second string) (bool, error) {
 	return value == second, nil
 }
 
-// flag returns a parameter that is 0, 1, false or true. Left out it is false.
+// flag returns a parameter 0, 1, false or true; a missing one is false.
 func flag(query url.Values, name string) (bool, error) {
 	switch value := query.Get(name); {
 	case value == "1" || value == "true":

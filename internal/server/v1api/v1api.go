@@ -21,7 +21,7 @@ const (
 	decodePrefix = "/v1/decode/"
 )
 
-// Routes are the paths as the description has them, each with what it is for.
+// Routes are the paths of the description, each with its purpose.
 var Routes = [][2]string{
 	{idsPrefix + "{scheme}/{key}", "one ID; ?n=100 for a batch, ?ranges=1, ?contiguous=1, ?format=text"},
 	{decodePrefix + "{id}", "what an ID made of the time says; ?layout=NAME"},
@@ -41,7 +41,7 @@ type handler struct {
 	next http.Handler
 }
 
-// New returns a handler that serves what lies below /v1/ and leaves the rest to next.
+// New returns a handler that serves the paths below /v1/ and leaves the rest to next.
 func New(opts *frontend.Options, next http.Handler) http.Handler { return &handler{opts, next} }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -90,8 +90,8 @@ func unescape(r *http.Request, segment string) (string, bool) {
 	return text, err == nil
 }
 
-// answersMethod answers a request whose method is none of those in allow, or OPTIONS, and
-// reports whether it did.
+// answersMethod answers a request whose method is OPTIONS, or not in allow, and reports whether it
+// did.
 func (h *handler) answersMethod(w http.ResponseWriter, r *http.Request, allow string) bool {
 	if r.Method == http.MethodOptions {
 		w.Header().Set("Allow", allow)
