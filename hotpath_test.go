@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A hotPath is a function that runs for every ID: how many instructions the compiler makes
-// of it, slow path and stack check included, and what it may call.
+// A hotPath is a function that runs for every ID, with the number of its instructions, including
+// the slow path and the stack check, and its allowed calls.
 type hotPath struct {
 	pkg, name string
 	most      int // instructions
@@ -27,8 +27,8 @@ var hotPaths = []hotPath{
 	{"snowflake", "(*Generator).Next", 92, []string{"runtime.panicBounds", "snowflake.(*Generator).wait"}},
 }
 
-// Hot paths stay as short as they are: counted in what the compiler makes of them, since
-// times on a busy machine show nothing.
+// Hot paths stay short. The test counts the compiler's instructions, because times on a busy
+// machine show nothing.
 func TestHotPathsStayShort(t *testing.T) {
 	listings := make(map[string]string)
 	for _, h := range hotPaths {
@@ -78,7 +78,7 @@ func functionOf(listing, name string) (lines []string) {
 
 var callTo = regexp.MustCompile(`R_CALL:([^\s\[<]+)`)
 
-// callees returns what the instructions call, but for the growing of the stack.
+// callees returns the called functions, except the growing of the stack.
 func callees(lines []string) (names []string) {
 	for _, line := range lines {
 		for _, m := range callTo.FindAllStringSubmatch(line, -1) {

@@ -14,8 +14,8 @@ import (
 
 const module = "github.com/leaf-id/leaf"
 
-// An importRule says what the packages of a folder may import beside the standard
-// library and each other. The first rule whose folder fits a package is the one that counts.
+// An importRule names the allowed imports of a folder's packages besides the standard library and
+// each other. The first rule with a matching folder counts.
 type importRule struct {
 	folder string   // "." is the root package, "driver/*" any folder below driver
 	ours   []string // folders of this module that may be reached, directly or not
@@ -82,8 +82,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestImportsRules shows that the rules forbid what they are there to forbid, and no
-// more.
+// TestImportsRules shows that each rule forbids exactly its own cases.
 func TestImportsRules(t *testing.T) {
 	tests := []struct {
 		folder string

@@ -30,14 +30,13 @@ func (r Range) Overlaps(s Range) bool {
 // String writes r as "[Start, End)".
 func (r Range) String() string { return fmt.Sprintf("[%d, %d)", r.Start, r.End) }
 
-// A Generator hands out IDs that are unique in its ID space. Its methods are safe
-// for concurrent use.
+// A Generator hands out IDs that are unique in its ID space. Its methods are safe for concurrent
+// use.
 type Generator interface {
 	// Next returns one ID. ctx is looked at only when Next has to wait.
 	Next(ctx context.Context) (int64, error)
 
-	// Take appends n IDs to dst as few ranges, in the order in which they are
-	// issued. On an error dst is returned as it was: IDs that had been set aside
-	// for the call by then are never issued.
+	// Take appends n IDs to dst as few ranges, in the order of issue. On an error it returns dst
+	// unchanged: IDs reserved for the call by then are never issued.
 	Take(ctx context.Context, dst []Range, n int) ([]Range, error)
 }

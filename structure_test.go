@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write docs/structure.md again")
 
 const structureFile = "docs/structure.md"
 
-// structureText stands above the picture.
+// structureText comes before the picture.
 const structureText = `# The structure of the code
 
 Each box is a folder, each arrow an import. An import that another path implies is left
@@ -25,8 +25,7 @@ compares it with them. What may import what is a table in ` + "`imports_test.go`
 
 `
 
-// rooms are the groups of the picture; a folder belongs to the first one that has a prefix
-// of it.
+// rooms are the groups of the picture; a folder belongs to the first one with a matching prefix.
 var rooms = []struct {
 	title    string
 	prefixes []string

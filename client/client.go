@@ -24,8 +24,8 @@ var ErrDenied = leafconn.ErrDenied
 // Options are the optional settings of [New]; nil means all defaults, as does the zero value
 // of a field.
 type Options struct {
-	// Token is shown to the servers; it may stand in the URL instead, or in the file that
-	// TokenFile names, which may be replaced at any time.
+	// Token authenticates to the servers; it may be in the URL instead, or in the file TokenFile,
+	// which the caller may replace at any time.
 	Token, TokenFile string
 
 	// TLS is for https URLs; nil: the defaults of crypto/tls.
@@ -35,9 +35,9 @@ type Options struct {
 	// steady use, callers do not notice that the servers are gone for this long.
 	OutageBudget time.Duration
 
-	// MaxStock is the most IDs of a tag that are held, so the most that a crash may cost;
-	// default 10,000,000. It wins over OutageBudget. Only the first range of a tag, whose size
-	// is the tag's step, may exceed it.
+	// MaxStock is the most IDs of a tag in memory, so the most that a crash may cost; default
+	// 10,000,000. It wins over OutageBudget. Only the first range of a tag, of the tag's step, may
+	// exceed it.
 	MaxStock int64
 
 	// Wait is how long a call waits for a server when the stock is used up; default 1 s.
@@ -46,15 +46,15 @@ type Options struct {
 	// CallTimeout bounds each call to a server; default 5 s.
 	CallTimeout time.Duration
 
-	// Hedge is how long one server is waited for before another one is asked as well;
-	// default 100 ms, negative: never.
+	// Hedge is the time after which a call also asks a second server; default 100 ms, negative:
+	// never.
 	Hedge time.Duration
 
-	// OnCall is told of each call to a server as it ends, for metrics. It must be fast, and
-	// safe for concurrent use. [Client.Stats] has the figures of each tag.
+	// OnCall observes each finished call to a server, for metrics. It must be fast, and safe for
+	// concurrent use. [Client.Stats] has the figures of each tag.
 	OnCall func(Call)
 
-	// Logger receives what an operator should know; nil discards it.
+	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -73,9 +73,9 @@ type Client struct {
 	closing sync.Mutex // a second Close must not end the connections before IDs were given back
 }
 
-// New returns a client of the servers of a URL: http://h1:8080,h2:8080 or https://…, which
-// may hold a token as in https://TOKEN@h1:8443; leaf: and leafs: mean the same. It contacts
-// none before the first ID is asked for. The error wraps [leaf.ErrInvalid].
+// New returns a client of the servers of a URL: http://h1:8080,h2:8080 or https://…, possibly with
+// a token as in https://TOKEN@h1:8443; leaf: and leafs: mean the same. It connects at the first
+// request for an ID. The error wraps [leaf.ErrInvalid].
 func New(url string, o *Options) (*Client, error) {
 	if o == nil {
 		o = new(Options)
@@ -147,8 +147,8 @@ func parse(text string) (servers []string, token string, err error) {
 }
 
 // Next returns the next ID of a tag. It fails with an error that wraps [leaf.ErrUnknownTag],
-// [leaf.ErrExhausted], [leaf.ErrOverflow], [leaf.ErrInvalid], [leaf.ErrClosed] or the
-// context's own; [ErrDenied] beside [leaf.ErrExhausted] where the token does not suffice.
+// [leaf.ErrExhausted], [leaf.ErrOverflow], [leaf.ErrInvalid], [leaf.ErrClosed] or the context's
+// own; with an insufficient token it wraps both [ErrDenied] and [leaf.ErrExhausted].
 func (c *Client) Next(ctx context.Context, tag string) (int64, error) { return c.set.Next(ctx, tag) }
 
 // Take appends n IDs of a tag to dst as few ranges. Its errors are those of [Client.Next].
@@ -177,9 +177,9 @@ func (c *Client) Cursor(tag string, block int) *segment.Cursor { return c.set.Cu
 // Stats describes each tag in use.
 func (c *Client) Stats() []segment.Stats { return c.set.Stats() }
 
-// Close gives unused IDs back and ends the connections. Later calls fail with
-// [leaf.ErrClosed]. The error says that IDs were not taken back, which is how it goes where
-// other programs have taken some since: they are lost. A second call waits for the first.
+// Close gives unused IDs back and ends the connections. Later calls fail with [leaf.ErrClosed]. An
+// error reports IDs that the servers did not take back, which is normal if other programs have
+// taken some since: these IDs are lost. A second call waits for the first.
 func (c *Client) Close(ctx context.Context) error {
 	c.closing.Lock()
 	defer c.closing.Unlock()

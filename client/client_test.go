@@ -89,7 +89,7 @@ func TestNextAndTake(t *testing.T) {
 	}
 }
 
-// What a program did not use the next one gets.
+// The next program gets the unused IDs of a program.
 func TestCloseGivesBack(t *testing.T) {
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
 	for i := range int64(5) {
@@ -143,7 +143,7 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// A frozen server costs no call where there is another one.
+// A frozen server costs no call while another one answers.
 func TestFrozenServer(t *testing.T) {
 	store := newStore(t)
 	one, two := testleaf.Start(t, testleaf.Options{Store: store}), testleaf.Start(t, testleaf.Options{Store: store})
@@ -160,7 +160,7 @@ func TestFrozenServer(t *testing.T) {
 	one.Release()
 }
 
-// A server that takes calls and answers none holds a call up for a while only, whatever its
+// A server that accepts calls without answering holds a call up for a bounded time only, under any
 // context: an ordered one, and the give-back.
 func TestFrozenServerEndsCalls(t *testing.T) {
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
@@ -179,13 +179,13 @@ func TestFrozenServerEndsCalls(t *testing.T) {
 	}
 }
 
-// Where hedging is off, a frozen server is asked once; then others are.
+// Without hedging, a frozen server gets one call; then others do.
 func TestFrozenServerWithoutHedging(t *testing.T) {
 	store := newStore(t)
 	one, two := testleaf.Start(t, testleaf.Options{Store: store}), testleaf.Start(t, testleaf.Options{Store: store})
 	one.Hold()
 	defer one.Release()
-	for range 4 { // whichever is asked first
+	for range 4 { // in any order
 		c := connect(t, &client.Options{Hedge: -1, CallTimeout: 100 * time.Millisecond, Wait: time.Minute}, one, two)
 		if _, err := c.Next(t.Context(), "order"); err != nil {
 			t.Error(err)
@@ -254,8 +254,8 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// A server that knows the token of the program only later, or not, costs no call where there is
-// another one.
+// A server that does not know the program's token, or not yet, costs no call while another one
+// answers.
 func TestDeniedByOne(t *testing.T) {
 	gate := access.New(access.Options{})
 	if err := gate.Reload("testdata/tokens.yaml"); err != nil {
@@ -263,7 +263,7 @@ func TestDeniedByOne(t *testing.T) {
 	}
 	store := newStore(t)
 	one, two := testleaf.Start(t, testleaf.Options{Store: store, Gate: gate}), testleaf.Start(t, testleaf.Options{Store: store})
-	for range 4 { // whichever is asked first
+	for range 4 { // in any order
 		c := connect(t, &client.Options{Wait: time.Minute}, one, two)
 		for range 3 {
 			if _, err := c.Next(t.Context(), "order"); err != nil {
@@ -352,7 +352,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// Of two calls of Close at the same time none takes the connections from the other one.
+// Two concurrent calls of Close do not take each other's connections.
 func TestCloseTwice(t *testing.T) {
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
 	for i := range int64(10) {

@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// exampleServer stands for a server in the examples.
+// exampleServer replaces a server in the examples.
 func exampleServer() (url string, stop func()) {
 	store := memory.New()
 	if err := store.Create(context.Background(), segment.Tag{Name: "order", MaxID: 1, Step: 1000}); err != nil {
@@ -109,7 +109,7 @@ func ExampleClient_Observe() {
 	// Output: true
 }
 
-// Calls to servers are counted and timed as they end; most IDs need none.
+// The observer counts and times finished calls to servers; most IDs need no call.
 func ExampleOptions_onCall() {
 	url, stop := exampleServer()
 	defer stop()

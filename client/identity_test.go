@@ -117,7 +117,7 @@ func TestEmptiedServerBehindARelay(t *testing.T) {
 	}
 }
 
-// A relay is restarted over another server: its clients tell by what it passes on.
+// A relay restarts over another server: its clients notice by the passed-on identity.
 func TestRelayPassesTheIdentityOn(t *testing.T) {
 	over := func() *testleaf.Server {
 		db, err := relay.Open([]string{server(t).URL()}, nil)

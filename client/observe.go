@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Peek returns the ID that [Client.Next] would return if no other call came first, and takes
-// none. Where the program has no stock it asks a server, whose token needs the right to read.
+// Peek returns the ID that [Client.Next] would return if no other call came first, without taking
+// it. Without a stock the program asks a server; the token needs the right to read.
 func (c *Client) Peek(ctx context.Context, tag string) (int64, error) {
 	for _, st := range c.set.Stats() {
 		if st.Tag != tag {
@@ -26,7 +26,7 @@ func (c *Client) Peek(ctx context.Context, tag string) (int64, error) {
 	return id, nil
 }
 
-// An Observed says what came of [Client.Observe].
+// An Observed is the result of [Client.Observe].
 type Observed struct {
 	MaxID   int64 // one past the highest ID that the store has allocated to anyone
 	Dropped int64 // how many IDs this program and the servers dropped from memory
@@ -37,14 +37,14 @@ type Observed struct {
 	OthersFor   time.Duration
 }
 
-// Observe says that IDs of a tag up to a largest one are in use, because somebody inserted
-// them by hand. The counter moves above them, and never down; this program and all servers of
-// the URL drop what they hold below, the blocks of cursors included. The token needs the
-// right to administer. With an error some servers were not told: call it again.
+// Observe records that IDs of a tag up to a largest one are in use, inserted by hand. The counter
+// moves above them, and never down. This program and all servers of the URL drop their stock below,
+// including the blocks of cursors. The token needs the right to administer. After an error some
+// servers may not know: call it again.
 func (c *Client) Observe(ctx context.Context, tag string, largest int64) (Observed, error) {
 	all, err := c.conn.Observe(ctx, tag, largest)
 	o := Observed{MaxID: all.Tag.MaxID, Dropped: all.Dropped, OthersBelow: all.OthersBelow, OthersFor: all.OthersFor}
-	if o.MaxID > largest { // else the servers go on to grant what would be dropped
+	if o.MaxID > largest { // otherwise the servers continue to grant IDs below
 		o.Dropped += c.set.DropBelow(tag, largest+1)
 	}
 	if err != nil {

@@ -7,16 +7,15 @@ import (
 	"github.com/leaf-id/leaf/internal/leafconn"
 )
 
-// Ordered returns a generator that makes a call for each Next and each Take and keeps no
-// stock, for IDs that increase over all programs, as those of one server do. The scheme is
-// "segment", whose key is a tag, "snowflake", "uid" or "ticket"; empty means "segment".
+// Ordered returns a generator that makes a call for each Next and each Take and keeps no stock, for
+// IDs that increase over all programs, as those of one server do. The scheme is "segment", whose
+// key is a tag, "snowflake", "uid" or "ticket"; empty means "segment".
 //
 // While no server answers its errors wrap [leaf.ErrExhausted]. A call ends with its context, or
-// once each server has had [Options.CallTimeout].
+// after each server had [Options.CallTimeout].
 //
-// A call that is repeated, as its answer took long or was lost, may bring IDs of another
-// server: name one server, or switch [Options.Hedge] off, where the order matters more than an
-// answer.
+// A call that repeats after a slow or lost answer may bring IDs of another server. If the order
+// matters more than an answer, name one server, or switch [Options.Hedge] off.
 func (c *Client) Ordered(scheme, key string) leaf.Generator { return ordered{c.conn, scheme, key} }
 
 type ordered struct {

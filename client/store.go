@@ -9,9 +9,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A store knows the tags that were granted: a token for IDs need not allow to list tags, and
-// thousands of programs should not. That a tag was deleted is noticed when its stock is
-// next filled up.
+// A store remembers the granted tags: a token for IDs need not allow listing tags, and thousands of
+// programs should not list them. The program notices a deleted tag at the next refill of its stock.
 type store struct {
 	leafconn.Store
 

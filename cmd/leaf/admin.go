@@ -30,7 +30,7 @@ type admin struct {
 	flag  urlFlag // of the store or registry
 	json  bool
 	audit bool
-	url   string // of the store or registry that is acted on; "": of none
+	url   string // of the store or registry that the command changes; "": none
 	calls leafv1connect.AdminServiceClient
 }
 
@@ -46,14 +46,14 @@ func (a *admin) addAudit(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.audit, "audit", false, "with --"+a.flag.name+": write to stderr who changes what, as a server does to its log")
 }
 
-// runs returns what cobra runs: do, with what the flags name.
+// runs returns a function for cobra that runs do with the flags' target.
 func (a *admin) runs(do func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return a.with(cmd, func() error { return do(cmd, args) })
 	}
 }
 
-// with runs do with what the flags name.
+// with runs do with the flags' target.
 func (a *admin) with(cmd *cobra.Command, do func() error) (err error) {
 	if a.url, err = a.target(cmd, &a.flag); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (a *admin) with(cmd *cobra.Command, do func() error) (err error) {
 	return do()
 }
 
-// auditLog returns a log of what the command changes by itself, if that is asked for, and of
-// nothing else: what goes wrong it says in its own words.
+// auditLog returns a log of the command's own changes, if enabled, and of nothing else: the command
+// prints its problems itself.
 func (a *admin) auditLog(cmd *cobra.Command) *slog.Logger {
 	if !a.audit {
 		return slog.New(slog.DiscardHandler)
@@ -109,7 +109,7 @@ func userName() string {
 	return strconv.Itoa(os.Getuid()) + "@" + host
 }
 
-// explain says what an error of a call means to the user.
+// explain adds the meaning for the user to an error of a call.
 func (a *admin) explain(err error, took time.Duration) error {
 	if a.url == "" {
 		return a.client.explain(err, took)
@@ -117,7 +117,7 @@ func (a *admin) explain(err error, took time.Duration) error {
 	return a.flag.explainCall(err, a.url, took)
 }
 
-// warn tells what the command is about to mean.
+// warn prints the consequence of the command.
 func (a *admin) warn(cmd *cobra.Command, note string) {
 	if a.url != "" {
 		note += "\n" + noteStore

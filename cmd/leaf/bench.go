@@ -189,8 +189,8 @@ func (p *benchPlan) readKeys(cmd *cobra.Command, args []string) error {
 // respPort is where a server speaks the Redis protocol unless it is configured otherwise.
 const respPort = "6380"
 
-// locate finds the address of the server. Where the Redis protocol is asked for, the URL
-// of the server itself only names the host.
+// locate finds the address of the server. For the Redis protocol the URL of the server only names
+// the host.
 func (p *benchPlan) locate(cmd *cobra.Command) error {
 	if host, ok := strings.CutPrefix(p.server, "redis://"); ok || strings.HasPrefix(p.server, "rediss://") {
 		p.https = !ok
@@ -266,8 +266,8 @@ func (p *benchPlan) run(cmd *cobra.Command) error {
 	return verdict(res)
 }
 
-// spaces tells which keys share an ID space: those of a time-based scheme do, but for
-// names of layouts. The server knows which are, and may keep it to itself.
+// spaces decides which keys share an ID space: those of a time-based scheme do, except names of
+// layouts. The server knows the names, and may keep them to itself.
 func (p *benchPlan) spaces(ctx context.Context) []load.Key {
 	layouts := map[string]bool{}
 	if len(p.keys) > 1 && !p.tagged() && p.scheme != issuer.UUID && p.protocol != protoRESP {
@@ -289,7 +289,7 @@ func (p *benchPlan) spaces(ctx context.Context) []load.Key {
 	return keys
 }
 
-// explainFirst says what a first request that failed means to the user.
+// explainFirst adds the meaning for the user to a failed first request.
 func (p *benchPlan) explainFirst(err error) error {
 	said, ok := errors.AsType[*load.Failure](err)
 	switch {

@@ -105,7 +105,7 @@ var spoken = map[string]string{
 	protoHTTP: "HTTP, Java Leaf's routes", protoV1: "HTTP, /v1", protoGRPC: "gRPC", protoRESP: "Redis protocol",
 }
 
-// url names what was loaded, without the token that it was shown.
+// url names the loaded server, without the token.
 func (p *benchPlan) url() string {
 	scheme := choose(p.protocol == protoRESP, "redis", "http")
 	return scheme + choose(p.https, "s", "") + "://" + p.addr
@@ -200,7 +200,7 @@ func short(d time.Duration) string {
 
 // A progressBar shows on a terminal how far a run has come.
 type progressBar struct {
-	w      io.Writer // nil: there is none
+	w      io.Writer // nil: no progress bar
 	warmUp time.Duration
 	total  time.Duration
 	last   load.Progress

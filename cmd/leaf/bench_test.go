@@ -35,7 +35,7 @@ func shortBench(url string, args ...string) []string {
 	return append([]string{"bench", "order", "--protocol", "http", "--server", url, "-d", "500ms", "--warm-up", "0s", "-c", "3"}, args...)
 }
 
-// A server that hands an ID out twice makes the command fail, and is told with the ID.
+// If a server hands an ID out twice, the command fails and names the ID.
 func TestBenchFindsDuplicates(t *testing.T) {
 	url := benchServer(t, func(w http.ResponseWriter, n int64) {
 		if n == 2 { // the first of the load
@@ -177,7 +177,7 @@ const benchShape = `{
 }
 `
 
-// Ctrl-C ends the run, and what was measured is printed.
+// Ctrl-C ends the run, and the command prints the results so far.
 func TestBenchInterrupted(t *testing.T) {
 	enough := make(chan struct{})
 	url := benchServer(t, func(w http.ResponseWriter, n int64) {

@@ -100,7 +100,7 @@ func call[Req, Res any](ctx context.Context, c caller, do func(context.Context, 
 
 func (c *client) limit() time.Duration { return c.timeout }
 
-// explain says what an error of a server's call means to the user.
+// explain adds the meaning for the user to an error of a server's call.
 func (c *client) explain(err error, _ time.Duration) error {
 	base, _ := c.address()
 	text, ok := strings.CutPrefix(err.Error(), connect.CodeOf(err).String()+": ")

@@ -78,7 +78,7 @@ func TestSilentStore(t *testing.T) {
 	}
 }
 
-// Only a table that is missing is one that 'leaf init' makes.
+// The hint names 'leaf init' only for a missing table.
 func TestInitHint(t *testing.T) {
 	store := storeFlag()
 	missing := store.explainCall(fmt.Errorf("list tags: %w", segment.ErrNotCreated), "sqlite:x", 0)

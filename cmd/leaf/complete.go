@@ -14,20 +14,20 @@ const completionTimeout = time.Second
 // completeTag offers the tags of the server as the first argument.
 func (c *client) completeTag(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	a := admin{client: *c, flag: storeFlag()}
-	if a.server == "" { // what the environment names is for administration
+	if a.server == "" { // the environment's server is for administration
 		a.server, _ = c.address()
 	}
 	return a.completeTag(cmd, args, prefix)
 }
 
-// completeTag offers the tags of what the command acts on.
+// completeTag offers the tags of the command's target.
 func (a *admin) completeTag(cmd *cobra.Command, args []string, prefix string) (tags []cobra.Completion, _ cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
-	_ = a.with(cmd, func() error { // what is wrong, the command itself will tell
+	_ = a.with(cmd, func() error { // the command itself will report the problem
 		all, err := a.listTags(ctx)
 		for _, t := range all {
 			if strings.HasPrefix(t.Tag, prefix) {

@@ -98,7 +98,7 @@ func (c *credentials) tls() (*tls.Config, error) {
 
 // A bearer adds a token to requests.
 type bearer struct {
-	token string // "": none
+	token string // "": no token
 	next  http.RoundTripper
 }
 

@@ -43,8 +43,8 @@ func addressIn(url string) string {
 	return address
 }
 
-// Whatever front end callers use, and whatever is wrong with the database, they are told
-// neither its name nor its user nor its host.
+// Through every front end, and with every problem of the database, callers learn neither its name
+// nor its user nor its host.
 func TestCallersAreNotToldWhatTheDatabaseIs(t *testing.T) {
 	for name, db := range refusingDatabases(t) {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestCallersAreNotToldWhatTheDatabaseIs(t *testing.T) {
 	}
 }
 
-// askEverything returns what each route answers, its headers too, and what the RPCs do.
+// askEverything returns the answers of each route, with headers, and of the RPCs.
 func askEverything(t *testing.T, url string) map[string]string {
 	t.Helper()
 	said := make(map[string]string)

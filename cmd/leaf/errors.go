@@ -18,7 +18,7 @@ const (
 	exitUsage  = 2
 )
 
-// A cliError is an error with what its reader may do about it.
+// A cliError is an error with a remedy.
 type cliError struct {
 	err  error
 	hint string // may be empty

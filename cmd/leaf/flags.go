@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A value is a flag that says in plain words what is wrong with its text.
+// A value is a flag that describes a fault of its text in plain words.
 type value struct {
 	kind string
 	text func() string
@@ -19,8 +19,8 @@ func (v value) String() string         { return v.text() }
 func (v value) Type() string           { return v.kind }
 func (v value) Set(given string) error { return v.set(given) }
 
-// textVar defines a flag that must not be empty: an empty one is most likely a variable of
-// the shell that is not set.
+// textVar defines a flag that must not be empty: an empty one is most likely an unset variable of
+// the shell.
 func textVar(cmd *cobra.Command, p *string, name, usage string) {
 	cmd.Flags().Var(value{"string", func() string { return *p }, func(given string) error {
 		if *p = given; given == "" {
@@ -30,7 +30,7 @@ func textVar(cmd *cobra.Command, p *string, name, usage string) {
 	}}, name, usage)
 }
 
-// outputVar defines the flag for the form of what a command prints.
+// outputVar defines the flag for the output format.
 func outputVar(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().VarP(value{"string", func() string { return choose(*asJSON, "json", "text") }, func(given string) error {
 		if *asJSON = given == "json"; given != "json" && given != "text" {
@@ -60,7 +60,7 @@ func timeoutVar(cmd *cobra.Command, p *time.Duration, name string, standard time
 	durationVar(cmd, p, name, "", standard, 1, usage)
 }
 
-// durationVar defines a flag for a duration that is not below the least one.
+// durationVar defines a flag for a duration of at least the given one.
 func durationVar(cmd *cobra.Command, p *time.Duration, name, short string, standard, least time.Duration, usage string) {
 	*p = standard
 	cmd.Flags().VarP(value{"duration", func() string { return p.String() }, func(given string) (err error) {

@@ -137,7 +137,7 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 	return errors.Join(err, f.print(cmd.OutOrStdout(), done))
 }
 
-// urls returns what to create: what the command line names, or else the environment.
+// urls returns the URLs of the command line, or else of the environment.
 func (f *initFlags) urls(cmd *cobra.Command) (store, workers string, err error) {
 	if f.store.given() || f.workers.given() {
 		store, err = f.store.fromFlags(cmd)
@@ -181,7 +181,7 @@ func (f *initFlags) print(w io.Writer, done initResult) error {
 	return nil
 }
 
-// initPart creates, or resizes, what flag stands for at url; "": nothing.
+// initPart creates, or resizes, the part of the flag at url; "": nothing.
 func (f *initFlags) initPart(cmd *cobra.Command, flag *urlFlag, url string) (*outcome, error) {
 	if url == "" {
 		return nil, nil
@@ -220,8 +220,8 @@ func (f *initFlags) resizeSet(ctx context.Context, cmd *cobra.Command, b *driver
 	return b.Resize(ctx, drivers.Resize{Retired: f.retired, Lost: f.lost, Jump: f.jump})
 }
 
-// create runs an init. What is in its way is as it should be if it exists and passes its
-// check. It may be less than what exists says is there: then the error tells.
+// create runs an init. An existing part that passes its check is fine. If the part is incomplete,
+// the error of the check tells.
 func create(ctx context.Context, part *drivers.Part) (result string, err error) {
 	err = part.Init(ctx)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// initRun runs `leaf init` and checks its exit code, and what it says.
+// initRun runs `leaf init` and checks its exit code and output.
 func initRun(t *testing.T, code int, want string, args ...string) {
 	t.Helper()
 	got, stdout, stderr := leafRun(t.Context(), append([]string{"init"}, args...)...)
@@ -17,7 +17,7 @@ func initRun(t *testing.T, code int, want string, args ...string) {
 	}
 }
 
-// Run again, init looks at what there is as a server would, and changes nothing of it.
+// A second init checks the existing parts as a server would, and changes nothing.
 func TestInitAgain(t *testing.T) {
 	db := testserver.MariaDB(t, nil)
 	name := db.NewDatabase(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// compareLayouts compares the layouts of cfg with those that its data directory remembers. It
-// returns notes on what a server would refuse, and a line on what was not compared.
+// compareLayouts compares the layouts of cfg with those in its data directory. It returns notes on
+// differences that a server would refuse, and a line on layouts that it did not compare.
 func compareLayouts(ctx context.Context, cfg config.Config) (notes []string, rest string) {
 	embedded := filepath.Join(cfg.Data, "leaf.db")
 	url := cmp.Or(cfg.Workers, cfg.Store, "sqlite:"+embedded)

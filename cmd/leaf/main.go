@@ -10,6 +10,6 @@ import (
 )
 
 func main() {
-	drivers.LogTo(slog.New(slog.DiscardHandler)) // what is wrong, errors say
+	drivers.LogTo(slog.New(slog.DiscardHandler)) // errors report the problems
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 )
 
-// takeAtOnce is how many IDs one call asks for, at first: the limit of a server
-// that is not configured otherwise.
+// takeAtOnce is the number of IDs in one call, at first: the default limit of a server.
 const takeAtOnce = 10_000
 
 type nextFlags struct {

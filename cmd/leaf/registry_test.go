@@ -79,7 +79,7 @@ func TestServeWithZooKeeperPool(t *testing.T) {
 	}
 }
 
-// A leaf.properties is all that a server needs to take a place beside Java Leaf's.
+// With a leaf.properties alone a server can take a place among Java Leaf's.
 func TestServeFromJavaSettings(t *testing.T) {
 	zk := testserver.ZooKeeper(t)
 	file := filepath.Join(t.TempDir(), "leaf.properties")
@@ -103,7 +103,8 @@ func TestServeWithMySQL(t *testing.T) {
 	if code, _, stderr := leafRun(t.Context(), "init", "--store", url, "--workers", url); code != 0 {
 		t.Fatal(stderr)
 	}
-	// The worker IDs come from the store; this machine is told that its server loses nothing.
+	// The worker IDs come from the store; this machine's configuration says that its server loses
+	// nothing.
 	p, status := serveWith(t, nil, "--store", url, "--workers", url+"?claim_delay=0")
 	wantLine(t, status, `^scheme   segment, ready$`)
 	wantLine(t, status, `^worker   0, term 1, from mysql://`)

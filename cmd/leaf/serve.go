@@ -179,7 +179,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// runServer opens what the configuration names and serves until ctx ends.
+// runServer opens the backends of the configuration and serves until ctx ends.
 func runServer(ctx context.Context, opts server.Options, hangups <-chan os.Signal) (err error) {
 	cfg, log := opts.Config, opts.Logger
 	if cfg.NeedsStore() {

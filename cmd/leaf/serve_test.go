@@ -70,7 +70,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestShutdownTimeoutHolds stops a server that has a request which never ends.
+// TestShutdownTimeoutHolds stops a server with a request that never ends.
 func TestShutdownTimeoutHolds(t *testing.T) {
 	p, err := startServer(t.TempDir(), append(os.Environ(), "LEAF_SHUTDOWN_TIMEOUT=200ms"))
 	if err != nil {

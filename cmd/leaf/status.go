@@ -92,7 +92,7 @@ func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 	return printStats(w, slices.DeleteFunc(s.GetTags(), idle))
 }
 
-// printCondition says what is wrong and what to do.
+// printCondition prints a problem and its remedy.
 func printCondition(w io.Writer, c *leafv1.Condition) {
 	fmt.Fprintf(w, "%-8s %s, %s: %s\n", choose(c.GetDown(), "down", "degraded"), c.GetName(),
 		strings.Join(c.GetSchemes(), ", "), printable(c.GetText()))
@@ -113,8 +113,7 @@ func schemeState(s *leafv1.SchemeStatus) string {
 	return "not ready"
 }
 
-// printLease tells how the worker ID is held. What is wrong with a lease that is not
-// held stands with the scheme.
+// printLease prints the state of the worker ID. The scheme has the problem of a missing lease.
 func printLease(w io.Writer, l *leafv1.Lease) {
 	if !l.GetHeld() {
 		fmt.Fprintf(w, "worker   none, from %s\n", printable(l.GetRegistry()))
@@ -139,7 +138,7 @@ func printLease(w io.Writer, l *leafv1.Lease) {
 	}
 }
 
-// idle tells a tag of which there is nothing to say, such as one that does not exist.
+// idle reports a tag without anything to say, such as one that does not exist.
 func idle(t *leafv1.TagStats) bool { return !t.GetLoaded() && t.GetError() == "" }
 
 func printStats(w io.Writer, tags []*leafv1.TagStats) error {

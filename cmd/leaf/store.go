@@ -33,8 +33,8 @@ func noAnswer(who string, err error, url string, took time.Duration) error {
 	return hinted(&plainError{text, err}, "check its address and that it runs, or wait longer with --timeout")
 }
 
-// detail returns what err says beside the end of the time and the URL; "" if that is
-// only what was tried.
+// detail returns the text of err besides the time-out and the URL; "" if that is only the attempted
+// call.
 func detail(err error, url string) string {
 	text := strings.TrimSuffix(err.Error(), ": "+context.DeadlineExceeded.Error())
 	for _, known := range []string{drivers.Redact(url), issuer.ErrRegistry.Error()} {

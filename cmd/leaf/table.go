@@ -81,7 +81,7 @@ func printable(text string) string {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// timeOf returns the time of a message, the zero Time where it has none.
+// timeOf returns the time of a message, or the zero Time.
 func timeOf(t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}

@@ -29,8 +29,8 @@ A server of an older release that creates the tag again starts it at 1.`
 	noteStore = `With --store no server carries this out: all that have served the tag remember it.`
 )
 
-// defaultStep suits a quiet tag, of which a crash wastes that much; a busy one outgrows
-// it by itself.
+// defaultStep suits a quiet tag, of which a crash wastes that much; a busy one outgrows it by
+// itself.
 const defaultStep = 1000
 
 func newTag() *cobra.Command {
@@ -258,8 +258,7 @@ type raisedJSON struct {
 	To   int64  `json:"max_id,string"`
 }
 
-// raiseAll goes on after a failure: after a restore, every tag that was raised is
-// one that is safe.
+// raiseAll continues after a failure: after a restore, every raised tag is safe.
 func (a *admin) raiseAll(cmd *cobra.Command, by int64, dryRun bool) error {
 	tags, err := a.listTags(cmd.Context())
 	if err != nil {
@@ -318,10 +317,9 @@ func checkRoom(tags []tagRow, by int64) error {
 		"choose a smaller N, or raise the others one by one with 'leaf tag raise TAG --by N'")
 }
 
-// raiseFrom raises a tag by so many from what was listed of it, and returns its max_id
-// then. It names the new value, so that a counter that several tags share, as on ticket
-// servers, is raised once. One that servers have moved beyond it meanwhile is raised from
-// wherever it stands.
+// raiseFrom raises a tag by this number from its listed max_id, and returns the new one. It names
+// the new value, so that a counter shared by several tags, as on ticket servers, rises once. If
+// servers have moved the counter beyond it meanwhile, raiseFrom raises it from its present value.
 func (a *admin) raiseFrom(ctx context.Context, tag tagRow, by int64) (int64, error) {
 	to := tag.MaxID + by
 	raised, err := a.alterTag(ctx, tag.Tag, issuer.Change{Change: segment.Change{MaxID: &to}})

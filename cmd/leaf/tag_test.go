@@ -25,7 +25,7 @@ type trying struct {
 	broken string        // this tag cannot be changed
 	moves  string        // this one's counter is moved far after it was listed
 	alias  string        // this one has the counter of the tag a
-	begin  []segment.Tag // what there is
+	begin  []segment.Tag // the initial tags
 }
 
 var errBroken = errors.New("the row is locked")
@@ -74,7 +74,7 @@ func TestRaiseAll(t *testing.T) {
 		store  trying
 		dryRun bool
 		stdout string
-		err    string // what it begins with
+		err    string // its beginning
 		want   map[string]int64
 	}{
 		{name: "all well",

@@ -15,14 +15,14 @@ import (
 	"github.com/leaf-id/leaf/internal/hint"
 )
 
-// noteTarget says in --help what a command acts on.
+// noteTarget explains in --help which server or store a command acts on.
 const noteTarget = `The commands act through a server. With --%[1]s or --%[1]s-file they act on the %[2]s
 itself, with or without servers around. They do the same, and say so, where the
 environment names the %[2]s as it does for a server (%[3]s or %[3]s_FILE),
 unless --server or LEAF_SERVER names a server.`
 
-// A urlFlag is how a command is told the URL of a store, or of a registry of worker IDs: on
-// the command line, or in the environment under the names that a server reads.
+// A urlFlag is the URL of a store, or of a registry of worker IDs, for a command: from the command
+// line, or from the environment under a server's names.
 type urlFlag struct {
 	name      string // of the flag: store or workers
 	what, who string // for people
@@ -30,7 +30,7 @@ type urlFlag struct {
 	url, file string
 }
 
-// instead is the use of a urlFlag beside --server.
+// instead is the use of a urlFlag next to --server.
 const instead = ", to act on it without a server"
 
 func storeFlag() urlFlag {
@@ -51,7 +51,7 @@ func (u *urlFlag) env() string { return "LEAF_" + strings.ToUpper(u.name) }
 // given reports whether the command line names a URL.
 func (u *urlFlag) given() bool { return u.url != "" || u.file != "" }
 
-// fromFlags returns the URL that the command line names, "" if it names none.
+// fromFlags returns the URL on the command line, or "".
 func (u *urlFlag) fromFlags(cmd *cobra.Command) (string, error) {
 	if u.url != "" && u.file != "" {
 		return "", usage(cmd, fmt.Errorf("give either --%s or --%[1]s-file", u.name))
@@ -106,9 +106,9 @@ func (u *urlFlag) explain(err error, from string) error {
 	return hinted(fmt.Errorf("%s: %w", from, err), "%s", cmp.Or(hint.Of(err), "'leaf init --help' lists the URLs of stores and worker registries"))
 }
 
-// target returns the URL of what a command acts on itself; "": it asks a server. An
-// address on the command line counts more than one in the environment, where that of a
-// server is meant for commands alone.
+// target returns the URL that a command acts on itself; "": it asks a server. An address on the
+// command line wins over the environment. In the environment the server's address wins, which is
+// for commands alone.
 func (c *client) target(cmd *cobra.Command, u *urlFlag) (string, error) {
 	switch {
 	case c.server != "" && u.given():

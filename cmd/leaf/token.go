@@ -82,7 +82,7 @@ includes read) and worker (claim worker IDs for another server).`,
 	return cmd
 }
 
-// entryText returns an entry as it stands in a tokens file.
+// entryText returns an entry in the form of a tokens file.
 func entryText(e access.Entry) (string, error) {
 	text, err := yaml.Marshal([]access.Entry{e})
 	if err != nil {

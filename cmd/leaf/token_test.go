@@ -37,7 +37,7 @@ func issueToken(t *testing.T, tokens string, args ...string) string {
 	return secret
 }
 
-// From 'leaf token new' to a server that asks for the token, and SIGHUP for one that was added.
+// From 'leaf token new' to a server with the token, and SIGHUP for a new one.
 func TestTokensOnTheCommandLine(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
 	shop := issueToken(t, tokens, "--name", "shop", "--take", "leaf-segment-*")
@@ -75,7 +75,7 @@ func TestTokensOnTheCommandLine(t *testing.T) {
 	}
 }
 
-// A server does not start, open as it would be, without the tokens file that it was told of.
+// Without its configured tokens file a server does not start, because it would be open.
 func TestNoTokensFile(t *testing.T) {
 	t.Setenv("LEAF_TOKENS_FILE", filepath.Join(t.TempDir(), "none.yaml"))
 	t.Setenv("LEAF_DATA", t.TempDir())

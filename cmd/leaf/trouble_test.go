@@ -18,7 +18,7 @@ import (
 // A place is where a store is made, on a server that can be stopped.
 type place struct {
 	url, workers string // workers may be empty
-	gone         string // what is said when nothing answers; empty: it is a file
+	gone         string // the message without an answer; empty: it is a file
 	stop, start  func() error
 }
 
@@ -112,8 +112,8 @@ func TestServeWithoutItsStore(t *testing.T) {
 	}
 }
 
-// wantError runs a command until it fails with what is wanted: what was wrong before may
-// still be said for a moment.
+// wantError repeats a command until it fails with the wanted text: the earlier problem may show for
+// a moment longer.
 func wantError(t *testing.T, p *process, want string, args ...string) {
 	t.Helper()
 	eventually(t, p, args, func(code int, stderr string) error {
@@ -151,7 +151,7 @@ func eventually(t *testing.T, p *process, args []string, check func(code int, st
 	}
 }
 
-// What is in the way of an init may be no store: then there is something to do.
+// An object in the way of an init may be no store: then the error has a remedy.
 func TestInitSaysWhatIsInItsWay(t *testing.T) {
 	server := testserver.Redis(t, nil)
 	if _, err := server.Do("SET", "{leaf}:store", "text"); err != nil {

@@ -99,7 +99,7 @@ Mind: ` + noteFree,
 				if err != nil {
 					return err
 				}
-				if listed.GetStarts() == nil { // else FreeWorker says that there is nothing to free
+				if listed.GetStarts() == nil { // otherwise FreeWorker reports that it has nothing to free
 					say(cmd.ErrOrStderr(), "note", noteFree)
 					if err := confirm(cmd, yes, fmt.Sprintf("free worker ID %d", id)); err != nil {
 						return err

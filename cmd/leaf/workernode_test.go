@@ -24,8 +24,8 @@ func listStarts(t *testing.T, args ...string) (rows startRows) {
 	return rows
 }
 
-// A server killed and started anew, with its data directory or a copy of it, takes a new
-// row; its IDs are none of the ones before. The database is not needed meanwhile.
+// A killed server that starts again, with its data directory or a copy of it, takes a new row, and
+// none of its earlier IDs. It does not need the database meanwhile.
 func TestServeWithWorkerNode(t *testing.T) {
 	db := testserver.MariaDB(t, nil)
 	url := db.URL(db.NewDatabase(t)) + "?layout=worker_node"
@@ -78,7 +78,7 @@ func TestServeWithWorkerNode(t *testing.T) {
 	ask(c)
 	ask(d)
 	c.kill()
-	e, err := startServer(dir, os.Environ(), "--workers", url) // it has no start before it to go on from
+	e, err := startServer(dir, os.Environ(), "--workers", url) // without an earlier start to continue from
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestServeWithWorkerNode(t *testing.T) {
 	}
 }
 
-// A table that has lost the rows of this machine deals nothing.
+// A table without this machine's rows deals nothing.
 func TestWorkerNodeLostRows(t *testing.T) {
 	db := testserver.MariaDB(t, nil)
 	database := db.NewDatabase(t)
@@ -134,7 +134,7 @@ func TestWorkerNodeLostRows(t *testing.T) {
 	if code, _, stderr := leafRun(t.Context(), "next", "--scheme", "uid", "--server", p.url); code != 1 || !strings.Contains(stderr, "counter would move backwards") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	// What the message says to do has the running server go on.
+	// With the message's remedy the running server continues.
 	db.Exec(t, database, "INSERT INTO WORKER_NODE VALUES (100, 'lifted', '0', 2, CURRENT_DATE, NOW(), NOW())")
 	if _, err := p.waitFor(regexp.MustCompile("holding a worker ID.*worker=101 ")); err != nil {
 		t.Error(err)

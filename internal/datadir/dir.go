@@ -45,8 +45,7 @@ type Dir struct {
 	closed   bool
 }
 
-// Open opens the directory, which is made (mode 0700) if there is none, and takes the
-// first slot that no other process holds.
+// Open opens the directory, or makes it (mode 0700), and takes the first free slot.
 func Open(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory %s: %w", path, err)
@@ -66,8 +65,8 @@ func Open(path string) (*Dir, error) {
 // State returns the state file of the slot. Close closes it.
 func (d *Dir) State() *worker.StateFile { return d.state }
 
-// Memory returns what the process in this slot remembers of the counters of one store. store
-// tells stores apart, such as a URL. Close closes the memory.
+// Memory returns this process's memory of the counters of one store. The text store, such as a URL,
+// identifies it. Close closes the memory.
 func (d *Dir) Memory(store string, logger *slog.Logger) (*segment.FileMemory, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,7 +126,7 @@ func (d *Dir) openMemory(suffix string, logger *slog.Logger) (_ *segment.FileMem
 	return m, nil
 }
 
-// takeOver moves what the memory at path knows to m, unless a process is using it.
+// takeOver moves the content of the memory at path to m, unless a process is using it.
 func takeOver(m *segment.FileMemory, path string, logger *slog.Logger) error {
 	other, err := segment.OpenMemory(path, logger)
 	if err != nil {
@@ -160,7 +159,7 @@ func (d *Dir) Lock(name string) (*os.File, error) {
 	return f, err
 }
 
-// Close writes what is remembered through to the disk and frees the slot.
+// Close syncs the memories to the disk and frees the slot.
 func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// LockMachine locks a name against all other processes of this machine, of any
-// user and with any data directory, until what it returns is closed or the process
-// ends. It is a socket in the abstract namespace, which belongs to the network
-// namespace: containers with a network of their own are other machines here.
+// LockMachine locks a name against all other processes of this machine, of any user and with any
+// data directory, until the caller closes the result or the process ends. It is a socket in the
+// abstract namespace, which belongs to the network namespace: containers with a network of their
+// own count as other machines.
 func LockMachine(name string) (io.Closer, error) {
 	l, err := net.Listen("unix", "@leaf/"+name)
 	if errors.Is(err, syscall.EADDRINUSE) {

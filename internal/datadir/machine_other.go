@@ -12,9 +12,9 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// LockMachine locks a name against all other processes that have the same folder for
-// temporary files, which on some systems are those of the same user, until what it
-// returns is closed or the process ends.
+// LockMachine locks a name against all other processes with the same folder for temporary files,
+// which on some systems are those of the same user, until the caller closes the result or the
+// process ends.
 func LockMachine(name string) (io.Closer, error) {
 	f, err := worker.LockFile(filepath.Join(os.TempDir(), "leaf-"+name))
 	if errors.Is(err, worker.ErrInUse) {

@@ -24,7 +24,7 @@ import (
 const marksHeader = "leaf-marks 1 "
 
 // upgrade takes over the files of earlier releases whose processes have ended, and removes each
-// once what it says is on the disk. A file that cannot be read stays.
+// after its content is on the disk. An unreadable file stays.
 func (d *Dir) upgrade(logger *slog.Logger) error {
 	found, err := filepath.Glob(filepath.Join(d.path, "marks-*"))
 	if err != nil || len(found) == 0 {
@@ -93,8 +93,8 @@ func (d *Dir) remember(store string, tags tagMarks) error {
 	return m.Close()
 }
 
-// readMarks returns what a file says, by store. Lines that are damaged are skipped, as is one whose
-// writer died.
+// readMarks returns the content of a file, by store. It skips damaged lines, and the incomplete
+// line of a killed writer.
 func readMarks(path string) (map[string]tagMarks, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package edit tells how far apart two words are, for hints at what a mistyped one
-// was meant to be.
+// Package edit measures the distance of two words, for hints after a typing error.
 package edit
 
 // Distance counts the edits of one character, or swaps of two neighbours, that

@@ -1,6 +1,6 @@
-// Package filewatch notices that files have changed, by looking at them from time to time. Unlike
-// a notification of the kernel that works on every file system, and for files that are reached
-// through symbolic links whose target is swapped, as Kubernetes does it.
+// Package filewatch notices changed files by checking them from time to time. Unlike a notification
+// of the kernel, that works on every file system, and for files behind symbolic links with a
+// swapped target, as in Kubernetes.
 package filewatch
 
 import (
@@ -21,9 +21,9 @@ func New(paths ...string) *Watcher {
 	return w
 }
 
-// Changed looks at the files of paths and returns those that have changed since they were last
-// returned, or first looked at, and stand still: a file counts once two looks in a row have found
-// it the same, so that one that is being written is not read half.
+// Changed checks the files of paths and returns those that have changed since their last return, or
+// first check, and are stable: a file counts after two equal checks in a row, so that nobody reads
+// an incomplete file.
 func (w *Watcher) Changed(paths ...string) []string {
 	now := look(paths)
 	var changed []string
@@ -44,7 +44,7 @@ func (w *Watcher) Changed(paths ...string) []string {
 func look(paths []string) map[string]os.FileInfo {
 	infos := make(map[string]os.FileInfo, len(paths))
 	for _, path := range paths {
-		infos[path], _ = os.Stat(path) // nil: it cannot be seen, which is a state too
+		infos[path], _ = os.Stat(path) // nil: invisible, which is a state too
 	}
 	return infos
 }

@@ -38,10 +38,10 @@ func Parse(value string) []string {
 // Format returns names as the value of a header.
 func Format(names []string) string { return strings.Join(names, ",") }
 
-// maxHops is how many servers may stand behind one another.
+// maxHops bounds the length of a chain of servers.
 const maxHops = 8
 
-// Check reports a loop: name is among the names, or there are too many of them.
+// Check reports a loop: name is among the names, or they are too many.
 func Check(name string, names []string) error {
 	switch {
 	case slices.Contains(names, name):

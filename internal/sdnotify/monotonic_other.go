@@ -2,5 +2,5 @@
 
 package sdnotify
 
-// monotonic is of no use where there is no systemd.
+// monotonic has no use without systemd.
 func monotonic() int64 { return 0 }

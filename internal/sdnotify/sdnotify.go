@@ -21,7 +21,7 @@ type Notifier struct {
 // sendTimeout is how long a message may take: the socket is full while what listens does not read.
 const sendTimeout = time.Second
 
-// FromEnv returns the Notifier that the environment asks for, nil if it asks for none.
+// FromEnv returns the Notifier for the environment, or nil.
 func FromEnv(getenv func(string) string) (*Notifier, error) {
 	path := getenv("NOTIFY_SOCKET")
 	if path == "" {
@@ -66,8 +66,8 @@ func (n *Notifier) Alive() { n.send("WATCHDOG=1") }
 // Status tells people.
 func (n *Notifier) Status(status string) { n.send("STATUS=" + status) }
 
-// send sends a message; what does not listen misses nothing. It connects each time, as the socket
-// may be another one meanwhile.
+// send sends a message; without a listener it is lost. It connects each time, because somebody may
+// have replaced the socket.
 func (n *Notifier) send(lines ...string) {
 	if n == nil {
 		return

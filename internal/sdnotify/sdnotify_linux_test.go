@@ -76,7 +76,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A socket that is full holds nothing up, and one that is made anew is told all the same.
+// A full socket holds nothing up, and a replaced one still gets the messages.
 func TestFullSocket(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "notify")
 	full, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
