@@ -125,6 +125,11 @@ func TestPipeline(t *testing.T) {
 		n += m
 	}
 	if string(got) != want.String() {
-		t.Error("the replies are not 1, 2, 3, …")
+		w := want.String()
+		i := 0
+		for got[i] == w[i] {
+			i++
+		}
+		t.Errorf("the replies are not 1, 2, 3, …: 328 is at %d; from byte %d on %.80q, want %.80q", strings.Index(string(got), ":328\r\n"), i, got[max(0, i-20):], w[max(0, i-20):])
 	}
 }
