@@ -183,7 +183,7 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, s *span, r leaf.Ran
 			return out, nil
 		}
 		s = b.current.Load()
-		if r = b.reserve(s, n, delivered); !r.Empty() {
+		if r = b.reserve(ctx, s, n, delivered); !r.Empty() {
 			continue
 		}
 		if timer == nil {
@@ -202,10 +202,10 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, s *span, r leaf.Ran
 }
 
 // reserve takes up to n IDs off s, or no ID if the call should wait.
-func (b *Buffer) reserve(s *span, n int64, delivered bool) leaf.Range {
+func (b *Buffer) reserve(ctx context.Context, s *span, n int64, delivered bool) leaf.Range {
 	if n > s.remaining() {
 		b.mu.Lock()
-		affordable := b.affords(n, delivered)
+		affordable := b.affords(ctx, n, delivered)
 		b.mu.Unlock()
 		if !affordable {
 			return leaf.Range{}
@@ -217,10 +217,14 @@ func (b *Buffer) reserve(s *span, n int64, delivered bool) leaf.Range {
 // affords reports whether a call for n IDs should take the available ones although it may have to
 // wait for the rest; the caller holds b.mu. A batch that cannot be complete must not use up IDs
 // that single calls could get. So either the stock has the whole batch, or the store has just
-// delivered, or it will deliver only after callers have used some of the stock.
-func (b *Buffer) affords(n int64, delivered bool) bool {
+// delivered, or it will deliver only after callers have used some of the stock. A call whose
+// context has ended cannot wait for the rest: it gets the whole batch from the stock or nothing.
+func (b *Buffer) affords(ctx context.Context, n int64, delivered bool) bool {
 	stock := b.stock()
-	return delivered || stock >= n || b.opts.Policy == Adaptive && stock > b.issued()+b.account.step
+	if stock >= n || ctx.Err() != nil {
+		return stock >= n
+	}
+	return delivered || b.opts.Policy == Adaptive && stock > b.issued()+b.account.step
 }
 
 // appendRange joins r to the last of ranges where the two touch; the first keep
@@ -239,7 +243,7 @@ func appendRange(ranges []leaf.Range, keep int, r leaf.Range) []leaf.Range {
 func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, timer *time.Timer) (fed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.current.Load() != s || s.remaining() == 0 && b.pop() || s.remaining() > 0 && b.affords(n, delivered) {
+	if b.current.Load() != s || s.remaining() == 0 && b.pop() || s.remaining() > 0 && b.affords(ctx, n, delivered) {
 		return false, nil
 	}
 	if b.end != nil {

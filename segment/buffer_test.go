@@ -75,6 +75,30 @@ func TestTakeSpansSegments(t *testing.T) {
 	}
 }
 
+// A batch that may not wait takes all of its IDs from the stock or none: a part would be lost.
+func TestTakeWithoutAWaitLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := segment.NewBuffer(newStore(t, 1, 100), "order", nil)
+		defer closeBuffer(t, b)
+		ended, end := context.WithCancel(t.Context())
+		end()
+		last := int64(0)
+		for range 200 {
+			id := next(t, b)
+			if id != last+1 {
+				t.Fatalf("%d follows %d", id, last)
+			}
+			last = id
+			synctest.Wait()
+			stock := b.Stats().Stock
+			if _, err := b.Take(ended, nil, int(stock)+1); !errors.Is(err, context.Canceled) {
+				t.Fatalf("got error %v, want the context's", err)
+			}
+			synctest.Wait()
+		}
+	})
+}
+
 func TestTakeRefusesBadCounts(t *testing.T) {
 	b := segment.NewBuffer(newStore(t, 1, 20), "order", &segment.Options{MaxStock: 1000})
 	defer closeBuffer(t, b)

@@ -35,7 +35,7 @@ func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, er
 	timer := time.NewTimer(b.opts.Wait)
 	defer timer.Stop()
 	for delivered := false; ; {
-		s, g, need := b.lend(n, before, delivered)
+		s, g, need := b.lend(ctx, n, before, delivered)
 		if !g.Range.Empty() {
 			if s.due(g.Range.End - s.start) {
 				b.topUp(ctx)
@@ -59,12 +59,12 @@ func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, er
 }
 
 // lend takes up to n IDs off the current span, or none if the caller should wait for the need.
-func (b *Buffer) lend(n int64, before string, delivered bool) (s *span, g Grant, need int64) {
+func (b *Buffer) lend(ctx context.Context, n int64, before string, delivered bool) (s *span, g Grant, need int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	need = b.lendable(n)
 	s = b.current.Load()
-	if !b.affords(need, delivered) {
+	if !b.affords(ctx, need, delivered) {
 		return s, Grant{}, need
 	}
 	return s, b.lendFrom(s, need, before), need
