@@ -18,6 +18,7 @@ import (
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/leafconn"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/segment"
@@ -127,24 +128,16 @@ func (a *admin) warn(cmd *cobra.Command, note string) {
 
 func (a *admin) listTags(ctx context.Context) ([]tagRow, error) {
 	tags := []tagRow{}
-	req := &leafv1.ListTagsRequest{PageSize: tagPage}
-	for {
-		res, err := call(ctx, a, a.calls.ListTags, req)
+	for t, err := range leafconn.TagPages(func(req *leafv1.ListTagsRequest) (*leafv1.ListTagsResponse, error) {
+		return call(ctx, a, a.calls.ListTags, req)
+	}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range res.GetTags() {
-			tags = append(tags, fromWire(t))
-		}
-		if res.GetNextPageToken() == "" {
-			return tags, nil
-		}
-		req = &leafv1.ListTagsRequest{PageSize: tagPage, PageToken: res.GetNextPageToken()}
+		tags = append(tags, fromWire(t))
 	}
+	return tags, nil
 }
-
-// tagPage is the number of tags in a page of a listing.
-const tagPage = 10_000
 
 func (a *admin) createTag(ctx context.Context, tag segment.Tag) (tagRow, error) {
 	res, err := call(ctx, a, a.calls.CreateTag, &leafv1.CreateTagRequest{

@@ -1,7 +1,6 @@
 package etcd_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -45,24 +44,6 @@ func (b *backup) replace(t *testing.T, from, to string) {
 	}
 }
 
-// A logBuffer keeps the log.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logBuffer) count(part string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), part)
-}
-
 // answered makes calls until one is answered: after a restart of etcd connections are refused
 // first.
 func answered[T any](t *testing.T, call func(context.Context) (T, error)) T {
@@ -92,7 +73,7 @@ func reign(t *testing.T, r *kv.Registry) worker.Reign {
 // A client notices a restored etcd at its first answer, and from then on reports possible losses. A
 // lossless restart, or a slow listing, has no such effect.
 func TestRevisionGoesBack(t *testing.T) {
-	c, log := testserver.Etcd(t, nil), new(logBuffer)
+	c, log := testserver.Etcd(t, nil), new(testserver.Output)
 	o := newOptions()
 	o.Logger = slog.New(slog.NewTextHandler(log, nil))
 	r := newRegistry(t, c, o)(t)
@@ -139,8 +120,8 @@ func TestRevisionGoesBack(t *testing.T) {
 	if got := reign(t, r); got != (worker.Reign{Lossy: true}) {
 		t.Errorf("after: got %+v, want an etcd that loses writes", got)
 	}
-	if n := log.count("revision went back"); n != 1 {
-		t.Errorf("%d lines say that the revision went back, want 1:\n%s", n, log.text.String())
+	if n := strings.Count(log.String(), "revision went back"); n != 1 {
+		t.Errorf("%d lines say that the revision went back, want 1:\n%s", n, log)
 	}
 	if got := reign(t, openRegistry(t, c.Endpoints(), o)); got.Lossy {
 		t.Error("a new client has seen no revision that was higher")

@@ -19,6 +19,7 @@
 package relay
 
 import (
+	"context"
 	"crypto/tls"
 
 	"github.com/leaf-id/leaf/internal/hops"
@@ -29,14 +30,6 @@ import (
 
 // ErrLoop is wrapped by errors of servers in a circle.
 var ErrLoop = hops.ErrLoop
-
-var (
-	_ segment.Store        = (*Store)(nil)
-	_ segment.Returner     = (*Store)(nil)
-	_ segment.Catalog      = (*Store)(nil)
-	_ worker.Registry      = (*Registry)(nil)
-	_ worker.LossyRegistry = (*Registry)(nil)
-)
 
 // Options are the optional settings of [Open]; nil means all defaults.
 type Options struct {
@@ -51,12 +44,27 @@ type Options struct {
 // A DB leads to one or several servers with one store. Its methods are safe for concurrent use.
 type DB struct{ conn *leafconn.Conn }
 
-// A Store is the servers' store; see [segment.Store]. It lends from a server's memory, so a range
-// may be smaller than requested.
-type Store struct{ servers leafconn.Store }
+// A Store is the servers' store. It lends from a server's memory, so a range may be smaller than
+// requested. Alter drops a server's stock below a raised max_id at once.
+type Store interface {
+	segment.Store
+	segment.Returner // to the server that made the grant
+	segment.Catalog
+	segment.Expecter
 
-// A Registry is the servers' registry; see [worker.Registry].
-type Registry struct{ servers leafconn.Registry }
+	// ObserveTag tells the servers that IDs of a tag up to largest are in use. It returns the tag
+	// after the change, and the ID below which other processes may still issue from their stock.
+	ObserveTag(ctx context.Context, tag string, largest int64) (now segment.Tag, othersBelow int64, err error)
+
+	// RaiseTag raises the counter of a tag by n.
+	RaiseTag(ctx context.Context, tag string, n int64) (segment.Tag, error)
+}
+
+// A Registry is the servers' registry. It sends a swap once.
+type Registry interface {
+	worker.Registry
+	worker.LossyRegistry
+}
 
 // Open returns a DB for servers with these URLs, such as http://host:8080. It connects later.
 func Open(urls []string, o *Options) (*DB, error) {
@@ -78,10 +86,10 @@ func Open(urls []string, o *Options) (*DB, error) {
 }
 
 // Store returns the store.
-func (db *DB) Store() *Store { return &Store{leafconn.Store{Conn: db.conn}} }
+func (db *DB) Store() Store { return leafconn.Store{Conn: db.conn} }
 
 // Registry returns the registry of worker IDs.
-func (db *DB) Registry() *Registry { return &Registry{leafconn.Registry{Conn: db.conn}} }
+func (db *DB) Registry() Registry { return leafconn.Registry{Conn: db.conn} }
 
 // Route returns the names of the servers that IDs come through, that of this process first.
 func (db *DB) Route() []string { return db.conn.Route() }

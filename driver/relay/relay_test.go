@@ -56,14 +56,14 @@ func newStore(t testing.TB, tags ...segment.Tag) *memory.Store {
 
 // A closing store ends its own connections, as the suites expect.
 type closingStore struct {
-	*relay.Store
+	relay.Store
 	db *relay.DB
 }
 
 func (s closingStore) Close() error { return s.db.Close() }
 
 type closingRegistry struct {
-	*relay.Registry
+	relay.Registry
 	db *relay.DB
 }
 

@@ -54,38 +54,47 @@ func (s Store) Return(ctx context.Context, tag string, last segment.Grant, start
 	return err
 }
 
-// TagPage is the number of tags in a page of a listing.
-const TagPage = 10_000
-
 // Tags lists the tags of the servers' store.
 func (s Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
-		req := &leafv1.ListTagsRequest{PageSize: TagPage}
-		for {
-			res, err := repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (*leafv1.ListTagsResponse, error) {
+		for tag, err := range TagPages(func(req *leafv1.ListTagsRequest) (*leafv1.ListTagsResponse, error) {
+			return repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (*leafv1.ListTagsResponse, error) {
 				return srv.admin.ListTags(ctx, req)
 			})
+		}) {
+			if !yield(tagOf(tag), err) {
+				return
+			}
+		}
+	}
+}
+
+// TagPage is the number of tags in a page of a listing.
+const TagPage = 10_000
+
+// TagPages lists tags page by page; list returns one page. An error ends the listing.
+func TagPages(list func(*leafv1.ListTagsRequest) (*leafv1.ListTagsResponse, error)) iter.Seq2[*leafv1.Tag, error] {
+	return func(yield func(*leafv1.Tag, error) bool) {
+		for token, more := "", true; more; more = token != "" { // a server without pages has no token
+			res, err := list(&leafv1.ListTagsRequest{PageSize: TagPage, PageToken: token})
 			if err != nil {
-				yield(segment.Tag{}, err)
+				yield(nil, err)
 				return
 			}
 			for _, tag := range res.GetTags() {
-				if !yield(tagOf(tag), nil) {
+				if !yield(tag, nil) {
 					return
 				}
 			}
-			if res.GetNextPageToken() == "" { // the last page, or a server without pages
-				return
-			}
-			req = &leafv1.ListTagsRequest{PageSize: TagPage, PageToken: res.GetNextPageToken()}
+			token = res.GetNextPageToken()
 		}
 	}
 }
 
 func tagOf(m *leafv1.Tag) segment.Tag {
 	t := segment.Tag{Name: m.GetName(), MaxID: m.GetMaxId(), Step: m.GetStep(), Description: m.GetDescription()}
-	if m.Updated != nil {
-		t.Updated = m.GetUpdated().AsTime()
+	if at := m.GetUpdated(); at != nil {
+		t.Updated = at.AsTime()
 	}
 	return t
 }
