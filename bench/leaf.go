@@ -31,8 +31,9 @@ func Build(ctx context.Context, root, dir string) (binary string, err error) {
 
 // A Leaf is a process of the server.
 type Leaf struct {
-	URL  string // of HTTP and gRPC
+	URL  string // of HTTP
 	RESP string // the address of the Redis protocol; "": off
+	GRPC string // the address for gRPC alone; likewise
 
 	cmd *exec.Cmd
 	mu  sync.Mutex
@@ -65,7 +66,14 @@ func Start(binary string, args ...string) (*Leaf, error) {
 	return nil, fmt.Errorf("start leaf: %w\n%s", err, s.Log())
 }
 
-var servingLine = regexp.MustCompile(`msg=serving.* url=(\S+)(?:.* resp=(\S+))?`)
+var servingLine = regexp.MustCompile(`msg=serving.* url=(\S+)(.*)`)
+
+// port returns the address of a port in the rest of that line.
+func port(rest, name string) string {
+	_, after, _ := strings.Cut(rest+" ", " "+name+"=")
+	addr, _, _ := strings.Cut(after, " ")
+	return addr
+}
 
 // read reads the log to its end, and tells once whether the server serves.
 func (s *Leaf) read(log io.Reader, serving chan<- bool) {
@@ -73,7 +81,7 @@ func (s *Leaf) read(log io.Reader, serving chan<- bool) {
 	told := false
 	for lines.Scan() {
 		if m := servingLine.FindStringSubmatch(lines.Text()); m != nil && !told {
-			s.URL, s.RESP, told = m[1], m[2], true
+			s.URL, s.RESP, s.GRPC, told = m[1], port(m[2], "resp"), port(m[2], "grpc"), true
 			serving <- true
 		}
 		s.mu.Lock()

@@ -72,7 +72,7 @@ func startEcho(ctx context.Context) (addr string, pid int, stop func(), err erro
 	return strings.TrimSpace(addr), cmd.Process.Pid, stop, nil
 }
 
-// grpcWire measures calls and streams beside calls of a bare server of package grpc.
+// grpcWire measures calls and streams on the port of gRPC next to calls of a bare server of package grpc.
 func grpcWire(ctx context.Context, l *lab) (r report, err error) {
 	echo, pid, stop, err := startEcho(ctx)
 	if err != nil {
@@ -88,14 +88,13 @@ func grpcWire(ctx context.Context, l *lab) (r report, err error) {
 
 func (l *lab) grpcBeside(ctx context.Context, echo string, echoPID int, leaf *bench.Leaf) (report, error) {
 	all := newDistinct()
-	addr := strings.TrimPrefix(leaf.URL, "http://")
 	unary := func(addr string) *load.GRPC {
 		return load.NewGRPC(load.Server{Addr: addr, Timeout: 10 * time.Second}, "segment", 1)
 	}
-	toEcho, toLeaf := unary(echo), unary(addr)
+	toEcho, toLeaf := unary(echo), unary(leaf.GRPC)
 	defer toEcho.Close()
 	defer toLeaf.Close()
-	streams, err := newStreams(addr)
+	streams, err := newStreams(leaf.GRPC)
 	if err != nil {
 		return report{}, err
 	}

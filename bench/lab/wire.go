@@ -190,7 +190,7 @@ func (l *lab) serveLeaf(ctx context.Context, f func(*bench.Leaf) error) error {
 	if err != nil {
 		return err
 	}
-	leaf, err := bench.Start(binary, "--listen", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data", dir)
+	leaf, err := bench.Start(binary, "--listen", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--data", dir)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 type Config struct {
 	Listen          string        `yaml:"listen" check:"host:port"`
 	RESP            string        `yaml:"resp" check:"host:port|off"`
+	GRPC            string        `yaml:"grpc" check:"host:port|off"`
 	Data            string        `yaml:"data" check:"required"`
 	Store           string        `yaml:"store"`
 	StoreFile       string        `yaml:"store_file"` // [Load] reads it into Store
@@ -140,7 +141,7 @@ type Log struct {
 	Access int64  `yaml:"access" check:"0..1000000000" live:"yes"`
 }
 
-// The values of resp, segment.policy, uid.enable, uid.mode, log.format and uid.rejected_take.
+// The values of resp, grpc, segment.policy, uid.enable, uid.mode, log.format and uid.rejected_take.
 const (
 	Off = "off"
 

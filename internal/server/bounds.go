@@ -1,23 +1,14 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime"
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"github.com/leaf-id/leaf/internal/config"
-	"github.com/leaf-id/leaf/internal/server/conns"
 )
-
-// bodyTimeout bounds the time in which a client must send a request's body. Bodies are a few bytes,
-// so every network is faster.
-const bodyTimeout = 10 * time.Second
 
 // boundBody ends connections whose request body has not come within limit. It does not bound the
 // handler after the body: net/http lifts the deadline when the body ends.
@@ -45,34 +36,6 @@ func yield(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 		runtime.Gosched()
 	})
-}
-
-// boundConns returns what closes the connections of an http.Server beyond the limits, and counts
-// them.
-func boundConns(count *openConns, limits config.Limits, log *slog.Logger) func(net.Conn, http.ConnState) {
-	lines := rate.Sometimes{Interval: time.Minute}
-	refuse := func(c net.Conn, why error) {
-		count.refused.Add(1)
-		_ = c.Close() // it reads nothing then, and is counted down
-		lines.Do(func() { log.Warn("a connection was closed", "err", why, "from", c.RemoteAddr()) })
-	}
-	var clients conns.Clients
-	most := cmp.Or(limits.ConnectionsPerClient, limits.Connections)
-	return func(c net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			open, its := count.open.Add(1), clients.Add(c.RemoteAddr())
-			switch {
-			case open > int64(limits.Connections):
-				refuse(c, conns.ErrMaxConns)
-			case its > most:
-				refuse(c, conns.ErrMaxPerClient)
-			}
-		case http.StateClosed, http.StateHijacked:
-			count.open.Add(-1)
-			clients.Remove(c.RemoteAddr())
-		}
-	}
 }
 
 // A sparse handler drops what exceeds a line a second, after the first few. Each connection of

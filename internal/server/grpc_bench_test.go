@@ -33,7 +33,10 @@ func TestGRPCBenchServer(t *testing.T) {
 	var addr string
 	switch os.Getenv(benchServerEnv) {
 	case "leaf":
-		addr = run(t, nil, func(o *server.Options) { o.Logger = nil }).addr
+		addr = run(t, nil, func(o *server.Options) {
+			withGRPC(o)
+			o.Logger = nil
+		}).rpc
 	case "bare":
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -27,10 +27,18 @@ import (
 	"github.com/leaf-id/leaf/internal/server"
 )
 
+func withGRPC(o *server.Options) { o.Config.GRPC = "127.0.0.1:0" }
+
+// onBothPorts runs a test with gRPC on the port of HTTP, and on a port of its own.
+func onBothPorts(t *testing.T, test func(t *testing.T, port func(*server.Options))) {
+	t.Run("port of HTTP", func(t *testing.T) { test(t, func(*server.Options) {}) })
+	t.Run("port of its own", func(t *testing.T) { test(t, withGRPC) })
+}
+
 // grpc connects a client of gRPC, without a call yet.
 func (r *running) grpc(t *testing.T) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+r.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+r.rpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +63,10 @@ func reasonOf(err error) string {
 }
 
 // A client of gRPC has its calls, compressed or not, and each error, on one connection.
-func TestGRPC(t *testing.T) {
-	r := run(t, nil, nil)
+func TestGRPC(t *testing.T) { onBothPorts(t, testGRPC) }
+
+func testGRPC(t *testing.T, port func(*server.Options)) {
+	r := run(t, nil, port)
 	conn := r.grpc(t)
 	for want, opts := range [][]grpc.CallOption{nil, {grpc.UseCompressor(gzip.Name)}, nil} {
 		if id, err := next(t.Context(), conn, "order", opts...); err != nil || id != int64(want+1) {
@@ -83,8 +93,10 @@ func TestGRPC(t *testing.T) {
 
 // A call that waits for the store is answered when the server stops meanwhile, and idle
 // connections are closed at once.
-func TestGRPCDrains(t *testing.T) {
-	r, release := runHeld(t, nil)
+func TestGRPCDrains(t *testing.T) { onBothPorts(t, testGRPCDrains) }
+
+func testGRPCDrains(t *testing.T, port func(*server.Options)) {
+	r, release := runHeld(t, port)
 	waiting, idle := r.grpc(t), r.grpc(t)
 	if err := idle.Invoke(t.Context(), leafv1connect.LeafServiceNextProcedure, &leafv1.NextRequest{Scheme: "uuid"}, new(leafv1.NextResponse)); err != nil {
 		t.Fatal(err)
@@ -99,7 +111,7 @@ func TestGRPCDrains(t *testing.T) {
 	}()
 	r.wantWaiting(t)
 	r.stop()
-	until(t, "closed for new connections", func() bool { _, err := net.Dial("tcp", r.addr); return err != nil })
+	until(t, "closed for new connections", func() bool { _, err := net.Dial("tcp", r.rpc); return err != nil })
 	release()
 	if id := <-ids; id != 1 {
 		t.Errorf("the call that waited: %d", id)
@@ -107,8 +119,13 @@ func TestGRPCDrains(t *testing.T) {
 }
 
 // A call that still waits late in a stop gets the reason.
-func TestGRPCTellsOfTheStop(t *testing.T) {
-	r, _ := runHeld(t, func(o *server.Options) { o.Config.ShutdownTimeout = 2 * time.Second })
+func TestGRPCTellsOfTheStop(t *testing.T) { onBothPorts(t, testGRPCTellsOfTheStop) }
+
+func testGRPCTellsOfTheStop(t *testing.T, port func(*server.Options)) {
+	r, _ := runHeld(t, func(o *server.Options) {
+		port(o)
+		o.Config.ShutdownTimeout = 2 * time.Second
+	})
 	conn := r.grpc(t)
 	failed := make(chan error)
 	for key, procedure := range map[string]string{"order": leafv1connect.LeafServiceNextProcedure, "user": leafv1connect.LeafServiceTakeProcedure} {
@@ -126,8 +143,13 @@ func TestGRPCTellsOfTheStop(t *testing.T) {
 	r.wantStop(t)
 }
 
-func TestGRPCAccessLog(t *testing.T) {
-	r := run(t, nil, func(o *server.Options) { o.Config.Log.Access = 1 })
+func TestGRPCAccessLog(t *testing.T) { onBothPorts(t, testGRPCAccessLog) }
+
+func testGRPCAccessLog(t *testing.T, port func(*server.Options)) {
+	r := run(t, nil, func(o *server.Options) {
+		port(o)
+		o.Config.Log.Access = 1
+	})
 	conn := r.grpc(t)
 	if _, err := next(t.Context(), conn, "order"); err != nil {
 		t.Error(err)
@@ -150,7 +172,7 @@ type rawH2 struct {
 
 func (r *running) rawH2(t *testing.T) *rawH2 {
 	t.Helper()
-	c := &rawH2{Conn: r.dial(t)}
+	c := &rawH2{Conn: dialTo(t, r.rpc)}
 	fmt.Fprint(c, http2.ClientPreface)
 	c.framer, c.encoder = http2.NewFramer(c, c), hpack.NewEncoder(&c.head)
 	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -194,51 +216,54 @@ const (
 	jsonBody = `{"key":"order"}`
 )
 
-// A connection whose first request is gRPC's has no others. One from a proxy, or that begins with
-// another protocol, has all of them.
+// A connection of HTTP/2 has all protocols, whatever its first request is. One of the port for gRPC
+// has no other.
 func TestProtocolsOfAConnection(t *testing.T) {
-	r := run(t, nil, nil)
-	for name, tt := range map[string]struct {
-		content string
-		fields  []string
-		want    string
+	for _, tt := range []struct {
+		port          func(*server.Options)
+		content, want string
 	}{
-		"a library of gRPC": {"application/grpc", nil, "415"},
-		"a proxy":           {"application/grpc", []string{"x-forwarded-for", "192.0.2.1"}, "200"},
-		"gRPC-Web":          {"application/grpc-web+proto", nil, "200"},
+		{nil, "application/grpc", "200"},
+		{nil, "application/grpc-web+proto", "200"},
+		{withGRPC, "application/grpc", "415"},
 	} {
-		c := r.rawH2(t)
-		if err := c.request(tt.content, tt.fields...); err != nil {
+		c := run(t, nil, tt.port).rawH2(t)
+		if err := c.request(tt.content); err != nil {
 			t.Fatal(err)
 		}
 		if got := c.status(t, grpcBody); got != "200" {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: %s", tt.content, got)
 		}
 		if err := c.request("application/json"); err != nil {
 			t.Fatal(err)
 		}
 		if got := c.status(t, jsonBody); got != tt.want {
-			t.Errorf("%s, then JSON: %s, want %s", name, got, tt.want)
+			t.Errorf("%s, then JSON: %s, want %s", tt.content, got, tt.want)
 		}
 		_ = c.Close()
 	}
 }
 
 // Silent clients, and clients that never finish a request, hold up neither others nor the stop.
-func TestGreetings(t *testing.T) {
-	r := run(t, nil, nil)
+func TestUnfinishedHTTP2(t *testing.T) {
+	t.Parallel()
+	onBothPorts(t, testUnfinishedHTTP2)
+}
+
+func testUnfinishedHTTP2(t *testing.T, port func(*server.Options)) {
+	r := run(t, nil, port)
 	for _, begin := range []string{"P", "PRI * HTTP/2.0\r\n\r\nSM", http2.ClientPreface, http2.ClientPreface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00",
 		http2.ClientPreface + "\xff\xff\xff\x04\x00\x00\x00\x00\x00", http2.ClientPreface + strings.Repeat("\x00\x00\x05\x02\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", 100)} {
-		fmt.Fprint(r.dial(t), begin)
+		fmt.Fprint(dialTo(t, r.rpc), begin)
 	}
-	half := r.dial(t).(*net.TCPConn)
+	half := dialTo(t, r.rpc).(*net.TCPConn)
 	fmt.Fprint(half, "P")
 	_ = half.CloseWrite()
 	if _, err := io.Copy(io.Discard, half); err != nil {
 		t.Error(err)
 	}
 	if id, err := next(t.Context(), r.grpc(t), "order"); err != nil || id != 1 {
-		t.Errorf("beside them: %d, %v", id, err)
+		t.Errorf("next to them: %d, %v", id, err)
 	}
 	if took := r.wantStop(t); took > 15*time.Second {
 		t.Errorf("the stop took %v", took)
@@ -246,8 +271,10 @@ func TestGreetings(t *testing.T) {
 }
 
 // A client that pings before its first call gets an answer.
-func TestPingBeforeACall(t *testing.T) {
-	r := run(t, nil, nil)
+func TestPingBeforeACall(t *testing.T) { onBothPorts(t, testPingBeforeACall) }
+
+func testPingBeforeACall(t *testing.T, port func(*server.Options)) {
+	r := run(t, nil, port)
 	c := r.rawH2(t)
 	if err := c.framer.WritePing(false, [8]byte{1}); err != nil {
 		t.Fatal(err)
@@ -270,9 +297,11 @@ func TestPingBeforeACall(t *testing.T) {
 }
 
 // Calls that begin and reset as fast as possible do not pile up.
-func TestRapidResetOfGRPC(t *testing.T) {
+func TestRapidResetOfGRPC(t *testing.T) { onBothPorts(t, testRapidResetOfGRPC) }
+
+func testRapidResetOfGRPC(t *testing.T, port func(*server.Options)) {
 	const calls, most = 5000, 1000 // goroutines
-	r, _ := runHeld(t, nil)
+	r, _ := runHeld(t, port)
 	c := r.rawH2(t)
 	go func() { _, _ = io.Copy(io.Discard, c.Conn) }() // the server's part of the conversation
 	var err error

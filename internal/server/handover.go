@@ -9,25 +9,23 @@ import (
 
 // A handover is the listener of connections accepted elsewhere.
 type handover struct {
-	addr   net.Addr
 	conns  chan net.Conn
 	closed chan struct{}
 	close  func()
 }
 
-func newHandover(addr net.Addr) *handover {
-	h := &handover{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
+func newHandover() *handover {
+	h := &handover{conns: make(chan net.Conn), closed: make(chan struct{})}
 	h.close = sync.OnceFunc(func() { close(h.closed) })
 	return h
 }
 
-// give waits until conn is accepted; false: it never is.
-func (h *handover) give(conn net.Conn) bool {
+// give waits until conn is accepted, or closes it.
+func (h *handover) give(conn net.Conn) {
 	select {
 	case h.conns <- conn:
-		return true
 	case <-h.closed: // the server has stopped
-		return false
+		_ = conn.Close()
 	}
 }
 
@@ -48,10 +46,10 @@ func (h *handover) Close() error {
 }
 
 // Addr implements [net.Listener].
-func (h *handover) Addr() net.Addr { return h.addr }
+func (h *handover) Addr() net.Addr { return new(net.TCPAddr) }
 
-// A webHandover is that of net/http, which drops requests that it reads while it stops.
-type webHandover struct {
+// A freshHandover is that of HTTP/1: net/http drops requests of it that it reads while it stops.
+type freshHandover struct {
 	*handover
 
 	mu    sync.Mutex
@@ -59,33 +57,28 @@ type webHandover struct {
 	empty chan struct{}         // closed when fresh is empty; nil: nothing waits for that
 }
 
-func newWebHandover(addr net.Addr) *webHandover {
-	return &webHandover{handover: newHandover(addr), fresh: make(map[net.Conn]struct{})}
+func newFreshHandover() *freshHandover {
+	return &freshHandover{handover: newHandover(), fresh: make(map[net.Conn]struct{})}
 }
 
-// give waits until conn is accepted, or closes it.
-func (h *webHandover) give(conn net.Conn) {
+// give waits until conn is accepted, or closes it. Nothing waits for a closed one: the server has
+// stopped.
+func (h *freshHandover) give(conn net.Conn) {
 	h.mu.Lock()
 	h.fresh[conn] = struct{}{}
 	h.mu.Unlock()
-	if !h.handover.give(conn) {
-		_ = conn.Close()
+	h.handover.give(conn)
+}
+
+// observe is the http.Server's ConnState.
+func (h *freshHandover) observe(conn net.Conn, state http.ConnState) {
+	if state != http.StateNew && state != http.StateActive {
 		h.settled(conn)
 	}
 }
 
-// observe returns what net/http tells the states of connections, and next after it.
-func (h *webHandover) observe(next func(net.Conn, http.ConnState)) func(net.Conn, http.ConnState) {
-	return func(conn net.Conn, state http.ConnState) {
-		if state != http.StateNew && state != http.StateActive {
-			h.settled(conn)
-		}
-		next(conn, state)
-	}
-}
-
 // settled takes in that conn has been answered, or has ended.
-func (h *webHandover) settled(conn net.Conn) {
+func (h *freshHandover) settled(conn net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.fresh, conn)
@@ -96,8 +89,8 @@ func (h *webHandover) settled(conn net.Conn) {
 }
 
 // wait waits until the first request of each connection is answered. Its client has no longer
-// than [readHeaderTimeout] to send it.
-func (h *webHandover) wait(ctx context.Context) error {
+// than [frontend.RequestTimeout] to send it.
+func (h *freshHandover) wait(ctx context.Context) error {
 	select {
 	case <-h.allSettled():
 		return nil
@@ -107,7 +100,7 @@ func (h *webHandover) wait(ctx context.Context) error {
 }
 
 // allSettled returns a channel that closes when no connection is fresh.
-func (h *webHandover) allSettled() <-chan struct{} {
+func (h *freshHandover) allSettled() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.empty != nil {

@@ -23,7 +23,12 @@ import (
 // dial connects to the server; the connection fails the test rather than hang it.
 func (r *running) dial(t *testing.T) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", r.addr)
+	return dialTo(t, r.addr)
+}
+
+func dialTo(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}

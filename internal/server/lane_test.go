@@ -67,6 +67,27 @@ func TestLanePipeline(t *testing.T) {
 	}
 }
 
+// Garbage gets its 400 at once, as the first input of a connection and after a fast answer. One
+// http.Server for both versions of HTTP would wait 5 seconds for the preface of HTTP/2.
+func TestLaneAnswersGarbage(t *testing.T) {
+	r := run(t, nil, nil)
+	for _, before := range []string{"", getRequest("/api/segment/get/order"), getRequest("/healthz")} {
+		conn := r.dial(t)
+		answers := bufio.NewReader(conn)
+		fmt.Fprint(conn, before)
+		if before != "" {
+			readAnswer(t, answers)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(4 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, "rubbish\r\n")
+		if status, _ := readAnswer(t, answers); status != 400 {
+			t.Errorf("after %q: %d", before, status)
+		}
+	}
+}
+
 // A request that waits for the store holds up no other, and is answered when the server stops
 // meanwhile; connections without a request are closed.
 func TestLaneDrains(t *testing.T) {

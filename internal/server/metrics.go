@@ -17,15 +17,10 @@ import (
 
 // counts are the server's counters for metrics, besides the requests.
 type counts struct {
-	store *telemetry.StoreCalls // nil: no segment scheme
-	web   openConns             // on the port of HTTP
+	store *telemetry.StoreCalls          // nil: no segment scheme
+	web   atomic.Pointer[conns.Listener] // of HTTP without a lane; nil: it is not open
 	cut   cutKeys
 }
-
-// openConns counts the connections of a port.
-type openConns struct{ open, refused atomic.Int64 }
-
-func (c *openConns) stats() (open, refused int64) { return c.open.Load(), c.refused.Load() }
 
 // maxCutKeys bounds the keys that a cutKeys remembers.
 const maxCutKeys = 1000
@@ -64,6 +59,9 @@ func (s *Server) metrics(opts *frontend.Options) http.Handler {
 	if s.redis != nil {
 		sources.Ports = append(sources.Ports, telemetry.Port{Name: "resp", Stats: s.respStats})
 	}
+	if s.grpcPort != nil {
+		sources.Ports = append(sources.Ports, telemetry.Port{Name: "grpc", Stats: func() (int, int64) { return s.grpc.Stats() }})
+	}
 	if s.tls != nil {
 		sources.CertificateEnd = s.tls.expiry
 	}
@@ -77,20 +75,18 @@ func (s *Server) metrics(opts *frontend.Options) http.Handler {
 }
 
 // webStats counts the connections of HTTP.
-func (s *Server) webStats() (open, refused int64) {
+func (s *Server) webStats() (open int, refused int64) {
 	if s.lane != nil {
-		return connStats(s.lane.conns)
+		return s.lane.conns.Stats()
 	}
-	return s.counts.web.stats()
+	if l := s.counts.web.Load(); l != nil {
+		return l.Stats()
+	}
+	return 0, 0
 }
 
 // respStats counts those of the Redis protocol.
-func (s *Server) respStats() (open, refused int64) { return connStats(s.conns) }
-
-func connStats(c *conns.Server) (open, refused int64) {
-	n, refused := c.Stats()
-	return int64(n), refused
-}
+func (s *Server) respStats() (open int, refused int64) { return s.conns.Stats() }
 
 // addSources adds where the statistics of the time-based schemes are.
 func (t *times) addSources(s *telemetry.Sources) {

@@ -65,7 +65,7 @@ func (p *port) number() int {
 // ports lists those that the server listens on.
 func (s *Server) ports() []*port {
 	var all []*port
-	for _, p := range []*port{s.web, s.redis} {
+	for _, p := range []*port{s.web, s.redis, s.grpcPort} {
 		if p != nil {
 			all = append(all, p)
 		}

@@ -71,7 +71,7 @@ func (s *Server) prepare(next config.Config) (commit func(), err error) {
 		certificates()
 		if s.browser != nil { // the front ends are made
 			s.browser.SetOrigins(next.CORSOrigins)
-			s.observer.every.Store(next.Log.Access)
+			s.access.SetEvery(next.Log.Access)
 		}
 		if s.opts.Level != nil {
 			s.opts.Level.Set(next.LogLevel())

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,40 +17,30 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leaf-id/leaf"
-)
-
-// Bounds for a connection.
-const (
-	readHeaderTimeout = 5 * time.Second
-	answerTimeout     = 2 * time.Minute // to read an answer, in addition to the wait for it
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 16 << 10
+	"github.com/leaf-id/leaf/internal/server/conns"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 // errStopping is the error of requests that still wait when the server stops.
 var errStopping = fmt.Errorf("the server is stopping: %w", leaf.ErrClosed)
 
-// newHTTP returns an http.Server for HTTP/1.1 and HTTP/2, whose requests end with ctx.
-func (s *Server) newHTTP(ctx context.Context, h http.Handler) *http.Server {
+// newHTTP returns an http.Server for one of the versions of HTTP, or both.
+func newHTTP(opts *frontend.Options, h http.Handler, one, two bool) *http.Server {
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(s.tls != nil)
-	protocols.SetUnencryptedHTTP2(s.tls == nil)
-	srv := &http.Server{
+	protocols.SetHTTP1(one)
+	protocols.SetHTTP2(two && opts.TLS != nil)
+	protocols.SetUnencryptedHTTP2(two && opts.TLS == nil)
+	return &http.Server{
 		Handler:           h,
 		Protocols:         protocols,
-		ReadHeaderTimeout: readHeaderTimeout,
-		WriteTimeout:      cmp.Or(s.opts.answerTimeout, answerTimeout+s.longestWait()),
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(newSparse(s.log.Handler()), slog.LevelWarn),
-		ConnState:         boundConns(&s.counts.web, s.cfg.Limits, s.log),
+		TLSConfig:         opts.TLS,
+		ReadHeaderTimeout: frontend.RequestTimeout,
+		WriteTimeout:      opts.AnswerTimeout,
+		IdleTimeout:       frontend.IdleTimeout,
+		MaxHeaderBytes:    frontend.MaxHeaderBytes,
+		BaseContext:       func(net.Listener) context.Context { return opts.Context },
+		ErrorLog:          slog.NewLogLogger(newSparse(opts.Logger.Handler()), slog.LevelWarn),
 	}
-	if s.tls != nil {
-		srv.TLSConfig = s.tls.Config()
-	}
-	return srv
 }
 
 // longestWait returns the longest wait of a request for its answer.
@@ -59,15 +48,17 @@ func (s *Server) longestWait() time.Duration {
 	return max(s.cfg.Segment.Wait+s.cfg.Segment.CallTimeout, s.cfg.Snowflake.Wait, s.cfg.UID.Wait)
 }
 
-// serveHTTP serves HTTP and gRPC until the server is shut down.
+// serveHTTP serves HTTP until the server is shut down.
 func (s *Server) serveHTTP() error {
-	switch {
-	case s.tls != nil:
-		return s.http.ServeTLS(s.web.listener, "", "")
-	case s.lane != nil:
+	if s.lane != nil {
 		return s.lane.serve(s.web.listener, s.http)
 	}
-	return s.http.Serve(s.web.listener)
+	limited := conns.Limit(s.web.listener, s.limits())
+	s.counts.web.Store(limited)
+	if s.tls != nil {
+		return s.http.ServeTLS(limited, "", "")
+	}
+	return s.http.Serve(limited)
 }
 
 // serveRESP serves the Redis protocol until the server is shut down.
@@ -95,8 +86,11 @@ func (s *Server) Run(ctx context.Context) error {
 	s.opts.Notify.Ready(s.statusText(s.health()))
 	s.serving.Store(true)
 	unwatch := s.watch()
-	served := make(chan error, 2)
+	served := make(chan error, 3)
 	go func() { served <- s.serveHTTP() }()
+	if s.grpcPort != nil {
+		go func() { served <- s.grpc.Serve(s.grpcPort.listener) }()
+	}
 	if s.redis != nil && s.redis.listener != nil {
 		go func() { served <- s.serveRESP() }()
 	}
@@ -153,6 +147,9 @@ func (s *Server) about() []any {
 		scheme = "https://"
 	}
 	about := []any{"url", scheme + s.web.String(), "protocols", "HTTP, gRPC", "scheme", strings.Join(schemes, ", ")}
+	if s.grpcPort != nil {
+		about = append(about, "grpc", s.grpcPort.String())
+	}
 	if s.redis != nil && s.redis.listener != nil {
 		about = append(about, "resp", s.redis.String())
 	}
@@ -217,6 +214,9 @@ func (s *Server) drain() {
 	if s.conns != nil {
 		s.conns.Close()
 	}
+	if s.grpc != nil {
+		s.grpc.Close()
+	}
 }
 
 // shutdown ends all front ends at the same time.
@@ -226,6 +226,9 @@ func (s *Server) shutdown(limit time.Duration) error {
 	ends := []func(context.Context) error{s.shutdownHTTP}
 	if s.conns != nil {
 		ends = append(ends, s.conns.Shutdown)
+	}
+	if s.grpc != nil {
+		ends = append(ends, s.grpc.Shutdown)
 	}
 	var all errgroup.Group
 	for _, end := range ends {

@@ -24,6 +24,7 @@ type running struct {
 	server *server.Server
 	addr   string
 	resp   string             // of the Redis protocol; empty: off
+	rpc    string             // of gRPC: its own port, or addr
 	store  *drivertest.Faulty // over a memory.Store with the tag "order": step 10, from 1
 	log    *testserver.Output
 	client *http.Client // closes its connections after each request
@@ -72,6 +73,10 @@ func run(t *testing.T, plan func(drivertest.Call) drivertest.Fault, edit func(*s
 	r.server, r.addr = s, s.Addr().String()
 	if resp := s.RESPAddr(); resp != nil {
 		r.resp = resp.String()
+	}
+	r.rpc = r.addr
+	if port := s.GRPCAddr(); port != nil {
+		r.rpc = port.String()
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop

@@ -69,6 +69,9 @@ type Options struct {
 // ErrRESP is wrapped where the address for the Redis protocol cannot be had.
 var ErrRESP = errors.New("port of the Redis protocol")
 
+// ErrGRPC is wrapped where the address for gRPC alone cannot be had.
+var ErrGRPC = errors.New("port of gRPC")
+
 // A Server serves IDs over the network. [Server.Run] must be called once after New:
 // it also releases what New took.
 type Server struct {
@@ -77,6 +80,7 @@ type Server struct {
 	log      *slog.Logger
 	web      *port // HTTP and gRPC
 	redis    *port // the Redis protocol; nil: off
+	grpcPort *port // gRPC alone; nil: off
 	gate     *access.Gate
 	tls      *certificates       // nil: no TLS
 	dir      *datadir.Dir        // nil: no data directory
@@ -87,7 +91,8 @@ type Server struct {
 	times    *times              // nil: no time-based scheme
 	http     *http.Server
 	browser  *browser.Handler
-	observer *observer
+	access   *frontend.AccessLog
+	grpc     *rpcapi.GRPC            // nil: no port for gRPC alone
 	lane     *lane                   // nil: net/http has the port alone
 	conns    *conns.Server           // nil: no Redis protocol
 	traces   *telemetry.Traces       // nil: nothing is traced
@@ -164,11 +169,15 @@ func (s *Server) bind() (err error) {
 		return err
 	}
 	if s.cfg.RESP != config.Off {
-		if s.redis, err = bind(s.cfg.RESP, ErrRESP); s.servesWithoutRESP(err) {
-			err = nil
+		if s.redis, err = bind(s.cfg.RESP, ErrRESP); err != nil && !s.servesWithoutRESP(err) {
+			return err
 		}
 	}
-	return err
+	if s.cfg.GRPC != config.Off {
+		s.grpcPort, err = bind(s.cfg.GRPC, ErrGRPC)
+		return err
+	}
+	return nil
 }
 
 // servesWithoutRESP reports whether err is a taken default port of the Redis protocol, which nobody
@@ -233,7 +242,15 @@ func (s *Server) close() (err error) {
 	return errors.Join(err, s.traces.Close()) // last: calls that the stop has made are in it
 }
 
-// Addr returns the address that the server listens on for HTTP and gRPC.
+// GRPCAddr returns the address for gRPC alone, nil if that is off.
+func (s *Server) GRPCAddr() net.Addr {
+	if s.grpcPort == nil {
+		return nil
+	}
+	return s.grpcPort.addr
+}
+
+// Addr returns the address that the server listens on for HTTP, with gRPC.
 func (s *Server) Addr() net.Addr { return s.web.addr }
 
 // RESPAddr returns the address of the Redis protocol, nil if that is off.
@@ -246,41 +263,43 @@ func (s *Server) RESPAddr() net.Addr {
 
 // wire makes the front ends.
 func (s *Server) wire() {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	s.cancel = cancel
 	opts := s.frontend()
+	opts.Context, s.cancel = context.WithCancelCause(context.Background())
 	draining := make(chan struct{})
 	opts.Stopping, s.announce = draining, sync.OnceFunc(func() { close(draining) })
 	mux := http.NewServeMux()
 	rpcapi.Register(mux, opts)
-	s.browser = browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), bodyTimeout))
+	s.browser = browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), frontend.BodyTimeout))
 	s.browser.CheckHost = opts.CheckPage
-	s.observer = &observer{next: s.browser, log: s.log, name: opts.CallerName}
+	web := &observer{next: s.browser, access: opts.AccessLog, name: opts.CallerName}
 	if s.traces != nil {
-		s.observer.next = &tracer{s.traces, s.browser}
+		web.next = &tracer{s.traces, s.browser}
 	}
-	s.observer.every.Store(s.cfg.Log.Access)
-	s.http = s.newHTTP(ctx, yield(s.observer))
-	s.lane = s.newLane(ctx, opts)
+	h := yield(web)
+	s.http = newHTTP(opts, h, true, s.tls != nil || !conns.HasLoops)
+	s.lane = s.newLane(opts, h)
 	if s.redis != nil {
-		limits := s.cfg.Limits
-		s.conns = conns.New(ctx, respapi.New(opts).Serve, &conns.Options{
-			MaxConns: limits.Connections, MaxPerClient: limits.ConnectionsPerClient, Refusal: respapi.Full, Budget: opts.Unsent, Logger: s.log,
-		})
+		o := opts.Conns
+		o.Refusal = respapi.Full
+		s.conns = conns.New(opts.Context, respapi.New(opts).Serve, &o)
+	}
+	if s.grpcPort != nil {
+		s.grpc = rpcapi.NewGRPC(opts)
 	}
 }
 
 // frontend returns the services of the front ends.
 func (s *Server) frontend() *frontend.Options {
+	s.access = frontend.NewAccessLog(s.log, s.cfg.Log.Access)
 	opts := &frontend.Options{
 		IDs:      issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
 		Access:   s.gate,
 		Turns:    frontend.NewTurns(),
-		Unsent:   conns.NewBudget(cmp.Or(s.opts.unsent, conns.DefaultBudget)),
 		Health:   s.health,
 		Requests: telemetry.NewFrontEnds(frontend.Reasons()),
 		CutKey:   func(key, cut string) { s.counts.cut.note(s.log, key, cut) },
-		Traced:   s.traces != nil,
+		Traces:   s.traces,
+		Logger:   s.log,
 		Listen:   s.Addr(),
 		Address:  s.web.String(),
 		Version:  s.opts.Version,
@@ -296,8 +315,23 @@ func (s *Server) frontend() *frontend.Options {
 	if s.redis != nil {
 		opts.RESP = s.redis.String()
 	}
+	if s.tls != nil {
+		opts.TLS = s.tls.Config()
+	}
+	opts.AccessLog = s.access
+	opts.AnswerTimeout = cmp.Or(s.opts.answerTimeout, frontend.AnswerTimeout+s.longestWait())
+	opts.Conns = s.limits()
+	opts.Unsent = opts.Conns.Budget
 	opts.Metrics = s.metrics(opts)
 	return opts
+}
+
+// limits returns the limits of connections on each port.
+func (s *Server) limits() conns.Options {
+	return conns.Options{
+		MaxConns: s.cfg.Limits.Connections, MaxPerClient: s.cfg.Limits.ConnectionsPerClient, WriteTimeout: s.opts.answerTimeout,
+		Budget: conns.NewBudget(cmp.Or(s.opts.unsent, conns.DefaultBudget)), Logger: s.log,
+	}
 }
 
 // sources lists what makes the IDs, by scheme.

@@ -11,9 +11,9 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
@@ -57,13 +57,6 @@ func (t *tracer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tracedCalls are the calls of gRPC and Connect with spans.
-var tracedCalls = []string{
-	leafv1connect.LeafServiceNextProcedure, leafv1connect.LeafServiceTakeProcedure, leafv1connect.LeafServiceStreamProcedure,
-	leafv1connect.LeafServiceAdvanceProcedure, leafv1connect.LeafServiceReturnProcedure,
-	leafv1connect.WorkerServiceLoadProcedure, leafv1connect.WorkerServiceSwapProcedure, leafv1connect.WorkerServiceListProcedure,
-}
-
 // tracedRoutes are the routes with spans, by the part before the key. Below /v1 that part has the
 // scheme too.
 var tracedRoutes = []struct{ prefix, route, scheme string }{
@@ -83,7 +76,7 @@ var knownMethods = []string{
 // describe returns the name of a request's span, or "" for no span, and the span's attributes.
 func describe(r *http.Request) (name string, about []attribute.KeyValue) {
 	path := r.URL.Path
-	if slices.Contains(tracedCalls, path) {
+	if slices.Contains(rpcapi.TracedCalls, path) {
 		return path[1:], []attribute.KeyValue{semconv.RPCMethod(path[1:])}
 	}
 	for _, t := range tracedRoutes {

@@ -47,7 +47,7 @@ type Layout struct {
 // A Port is an address that a server listens on.
 type Port struct {
 	Name  string
-	Stats func() (open, refused int64) // connections
+	Stats func() (open int, refused int64) // connections
 }
 
 // A Collector reads the statistics of a server when it is scraped.

@@ -53,9 +53,6 @@ type Options struct {
 	// default: one for two processors. With a negative number each connection has a goroutine.
 	Loops int
 
-	// HandOver takes the connections on which [Conn.HandOver] was called; it may wait.
-	HandOver func(net.Conn)
-
 	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 }

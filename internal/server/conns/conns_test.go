@@ -31,10 +31,16 @@ const patience = time.Minute
 type lines struct {
 	c      *conns.Conn
 	before func(line string)
+	heir   func(net.Conn) // takes connections that leave
 }
 
 func newLines(before func(line string)) conns.Handler {
-	return func(c *conns.Conn) conns.Session { return &lines{c, before} }
+	return func(c *conns.Conn) conns.Session { return &lines{c: c, before: before} }
+}
+
+// newLeaving is newLines with connections that leave for given.
+func newLeaving(given chan<- net.Conn) conns.Handler {
+	return func(c *conns.Conn) conns.Session { return &lines{c: c, heir: func(c net.Conn) { given <- c }} }
 }
 
 func (s *lines) Serve(in, out []byte) (taken int, _ []byte) {
@@ -51,7 +57,7 @@ func (s *lines) Serve(in, out []byte) (taken int, _ []byte) {
 		case string(line) == "panic":
 			panic("a fault")
 		case string(line) == "leave":
-			s.c.HandOver()
+			s.c.HandOver(s.heir)
 			return taken, out
 		case s.before == nil:
 			out = append(append(out, line...), '\n')
@@ -71,7 +77,7 @@ func (s *lines) Closed()       {}
 
 func (s *lines) HalfClosed(rest []byte) {
 	if string(rest) == "more" {
-		s.c.HandOver()
+		s.c.HandOver(s.heir)
 	}
 }
 
@@ -201,9 +207,7 @@ func TestMaxPerClient(t *testing.T) { forms(t, testMaxPerClient) }
 
 func testMaxPerClient(t *testing.T, form int) {
 	given := make(chan net.Conn, 1)
-	s, addr := serve(t, newLines(nil), &conns.Options{
-		Loops: form, MaxPerClient: 2, Refusal: []byte("full\n"), HandOver: func(c net.Conn) { given <- c },
-	})
+	s, addr := serve(t, newLeaving(given), &conns.Options{Loops: form, MaxPerClient: 2, Refusal: []byte("full\n")})
 	first, r := dial(t, addr)
 	ask(t, first, r, "a")
 	second, r2 := dial(t, addr)

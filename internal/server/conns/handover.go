@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// handOver gives conn away, together with the input that c has read and not taken. Until its end it
-// counts as one of the connections.
-func (s *Server) handOver(c peer, conn net.Conn, rest []byte) {
+// handOver gives conn to heir, together with the input that c has read and not taken. Until its end
+// it counts as one of the connections.
+func (s *Server) handOver(c peer, conn net.Conn, rest []byte, heir func(net.Conn)) {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.away++
@@ -18,7 +18,7 @@ func (s *Server) handOver(c peer, conn net.Conn, rest []byte) {
 	given := &handed{Conn: conn, server: s, remote: c.RemoteAddr(), rest: append([]byte(nil), rest...)}
 	given.charge(int64(cap(given.rest)))
 	go func() {
-		s.opts.HandOver(given)
+		heir(given)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.handing--

@@ -161,7 +161,7 @@ func TestHandOver(t *testing.T) { forms(t, testHandOver) }
 
 func testHandOver(t *testing.T, form int) {
 	given := make(chan net.Conn, 1)
-	s, addr := serve(t, newLines(nil), &conns.Options{Loops: form, MaxConns: 1, HandOver: func(c net.Conn) { given <- c }})
+	s, addr := serve(t, newLeaving(given), &conns.Options{Loops: form, MaxConns: 1})
 	conn, r := dial(t, addr)
 	fmt.Fprint(conn, "a\nleave\nb\nc")
 	got := <-given
@@ -195,7 +195,7 @@ func TestHandOverAtEnd(t *testing.T) { forms(t, testHandOverAtEnd) }
 
 func testHandOverAtEnd(t *testing.T, form int) {
 	given := make(chan net.Conn, 1)
-	_, addr := serve(t, newLines(nil), &conns.Options{Loops: form, HandOver: func(c net.Conn) { given <- c }})
+	_, addr := serve(t, newLeaving(given), &conns.Options{Loops: form})
 	conn, r := dial(t, addr)
 	fmt.Fprint(conn, "a\nmore")
 	if err := conn.CloseWrite(); err != nil {
@@ -215,8 +215,10 @@ func TestHandOverOfTheGone(t *testing.T) { forms(t, testHandOverOfTheGone) }
 
 func testHandOverOfTheGone(t *testing.T, form int) {
 	given, waits, hold := make(chan net.Conn, 1), make(chan struct{}), make(chan struct{})
-	waiting := func(c *conns.Conn) conns.Session { return &leaving{lines{c: c}, waits, hold} }
-	_, addr := serve(t, waiting, &conns.Options{Loops: form, HandOver: func(c net.Conn) { given <- c }})
+	waiting := func(c *conns.Conn) conns.Session {
+		return &leaving{lines{c: c, heir: func(c net.Conn) { given <- c }}, waits, hold}
+	}
+	_, addr := serve(t, waiting, &conns.Options{Loops: form})
 	conn, _ := dial(t, addr)
 	fmt.Fprint(conn, "a")
 	<-waits
@@ -240,7 +242,7 @@ type leaving struct {
 
 func (s *leaving) Serve(_, out []byte) (taken int, _ []byte) {
 	if s.waits == nil {
-		s.c.HandOver()
+		s.c.HandOver(s.heir)
 		return 0, out
 	}
 	waits := s.waits

@@ -108,7 +108,7 @@ func (c *looped) ready(events uint32) {
 
 // wantsInput reports whether the connection has room, and use, for more input.
 func (c *looped) wantsInput() bool {
-	return !(c.closed || c.eof || c.ending || c.stopping || c.parked || c.queued || c.finishing || c.leaves || c.held || c.blocked())
+	return !(c.closed || c.eof || c.ending || c.stopping || c.parked || c.queued || c.finishing || c.leaves() || c.held || c.blocked())
 }
 
 // blocked reports whether the client has left as much unread as it may.
@@ -189,7 +189,7 @@ func (c *looped) goOn() {
 // does nothing else with the connection until it sends the postponed replies.
 func (c *looped) serve(in []byte, last bool) {
 	taken, made, more := 0, 0, false
-	for (taken < len(in) || c.more) && !c.ending && c.later == nil && !c.leaves {
+	for (taken < len(in) || c.more) && !c.ending && c.later == nil && !c.leaves() {
 		if more = made > turn || c.blocked(); more {
 			break
 		}
@@ -245,10 +245,10 @@ func (c *looped) settle(progress, more bool) {
 	}
 	c.held = false
 	switch {
-	case c.leaves && c.unread.size == 0:
+	case c.leaves() && c.unread.size == 0:
 		c.leave()
 		return
-	case c.leaves: // when the client has read what it was sent
+	case c.leaves(): // when the client has read what it was sent
 		c.reading.clear()
 	case c.later != nil:
 		c.park()
@@ -397,7 +397,7 @@ func (c *looped) leave() {
 	conn, err := net.FileConn(file)
 	_ = file.Close() // conn has a descriptor of its own
 	if err == nil {
-		c.server.handOver(c, conn, c.in)
+		c.server.handOver(c, conn, c.in, c.heir)
 	} else {
 		c.server.opts.Logger.Warn("a connection was closed: it could not be handed over", "err", err)
 	}

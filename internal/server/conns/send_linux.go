@@ -5,7 +5,7 @@ const writeSize = 256 << 10
 
 // postpone leaves it to the loop to send its replies from there on, if nothing depends on them.
 func (c *looped) postpone(from int) bool {
-	if c.ending || c.eof || c.stopping || c.late || c.leaves || c.later != nil || c.unread.size > 0 {
+	if c.ending || c.eof || c.stopping || c.late || c.leaves() || c.later != nil || c.unread.size > 0 {
 		return false
 	}
 	if to := len(c.loop.out); to > from {
@@ -78,7 +78,7 @@ func (c *looped) writeMore() bool {
 	case c.finishing:
 		c.finish()
 		c.listen()
-	case c.leaves && c.unread.size == 0:
+	case c.leaves() && c.unread.size == 0:
 		c.leave()
 	case c.held && !c.blocked():
 		c.held = false

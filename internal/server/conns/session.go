@@ -43,9 +43,9 @@ type Conn struct {
 	tls           *tls.ConnectionState
 
 	later  func(ctx context.Context, out []byte) []byte
-	ending bool // no request is carried out any more
-	leaves bool // it is handed over
-	more   bool // the session has more of a reply
+	ending bool           // no request is carried out any more
+	heir   func(net.Conn) // takes the connection over; nil: it stays
+	more   bool           // the session has more of a reply
 }
 
 // LocalAddr returns the address of the server.
@@ -69,8 +69,11 @@ func (c *Conn) Later(f func(ctx context.Context, out []byte) []byte) { c.later =
 // End closes the connection after the replies so far.
 func (c *Conn) End() { c.ending = true }
 
-// HandOver gives the connection, with its untaken input, to [Options.HandOver].
-func (c *Conn) HandOver() { c.leaves = true }
+// HandOver gives the connection, with its untaken input, to heir, which may wait.
+func (c *Conn) HandOver(heir func(net.Conn)) { c.heir = heir }
+
+// leaves reports whether the connection is handed over.
+func (c *Conn) leaves() bool { return c.heir != nil }
 
 // A peer is a connection in one of the two forms.
 type peer interface {

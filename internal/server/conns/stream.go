@@ -125,7 +125,7 @@ func (c *stream) execute() (progress, ok bool) {
 			c.later = nil
 			ok = c.send(later(c.server.ctx, c.reply[:0]))
 		}
-		if !ok || c.ending || c.leaves {
+		if !ok || c.ending || c.leaves() {
 			return progress, false
 		}
 		if n == 0 && later == nil && !c.more {
@@ -224,10 +224,10 @@ func (c *stream) write(p []byte) error {
 
 // finish closes the connection so that the client gets all written replies, or hands it over.
 func (c *stream) finish() {
-	if c.leaves {
+	if c.leaves() {
 		_ = c.backlog.wait() // where it fails, so will the reads
 		_ = c.conn.SetReadDeadline(time.Time{})
-		c.server.handOver(c, c.conn, c.in[c.start:c.end])
+		c.server.handOver(c, c.conn, c.in[c.start:c.end], c.heir)
 		return
 	}
 	defer c.conn.Close()

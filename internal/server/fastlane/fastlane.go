@@ -19,16 +19,24 @@ import (
 // A Lane is the fast lane of a server.
 type Lane struct {
 	*frontend.Options
-	passes  func(v1 bool) bool
+	behind  Behind
 	heads   atomic.Pointer[heads]
 	lastID  atomic.Uint64 // of a connection
 	targets frontend.Names[target]
 }
 
-// New returns a lane for opts. While passes says so, it leaves requests, those below /v1 or
-// the others, to net/http.
-func New(opts *frontend.Options, passes func(v1 bool) bool) *Lane {
-	l := &Lane{Options: opts, passes: passes}
+// Behind is the net/http behind a lane.
+type Behind struct {
+	// Wants reports whether it answers all requests below /v1, or all others, for now.
+	Wants func(v1 bool) bool
+
+	// HTTP1 and HTTP2 take over connections of the two protocols.
+	HTTP1, HTTP2 func(net.Conn)
+}
+
+// New returns a lane for opts.
+func New(opts *frontend.Options, behind Behind) *Lane {
+	l := &Lane{Options: opts, behind: behind}
 	l.heads.Store(new(heads))
 	return l
 }
@@ -40,7 +48,7 @@ func (l *Lane) Serve(c *conns.Conn) conns.Session { return l.newSession(c) }
 type conn interface {
 	RemoteAddr() net.Addr
 	Later(f func(ctx context.Context, out []byte) []byte)
-	HandOver()
+	HandOver(heir func(net.Conn))
 }
 
 func (l *Lane) newSession(c conn) *session {
@@ -106,7 +114,7 @@ func (s *session) MayIdle() bool { return s.served }
 // HalfClosed implements [conns.Session].
 func (s *session) HalfClosed(rest []byte) {
 	if !s.passedOver(rest) {
-		s.conn.HandOver()
+		s.conn.HandOver(s.behind.HTTP1)
 	}
 }
 
@@ -129,7 +137,7 @@ func (s *session) Serve(in, out []byte) (taken int, _ []byte) {
 		if verdict == incomplete {
 			break
 		}
-		if verdict == understood && !s.slow && !s.passes(s.want.api == 1) {
+		if verdict == understood && !s.slow && !s.behind.Wants(s.want.api == 1) {
 			var answered bool
 			if out, answered = s.answer(out, size, now); answered {
 				taken += size
@@ -139,7 +147,11 @@ func (s *session) Serve(in, out []byte) (taken int, _ []byte) {
 				break
 			}
 		}
-		s.conn.HandOver()
+		if verdict == preface {
+			s.conn.HandOver(s.behind.HTTP2)
+		} else {
+			s.conn.HandOver(s.behind.HTTP1)
+		}
 		break
 	}
 	return taken, out

@@ -83,7 +83,7 @@ func newPairBehind(t testing.TB, gate *access.Gate) *pair {
 		Access: gate,
 	}
 	web := browser.New(nil, httpapi.New(http.NewServeMux(), opts))
-	return &pair{New(opts, func(bool) bool { return false }), serveOneByOne(t, web)}
+	return &pair{New(opts, Behind{Wants: func(bool) bool { return false }}), serveOneByOne(t, web)}
 }
 
 // addresses are the clients' addresses, which all differ.
@@ -168,7 +168,7 @@ type laneConn struct {
 
 func (c *laneConn) RemoteAddr() net.Addr                         { return c.addr }
 func (c *laneConn) Later(f func(context.Context, []byte) []byte) { c.later = f }
-func (c *laneConn) HandOver()                                    { c.given = true }
+func (c *laneConn) HandOver(func(net.Conn))                      { c.given = true }
 
 // answer sends input in pieces of that size and closes the client's side. It returns the lane's
 // answer, the number of answered bytes, and whether the lane hands the rest over.

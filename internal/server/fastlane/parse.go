@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 
+	"golang.org/x/net/http2"
+
 	"github.com/leaf-id/leaf/internal/issuer"
 )
 
@@ -14,6 +16,7 @@ const (
 	incomplete verdict = iota // more of it may be understood
 	understood
 	unusual // it is for net/http
+	preface // of HTTP/2, likewise
 )
 
 // maxHead is how long a request may be here.
@@ -26,6 +29,12 @@ func (s *session) next(in []byte) (size int, v verdict) {
 	}
 	if s.passedOver(in) {
 		return 0, incomplete
+	}
+	if !s.served && mayBegin(in, http2.ClientPreface) {
+		if len(in) < len(http2.ClientPreface) {
+			return 0, incomplete
+		}
+		return 0, preface
 	}
 	size, v = s.parse(in[:min(len(in), maxHead)])
 	if v == incomplete && len(in) >= maxHead {

@@ -4,6 +4,9 @@
 package frontend
 
 import (
+	"context"
+	"crypto/tls"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -42,8 +45,26 @@ type Options struct {
 	// dot; nil: nothing does.
 	CutKey func(key, cut string)
 
-	// Traced says that contexts of requests carry spans.
-	Traced bool
+	// Traces makes the spans of requests; nil: no request has one.
+	Traces *telemetry.Traces
+
+	// AccessLog logs some requests.
+	AccessLog *AccessLog
+
+	// Logger receives messages for operators.
+	Logger *slog.Logger
+
+	// Context is that of all requests. It ends late in a stop, with the reason.
+	Context context.Context
+
+	// TLS encrypts the ports; nil: nothing does.
+	TLS *tls.Config
+
+	// Conns has the limits of connections on each port.
+	Conns conns.Options
+
+	// AnswerTimeout bounds a request from its end to that of its answer.
+	AnswerTimeout time.Duration
 
 	// Stopping is closed when the server stops; a nil one never is. What lasts longer than a
 	// request ends then.

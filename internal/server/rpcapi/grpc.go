@@ -3,18 +3,19 @@ package rpcapi
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/gzip" // clients may compress
 	"google.golang.org/grpc/encoding/proto"
@@ -30,57 +31,55 @@ import (
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/hops"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/conns"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
-// GRPCOptions configures the server that [NewGRPC] returns.
-type GRPCOptions struct {
-	Stop           context.Context // when it ends, so do calls that wait, with its cause
-	MaxStreams     uint32          // calls at a time on a connection
-	MaxHeaderBytes uint32          // of a call
-	IdleTimeout    time.Duration   // how long a connection may be without a call
-	BodyTimeout    time.Duration   // how long a client may take to send the message of a call
-	Logger         *slog.Logger
-
-	// Log receives each finished call.
-	Log func(procedure, from string, header func() http.Header, began time.Time)
+// A GRPC serves gRPC alone, with the services that [Register] adds to a mux, at a third of
+// net/http's CPU time.
+type GRPC struct {
+	opts        *frontend.Options
+	requests    *telemetry.Requests
+	bodyTimeout time.Duration
+	calls       *grpc.Server
+	conns       atomic.Pointer[conns.Listener] // nil: it does not serve yet
 }
 
-// NewGRPC returns a grpc-go server with the services that [Register] adds to a mux. It serves
-// connections for gRPC alone, at a third of net/http's CPU time.
-func NewGRPC(opts *frontend.Options, o *GRPCOptions) *grpc.Server {
-	g := &grpcServer{opts: opts, GRPCOptions: o}
+// NewGRPC returns a server that serves nothing yet.
+func NewGRPC(opts *frontend.Options) *GRPC { return newGRPC(opts, frontend.BodyTimeout) }
+
+func newGRPC(opts *frontend.Options, bodyTimeout time.Duration) *GRPC {
+	g := &GRPC{opts: opts, requests: opts.Requests.GRPC, bodyTimeout: bodyTimeout}
 	const workersPerCPU = 16 // whose stacks have grown already
 	const window = 1<<16 - 1 // the smallest; a fixed size saves the pings that would search a better one
 	pool := &chargingPool{small: mem.DefaultBufferPool(), unsent: opts.Unsent}
-	s := grpc.NewServer(
+	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), pool}),
 		experimental.BufferPool(pool),
 		grpc.MaxRecvMsgSize(maxRequest),
-		grpc.MaxConcurrentStreams(o.MaxStreams),
-		grpc.MaxHeaderListSize(o.MaxHeaderBytes),
+		grpc.MaxConcurrentStreams(frontend.MaxStreams),
+		grpc.MaxHeaderListSize(frontend.MaxHeaderBytes),
 		grpc.InitialWindowSize(window),
 		grpc.InitialConnWindowSize(window),
-		grpc.NumStreamWorkers(uint32(workersPerCPU*runtime.GOMAXPROCS(0))),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: o.IdleTimeout}),
+		grpc.NumStreamWorkers(uint32(workersPerCPU * runtime.GOMAXPROCS(0))),
+		grpc.ConnectionTimeout(frontend.RequestTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: frontend.IdleTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 		grpc.InTapHandle(g.boundBody),
-	)
-	g.register(s)
-	return s
+	}
+	if opts.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(opts.TLS)))
+	}
+	g.calls = grpc.NewServer(options...)
+	g.register(g.calls)
+	return g
 }
 
-// A grpcServer serves the calls of one server.
-type grpcServer struct {
-	*GRPCOptions
-	opts *frontend.Options
-}
-
-// A grpcService serves those of one service.
+// A grpcService serves the calls of one service.
 type grpcService struct {
-	*grpcServer
-	requests *telemetry.Requests
+	*GRPC
+	requests *telemetry.Requests // nil: its calls are not counted
 	tell     tell
 	route    func() []string                       // nil: IDs come from nowhere else
 	prepare  func(context.Context) context.Context // of a call; nil: nothing
@@ -105,14 +104,14 @@ func (b *bounded) Value(key any) any {
 
 // boundBody bounds how long the message of a call may take to come in. A stream has bounds of
 // its own.
-func (g *grpcServer) boundBody(ctx context.Context, info *tap.Info) (context.Context, error) {
+func (g *GRPC) boundBody(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if info.FullMethodName == leafv1connect.LeafServiceStreamProcedure {
 		return ctx, nil
 	}
-	if end, ok := ctx.Deadline(); ok && time.Until(end) < g.BodyTimeout {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < g.bodyTimeout {
 		return ctx, nil
 	}
-	inner, cancel := context.WithTimeout(ctx, g.BodyTimeout)
+	inner, cancel := context.WithTimeout(ctx, g.bodyTimeout)
 	return &bounded{inner, ctx, cancel}, nil
 }
 
@@ -124,7 +123,7 @@ func unary[Req, Res any](s *grpcService, procedure string, call func(context.Con
 			return nil, status.Error(codes.InvalidArgument, status.Convert(err).Message())
 		}
 		var res *Res
-		err := s.serve(ctx, procedure, func(ctx context.Context) (err error) {
+		err := s.serve(ctx, procedure, req, func(ctx context.Context) (err error) {
 			res, err = call(ctx, req)
 			return err
 		})
@@ -137,11 +136,11 @@ func unary[Req, Res any](s *grpcService, procedure string, call func(context.Con
 }
 
 // serve makes a call for a client that may have it made, and counts it.
-func (s *grpcService) serve(ctx context.Context, procedure string, call func(context.Context) error) error {
+func (s *grpcService) serve(ctx context.Context, procedure string, req any, call func(context.Context) error) error {
 	began, from := time.Now(), clientOf(ctx)
 	recorder := s.requests.RecorderOf(from)
 	arrived := recorder.Now()
-	err := s.admitted(ctx, procedure, from, call)
+	err := s.admitted(ctx, procedure, from, req, call)
 	recorder.Done(arrived, 1)
 	if err != nil {
 		s.requests.Failed(frontend.KindOf(err).Reason)
@@ -152,17 +151,19 @@ func (s *grpcService) serve(ctx context.Context, procedure string, call func(con
 }
 
 // admitted makes a call for a client that may have it made. A fault in it ends no other.
-func (s *grpcService) admitted(ctx context.Context, procedure, from string, call func(context.Context) error) (err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			s.Logger.Error("a call was ended by a fault of this program", "call", procedure, "panic", reason, "stack", string(debug.Stack()))
-			err = errors.New("a fault of the server")
-		}
-	}()
+func (s *grpcService) admitted(ctx context.Context, procedure, from string, req any, call func(context.Context) error) (err error) {
 	grpcCtx := ctx
 	if b, ok := ctx.Value(boundedKey{}).(*bounded); ok {
 		ctx = b.call
 	}
+	ctx, end := s.traced(ctx, procedure, req)
+	defer func() { end(err) }()
+	defer func() {
+		if reason := recover(); reason != nil {
+			s.opts.Logger.Error("a call was ended by a fault of this program", "call", procedure, "panic", reason, "stack", string(debug.Stack()))
+			err = errors.New("a fault of the server")
+		}
+	}()
 	if ctx, err = s.admit(ctx, procedure, from); err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (s *grpcService) admitted(ctx context.Context, procedure, from string, call
 	}
 	if procedure != leafv1connect.LeafServiceNextProcedure { // that looks for the stop where it has to wait
 		var cancel context.CancelFunc
-		ctx, cancel = untilStop(ctx, s.Stop)
+		ctx, cancel = untilStop(ctx, s.opts.Context)
 		defer cancel()
 	}
 	return call(ctx)
@@ -185,11 +186,22 @@ func (s *grpcService) admit(ctx context.Context, procedure, from string) (contex
 	if s.opts.Access.Open() && needs(procedure)&access.Take != 0 { // everyone may
 		return ctx, nil
 	}
-	r := &http.Request{Method: http.MethodPost, URL: &url.URL{Path: procedure}, Header: headerOf(ctx), RemoteAddr: from}
+	r := requestOf(ctx, procedure, from)
+	return admit(s.opts, r.WithContext(ctx))
+}
+
+// requestOf returns a call as net/http would have read it.
+func requestOf(ctx context.Context, procedure, from string) *http.Request {
+	r := &http.Request{Method: http.MethodPost, URL: &url.URL{Path: procedure}, Proto: "HTTP/2.0", Header: headerOf(ctx), RemoteAddr: from}
 	if authority := metadata.ValueFromIncomingContext(ctx, ":authority"); len(authority) > 0 {
 		r.Host = authority[0]
 	}
-	return admit(s.opts, r.WithContext(ctx))
+	if client, ok := peer.FromContext(ctx); ok {
+		if tls, ok := client.AuthInfo.(credentials.TLSInfo); ok {
+			r.TLS = &tls.State
+		}
+	}
+	return r
 }
 
 // status is err as gRPC tells it.
@@ -212,7 +224,10 @@ func statusOf(err *connect.Error) error {
 }
 
 func (s *grpcService) log(ctx context.Context, procedure, from string, began time.Time) {
-	s.Log(procedure, from, func() http.Header { return headerOf(ctx) }, began)
+	if s.opts.AccessLog.Due() {
+		r := requestOf(ctx, procedure, from)
+		s.opts.AccessLog.Log(r, s.opts.CallerName(r), http.StatusOK, began)
+	}
 }
 
 // headerOf returns the header of a call.

@@ -19,7 +19,7 @@ import (
 )
 
 // register adds the services to s.
-func (g *grpcServer) register(s *grpc.Server) {
+func (g *GRPC) register(s *grpc.Server) {
 	for _, service := range []*grpc.ServiceDesc{g.leafService(), g.adminService(), g.workerService()} {
 		service.HandlerType = (*any)(nil)
 		s.RegisterService(service, nil)
@@ -28,9 +28,9 @@ func (g *grpcServer) register(s *grpc.Server) {
 	reflection.Register(s)
 }
 
-func (g *grpcServer) leafService() *grpc.ServiceDesc {
-	s := &grpcService{grpcServer: g, requests: g.opts.Requests.GRPC, tell: frontend.Text, route: g.opts.Route}
-	ids := &leafService{Options: g.opts, stop: g.Stop}
+func (g *GRPC) leafService() *grpc.ServiceDesc {
+	s := &grpcService{GRPC: g, requests: g.requests, tell: frontend.Text, route: g.opts.Route}
+	ids := &leafService{Options: g.opts, stop: g.opts.Context}
 	return &grpc.ServiceDesc{
 		ServiceName: leafv1connect.LeafServiceName,
 		Metadata:    leafv1.File_leaf_v1_leaf_proto.Path(),
@@ -48,9 +48,9 @@ func (g *grpcServer) leafService() *grpc.ServiceDesc {
 	}
 }
 
-func (g *grpcServer) adminService() *grpc.ServiceDesc {
+func (g *GRPC) adminService() *grpc.ServiceDesc {
 	admin := newAdmin(g.opts)
-	s := &grpcService{grpcServer: g, tell: admin.tell}
+	s := &grpcService{GRPC: g, tell: admin.tell}
 	return &grpc.ServiceDesc{
 		ServiceName: leafv1connect.AdminServiceName,
 		Metadata:    leafv1.File_leaf_v1_admin_proto.Path(),
@@ -68,8 +68,8 @@ func (g *grpcServer) adminService() *grpc.ServiceDesc {
 	}
 }
 
-func (g *grpcServer) workerService() *grpc.ServiceDesc {
-	s := &grpcService{grpcServer: g, tell: newAdmin(g.opts).tell, prepare: grpcVia}
+func (g *GRPC) workerService() *grpc.ServiceDesc {
+	s := &grpcService{GRPC: g, tell: newAdmin(g.opts).tell, prepare: grpcVia}
 	workers := &workerService{g.opts}
 	return &grpc.ServiceDesc{
 		ServiceName: leafv1connect.WorkerServiceName,

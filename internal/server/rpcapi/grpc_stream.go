@@ -44,7 +44,7 @@ func (s *grpcService) stream(ids *leafService, stream grpc.ServerStream) error {
 	const procedure = leafv1connect.LeafServiceStreamProcedure
 	began, from := time.Now(), clientOf(stream.Context())
 	served := false
-	err := s.admitted(stream.Context(), procedure, from, func(ctx context.Context) error {
+	err := s.admitted(stream.Context(), procedure, from, nil, func(ctx context.Context) error {
 		served = true
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)

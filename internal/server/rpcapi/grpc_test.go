@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,11 +35,9 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-func newGRPC(listen net.Addr, b frontend.Options) *grpc.Server {
-	return rpcapi.NewGRPC(complete(listen, b), &rpcapi.GRPCOptions{
-		Stop: context.Background(), MaxStreams: 10, MaxHeaderBytes: 16 << 10, IdleTimeout: time.Minute, BodyTimeout: 100 * time.Millisecond,
-		Logger: slog.New(slog.DiscardHandler), Log: func(string, string, func() http.Header, time.Time) {},
-	})
+func newGRPC(listen net.Addr, b frontend.Options) *rpcapi.GRPC {
+	b.Context, b.Logger, b.AnswerTimeout = context.Background(), slog.New(slog.DiscardHandler), time.Minute
+	return rpcapi.NewGRPCWithin(complete(listen, b), 100*time.Millisecond)
 }
 
 // serveGRPC starts the services over b as grpc-go serves them.
@@ -52,7 +49,7 @@ func serveGRPC(t *testing.T, listen net.Addr, b frontend.Options) *grpc.ClientCo
 	}
 	s := newGRPC(listen, b)
 	go func() { _ = s.Serve(port) }() // ends with Stop
-	t.Cleanup(s.Stop)
+	t.Cleanup(s.Close)
 	return dial(t, "http://"+port.Addr().String())
 }
 
@@ -89,8 +86,8 @@ func withTokens(t *testing.T) (gate *access.Gate, token string) {
 // Every call of every service is there, and nothing else but health checks and reflection.
 func TestGRPCServices(t *testing.T) {
 	server := newGRPC(loopback, frontend.Options{IDs: issuer.New(nil, nil)})
-	defer server.Stop()
-	got := server.GetServiceInfo()
+	defer server.Close()
+	got := server.Services()
 	for _, file := range []protoreflect.FileDescriptor{leafv1.File_leaf_v1_leaf_proto, leafv1.File_leaf_v1_admin_proto, leafv1.File_leaf_v1_worker_proto} {
 		service := file.Services().Get(0)
 		var want, have []string

@@ -36,9 +36,11 @@ func (s *leafService) next(ctx context.Context, scheme, key string) (issuer.ID, 
 	if s.stop == nil {
 		return s.IDs.Next(ctx, scheme, key)
 	}
-	id, err := s.IDs.Next(frontend.NoWait, scheme, key)
-	if !errors.Is(err, frontend.ErrWaits) {
-		return id, err
+	if s.Traces == nil { // else a call of the store would not be in the span of this call
+		id, err := s.IDs.Next(frontend.NoWait, scheme, key)
+		if !errors.Is(err, frontend.ErrWaits) {
+			return id, err
+		}
 	}
 	ctx, cancel := untilStop(ctx, s.stop)
 	defer cancel()

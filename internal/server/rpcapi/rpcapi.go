@@ -23,7 +23,7 @@ const (
 func Register(mux *http.ServeMux, opts *frontend.Options) {
 	options := func(t tell, requests *telemetry.Requests) []connect.HandlerOption {
 		interceptors := []connect.Interceptor{connect.UnaryInterceptorFunc(t.withCodes), record(requests)}
-		if opts.Traced {
+		if opts.Traces != nil {
 			interceptors = append(interceptors, connect.UnaryInterceptorFunc(addToSpan))
 		}
 		return []connect.HandlerOption{

@@ -1,0 +1,39 @@
+package frontend
+
+import (
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// An AccessLog logs every n-th request of all front ends that share it. Without that setting it
+// costs an atomic load. A nil one logs nothing.
+type AccessLog struct {
+	log   *slog.Logger
+	every atomic.Int64 // 0: no request is logged
+	count atomic.Int64
+}
+
+// NewAccessLog returns a log of every n-th request; n may be 0.
+func NewAccessLog(log *slog.Logger, n int64) *AccessLog {
+	l := &AccessLog{log: log}
+	l.SetEvery(n)
+	return l
+}
+
+// SetEvery changes n.
+func (l *AccessLog) SetEvery(n int64) { l.every.Store(n) }
+
+// On reports whether requests are logged.
+func (l *AccessLog) On() bool { return l != nil && l.every.Load() > 0 }
+
+// Due counts a request, and reports whether to log it.
+func (l *AccessLog) Due() bool { return l.On() && l.count.Add(1)%max(l.every.Load(), 1) == 0 }
+
+// Log logs a request of the named caller, and size, which is empty or the attribute of the answer's
+// bytes.
+func (l *AccessLog) Log(r *http.Request, name string, status int, began time.Time, size ...any) {
+	about := append([]any{"method", r.Method, "path", r.URL.Path, "proto", r.Proto, "status", status}, size...)
+	l.log.Info("access", append(about, "took", time.Since(began), "from", r.RemoteAddr, "agent", r.UserAgent(), "token", name, "one_of", l.every.Load())...)
+}
