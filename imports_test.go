@@ -29,7 +29,6 @@ var importRules = []importRule{
 	{folder: "segment", ours: []string{"."}},
 	{folder: "worker", ours: []string{"."}},
 	{folder: "snowflake", ours: []string{".", "worker"}},
-	{folder: "uid", ours: []string{".", "worker", "segment", "snowflake"}},
 	{folder: "internal/sqlstore", ours: driverMay},
 	{folder: "driver/sqldb", ours: sqlMay},
 	{folder: "internal/mysqlconn", ours: sqlMay, libs: []string{"github.com/go-sql-driver/mysql"}},

@@ -74,7 +74,7 @@ func (m *mapped) Next(ctx context.Context) (int64, error) {
 }
 
 func newStore() (segment.Store, error) {
-	store := memory.New()
+	store := memory.New().Store()
 	return store, store.Create(context.Background(), segment.Tag{Name: Tag, MaxID: 1, Step: 1_000_000})
 }
 

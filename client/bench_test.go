@@ -17,7 +17,7 @@ import (
 // benchmarkClient returns a client whose stock outlasts a benchmark.
 func benchmarkClient(b *testing.B) *client.Client {
 	const stock = 1 << 40
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(context.Background(), segment.Tag{Name: "order", MaxID: 1, Step: segment.MaxStep}); err != nil {
 		b.Fatal(err)
 	}

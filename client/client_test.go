@@ -14,6 +14,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/client"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/driver/relay"
 	"github.com/leaf-id/leaf/internal/server/access"
@@ -23,9 +24,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newStore(t testing.TB) *memory.Store {
+func newStore(t testing.TB) *kv.Store {
 	t.Helper()
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: 1000}); err != nil {
 		t.Fatal(err)
 	}

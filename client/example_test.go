@@ -14,7 +14,7 @@ import (
 
 // exampleServer replaces a server in the examples.
 func exampleServer() (url string, stop func()) {
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(context.Background(), segment.Tag{Name: "order", MaxID: 1, Step: 1000}); err != nil {
 		log.Fatal(err)
 	}

@@ -168,7 +168,7 @@ func TestSharding(t *testing.T) {
 // A keeper gives the worker ID, and takes it back.
 func TestFencedByKeeper(t *testing.T) {
 	u := &fenced.User{Make: fenced.Snowflake}
-	keeper, err := worker.NewKeeper(memory.NewRegistry(), &worker.Options{LeaseUsers: []worker.LeaseUser{u}})
+	keeper, err := worker.NewKeeper(memory.New().Registry(), &worker.Options{LeaseUsers: []worker.LeaseUser{u}})
 	if err != nil {
 		t.Fatal(err)
 	}

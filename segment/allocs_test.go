@@ -10,7 +10,7 @@ import (
 
 // Hot paths allocate nothing. One grant lasts for the whole test.
 func TestHotPathsAllocateNothing(t *testing.T) {
-	ctx, store := t.Context(), memory.New()
+	ctx, store := t.Context(), memory.New().Store()
 	create(t, store, "order", 1, 1_000_000_000)
 	set := segment.NewSet(store, nil)
 	defer set.Close(ctx)

@@ -21,7 +21,7 @@ var errDown = errors.New("store is down")
 // newStore returns a store with one tag behind a wrapper that can fail.
 func newStore(t testing.TB, maxID, step int64) *drivertest.Faulty {
 	t.Helper()
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: maxID, Step: step}); err != nil {
 		t.Fatal(err)
 	}

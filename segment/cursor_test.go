@@ -78,7 +78,7 @@ func TestCursorsUnderLoad(t *testing.T) {
 // A cursor does not issue the rest of its block after the end of the buffer: an operator may lower
 // the counter below it then.
 func TestCursorEndsWithItsBuffer(t *testing.T) {
-	store := memory.New()
+	store := memory.New().Store()
 	create(t, store, "order", 1, 1000)
 	set := segment.NewSet(store, nil)
 	c := set.Cursor("order", 100)
@@ -116,7 +116,7 @@ func TestCursorEndsWithItsBuffer(t *testing.T) {
 
 func TestCursorOfAnUnknownTag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
+		store := memory.New().Store()
 		set := segment.NewSet(store, nil)
 		defer set.Close(t.Context())
 		bad, c := set.Cursor("", 0), set.Cursor("order", 0)

@@ -41,7 +41,7 @@ func Example() {
 
 // A batch is a few ranges of consecutive IDs.
 func ExampleBuffer_Take() {
-	ctx, store := context.Background(), memory.New()
+	ctx, store := context.Background(), memory.New().Store()
 	_ = store.Create(ctx, segment.Tag{Name: "order", MaxID: 100, Step: 1000})
 	orders := segment.NewBuffer(store, "order", nil)
 	ranges, err := orders.Take(ctx, nil, 20)
@@ -51,7 +51,7 @@ func ExampleBuffer_Take() {
 
 // A set serves all tags of a store, including later ones.
 func ExampleSet() {
-	ctx, store := context.Background(), memory.New()
+	ctx, store := context.Background(), memory.New().Store()
 	ids := segment.NewSet(store, nil)
 	defer ids.Close(ctx)
 	_, err := ids.Next(ctx, "user")
@@ -70,7 +70,7 @@ func ExampleOpenMemory() {
 	path := filepath.Join(os.TempDir(), fmt.Sprint("counters-", os.Getpid()))
 	defer os.Remove(path)
 	ctx := context.Background()
-	store := memory.New()
+	store := memory.New().Store()
 	_ = store.Create(ctx, segment.Tag{Name: "order", MaxID: 1, Step: 1000})
 	for range 2 { // two starts of one process
 		known, err := segment.OpenMemory(path, nil)
@@ -96,7 +96,7 @@ func ExampleLeafStep() {
 
 // Each goroutine of a busy program has a cursor of its own.
 func ExampleBuffer_Cursor() {
-	ctx, store := context.Background(), memory.New()
+	ctx, store := context.Background(), memory.New().Store()
 	_ = store.Create(ctx, segment.Tag{Name: "order", MaxID: 1, Step: 1000})
 	orders := segment.NewBuffer(store, "order", nil)
 	defer orders.Close(ctx)

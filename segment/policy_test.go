@@ -308,7 +308,7 @@ func TestRandomLoad(t *testing.T) {
 		policy := segment.Policy(rapid.IntRange(0, 1).Draw(rt, "policy"))
 		maxStock := rapid.Int64Range(50, 5000).Draw(rt, "maxStock")
 		batches := rapid.SliceOfN(rapid.IntRange(1, 50), 1, 60).Draw(rt, "batches")
-		store := memory.New()
+		store := memory.New().Store()
 		if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: step}); err != nil {
 			rt.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func create(t testing.TB, store segment.Catalog, tag string, maxID, step int64) 
 }
 
 func TestSetServesEveryTag(t *testing.T) {
-	store := memory.New()
+	store := memory.New().Store()
 	for i := range 50 {
 		create(t, store, fmt.Sprintf("tag-%d", i), int64(i), 10)
 	}
@@ -305,7 +305,7 @@ func TestClosedSetIssuesNothing(t *testing.T) {
 // However many tags want a range at once, calls in flight are bounded.
 func TestCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := memory.New()
+		inner := memory.New().Store()
 		for i := range 100 {
 			create(t, inner, fmt.Sprint(i), 1, 10)
 		}

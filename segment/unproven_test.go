@@ -79,7 +79,7 @@ func (f *frozen) Advance(ctx context.Context, tag string, n int64) (segment.Gran
 // Unknown tags leave places among the calls to the store for tags that exist.
 func TestUnknownTagsLeavePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := memory.New()
+		inner := memory.New().Store()
 		create(t, inner, "order", 1, 10)
 		set := segment.NewSet(&frozen{inner}, nil)
 		defer set.Close(t.Context())
@@ -98,7 +98,7 @@ func TestUnknownTagsLeavePlaces(t *testing.T) {
 func TestListedTagsAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tags = 1500
-		store := memory.New()
+		store := memory.New().Store()
 		for i := range tags {
 			create(t, store, fmt.Sprint(i), 1, 10)
 		}

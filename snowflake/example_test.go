@@ -46,7 +46,7 @@ func Example() {
 // The registry of this example serves one process; drivers have those for many.
 func ExampleOpen() {
 	ctx := context.Background()
-	ids, err := snowflake.Open(ctx, memory.NewRegistry(), nil)
+	ids, err := snowflake.Open(ctx, memory.New().Registry(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func ExampleNode_Generator() {
 	ctx := context.Background()
 	java, _ := snowflake.Preset("leaf")
 	short, _ := snowflake.Preset("js53")
-	node, err := snowflake.Open(ctx, memory.NewRegistry(), &snowflake.NodeOptions{
+	node, err := snowflake.Open(ctx, memory.New().Registry(), &snowflake.NodeOptions{
 		Layouts: []snowflake.NodeLayout{{Name: "leaf", Layout: java}, {Name: "js53", Layout: short}},
 	})
 	if err != nil {

@@ -29,7 +29,7 @@ func inPresent(t *testing.T, test func(t *testing.T)) {
 // Nodes in sequence and in parallel share no ID, and hand their worker IDs back.
 func TestOpen(t *testing.T) {
 	inPresent(t, func(t *testing.T) {
-		registry := memory.NewRegistry()
+		registry := memory.New().Registry()
 		seen := make(map[int64]bool)
 		for range 3 {
 			var nodes []*snowflake.Node
@@ -89,7 +89,7 @@ func TestNodeOfSeveralLayouts(t *testing.T) {
 			{Name: "leaf", Layout: leafLayout},
 			{Name: "also", Layout: leafLayout},
 		}}
-		n, err := snowflake.Open(t.Context(), memory.NewRegistry(), opts)
+		n, err := snowflake.Open(t.Context(), memory.New().Registry(), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,13 +114,13 @@ func TestOpenFails(t *testing.T) {
 	inPresent(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := snowflake.Open(ctx, memory.NewRegistry(), &snowflake.NodeOptions{Layouts: make([]snowflake.NodeLayout, 1)})
+		_, err := snowflake.Open(ctx, memory.New().Registry(), &snowflake.NodeOptions{Layouts: make([]snowflake.NodeLayout, 1)})
 		if !errors.Is(err, leaf.ErrInvalid) {
 			t.Errorf("an empty layout: %v", err)
 		}
 		tiny := snowflake.Layout{Epoch: preset(t, "leaf").Epoch, Tick: time.Millisecond, TimeBits: 41, SequenceBits: 12}
 		opts := &snowflake.NodeOptions{Layouts: []snowflake.NodeLayout{{Name: "tiny", Layout: tiny}}} // one worker ID
-		registry := memory.NewRegistry()
+		registry := memory.New().Registry()
 		first, err := snowflake.Open(ctx, registry, opts)
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestOpenFails(t *testing.T) {
 // Two keepers of one generator would each hand back the other's times.
 func TestStartTwice(t *testing.T) {
 	inPresent(t, func(t *testing.T) {
-		registry := memory.NewRegistry()
+		registry := memory.New().Registry()
 		n, err := snowflake.Open(t.Context(), registry, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func TestNodesShareNoStateFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer state.Close()
-		registry, opts := memory.NewRegistry(), &snowflake.NodeOptions{Keeper: worker.Options{State: state}}
+		registry, opts := memory.New().Registry(), &snowflake.NodeOptions{Keeper: worker.Options{State: state}}
 		for range 2 { // one after the other they may
 			n, err := snowflake.Open(t.Context(), registry, opts)
 			if err != nil {

@@ -26,7 +26,7 @@ func (printer) Seal(error) time.Time { return time.Time{} } // it has issued not
 func ExampleKeeper() {
 	ctx, cancel := context.WithCancel(context.Background())
 	user := printer{make(chan struct{})}
-	keeper, err := worker.NewKeeper(memory.NewRegistry(), &worker.Options{LeaseUsers: []worker.LeaseUser{user}})
+	keeper, err := worker.NewKeeper(memory.New().Registry(), &worker.Options{LeaseUsers: []worker.LeaseUser{user}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func ExampleOpenStateFile() {
 // A worker ID that its dead holder left far in the future can be claimed again two minutes
 // later.
 func ExampleFree() {
-	ctx, registry := context.Background(), memory.NewRegistry()
+	ctx, registry := context.Background(), memory.New().Registry()
 	held := worker.Record{Worker: 3, Instance: worker.NewInstance(), Term: 1, Horizon: time.Now().AddDate(1, 0, 0).UnixMilli()}
 	if err := registry.Swap(ctx, worker.Record{Worker: 3}, held); err != nil {
 		log.Fatal(err)

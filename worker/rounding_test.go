@@ -33,7 +33,7 @@ func TestTimesAreRounded(t *testing.T) {
 	if floor, limit := l.Floor().Sub(second), l.Limit().Sub(second); floor != time.Millisecond || limit != 0 {
 		t.Errorf("the floor is rounded to %v, the limit to %v", floor, limit)
 	}
-	registry, user := memory.NewRegistry(), issuer{make(chan struct{}), time.Now().Add(time.Hour).Truncate(time.Second).Add(1)}
+	registry, user := memory.New().Registry(), issuer{make(chan struct{}), time.Now().Add(time.Hour).Truncate(time.Second).Add(1)}
 	k, err := worker.NewKeeper(registry, &worker.Options{LeaseUsers: []worker.LeaseUser{user}})
 	if err != nil {
 		t.Fatal(err)

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/worker"
 )
 
 // A laggingRegistry reads as a proxy does that sends reads to a replica.
 type laggingRegistry struct {
-	*memory.Registry
+	*kv.Registry
 	lag atomic.Int64 // nanoseconds
 
 	mu      sync.Mutex
@@ -63,7 +63,7 @@ func (r *laggingRegistry) Swap(ctx context.Context, old, next worker.Record) err
 // it issues nothing. It goes on once the reads are right.
 func TestStaleReadsCostOneWorkerID(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
-		reg := &laggingRegistry{Registry: w.reg}
+		reg := &laggingRegistry{Registry: w.reg.Registry}
 		reg.lag.Store(int64(time.Minute))
 		opts := w.opts
 		opts.Layouts = []worker.ServedLayout{{Name: "leaf", Tick: 1, TimeBits: 41, WorkerBits: 5, SequenceBits: 12}}

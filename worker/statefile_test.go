@@ -79,7 +79,7 @@ func TestStateOfNewerRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, _ := os.ReadFile(f.Name())
-	if _, err := worker.NewKeeper(memory.NewRegistry(), &worker.Options{State: worker.NewStateFile(f, "")}); !errors.Is(err, worker.ErrNewer) {
+	if _, err := worker.NewKeeper(memory.New().Registry(), &worker.Options{State: worker.NewStateFile(f, "")}); !errors.Is(err, worker.ErrNewer) {
 		t.Errorf("got error %v", err)
 	}
 	if after, _ := os.ReadFile(f.Name()); !bytes.Equal(before, after) {
@@ -101,7 +101,7 @@ func TestStateOfEarlierRelease(t *testing.T) {
 	for _, warns := range []int{1, 0} {
 		var log strings.Builder
 		state := worker.NewStateFile(f, "")
-		k, err := worker.NewKeeper(memory.NewRegistry(), &worker.Options{State: state, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		k, err := worker.NewKeeper(memory.New().Registry(), &worker.Options{State: state, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

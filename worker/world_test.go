@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -20,7 +21,7 @@ import (
 // synctest bubble. It knows who issued which time under which worker ID.
 type world struct {
 	t      testing.TB
-	reg    *memory.Registry
+	reg    registry
 	opts   worker.Options // of every process, but for what is its own
 	issued map[[2]int64]string
 	doubly []string
@@ -41,6 +42,17 @@ type world struct {
 	late []func() // swaps that are still on their way
 
 	synced atomic.Pointer[memory.Snapshot] // while the registry's disk hangs: what is on it
+}
+
+// A registry is one in memory, whose clock can be set, and whose writes can be taken back.
+type registry struct {
+	*kv.Registry
+	Backend *memory.Backend
+}
+
+func newRegistry() registry {
+	db := memory.New()
+	return registry{db.Registry(), db.Backend}
 }
 
 // plan has fault decide on the next swaps.
@@ -77,7 +89,7 @@ const (
 var errNetwork = errors.New("the network is down")
 
 func newWorld(t testing.TB, nodes int) *world {
-	w := &world{t: t, reg: memory.NewRegistry(), issued: make(map[[2]int64]string)}
+	w := &world{t: t, reg: newRegistry(), issued: make(map[[2]int64]string)}
 	w.opts = worker.Options{
 		Layouts: []worker.ServedLayout{{Name: "leaf", Tick: 1, TimeBits: 41, WorkerBits: 2, SequenceBits: 12}},
 		Horizon: 30 * time.Second, Extend: 2 * time.Second, CallTimeout: time.Second,

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
@@ -21,7 +22,7 @@ import (
 
 // A trying store is one where something is the matter with some tags.
 type trying struct {
-	*memory.Store
+	*kv.Store
 	broken string        // this tag cannot be changed
 	moves  string        // this one's counter is moved far after it was listed
 	alias  string        // this one has the counter of the tag a
@@ -103,7 +104,7 @@ func TestRaiseAll(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := &test.store
-			s.Store = memory.New()
+			s.Store = memory.New().Store()
 			if s.begin == nil {
 				s.begin = three
 			}
@@ -137,7 +138,7 @@ func TestRaiseAll(t *testing.T) {
 
 // Cut off anywhere and run again, each counter has been raised at least once.
 func TestRaiseAllAgain(t *testing.T) {
-	s := &trying{Store: memory.New(), broken: "b", begin: []segment.Tag{{Name: "a", MaxID: 1, Step: 1}, {Name: "b", MaxID: 1, Step: 1}}}
+	s := &trying{Store: memory.New().Store(), broken: "b", begin: []segment.Tag{{Name: "a", MaxID: 1, Step: 1}, {Name: "b", MaxID: 1, Step: 1}}}
 	for _, tag := range s.begin {
 		if err := s.Create(t.Context(), tag); err != nil {
 			t.Fatal(err)

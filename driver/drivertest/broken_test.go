@@ -4,7 +4,7 @@ import (
 	"context"
 	"iter"
 
-	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -20,7 +20,7 @@ type (
 
 // broken is a client of a good store with some methods replaced.
 type broken struct {
-	*memory.Store
+	*kv.Store
 	advance  advanceFunc
 	giveBack returnFunc
 	tags     tagsFunc
@@ -72,35 +72,35 @@ func (b *broken) Delete(ctx context.Context, name string) error {
 }
 
 // closable is a store whose Close does nothing at all.
-type closable struct{ *memory.Store }
+type closable struct{ *kv.Store }
 
 func (closable) Close() error { return nil }
 
 // The following make the parts of broken stores.
 
-func onAdvance(f func(s *memory.Store) advanceFunc) func(*memory.Store) segment.Store {
-	return func(s *memory.Store) segment.Store { return &broken{Store: s, advance: f(s)} }
+func onAdvance(f func(s *kv.Store) advanceFunc) func(*kv.Store) segment.Store {
+	return func(s *kv.Store) segment.Store { return &broken{Store: s, advance: f(s)} }
 }
 
-func onReturn(f func(s *memory.Store) returnFunc) func(*memory.Store) segment.Store {
-	return func(s *memory.Store) segment.Store { return &broken{Store: s, giveBack: f(s)} }
+func onReturn(f func(s *kv.Store) returnFunc) func(*kv.Store) segment.Store {
+	return func(s *kv.Store) segment.Store { return &broken{Store: s, giveBack: f(s)} }
 }
 
-func onTags(f func(s *memory.Store) tagsFunc) func(*memory.Store) segment.Store {
-	return func(s *memory.Store) segment.Store { return &broken{Store: s, tags: f(s)} }
+func onTags(f func(s *kv.Store) tagsFunc) func(*kv.Store) segment.Store {
+	return func(s *kv.Store) segment.Store { return &broken{Store: s, tags: f(s)} }
 }
 
-func onCreate(f func(s *memory.Store) createFunc) func(*memory.Store) segment.Store {
-	return func(s *memory.Store) segment.Store { return &broken{Store: s, create: f(s)} }
+func onCreate(f func(s *kv.Store) createFunc) func(*kv.Store) segment.Store {
+	return func(s *kv.Store) segment.Store { return &broken{Store: s, create: f(s)} }
 }
 
-func onAlter(f func(s *memory.Store) alterFunc) func(*memory.Store) segment.Store {
-	return func(s *memory.Store) segment.Store { return &broken{Store: s, alter: f(s)} }
+func onAlter(f func(s *kv.Store) alterFunc) func(*kv.Store) segment.Store {
+	return func(s *kv.Store) segment.Store { return &broken{Store: s, alter: f(s)} }
 }
 
 // folding compares names as fold makes them, in every method.
-func folding(fold func(string) string) func(*memory.Store) segment.Store {
-	return func(s *memory.Store) segment.Store {
+func folding(fold func(string) string) func(*kv.Store) segment.Store {
+	return func(s *kv.Store) segment.Store {
 		// real is the stored name that a collation would find.
 		real := func(name string) string {
 			for tag := range s.Tags(context.Background()) {

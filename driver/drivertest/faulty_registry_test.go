@@ -15,7 +15,7 @@ import (
 )
 
 func newFaultyRegistry() *drivertest.FaultyRegistry {
-	return &drivertest.FaultyRegistry{Registry: memory.NewRegistry()}
+	return &drivertest.FaultyRegistry{Registry: memory.New().Registry()}
 }
 
 // term is a record of worker 7.
@@ -32,7 +32,7 @@ func wantWritten(t *testing.T, f *drivertest.FaultyRegistry, want ...worker.Reco
 // definition of a registry.
 func TestFaultyRegistryIsTransparent(t *testing.T) {
 	drivertest.TestRegistry(t, func(testing.TB) drivertest.RegistryBackend {
-		r := memory.NewRegistry()
+		r := memory.New().Registry()
 		return drivertest.RegistryBackend{Open: func(testing.TB) worker.Registry { return &drivertest.FaultyRegistry{Registry: r} }}
 	})
 }
@@ -118,8 +118,8 @@ func TestFaultyRegistryInBubble(t *testing.T) {
 // A write that comes after its caller gave up, and a registry that loses its last
 // writes, as the comments describe them.
 func TestFaultyRegistryLateAndLost(t *testing.T) {
-	behind := memory.NewRegistry()
-	f := &drivertest.FaultyRegistry{Registry: behind}
+	behind := memory.New()
+	f := &drivertest.FaultyRegistry{Registry: behind.Registry()}
 	var held drivertest.RegistryCall
 	f.Plan(func(c drivertest.RegistryCall) drivertest.Fault {
 		held = c
@@ -129,7 +129,7 @@ func TestFaultyRegistryLateAndLost(t *testing.T) {
 		t.Error(err)
 	}
 	f.Plan(nil)
-	if err := behind.Swap(t.Context(), held.Old, held.New); err != nil {
+	if err := behind.Registry().Swap(t.Context(), held.Old, held.New); err != nil {
 		t.Error(err)
 	}
 	before := behind.Backend.Snapshot()

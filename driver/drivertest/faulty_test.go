@@ -21,7 +21,7 @@ var errBoom = errors.New("boom")
 // newFaulty is a Faulty over a store with the tag "order" at 1.
 func newFaulty(t *testing.T) *drivertest.Faulty {
 	t.Helper()
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: 10}); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func granted(t *testing.T, f *drivertest.Faulty, want ...leaf.Range) {
 // TestFaultyIsTransparent holds a Faulty without a plan against the definition of a store.
 func TestFaultyIsTransparent(t *testing.T) {
 	drivertest.TestStore(t, func(testing.TB) drivertest.StoreBackend {
-		store := memory.New()
+		store := memory.New().Store()
 		return drivertest.StoreBackend{Open: func(testing.TB) segment.Store { return &drivertest.Faulty{Store: store} }}
 	})
 }
@@ -178,7 +178,7 @@ func TestFaultyMutes(t *testing.T) {
 }
 
 func TestFaultyWithoutOptionalParts(t *testing.T) {
-	f := &drivertest.Faulty{Store: struct{ segment.Store }{memory.New()}}
+	f := &drivertest.Faulty{Store: struct{ segment.Store }{memory.New().Store()}}
 	if err := f.Return(t.Context(), "order", segment.Grant{}, 1); !errors.Is(err, leaf.ErrUnsupported) {
 		t.Errorf("Return: got error %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -29,7 +29,7 @@ var mutants = []mutant{
 	{"deals downwards", onAdvance(downwards), []string{"sharing/only upwards"}},
 
 	{"ignores the step", tweak(func(_ *context.Context, _ *string, n *int64) { *n = max(*n, 1) }, nil), []string{"advance/first range"}},
-	{"begins at 1", onAdvance(func(s *memory.Store) advanceFunc {
+	{"begins at 1", onAdvance(func(s *kv.Store) advanceFunc {
 		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 			if t, ok := find(s, tag); ok && t.MaxID == 0 {
 				_ = set(s, tag, 1)
@@ -54,20 +54,20 @@ var mutants = []mutant{
 	{"folds case", folding(strings.ToLower), []string{"advance/names byte for byte", "catalog/unknown", "return/wrong"}},
 	{"folds accents", folding(fold), []string{"advance/names byte for byte", "catalog/unknown"}},
 	{"pads with spaces", folding(func(s string) string { return strings.TrimRight(s, " ") }), []string{"advance/names byte for byte", "catalog/unknown", "return/wrong"}},
-	{"folds new names", onCreate(func(s *memory.Store) createFunc {
+	{"folds new names", onCreate(func(s *kv.Store) createFunc {
 		return func(ctx context.Context, tag segment.Tag) error {
 			tag.Name = fold(tag.Name)
 			return s.Create(ctx, tag)
 		}
 	}), []string{"catalog/create lookalike"}},
-	{"trims new names", onCreate(func(s *memory.Store) createFunc {
+	{"trims new names", onCreate(func(s *kv.Store) createFunc {
 		return func(ctx context.Context, tag segment.Tag) error {
 			tag.Name = strings.TrimSpace(tag.Name)
 			return s.Create(ctx, tag)
 		}
 	}), []string{"tags/odd names"}},
 
-	{"lists what is not there", onTags(func(s *memory.Store) tagsFunc {
+	{"lists what is not there", onTags(func(s *kv.Store) tagsFunc {
 		_ = s.Create(context.Background(), segment.Tag{Name: "sample", Step: 1})
 		return s.Tags
 	}),
@@ -82,14 +82,14 @@ var mutants = []mutant{
 	{"keeps what a broken-off listing held", leakyTags, []string{"tags/break"}},
 	{"lists times of another zone", eachTag(wrongZone), []string{"tags/updated"}},
 
-	{"draws an identity for each grant", onAdvance(func(s *memory.Store) advanceFunc {
+	{"draws an identity for each grant", onAdvance(func(s *kv.Store) advanceFunc {
 		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 			g, err := s.Advance(ctx, tag, n)
 			g.Store = rand.Text()
 			return g, err
 		}
 	}), []string{"identity/one", "identity/after a change"}},
-	{"has the identity of all stores", onAdvance(func(s *memory.Store) advanceFunc {
+	{"has the identity of all stores", onAdvance(func(s *kv.Store) advanceFunc {
 		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 			g, err := s.Advance(ctx, tag, n)
 			g.Store = "store"
@@ -97,13 +97,13 @@ var mutants = []mutant{
 		}
 	}), []string{"identity/of a fresh store"}},
 
-	{"returns unconditionally", onReturn(func(s *memory.Store) returnFunc {
+	{"returns unconditionally", onReturn(func(s *kv.Store) returnFunc {
 		return func(_ context.Context, tag string, _ segment.Grant, start int64) error {
 			time.Sleep(roundTrip)
 			return set(s, tag, start)
 		}
 	}), []string{"return/moved on", "return/wrong", "return/racing"}},
-	{"returns in two steps", onReturn(func(s *memory.Store) returnFunc {
+	{"returns in two steps", onReturn(func(s *kv.Store) returnFunc {
 		return func(_ context.Context, tag string, last segment.Grant, start int64) error {
 			t, ok := find(s, tag)
 			time.Sleep(roundTrip)
@@ -113,7 +113,7 @@ var mutants = []mutant{
 			return set(s, tag, start)
 		}
 	}), []string{"return/racing"}},
-	{"returns by the counter's value", onReturn(func(s *memory.Store) returnFunc {
+	{"returns by the counter's value", onReturn(func(s *kv.Store) returnFunc {
 		return func(ctx context.Context, tag string, last segment.Grant, start int64) error {
 			now, err := s.Advance(ctx, tag, 1)
 			if err != nil {
@@ -126,30 +126,30 @@ var mutants = []mutant{
 		}
 	}), []string{"return/behind another", "return/lowered and granted again", "return/created anew and granted again", "return/of no known write"}},
 	{"counts the writes of a tag from its creation", countWrites, []string{"return/created anew and granted again"}},
-	{"returns nothing", onReturn(func(*memory.Store) returnFunc {
+	{"returns nothing", onReturn(func(*kv.Store) returnFunc {
 		return func(context.Context, string, segment.Grant, int64) error { return nil }
 	}),
 		[]string{"return/tail", "return/moved on"}},
-	{"returns within one grant only", onReturn(func(s *memory.Store) returnFunc {
+	{"returns within one grant only", onReturn(func(s *kv.Store) returnFunc {
 		return func(ctx context.Context, tag string, last segment.Grant, start int64) error {
 			return s.Return(ctx, tag, last, max(start, last.Range.Start))
 		}
 	}), []string{"return/run"}},
 	{"repeats a return", repeatReturn, []string{"return/lost reply then equal step"}},
 
-	{"replaces what exists", onCreate(func(s *memory.Store) createFunc {
+	{"replaces what exists", onCreate(func(s *kv.Store) createFunc {
 		return func(ctx context.Context, tag segment.Tag) error {
 			_ = s.Delete(ctx, tag.Name)
 			return s.Create(ctx, tag)
 		}
 	}), []string{"catalog/create twice", "catalog/create at once"}},
-	{"creates what is invalid", onCreate(func(s *memory.Store) createFunc {
+	{"creates what is invalid", onCreate(func(s *kv.Store) createFunc {
 		return func(ctx context.Context, tag segment.Tag) error {
 			tag.Step = min(max(tag.Step, 1), segment.MaxStep)
 			return s.Create(ctx, tag)
 		}
 	}), []string{"catalog/create invalid"}},
-	{"alters one field only", onAlter(func(s *memory.Store) alterFunc {
+	{"alters one field only", onAlter(func(s *kv.Store) alterFunc {
 		return func(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
 			if c.MaxID != nil {
 				c.Step = nil
@@ -157,7 +157,7 @@ var mutants = []mutant{
 			return s.Alter(ctx, name, c)
 		}
 	}), []string{"catalog/alter"}},
-	{"misses the row that stays the same", onAlter(func(s *memory.Store) alterFunc {
+	{"misses the row that stays the same", onAlter(func(s *kv.Store) alterFunc {
 		return func(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
 			was, _ := find(s, name)
 			is, err := s.Alter(ctx, name, c)
@@ -167,7 +167,7 @@ var mutants = []mutant{
 			return is, err
 		}
 	}), []string{"catalog/alter to the same"}},
-	{"alters bit by bit", onAlter(func(s *memory.Store) alterFunc {
+	{"alters bit by bit", onAlter(func(s *kv.Store) alterFunc {
 		return func(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
 			if _, err := s.Alter(ctx, name, segment.Change{Step: c.Step}); err != nil {
 				return segment.Tag{}, err
@@ -175,13 +175,13 @@ var mutants = []mutant{
 			return s.Alter(ctx, name, c)
 		}
 	}), []string{"catalog/alter invalid", "catalog/lower"}},
-	{"forces every change", onAlter(func(s *memory.Store) alterFunc {
+	{"forces every change", onAlter(func(s *kv.Store) alterFunc {
 		return func(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
 			c.Force = true
 			return s.Alter(ctx, name, c)
 		}
 	}), []string{"catalog/lower"}},
-	{"starts a new tag below a deleted one", onCreate(func(s *memory.Store) createFunc {
+	{"starts a new tag below a deleted one", onCreate(func(s *kv.Store) createFunc {
 		return func(ctx context.Context, tag segment.Tag) error {
 			err := s.Create(ctx, tag)
 			if err == nil {
@@ -190,5 +190,5 @@ var mutants = []mutant{
 			return err
 		}
 	}), []string{"catalog/delete", "catalog/delete while advancing"}},
-	{"does nothing on Close", func(s *memory.Store) segment.Store { return closable{s} }, []string{"faults/use after Close"}},
+	{"does nothing on Close", func(s *kv.Store) segment.Store { return closable{s} }, []string{"faults/use after Close"}},
 }

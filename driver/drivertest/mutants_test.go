@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -18,7 +18,7 @@ import (
 const roundTrip = 200 * time.Microsecond
 
 // find returns the tag as it stands.
-func find(s *memory.Store, name string) (segment.Tag, bool) {
+func find(s *kv.Store, name string) (segment.Tag, bool) {
 	for tag := range s.Tags(context.Background()) {
 		if tag.Name == name {
 			return tag, true
@@ -28,13 +28,13 @@ func find(s *memory.Store, name string) (segment.Tag, bool) {
 }
 
 // set moves a counter from any value.
-func set(s *memory.Store, name string, maxID int64) error {
+func set(s *kv.Store, name string, maxID int64) error {
 	_, err := s.Alter(context.Background(), name, segment.Change{MaxID: &maxID, Force: true})
 	return err
 }
 
 // readThenWrite advances in two steps that others can come between.
-func readThenWrite(s *memory.Store) advanceFunc {
+func readThenWrite(s *kv.Store) advanceFunc {
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 		t, ok := find(s, tag)
 		if !ok {
@@ -49,7 +49,7 @@ func readThenWrite(s *memory.Store) advanceFunc {
 }
 
 // writeBehind stores a range only at the next request.
-func writeBehind(s *memory.Store) advanceFunc {
+func writeBehind(s *kv.Store) advanceFunc {
 	var mu sync.Mutex
 	next := make(map[string]int64)
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -68,7 +68,7 @@ func writeBehind(s *memory.Store) advanceFunc {
 }
 
 // hoard takes blocks and deals from them.
-func hoard(s *memory.Store) advanceFunc {
+func hoard(s *kv.Store) advanceFunc {
 	var mu sync.Mutex
 	var block leaf.Range
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -91,7 +91,7 @@ func hoard(s *memory.Store) advanceFunc {
 }
 
 // undo takes back the allocation of a call whose context has ended meanwhile.
-func undo(s *memory.Store) advanceFunc {
+func undo(s *kv.Store) advanceFunc {
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 		grant, err := s.Advance(ctx, tag, n)
 		if err == nil {
@@ -106,7 +106,7 @@ func undo(s *memory.Store) advanceFunc {
 }
 
 // hangover fails the call that follows one for an unknown tag.
-func hangover(s *memory.Store) advanceFunc {
+func hangover(s *kv.Store) advanceFunc {
 	var mu sync.Mutex
 	var sick bool
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -123,7 +123,7 @@ func hangover(s *memory.Store) advanceFunc {
 }
 
 // staleStep remembers the first step that it saw.
-func staleStep(s *memory.Store) advanceFunc {
+func staleStep(s *kv.Store) advanceFunc {
 	var mu sync.Mutex
 	var step int64
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -139,7 +139,7 @@ func staleStep(s *memory.Store) advanceFunc {
 }
 
 // repeatReturn sends a return again in front of the next call of its client.
-func repeatReturn(s *memory.Store) segment.Store {
+func repeatReturn(s *kv.Store) segment.Store {
 	var mu sync.Mutex
 	var again func()
 	return &broken{
@@ -167,7 +167,7 @@ func repeatReturn(s *memory.Store) segment.Store {
 }
 
 // downwards deals the upper half of its range before the lower one.
-func downwards(s *memory.Store) advanceFunc {
+func downwards(s *kv.Store) advanceFunc {
 	var mu sync.Mutex
 	var kept []segment.Grant
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -188,7 +188,7 @@ func downwards(s *memory.Store) advanceFunc {
 }
 
 // wasteful tries the store out before it is first used.
-func wasteful(s *memory.Store) advanceFunc {
+func wasteful(s *kv.Store) advanceFunc {
 	var once sync.Once
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 		once.Do(func() { _, _ = s.Advance(ctx, tag, 1) })
@@ -196,7 +196,7 @@ func wasteful(s *memory.Store) advanceFunc {
 	}
 }
 
-func clamp(s *memory.Store) advanceFunc {
+func clamp(s *kv.Store) advanceFunc {
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 		grant, err := s.Advance(ctx, tag, n)
 		if t, _ := find(s, tag); errors.Is(err, leaf.ErrOverflow) {
@@ -206,7 +206,7 @@ func clamp(s *memory.Store) advanceFunc {
 	}
 }
 
-func wrapAround(s *memory.Store) advanceFunc {
+func wrapAround(s *kv.Store) advanceFunc {
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 		grant, err := s.Advance(ctx, tag, n)
 		if errors.Is(err, leaf.ErrOverflow) {
@@ -216,7 +216,7 @@ func wrapAround(s *memory.Store) advanceFunc {
 	}
 }
 
-func createMissing(s *memory.Store) advanceFunc {
+func createMissing(s *kv.Store) advanceFunc {
 	return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 		_ = s.Create(ctx, segment.Tag{Name: tag, Step: 1})
 		return s.Advance(ctx, tag, n)
@@ -224,8 +224,8 @@ func createMissing(s *memory.Store) advanceFunc {
 }
 
 // tweak changes the arguments or the result of Advance.
-func tweak(in func(ctx *context.Context, tag *string, n *int64), out func(*segment.Grant, *error)) func(*memory.Store) segment.Store {
-	return onAdvance(func(s *memory.Store) advanceFunc {
+func tweak(in func(ctx *context.Context, tag *string, n *int64), out func(*segment.Grant, *error)) func(*kv.Store) segment.Store {
+	return onAdvance(func(s *kv.Store) advanceFunc {
 		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 			if in != nil {
 				in(&ctx, &tag, &n)
@@ -239,8 +239,8 @@ func tweak(in func(ctx *context.Context, tag *string, n *int64), out func(*segme
 	})
 }
 
-func eachTag(edit func(segment.Tag) []segment.Tag) func(*memory.Store) segment.Store {
-	return onTags(func(s *memory.Store) tagsFunc {
+func eachTag(edit func(segment.Tag) []segment.Tag) func(*kv.Store) segment.Store {
+	return onTags(func(s *kv.Store) tagsFunc {
 		return func(ctx context.Context) iter.Seq2[segment.Tag, error] {
 			return func(yield func(segment.Tag, error) bool) {
 				for tag, err := range s.Tags(ctx) {
@@ -256,7 +256,7 @@ func eachTag(edit func(segment.Tag) []segment.Tag) func(*memory.Store) segment.S
 }
 
 // leakyTags keeps one of a few connections at an unfinished listing.
-func leakyTags(s *memory.Store) segment.Store {
+func leakyTags(s *kv.Store) segment.Store {
 	var mu sync.Mutex
 	free := 10
 	b := &broken{Store: s}
@@ -293,7 +293,7 @@ func wrongZone(t segment.Tag) []segment.Tag {
 }
 
 // countWrites takes back by how many times a tag was advanced since it was created.
-func countWrites(s *memory.Store) segment.Store {
+func countWrites(s *kv.Store) segment.Store {
 	var mu sync.Mutex
 	b := &broken{Store: s}
 	b.create = func(ctx context.Context, tag segment.Tag) error {

@@ -4,21 +4,22 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/segment"
 )
 
 // backendOf makes fresh states whose clients open makes.
-func backendOf(open func(*memory.Store) segment.Store) func(testing.TB) StoreBackend {
+func backendOf(open func(*kv.Store) segment.Store) func(testing.TB) StoreBackend {
 	return func(testing.TB) StoreBackend {
-		state := memory.New()
+		state := memory.New().Store()
 		return StoreBackend{Open: func(testing.TB) segment.Store { return open(state) }}
 	}
 }
 
 // plainBackend is a fresh state whose clients have no optional interface.
 func plainBackend(testing.TB) StoreBackend {
-	state := memory.New()
+	state := memory.New().Store()
 	return StoreBackend{
 		Open: func(testing.TB) segment.Store { return struct{ segment.Store }{state} },
 		Create: func(t testing.TB, tag segment.Tag) {
@@ -33,7 +34,7 @@ func plainBackend(testing.TB) StoreBackend {
 // interfaces.
 func TestRulesPassGoodStore(t *testing.T) {
 	for _, r := range storeRules() {
-		if err := r.run(t, backendOf(func(s *memory.Store) segment.Store { return s })); err != nil {
+		if err := r.run(t, backendOf(func(s *kv.Store) segment.Store { return s })); err != nil {
 			t.Errorf("%s: %v", r.name, err)
 		}
 		if err := r.run(t, plainBackend); err != nil {
@@ -83,6 +84,6 @@ func TestRulesMutantsNameRules(t *testing.T) {
 // A mutant is a way to be broken, and the rules that must notice.
 type mutant struct {
 	name     string
-	open     func(*memory.Store) segment.Store
+	open     func(*kv.Store) segment.Store
 	caughtBy []string
 }

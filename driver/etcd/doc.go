@@ -2,6 +2,13 @@
 // is acknowledged when most members have it on disk, and is not lost with any minority of
 // them. etcd 3.4 or later is needed.
 //
+//	db, err := etcd.Open([]string{"h1:2379", "h2:2379"}, nil)
+//	…
+//	err = db.Init(ctx, tags) // once; db.InitRegistry(ctx) for worker IDs
+//	set := segment.NewSet(db.Store(), nil) // or one tag: segment.NewBuffer
+//	ids, err := snowflake.Open(ctx, db.Registry(), nil)
+//	err = db.Close()
+//
 // # Keys
 //
 // Each cell is the key PREFIX/CELL, such as /leaf/tags/order. A tag stands in its key as it

@@ -12,7 +12,7 @@ import (
 // A store in memory is for tests, and for IDs that need to be unique only while the process runs.
 func Example() {
 	ctx := context.Background()
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(ctx, segment.Tag{Name: "order", MaxID: 1, Step: 1000}); err != nil {
 		log.Fatal(err)
 	}

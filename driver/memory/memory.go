@@ -1,41 +1,33 @@
-// Package memory is a store of tags and a registry of workers in the memory of this
-// process: for tests, and for IDs that need to be unique only while the process runs.
-// Nothing outlives it.
+// Package memory is a store of tags and a registry of workers in the memory of this process: for
+// tests, and for IDs that need to be unique only while the process runs. Nothing outlives it.
+//
+//	db := memory.New().Store() // no db.Init or db.InitRegistry: it has both parts already
+//	set := segment.NewSet(db.Store(), nil)
+//	ids, err := snowflake.Open(ctx, db.Registry(), nil)
+//	err = db.Close()
 package memory
 
 import (
 	"context"
+	"errors"
 
 	"github.com/leaf-id/leaf/driver/kv"
 )
 
-// A Store keeps tags in memory. It is a segment.Store, a segment.Returner and a
-// segment.Catalog. Its methods are safe for concurrent use.
-type Store struct{ *kv.Store }
-
-// New returns a Store without any tag.
-func New() *Store {
-	db := kv.New(NewBackend(), nil)
-	if err := db.Init(context.Background(), nil); err != nil {
-		panic(err) // the memory is always there
-	}
-	return &Store{db.Store()}
+// A DB is a store without any tag, and a registry without any record, whose clock is this
+// machine's.
+type DB struct {
+	*kv.DB
+	Backend *Backend // its clock can be set, and its writes can be taken back
 }
 
-// A Registry keeps the records of workers in memory. It is a worker.Registry and a
-// worker.Watcher, and serves leases among the nodes of one process. Its methods are safe
-// for concurrent use.
-type Registry struct {
-	*kv.Registry
-	Backend *Backend // whose clock can be set, and whose writes can be taken back
-}
-
-// NewRegistry returns a Registry without any record, whose clock is this machine's.
-func NewRegistry() *Registry {
+// New returns an empty DB.
+func New() *DB {
 	b := NewBackend()
 	db := kv.New(b, nil)
-	if err := db.InitRegistry(context.Background()); err != nil {
+	ctx := context.Background()
+	if err := errors.Join(db.Init(ctx, nil), db.InitRegistry(ctx)); err != nil {
 		panic(err) // the memory is always there
 	}
-	return &Registry{db.Registry(), b}
+	return &DB{db, b}
 }

@@ -16,21 +16,21 @@ import (
 // is the same Store, since its state is nowhere else.
 func TestStore(t *testing.T) {
 	drivertest.TestStore(t, func(testing.TB) drivertest.StoreBackend {
-		store := memory.New()
+		store := memory.New().Store()
 		return drivertest.StoreBackend{Open: func(testing.TB) segment.Store { return store }}
 	})
 }
 
 // All worker IDs that there can be are listed.
 func TestMany(t *testing.T) {
-	drivertest.TestMany(t, memory.New(), memory.NewRegistry(), 1024)
+	drivertest.TestMany(t, memory.New().Store(), memory.New().Registry(), 1024)
 	const n = 524_288
-	r := memory.NewRegistry()
+	db := memory.New()
 	text, err := worker.Record{Term: 1}.MarshalText()
 	for i := 0; i < n && err == nil; i++ { // faster than the swaps of a registry
-		_, err = r.Backend.Swap(t.Context(), kv.Cell{Key: fmt.Sprintf("workers/%d", i)}, string(text))
+		_, err = db.Backend.Swap(t.Context(), kv.Cell{Key: fmt.Sprintf("workers/%d", i)}, string(text))
 	}
-	records, failed := r.List(t.Context())
+	records, failed := db.Registry().List(t.Context())
 	if err = errors.Join(err, failed); err != nil || len(records) != n || records[n-1].Worker != n-1 {
 		t.Errorf("listed %d records of %d: %v", len(records), n, err)
 	}

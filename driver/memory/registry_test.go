@@ -15,24 +15,24 @@ import (
 // backend is the same Registry, since its state is nowhere else.
 func TestRegistry(t *testing.T) {
 	drivertest.TestRegistry(t, func(testing.TB) drivertest.RegistryBackend {
-		r := memory.NewRegistry()
+		r := memory.New().Registry()
 		return drivertest.RegistryBackend{Open: func(testing.TB) worker.Registry { return r }}
 	})
 }
 
 func TestRegistryClock(t *testing.T) {
-	r := memory.NewRegistry()
+	db := memory.New()
 	stands := time.UnixMilli(1790000000123)
 	wantClock := func(want time.Time) {
 		t.Helper()
-		if got, err := r.Clock(t.Context()); err != nil || !got.Equal(want) {
+		if got, err := db.Registry().Clock(t.Context()); err != nil || !got.Equal(want) {
 			t.Errorf("clock %v, %v, want %v", got, err, want)
 		}
 	}
 	wantClock(time.Time{})
-	r.Backend.SetClock(func() time.Time { return stands })
+	db.Backend.SetClock(func() time.Time { return stands })
 	wantClock(stands)
-	r.Backend.SetClock(nil)
+	db.Backend.SetClock(nil)
 	wantClock(time.Time{})
 }
 

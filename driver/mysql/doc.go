@@ -4,6 +4,13 @@
 // creates anything; Init and InitRegistry of the [sqldb.DB] create, and refuse existing tables. One
 // database may hold both.
 //
+//	db, err := mysql.New(pool, nil) // pool, err := mysql.OpenDB(dsn)
+//	…
+//	err = db.Init(ctx, tags) // once; db.InitRegistry(ctx) for worker IDs
+//	set := segment.NewSet(db.Store(), nil) // or one tag: segment.NewBuffer
+//	ids, err := snowflake.Open(ctx, db.Registry(), nil)
+//	err = db.Close()
+//
 // # Tags
 //
 // The row (biz_tag, max_id) means that [max_id-step, max_id) belongs to the caller that raised

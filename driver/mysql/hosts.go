@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
@@ -58,8 +59,8 @@ type activeHost struct {
 // documentation says. Timeout bounds the whole of connecting to one server; 0 stands
 // for two seconds. It fails, wrapping [leaf.ErrInvalid], if a configuration is
 // malformed or two have one address.
-func NewConnector(servers []*gomysql.Config, opts *Options) (*Connector, error) {
-	c := &Connector{logger: opts.logger()}
+func NewConnector(servers []*gomysql.Config, opts *sqldb.Options) (*Connector, error) {
+	c := &Connector{logger: opts.WithDefaults().Logger}
 	named := make(map[string]bool)
 	for _, cfg := range servers {
 		if named[cfg.Addr] {

@@ -50,7 +50,7 @@ var order = segment.Tag{Name: "order", MaxID: 1, Step: 10}
 
 // The ways to open one part, or to make one call.
 var (
-	suite                   = sqltest.Driver[mysql.Options](mysql.New)
+	suite                   = sqltest.Driver(mysql.New)
 	storeOn, registryOn     = suite.Store, suite.Registry
 	initStore, initRegistry = suite.Init, suite.InitRegistry
 )

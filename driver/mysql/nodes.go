@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -31,7 +32,7 @@ type Node struct {
 
 // NodesOptions are the optional settings of [Nodes]; nil means all defaults.
 type NodesOptions struct {
-	Options
+	sqldb.Options
 
 	// Node is this process. Without its host and port no worker ID is assigned.
 	Node Node
@@ -67,6 +68,9 @@ type Nodes struct {
 
 // A nodeStore is the table WORKER_NODE.
 type nodeStore interface {
+	create(ctx context.Context) error
+	Exists(ctx context.Context) (bool, error)
+
 	// insert adds a row, once, and returns its ID. After an error the row may or may not exist.
 	insert(ctx context.Context, n Node, date string) (int64, error)
 
@@ -92,7 +96,28 @@ func NewNodes(db *sql.DB, opts *NodesOptions) (*Nodes, error) {
 }
 
 func newNodes(t nodeStore, opts *NodesOptions) *Nodes {
-	return &Nodes{table: t, opts: *opts, logger: opts.Options.logger()}
+	return &Nodes{table: t, opts: *opts, logger: opts.Options.WithDefaults().Logger}
+}
+
+// Init creates the table WORKER_NODE, and leaf_layout next to it. If WORKER_NODE exists, the error
+// wraps [io/fs.ErrExist].
+func (n *Nodes) Init(ctx context.Context) error {
+	if err := n.call(ctx, func() error { return n.table.create(ctx) }); err != nil {
+		return fmt.Errorf("init mysql nodes: %w", err)
+	}
+	return nil
+}
+
+// Exists reports whether the database has a table WORKER_NODE.
+func (n *Nodes) Exists(ctx context.Context) (exists bool, err error) {
+	err = n.call(ctx, func() (err error) {
+		exists, err = n.table.Exists(ctx)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for the mysql nodes: %w", err)
+	}
+	return exists, nil
 }
 
 // nodeTag is the name of the worker IDs in the memory.

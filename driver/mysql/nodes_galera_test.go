@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-
-	"github.com/leaf-id/leaf/driver/mysql"
 )
 
 // Starts on all members at once get different IDs. The members count in steps of their own, which
@@ -14,7 +12,7 @@ func galeraNodes(t *testing.T, g *galera) {
 	const starts, rounds = 12, 5
 	database := g.Member(0).NewDatabase(t)
 	first := mysqlDB(t, mysqlConfig(t, g.Member(0), database))
-	if err := mysql.InitNodes(t.Context(), first); err != nil {
+	if err := initNodes(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	ids := make([]int64, starts*rounds)

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/worker"
 )
 
 // A brokenTable answers an insert as the test wants; every insert adds a row.
 type brokenTable struct {
+	nodeStore
 	rows    int64
 	answers []error // of the first inserts
 	key     int64   // the retrieved key; 0: no key
@@ -104,7 +106,7 @@ func TestNodesWarnOfLossyDatabases(t *testing.T) {
 	for _, lossy := range []bool{true, false} {
 		var log strings.Builder
 		n := newNodes(&brokenTable{key: 1, forgets: lossy}, &NodesOptions{
-			Options: Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, Node: Node{Host: "h", Port: "p"},
+			Options: sqldb.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, Node: Node{Host: "h", Port: "p"},
 		})
 		if _, err := n.Assign(t.Context(), 100); err != nil {
 			t.Fatal(err)

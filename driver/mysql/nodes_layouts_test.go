@@ -70,7 +70,7 @@ func TestNodesRefuseOtherBits(t *testing.T) {
 func TestNodesCreateLayouts(t *testing.T) {
 	b := newNodeBed(t)
 	b.mustInit(t)
-	b.exec(t, "DROP TABLE leaf_layout") // fails if InitNodes has not created it
+	b.exec(t, "DROP TABLE leaf_layout") // fails if Init has not created it
 	if err := runNodes(t, b.start(t, nil), uidBits); err != nil {
 		t.Fatal(err)
 	}

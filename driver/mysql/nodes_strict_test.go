@@ -2,8 +2,6 @@ package mysql_test
 
 import (
 	"testing"
-
-	"github.com/leaf-id/leaf/driver/mysql"
 )
 
 // uid-generator's script is refused where a time may not be zero and is so by default, as
@@ -28,7 +26,7 @@ func TestNodesTableOnStrictServers(t *testing.T) {
 		cfg.Params["explicit_defaults_for_timestamp"] = explicit
 		db := mysqlDB(t, cfg)
 		b := nodeBed{db: db}
-		if err := mysql.InitNodes(t.Context(), db); err != nil {
+		if err := initNodes(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
 		wantAssigned(t, b.start(t, nil), 1)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/worker"
@@ -63,35 +64,18 @@ func (n Node) kind() int64 {
 
 func kindName(kind int64) string { return cmp.Or(kinds[kind], fmt.Sprintf("type %d", kind)) }
 
-// InitNodes creates the table WORKER_NODE in db, and leaf_layout next to it. If WORKER_NODE exists,
-// the error wraps [io/fs.ErrExist].
-func InitNodes(ctx context.Context, db *sql.DB) error {
-	p := newNodeRows(db, nil)
-	err := p.Create(ctx, nil)
-	if err == nil {
-		err = p.Do(ctx, createMissing)
-	}
-	if err != nil {
-		return fmt.Errorf("init mysql nodes: %w", p.Explain(err))
-	}
-	return nil
-}
-
-// ExistsNodes reports whether db has a table WORKER_NODE.
-func ExistsNodes(ctx context.Context, db *sql.DB) (bool, error) {
-	p := newNodeRows(db, nil)
-	exists, err := p.Exists(ctx)
-	if err != nil {
-		err = fmt.Errorf("look for the mysql nodes: %w", p.Explain(err))
-	}
-	return exists, err
-}
-
 // nodeRows is the table WORKER_NODE of a database.
 type nodeRows struct{ *pool }
 
-func newNodeRows(db *sql.DB, opts *Options) nodeRows {
-	return nodeRows{&pool{db: db, table: &nodeTable, logger: opts.logger()}}
+func (r nodeRows) create(ctx context.Context) error {
+	if err := r.Create(ctx, nil); err != nil {
+		return err
+	}
+	return r.Do(ctx, createMissing)
+}
+
+func newNodeRows(db *sql.DB, opts *sqldb.Options) nodeRows {
+	return nodeRows{&pool{db: db, table: &nodeTable, logger: opts.WithDefaults().Logger}}
 }
 
 // insert checks the session and the server again: both may have changed since the first check. The

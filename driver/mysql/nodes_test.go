@@ -2,6 +2,7 @@ package mysql_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -34,9 +35,17 @@ func newNodeBed(t testing.TB) nodeBed {
 	return nodeBed{mysqlDB(t, mysqlConfig(t, mariadb, mariadb.NewDatabase(t)))}
 }
 
-func (b nodeBed) init(t testing.TB) error { return mysql.InitNodes(t.Context(), b.db) }
+func (b nodeBed) init(t testing.TB) error { return initNodes(t.Context(), b.db) }
 
-func (b nodeBed) exists(t testing.TB) (bool, error) { return mysql.ExistsNodes(t.Context(), b.db) }
+func initNodes(ctx context.Context, db *sql.DB) error {
+	n, err := mysql.NewNodes(db, nil)
+	if err != nil {
+		return err
+	}
+	return n.Init(ctx)
+}
+
+func (b nodeBed) exists(t testing.TB) (bool, error) { return b.start(t, nil).Exists(t.Context()) }
 
 // start is one start of a process.
 func (b nodeBed) start(t testing.TB, edit func(*mysql.NodesOptions)) *mysql.Nodes {

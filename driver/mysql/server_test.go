@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leaf-id/leaf/driver/mysql"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
@@ -43,7 +43,7 @@ func TestMySQLServerThatForgets(t *testing.T) {
 		t.Fatalf("wsrep_on is %q, %v: nothing is tested", value, err)
 	}
 	var log strings.Builder
-	s, err := storeOn(db, &mysql.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := storeOn(db, &sqldb.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
-	"github.com/leaf-id/leaf/driver/mysql"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -31,7 +31,7 @@ func TestInitTogether(t *testing.T) {
 	suite.TestInits(t, func(t testing.TB) func(testing.TB) *sql.DB {
 		mariadb.Exec(t, database, "DROP TABLE IF EXISTS leaf_alloc, leaf_worker, WORKER_NODE")
 		return func(t testing.TB) *sql.DB { return mysqlDB(t, mysqlConfig(t, mariadb, database)) }
-	}, map[string]sqltest.Init{"nodes": mysql.InitNodes})
+	}, map[string]sqltest.Init{"nodes": initNodes})
 }
 
 func TestIdentity(t *testing.T) {
@@ -47,7 +47,7 @@ func TestNoIdentity(t *testing.T) {
 	cfg.User, cfg.Passwd = "writer", ""
 	for range 2 {
 		var log strings.Builder
-		s, err := storeOn(mysqlDB(t, cfg), &mysql.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := storeOn(mysqlDB(t, cfg), &sqldb.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestOddRows(t *testing.T) {
 	table := strings.NewReplacer("NOT NULL DEFAULT '1'", "NULL", "int(11) NOT NULL", "int(11) NULL", "timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP", "timestamp NULL").Replace(javaTable)
 	_, database := newMySQL(t, table, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('', 1, 1), ('new\nline', 1, 1), "+sqltest.OddRows)
 	var log strings.Builder
-	s, err := storeOn(mysqlDB(t, mysqlConfig(t, mariadb, database)), &mysql.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := storeOn(mysqlDB(t, mysqlConfig(t, mariadb, database)), &sqldb.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

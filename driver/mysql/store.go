@@ -20,11 +20,11 @@ import (
 // Db must be for stores and registries alone, not the application's pool. An Advance
 // commits by itself. On a connection on which other code left a transaction open it would
 // become part of that, and be undone with it, and MySQL cannot be asked.
-func New(db *sql.DB, opts *Options) (*sqldb.DB, error) {
+func New(db *sql.DB, opts *sqldb.Options) (*sqldb.DB, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open mysql: %w: no database", leaf.ErrInvalid)
 	}
-	logger := opts.logger()
+	logger := opts.WithDefaults().Logger
 	tags := &pool{db: db, table: &allocTable, logger: logger, slots: make(sqlstore.Slots, sqlstore.StoreConns)}
 	return sqldb.New("mysql", counters{tags}, &pool{db: db, table: &workerTable, logger: logger}, logger), nil
 }

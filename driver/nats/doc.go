@@ -3,6 +3,13 @@
 // that call the suites of package drivertest. The questions below are those that every such backend
 // must answer.
 //
+//	db, err := nats.Open("nats://h1:4222,nats://h2:4222", nil) // after nats.Create
+//	…
+//	err = db.Init(ctx, tags) // once; db.InitRegistry(ctx) for worker IDs
+//	set := segment.NewSet(db.Store(), nil) // or one tag: segment.NewBuffer
+//	ids, err := snowflake.Open(ctx, db.Registry(), nil)
+//	err = db.Close()
+//
 // # The stream
 //
 // [Create] makes a stream of the given name with one subject for each cell, NAME.KIND.CELL. CELL is

@@ -4,6 +4,13 @@
 // and InitRegistry of the [sqldb.DB] create, and refuse existing tables. One database may hold
 // both.
 //
+//	db, err := postgres.New(pool, nil) // pool is a *sql.DB
+//	…
+//	err = db.Init(ctx, tags) // once; db.InitRegistry(ctx) for worker IDs
+//	set := segment.NewSet(db.Store(), nil) // or one tag: segment.NewBuffer
+//	ids, err := snowflake.Open(ctx, db.Registry(), nil)
+//	err = db.Close()
+//
 // # Tags
 //
 // An Advance is one UPDATE … RETURNING that commits by itself, also by the tag's own step. The

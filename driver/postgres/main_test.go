@@ -24,7 +24,7 @@ var order = segment.Tag{Name: "order", MaxID: 1, Step: 10}
 
 // The ways to open one part, or to make one call.
 var (
-	suite                   = sqltest.Driver[postgres.Options](postgres.New)
+	suite                   = sqltest.Driver(postgres.New)
 	storeOn                 = suite.Store
 	existsStore             = suite.Exists
 	initStore, initRegistry = suite.Init, suite.InitRegistry

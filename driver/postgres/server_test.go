@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
-	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
@@ -126,7 +125,7 @@ func TestPostgresIdentityWithoutPrivilege(t *testing.T) {
 		{"REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn FROM public", ""},
 	} {
 		postgresServer.Exec(t, database, step.revoke)
-		s, err := storeOn(postgresDB(t, postgresServer.URLOf("plain", "hush", database)), &postgres.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := storeOn(postgresDB(t, postgresServer.URLOf("plain", "hush", database)), &sqldb.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +151,7 @@ func TestPostgresServerThatForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	s, err := storeOn(db, &postgres.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := storeOn(db, &sqldb.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
-	"github.com/leaf-id/leaf/driver/postgres"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -46,7 +46,7 @@ func TestNoIdentity(t *testing.T) {
 		"CREATE USER writer PASSWORD 'hush'", "GRANT SELECT, INSERT, UPDATE ON leaf_alloc TO writer", "REVOKE CREATE ON SCHEMA public FROM public")
 	for range 2 {
 		var log strings.Builder
-		s, err := storeOn(postgresDB(t, postgresServer.URLOf("writer", "hush", database)), &postgres.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := storeOn(postgresDB(t, postgresServer.URLOf("writer", "hush", database)), &sqldb.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

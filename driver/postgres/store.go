@@ -17,11 +17,11 @@ import (
 //
 // Db may be the application's own, and so may a pgxpool.Pool by way of
 // stdlib.OpenDBFromPool: pgx gives out no connection with a transaction left open.
-func New(db *sql.DB, opts *Options) (*sqldb.DB, error) {
+func New(db *sql.DB, opts *sqldb.Options) (*sqldb.DB, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open postgres: %w: no database", leaf.ErrInvalid)
 	}
-	logger := opts.logger()
+	logger := opts.WithDefaults().Logger
 	tags := &pool{db: db, table: &allocTable, logger: logger, slots: make(sqlstore.Slots, sqlstore.StoreConns)}
 	return sqldb.New("postgres", counters{tags}, &pool{db: db, table: &workerTable, logger: logger}, logger), nil
 }

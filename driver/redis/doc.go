@@ -3,6 +3,13 @@
 // client. [Open] neither connects nor creates anything; Init and InitRegistry of [kv.DB] create,
 // and refuse existing keys. One prefix may hold both.
 //
+//	db, err := redis.Open(redis.Config{Addrs: []string{"h1:6379"}}, nil)
+//	…
+//	err = db.Init(ctx, tags) // once; db.InitRegistry(ctx) for worker IDs
+//	set := segment.NewSet(db.Store(), nil) // or one tag: segment.NewBuffer
+//	ids, err := snowflake.Open(ctx, db.Registry(), nil)
+//	err = db.Close()
+//
 // # Keys
 //
 //	{PREFIX}:store       hash: the cells of the store, see package kv

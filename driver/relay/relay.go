@@ -1,6 +1,12 @@
 // Package relay makes another Leaf server a store of tags and a registry of worker IDs. A server on
 // top of it is a relay, for example at an edge site.
 //
+//	db, err := relay.Open([]string{"http://h1:8080", "http://h2:8080"}, nil)
+//	…
+//	set := segment.NewSet(db.Store(), nil) // no db.Init: the servers have their store already
+//	ids, err := snowflake.Open(ctx, db.Registry(), nil)
+//	err = db.Close()
+//
 // # What always holds
 //
 //  1. A lent range comes out of the upstream's memory and is in no other memory. So IDs are unique
@@ -67,18 +73,18 @@ type Registry interface {
 }
 
 // Open returns a DB for servers with these URLs, such as http://host:8080. It connects later.
-func Open(urls []string, o *Options) (*DB, error) {
-	opts := leafconn.Options{Name: hops.Name()}
-	if o != nil {
-		opts.TLS = o.TLS
+func Open(urls []string, opts *Options) (*DB, error) {
+	conf := leafconn.Options{Name: hops.Name()}
+	if opts != nil {
+		conf.TLS = opts.TLS
 		switch {
-		case o.TokenFile != "":
-			opts.Token = leafconn.TokenFile(o.TokenFile)
-		case o.Token != "":
-			opts.Token = leafconn.FixedToken(o.Token)
+		case opts.TokenFile != "":
+			conf.Token = leafconn.TokenFile(opts.TokenFile)
+		case opts.Token != "":
+			conf.Token = leafconn.FixedToken(opts.Token)
 		}
 	}
-	conn, err := leafconn.Open(urls, &opts)
+	conn, err := leafconn.Open(urls, &conf)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/driver/relay"
 	"github.com/leaf-id/leaf/internal/leafconn"
@@ -43,9 +44,9 @@ func open(t testing.TB, o *relay.Options, servers ...*testleaf.Server) *relay.DB
 	return db
 }
 
-func newStore(t testing.TB, tags ...segment.Tag) *memory.Store {
+func newStore(t testing.TB, tags ...segment.Tag) *kv.Store {
 	t.Helper()
-	store := memory.New()
+	store := memory.New().Store()
 	for _, tag := range tags {
 		if err := store.Create(t.Context(), tag); err != nil {
 			t.Fatal(err)
@@ -84,7 +85,7 @@ func TestStore(t *testing.T) {
 
 func TestRegistry(t *testing.T) {
 	drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
-		server := testleaf.Start(t, testleaf.Options{Registry: memory.NewRegistry()})
+		server := testleaf.Start(t, testleaf.Options{Registry: memory.New().Registry()})
 		return drivertest.RegistryBackend{Open: func(t testing.TB) worker.Registry {
 			db := open(t, nil, server)
 			return closingRegistry{db.Registry(), db}
@@ -293,7 +294,7 @@ func TestToken(t *testing.T) {
 	if err := gate.Reload(tokens); err != nil {
 		t.Fatal(err)
 	}
-	server := testleaf.Start(t, testleaf.Options{Store: newStore(t, order), Registry: memory.NewRegistry(), Gate: gate})
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t, order), Registry: memory.New().Registry(), Gate: gate})
 	for name, o := range map[string]*relay.Options{"none": nil, "wrong": {Token: expired}} {
 		_, err := open(t, o, server).Store().Advance(t.Context(), "order", 0)
 		if err == nil || errors.Is(err, leaf.ErrUnknownTag) {

@@ -3,6 +3,13 @@
 // choice. [New] neither reads nor creates anything; Init and InitRegistry of the [sqldb.DB] create,
 // and refuse existing tables. One file may hold both.
 //
+//	db, err := sqlite.New(pool, nil) // pool is a *sql.DB
+//	…
+//	err = db.Init(ctx, tags) // once; db.InitRegistry(ctx) for worker IDs
+//	set := segment.NewSet(db.Store(), nil) // or one tag: segment.NewBuffer
+//	ids, err := snowflake.Open(ctx, db.Registry(), nil)
+//	err = db.Close()
+//
 // # The file
 //
 // Durability: the store hands out a range after a COMMIT that SQLite has synced to disk. It sets

@@ -19,7 +19,6 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/sqldb"
-	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -41,7 +40,7 @@ func openNamed(t *testing.T, file string, logger *slog.Logger) *sqldb.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := storeOn(db, &sqlite.Options{File: file, Logger: logger})
+	s, err := storeOn(db, &sqldb.Options{File: file, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +226,7 @@ func TestSQLiteFileReplacedWhileItOpens(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := sql.OpenDB(&afterConnect{Connector: connector, do: func() { rename(t, other, path) }})
-	first, err := storeOn(db, &sqlite.Options{File: path})
+	first, err := storeOn(db, &sqldb.Options{File: path})
 	if err != nil {
 		t.Fatal(err)
 	}

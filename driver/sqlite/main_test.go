@@ -85,7 +85,7 @@ func writeFile(t testing.TB, path, text string) {
 
 // The ways to open one part, or to make one call.
 var (
-	suite                       = sqltest.Driver[sqlite.Options](sqlite.New)
+	suite                       = sqltest.Driver(sqlite.New)
 	storeOn, registryOn         = suite.Store, suite.Registry
 	initStore, initRegistry     = suite.Init, suite.InitRegistry
 	existsStore, existsRegistry = suite.Exists, suite.ExistsRegistry

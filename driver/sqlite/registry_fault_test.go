@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
-	"github.com/leaf-id/leaf/driver/sqlite"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -100,7 +100,7 @@ func TestReadingIsNoRecovery(t *testing.T) {
 	path := newSQLiteRegistry(t)
 	db := sqliteDB(t, path)
 	var log strings.Builder
-	r := suite.OpenRegistry(t, sqliteDB(t, path), &sqlite.Options{File: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	r := suite.OpenRegistry(t, sqliteDB(t, path), &sqldb.Options{File: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	record := worker.Record{Worker: 1, Instance: worker.NewInstance(), Term: 1, Horizon: 1}
 	for _, full := range []bool{true, false} {
 		statement := "DROP TRIGGER full"

@@ -14,7 +14,6 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/sqldb"
-	"github.com/leaf-id/leaf/driver/sqlite"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -30,7 +29,7 @@ func newSQLiteRegistry(t testing.TB) string {
 
 func openSQLiteRegistry(t testing.TB, path string) *sqldb.Registry {
 	t.Helper()
-	return suite.OpenRegistry(t, sqliteDB(t, path), &sqlite.Options{File: path})
+	return suite.OpenRegistry(t, sqliteDB(t, path), &sqldb.Options{File: path})
 }
 
 // corrupt has a cell hold text, by way of a plain connection.
@@ -166,7 +165,7 @@ func TestSQLiteRegistryRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		r, err := registryOn(db, &sqlite.Options{File: path})
+		r, err := registryOn(db, &sqldb.Options{File: path})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"path/filepath"
 	"testing"
+
+	"github.com/leaf-id/leaf/driver/sqldb"
 )
 
 // In a rollback journal FULL leaves out the sync of the folder, and with it the
@@ -14,7 +16,7 @@ func TestSQLiteSynchronous(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := newWriter(db, allocTable, Options{}).Create(t.Context(), nil); err != nil {
+	if err := newWriter(db, allocTable, sqldb.Options{}).Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	s, err := openSession(db, "", allocTable)

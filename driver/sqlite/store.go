@@ -21,11 +21,11 @@ import (
 // Close the DB before db. Use one DB per file and process: two of them do not share commits.
 //
 // Db should be for Leaf alone: the application's idle connections would close too.
-func New(db *sql.DB, opts *Options) (*sqldb.DB, error) {
+func New(db *sql.DB, opts *sqldb.Options) (*sqldb.DB, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open sqlite: %w: no database", leaf.ErrInvalid)
 	}
-	o := opts.orDefault()
+	o := opts.WithDefaults()
 	return sqldb.New("sqlite", counters{newWriter(db, allocTable, o)}, newWriter(db, workerTable, o), o.Logger), nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -18,7 +19,7 @@ const maxBatch = 256
 // A writer runs the calls of all goroutines, those that wait together in one
 // transaction, on the one connection that it owns.
 type writer struct {
-	Options
+	sqldb.Options
 	db    *sql.DB
 	table table
 	calls chan *call    // unbuffered: the writer answers each received call
@@ -39,7 +40,7 @@ type call struct {
 	answer chan error // holds one: the writer never waits for a caller that left
 }
 
-func newWriter(db *sql.DB, t table, opts Options) *writer {
+func newWriter(db *sql.DB, t table, opts sqldb.Options) *writer {
 	db.SetMaxIdleConns(0)
 	return &writer{Options: opts, db: db, table: t, calls: make(chan *call), quit: make(chan struct{}), done: make(chan struct{})}
 }

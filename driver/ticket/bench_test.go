@@ -12,7 +12,7 @@ func BenchmarkAdvance(b *testing.B) {
 	for name, layout := range map[string]ticket.Layout{"tickets": {}, "blocks": {Stride: 1_000_000}} {
 		b.Run(name, func(b *testing.B) {
 			s := newSet(b, shared[:]...)
-			if err := ticket.Init(b.Context(), s.servers(b), layout, []segment.Tag{order}); err != nil {
+			if err := initTickets(b.Context(), s.servers(b), layout, []segment.Tag{order}); err != nil {
 				b.Fatal(err)
 			}
 			store := open(b, s.servers(b), layout, patient)

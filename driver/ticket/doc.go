@@ -2,6 +2,12 @@
 // servers, and a variant with blocks. Arithmetic gives each server IDs of its own, so a single live
 // server keeps issuing, without fail-over, replicas or consensus.
 //
+//	db, err := ticket.New(servers, nil)
+//	…
+//	err = db.Init(ctx, tags) // once
+//	set := segment.NewSet(db.Store(), nil) // or one tag: segment.NewBuffer
+//	err = db.Close()
+//
 // # Tickets
 //
 // The default is exactly Flickr's scheme. Each of N servers has a table Tickets64 with an
@@ -29,7 +35,7 @@
 // the generation and the members of the set. The store checks it before a server's first use. It
 // refuses servers of another set, number, layout or generation, and a second one with the same
 // number. Each row of leaf_ticket_tag has the generation too, and each drawing statement demands
-// it. So [Resize] stops the clients of the old generation on the servers themselves.
+// it. So [DB.Resize] stops the clients of the old generation on the servers themselves.
 //
 // A call with an unknown outcome loses a ticket; the next one goes to another server. The store
 // leaves out a failing server for a while, checks it in the background, and takes it back when it
@@ -40,7 +46,7 @@
 //
 // # Changing the number of servers
 //
-// [Resize] needs every server of the old set and of the new one. It stops all of them, lifts every
+// [DB.Resize] needs every server of the old set and of the new one. It stops all of them, lifts every
 // counter above the highest of all, and only then starts the servers in the new generation. After
 // an interruption run it again, with the same servers or with the old ones: it starts over and
 // skips IDs, but repeats none. Stop the programs that run Flickr's statement meanwhile, and change

@@ -101,7 +101,7 @@ func TestUnfitTables(t *testing.T) {
 	for name, table := range tables {
 		s := newSet(t, shared[0])
 		s.exec(t, 1, table)
-		if err := ticket.Init(t.Context(), s.servers(t), ticket.Layout{}, nil); !errors.Is(err, leaf.ErrUnsupported) {
+		if err := initTickets(t.Context(), s.servers(t), ticket.Layout{}, nil); !errors.Is(err, leaf.ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -31,10 +31,10 @@ func TestOpenRefuses(t *testing.T) {
 		"both":        {servers: one, layout: ticket.Layout{Stride: 1, TablePerTag: true}},
 	}
 	for name, tt := range tests {
-		if _, err := ticket.Open(tt.servers, tt.layout, nil); !errors.Is(err, leaf.ErrInvalid) {
+		if _, err := ticket.New(tt.servers, &ticket.Options{Layout: tt.layout}); !errors.Is(err, leaf.ErrInvalid) {
 			t.Errorf("%s: open: %v", name, err)
 		}
-		if err := ticket.Init(t.Context(), tt.servers, tt.layout, nil); !errors.Is(err, leaf.ErrInvalid) {
+		if err := initTickets(t.Context(), tt.servers, tt.layout, nil); !errors.Is(err, leaf.ErrInvalid) {
 			t.Errorf("%s: init: %v", name, err)
 		}
 	}
@@ -267,7 +267,7 @@ func TestTagOnOneServerOnly(t *testing.T) {
 		if err := store.Create(t.Context(), order); !errors.Is(err, leaf.ErrTagExists) {
 			t.Errorf("%v: create again: %v", layout, err)
 		}
-		if err := ticket.Init(t.Context(), s.servers(t), layout, nil); !errors.Is(err, fs.ErrExist) {
+		if err := initTickets(t.Context(), s.servers(t), layout, nil); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%v: init: %v", layout, err)
 		}
 	}

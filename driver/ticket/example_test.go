@@ -14,7 +14,6 @@ import (
 // Init is called once.
 func Example() {
 	ctx := context.Background()
-	layout := ticket.Layout{Stride: 1000}
 	var servers []ticket.Server
 	for _, host := range []string{"db1", "db2"} {
 		db, err := mysql.OpenDB("user:password@tcp(" + host + ":3306)/tickets")
@@ -24,15 +23,15 @@ func Example() {
 		defer db.Close()
 		servers = append(servers, ticket.Server{Name: host, DB: db})
 	}
-	if err := ticket.Init(ctx, servers, layout, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}}); err != nil {
-		log.Fatal(err)
-	}
-	store, err := ticket.Open(servers, layout, nil)
+	db, err := ticket.New(servers, &ticket.Options{Layout: ticket.Layout{Stride: 1000}})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer store.Close()
-	grant, err := store.Advance(ctx, "order", 10)
+	defer db.Close()
+	if err := db.Init(ctx, []segment.Tag{{Name: "order", MaxID: 1, Step: 1000}}); err != nil {
+		log.Fatal(err)
+	}
+	grant, err := db.Store().Advance(ctx, "order", 10)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 )
 
-// ResizeUntil is [Resize], broken off by the error that after returns.
+// ResizeUntil is [DB.Resize], broken off by the error that after returns.
 func ResizeUntil(ctx context.Context, servers []Server, layout Layout, opts ResizeOptions, after func(stage string) error) error {
 	return (&resizer{layout: layout, lost: opts.Lost, jump: opts.Jump, after: after}).run(ctx, servers, opts.Retired)
 }

@@ -16,7 +16,7 @@ func TestInitTogether(t *testing.T) {
 			drivertest.TestInit(t, func(t testing.TB) func(context.Context) error {
 				s := newSet(t, shared[:]...)
 				return func(ctx context.Context) error {
-					return ticket.Init(ctx, s.servers(t), layout, []segment.Tag{order})
+					return initTickets(ctx, s.servers(t), layout, []segment.Tag{order})
 				}
 			})
 		})

@@ -17,7 +17,7 @@ const (
 	MaxServers = 65535
 )
 
-// A Layout is how the IDs are shared out among the servers. It is chosen by [Init] and
+// A Layout is how the IDs are shared out among the servers. It is chosen by [DB.Init] and
 // never changes. The zero value is Flickr's scheme with one table for all tags.
 type Layout struct {
 	// TablePerTag gives each tag a table, and so an ID space, of its own. It does

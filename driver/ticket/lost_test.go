@@ -48,10 +48,10 @@ func TestResizeWithoutALostServer(t *testing.T) {
 			t.Run(layout.String()+"/"+name, func(t *testing.T) {
 				var got drivertest.Ranges
 				s, old := aheadSet(t, layout, &got)
-				if err := ticket.Resize(t.Context(), s.servers(t, stay...), layout, nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "number 2 that was not named") {
+				if err := resize(t.Context(), s.servers(t, stay...), layout, nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "number 2 that was not named") {
 					t.Fatalf("without a word of the lost one: %v", err)
 				}
-				if err := ticket.Resize(t.Context(), s.servers(t, stay...), layout, &ticket.ResizeOptions{Lost: s.lostName(2)}); err != nil {
+				if err := resize(t.Context(), s.servers(t, stay...), layout, &ticket.ResizeOptions{Lost: s.lostName(2)}); err != nil {
 					t.Fatal(err)
 				}
 				after := open(t, s.servers(t, stay...), layout, patient)
@@ -64,7 +64,7 @@ func TestResizeWithoutALostServer(t *testing.T) {
 				if err := got.Check(); err != nil {
 					t.Error(err)
 				}
-				if err := ticket.Resize(t.Context(), s.servers(t, stay...), layout, nil); err != nil {
+				if err := resize(t.Context(), s.servers(t, stay...), layout, nil); err != nil {
 					t.Errorf("a resize of the new set: %v", err)
 				}
 			})
@@ -94,7 +94,7 @@ func TestResizeWithoutALostServerDies(t *testing.T) {
 				got.Add(g.Range)
 			}
 		}
-		if err := ticket.Resize(t.Context(), s.servers(t), layout, &opts); err != nil {
+		if err := resize(t.Context(), s.servers(t), layout, &opts); err != nil {
 			t.Fatalf("after %q: %v", stage, err)
 		}
 		after := open(t, s.servers(t), layout, patient)
@@ -125,7 +125,7 @@ func TestLostServerWasAhead(t *testing.T) {
 	drawFrom(t, old, &got, "1")
 	s.lose(t, 1)
 	turned := s.servers(t, 2, 1, 3)
-	if err := ticket.Resize(t.Context(), turned, layout, &ticket.ResizeOptions{Lost: s.lostName(1)}); err != nil {
+	if err := resize(t.Context(), turned, layout, &ticket.ResizeOptions{Lost: s.lostName(1)}); err != nil {
 		t.Fatal(err)
 	}
 	after := open(t, turned, layout, patient)
@@ -144,8 +144,8 @@ func TestLostServersAreLost(t *testing.T) {
 	layout := ticket.Layout{Stride: 10}
 	s := newSet(t, shared[:]...)
 	initSet(t, s.servers(t), layout, order)
-	resize := func(lost []string, jump int64, only ...int) error {
-		return ticket.Resize(t.Context(), s.servers(t, only...), layout, &ticket.ResizeOptions{Lost: lost, Jump: jump})
+	lose := func(lost []string, jump int64, only ...int) error {
+		return resize(t.Context(), s.servers(t, only...), layout, &ticket.ResizeOptions{Lost: lost, Jump: jump})
 	}
 	var got drivertest.Ranges
 	store := open(t, s.servers(t), layout, patient)
@@ -154,22 +154,22 @@ func TestLostServersAreLost(t *testing.T) {
 	with := append(s.servers(t, 1, 2), empty.servers(t)...)
 	with[2].Name = "another"
 	for want, err := range map[string]error{
-		"it is not lost":              ticket.Resize(t.Context(), with, layout, &ticket.ResizeOptions{Lost: s.lostName(2)}),
-		"and the set lacks 0":         resize(s.lostName(2), 0),
-		"1 servers are called lost":   resize([]string{"elsewhere"}, 0),
-		"number 3 that was not named": resize(s.lostName(2), 0, 1),
-		"2 servers are called lost":   resize([]string{"server2", "server2"}, 0, 1, 3),
-		"a jump of -1 IDs":            resize(s.lostName(2), -1, 1, 3),
+		"it is not lost":              resize(t.Context(), with, layout, &ticket.ResizeOptions{Lost: s.lostName(2)}),
+		"and the set lacks 0":         lose(s.lostName(2), 0),
+		"1 servers are called lost":   lose([]string{"elsewhere"}, 0),
+		"number 3 that was not named": lose(s.lostName(2), 0, 1),
+		"2 servers are called lost":   lose([]string{"server2", "server2"}, 0, 1, 3),
+		"a jump of -1 IDs":            lose(s.lostName(2), -1, 1, 3),
 	} {
 		if !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want one that says %q", err, want)
 		}
 	}
 	drawFrom(t, store, &got, "1", "2", "3") // nothing was changed
-	if err := resize(s.lostName(2), 1<<63-1, 1, 3); !errors.Is(err, leaf.ErrOverflow) {
+	if err := lose(s.lostName(2), 1<<63-1, 1, 3); !errors.Is(err, leaf.ErrOverflow) {
 		t.Errorf("a jump beyond the end: %v", err)
 	}
-	if err := resize(s.lostName(2), 1000, 1, 3); err != nil {
+	if err := lose(s.lostName(2), 1000, 1, 3); err != nil {
 		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package ticket_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -121,19 +122,49 @@ func (s set) exec(t testing.TB, number int, statements ...string) {
 	s.hosts[number-1].Exec(t, s.databases[number-1], statements...)
 }
 
+// in opens a set for one call.
+func in(servers []ticket.Server, layout ticket.Layout, do func(*ticket.DB) error) error {
+	db, err := ticket.New(servers, &ticket.Options{Layout: layout})
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(db), db.Close())
+}
+
+func initTickets(ctx context.Context, servers []ticket.Server, layout ticket.Layout, tags []segment.Tag) error {
+	return in(servers, layout, func(db *ticket.DB) error { return db.Init(ctx, tags) })
+}
+
+func resize(ctx context.Context, servers []ticket.Server, layout ticket.Layout, o *ticket.ResizeOptions) error {
+	return in(servers, layout, func(db *ticket.DB) error { return db.Resize(ctx, o) })
+}
+
+func exists(ctx context.Context, servers []ticket.Server) (ok bool, err error) {
+	err = in(servers, ticket.Layout{}, func(db *ticket.DB) (err error) {
+		ok, err = db.Exists(ctx)
+		return err
+	})
+	return ok, err
+}
+
 func open(t testing.TB, servers []ticket.Server, layout ticket.Layout, opts *ticket.Options) *ticket.Store {
 	t.Helper()
-	s, err := ticket.Open(servers, layout, opts)
+	var o ticket.Options
+	if opts != nil {
+		o = *opts
+	}
+	o.Layout = layout
+	db, err := ticket.New(servers, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	t.Cleanup(func() { db.Close() })
+	return db.Store()
 }
 
 func initSet(t testing.TB, servers []ticket.Server, layout ticket.Layout, tags ...segment.Tag) {
 	t.Helper()
-	if err := ticket.Init(t.Context(), servers, layout, tags); err != nil {
+	if err := initTickets(t.Context(), servers, layout, tags); err != nil {
 		t.Fatal(err)
 	}
 }

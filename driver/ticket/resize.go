@@ -1,10 +1,8 @@
 package ticket
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,19 +15,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// Init makes servers, which number 1 … N in their order, a set, with the given tags.
-// Where one of them is part of a set it fails with an error that wraps
-// [io/fs.ErrExist]. A table Tickets64 that exists is taken over as it is, above its
-// highest ticket on any server. An Init that died half-way is completed by [Resize].
-func Init(ctx context.Context, servers []Server, layout Layout, tags []segment.Tag) error {
-	err := segment.CheckTags(tags)
-	if err == nil {
-		err = (&resizer{layout: layout, fresh: true, tags: tags}).run(ctx, servers, nil)
-	}
-	return wrap(err, "init ticket store")
-}
-
-// ResizeOptions are the optional arguments of [Resize]; nil means all defaults.
+// ResizeOptions are the optional arguments of [DB.Resize]; nil means all defaults.
 type ResizeOptions struct {
 	// Retired are the servers that leave the set.
 	Retired []Server
@@ -46,36 +32,6 @@ type ResizeOptions struct {
 
 // DefaultJump is a ten-millionth of the IDs that a tag has.
 const DefaultJump = 1_000_000_000_000
-
-// Resize makes servers, which number 1 … N in their order, the set from now on.
-// Together with those that retire or are lost they must be every server of the set as
-// it was, and all but the lost ones must answer. Meanwhile nothing is issued; clients
-// that know the set as it was are refused by the servers from then on. It is safe to
-// run again, also with other servers, after it died half-way.
-func Resize(ctx context.Context, servers []Server, layout Layout, opts *ResizeOptions) error {
-	if opts == nil {
-		opts = &ResizeOptions{}
-	}
-	r := &resizer{layout: layout, lost: opts.Lost, jump: cmp.Or(opts.Jump, DefaultJump)}
-	return wrap(r.run(ctx, servers, opts.Retired), "resize ticket store")
-}
-
-// Exists reports whether any of the servers is part of a set.
-func Exists(ctx context.Context, servers []Server) (exists bool, err error) {
-	members, err := newMembers(servers)
-	for i := 0; i < len(members) && err == nil && !exists; i++ {
-		var known *meta
-		err = members[i].within(ctx, func(conn *sql.Conn) (err error) {
-			known, err = readMeta(ctx, conn)
-			return err
-		})
-		if err != nil {
-			err = members[i].wrapErr(err)
-		}
-		exists = known != nil && known.state != stateNew
-	}
-	return exists, wrap(err, "look for the ticket store")
-}
 
 // A resizer makes a set of servers out of nothing, out of another set, or out of an interrupted
 // resize.
@@ -98,15 +54,9 @@ type resizer struct {
 // counter after no server can move it any more, and starts a server after it has lifted every
 // counter.
 func (r *resizer) run(ctx context.Context, servers, retired []Server) error {
-	if err := r.layout.check(); err != nil {
-		return err
-	}
 	members, err := newMembers(slices.Concat(servers, retired))
 	if err != nil {
 		return err
-	}
-	if len(servers) == 0 {
-		return fmt.Errorf("%w: no ticket servers", leaf.ErrInvalid)
 	}
 	if r.after == nil {
 		r.after = func(string) error { return nil }

@@ -81,7 +81,7 @@ func resizeDies(t *testing.T, layout ticket.Layout, stage string) {
 			}
 		}
 	}
-	if err := ticket.Resize(t.Context(), s.servers(t), layout, nil); err != nil {
+	if err := resize(t.Context(), s.servers(t), layout, nil); err != nil {
 		t.Fatal(err)
 	}
 	after := open(t, s.servers(t), layout, patient)
@@ -112,7 +112,7 @@ func TestResizeLiftsAboveTheHighest(t *testing.T) {
 			t.Fatal(err)
 		}
 		drawFrom(t, one, &got, "1", "2")
-		if err := ticket.Resize(t.Context(), s.servers(t), layout, nil); err != nil {
+		if err := resize(t.Context(), s.servers(t), layout, nil); err != nil {
 			t.Fatal(err)
 		}
 		three := open(t, s.servers(t), layout, patient)
@@ -141,11 +141,11 @@ func TestResizeTakesOutAndIn(t *testing.T) {
 		var got drivertest.Ranges
 		old := open(t, s.servers(t), layout, patient)
 		drawFrom(t, old, &got, "1", "2", "3")
-		if err := ticket.Resize(t.Context(), s.servers(t, 1, 2), layout, nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "number 3") {
+		if err := resize(t.Context(), s.servers(t, 1, 2), layout, nil); !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), "number 3") {
 			t.Errorf("%v: without the third: %v", layout, err)
 		}
 		drawFrom(t, old, &got, "1", "2", "3")
-		if err := ticket.Resize(t.Context(), s.servers(t, 3, 1), layout, &ticket.ResizeOptions{Retired: s.servers(t, 2)}); err != nil {
+		if err := resize(t.Context(), s.servers(t, 3, 1), layout, &ticket.ResizeOptions{Retired: s.servers(t, 2)}); err != nil {
 			t.Fatal(err)
 		}
 		two := open(t, s.servers(t, 1, 3), layout, patient)
@@ -158,7 +158,7 @@ func TestResizeTakesOutAndIn(t *testing.T) {
 				got.Add(g.Range)
 			}
 		}
-		if err := ticket.Resize(t.Context(), s.servers(t), layout, nil); err != nil {
+		if err := resize(t.Context(), s.servers(t), layout, nil); err != nil {
 			t.Fatal(err)
 		}
 		drawFrom(t, open(t, s.servers(t), layout, patient), &got, "1", "2", "3")
@@ -172,25 +172,25 @@ func TestInit(t *testing.T) {
 	for _, layout := range layouts() {
 		s := newSet(t, shared[:2]...)
 		servers := s.servers(t)
-		if ok, err := ticket.Exists(t.Context(), servers); ok || err != nil {
+		if ok, err := exists(t.Context(), servers); ok || err != nil {
 			t.Errorf("%v: exists before init: %v, %v", layout, ok, err)
 		}
-		if err := ticket.Resize(t.Context(), servers, layout, nil); !errors.Is(err, segment.ErrNotCreated) {
+		if err := resize(t.Context(), servers, layout, nil); !errors.Is(err, segment.ErrNotCreated) {
 			t.Errorf("%v: resize before init: %v", layout, err)
 		}
 		store := open(t, servers, layout, patient)
 		if _, err := store.Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) {
 			t.Errorf("%v: advance before init: %v", layout, err)
 		}
-		if err := ticket.Init(t.Context(), servers, layout, []segment.Tag{order, order}); !errors.Is(err, leaf.ErrInvalid) {
+		if err := initTickets(t.Context(), servers, layout, []segment.Tag{order, order}); !errors.Is(err, leaf.ErrInvalid) {
 			t.Errorf("%v: a tag twice: %v", layout, err)
 		}
 		initSet(t, servers, layout, order)
-		if ok, err := ticket.Exists(t.Context(), servers[1:]); !ok || err != nil {
+		if ok, err := exists(t.Context(), servers[1:]); !ok || err != nil {
 			t.Errorf("%v: exists after init: %v, %v", layout, ok, err)
 		}
 		for _, again := range [][]ticket.Server{servers, servers[1:], s.servers(t, 2, 1)} {
-			if err := ticket.Init(t.Context(), again, layout, nil); !errors.Is(err, fs.ErrExist) {
+			if err := initTickets(t.Context(), again, layout, nil); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("%v: second init: %v", layout, err)
 			}
 		}

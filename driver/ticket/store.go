@@ -23,18 +23,6 @@ var (
 	_ segment.Catalog = (*Store)(nil)
 )
 
-// Options are the optional settings of a [Store]; nil means all defaults.
-type Options struct {
-	// Logger gets a line when a server is first used, left out or put back.
-	// Default: nothing is logged.
-	Logger *slog.Logger
-
-	// Timeout is how long one server may take. One that answered before is given a
-	// fifth of it for a draw while another one is left to be tried.
-	// Default: 2 s.
-	Timeout time.Duration
-}
-
 const (
 	defaultTimeout = 2 * time.Second
 
@@ -63,29 +51,7 @@ type Store struct {
 	mu      sync.Mutex // guards the health of all members, and their admission
 }
 
-// Open returns a store of these servers, in any order. It connects at the first call, which reports
-// the problems. Errors wrap [leaf.ErrInvalid].
-func Open(servers []Server, layout Layout, opts *Options) (*Store, error) {
-	if err := layout.check(); err != nil {
-		return nil, fmt.Errorf("open ticket store: %w", err)
-	}
-	members, err := newMembers(servers)
-	if err != nil {
-		return nil, fmt.Errorf("open ticket store: %w", err)
-	}
-	if opts == nil {
-		opts = &Options{}
-	}
-	s := &Store{members: members, layout: layout, logger: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), timeout: opts.Timeout}
-	if s.timeout <= 0 {
-		s.timeout = defaultTimeout
-	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	return s, nil
-}
-
-// Close ends the use of the databases, which stay open: they are the caller's. Later
-// calls fail with an error that wraps [leaf.ErrClosed].
+// Close is [DB.Close].
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.cancel() // under the lock, so that no server is looked at afterwards

@@ -27,12 +27,12 @@ const (
 	tagShards    = 64   // nodes that the tags are spread over: a list of children ends at 1 MB
 )
 
-// Open returns the store and the pool of worker IDs of that name, on a ZooKeeper with these
+// Open returns the store and the pool of worker IDs of [Options].Name, on a ZooKeeper with these
 // servers, host:port each. It is for fleets without a server of Java Leaf. It connects at the first
 // call, which reports the problems.
-func Open(servers []string, name string, opts *Options) (*kv.DB, error) {
+func Open(servers []string, opts *Options) (*kv.DB, error) {
 	o := opts.withDefaults()
-	b, err := newBackend(servers, name, o)
+	b, err := newBackend(servers, cmp.Or(o.Name, DefaultName), o)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +42,9 @@ func Open(servers []string, name string, opts *Options) (*kv.DB, error) {
 // New is [Open] on an existing connection, which [kv.DB.Close] leaves open. That is safe: each
 // write compares. The client library sends it once, although, after an interruption, perhaps after
 // its caller has left.
-func New(conn *zk.Conn, name string, opts *Options) (*kv.DB, error) {
-	b, err := newBackend([]string{"127.0.0.1"}, name, opts.withDefaults())
+func New(conn *zk.Conn, opts *Options) (*kv.DB, error) {
+	o := opts.withDefaults()
+	b, err := newBackend([]string{"127.0.0.1"}, cmp.Or(o.Name, DefaultName), o)
 	if err != nil {
 		return nil, err
 	}

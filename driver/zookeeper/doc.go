@@ -1,5 +1,12 @@
 // Package zookeeper keeps tags and worker IDs in ZooKeeper, as a backend of package kv.
 //
+//	db, err := zookeeper.Open([]string{"h1:2181", "h2:2181"}, nil)
+//	…
+//	err = db.Init(ctx, tags) // once; db.InitRegistry(ctx) for worker IDs
+//	set := segment.NewSet(db.Store(), nil) // or one tag: segment.NewBuffer
+//	ids, err := snowflake.Open(ctx, db.Registry(), nil)
+//	err = db.Close()
+//
 // It has two kinds of registry with the same records. [Open] opens a store, and a pool of worker
 // IDs for any server. [OpenLeaf] takes part in the tree of Java Leaf: Java servers and those of
 // this program run side by side under one name (leaf.name), without a common worker ID.

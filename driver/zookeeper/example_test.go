@@ -12,7 +12,7 @@ import (
 // A pool of worker IDs, and a generator that leases one of them.
 func ExampleOpen() {
 	ctx := context.Background()
-	db, err := zookeeper.Open([]string{shared.Addr()}, "example", nil) // z1:2181, z2:2181, z3:2181
+	db, err := zookeeper.Open([]string{shared.Addr()}, &zookeeper.Options{Name: "example"}) // z1:2181, z2:2181, z3:2181
 	if err != nil {
 		log.Fatal(err)
 	}

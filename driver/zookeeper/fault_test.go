@@ -274,7 +274,7 @@ func TestTakenWhileCutOff(t *testing.T) {
 func TestReconnectsAreNoStorm(t *testing.T) {
 	p := newProxy(t, shared.Addr())
 	p.refuse.Store(true)
-	db, err := zookeeper.Open([]string{p.addr}, name, nil)
+	db, err := zookeeper.Open([]string{p.addr}, &zookeeper.Options{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestSecondServerOfTheList(t *testing.T) {
 	dead := newProxy(t, shared.Addr())
 	dead.refuse.Store(true)
 	for range 4 { // the first one to be tried is chosen at random
-		l, err := zookeeper.OpenLeaf([]string{dead.addr, tr.addr}, name, tr.options())
+		l, err := zookeeper.OpenLeaf([]string{dead.addr, tr.addr}, tr.options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +328,7 @@ func TestWhatIsNoZooKeeper(t *testing.T) {
 	}()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	db, err := zookeeper.Open([]string{listener.Addr().String()}, name, nil)
+	db, err := zookeeper.Open([]string{listener.Addr().String()}, &zookeeper.Options{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	open := func(port int) *zookeeper.Leaf {
 		opts := tr.options()
 		opts.Port = port
-		l, err := zookeeper.OpenLeaf([]string{tr.addr}, name, opts)
+		l, err := zookeeper.OpenLeaf([]string{tr.addr}, opts)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,16 +41,16 @@ type Leaf struct {
 	still   *stillness // of the child that may be taken over; guarded by lock
 }
 
-// OpenLeaf returns a registry in Java Leaf's tree of that name (leaf.name), on a ZooKeeper with
+// OpenLeaf returns a registry in Java Leaf's tree of [Options].Name, on a ZooKeeper with
 // these servers, host:port each. It connects at the first call, which reports the problems. It
 // makes a connection of its own, because it must notice a loss at once.
-func OpenLeaf(servers []string, name string, opts *Options) (*Leaf, error) {
+func OpenLeaf(servers []string, opts *Options) (*Leaf, error) {
 	o := opts.withDefaults()
 	address, err := o.address()
 	if err != nil {
 		return nil, fmt.Errorf("open zookeeper registry: %w", err)
 	}
-	nodes, err := newBackend(servers, name, o)
+	nodes, err := newBackend(servers, o.Name, o)
 	if err != nil {
 		return nil, err
 	}

@@ -377,7 +377,7 @@ func TestFirstIPv4(t *testing.T) {
 	}
 	opts := (&tree{}).options()
 	opts.IP = ip
-	l, err := zookeeper.OpenLeaf([]string{"127.0.0.1:1"}, name, opts)
+	l, err := zookeeper.OpenLeaf([]string{"127.0.0.1:1"}, opts)
 	if err != nil {
 		t.Fatalf("%q is refused: %v", ip, err)
 	}

@@ -125,7 +125,7 @@ func (tr *tree) forever() []string {
 }
 
 func (tr *tree) options() *zookeeper.Options {
-	return &zookeeper.Options{Chroot: tr.chroot, SessionTimeout: 10 * time.Second, IP: "192.0.2.2", Port: 8080,
+	return &zookeeper.Options{Name: name, Chroot: tr.chroot, SessionTimeout: 10 * time.Second, IP: "192.0.2.2", Port: 8080,
 		StandStill: still, UploadEvery: upload}
 }
 
@@ -152,7 +152,7 @@ func (tr *tree) store(t testing.TB, tags ...segment.Tag) *kv.Store {
 // bare opens the tree without creating anything.
 func (tr *tree) bare(t testing.TB) *kv.DB {
 	t.Helper()
-	db, err := zookeeper.Open([]string{tr.addr}, name, tr.options())
+	db, err := zookeeper.Open([]string{tr.addr}, tr.options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func (tr *tree) leaf(t testing.TB, change func(*zookeeper.Options)) *zookeeper.L
 	if change != nil {
 		change(opts)
 	}
-	l, err := zookeeper.OpenLeaf([]string{tr.addr}, name, opts)
+	l, err := zookeeper.OpenLeaf([]string{tr.addr}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

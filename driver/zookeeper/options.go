@@ -17,6 +17,7 @@ import (
 
 // Defaults of [Options].
 const (
+	DefaultName           = "leaf" // except in Java Leaf's tree
 	DefaultSessionTimeout = 6 * time.Second
 	DefaultStandStill     = 10 * time.Second
 	DefaultUploadEvery    = 3 * time.Second
@@ -26,6 +27,11 @@ const defaultPort = "2181"
 
 // Options configures a registry. The zero value of a field means its default.
 type Options struct {
+	// Name tells several registries of a ZooKeeper apart: the cells are in nodes below
+	// /snowflake/NAME. Default [DefaultName]. For [OpenLeaf] it is the leaf.name of the Java
+	// servers, and required.
+	Name string
+
 	// Chroot is the path below which all znodes are, such as "/apps/id". It must
 	// exist. Default: the root.
 	Chroot string

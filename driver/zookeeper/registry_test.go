@@ -97,7 +97,7 @@ func TestMany(t *testing.T) {
 	}
 	opts := tr.options()
 	opts.SessionTimeout = 40 * time.Second
-	db, err := zookeeper.Open([]string{tr.addr}, name, opts)
+	db, err := zookeeper.Open([]string{tr.addr}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestListsAreSmall(t *testing.T) {
 func TestConnectionGiven(t *testing.T) {
 	tr := newTree(t)
 	tr.store(t, order)
-	db, err := zookeeper.New(tr.conn, name, tr.options())
+	db, err := zookeeper.New(tr.conn, tr.options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,8 @@ func TestOpenRefuses(t *testing.T) {
 		if c.change != nil {
 			c.change(opts)
 		}
-		l, err := zookeeper.OpenLeaf(c.servers, c.name, opts)
+		opts.Name = c.name
+		l, err := zookeeper.OpenLeaf(c.servers, opts)
 		if err == nil {
 			l.Close()
 			t.Errorf("%s: opened", what)
@@ -279,7 +280,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestServersMayLackAPort(t *testing.T) {
-	db, err := zookeeper.Open([]string{"127.0.0.1", "[::1]:2182"}, name, nil)
+	db, err := zookeeper.Open([]string{"127.0.0.1", "[::1]:2182"}, &zookeeper.Options{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +291,7 @@ func TestInitTogether(t *testing.T) {
 	drivertest.TestInit(t, func(t testing.TB) func(context.Context) error {
 		tree := newTree(t)
 		return func(ctx context.Context) error {
-			db, err := zookeeper.Open([]string{tree.addr}, name, tree.options())
+			db, err := zookeeper.Open([]string{tree.addr}, tree.options())
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/leaf-id/leaf/driver/mysql"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -44,7 +45,7 @@ func parseMySQL(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := &mysql.Options{Logger: u.log}
+	opts := &sqldb.Options{Logger: u.log}
 	if u.params.Has(paramLayout) {
 		return nodesBackend(key, pool, opts), nil
 	}
@@ -72,7 +73,11 @@ func mysqlAlone(servers []*gomysql.Config) []backend.Host {
 }
 
 // nodesBackend returns the registry in the table WORKER_NODE.
-func nodesBackend(key string, db *sql.DB, o *mysql.Options) *Backend {
+func nodesBackend(key string, db *sql.DB, o *sqldb.Options) *Backend {
+	observer := func() *mysql.Nodes {
+		n, _ := mysql.NewNodes(db, &mysql.NodesOptions{Options: *o}) // which fails without a database only
+		return n
+	}
 	return &Backend{
 		Key:    key + "?" + paramLayout + "=" + layoutNodes,
 		Traits: Traits{Disposable: true},
@@ -87,8 +92,8 @@ func nodesBackend(key string, db *sql.DB, o *mysql.Options) *Backend {
 			return mysql.NewNodes(db, opts)
 		},
 		Workers: Part{
-			Create: func(ctx context.Context, _ []segment.Tag) error { return mysql.InitNodes(ctx, db) },
-			Made:   func(ctx context.Context) (bool, error) { return mysql.ExistsNodes(ctx, db) },
+			Create: func(ctx context.Context, _ []segment.Tag) error { return observer().Init(ctx) },
+			Made:   func(ctx context.Context) (bool, error) { return observer().Exists(ctx) },
 		},
 		OnClose: db.Close,
 	}
@@ -110,7 +115,7 @@ func (u *target) mysqlServers() (key string, servers []*gomysql.Config, err erro
 
 // mysqlPool returns a pool of connections to the servers.
 func (u *target) mysqlPool(servers []*gomysql.Config) (*sql.DB, error) {
-	connector, err := mysql.NewConnector(servers, &mysql.Options{Logger: u.log})
+	connector, err := mysql.NewConnector(servers, &sqldb.Options{Logger: u.log})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/leaf-id/leaf/driver/postgres"
+	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/backend"
 )
 
@@ -30,7 +31,7 @@ func parsePostgres(u *target) (*Backend, error) {
 		return nil, err
 	}
 	pool := newPool(postgres.NewConnector(cfg))
-	db, err := postgres.New(pool, &postgres.Options{Logger: u.log})
+	db, err := postgres.New(pool, &sqldb.Options{Logger: u.log})
 	b, err := sqlBackend(postgresKey(cfg), pool, db, err)
 	if err == nil {
 		b.Hosts = postgresAlone(cfg)

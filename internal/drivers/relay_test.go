@@ -15,11 +15,11 @@ import (
 )
 
 func TestLeafURLs(t *testing.T) {
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: 10}); err != nil {
 		t.Fatal(err)
 	}
-	server := testleaf.Start(t, testleaf.Options{Store: store, Registry: memory.NewRegistry()})
+	server := testleaf.Start(t, testleaf.Options{Store: store, Registry: memory.New().Registry()})
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func parseSQLite(u *target) (*Backend, error) {
 		return nil, err
 	}
 	pool.SetMaxOpenConns(sqliteConns)
-	db, err := sqlite.New(pool, &sqlite.Options{Logger: u.log, File: path})
+	db, err := sqlite.New(pool, &sqldb.Options{Logger: u.log, File: path})
 	b, err := sqlBackend(realPath(path, maxLinks), pool, db, err)
 	if err != nil {
 		return nil, err

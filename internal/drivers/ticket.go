@@ -20,20 +20,21 @@ func parseTicket(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	db, err := ticket.New(servers, &ticket.Options{Layout: layout, Logger: u.log})
+	if err != nil {
+		return nil, errors.Join(err, closeTickets(servers))
+	}
 	return &Backend{
 		Key:       sortedList(keys),
 		Traits:    Traits{Ticket: true},
-		OpenStore: func() (segment.Store, error) { return ticket.Open(servers, layout, &ticket.Options{Logger: u.log}) },
-		Tags: Part{
-			Create: func(ctx context.Context, tags []segment.Tag) error { return ticket.Init(ctx, servers, layout, tags) },
-			Made:   func(ctx context.Context) (bool, error) { return ticket.Exists(ctx, servers) },
-		},
-		ResizeTo: func(ctx context.Context, r backend.Resize) error { return resizeTickets(ctx, servers, layout, r) },
-		OnClose:  func() error { return closeTickets(servers) },
+		OpenStore: func() (segment.Store, error) { return db.Store(), nil },
+		Tags:      Part{Create: db.Init, Made: db.Exists},
+		ResizeTo:  func(ctx context.Context, r backend.Resize) error { return resizeTickets(ctx, db, r) },
+		OnClose:   func() error { return errors.Join(db.Close(), closeTickets(servers)) },
 	}, nil
 }
 
-func resizeTickets(ctx context.Context, servers []ticket.Server, layout ticket.Layout, r backend.Resize) error {
+func resizeTickets(ctx context.Context, db *ticket.DB, r backend.Resize) error {
 	o := ticket.ResizeOptions{Lost: r.Lost, Jump: r.Jump}
 	if r.Retired != "" {
 		_, u, err := find(r.Retired)
@@ -45,7 +46,7 @@ func resizeTickets(ctx context.Context, servers []ticket.Server, layout ticket.L
 		}
 		defer closeTickets(o.Retired)
 	}
-	return ticket.Resize(ctx, servers, layout, &o)
+	return db.Resize(ctx, &o)
 }
 
 // ticketServers returns the servers in the order of the URL, and their keys. A comma in a

@@ -56,8 +56,9 @@ func parseZooKeeper(u *target) (*Backend, error) {
 	}
 	layout, name := u.params.Get(paramLayout), u.params.Get("name")
 	if !u.params.Has("name") {
-		name = "leaf"
+		name = zookeeper.DefaultName
 	}
+	opts.Name = name
 	key := func(layout string) string {
 		return "//" + sortedList(servers) + opts.Chroot + "?" + url.Values{paramLayout: {layout}, "name": {name}}.Encode()
 	}
@@ -69,25 +70,25 @@ func parseZooKeeper(u *target) (*Backend, error) {
 	case layout == zkLeaf && !u.params.Has("name"):
 		return nil, malformed("layout=leaf needs name=…, the leaf.name of the Java servers")
 	case layout == zkLeaf:
-		return javaTree(key(zkLeaf), servers, name, opts)
+		return javaTree(key(zkLeaf), servers, opts)
 	case u.params.Has("ip") || u.params.Has("port"):
 		return nil, malformed("ip and port are for layout=leaf")
 	}
-	db, err := zookeeper.Open(servers, name, &opts)
+	db, err := zookeeper.Open(servers, &opts)
 	if err != nil {
 		return nil, err
 	}
 	b := dbBackend(key(zkPool), db)
-	b.Hosts = askAlone(servers, func(host string) (*kv.DB, error) { return zookeeper.Open([]string{host}, name, &opts) })
+	b.Hosts = askAlone(servers, func(host string) (*kv.DB, error) { return zookeeper.Open([]string{host}, &opts) })
 	return b, nil
 }
 
 // javaTree returns the backend in Java Leaf's tree.
-func javaTree(key string, servers []string, name string, opts zookeeper.Options) (*Backend, error) {
+func javaTree(key string, servers []string, opts zookeeper.Options) (*Backend, error) {
 	open := func(ip string, port int, now func() time.Time) (*zookeeper.Leaf, error) {
 		opts := opts
 		opts.IP, opts.Port, opts.Now = cmp.Or(opts.IP, ip), cmp.Or(opts.Port, port), now
-		return zookeeper.OpenLeaf(servers, name, &opts)
+		return zookeeper.OpenLeaf(servers, &opts)
 	}
 	observe := func() (*zookeeper.Leaf, error) { return open("127.0.0.1", 1, nil) } // it will not appear under it
 	tree, err := observe()                                                          // contacts nothing before the first call, and checks the rest

@@ -12,7 +12,7 @@ import (
 // One server deletes a tag and creates it at once. Another has stock of the deleted tag and goes
 // on.
 func TestDeleteAndCreateBesideAnotherServer(t *testing.T) {
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: 1000}); err != nil {
 		t.Fatal(err)
 	}

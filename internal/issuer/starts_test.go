@@ -9,14 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/worker"
 )
 
 // starts is a registry whose worker IDs are used once.
 type starts struct {
-	*memory.Registry
+	*kv.Registry
 	list []worker.Start
 	err  error
 }

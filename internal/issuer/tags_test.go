@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/segment"
@@ -46,13 +47,13 @@ func (r *recorder) Failing() iter.Seq[segment.Stats] {
 
 type fixture struct {
 	*issuer.Tags
-	store    *memory.Store
+	store    *kv.Store
 	segments *recorder
 	log      *bytes.Buffer
 }
 
 func newFixture(t *testing.T) fixture {
-	f := fixture{store: memory.New(), segments: new(recorder), log: new(bytes.Buffer)}
+	f := fixture{store: memory.New().Store(), segments: new(recorder), log: new(bytes.Buffer)}
 	f.Tags = issuer.NewTags(f.store, f.segments, slog.New(slog.NewTextHandler(f.log, nil)))
 	if err := f.store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1000, Step: 10, Description: "d"}); err != nil {
 		t.Fatal(err)
@@ -170,7 +171,7 @@ func TestCreateAndDelete(t *testing.T) {
 }
 
 // A plain is a store that can only advance, and only in units of at most 4 IDs.
-type plain struct{ store *memory.Store }
+type plain struct{ store *kv.Store }
 
 func (p plain) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	return p.store.Advance(ctx, tag, min(n, 4))
@@ -195,7 +196,7 @@ func TestPlainStore(t *testing.T) {
 
 // A single is a store of single tickets. Others draw meanwhile, if told to.
 type single struct {
-	*memory.Store
+	*kv.Store
 	others int64 // how many they draw before the next change
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/worker"
@@ -23,9 +24,9 @@ func (k *keeper) Status() worker.Status {
 func (k *keeper) Err() error { return k.err }
 
 // registry returns one in which another node holds workers 0 and 1 for an hour.
-func registry(t *testing.T) *memory.Registry {
+func registry(t *testing.T) *kv.Registry {
 	t.Helper()
-	r := memory.NewRegistry()
+	r := memory.New().Registry()
 	for id := range int64(2) {
 		record := worker.Record{Worker: id, Instance: worker.NewInstance(), Term: 6, Horizon: time.Now().Add(time.Hour).UnixMilli()}
 		if err := r.Swap(t.Context(), worker.Record{Worker: id}, record); err != nil {

@@ -27,7 +27,7 @@ import (
 // startServer starts a server with the tags order and "a b/c", snowflake and UUIDs.
 func startServer(t *testing.T, edit func(*config.Config)) *server.Server {
 	t.Helper()
-	store := memory.New()
+	store := memory.New().Store()
 	for _, tag := range []string{"order", "a b/c"} {
 		if err := store.Create(t.Context(), segment.Tag{Name: tag, MaxID: 1, Step: 1000}); err != nil {
 			t.Fatal(err)
@@ -48,7 +48,7 @@ func startServer(t *testing.T, edit func(*config.Config)) *server.Server {
 		},
 		Workers: &backend.Backend{
 			Name: "memory:workers", Key: "memory:workers",
-			OpenRegistry: func(backend.RegistryOptions) (worker.Registry, error) { return memory.NewRegistry(), nil },
+			OpenRegistry: func(backend.RegistryOptions) (worker.Registry, error) { return memory.New().Registry(), nil },
 		},
 	})
 	if err != nil {

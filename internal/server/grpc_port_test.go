@@ -221,7 +221,7 @@ func TestGRPCPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New())}
+	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New().Store())}
 	opts.Config.GRPC = taken.Addr().String()
 	if _, err := server.New(t.Context(), opts); !errors.Is(err, server.ErrGRPC) || !strings.Contains(err.Error(), opts.Config.GRPC) {
 		t.Error(err)

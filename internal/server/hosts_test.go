@@ -25,7 +25,7 @@ func TestHostsOfTwoStoresAtTheStart(t *testing.T) {
 		}
 		return all
 	}
-	store := storeBackend(memory.New())
+	store := storeBackend(memory.New().Store())
 	store.Hosts = hosts("A", "down", "B")
 	if _, err := server.New(t.Context(), server.Options{Config: segmentOnly(t), Store: store, Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, backend.ErrSeveralStores) {
 		t.Errorf("two stores: %v", err)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/snowflake"
@@ -16,7 +17,7 @@ import (
 
 // An ailing registry is one whose calls fail.
 type ailing struct {
-	*memory.Registry
+	*kv.Registry
 	err atomic.Pointer[error]
 }
 
@@ -39,7 +40,7 @@ func (a *ailing) Swap(ctx context.Context, old, new worker.Record) error {
 func TestStoreWithoutWorkerIDsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))) // after the epoch of the layout
-		registry := &ailing{Registry: memory.NewRegistry()}
+		registry := &ailing{Registry: memory.New().Registry()}
 		node, err := snowflake.NewNode(registry, nil)
 		if err != nil {
 			t.Fatal(err)

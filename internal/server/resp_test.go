@@ -119,7 +119,7 @@ func TestRedisPortTaken(t *testing.T) {
 	}
 	defer taken.Close()
 	closed := false
-	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New())}
+	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New().Store())}
 	opts.Store.OnClose = func() error { closed = true; return nil }
 	opts.Config.RESP = taken.Addr().String()
 	if _, err := server.New(t.Context(), opts); !errors.Is(err, server.ErrRESP) || !strings.Contains(err.Error(), opts.Config.RESP) || !closed {

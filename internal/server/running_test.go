@@ -25,7 +25,7 @@ type running struct {
 	addr   string
 	resp   string             // of the Redis protocol; empty: off
 	rpc    string             // of gRPC: its own port, or addr
-	store  *drivertest.Faulty // over a memory.Store with the tag "order": step 10, from 1
+	store  *drivertest.Faulty // over a kv.Store with the tag "order": step 10, from 1
 	log    *testserver.Output
 	client *http.Client // closes its connections after each request
 	stop   context.CancelFunc
@@ -51,7 +51,7 @@ func storeBackend(store segment.Store) *backend.Backend {
 
 func run(t *testing.T, plan func(drivertest.Call) drivertest.Fault, edit func(*server.Options)) *running {
 	t.Helper()
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: 10}); err != nil {
 		t.Fatal(err)
 	}

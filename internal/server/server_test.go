@@ -220,7 +220,7 @@ func TestNewFails(t *testing.T) {
 	fails := func(want string, edit func(*server.Options)) {
 		t.Helper()
 		closed := false
-		opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New())}
+		opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New().Store())}
 		opts.Store.OnClose = func() error { closed = true; return nil }
 		edit(&opts)
 		if _, err := server.New(t.Context(), opts); err == nil || !strings.Contains(err.Error(), want) || !closed {

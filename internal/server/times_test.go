@@ -14,6 +14,7 @@ import (
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/config"
@@ -23,7 +24,7 @@ import (
 
 // A registry is one in memory that can be away.
 type registry struct {
-	*memory.Registry
+	*kv.Registry
 	down atomic.Pointer[error]
 	hung atomic.Pointer[chan struct{}] // receives when a call that hung was given up
 }
@@ -64,7 +65,7 @@ func (r *registry) held(t *testing.T) bool {
 	return record.Held()
 }
 
-func newRegistry() *registry { return &registry{Registry: memory.NewRegistry()} }
+func newRegistry() *registry { return &registry{Registry: memory.New().Registry()} }
 
 // timeBased has the server serve snowflake with worker IDs of r.
 func timeBased(o *server.Options, r worker.Registry) {
@@ -194,7 +195,7 @@ func TestStopWithHungRegistry(t *testing.T) {
 // The server refuses a configuration in which two schemes would issue the same IDs, from any
 // source.
 func TestBadConfig(t *testing.T) {
-	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New())}
+	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New().Store())}
 	timeBased(&opts, newRegistry())
 	opts.Config.UID.Enable, opts.Config.Snowflake.Layouts = config.EnableTrue, config.Layouts{"twin": {Preset: "uid"}}
 	if _, err := server.New(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "the same IDs") {

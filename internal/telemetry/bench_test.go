@@ -19,7 +19,7 @@ import (
 // newSet returns a set with so many tags in use.
 func newSet(t testing.TB, tags int) *segment.Set {
 	t.Helper()
-	store := memory.New()
+	store := memory.New().Store()
 	name := func(i int) string { return fmt.Sprintf("tag.%05d", i) }
 	for i := range tags {
 		if err := store.Create(t.Context(), segment.Tag{Name: name(i), MaxID: 1, Step: 1000}); err != nil {

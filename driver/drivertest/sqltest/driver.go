@@ -15,11 +15,11 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A Driver is the New of a driver, whose options are an O.
-type Driver[O any] func(db *sql.DB, opts *O) (*sqldb.DB, error)
+// A Driver is the New of a driver.
+type Driver func(db *sql.DB, opts *sqldb.Options) (*sqldb.DB, error)
 
 // Store opens the store alone.
-func (d Driver[O]) Store(db *sql.DB, opts *O) (*sqldb.Store, error) {
+func (d Driver) Store(db *sql.DB, opts *sqldb.Options) (*sqldb.Store, error) {
 	both, err := d(db, opts)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (d Driver[O]) Store(db *sql.DB, opts *O) (*sqldb.Store, error) {
 }
 
 // Registry opens the registry alone.
-func (d Driver[O]) Registry(db *sql.DB, opts *O) (*sqldb.Registry, error) {
+func (d Driver) Registry(db *sql.DB, opts *sqldb.Options) (*sqldb.Registry, error) {
 	both, err := d(db, opts)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func Pool(t testing.TB, c driver.Connector) *sql.DB {
 }
 
 // OpenStore opens the store for the length of a test.
-func (d Driver[O]) OpenStore(t testing.TB, db *sql.DB) *sqldb.Store {
+func (d Driver) OpenStore(t testing.TB, db *sql.DB) *sqldb.Store {
 	t.Helper()
 	s, err := d.Store(db, nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d Driver[O]) OpenStore(t testing.TB, db *sql.DB) *sqldb.Store {
 }
 
 // OpenRegistry opens the registry for the length of a test.
-func (d Driver[O]) OpenRegistry(t testing.TB, db *sql.DB, opts *O) *sqldb.Registry {
+func (d Driver) OpenRegistry(t testing.TB, db *sql.DB, opts *sqldb.Options) *sqldb.Registry {
 	t.Helper()
 	r, err := d.Registry(db, opts)
 	if err != nil {
@@ -68,7 +68,7 @@ func (d Driver[O]) OpenRegistry(t testing.TB, db *sql.DB, opts *O) *sqldb.Regist
 }
 
 // Init creates a store.
-func (d Driver[O]) Init(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
+func (d Driver) Init(ctx context.Context, db *sql.DB, tags []segment.Tag) error {
 	both, err := d(db, nil)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (d Driver[O]) Init(ctx context.Context, db *sql.DB, tags []segment.Tag) err
 }
 
 // InitRegistry creates a registry.
-func (d Driver[O]) InitRegistry(ctx context.Context, db *sql.DB) error {
+func (d Driver) InitRegistry(ctx context.Context, db *sql.DB) error {
 	both, err := d(db, nil)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (d Driver[O]) InitRegistry(ctx context.Context, db *sql.DB) error {
 }
 
 // Exists reports whether the store exists.
-func (d Driver[O]) Exists(ctx context.Context, db *sql.DB) (bool, error) {
+func (d Driver) Exists(ctx context.Context, db *sql.DB) (bool, error) {
 	both, err := d(db, nil)
 	if err != nil {
 		return false, err
@@ -96,7 +96,7 @@ func (d Driver[O]) Exists(ctx context.Context, db *sql.DB) (bool, error) {
 }
 
 // ExistsRegistry reports whether the registry exists.
-func (d Driver[O]) ExistsRegistry(ctx context.Context, db *sql.DB) (bool, error) {
+func (d Driver) ExistsRegistry(ctx context.Context, db *sql.DB) (bool, error) {
 	both, err := d(db, nil)
 	if err != nil {
 		return false, err
@@ -111,7 +111,7 @@ type Init func(ctx context.Context, db *sql.DB) error
 // TestInits creates each kind of table several times at once, in a state of its own. Each caller
 // has its own pool, like a process. Other has further kinds of tables besides those of the store
 // and the registry.
-func (d Driver[O]) TestInits(t *testing.T, newState func(t testing.TB) (open func(testing.TB) *sql.DB), other map[string]Init) {
+func (d Driver) TestInits(t *testing.T, newState func(t testing.TB) (open func(testing.TB) *sql.DB), other map[string]Init) {
 	inits := map[string]Init{
 		"store": func(ctx context.Context, db *sql.DB) error {
 			return d.Init(ctx, db, []segment.Tag{{Name: "order", Step: 10}})

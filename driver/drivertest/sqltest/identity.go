@@ -11,7 +11,7 @@ import (
 
 // TestIdentity checks what becomes of the identity of a store; open returns a pool of a process of
 // its own, to an empty database.
-func (d Driver[O]) TestIdentity(t *testing.T, open func(testing.TB) *sql.DB) {
+func (d Driver) TestIdentity(t *testing.T, open func(testing.TB) *sql.DB) {
 	admin := open(t)
 	exec := func(statement string) {
 		t.Helper()

@@ -14,7 +14,7 @@ import (
 )
 
 // TestRegistryInit creates a registry in an empty database, next to a store.
-func (d Driver[O]) TestRegistryInit(t *testing.T, db *sql.DB) {
+func (d Driver) TestRegistryInit(t *testing.T, db *sql.DB) {
 	ctx := t.Context()
 	for _, create := range []func() error{
 		func() error { return nil },

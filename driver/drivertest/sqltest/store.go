@@ -16,7 +16,7 @@ import (
 )
 
 // TestStoreInit creates a store in an empty database, whose server is as ok has it.
-func (d Driver[O]) TestStoreInit(t *testing.T, db *sql.DB, ok func(server string) bool) {
+func (d Driver) TestStoreInit(t *testing.T, db *sql.DB, ok func(server string) bool) {
 	ctx := t.Context()
 	if exists, err := d.Exists(ctx, db); exists || err != nil {
 		t.Errorf("exists before init: %v, %v", exists, err)
@@ -49,7 +49,7 @@ func (d Driver[O]) TestStoreInit(t *testing.T, db *sql.DB, ok func(server string
 }
 
 // TestEnsure creates tables and tags in an empty database, then asks for more tags.
-func (d Driver[O]) TestEnsure(t *testing.T, db *sql.DB) {
+func (d Driver) TestEnsure(t *testing.T, db *sql.DB) {
 	ctx := t.Context()
 	both, err := d(db, nil)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d Driver[O]) TestEnsure(t *testing.T, db *sql.DB) {
 
 // TestListingHoldsNothing checks, in an empty database, that a listing holds no connection while
 // its reader thinks, and reads no more than requested.
-func (d Driver[O]) TestListingHoldsNothing(t *testing.T, db *sql.DB) {
+func (d Driver) TestListingHoldsNothing(t *testing.T, db *sql.DB) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	tags := BenchTags()

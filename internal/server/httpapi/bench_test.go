@@ -29,7 +29,7 @@ func BenchmarkV1Next(b *testing.B) { benchmark(b, "/v1/ids/segment/leaf-segment-
 func BenchmarkBatch100(b *testing.B) { benchmark(b, "/api/segment/get/leaf-segment-test?n=100") }
 
 func benchmark(b *testing.B, target string) {
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(b.Context(), segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 1 << 30}); err != nil {
 		b.Fatal(err)
 	}

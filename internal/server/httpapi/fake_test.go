@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
@@ -70,8 +71,8 @@ func newReal(t *testing.T, store segment.Store, opts *segment.SetOptions) (http.
 	return httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Tags: issuer.NewTags(store, set, nil), Metrics: none}), set
 }
 
-func newStore(t *testing.T, tags ...segment.Tag) *memory.Store {
-	store := memory.New()
+func newStore(t *testing.T, tags ...segment.Tag) *kv.Store {
+	store := memory.New().Store()
 	for _, tag := range tags {
 		if err := store.Create(t.Context(), tag); err != nil {
 			t.Fatal(err)

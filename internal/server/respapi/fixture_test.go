@@ -51,7 +51,7 @@ func serve(t testing.TB, edit func(*options)) *fixture {
 	if edit != nil {
 		edit(&o)
 	}
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: o.step}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
@@ -29,7 +30,7 @@ var (
 type fixture struct {
 	url     string
 	http    *http.Client
-	store   *memory.Store
+	store   *kv.Store
 	ids     leafv1connect.LeafServiceClient
 	admin   leafv1connect.AdminServiceClient
 	workers leafv1connect.WorkerServiceClient
@@ -45,7 +46,7 @@ func serve(t *testing.T, listen net.Addr, opts ...connect.ClientOption) fixture 
 func serveGated(t *testing.T, gate *access.Gate) fixture { return serveStore(t, loopback, gate) }
 
 func serveStore(t testing.TB, listen net.Addr, gate *access.Gate, opts ...connect.ClientOption) fixture {
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 100, Step: 10, Description: "d"}); err != nil {
 		t.Fatal(err)
 	}

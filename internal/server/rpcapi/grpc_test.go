@@ -56,7 +56,7 @@ func serveGRPC(t *testing.T, listen net.Addr, b frontend.Options) *grpc.ClientCo
 // orders returns the services of a server with the tag "order": step 10, from 100.
 func orders(t *testing.T) frontend.Options {
 	t.Helper()
-	store := memory.New()
+	store := memory.New().Store()
 	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 100, Step: 10}); err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (failing) Next(context.Context, string) (issuer.ID, error) {
 func TestRetryAfter(t *testing.T) {
 	mux := http.NewServeMux()
 	ids := issuer.New(map[string]issuer.Source{issuer.Segment: failing{}}, nil)
-	rpcapi.Register(mux, &frontend.Options{IDs: ids, Tags: issuer.NewTags(memory.New(), nil, nil), Listen: loopback})
+	rpcapi.Register(mux, &frontend.Options{IDs: ids, Tags: issuer.NewTags(memory.New().Store(), nil, nil), Listen: loopback})
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	for _, opts := range [][]connect.ClientOption{nil, {connect.WithGRPCWeb()}} {

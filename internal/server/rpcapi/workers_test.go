@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/hint"
@@ -51,7 +52,7 @@ func newNode(t *testing.T, ls issuer.Layouts) *snowflake.Node {
 	for _, l := range ls {
 		o.Layouts = append(o.Layouts, snowflake.NodeLayout{Name: l.Name, Layout: l.Layout, Options: snowflake.Options{Wait: time.Millisecond}})
 	}
-	node, err := snowflake.NewNode(memory.NewRegistry(), &o)
+	node, err := snowflake.NewNode(memory.New().Registry(), &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func newNode(t *testing.T, ls issuer.Layouts) *snowflake.Node {
 }
 
 // backend is that of a server with the time-based scheme alone, which holds worker 1.
-func backend(t *testing.T) (frontend.Options, *memory.Registry, *keeper) {
+func backend(t *testing.T) (frontend.Options, *kv.Registry, *keeper) {
 	t.Helper()
 	ls := layouts(t, "js53", "leaf")
 	node := newNode(t, ls)
@@ -69,7 +70,7 @@ func backend(t *testing.T) (frontend.Options, *memory.Registry, *keeper) {
 		records = append(records, l.Record(l.Name))
 	}
 	times := issuer.NewTimes(issuer.Snowflake, ls, node.Generator, node.Explain)
-	registry := memory.NewRegistry()
+	registry := memory.New().Registry()
 	for id, r := range []worker.Record{{Owner: "a:1 pid 2", Instance: worker.Instance{1}, Term: 4, Horizon: time.Now().Add(time.Hour).UnixMilli(), Seen: 5000, Offset: -3}, {Instance: worker.Instance{2}, Term: 1, Horizon: 1, Layouts: records}} {
 		r.Worker = int64(id)
 		if err := registry.Swap(t.Context(), worker.Record{Worker: r.Worker}, r); err != nil {
