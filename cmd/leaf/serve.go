@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -85,8 +86,9 @@ func newServe() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE`: YAML, or a leaf.properties")
 	flags["listen"] = cmd.Flags().String("listen", "", "`ADDR` to listen on, HOST:PORT (default 127.0.0.1:8080)")
-	flags["resp"] = cmd.Flags().String("resp", "", "`ADDR` for the Redis protocol, HOST:PORT or off (default 127.0.0.1:6380)")
-	flags["grpc"] = cmd.Flags().String("grpc", "", "`ADDR` of a port for gRPC alone, HOST:PORT or off (default off)")
+	for _, f := range server.FrontEnds[1:] {
+		flags[f.Key] = cmd.Flags().String(f.Key, "", fmt.Sprintf("`ADDR` for %s, HOST:PORT or off (default %s)", f.Title, f.Default()))
+	}
 	flags["data"] = cmd.Flags().String("data", "", "`DIR` for what the server remembers (default ./leaf-data)")
 	flags["store"] = cmd.Flags().String("store", "", "`URL` of the store (default: an SQLite database in the data directory)")
 	flags["store_file"] = cmd.Flags().String("store-file", "", "`FILE` that holds the URL of the store")
@@ -205,11 +207,9 @@ func runServer(ctx context.Context, opts server.Options, hangups <-chan os.Signa
 
 func explainListen(err error) error {
 	flag, off, all := "--listen HOST:PORT", "", "--listen :8080"
-	if errors.Is(err, server.ErrRESP) {
-		flag, off, all = "--resp HOST:PORT", ", or turn the Redis protocol off with --resp off", "--resp :6380"
-	}
-	if errors.Is(err, server.ErrGRPC) {
-		flag, off, all = "--grpc HOST:PORT", ", or turn the port off with --grpc off", "--grpc :8081"
+	if port, ok := errors.AsType[*server.PortError](err); ok {
+		key := "--" + port.FrontEnd.Key
+		flag, off, all = key+" HOST:PORT", fmt.Sprintf(", or turn %s off with %s off", port.FrontEnd.Title, key), key+" :PORT"
 	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -67,8 +67,8 @@ func printProto(w io.Writer, res *leafv1.StatusResponse) error {
 func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 	up := now.Sub(s.GetStarted().AsTime()).Round(time.Second)
 	fmt.Fprintf(w, "server   leaf %s, listening on %s, up %s\n", printable(s.GetVersion()), s.GetListen(), up)
-	if s.GetResp() != "" {
-		fmt.Fprintf(w, "redis    Redis protocol on %s\n", s.GetResp())
+	for _, p := range s.GetPorts() {
+		fmt.Fprintf(w, "%-8s %s on %s\n", printable(p.GetName()), printable(p.GetTitle()), p.GetAddress())
 	}
 	for _, c := range s.GetConditions() {
 		printCondition(w, c)

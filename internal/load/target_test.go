@@ -79,9 +79,9 @@ var targets = map[string]func(s load.Server, scheme string) load.Target{
 // address is where a server speaks a protocol.
 func address(s *server.Server, protocol string) string {
 	if protocol == "resp" {
-		return s.RESPAddr().String()
+		return s.Addr("resp").String()
 	}
-	return s.Addr().String()
+	return s.Addr("listen").String()
 }
 
 // eachTarget runs a test for every protocol.

@@ -75,7 +75,7 @@ func TestStoreThatCannotDealWorkers(t *testing.T) {
 		{backend.Backend{Traits: backend.Traits{Local: true}}, far, "two such machines"},
 		{backend.Backend{Workers: backend.Part{Unfit: leaf.ErrInvalid}}, near, "the store keeps counters"},
 	} {
-		s := &Server{web: &port{addr: tt.listen}, opts: Options{Store: &tt.store}}
+		s := &Server{ports: []*port{{addr: tt.listen}}, opts: Options{Store: &tt.store}}
 		err := s.checkWorkers()
 		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || hint.Of(err) == "") {
 			t.Errorf("%+v on %s: %v, want %q", tt.store, tt.listen, err, tt.want)

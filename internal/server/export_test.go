@@ -2,13 +2,6 @@ package server
 
 import "time"
 
-// For tests.
-var (
-	BoundBody = boundBody
-	Yield     = yield
-	NewSparse = newSparse
-)
-
 // SetAnswerTimeout shortens how long a client may take to read an answer.
 func (o *Options) SetAnswerTimeout(d time.Duration) { o.answerTimeout = d }
 

@@ -4,13 +4,12 @@ import (
 	"fmt"
 
 	"github.com/leaf-id/leaf/internal/server/access"
-	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 // openGate makes the gate and, where TLS is configured, reads the certificates.
 func (s *Server) openGate() error {
 	s.gate = access.New(access.Options{
-		Local:  frontend.IsLoopback(s.Addr()),
+		Local:  s.administeredLocally(),
 		HasTag: func(tag string) bool { return s.set != nil && s.set.Has(tag) },
 		Logger: s.log,
 	})

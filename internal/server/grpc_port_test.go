@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -223,7 +224,31 @@ func TestGRPCPortTaken(t *testing.T) {
 	defer taken.Close()
 	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New().Store())}
 	opts.Config.GRPC = taken.Addr().String()
-	if _, err := server.New(t.Context(), opts); !errors.Is(err, server.ErrGRPC) || !strings.Contains(err.Error(), opts.Config.GRPC) {
+	_, err = server.New(t.Context(), opts)
+	if port, ok := errors.AsType[*server.PortError](err); !ok || port.FrontEnd.Key != "grpc" || !strings.Contains(err.Error(), opts.Config.GRPC) {
 		t.Error(err)
+	}
+}
+
+// Where other machines reach the port of gRPC alone, administrators need a token on all ports.
+func TestGRPCPortForAll(t *testing.T) {
+	r := run(t, nil, func(o *server.Options) { o.Config.GRPC = "0.0.0.0:0" })
+	_, port, err := net.SplitHostPort(r.rpc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range []string{"127.0.0.1:" + port, r.addr} {
+		conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		err = conn.Invoke(t.Context(), leafv1connect.AdminServiceDeleteTagProcedure, &leafv1.DeleteTagRequest{Name: "order"}, new(leafv1.DeleteTagResponse))
+		if status.Code(err) != codes.PermissionDenied {
+			t.Errorf("%s: %v", addr, err)
+		}
+		if _, err := next(t.Context(), conn, "order"); err != nil {
+			t.Errorf("%s: %v", addr, err)
+		}
 	}
 }

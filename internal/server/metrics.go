@@ -4,21 +4,18 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leaf-id/leaf/internal/issuer"
-	"github.com/leaf-id/leaf/internal/server/conns"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
 // counts are the server's counters for metrics, besides the requests.
 type counts struct {
-	store *telemetry.StoreCalls          // nil: no segment scheme
-	web   atomic.Pointer[conns.Listener] // of HTTP without a lane; nil: it is not open
+	store *telemetry.StoreCalls // nil: no segment scheme
 	cut   cutKeys
 }
 
@@ -46,21 +43,17 @@ func (c *cutKeys) note(log *slog.Logger, key, cut string) {
 	log.Warn("no tag has this name, so the name was cut at its last dot, as Java Leaf does: correct the client, or create the tag", "name", key, "served", cut)
 }
 
-// metrics returns what serves the metrics of the server.
-func (s *Server) metrics(opts *frontend.Options) http.Handler {
+// metricSources returns the sources of the metrics.
+func (s *Server) metricSources(opts *frontend.Options) telemetry.Sources {
 	sources := telemetry.Sources{
 		Version:  s.opts.Version,
 		Schemes:  opts.IDs.Schemes(),
 		Health:   s.health,
 		Requests: opts.Requests,
-		Ports:    []telemetry.Port{{Name: "http", Stats: s.webStats}},
 		CutKeys:  s.counts.cut.total.Load,
 	}
-	if s.redis != nil {
-		sources.Ports = append(sources.Ports, telemetry.Port{Name: "resp", Stats: s.respStats})
-	}
-	if s.grpcPort != nil {
-		sources.Ports = append(sources.Ports, telemetry.Port{Name: "grpc", Stats: func() (int, int64) { return s.grpc.Stats() }})
+	for _, p := range s.ports {
+		sources.Ports = append(sources.Ports, telemetry.Port{Name: p.Name, Stats: func() (int, int64) { return p.protocol.Stats() }})
 	}
 	if s.tls != nil {
 		sources.CertificateEnd = s.tls.expiry
@@ -71,22 +64,8 @@ func (s *Server) metrics(opts *frontend.Options) http.Handler {
 	if s.times != nil {
 		s.times.addSources(&sources)
 	}
-	return telemetry.NewHandler(telemetry.NewCollector(sources), s.log)
+	return sources
 }
-
-// webStats counts the connections of HTTP.
-func (s *Server) webStats() (open int, refused int64) {
-	if s.lane != nil {
-		return s.lane.conns.Stats()
-	}
-	if l := s.counts.web.Load(); l != nil {
-		return l.Stats()
-	}
-	return 0, 0
-}
-
-// respStats counts those of the Redis protocol.
-func (s *Server) respStats() (open int, refused int64) { return s.conns.Stats() }
 
 // addSources adds where the statistics of the time-based schemes are.
 func (t *times) addSources(s *telemetry.Sources) {

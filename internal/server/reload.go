@@ -69,8 +69,12 @@ func (s *Server) prepare(next config.Config) (commit func(), err error) {
 	return func() {
 		gate()
 		certificates()
-		if s.browser != nil { // the front ends are made
-			s.browser.SetOrigins(next.CORSOrigins)
+		for _, p := range s.ports {
+			if r, ok := p.protocol.(interface{ Reload(config.Config) }); ok { // not before the front ends are made
+				r.Reload(next)
+			}
+		}
+		if s.access != nil {
 			s.access.SetEvery(next.Log.Access)
 		}
 		if s.opts.Level != nil {

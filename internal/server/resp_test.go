@@ -48,7 +48,7 @@ func TestRedisProtocol(t *testing.T) {
 	}
 	r.want(t, "/api/segment/get/order", 200, "4")
 	status, err := leafv1connect.NewAdminServiceClient(r.client, "http://"+r.addr).Status(t.Context(), new(leafv1.StatusRequest))
-	if err != nil || status.GetResp() != r.resp {
+	if err != nil || len(status.GetPorts()) != 1 || status.GetPorts()[0].GetAddress() != r.resp {
 		t.Errorf("Status: %v, %v", status, err)
 	}
 	until(t, "logs its address", func() bool { return strings.Contains(r.log.String(), " resp="+r.resp+" ") })
@@ -122,7 +122,8 @@ func TestRedisPortTaken(t *testing.T) {
 	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New().Store())}
 	opts.Store.OnClose = func() error { closed = true; return nil }
 	opts.Config.RESP = taken.Addr().String()
-	if _, err := server.New(t.Context(), opts); !errors.Is(err, server.ErrRESP) || !strings.Contains(err.Error(), opts.Config.RESP) || !closed {
+	_, err = server.New(t.Context(), opts)
+	if port, ok := errors.AsType[*server.PortError](err); !ok || port.FrontEnd.Key != "resp" || !strings.Contains(err.Error(), opts.Config.RESP) || !closed {
 		t.Errorf("%v; the store was closed: %v", err, closed)
 	}
 }
@@ -141,7 +142,7 @@ func TestDefaultRedisPortTaken(t *testing.T) {
 		t.Errorf("logged %s", got)
 	}
 	status, err := leafv1connect.NewAdminServiceClient(r.client, "http://"+r.addr).Status(t.Context(), new(leafv1.StatusRequest))
-	if err != nil || status.GetResp() != "" {
+	if err != nil || len(status.GetPorts()) > 0 {
 		t.Errorf("Status: %v, %v", status, err)
 	}
 }

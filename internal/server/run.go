@@ -2,13 +2,9 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
-	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -17,56 +13,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/server/conns"
-	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 // errStopping is the error of requests that still wait when the server stops.
 var errStopping = fmt.Errorf("the server is stopping: %w", leaf.ErrClosed)
 
-// newHTTP returns an http.Server for one of the versions of HTTP, or both.
-func newHTTP(opts *frontend.Options, h http.Handler, one, two bool) *http.Server {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(one)
-	protocols.SetHTTP2(two && opts.TLS != nil)
-	protocols.SetUnencryptedHTTP2(two && opts.TLS == nil)
-	return &http.Server{
-		Handler:           h,
-		Protocols:         protocols,
-		TLSConfig:         opts.TLS,
-		ReadHeaderTimeout: frontend.RequestTimeout,
-		WriteTimeout:      opts.AnswerTimeout,
-		IdleTimeout:       frontend.IdleTimeout,
-		MaxHeaderBytes:    frontend.MaxHeaderBytes,
-		BaseContext:       func(net.Listener) context.Context { return opts.Context },
-		ErrorLog:          slog.NewLogLogger(newSparse(opts.Logger.Handler()), slog.LevelWarn),
-	}
-}
-
 // longestWait returns the longest wait of a request for its answer.
 func (s *Server) longestWait() time.Duration {
 	return max(s.cfg.Segment.Wait+s.cfg.Segment.CallTimeout, s.cfg.Snowflake.Wait, s.cfg.UID.Wait)
-}
-
-// serveHTTP serves HTTP until the server is shut down.
-func (s *Server) serveHTTP() error {
-	if s.lane != nil {
-		return s.lane.serve(s.web.listener, s.http)
-	}
-	limited := conns.Limit(s.web.listener, s.limits())
-	s.counts.web.Store(limited)
-	if s.tls != nil {
-		return s.http.ServeTLS(limited, "", "")
-	}
-	return s.http.Serve(limited)
-}
-
-// serveRESP serves the Redis protocol until the server is shut down.
-func (s *Server) serveRESP() error {
-	if s.tls != nil {
-		return s.conns.Serve(tls.NewListener(s.redis.listener, s.tls.Config()))
-	}
-	return s.conns.Serve(s.redis.listener)
 }
 
 // Run serves until ctx ends and then stops. From then on the server is not ready. After the drain
@@ -86,13 +40,11 @@ func (s *Server) Run(ctx context.Context) error {
 	s.opts.Notify.Ready(s.statusText(s.health()))
 	s.serving.Store(true)
 	unwatch := s.watch()
-	served := make(chan error, 3)
-	go func() { served <- s.serveHTTP() }()
-	if s.grpcPort != nil {
-		go func() { served <- s.grpc.Serve(s.grpcPort.listener) }()
-	}
-	if s.redis != nil && s.redis.listener != nil {
-		go func() { served <- s.serveRESP() }()
+	served := make(chan error, len(s.ports))
+	for _, p := range s.ports {
+		if p.listener != nil {
+			go func() { served <- p.protocol.Serve(p.listener) }()
+		}
 	}
 	select {
 	case <-ctx.Done():
@@ -113,7 +65,7 @@ func (s *Server) open(ctx context.Context) error {
 	if s.cfg.StartWait == 0 {
 		return nil
 	}
-	s.log.Info("the port opens when all schemes are ready", "address", s.web.String(), "start_wait", s.cfg.StartWait)
+	s.log.Info("the port opens when all schemes are ready", "address", s.main().String(), "start_wait", s.cfg.StartWait)
 	limit := time.NewTimer(s.cfg.StartWait)
 	defer limit.Stop()
 	look := time.NewTicker(readyInterval)
@@ -128,8 +80,8 @@ func (s *Server) open(ctx context.Context) error {
 			s.log.Warn("start_wait is over: the port opens although this server is not ready", "err", s.ready())
 		}
 	}
-	for _, p := range s.ports() {
-		if err := p.reopen(); err != nil && (p != s.redis || !s.servesWithoutRESP(err)) {
+	for _, p := range s.ports {
+		if err := p.reopen(); err != nil && !s.servesWithout(p, err) {
 			return err
 		}
 	}
@@ -142,16 +94,15 @@ const readyInterval = 20 * time.Millisecond
 // about returns the attributes of the log's first line.
 func (s *Server) about() []any {
 	schemes := slices.Sorted(maps.Keys(s.sources()))
-	scheme := "http://"
-	if s.tls != nil {
-		scheme = "https://"
-	}
-	about := []any{"url", scheme + s.web.String(), "protocols", "HTTP, gRPC", "scheme", strings.Join(schemes, ", ")}
-	if s.grpcPort != nil {
-		about = append(about, "grpc", s.grpcPort.String())
-	}
-	if s.redis != nil && s.redis.listener != nil {
-		about = append(about, "resp", s.redis.String())
+	var about []any
+	for i, p := range s.ports {
+		switch {
+		case p.listener == nil:
+		case i == 0:
+			about = append(about, "url", s.urlOf(p), "protocols", p.Title, "scheme", strings.Join(schemes, ", "))
+		default:
+			about = append(about, p.Key, p.String())
+		}
 	}
 	if s.set != nil {
 		about = append(about, "store", s.opts.Store.Name)
@@ -207,15 +158,8 @@ func (s *Server) drain() {
 		return
 	}
 	s.log.Warn("requests cut off", "after", s.cfg.ShutdownTimeout*6/10)
-	if s.lane != nil {
-		s.lane.cut()
-	}
-	_ = s.http.Close() // vanished connections need no close
-	if s.conns != nil {
-		s.conns.Close()
-	}
-	if s.grpc != nil {
-		s.grpc.Close()
+	for _, p := range s.ports {
+		p.protocol.Close()
 	}
 }
 
@@ -223,24 +167,10 @@ func (s *Server) drain() {
 func (s *Server) shutdown(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	ends := []func(context.Context) error{s.shutdownHTTP}
-	if s.conns != nil {
-		ends = append(ends, s.conns.Shutdown)
-	}
-	if s.grpc != nil {
-		ends = append(ends, s.grpc.Shutdown)
-	}
+	s.announce()
 	var all errgroup.Group
-	for _, end := range ends {
-		all.Go(func() error { return end(ctx) })
+	for _, p := range s.ports {
+		all.Go(func() error { return p.protocol.Shutdown(ctx) })
 	}
 	return all.Wait()
-}
-
-func (s *Server) shutdownHTTP(ctx context.Context) error {
-	s.announce()
-	if s.lane != nil {
-		return s.lane.shutdown(ctx, s.http)
-	}
-	return s.http.Shutdown(ctx)
 }

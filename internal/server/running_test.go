@@ -70,12 +70,12 @@ func run(t *testing.T, plan func(drivertest.Call) drivertest.Fault, edit func(*s
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.server, r.addr = s, s.Addr().String()
-	if resp := s.RESPAddr(); resp != nil {
+	r.server, r.addr = s, s.Addr("listen").String()
+	if resp := s.Addr("resp"); resp != nil {
 		r.resp = resp.String()
 	}
 	r.rpc = r.addr
-	if port := s.GRPCAddr(); port != nil {
+	if port := s.Addr("grpc"); port != nil {
 		r.rpc = port.String()
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -153,4 +153,11 @@ func (r *running) wantStop(t *testing.T) time.Duration {
 		t.Fatal("Run does not return")
 	}
 	return time.Since(start)
+}
+
+func protocols(one, two bool) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(one)
+	p.SetUnencryptedHTTP2(two)
+	return p
 }

@@ -9,11 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/leaf-id/leaf/internal/backend"
@@ -22,12 +19,8 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/sdnotify"
 	"github.com/leaf-id/leaf/internal/server/access"
-	"github.com/leaf-id/leaf/internal/server/browser"
 	"github.com/leaf-id/leaf/internal/server/conns"
 	"github.com/leaf-id/leaf/internal/server/frontend"
-	"github.com/leaf-id/leaf/internal/server/httpapi"
-	"github.com/leaf-id/leaf/internal/server/respapi"
-	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/internal/telemetry"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -66,21 +59,13 @@ type Options struct {
 	unsent        int64         // likewise
 }
 
-// ErrRESP is wrapped where the address for the Redis protocol cannot be had.
-var ErrRESP = errors.New("port of the Redis protocol")
-
-// ErrGRPC is wrapped where the address for gRPC alone cannot be had.
-var ErrGRPC = errors.New("port of gRPC")
-
 // A Server serves IDs over the network. [Server.Run] must be called once after New:
 // it also releases what New took.
 type Server struct {
 	opts     Options
 	cfg      config.Config
 	log      *slog.Logger
-	web      *port // HTTP and gRPC
-	redis    *port // the Redis protocol; nil: off
-	grpcPort *port // gRPC alone; nil: off
+	ports    []*port // the first one is never off
 	gate     *access.Gate
 	tls      *certificates       // nil: no TLS
 	dir      *datadir.Dir        // nil: no data directory
@@ -89,12 +74,7 @@ type Server struct {
 	store    segment.Store       // nil: no segment scheme
 	set      *segment.Set        // likewise
 	times    *times              // nil: no time-based scheme
-	http     *http.Server
-	browser  *browser.Handler
 	access   *frontend.AccessLog
-	grpc     *rpcapi.GRPC            // nil: no port for gRPC alone
-	lane     *lane                   // nil: net/http has the port alone
-	conns    *conns.Server           // nil: no Redis protocol
 	traces   *telemetry.Traces       // nil: nothing is traced
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	announce func()                  // ends what lasts longer than a request
@@ -156,39 +136,11 @@ func New(ctx context.Context, opts Options) (_ *Server, err error) {
 	}
 	s.wire()
 	if s.cfg.StartWait > 0 {
-		for _, p := range s.ports() {
+		for _, p := range s.ports {
 			p.close() // it has shown that it is free, and which it is
 		}
 	}
 	return s, nil
-}
-
-// bind takes the ports.
-func (s *Server) bind() (err error) {
-	if s.web, err = bind(s.cfg.Listen, nil); err != nil {
-		return err
-	}
-	if s.cfg.RESP != config.Off {
-		if s.redis, err = bind(s.cfg.RESP, ErrRESP); err != nil && !s.servesWithoutRESP(err) {
-			return err
-		}
-	}
-	if s.cfg.GRPC != config.Off {
-		s.grpcPort, err = bind(s.cfg.GRPC, ErrGRPC)
-		return err
-	}
-	return nil
-}
-
-// servesWithoutRESP reports whether err is a taken default port of the Redis protocol, which nobody
-// chose: the server then runs without it. It logs that.
-func (s *Server) servesWithoutRESP(err error) bool {
-	if !errors.Is(err, syscall.EADDRINUSE) || s.cfg.RESP != config.Default().RESP {
-		return false
-	}
-	s.log.Warn("another program listens on the default port of the Redis protocol: this server runs without that protocol; "+
-		"choose another address with resp, or turn it off", "address", s.cfg.RESP)
-	return true
 }
 
 func (s *Server) openStore() (err error) {
@@ -228,7 +180,7 @@ func (s *Server) segmentOptions() *segment.SetOptions {
 
 // close closes what New was given and opened.
 func (s *Server) close() (err error) {
-	for _, p := range s.ports() {
+	for _, p := range s.ports {
 		p.close()
 	}
 	for _, b := range []*backend.Backend{s.opts.Workers, s.opts.Store} {
@@ -242,68 +194,46 @@ func (s *Server) close() (err error) {
 	return errors.Join(err, s.traces.Close()) // last: calls that the stop has made are in it
 }
 
-// GRPCAddr returns the address for gRPC alone, nil if that is off.
-func (s *Server) GRPCAddr() net.Addr {
-	if s.grpcPort == nil {
-		return nil
-	}
-	return s.grpcPort.addr
-}
-
-// Addr returns the address that the server listens on for HTTP, with gRPC.
-func (s *Server) Addr() net.Addr { return s.web.addr }
-
-// RESPAddr returns the address of the Redis protocol, nil if that is off.
-func (s *Server) RESPAddr() net.Addr {
-	if s.redis == nil {
-		return nil
-	}
-	return s.redis.addr
-}
-
 // wire makes the front ends.
 func (s *Server) wire() {
 	opts := s.frontend()
 	opts.Context, s.cancel = context.WithCancelCause(context.Background())
 	draining := make(chan struct{})
 	opts.Stopping, s.announce = draining, sync.OnceFunc(func() { close(draining) })
-	mux := http.NewServeMux()
-	rpcapi.Register(mux, opts)
-	s.browser = browser.New(s.cfg.CORSOrigins, boundBody(httpapi.New(mux, opts), frontend.BodyTimeout))
-	s.browser.CheckHost = opts.CheckPage
-	web := &observer{next: s.browser, access: opts.AccessLog, name: opts.CallerName}
-	if s.traces != nil {
-		web.next = &tracer{s.traces, s.browser}
-	}
-	h := yield(web)
-	s.http = newHTTP(opts, h, true, s.tls != nil || !conns.HasLoops)
-	s.lane = s.newLane(opts, h)
-	if s.redis != nil {
-		o := opts.Conns
-		o.Refusal = respapi.Full
-		s.conns = conns.New(opts.Context, respapi.New(opts).Serve, &o)
-	}
-	if s.grpcPort != nil {
-		s.grpc = rpcapi.NewGRPC(opts)
+	for _, p := range s.ports {
+		o := *opts
+		o.Listen = p.addr
+		p.protocol = p.serve(&o)
 	}
 }
 
 // frontend returns the services of the front ends.
 func (s *Server) frontend() *frontend.Options {
 	s.access = frontend.NewAccessLog(s.log, s.cfg.Log.Access)
+	budget := conns.NewBudget(cmp.Or(s.opts.unsent, conns.DefaultBudget))
 	opts := &frontend.Options{
-		IDs:      issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
-		Access:   s.gate,
-		Turns:    frontend.NewTurns(),
-		Health:   s.health,
-		Requests: telemetry.NewFrontEnds(frontend.Reasons()),
-		CutKey:   func(key, cut string) { s.counts.cut.note(s.log, key, cut) },
-		Traces:   s.traces,
-		Logger:   s.log,
-		Listen:   s.Addr(),
-		Address:  s.web.String(),
-		Version:  s.opts.Version,
-		Started:  time.Now(),
+		IDs:           issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
+		Access:        s.gate,
+		Turns:         frontend.NewTurns(),
+		Unsent:        budget,
+		Health:        s.health,
+		Requests:      telemetry.NewFrontEnds(frontend.Reasons()),
+		CutKey:        func(key, cut string) { s.counts.cut.note(s.log, key, cut) },
+		Traces:        s.traces,
+		AccessLog:     s.access,
+		Logger:        s.log,
+		CORSOrigins:   s.cfg.CORSOrigins,
+		Conns:         conns.Options{MaxConns: s.cfg.Limits.Connections, MaxPerClient: s.cfg.Limits.ConnectionsPerClient, WriteTimeout: s.opts.answerTimeout, Budget: budget, Logger: s.log},
+		AnswerTimeout: cmp.Or(s.opts.answerTimeout, frontend.AnswerTimeout+s.longestWait()),
+		Address:       s.main().String(),
+		Version:       s.opts.Version,
+		Started:       time.Now(),
+	}
+	for _, p := range s.ports[1:] {
+		opts.Ports = append(opts.Ports, frontend.Port{Name: p.Key, Title: p.Title, Address: p.String()})
+	}
+	if s.tls != nil {
+		opts.TLS = s.tls.Config()
 	}
 	if s.set != nil {
 		opts.Tags, opts.StoreName = issuer.NewTags(s.store, s.set, s.log), s.opts.Store.Name
@@ -312,26 +242,8 @@ func (s *Server) frontend() *frontend.Options {
 	if s.times != nil {
 		opts.Workers, opts.Layouts, opts.Registry = s.times.workers, s.times.layouts, s.times.backend.Name
 	}
-	if s.redis != nil {
-		opts.RESP = s.redis.String()
-	}
-	if s.tls != nil {
-		opts.TLS = s.tls.Config()
-	}
-	opts.AccessLog = s.access
-	opts.AnswerTimeout = cmp.Or(s.opts.answerTimeout, frontend.AnswerTimeout+s.longestWait())
-	opts.Conns = s.limits()
-	opts.Unsent = opts.Conns.Budget
-	opts.Metrics = s.metrics(opts)
+	opts.Metrics = telemetry.NewHandler(telemetry.NewCollector(s.metricSources(opts)), s.log)
 	return opts
-}
-
-// limits returns the limits of connections on each port.
-func (s *Server) limits() conns.Options {
-	return conns.Options{
-		MaxConns: s.cfg.Limits.Connections, MaxPerClient: s.cfg.Limits.ConnectionsPerClient, WriteTimeout: s.opts.answerTimeout,
-		Budget: conns.NewBudget(cmp.Or(s.opts.unsent, conns.DefaultBudget)), Logger: s.log,
-	}
 }
 
 // sources lists what makes the IDs, by scheme.

@@ -77,7 +77,7 @@ func (s *Server) openTimes() error {
 		Settle:      backend.Traits.Settle,
 		ClaimDelay:  backend.Traits.ClaimDelay,
 		Lock:        s.lockWorker,
-		Owner:       owner(s.web.number()),
+		Owner:       owner(s.main().number()),
 		Logger:      s.log,
 	}}
 	o.Layouts = nodeLayouts(schemes, backend.Traits.MaxAhead)
@@ -186,7 +186,7 @@ func ServedLayouts(cfg config.Config, b *backend.Backend) (layouts []worker.Serv
 
 // openRegistry opens the registry, and what this server remembers of its worker ID.
 func (s *Server) openRegistry(b *backend.Backend, k *worker.Options) (_ worker.Registry, err error) {
-	o := &backend.RegistryOptions{Lock: s.lock, Hold: staticHold, Port: s.web.number()}
+	o := &backend.RegistryOptions{Lock: s.lock, Hold: staticHold, Port: s.main().number()}
 	switch {
 	case s.dir == nil:
 	case b.Traits.Disposable: // a start has none before it to go on from

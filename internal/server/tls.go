@@ -39,7 +39,7 @@ func load(files config.TLS) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read tls.cert and tls.key: %w", err)
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{pair}}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: nextProtos, Certificates: []tls.Certificate{pair}}
 	if files.ClientCA == "" {
 		return conf, nil
 	}

@@ -1,19 +1,9 @@
 package server
 
 import (
-	"net/http"
-	"slices"
 	"strings"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/propagation"
-	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/leaf-id/leaf/internal/backend"
-	"github.com/leaf-id/leaf/internal/issuer"
-	"github.com/leaf-id/leaf/internal/server/rpcapi"
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
@@ -30,71 +20,4 @@ func (s *Server) openTraces() {
 func kindOf(b *backend.Backend) string {
 	kind, _, _ := strings.Cut(b.Name, ":")
 	return kind
-}
-
-// A tracer makes a span of each request for IDs that next serves, as a part of the trace that
-// the caller names, if it does.
-type tracer struct {
-	traces *telemetry.Traces
-	next   http.Handler
-}
-
-// ServeHTTP implements [http.Handler].
-func (t *tracer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name, about := describe(r)
-	if name == "" {
-		t.next.ServeHTTP(w, r)
-		return
-	}
-	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	ctx, span := t.traces.Tracer().Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(about...))
-	defer span.End()
-	rec := &recorder{ResponseWriter: w}
-	t.next.ServeHTTP(rec, r.WithContext(ctx))
-	span.SetAttributes(semconv.HTTPResponseStatusCode(rec.code()))
-	if rec.code() >= http.StatusInternalServerError {
-		span.SetStatus(codes.Error, "")
-	}
-}
-
-// tracedRoutes are the routes with spans, by the part before the key. Below /v1 that part has the
-// scheme too.
-var tracedRoutes = []struct{ prefix, route, scheme string }{
-	{"/v1/ids/", "/v1/ids/{scheme}/{key}", ""},
-	{"/api/segment/get/", "/api/segment/get/{key}", issuer.Segment},
-	{"/api/snowflake/get/", "/api/snowflake/get/{key}", issuer.Snowflake},
-	{"/api/uid/get/", "/api/uid/get/{key}", issuer.UID},
-	{"/api/ticket/get/", "/api/ticket/get/{key}", issuer.Ticket},
-	{"/api/uuid/get/", "/api/uuid/get/{key}", issuer.UUID},
-}
-
-// knownMethods are those that the name of a span may have; a client can send any word.
-var knownMethods = []string{
-	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
-}
-
-// describe returns the name of a request's span, or "" for no span, and the span's attributes.
-func describe(r *http.Request) (name string, about []attribute.KeyValue) {
-	path := r.URL.Path
-	if slices.Contains(rpcapi.TracedCalls, path) {
-		return path[1:], []attribute.KeyValue{semconv.RPCMethod(path[1:])}
-	}
-	for _, t := range tracedRoutes {
-		rest, ok := strings.CutPrefix(path, t.prefix)
-		if !ok {
-			continue
-		}
-		scheme, key := t.scheme, rest
-		if scheme == "" {
-			scheme, key, _ = strings.Cut(rest, "/")
-		}
-		method := semconv.HTTPRequestMethodKey.String(r.Method)
-		name = r.Method + " " + t.route
-		if !slices.Contains(knownMethods, r.Method) {
-			method, name = semconv.HTTPRequestMethodOther, "HTTP "+t.route
-		}
-		return name, []attribute.KeyValue{method, semconv.HTTPRoute(t.route),
-			telemetry.SchemeAttr.String(scheme), telemetry.KeyAttr.String(strings.TrimSuffix(key, "/"))}
-	}
-	return "", nil
 }

@@ -119,7 +119,7 @@ func (s *Server) statusText(report health.Report) string {
 			return "degraded: " + c.Err.Error()
 		}
 	}
-	return "ready on " + s.web.String()
+	return "ready on " + s.main().String()
 }
 
 // every calls do at once and at each interval until ctx ends.

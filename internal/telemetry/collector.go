@@ -29,7 +29,7 @@ type Sources struct {
 	StartsLeft func() (n int64, ok bool) // how many starts have worker IDs left, where each uses one up
 	Layouts    []Layout
 
-	Requests FrontEnds
+	Requests *FrontEnds
 	Ports    []Port
 
 	CutKeys func() int64 // requests of Java Leaf's route for a tag whose name was cut at its last dot
@@ -134,8 +134,7 @@ func (c *Collector) collectHealth(out sink, report health.Report, unasked []stri
 }
 
 func (c *Collector) collectRequests(out sink) {
-	frontEnds := map[string]*Requests{"http": c.Requests.HTTP, "v1": c.Requests.V1, "grpc": c.Requests.GRPC, "resp": c.Requests.RESP}
-	for name, r := range frontEnds {
+	for name, r := range c.Requests.all() {
 		out.putLatencies(requests, r, name)
 		out.putErrors(requestErrors, r, name)
 	}

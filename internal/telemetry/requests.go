@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,17 +18,41 @@ var bounds = [...]time.Duration{
 // It is a power of two.
 const maxRecorders = 32
 
-// FrontEnds are the requests of each front end; nil: they are not counted.
+// FrontEnds are the requests of each front end. Its methods are safe for concurrent use. A nil
+// FrontEnds counts nothing.
 type FrontEnds struct {
-	HTTP *Requests // Java Leaf's routes, and others like them
-	V1   *Requests // the HTTP API for new clients
-	GRPC *Requests // gRPC and Connect
-	RESP *Requests // the Redis protocol
+	causes []string
+
+	mu    sync.Mutex
+	named map[string]*Requests
 }
 
 // NewFrontEnds returns counters whose errors have one of the causes.
-func NewFrontEnds(causes []string) FrontEnds {
-	return FrontEnds{NewRequests(causes), NewRequests(causes), NewRequests(causes), NewRequests(causes)}
+func NewFrontEnds(causes []string) *FrontEnds {
+	return &FrontEnds{causes: causes, named: make(map[string]*Requests)}
+}
+
+// Of returns the requests of a front end. Front ends share those of one name.
+func (f *FrontEnds) Of(name string) *Requests {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.named[name] == nil {
+		f.named[name] = NewRequests(f.causes)
+	}
+	return f.named[name]
+}
+
+// all returns the requests by the names of their front ends.
+func (f *FrontEnds) all() map[string]*Requests {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.named)
 }
 
 // Requests counts the requests of one front end. Its methods are safe for concurrent use. A

@@ -76,11 +76,11 @@ func TestRecorderOf(t *testing.T) {
 }
 
 func TestNilCountsNothing(t *testing.T) {
-	var none FrontEnds
-	rec := none.RESP.Recorder(1)
+	var none *FrontEnds
+	rec := none.Of("resp").Recorder(1)
 	rec.Done(rec.Now(), 1)
-	none.HTTP.RecorderOf("127.0.0.1:1").Done(0, 1)
-	none.V1.Failed("A")
+	none.Of("http").RecorderOf("127.0.0.1:1").Done(0, 1)
+	none.Of("v1").Failed("A")
 }
 
 func TestRecordingAllocatesNothing(t *testing.T) {

@@ -808,6 +808,67 @@ func (*StatusRequest) Descriptor() ([]byte, []int) {
 	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
+// A Port is an address of a server that serves one protocol.
+type Port struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // its key in the configuration
+	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"` // host:port
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Port) Reset() {
+	*x = Port{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Port) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Port) ProtoMessage() {}
+
+func (x *Port) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Port.ProtoReflect.Descriptor instead.
+func (*Port) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Port) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Port) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Port) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
 type StatusResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -820,8 +881,8 @@ type StatusResponse struct {
 	Tags []*TagStats `protobuf:"bytes,6,rep,name=tags,proto3" json:"tags,omitempty"`
 	// The lease of a worker ID. Absent: no time-based scheme is enabled.
 	Lease *Lease `protobuf:"bytes,7,opt,name=lease,proto3" json:"lease,omitempty"`
-	// The address for the Redis protocol, host:port. Empty: it is off.
-	Resp string `protobuf:"bytes,8,opt,name=resp,proto3" json:"resp,omitempty"`
+	// The other addresses that the server listens on.
+	Ports []*Port `protobuf:"bytes,11,rep,name=ports,proto3" json:"ports,omitempty"`
 	// Whether requests should be sent to the server, as /readyz says.
 	Ready bool `protobuf:"varint,9,opt,name=ready,proto3" json:"ready,omitempty"`
 	// What is wrong, the most urgent first. Empty: nothing is.
@@ -832,7 +893,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +905,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +918,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StatusResponse) GetVersion() string {
@@ -909,11 +970,11 @@ func (x *StatusResponse) GetLease() *Lease {
 	return nil
 }
 
-func (x *StatusResponse) GetResp() string {
+func (x *StatusResponse) GetPorts() []*Port {
 	if x != nil {
-		return x.Resp
+		return x.Ports
 	}
-	return ""
+	return nil
 }
 
 func (x *StatusResponse) GetReady() bool {
@@ -951,7 +1012,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +1024,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +1037,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Condition) GetName() string {
@@ -1030,7 +1091,7 @@ type SchemeStatus struct {
 
 func (x *SchemeStatus) Reset() {
 	*x = SchemeStatus{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1042,7 +1103,7 @@ func (x *SchemeStatus) String() string {
 func (*SchemeStatus) ProtoMessage() {}
 
 func (x *SchemeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1116,7 @@ func (x *SchemeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchemeStatus.ProtoReflect.Descriptor instead.
 func (*SchemeStatus) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SchemeStatus) GetName() string {
@@ -1122,7 +1183,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1195,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1208,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Lease) GetHeld() bool {
@@ -1264,7 +1325,7 @@ type Layout struct {
 
 func (x *Layout) Reset() {
 	*x = Layout{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1337,7 @@ func (x *Layout) String() string {
 func (*Layout) ProtoMessage() {}
 
 func (x *Layout) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1350,7 @@ func (x *Layout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Layout.ProtoReflect.Descriptor instead.
 func (*Layout) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Layout) GetName() string {
@@ -1349,7 +1410,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1422,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1435,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 type ListWorkersResponse struct {
@@ -1389,7 +1450,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1462,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1475,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -1448,7 +1509,7 @@ type Starts struct {
 
 func (x *Starts) Reset() {
 	*x = Starts{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1521,7 @@ func (x *Starts) String() string {
 func (*Starts) ProtoMessage() {}
 
 func (x *Starts) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1534,7 @@ func (x *Starts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Starts.ProtoReflect.Descriptor instead.
 func (*Starts) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Starts) GetUsed() int64 {
@@ -1522,7 +1583,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1595,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1608,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Start) GetWorker() int64 {
@@ -1619,7 +1680,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1692,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1705,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Worker) GetWorker() int64 {
@@ -1720,7 +1781,7 @@ type FreeWorkerRequest struct {
 
 func (x *FreeWorkerRequest) Reset() {
 	*x = FreeWorkerRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1732,7 +1793,7 @@ func (x *FreeWorkerRequest) String() string {
 func (*FreeWorkerRequest) ProtoMessage() {}
 
 func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1745,7 +1806,7 @@ func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerRequest.ProtoReflect.Descriptor instead.
 func (*FreeWorkerRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FreeWorkerRequest) GetWorker() int64 {
@@ -1765,7 +1826,7 @@ type FreeWorkerResponse struct {
 
 func (x *FreeWorkerResponse) Reset() {
 	*x = FreeWorkerResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +1838,7 @@ func (x *FreeWorkerResponse) String() string {
 func (*FreeWorkerResponse) ProtoMessage() {}
 
 func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +1851,7 @@ func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerResponse.ProtoReflect.Descriptor instead.
 func (*FreeWorkerResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FreeWorkerResponse) GetWorker() *Worker {
@@ -1815,7 +1876,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[26]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +1888,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[26]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +1901,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StoreStatus) GetName() string {
@@ -1895,7 +1956,7 @@ type TagStats struct {
 
 func (x *TagStats) Reset() {
 	*x = TagStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[27]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +1968,7 @@ func (x *TagStats) String() string {
 func (*TagStats) ProtoMessage() {}
 
 func (x *TagStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[27]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +1981,7 @@ func (x *TagStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStats.ProtoReflect.Descriptor instead.
 func (*TagStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TagStats) GetTag() string {
@@ -2032,7 +2093,7 @@ type SegmentStats struct {
 
 func (x *SegmentStats) Reset() {
 	*x = SegmentStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[28]
+	mi := &file_leaf_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2044,7 +2105,7 @@ func (x *SegmentStats) String() string {
 func (*SegmentStats) ProtoMessage() {}
 
 func (x *SegmentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[28]
+	mi := &file_leaf_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2057,7 +2118,7 @@ func (x *SegmentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentStats.ProtoReflect.Descriptor instead.
 func (*SegmentStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SegmentStats) GetRange() *Range {
@@ -2132,7 +2193,11 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"others_for\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tothersForB\x0f\n" +
 	"\r_others_below\"\x0f\n" +
-	"\rStatusRequest\"\x80\x03\n" +
+	"\rStatusRequest\"J\n" +
+	"\x04Port\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\"\x97\x03\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x16\n" +
@@ -2140,13 +2205,13 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\aschemes\x18\x04 \x03(\v2\x15.leaf.v1.SchemeStatusR\aschemes\x12*\n" +
 	"\x05store\x18\x05 \x01(\v2\x14.leaf.v1.StoreStatusR\x05store\x12%\n" +
 	"\x04tags\x18\x06 \x03(\v2\x11.leaf.v1.TagStatsR\x04tags\x12$\n" +
-	"\x05lease\x18\a \x01(\v2\x0e.leaf.v1.LeaseR\x05lease\x12\x12\n" +
-	"\x04resp\x18\b \x01(\tR\x04resp\x12\x14\n" +
+	"\x05lease\x18\a \x01(\v2\x0e.leaf.v1.LeaseR\x05lease\x12#\n" +
+	"\x05ports\x18\v \x03(\v2\r.leaf.v1.PortR\x05ports\x12\x14\n" +
 	"\x05ready\x18\t \x01(\bR\x05ready\x122\n" +
 	"\n" +
 	"conditions\x18\n" +
 	" \x03(\v2\x12.leaf.v1.ConditionR\n" +
-	"conditions\"y\n" +
+	"conditionsJ\x04\b\b\x10\t\"y\n" +
 	"\tCondition\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aschemes\x18\x02 \x03(\tR\aschemes\x12\x12\n" +
@@ -2267,7 +2332,7 @@ func file_leaf_v1_admin_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_admin_proto_rawDescData
 }
 
-var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_leaf_v1_admin_proto_goTypes = []any{
 	(*Tag)(nil),                   // 0: leaf.v1.Tag
 	(*ListTagsRequest)(nil),       // 1: leaf.v1.ListTagsRequest
@@ -2283,82 +2348,84 @@ var file_leaf_v1_admin_proto_goTypes = []any{
 	(*ObserveTagRequest)(nil),     // 11: leaf.v1.ObserveTagRequest
 	(*ObserveTagResponse)(nil),    // 12: leaf.v1.ObserveTagResponse
 	(*StatusRequest)(nil),         // 13: leaf.v1.StatusRequest
-	(*StatusResponse)(nil),        // 14: leaf.v1.StatusResponse
-	(*Condition)(nil),             // 15: leaf.v1.Condition
-	(*SchemeStatus)(nil),          // 16: leaf.v1.SchemeStatus
-	(*Lease)(nil),                 // 17: leaf.v1.Lease
-	(*Layout)(nil),                // 18: leaf.v1.Layout
-	(*ListWorkersRequest)(nil),    // 19: leaf.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),   // 20: leaf.v1.ListWorkersResponse
-	(*Starts)(nil),                // 21: leaf.v1.Starts
-	(*Start)(nil),                 // 22: leaf.v1.Start
-	(*Worker)(nil),                // 23: leaf.v1.Worker
-	(*FreeWorkerRequest)(nil),     // 24: leaf.v1.FreeWorkerRequest
-	(*FreeWorkerResponse)(nil),    // 25: leaf.v1.FreeWorkerResponse
-	(*StoreStatus)(nil),           // 26: leaf.v1.StoreStatus
-	(*TagStats)(nil),              // 27: leaf.v1.TagStats
-	(*SegmentStats)(nil),          // 28: leaf.v1.SegmentStats
-	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
-	(*Range)(nil),                 // 31: leaf.v1.Range
+	(*Port)(nil),                  // 14: leaf.v1.Port
+	(*StatusResponse)(nil),        // 15: leaf.v1.StatusResponse
+	(*Condition)(nil),             // 16: leaf.v1.Condition
+	(*SchemeStatus)(nil),          // 17: leaf.v1.SchemeStatus
+	(*Lease)(nil),                 // 18: leaf.v1.Lease
+	(*Layout)(nil),                // 19: leaf.v1.Layout
+	(*ListWorkersRequest)(nil),    // 20: leaf.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),   // 21: leaf.v1.ListWorkersResponse
+	(*Starts)(nil),                // 22: leaf.v1.Starts
+	(*Start)(nil),                 // 23: leaf.v1.Start
+	(*Worker)(nil),                // 24: leaf.v1.Worker
+	(*FreeWorkerRequest)(nil),     // 25: leaf.v1.FreeWorkerRequest
+	(*FreeWorkerResponse)(nil),    // 26: leaf.v1.FreeWorkerResponse
+	(*StoreStatus)(nil),           // 27: leaf.v1.StoreStatus
+	(*TagStats)(nil),              // 28: leaf.v1.TagStats
+	(*SegmentStats)(nil),          // 29: leaf.v1.SegmentStats
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
+	(*Range)(nil),                 // 32: leaf.v1.Range
 }
 var file_leaf_v1_admin_proto_depIdxs = []int32{
-	29, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
+	30, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
 	0,  // 1: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
 	0,  // 2: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
 	0,  // 3: leaf.v1.AlterTagResponse.tag:type_name -> leaf.v1.Tag
 	0,  // 4: leaf.v1.PeekTagResponse.tag:type_name -> leaf.v1.Tag
 	0,  // 5: leaf.v1.ObserveTagResponse.tag:type_name -> leaf.v1.Tag
-	30, // 6: leaf.v1.ObserveTagResponse.others_for:type_name -> google.protobuf.Duration
-	29, // 7: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
-	16, // 8: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
-	26, // 9: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
-	27, // 10: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
-	17, // 11: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
-	15, // 12: leaf.v1.StatusResponse.conditions:type_name -> leaf.v1.Condition
-	29, // 13: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
-	29, // 14: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
-	29, // 15: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
-	29, // 16: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
-	30, // 17: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
-	18, // 18: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
-	29, // 19: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
-	30, // 20: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
-	29, // 21: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
-	23, // 22: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
-	21, // 23: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
-	22, // 24: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
-	29, // 25: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
-	29, // 26: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
-	30, // 27: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
-	23, // 28: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
-	28, // 29: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
-	30, // 30: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
-	29, // 31: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
-	31, // 32: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
-	1,  // 33: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
-	3,  // 34: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
-	5,  // 35: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
-	7,  // 36: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
-	9,  // 37: leaf.v1.AdminService.PeekTag:input_type -> leaf.v1.PeekTagRequest
-	11, // 38: leaf.v1.AdminService.ObserveTag:input_type -> leaf.v1.ObserveTagRequest
-	19, // 39: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
-	24, // 40: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
-	13, // 41: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
-	2,  // 42: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
-	4,  // 43: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
-	6,  // 44: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
-	8,  // 45: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
-	10, // 46: leaf.v1.AdminService.PeekTag:output_type -> leaf.v1.PeekTagResponse
-	12, // 47: leaf.v1.AdminService.ObserveTag:output_type -> leaf.v1.ObserveTagResponse
-	20, // 48: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
-	25, // 49: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
-	14, // 50: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
-	42, // [42:51] is the sub-list for method output_type
-	33, // [33:42] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	31, // 6: leaf.v1.ObserveTagResponse.others_for:type_name -> google.protobuf.Duration
+	30, // 7: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	17, // 8: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
+	27, // 9: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
+	28, // 10: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
+	18, // 11: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
+	14, // 12: leaf.v1.StatusResponse.ports:type_name -> leaf.v1.Port
+	16, // 13: leaf.v1.StatusResponse.conditions:type_name -> leaf.v1.Condition
+	30, // 14: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
+	30, // 15: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
+	30, // 16: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
+	30, // 17: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
+	31, // 18: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
+	19, // 19: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
+	30, // 20: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
+	31, // 21: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
+	30, // 22: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
+	24, // 23: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
+	22, // 24: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
+	23, // 25: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
+	30, // 26: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
+	30, // 27: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
+	31, // 28: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
+	24, // 29: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
+	29, // 30: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
+	31, // 31: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
+	30, // 32: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
+	32, // 33: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
+	1,  // 34: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
+	3,  // 35: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
+	5,  // 36: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
+	7,  // 37: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
+	9,  // 38: leaf.v1.AdminService.PeekTag:input_type -> leaf.v1.PeekTagRequest
+	11, // 39: leaf.v1.AdminService.ObserveTag:input_type -> leaf.v1.ObserveTagRequest
+	20, // 40: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
+	25, // 41: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
+	13, // 42: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
+	2,  // 43: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
+	4,  // 44: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
+	6,  // 45: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
+	8,  // 46: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
+	10, // 47: leaf.v1.AdminService.PeekTag:output_type -> leaf.v1.PeekTagResponse
+	12, // 48: leaf.v1.AdminService.ObserveTag:output_type -> leaf.v1.ObserveTagResponse
+	21, // 49: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
+	26, // 50: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
+	15, // 51: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
+	43, // [43:52] is the sub-list for method output_type
+	34, // [34:43] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_admin_proto_init() }
@@ -2370,16 +2437,16 @@ func file_leaf_v1_admin_proto_init() {
 	file_leaf_v1_admin_proto_msgTypes[3].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[5].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[12].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[17].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[23].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[24].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[25].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_admin_proto_rawDesc), len(file_leaf_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

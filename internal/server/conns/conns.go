@@ -3,6 +3,7 @@ package conns
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -52,6 +53,9 @@ type Options struct {
 	// Loops is the number of event loops for unencrypted connections on a system with epoll;
 	// default: one for two processors. With a negative number each connection has a goroutine.
 	Loops int
+
+	// TLS encrypts the connections; nil: nothing does.
+	TLS *tls.Config
 
 	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
@@ -109,6 +113,9 @@ func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	if !s.addListener(l) {
 		return nil
+	}
+	if s.opts.TLS != nil {
+		l = tls.NewListener(l, s.opts.TLS)
 	}
 	var pause time.Duration
 	for {

@@ -60,8 +60,13 @@ func (l *Listener) add(client net.Addr) error {
 	return nil
 }
 
-// Stats returns the number of open connections, and of refused ones.
-func (l *Listener) Stats() (open int, refused int64) { return int(l.open.Load()), l.refused.Load() }
+// Stats returns the number of open connections, and of refused ones. A nil Listener has none.
+func (l *Listener) Stats() (open int, refused int64) {
+	if l == nil {
+		return 0, 0
+	}
+	return int(l.open.Load()), l.refused.Load()
+}
 
 // A limited is a connection of a Listener.
 type limited struct {

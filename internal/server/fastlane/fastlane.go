@@ -19,10 +19,11 @@ import (
 // A Lane is the fast lane of a server.
 type Lane struct {
 	*frontend.Options
-	behind  Behind
-	heads   atomic.Pointer[heads]
-	lastID  atomic.Uint64 // of a connection
-	targets frontend.Names[target]
+	behind   Behind
+	requests [2]*telemetry.Requests // of each API
+	heads    atomic.Pointer[heads]
+	lastID   atomic.Uint64 // of a connection
+	targets  frontend.Names[target]
 }
 
 // Behind is the net/http behind a lane.
@@ -36,7 +37,7 @@ type Behind struct {
 
 // New returns a lane for opts.
 func New(opts *frontend.Options, behind Behind) *Lane {
-	l := &Lane{Options: opts, behind: behind}
+	l := &Lane{Options: opts, behind: behind, requests: [...]*telemetry.Requests{opts.Requests.Of(frontend.HTTP), opts.Requests.Of(frontend.V1)}}
 	l.heads.Store(new(heads))
 	return l
 }
@@ -54,7 +55,7 @@ type conn interface {
 func (l *Lane) newSession(c conn) *session {
 	s := &session{Lane: l, conn: c}
 	number := uint(l.lastID.Add(1))
-	s.recorders = [2]*telemetry.Recorder{l.Requests.HTTP.Recorder(number), l.Requests.V1.Recorder(number)}
+	s.recorders = [2]*telemetry.Recorder{l.requests[0].Recorder(number), l.requests[1].Recorder(number)}
 	return s
 }
 

@@ -39,7 +39,7 @@ type Options struct {
 	Health func() health.Report
 
 	// Requests counts the requests for IDs, and why they failed: a [Kind.Reason].
-	Requests telemetry.FrontEnds
+	Requests *telemetry.FrontEnds
 
 	// CutKey receives each request of Java Leaf's route for a tag whose name was cut at its last
 	// dot; nil: nothing does.
@@ -56,6 +56,9 @@ type Options struct {
 
 	// Context is that of all requests. It ends late in a stop, with the reason.
 	Context context.Context
+
+	// CORSOrigins are the origins whose pages may read answers.
+	CORSOrigins []string
 
 	// TLS encrypts the ports; nil: nothing does.
 	TLS *tls.Config
@@ -80,16 +83,27 @@ type Options struct {
 	// Metrics serves Prometheus; nil: no metrics.
 	Metrics http.Handler
 
-	// Listen is the address of the server. If only this machine reaches it, only requests
+	// Listen is the address of this front end. If only this machine reaches it, only requests
 	// for this machine's own names are answered; nil: all.
 	Listen net.Addr
 
-	Address   string // Listen for people
-	RESP      string // the address for the Redis protocol; empty: off
+	Address   string // of the server, for people
+	Ports     []Port // the other addresses
 	Version   string
 	Started   time.Time
 	StoreName string // a URL without credentials
 	Registry  string // of worker IDs; likewise
+}
+
+// Names of the front ends that share a port, in the metrics.
+const (
+	HTTP = "http" // Java Leaf's routes, and others like them
+	V1   = "v1"   // the HTTP API for new clients
+)
+
+// A Port is an address of a server, for people.
+type Port struct {
+	Name, Title, Address string
 }
 
 // Report reports the server's present problems.

@@ -42,7 +42,7 @@ type errorBody struct {
 // number in the message, where Java Leaf has the route and a number for err.
 func (i *idsRoute) fail(w http.ResponseWriter, r *http.Request, err error) {
 	kind := frontend.KindOf(err)
-	i.Requests.HTTP.Failed(kind.Reason)
+	i.requests.Failed(kind.Reason)
 	if !i.java || kind.Java == 0 {
 		i.handler.fail(w, r, err)
 		return

@@ -16,10 +16,14 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/v1api"
+	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
 // A handler answers for a server.
-type handler struct{ *frontend.Options }
+type handler struct {
+	*frontend.Options
+	requests *telemetry.Requests
+}
 
 // A route is a line of the one table of routes.
 type route struct {
@@ -34,7 +38,7 @@ type route struct {
 // mux and package v1api. Requests for IDs bypass mux, whose general matching costs twice as much as
 // making and writing an ID.
 func New(mux *http.ServeMux, opts *frontend.Options) http.Handler {
-	h := &handler{opts}
+	h := &handler{opts, opts.Requests.Of(frontend.HTTP)}
 	for _, r := range h.routes() {
 		mux.HandleFunc(r.pattern, r.serve)
 		if r.java {
@@ -58,7 +62,7 @@ type router struct {
 func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for i := range rt.routes {
 		if key, ok := parseKey(r.URL, rt.routes[i].prefix); ok {
-			recorder := rt.Requests.HTTP.RecorderOf(r.RemoteAddr)
+			recorder := rt.requests.RecorderOf(r.RemoteAddr)
 			arrived := recorder.Now()
 			rt.routes[i].serve(w, r, key)
 			recorder.Done(arrived, 1)

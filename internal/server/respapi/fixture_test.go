@@ -60,7 +60,7 @@ func serve(t testing.TB, edit func(*options)) *fixture {
 	sources := map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}
 	opts := &frontend.Options{
 		IDs: issuer.New(sources, &issuer.Options{MaxBatch: o.batch}), Access: o.access, Turns: frontend.NewTurns(),
-		RESP: "127.0.0.1:6380", Version: "v1.2.3", Started: time.Now(),
+		Version: "v1.2.3", Started: time.Now(),
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -33,7 +33,7 @@ func (s *session) denied(err error) {
 
 // refuse tells the caller of an error in the words of text.
 func (s *session) refuse(err error, text string) {
-	s.Requests.RESP.Failed(frontend.KindOf(err).Reason)
+	s.requests.Failed(frontend.KindOf(err).Reason)
 	s.reply.fail(text)
 }
 

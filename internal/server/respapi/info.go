@@ -160,7 +160,7 @@ func wanted(sections [][]byte, name string) bool {
 
 func (s *session) sections() [][2]string {
 	up := time.Since(s.Started)
-	_, port, _ := net.SplitHostPort(s.RESP) // empty without an address
+	_, port, _ := net.SplitHostPort(s.conn.LocalAddr().String())
 	return [][2]string{
 		{"Server", fmt.Sprintf("redis_version:%s\r\nredis_mode:standalone\r\nleaf_version:%s\r\nprocess_id:%d\r\ntcp_port:%s\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
 			redisVersion, s.Version, os.Getpid(), port, int64(up.Seconds()), int64(up.Hours()/24))},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/server/conns"
 	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
 // Full is the reply to a refused connection.
@@ -13,6 +14,7 @@ var Full = []byte("-ERR max number of clients reached\r\n")
 // An API serves the Redis protocol.
 type API struct {
 	*frontend.Options
+	requests *telemetry.Requests
 
 	table []command
 	index map[string]*command // of table, by name
@@ -27,7 +29,14 @@ type API struct {
 // New returns a front end for opts.
 func New(opts *frontend.Options) *API {
 	table := newTable()
-	return &API{Options: opts, table: table, index: newIndex(table)}
+	return &API{Options: opts, requests: opts.Requests.Of("resp"), table: table, index: newIndex(table)}
+}
+
+// Server returns a server of the protocol for opts.
+func Server(opts *frontend.Options) *conns.Server {
+	o := opts.Conns
+	o.Refusal, o.TLS = Full, opts.TLS
+	return conns.New(opts.Context, New(opts).Serve, &o)
 }
 
 // Serve makes the session of a connection.

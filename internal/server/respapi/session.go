@@ -50,7 +50,7 @@ type session struct {
 
 func newSession(a *API, c *conns.Conn) *session {
 	s := &session{API: a, conn: c, id: a.lastID.Add(1)}
-	s.recorder = a.Requests.RESP.Recorder(uint(s.id))
+	s.recorder = a.requests.Recorder(uint(s.id))
 	s.credential = credentialsOf(c)
 	s.reset()
 	return s

@@ -50,7 +50,7 @@ type GRPC struct {
 func NewGRPC(opts *frontend.Options) *GRPC { return newGRPC(opts, frontend.BodyTimeout) }
 
 func newGRPC(opts *frontend.Options, bodyTimeout time.Duration) *GRPC {
-	g := &GRPC{opts: opts, requests: opts.Requests.GRPC, bodyTimeout: bodyTimeout}
+	g := &GRPC{opts: opts, requests: opts.Requests.Of(frontEnd), bodyTimeout: bodyTimeout}
 	const workersPerCPU = 16 // whose stacks have grown already
 	const window = 1<<16 - 1 // the smallest; a fixed size saves the pings that would search a better one
 	pool := &chargingPool{small: mem.DefaultBufferPool(), unsent: opts.Unsent}

@@ -35,12 +35,7 @@ func (g *GRPC) Shutdown(ctx context.Context) error {
 func (g *GRPC) Close() { g.calls.Stop() }
 
 // Stats returns the number of open connections, and of refused ones.
-func (g *GRPC) Stats() (open int, refused int64) {
-	if l := g.conns.Load(); l != nil {
-		return l.Stats()
-	}
-	return 0, 0
-}
+func (g *GRPC) Stats() (open int, refused int64) { return g.conns.Load().Stats() }
 
 // A port bounds how long a client may leave output unread.
 type port struct {

@@ -30,7 +30,7 @@ func (g *GRPC) register(s *grpc.Server) {
 
 func (g *GRPC) leafService() *grpc.ServiceDesc {
 	s := &grpcService{GRPC: g, requests: g.requests, tell: frontend.Text, route: g.opts.Route}
-	ids := &leafService{Options: g.opts, stop: g.opts.Context}
+	ids := &leafService{Options: g.opts, requests: g.requests, stop: g.opts.Context}
 	return &grpc.ServiceDesc{
 		ServiceName: leafv1connect.LeafServiceName,
 		Metadata:    leafv1.File_leaf_v1_leaf_proto.Path(),

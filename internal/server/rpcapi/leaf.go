@@ -8,11 +8,13 @@ import (
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
 type leafService struct {
 	*frontend.Options
-	stop context.Context // ends calls that wait; nil: their own context ends with it
+	requests *telemetry.Requests
+	stop     context.Context // ends calls that wait; nil: their own context ends with it
 }
 
 func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv1.NextResponse, error) {

@@ -14,6 +14,8 @@ import (
 )
 
 const (
+	frontEnd = "grpc" // in the metrics
+
 	maxRequest  = 64 << 10 // bytes; the longest sensible request is far shorter
 	minCompress = 1 << 10  // bytes; compressing a lone ID costs more than sending it
 )
@@ -21,6 +23,7 @@ const (
 // Register adds the services to mux: those of package leafv1, gRPC's health checks, and
 // its reflection.
 func Register(mux *http.ServeMux, opts *frontend.Options) {
+	counted := opts.Requests.Of(frontEnd)
 	options := func(t tell, requests *telemetry.Requests) []connect.HandlerOption {
 		interceptors := []connect.Interceptor{connect.UnaryInterceptorFunc(t.withCodes), record(requests)}
 		if opts.Traces != nil {
@@ -33,9 +36,9 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 		}
 	}
 	admin := newAdmin(opts)
-	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{Options: opts}, options(frontend.Text, opts.Requests.GRPC)...)
-	mux.Handle(path, newGuard(opts, opts.Requests.GRPC, withRoute(opts, withJSON(frontend.WithCharge(opts.Unsent, handler)))))
-	mux.Handle(leafv1connect.LeafServiceStreamProcedure, newGuard(opts, opts.Requests.GRPC, withDeadlines(frontend.WithCharge(opts.Unsent, handler))))
+	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{Options: opts, requests: counted}, options(frontend.Text, counted)...)
+	mux.Handle(path, newGuard(opts, counted, withRoute(opts, withJSON(frontend.WithCharge(opts.Unsent, handler)))))
+	mux.Handle(leafv1connect.LeafServiceStreamProcedure, newGuard(opts, counted, withDeadlines(frontend.WithCharge(opts.Unsent, handler))))
 	path, handler = leafv1connect.NewAdminServiceHandler(admin, options(admin.tell, nil)...)
 	mux.Handle(path, newGuard(opts, nil, withVia(handler)))
 	path, handler = leafv1connect.NewWorkerServiceHandler(&workerService{opts}, options(admin.tell, nil)...)

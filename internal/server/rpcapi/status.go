@@ -21,11 +21,13 @@ func (s *adminService) Status(ctx context.Context, _ *leafv1.StatusRequest) (*le
 		Version:    s.Version,
 		Started:    timestamp(s.Started),
 		Listen:     s.Address,
-		Resp:       s.RESP,
 		Ready:      report.Err("") == nil,
 		Conditions: s.conditions(report),
 		Schemes:    s.schemes(report),
 		Lease:      s.lease(),
+	}
+	for _, p := range s.Ports {
+		res.Ports = append(res.Ports, &leafv1.Port{Name: p.Name, Title: p.Title, Address: p.Address})
 	}
 	if s.Tags == nil {
 		return res, nil

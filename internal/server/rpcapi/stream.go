@@ -132,7 +132,7 @@ func (s *leafService) read(ctx context.Context, stream taker, asks chan<- []*lea
 // answer answers the first request, and those that wait behind it. It sends the answers before they
 // grow large: a client that does not read them must not fill the memory.
 func (s *leafService) answer(ctx context.Context, stream taker, first []*leafv1.TakeRequest, more <-chan []*leafv1.TakeRequest) error {
-	recorder := s.Requests.GRPC.Recorder(0)
+	recorder := s.requests.Recorder(0)
 	arrived := recorder.Now()
 	var answers []*leafv1.StreamAnswer
 	parts := 0
@@ -191,7 +191,7 @@ func (s *leafService) answerSingle(ctx context.Context, scheme, key string) *lea
 
 func (s *leafService) failure(err error) *leafv1.StreamAnswer {
 	kind := frontend.KindOf(err)
-	s.Requests.GRPC.Failed(kind.Reason)
+	s.requests.Failed(kind.Reason)
 	e := &leafv1.StreamError{Code: int32(kind.RPC), Reason: kind.Reason, Message: frontend.Text(err)}
 	if delay := frontend.RetryDelay(err); delay > 0 {
 		e.RetryDelay = durationpb.New(delay)

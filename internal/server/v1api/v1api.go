@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
 // What precedes the parameters in a path.
@@ -38,18 +39,21 @@ var (
 
 type handler struct {
 	*frontend.Options
-	next http.Handler
+	next     http.Handler
+	requests *telemetry.Requests
 }
 
 // New returns a handler that serves the paths below /v1/ and leaves the rest to next.
-func New(opts *frontend.Options, next http.Handler) http.Handler { return &handler{opts, next} }
+func New(opts *frontend.Options, next http.Handler) http.Handler {
+	return &handler{opts, next, opts.Requests.Of(frontend.V1)}
+}
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.URL.Path, prefix) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	recorder := h.Requests.V1.RecorderOf(r.RemoteAddr)
+	recorder := h.requests.RecorderOf(r.RemoteAddr)
 	arrived := recorder.Now()
 	h.serve(w, r)
 	recorder.Done(arrived, 1)
@@ -77,7 +81,7 @@ func (h *handler) noRoute(w http.ResponseWriter, r *http.Request) {
 
 // fail answers a request that failed with err.
 func (h *handler) fail(w http.ResponseWriter, err error) {
-	h.Requests.V1.Failed(frontend.KindOf(err).Reason)
+	h.requests.Failed(frontend.KindOf(err).Reason)
 	frontend.WriteProblem(w, err)
 }
 

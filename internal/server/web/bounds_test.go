@@ -1,4 +1,4 @@
-package server_test
+package web
 
 import (
 	"bufio"
@@ -14,8 +14,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/leaf-id/leaf/internal/server"
 )
 
 // A client that does not send its body is let go, whether or not a handler reads it.
@@ -28,7 +26,7 @@ func TestSlowBodyIsBounded(t *testing.T) {
 		}
 	})
 	mux.HandleFunc("/ignores", func(http.ResponseWriter, *http.Request) {})
-	srv := httptest.NewServer(server.BoundBody(mux, limit))
+	srv := httptest.NewServer(boundBody(mux, limit))
 	defer srv.Close()
 	for path, want := range map[string]int{"/reads": http.StatusRequestTimeout, "/ignores": http.StatusOK} {
 		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
@@ -55,7 +53,7 @@ func TestSlowBodyIsBounded(t *testing.T) {
 func TestBodyBoundEndsWithTheBody(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	var conns atomic.Int32
-	srv := httptest.NewUnstartedServer(server.BoundBody(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewUnstartedServer(boundBody(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err != nil {
 			t.Error(err)
 		}
@@ -101,7 +99,7 @@ func protocols(one, two bool) *http.Protocols {
 func TestSparseLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		log := slog.NewLogLogger(server.NewSparse(slog.NewTextHandler(&out, nil)), slog.LevelWarn)
+		log := slog.NewLogLogger(newSparse(slog.NewTextHandler(&out, nil)), slog.LevelWarn)
 		for range 1000 {
 			log.Print("http: TLS handshake error")
 		}
@@ -119,7 +117,7 @@ func TestSparseLog(t *testing.T) {
 // With a single processor, other goroutines run between two requests of a connection.
 func TestYield(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	h := server.Yield(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	h := yield(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	const requests, least = 100, 90 // sometimes the scheduler picks the goroutine that has just yielded
 	var others atomic.Int64
 	for range requests {

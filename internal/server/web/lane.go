@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"context"
@@ -23,24 +23,19 @@ type lane struct {
 	http2 *http.Server
 }
 
-// newLane returns the lane, or nil: with TLS, and on other systems than Linux, net/http serves
-// alone.
-func (s *Server) newLane(opts *frontend.Options, h http.Handler) *lane {
-	if s.tls != nil || !conns.HasLoops {
-		return nil
-	}
-	l := &lane{one: newFreshHandover(), two: newHandover(), http2: newHTTP(opts, h, false, true)}
-	s.http.ConnState = l.one.observe
-	o := opts.Conns
+func (s *Server) newLane(http2 *http.Server) *lane {
+	l := &lane{one: newFreshHandover(), two: newHandover(), http2: http2}
+	o := s.opts.Conns
 	o.IdleTimeout, o.RequestTimeout = frontend.IdleTimeout, frontend.RequestTimeout
-	l.conns = conns.New(opts.Context, fastlane.New(opts, fastlane.Behind{Wants: s.passesLane, HTTP1: l.one.give, HTTP2: l.two.give}).Serve, &o)
+	behind := fastlane.Behind{Wants: s.passesLane, HTTP1: l.one.give, HTTP2: l.two.give}
+	l.conns = conns.New(s.opts.Context, fastlane.New(s.opts, behind).Serve, &o)
 	return l
 }
 
 // passesLane reports whether net/http answers all, or all below /v1, for now: it alone logs and
 // traces requests, and answers pages of other origins.
 func (s *Server) passesLane(v1 bool) bool {
-	return s.traces != nil || s.access.On() || v1 && s.browser.Shares()
+	return s.opts.Traces != nil || s.opts.AccessLog.On() || v1 && s.browser.Shares()
 }
 
 // serve serves the port, with http1 behind the lane.
