@@ -107,11 +107,11 @@ func (l *linear) client(t *testing.T, rng *rand.Rand) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := b.OpenStore()
+	store, err := b.Store()
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, err := b.OpenRegistry(drivers.RegistryOptions{})
+	registry, err := b.Registry(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

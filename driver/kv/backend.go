@@ -74,6 +74,12 @@ type Adder interface {
 	Add(ctx context.Context, key string, n int64) (now Cell, by int64, err error)
 }
 
+// A Preparer is a [Backend] whose place for cells has to be created.
+type Preparer interface {
+	// Prepare creates the place if it is missing. [DB.Init] and [DB.InitRegistry] call it first.
+	Prepare(ctx context.Context) error
+}
+
 // A Checker is a [Backend] that knows of settings under which its store loses cells, such
 // as a time to live.
 type Checker interface {

@@ -104,6 +104,9 @@ func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
 		if err := segment.CheckTags(tags); err != nil {
 			return err
 		}
+		if err := d.prepare(ctx); err != nil {
+			return err
+		}
 		if err := d.store.marker.absent(ctx); err != nil {
 			return err
 		}
@@ -120,12 +123,22 @@ func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
 // InitRegistry creates the registry. If it exists, the error wraps [fs.ErrExist].
 func (d *DB) InitRegistry(ctx context.Context) error {
 	err := d.do(ctx, func() error {
+		if err := d.prepare(ctx); err != nil {
+			return err
+		}
 		if err := d.registry.marker.absent(ctx); err != nil { // it also finds a member that answers
 			return err
 		}
 		return d.registry.marker.write(ctx)
 	})
 	return wrap(err, "create the registry")
+}
+
+func (d *DB) prepare(ctx context.Context) error {
+	if p, ok := d.backend.(Preparer); ok {
+		return p.Prepare(ctx)
+	}
+	return nil
 }
 
 // Close ends the connections. Calls that wait fail with an error that wraps

@@ -3,7 +3,7 @@
 // that call the suites of package drivertest. The questions below are those that every such backend
 // must answer.
 //
-//	db, err := nats.Open("nats://h1:4222,nats://h2:4222", nil) // after nats.Create
+//	db, err := nats.Open("nats://h1:4222,nats://h2:4222", nil)
 //	…
 //	err = db.Init(ctx, tags) // once; db.InitRegistry(ctx) for worker IDs
 //	set := segment.NewSet(db.Store(), nil) // or one tag: segment.NewBuffer
@@ -12,7 +12,7 @@
 //
 // # The stream
 //
-// [Create] makes a stream of the given name with one subject for each cell, NAME.KIND.CELL. CELL is
+// Init creates a stream of the given name with one subject for each cell, NAME.KIND.CELL. CELL is
 // the cell's name in unpadded base64url. The last message of a subject is the cell, and its
 // sequence number in the stream is the version.
 //

@@ -14,9 +14,6 @@ func Example() {
 	ctx := context.Background()
 	url := shared.URL() // nats://n1:4222,n2:4222,n3:4222
 	opts := &leafnats.Options{Stream: "IDS"}
-	if err := leafnats.Create(ctx, url, opts); err != nil {
-		log.Fatal(err)
-	}
 	db, err := leafnats.Open(url, opts)
 	if err != nil {
 		log.Fatal(err)

@@ -36,15 +36,15 @@ type Options struct {
 	// Stream is the name of the stream. Default [DefaultStream].
 	Stream string
 
-	// Replicas is how many servers [Create] has hold the stream: 1, 3 or 5. Default 1.
+	// Replicas is how many servers hold a stream that Init creates: 1, 3 or 5. Default 1.
 	Replicas int
 
 	// Connect are further options of the connection, such as nats.UserInfo,
-	// nats.UserCredentials or nats.Secure. For [Open] and [Create].
+	// nats.UserCredentials or nats.Secure. For [Open].
 	Connect []nats.Option
 }
 
-// A backend is one stream. It is a [kv.Backend] and a [kv.Checker].
+// A backend is one stream. It is a [kv.Backend], a [kv.Preparer] and a [kv.Checker].
 type backend struct {
 	url      string // empty: conn is the caller's
 	stream   string
@@ -83,14 +83,8 @@ func New(conn *nats.Conn, opts *Options) (*kv.DB, error) {
 	return kv.New(b, nil), nil
 }
 
-// Create makes the stream, if it is missing. It leaves one that exists as it is.
-func Create(ctx context.Context, url string, opts *Options) error {
-	b, err := newBackend(opts)
-	if err != nil {
-		return err
-	}
-	b.url = url
-	defer b.Close()
+// Prepare makes the stream, if it is missing. It leaves one that exists as it is.
+func (b *backend) Prepare(ctx context.Context) error {
 	js, _, err := b.open(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		_, err = js.CreateStream(ctx, jetstream.StreamConfig{

@@ -48,9 +48,6 @@ func open(t testing.TB, url string, o *leafnats.Options) *kv.DB {
 // create makes a store and a registry.
 func create(t testing.TB, url string, o *leafnats.Options, tags ...segment.Tag) *kv.DB {
 	t.Helper()
-	if err := leafnats.Create(t.Context(), url, o); err != nil {
-		t.Fatal(err)
-	}
 	db := open(t, url, o)
 	if err := errors.Join(db.Init(t.Context(), tags), db.InitRegistry(t.Context())); err != nil {
 		t.Fatal(err)
@@ -129,7 +126,7 @@ func TestUnfitStream(t *testing.T) {
 		}
 		db := open(t, shared.URL(), o)
 		for what, err := range map[string]error{
-			"create": leafnats.Create(t.Context(), shared.URL(), o), "init": db.Init(t.Context(), nil), "init registry": db.InitRegistry(t.Context()),
+			"init": db.Init(t.Context(), nil), "init registry": db.InitRegistry(t.Context()),
 		} {
 			if !errors.Is(err, leaf.ErrUnsupported) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s of a stream that %s: %v", what, want, err)

@@ -16,33 +16,44 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// ErrNothingToCreate is wrapped where a registry needs no [Part.Init].
+// ErrNothingToCreate is wrapped by an Init where nothing has to be created.
 var ErrNothingToCreate = errors.New("there is nothing to create")
 
-// A Backend is the thing behind a URL: a store of tags, a registry of worker IDs, or both over one
-// pool of connections.
+// A DB is the driver's side of a [Backend]. It is a [Tags], a [Workers] or both, over one pool of
+// connections.
+type DB interface{ Close() error }
+
+// A Tags is a [DB] with a store of tags.
+type Tags interface {
+	Store() (segment.Store, error)
+	Init(context.Context, []segment.Tag) error
+	Exists(context.Context) (bool, error)
+}
+
+// A Workers is a [DB] with a registry of worker IDs.
+type Workers interface {
+	Registry(*RegistryOptions) (worker.Registry, error)
+	InitRegistry(context.Context) error
+	RegistryExists(context.Context) (bool, error)
+}
+
+// A Backend is the thing behind a URL.
 type Backend struct {
 	Name   string // the URL, without its password
 	Traits Traits
 
-	// Key identifies the state behind the URL, without credentials and parameters: two
-	// URLs of one state have one key, as far as can be told without asking the server.
+	// Key identifies the state behind the URL, without credentials and parameters. URLs of one state
+	// have one key, as far as the URLs tell.
 	Key string
 
-	Tags, Workers Part
-
-	// What its driver does.
-	OpenStore    func() (segment.Store, error)                  // nil: it keeps no tags
-	OpenRegistry func(RegistryOptions) (worker.Registry, error) // nil: it keeps no worker IDs
-	ResizeTo     func(context.Context, Resize) error            // nil: it has no number of servers
-	OnClose      func() error                                   // nil: nothing is open
-	Hosts        []Host                                         // those of a URL with several, where they can be asked one by one
-	Route        func() []string                                // the servers that its IDs come through; nil: it is not a server
+	DB            DB
+	Hosts         []Host // those of a URL with several, where each can be asked by itself
+	Tags, Workers Part   // of DB, after Complete
 
 	opened []io.Closer
 }
 
-// Traits say what holds of a backend. The zero value is that of a database server.
+// Traits are the properties of a backend. The zero value is that of a database server.
 type Traits struct {
 	Local      bool // no other machine reaches it
 	Ticket     bool // the tags' IDs come from ticket servers
@@ -54,12 +65,7 @@ type Traits struct {
 	Reclaim    bool
 	Settle     bool
 	ClaimDelay time.Duration // 0: the default; negative: no delay
-	MaxAhead   time.Duration // of the clock, at most; 0: not bounded
-}
-
-// Store returns the store of tags, which ends with the backend.
-func (b *Backend) Store() (segment.Store, error) {
-	return open(b, &b.Tags, b.OpenStore)
+	MaxAhead   time.Duration // of the clock, at most; 0: no limit
 }
 
 // RegistryOptions are the optional settings of [Backend.Registry]; nil means all defaults.
@@ -74,16 +80,19 @@ type RegistryOptions struct {
 	// one; 0: the URL must.
 	Port int
 
-	// Memory remembers over restarts which worker IDs of WORKER_NODE this machine was
-	// dealt; nil: nothing does.
+	// Memory remembers this machine's worker IDs of WORKER_NODE over restarts; nil: no memory.
 	Memory segment.Memory
 
-	// Now is this machine's clock; default [time.Now]. Only Java Leaf's tree takes it.
+	// Now is this machine's clock for Java Leaf's tree; default [time.Now].
 	Now func() time.Time
 
-	// Observe says that no worker ID is going to be claimed, so that the URL need not
-	// say who would.
+	// Observe: the caller claims no worker ID, so the URL need not name this server.
 	Observe bool
+}
+
+// Store returns the store of tags, which ends with the backend.
+func (b *Backend) Store() (segment.Store, error) {
+	return open(b, &b.Tags, func() (segment.Store, error) { return b.DB.(Tags).Store() })
 }
 
 // Registry returns the registry of worker IDs, which ends with the backend. It locks the
@@ -92,10 +101,10 @@ func (b *Backend) Registry(o *RegistryOptions) (worker.Registry, error) {
 	if o == nil {
 		o = &RegistryOptions{}
 	}
-	return open(b, &b.Workers, func() (worker.Registry, error) { return b.OpenRegistry(*o) })
+	return open(b, &b.Workers, func() (worker.Registry, error) { return b.DB.(Workers).Registry(o) })
 }
 
-// open opens one part of a backend, and has it closed with that.
+// open opens one part of a backend, which closes it.
 func open[T any](b *Backend, p *Part, open func() (T, error)) (T, error) {
 	var none T
 	if p.Unfit != nil {
@@ -117,32 +126,48 @@ func (b *Backend) Close() error {
 	for _, c := range slices.Backward(b.opened) {
 		errs = append(errs, c.Close())
 	}
-	if b.OnClose != nil {
-		errs = append(errs, b.OnClose())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, b.DB.Close())...)
 }
 
-// Resize says how ticket servers become another number.
+// Route returns the names of the servers that the IDs come through; nil: it is not a server.
+func (b *Backend) Route() func() []string {
+	if r, ok := b.DB.(interface{ Route() []string }); ok {
+		return r.Route
+	}
+	return nil
+}
+
+// Resize are the arguments of [Backend.Resize].
 type Resize struct {
-	Retired string   // the URL of those that leave the set; may be empty
-	Lost    []string // names of those whose data is gone for good
+	Retired string   // the URL of the servers that leave the set; may be empty
+	Lost    []string // names of servers whose data is gone for good
 	Jump    int64    // more than one of these can have been ahead of all others; 0: the default
 }
 
-// Resize has ticket servers, which exist, become as many as the URL names.
+// Resize changes the number of ticket servers to that of the URL.
 func (b *Backend) Resize(ctx context.Context, r Resize) error {
-	if b.ResizeTo == nil {
+	db, ok := b.DB.(interface {
+		Resize(context.Context, Resize) error
+	})
+	if !ok {
 		return fmt.Errorf("resize store %s: %w: only ticket servers have a number", b.Name, leaf.ErrInvalid)
 	}
-	return b.Tags.wrap(b.ResizeTo(ctx, r))
+	return b.Tags.wrap(db.Resize(ctx, r))
 }
 
-// SetName sets the URL, without its password.
-func (b *Backend) SetName(name string) {
+// Complete sets the name, which is the URL without its password, and the two parts.
+func (b *Backend) Complete(name string) *Backend {
 	b.Name = name
-	b.Tags.name, b.Tags.check = "store "+name, b.checkStore
-	b.Workers.name, b.Workers.check = "worker registry "+name, b.checkRegistry
+	b.Tags = Part{name: "store " + name, check: b.checkStore}
+	if db, ok := b.DB.(Tags); ok {
+		b.Tags.init, b.Tags.exists = db.Init, db.Exists
+	}
+	b.Workers = Part{name: "worker registry " + name, check: b.checkRegistry}
+	if db, ok := b.DB.(Workers); ok {
+		b.Workers.init = func(ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) }
+		b.Workers.exists = db.RegistryExists
+	}
+	return b
 }
 
 func (b *Backend) checkStore(ctx context.Context) error {
@@ -173,35 +198,30 @@ func (b *Backend) checkRegistry(ctx context.Context) error {
 
 // A Part is one of the two things that a backend may keep: tags, or worker IDs.
 type Part struct {
-	Unfit error // says why the backend does not keep it; nil: it does
+	Unfit error // reports why the backend does not keep it; nil: it does
 
-	// What its driver does.
-	Create func(context.Context, []segment.Tag) error // nil: nothing to create
-	Made   func(context.Context) (bool, error)
-
-	name  string // for people
-	check func(context.Context) error
+	name   string // for people
+	init   func(context.Context, []segment.Tag) error
+	exists func(context.Context) (bool, error)
+	check  func(context.Context) error
 }
 
-// Init creates the durable state, a store with these tags in it. It fails, wrapping
-// [io/fs.ErrExist], if that exists, and leaves it as it is; and, wrapping
-// [ErrNothingToCreate], where nothing has to be created.
+// Init creates the durable state, a store with these tags in it. If the state exists, Init leaves it
+// as it is, and the error wraps [io/fs.ErrExist]. It wraps [ErrNothingToCreate] where nothing has to
+// be created.
 func (p *Part) Init(ctx context.Context, tags ...segment.Tag) error {
-	switch {
-	case p.Unfit != nil:
+	if p.Unfit != nil {
 		return p.Unfit
-	case p.Create == nil:
-		return fmt.Errorf("create %s: %w", p.name, ErrNothingToCreate)
 	}
-	return p.wrap(p.Create(ctx, tags))
+	return p.wrap(p.init(ctx, tags))
 }
 
 // Exists reports whether [Part.Init] has created the state, or need not.
 func (p *Part) Exists(ctx context.Context) (bool, error) {
-	if p.Unfit != nil || p.Create == nil {
-		return p.Unfit == nil, p.Unfit
+	if p.Unfit != nil {
+		return false, p.Unfit
 	}
-	ok, err := p.Made(ctx)
+	ok, err := p.exists(ctx)
 	return ok, p.wrap(err)
 }
 

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/leaf-id/leaf/internal/backend"
 )
 
 // examples are URLs of each scheme.
@@ -30,10 +32,10 @@ func TestDocsNameEveryDriver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b.OpenStore != nil {
+		if _, ok := b.DB.(backend.Tags); ok {
 			stores = append(stores, d.scheme)
 		}
-		if b.OpenRegistry != nil {
+		if _, ok := b.DB.(backend.Workers); ok {
 			registries = append(registries, d.scheme)
 		}
 		if err := b.Close(); err != nil {

@@ -42,10 +42,11 @@ func Open(rawURL string, o *Options) (*Backend, error) {
 	if o != nil && o.Logger != nil {
 		u.log = o.Logger
 	}
-	b, err := d.parse(u)
+	b, err := d.open(u)
 	if err == nil {
-		complete(b, d.scheme, name, u)
-		err = checkTerms(b)
+		// Whether the way to a server is encrypted does not make it another one.
+		b.Key = strings.NewReplacer("rediss", "redis", "leafs", "leaf").Replace(d.scheme) + ":" + b.Key
+		err = u.complete(b.Complete(name))
 	}
 	if _, ok := errors.AsType[malformed](err); ok {
 		err = fmt.Errorf("%w: %w: write %s", leaf.ErrInvalid, err, d.form)
@@ -56,34 +57,29 @@ func Open(rawURL string, o *Options) (*Backend, error) {
 	return b, nil
 }
 
-// complete fills in the common fields of all drivers.
-func complete(b *Backend, scheme, name string, u *target) {
-	// Whether the way to a server is encrypted does not make it another one.
-	b.Key = strings.NewReplacer("rediss", "redis", "leafs", "leaf").Replace(scheme) + ":" + b.Key
-	b.Traits.Reclaim, b.Traits.ClaimDelay, b.Traits.StoreID = u.reclaim, u.claimDelay, u.storeID
-	b.SetName(name)
+// complete applies the parameters that any store or registry has. If they mean nothing to this one,
+// it closes the backend.
+func (u *target) complete(b *Backend) error {
+	t := &b.Traits
+	t.Reclaim, t.ClaimDelay, t.StoreID = u.reclaim, u.claimDelay, u.storeID
+	if _, ok := b.DB.(backend.Tags); !ok {
+		b.Tags.Unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, b.Name, hint.ErrWorkersOnly)
+	} else if u.forWorkers != "" {
+		b.Tags.Unfit = fmt.Errorf("%w: URL %s: %s is %w", leaf.ErrInvalid, b.Name, u.forWorkers, hint.ErrWorkersOnly)
+	}
+	if _, ok := b.DB.(backend.Workers); !ok {
+		b.Workers.Unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, b.Name, hint.ErrTagsOnly)
+	}
 	switch {
-	case b.OpenStore == nil:
-		b.Tags.Unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, name, hint.ErrWorkersOnly)
-	case u.forWorkers != "":
-		b.Tags.Unfit = fmt.Errorf("%w: URL %s: %s is %w", leaf.ErrInvalid, name, u.forWorkers, hint.ErrWorkersOnly)
+	case t.Reclaim && !t.Assigned:
+		u.fail(invalid("%s=machine is for worker IDs that are assigned (static:, zookeeper: with layout=leaf); "+
+			"here another one is claimed instead", paramReclaim))
+	case t.Disposable && t.ClaimDelay != 0:
+		u.fail(invalid("%s means nothing with %s=%s: no start waits for another one", paramClaimDelay, paramLayout, layoutNodes))
+	default:
+		return nil
 	}
-	if b.OpenRegistry == nil {
-		b.Workers.Unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, name, hint.ErrTagsOnly)
-	}
-}
-
-// checkTerms closes a backend, and says why, whose URL has parameters that mean nothing to
-// this kind of registry.
-func checkTerms(b *Backend) error {
-	switch {
-	case b.Traits.Reclaim && !b.Traits.Assigned:
-		return errors.Join(invalid("%s=machine is for worker IDs that are assigned (static:, zookeeper: with layout=leaf); "+
-			"here another one is claimed instead", paramReclaim), b.Close())
-	case b.Traits.Disposable && b.Traits.ClaimDelay != 0:
-		return errors.Join(invalid("%s means nothing with %s=%s: no start waits for another one", paramClaimDelay, paramLayout, layoutNodes), b.Close())
-	}
-	return nil
+	return errors.Join(u.err, b.Close())
 }
 
 // CheckStore reports, wrapping [leaf.ErrInvalid], why a URL names no store. It contacts
@@ -93,7 +89,7 @@ func CheckStore(rawURL string) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.Store() // which looks at some more than Open
+	_, err = b.Store() // which also looks where the file is
 	return errors.Join(err, b.Close())
 }
 

@@ -42,9 +42,9 @@ func TestRedisConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := u.redisConfig()
-		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(tls.Config{})); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", tt.url, err, diff)
+		got := u.redisConfig()
+		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(tls.Config{})); diff != "" || u.err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", tt.url, u.err, diff)
 		}
 		if b, err := Open(tt.url, nil); err != nil || b.Key != tt.key || b.Close() != nil {
 			t.Errorf("%s: %v, %+v, want the key %s", tt.url, err, b, tt.key)
@@ -111,13 +111,13 @@ func TestTicketServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, servers, layout, err := u.ticketServers()
+		_, servers, layout := u.ticketServers()
 		var names []string
 		for _, s := range servers {
 			names = append(names, s.Name)
 		}
-		if diff := cmp.Diff(tt.names, names); diff != "" || err != nil || layout != tt.layout || closeTickets(servers) != nil {
-			t.Errorf("%s: %+v, %v\n%s", tt.url, layout, err, diff)
+		if diff := cmp.Diff(tt.names, names); diff != "" || u.err != nil || layout != tt.layout || closeTickets(servers) != nil {
+			t.Errorf("%s: %+v, %v\n%s", tt.url, layout, u.err, diff)
 		}
 	}
 }

@@ -45,10 +45,8 @@ func FromJDBC(jdbcURL, user, password string) (string, error) {
 	}
 	result := "//" + userinfo + host + "/" + name + "?" + fromJDBCParams(params).Encode()
 	u := newTarget("mysql", result)
-	if err := u.query(mysqlParams()...); err != nil {
-		return "", err
-	}
-	if _, _, err := u.mysqlConfig(); err != nil {
+	u.query(mysqlParams()...)
+	if u.mysqlConfig(); u.err != nil {
 		return "", badJDBC("its host, port or database is malformed")
 	}
 	return "mysql:" + result, nil

@@ -1,11 +1,9 @@
 package drivers
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"log/slog"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -14,8 +12,6 @@ import (
 
 	"github.com/leaf-id/leaf/driver/mysql"
 	"github.com/leaf-id/leaf/driver/sqldb"
-	"github.com/leaf-id/leaf/internal/backend"
-	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -26,107 +22,96 @@ const (
 )
 
 func mysqlParams() []string {
-	return []string{"tls", paramCA, paramCert, paramKey, "timeout", "readTimeout", "writeTimeout"}
+	return append(tlsParams, "tls", "timeout", "readTimeout", "writeTimeout")
 }
 
-// parseMySQL reads //user:password@h1:3306,h2:3306/db?parameters.
-func parseMySQL(u *target) (*Backend, error) {
-	if err := u.query(append(mysqlParams(), paramLayout)...); err != nil {
-		return nil, err
+// openMySQL reads //user:password@h1:3306,h2:3306/db?parameters.
+func openMySQL(u *target) (*Backend, error) {
+	u.query(append(mysqlParams(), paramLayout)...)
+	layout, nodes := u.cut(paramLayout)
+	if nodes && layout != layoutNodes {
+		u.fail(invalid("%s %q: the only value is %s, and without it worker IDs are leased", paramLayout, layout, layoutNodes))
 	}
-	if u.params.Has(paramLayout) && u.params.Get(paramLayout) != layoutNodes {
-		return nil, invalid("%s %q: the only value is %s, and without it worker IDs are leased", paramLayout, u.params.Get(paramLayout), layoutNodes)
-	}
-	key, servers, err := u.mysqlServers()
-	if err != nil {
-		return nil, err
-	}
-	pool, err := u.mysqlPool(servers)
-	if err != nil {
-		return nil, err
+	cfg, addrs := u.mysqlConfig()
+	key, pool := u.mysqlServers(cfg, addrs)
+	if u.err != nil {
+		return nil, u.err
 	}
 	opts := &sqldb.Options{Logger: u.log}
-	if u.params.Has(paramLayout) {
-		return nodesBackend(key, pool, opts), nil
+	if nodes {
+		return &Backend{Key: key + "?" + paramLayout + "=" + layoutNodes, Traits: Traits{Disposable: true}, DB: nodesDB{pool, opts}}, nil
 	}
-	db, err := mysql.New(pool, opts)
-	b, err := sqlBackend(key, pool, db, err)
-	if err == nil {
-		b.Hosts = mysqlAlone(servers)
-	}
-	return b, err
+	db, err := newSQL(pool, mysql.New, opts)
+	return &Backend{Key: key, DB: db, Hosts: hostsAlone(addrs, func(i int) (sqlHost, error) {
+		connector, err := gomysql.NewConnector(mysqlServer(cfg, addrs[i]))
+		if err != nil {
+			return sqlHost{}, err
+		}
+		return sqlHost{sql.OpenDB(connector)}, nil
+	})}, err
 }
 
-// mysqlAlone returns the hosts of a URL with several. A replica can be asked too.
-func mysqlAlone(servers []*gomysql.Config) []backend.Host {
-	names := make([]string, len(servers))
-	for i, server := range servers {
-		names[i] = server.Addr
-	}
-	return askDatabases(names, func(i int) (*sql.DB, error) {
-		connector, err := gomysql.NewConnector(servers[i])
-		if err != nil {
+// A nodesDB is the registry in the table WORKER_NODE.
+type nodesDB struct {
+	*sql.DB
+	opts *sqldb.Options
+}
+
+func (d nodesDB) Registry(r *RegistryOptions) (worker.Registry, error) {
+	opts := &mysql.NodesOptions{Options: *d.opts, Memory: r.Memory}
+	if !r.Observe {
+		var err error
+		if opts.Node, err = thisNode(os.Getenv); err != nil {
 			return nil, err
 		}
-		return sql.OpenDB(connector), nil
-	})
+	}
+	return mysql.NewNodes(d.DB, opts)
 }
 
-// nodesBackend returns the registry in the table WORKER_NODE.
-func nodesBackend(key string, db *sql.DB, o *sqldb.Options) *Backend {
-	observer := func() *mysql.Nodes {
-		n, _ := mysql.NewNodes(db, &mysql.NodesOptions{Options: *o}) // which fails without a database only
-		return n
-	}
-	return &Backend{
-		Key:    key + "?" + paramLayout + "=" + layoutNodes,
-		Traits: Traits{Disposable: true},
-		OpenRegistry: func(r RegistryOptions) (worker.Registry, error) {
-			opts := &mysql.NodesOptions{Options: *o, Memory: r.Memory}
-			if !r.Observe {
-				var err error
-				if opts.Node, err = thisNode(os.Getenv); err != nil {
-					return nil, err
-				}
-			}
-			return mysql.NewNodes(db, opts)
-		},
-		Workers: Part{
-			Create: func(ctx context.Context, _ []segment.Tag) error { return observer().Init(ctx) },
-			Made:   func(ctx context.Context) (bool, error) { return observer().Exists(ctx) },
-		},
-		OnClose: db.Close,
-	}
-}
-
-// mysqlServers returns the servers of a URL, and its key, which is their set and the database.
-func (u *target) mysqlServers() (key string, servers []*gomysql.Config, err error) {
-	cfg, addrs, err := u.mysqlConfig()
+func (d nodesDB) InitRegistry(ctx context.Context) error {
+	nodes, err := mysql.NewNodes(d.DB, nil)
 	if err != nil {
-		return "", nil, err
+		return err
 	}
-	servers = make([]*gomysql.Config, len(addrs))
-	for i, addr := range addrs {
-		servers[i] = cfg.Clone()
-		servers[i].Addr = addr
-	}
-	return "//" + sortedList(addrs) + "/" + cfg.DBName, servers, nil
+	return nodes.Init(ctx)
 }
 
-// mysqlPool returns a pool of connections to the servers.
-func (u *target) mysqlPool(servers []*gomysql.Config) (*sql.DB, error) {
+func (d nodesDB) RegistryExists(ctx context.Context) (bool, error) {
+	nodes, err := mysql.NewNodes(d.DB, nil)
+	if err != nil {
+		return false, err
+	}
+	return nodes.Exists(ctx)
+}
+
+// mysqlServers returns a pool of connections to the servers, and their key, which is their set and
+// the database.
+func (u *target) mysqlServers(cfg *gomysql.Config, addrs []string) (key string, pool *sql.DB) {
+	if u.err != nil {
+		return "", nil
+	}
+	servers := make([]*gomysql.Config, len(addrs))
+	for i, addr := range addrs {
+		servers[i] = mysqlServer(cfg, addr)
+	}
 	connector, err := mysql.NewConnector(servers, &sqldb.Options{Logger: u.log})
 	if err != nil {
-		return nil, err
+		u.fail(err)
+		return "", nil
 	}
-	return newPool(connector), nil
+	return "//" + sortedList(addrs) + "/" + cfg.DBName, newPool(connector)
 }
 
-// mysqlConfig returns what all servers have in common, and their addresses.
-func (u *target) mysqlConfig() (cfg *gomysql.Config, addrs []string, err error) {
-	if err := u.cutUser(); err != nil {
-		return nil, nil, err
-	}
+func mysqlServer(cfg *gomysql.Config, addr string) *gomysql.Config {
+	server := cfg.Clone()
+	server.Addr = addr
+	return server
+}
+
+// mysqlConfig returns what all servers have in common, and their addresses. A file of TLS turns on
+// encryption.
+func (u *target) mysqlConfig() (cfg *gomysql.Config, addrs []string) {
+	u.cutUser()
 	cfg = gomysql.NewConfig()
 	mysql.Prepare(cfg)
 	cfg.User, cfg.Passwd = u.user, u.password
@@ -135,42 +120,30 @@ func (u *target) mysqlConfig() (cfg *gomysql.Config, addrs []string, err error) 
 	if socket, ok := strings.CutPrefix(u.address, "unix("); ok {
 		cfg.Net = "unix"
 		if hosts, name, ok = strings.Cut(socket, ")/"); !ok {
-			return nil, nil, malformed("a socket is written unix(/path)/db")
+			u.malformed("a socket is written unix(/path)/db")
 		}
 		addrs = []string{hosts}
-	} else if addrs, err = hostPorts(hosts, "3306"); err != nil {
-		return nil, nil, err
+	} else {
+		addrs = u.hostPorts(hosts, "3306")
 	}
-	if cfg.DBName, err = url.PathUnescape(name); err != nil || cfg.DBName == "" || strings.Contains(name, "/") {
-		return nil, nil, malformed("the name of the database is missing or malformed")
-	}
+	cfg.DBName = u.database(name)
 	if len(addrs) > 1 {
 		cfg.Timeout = 0 // the connector knows how long one server is worth waiting for
 	}
 	for i, addr := range addrs {
 		if slices.Contains(addrs[:i], addr) {
-			return nil, nil, malformed("it names " + addr + " twice")
+			u.malformed("it names %s twice", addr)
 		}
 	}
-	return cfg, addrs, u.setMySQL(cfg)
-}
-
-// setMySQL applies the parameters. A file of TLS turns on encryption.
-func (u *target) setMySQL(cfg *gomysql.Config) (err error) {
-	if err := cmp.Or(u.duration("timeout", &cfg.Timeout), u.duration("readTimeout", &cfg.ReadTimeout),
-		u.duration("writeTimeout", &cfg.WriteTimeout)); err != nil {
-		return err
+	u.duration("timeout", &cfg.Timeout)
+	u.duration("readTimeout", &cfg.ReadTimeout)
+	u.duration("writeTimeout", &cfg.WriteTimeout)
+	cfg.TLSConfig = u.oneOf("tls", "true", "false", "skip-verify", "preferred")
+	if slices.ContainsFunc(tlsParams, u.params.Has) {
+		if cfg.TLSConfig != "" && cfg.TLSConfig != "true" {
+			u.malformed("ca, cert and key are for a server whose certificate is checked: write tls=true, or leave tls out")
+		}
+		cfg.TLS = u.cutTLS(true, "")
 	}
-	if err := u.oneOf("tls", "true", "false", "skip-verify", "preferred"); err != nil {
-		return err
-	}
-	cfg.TLSConfig = u.params.Get("tls")
-	if !u.params.Has(paramCA) && !u.params.Has(paramCert) && !u.params.Has(paramKey) {
-		return nil
-	}
-	if cfg.TLSConfig != "" && cfg.TLSConfig != "true" {
-		return malformed("ca, cert and key are for a server whose certificate is checked: write tls=true, or leave tls out")
-	}
-	cfg.TLS, err = u.cutTLS(true, "")
-	return err
+	return cfg, addrs
 }

@@ -1,7 +1,6 @@
 package drivers
 
 import (
-	"database/sql"
 	"net"
 	"net/url"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/driver/sqldb"
-	"github.com/leaf-id/leaf/internal/backend"
 )
 
 // postgresParams are those of the connection; the rest are the server's own settings, for
@@ -25,47 +23,17 @@ func postgresParams() []string {
 		"idle_session_timeout", "idle_in_transaction_session_timeout", "default_transaction_isolation"}
 }
 
-func parsePostgres(u *target) (*Backend, error) {
-	cfg, err := u.postgresConfig()
-	if err != nil {
-		return nil, err
+// openPostgres reads //user:password@host:port,host:port/db?parameters. The folder of a socket may
+// replace the hosts.
+func openPostgres(u *target) (*Backend, error) {
+	cfg := u.postgresConfig()
+	if u.err != nil {
+		return nil, u.err
 	}
-	pool := newPool(postgres.NewConnector(cfg))
-	db, err := postgres.New(pool, &sqldb.Options{Logger: u.log})
-	b, err := sqlBackend(postgresKey(cfg), pool, db, err)
-	if err == nil {
-		b.Hosts = postgresAlone(cfg)
-	}
-	return b, err
-}
-
-// postgresAlone returns the hosts of a URL with several. A standby can be asked too.
-func postgresAlone(cfg *pgx.ConnConfig) []backend.Host {
-	var names []string
-	var alone []*pgx.ConnConfig
-	ways := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
-	for _, way := range ways { // one host has several: with and without encryption
-		name := postgresHost(way.Host, way.Port)
-		if i := slices.Index(names, name); i >= 0 {
-			alone[i].Fallbacks = append(alone[i].Fallbacks, way)
-			continue
-		}
-		one := cfg.Copy()
-		one.Host, one.Port, one.TLSConfig, one.Fallbacks, one.ValidateConnect = way.Host, way.Port, way.TLSConfig, nil, nil
-		names, alone = append(names, name), append(alone, one)
-	}
-	return askDatabases(names, func(i int) (*sql.DB, error) { return stdlib.OpenDB(*alone[i]), nil })
-}
-
-// postgresKey has the hosts, sorted, and the parameters that decide on the schema.
-func postgresKey(cfg *pgx.ConnConfig) string {
-	hosts := []string{postgresHost(cfg.Host, cfg.Port)}
-	for _, f := range cfg.Fallbacks { // one host has several: with and without encryption
-		hosts = append(hosts, postgresHost(f.Host, f.Port))
-	}
-	slices.Sort(hosts)
-	key := "//" + strings.Join(slices.Compact(hosts), ",") + "/" + cfg.Database
-	schema := make(url.Values)
+	names, alone := postgresAlone(cfg)
+	db, err := newSQL(newPool(postgres.NewConnector(cfg)), postgres.New, &sqldb.Options{Logger: u.log})
+	key := "//" + sortedList(names) + "/" + cfg.Database
+	schema := make(url.Values) // the parameters that decide on it
 	for _, name := range []string{"options", "search_path"} {
 		if value, ok := cfg.RuntimeParams[name]; ok {
 			schema.Set(name, value)
@@ -74,35 +42,38 @@ func postgresKey(cfg *pgx.ConnConfig) string {
 	if len(schema) > 0 {
 		key += "?" + schema.Encode()
 	}
-	return key
+	return &Backend{Key: key, DB: db,
+		Hosts: hostsAlone(names, func(i int) (sqlHost, error) { return sqlHost{stdlib.OpenDB(*alone[i])}, nil })}, err
 }
 
-func postgresHost(host string, port uint16) string {
-	if !strings.HasPrefix(host, "/") { // else the folder of a socket
-		host = strings.ToLower(host)
+// postgresAlone returns the hosts of a URL, and the configuration of each by itself.
+func postgresAlone(cfg *pgx.ConnConfig) (names []string, alone []*pgx.ConnConfig) {
+	ways := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
+	for _, way := range ways { // one host has several: with and without encryption
+		name := way.Host
+		if !strings.HasPrefix(name, "/") { // else the folder of a socket
+			name = strings.ToLower(name)
+		}
+		name = net.JoinHostPort(name, strconv.Itoa(int(way.Port)))
+		if i := slices.Index(names, name); i >= 0 {
+			alone[i].Fallbacks = append(alone[i].Fallbacks, way)
+			continue
+		}
+		one := cfg.Copy()
+		one.Host, one.Port, one.TLSConfig, one.Fallbacks, one.ValidateConnect = way.Host, way.Port, way.TLSConfig, nil, nil
+		names, alone = append(names, name), append(alone, one)
 	}
-	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+	return names, alone
 }
 
-// postgresConfig parses //user:password@host:port,host:port/db?parameters. The folder of a socket
-// may replace the hosts. pgx takes missing parts from PGPASSWORD, PGSSLMODE and the like, and from
-// ~/.pgpass.
-func (u *target) postgresConfig() (*pgx.ConnConfig, error) {
-	if err := u.query(postgresParams()...); err != nil {
-		return nil, err
-	}
-	if err := u.cutUser(); err != nil {
-		return nil, err
-	}
+// postgresConfig has pgx read the URL. pgx takes missing parts from PGPASSWORD, PGSSLMODE and the
+// like, and from ~/.pgpass.
+func (u *target) postgresConfig() *pgx.ConnConfig {
+	u.query(postgresParams()...)
+	u.cutUser()
 	hosts, name, _ := strings.Cut(u.address, "/")
-	hosts, err := u.postgresHosts(hosts)
-	if err != nil {
-		return nil, err
-	}
-	name, err = url.PathUnescape(name)
-	if err != nil || name == "" || strings.Contains(name, "/") {
-		return nil, malformed("the name of the database is missing or malformed")
-	}
+	hosts = u.postgresHosts(hosts)
+	pgURL := url.URL{Scheme: "postgres", Host: hosts, Path: "/" + u.database(name)}
 	defaults := map[string]string{"connect_timeout": "5"}
 	if strings.Contains(hosts, ",") { // and a silent one leaves a call the time for the next
 		defaults = map[string]string{"connect_timeout": "1", "target_session_attrs": "read-write"}
@@ -112,7 +83,6 @@ func (u *target) postgresConfig() (*pgx.ConnConfig, error) {
 			u.params.Set(name, value)
 		}
 	}
-	pgURL := url.URL{Scheme: "postgres", Host: hosts, Path: "/" + name}
 	pgURL.RawQuery = strings.ReplaceAll(u.params.Encode(), "+", "%20") // pgx takes a plus for a plus
 	switch {
 	case u.hasPassword:
@@ -120,29 +90,33 @@ func (u *target) postgresConfig() (*pgx.ConnConfig, error) {
 	case u.user != "":
 		pgURL.User = url.User(u.user)
 	}
+	if u.err != nil {
+		return nil
+	}
 	cfg, err := pgx.ParseConfig(pgURL.String())
 	if err != nil { // its text has the URL in quotes, and then the problem
 		_, what, _ := strings.Cut(err.Error(), "`: ")
-		return nil, malformed("pgx cannot read it: " + what)
+		u.malformed("pgx cannot read it: %s", what)
+		return nil
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // the driver's own mode
-	return cfg, nil
+	return cfg
 }
 
 // postgresHosts returns the hosts. The folder of a socket, percent-encoded in their place or in the
 // parameter host, becomes that parameter.
-func (u *target) postgresHosts(hosts string) (string, error) {
+func (u *target) postgresHosts(hosts string) string {
 	folder, err := url.PathUnescape(hosts)
 	if err == nil && strings.HasPrefix(folder, "/") && !u.params.Has("host") {
 		hosts = ""
 		u.params.Set("host", folder)
 	}
 	if hosts == "" && strings.HasPrefix(u.params.Get("host"), "/") {
-		return "", nil
+		return ""
 	}
 	if u.params.Has("host") || u.params.Has("port") {
-		return "", malformed("host is the folder of a socket, and port the number in the socket's name, of a URL without hosts")
+		u.malformed("host is the folder of a socket, and port the number in the socket's name, of a URL without hosts")
 	}
-	_, err = hostPorts(hosts, "5432")
-	return hosts, err
+	u.hostPorts(hosts, "5432")
+	return hosts
 }

@@ -11,43 +11,37 @@ import (
 // paramTokenFile names a file that holds the token of another Leaf server.
 const paramTokenFile = "token_file"
 
-// parseLeaf reads //token@h1:8080,h2:8080?parameters.
-func parseLeaf(u *target) (*Backend, error) {
-	if err := u.query(paramCA, paramCert, paramKey, paramTokenFile); err != nil {
-		return nil, err
-	}
-	servers, path, err := u.cluster("8080")
-	switch {
-	case err != nil:
-		return nil, err
-	case strings.Trim(path, "/") != "":
-		return nil, malformed("there is a path behind the host")
-	case u.hasPassword:
-		return nil, malformed("a token has no colon in it")
-	case u.user != "" && u.params.Has(paramTokenFile):
-		return nil, invalid("give either a token or %s", paramTokenFile)
-	}
+// openLeaf reads //token@h1:8080,h2:8080?parameters.
+func openLeaf(u *target) (*Backend, error) {
+	u.query(append(tlsParams, paramTokenFile)...)
+	servers, path := u.cluster("8080")
 	opts := relay.Options{Token: u.user, TokenFile: u.params.Get(paramTokenFile)}
-	scheme := "http://"
-	if u.scheme == "leafs" {
-		scheme = "https://"
+	switch {
+	case strings.Trim(path, "/") != "":
+		u.malformed("there is a path behind the host")
+	case u.hasPassword:
+		u.malformed("a token has no colon in it")
+	case u.user != "" && u.params.Has(paramTokenFile):
+		u.fail(invalid("give either a token or %s", paramTokenFile))
 	}
-	if opts.TLS, err = u.cutTLS(u.scheme == "leafs", "write leafs:// instead"); err != nil {
-		return nil, err
+	scheme := map[string]string{"leaf": "http://", "leafs": "https://"}[u.scheme]
+	if opts.TLS = u.cutTLS(u.scheme == "leafs", "write leafs:// instead"); u.err != nil {
+		return nil, u.err
 	}
 	urls := make([]string, len(servers))
 	for i, server := range servers {
 		urls[i] = scheme + server
 	}
 	db, err := relay.Open(urls, &opts)
-	if err != nil {
-		return nil, err
-	}
-	return &Backend{
-		Key:          "//" + sortedList(servers),
-		OpenStore:    func() (segment.Store, error) { return db.Store(), nil },
-		OpenRegistry: func(RegistryOptions) (worker.Registry, error) { return db.Registry(), nil },
-		OnClose:      db.Close,
-		Route:        db.Route,
-	}, nil
+	return &Backend{Key: "//" + sortedList(servers), DB: relayDB{DB: db}}, err
 }
+
+// A relayDB is other servers.
+type relayDB struct {
+	*relay.DB
+	nothing
+}
+
+func (d relayDB) Store() (segment.Store, error)                      { return d.DB.Store(), nil }
+func (d relayDB) Registry(*RegistryOptions) (worker.Registry, error) { return d.DB.Registry(), nil }
+func (d relayDB) Close() error                                       { return d.DB.Close() }

@@ -22,39 +22,20 @@ import (
 // sqliteConns bounds the files held open: one connection writes, listings use others.
 const sqliteConns = 8
 
-// parseSQLite takes the path as it stands, but for store_id at its end.
-func parseSQLite(u *target) (*Backend, error) {
-	const storeID = "?" + paramStoreID + "="
-	if i := strings.LastIndex(u.rest, storeID); i >= 0 {
-		if u.storeID = u.rest[i+len(storeID):]; u.storeID == "" {
+// openSQLite takes the path as it stands, but for store_id at its end.
+func openSQLite(u *target) (*Backend, error) {
+	if i := strings.LastIndex(u.rest, "?"+paramStoreID+"="); i >= 0 {
+		_, u.storeID, _ = strings.Cut(u.rest[i:], "=")
+		if u.rest = u.rest[:i]; u.storeID == "" {
 			return nil, invalid("%s is empty", paramStoreID)
 		}
-		u.rest = u.rest[:i]
 	}
 	path, err := sqlitePath(u.rest)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := sqliteDB(path, "rw")
-	if err != nil {
-		return nil, err
-	}
-	pool.SetMaxOpenConns(sqliteConns)
-	db, err := sqlite.New(pool, &sqldb.Options{Logger: u.log, File: path})
-	b, err := sqlBackend(realPath(path, maxLinks), pool, db, err)
-	if err != nil {
-		return nil, err
-	}
-	b.Traits.Local = true
-	store, registry := b.OpenStore, b.OpenRegistry
-	b.OpenStore = func() (segment.Store, error) { return ifLocal(path, store) }
-	b.OpenRegistry = func(o RegistryOptions) (worker.Registry, error) {
-		return ifLocal(path, func() (worker.Registry, error) { return registry(o) })
-	}
-	b.Tags.Made, b.Workers.Made = ifWritten(path, b.Tags.Made), ifWritten(path, b.Workers.Made)
-	b.Tags.Create = createSQLite(path, (*sqldb.DB).Init)
-	b.Workers.Create = createSQLite(path, func(db *sqldb.DB, ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) })
-	return b, nil
+	db, err := sqliteDB(path, "rw", &sqldb.Options{Logger: u.log, File: path})
+	return &Backend{Key: realPath(path, maxLinks), Traits: Traits{Local: true}, DB: sqliteFile{db, path}}, err
 }
 
 // sqlitePath returns the absolute path of sqlite:PATH.
@@ -72,64 +53,96 @@ func sqlitePath(rest string) (string, error) {
 	return filepath.Abs(rest)
 }
 
-// sqliteDB opens the file with the settings of an SQLite store; mode is SQLite's: rw never creates,
-// rwc does.
-func sqliteDB(path, mode string) (*sql.DB, error) {
+// sqliteDB opens the file; mode is SQLite's: rw never creates, rwc does.
+func sqliteDB(path, mode string, o *sqldb.Options) (sqlDB, error) {
 	dsn := "file://" + (&url.URL{Path: path}).EscapedPath() + "?mode=" + mode +
 		"&_pragma=busy_timeout(5000)&_error_rc=1"
 	connector, err := sqliteio.NewConnector(dsn)
 	if err != nil {
+		return sqlDB{}, err
+	}
+	pool := sql.OpenDB(connector)
+	pool.SetMaxOpenConns(sqliteConns)
+	return newSQL(pool, sqlite.New, o)
+}
+
+// A sqliteFile is a file that may be missing, and must be on a local file system.
+type sqliteFile struct {
+	sqlDB
+	path string
+}
+
+func (f sqliteFile) Store() (segment.Store, error) {
+	if err := f.checkLocal(); err != nil {
 		return nil, err
 	}
-	return sql.OpenDB(connector), nil
+	return f.sqlDB.Store()
 }
 
-// ifLocal opens the content of the file if it is on a local file system. A missing folder shows at
-// the first call.
-func ifLocal[T any](path string, open func() (T, error)) (none T, err error) {
-	if err := worker.CheckLocal(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return none, err
+func (f sqliteFile) Registry(o *RegistryOptions) (worker.Registry, error) {
+	if err := f.checkLocal(); err != nil {
+		return nil, err
 	}
-	return open()
+	return f.sqlDB.Registry(o)
 }
 
-// createSQLite returns an init of a file that may be missing.
-func createSQLite(path string, create func(*sqldb.DB, context.Context, []segment.Tag) error) func(context.Context, []segment.Tag) error {
-	return func(ctx context.Context, tags []segment.Tag) error {
-		err := worker.CheckLocal(path)
+// checkLocal refuses a remote file system. A missing folder shows at the first call.
+func (f sqliteFile) checkLocal() error {
+	if err := worker.CheckLocal(f.path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (f sqliteFile) Init(ctx context.Context, tags []segment.Tag) error {
+	return f.create(func(db sqlDB) error { return db.Init(ctx, tags) })
+}
+
+func (f sqliteFile) InitRegistry(ctx context.Context) error {
+	return f.create(func(db sqlDB) error { return db.InitRegistry(ctx) })
+}
+
+// create runs an init on the file, which it creates if necessary.
+func (f sqliteFile) create(init func(sqlDB) error) error {
+	err := worker.CheckLocal(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("there is no folder %s: create it, or correct the path", filepath.Dir(f.path))
+	}
+	if err != nil {
+		return err
+	}
+	db, err := sqliteDB(f.path, "rwc", nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return init(db)
+}
+
+func (f sqliteFile) Exists(ctx context.Context) (bool, error) {
+	if ok, err := f.written(); !ok {
+		return false, err
+	}
+	return f.sqlDB.Exists(ctx)
+}
+
+func (f sqliteFile) RegistryExists(ctx context.Context) (bool, error) {
+	if ok, err := f.written(); !ok {
+		return false, err
+	}
+	return f.sqlDB.RegistryExists(ctx)
+}
+
+// written reports whether the file exists and is not that of an interrupted init.
+func (f sqliteFile) written() (bool, error) {
+	info, err := os.Stat(f.path)
+	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("there is no folder %s: create it, or correct the path", filepath.Dir(path))
+			err = nil
 		}
-		if err != nil {
-			return err
-		}
-		pool, err := sqliteDB(path, "rwc")
-		if err != nil {
-			return err
-		}
-		defer pool.Close()
-		db, err := sqlite.New(pool, nil)
-		if err != nil {
-			return err
-		}
-		return create(db, ctx, tags)
+		return false, err
 	}
-}
-
-// ifWritten asks the file. For a missing file, or one from an interrupted init, the answer is no.
-func ifWritten(path string, ask func(context.Context) (bool, error)) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		info, err := os.Stat(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return false, nil
-		case err != nil:
-			return false, err
-		case info.Size() == 0:
-			return false, nil
-		}
-		return ask(ctx)
-	}
+	return info.Size() > 0, nil
 }
 
 // maxLinks is how many dangling links a path may lead through; more are a loop.

@@ -22,27 +22,27 @@ type static struct {
 
 func (s *static) Close() error { return errors.Join(s.machine.Close(), s.file.Close()) }
 
-// parseStatic reads N?parameters.
-func parseStatic(u *target) (*Backend, error) {
-	if err := u.query(); err != nil {
-		return nil, err
-	}
+// openStatic reads N?parameters.
+func openStatic(u *target) (*Backend, error) {
+	u.query()
 	id, err := strconv.ParseInt(u.address, 10, 64)
 	if err != nil || id < 0 || strconv.FormatInt(id, 10) != u.address {
-		return nil, invalid("write the worker ID as a number, as in static:7")
+		u.fail(invalid("write the worker ID as a number, as in static:7"))
 	}
-	return &Backend{
-		Key:          u.address,
-		Traits:       Traits{Local: true, Assigned: true},
-		OpenRegistry: func(o RegistryOptions) (worker.Registry, error) { return openStatic(id, o) },
-	}, nil
+	return &Backend{Key: u.address, Traits: Traits{Local: true, Assigned: true}, DB: staticDB{id: id}}, u.err
 }
 
-func openStatic(id int64, o RegistryOptions) (worker.Registry, error) {
+// A staticDB is a worker ID that the operator has chosen.
+type staticDB struct {
+	nothing
+	id int64
+}
+
+func (d staticDB) Registry(o *RegistryOptions) (worker.Registry, error) {
 	if o.Lock == nil {
 		return nil, hint.ErrServersOwn
 	}
-	name := fmt.Sprintf("static-%d", id)
+	name := fmt.Sprintf("static-%d", d.id)
 	file, err := o.Lock(name)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func openStatic(id int64, o RegistryOptions) (worker.Registry, error) {
 		return nil, errors.Join(fmt.Errorf("%w: give each server a worker ID of its own", err), file.Close())
 	}
 	s := &static{file: file, machine: machine}
-	if s.Static, err = worker.OpenStatic(file, id, o.Hold); err != nil {
+	if s.Static, err = worker.OpenStatic(file, d.id, o.Hold); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

@@ -10,29 +10,29 @@ import (
 type driver struct {
 	scheme string
 	form   string // of the URL, for people
-	parse  func(*target) (*Backend, error)
+	open   func(*target) (*Backend, error)
 }
 
 // table is the table of drivers: a new one is a line here.
 func table() []driver {
 	return []driver{
-		{"sqlite", "sqlite:PATH", parseSQLite},
-		{"mysql", "mysql://user:password@host:3306/db, or several hosts with commas, with reserved characters percent-encoded", parseMySQL},
-		{"postgres", "postgres://user:password@host:5432/db, or postgres://user@/db?host=/run/postgresql, with reserved characters percent-encoded", parsePostgres},
-		{"etcd", "etcd://h1:2379,h2:2379/prefix, or etcd://user:password@h1:2379/prefix?tls=true&ca=FILE", parseEtcd},
-		{"nats", "nats://h1:4222,h2:4222/STREAM, or nats://user:password@h1:4222/STREAM?tls=true&ca=FILE", parseNATS},
-		{"zookeeper", "zookeeper://h1:2181,h2:2181, or zookeeper://h1:2181,h2:2181/chroot?layout=leaf&name=N&port=P", parseZooKeeper},
-		{"ticket+mysql", "ticket+mysql://u:p@h1/db,u:p@h2/db", parseTicket},
-		{"static", "static:7", parseStatic},
-		{"redis", "redis://host:6379", parseRedis},
-		{"redis+sentinel", "redis+sentinel://host:26379/MASTER", parseRedis},
-		{"redis+cluster", "redis+cluster://host:6379", parseRedis},
-		{"rediss", "rediss://host:6379", parseRedis},
-		{"rediss+sentinel", "rediss+sentinel://host:26379/MASTER", parseRedis},
-		{"rediss+cluster", "rediss+cluster://host:6379", parseRedis},
-		{"redis+unix", "redis+unix:///run/redis/redis.sock", parseRedis},
-		{"leaf", "leaf://host:8080, or leaf://TOKEN@h1:8080,h2:8080, or leaf://host:8080?token_file=FILE", parseLeaf},
-		{"leafs", "leafs://host:8443, or leafs://TOKEN@h1:8443,h2:8443?ca=FILE", parseLeaf},
+		{"sqlite", "sqlite:PATH", openSQLite},
+		{"mysql", "mysql://user:password@host:3306/db, or several hosts with commas, with reserved characters percent-encoded", openMySQL},
+		{"postgres", "postgres://user:password@host:5432/db, or postgres://user@/db?host=/run/postgresql, with reserved characters percent-encoded", openPostgres},
+		{"etcd", "etcd://h1:2379,h2:2379/prefix, or etcd://user:password@h1:2379/prefix?tls=true&ca=FILE", openEtcd},
+		{"nats", "nats://h1:4222,h2:4222/STREAM, or nats://user:password@h1:4222/STREAM?tls=true&ca=FILE", openNATS},
+		{"zookeeper", "zookeeper://h1:2181,h2:2181, or zookeeper://h1:2181,h2:2181/chroot?layout=leaf&name=N&port=P", openZooKeeper},
+		{"ticket+mysql", "ticket+mysql://u:p@h1/db,u:p@h2/db", openTicket},
+		{"static", "static:7", openStatic},
+		{"redis", "redis://host:6379", openRedis},
+		{"redis+sentinel", "redis+sentinel://host:26379/MASTER", openRedis},
+		{"redis+cluster", "redis+cluster://host:6379", openRedis},
+		{"rediss", "rediss://host:6379", openRedis},
+		{"rediss+sentinel", "rediss+sentinel://host:26379/MASTER", openRedis},
+		{"rediss+cluster", "rediss+cluster://host:6379", openRedis},
+		{"redis+unix", "redis+unix:///run/redis/redis.sock", openRedis},
+		{"leaf", "leaf://host:8080, or leaf://TOKEN@h1:8080,h2:8080, or leaf://host:8080?token_file=FILE", openLeaf},
+		{"leafs", "leafs://host:8443, or leafs://TOKEN@h1:8443,h2:8443?ca=FILE", openLeaf},
 	}
 }
 
@@ -41,14 +41,14 @@ func table() []driver {
 func find(rawURL string) (driver, *target, error) {
 	scheme, rest, ok := strings.Cut(rawURL, ":")
 	scheme = strings.ToLower(scheme)
-	if ok && scheme == "jdbc" {
+	switch {
+	case ok && scheme == "jdbc":
 		mysqlURL, err := FromJDBC(rawURL, "", "")
 		if err != nil {
 			return driver{}, nil, err
 		}
 		return find(mysqlURL)
-	}
-	if scheme == "postgresql" {
+	case scheme == "postgresql":
 		scheme = "postgres"
 	}
 	var schemes []string

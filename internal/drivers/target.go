@@ -19,26 +19,24 @@ import (
 	"github.com/leaf-id/leaf/internal/edit"
 )
 
+// Parameters of every store URL, or of every registry URL.
 const (
-	// Parameters of every registry URL with parameters.
 	paramReclaim    = "reclaim"
 	paramClaimDelay = "claim_delay"
-
-	// The parameter of every store URL with parameters: the required identity of the store.
-	paramStoreID = "store_id"
-
-	// Parameters that name PEM files: who signs the server's certificate, and the
-	// client's own certificate with its key.
-	paramCA   = "ca"
-	paramCert = "cert"
-	paramKey  = "key"
+	paramStoreID    = "store_id"
 )
 
-// A target is a URL, taken apart as far as its driver has asked for.
+// tlsParams name PEM files: who signs the server's certificate, and the client's own certificate
+// with its key.
+var tlsParams = []string{"ca", "cert", "key"}
+
+// A target is a URL, which its driver takes apart. The first problem stays in err; later calls then
+// change nothing that matters.
 type target struct {
 	scheme string
 	rest   string // what follows it and its colon
 	log    *slog.Logger
+	err    error
 
 	// After query.
 	address    string // the part before the parameters
@@ -68,59 +66,61 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", leaf.ErrInvalid, fmt.Errorf(format, args...))
 }
 
+func (u *target) fail(err error) { u.err = cmp.Or(u.err, err) }
+
+// malformed fails with a fault in the form.
+func (u *target) malformed(format string, args ...any) {
+	u.fail(malformed(fmt.Sprintf(format, args...)))
+}
+
 // query splits a URL at the question mark behind its user and password, and takes the
 // parameters apart; known are those of the driver.
-func (u *target) query(known ...string) (err error) {
+func (u *target) query(known ...string) {
 	at := strings.LastIndex(u.rest, "@") + 1
 	hosts, query, _ := strings.Cut(u.rest[at:], "?")
 	u.address = u.rest[:at] + hosts
+	var err error
 	if u.params, err = url.ParseQuery(query); err != nil {
-		return malformed("the parameters are malformed")
+		u.malformed("the parameters are malformed")
+		return
 	}
 	known = append(known, paramReclaim, paramClaimDelay, paramStoreID)
 	for _, name := range slices.Sorted(maps.Keys(u.params)) {
-		switch {
-		case !slices.Contains(known, name):
-			return unknownParam(name, known)
-		case len(u.params[name]) > 1:
-			return invalid("parameter %q is given more than once", name)
+		if near := nearest(name, known); !slices.Contains(known, name) && near != "" {
+			u.fail(invalid("unknown parameter %q (known: %s); did you mean %s?", name, strings.Join(known, ", "), near))
+		} else if !slices.Contains(known, name) {
+			u.fail(invalid("unknown parameter %q (known: %s)", name, strings.Join(known, ", ")))
+		} else if len(u.params[name]) > 1 {
+			u.fail(invalid("parameter %q is given more than once", name))
 		}
 	}
-	return u.cutTerms()
+	u.cutTerms()
 }
 
 // cutTerms takes the parameters that any store or registry has out of those of the driver.
-func (u *target) cutTerms() (err error) {
-	if u.params.Has(paramReclaim) {
-		u.forWorkers = paramReclaim
-		if u.reclaim = u.params.Get(paramReclaim) == "machine"; !u.reclaim {
-			return invalid("%s: the only value is machine", paramReclaim)
+func (u *target) cutTerms() {
+	if text, ok := u.cut(paramReclaim); ok {
+		if u.forWorkers, u.reclaim = paramReclaim, true; text != "machine" {
+			u.fail(invalid("%s: the only value is machine", paramReclaim))
 		}
 	}
-	if u.params.Has(paramClaimDelay) {
-		u.forWorkers = paramClaimDelay
-		u.claimDelay, err = time.ParseDuration(u.params.Get(paramClaimDelay))
-		if err != nil || u.claimDelay < 0 {
-			return invalid("%s is not a duration such as 30s, or 0", paramClaimDelay)
+	if text, ok := u.cut(paramClaimDelay); ok {
+		d, err := time.ParseDuration(text)
+		if u.forWorkers, u.claimDelay = paramClaimDelay, cmp.Or(d, -1); err != nil || d < 0 {
+			u.fail(invalid("%s is not a duration such as 30s, or 0", paramClaimDelay))
 		}
-		u.claimDelay = cmp.Or(u.claimDelay, -1)
 	}
-	if u.storeID = u.params.Get(paramStoreID); u.storeID == "" && u.params.Has(paramStoreID) {
-		return invalid("%s is empty", paramStoreID)
+	var ok bool
+	if u.storeID, ok = u.cut(paramStoreID); ok && u.storeID == "" {
+		u.fail(invalid("%s is empty", paramStoreID))
 	}
-	u.params.Del(paramStoreID)
-	u.params.Del(paramReclaim)
-	u.params.Del(paramClaimDelay)
-	return nil
 }
 
-// unknownParam reports an unknown parameter.
-func unknownParam(name string, known []string) error {
-	text := fmt.Sprintf("unknown parameter %q (known: %s)", name, strings.Join(known, ", "))
-	if near := nearest(name, known); near != "" {
-		text += fmt.Sprintf("; did you mean %s?", near)
-	}
-	return invalid("%s", text)
+// cut takes a parameter out of the others.
+func (u *target) cut(name string) (value string, ok bool) {
+	value, ok = u.params.Get(name), u.params.Has(name)
+	u.params.Del(name)
+	return value, ok
 }
 
 // nearest returns the most likely intended one of names, or "".
@@ -134,87 +134,88 @@ func nearest(text string, names []string) string {
 	return best
 }
 
-// oneOf reports a parameter with another value than these.
-func (u *target) oneOf(name string, values ...string) error {
-	if u.params.Has(name) && !slices.Contains(values, u.params.Get(name)) {
-		return malformed(name + " is none of " + strings.Join(values, ", "))
+// oneOf returns a parameter, which has one of these values or is missing.
+func (u *target) oneOf(name string, values ...string) string {
+	value := u.params.Get(name)
+	if u.params.Has(name) && !slices.Contains(values, value) {
+		u.malformed("%s is none of %s", name, strings.Join(values, ", "))
 	}
-	return nil
+	return value
 }
 
 // number returns a numeric parameter from least to most; 0 if it is missing.
-func (u *target) number(name string, least, most int) (int, error) {
-	if !u.params.Has(name) {
-		return 0, nil
-	}
+func (u *target) number(name string, least, most int) int {
 	n, err := strconv.Atoi(u.params.Get(name))
-	if err != nil || n < least || n > most {
-		return 0, malformed(fmt.Sprintf("%s is not a number from %d to %d", name, least, most))
+	if u.params.Has(name) && (err != nil || n < least || n > most) {
+		u.malformed("%s is not a number from %d to %d", name, least, most)
 	}
-	return n, nil
+	return n
 }
 
 // duration sets d to a duration parameter, if present.
-func (u *target) duration(name string, d *time.Duration) (err error) {
+func (u *target) duration(name string, d *time.Duration) {
 	if !u.params.Has(name) {
-		return nil
+		return
 	}
+	var err error
 	if *d, err = time.ParseDuration(u.params.Get(name)); err != nil || *d <= 0 {
-		return malformed(name + " is not a duration above 0 such as 5s")
+		u.malformed("%s is not a duration above 0 such as 5s", name)
 	}
-	return nil
 }
 
 // cutUser takes the slashes, the user and the password off the address.
-func (u *target) cutUser() (err error) {
+func (u *target) cutUser() {
 	var ok bool
 	if u.address, ok = strings.CutPrefix(u.address, "//"); !ok {
-		return malformed("two slashes are missing after the scheme")
+		u.malformed("two slashes are missing after the scheme")
 	}
 	at := strings.LastIndex(u.address, "@")
 	if at < 0 {
-		return nil
+		return
 	}
 	u.user, u.password, u.hasPassword = strings.Cut(u.address[:at], ":")
 	u.address = u.address[at+1:]
-	if u.user, err = url.PathUnescape(u.user); err == nil {
-		u.password, err = url.PathUnescape(u.password)
+	var err1, err2 error
+	u.user, err1 = url.PathUnescape(u.user)
+	if u.password, err2 = url.PathUnescape(u.password); err1 != nil || err2 != nil {
+		u.malformed("the user name or the password is not percent-encoded: write %%25 for a percent sign")
 	}
-	if err != nil {
-		return malformed("the user name or the password is not percent-encoded: write %25 for a percent sign")
-	}
-	return nil
 }
 
 // cluster takes user:password@h1:port,h2/path apart.
-func (u *target) cluster(port string) (hosts []string, path string, err error) {
-	if err := u.cutUser(); err != nil {
-		return nil, "", err
-	}
+func (u *target) cluster(port string) (hosts []string, path string) {
+	u.cutUser()
 	list, path, _ := strings.Cut(u.address, "/")
-	if hosts, err = hostPorts(list, port); err != nil {
-		return nil, "", err
+	hosts = u.hostPorts(list, port)
+	path, err := url.PathUnescape(path)
+	if err != nil {
+		u.malformed("the path is malformed")
 	}
-	if path, err = url.PathUnescape(path); err != nil {
-		return nil, "", malformed("the path is malformed")
-	}
-	return hosts, path, nil
+	return hosts, path
 }
 
 // hostPorts returns host:port, in small letters, for each of several hosts with or without
 // a port.
-func hostPorts(list, defaultPort string) (hosts []string, err error) {
+func (u *target) hostPorts(list, defaultPort string) (hosts []string) {
 	for host := range strings.SplitSeq(list, ",") {
-		u := url.URL{Host: host}
-		port := cmp.Or(u.Port(), defaultPort)
+		parts := url.URL{Host: host}
+		port, name := cmp.Or(parts.Port(), defaultPort), parts.Hostname()
 		n, err := strconv.Atoi(port)
-		if err != nil || n < 1 || n > 65535 || u.Hostname() == "" ||
-			strings.ContainsAny(u.Hostname(), " /@:") && !strings.HasPrefix(host, "[") {
-			return nil, malformed("a host or its port is malformed")
+		if err != nil || n < 1 || n > 65535 || name == "" || strings.ContainsAny(name, " /@:") && host[0] != '[' {
+			u.malformed("a host or its port is malformed")
 		}
-		hosts = append(hosts, net.JoinHostPort(strings.ToLower(u.Hostname()), port))
+		hosts = append(hosts, net.JoinHostPort(strings.ToLower(name), port))
 	}
-	return hosts, nil
+	return hosts
+}
+
+// database returns the name of a database in a path.
+func (u *target) database(path string) string {
+	name, err := url.PathUnescape(path)
+	if err != nil || name == "" || strings.Contains(path, "/") {
+		u.malformed("the name of the database is missing or malformed")
+	}
+	return name
 }
 
 // sortedList joins hosts for a key: their order does not matter.
@@ -223,53 +224,49 @@ func sortedList(hosts []string) string {
 }
 
 // modeTLS returns the encryption of the parameter tls and those of the files; nil: no encryption.
-func (u *target) modeTLS() (*tls.Config, error) {
-	mode := u.params.Get("tls")
-	if err := u.oneOf("tls", "true", "false", "skip-verify"); err != nil {
-		return nil, err
+func (u *target) modeTLS() *tls.Config {
+	mode := u.oneOf("tls", "true", "false", "skip-verify")
+	if mode == "skip-verify" && u.params.Has("ca") {
+		u.malformed("tls=skip-verify has no use for ca")
 	}
-	if mode == "skip-verify" && u.params.Has(paramCA) {
-		return nil, malformed("tls=skip-verify has no use for ca")
+	config := u.cutTLS(mode == "true" || mode == "skip-verify", "add tls=true to the URL")
+	if config != nil {
+		config.InsecureSkipVerify = mode == "skip-verify"
 	}
-	config, err := u.cutTLS(mode == "true" || mode == "skip-verify", "add tls=true to the URL")
-	if err == nil && mode == "skip-verify" {
-		config.InsecureSkipVerify = true
-	}
-	return config, err
+	return config
 }
 
 // cutTLS removes the parameters of the files and returns their encryption. Without encryption these
 // parameters are an error, and the result is nil; how says how to turn it on.
-func (u *target) cutTLS(on bool, how string) (*tls.Config, error) {
-	ca, cert, key := u.params.Get(paramCA), u.params.Get(paramCert), u.params.Get(paramKey)
-	for _, name := range []string{paramCA, paramCert, paramKey} {
-		u.params.Del(name)
-	}
+func (u *target) cutTLS(on bool, how string) *tls.Config {
+	ca, _ := u.cut("ca")
+	cert, _ := u.cut("cert")
+	key, _ := u.cut("key")
 	switch {
 	case !on && ca+cert+key != "":
-		return nil, invalid("ca, cert and key are for TLS: %s", how)
+		u.fail(invalid("ca, cert and key are for TLS: %s", how))
+		fallthrough
 	case !on:
-		return nil, nil
+		return nil
 	case (cert == "") != (key == ""):
-		return nil, invalid("cert and key belong together")
+		u.fail(invalid("cert and key belong together"))
+		return nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, invalid("ca: %w", err)
-		}
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, invalid("ca: there is no PEM certificate in %s", ca)
+		if pem, err := os.ReadFile(ca); err != nil {
+			u.fail(invalid("ca: %w", err))
+		} else if !config.RootCAs.AppendCertsFromPEM(pem) {
+			u.fail(invalid("ca: there is no PEM certificate in %s", ca))
 		}
 	}
 	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			return nil, invalid("cert and key: %w", err)
+			u.fail(invalid("cert and key: %w", err))
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	return config, nil
+	return config
 }

@@ -38,80 +38,70 @@ func FromCurator(connect, name string, port int) (string, error) {
 	return u, nil
 }
 
-// parseZooKeeper reads //h1:2181,h2:2181/chroot?parameters.
-func parseZooKeeper(u *target) (*Backend, error) {
-	if err := u.query(paramLayout, "name", "ip", "port"); err != nil {
-		return nil, err
-	}
-	servers, chroot, err := u.cluster("2181")
-	if err != nil {
-		return nil, err
-	}
-	opts := zookeeper.Options{Logger: u.log, IP: u.params.Get("ip")}
+// openZooKeeper reads //h1:2181,h2:2181/chroot?parameters. In Java Leaf's tree name is leaf.name,
+// port is leaf.snowflake.port and ip is the IPv4 address of this server there, by default this
+// machine's.
+func openZooKeeper(u *target) (*Backend, error) {
+	u.query(paramLayout, "name", "ip", "port")
+	servers, chroot := u.cluster("2181")
+	opts := zookeeper.Options{Logger: u.log, IP: u.params.Get("ip"), Port: u.number("port", 1, 65535), Name: zookeeper.DefaultName}
 	if chroot = strings.TrimSuffix(chroot, "/"); chroot != "" {
 		opts.Chroot = "/" + chroot
 	}
-	if opts.Port, err = u.number("port", 1, 65535); err != nil {
-		return nil, err
+	if u.params.Has("name") {
+		opts.Name = u.params.Get("name")
 	}
-	layout, name := u.params.Get(paramLayout), u.params.Get("name")
-	if !u.params.Has("name") {
-		name = zookeeper.DefaultName
-	}
-	opts.Name = name
-	key := func(layout string) string {
-		return "//" + sortedList(servers) + opts.Chroot + "?" + url.Values{paramLayout: {layout}, "name": {name}}.Encode()
-	}
+	layout := u.params.Get(paramLayout)
 	switch {
 	case u.user != "" || u.hasPassword:
-		return nil, malformed("Leaf does not log in to ZooKeeper: leave out the user and the password")
+		u.malformed("Leaf does not log in to ZooKeeper: leave out the user and the password")
 	case u.params.Has(paramLayout) && layout != zkPool && layout != zkLeaf:
-		return nil, malformed(fmt.Sprintf("layout %q is neither %s, nor %s for a fleet with servers of Java Leaf", layout, zkPool, zkLeaf))
+		u.malformed("layout %q is neither %s, nor %s for a fleet with servers of Java Leaf", layout, zkPool, zkLeaf)
 	case layout == zkLeaf && !u.params.Has("name"):
-		return nil, malformed("layout=leaf needs name=…, the leaf.name of the Java servers")
-	case layout == zkLeaf:
-		return javaTree(key(zkLeaf), servers, opts)
-	case u.params.Has("ip") || u.params.Has("port"):
-		return nil, malformed("ip and port are for layout=leaf")
+		u.malformed("layout=leaf needs name=…, the leaf.name of the Java servers")
+	case layout != zkLeaf && (u.params.Has("ip") || u.params.Has("port")):
+		u.malformed("ip and port are for layout=leaf")
 	}
-	db, err := zookeeper.Open(servers, &opts)
-	if err != nil {
-		return nil, err
+	if u.err != nil {
+		return nil, u.err
 	}
-	b := dbBackend(key(zkPool), db)
-	b.Hosts = askAlone(servers, func(host string) (*kv.DB, error) { return zookeeper.Open([]string{host}, &opts) })
-	return b, nil
+	key := "//" + sortedList(servers) + opts.Chroot + "?" + url.Values{paramLayout: {cmp.Or(layout, zkPool)}, "name": {opts.Name}}.Encode()
+	if layout == zkLeaf {
+		tree := javaTree{servers: servers, opts: opts}
+		leaf, err := tree.open("127.0.0.1", 1, nil) // contacts nothing, and checks the options
+		if err == nil {
+			err = leaf.Close()
+		}
+		return &Backend{Key: key, Traits: Traits{Assigned: true, Settle: true, MaxAhead: zkMaxAhead}, DB: tree}, err
+	}
+	return kvBackend(key, servers, func(hosts ...string) (*kv.DB, error) { return zookeeper.Open(hosts, &opts) })
 }
 
-// javaTree returns the backend in Java Leaf's tree.
-func javaTree(key string, servers []string, opts zookeeper.Options) (*Backend, error) {
-	open := func(ip string, port int, now func() time.Time) (*zookeeper.Leaf, error) {
-		opts := opts
-		opts.IP, opts.Port, opts.Now = cmp.Or(opts.IP, ip), cmp.Or(opts.Port, port), now
-		return zookeeper.OpenLeaf(servers, &opts)
+// A javaTree is Java Leaf's tree.
+type javaTree struct {
+	nothing
+	servers []string
+	opts    zookeeper.Options
+}
+
+func (t javaTree) open(ip string, port int, now func() time.Time) (*zookeeper.Leaf, error) {
+	opts := t.opts
+	opts.IP, opts.Port, opts.Now = cmp.Or(opts.IP, ip), cmp.Or(opts.Port, port), now
+	return zookeeper.OpenLeaf(t.servers, &opts)
+}
+
+func (t javaTree) Registry(o *RegistryOptions) (worker.Registry, error) {
+	switch {
+	case o.Observe:
+		return t.open("127.0.0.1", 1, nil) // it will not appear under it
+	case t.opts.Port == 0 && o.Port == 0:
+		return nil, invalid("layout=leaf needs port=…, the leaf.snowflake.port that tells this server from others on its machine")
+	case t.opts.IP != "":
+		return t.open("", o.Port, o.Now)
 	}
-	observe := func() (*zookeeper.Leaf, error) { return open("127.0.0.1", 1, nil) } // it will not appear under it
-	tree, err := observe()                                                          // contacts nothing before the first call, and checks the rest
+	ip, err := zookeeper.FirstIPv4()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: add ip=… to the URL", err)
 	}
-	return &Backend{
-		Key:    key,
-		Traits: Traits{Assigned: true, Settle: true, MaxAhead: zkMaxAhead},
-		OpenRegistry: func(o RegistryOptions) (worker.Registry, error) {
-			switch {
-			case o.Observe:
-				return observe()
-			case opts.Port == 0 && o.Port == 0:
-				return nil, invalid("layout=leaf needs port=…, the leaf.snowflake.port that tells this server from others on its machine")
-			case opts.IP != "":
-				return open("", o.Port, o.Now)
-			}
-			ip, err := zookeeper.FirstIPv4()
-			if err != nil {
-				return nil, fmt.Errorf("%w: add ip=… to the URL", err)
-			}
-			return open(ip, o.Port, o.Now)
-		},
-	}, tree.Close()
+	return t.open(ip, o.Port, o.Now)
 }

@@ -41,15 +41,9 @@ func startServer(t *testing.T, edit func(*config.Config)) *server.Server {
 		edit(&cfg)
 	}
 	s, err := server.New(t.Context(), server.Options{
-		Config: cfg,
-		Store: &backend.Backend{
-			Name: "memory:", Key: "memory:",
-			OpenStore: func() (segment.Store, error) { return store, nil },
-		},
-		Workers: &backend.Backend{
-			Name: "memory:workers", Key: "memory:workers",
-			OpenRegistry: func(backend.RegistryOptions) (worker.Registry, error) { return memory.New().Registry(), nil },
-		},
+		Config:  cfg,
+		Store:   &backend.Backend{Name: "memory:", Key: "memory:", DB: memoryDB{store: store}},
+		Workers: &backend.Backend{Name: "memory:workers", Key: "memory:workers", DB: memoryDB{}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +59,20 @@ func startServer(t *testing.T, edit func(*config.Config)) *server.Server {
 	})
 	return s
 }
+
+// A memoryDB is a store, or a registry.
+type memoryDB struct {
+	backend.Workers
+	store segment.Store
+}
+
+func (d memoryDB) Store() (segment.Store, error) { return d.store, nil }
+func (d memoryDB) Registry(*backend.RegistryOptions) (worker.Registry, error) {
+	return memory.New().Registry(), nil
+}
+func (memoryDB) Init(context.Context, []segment.Tag) error { return nil }
+func (memoryDB) Exists(context.Context) (bool, error)      { return true, nil }
+func (memoryDB) Close() error                              { return nil }
 
 const patience = 30 * time.Second
 

@@ -118,9 +118,9 @@ func TestRedisPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	closed := false
 	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New().Store())}
-	opts.Store.OnClose = func() error { closed = true; return nil }
+	closed := false
+	opts.Store.DB.(*memoryDB).onClose = func() { closed = true }
 	opts.Config.RESP = taken.Addr().String()
 	_, err = server.New(t.Context(), opts)
 	if port, ok := errors.AsType[*server.PortError](err); !ok || port.FrontEnd.Key != "resp" || !strings.Contains(err.Error(), opts.Config.RESP) || !closed {

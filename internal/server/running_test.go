@@ -17,6 +17,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
 // A running is a server that serves.
@@ -43,10 +44,28 @@ func segmentOnly(t *testing.T) config.Config {
 }
 
 func storeBackend(store segment.Store) *backend.Backend {
-	return &backend.Backend{
-		Name: "memory:", Key: "memory:",
-		OpenStore: func() (segment.Store, error) { return store, nil },
+	return &backend.Backend{Name: "memory:", Key: "memory:", DB: &memoryDB{store: store}}
+}
+
+// A memoryDB is a store, or a registry.
+type memoryDB struct {
+	backend.Workers
+	store   segment.Store
+	workers worker.Registry
+	err     error  // of opening the store
+	onClose func() // nil: nothing
+}
+
+func (d *memoryDB) Store() (segment.Store, error)                              { return d.store, d.err }
+func (d *memoryDB) Registry(*backend.RegistryOptions) (worker.Registry, error) { return d.workers, nil }
+func (d *memoryDB) Init(context.Context, []segment.Tag) error                  { return backend.ErrNothingToCreate }
+func (d *memoryDB) Exists(context.Context) (bool, error)                       { return true, nil }
+
+func (d *memoryDB) Close() error {
+	if d.onClose != nil {
+		d.onClose()
 	}
+	return nil
 }
 
 func run(t *testing.T, plan func(drivertest.Call) drivertest.Fault, edit func(*server.Options)) *running {

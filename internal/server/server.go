@@ -237,7 +237,7 @@ func (s *Server) frontend() *frontend.Options {
 	}
 	if s.set != nil {
 		opts.Tags, opts.StoreName = issuer.NewTags(s.store, s.set, s.log), s.opts.Store.Name
-		opts.OutageBudget, opts.Route = s.cfg.Segment.OutageBudget, s.opts.Store.Route
+		opts.OutageBudget, opts.Route = s.cfg.Segment.OutageBudget, s.opts.Store.Route()
 	}
 	if s.times != nil {
 		opts.Workers, opts.Layouts, opts.Registry = s.times.workers, s.times.layouts, s.times.backend.Name

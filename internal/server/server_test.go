@@ -19,7 +19,6 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/server"
-	"github.com/leaf-id/leaf/segment"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -219,9 +218,9 @@ func TestTroubleOfATag(t *testing.T) {
 func TestNewFails(t *testing.T) {
 	fails := func(want string, edit func(*server.Options)) {
 		t.Helper()
-		closed := false
 		opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New().Store())}
-		opts.Store.OnClose = func() error { closed = true; return nil }
+		closed := false
+		opts.Store.DB.(*memoryDB).onClose = func() { closed = true }
 		edit(&opts)
 		if _, err := server.New(t.Context(), opts); err == nil || !strings.Contains(err.Error(), want) || !closed {
 			t.Errorf("%v, want %q; the store was closed: %v", err, want, closed)
@@ -229,7 +228,7 @@ func TestNewFails(t *testing.T) {
 	}
 	fails("nothing is left to serve", func(o *server.Options) { o.Config.Segment.Enable = false })
 	fails("the store has no file", func(o *server.Options) {
-		o.Store.OpenStore = func() (segment.Store, error) { return nil, errors.New("the store has no file") }
+		o.Store.DB.(*memoryDB).err = errors.New("the store has no file")
 	})
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
