@@ -37,6 +37,15 @@ const (
 // ErrSchemeOff is wrapped by errors about an unknown or disabled scheme.
 var ErrSchemeOff = errors.New("scheme not enabled")
 
+// ErrNoScheme is wrapped, with [ErrSchemeOff], by errors about an unknown scheme.
+var ErrNoScheme = errors.New("no such scheme")
+
+// A noScheme is the fault of an unknown scheme.
+type noScheme struct{ error }
+
+func (e noScheme) Unwrap() error        { return e.error }
+func (e noScheme) Is(target error) bool { return target == ErrNoScheme }
+
 // An ID is a number, or the text of a scheme whose IDs are text.
 type ID struct {
 	Number int64
@@ -309,10 +318,10 @@ func (i *Issuer) source(scheme, key string) (Source, error) {
 	return source, checkKey(scheme, key)
 }
 
-// checkKey reports, wrapping [ErrBadKey], why a key is not one of scheme. Those of the
-// time-based ones are labels, of any form.
+// checkKey reports, wrapping [ErrBadKey], why a key cannot be a tag of a scheme that has tags. The
+// keys of other schemes are labels, of any form.
 func checkKey(scheme, key string) error {
-	if scheme == Snowflake || scheme == UID || scheme == UUID && key == "" {
+	if scheme != Segment && scheme != Ticket {
 		return nil
 	}
 	if err := segment.CheckTagName(key); err != nil {
@@ -329,5 +338,5 @@ func (i *Issuer) schemeOff(scheme string) error {
 	if why != "" {
 		return fmt.Errorf("%w: %q: %s", ErrSchemeOff, scheme, why)
 	}
-	return fmt.Errorf("%w: %q; this server has: %s", ErrSchemeOff, scheme, strings.Join(i.Schemes(), ", "))
+	return noScheme{fmt.Errorf("%w: %q; this server has: %s", ErrSchemeOff, scheme, strings.Join(i.Schemes(), ", "))}
 }

@@ -134,6 +134,7 @@ func TestRegistryDownAtStart(t *testing.T) {
 	r.want(t, "/readyz?scheme=snowflake", 503, "not ready: snowflake: ")
 	r.want(t, "/readyz?scheme=segment&scheme=snowflake", 503, "not ready: snowflake: ")
 	r.want(t, "/readyz?scheme=uid", 503, "scheme not enabled")
+	r.want(t, "/readyz?scheme=snowflakes", 400, "scheme not enabled")
 	r.want(t, "/readyz?verbose", 503, "scheme segment enabled\nscheme snowflake enabled; not ready: ")
 	r.want(t, "/api/snowflake/get/x", 500, "Result{id=-3, status=EXCEPTION}")
 	r.want(t, "/api/snowflake/get/x", 500, "ask the worker registry: no usable answer")

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/hint"
+	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
@@ -33,10 +35,15 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: err.Error()})
 		return
 	}
+	report := h.Report()
+	err := h.notReady(report, query["scheme"])
+	if errors.Is(err, issuer.ErrNoScheme) {
+		writeError(w, r, errorBody{Status: http.StatusBadRequest, Message: err.Error()})
+		return
+	}
 	w.Header()["Content-Type"] = plainText
 	w.Header()["Cache-Control"] = frontend.NoStore
-	report := h.Report()
-	if err := h.notReady(report, query["scheme"]); err != nil {
+	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprintf(w, "not ready: %s", frontend.Text(err))
 	} else {

@@ -19,7 +19,7 @@ import (
 func TestUUIDs(t *testing.T) {
 	h, _ := newFake()
 	form := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-	for key, version := range map[string]byte{"v4": '4', "v7": '7', "order": '7'} {
+	for key, version := range map[string]byte{"v4": '4', "v7": '7', "order": '7', "%00": '7'} {
 		res, body := get(h, "/api/uuid/get/"+key)
 		if res.StatusCode != 200 || !form.MatchString(body) || body[14] != version || res.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d %q", key, res.StatusCode, body)
@@ -36,7 +36,7 @@ func TestUUIDs(t *testing.T) {
 	if len(all) != 5004 || !slices.IsSorted(all) || len(slices.Compact(all)) != 5004 {
 		t.Errorf("%d UUIDs of version 7 do not ascend", len(all))
 	}
-	for target, status := range map[string]int{"v1": 400, "v7?n=5001": 400, "v7?n=0": 400, "%00": 400, "": 404, "v7/x": 404} {
+	for target, status := range map[string]int{"v1": 400, "v7?n=5001": 400, "v7?n=0": 400, "": 404, "v7/x": 404} {
 		if res, body := get(h, "/api/uuid/get/"+target); res.StatusCode != status || strings.Contains(body, "Result{") {
 			t.Errorf("%s: %d %s", target, res.StatusCode, body)
 		}
