@@ -211,6 +211,7 @@ var errLost = errors.New("the answer was lost")
 // A counter is a list of calls, each of which is an advance of 10 that got a range, or a
 // give-back of it.
 func TestCheckCounter(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // for the pictures of the violations
 	r := func(start, end int64) leaf.Range { return leaf.Range{Start: start, End: end} }
 	for what, c := range map[string]struct {
 		calls func(o *lab.Ops)
@@ -246,6 +247,7 @@ func TestCheckCounter(t *testing.T) {
 }
 
 func TestCheckCell(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // for the pictures of the violations
 	for what, c := range map[string]struct {
 		calls func(o *lab.Ops)
 		want  string

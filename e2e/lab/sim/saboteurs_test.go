@@ -101,6 +101,7 @@ const (
 // Each broken rule leads to what it is there to prevent, mostly to an ID that is issued twice. In
 // short the schedules that are known to notice come first, else they come last.
 func TestSaboteurs(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // for the pictures of the violations
 	known, skip := knownNoticers(t), repeats
 	if os.Getenv("LEAF_LAB") != "" || *recordFlag {
 		skip = 0
