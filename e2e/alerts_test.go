@@ -166,9 +166,9 @@ func frozenStore(t *testing.T) (s *server, breakIt, mend func()) {
 	name := db.NewDatabase(t)
 	db.Exec(t, name, append(javaTable, "INSERT INTO leaf_alloc(biz_tag, step) VALUES ('a', 10), ('b', 10), ('c', 10)")...)
 	s = serveWith(t, "LEAF_SEGMENT_MAX_STOCK=1000000000", "--store", db.URL(name))
-	l := startLoad(t, 1, 0, sampleTag, func(int) *server { time.Sleep(5 * time.Millisecond); return s })
+	l := startLoad(t, 1, 0, sampleTag, func(int) *server { time.Sleep(50 * time.Millisecond); return s }) // a step lasts 100 s
 	t.Cleanup(l.stop)
-	l.await(t, 500)
+	l.await(t, 50)
 	freeze := must(t, db.Pause)
 	return s, func() {
 		freeze()
