@@ -6,7 +6,7 @@ NAME     ?=
 REF      ?= main
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test clients deps lint vuln bench benchstat lab lab-short fuzz generate structure clean
+.PHONY: help run build test test-all clients deps lint vuln bench benchstat lab lab-short fuzz generate structure clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,11 +17,14 @@ run: ## start a server with the embedded store (ARGS="--listen :9000" adds flags
 build: ## build bin/leaf
 	go build -trimpath -o bin/leaf ./cmd/leaf
 
-test: deps ## run all tests with the race detector, short figures
+test: SHORT = -short
+test: test-all ## run the tests with the race detector, but for those of ten seconds and more
+
+test-all: deps ## run all tests with the race detector, short figures
 	go vet ./...
-	go test -race -p 4 ./... # they mostly wait
+	go test -race $(SHORT) -p 4 -parallel 6 ./... # they mostly wait
 	go test -count=1 -run 'Imports|Structure' .
-	cd e2e && go vet ./... && go test -race -count=1 -parallel 6 -timeout 30m ./...
+	cd e2e && go vet ./... && go test -race $(SHORT) -count=1 -parallel 6 -timeout 30m ./...
 	cd bench && go vet ./... && go test -run . ./...
 	cd examples && go vet ./... && go test ./...
 

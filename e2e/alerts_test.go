@@ -110,6 +110,7 @@ type fault struct {
 
 // Each alert fires when its fault is there, and clears after it.
 func TestAlerts(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {

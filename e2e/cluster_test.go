@@ -32,6 +32,9 @@ import (
 func TestCluster(t *testing.T) {
 	for name, start := range labStores {
 		t.Run(name, func(t *testing.T) {
+			if name != "sqlite" && name != "mariadb" && name != "nats" {
+				testserver.Long(t)
+			}
 			t.Parallel()
 			c := newCluster(t, name, start, leafBinary)
 			c.run()
@@ -44,6 +47,7 @@ func TestCluster(t *testing.T) {
 // TestClusterLimits has every server forget where a store stood that loses writes. IDs are then
 // issued twice, as documented, until the counters are raised as documented.
 func TestClusterLimits(t *testing.T) {
+	testserver.Long(t)
 	for _, name := range []string{"mariadb-pair", "postgres-pair", "redis-sentinel"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

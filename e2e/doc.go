@@ -3,7 +3,7 @@
 // in temporary folders, and fail with a message that says what to install where a
 // program is missing (make deps).
 //
-// The tests have a short form, which `make test` runs, and a long one that gives
+// The tests have a short form, which `make test-all` runs, and a long one that gives
 // the full figures: `make lab`, which sets LEAF_LAB=1.
 //
 // Tests of clocks and leases start the test binary itself as nodes: processes that

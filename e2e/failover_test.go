@@ -230,6 +230,7 @@ func TestFailOverLosesNothing(t *testing.T) {
 // connected puts its record back, or, where another one has claimed its worker ID
 // meanwhile, stops before that one's claim counts.
 func TestFailOverOfRegistry(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	part := figure(60_000, 3_400_000)
 	pair, url, _ := newPair(t, impatient)

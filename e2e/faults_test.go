@@ -89,6 +89,7 @@ func startDatabase(t *testing.T) (db *testserver.MariaDBServer, url string) {
 // The database stopped under load, for less than the stock lasts: not one call
 // fails. A frozen one, whose connections just stand, is the harder case.
 func TestOutage(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	outage := figure(6*time.Second, time.Minute)
 	for _, c := range []struct {
@@ -217,6 +218,7 @@ func TestCounterMovedBack(t *testing.T) {
 
 // A store that takes 50 ms, a step of 10, 64 clients: no error at all.
 func TestSlowStore(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	mariadb.Exec(t, database, javaTable...)

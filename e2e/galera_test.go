@@ -48,6 +48,7 @@ func startGaleraFleet(t testing.TB) (f *fleet, c *testserver.GaleraCluster, stoc
 // nothing is issued twice, each server finds another member, and where there is a stock
 // not one call fails.
 func TestGaleraMembersFail(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	f, c, stocked := startGaleraFleet(t)
 	event := func(name string, member int, do, undo func(int) error) {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // builds are the versions of the program that take part in a rolling upgrade, and back.
@@ -54,6 +56,7 @@ func labBuild(t testing.TB, version, tags string, more ...string) string {
 // A clock that is wrong on purpose is in the builds for the lab alone: the command as it is
 // released does not know the variables. Neither knows the one of servers that break a rule.
 func TestReleaseHasNoLabClock(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	clock := filepath.Join(t.TempDir(), "clock")
 	if err := os.WriteFile(clock, []byte("-1h"), 0o600); err != nil {

@@ -45,6 +45,9 @@ func TestLeases(t *testing.T) {
 			continue
 		}
 		t.Run(kind.name, func(t *testing.T) {
+			if kind.name != "sqlite" {
+				testserver.Long(t)
+			}
 			t.Parallel()
 			c := newLeaseCluster(t, kind.name, kind.start(t), func(version string) []string { return []string{leaseBuild(t, version)} })
 			c.run(c.plan(kind.short))

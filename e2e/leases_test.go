@@ -71,6 +71,7 @@ func TestDeadBeyondTheHorizon(t *testing.T) {
 // stands where it died: nothing tells it that its worker ID is another one's now. It
 // goes on from its file, below its horizon; the other one began above.
 func TestBackFromTheDeadAndCutOff(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	initWorkers(t, mariadb.URL(database))
@@ -222,6 +223,7 @@ func awayBeyondTheHorizon(t *testing.T, url string, away, back func() error) {
 // The registry loses a claim, as in a fail-over, and another node claims the same
 // worker ID before the holder can notice: its claim counts only once that has.
 func TestRegistryLosesAClaim(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	part := figure(60_000, 3_400_000)
 	db := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: []string{"--innodb-flush-log-at-trx-commit=2"}}) // may lose writes

@@ -80,6 +80,7 @@ func TestClaimLostBeforeItIsConfirmed(t *testing.T) {
 // A node is killed, the registry loses its lease, and another node claims the worker
 // ID. The first one is started again, and cannot reach the registry.
 func TestLeaseLostWhileDead(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	r := newLossyRegistry(t, 0)
 	var all drivertest.Ranges

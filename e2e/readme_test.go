@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // TestReadme does what README.md tells its reader to do, line by line, in a fresh copy
@@ -34,6 +36,7 @@ func TestReadme(t *testing.T) {
 
 // TestOperations runs the commands of docs/operations.md.
 func TestOperations(t *testing.T) {
+	testserver.Long(t)
 	sh := newShell(t)
 	for _, f := range fences(t, "docs/operations.md") {
 		if f.lang != "sh" {

@@ -50,6 +50,7 @@ var recipes = map[string]recipe{
 // URL of before. Later somebody goes on where the recipe stopped, and follows it once more from its
 // first command. No ID is issued twice, on servers that remember and on new ones.
 func TestRecipes(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	for name, r := range recipes {
 		t.Run(name, func(t *testing.T) {

@@ -52,6 +52,7 @@ func (p lossyPair) config(t *testing.T) nodeConfig {
 
 // A start on a server that has stood issues at once.
 func TestStartsOnServerThatStood(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	for name, start := range lossyPairs {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +79,7 @@ func TestStartsOnServerThatStood(t *testing.T) {
 
 // A fail-over loses a claim of a node that is paused meanwhile; another node claims, and waits.
 func TestFailOverLosesClaim(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	for name, start := range lossyPairs {
 		for i := range figure(1, 5) {

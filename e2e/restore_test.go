@@ -28,6 +28,7 @@ type backedUp struct {
 // nothing is issued twice. Not raised, a server that remembers nothing issues twice, and
 // one that remembers lifts the counter by itself.
 func TestRestoredStore(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	stores := map[string]func(t *testing.T) backedUp{
 		"sqlite":   sqliteBackedUp,

@@ -45,6 +45,7 @@ var sharedStores = []struct {
 // Three servers behind nginx, set up as docs/operations.md says, are restarted one after the
 // other under load: no call fails, and no ID comes twice.
 func TestRollingRestart(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	for _, s := range sharedStores {
 		t.Run(s.name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -108,6 +109,9 @@ func TestFilesBesideRemoved(t *testing.T) {
 	t.Parallel()
 	for name, suffixes := range map[string][]string{"-wal": {"-wal"}, "-shm": {"-shm"}, "both": {"-wal", "-shm"}} {
 		t.Run(name, func(t *testing.T) {
+			if name != "both" {
+				testserver.Long(t)
+			}
 			t.Parallel()
 			filesBesideRemoved(t, suffixes)
 		})

@@ -16,6 +16,7 @@ import (
 // the second one does not start while the first one lives, and then waits until the
 // first one's times have passed.
 func TestStaticTwice(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	url := fmt.Sprintf("static:%d", testserver.FreeWorker(t, 1023))
 	file := config(t, "leaf.yaml", onlySnowflake)

@@ -15,6 +15,7 @@ import (
 // good, under load. The set goes on without it, or with an empty one in its place, and no
 // ticket is dealt twice. Who still has the old set gets no IDs, and is not ready.
 func TestTicketServerLostForGood(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	servers := []*testserver.MariaDBServer{testserver.MariaDB(t, nil), testserver.MariaDB(t, nil), testserver.MariaDB(t, nil)}
 	for layout, params := range map[string]string{"tickets": "", "tables": "?table_per_tag=true", "blocks": "?stride=100"} {

@@ -13,6 +13,7 @@ import (
 // Two ticket servers, one of which is killed and comes back, and then a third one: the
 // service goes on, and no ticket is dealt twice.
 func TestTicketServers(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	servers := []*testserver.MariaDBServer{testserver.MariaDB(t, nil), testserver.MariaDB(t, nil)}
 	for name, layout := range map[string]string{"tickets": "", "tables": "?table_per_tag=true", "blocks": "?stride=100"} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // A nodeTable is a table WORKER_NODE with servers.
@@ -104,6 +105,7 @@ func workerNodeOtherBits(t *testing.T, program ...string) error {
 // The recipe of docs/uid-mode.md for more worker bits: stop all servers, wait, drop leaf_layout,
 // start. What is left out or done in another order is refused, or does no harm.
 func TestWorkerNodeMoreWorkerBits(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	n := newNodeTable(t, leafBinary)
 	drop := func() { mariadb.Exec(t, n.database, "DROP TABLE leaf_layout") }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -91,6 +92,7 @@ var (
 // Callers wait for the store only while a tag is new to the process, and no call fails; the
 // stock comes to what the outage budget used, and no further.
 func TestStockFollowsUse(t *testing.T) {
+	testserver.Long(t)
 	ramp := func(t time.Duration) float64 { return 10 * math.Pow(2, min(10, t.Minutes())) }
 	for name, c := range map[string]struct {
 		rate func(time.Duration) float64

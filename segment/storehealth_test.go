@@ -7,6 +7,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -155,6 +156,7 @@ func TestOldFailure(t *testing.T) {
 
 // Replies that are lost again and again cost a step each, not the whole target.
 func TestLostRepliesCostLittle(t *testing.T) {
+	testserver.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
 		b := segment.NewBuffer(store, "order", nil)

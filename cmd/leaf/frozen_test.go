@@ -16,6 +16,7 @@ import (
 // A database that accepts connections and answers nothing neither delays /healthz at the
 // start nor the stop.
 func TestFrozenDatabase(t *testing.T) {
+	testserver.Long(t)
 	t.Run("mysql", func(t *testing.T) {
 		db := testserver.MariaDB(t, nil)
 		freezeAndStop(t, db.URL(db.NewDatabase(t)), db.Pause, db.Resume)

@@ -65,6 +65,7 @@ func places() map[string]func(t *testing.T) place {
 // TestServeWithoutItsStore starts a server whose store does not answer, then answers but
 // was never created, then is created. The server says so each time, and then serves.
 func TestServeWithoutItsStore(t *testing.T) {
+	testserver.Long(t)
 	drivers.LogTo(slog.New(slog.DiscardHandler))
 	for name, make := range places() {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/etcd"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -177,6 +178,7 @@ func TestOneMemberReachable(t *testing.T) {
 // A member that takes connections and says nothing costs about a second, not the time
 // that a caller has.
 func TestOneMemberFrozen(t *testing.T) {
+	testserver.Long(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -211,6 +213,7 @@ const leastAnswer = 500 * time.Millisecond
 
 // If all members are slow, they get more time.
 func TestAllMembersSlow(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel() // it mostly waits
 	member, at := newLossy(t)
 	member.late = 1100 * time.Millisecond

@@ -33,6 +33,7 @@ func (g *galera) config(t testing.TB, database string) *gomysql.Config {
 
 // Clients of the suites are each on another member than the one before.
 func TestGalera(t *testing.T) {
+	testserver.Long(t)
 	g := &galera{GaleraCluster: testserver.Galera(t)}
 	t.Run("store", func(t *testing.T) {
 		drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {

@@ -152,6 +152,7 @@ func TestCreatedOnce(t *testing.T) {
 
 // The server is killed and frozen under load: no ID is handed out twice, and the load goes on.
 func TestServerKilled(t *testing.T) {
+	testserver.Long(t)
 	server := testserver.NATS(t)
 	o := newOptions()
 	create(t, server.URL(), o, order)

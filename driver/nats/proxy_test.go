@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/drivertest"
 	leafnats "github.com/leaf-id/leaf/driver/nats"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // A proxy connects a client with NATS.
@@ -105,6 +106,7 @@ func pass(from io.Reader, to io.Writer, ok func([]byte) bool) {
 }
 
 func TestSentOnce(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel() // it mostly waits for answers that do not come
 	o := newOptions()
 	direct := create(t, shared.URL(), o, order)

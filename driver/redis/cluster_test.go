@@ -149,6 +149,7 @@ func maxID(t *testing.T, config redis.Config) (int64, error) {
 // A replica takes over without the last writes, and the guard trips. It also trips if the keys then
 // move to a lossless node before a server looks.
 func TestClusterFailOverLosesWrites(t *testing.T) {
+	testserver.Long(t)
 	for name, moveOn := range map[string]bool{"stays": false, "moves on": true} {
 		t.Run(name, func(t *testing.T) {
 			c := testserver.RedisClusterOf3(t)

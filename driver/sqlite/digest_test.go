@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
 
 // A digest changes with every added or removed tag and every other step, on any page of the
 // listing, and not with the counters.
 func TestSQLiteDigest(t *testing.T) {
+	testserver.Long(t)
 	tags := make([]segment.Tag, 20_000)
 	for i := range tags {
 		tags[i] = segment.Tag{Name: fmt.Sprintf("tag-%05d", i), MaxID: 1, Step: 10}

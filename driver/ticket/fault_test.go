@@ -235,6 +235,7 @@ func killOneAtATime(t *testing.T, layout ticket.Layout, s set) {
 // An operator gives one server the wrong steps: a draw by hand there takes the other
 // server's tickets. Leaf's own draws are not touched by it, and stop there.
 func TestWrongIncrement(t *testing.T) {
+	testserver.Long(t)
 	own := ownServer(t)
 	s := newSet(t, shared[0], own)
 	initSet(t, s.servers(t), ticket.Layout{}, order)

@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/ticket"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -46,6 +47,7 @@ func keepDrawing(t *testing.T, s set, layout ticket.Layout, got *drivertest.Rang
 // A resize dies at the places that leave the servers different, while old clients continue if they
 // can. After a second run no ID comes twice.
 func TestResizeDiesHalfWay(t *testing.T) {
+	testserver.Long(t)
 	for _, layout := range layouts() {
 		for _, stage := range []string{"prepare", "stop server1", "lift server1", "start server1", "start server2"} {
 			t.Run(layout.String()+"/"+stage, func(t *testing.T) { resizeDies(t, layout, stage) })

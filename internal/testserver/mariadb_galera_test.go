@@ -13,6 +13,7 @@ import (
 // A killed member and a dropped one return with all writes of the others. The rest of a cluster
 // without its majority accepts no write.
 func TestGalera(t *testing.T) {
+	testserver.Long(t)
 	c := testserver.Galera(t)
 	must := func(err error) {
 		t.Helper()

@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 const (
@@ -125,6 +127,7 @@ func TestModelHasNoError(t *testing.T) {
 }
 
 func TestModelNeedsEachRule(t *testing.T) {
+	testserver.Long(t)
 	for _, s := range broken {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

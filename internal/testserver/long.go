@@ -1,0 +1,12 @@
+package testserver
+
+import "testing"
+
+// Long leaves a test of ten seconds and more to make test-all, which the CI runs: in short mode the
+// test stops here.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs with make test-all")
+	}
+}
