@@ -71,17 +71,18 @@ func (i *idsRoute) javaKey(ctx context.Context, caller *access.Caller, key strin
 		return key
 	}
 	cut := key[:dot]
-	switch {
-	case caller.Take(i.scheme, cut, 0) != nil: // no lookups for others
-	case !errors.Is(i.IDs.Exists(ctx, i.scheme, key), leaf.ErrUnknownTag):
-	case i.IDs.Exists(ctx, i.scheme, cut) != nil:
-	default:
-		if i.CutKey != nil {
-			i.CutKey(key, cut)
-		}
-		return cut
+	if caller.Take(i.scheme, cut, 0) != nil { // no lookups for others
+		return key
 	}
-	return key
+	err := i.IDs.Exists(ctx, i.scheme, key)
+	noTag := errors.Is(err, leaf.ErrUnknownTag) || errors.Is(err, issuer.ErrBadKey)
+	if !noTag || i.IDs.Exists(ctx, i.scheme, cut) != nil {
+		return key
+	}
+	if i.CutKey != nil {
+		i.CutKey(key, cut)
+	}
+	return cut
 }
 
 const allowIDs = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"

@@ -2,11 +2,15 @@ package httpapi_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -334,7 +338,7 @@ func TestJavaKeyWithADot(t *testing.T) {
 		path, want string // want "": an unknown tag
 	}{
 		{"/api/segment/get/order.v1", "100"}, {"/api/segment/get/order.", "101"}, {"/api/segment/get/order.v1?n=2", "102\n103\n"},
-		{"/api/segment/get/a.b", "200"}, {"/api/segment/get/a.b.c", "201"},
+		{"/api/segment/get/a.b", "200"}, {"/api/segment/get/a.b.c", "201"}, {"/api/segment/get/a." + strings.Repeat("b", 130), "300"},
 		{"/api/segment/get/order.v1.x", ""}, {"/api/segment/get/.order", ""}, {"/api/segment/get/nope.v1", ""},
 		{"/v1/ids/segment/order.v1", ""},
 	} {
@@ -345,5 +349,31 @@ func TestJavaKeyWithADot(t *testing.T) {
 	}
 	if res, _ := do(t, server, http.MethodHead, "/api/segment/get/order.v1"); res.StatusCode != 200 {
 		t.Errorf("HEAD: %d", res.StatusCode)
+	}
+}
+
+// A caller needs the right to the tag that remains of a cut key, and uses up its limit.
+func TestRightsOfACutKey(t *testing.T) {
+	gate := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"order": {Quota: 2}}}})
+	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
+	text := "tokens: [{name: a, hash: '" + access.HashToken("a") + "', take: [order]}, {name: b, hash: '" + access.HashToken("b") + "', take: ['order.*']}]"
+	if err := errors.Join(os.WriteFile(tokens, []byte(text), 0o600), gate.Reload(tokens)); err != nil {
+		t.Fatal(err)
+	}
+	store := newStore(t, segment.Tag{Name: "order", MaxID: 100, Step: 10})
+	set := segment.NewSet(store, nil)
+	defer set.Close(context.Background())
+	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, nil)
+	h := httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Access: gate})
+	for _, tt := range []struct {
+		token, path string
+		status      int
+	}{
+		{"b", "/api/segment/get/order.v1", 500}, {"a", "/api/segment/get/order.v1", 200}, {"a", "/api/segment/get/order.v2", 200},
+		{"a", "/api/segment/get/order.v3", 429}, {"a", "/api/segment/get/other.v1", 403},
+	} {
+		if res, body := get(h, tt.path, "Authorization", "Bearer "+tt.token); res.StatusCode != tt.status {
+			t.Errorf("%s, %s: %d %s, want %d", tt.token, tt.path, res.StatusCode, body, tt.status)
+		}
 	}
 }
