@@ -16,8 +16,9 @@ type FrontEnd struct {
 	Key   string // of its address in the configuration
 	Name  string // of its port in the metrics
 	Title string // for people
-	admin bool   // it serves administrators
-	url   string // the scheme of its URLs without TLS; empty: none
+	url   string // the scheme of the server's URL; only the first one needs it
+
+	onlyIDs bool // it serves no administrators
 
 	address func(*config.Config) string
 	serve   func(*frontend.Options) protocol
@@ -26,17 +27,17 @@ type FrontEnd struct {
 // FrontEnds is the one table of front ends. The server always serves the first one.
 var FrontEnds = []FrontEnd{
 	{
-		Key: "listen", Name: "http", Title: "HTTP, gRPC", admin: true, url: "http",
+		Key: "listen", Name: "http", Title: "HTTP, gRPC", url: "http",
 		address: func(c *config.Config) string { return c.Listen },
 		serve:   func(o *frontend.Options) protocol { return web.New(o) },
 	},
 	{
-		Key: "resp", Name: "resp", Title: "the Redis protocol",
+		Key: "resp", Name: "resp", Title: "the Redis protocol", onlyIDs: true,
 		address: func(c *config.Config) string { return c.RESP },
 		serve:   func(o *frontend.Options) protocol { return respapi.Server(o) },
 	},
 	{
-		Key: "grpc", Name: "grpc", Title: "gRPC alone", admin: true,
+		Key: "grpc", Name: "grpc", Title: "gRPC alone",
 		address: func(c *config.Config) string { return c.GRPC },
 		serve:   func(o *frontend.Options) protocol { return rpcapi.NewGRPC(o) },
 	},

@@ -216,8 +216,7 @@ const (
 	jsonBody = `{"key":"order"}`
 )
 
-// A connection of HTTP/2 has all protocols, whatever its first request is. One of the port for gRPC
-// has no other.
+// A connection to the port of HTTP has all protocols. One to the port for gRPC has no other.
 func TestProtocolsOfAConnection(t *testing.T) {
 	for _, tt := range []struct {
 		port          func(*server.Options)

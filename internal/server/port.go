@@ -16,13 +16,14 @@ import (
 // A port is an address that the server listens on, or will, with its front end.
 type port struct {
 	FrontEnd
+	first    bool
 	protocol protocol
 	asked    string
 	addr     net.Addr     // what asked has turned out to be
 	listener net.Listener // not open yet where the server waits for its schemes; nil if it was taken meanwhile
 }
 
-// A PortError reports that the server cannot listen on the address of a front end, which is not the
+// A PortError reports that the server cannot listen on the address of a front end other than the
 // first one.
 type PortError struct {
 	FrontEnd FrontEnd
@@ -38,30 +39,36 @@ func (e *PortError) Unwrap() error { return e.Err }
 // bind takes the ports.
 func (s *Server) bind() error {
 	for i, f := range FrontEnds {
-		p := &port{FrontEnd: f, asked: f.address(&s.cfg)}
+		p := &port{FrontEnd: f, first: i == 0, asked: f.address(&s.cfg)}
 		if p.asked == config.Off {
 			continue
 		}
-		var err error
-		if p.listener, err = net.Listen("tcp", p.asked); err != nil && i > 0 {
-			err = &PortError{f, err}
+		switch err := p.listen(p.asked); {
+		case err == nil:
+			p.addr = p.listener.Addr()
+			s.ports = append(s.ports, p)
+		case !s.servesWithout(p, err):
+			return err
 		}
-		if s.servesWithout(p, err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("start server: %w", err)
-		}
-		p.addr = p.listener.Addr()
-		s.ports = append(s.ports, p)
 	}
 	return nil
 }
 
-// servesWithout reports whether err is a taken default port of a front end that nobody chose: the
-// server then runs without it. It logs that.
+// listen opens the port.
+func (p *port) listen(address string) (err error) {
+	if p.listener, err = net.Listen("tcp", address); err == nil {
+		return nil
+	}
+	if !p.first {
+		err = &PortError{p.FrontEnd, err}
+	}
+	return fmt.Errorf("start server: %w", err)
+}
+
+// servesWithout reports whether err is a taken default address of a front end: the operator did not
+// choose it, so the server runs without that front end. It logs that.
 func (s *Server) servesWithout(p *port, err error) bool {
-	if !errors.Is(err, syscall.EADDRINUSE) || p.Key == FrontEnds[0].Key || p.asked != p.Default() {
+	if !errors.Is(err, syscall.EADDRINUSE) || p.first || p.asked != p.Default() {
 		return false
 	}
 	s.log.Warn(fmt.Sprintf("another program listens on the default port of %s: this server runs without that protocol; "+
@@ -74,14 +81,6 @@ func (p *port) close() {
 	if p.listener != nil {
 		_ = p.listener.Close()
 	}
-}
-
-// reopen opens the port after close.
-func (p *port) reopen() (err error) {
-	if p.listener, err = net.Listen("tcp", p.String()); err != nil {
-		return fmt.Errorf("start server: %w", err)
-	}
-	return nil
 }
 
 // String is the address for people. It names all interfaces as the configuration does, because the
@@ -126,7 +125,7 @@ func (s *Server) Addr(key string) net.Addr {
 
 // administeredLocally reports whether only this machine reaches the ports for administrators.
 func (s *Server) administeredLocally() bool {
-	return !slices.ContainsFunc(s.ports, func(p *port) bool { return p.admin && !frontend.IsLoopback(p.addr) })
+	return !slices.ContainsFunc(s.ports, func(p *port) bool { return !p.onlyIDs && !frontend.IsLoopback(p.addr) })
 }
 
 // public returns a port that other machines reach, or nil.

@@ -81,7 +81,7 @@ func (s *Server) open(ctx context.Context) error {
 		}
 	}
 	for _, p := range s.ports {
-		if err := p.reopen(); err != nil && !s.servesWithout(p, err) {
+		if err := p.listen(p.String()); err != nil && !s.servesWithout(p, err) {
 			return err
 		}
 	}

@@ -210,20 +210,24 @@ func (s *Server) wire() {
 // frontend returns the services of the front ends.
 func (s *Server) frontend() *frontend.Options {
 	s.access = frontend.NewAccessLog(s.log, s.cfg.Log.Access)
-	budget := conns.NewBudget(cmp.Or(s.opts.unsent, conns.DefaultBudget))
 	opts := &frontend.Options{
-		IDs:           issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
-		Access:        s.gate,
-		Turns:         frontend.NewTurns(),
-		Unsent:        budget,
-		Health:        s.health,
-		Requests:      telemetry.NewFrontEnds(frontend.Reasons()),
-		CutKey:        func(key, cut string) { s.counts.cut.note(s.log, key, cut) },
-		Traces:        s.traces,
-		AccessLog:     s.access,
-		Logger:        s.log,
-		CORSOrigins:   s.cfg.CORSOrigins,
-		Conns:         conns.Options{MaxConns: s.cfg.Limits.Connections, MaxPerClient: s.cfg.Limits.ConnectionsPerClient, WriteTimeout: s.opts.answerTimeout, Budget: budget, Logger: s.log},
+		IDs:         issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
+		Access:      s.gate,
+		Turns:       frontend.NewTurns(),
+		Health:      s.health,
+		Requests:    telemetry.NewFrontEnds(frontend.Reasons()),
+		CutKey:      func(key, cut string) { s.counts.cut.note(s.log, key, cut) },
+		Traces:      s.traces,
+		AccessLog:   s.access,
+		Logger:      s.log,
+		CORSOrigins: s.cfg.CORSOrigins,
+		Conns: conns.Options{
+			MaxConns:     s.cfg.Limits.Connections,
+			MaxPerClient: s.cfg.Limits.ConnectionsPerClient,
+			WriteTimeout: s.opts.answerTimeout,
+			Budget:       conns.NewBudget(cmp.Or(s.opts.unsent, conns.DefaultBudget)),
+			Logger:       s.log,
+		},
 		AnswerTimeout: cmp.Or(s.opts.answerTimeout, frontend.AnswerTimeout+s.longestWait()),
 		Address:       s.main().String(),
 		Version:       s.opts.Version,

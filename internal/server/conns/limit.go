@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A Listener closes connections beyond the limits of [Options], for a server that is not a
+// A Listener closes connections beyond the limits of [Options]. It serves other servers than
 // [Server].
 type Listener struct {
 	net.Listener

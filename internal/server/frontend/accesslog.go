@@ -31,8 +31,7 @@ func (l *AccessLog) On() bool { return l != nil && l.every.Load() > 0 }
 // Due counts a request, and reports whether to log it.
 func (l *AccessLog) Due() bool { return l.On() && l.count.Add(1)%max(l.every.Load(), 1) == 0 }
 
-// Log logs a request of the named caller, and size, which is empty or the attribute of the answer's
-// bytes.
+// Log logs a request of the named caller. Size is the attribute of the answer's bytes, or empty.
 func (l *AccessLog) Log(r *http.Request, name string, status int, began time.Time, size ...any) {
 	about := append([]any{"method", r.Method, "path", r.URL.Path, "proto", r.Proto, "status", status}, size...)
 	l.log.Info("access", append(about, "took", time.Since(began), "from", r.RemoteAddr, "agent", r.UserAgent(), "token", name, "one_of", l.every.Load())...)

@@ -31,10 +31,6 @@ type Options struct {
 	// Turns bounds how many large answers are made at the same time, by all front ends.
 	Turns Turns
 
-	// Unsent bounds the memory of answers that clients do not read, of all front ends; nil sets no
-	// bound.
-	Unsent *conns.Budget
-
 	// Health reports the server's problems; nil: it never has any.
 	Health func() health.Report
 
@@ -63,7 +59,8 @@ type Options struct {
 	// TLS encrypts the ports; nil: nothing does.
 	TLS *tls.Config
 
-	// Conns has the limits of connections on each port.
+	// Conns has the limits of connections on each port, and the budget of all front ends for answers
+	// that clients do not read. A nil budget sets no bound.
 	Conns conns.Options
 
 	// AnswerTimeout bounds a request from its end to that of its answer.

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	small    = 64  // texts or ranges that a message may have while Options.Unsent is spent
+	small    = 64  // texts or ranges that a message may have while Options.Conns.Budget is spent
 	partCost = 128 // bytes of memory for one of them, from its making until the message is sent
 )
 
 var errUnsent = &access.LimitError{What: "answers that clients have not read", RetryAfter: time.Second}
 
-// Charge charges a message of n texts or ranges to [Options.Unsent], until [EndCharge] or the end
+// Charge charges a message of n texts or ranges to the budget, until [EndCharge] or the end
 // of the request. The error says why no such message can be made for now.
 func (o *Options) Charge(ctx context.Context, n int) error {
-	if n <= small || o.Unsent == nil {
+	if n <= small || o.Conns.Budget == nil {
 		return nil
 	}
-	if o.Unsent.Spent() {
+	if o.Conns.Budget.Spent() {
 		return errUnsent
 	}
 	if c, ok := ctx.Value(chargeKey{}).(*charge); ok {
 		c.size.Add(int64(n) * partCost)
-		o.Unsent.Add(int64(n) * partCost)
+		o.Conns.Budget.Add(int64(n) * partCost)
 	}
 	return nil
 }

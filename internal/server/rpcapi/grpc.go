@@ -53,7 +53,7 @@ func newGRPC(opts *frontend.Options, bodyTimeout time.Duration) *GRPC {
 	g := &GRPC{opts: opts, requests: opts.Requests.Of(frontEnd), bodyTimeout: bodyTimeout}
 	const workersPerCPU = 16 // whose stacks have grown already
 	const window = 1<<16 - 1 // the smallest; a fixed size saves the pings that would search a better one
-	pool := &chargingPool{small: mem.DefaultBufferPool(), unsent: opts.Unsent}
+	pool := &chargingPool{small: mem.DefaultBufferPool(), unsent: opts.Conns.Budget}
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), pool}),
 		experimental.BufferPool(pool),
