@@ -208,7 +208,7 @@ func (l *linear) swap(registry worker.Registry, rng *rand.Rand) {
 	}
 	next := worker.Record{Worker: 1, Instance: worker.NewInstance(), Term: old.Term + 1, Horizon: old.Horizon + 1}
 	begin = l.now()
-	err = registry.Swap(ctx, old, next)
+	_, err = registry.Swap(ctx, old, next)
 	outcome := labcheck.Done
 	switch {
 	case errors.Is(err, worker.ErrConflict):

@@ -92,7 +92,8 @@ func (k *Keeper) handBack(ctx context.Context, v view) error {
 		s.Ended = true
 	}
 	k.stamp(&next, v)
-	if err := k.swap(ctx, old, next); err != nil {
+	got, err := k.swap(ctx, old, next)
+	if err != nil {
 		k.log.Debug("the worker ID that was held before is not handed back yet", "worker", s.Worker, "until", Time(old.Horizon), "err", err)
 		return nil
 	}
@@ -101,7 +102,7 @@ func (k *Keeper) handBack(ctx context.Context, v view) error {
 		k.count(func(st *Status) { st.PutBacks++ })
 	}
 	k.saved = nil
-	v.records[s.Worker] = next
+	v.records[s.Worker] = got
 	return nil
 }
 
@@ -230,7 +231,7 @@ type bid struct{ old, next Record }
 func (k *Keeper) bid(v view, id, horizon int64) bid {
 	old := v.record(id)
 	if b := k.pending; b != nil && b.old.Equal(old) && b.next.Horizon > k.clock.ms()+millis(k.opts.Horizon)/2 {
-		return *b
+		return bid{old, b.next}
 	}
 	next := Record{Worker: id, Instance: NewInstance(), Term: old.Term + 1, Horizon: horizon,
 		Layouts: mergeLayouts(old.Layouts, k.opts.Layouts), ClaimDelay: old.ClaimDelay}
@@ -242,9 +243,9 @@ func (k *Keeper) bid(v view, id, horizon int64) bid {
 // another node was faster.
 func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
 	k.pending = nil
-	err := k.swap(ctx, b.old, b.next)
+	got, err := k.swap(ctx, b.old, b.next)
 	if err == nil {
-		return b.next, nil
+		return got, nil
 	}
 	found, lerr := k.load(ctx, b.old.Worker)
 	switch {
@@ -252,7 +253,7 @@ func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
 		err = lerr
 	case b.won(found):
 		return k.affirm(ctx, b, found)
-	case errors.Is(err, ErrConflict) && found.Equal(b.old):
+	case errors.Is(err, ErrConflict) && found.same(b.old):
 		err = fmt.Errorf("%w: the record was changed, and is read as it was before", ErrStaleReads)
 	case errors.Is(err, ErrConflict), !found.Equal(b.old):
 		return Record{}, fmt.Errorf("%w: %w", ErrConflict, err)
@@ -266,12 +267,13 @@ func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
 func (k *Keeper) affirm(ctx context.Context, b bid, found Record) (Record, error) {
 	next := found
 	next.Horizon++
-	if err := k.swap(ctx, found, next); err != nil {
+	got, err := k.swap(ctx, found, next)
+	if err != nil {
 		k.pending = &b
 		return Record{}, err
 	}
 	k.pending = nil
-	return next, nil
+	return got, nil
 }
 
 // won reports whether r is the content of the bid.

@@ -48,7 +48,7 @@ func TestSuspendedAndLost(t *testing.T) {
 		r, _ := w.reg.Load(t.Context(), 0)
 		nx := r
 		nx.Instance, nx.Term, nx.Horizon = worker.NewInstance(), r.Term+1, time.Now().Add(30*time.Second).UnixMilli()
-		if err := w.reg.Swap(t.Context(), r, nx); err != nil {
+		if _, err := w.reg.Swap(t.Context(), r, nx); err != nil {
 			t.Fatal(err)
 		}
 		lag.Store(int64(time.Hour))

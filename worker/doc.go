@@ -70,10 +70,11 @@
 // the state file said before that the lease has ended, so that no process continues it. The
 // file says the same of a lease that was lost.
 //
-// Step 2. Every swap compares the whole record, and every claim writes an instance that
-// never existed before. So of two claims of one record one fails; an extension or a
-// hand-back fails once another claim has succeeded; and a swap that was delayed for any
-// time either finds exactly the record that it was made for, or does nothing.
+// Step 2. Every swap compares the whole record, or its version, which no other content of
+// the cell ever has. Every claim writes an instance that never existed before. So of two
+// claims of one record one fails; an extension or a hand-back fails once another claim has
+// succeeded; and a swap that was delayed for any time either finds exactly the record that
+// it was made for, or does nothing.
 //
 // Step 3. By 1, what earlier leases issued lies below the horizon that a claim
 // replaces, and what they may still issue does too: they never hear of a larger one, by

@@ -58,7 +58,7 @@ func ExampleOpenStateFile() {
 func ExampleFree() {
 	ctx, registry := context.Background(), memory.New().Registry()
 	held := worker.Record{Worker: 3, Instance: worker.NewInstance(), Term: 1, Horizon: time.Now().AddDate(1, 0, 0).UnixMilli()}
-	if err := registry.Swap(ctx, worker.Record{Worker: 3}, held); err != nil {
+	if _, err := registry.Swap(ctx, worker.Record{Worker: 3}, held); err != nil {
 		log.Fatal(err)
 	}
 	record, err := worker.Free(ctx, registry, 3)

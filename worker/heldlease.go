@@ -159,11 +159,11 @@ func (h *heldLease) extend(ctx context.Context) error {
 	next := h.record
 	next.Horizon = max(h.record.Horizon, h.reach(v.registry))
 	h.stamp(&next, v)
-	err = h.swap(ctx, h.record, next)
+	got, err := h.swap(ctx, h.record, next)
 	switch {
 	case err == nil:
 		h.report(clockFault, h.checkOffset(v.offset, "the worker registry's"), "IDs carry a time that is off")
-		return h.adopt(v, next)
+		return h.adopt(v, got)
 	case errors.Is(err, ErrTaken):
 		return err
 	}
@@ -200,10 +200,11 @@ func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause er
 	// [Registry].
 	next.Horizon = max(next.Horizon, found.Horizon+1)
 	next.Layouts, next.ClaimDelay = mergeLayouts(found.Layouts, h.record.Layouts), max(next.ClaimDelay, found.ClaimDelay)
-	if err := h.swap(ctx, found, next); err != nil {
+	got, err := h.swap(ctx, found, next)
+	if err != nil {
 		return fmt.Errorf("extend the lease of worker ID %d: %w", h.record.Worker, errors.Join(cause, err))
 	}
-	return h.adopt(v, next)
+	return h.adopt(v, got)
 }
 
 // taken reports whether found shows that another node has, or had, the worker ID: it is neither
@@ -385,8 +386,8 @@ func (h *heldLease) settle(floor int64) {
 func (h *heldLease) release(ctx context.Context, floor int64) error {
 	for {
 		next := h.record
-		next.Instance, next.Horizon = Instance{}, floor
-		err := h.reg.Swap(ctx, h.record, next)
+		next.Version, next.Instance, next.Horizon = "", Instance{}, floor
+		_, err := h.reg.Swap(ctx, h.record, next)
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}
@@ -394,7 +395,7 @@ func (h *heldLease) release(ctx context.Context, floor int64) error {
 		if lerr != nil {
 			return errors.Join(err, lerr)
 		}
-		if found.Instance != h.record.Instance || found.Term != h.record.Term || found.Equal(h.record) {
+		if found.Instance != h.record.Instance || found.Term != h.record.Term || found.same(h.record) {
 			return err
 		}
 		h.record = found

@@ -211,9 +211,9 @@ func (k *Keeper) load(ctx context.Context, worker int64) (Record, error) {
 	return ask(ctx, k, func(ctx context.Context) (Record, error) { return k.reg.Load(ctx, worker) })
 }
 
-func (k *Keeper) swap(ctx context.Context, old, next Record) error {
-	_, err := ask(ctx, k, func(ctx context.Context) (any, error) { return nil, k.reg.Swap(ctx, old, next) })
-	return err
+func (k *Keeper) swap(ctx context.Context, old, next Record) (Record, error) {
+	next.Version = "" // it may be a copy of old
+	return ask(ctx, k, func(ctx context.Context) (Record, error) { return k.reg.Swap(ctx, old, next) })
 }
 
 // silence is a call of the registry that ran into its time limit.

@@ -88,10 +88,16 @@ func (l ServedLayout) sameIDs(m ServedLayout) bool {
 // MaxWorker returns the largest worker ID that l holds.
 func (l ServedLayout) MaxWorker() int64 { return 1<<l.WorkerBits - 1 }
 
-// A Record is the content of a worker's cell. The first four fields are the lease;
-// the others are for the layout check, for clock checks, and for people.
+// A Record is the content of a worker's cell. Instance, Term and Horizon are the lease; the fields
+// after them are for the layout check, for clock checks, and for people.
+//
+// A Version identifies one write of a cell, so that [Registry.Swap] needs no read before it. No two
+// contents of a cell have one version, even if the registry lost writes in between. [Registry.Load],
+// List and Swap set it. A registry without versions leaves it empty.
 type Record struct {
-	Worker   int64    `json:"-"`
+	Worker  int64  `json:"-"`
+	Version string `json:"-"` // set by the registry, which alone can read it; empty: none
+
 	Instance Instance `json:"instance"` // the holder; zero: none
 	Term     int64    `json:"term"`     // how many claims there were
 	Horizon  int64    `json:"horizon"`  // Unix milliseconds: times below it may have been issued, by the holder or before it
@@ -123,12 +129,15 @@ func (r Record) IsZero() bool {
 	return r.Equal(Record{Worker: r.Worker})
 }
 
-// Equal reports whether r and s are the same in all fields.
+// Equal reports whether r and s are the same in all fields except Version.
 func (r Record) Equal(s Record) bool {
 	return r.Worker == s.Worker && r.Instance == s.Instance && r.Term == s.Term && r.Horizon == s.Horizon &&
 		slices.Equal(r.Layouts, s.Layouts) && r.Owner == s.Owner && r.Seen == s.Seen && r.Offset == s.Offset &&
 		r.Incarnation == s.Incarnation && r.Since == s.Since && r.ClaimDelay == s.ClaimDelay
 }
+
+// same reports whether r and s are the same write of a cell.
+func (r Record) same(s Record) bool { return r.Version == s.Version && r.Equal(s) }
 
 // recordText is the text form.
 type recordText struct {
@@ -139,7 +148,7 @@ type recordText struct {
 // fields are those of a Record, without its methods.
 type fields Record
 
-// MarshalText returns r, but for Worker, as one line of JSON. Equal records have
+// MarshalText returns r, without Worker and Version, as one line of JSON. Equal records have
 // equal texts, so that a driver may keep and compare texts.
 func (r Record) MarshalText() ([]byte, error) {
 	r.Layouts = slices.Clone(r.Layouts)
@@ -151,7 +160,7 @@ func (r Record) MarshalText() ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
-// UnmarshalText reads what MarshalText wrote; r.Worker stays. The error wraps
+// UnmarshalText reads the result of MarshalText; r.Worker and r.Version stay. The error wraps
 // [ErrNewer] if a newer release wrote it.
 func (r *Record) UnmarshalText(text []byte) error {
 	var version struct {
@@ -172,7 +181,7 @@ func (r *Record) UnmarshalText(text []byte) error {
 	if _, err := dec.Token(); err != io.EOF || t.Version < 1 || t.Term < 0 || t.Horizon < 0 {
 		return fmt.Errorf("worker record %q is malformed", shorten(text))
 	}
-	t.Worker = r.Worker
+	t.fields.Worker, t.fields.Version = r.Worker, r.Version
 	*r = Record(t.fields)
 	return nil
 }

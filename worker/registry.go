@@ -58,12 +58,13 @@ type Registry interface {
 	// disk.
 	Load(ctx context.Context, worker int64) (Record, error)
 
-	// Swap writes new into the cell that old and new name, atomically and durably, if
-	// the cell holds old. It compares whole records, see [Record.Equal]; new is not the
-	// zero record. If the cell holds something else it returns an error that wraps
-	// [ErrConflict]. After any other error the outcome is unknown: the write may have
-	// happened, or may happen later. A driver does not repeat a Swap by itself.
-	Swap(ctx context.Context, old, new Record) error
+	// Swap writes new into the cell that old and new name, atomically and durably, if the cell
+	// holds old. It returns new with its version. If old has a version, Swap compares that;
+	// otherwise it compares whole records, see [Record.Equal]. New is not the zero record. If the
+	// cell holds something else, the error wraps [ErrConflict]. After any other error the outcome
+	// is unknown: the write may have happened, or may happen later. A driver does not repeat a Swap
+	// by itself.
+	Swap(ctx context.Context, old, new Record) (Record, error)
 
 	// List returns all written records, by worker ID.
 	List(ctx context.Context) ([]Record, error)

@@ -48,15 +48,15 @@ func (r *laggingRegistry) Load(ctx context.Context, id int64) (worker.Record, er
 	return worker.Record{Worker: id}, err
 }
 
-func (r *laggingRegistry) Swap(ctx context.Context, old, next worker.Record) error {
-	err := r.Registry.Swap(ctx, old, next)
+func (r *laggingRegistry) Swap(ctx context.Context, old, next worker.Record) (worker.Record, error) {
+	now, err := r.Registry.Swap(ctx, old, next)
 	if err == nil {
 		records, _ := r.Registry.List(ctx)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.written = append(r.written, version{time.Now(), records})
 	}
-	return err
+	return now, err
 }
 
 // A server whose reads lag behind its writes uses up one worker ID, not all of them, and says why

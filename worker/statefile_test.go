@@ -190,13 +190,13 @@ func TestStatic(t *testing.T) {
 	if err != nil || first.Horizon == 0 {
 		t.Fatalf("a file that may stand in the place of one that was lost: %+v, %v", first, err)
 	}
-	if err := s.Swap(t.Context(), first, held); err != nil {
+	if _, err := s.Swap(t.Context(), first, held); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Swap(t.Context(), worker.Record{Worker: 7}, held); !errors.Is(err, worker.ErrConflict) {
+	if _, err := s.Swap(t.Context(), worker.Record{Worker: 7}, held); !errors.Is(err, worker.ErrConflict) {
 		t.Errorf("a second claim: %v", err)
 	}
-	if err := s.Swap(t.Context(), worker.Record{Worker: 8}, worker.Record{Worker: 8, Term: 1}); err == nil {
+	if _, err := s.Swap(t.Context(), worker.Record{Worker: 8}, worker.Record{Worker: 8, Term: 1}); err == nil {
 		t.Error("another worker ID was written")
 	}
 	again, err := worker.OpenStatic(openFile(t, path), 7, 0)
@@ -227,7 +227,7 @@ func TestAssignedWorkerIDFreed(t *testing.T) {
 		ahead := worker.Record{Worker: 3, Term: 1, Horizon: time.Now().AddDate(1, 0, 0).UnixMilli()}
 		found, err := static.Load(t.Context(), 3)
 		if err == nil {
-			err = static.Swap(t.Context(), found, ahead)
+			_, err = static.Swap(t.Context(), found, ahead)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -78,27 +78,27 @@ func (s *Static) Load(ctx context.Context, worker int64) (Record, error) {
 }
 
 // Swap replaces the record.
-func (s *Static) Swap(ctx context.Context, old, next Record) error {
+func (s *Static) Swap(ctx context.Context, old, next Record) (Record, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return Record{}, err
 	}
 	if old.Worker != s.worker || next.Worker != s.worker {
-		return fmt.Errorf("%w: worker IDs %d and %d: the only one here is %d", leaf.ErrInvalid, old.Worker, next.Worker, s.worker)
+		return Record{}, fmt.Errorf("%w: worker IDs %d and %d: the only one here is %d", leaf.ErrInvalid, old.Worker, next.Worker, s.worker)
 	}
 	text, err := next.MarshalText()
 	if err != nil {
-		return err
+		return Record{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.record.Equal(old) {
-		return ErrConflict
+		return Record{}, ErrConflict
 	}
 	if err := s.slots.write(text); err != nil {
-		return err
+		return Record{}, err
 	}
 	s.record = next
-	return nil
+	return next, nil
 }
 
 // List returns the record, if it was ever written.

@@ -19,7 +19,7 @@ func TestStaticKeepsManyLayouts(t *testing.T) {
 		next := old
 		next.Instance, next.Term = worker.NewInstance(), old.Term+1
 		next.Layouts = append(append([]worker.ServedLayout{}, old.Layouts...), worker.ServedLayout{Name: fmt.Sprintf("layout-%02d-of-the-order-service", i), Epoch: 1767225600000, Tick: 1, TimeBits: 41, WorkerBits: 10, SequenceBits: 12})
-		if err := s.Swap(t.Context(), old, next); err != nil {
+		if _, err := s.Swap(t.Context(), old, next); err != nil {
 			t.Fatalf("with %d layouts ever served: %v", i+1, err)
 		}
 		old = next

@@ -161,5 +161,6 @@ func Free(ctx context.Context, reg Registry, worker int64) (Record, error) {
 	next := old
 	next.Instance, next.Term = Instance{}, old.Term+1
 	next.Horizon = min(old.Horizon, now.Add(freeAhead).UnixMilli())
-	return next, reg.Swap(ctx, old, next)
+	next.Version = ""
+	return reg.Swap(ctx, old, next)
 }

@@ -330,9 +330,9 @@ func (r *port) Load(ctx context.Context, id int64) (worker.Record, error) {
 	return r.p.w.reg.Load(ctx, id)
 }
 
-func (r *port) Swap(ctx context.Context, old, next worker.Record) error {
+func (r *port) Swap(ctx context.Context, old, next worker.Record) (worker.Record, error) {
 	if err := r.reach(ctx); err != nil {
-		return err
+		return worker.Record{}, err
 	}
 	w, fault := r.p.w, swapWorks
 	if plan := w.fault.Load(); plan != nil {
@@ -340,23 +340,23 @@ func (r *port) Swap(ctx context.Context, old, next worker.Record) error {
 	}
 	switch fault {
 	case swapLost:
-		return errNetwork
+		return worker.Record{}, errNetwork
 	case foreign:
-		return worker.ErrTaken
+		return worker.Record{}, worker.ErrTaken
 	case replyLost:
-		_ = w.reg.Swap(ctx, old, next)
-		return errNetwork
+		_, _ = w.reg.Swap(ctx, old, next)
+		return worker.Record{}, errNetwork
 	case swapLate:
 		w.mu.Lock()
-		w.late = append(w.late, func() { _ = w.reg.Swap(context.Background(), old, next) })
+		w.late = append(w.late, func() { _, _ = w.reg.Swap(context.Background(), old, next) })
 		w.mu.Unlock()
-		return errNetwork
+		return worker.Record{}, errNetwork
 	}
 	hangs := w.synced.Load() != nil
-	if err := w.reg.Swap(ctx, old, next); err != nil || !hangs {
-		return err
+	if now, err := w.reg.Swap(ctx, old, next); err != nil || !hangs {
+		return now, err
 	}
-	return errNetwork
+	return worker.Record{}, errNetwork
 }
 
 func (r *port) List(ctx context.Context) ([]worker.Record, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -18,11 +19,12 @@ import (
 type fakeRegistry struct {
 	mu    sync.Mutex
 	texts map[int64]string
+	times map[int64]int // how often a cell was written: its version
 	wrote chan struct{} // closed at the next write
 }
 
 func newFakeRegistry() *fakeRegistry {
-	return &fakeRegistry{texts: make(map[int64]string), wrote: make(chan struct{})}
+	return &fakeRegistry{texts: make(map[int64]string), times: make(map[int64]int), wrote: make(chan struct{})}
 }
 
 // set overwrites a cell.
@@ -34,6 +36,7 @@ func (s *fakeRegistry) set(id int64, text string) {
 
 func (s *fakeRegistry) write(id int64, text string) {
 	s.texts[id] = text
+	s.times[id]++
 	close(s.wrote)
 	s.wrote = make(chan struct{})
 }
@@ -49,6 +52,7 @@ func text(r worker.Record) string {
 func (s *fakeRegistry) read(id int64) (r worker.Record, err error) {
 	r.Worker = id
 	if held, ok := s.texts[id]; ok {
+		r.Version = strconv.Itoa(s.times[id])
 		if err = r.UnmarshalText([]byte(held)); err != nil {
 			err = fmt.Errorf("worker %d: %w", id, err)
 		}
@@ -79,29 +83,31 @@ func (s *fakeRegistry) Load(ctx context.Context, id int64) (worker.Record, error
 	return s.read(id)
 }
 
-func (s *fakeRegistry) Swap(ctx context.Context, old, new worker.Record) error {
-	return s.swapIf(ctx, old, new, func(held worker.Record) bool { return held.Equal(old) })
+func (s *fakeRegistry) Swap(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+	return s.swapIf(ctx, old, new, func(held worker.Record) bool {
+		return old.Version != "" && old.Version == held.Version || old.Version == "" && held.Equal(old)
+	})
 }
 
 // swapIf swaps if matches accepts the content of the cell as old.
-func (s *fakeRegistry) swapIf(ctx context.Context, old, new worker.Record, matches func(held worker.Record) bool) error {
+func (s *fakeRegistry) swapIf(ctx context.Context, old, new worker.Record, matches func(held worker.Record) bool) (worker.Record, error) {
 	if old.Worker != new.Worker || new.Worker < 0 || new.IsZero() {
-		return leaf.ErrInvalid
+		return worker.Record{}, leaf.ErrInvalid
 	}
 	if err := ctx.Err(); err != nil {
-		return err
+		return worker.Record{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	held, err := s.read(new.Worker)
 	if err != nil {
-		return err
+		return worker.Record{}, err
 	}
 	if !matches(held) {
-		return worker.ErrConflict
+		return worker.Record{}, worker.ErrConflict
 	}
 	s.write(new.Worker, text(new))
-	return nil
+	return s.read(new.Worker)
 }
 
 func (s *fakeRegistry) List(ctx context.Context) ([]worker.Record, error) {
@@ -139,7 +145,7 @@ func (s *fakeRegistry) Assign(ctx context.Context, max int64) (int64, error) { r
 type client struct {
 	*fakeRegistry
 	load   func(ctx context.Context, id int64) (worker.Record, error)
-	swap   func(ctx context.Context, old, new worker.Record) error
+	swap   swapFunc
 	list   func(ctx context.Context) ([]worker.Record, error)
 	clock  func(ctx context.Context) (time.Time, error)
 	watch  func(ctx context.Context, id int64) (<-chan struct{}, error)
@@ -158,9 +164,9 @@ func (c *client) Load(ctx context.Context, id int64) (worker.Record, error) {
 	return c.fakeRegistry.Load(ctx, id)
 }
 
-func (c *client) Swap(ctx context.Context, old, new worker.Record) error {
+func (c *client) Swap(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 	if c.closed {
-		return leaf.ErrClosed
+		return worker.Record{}, leaf.ErrClosed
 	}
 	if c.swap != nil {
 		return c.swap(ctx, old, new)

@@ -59,14 +59,17 @@ func (f *FaultyRegistry) Load(ctx context.Context, id int64) (r worker.Record, e
 }
 
 // Swap forwards to the registry behind.
-func (f *FaultyRegistry) Swap(ctx context.Context, old, new worker.Record) error {
-	return f.do(ctx, RegistryCall{Op: OpSwap, Worker: new.Worker, Old: old, New: new}, func() error {
-		err := f.Registry.Swap(ctx, old, new)
-		if err == nil {
+func (f *FaultyRegistry) Swap(ctx context.Context, old, new worker.Record) (now worker.Record, err error) {
+	err = f.do(ctx, RegistryCall{Op: OpSwap, Worker: new.Worker, Old: old, New: new}, func() (err error) {
+		if now, err = f.Registry.Swap(ctx, old, new); err == nil {
 			f.record(new)
 		}
 		return err
 	})
+	if err != nil {
+		return worker.Record{}, err
+	}
+	return now, nil
 }
 
 // List forwards to the registry behind.

@@ -18,6 +18,12 @@ func newFaultyRegistry() *drivertest.FaultyRegistry {
 	return &drivertest.FaultyRegistry{Registry: memory.New().Registry()}
 }
 
+// attempt makes a swap whose new version nobody needs.
+func attempt(ctx context.Context, r worker.Registry, old, new worker.Record) error {
+	_, err := r.Swap(ctx, old, new)
+	return err
+}
+
 // term is a record of worker 7.
 func term(n int64) worker.Record { return worker.Record{Worker: 7, Term: n} }
 
@@ -41,7 +47,7 @@ func TestFaultyRegistryFails(t *testing.T) {
 	f := newFaultyRegistry()
 	f.Next(drivertest.OpSwap, drivertest.Fault{Before: errBoom}, drivertest.Fault{After: errBoom}, drivertest.Fault{})
 	for i, want := range []error{errBoom, errBoom, worker.ErrConflict, worker.ErrConflict} {
-		if err := f.Swap(t.Context(), term(0), term(1)); !errors.Is(err, want) {
+		if err := attempt(t.Context(), f, term(0), term(1)); !errors.Is(err, want) {
 			t.Errorf("swap %d: got error %v, want %v", i, err, want)
 		}
 	}
@@ -73,9 +79,9 @@ func TestFaultyRegistryPlan(t *testing.T) {
 		seen = append(seen, c)
 		return drivertest.Fault{}
 	})
-	_ = f.Swap(t.Context(), term(0), term(1))
+	_ = attempt(t.Context(), f, term(0), term(1))
 	_, _ = f.Load(t.Context(), 7)
-	_ = f.Swap(t.Context(), term(1), term(2))
+	_ = attempt(t.Context(), f, term(1), term(2))
 	want := []drivertest.RegistryCall{
 		{Op: drivertest.OpSwap, Worker: 7, Old: term(0), New: term(1), Seq: 1},
 		{Op: drivertest.OpLoad, Worker: 7, Seq: 1},
@@ -100,9 +106,9 @@ func TestFaultyRegistryInBubble(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		f.Set(drivertest.Fault{Latency: time.Second})
-		wantAfter("slow", f.Swap(ctx, term(0), term(1)), nil, time.Second)
+		wantAfter("slow", attempt(ctx, f, term(0), term(1)), nil, time.Second)
 		f.Set(drivertest.Fault{Mute: true})
-		wantAfter("mute", f.Swap(ctx, term(1), term(2)), context.DeadlineExceeded, 59*time.Second)
+		wantAfter("mute", attempt(ctx, f, term(1), term(2)), context.DeadlineExceeded, 59*time.Second)
 		wantWritten(t, f, term(1), term(2))
 
 		hold := make(chan struct{})
@@ -111,7 +117,7 @@ func TestFaultyRegistryInBubble(t *testing.T) {
 			time.Sleep(time.Hour)
 			close(hold)
 		}()
-		wantAfter("held", f.Swap(t.Context(), term(2), term(3)), nil, time.Hour)
+		wantAfter("held", attempt(t.Context(), f, term(2), term(3)), nil, time.Hour)
 	})
 }
 
@@ -125,15 +131,15 @@ func TestFaultyRegistryLateAndLost(t *testing.T) {
 		held = c
 		return drivertest.Fault{Before: errBoom}
 	})
-	if err := f.Swap(t.Context(), term(0), term(1)); !errors.Is(err, errBoom) {
+	if err := attempt(t.Context(), f, term(0), term(1)); !errors.Is(err, errBoom) {
 		t.Error(err)
 	}
 	f.Plan(nil)
-	if err := behind.Registry().Swap(t.Context(), held.Old, held.New); err != nil {
+	if err := attempt(t.Context(), behind.Registry(), held.Old, held.New); err != nil {
 		t.Error(err)
 	}
 	before := behind.Backend.Snapshot()
-	if err := f.Swap(t.Context(), term(1), term(2)); err != nil {
+	if err := attempt(t.Context(), f, term(1), term(2)); err != nil {
 		t.Error(err)
 	}
 	behind.Backend.Restore(before)

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -37,24 +38,39 @@ var registryMutants = []registryMutant{
 	{"ignores the offset", without(func(r *worker.Record) { r.Offset = 0 }), []string{"swap/other record"}},
 	{"overwrites on creation", comparing(func(held, old worker.Record) bool { return old.IsZero() || held.Equal(old) }), []string{"swap/other record", "swap/repeated", "record/permanent", "swap/racing creation"}},
 	{"creates whatever is replaced", comparing(func(held, old worker.Record) bool { return held.IsZero() || held.Equal(old) }), []string{"swap/other record", "swap/to the same"}},
+	{"takes every version", comparing(func(held, old worker.Record) bool { return old.Version != "" || held.Equal(old) }), []string{"swap/version"}},
+	{"compares records in spite of versions", comparing(func(held, old worker.Record) bool { return held.Equal(old) }), []string{"swap/version"}},
+	{"returns the old version", onSwap(func(s *fakeRegistry) swapFunc {
+		return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+			now, err := s.Swap(ctx, old, new)
+			now.Version = cmp.Or(old.Version, now.Version)
+			return now, err
+		}
+	}), []string{"swap/version"}},
+	{"lists without versions", onList(func(all []worker.Record) []worker.Record {
+		for i := range all {
+			all[i].Version = ""
+		}
+		return all
+	}), []string{"swap/version"}},
 	{"takes what is there for done", onSwap(idempotent), []string{"swap/repeated"}},
 	{"counts changed rows", onSwap(changedRows), []string{"swap/to the same"}},
 	{"loses a conflict's name", onSwap(func(s *fakeRegistry) swapFunc {
-		return func(ctx context.Context, old, new worker.Record) error {
-			err := s.Swap(ctx, old, new)
+		return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+			now, err := s.Swap(ctx, old, new)
 			if errors.Is(err, worker.ErrConflict) {
-				return errOther
+				return worker.Record{}, errOther
 			}
-			return err
+			return now, err
 		}
 	}), []string{"swap/other record", "swap/racing", "swap/repeated"}},
 	{"writes before it compares", onSwap(func(s *fakeRegistry) swapFunc {
-		return func(ctx context.Context, old, new worker.Record) error {
-			err := s.Swap(ctx, old, new)
+		return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+			now, err := s.Swap(ctx, old, new)
 			if errors.Is(err, worker.ErrConflict) {
 				s.force(new)
 			}
-			return err
+			return now, err
 		}
 	}), []string{"swap/other record", "swap/racing"}},
 
@@ -76,17 +92,17 @@ var registryMutants = []registryMutant{
 		}}
 	}, []string{"swap/absent"}},
 	{"writes the neighbour too", onSwap(func(s *fakeRegistry) swapFunc {
-		return func(ctx context.Context, old, new worker.Record) error {
-			err := s.Swap(ctx, old, new)
+		return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+			now, err := s.Swap(ctx, old, new)
 			if next := new; err == nil && s.peek(new.Worker+1).IsZero() {
 				next.Worker++
 				s.force(next)
 			}
-			return err
+			return now, err
 		}
 	}), []string{"swap/create", "list/all"}},
 	{"replaces some fields", onSwap(func(s *fakeRegistry) swapFunc {
-		return func(ctx context.Context, old, new worker.Record) error {
+		return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 			if new.Owner == "" {
 				new.Owner = old.Owner
 			}
@@ -109,9 +125,9 @@ var registryMutants = []registryMutant{
 	{"writes capitals", keeping(capital), []string{"record/round trip", "swap/create"}},
 	{"has no other plane", keeping(func(r *worker.Record) { r.Owner = strings.ReplaceAll(r.Owner, "😀", "????") }), []string{"record/round trip"}},
 	{"has workers in 10 bits", func(s *fakeRegistry) worker.Registry {
-		return &client{fakeRegistry: s, swap: func(ctx context.Context, old, new worker.Record) error {
+		return &client{fakeRegistry: s, swap: func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 			if new.Worker > 1023 {
-				return errOther
+				return worker.Record{}, errOther
 			}
 			return s.Swap(ctx, old, new)
 		}}

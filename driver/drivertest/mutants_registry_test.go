@@ -14,7 +14,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-type swapFunc func(ctx context.Context, old, new worker.Record) error
+type swapFunc func(ctx context.Context, old, new worker.Record) (worker.Record, error)
 
 // onSwap makes registries whose Swap is what f makes of a fakeRegistry's.
 func onSwap(f func(s *fakeRegistry) swapFunc) func(*fakeRegistry) worker.Registry {
@@ -24,7 +24,7 @@ func onSwap(f func(s *fakeRegistry) swapFunc) func(*fakeRegistry) worker.Registr
 // comparing compares the content of a cell by matches.
 func comparing(matches func(held, old worker.Record) bool) func(*fakeRegistry) worker.Registry {
 	return onSwap(func(s *fakeRegistry) swapFunc {
-		return func(ctx context.Context, old, new worker.Record) error {
+		return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 			return s.swapIf(ctx, old, new, func(held worker.Record) bool { return matches(held, old) })
 		}
 	})
@@ -43,7 +43,7 @@ func without(drop func(*worker.Record)) func(*fakeRegistry) worker.Registry {
 // keeping changes records on their way into the cells.
 func keeping(change func(*worker.Record)) func(*fakeRegistry) worker.Registry {
 	return onSwap(func(s *fakeRegistry) swapFunc {
-		return func(ctx context.Context, old, new worker.Record) error {
+		return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 			change(&new)
 			return s.Swap(ctx, old, new)
 		}
@@ -65,22 +65,22 @@ func onList(edit func([]worker.Record) []worker.Record) func(*fakeRegistry) work
 
 // readThenSet swaps in two steps that others can come between.
 func readThenSet(s *fakeRegistry) swapFunc {
-	return func(ctx context.Context, old, new worker.Record) error {
-		if err := s.swapIf(ctx, old, new, func(worker.Record) bool { return false }); !errors.Is(err, worker.ErrConflict) {
-			return err
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+		if now, err := s.swapIf(ctx, old, new, func(worker.Record) bool { return false }); !errors.Is(err, worker.ErrConflict) {
+			return now, err
 		}
 		if !s.peek(new.Worker).Equal(old) {
-			return worker.ErrConflict
+			return worker.Record{}, worker.ErrConflict
 		}
 		time.Sleep(roundTrip)
 		s.force(new)
-		return nil
+		return new, nil
 	}
 }
 
 // createInTwoSteps is correct except for unwritten cells.
 func createInTwoSteps(s *fakeRegistry) swapFunc {
-	return func(ctx context.Context, old, new worker.Record) error {
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 		if !old.IsZero() {
 			return s.Swap(ctx, old, new)
 		}
@@ -90,20 +90,20 @@ func createInTwoSteps(s *fakeRegistry) swapFunc {
 
 // idempotent takes a swap for done where the cell holds its record already.
 func idempotent(s *fakeRegistry) swapFunc {
-	return func(ctx context.Context, old, new worker.Record) error {
-		err := s.Swap(ctx, old, new)
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+		now, err := s.Swap(ctx, old, new)
 		if errors.Is(err, worker.ErrConflict) && s.peek(new.Worker).Equal(new) {
-			return nil
+			return new, nil
 		}
-		return err
+		return now, err
 	}
 }
 
 // changedRows takes a swap that changed nothing for a conflict.
 func changedRows(s *fakeRegistry) swapFunc {
-	return func(ctx context.Context, old, new worker.Record) error {
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 		if old.Equal(new) && s.peek(new.Worker).Equal(old) {
-			return worker.ErrConflict
+			return worker.Record{}, worker.ErrConflict
 		}
 		return s.Swap(ctx, old, new)
 	}
@@ -111,7 +111,7 @@ func changedRows(s *fakeRegistry) swapFunc {
 
 // oneLock has writers in conflict whichever cells they write.
 func oneLock(s *fakeRegistry) worker.Registry {
-	return &client{fakeRegistry: s, swap: func(ctx context.Context, old, new worker.Record) error {
+	return &client{fakeRegistry: s, swap: func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 		s.mu.Lock()
 		before := len(s.texts)
 		s.mu.Unlock()
@@ -120,7 +120,7 @@ func oneLock(s *fakeRegistry) worker.Registry {
 		after := len(s.texts)
 		s.mu.Unlock()
 		if before != after {
-			return worker.ErrConflict
+			return worker.Record{}, worker.ErrConflict
 		}
 		return s.Swap(ctx, old, new)
 	}}
@@ -128,39 +128,39 @@ func oneLock(s *fakeRegistry) worker.Registry {
 
 // late executes a call after its caller has left, without reading the cell.
 func late(s *fakeRegistry) swapFunc {
-	return func(ctx context.Context, old, new worker.Record) error {
-		if err := s.Swap(ctx, old, new); err == nil || errors.Is(err, worker.ErrConflict) || ctx.Err() == nil {
-			return err
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+		if now, err := s.Swap(ctx, old, new); err == nil || errors.Is(err, worker.ErrConflict) || ctx.Err() == nil {
+			return now, err
 		}
 		s.force(new)
-		return ctx.Err()
+		return worker.Record{}, ctx.Err()
 	}
 }
 
 // undoing takes back a swap whose context has ended meanwhile.
 func undoing(s *fakeRegistry) swapFunc {
-	return func(ctx context.Context, old, new worker.Record) error {
-		err := s.Swap(ctx, old, new)
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+		now, err := s.Swap(ctx, old, new)
 		if err != nil {
-			return err
+			return now, err
 		}
 		time.Sleep(roundTrip)
 		if ctx.Err() != nil {
 			s.force(old)
-			return ctx.Err()
+			return worker.Record{}, ctx.Err()
 		}
-		return nil
+		return new, nil
 	}
 }
 
 // hanging waits for an answer that never comes when its context ends.
 func hanging(s *fakeRegistry) swapFunc {
-	return func(ctx context.Context, old, new worker.Record) error {
-		err := s.Swap(ctx, old, new)
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+		now, err := s.Swap(ctx, old, new)
 		if ctx.Err() != nil {
 			time.Sleep(soon + time.Second)
 		}
-		return cmp.Or(err, ctx.Err())
+		return now, cmp.Or(err, ctx.Err())
 	}
 }
 
@@ -181,7 +181,7 @@ func caching(s *fakeRegistry) worker.Registry {
 		}
 		return r, err
 	}
-	c.swap = func(ctx context.Context, old, new worker.Record) error {
+	c.swap = func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		delete(cache, new.Worker)
@@ -217,7 +217,7 @@ func writingBehind(s *fakeRegistry) worker.Registry {
 		}
 		clear(pending)
 	}
-	return &client{fakeRegistry: s, swap: func(ctx context.Context, old, new worker.Record) error {
+	return &client{fakeRegistry: s, swap: func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		flush()
@@ -226,11 +226,11 @@ func writingBehind(s *fakeRegistry) worker.Registry {
 		own.texts = maps.Clone(s.texts)
 		s.mu.Unlock()
 		own.mu.Unlock()
-		err := own.Swap(ctx, old, new)
+		now, err := own.Swap(ctx, old, new)
 		if err == nil {
 			pending[new.Worker] = new
 		}
-		return err
+		return now, err
 	}, load: func(ctx context.Context, id int64) (worker.Record, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -243,20 +243,20 @@ func writingBehind(s *fakeRegistry) worker.Registry {
 
 // dropping deletes cells without a holder.
 func dropping(s *fakeRegistry) swapFunc {
-	return func(ctx context.Context, old, new worker.Record) error {
-		err := s.Swap(ctx, old, new)
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+		now, err := s.Swap(ctx, old, new)
 		if err == nil && !new.Held() && new.Term == 1 && new.Horizon > 1 {
 			s.mu.Lock()
 			delete(s.texts, new.Worker)
 			s.mu.Unlock()
 		}
-		return err
+		return now, err
 	}
 }
 
 // overwriting takes an unreadable cell for an unwritten one.
 func overwriting(s *fakeRegistry) swapFunc {
-	return func(ctx context.Context, old, new worker.Record) error {
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 		s.mu.Lock()
 		_, err := s.read(new.Worker)
 		if err != nil {
@@ -339,16 +339,16 @@ func backwards() func() time.Time {
 
 // ignoring runs all calls without their context.
 func ignoring(s *fakeRegistry) worker.Registry {
-	return &client{fakeRegistry: s, swap: func(_ context.Context, old, new worker.Record) error {
+	return &client{fakeRegistry: s, swap: func(_ context.Context, old, new worker.Record) (worker.Record, error) {
 		return s.Swap(context.Background(), old, new)
 	}}
 }
 
 // forgetting drops a swap whose context ends under way, and says nothing of it.
 func forgetting(s *fakeRegistry) swapFunc {
-	return func(ctx context.Context, old, new worker.Record) error {
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 		if ctx.Err() == nil && ctx.Err() != nil {
-			return nil
+			return new, nil
 		}
 		return s.Swap(ctx, old, new)
 	}
@@ -356,21 +356,21 @@ func forgetting(s *fakeRegistry) swapFunc {
 
 // afterwards writes although the context had ended before.
 func afterwards(s *fakeRegistry) swapFunc {
-	return func(ctx context.Context, old, new worker.Record) error {
-		err := s.Swap(context.WithoutCancel(ctx), old, new)
-		return cmp.Or(ctx.Err(), err)
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+		now, err := s.Swap(context.WithoutCancel(ctx), old, new)
+		return now, cmp.Or(ctx.Err(), err)
 	}
 }
 
 // unchecked is a registry that lets records through that check says nothing of.
 func unchecked(allowed func(old, new worker.Record) bool) func(*fakeRegistry) worker.Registry {
 	return onSwap(func(s *fakeRegistry) swapFunc {
-		return func(ctx context.Context, old, new worker.Record) error {
-			if err := s.Swap(ctx, old, new); !errors.Is(err, leaf.ErrInvalid) || !allowed(old, new) {
-				return err
+		return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+			if now, err := s.Swap(ctx, old, new); !errors.Is(err, leaf.ErrInvalid) || !allowed(old, new) {
+				return now, err
 			}
 			s.force(new)
-			return nil
+			return new, nil
 		}
 	})
 }

@@ -168,8 +168,8 @@ func unreadable(ctx context.Context, b *registryFixture, text string, want error
 		if err := first(
 			blames("load", loadErr, bad, want),
 			blames("list", listErr, bad, want),
-			fails("swap from the zero record", r.Swap(ctx, never(bad), claimed(bad, 2))),
-			fails("swap from the record before", r.Swap(ctx, old, claimed(bad, 2))),
+			fails("swap from the zero record", attempt(ctx, r, never(bad), claimed(bad, 2))),
+			fails("swap from the record before", attempt(ctx, r, old, claimed(bad, 2))),
 			holds(ctx, r, neighbour)); err != nil {
 			return err
 		}

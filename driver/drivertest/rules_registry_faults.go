@@ -29,8 +29,8 @@ func registryFaultRules() []registryRule {
 func registryCalls(ctx context.Context, r worker.Registry, old worker.Record) map[string]func() error {
 	return map[string]func() error{
 		"Load":                 func() error { _, err := r.Load(ctx, 7); return err },
-		"Swap":                 func() error { return r.Swap(ctx, old, claimed(7, 2)) },
-		"Swap of a fresh cell": func() error { return r.Swap(ctx, never(8), claimed(8, 1)) },
+		"Swap":                 func() error { return attempt(ctx, r, old, claimed(7, 2)) },
+		"Swap of a fresh cell": func() error { return attempt(ctx, r, never(8), claimed(8, 1)) },
 		"List":                 func() error { _, err := r.List(ctx); return err },
 		"Clock":                func() error { _, err := r.Clock(ctx); return err },
 	}
@@ -155,7 +155,7 @@ func hurriedSwap(ctx context.Context, r worker.Registry, limit time.Duration) (i
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if late := promptly("Swap", func() { err = r.Swap(ctx, old, claimed(7, old.Term+1)) }); late != nil {
+	if late := promptly("Swap", func() { err = attempt(ctx, r, old, claimed(7, old.Term+1)) }); late != nil {
 		return 0, late
 	}
 	if errors.Is(err, leaf.ErrInvalid) || errors.Is(err, worker.ErrNotCreated) {

@@ -16,6 +16,7 @@ func swapRules() []registryRule {
 		{"swap/replace", "a swap from what the cell holds replaces it as a whole", replaceCell},
 		{"swap/other record", "a swap from anything but what the cell holds conflicts, whichever field differs, and changes nothing",
 			otherRecord},
+		{"swap/version", "the version of a swap, a load or a listing stands for the record, until the cell is written again", versions},
 		{"swap/repeated", "a swap that is sent again conflicts, and changes nothing", repeatedSwap},
 		{"swap/to the same", "a swap to what the cell holds already succeeds, and still conflicts where the cell holds something else",
 			swapToSame},
@@ -109,14 +110,66 @@ func otherRecord(ctx context.Context, b *registryFixture) error {
 	return listed(ctx, r, record)
 }
 
+// versions does nothing for a registry without versions.
+func versions(ctx context.Context, b *registryFixture) error {
+	r, other := b.open(), b.open()
+	one, err := r.Swap(ctx, never(7), claimed(7, 1))
+	if err != nil || one.Version == "" {
+		return err
+	}
+	swapped := func() (worker.Record, error) { return one, nil }
+	sources := []func() (worker.Record, error){swapped, swapped,
+		func() (worker.Record, error) { return other.Load(ctx, 7) },
+		func() (worker.Record, error) {
+			all, err := other.List(ctx)
+			if err == nil && len(all) != 1 {
+				err = fmt.Errorf("%d records are listed, want 1", len(all))
+			}
+			return append(all, never(7))[0], err
+		},
+	}
+	for i, source := range sources {
+		old, err := source()
+		if err != nil {
+			return err
+		}
+		if one, err = replaceByVersion(ctx, r, old, claimed(7, int64(i+2))); err != nil {
+			return fmt.Errorf("source %d: %w", i, err)
+		}
+	}
+	neighbour, err := r.Swap(ctx, never(8), claimed(8, 1))
+	if err != nil {
+		return err
+	}
+	foreign := worker.Record{Worker: 7, Version: neighbour.Version}
+	return conflicts(ctx, r, "the version of another cell", foreign, claimed(7, 9), one)
+}
+
+// replaceByVersion swaps with the version of old alone. Then that version must conflict, even with
+// the present content.
+func replaceByVersion(ctx context.Context, r worker.Registry, old, new worker.Record) (worker.Record, error) {
+	now, err := r.Swap(ctx, worker.Record{Worker: old.Worker, Version: old.Version}, new)
+	if err != nil {
+		return worker.Record{}, fmt.Errorf("swap from version %q: %w", old.Version, err)
+	}
+	stale := now
+	stale.Version = old.Version
+	again := claimed(new.Worker, new.Term+1)
+	return now, first(
+		holds(ctx, r, new),
+		holds(ctx, r, now),
+		conflicts(ctx, r, "a stale version", stale, again, new),
+		conflicts(ctx, r, "the old record", old, again, new))
+}
+
 func repeatedSwap(ctx context.Context, b *registryFixture) error {
 	r, one, two := b.open(), claimed(7, 1), claimed(7, 2)
 	f := &FaultyRegistry{Registry: r}
 	f.Next(OpSwap, Fault{After: errReplyLost}, Fault{}, Fault{After: errReplyLost})
 	return first(
-		is("swap", f.Swap(ctx, never(7), one), errReplyLost),
+		is("swap", attempt(ctx, f, never(7), one), errReplyLost),
 		conflicts(ctx, f, "the zero record, again", never(7), one, one),
-		is("swap", f.Swap(ctx, one, two), errReplyLost),
+		is("swap", attempt(ctx, f, one, two), errReplyLost),
 		conflicts(ctx, f, "the first record, again", one, two, two))
 }
 
@@ -138,12 +191,12 @@ func invalidSwap(ctx context.Context, b *registryFixture) error {
 	}
 	_, loadErr := r.Load(ctx, -1)
 	return first(
-		is("swap from a record of another worker", r.Swap(ctx, never(8), claimed(7, 2)), leaf.ErrInvalid),
-		is("swap to a record of another worker", r.Swap(ctx, one, claimed(8, 2)), leaf.ErrInvalid),
-		is("swap of worker -1", r.Swap(ctx, never(-1), claimed(-1, 1)), leaf.ErrInvalid),
+		is("swap from a record of another worker", attempt(ctx, r, never(8), claimed(7, 2)), leaf.ErrInvalid),
+		is("swap to a record of another worker", attempt(ctx, r, one, claimed(8, 2)), leaf.ErrInvalid),
+		is("swap of worker -1", attempt(ctx, r, never(-1), claimed(-1, 1)), leaf.ErrInvalid),
 		is("load of worker -1", loadErr, leaf.ErrInvalid),
-		is("swap to the zero record", r.Swap(ctx, one, never(7)), leaf.ErrInvalid),
-		is("swap from the zero record to itself", r.Swap(ctx, never(9), never(9)), leaf.ErrInvalid),
+		is("swap to the zero record", attempt(ctx, r, one, never(7)), leaf.ErrInvalid),
+		is("swap from the zero record to itself", attempt(ctx, r, never(9), never(9)), leaf.ErrInvalid),
 		listed(ctx, r, one))
 }
 
@@ -156,7 +209,7 @@ func race(ctx context.Context, clients []worker.Registry, old worker.Record) (wo
 	var winner atomic.Pointer[worker.Record]
 	err := together(len(clients)*perRacer, func(i int) error {
 		record := claimed(old.Worker, old.Term+1)
-		ok, err := won(clients[i%len(clients)].Swap(ctx, old, record))
+		ok, err := won(attempt(ctx, clients[i%len(clients)], old, record))
 		if ok {
 			winners.Add(1)
 			winner.Store(&record)
@@ -235,7 +288,7 @@ func countUp(ctx context.Context, r worker.Registry) (int64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("load: %w", err)
 		}
-		ok, err := won(r.Swap(ctx, old, claimed(7, old.Term+1)))
+		ok, err := won(attempt(ctx, r, old, claimed(7, old.Term+1)))
 		if err != nil {
 			return 0, fmt.Errorf("swap: %w", err)
 		}

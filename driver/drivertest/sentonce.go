@@ -59,7 +59,7 @@ func TestSentOnce(t *testing.T, l Lossy) {
 	for range 2 { // the first makes the record
 		changed := record
 		changed.Instance, changed.Term = worker.NewInstance(), record.Term+1
-		once("swap", func() error { return l.Registry.Swap(ctx, record, changed) })
+		once("swap", func() error { return attempt(ctx, l.Registry, record, changed) })
 		if got, err := l.Registry.Load(ctx, 7); err != nil || !got.Equal(changed) {
 			t.Errorf("after the swap: got %+v, %v, want %+v", got, err, changed)
 		}
@@ -74,7 +74,7 @@ func TestReads(t *testing.T, s segment.Store, r worker.Registry, tag string, beg
 	ctx := t.Context()
 	for what, call := range map[string]func() error{
 		"advance": func() error { _, err := s.Advance(ctx, tag, 10); return err },
-		"swap":    func() error { return r.Swap(ctx, worker.Record{Worker: 1}, worker.Record{Worker: 1, Term: 1}) },
+		"swap":    func() error { return attempt(ctx, r, worker.Record{Worker: 1}, worker.Record{Worker: 1, Term: 1}) },
 		"load":    func() error { _, err := r.Load(ctx, 2); return err },
 		"list":    func() error { _, err := r.List(ctx); return err },
 		"tags": func() (err error) {
@@ -95,7 +95,7 @@ func TestMany(t *testing.T, s segment.Store, r worker.Registry, n int) {
 	t.Helper()
 	ctx := t.Context()
 	fill(t, n, func(i int64) error { return s.(segment.Catalog).Create(ctx, ManyTag(i)) })
-	fill(t, n, func(i int64) error { return r.Swap(ctx, worker.Record{Worker: i}, ManyRecord(i)) })
+	fill(t, n, func(i int64) error { return attempt(ctx, r, worker.Record{Worker: i}, ManyRecord(i)) })
 	TestListed(t, s, r, n)
 }
 

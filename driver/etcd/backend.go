@@ -40,11 +40,13 @@ type backend struct {
 func (b *backend) String() string { return "etcd at " + b.client.String() }
 
 // KeyName returns the key with its prefix.
-func (b *backend) KeyName(key string) string { return "key " + b.prefix + key }
+func (b *backend) KeyName(key kv.Key) string { return "key " + b.path(key) }
+
+func (b *backend) path(key kv.Key) string { return b.prefix + key.String() }
 
 // Get returns the cell of a key, as the majority has agreed on it.
-func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
-	answer, err := b.client.read(ctx, clientv3.OpGet(b.prefix+key))
+func (b *backend) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
+	answer, err := b.client.read(ctx, clientv3.OpGet(b.path(key)))
 	if err != nil {
 		return kv.Cell{}, b.explain(ctx, err)
 	}
@@ -54,7 +56,7 @@ func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 // Swap has the cell hold value if its key has old's revision, and old's value: a revision
 // comes back when the cluster is restored from a backup.
 func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
-	key := b.prefix + old.Key
+	key := b.path(old.Key)
 	compare := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
 	if old.Version != "" {
 		revision, err := strconv.ParseInt(old.Version, 10, 64)
@@ -77,7 +79,7 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 }
 
 // cell returns the content of a key.
-func (b *backend) cell(key string, found []*mvccpb.KeyValue) kv.Cell {
+func (b *backend) cell(key kv.Key, found []*mvccpb.KeyValue) kv.Cell {
 	c := kv.Cell{Key: key, Server: b.client.server()}
 	if len(found) > 0 {
 		c.Value, c.Version = string(found[0].Value), strconv.FormatInt(found[0].ModRevision, 10)
@@ -85,12 +87,12 @@ func (b *backend) cell(key string, found []*mvccpb.KeyValue) kv.Cell {
 	return c
 }
 
-// List yields the cells below prefix by key, each page as it is when it is read. A cell
+// List yields the cells of a kind by name, each page as it is when it is read. A cell
 // that exists from first to last is yielded once.
-func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+func (b *backend) List(ctx context.Context, kind kv.Kind) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
-		from := b.prefix + prefix
-		end := clientv3.GetPrefixRangeEnd(from)
+		folder := b.path(kv.Key{Kind: kind})
+		from, end := folder, clientv3.GetPrefixRangeEnd(folder)
 		for limit := firstPage; ; limit = min(4*limit, maxPage) {
 			answer, err := b.client.read(ctx, clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(int64(limit))))
 			if err != nil {
@@ -98,7 +100,7 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, er
 				return
 			}
 			for i, pair := range answer.Kvs {
-				if !yield(b.cell(strings.TrimPrefix(string(pair.Key), b.prefix), answer.Kvs[i:]), nil) {
+				if !yield(b.cell(kv.Key{Kind: kind, Name: strings.TrimPrefix(string(pair.Key), folder)}, answer.Kvs[i:]), nil) {
 					return
 				}
 				from = string(pair.Key) + "\x00"
@@ -119,7 +121,7 @@ func (b *backend) Reign(context.Context) (worker.Reign, error) {
 // Watch returns a channel that closes after a write to a key, or after etcd's revision went back.
 // It reads the key once a second: etcd's own watch would wait in vain for revisions from before a
 // restore.
-func (b *backend) Watch(ctx context.Context, key string) (<-chan struct{}, error) {
+func (b *backend) Watch(ctx context.Context, key kv.Key) (<-chan struct{}, error) {
 	before := b.client.revision.Load()
 	first, err := b.Get(ctx, key)
 	if err != nil {

@@ -42,7 +42,8 @@ func TestTwoClusters(t *testing.T) {
 		stores = append(stores, s)
 		_, err := openRegistry(t, both, o).Load(t.Context(), 7)
 		refused("load", err)
-		refused("swap", openRegistry(t, both, o).Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1}))
+		_, err = openRegistry(t, both, o).Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})
+		refused("swap", err)
 	}
 	for what, s := range map[string]*kv.Store{"shared": mine, "other": theirs} {
 		if grant, err := s.Advance(t.Context(), "order", 10); err != nil || grant.Range != (leaf.Range{Start: 11, End: 21}) {

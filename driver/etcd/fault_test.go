@@ -333,7 +333,7 @@ func TestNoSpace(t *testing.T) {
 		_, err = filler.Put(t.Context(), "filler", string(make([]byte, 10000)))
 	}
 	_, advanceErr := s.Advance(t.Context(), "order", 1)
-	swapErr := r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})
+	_, swapErr := r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})
 	for what, err := range map[string]error{
 		"advance": advanceErr, "swap": swapErr, "create": s.Create(t.Context(), segment.Tag{Name: "user", Step: 1}),
 	} {

@@ -81,7 +81,7 @@ func TestRevisionGoesBack(t *testing.T) {
 	old := worker.Record{Worker: 7}
 	for term := range int64(20) {
 		next := worker.Record{Worker: 7, Term: term + 1, Instance: worker.NewInstance()}
-		if err := r.Swap(t.Context(), old, next); err != nil {
+		if _, err := r.Swap(t.Context(), old, next); err != nil {
 			t.Fatal(err)
 		}
 		old = next

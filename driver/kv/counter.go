@@ -196,7 +196,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // read reads the cell.
 func (c *counter) read(ctx context.Context) (err error) {
-	c.cell, err = c.store.db.backend.Get(ctx, tagPrefix+c.tag)
+	c.cell, err = c.store.db.backend.Get(ctx, tagKey(c.tag))
 	if err == nil && c.cell.Version == "" {
 		return cmp.Or(c.store.marker.look(ctx), leaf.ErrUnknownTag)
 	}
@@ -235,7 +235,7 @@ func (c *counter) move(ctx context.Context, calls []*call, late int) ([]outcome,
 	}
 	for i := range outcomes {
 		g := &outcomes[i].grant
-		g.Server, g.Store, g.Version = c.cell.Server, t.Store, grantVersion(c.cell)
+		g.Server, g.Store, g.Version = c.cell.Server, t.Store, c.cell.mark()
 	}
 	return outcomes, nil
 }

@@ -15,16 +15,10 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// Prefixes of the keys.
-const (
-	tagPrefix    = "tags/"
-	workerPrefix = "workers/"
-)
-
 // Keys of the format markers.
-const (
-	tagFormat    = "format/tags"
-	workerFormat = "format/workers"
+var (
+	tagFormat    = Key{Format, string(Tags)}
+	workerFormat = Key{Format, string(Workers)}
 )
 
 // A DB is the cells of one backend. It may hold a [Store], a [Registry] or both. Nothing
@@ -77,7 +71,7 @@ func (d *DB) Registry() *Registry { return d.registry }
 // words for people.
 func (d *DB) Identities(ctx context.Context) (map[string]string, error) {
 	known := make(map[string]string)
-	for part, key := range map[string]string{"store": tagFormat, "registry of worker IDs": workerFormat} {
+	for part, key := range map[string]Key{"store": tagFormat, "registry of worker IDs": workerFormat} {
 		cell, err := d.backend.Get(ctx, key)
 		if err != nil {
 			return nil, wrap(err, "read the identity of the %s", part)
@@ -187,11 +181,11 @@ func (d *DB) check(ctx context.Context) error {
 }
 
 // keyName returns the name of a key for people.
-func (d *DB) keyName(key string) string {
+func (d *DB) keyName(key Key) string {
 	if n, ok := d.backend.(Namer); ok {
 		return n.KeyName(key)
 	}
-	return "key " + key
+	return "key " + key.String()
 }
 
 func wrap(err error, what string, args ...any) error {
@@ -205,7 +199,7 @@ func wrap(err error, what string, args ...any) error {
 // must never begin a counter again.
 type marker struct {
 	db      *DB
-	key     string
+	key     Key
 	missing error // the error without a marker
 	newer   error // wrapped if a newer release wrote it
 	create  bool  // write it if it is missing

@@ -10,7 +10,7 @@ import (
 )
 
 // older writes a cell as a release without identities does.
-func older(t *testing.T, b kv.Backend, key string) {
+func older(t *testing.T, b kv.Backend, key kv.Key) {
 	t.Helper()
 	cell, err := b.Get(t.Context(), key)
 	if err != nil {
@@ -49,12 +49,12 @@ func TestIdentityIsRestored(t *testing.T) {
 			}
 			running := open()
 			first := advance(running)
-			older(t, cells, "tags/order")
+			older(t, cells, kv.Key{Kind: kv.Tags, Name: "order"})
 			if got, other := advance(running), advance(open()); got != first || other != first {
 				t.Errorf("after a write of an older release: %q and %q, want %q", got, other, first)
 			}
-			older(t, cells, "tags/order")
-			older(t, cells, "format/tags")
+			older(t, cells, kv.Key{Kind: kv.Tags, Name: "order"})
+			older(t, cells, kv.Key{Kind: kv.Format, Name: "tags"})
 			if got, other := advance(running), advance(open()); got == first || other != got {
 				t.Errorf("a store of an older release: %q and %q, once %q", got, other, first)
 			}

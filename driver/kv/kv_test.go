@@ -9,6 +9,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,10 +37,10 @@ func (b rough) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, er
 	return now, err
 }
 
-func (b rough) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+func (b rough) List(ctx context.Context, kind kv.Kind) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
 		var cells []kv.Cell
-		for c, err := range b.Backend.List(ctx, prefix) {
+		for c, err := range b.Backend.List(ctx, kind) {
 			if err != nil {
 				yield(kv.Cell{}, err)
 				return
@@ -61,7 +62,7 @@ type adding struct {
 	more int64
 }
 
-func (b adding) Add(ctx context.Context, key string, n int64) (now kv.Cell, by int64, err error) {
+func (b adding) Add(ctx context.Context, key kv.Key, n int64) (now kv.Cell, by int64, err error) {
 	for err = kv.ErrConflict; errors.Is(err, kv.ErrConflict); {
 		if now, err = b.Get(ctx, key); err != nil {
 			return now, 0, err
@@ -152,7 +153,7 @@ func TestRegistry(t *testing.T) {
 				return drivertest.RegistryBackend{
 					Open: func(t testing.TB) worker.Registry { return open(t, client(cells)).Registry() },
 					Corrupt: func(t testing.TB, id int64, text string) {
-						now, err := cells.Get(t.Context(), fmt.Sprintf("workers/%d", id))
+						now, err := cells.Get(t.Context(), kv.Key{Kind: kv.Workers, Name: strconv.FormatInt(id, 10)})
 						if err == nil {
 							_, err = cells.Swap(t.Context(), now, text)
 						}
@@ -250,7 +251,7 @@ func TestNotCreated(t *testing.T) {
 	}
 	cells.Restore(empty)
 	check("gone again", segment.ErrNotCreated, worker.ErrNotCreated)
-	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1}); !errors.Is(err, worker.ErrNotCreated) {
+	if _, err := r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1}); !errors.Is(err, worker.ErrNotCreated) {
 		t.Errorf("swap: %v", err)
 	}
 }
@@ -287,7 +288,7 @@ func TestInit(t *testing.T) {
 	}
 	interrupted := cells.Snapshot()
 	for key := range interrupted {
-		if strings.HasPrefix(key, "format/") {
+		if key.Kind == kv.Format {
 			delete(interrupted, key)
 		}
 	}
@@ -300,7 +301,10 @@ func TestInit(t *testing.T) {
 
 // Cells of a newer release are refused.
 func TestNewerFormat(t *testing.T) {
-	for key, want := range map[string]error{"format/tags": leaf.ErrUnsupported, "tags/order": leaf.ErrUnsupported, "format/workers": worker.ErrNewer} {
+	workers := kv.Key{Kind: kv.Format, Name: "workers"}
+	for key, want := range map[kv.Key]error{
+		{Kind: kv.Format, Name: "tags"}: leaf.ErrUnsupported, {Kind: kv.Tags, Name: "order"}: leaf.ErrUnsupported, workers: worker.ErrNewer,
+	} {
 		cells := memory.NewBackend()
 		db := open(t, cells)
 		if err := errors.Join(db.Init(t.Context(), []segment.Tag{order}), db.InitRegistry(t.Context())); err != nil {
@@ -312,7 +316,7 @@ func TestNewerFormat(t *testing.T) {
 		}
 		db = open(t, cells)
 		_, err := db.Store().Advance(t.Context(), "order", 1)
-		if key == "format/workers" {
+		if key == workers {
 			_, err = db.Registry().Load(t.Context(), 7)
 		}
 		if !errors.Is(err, want) {
@@ -344,7 +348,7 @@ type slow struct{ kv.Backend }
 
 const trip = time.Millisecond
 
-func (b slow) Get(ctx context.Context, key string) (kv.Cell, error) {
+func (b slow) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
 	time.Sleep(trip / 2)
 	defer time.Sleep(trip / 2)
 	return b.Backend.Get(ctx, key)
@@ -399,5 +403,45 @@ func TestShare(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// counting counts the calls to a backend.
+type counting struct {
+	kv.Backend
+	gets, swaps int
+}
+
+func (b *counting) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
+	b.gets++
+	return b.Backend.Get(ctx, key)
+}
+
+func (b *counting) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
+	b.swaps++
+	return b.Backend.Swap(ctx, old, value)
+}
+
+// A swap of a record that has a version is one call of the backend.
+func TestSwapReadsNothing(t *testing.T) {
+	b := &counting{Backend: memory.NewBackend()}
+	db := open(t, b)
+	if err := db.InitRegistry(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	record, err := db.Registry().Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.gets, b.swaps = 0, 0
+	for range 3 {
+		next := record
+		next.Horizon++
+		if record, err = db.Registry().Swap(t.Context(), record, next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.gets != 0 || b.swaps != 3 {
+		t.Errorf("3 swaps made %d reads and %d swaps of the backend", b.gets, b.swaps)
 	}
 }

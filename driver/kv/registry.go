@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -36,7 +35,7 @@ func (r *Registry) Reign(ctx context.Context) (reign worker.Reign, err error) {
 	return reign, err
 }
 
-func key(id int64) string { return workerPrefix + strconv.FormatInt(id, 10) }
+func workerKey(id int64) Key { return Key{Workers, strconv.FormatInt(id, 10)} }
 
 // do makes a call, about a worker, once the registry is known to exist.
 func (r *Registry) do(ctx context.Context, id int64, call func() error) error {
@@ -54,7 +53,7 @@ func (r *Registry) do(ctx context.Context, id int64, call func() error) error {
 // Load returns the record of a worker.
 func (r *Registry) Load(ctx context.Context, id int64) (record worker.Record, err error) {
 	err = r.do(ctx, id, func() error {
-		record, _, err = r.load(ctx, id)
+		record, err = r.load(ctx, id)
 		return err
 	})
 	if err != nil {
@@ -63,23 +62,28 @@ func (r *Registry) Load(ctx context.Context, id int64) (record worker.Record, er
 	return record, nil
 }
 
-// load returns the record of a worker and its cell. Before it reports a missing record, it checks
-// that the registry still exists.
-func (r *Registry) load(ctx context.Context, id int64) (worker.Record, Cell, error) {
-	record := worker.Record{Worker: id}
-	cell, err := r.db.backend.Get(ctx, key(id))
+// load returns the record of a worker. Before it reports a missing record, it checks that the
+// registry still exists.
+func (r *Registry) load(ctx context.Context, id int64) (worker.Record, error) {
+	cell, err := r.db.backend.Get(ctx, workerKey(id))
 	switch {
 	case err != nil:
+		return worker.Record{}, err
 	case cell.Version == "":
-		err = r.marker.look(ctx)
-	default:
-		err = record.UnmarshalText([]byte(cell.Value))
+		return worker.Record{Worker: id}, r.marker.look(ctx)
 	}
-	return record, cell, err
+	return cell.record(id)
 }
 
-// Swap writes new in the place of old. It is sent once.
-func (r *Registry) Swap(ctx context.Context, old, new worker.Record) error {
+// record reads the record of a worker.
+func (c Cell) record(id int64) (worker.Record, error) {
+	record := worker.Record{Worker: id, Version: c.mark()}
+	return record, record.UnmarshalText([]byte(c.Value))
+}
+
+// Swap writes new in the place of old. It sends the write once, and reads nothing before it if old
+// has a version.
+func (r *Registry) Swap(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 	err := r.do(ctx, new.Worker, func() error {
 		switch {
 		case old.Worker != new.Worker:
@@ -87,28 +91,36 @@ func (r *Registry) Swap(ctx context.Context, old, new worker.Record) error {
 		case new.IsZero():
 			return fmt.Errorf("%w: the new record is empty", leaf.ErrInvalid)
 		}
-		return r.swap(ctx, old, new)
+		return r.swap(ctx, old, &new)
 	})
-	return wrap(err, "swap worker %d", new.Worker)
+	if err != nil {
+		return worker.Record{}, fmt.Errorf("swap worker %d: %w", new.Worker, err)
+	}
+	return new, nil
 }
 
-// swap compares records, not texts: another release, or a person, may have written one record in
-// another way. The swap of the cell compares the version of the read.
-func (r *Registry) swap(ctx context.Context, old, new worker.Record) error {
+// swap sets the version of new. It compares records without a version, not their texts: another
+// release, or a person, may have written one record in another way.
+func (r *Registry) swap(ctx context.Context, old worker.Record, new *worker.Record) error {
 	text, err := new.MarshalText()
 	if err != nil {
 		return err
 	}
-	record, cell, err := r.load(ctx, old.Worker)
-	if err != nil {
-		return err
+	if old.Version == "" {
+		found, err := r.load(ctx, old.Worker)
+		if err != nil {
+			return err
+		}
+		if !found.Equal(old) {
+			return worker.ErrConflict
+		}
+		old = found
 	}
-	if !record.Equal(old) {
-		return worker.ErrConflict
-	}
-	if _, err = r.db.backend.Swap(ctx, cell, string(text)); errors.Is(err, ErrConflict) {
+	now, err := r.db.backend.Swap(ctx, marked(workerKey(old.Worker), old.Version), string(text))
+	if errors.Is(err, ErrConflict) {
 		return fmt.Errorf("%w meanwhile", worker.ErrConflict)
 	}
+	new.Version = now.mark()
 	return err
 }
 
@@ -120,7 +132,7 @@ func (r *Registry) List(ctx context.Context) (all []worker.Record, err error) {
 		if err := r.marker.look(ctx); err != nil {
 			return err
 		}
-		for cell, err := range r.db.backend.List(ctx, workerPrefix) {
+		for cell, err := range r.db.backend.List(ctx, Workers) {
 			if err != nil {
 				return err
 			}
@@ -140,16 +152,13 @@ func (r *Registry) List(ctx context.Context) (all []worker.Record, err error) {
 }
 
 func readRecord(cell Cell) (worker.Record, error) {
-	name := strings.TrimPrefix(cell.Key, workerPrefix)
+	name := cell.Key.Name
 	id, err := strconv.ParseInt(name, 10, 64)
 	if err != nil || id < 0 || strconv.FormatInt(id, 10) != name {
 		return worker.Record{}, fmt.Errorf("the key %s is not a worker's: delete it", cell.Key)
 	}
-	record := worker.Record{Worker: id}
-	if err := record.UnmarshalText([]byte(cell.Value)); err != nil {
-		return worker.Record{}, fmt.Errorf("worker %d: %w", id, err)
-	}
-	return record, nil
+	record, err := cell.record(id)
+	return record, wrap(err, "worker %d", id)
 }
 
 // Clock returns the time by the backend's clock.
@@ -172,7 +181,7 @@ func (r *Registry) Watch(ctx context.Context, id int64) (wrote <-chan struct{}, 
 		return nil, nil
 	}
 	err = r.do(ctx, id, func() error {
-		wrote, err = w.Watch(ctx, key(id))
+		wrote, err = w.Watch(ctx, workerKey(id))
 		return err
 	})
 	return wrote, wrap(err, "watch worker %d", id)

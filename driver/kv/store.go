@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"sync"
 
 	"github.com/leaf-id/leaf"
@@ -93,7 +92,7 @@ func (s *Store) identify(ctx context.Context, tag string) error {
 }
 
 func (s *Store) addOnce(ctx context.Context, a Adder, tag string, n int64) (segment.Grant, error) {
-	cell, by, err := a.Add(ctx, tagPrefix+tag, n)
+	cell, by, err := a.Add(ctx, tagKey(tag), n)
 	if err != nil {
 		return segment.Grant{}, err
 	}
@@ -115,7 +114,7 @@ func (s *Store) addOnce(ctx context.Context, a Adder, tag string, n int64) (segm
 	if err != nil {
 		return segment.Grant{}, err
 	}
-	return segment.Grant{Range: leaf.Range{Start: t.MaxID - by, End: t.MaxID}, Step: t.Step, Server: cell.Server, Store: t.Store, Version: grantVersion(cell)}, nil
+	return segment.Grant{Range: leaf.Range{Start: t.MaxID - by, End: t.MaxID}, Step: t.Step, Server: cell.Server, Store: t.Store, Version: cell.mark()}, nil
 }
 
 // Return moves tag's counter back to start if its cell still has the content of the grant. It sends
@@ -137,20 +136,18 @@ func (s *Store) Return(ctx context.Context, tag string, last segment.Grant, star
 	return wrap(err, "return %v of %q", leaf.Range{Start: start, End: last.Range.End}, tag)
 }
 
-// grantVersion names the write that left a cell, for a grant: version and value, because
-// a version comes back when a store is restored from a backup.
-func grantVersion(c Cell) string { return c.Version + " " + c.Value }
-
 // granted returns the cell that a grant left, as its version says.
 func granted(tag string, last segment.Grant) (Cell, tagText, error) {
-	version, value, _ := strings.Cut(last.Version, " ")
-	cell := Cell{Key: tagPrefix + tag, Version: version, Value: value, Server: last.Server}
+	cell := marked(tagKey(tag), last.Version)
+	cell.Server = last.Server
 	t, err := readTag(cell)
 	if err == nil && t.MaxID != last.Range.End {
 		err = errors.New("its version is that of another range")
 	}
 	return cell, t, err
 }
+
+func tagKey(tag string) Key { return Key{Tags, tag} }
 
 // Tags lists all tags, in any order.
 func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
@@ -166,7 +163,7 @@ func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 var errStopped = errors.New("the listing was broken off")
 
 func (s *Store) list(ctx context.Context, yield func(segment.Tag, error) bool) error {
-	for cell, err := range s.db.backend.List(ctx, tagPrefix) {
+	for cell, err := range s.db.backend.List(ctx, Tags) {
 		if err != nil {
 			return err
 		}
@@ -177,7 +174,7 @@ func (s *Store) list(ctx context.Context, yield func(segment.Tag, error) bool) e
 		if err != nil {
 			return err
 		}
-		if !yield(t.tag(strings.TrimPrefix(cell.Key, tagPrefix)), nil) {
+		if !yield(t.tag(cell.Key.Name), nil) {
 			return errStopped
 		}
 	}
@@ -250,7 +247,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 // waits, and operators are few. Change gets the tag, or the error of a cell without one.
 func (s *Store) edit(ctx context.Context, name string, change func(*tagText, error) error) error {
 	for {
-		cell, err := s.db.backend.Get(ctx, tagPrefix+name)
+		cell, err := s.db.backend.Get(ctx, tagKey(name))
 		if err != nil {
 			return err
 		}

@@ -23,18 +23,18 @@ var (
 type Backend struct {
 	mu     sync.Mutex
 	now    func() time.Time // nil: the clock of this machine
-	cells  map[string]kv.Cell
+	cells  map[kv.Key]kv.Cell
 	writes int64
-	wrote  map[string]chan struct{} // closed at the next write; only where a caller watches
+	wrote  map[kv.Key]chan struct{} // closed at the next write; only where a caller watches
 }
 
 // NewBackend returns a Backend without any cell, whose clock is this machine's.
 func NewBackend() *Backend {
-	return &Backend{cells: make(map[string]kv.Cell), wrote: make(map[string]chan struct{})}
+	return &Backend{cells: make(map[kv.Key]kv.Cell), wrote: make(map[kv.Key]chan struct{})}
 }
 
 // Get returns the cell of a key.
-func (b *Backend) Get(ctx context.Context, key string) (kv.Cell, error) {
+func (b *Backend) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
 	if err := ctx.Err(); err != nil {
 		return kv.Cell{}, err
 	}
@@ -43,7 +43,7 @@ func (b *Backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 	return b.get(key), nil
 }
 
-func (b *Backend) get(key string) kv.Cell {
+func (b *Backend) get(key kv.Key) kv.Cell {
 	c := b.cells[key]
 	c.Key = key
 	return c
@@ -65,18 +65,18 @@ func (b *Backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 	return b.get(old.Key), nil
 }
 
-// List yields the cells whose keys begin with prefix, by key, as they are when it begins.
-func (b *Backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+// List yields the cells of a kind, by name, as they are when it begins.
+func (b *Backend) List(ctx context.Context, kind kv.Kind) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
 		var cells []kv.Cell
 		b.mu.Lock()
 		for key, cell := range b.cells {
-			if strings.HasPrefix(key, prefix) {
+			if key.Kind == kind {
 				cells = append(cells, cell)
 			}
 		}
 		b.mu.Unlock()
-		slices.SortFunc(cells, func(x, y kv.Cell) int { return strings.Compare(x.Key, y.Key) })
+		slices.SortFunc(cells, func(x, y kv.Cell) int { return strings.Compare(x.Key.Name, y.Key.Name) })
 		for _, cell := range cells {
 			if err := ctx.Err(); err != nil {
 				yield(kv.Cell{}, err)
@@ -108,7 +108,7 @@ func (b *Backend) SetClock(now func() time.Time) {
 }
 
 // Watch returns a channel that closes at the next write to a cell.
-func (b *Backend) Watch(ctx context.Context, key string) (<-chan struct{}, error) {
+func (b *Backend) Watch(ctx context.Context, key kv.Key) (<-chan struct{}, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (b *Backend) Watch(ctx context.Context, key string) (<-chan struct{}, error
 }
 
 // notify wakes the watchers of a key; b.mu is held.
-func (b *Backend) notify(key string) {
+func (b *Backend) notify(key kv.Key) {
 	if wrote, ok := b.wrote[key]; ok {
 		close(wrote)
 		delete(b.wrote, key)
@@ -131,7 +131,7 @@ func (b *Backend) notify(key string) {
 }
 
 // A Snapshot is all cells at one time, by key.
-type Snapshot map[string]kv.Cell
+type Snapshot map[kv.Key]kv.Cell
 
 // Snapshot returns a copy of all cells, for [Backend.Restore].
 func (b *Backend) Snapshot() Snapshot {
@@ -146,7 +146,7 @@ func (b *Backend) Restore(snapshot Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was := b.cells
-	b.cells = maps.Clone(map[string]kv.Cell(snapshot))
+	b.cells = maps.Clone(map[kv.Key]kv.Cell(snapshot))
 	for key := range b.wrote {
 		if was[key] != b.cells[key] {
 			b.notify(key)

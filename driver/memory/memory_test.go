@@ -2,7 +2,7 @@ package memory_test
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
@@ -28,7 +28,7 @@ func TestMany(t *testing.T) {
 	db := memory.New()
 	text, err := worker.Record{Term: 1}.MarshalText()
 	for i := 0; i < n && err == nil; i++ { // faster than the swaps of a registry
-		_, err = db.Backend.Swap(t.Context(), kv.Cell{Key: fmt.Sprintf("workers/%d", i)}, string(text))
+		_, err = db.Backend.Swap(t.Context(), kv.Cell{Key: kv.Key{Kind: kv.Workers, Name: strconv.Itoa(i)}}, string(text))
 	}
 	records, failed := db.Registry().List(t.Context())
 	if err = errors.Join(err, failed); err != nil || len(records) != n || records[n-1].Worker != n-1 {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -39,9 +40,10 @@ func TestRegistryClock(t *testing.T) {
 // A restored snapshot takes back the later writes, and notifies the watchers of a changed cell.
 func TestRestore(t *testing.T) {
 	b := memory.NewBackend()
-	write := func(key string) {
+	key := func(name string) kv.Key { return kv.Key{Kind: kv.Workers, Name: name} }
+	write := func(name string) {
 		t.Helper()
-		now, err := b.Get(t.Context(), key)
+		now, err := b.Get(t.Context(), key(name))
 		if err == nil {
 			_, err = b.Swap(t.Context(), now, now.Value+"x")
 		}
@@ -55,9 +57,9 @@ func TestRestore(t *testing.T) {
 	write("b")
 	write("c")
 	told := make(map[string]<-chan struct{})
-	for _, key := range []string{"a", "b", "c"} {
+	for _, name := range []string{"a", "b", "c"} {
 		var err error
-		if told[key], err = b.Watch(t.Context(), key); err != nil {
+		if told[name], err = b.Watch(t.Context(), key(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,15 +67,15 @@ func TestRestore(t *testing.T) {
 	if diff := cmp.Diff(before, b.Snapshot()); diff != "" {
 		t.Errorf("after the restore (-snapshot +got):\n%s", diff)
 	}
-	for key, want := range map[string]bool{"a": false, "b": true, "c": true} {
+	for name, want := range map[string]bool{"a": false, "b": true, "c": true} {
 		select {
-		case <-told[key]:
+		case <-told[name]:
 			if !want {
-				t.Errorf("%s was said to have changed", key)
+				t.Errorf("%s was said to have changed", name)
 			}
 		default:
 			if want {
-				t.Errorf("no watcher was told of %s", key)
+				t.Errorf("no watcher was told of %s", name)
 			}
 		}
 	}

@@ -41,7 +41,7 @@ func TestOpenMySQLDB(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			if err := r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1}); err != nil {
+			if _, err := r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1}); err != nil {
 				t.Error(err)
 			}
 			var mode string

@@ -347,7 +347,7 @@ func TestMySQLHostsRegistry(t *testing.T) {
 		t.Errorf("reign: %+v, %v", reign, err)
 	}
 	record := worker.Record{Worker: 3, Term: 1, Owner: "a"}
-	if err := r.Swap(t.Context(), worker.Record{Worker: 3}, record); err != nil {
+	if _, err := r.Swap(t.Context(), worker.Record{Worker: 3}, record); err != nil {
 		t.Error(err)
 	}
 	if got, err := r.Load(t.Context(), 3); err != nil || !got.Equal(record) {
@@ -393,13 +393,13 @@ func TestMySQLSwapUndone(t *testing.T) {
 	}
 	const undo = " ON leaf_worker FOR EACH ROW BEGIN INSERT INTO tries VALUES (1); SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1213; END"
 	old, new := worker.Record{Worker: 1, Term: 1}, worker.Record{Worker: 1, Term: 2}
-	if err := r.Swap(t.Context(), worker.Record{Worker: 1}, old); err != nil {
+	if _, err := r.Swap(t.Context(), worker.Record{Worker: 1}, old); err != nil {
 		t.Fatal(err)
 	}
 	mariadb.Exec(t, database, "CREATE TABLE tries (n INT) ENGINE=Aria TRANSACTIONAL=0",
 		"CREATE TRIGGER undoes_add BEFORE INSERT"+undo, "CREATE TRIGGER undoes BEFORE UPDATE"+undo)
 	for i, swap := range [][2]worker.Record{{old, new}, {{Worker: 2}, {Worker: 2, Term: 1}}} {
-		err := r.Swap(t.Context(), swap[0], swap[1])
+		_, err := r.Swap(t.Context(), swap[0], swap[1])
 		if err == nil || errors.Is(err, worker.ErrConflict) || triesOf(t, database) != i+1 {
 			t.Errorf("swap %d: %v; %d statements in all", i, err, triesOf(t, database))
 		}

@@ -299,7 +299,7 @@ func (n *Nodes) Load(ctx context.Context, id int64) (record worker.Record, err e
 
 // Swap replaces the record of the worker ID of this process. The first Swap records the layouts
 // in the database; it returns a [worker.LayoutError] if one of them has other values there.
-func (n *Nodes) Swap(ctx context.Context, old, new worker.Record) error {
+func (n *Nodes) Swap(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 	err := n.locked(ctx, func() error { return n.checkSwap(old, new) })
 	if err == nil {
 		err = n.keep(ctx, new)
@@ -314,9 +314,9 @@ func (n *Nodes) Swap(ctx context.Context, old, new worker.Record) error {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("swap worker %d: %w", new.Worker, err)
+		return worker.Record{}, fmt.Errorf("swap worker %d: %w", new.Worker, err)
 	}
-	return nil
+	return new, nil
 }
 
 func (n *Nodes) checkSwap(old, new worker.Record) error {

@@ -86,8 +86,9 @@ func TestNodesRefuseOtherBitsAtOnce(t *testing.T) {
 	wantAssigned(t, first, 1)
 	wantAssigned(t, second, 2)
 	claim := func(n *mysql.Nodes, id int64, layouts ...worker.ServedLayout) error {
-		return n.Swap(t.Context(), worker.Record{Worker: id},
+		_, err := n.Swap(t.Context(), worker.Record{Worker: id},
 			worker.Record{Worker: id, Instance: worker.NewInstance(), Term: 1, Horizon: 1, Layouts: layouts})
+		return err
 	}
 	if err := claim(first, 1, uidBits); err != nil {
 		t.Fatal(err)
@@ -118,8 +119,9 @@ func TestNodesLayoutsRace(t *testing.T) {
 		mine := uidBits
 		mine.WorkerBits, mine.SequenceBits = mine.WorkerBits+i, mine.SequenceBits-i
 		go func() {
-			results <- n.Swap(t.Context(), worker.Record{Worker: id},
+			_, err := n.Swap(t.Context(), worker.Record{Worker: id},
 				worker.Record{Worker: id, Instance: worker.NewInstance(), Term: 1, Horizon: 1, Layouts: []worker.ServedLayout{mine, mine.Default("uid")}})
+			results <- err
 		}()
 	}
 	won := 0

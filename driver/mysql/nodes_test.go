@@ -376,7 +376,7 @@ func TestNodesCell(t *testing.T) {
 	b.mustInit(t)
 	n := b.start(t, nil)
 	zero, held := worker.Record{Worker: 1}, worker.Record{Worker: 1, Instance: worker.NewInstance(), Term: 1, Horizon: 5}
-	if err := n.Swap(t.Context(), zero, held); !errors.Is(err, leaf.ErrInvalid) {
+	if _, err := n.Swap(t.Context(), zero, held); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("before Assign: %v, want ErrInvalid", err)
 	}
 	wantAssigned(t, n, 1)
@@ -389,18 +389,18 @@ func TestNodesCell(t *testing.T) {
 		}
 	}
 	want(zero)
-	if err := n.Swap(t.Context(), zero, held); err != nil {
+	if _, err := n.Swap(t.Context(), zero, held); err != nil {
 		t.Fatal(err)
 	}
 	want(held, held)
 	later := held
 	later.Horizon = 9
 	for _, old := range []worker.Record{zero, later, {Worker: 1, Instance: held.Instance, Term: 2, Horizon: 5}} {
-		if err := n.Swap(t.Context(), old, later); !errors.Is(err, worker.ErrConflict) {
+		if _, err := n.Swap(t.Context(), old, later); !errors.Is(err, worker.ErrConflict) {
 			t.Errorf("swap of %+v: %v, want ErrConflict", old, err)
 		}
 	}
-	if err := n.Swap(t.Context(), worker.Record{Worker: 2}, worker.Record{Worker: 2, Term: 1}); !errors.Is(err, leaf.ErrInvalid) {
+	if _, err := n.Swap(t.Context(), worker.Record{Worker: 2}, worker.Record{Worker: 2, Term: 1}); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("another's: %v, want ErrInvalid", err)
 	}
 	want(held, held)
@@ -410,7 +410,7 @@ func TestNodesCell(t *testing.T) {
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Swap(t.Context(), held, later); !errors.Is(err, leaf.ErrClosed) {
+	if _, err := n.Swap(t.Context(), held, later); !errors.Is(err, leaf.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 	if _, err := n.Clock(t.Context()); !errors.Is(err, leaf.ErrClosed) {

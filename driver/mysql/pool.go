@@ -90,7 +90,7 @@ func newFacts(open string) *facts {
 		CountTables:  `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = $1`,
 		// The session's time zone has no part in it.
 		Clock: `TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))`,
-		Guard: guard, Check: checkGuard, Undone: undone,
+		Guard: guard, Check: checkGuard, Guarded: true, Undone: undone,
 	}}
 }
 

@@ -114,23 +114,22 @@ func newBackend(opts *Options) (*backend, error) {
 func (b *backend) String() string { return "NATS stream " + b.stream }
 
 // KeyName returns the subject of a key.
-func (b *backend) KeyName(key string) string { return "subject " + b.subject(key) }
+func (b *backend) KeyName(key kv.Key) string { return "subject " + b.subject(key) }
 
 // subject returns the subject of a key: the kind, the shard and the name.
-func (b *backend) subject(key string) string {
-	kind, name, _ := strings.Cut(key, "/")
-	shard := fmt.Sprintf("%x", crc32.ChecksumIEEE([]byte(name))%shards)
-	return strings.Join([]string{b.stream, kind, shard, base64.RawURLEncoding.EncodeToString([]byte(name))}, ".")
+func (b *backend) subject(key kv.Key) string {
+	name := []byte(key.Name)
+	shard := fmt.Sprintf("%x", crc32.ChecksumIEEE(name)%shards)
+	return strings.Join([]string{b.stream, string(key.Kind), shard, base64.RawURLEncoding.EncodeToString(name)}, ".")
 }
 
-func (b *backend) key(subject string) (string, error) {
-	kind, rest, _ := strings.Cut(strings.TrimPrefix(subject, b.stream+"."), ".")
-	_, name, _ := strings.Cut(rest, ".")
-	plain, err := base64.RawURLEncoding.DecodeString(name)
-	if key := kind + "/" + string(plain); err == nil && b.subject(key) == subject {
+// key returns the key of a kind that has the subject.
+func (b *backend) key(kind kv.Kind, subject string) (kv.Key, error) {
+	name, err := base64.RawURLEncoding.DecodeString(subject[strings.LastIndexByte(subject, '.')+1:])
+	if key := (kv.Key{Kind: kind, Name: string(name)}); err == nil && b.subject(key) == subject {
 		return key, nil
 	}
-	return "", fmt.Errorf("subject %s of stream %s is not a cell: purge it", subject, b.stream)
+	return kv.Key{}, fmt.Errorf("subject %s of stream %s is not a cell: purge it", subject, b.stream)
 }
 
 // open returns the stream, after connecting if necessary.
@@ -172,7 +171,7 @@ func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stre
 // with the same name. It is empty without a marker. The stream's own creation time does not serve:
 // NATS 2.9 changes it at a start after a change of the configuration.
 func (b *backend) server(ctx context.Context, of jetstream.Stream) (string, error) {
-	subject := b.subject("format/tags")
+	subject := b.subject(kv.Key{Kind: kv.Format, Name: string(kv.Tags)})
 	msg, err := of.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return "", nil
@@ -242,7 +241,7 @@ func unfit(c jetstream.StreamConfig, version string) string {
 }
 
 // Get returns the cell of a key, as the stream's leader has it.
-func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
+func (b *backend) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
 	_, of, err := b.open(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return kv.Cell{Key: key}, nil
@@ -253,9 +252,12 @@ func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 	return b.look(ctx, of, key)
 }
 
-// look returns the cell of a key with the server: somebody may create the stream again while it is
-// in use.
-func (b *backend) look(ctx context.Context, of jetstream.Stream, key string) (kv.Cell, error) {
+// look returns the cell of a key, that of a tag with the server: somebody may create the stream
+// again while it is in use.
+func (b *backend) look(ctx context.Context, of jetstream.Stream, key kv.Key) (kv.Cell, error) {
+	if key.Kind != kv.Tags {
+		return b.get(ctx, of, key)
+	}
 	var server string
 	var unknown error
 	var other sync.WaitGroup
@@ -270,7 +272,7 @@ func (b *backend) look(ctx context.Context, of jetstream.Stream, key string) (kv
 }
 
 // get returns the cell of a key, without the server.
-func (b *backend) get(ctx context.Context, of jetstream.Stream, key string) (kv.Cell, error) {
+func (b *backend) get(ctx context.Context, of jetstream.Stream, key kv.Key) (kv.Cell, error) {
 	msg, err := of.GetLastMsgForSubject(ctx, b.subject(key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return kv.Cell{Key: key}, nil
@@ -313,8 +315,8 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 	return kv.Cell{Key: old.Key, Value: value, Version: strconv.FormatUint(ack.Sequence, 10), Server: found.Server}, nil
 }
 
-// List yields the cells of a kind: prefix is "tags/" or "workers/".
-func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+// List yields the cells of a kind.
+func (b *backend) List(ctx context.Context, kind kv.Kind) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
 		_, of, err := b.open(ctx)
 		if err != nil {
@@ -322,14 +324,14 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, er
 			return
 		}
 		for shard := range shards {
-			subjects := fmt.Sprintf("%s.%s%x.>", b.stream, strings.Replace(prefix, "/", ".", 1), shard)
+			subjects := fmt.Sprintf("%s.%s.%x.>", b.stream, kind, shard)
 			info, err := of.Info(ctx, jetstream.WithSubjectFilter(subjects))
 			if err != nil {
-				yield(kv.Cell{}, fmt.Errorf("list %s of stream %s: %w", prefix, b.stream, err))
+				yield(kv.Cell{}, fmt.Errorf("list %s of stream %s: %w", kind, b.stream, err))
 				return
 			}
 			for page := range slices.Chunk(slices.Collect(maps.Keys(info.State.Subjects)), parallelGets) {
-				cells, err := b.getAll(ctx, of, page)
+				cells, err := b.getAll(ctx, of, kind, page)
 				if err != nil {
 					yield(kv.Cell{}, err)
 					return
@@ -344,13 +346,13 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, er
 	}
 }
 
-func (b *backend) getAll(ctx context.Context, of jetstream.Stream, subjects []string) ([]kv.Cell, error) {
+func (b *backend) getAll(ctx context.Context, of jetstream.Stream, kind kv.Kind, subjects []string) ([]kv.Cell, error) {
 	cells, errs := make([]kv.Cell, len(subjects)), make([]error, len(subjects))
 	var wg sync.WaitGroup
 	for i, subject := range subjects {
 		wg.Go(func() {
-			var key string
-			if key, errs[i] = b.key(subject); errs[i] == nil {
+			var key kv.Key
+			if key, errs[i] = b.key(kind, subject); errs[i] == nil {
 				cells[i], errs[i] = b.get(ctx, of, key)
 			}
 		})
@@ -372,7 +374,7 @@ func (b *backend) Clock(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	subject := b.subject("format/clock")
+	subject := b.subject(kv.Key{Kind: kv.Format, Name: "clock"})
 	if _, err := js.Publish(ctx, subject, nil, jetstream.WithRetryAttempts(0)); err != nil {
 		return time.Time{}, err
 	}

@@ -29,23 +29,26 @@ type backend struct{ client *client }
 func (b backend) String() string { return "Redis" }
 
 // KeyName returns the field of a key.
-func (b backend) KeyName(key string) string {
-	return "field " + key + " of key " + b.hash(key)[0]
+func (b backend) KeyName(key kv.Key) string {
+	return "field " + key.String() + " of key " + b.hash(key)[0]
 }
 
 // hash returns the hash that a key is a field of.
-func (b backend) hash(key string) []string {
-	kind := "store"
-	if strings.HasPrefix(key, "workers/") || key == "format/workers" {
-		kind = "registry"
+func (b backend) hash(key kv.Key) []string {
+	kind := key.Kind
+	if kind == kv.Format {
+		kind = kv.Kind(key.Name)
 	}
-	return []string{b.client.config.key(kind)}
+	if kind == kv.Workers {
+		return []string{b.client.config.key("registry")}
+	}
+	return []string{b.client.config.key("store")}
 }
 
 // Close ends the connections.
 func (b backend) Close() error { return b.client.close() }
 
-func cell(key, value string) kv.Cell { return kv.Cell{Key: key, Value: value, Version: looked} }
+func cell(key kv.Key, value string) kv.Cell { return kv.Cell{Key: key, Value: value, Version: looked} }
 
 // looked is the version of a cell after a read or a swap.
 const looked = "="
@@ -67,8 +70,8 @@ func (b backend) Reign(ctx context.Context) (worker.Reign, error) {
 }
 
 // Get returns the cell of a key.
-func (b backend) Get(ctx context.Context, key string) (kv.Cell, error) {
-	a, err := b.client.run(ctx, command{script: getScript, keys: b.hash(key), args: []any{key}})
+func (b backend) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
+	a, err := b.client.run(ctx, command{script: getScript, keys: b.hash(key), args: []any{key.String()}})
 	if err != nil || len(a.values) == 0 {
 		return kv.Cell{Key: key}, err
 	}
@@ -78,7 +81,7 @@ func (b backend) Get(ctx context.Context, key string) (kv.Cell, error) {
 // Swap sets the cell to value if it holds old. It replaces the result of an Add only on the server
 // of that Add: a server that took over without it may have granted the same IDs to another client.
 func (b backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
-	cmd := command{script: swapScript, keys: b.hash(old.Key), args: []any{old.Key, "", value}, confirm: true}
+	cmd := command{script: swapScript, keys: b.hash(old.Key), args: []any{old.Key.String(), "", value}, confirm: true}
 	if old.Version != "" {
 		cmd.args[1] = looked + old.Value
 	}
@@ -92,8 +95,8 @@ func (b backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, 
 }
 
 // Add moves the counter in the cell of a tag.
-func (b backend) Add(ctx context.Context, key string, n int64) (now kv.Cell, by int64, err error) {
-	a, err := b.client.run(ctx, command{script: addScript, keys: b.hash(key), args: []any{key, n}, confirm: true})
+func (b backend) Add(ctx context.Context, key kv.Key, n int64) (now kv.Cell, by int64, err error) {
+	a, err := b.client.run(ctx, command{script: addScript, keys: b.hash(key), args: []any{key.String(), n}, confirm: true})
 	if err != nil || len(a.values) == 0 {
 		return kv.Cell{Key: key}, 0, err
 	}
@@ -108,23 +111,25 @@ func (b backend) Add(ctx context.Context, key string, n int64) (now kv.Cell, by 
 	return now, by, err
 }
 
-// List yields the cells whose keys begin with prefix. HSCAN may return one twice. Its cursor is
+// List yields the cells of a kind. HSCAN may return one twice. Its cursor is
 // valid on one server until a restart; after that the scan begins again.
-func (b backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+func (b backend) List(ctx context.Context, kind kv.Kind) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
+		folder := kv.Key{Kind: kind}
 		seen := make(map[string]bool)
 		for cursor, server := "0", ""; ; {
-			a, err := b.client.run(ctx, command{script: scanScript, keys: b.hash(prefix), args: []any{cursor}})
+			a, err := b.client.run(ctx, command{script: scanScript, keys: b.hash(folder), args: []any{cursor}})
 			if err != nil || len(a.values)%2 == 0 {
 				yield(kv.Cell{}, cmp.Or(err, errMalformed))
 				return
 			}
 			for i := 1; i < len(a.values); i += 2 {
-				key := a.values[i]
-				if strings.HasPrefix(key, prefix) && !seen[key] && !yield(cell(key, a.values[i+1]), nil) {
+				field := a.values[i]
+				name, ok := strings.CutPrefix(field, folder.String())
+				if ok && !seen[field] && !yield(cell(kv.Key{Kind: kind, Name: name}, a.values[i+1]), nil) {
 					return
 				}
-				seen[key] = true
+				seen[field] = true
 			}
 			cursor = a.values[0]
 			if server != "" && server != a.facts.replid {

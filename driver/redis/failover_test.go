@@ -118,7 +118,7 @@ func TestServerChangesWithFailOver(t *testing.T) {
 	if reign, err := r.Reign(t.Context()); err != nil || !reign.Lossy {
 		t.Errorf("reign: %+v, %v", reign, err)
 	}
-	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, claimed(7, 1)); err != nil {
+	if _, err := r.Swap(t.Context(), worker.Record{Worker: 7}, claimed(7, 1)); err != nil {
 		t.Fatal(err)
 	}
 	before, same := advance(t, s, 10), advance(t, s, 10)
@@ -177,7 +177,7 @@ func TestWait(t *testing.T) {
 	config.Wait, config.WaitTimeout = 1, 3*time.Second
 	s, r := newStore(t, config, order), newRegistry(t, config)
 	advance(t, s, 10)
-	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, claimed(7, 1)); err != nil {
+	if _, err := r.Swap(t.Context(), worker.Record{Worker: 7}, claimed(7, 1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Replica.Pause(); err != nil {
@@ -187,7 +187,7 @@ func TestWait(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not confirmed: check the replicas") {
 		t.Errorf("with the replica paused: %v", err)
 	}
-	if err := r.Swap(t.Context(), worker.Record{Worker: 8}, claimed(8, 1)); err == nil || errors.Is(err, worker.ErrConflict) {
+	if _, err := r.Swap(t.Context(), worker.Record{Worker: 8}, claimed(8, 1)); err == nil || errors.Is(err, worker.ErrConflict) {
 		t.Errorf("with the replica paused: swap: %v", err)
 	}
 	if err := p.Replica.Resume(); err != nil {

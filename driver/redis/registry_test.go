@@ -19,7 +19,7 @@ func TestCellsHaveNoTimeToLive(t *testing.T) {
 	config := fresh(t, shared.URL())
 	r := newRegistry(t, config)
 	one, two := claimed(7, 1), claimed(7, 2)
-	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, one); err != nil {
+	if _, err := r.Swap(t.Context(), worker.Record{Worker: 7}, one); err != nil {
 		t.Fatal(err)
 	}
 	key := "{" + config.Prefix + "}:registry"
@@ -28,14 +28,14 @@ func TestCellsHaveNoTimeToLive(t *testing.T) {
 	}
 	do(t, shared, "EXPIRE", key, "1000")
 	_, loadErr := r.Load(t.Context(), 7)
-	swapErr := r.Swap(t.Context(), one, two)
+	_, swapErr := r.Swap(t.Context(), one, two)
 	for what, err := range map[string]error{"load": loadErr, "swap": swapErr} {
 		if err == nil || !strings.Contains(err.Error(), "PERSIST") {
 			t.Errorf("%s of a cell that will expire: %v", what, err)
 		}
 	}
 	do(t, shared, "PERSIST", key)
-	if err := r.Swap(t.Context(), one, two); err != nil {
+	if _, err := r.Swap(t.Context(), one, two); err != nil {
 		t.Error(err)
 	}
 }
@@ -44,7 +44,7 @@ func TestSwapIsSentOnce(t *testing.T) {
 	p := newProxy(t, shared.Addr())
 	r := newRegistry(t, fresh(t, "redis://"+p.addr))
 	one, two := claimed(7, 1), claimed(7, 2)
-	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, one); err != nil {
+	if _, err := r.Swap(t.Context(), worker.Record{Worker: 7}, one); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := r.Load(t.Context(), 7); err != nil || !got.Equal(one) {
@@ -52,13 +52,13 @@ func TestSwapIsSentOnce(t *testing.T) {
 	}
 	sent := p.scripts.Load()
 	p.lose.Store(2) // the first is the read before it
-	if err := r.Swap(t.Context(), one, two); err == nil || p.scripts.Load()-sent != 2 {
+	if _, err := r.Swap(t.Context(), one, two); err == nil || p.scripts.Load()-sent != 2 {
 		t.Errorf("%d requests, error %v; want a read and one write that fails", p.scripts.Load()-sent, err)
 	}
 	if got, err := r.Load(t.Context(), 7); err != nil || !got.Equal(two) {
 		t.Errorf("the cell holds %+v, %v", got, err)
 	}
-	if err := r.Swap(t.Context(), one, two); !errors.Is(err, worker.ErrConflict) {
+	if _, err := r.Swap(t.Context(), one, two); !errors.Is(err, worker.ErrConflict) {
 		t.Errorf("sent again by the caller: %v", err)
 	}
 }
@@ -69,7 +69,7 @@ func TestDeletedCell(t *testing.T) {
 	config := fresh(t, shared.URL())
 	r := newRegistry(t, config)
 	one := claimed(7, 1)
-	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, one); err != nil {
+	if _, err := r.Swap(t.Context(), worker.Record{Worker: 7}, one); err != nil {
 		t.Fatal(err)
 	}
 	key := "{" + config.Prefix + "}:registry"
@@ -80,7 +80,7 @@ func TestDeletedCell(t *testing.T) {
 	if got, err := r.Load(t.Context(), 7); err != nil || !got.IsZero() {
 		t.Errorf("loaded %+v, %v", got, err)
 	}
-	if err := r.Swap(t.Context(), worker.Record{Worker: 7}, one); err != nil {
+	if _, err := r.Swap(t.Context(), worker.Record{Worker: 7}, one); err != nil {
 		t.Error(err)
 	}
 	do(t, shared, "HSET", key, "workers/x", "1")

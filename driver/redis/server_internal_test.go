@@ -108,7 +108,7 @@ func TestListOverARestart(t *testing.T) {
 	b := newBackend(t, s)
 	defer b.Close()
 	const cells = 5000
-	args := append([]string{"HSET"}, b.hash("workers/")...)
+	args := append([]string{"HSET"}, b.hash(kv.Key{Kind: kv.Workers})...)
 	for i := range cells {
 		args = append(args, fmt.Sprintf("workers/%d", i), "x")
 	}
@@ -116,11 +116,11 @@ func TestListOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := make(map[string]bool)
-	for cell, err := range b.List(t.Context(), "workers/") {
-		if err != nil || listed[cell.Key] {
-			t.Fatalf("%s: %v", cell.Key, err)
+	for cell, err := range b.List(t.Context(), kv.Workers) {
+		if err != nil || listed[cell.Key.Name] {
+			t.Fatalf("%s: %v", cell.Key.Name, err)
 		}
-		if listed[cell.Key] = true; len(listed) == cells/2 {
+		if listed[cell.Key.Name] = true; len(listed) == cells/2 {
 			if err := errors.Join(s.Stop(), s.Start()); err != nil {
 				t.Fatal(err)
 			}

@@ -32,22 +32,18 @@ func (r *Registry) Load(ctx context.Context, id int64) (worker.Record, error) {
 	})
 }
 
-// Swap writes new in the place of old. It is sent once.
-func (r *Registry) Swap(ctx context.Context, old, new worker.Record) error {
-	return act(ctx, &r.handle, fmt.Sprintf("swap worker %d", new.Worker), func() error {
+// Swap writes new in the place of old. It sends the write once.
+func (r *Registry) Swap(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+	return call(ctx, &r.handle, fmt.Sprintf("swap worker %d", new.Worker), func() (worker.Record, error) {
 		switch {
 		case old.Worker != new.Worker:
-			return fmt.Errorf("%w: the old record is of worker %d", leaf.ErrInvalid, old.Worker)
+			return worker.Record{}, fmt.Errorf("%w: the old record is of worker %d", leaf.ErrInvalid, old.Worker)
 		case new.Worker < 0:
-			return fmt.Errorf("%w: no worker has a negative ID", leaf.ErrInvalid)
+			return worker.Record{}, fmt.Errorf("%w: no worker has a negative ID", leaf.ErrInvalid)
 		case new.IsZero():
-			return fmt.Errorf("%w: the new record is empty", leaf.ErrInvalid)
+			return worker.Record{}, fmt.Errorf("%w: the new record is empty", leaf.ErrInvalid)
 		}
-		text, err := new.MarshalText()
-		if err != nil {
-			return err
-		}
-		return r.db.Do(ctx, func(s *sqlstore.Session) error { return s.Swap(old, string(text)) })
+		return in(ctx, r.db.Do, func(s *sqlstore.Session) (worker.Record, error) { return s.Swap(old, new) })
 	})
 }
 

@@ -87,7 +87,7 @@ func TestSQLiteRegistryReplacedFile(t *testing.T) {
 		}
 		rename(t, path, path+".old")
 		rename(t, newSQLiteRegistry(t), path)
-		err := r.Swap(t.Context(), worker.Record{Worker: 8}, worker.Record{Worker: 8, Term: 1})
+		_, err := r.Swap(t.Context(), worker.Record{Worker: 8}, worker.Record{Worker: 8, Term: 1})
 		if err == nil || !strings.Contains(err.Error(), "replaced") {
 			t.Errorf("error %v, want one that says replaced", err)
 		}
@@ -111,7 +111,7 @@ func TestReadingIsNoRecovery(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if err := r.Swap(t.Context(), worker.Record{Worker: 1}, record); full && err == nil {
+			if _, err := r.Swap(t.Context(), worker.Record{Worker: 1}, record); full && err == nil {
 				t.Fatal("it is written all the same")
 			}
 			if _, err := r.Load(t.Context(), 1); err != nil {

@@ -107,7 +107,7 @@ func TestSQLiteRegistryBesideStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		if err := r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1}); err != nil {
+		if _, err := r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1}); err != nil {
 			t.Error(err)
 		}
 		if g, err := s.Advance(t.Context(), "order", 0); err != nil || g.Range != (leaf.Range{Start: 1, End: 11}) {
@@ -145,7 +145,7 @@ func TestSQLiteRegistryBesideBusyStore(t *testing.T) {
 	for term := range int64(30) {
 		next := worker.Record{Worker: 7, Term: term + 1}
 		start := time.Now()
-		if err := r.Swap(t.Context(), old, next); err != nil {
+		if _, err := r.Swap(t.Context(), old, next); err != nil {
 			t.Error(err)
 		}
 		longest = max(longest, time.Since(start))

@@ -95,28 +95,28 @@ func (p pool) Check(ctx context.Context) error {
 func (b *backend) String() string { return "zookeeper at " + b.client.String() }
 
 // KeyName returns the path of a key's node.
-func (b *backend) KeyName(key string) string { return "node " + b.path(key) }
+func (b *backend) KeyName(key kv.Key) string { return "node " + b.path(key) }
 
 func (b *backend) clock() string   { return b.root + "/clock" }
 func (b *backend) forever() string { return b.root + "/forever" }
 
 // path returns the node of a key.
-func (b *backend) path(key string) string {
-	kind, name, _ := strings.Cut(key, "/")
-	switch kind {
-	case "workers":
-		id, _ := strconv.ParseInt(name, 10, 64)
-		kind = fmt.Sprintf("%s/%d", kind, id/perShard)
-	case "tags":
+func (b *backend) path(key kv.Key) string {
+	folder := string(key.Kind)
+	switch key.Kind {
+	case kv.Workers:
+		id, _ := strconv.ParseInt(key.Name, 10, 64)
+		folder = fmt.Sprintf("%s/%d", folder, id/perShard)
+	case kv.Tags:
 		h := fnv.New32a()
-		_, _ = h.Write([]byte(name))
-		kind = fmt.Sprintf("%s/%d", kind, h.Sum32()%tagShards)
+		_, _ = h.Write([]byte(key.Name))
+		folder = fmt.Sprintf("%s/%d", folder, h.Sum32()%tagShards)
 	}
-	name = url.PathEscape(name)
+	name := url.PathEscape(key.Name)
 	if name == "." || name == ".." {
 		name = strings.ReplaceAll(name, ".", "%2E")
 	}
-	return b.root + "/" + kind + "/" + name
+	return b.root + "/" + folder + "/" + name
 }
 
 // sync makes a follower catch up with the acknowledged writes.
@@ -126,22 +126,27 @@ func (b *backend) sync(conn *zk.Conn) error {
 }
 
 // read returns the cell in a node, after a sync.
-func (b *backend) read(conn *zk.Conn, key string) (kv.Cell, error) {
+func (b *backend) read(conn *zk.Conn, key kv.Key) (kv.Cell, error) {
+	cell, _, err := b.readNode(conn, key)
+	return cell, err
+}
+
+func (b *backend) readNode(conn *zk.Conn, key kv.Key) (kv.Cell, *zk.Stat, error) {
 	data, stat, err := conn.Get(b.path(key))
 	if errors.Is(err, zk.ErrNoNode) {
-		return kv.Cell{Key: key}, nil
+		return kv.Cell{Key: key}, nil, nil
 	}
 	if err != nil {
-		return kv.Cell{}, err
+		return kv.Cell{}, nil, err
 	}
-	return kv.Cell{Key: key, Value: string(data), Version: version(stat)}, nil
+	return kv.Cell{Key: key, Value: string(data), Version: version(stat)}, stat, nil
 }
 
 // version tells the writes of a node apart, and the node from a later one of its name.
 func version(stat *zk.Stat) string { return fmt.Sprintf("%d.%d", stat.Czxid, stat.Version) }
 
 // Get returns the cell of a key.
-func (b *backend) Get(ctx context.Context, key string) (kv.Cell, error) {
+func (b *backend) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
 	return call(ctx, b.client, func(conn *zk.Conn) (kv.Cell, error) {
 		if err := b.sync(conn); err != nil {
 			return kv.Cell{}, err
@@ -166,17 +171,23 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 
 // write writes the cell. ZooKeeper compares only the number of writes of a node, which returns
 // after a restore or a new creation. So the backend reads the node first; from that read to the
-// write the number is safe.
+// write the number is safe. The read may lag behind old, so write syncs before it reports a
+// conflict.
 func (b *backend) write(conn *zk.Conn, old kv.Cell, data []byte) (*zk.Stat, error) {
 	path := b.path(old.Key)
 	if old.Version == "" {
 		return b.create(conn, path, data)
 	}
-	found, stat, err := conn.Get(path)
-	if err != nil {
-		return nil, err
+	now, stat, err := b.readNode(conn, old.Key)
+	if err == nil && (now.Version != old.Version || now.Value != old.Value) {
+		if err = b.sync(conn); err == nil {
+			now, stat, err = b.readNode(conn, old.Key)
+		}
 	}
-	if version(stat) != old.Version || string(found) != old.Value {
+	switch {
+	case err != nil:
+		return nil, err
+	case now.Version != old.Version || now.Value != old.Value:
 		return nil, kv.ErrConflict
 	}
 	return conn.Set(path, data, stat.Version)
@@ -254,10 +265,10 @@ func (b *backend) children(conn *zk.Conn, path string) ([]string, error) {
 	return names, err
 }
 
-// List yields the cells of a kind: prefix is "tags/" or "workers/".
-func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+// List yields the cells of a kind.
+func (b *backend) List(ctx context.Context, kind kv.Kind) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
-		keys, err := call(ctx, b.client, func(conn *zk.Conn) ([]string, error) { return b.keys(conn, prefix) })
+		keys, err := call(ctx, b.client, func(conn *zk.Conn) ([]kv.Key, error) { return b.keys(conn, kind) })
 		if err != nil {
 			yield(kv.Cell{}, err)
 			return
@@ -278,8 +289,8 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, er
 }
 
 // keys returns the keys of a kind.
-func (b *backend) keys(conn *zk.Conn, prefix string) (keys []string, err error) {
-	top := b.root + "/" + strings.TrimSuffix(prefix, "/")
+func (b *backend) keys(conn *zk.Conn, kind kv.Kind) (keys []kv.Key, err error) {
+	top := b.root + "/" + string(kind)
 	shards, err := b.children(conn, top)
 	for _, shard := range shards {
 		names, _, err := conn.Children(top + "/" + shard)
@@ -289,7 +300,7 @@ func (b *backend) keys(conn *zk.Conn, prefix string) (keys []string, err error) 
 		for _, name := range names {
 			path := top + "/" + shard + "/" + name
 			plain, err := url.PathUnescape(name)
-			if key := prefix + plain; err == nil && b.path(key) == path {
+			if key := (kv.Key{Kind: kind, Name: plain}); err == nil && b.path(key) == path {
 				keys = append(keys, key)
 			} else {
 				b.client.logger.Warn("a zookeeper node is not a cell: delete it", "path", path)
@@ -299,7 +310,7 @@ func (b *backend) keys(conn *zk.Conn, prefix string) (keys []string, err error) 
 	return keys, err
 }
 
-func (b *backend) readAll(conn *zk.Conn, keys []string) ([]kv.Cell, error) {
+func (b *backend) readAll(conn *zk.Conn, keys []kv.Key) ([]kv.Cell, error) {
 	if err := b.sync(conn); err != nil {
 		return nil, err
 	}
@@ -334,12 +345,12 @@ func (b *backend) Clock(ctx context.Context) (time.Time, error) {
 
 // Watch returns a channel that closes after a possible write to a key's node, at the loss of the
 // connection, and at the end of ctx or the backend.
-func (b *backend) Watch(ctx context.Context, key string) (<-chan struct{}, error) {
+func (b *backend) Watch(ctx context.Context, key kv.Key) (<-chan struct{}, error) {
 	return b.watch(ctx, key, nil)
 }
 
 // watch also closes the channel when stop is closed.
-func (b *backend) watch(ctx context.Context, key string, stop <-chan struct{}) (<-chan struct{}, error) {
+func (b *backend) watch(ctx context.Context, key kv.Key, stop <-chan struct{}) (<-chan struct{}, error) {
 	event, err := call(ctx, b.client, func(conn *zk.Conn) (<-chan zk.Event, error) { return watchNode(conn, b.path(key)) })
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func TestSentOnce(t *testing.T) {
 // fillNodes makes the nodes above those of the records.
 func fillNodes(t *testing.T, r worker.Registry) {
 	t.Helper()
-	if err := r.Swap(t.Context(), worker.Record{Worker: 4}, worker.Record{Worker: 4, Term: 1}); err != nil {
+	if _, err := r.Swap(t.Context(), worker.Record{Worker: 4}, worker.Record{Worker: 4, Term: 1}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -103,7 +103,7 @@ func calls(ctx context.Context, l *zookeeper.Leaf) map[string]error {
 	_, clock := l.Clock(ctx)
 	_, assign := l.Assign(ctx, 1023)
 	_, watch := l.Watch(ctx, 1) // the assigned worker ID
-	swap := l.Swap(ctx, worker.Record{Worker: 2}, worker.Record{Worker: 2, Term: 1})
+	_, swap := l.Swap(ctx, worker.Record{Worker: 2}, worker.Record{Worker: 2, Term: 1})
 	return map[string]error{"load": load, "list": list, "clock": clock, "assign": assign, "watch": watch, "swap": swap}
 }
 
@@ -197,7 +197,7 @@ func TestServerKilledOrFrozenMeanwhile(t *testing.T) {
 		})
 		next := held
 		next.Horizon++
-		if err := l.Swap(t.Context(), held, next); err != nil {
+		if _, err := l.Swap(t.Context(), held, next); err != nil {
 			t.Errorf("after %s: %v", what, err)
 		}
 		held = next
@@ -225,10 +225,10 @@ func TestForeignWriteWhileCutOff(t *testing.T) {
 	eventually(t, "all have tried to connect again", func() bool { return p.dials.Load() > dials+4 })
 	next := held
 	next.Horizon++
-	if err := other.Swap(t.Context(), held, next); err != nil {
+	if _, err := other.Swap(t.Context(), held, next); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Swap(t.Context(), worker.Record{Worker: 700}, worker.Record{Worker: 700, Term: 1}); err != nil {
+	if _, err := other.Swap(t.Context(), worker.Record{Worker: 700}, worker.Record{Worker: 700, Term: 1}); err != nil {
 		t.Fatal(err)
 	}
 	p.refuse.Store(false)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -73,22 +74,23 @@ func (l *Leaf) Load(ctx context.Context, id int64) (worker.Record, error) {
 // Swap replaces old by new. It sends the write once. It fails as Load does. For the record of a
 // holder it also fails if the worker ID is neither the assigned one nor that of the previous
 // process. With such a record the uploads to Java Leaf's tree begin.
-func (l *Leaf) Swap(ctx context.Context, old, new worker.Record) error {
+func (l *Leaf) Swap(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 	var a *assignment
 	err := l.taken(old.Worker)
 	if err == nil && new.Held() {
 		a, err = l.resume(ctx, new.Worker)
 	}
 	if err != nil {
-		return fmt.Errorf("swap worker %d: %w", old.Worker, err)
+		return worker.Record{}, fmt.Errorf("swap worker %d: %w", old.Worker, err)
 	}
-	if err := l.Registry.Swap(ctx, old, new); err != nil {
-		return err
+	now, err := l.Registry.Swap(ctx, old, new)
+	if err != nil {
+		return worker.Record{}, err
 	}
 	if a != nil {
 		a.leaseOnce.Do(func() { close(a.leased) })
 	}
-	return nil
+	return now, nil
 }
 
 // Watch returns a channel that closes after a write to a worker's record, after another server's
@@ -99,7 +101,7 @@ func (l *Leaf) Watch(ctx context.Context, id int64) (<-chan struct{}, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch worker %d: %w", id, err)
 	}
-	return l.nodes.watch(ctx, fmt.Sprintf("workers/%d", id), a.lost)
+	return l.nodes.watch(ctx, kv.Key{Kind: kv.Workers, Name: strconv.FormatInt(id, 10)}, a.lost)
 }
 
 // Close ends the connection.

@@ -294,7 +294,7 @@ func TestLeaseOfTheProcessBefore(t *testing.T) {
 	extend := func(l *zookeeper.Leaf) error {
 		next := held
 		next.Horizon++
-		err := l.Swap(t.Context(), held, next)
+		_, err := l.Swap(t.Context(), held, next)
 		if err == nil {
 			held = next
 		}
@@ -306,7 +306,8 @@ func TestLeaseOfTheProcessBefore(t *testing.T) {
 	}
 	_, stat := tr.get(node)
 	eventually(t, "it uploads again", func() bool { _, now := tr.get(node); return now.Version > stat.Version+1 })
-	isTaken(t, "hold another one", l.Swap(t.Context(), worker.Record{Worker: 9}, worker.Record{Worker: 9, Instance: held.Instance}))
+	_, err := l.Swap(t.Context(), worker.Record{Worker: 9}, worker.Record{Worker: 9, Instance: held.Instance})
+	isTaken(t, "hold another one", err)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -317,11 +318,11 @@ func TestLeaseOfTheProcessBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	isTaken(t, "after it was deleted", extend(tr.leaf(t, nil)))
-	_, err := tr.leaf(t, nil).Watch(t.Context(), id)
+	_, err = tr.leaf(t, nil).Watch(t.Context(), id)
 	isTaken(t, "watch after it was deleted", err)
 	released := held
 	released.Instance = worker.Instance{}
-	if err := tr.leaf(t, nil).Swap(t.Context(), held, released); err != nil {
+	if _, err := tr.leaf(t, nil).Swap(t.Context(), held, released); err != nil {
 		t.Errorf("a release: %v", err)
 	}
 }

@@ -187,7 +187,7 @@ func hold(t testing.TB, l *zookeeper.Leaf, id int64) worker.Record {
 	}
 	held := old
 	held.Instance, held.Term = worker.NewInstance(), old.Term+1
-	if err := l.Swap(t.Context(), old, held); err != nil {
+	if _, err := l.Swap(t.Context(), old, held); err != nil {
 		t.Fatal(err)
 	}
 	return held

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/zookeeper"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -74,8 +75,8 @@ func TestMany(t *testing.T) {
 	made := make(map[string]bool)
 	for first := 0; first < many; first += atOnce {
 		var creates []any
-		create := func(key, text string) {
-			node := path(key)
+		create := func(kind kv.Kind, name, text string) {
+			node := path(kv.Key{Kind: kind, Name: name})
 			if above := node[:strings.LastIndexByte(node, '/')]; !made[above] {
 				tr.parents(above)
 				made[above] = true
@@ -88,8 +89,8 @@ func TestMany(t *testing.T) {
 				t.Fatal(err)
 			}
 			tag := drivertest.ManyTag(i)
-			create("tags/"+tag.Name, fmt.Sprintf(`{"v":1,"step":%d}`, tag.Step))
-			create(fmt.Sprint("workers/", i), string(record))
+			create(kv.Tags, tag.Name, fmt.Sprintf(`{"v":1,"step":%d}`, tag.Step))
+			create(kv.Workers, strconv.FormatInt(i, 10), string(record))
 		}
 		if _, err := conn.Multi(creates...); err != nil {
 			t.Fatal(err)
@@ -191,7 +192,8 @@ func TestPoolRefusesToShareWithJavaLeaf(t *testing.T) {
 	fresh := tr.bare(t).Registry()
 	_, err = fresh.Load(t.Context(), 1)
 	refused("first load", err)
-	refused("first swap", tr.bare(t).Registry().Swap(t.Context(), worker.Record{Worker: 1}, worker.Record{Worker: 1, Term: 1}))
+	_, err = tr.bare(t).Registry().Swap(t.Context(), worker.Record{Worker: 1}, worker.Record{Worker: 1, Term: 1})
+	refused("first swap", err)
 	refused("init", tr.bare(t).InitRegistry(t.Context()))
 
 	for _, child := range tr.forever() {
@@ -208,7 +210,7 @@ func TestCellsArePersistentAndOpen(t *testing.T) {
 	tr := newTree(t)
 	p := tr.pool(t)
 	r := worker.Record{Worker: 7, Instance: worker.NewInstance(), Term: 1, Horizon: 1795260434883}
-	if err := p.Swap(t.Context(), worker.Record{Worker: 7}, r); err != nil {
+	if _, err := p.Swap(t.Context(), worker.Record{Worker: 7}, r); err != nil {
 		t.Fatal(err)
 	}
 	text, err := r.MarshalText()
@@ -306,7 +308,7 @@ func TestNodesKeptFromUs(t *testing.T) {
 	tr := newTree(t)
 	r := tr.pool(t)
 	for id := range int64(3) {
-		if err := r.Swap(t.Context(), worker.Record{Worker: id}, worker.Record{Worker: id, Term: 1}); err != nil {
+		if _, err := r.Swap(t.Context(), worker.Record{Worker: id}, worker.Record{Worker: id, Term: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := tr.conn.SetACL(tr.path("workers", "0", strconv.FormatInt(id, 10)), zk.DigestACL(zk.PermAll, "u", "p"), -1); err != nil {

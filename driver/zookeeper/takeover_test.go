@@ -122,7 +122,8 @@ func javaTakesOurAddress(t *testing.T, every time.Duration) {
 	isTaken(t, "load", err)
 	next := held
 	next.Horizon++
-	isTaken(t, "swap", l.Swap(t.Context(), held, next))
+	_, swapErr := l.Swap(t.Context(), held, next)
+	isTaken(t, "swap", swapErr)
 	_, err = l.Watch(t.Context(), id)
 	isTaken(t, "watch", err)
 	_, err = settled(t, l)

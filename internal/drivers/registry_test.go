@@ -50,7 +50,7 @@ func registryRoundTrip(t *testing.T, url, again string) {
 		t.Errorf("RegistryExists after: %v, %v", ok, err)
 	}
 	record := worker.Record{Worker: 3, Instance: worker.NewInstance(), Term: 1, Horizon: 77}
-	if err := registry.Swap(ctx, worker.Record{Worker: 3}, record); err != nil {
+	if _, err := registry.Swap(ctx, worker.Record{Worker: 3}, record); err != nil {
 		t.Fatal(err)
 	}
 	other := openRegistry(t, again, nil)

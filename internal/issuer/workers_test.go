@@ -29,7 +29,7 @@ func registry(t *testing.T) *kv.Registry {
 	r := memory.New().Registry()
 	for id := range int64(2) {
 		record := worker.Record{Worker: id, Instance: worker.NewInstance(), Term: 6, Horizon: time.Now().Add(time.Hour).UnixMilli()}
-		if err := r.Swap(t.Context(), worker.Record{Worker: id}, record); err != nil {
+		if _, err := r.Swap(t.Context(), worker.Record{Worker: id}, record); err != nil {
 			t.Fatal(err)
 		}
 	}

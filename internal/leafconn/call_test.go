@@ -45,8 +45,11 @@ func TestCutShort(t *testing.T) {
 		call func(Registry) error
 		want error
 	}{
-		"a read":  {func(r Registry) error { _, err := r.Load(t.Context(), 1); return err }, syscall.ECONNREFUSED},
-		"a write": {func(r Registry) error { return r.Swap(t.Context(), worker.Record{}, worker.Record{Worker: 1}) }, context.DeadlineExceeded},
+		"a read": {func(r Registry) error { _, err := r.Load(t.Context(), 1); return err }, syscall.ECONNREFUSED},
+		"a write": {func(r Registry) error {
+			_, err := r.Swap(t.Context(), worker.Record{}, worker.Record{Worker: 1})
+			return err
+		}, context.DeadlineExceeded},
 	} {
 		c, err := Open([]string{"http://a:1"}, nil)
 		if err != nil {

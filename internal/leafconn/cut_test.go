@@ -43,7 +43,8 @@ func TestAnswerWithoutEnd(t *testing.T) {
 		"Reign":   func(ctx context.Context) error { _, err := Registry{c}.Reign(ctx); return err },
 		"Clock":   func(ctx context.Context) error { _, err := Registry{c}.Clock(ctx); return err },
 		"Swap": func(ctx context.Context) error {
-			return Registry{c}.Swap(ctx, worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1, Horizon: 5})
+			_, err := Registry{c}.Swap(ctx, worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1, Horizon: 5})
+			return err
 		},
 	} {
 		if err := call(t.Context()); !errors.Is(err, errNoEnd) {

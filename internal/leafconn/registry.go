@@ -24,23 +24,24 @@ func (r Registry) Load(ctx context.Context, id int64) (worker.Record, error) {
 	return recordOf(res.GetRecord())
 }
 
-// Swap replaces a record. It is sent once.
-func (r Registry) Swap(ctx context.Context, old, new worker.Record) error {
+// Swap replaces a record. It sends the write once. Servers of older releases know no versions.
+func (r Registry) Swap(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 	was, err := recordMessage(old)
 	if err != nil {
-		return err
+		return worker.Record{}, err
 	}
 	is, err := recordMessage(new)
 	if err != nil {
-		return err
+		return worker.Record{}, err
 	}
-	_, err = once(ctx, r.Conn, "", func(ctx context.Context, srv *server) (*leafv1.SwapResponse, error) {
+	res, err := once(ctx, r.Conn, "", func(ctx context.Context, srv *server) (*leafv1.SwapResponse, error) {
 		return srv.workers.Swap(ctx, &leafv1.SwapRequest{Old: was, New: is})
 	})
 	if err != nil {
-		return fmt.Errorf("write the record of worker ID %d: %w", new.Worker, err)
+		return worker.Record{}, fmt.Errorf("write the record of worker ID %d: %w", new.Worker, err)
 	}
-	return nil
+	new.Version = string(res.GetVersion())
+	return new, nil
 }
 
 // List returns all records.
@@ -86,7 +87,7 @@ func (r Registry) clock(ctx context.Context) (*leafv1.ClockResponse, error) {
 }
 
 func recordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {
-	m := &leafv1.WorkerRecord{Worker: r.Worker}
+	m := &leafv1.WorkerRecord{Worker: r.Worker, Version: []byte(r.Version)}
 	if r.IsZero() {
 		return m, nil
 	}
@@ -96,7 +97,7 @@ func recordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {
 }
 
 func recordOf(m *leafv1.WorkerRecord) (worker.Record, error) {
-	r := worker.Record{Worker: m.GetWorker()}
+	r := worker.Record{Worker: m.GetWorker(), Version: string(m.GetVersion())}
 	if m.GetRecord() == "" {
 		return r, nil
 	}

@@ -28,9 +28,9 @@ func (a *ailing) List(ctx context.Context) ([]worker.Record, error) {
 	return a.Registry.List(ctx)
 }
 
-func (a *ailing) Swap(ctx context.Context, old, new worker.Record) error {
+func (a *ailing) Swap(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 	if err := a.err.Load(); err != nil {
-		return *err
+		return worker.Record{}, *err
 	}
 	return a.Registry.Swap(ctx, old, new)
 }

@@ -48,9 +48,9 @@ func (r *registry) List(ctx context.Context) ([]worker.Record, error) {
 	return r.Registry.List(ctx)
 }
 
-func (r *registry) Swap(ctx context.Context, old, new worker.Record) error {
+func (r *registry) Swap(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 	if err := r.trouble(ctx); err != nil {
-		return err
+		return worker.Record{}, err
 	}
 	return r.Registry.Swap(ctx, old, new)
 }

@@ -16,7 +16,7 @@ type cell struct {
 }
 
 // record reads the cell of a worker.
-func (c cell) record(id int64) (worker.Record, error) {
+func (s *Session) record(c cell, id int64) (worker.Record, error) {
 	r := worker.Record{Worker: id}
 	if !c.text.Valid {
 		return r, nil
@@ -24,7 +24,15 @@ func (c cell) record(id int64) (worker.Record, error) {
 	if err := r.UnmarshalText([]byte(c.text.V)); err != nil {
 		return worker.Record{}, err
 	}
-	return r, nil
+	return s.versioned(r, c.text.V), nil
+}
+
+// versioned returns r with its text as the version, unless a swap reads the cell anyway.
+func (s *Session) versioned(r worker.Record, text string) worker.Record {
+	if r.Version = text; s.Guarded {
+		r.Version = ""
+	}
+	return r
 }
 
 // cells returns the selected cells, or one without an ID. Each row also has the guard of the server
@@ -52,19 +60,27 @@ func (s *Session) cell(id int64) (cell, error) {
 	return cells[0], nil
 }
 
-// Swap sends the statement that compares and writes once. Where the server undid it in
-// favour of others, who may have written to this very cell, the cell is read again.
-func (s *Session) Swap(old worker.Record, text string) error {
-	c, err := s.holds(old)
-	if err != nil || c.text.V == text {
-		return err
+// Swap sends the statement that compares and writes once, and returns new with its version. It
+// reads the cell first if old has no version. If the server undid the statement in favour of
+// others, who may have written this very cell, Swap reads the cell again.
+func (s *Session) Swap(old, new worker.Record) (worker.Record, error) {
+	encoded, err := new.MarshalText()
+	if err != nil {
+		return worker.Record{}, err
 	}
-	err = s.replace(old.Worker, c, text)
-	if s.Undone == nil || !s.Undone(err) {
-		return err
+	text := string(encoded)
+	c := cell{text: sql.Null[string]{V: old.Version, Valid: true}}
+	if old.Version == "" || old.Version == text { // a server may not count a row that stays as it is
+		c, err = s.holds(old)
 	}
-	_, changed := s.holds(old)
-	return cmp.Or(changed, err)
+	if err == nil && c.text.V != text {
+		err = s.replace(old.Worker, c, text)
+	}
+	if s.Undone != nil && s.Undone(err) {
+		_, changed := s.holds(old)
+		err = cmp.Or(changed, err)
+	}
+	return s.versioned(new, text), err
 }
 
 // holds returns the cell of a record, if it holds that record. Records are compared, not
@@ -74,7 +90,7 @@ func (s *Session) holds(r worker.Record) (cell, error) {
 	if err != nil {
 		return cell{}, err
 	}
-	record, err := c.record(r.Worker)
+	record, err := s.record(c, r.Worker)
 	if err == nil && !record.Equal(r) {
 		err = worker.ErrConflict
 	}
@@ -113,7 +129,7 @@ func (s *Session) Record(id int64) (worker.Record, error) {
 	if err != nil {
 		return worker.Record{}, err
 	}
-	return c.record(id)
+	return s.record(c, id)
 }
 
 // Records returns all records, by worker ID. An unreadable record fails the call.
@@ -127,7 +143,7 @@ func (s *Session) Records() ([]worker.Record, error) {
 		if !c.id.Valid {
 			continue
 		}
-		record, err := c.record(c.id.V)
+		record, err := s.record(c, c.id.V)
 		if err != nil {
 			return nil, fmt.Errorf("worker %d: %w", c.id.V, err)
 		}

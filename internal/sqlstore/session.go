@@ -39,6 +39,10 @@ type Dialect struct {
 	Guard string
 	Check func(guard string) error
 
+	// Guarded: Check must judge the session before each write of a record. Then records have no
+	// version: a swap reads the cell with the guard.
+	Guarded bool
+
 	// Change runs a statement that changes rows and returns how many; nil: the driver tells.
 	Change func(s *Session, query string, args ...any) (int64, error)
 

@@ -25,8 +25,11 @@ const (
 type WorkerRecord struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Worker int64                  `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
-	// The record as a line of JSON, compared as a whole. Empty: it was never written.
-	Record        string `protobuf:"bytes,2,opt,name=record,proto3" json:"record,omitempty"`
+	// The record as a line of JSON. Empty: it was never written.
+	Record string `protobuf:"bytes,2,opt,name=record,proto3" json:"record,omitempty"`
+	// Identifies one write of the record; only the registry can read it. In the old record of a Swap
+	// the registry compares the version, or the whole record if the version is empty.
+	Version       []byte `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -73,6 +76,13 @@ func (x *WorkerRecord) GetRecord() string {
 		return x.Record
 	}
 	return ""
+}
+
+func (x *WorkerRecord) GetVersion() []byte {
+	if x != nil {
+		return x.Version
+	}
+	return nil
 }
 
 type LoadRequest struct {
@@ -216,7 +226,9 @@ func (x *SwapRequest) GetNew() *WorkerRecord {
 }
 
 type SwapResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The version of the new record.
+	Version       []byte `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -249,6 +261,13 @@ func (x *SwapResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use SwapResponse.ProtoReflect.Descriptor instead.
 func (*SwapResponse) Descriptor() ([]byte, []int) {
 	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SwapResponse) GetVersion() []byte {
+	if x != nil {
+		return x.Version
+	}
+	return nil
 }
 
 type ListRequest struct {
@@ -443,18 +462,20 @@ var File_leaf_v1_worker_proto protoreflect.FileDescriptor
 
 const file_leaf_v1_worker_proto_rawDesc = "" +
 	"\n" +
-	"\x14leaf/v1/worker.proto\x12\aleaf.v1\x1a\x1fgoogle/protobuf/timestamp.proto\">\n" +
+	"\x14leaf/v1/worker.proto\x12\aleaf.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"X\n" +
 	"\fWorkerRecord\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\x03R\x06worker\x12\x16\n" +
-	"\x06record\x18\x02 \x01(\tR\x06record\"%\n" +
+	"\x06record\x18\x02 \x01(\tR\x06record\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\fR\aversion\"%\n" +
 	"\vLoadRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\x03R\x06worker\"=\n" +
 	"\fLoadResponse\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.leaf.v1.WorkerRecordR\x06record\"_\n" +
 	"\vSwapRequest\x12'\n" +
 	"\x03old\x18\x01 \x01(\v2\x15.leaf.v1.WorkerRecordR\x03old\x12'\n" +
-	"\x03new\x18\x02 \x01(\v2\x15.leaf.v1.WorkerRecordR\x03new\"\x0e\n" +
-	"\fSwapResponse\"\r\n" +
+	"\x03new\x18\x02 \x01(\v2\x15.leaf.v1.WorkerRecordR\x03new\"(\n" +
+	"\fSwapResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\fR\aversion\"\r\n" +
 	"\vListRequest\"?\n" +
 	"\fListResponse\x12/\n" +
 	"\arecords\x18\x01 \x03(\v2\x15.leaf.v1.WorkerRecordR\arecords\"\x0e\n" +

@@ -55,7 +55,8 @@ func WantNotCreated(t *testing.T, r worker.Registry) {
 
 // SwapError is the outcome of a swap that fills the cell of worker 7.
 func SwapError(t *testing.T, r worker.Registry) error {
-	return r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})
+	_, err := r.Swap(t.Context(), worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1})
+	return err
 }
 
 // LoadError is the outcome of a load of worker 7.
@@ -107,7 +108,7 @@ func TestOtherText(t *testing.T, r worker.Registry) {
 	}
 	next := old
 	next.Term++
-	if err := r.Swap(t.Context(), old, next); err != nil {
+	if _, err := r.Swap(t.Context(), old, next); err != nil {
 		t.Error(err)
 	}
 	if got, err := r.Load(t.Context(), 7); err != nil || !got.Equal(next) {
@@ -123,7 +124,7 @@ func CountUp(ctx context.Context, r worker.Registry) (int64, error) {
 		return 0, err
 	}
 	next := worker.Record{Worker: 7, Instance: worker.NewInstance(), Term: old.Term + 1}
-	if err := r.Swap(ctx, old, next); err != nil {
+	if _, err := r.Swap(ctx, old, next); err != nil {
 		return 0, err
 	}
 	return next.Term, nil

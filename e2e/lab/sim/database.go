@@ -37,11 +37,11 @@ type database struct {
 	since    time.Time    // of the last one
 	replica  memory.Snapshot
 	caughtUp int                  // the reign that the replica has seen
-	written  map[string]time.Time // when cells were; for a saboteur
+	written  map[kv.Key]time.Time // when cells were; for a saboteur
 }
 
 func newDatabase(w *world) *database {
-	d := &database{w: w, cells: memory.NewBackend(), written: map[string]time.Time{}}
+	d := &database{w: w, cells: memory.NewBackend(), written: map[kv.Key]time.Time{}}
 	d.slow.Store(int64(2 * time.Millisecond))
 	return d
 }
@@ -84,7 +84,7 @@ type direct struct {
 	d *database
 }
 
-func (d direct) Get(ctx context.Context, key string) (kv.Cell, error) { return d.d.get(ctx, key) }
+func (d direct) Get(ctx context.Context, key kv.Key) (kv.Cell, error) { return d.d.get(ctx, key) }
 
 func (d direct) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
 	return d.d.swap(ctx, old, value)
@@ -208,7 +208,7 @@ func (b *port) broken(ctx context.Context, f fault) error {
 }
 
 // Get returns the cell of a key.
-func (b *port) Get(ctx context.Context, key string) (cell kv.Cell, err error) {
+func (b *port) Get(ctx context.Context, key kv.Key) (cell kv.Cell, err error) {
 	err = b.call(ctx, false, func() (err error) {
 		b.db.mu.RLock()
 		defer b.db.mu.RUnlock()
@@ -218,7 +218,7 @@ func (b *port) Get(ctx context.Context, key string) (cell kv.Cell, err error) {
 	return cell, err
 }
 
-func (d *database) get(ctx context.Context, key string) (kv.Cell, error) {
+func (d *database) get(ctx context.Context, key kv.Key) (kv.Cell, error) {
 	cell, err := d.cells.Get(ctx, key)
 	cell.Server = d.server()
 	return cell, err
@@ -260,13 +260,13 @@ func (d *database) swap(ctx context.Context, old kv.Cell, value string) (kv.Cell
 }
 
 // List yields cells as they are when the request arrives.
-func (b *port) List(ctx context.Context, prefix string) iter.Seq2[kv.Cell, error] {
+func (b *port) List(ctx context.Context, kind kv.Kind) iter.Seq2[kv.Cell, error] {
 	return func(yield func(kv.Cell, error) bool) {
 		var cells []kv.Cell
 		err := b.call(ctx, false, func() error {
 			b.db.mu.RLock()
 			defer b.db.mu.RUnlock()
-			for cell, err := range b.db.cells.List(ctx, prefix) {
+			for cell, err := range b.db.cells.List(ctx, kind) {
 				if err != nil {
 					return err
 				}

@@ -69,7 +69,8 @@ func newLeaseWorld(seed uint64, sabotage string) *leaseWorld {
 	db := kv.New(direct{w.db.cells, w.db}, nil)
 	err := db.InitRegistry(context.Background())
 	if w.older { // they were there first: what they serve afterwards they do not compare
-		err = errors.Join(err, db.Registry().Swap(context.Background(), worker.Record{}, w.initial(0)))
+		_, failed := db.Registry().Swap(context.Background(), worker.Record{}, w.initial(0))
+		err = errors.Join(err, failed)
 	}
 	if err != nil {
 		panic(err) // the memory is always there
@@ -158,9 +159,9 @@ func (s *leaseServer) Load(ctx context.Context, id int64) (worker.Record, error)
 }
 
 // Swap forwards to the registry and records the call.
-func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) error {
+func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) (worker.Record, error) {
 	begin := s.w.now()
-	err := s.Registry.Swap(ctx, old, next)
+	now, err := s.Registry.Swap(ctx, old, next)
 	if next.Term > old.Term && next.Held() {
 		s.claimed()
 		s.p.pauseAt("claim")
@@ -173,7 +174,7 @@ func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) error {
 		outcome = lab.Unknown
 	}
 	s.w.opsOf(cellName(next.Worker)).Swap(begin, s.w.now(), text(old), text(next), outcome)
-	return err
+	return now, err
 }
 
 // Clock forwards to the registry.

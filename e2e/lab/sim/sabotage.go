@@ -45,7 +45,7 @@ type brokenPort struct{ *port }
 const expiry = 10 * time.Second
 
 // Get returns the cell of a key, unless it has expired.
-func (b *brokenPort) Get(ctx context.Context, key string) (kv.Cell, error) {
+func (b *brokenPort) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
 	b.expire()
 	return b.port.Get(ctx, key)
 }

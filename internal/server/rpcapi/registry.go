@@ -47,10 +47,11 @@ func (s *workerService) Swap(ctx context.Context, req *leafv1.SwapRequest) (*lea
 	if err != nil {
 		return nil, err
 	}
-	if err := registry.Swap(ctx, old, new); err != nil {
+	now, err := registry.Swap(ctx, old, new)
+	if err != nil {
 		return nil, failed(err)
 	}
-	return &leafv1.SwapResponse{}, nil
+	return &leafv1.SwapResponse{Version: []byte(now.Version)}, nil
 }
 
 func (s *workerService) List(ctx context.Context, _ *leafv1.ListRequest) (*leafv1.ListResponse, error) {
@@ -102,7 +103,7 @@ func failed(err error) error { return &leaf.StoreError{Err: err} }
 
 // recordMessage returns a record as its text, which equal records have in common.
 func recordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {
-	m := &leafv1.WorkerRecord{Worker: r.Worker}
+	m := &leafv1.WorkerRecord{Worker: r.Worker, Version: []byte(r.Version)}
 	if r.IsZero() {
 		return m, nil
 	}
@@ -112,7 +113,7 @@ func recordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {
 }
 
 func recordOf(m *leafv1.WorkerRecord) (worker.Record, error) {
-	r := worker.Record{Worker: m.GetWorker()}
+	r := worker.Record{Worker: m.GetWorker(), Version: string(m.GetVersion())}
 	if m.GetRecord() == "" {
 		return r, nil
 	}

@@ -73,7 +73,7 @@ func backend(t *testing.T) (frontend.Options, *kv.Registry, *keeper) {
 	registry := memory.New().Registry()
 	for id, r := range []worker.Record{{Owner: "a:1 pid 2", Instance: worker.Instance{1}, Term: 4, Horizon: time.Now().Add(time.Hour).UnixMilli(), Seen: 5000, Offset: -3}, {Instance: worker.Instance{2}, Term: 1, Horizon: 1, Layouts: records}} {
 		r.Worker = int64(id)
-		if err := registry.Swap(t.Context(), worker.Record{Worker: r.Worker}, r); err != nil {
+		if _, err := registry.Swap(t.Context(), worker.Record{Worker: r.Worker}, r); err != nil {
 			t.Fatal(err)
 		}
 	}
