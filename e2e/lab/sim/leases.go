@@ -177,6 +177,12 @@ func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) (worker
 	return now, err
 }
 
+// Watch forwards to the registry. A process calls it before its first ID.
+func (s *leaseServer) Watch(ctx context.Context, id int64) (<-chan struct{}, error) {
+	s.p.pauseAt("hold")
+	return s.Registry.Watch(ctx, id)
+}
+
 // Clock forwards to the registry.
 func (s *leaseServer) Clock(ctx context.Context) (time.Time, error) {
 	return s.Registry.Clock(s.pauseBefore(ctx, "clock"))

@@ -266,7 +266,11 @@ func (w *lossWorld) takeOver() {
 	w.db.takeOver(w.kept[len(w.kept)-back])
 }
 
-// ambush pauses a process before some call of its start, or after an answer. Others start and go on
+// startCalls is more than the calls of the database that a start makes.
+const startCalls = 12
+
+// ambush pauses a process before some call of its start, after an answer, or between its claim and
+// its first ID. Others start and go on
 // meanwhile; then a server takes over that lacks what they wrote, or what the process wrote, before
 // that goes on.
 func (w *lossWorld) ambush(m *machine) {
@@ -281,7 +285,10 @@ func (w *lossWorld) ambush(m *machine) {
 	}
 	w.db.weather.Store(0)
 	w.kept = append(w.kept, w.db.cells.Snapshot())
-	m.pauses = []pauses{{at: 1 + rng.IntN(12), after: rng.IntN(2) == 0}, {point: "claim"}, {point: "reign"}, {point: "clock"}}[rng.IntN(4)]
+	m.pauses = []pauses{{at: 1 + rng.IntN(startCalls), after: rng.IntN(2) == 0}, {point: "claim"}, {point: "reign"}, {point: "clock"}}[rng.IntN(4)]
+	if m.pauses.at == startCalls { // a start makes fewer calls
+		m.pauses = pauses{point: "hold"}
+	}
 	w.launch(m)
 	m.pauses = pauses{}
 	time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
