@@ -40,9 +40,12 @@ var (
 ) STRICT`, ""}
 )
 
-// Exists reports whether the table exists.
+// Exists reports whether the table exists. Without a file it does not.
 func (w *writer) Exists(ctx context.Context) (bool, error) {
 	conn, err := connect(ctx, w.db)
+	if codeOf(err) == codeCantOpen && isMissing(w.File) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}

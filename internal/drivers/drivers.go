@@ -85,19 +85,18 @@ func (u *target) complete(b *Backend) error {
 // CheckStore reports, wrapping [leaf.ErrInvalid], why a URL names no store. It contacts
 // nothing.
 func CheckStore(rawURL string) error {
-	b, err := Open(rawURL, nil)
-	if err != nil {
-		return err
-	}
-	_, err = b.Store() // which also looks where the file is
-	return errors.Join(err, b.Close())
+	return check(rawURL, func(b *Backend) *Part { return &b.Tags })
 }
 
 // CheckRegistry is CheckStore for registries of worker IDs.
 func CheckRegistry(rawURL string) error {
+	return check(rawURL, func(b *Backend) *Part { return &b.Workers })
+}
+
+func check(rawURL string, part func(*Backend) *Part) error {
 	b, err := Open(rawURL, nil)
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.Workers.Unfit, b.Close())
+	return errors.Join(part(b).Unfit, b.Close())
 }

@@ -68,21 +68,13 @@ func (d nodesDB) Registry(r *RegistryOptions) (worker.Registry, error) {
 	return mysql.NewNodes(d.DB, opts)
 }
 
-func (d nodesDB) InitRegistry(ctx context.Context) error {
-	nodes, err := mysql.NewNodes(d.DB, nil)
-	if err != nil {
-		return err
-	}
-	return nodes.Init(ctx)
+func (d nodesDB) nodes() *mysql.Nodes {
+	nodes, _ := mysql.NewNodes(d.DB, &mysql.NodesOptions{Options: *d.opts}) // fails without a pool only
+	return nodes
 }
 
-func (d nodesDB) RegistryExists(ctx context.Context) (bool, error) {
-	nodes, err := mysql.NewNodes(d.DB, nil)
-	if err != nil {
-		return false, err
-	}
-	return nodes.Exists(ctx)
-}
+func (d nodesDB) InitRegistry(ctx context.Context) error           { return d.nodes().Init(ctx) }
+func (d nodesDB) RegistryExists(ctx context.Context) (bool, error) { return d.nodes().Exists(ctx) }
 
 // mysqlServers returns a pool of connections to the servers, and their key, which is their set and
 // the database.

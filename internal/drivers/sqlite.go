@@ -31,7 +31,10 @@ func openSQLite(u *target) (*Backend, error) {
 		}
 	}
 	path, err := sqlitePath(u.rest)
-	if err != nil {
+	if err == nil {
+		err = worker.CheckLocal(path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a missing folder shows at the first call
 		return nil, err
 	}
 	db, err := sqliteDB(path, "rw", &sqldb.Options{Logger: u.log, File: path})
@@ -66,32 +69,10 @@ func sqliteDB(path, mode string, o *sqldb.Options) (sqlDB, error) {
 	return newSQL(pool, sqlite.New, o)
 }
 
-// A sqliteFile is a file that may be missing, and must be on a local file system.
+// A sqliteFile is a file that Init creates.
 type sqliteFile struct {
 	sqlDB
 	path string
-}
-
-func (f sqliteFile) Store() (segment.Store, error) {
-	if err := f.checkLocal(); err != nil {
-		return nil, err
-	}
-	return f.sqlDB.Store()
-}
-
-func (f sqliteFile) Registry(o *RegistryOptions) (worker.Registry, error) {
-	if err := f.checkLocal(); err != nil {
-		return nil, err
-	}
-	return f.sqlDB.Registry(o)
-}
-
-// checkLocal refuses a remote file system. A missing folder shows at the first call.
-func (f sqliteFile) checkLocal() error {
-	if err := worker.CheckLocal(f.path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 func (f sqliteFile) Init(ctx context.Context, tags []segment.Tag) error {
@@ -102,14 +83,9 @@ func (f sqliteFile) InitRegistry(ctx context.Context) error {
 	return f.create(func(db sqlDB) error { return db.InitRegistry(ctx) })
 }
 
-// create runs an init on the file, which it creates if necessary.
 func (f sqliteFile) create(init func(sqlDB) error) error {
-	err := worker.CheckLocal(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("there is no folder %s: create it, or correct the path", filepath.Dir(f.path))
-	}
-	if err != nil {
-		return err
+	if _, err := os.Stat(filepath.Dir(f.path)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s: create it, or correct the path", filepath.Dir(f.path))
 	}
 	db, err := sqliteDB(f.path, "rwc", nil)
 	if err != nil {
@@ -117,32 +93,6 @@ func (f sqliteFile) create(init func(sqlDB) error) error {
 	}
 	defer db.Close()
 	return init(db)
-}
-
-func (f sqliteFile) Exists(ctx context.Context) (bool, error) {
-	if ok, err := f.written(); !ok {
-		return false, err
-	}
-	return f.sqlDB.Exists(ctx)
-}
-
-func (f sqliteFile) RegistryExists(ctx context.Context) (bool, error) {
-	if ok, err := f.written(); !ok {
-		return false, err
-	}
-	return f.sqlDB.RegistryExists(ctx)
-}
-
-// written reports whether the file exists and is not that of an interrupted init.
-func (f sqliteFile) written() (bool, error) {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return false, err
-	}
-	return info.Size() > 0, nil
 }
 
 // maxLinks is how many dangling links a path may lead through; more are a loop.
