@@ -39,7 +39,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	id, err := ids.Next(ctx)
-	fmt.Println(id > 0, err, ids.Close())
+	fmt.Println(id > 0, err, ids.Close(ctx))
 	// Output: true <nil> <nil>
 }
 
@@ -50,7 +50,7 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ids.Close()
+	defer ids.Close(ctx)
 	id, err := ids.Next(ctx)
 	fmt.Println(id > 1<<60, err)
 	// Output: true <nil>
@@ -67,7 +67,7 @@ func ExampleNode_Generator() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer node.Close()
+	defer node.Close(ctx)
 	id, err := node.Generator("js53").Next(ctx)
 	fmt.Println(id < 1<<53, err)
 	// Output: true <nil>

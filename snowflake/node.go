@@ -60,7 +60,7 @@ func Open(ctx context.Context, reg worker.Registry, opts *NodeOptions) (*Node, e
 	for err := n.keeper.Err(); err != nil; err = n.keeper.Err() {
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("wait for a worker ID: %w: %w", context.Cause(ctx), err), n.Close())
+			return nil, errors.Join(fmt.Errorf("wait for a worker ID: %w: %w", context.Cause(ctx), err), n.Close(context.WithoutCancel(ctx)))
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -129,14 +129,20 @@ func (n *Node) start() {
 	}()
 }
 
-// Close ends the node and hands the worker ID back. An error says that this failed; the
-// lease then runs out by itself.
-func (n *Node) Close() error {
+// Close ends the node and hands the worker ID back. If ctx ends first, Close returns its error, and
+// the node goes on handing back. An error reports that the worker ID was not handed back in time;
+// its lease then runs out by itself.
+func (n *Node) Close(ctx context.Context) error {
 	n.stop()
-	if n.stopped != nil {
-		<-n.stopped
+	if n.stopped == nil {
+		return nil
 	}
-	return n.err
+	select {
+	case <-n.stopped:
+		return n.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Generator returns the generator of the layout with that name, or nil. Layouts with equal values

@@ -53,10 +53,10 @@ func TestOpen(t *testing.T) {
 				}
 			}
 			for _, n := range nodes {
-				if err := n.Close(); err != nil {
+				if err := n.Close(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if err := n.Close(); err != nil {
+				if err := n.Close(t.Context()); err != nil {
 					t.Errorf("closed twice: %v", err)
 				}
 				if _, err := n.Next(t.Context()); !errors.Is(err, leaf.ErrNoLease) {
@@ -93,7 +93,7 @@ func TestNodeOfSeveralLayouts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer n.Close()
+		defer n.Close(t.Context())
 		if n.Generator("leaf") != n.Generator("also") || n.Generator("leaf") == n.Generator("uid") || n.Generator("other") != nil {
 			t.Error("layouts of equal values have one generator, others have their own")
 		}
@@ -125,7 +125,7 @@ func TestOpenFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer first.Close()
+		defer first.Close(t.Context())
 		_, err = snowflake.Open(ctx, registry, opts)
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, worker.ErrNoneFree) || !strings.Contains(err.Error(), "runs out at") {
 			t.Errorf("no worker ID is free: %v", err)
@@ -146,7 +146,7 @@ func TestStartTwice(t *testing.T) {
 		if records, err := registry.List(t.Context()); err != nil || len(records) != 1 {
 			t.Errorf("worker IDs of one node: %+v, %v", records, err)
 		}
-		if err := n.Close(); err != nil {
+		if err := n.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -168,9 +168,9 @@ func TestNodesShareNoStateFile(t *testing.T) {
 			}
 			if second, err := snowflake.Open(t.Context(), registry, opts); err == nil {
 				t.Error("two nodes on one state file")
-				_ = second.Close()
+				_ = second.Close(t.Context())
 			}
-			if err := n.Close(); err != nil {
+			if err := n.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}

@@ -24,7 +24,7 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer node.Close()
+	defer node.Close(ctx)
 	id, err := node.Next(ctx)
 	fmt.Println(id > 0, err)
 	// Output: true <nil>

@@ -59,7 +59,7 @@ func TestStoreWithoutWorkerIDsAway(t *testing.T) {
 		down := errors.New("connection refused")
 		registry.err.Store(&down)
 		node.Start()
-		defer node.Close()
+		defer node.Close(t.Context())
 		look("not known yet", down, false)
 		look("not there", worker.ErrNotCreated, true)
 		look("not there, and away", down, true)

@@ -232,15 +232,7 @@ func (s *Server) startNode() (stop func(context.Context)) {
 	}
 	s.times.node.Start()
 	return func(limit context.Context) {
-		done := make(chan error, 1)
-		go func() { done <- s.times.node.Close() }()
-		var err error
-		select {
-		case err = <-done:
-		case <-limit.Done():
-			err = limit.Err()
-		}
-		if err != nil {
+		if err := s.times.node.Close(limit); err != nil {
 			s.log.Warn("the worker ID was not handed back; its lease runs out by itself", "err", err)
 		}
 	}

@@ -125,7 +125,9 @@ func (w *leaseWorld) launch(m *machine) {
 	s.node.Start()
 }
 
-func (s *leaseServer) stop(context.Context) error { return errors.Join(s.node.Close(), s.db.Close()) }
+func (s *leaseServer) stop(context.Context) error {
+	return errors.Join(s.node.Close(context.Background()), s.db.Close())
+}
 
 func (s *leaseServer) take(ctx context.Context, layout string, rng *rand.Rand) (got answer, err error) {
 	got.clockBegin = s.clock.Now().UnixMilli()
