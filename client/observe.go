@@ -45,7 +45,7 @@ func (c *Client) Observe(ctx context.Context, tag string, largest int64) (Observ
 	all, err := c.conn.Observe(ctx, tag, largest)
 	o := Observed{MaxID: all.Tag.MaxID, Dropped: all.Dropped, OthersBelow: all.OthersBelow, OthersFor: all.OthersFor}
 	if o.MaxID > largest { // otherwise the servers continue to grant IDs below
-		o.Dropped += c.set.DropBelow(tag, largest+1)
+		o.Dropped += c.set.Server().DropBelow(tag, largest+1)
 	}
 	if err != nil {
 		err = fmt.Errorf("observe %d of tag %q: %w", largest, tag, err)

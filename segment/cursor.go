@@ -18,7 +18,7 @@ const DefaultBlock = 64
 //
 // A cursor needs no Close. The rest of its last block is never issued: the buffer counts it as
 // issued and does not give it back. After the end of the buffer or its tag, its cursors fail as the
-// buffer does. [Buffer.DropBelow] affects their blocks too.
+// buffer does. IDs that an operator takes out of use are dropped from their blocks too.
 type Cursor struct {
 	next, end int64   // the rest of the block
 	buffer    *Buffer // that the block came from

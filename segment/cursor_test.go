@@ -88,7 +88,7 @@ func TestCursorEndsWithItsBuffer(t *testing.T) {
 		}
 	}
 	to := int64(500_000)
-	err := set.Forget("order", func() error {
+	err := set.Server().Forget("order", func() error {
 		_, err := c.Next(t.Context())
 		wantError(t, err, leaf.ErrExhausted)
 		_, err = store.Alter(t.Context(), "order", segment.Change{MaxID: &to})

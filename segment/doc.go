@@ -41,9 +41,9 @@
 //
 // # Lending
 //
-// [Buffer.Advance] reserves IDs for another process, and [Buffer.Return] puts the end of the latest
-// such loan back. Nothing else moves a cursor back. Return does so by one compare-and-swap, from
-// the end of the loan to its first unused ID, and no ID gets two owners:
+// The set of a server lends IDs: Advance reserves them for another process, and Return puts the end
+// of the latest such loan back. Nothing else moves a cursor back. Return does so by one
+// compare-and-swap, from the end of the loan to its first unused ID, and no ID gets two owners:
 //
 //   - The loan has one owner, the borrower, who names its version and gives the IDs up with the
 //     call. The call uses up the version, with any outcome.

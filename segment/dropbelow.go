@@ -8,9 +8,9 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// DropBelow drops the IDs below a limit: the buffer's, those in the blocks of its cursors, and
+// dropBelow drops the IDs below a limit: the buffer's, those in the blocks of its cursors, and
 // those that calls under way are going to be granted. It returns how many the buffer had itself.
-func (b *Buffer) DropBelow(below int64) (dropped int64) {
+func (b *Buffer) dropBelow(below int64) (dropped int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.floor = max(b.floor, below)
@@ -47,17 +47,17 @@ func (b *Buffer) aboveFloor(r leaf.Range) leaf.Range {
 	return leaf.Range{Start: max(r.Start, min(b.floor, r.End)), End: r.End}
 }
 
-// DropBelow drops the set's IDs of tag below an ID; see [Buffer.DropBelow].
-func (s *Set) DropBelow(tag string, below int64) (dropped int64) {
+// DropBelow drops the set's IDs of tag below an ID; see Buffer.dropBelow.
+func (s serverSet) DropBelow(tag string, below int64) (dropped int64) {
 	if b := s.tags.get(tag); b != nil {
-		return b.DropBelow(below)
+		return b.dropBelow(below)
 	}
 	return 0
 }
 
 // Changed tells the set that this process created or changed a tag: the tag is usable at once, and
 // has this step.
-func (s *Set) Changed(tag Tag) {
+func (s serverSet) Changed(tag Tag) {
 	b := s.tags.get(tag.Name)
 	switch {
 	case b == nil:

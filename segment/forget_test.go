@@ -32,7 +32,7 @@ func TestForgetBesideFirstCall(t *testing.T) {
 	set.tags.mu.Lock()
 	forgot, lowering, lower := make(chan error), make(chan struct{}), make(chan struct{})
 	go func() {
-		forgot <- set.Forget("order", func() error {
+		forgot <- set.Server().Forget("order", func() error {
 			close(lowering)
 			<-lower
 			store.next = 0

@@ -9,23 +9,23 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A loan is the latest range that [Buffer.Advance] gave to a process with a stock of its own, and
-// the range before it if the same process had that one.
+// A loan is the latest range that a server lent to a process with a stock of its own, and the range
+// before it if the same process had that one.
 type loan struct {
 	span       *span
 	start, end int64
 	version    string
 }
 
-// Advance takes a range of up to n IDs off the stock, for a process with a stock of its own: a
+// advance takes a range of up to n IDs off the stock, for a process with a stock of its own: a
 // [Set] serves it as a [Store] serves the Set. n = 0 means the tag's own step. If the stock has
-// fewer than n IDs, Advance waits for the store to deliver once, and then gives a contiguous part
+// fewer than n IDs, advance waits for the store to deliver once, and then gives a contiguous part
 // of the stock. With the store failing it gives half of that, so that other callers still get some.
 // Its errors are those of [Buffer.Next], and [leaf.ErrInvalid] for a negative n.
 //
 // before is the version of the caller's previous grant, or empty. The version proves that the
 // caller has that range, and allows it to give back both ranges together.
-func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, error) {
+func (b *Buffer) advance(ctx context.Context, n int64, before string) (Grant, error) {
 	if n < 0 {
 		return Grant{}, fmt.Errorf("tag %q: %w: advance by %d", b.tag, leaf.ErrInvalid, n)
 	}
@@ -104,11 +104,10 @@ func (b *Buffer) lendFrom(s *span, n int64, before string) Grant {
 	return Grant{Range: r, Step: max(1, b.account.step), Version: b.loan.version, Store: s.grant.Store}
 }
 
-// Return puts the unused end of a caller's loan from [Buffer.Advance], from start on, back into the
-// stock, if nobody took an ID off the stock since. It never accepts more than the loan: callers
+// takeBack puts the unused end of a caller's loan, from start on, back into the stock, if nobody took an ID off the stock since. It never accepts more than the loan: callers
 // need no trust with the IDs of others. As with [Returner], after an error the IDs are lost, and a
 // repeated call fails.
-func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
+func (b *Buffer) takeBack(ctx context.Context, last Grant, start int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -152,20 +151,20 @@ func (s *span) unreserve(end, start int64) bool {
 	return s.used.CompareAndSwap(end-s.start, start-s.start)
 }
 
-// Advance takes a range of up to n IDs of tag off the stock; see [Buffer.Advance].
-func (s *Set) Advance(ctx context.Context, tag string, n int64, before string) (Grant, error) {
+// Advance lends a range of up to n IDs of tag; see Buffer.advance.
+func (s serverSet) Advance(ctx context.Context, tag string, n int64, before string) (Grant, error) {
 	b, err := s.buffer(ctx, tag)
 	if err != nil {
 		return Grant{}, err
 	}
-	return b.Advance(ctx, n, before)
+	return b.advance(ctx, n, before)
 }
 
-// Return puts the unused end of a loan from [Set.Advance] back into the stock; see [Buffer.Return].
-func (s *Set) Return(ctx context.Context, tag string, last Grant, start int64) error {
+// Return puts the unused end of a loan back into the stock; see Buffer.takeBack.
+func (s serverSet) Return(ctx context.Context, tag string, last Grant, start int64) error {
 	b := s.tags.get(tag)
 	if b == nil {
 		return fmt.Errorf("return IDs of %q: %w", tag, leaf.ErrUnknownTag)
 	}
-	return b.Return(ctx, last, start)
+	return b.takeBack(ctx, last, start)
 }

@@ -293,13 +293,13 @@ func TestChanged(t *testing.T) {
 	if err := store.Create(t.Context(), tag); err != nil {
 		t.Fatal(err)
 	}
-	set.Changed(tag)
+	set.Server().Changed(tag)
 	if id, err := set.Next(t.Context(), "new"); err != nil || id != 7 {
 		t.Errorf("got %d, %v", id, err)
 	}
 	tag.Step = 3
-	set.Changed(tag)
-	if g, err := set.Advance(t.Context(), "new", 0, ""); err != nil || g.Step != 3 {
+	set.Server().Changed(tag)
+	if g, err := set.Server().Advance(t.Context(), "new", 0, ""); err != nil || g.Step != 3 {
 		t.Errorf("got %+v, %v", g, err)
 	}
 }

@@ -137,7 +137,7 @@ func (s *Set) forget(b *Buffer) {
 // look like a store that lost writes. It drops the stock of the tag, runs change, and forgets the
 // counter. Calls for the tag fail meanwhile with [leaf.ErrExhausted]. It returns an error of change
 // unchanged, and then remembers the counter.
-func (s *Set) Forget(tag string, change func() error) error {
+func (s serverSet) Forget(tag string, change func() error) error {
 	s.changing <- struct{}{}
 	defer func() { <-s.changing }()
 	err := fmt.Errorf("tag %q: %w: its counter is being changed", tag, leaf.ErrExhausted)
@@ -156,6 +156,12 @@ func (s *Set) Forget(tag string, change func() error) error {
 	return s.opts.Memory.Forget(tag)
 }
 
+// A serverSet has the methods that only servers and relays need.
+type serverSet struct{ *Set }
+
+// Server returns the set with further methods for Leaf's own server and client.
+func (s *Set) Server() serverSet { return serverSet{s} }
+
 // Known returns one past the highest ID of tag that the store granted; 0 if the memory does not
 // know the tag.
 func (s *Set) Known(tag string) int64 {
@@ -172,7 +178,9 @@ func (s *Set) Ready() <-chan struct{} { return s.ready }
 // StoreErr returns the error of the latest check of the store, or nil. A set checks its store from
 // the beginning until the first success, and then every [SetOptions.CheckInterval]; more often
 // while the store is unfit.
-func (s *Set) StoreErr() error {
+func (s serverSet) StoreErr() error { return s.latestErr() }
+
+func (s *Set) latestErr() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lastCheck
@@ -180,8 +188,8 @@ func (s *Set) StoreErr() error {
 
 // Unfit returns the reason why an operator must mend the store before callers run out of IDs, or
 // nil while every tag in use has stock.
-func (s *Set) Unfit() error {
-	err := s.StoreErr()
+func (s serverSet) Unfit() error {
+	err := s.latestErr()
 	if err == nil || !isUnfit(err) {
 		return nil
 	}
@@ -260,7 +268,7 @@ func (s *Set) watch(ctx context.Context) {
 	for {
 		wake := s.wake
 		pause := s.opts.CheckInterval
-		switch err := s.StoreErr(); {
+		switch err := s.latestErr(); {
 		case err == nil:
 		case isUnfit(err):
 			wake, pause = nil, min(maxBackoff, pause)

@@ -166,7 +166,7 @@ func TestForget(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := set.Forget("order", func() error {
+		err := set.Server().Forget("order", func() error {
 			if _, err := set.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrExhausted) {
 				t.Errorf("while the counter is being changed: %v", err)
 			}
@@ -199,10 +199,10 @@ func TestForgetTakesLong(t *testing.T) {
 			return nil
 		}
 		var wg sync.WaitGroup
-		wg.Go(func() { _ = set.Forget("order", change) })
+		wg.Go(func() { _ = set.Server().Forget("order", change) })
 		wg.Go(func() {
 			time.Sleep(time.Second)
-			_ = set.Forget("order", func() error { return nil })
+			_ = set.Server().Forget("order", func() error { return nil })
 		})
 		for range 6000 {
 			if id, err := set.Next(t.Context(), "order"); err == nil && changing.Load() {
@@ -224,7 +224,7 @@ func TestForgetFails(t *testing.T) {
 		if id, err := set.Next(t.Context(), "order"); err != nil || id < want {
 			t.Errorf("got %d, %v", id, err)
 		}
-		wantError(t, set.Forget("order", func() error { return errDown }), errDown)
+		wantError(t, set.Server().Forget("order", func() error { return errDown }), errDown)
 		if memory["order"][""].High == 0 {
 			t.Error("forgotten")
 		}
@@ -261,12 +261,12 @@ func TestStoreErr(t *testing.T) {
 		set := segment.NewSet(store, &segment.SetOptions{Options: opts})
 		defer set.Close(t.Context())
 		time.Sleep(time.Minute)
-		wantError(t, set.StoreErr(), errDown)
+		wantError(t, set.Server().StoreErr(), errDown)
 		store.Set(drivertest.Fault{Before: errors.New("no table")})
 		time.Sleep(time.Minute)
 		store.Set(drivertest.Fault{})
 		time.Sleep(time.Minute)
-		if err := set.StoreErr(); err != nil {
+		if err := set.Server().StoreErr(); err != nil {
 			t.Error(err)
 		}
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
@@ -376,7 +376,7 @@ func TestFailing(t *testing.T) {
 		want := func(tags ...string) {
 			t.Helper()
 			var got []string
-			for st := range set.Failing() {
+			for st := range set.Server().Failing() {
 				if st.Err == nil {
 					t.Errorf("%s has no error", st.Tag)
 				}

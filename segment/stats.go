@@ -97,13 +97,13 @@ func (b *Buffer) totals(now time.Time) Stats {
 
 // Totals yields a snapshot of every tag in use, in any order, without its segments. It
 // allocates nothing, so that many tags can be looked at often.
-func (s *Set) Totals() iter.Seq[Stats] {
+func (s serverSet) Totals() iter.Seq[Stats] {
 	return totals(s.tags.all)
 }
 
 // Failing yields snapshots as Totals does of the tags in use whose latest call to the store
 // failed. Its cost does not depend on the others.
-func (s *Set) Failing() iter.Seq[Stats] {
+func (s serverSet) Failing() iter.Seq[Stats] {
 	return func(yield func(Stats) bool) {
 		for st := range totals(func() iter.Seq[*Buffer] { return slices.Values(s.each.failing.list()) }) {
 			if st.Err != nil && !yield(st) { // else it has recovered meanwhile

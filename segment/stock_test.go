@@ -260,7 +260,7 @@ type below struct {
 }
 
 func (s *below) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
-	return s.set.Advance(ctx, tag, n, "")
+	return s.set.Server().Advance(ctx, tag, n, "")
 }
 
 // Levels multiply: a client behind a relay behind a server has the store grant eight times what it

@@ -22,7 +22,7 @@ func TestDeleteAndCreateBesideAnotherServer(t *testing.T) {
 		return set
 	}
 	here, there := newSet(), newSet()
-	tags := issuer.NewTags(store, here, nil)
+	tags := issuer.NewTags(store, here.Server(), nil)
 	seen := make(map[int64]bool)
 	take := func(set *segment.Set, n int) {
 		t.Helper()

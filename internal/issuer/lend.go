@@ -8,17 +8,14 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A lender is a [KeyedGenerator] that lends to processes with a stock of their own. A
-// [segment.Set] is one.
+// A lender lends ranges to processes with a stock of their own.
 type lender interface {
 	Advance(ctx context.Context, tag string, n int64, before string) (segment.Grant, error)
 	Return(ctx context.Context, tag string, last segment.Grant, start int64) error
 }
 
-var _ lender = (*segment.Set)(nil)
-
 // Advance takes a range of up to n IDs of a tag off the stock, and never more than
-// [Issuer.MaxRange]; see [segment.Set.Advance]. Its errors are those of [Issuer.Next].
+// [Issuer.MaxRange]; as a segment.Set lends it. Its errors are those of [Issuer.Next].
 func (i *Issuer) Advance(ctx context.Context, tag string, n int64, before string) (segment.Grant, error) {
 	l, err := i.lender(tag)
 	if err != nil {
@@ -27,7 +24,7 @@ func (i *Issuer) Advance(ctx context.Context, tag string, n int64, before string
 	return l.Advance(ctx, tag, min(n, int64(i.maxRange)), before)
 }
 
-// Return puts the unused end of such a range back; see [segment.Set.Return].
+// Return puts the unused end of such a range back into the stock.
 func (i *Issuer) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
 	l, err := i.lender(tag)
 	if err != nil {
@@ -42,8 +39,8 @@ func (i *Issuer) lender(tag string) (lender, error) {
 		return nil, err
 	}
 	if of, ok := source.(numbers); ok {
-		if l, ok := of.KeyedGenerator.(lender); ok {
-			return l, nil
+		if set, ok := of.KeyedGenerator.(*segment.Set); ok {
+			return set.Server(), nil
 		}
 	}
 	return nil, fmt.Errorf("%w: %s lends no ranges", leaf.ErrUnsupported, Segment)

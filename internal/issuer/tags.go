@@ -23,8 +23,8 @@ const (
 	listTimeout   = time.Minute
 )
 
-// Segments is what [Tags] needs of the generators that issue from the store. A
-// [segment.Set] is one.
+// Segments is what [Tags] needs of the generators that issue from the store. The result of
+// [segment.Set.Server] is one.
 type Segments interface {
 	Stock
 	Known(tag string) int64

@@ -54,7 +54,7 @@ func (s *Server) judge(stopping bool) (r health.Report, costly bool) {
 		facts.Store = s.storeFacts()
 		facts.Store.Tags = func(yield func(segment.Stats) bool) {
 			costly = true
-			s.set.Totals()(yield)
+			s.set.Server().Totals()(yield)
 		}
 	}
 	if s.times != nil {
@@ -69,10 +69,10 @@ func (s *Server) ready() error { return s.health().Err("") }
 
 func (s *Server) storeFacts() *health.StoreFacts {
 	f := &health.StoreFacts{
-		Schemes: []string{issuer.Segment}, Err: s.set.StoreErr(), Unfit: s.set.Unfit(),
-		Failing: s.set.Failing(),
+		Schemes: []string{issuer.Segment}, Err: s.set.Server().StoreErr(), Unfit: s.set.Server().Unfit(),
+		Failing: s.set.Server().Failing(),
 	}
-	for range s.set.Totals() {
+	for range s.set.Server().Totals() {
 		f.InUse = true
 		break
 	}

@@ -59,7 +59,7 @@ func (s *Server) metricSources(opts *frontend.Options) telemetry.Sources {
 		sources.CertificateEnd = s.tls.expiry
 	}
 	if s.set != nil {
-		sources.Tags, sources.StoreErr, sources.StoreCalls = s.set.Totals(), s.storeErr, s.counts.store
+		sources.Tags, sources.StoreErr, sources.StoreCalls = s.set.Server().Totals(), s.storeErr, s.counts.store
 	}
 	if s.times != nil {
 		s.times.addSources(&sources)
@@ -86,7 +86,7 @@ func (c *certificates) expiry() time.Time { return c.current().Certificates[0].L
 func (s *Server) storeErr() error {
 	select {
 	case <-s.set.Ready():
-		return s.set.StoreErr()
+		return s.set.Server().StoreErr()
 	default:
 		return errors.New("the store has not answered yet")
 	}

@@ -240,7 +240,7 @@ func (s *Server) frontend() *frontend.Options {
 		opts.TLS = s.tls.Config()
 	}
 	if s.set != nil {
-		opts.Tags, opts.StoreName = issuer.NewTags(s.store, s.set, s.log), s.opts.Store.Name
+		opts.Tags, opts.StoreName = issuer.NewTags(s.store, s.set.Server(), s.log), s.opts.Store.Name
 		opts.OutageBudget, opts.Route = s.cfg.Segment.OutageBudget, s.opts.Store.Route()
 	}
 	if s.times != nil {

@@ -46,7 +46,7 @@ func (s *Server) watchFiles(ctx context.Context) {
 func (s *Server) tellAlive() {
 	s.health()
 	if s.set != nil {
-		for range s.set.Totals() {
+		for range s.set.Server().Totals() {
 			continue
 		}
 	}

@@ -40,9 +40,9 @@ func newSet(t testing.TB, tags int) *segment.Set {
 func newHandler(set *segment.Set) http.Handler {
 	return telemetry.NewHandler(telemetry.NewCollector(telemetry.Sources{
 		Health: func() health.Report {
-			return health.Judge(health.Facts{Store: &health.StoreFacts{Answered: true, InUse: true, Failing: set.Failing(), Tags: set.Totals()}})
+			return health.Judge(health.Facts{Store: &health.StoreFacts{Answered: true, InUse: true, Failing: set.Server().Failing(), Tags: set.Server().Totals()}})
 		},
-		Tags: set.Totals(), StoreErr: set.StoreErr, StoreCalls: telemetry.NewStoreCalls(),
+		Tags: set.Server().Totals(), StoreErr: set.Server().StoreErr, StoreCalls: telemetry.NewStoreCalls(),
 		Requests: telemetry.NewFrontEnds([]string{"EXHAUSTED", "INTERNAL"}),
 	}), slog.New(slog.DiscardHandler))
 }

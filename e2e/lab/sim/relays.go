@@ -125,7 +125,7 @@ func (r *relayStore) Advance(ctx context.Context, tag string, n int64) (segment.
 	r.mu.Unlock()
 	got := make(chan segment.Grant, 1)
 	err := r.ask(ctx, func(ctx context.Context, set *segment.Set) error {
-		grant, err := set.Advance(ctx, tag, n, before)
+		grant, err := set.Server().Advance(ctx, tag, n, before)
 		got <- grant
 		return err
 	})
@@ -142,7 +142,7 @@ func (r *relayStore) Advance(ctx context.Context, tag string, n int64) (segment.
 // Return gives the unused end of a grant back.
 func (r *relayStore) Return(ctx context.Context, tag string, last segment.Grant, start int64) error {
 	end := segment.Grant{Range: leaf.Range{Start: start, End: last.Range.End}, Version: last.Version}
-	return r.ask(ctx, func(ctx context.Context, set *segment.Set) error { return set.Return(ctx, tag, end, start) })
+	return r.ask(ctx, func(ctx context.Context, set *segment.Set) error { return set.Server().Return(ctx, tag, end, start) })
 }
 
 // Tags lists the upstream's tags.

@@ -383,8 +383,8 @@ func (w *tagWorld) tell(m *machine, tag string, above int64) bool {
 	}
 	set := p.serve.(*tagServer).set
 	if m.upstream != nil {
-		set.DropBelow(tag, above)
-	} else if _, err := issuer.NewTags(w.admin, set, nil).Observe(context.Background(), tag, above-1); err != nil {
+		set.Server().DropBelow(tag, above)
+	} else if _, err := issuer.NewTags(w.admin, set.Server(), nil).Observe(context.Background(), tag, above-1); err != nil {
 		w.note("%s cannot be told: %v", p.name, err)
 		return false
 	}

@@ -68,7 +68,7 @@ func newReal(t *testing.T, store segment.Store, opts *segment.SetOptions) (http.
 	})
 	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, nil)
 	none := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	return httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Tags: issuer.NewTags(store, set, nil), Metrics: none}), set
+	return httpapi.New(http.NewServeMux(), &frontend.Options{IDs: ids, Tags: issuer.NewTags(store, set.Server(), nil), Metrics: none}), set
 }
 
 func newStore(t *testing.T, tags ...segment.Tag) *kv.Store {

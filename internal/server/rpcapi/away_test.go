@@ -31,7 +31,7 @@ func serveAway(t *testing.T, listen net.Addr) fixture {
 	t.Cleanup(func() { _ = set.Close(context.Background()) }) // it holds nothing
 	return serveBackend(t, listen, frontend.Options{
 		IDs:     issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, nil),
-		Tags:    issuer.NewTags(db.Store(), set, nil),
+		Tags:    issuer.NewTags(db.Store(), set.Server(), nil),
 		Workers: issuer.NewWorkers(db.Registry(), nil, nil),
 	})
 }

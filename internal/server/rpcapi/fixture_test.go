@@ -58,7 +58,7 @@ func serveStore(t testing.TB, listen net.Addr, gate *access.Gate, opts ...connec
 			t.Error(err)
 		}
 	})
-	f := serveBackend(t, listen, frontend.Options{IDs: ids, Tags: issuer.NewTags(store, set, nil), Access: gate}, opts...)
+	f := serveBackend(t, listen, frontend.Options{IDs: ids, Tags: issuer.NewTags(store, set.Server(), nil), Access: gate}, opts...)
 	f.store = store
 	return f
 }

@@ -64,7 +64,7 @@ func orders(t *testing.T) frontend.Options {
 	t.Cleanup(func() { _ = set.Close(context.Background()) })
 	<-set.Ready()
 	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, &issuer.Options{MaxBatch: 1000, MaxRange: 1000})
-	return frontend.Options{IDs: ids, Tags: issuer.NewTags(store, set, nil)}
+	return frontend.Options{IDs: ids, Tags: issuer.NewTags(store, set.Server(), nil)}
 }
 
 // withTokens returns a gate that knows a token, which may take 3 orders.

@@ -64,7 +64,7 @@ func newServer(o Options) *Server {
 	if o.Store != nil {
 		s.Set = segment.NewSet(o.Store, &o.Segment)
 		sources[issuer.Segment] = issuer.Numbers(s.Set)
-		s.opts.Tags = issuer.NewTags(o.Store, s.Set, nil)
+		s.opts.Tags = issuer.NewTags(o.Store, s.Set.Server(), nil)
 	}
 	if o.Registry != nil {
 		s.opts.Workers = issuer.NewWorkers(o.Registry, nil, nil)

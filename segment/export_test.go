@@ -1,0 +1,16 @@
+package segment
+
+import "context"
+
+// Advance lends IDs, as a server's set does.
+func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, error) {
+	return b.advance(ctx, n, before)
+}
+
+// Return ends a loan.
+func (b *Buffer) Return(ctx context.Context, last Grant, start int64) error {
+	return b.takeBack(ctx, last, start)
+}
+
+// DropBelow drops the IDs below a limit.
+func (b *Buffer) DropBelow(below int64) int64 { return b.dropBelow(below) }
