@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,6 +174,44 @@ func TestNodesShareNoStateFile(t *testing.T) {
 			if err := n.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// A stuckRegistry answers no swap once it is stuck, until it is freed.
+type stuckRegistry struct {
+	worker.Registry
+	stuck atomic.Bool
+	freed chan struct{}
+}
+
+func (r *stuckRegistry) Swap(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+	if r.stuck.Load() {
+		<-r.freed
+	}
+	return r.Registry.Swap(ctx, old, new)
+}
+
+// A Close ends with its context, and the node goes on handing back.
+func TestCloseEndsWithItsContext(t *testing.T) {
+	inPresent(t, func(t *testing.T) {
+		reg := &stuckRegistry{Registry: memory.New().Registry(), freed: make(chan struct{})}
+		n, err := snowflake.Open(t.Context(), reg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reg.stuck.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := n.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with a stuck registry: got error %v, want %v", err, context.DeadlineExceeded)
+		}
+		close(reg.freed)
+		if err := n.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if records, err := reg.List(t.Context()); err != nil || len(records) != 1 || records[0].Held() {
+			t.Errorf("the worker ID was not handed back: %v, %v", records, err)
 		}
 	})
 }
