@@ -91,6 +91,19 @@ func TestEmptiedServer(t *testing.T) {
 	}
 }
 
+// Calls without a stock notice it, too.
+func TestOrderedAtAnEmptiedServer(t *testing.T) {
+	board := newSwitchboard(t, server(t))
+	ids := newClient(t, board.url).Ordered("", "order")
+	if _, err := ids.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	board.lead(t, server(t))
+	if _, err := ids.Next(t.Context()); !errors.Is(err, segment.ErrForeignStore) {
+		t.Errorf("got %v behind an emptied server", err)
+	}
+}
+
 // The server behind a relay is emptied: the relay and its clients issue their stock. A client
 // that comes later believes the relay no more than the first one does.
 func TestEmptiedServerBehindARelay(t *testing.T) {

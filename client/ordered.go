@@ -23,7 +23,13 @@ type ordered struct {
 	scheme, key string
 }
 
-func (o ordered) Next(ctx context.Context) (int64, error) { return o.conn.Next(ctx, o.scheme, o.key) }
+func (o ordered) Next(ctx context.Context) (int64, error) {
+	ranges, err := o.conn.Take(ctx, o.scheme, o.key, 1)
+	if err != nil {
+		return 0, err
+	}
+	return ranges[0].Start, nil
+}
 
 func (o ordered) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Range, error) {
 	ranges, err := o.conn.Take(ctx, o.scheme, o.key, n)

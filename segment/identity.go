@@ -27,6 +27,14 @@ type storeID struct {
 // The memory keeps the identity of the store under a name that no tag has.
 const identityTag = "\tstore"
 
+// StoreID returns the identity of the store, once it has granted IDs to this process or, with
+// [SetOptions.Memory], to an earlier one. Empty: it is not known yet, or the store has none.
+func (s *Set) StoreID() string {
+	s.each.id.mu.Lock()
+	defer s.each.id.mu.Unlock()
+	return s.each.id.known
+}
+
 // recallStore takes up which store is known.
 func (s *shared) recallStore() {
 	remembered := s.Memory.Recall(identityTag)[""].Server

@@ -86,6 +86,9 @@ func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 	if _, err := fmt.Fprintf(w, "store    %s, %s\n", printable(store.GetName()), choose(store.GetReachable(), "reachable", "unavailable")); err != nil {
 		return err
 	}
+	if store.GetIdentity() != "" {
+		fmt.Fprintf(w, "identity %s\n", printable(store.GetIdentity()))
+	}
 	if store.GetLastError() != "" {
 		fmt.Fprintf(w, "trouble  %s\n", printable(store.GetLastError()))
 	}

@@ -100,5 +100,11 @@ func (db *DB) Registry() Registry { return leafconn.Registry{Conn: db.conn} }
 // Route returns the names of the servers that IDs come through, that of this process first.
 func (db *DB) Route() []string { return db.conn.Route() }
 
+// Identities returns the identity of the servers' store under the name "store", as far as a server
+// knows it and may tell it.
+func (db *DB) Identities(ctx context.Context) (map[string]string, error) {
+	return db.conn.Identities(ctx)
+}
+
 // Close ends the connections.
 func (db *DB) Close() error { return db.conn.Close() }

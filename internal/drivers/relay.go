@@ -33,7 +33,8 @@ func openLeaf(u *target) (*Backend, error) {
 		urls[i] = scheme + server
 	}
 	db, err := relay.Open(urls, &opts)
-	return &Backend{Key: "//" + sortedList(servers), DB: relayDB{DB: db}}, err
+	return &Backend{Key: "//" + sortedList(servers), DB: relayDB{DB: db},
+		Hosts: hostsAlone(servers, func(i int) (*relay.DB, error) { return relay.Open(urls[i:i+1], &opts) })}, err
 }
 
 // A relayDB is other servers.

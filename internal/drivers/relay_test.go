@@ -10,6 +10,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/testserver/testleaf"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -55,6 +56,33 @@ func TestLeafURLsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", u, err, want)
 		} else if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: the token is in %v", u, err)
+		}
+	}
+}
+
+func TestLeafHostsOfTwoStores(t *testing.T) {
+	var hosts []string
+	for range 2 {
+		store := memory.New().Store()
+		if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: 10}); err != nil {
+			t.Fatal(err)
+		}
+		server := testleaf.Start(t, testleaf.Options{Store: store})
+		if _, err := server.Set.Next(t.Context(), "order"); err != nil { // it knows its store from now on
+			t.Fatal(err)
+		}
+		hosts = append(hosts, server.Host())
+	}
+	closed := testleaf.Start(t, testleaf.Options{Store: memory.New().Store(), Gate: access.New(access.Options{})})
+	for _, tt := range []struct {
+		hosts []string
+		want  error
+	}{
+		{[]string{hosts[0], hosts[0]}, nil}, {[]string{hosts[0], closed.Host()}, nil}, {hosts, drivers.ErrSeveralStores},
+	} {
+		silent, err := backend(t, "leaf://"+strings.Join(tt.hosts, ",")).CompareHosts(t.Context())
+		if len(silent) > 0 || !errors.Is(err, tt.want) {
+			t.Errorf("%v: silent %v, error %v, want %v", tt.hosts, silent, err, tt.want)
 		}
 	}
 }

@@ -28,6 +28,7 @@ const (
 type Segments interface {
 	Stock
 	Known(tag string) int64
+	StoreID() string
 	Ready() <-chan struct{}
 	Stats() []segment.Stats
 	Failing() iter.Seq[segment.Stats]
@@ -48,6 +49,7 @@ func (noSegments) Forget(_ string, change func() error) error { return change() 
 func (noSegments) Changed(segment.Tag)                        {}
 func (noSegments) Known(string) int64                         { return 0 }
 func (noSegments) DropBelow(string, int64) int64              { return 0 }
+func (noSegments) StoreID() string                            { return "" }
 func (noSegments) Ready() <-chan struct{}                     { return nil }
 func (noSegments) Stats() []segment.Stats                     { return nil }
 func (noSegments) Failing() iter.Seq[segment.Stats]           { return func(func(segment.Stats) bool) {} }
@@ -65,6 +67,9 @@ type Tags struct {
 func NewTags(store segment.Store, segments Segments, logger *slog.Logger) *Tags {
 	return &Tags{store, cmp.Or[Segments](segments, noSegments{}), cmp.Or(logger, slog.New(slog.DiscardHandler))}
 }
+
+// StoreID returns the identity of the store, empty where it is not known.
+func (t *Tags) StoreID() string { return t.segments.StoreID() }
 
 // Ready reports whether the store has answered since the process started.
 func (t *Tags) Ready() bool {

@@ -39,6 +39,7 @@ func (r *recorder) Forget(tag string, change func() error) error {
 func (r *recorder) Changed(segment.Tag)           {}
 func (r *recorder) DropBelow(string, int64) int64 { return 0 }
 func (r *recorder) Known(string) int64            { return r.known }
+func (r *recorder) StoreID() string               { return "" }
 func (r *recorder) Ready() <-chan struct{}        { return nil }
 func (r *recorder) Stats() []segment.Stats        { return nil }
 func (r *recorder) Failing() iter.Seq[segment.Stats] {

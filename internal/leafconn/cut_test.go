@@ -35,7 +35,6 @@ func TestAnswerWithoutEnd(t *testing.T) {
 	}
 	defer c.Close()
 	for name, call := range map[string]func(context.Context) error{
-		"Next":    func(ctx context.Context) error { _, err := c.Next(ctx, "segment", "order"); return err },
 		"Take":    func(ctx context.Context) error { _, err := c.Take(ctx, "segment", "order", 5); return err },
 		"Advance": func(ctx context.Context) error { _, err := Store{c}.Advance(ctx, "order", 5); return err },
 		"Load":    func(ctx context.Context) error { _, err := Registry{c}.Load(ctx, 7); return err },

@@ -10,27 +10,20 @@ import (
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 )
 
-// Next returns one ID, of one call. It wraps [leaf.ErrExhausted] where no server answers.
-func (c *Conn) Next(ctx context.Context, scheme, key string) (int64, error) {
-	res, err := repeatable(ctx, c, func(ctx context.Context, srv *server) (*leafv1.NextResponse, error) {
-		return srv.ids.Next(ctx, &leafv1.NextRequest{Scheme: scheme, Key: key})
-	})
-	if err == nil && res.GetText() != "" {
-		err = errText(scheme)
-	}
-	return res.GetId(), noIDs(err)
-}
-
-// Take returns n IDs, of one call. Its errors are those of Next.
+// Take returns n IDs, of one call. It wraps [leaf.ErrExhausted] where no server answers.
 func (c *Conn) Take(ctx context.Context, scheme, key string, n int) ([]leaf.Range, error) {
 	if n < 1 || n > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: %d IDs at once", leaf.ErrInvalid, n)
 	}
 	res, err := repeatable(ctx, c, func(ctx context.Context, srv *server) (*leafv1.TakeResponse, error) {
-		return srv.ids.Take(ctx, &leafv1.TakeRequest{Scheme: scheme, Key: key, Count: int32(n)})
+		res, err := srv.ids.Take(ctx, &leafv1.TakeRequest{Scheme: scheme, Key: key, Count: int32(n), TellStore: true})
+		if err == nil {
+			err = c.checkStore(res.GetStore())
+		}
+		return res, err
 	})
 	if err == nil && len(res.GetTexts()) > 0 {
-		err = errText(scheme)
+		err = fmt.Errorf("%w: the IDs of %s are text", leaf.ErrInvalid, scheme)
 	}
 	if err != nil {
 		return nil, noIDs(err)
@@ -40,10 +33,6 @@ func (c *Conn) Take(ctx context.Context, scheme, key string, n int) ([]leaf.Rang
 		ranges[i] = leaf.Range{Start: r.GetStart(), End: r.GetEnd()}
 	}
 	return ranges, nil
-}
-
-func errText(scheme string) error {
-	return fmt.Errorf("%w: the IDs of %s are text", leaf.ErrInvalid, scheme)
 }
 
 // noIDs returns err as the error of a call for IDs: without a server the client has no IDs.

@@ -1869,7 +1869,10 @@ type StoreStatus struct {
 	Reachable bool `protobuf:"varint,2,opt,name=reachable,proto3" json:"reachable,omitempty"`
 	// The store's answer if it is not reachable, else the latest failure that is not
 	// yet over of any tag.
-	LastError     string `protobuf:"bytes,3,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	LastError string `protobuf:"bytes,3,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	// The identity of the store, once it has granted IDs to this server or to an earlier one
+	// on its data directory. Empty: it is not known yet, or the store has none.
+	Identity      string `protobuf:"bytes,4,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1921,6 +1924,13 @@ func (x *StoreStatus) GetReachable() bool {
 func (x *StoreStatus) GetLastError() string {
 	if x != nil {
 		return x.LastError
+	}
+	return ""
+}
+
+func (x *StoreStatus) GetIdentity() string {
+	if x != nil {
+		return x.Identity
 	}
 	return ""
 }
@@ -2282,12 +2292,13 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x06worker\x18\x01 \x01(\x03H\x00R\x06worker\x88\x01\x01B\t\n" +
 	"\a_worker\"=\n" +
 	"\x12FreeWorkerResponse\x12'\n" +
-	"\x06worker\x18\x01 \x01(\v2\x0f.leaf.v1.WorkerR\x06worker\"^\n" +
+	"\x06worker\x18\x01 \x01(\v2\x0f.leaf.v1.WorkerR\x06worker\"z\n" +
 	"\vStoreStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\treachable\x18\x02 \x01(\bR\treachable\x12\x1d\n" +
 	"\n" +
-	"last_error\x18\x03 \x01(\tR\tlastError\"\xbb\x03\n" +
+	"last_error\x18\x03 \x01(\tR\tlastError\x12\x1a\n" +
+	"\bidentity\x18\x04 \x01(\tR\bidentity\"\xbb\x03\n" +
 	"\bTagStats\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x16\n" +
 	"\x06loaded\x18\x02 \x01(\bR\x06loaded\x121\n" +

@@ -146,7 +146,9 @@ type TakeRequest struct {
 	// Whether all must follow one another. With "snowflake" and "uid" that bounds count by
 	// what one tick has, and fewer than count IDs are skipped for it. With "segment" the
 	// server skips what it holds below them, if other servers take from the tag as well.
-	Contiguous    bool `protobuf:"varint,4,opt,name=contiguous,proto3" json:"contiguous,omitempty"`
+	Contiguous bool `protobuf:"varint,4,opt,name=contiguous,proto3" json:"contiguous,omitempty"`
+	// Whether the answer should name the store, for a caller that uses several servers.
+	TellStore     bool `protobuf:"varint,5,opt,name=tell_store,json=tellStore,proto3" json:"tell_store,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -209,13 +211,23 @@ func (x *TakeRequest) GetContiguous() bool {
 	return false
 }
 
+func (x *TakeRequest) GetTellStore() bool {
+	if x != nil {
+		return x.TellStore
+	}
+	return false
+}
+
 type TakeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order in which the IDs are issued. Together they hold exactly as many
 	// IDs as were asked for.
 	Ranges []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
 	// The IDs where they are no numbers, which is so for "uuid"; ranges is empty then.
-	Texts         []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
+	Texts []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
+	// The identity of the store that the IDs come from. Empty: nobody asked, the scheme has
+	// no store, or the store has no identity.
+	Store         string `protobuf:"bytes,3,opt,name=store,proto3" json:"store,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -262,6 +274,13 @@ func (x *TakeResponse) GetTexts() []string {
 		return x.Texts
 	}
 	return nil
+}
+
+func (x *TakeResponse) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
 }
 
 // A Range is the run of IDs from start up to, not including, end.
@@ -924,17 +943,20 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x03key\x18\x02 \x01(\tR\x03key\"2\n" +
 	"\fNextResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"m\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\x8c\x01\n" +
 	"\vTakeRequest\x12\x16\n" +
 	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\x05R\x05count\x12\x1e\n" +
 	"\n" +
 	"contiguous\x18\x04 \x01(\bR\n" +
-	"contiguous\"L\n" +
+	"contiguous\x12\x1d\n" +
+	"\n" +
+	"tell_store\x18\x05 \x01(\bR\ttellStore\"b\n" +
 	"\fTakeResponse\x12&\n" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12\x14\n" +
-	"\x05texts\x18\x02 \x03(\tR\x05texts\"/\n" +
+	"\x05texts\x18\x02 \x03(\tR\x05texts\x12\x14\n" +
+	"\x05store\x18\x03 \x01(\tR\x05store\"/\n" +
 	"\x05Range\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x03R\x05start\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x03R\x03end\"9\n" +

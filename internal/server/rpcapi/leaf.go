@@ -1,6 +1,7 @@
 package rpcapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -76,6 +77,9 @@ func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv
 	res := &leafv1.TakeResponse{Texts: texts, Ranges: make([]*leafv1.Range, len(ids.Ranges))}
 	for i, r := range ids.Ranges {
 		res.Ranges[i] = &leafv1.Range{Start: r.Start, End: r.End}
+	}
+	if req.GetTellStore() && cmp.Or(req.GetScheme(), issuer.Segment) == issuer.Segment && s.Tags != nil {
+		res.Store = s.Tags.StoreID()
 	}
 	return res, nil
 }

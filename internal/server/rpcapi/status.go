@@ -65,7 +65,7 @@ func (s *adminService) schemes(report health.Report) []*leafv1.SchemeStatus {
 }
 
 func (s *adminService) storeStatus(ctx context.Context) *leafv1.StoreStatus {
-	res := &leafv1.StoreStatus{Name: s.store, Reachable: true}
+	res := &leafv1.StoreStatus{Name: s.store, Reachable: true, Identity: s.Tags.StoreID()}
 	if err := s.Tags.Probe(ctx); err != nil {
 		res.Reachable, res.LastError = false, s.tell(err)
 	}
