@@ -51,11 +51,7 @@ type etcdMember struct {
 func Etcd(t TB, opts *EtcdOptions) *EtcdCluster {
 	t.Helper()
 	c, err := StartEtcd(opts)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	t.Cleanup(c.Close)
-	return c
+	return until(t, c, err)
 }
 
 // StartEtcd starts a cluster that ends with [EtcdCluster.Close].
@@ -149,22 +145,13 @@ func (c *EtcdCluster) args(m *etcdMember) []string {
 func loopback(scheme string, port int) string { return fmt.Sprintf("%s://127.0.0.1:%d", scheme, port) }
 
 func (c *EtcdCluster) awaitReady(m *etcdMember) error {
-	deadline := time.After(startTimeout)
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	return m.proc.await("start etcd", func() error {
 		answer, err := m.ask("/health")
-		if err == nil && strings.Contains(answer, `"health":"true"`) {
-			return nil
+		if err == nil && !strings.Contains(answer, `"health":"true"`) {
+			err = errors.New("not healthy: " + answer)
 		}
-		select {
-		case <-m.proc.done:
-			return fmt.Errorf("start etcd: it ended\n%s", m.proc.out.tail())
-		case <-deadline:
-			return fmt.Errorf("start etcd: not healthy: %s %w\n%s", answer, err, m.proc.out.tail())
-		case <-poll.C:
-		}
-	}
+		return err
+	})
 }
 
 // ask gets a page of the server for metrics.
@@ -225,21 +212,7 @@ func (c *EtcdCluster) Metric(i int, prefix string) (float64, error) {
 }
 
 // Kill ends a member at once, as kill -9 does, and waits for its end.
-func (c *EtcdCluster) Kill(i int) error {
-	p := c.members[i].proc
-	if p == nil || p.ended() {
-		return nil
-	}
-	if err := p.signal(syscall.SIGKILL); err != nil {
-		return fmt.Errorf("kill etcd: %w", err)
-	}
-	select {
-	case <-p.done:
-		return nil
-	case <-time.After(stopTimeout):
-		return errors.New("kill etcd: it did not end")
-	}
-}
+func (c *EtcdCluster) Kill(i int) error { return c.members[i].proc.end(syscall.SIGKILL) }
 
 // Restart starts a member after [EtcdCluster.Kill], on the same ports and data, and
 // returns when it takes part again.
@@ -263,23 +236,7 @@ func (c *EtcdCluster) Replace(i int) error {
 }
 
 // Pause freezes a member: connections stand, nothing answers.
-func (c *EtcdCluster) Pause(i int) error {
-	p := c.members[i].proc
-	if err := p.signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	deadline := time.After(stopTimeout)
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for !frozen(p.cmd.Process.Pid) {
-		select {
-		case <-poll.C:
-		case <-deadline:
-			return errors.New("pause etcd: it did not stop")
-		}
-	}
-	return nil
-}
+func (c *EtcdCluster) Pause(i int) error { return c.members[i].proc.pause() }
 
 // Resume ends [EtcdCluster.Pause].
 func (c *EtcdCluster) Resume(i int) error { return c.members[i].proc.signal(syscall.SIGCONT) }

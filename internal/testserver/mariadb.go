@@ -1,14 +1,12 @@
 package testserver
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -28,11 +26,9 @@ type MariaDBOptions struct {
 // A MariaDBServer is a private MariaDB on 127.0.0.1 whose root has no password.
 // Its methods are not safe for concurrent use, except for DSN, URL and NewDatabase.
 type MariaDBServer struct {
-	Port int
-	Dir  string // holds the data and the socket
+	private // with the socket in its folder
 
 	args      []string
-	proc      *process
 	databases atomic.Int64
 }
 
@@ -40,11 +36,7 @@ type MariaDBServer struct {
 func MariaDB(t TB, opts *MariaDBOptions) *MariaDBServer {
 	t.Helper()
 	s, err := StartMariaDB(opts)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	t.Cleanup(s.Close)
-	return s
+	return until(t, s, err)
 }
 
 // StartMariaDB starts a server that ends with [MariaDBServer.Close].
@@ -52,21 +44,8 @@ func StartMariaDB(opts *MariaDBOptions) (*MariaDBServer, error) {
 	if opts == nil {
 		opts = &MariaDBOptions{}
 	}
-	// Not t.TempDir: the path of a socket must be shorter than 108 bytes.
-	dir, err := os.MkdirTemp("", "leafdb")
-	if err != nil {
-		return nil, fmt.Errorf("start mariadb: %w", err)
-	}
-	s := &MariaDBServer{Dir: dir, args: opts.Args}
-	if err := s.install(); err != nil {
-		s.Close()
-		return nil, err
-	}
-	if err := s.Start(); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
+	s := &MariaDBServer{args: opts.Args}
+	return privately(s, &s.private, "leafdb") // not t.TempDir: a socket's path is shorter than 108 bytes
 }
 
 func (s *MariaDBServer) install() error {
@@ -85,25 +64,19 @@ func (s *MariaDBServer) install() error {
 	return nil
 }
 
-// Start starts the server after [MariaDBServer.Stop] or [MariaDBServer.Kill], on
+// Start starts the server after Stop or Kill, on
 // the same port and data, and returns when it answers.
 func (s *MariaDBServer) Start() error {
+	if _, err := os.Stat(s.temp()); err != nil {
+		if err := s.install(); err != nil {
+			return err
+		}
+	}
 	binary, err := find("mariadbd")
 	if err != nil {
 		return err
 	}
-	for try := 1; ; try++ {
-		if s.Port == 0 {
-			if s.Port, err = FreePort(); err != nil {
-				return err
-			}
-		}
-		err = s.run(binary)
-		if err == nil || try == 3 || s.databases.Load() > 0 {
-			return err
-		}
-		s.Port = 0 // another process took it meanwhile; no test knows ours yet
-	}
+	return s.startOn(func() error { return s.run(binary) })
 }
 
 func (s *MariaDBServer) run(binary string) error {
@@ -116,60 +89,13 @@ func (s *MariaDBServer) run(binary string) error {
 		return fmt.Errorf("start mariadb: %w", err)
 	}
 	s.proc = proc
-	return s.awaitReady()
-}
-
-func (s *MariaDBServer) awaitReady() error {
 	db, err := s.open("")
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		if err = db.PingContext(ctx); err == nil {
-			return nil
-		}
-		select {
-		case <-s.proc.done:
-			return fmt.Errorf("start mariadb: it ended\n%s", s.proc.out.tail())
-		case <-ctx.Done():
-			return fmt.Errorf("start mariadb: no answer: %w\n%s", err, s.proc.out.tail())
-		case <-poll.C:
-		}
-	}
+	return proc.await("start mariadb", answers(db))
 }
-
-// Stop ends the server in good order and waits for its end.
-func (s *MariaDBServer) Stop() error { return s.end(syscall.SIGTERM) }
-
-// Kill ends the server at once, as kill -9 does, and waits for its end.
-func (s *MariaDBServer) Kill() error { return s.end(syscall.SIGKILL) }
-
-// Pause freezes the server: connections stand, nothing answers.
-func (s *MariaDBServer) Pause() error { return s.proc.pause() }
-
-// Resume ends [MariaDBServer.Pause].
-func (s *MariaDBServer) Resume() error { return s.proc.signal(syscall.SIGCONT) }
-
-func (s *MariaDBServer) end(sig syscall.Signal) error {
-	if s.proc == nil {
-		return nil
-	}
-	return s.proc.end(sig)
-}
-
-// Close ends the server and deletes its data.
-func (s *MariaDBServer) Close() {
-	_ = s.Kill() // the data goes away as well: nothing to save
-	_ = os.RemoveAll(s.Dir)
-}
-
-// Log returns the end of the server's log.
-func (s *MariaDBServer) Log() string { return s.proc.out.tail() }
 
 // Socket is the path of the server's Unix socket.
 func (s *MariaDBServer) Socket() string { return filepath.Join(s.Dir, "s") }

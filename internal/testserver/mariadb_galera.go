@@ -45,11 +45,7 @@ type galeraMember struct {
 func Galera(t TB) *GaleraCluster {
 	t.Helper()
 	c, err := StartGalera()
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	t.Cleanup(c.Close)
-	return c
+	return until(t, c, err)
 }
 
 // StartGalera starts a cluster that ends with [GaleraCluster.Close].
@@ -97,7 +93,7 @@ func (c *GaleraCluster) configure() error {
 	}
 	var peers []string
 	for i := range galeraMembers {
-		m := &galeraMember{MariaDBServer: &MariaDBServer{Dir: filepath.Join(c.Dir, fmt.Sprintf("m%d", i))}}
+		m := &galeraMember{MariaDBServer: &MariaDBServer{private: private{Dir: filepath.Join(c.Dir, fmt.Sprintf("m%d", i))}}}
 		for _, port := range []*int{&m.Port, &m.group, &m.transfer} {
 			if *port, err = FreePort(); err != nil {
 				return err
@@ -185,22 +181,13 @@ func (m *galeraMember) await(variable, want string) error {
 		return err
 	}
 	defer db.Close()
-	deadline := time.After(startTimeout)
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	return m.proc.await("galera member", func() error {
 		value, err := m.status(db, variable)
-		if err == nil && value == want {
-			return nil
+		if err == nil && value != want {
+			err = fmt.Errorf("%s is %q, not %q", variable, value, want)
 		}
-		select {
-		case <-m.proc.done:
-			return fmt.Errorf("galera member: it ended\n%s", m.proc.out.tail())
-		case <-deadline:
-			return fmt.Errorf("galera member: %s is %q, not %q: %w\n%s", variable, value, want, err, m.proc.out.tail())
-		case <-poll.C:
-		}
-	}
+		return err
+	})
 }
 
 func (m *galeraMember) status(db *sql.DB, variable string) (value string, err error) {

@@ -1,7 +1,6 @@
 package testserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -167,19 +166,11 @@ func (s *MariaDBServer) value(query string) (value string, err error) {
 
 // awaitValue returns when a query finds want.
 func (s *MariaDBServer) awaitValue(query, want string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	return s.proc.await(query, func() error {
 		got, err := s.value(query)
-		if err == nil && got == want {
-			return nil
+		if err == nil && got != want {
+			err = fmt.Errorf("%q, want %q", got, want)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %q, want %q: %w", query, got, want, err)
-		case <-poll.C:
-		}
-	}
+		return err
+	})
 }

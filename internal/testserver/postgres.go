@@ -32,12 +32,10 @@ type PostgresOptions struct {
 // [TLSOnly] needs encryption, which the server does not offer. Its methods are not
 // safe for concurrent use, except for URL and NewDatabase.
 type PostgresServer struct {
-	Port int
-	Dir  string // holds the data and the socket
+	private // with the socket in its folder
 
 	settings  []string
 	access    []string
-	proc      *process
 	databases atomic.Int64
 }
 
@@ -56,11 +54,7 @@ host all all 127.0.0.1/32 scram-sha-256
 func Postgres(t TB, opts *PostgresOptions) *PostgresServer {
 	t.Helper()
 	s, err := StartPostgres(opts)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	t.Cleanup(s.Close)
-	return s
+	return until(t, s, err)
 }
 
 // StartPostgres starts a server that ends with [PostgresServer.Close].
@@ -72,7 +66,7 @@ func StartPostgres(opts *PostgresOptions) (*PostgresServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	s := &PostgresServer{Dir: dir, settings: opts.Settings, access: opts.Access}
+	s := &PostgresServer{private: private{Dir: dir}, settings: opts.Settings, access: opts.Access}
 	if err := s.install(); err != nil {
 		s.Close()
 		return nil, err
@@ -105,7 +99,7 @@ func (s *PostgresServer) install() error {
 	return nil
 }
 
-// Start starts the server after [PostgresServer.Stop] or [PostgresServer.Kill], on
+// Start starts the server after Stop or Kill, on
 // the same port and data, and returns when it answers.
 func (s *PostgresServer) Start() error {
 	binary, err := findPostgres("postgres")
@@ -156,50 +150,11 @@ func (s *PostgresServer) run(binary string) error {
 		return err
 	}
 	defer db.Close()
-	return awaitAnswer("postgres", proc, db.PingContext)
-}
-
-// awaitAnswer waits until ping succeeds or the process ends.
-func awaitAnswer(name string, proc *process, ping func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		err := ping(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-proc.done:
-			return fmt.Errorf("start %s: it ended\n%s", name, proc.out.tail())
-		case <-ctx.Done():
-			return fmt.Errorf("start %s: no answer: %w\n%s", name, err, proc.out.tail())
-		case <-poll.C:
-		}
-	}
+	return proc.await("start postgres", answers(db))
 }
 
 // Stop ends the server in good order, also with clients connected, and waits for its end.
-func (s *PostgresServer) Stop() error { return s.end(syscall.SIGINT) }
-
-// Kill ends the server at once, as kill -9 does, and waits for its end.
-func (s *PostgresServer) Kill() error { return s.end(syscall.SIGKILL) }
-
-func (s *PostgresServer) end(sig syscall.Signal) error {
-	if s.proc == nil || s.proc.ended() {
-		return nil
-	}
-	if err := s.proc.signal(sig); err != nil {
-		return fmt.Errorf("stop postgres: %w", err)
-	}
-	select {
-	case <-s.proc.done:
-		return nil
-	case <-time.After(stopTimeout):
-		return errors.New("stop postgres: it did not end")
-	}
-}
+func (s *PostgresServer) Stop() error { return s.proc.end(syscall.SIGINT) }
 
 // Pause freezes the server and all its children: connections stand, nothing answers.
 func (s *PostgresServer) Pause() error { return s.signalAll(syscall.SIGSTOP) }
@@ -229,14 +184,11 @@ func (s *PostgresServer) signalAll(sig syscall.Signal) error {
 func (s *PostgresServer) Close() {
 	if s.proc != nil && !s.proc.ended() {
 		_ = s.Resume()                     // a frozen server ignores the next signal
-		_ = s.end(syscall.SIGQUIT)         // at once, but the children too
+		_ = s.proc.end(syscall.SIGQUIT)    // at once, but the children too
 		_ = s.proc.signal(syscall.SIGKILL) // fails where it has ended
 	}
 	_ = os.RemoveAll(s.Dir)
 }
-
-// Log returns the end of the server's log.
-func (s *PostgresServer) Log() string { return s.proc.out.tail() }
 
 func (s *PostgresServer) data() string { return filepath.Join(s.Dir, "data") }
 

@@ -4,17 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
-	"time"
 )
 
 // A PgBouncerServer is a private PgBouncer on 127.0.0.1 that shares four sessions of
 // a [PostgresServer] among all its clients, transaction by transaction.
 type PgBouncerServer struct {
-	Port int
-	Dir  string
-
-	proc *process
+	private
 }
 
 // bouncerConfig maps all users to the server's superuser, and ignores the schemas that they
@@ -36,7 +31,7 @@ ignore_startup_parameters = search_path
 func PgBouncer(t TB, server *PostgresServer) *PgBouncerServer {
 	t.Helper()
 	b := &PgBouncerServer{}
-	t.Cleanup(b.close)
+	t.Cleanup(b.Close)
 	if err := b.start(server); err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -74,25 +69,12 @@ func (b *PgBouncerServer) start(server *PostgresServer) error {
 		return err
 	}
 	defer db.Close()
-	return awaitAnswer("pgbouncer", b.proc, db.PingContext)
+	return b.proc.await("start pgbouncer", answers(db))
 }
 
 // URL names a database of the server, by way of the pooler.
 func (b *PgBouncerServer) URL(database string) string {
 	return postgresURL("postgres", "", b.Port, database)
-}
-
-func (b *PgBouncerServer) close() {
-	if b.proc != nil && !b.proc.ended() {
-		_ = b.proc.signal(syscall.SIGKILL)
-		select {
-		case <-b.proc.done:
-		case <-time.After(stopTimeout):
-		}
-	}
-	if b.Dir != "" {
-		_ = os.RemoveAll(b.Dir)
-	}
 }
 
 func findBouncer() (string, error) {

@@ -1,11 +1,9 @@
 package testserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"time"
 )
 
 // A PostgresPairServer is a primary server and its standby by asynchronous replication.
@@ -21,7 +19,7 @@ func PostgresPair(t TB) *PostgresPairServer {
 	if err != nil {
 		t.Fatalf("start postgres: %v", err)
 	}
-	p.Standby = &PostgresServer{Dir: dir}
+	p.Standby = &PostgresServer{private: private{Dir: dir}}
 	t.Cleanup(p.Standby.Close)
 	if err := p.copy(); err != nil {
 		t.Fatalf("%v", err)
@@ -113,17 +111,12 @@ func (s *PostgresServer) query(into any, query string) error {
 
 // await returns when a query is answered with true.
 func (s *PostgresServer) await(query string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	for {
+	return s.proc.await(query, func() error {
 		var done bool
-		if err := s.query(&done, query); err != nil || done {
-			return err
+		err := s.query(&done, query)
+		if err == nil && !done {
+			err = errors.New("it is not true")
 		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return errors.New("postgres: it never came to: " + query)
-		}
-	}
+		return err
+	})
 }

@@ -2,6 +2,8 @@ package testserver
 
 import (
 	"bytes"
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -48,24 +50,24 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// startOn calls run to start a server on *port, or on a free one if that is 0, and sets *started.
-// Before the first start no test knows the port, so any other one will do.
-func startOn(port *int, started *bool, run, kill func() error) (err error) {
+// startOn calls run to start the server on its port, or on a free one. Before the first start no
+// test knows the port, so any other one will do.
+func (s *private) startOn(run func() error) (err error) {
 	for range 3 {
-		if *port == 0 {
-			if *port, err = FreePort(); err != nil {
+		if s.Port == 0 {
+			if s.Port, err = FreePort(); err != nil {
 				return err
 			}
 		}
 		if err = run(); err == nil {
-			*started = true
+			s.started = true
 			return nil
 		}
-		_ = kill() // what did not come up has nothing to lose
-		if *started {
+		_ = s.Kill() // what did not come up has nothing to lose
+		if s.started {
 			return err
 		}
-		*port = 0 // another process took it meanwhile
+		s.Port = 0 // another process took it meanwhile
 	}
 	return err
 }
@@ -81,9 +83,9 @@ func (p *process) ended() bool {
 	}
 }
 
-// end sends sig and waits for the process to end.
+// end sends sig and waits for the process to end. Without a process there is nothing to end.
 func (p *process) end(sig syscall.Signal) error {
-	if p.ended() {
+	if p == nil || p.ended() {
 		return nil
 	}
 	if err := p.signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) { // it may end by itself
@@ -102,17 +104,113 @@ func (p *process) pause() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("pause %s: %w", p.cmd.Path, err)
 	}
-	deadline := time.After(stopTimeout)
-	poll := time.NewTicker(time.Millisecond)
+	return p.await("pause "+p.cmd.Path, func() error {
+		if frozen(p.cmd.Process.Pid) {
+			return nil
+		}
+		return errors.New("it did not stop")
+	})
+}
+
+// await waits until ready returns nil or the process ends.
+func (p *process) await(what string, ready func() error) error {
+	deadline := time.After(startTimeout)
+	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	for !frozen(p.cmd.Process.Pid) {
+	for {
+		err := ready()
+		if err == nil {
+			return nil
+		}
 		select {
-		case <-poll.C:
+		case <-p.done:
+			return fmt.Errorf("%s: it ended\n%s", what, p.out.tail())
 		case <-deadline:
-			return fmt.Errorf("pause %s: it did not stop", p.cmd.Path)
+			return fmt.Errorf("%s: %w\n%s", what, err, p.out.tail())
+		case <-poll.C:
 		}
 	}
-	return nil
+}
+
+// answers returns a call that asks a database whether it answers.
+func answers(db *sql.DB) func() error {
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		return db.PingContext(ctx)
+	}
+}
+
+// A private is one server process on 127.0.0.1 with its port and its data.
+type private struct {
+	Port int
+	Dir  string // holds the data
+
+	proc    *process
+	started bool
+}
+
+// privately starts a server with a new folder, whose name begins with name.
+func privately[S interface {
+	Start() error
+	Close()
+}](s S, p *private, name string) (S, error) {
+	var none S
+	var err error
+	if p.Dir, err = os.MkdirTemp("", name); err != nil {
+		return none, fmt.Errorf("start %s: %w", name, err)
+	}
+	if err := s.Start(); err != nil {
+		s.Close()
+		return none, err
+	}
+	return s, nil
+}
+
+// until returns a server that ends with t.
+func until[S interface{ Close() }](t TB, s S, err error) S {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Addr is the server's address, as clients take it.
+func (s *private) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
+
+// PID is the server's process.
+func (s *private) PID() int { return s.proc.cmd.Process.Pid }
+
+// Stop ends the server in good order and waits for its end.
+func (s *private) Stop() error { return s.proc.end(syscall.SIGTERM) }
+
+// Kill ends the server at once, as kill -9 does, and waits for its end.
+func (s *private) Kill() error { return s.proc.end(syscall.SIGKILL) }
+
+// Pause freezes the server: its connections stay open, nothing answers.
+func (s *private) Pause() error { return s.proc.pause() }
+
+// Resume ends Pause.
+func (s *private) Resume() error { return s.proc.signal(syscall.SIGCONT) }
+
+// Close ends the server and deletes its data.
+func (s *private) Close() {
+	_ = s.Kill() // nothing is kept
+	_ = os.RemoveAll(s.Dir)
+}
+
+// Log returns the end of the server's log.
+func (s *private) Log() string { return s.proc.out.tail() }
+
+// accepts reports whether the server takes connections.
+func (s *private) accepts() error {
+	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+	if err == nil {
+		err = conn.Close()
+	}
+	return err
 }
 
 // frozen reports whether all threads of a process have stopped: a signal takes effect later.

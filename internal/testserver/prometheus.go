@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 )
 
@@ -25,11 +24,8 @@ scrape_configs:
 
 // A PrometheusServer is a Prometheus of its own.
 type PrometheusServer struct {
-	Port int
-	Dir  string
-
-	started bool
-	proc    *process
+	private
+	rules string
 }
 
 // A PrometheusTarget is a target of a Prometheus.
@@ -42,21 +38,19 @@ type PrometheusTarget struct {
 // scrapes nothing before [PrometheusServer.Scrape].
 func Prometheus(t TB, rules string) *PrometheusServer {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "prometheus-")
-	if err != nil {
-		t.Fatalf("start prometheus: %v", err)
-	}
-	s := &PrometheusServer{Dir: dir}
-	t.Cleanup(s.close)
-	for name, text := range map[string]string{"rules.yaml": rules, "prometheus.yml": prometheusConfig, "targets.json": "[]"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatalf("start prometheus: %v", err)
+	s := &PrometheusServer{rules: rules}
+	s, err := privately(s, &s.private, "prometheus")
+	return until(t, s, err)
+}
+
+// Start starts the server, and returns when it is ready.
+func (s *PrometheusServer) Start() error {
+	for name, text := range map[string]string{"rules.yaml": s.rules, "prometheus.yml": prometheusConfig, "targets.json": "[]"} {
+		if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("start prometheus: %w", err)
 		}
 	}
-	if err := startOn(&s.Port, &s.started, s.run, s.kill); err != nil {
-		t.Fatalf("start prometheus: %v", err)
-	}
-	return s
+	return s.startOn(s.run)
 }
 
 // Scrape has the server scrape these targets from now on, as the job leaf.
@@ -118,9 +112,6 @@ func (s *PrometheusServer) Query(expr string) ([]PrometheusSample, error) {
 	return samples, nil
 }
 
-// Log returns the end of the server's output.
-func (s *PrometheusServer) Log() string { return s.proc.out.tail() }
-
 func (s *PrometheusServer) url() string { return fmt.Sprintf("http://127.0.0.1:%d", s.Port) }
 
 func (s *PrometheusServer) run() (err error) {
@@ -129,36 +120,15 @@ func (s *PrometheusServer) run() (err error) {
 	if err != nil {
 		return fmt.Errorf("%w: install prometheus (make test does it on Debian as root)", err)
 	}
-	deadline := time.After(startTimeout)
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	return s.proc.await("start prometheus", func() error {
 		resp, err := http.Get(s.url() + "/-/ready")
-		if err == nil {
-			_ = resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
-			err = fmt.Errorf("it is not ready: %s", resp.Status)
+		if err != nil {
+			return err
 		}
-		select {
-		case <-s.proc.done:
-			return fmt.Errorf("it ended\n%s", s.Log())
-		case <-deadline:
-			return fmt.Errorf("%w\n%s", err, s.Log())
-		case <-poll.C:
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("it is not ready: %s", resp.Status)
 		}
-	}
-}
-
-func (s *PrometheusServer) kill() error {
-	if s.proc == nil {
 		return nil
-	}
-	return s.proc.end(syscall.SIGKILL)
-}
-
-func (s *PrometheusServer) close() {
-	_ = s.kill() // nothing is kept
-	_ = os.RemoveAll(s.Dir)
+	})
 }

@@ -19,11 +19,7 @@ type RedisCluster struct {
 func RedisClusterOf3(t TB) *RedisCluster {
 	t.Helper()
 	c, err := StartRedisCluster()
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	t.Cleanup(c.Close)
-	return c
+	return until(t, c, err)
 }
 
 // StartRedisCluster starts a cluster that ends with [RedisCluster.Close].
@@ -67,7 +63,7 @@ func (c *RedisCluster) addReplica(of *RedisServer) (*RedisServer, error) {
 	if _, err := of.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(replica.Port), bus); err != nil {
 		return nil, err
 	}
-	err = replica.await("wait for the cluster", func() error {
+	err = replica.proc.await("wait for the cluster", func() error {
 		_, err := replica.Do("CLUSTER", "REPLICATE", id)
 		return err
 	})
@@ -109,7 +105,7 @@ func (c *RedisCluster) join() error {
 		}
 	}
 	for _, node := range c.Nodes {
-		err := node.await("wait for the cluster", func() error {
+		err := node.proc.await("wait for the cluster", func() error {
 			info, err := node.Do("CLUSTER", "INFO")
 			if err == nil && (!strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_known_nodes:"+strconv.Itoa(n))) {
 				err = errors.New(info)

@@ -119,7 +119,7 @@ func (p *RedisPair) FailOver() error {
 // SwitchOver returns when the sentinel has promoted the replica, whatever that one lacks. Primary
 // and Replica stay as they are, until [RedisPair.Settle].
 func (p *RedisPair) SwitchOver() error {
-	return p.Sentinel.await("fail over", func() error {
+	return p.Sentinel.proc.await("fail over", func() error {
 		master, err := p.master()
 		if err == nil && master != p.Replica {
 			_, err = p.Sentinel.Do("SENTINEL", "FAILOVER", sentinelMaster) // an error while it is at it
@@ -143,7 +143,7 @@ func (p *RedisPair) Settle() error {
 			return err
 		}
 	}
-	if err := p.Sentinel.await("settle the redis pair", p.settled); err != nil {
+	if err := p.Sentinel.proc.await("settle the redis pair", p.settled); err != nil {
 		return err
 	}
 	return p.CatchUp()
@@ -161,7 +161,7 @@ func (p *RedisPair) CatchUp() error {
 
 // awaitOffset waits for a replication offset of a server, and returns its present one.
 func (s *RedisServer) awaitOffset(wants int64) (has int64, err error) {
-	err = s.await("wait for the replica", func() error {
+	err = s.proc.await("wait for the replica", func() error {
 		info, err := s.Do("INFO", "replication")
 		if err != nil {
 			return err

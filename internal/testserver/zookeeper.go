@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -18,46 +17,25 @@ var zookeeperJars = []string{"/usr/share/java/zookeeper.jar", "/usr/share/java/s
 
 // A ZooKeeperServer is a private ZooKeeper of one member on 127.0.0.1, open to
 // everybody. Its methods are not safe for concurrent use, except for Addr.
-type ZooKeeperServer struct {
-	Port int
-	Dir  string // holds the data
-
-	proc    *process
-	started bool
-}
+type ZooKeeperServer struct{ private }
 
 // ZooKeeper starts a server that ends with t.
 func ZooKeeper(t TB) *ZooKeeperServer {
 	t.Helper()
 	s, err := StartZooKeeper()
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	t.Cleanup(s.Close)
-	return s
+	return until(t, s, err)
 }
 
 // StartZooKeeper starts a server that ends with [ZooKeeperServer.Close].
 func StartZooKeeper() (*ZooKeeperServer, error) {
-	dir, err := os.MkdirTemp("", "leafzk")
-	if err != nil {
-		return nil, fmt.Errorf("start zookeeper: %w", err)
-	}
-	s := &ZooKeeperServer{Dir: dir}
-	if err := s.Start(); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
+	s := &ZooKeeperServer{}
+	return privately(s, &s.private, "leafzk")
 }
 
-// Addr is the server's address, as clients take it.
-func (s *ZooKeeperServer) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
-
-// Start starts the server after [ZooKeeperServer.Stop] or [ZooKeeperServer.Kill], on
+// Start starts the server after Stop or Kill, on
 // the same port and data, and returns when it answers.
 func (s *ZooKeeperServer) Start() error {
-	return startOn(&s.Port, &s.started, s.run, s.Kill)
+	return s.startOn(s.run)
 }
 
 func (s *ZooKeeperServer) run() error {
@@ -79,7 +57,7 @@ func (s *ZooKeeperServer) run() error {
 	if err != nil {
 		return fmt.Errorf("start zookeeper: %w", err)
 	}
-	return s.awaitReady()
+	return s.proc.await("start zookeeper", s.ping)
 }
 
 // configure writes the configuration file. The short tick allows for sessions of one
@@ -89,25 +67,6 @@ func (s *ZooKeeperServer) configure() (string, error) {
 	text := fmt.Sprintf("tickTime=500\nmaxSessionTimeout=40000\nmaxClientCnxns=0\ndataDir=%s\nclientPort=%d\n"+
 		"clientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=*\n", filepath.Join(s.Dir, "data"), s.Port)
 	return path, os.WriteFile(path, []byte(text), 0o600)
-}
-
-func (s *ZooKeeperServer) awaitReady() error {
-	deadline := time.After(startTimeout)
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		err := s.ping()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-s.proc.done:
-			return fmt.Errorf("start zookeeper: it ended\n%s", s.proc.out.tail())
-		case <-deadline:
-			return fmt.Errorf("start zookeeper: no answer: %w\n%s", err, s.proc.out.tail())
-		case <-poll.C:
-		}
-	}
 }
 
 // ping asks the server whether it serves.
@@ -129,31 +88,3 @@ func (s *ZooKeeperServer) ping() error {
 	}
 	return err
 }
-
-// Stop ends the server in good order and waits for its end.
-func (s *ZooKeeperServer) Stop() error { return s.end(syscall.SIGTERM) }
-
-// Kill ends the server at once, as kill -9 does, and waits for its end.
-func (s *ZooKeeperServer) Kill() error { return s.end(syscall.SIGKILL) }
-
-// Pause freezes the server: connections stand, nothing answers.
-func (s *ZooKeeperServer) Pause() error { return s.proc.pause() }
-
-// Resume ends [ZooKeeperServer.Pause].
-func (s *ZooKeeperServer) Resume() error { return s.proc.signal(syscall.SIGCONT) }
-
-func (s *ZooKeeperServer) end(sig syscall.Signal) error {
-	if s.proc == nil {
-		return nil
-	}
-	return s.proc.end(sig)
-}
-
-// Close ends the server and deletes its data.
-func (s *ZooKeeperServer) Close() {
-	_ = s.Kill() // the data goes away as well: nothing to save
-	_ = os.RemoveAll(s.Dir)
-}
-
-// Log returns the end of the server's log.
-func (s *ZooKeeperServer) Log() string { return s.proc.out.tail() }
