@@ -24,7 +24,7 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// TestCluster has three servers share each store, with clients of five protocols, while every
+// TestCluster has three servers share each store, with clients of six protocols, while every
 // nemesis that fits the store strikes it, some of them at the same time, from a seed. Nothing
 // is issued twice, each server's answers ascend, all clients are served again in the end, and
 // a crash costs no more than it may. LEAF_SEED replays the faults of a seed; LEAF_REPORT names
@@ -180,7 +180,7 @@ func newCluster(t *testing.T, name string, start func(*testing.T) *labStore, pro
 		}
 	})
 	for _, m := range c.members {
-		for _, protocol := range []string{"api", "v1", "grpc", "resp"} {
+		for _, protocol := range []string{"api", "v1", "grpc", "grpc-port", "resp"} {
 			c.client(protocol, m)
 		}
 		c.sdk(m)
@@ -211,7 +211,7 @@ type member struct {
 // A life is one process.
 type life struct {
 	*server
-	name, resp string
+	name, resp, grpc string
 }
 
 // newHost returns a host for a server, which is this machine where it cannot have one of its own.
@@ -229,11 +229,11 @@ func (c *cluster) launch(m *member) {
 	c.must("launch", err)
 	m.lives++
 	resp := fmt.Sprint(m.host.addr, ":", port)
-	args := append([]string{"serve", "--listen", m.host.addr + ":0", "--resp", resp}, m.args...)
+	args := append([]string{"serve", "--listen", m.host.addr + ":0", "--resp", resp, "--grpc", m.host.addr + ":0"}, m.args...)
 	s := serveBy(c.t, slices.Concat(m.host.inside, c.program, args)...)
 	addr := strings.TrimPrefix(s.url, "http://")
 	m.front.target.Store(&addr)
-	m.now.Store(&life{server: s, name: fmt.Sprintf("s%d.%d", m.id, m.lives), resp: resp})
+	m.now.Store(&life{server: s, name: fmt.Sprintf("s%d.%d", m.id, m.lives), resp: resp, grpc: portAddress(c.t, s, "grpc")})
 }
 
 func (c *cluster) launchAll() {
@@ -268,6 +268,8 @@ func (l *life) target(protocol string) loadgen.Target {
 	switch protocol {
 	case "grpc":
 		return loadgen.NewGRPC(at(addr), "segment", 1)
+	case "grpc-port":
+		return loadgen.NewGRPC(at(l.grpc), "segment", 1)
 	case "resp":
 		return &loadgen.RESP{Server: at(l.resp), Scheme: "segment"}
 	case "api":

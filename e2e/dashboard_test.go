@@ -54,7 +54,7 @@ func TestDashboard(t *testing.T) {
 	insecure := &tls.Config{InsecureSkipVerify: true}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: insecure}}
 	defer client.CloseIdleConnections()
-	conn, err := tls.Dial("tcp", respAddress(t, s), insecure)
+	conn, err := tls.Dial("tcp", portAddress(t, s, "resp"), insecure)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,14 +89,12 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-var respOf = regexp.MustCompile(`resp=(\S+)`)
-
-// respAddress returns where the server speaks the Redis protocol.
-func respAddress(t *testing.T, s *server) string {
+// portAddress returns where the server has a port besides that of HTTP.
+func portAddress(t *testing.T, s *server, name string) string {
 	t.Helper()
-	m := respOf.FindStringSubmatch(s.output())
+	m := regexp.MustCompile("msg=serving .* " + name + "=(\\S+)").FindStringSubmatch(s.output())
 	if m == nil {
-		t.Fatalf("no address of the Redis protocol:\n%s", s.output())
+		t.Fatalf("the server has no port %s:\n%s", name, s.output())
 	}
 	return m[1]
 }

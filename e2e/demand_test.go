@@ -92,7 +92,7 @@ func TestCounterFollowsUse(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	s := serveWith(t, "LEAF_RESP=127.0.0.1:0", "--data", data)
 	leafCommand(t, "tag", "create", "order", "--step", fmt.Sprint(step), "--server", s.url)
-	conn, err := net.Dial("tcp", respAddress(t, s))
+	conn, err := net.Dial("tcp", portAddress(t, s, "resp"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestIdleConnections(t *testing.T) {
 	s := serveWith(t, "LEAF_RESP=127.0.0.1:0")
 	s.next(sampleTag)
 	idle := []*idleClients{
-		{addr: respAddress(t, s), request: "INCR " + sampleTag + "\r\n", answer: ":"},
+		{addr: portAddress(t, s, "resp"), request: "INCR " + sampleTag + "\r\n", answer: ":"},
 		{addr: strings.TrimPrefix(s.url, "http://"), request: "GET /api/segment/get/" + sampleTag + " HTTP/1.1\r\nHost: localhost\r\n\r\n", answer: "HTTP/1.1 200 OK\r\n"},
 	}
 	before := s.memory()

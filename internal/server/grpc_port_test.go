@@ -163,8 +163,8 @@ func TestGRPCPortIsBounded(t *testing.T) {
 	}
 }
 
-// With certificates the port is encrypted, and the certificate of a client has its rights.
-func TestGRPCPortWithTLS(t *testing.T) {
+// With certificates both ports are encrypted, and the certificate of a client has its rights.
+func TestGRPCWithTLS(t *testing.T) {
 	clients := sign(t, "clients", nil)
 	ca, tokens := filepath.Join(t.TempDir(), "clients"), filepath.Join(t.TempDir(), "tokens.yaml")
 	clients.write(t, ca)
@@ -177,13 +177,15 @@ func TestGRPCPortWithTLS(t *testing.T) {
 	})
 	for name, want := range map[string]codes.Code{"shop.example": codes.OK, "x": codes.Unauthenticated} {
 		conf := &tls.Config{RootCAs: e.root.pool(), Certificates: sign(t, name, clients).pair()}
-		conn, err := grpc.NewClient("passthrough:///"+e.rpc, grpc.WithTransportCredentials(credentials.NewTLS(conf)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if _, err := next(t.Context(), conn, "order"); status.Code(err) != want {
-			t.Errorf("%s: %v, want %v", name, err, want)
+		for _, addr := range []string{e.addr, e.rpc} {
+			conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(credentials.NewTLS(conf)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := next(t.Context(), conn, "order"); status.Code(err) != want {
+				t.Errorf("%s: %v, want %v", name, err, want)
+			}
 		}
 	}
 	if _, err := next(t.Context(), e.grpc(t), "order"); err == nil {
