@@ -42,7 +42,7 @@ func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	if err := k.checkLayouts(v.records); err != nil {
 		return nil, err
 	}
-	if err := k.checkDelay(v); err != nil {
+	if err := k.losses.checkDelay(v); err != nil {
 		return nil, err
 	}
 	return k.claim(ctx, v)
@@ -64,9 +64,9 @@ func (k *Keeper) resume() *heldLease {
 	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon, Layouts: s.Layouts}
 	prior := Record{Worker: s.Worker, Horizon: -1} // not known: whatever else is found, the lease is lost
 	h := k.newHeldLease(record, prior, s.Mark)
-	h.fromFile, h.short = true, true
+	h.fromFile = true
 	h.horizon.Store(limit)
-	h.safe.Store(limit)
+	h.losses.continued(limit)
 	return h
 }
 
@@ -143,7 +143,7 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 			ErrClockOff, time.Duration(now-v.registry)*time.Millisecond)
 	}
 	if b := k.pending; b != nil && b.won(v.records[b.next.Worker]) && k.lock(b.next.Worker) == nil {
-		got, err := k.affirm(ctx, *b, v.records[b.next.Worker])
+		got, err := k.rewriteClaim(ctx, *b, v.records[b.next.Worker])
 		if err != nil {
 			return nil, fmt.Errorf("claim worker ID %d: %w", b.next.Worker, err)
 		}
@@ -205,21 +205,8 @@ func (k *Keeper) announce(b bid) error {
 // enter returns the lease that a successful bid gives. It counts once it is confirmed.
 func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 	floor := b.old.Horizon
-	h := k.newHeldLease(got, b.old, floor)
-	h.safe.Store(k.safeUntil(v, got))
-	return h
-}
-
-// safeUntil returns a time below which no other node may issue, even if the registry has
-// lost r since it was written. A claim after the loss begins ClaimDelay beyond the first time
-// that the next incarnation said. Its clock, of another server by then, is at most the tolerance
-// behind the one that r was written by, or behind this machine's.
-func (k *Keeper) safeUntil(v view, r Record) int64 {
-	if !v.reign.Lossy {
-		return r.Horizon
-	}
-	written := min(r.Seen, r.Seen+r.Offset) // by the registry's clock, and by ours
-	return min(r.Horizon, written+millis(k.opts.ClaimDelay-k.opts.Tolerance))
+	k.losses.claimed(v, got)
+	return k.newHeldLease(got, b.old, floor)
 }
 
 // A bid is one swap that claims a worker ID. Its outcome may be unknown. No other bid has
@@ -252,7 +239,7 @@ func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
 	case lerr != nil:
 		err = lerr
 	case b.won(found):
-		return k.affirm(ctx, b, found)
+		return k.rewriteClaim(ctx, b, found)
 	case errors.Is(err, ErrConflict) && found.same(b.old):
 		err = fmt.Errorf("%w: the record was changed, and is read as it was before", ErrStaleReads)
 	case errors.Is(err, ErrConflict), !found.Equal(b.old):
@@ -262,9 +249,9 @@ func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
 	return Record{}, err
 }
 
-// affirm writes the content of a bid again and waits for the answer. The bid's own answer was lost,
-// and the registry may still lose a write that only a read has shown, see [Registry].
-func (k *Keeper) affirm(ctx context.Context, b bid, found Record) (Record, error) {
+// rewriteClaim writes the content of a bid again and waits for the answer. The bid's own answer was
+// lost, and the registry may still lose a write that only a read has shown, see [Registry].
+func (k *Keeper) rewriteClaim(ctx context.Context, b bid, found Record) (Record, error) {
 	next := found
 	next.Horizon++
 	got, err := k.swap(ctx, found, next)
@@ -382,13 +369,14 @@ func (h *heldLease) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoLook, err)
 	}
-	if err := errors.Join(h.checkClaim(v.records), h.checkLayouts(v.records), h.checkDelay(v)); err != nil {
+	if err := errors.Join(h.checkClaim(v.records), h.checkLayouts(v.records), h.losses.checkDelay(v)); err != nil {
 		return err
 	}
-	floor, err := h.settled(v)
+	floor, err := h.losses.claimFloor(v, h.record)
 	if err == nil {
-		h.lease.floor, h.mark = floor, max(h.mark, floor)
-		h.shorten(v)
+		h.lease.floor = max(h.lease.floor, floor)
+		h.mark = max(h.mark, h.lease.floor)
+		h.horizon.Store(h.losses.confirm(v, h.record, h.lease.floor))
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,16 +15,13 @@ type heldLease struct {
 	record   Record // the registry's last known record
 	prior    Record // the record before the claim
 	fromFile bool   // it continues a lease from the state file, and the registry has not agreed yet
-	short    bool   // it reaches no further than safe: the registry has not agreed since it was continued, or confirmed
 	sealedAt int64  // the earliest time after everything issued, once the lease is lost
 
-	unnamed      span // of looks at a registry without a known incarnation
 	claimHorizon int64
 	claimedAt    time.Duration // by the monotonic clock
 
 	inFile   savedLease    // the state file's lease without its times; never changed
-	horizon  atomic.Int64  // of record; the safe bound while the lease is short
-	safe     atomic.Int64  // see savedLease
+	horizon  atomic.Int64  // of record; less where the registry may lose writes, see lossGuard
 	extended chan struct{} // holds one element when horizon has grown
 	mark     int64         // nothing from here on was issued; owned by keepMark once that runs
 }
@@ -64,7 +60,7 @@ func (h *heldLease) hold(ctx context.Context) error {
 	switch {
 	case h.fromFile:
 		next /= 4 // before the lease is safe no more
-	case h.short:
+	case h.losses.short:
 		next = 0
 	}
 	extend := time.NewTimer(next)
@@ -152,10 +148,10 @@ func (h *heldLease) extend(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask the worker registry for the time: %w", err)
 	}
-	if err := h.checkHorizon(v); err != nil {
+	if err := h.losses.checkHorizon(v, h.record, h.fromFile); err != nil {
 		return err
 	}
-	h.observe(v)
+	h.losses.observe(v)
 	next := h.record
 	next.Horizon = max(h.record.Horizon, h.reach(v.registry))
 	h.stamp(&next, v)
@@ -218,11 +214,10 @@ func (h *heldLease) taken(found Record) bool {
 
 // adopt accepts the registry's record, unless the lease has run out meanwhile.
 func (h *heldLease) adopt(v view, r Record) error {
-	if err := cmp.Or(h.checkHorizon(v), h.checkAlone(v, r)); err != nil {
+	if err := h.losses.agree(v, h.record, r, h.fromFile); err != nil {
 		return err
 	}
-	h.record, h.fromFile, h.short = r, false, false
-	h.safe.Store(h.safeUntil(v, r))
+	h.record, h.fromFile = r, false
 	if r.Horizon <= h.horizon.Load() {
 		return nil
 	}
@@ -230,47 +225,6 @@ func (h *heldLease) adopt(v view, r Record) error {
 	select {
 	case h.extended <- struct{}{}:
 	default:
-	}
-	return nil
-}
-
-// shorten bounds the lease to the safe times, until the registry agrees to an extension: this
-// process may have been paused since its look, or be paused now, and does not yet notice a loss as
-// a holder does.
-func (h *heldLease) shorten(v view) {
-	if v.reign.Lossy && !h.opts.short {
-		h.short = true
-		h.horizon.Store(max(h.lease.floor, min(h.record.Horizon, h.safe.Load())))
-	}
-}
-
-// checkAlone reports an agreement that comes too late for a short lease: the registry may have lost
-// another holder meanwhile. If all nodes wait less than this one needs, that may happen before this
-// process notices a loss.
-func (h *heldLease) checkAlone(v view, r Record) error {
-	if h.short && v.reign.Lossy && (h.now(v) >= h.safe.Load() || r.ClaimDelay < millis(h.opts.ClaimDelay)) {
-		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
-			ErrTaken, h.record.Worker, Time(h.safe.Load()).UTC().Format(time.RFC3339))
-	}
-	return nil
-}
-
-// checkHorizon reports that the lease has run out on a registry that may lose writes:
-// others may have held the worker ID since, and the registry have lost that. They went by the clock
-// of the server before, which may be ahead of the present one's by the tolerance. This machine's
-// clock has to agree, because a registry whose clock is wrong must not end all leases;
-// after a start from the file alone that clock was not checked, and does not count.
-func (h *heldLease) checkHorizon(v view) error {
-	now := h.now(v)
-	if r := v.reign; r.Incarnation == "" || r.Unmarked || r.Incarnation != h.record.Incarnation {
-		now += millis(h.opts.Tolerance)
-	}
-	if !h.fromFile {
-		now = min(now, h.clock.wall().Add(h.opts.Tolerance).UnixMilli())
-	}
-	if v.reign.Lossy && now >= h.record.Horizon {
-		return fmt.Errorf("%w: the lease of worker ID %d ran out at %s, and the worker registry may have lost who had it since; claiming again",
-			ErrTaken, h.record.Worker, Time(h.record.Horizon).UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -311,7 +265,7 @@ func (h *heldLease) save() error {
 	}
 	mark := min(horizon, max(h.mark, h.clock.ms()+h.stock))
 	l := h.inFile
-	l.Horizon, l.Safe, l.Mark = horizon, h.safe.Load(), mark
+	l.Horizon, l.Safe, l.Mark = horizon, h.losses.safe.Load(), mark
 	if err := h.opts.State.save(l); err != nil {
 		return err
 	}

@@ -46,8 +46,7 @@ type Keeper struct {
 	locks    []io.Closer // of the worker ID on this machine
 	unlocked bool        // locking failed, and the log says so
 
-	known span  // of the incarnation of the registry that answered last, if it may lose writes
-	delay int64 // milliseconds: the registry's claim delay
+	losses lossGuard
 
 	mu       sync.Mutex
 	status   Status
@@ -61,6 +60,7 @@ type Keeper struct {
 func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 	o := opts.withDefaults()
 	k := &Keeper{reg: reg, opts: o, log: o.Logger, clock: o.Clock, max: defaultMaxWorker}
+	k.losses.Keeper = k
 	var coarsest int64
 	for i, l := range o.Layouts {
 		coarsest = max(coarsest, l.Tick)
@@ -254,26 +254,18 @@ func (k *Keeper) readAll(ctx context.Context) (view, error) {
 		v.records[r.Worker] = r
 	}
 	if err == nil {
-		k.observe(v)
+		k.losses.observe(v)
 	}
 	return v, err
 }
 
 // readClock asks the registry for all that but the records.
 func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
-	if err := k.readReign(ctx, &v); err != nil {
+	if err := k.losses.readReign(ctx, &v); err != nil {
 		return v, err
 	}
 	err = k.readTime(ctx, &v)
 	return v, err
-}
-
-// readReign asks which server answers.
-func (k *Keeper) readReign(ctx context.Context, v *view) (err error) {
-	if f, ok := k.reg.(LossyRegistry); ok && k.opts.ClaimDelay >= 0 {
-		v.reign, err = ask(ctx, k, f.Reign)
-	}
-	return err
 }
 
 // readTime asks for the registry's time.
@@ -295,11 +287,7 @@ func (k *Keeper) now(v view) int64 { return v.registry + millis(k.clock.mono()-v
 // stamp completes what next says about its writer.
 func (k *Keeper) stamp(next *Record, v view) {
 	next.Owner, next.Seen, next.Offset = k.opts.Owner, v.registry, v.offset
-	next.Incarnation, next.Since = "", 0
-	if k.isStamped(v) {
-		next.Incarnation, next.Since = k.known.incarnation, k.known.since
-	}
-	next.ClaimDelay = max(next.ClaimDelay, k.delay)
+	k.losses.stamp(next, v)
 }
 
 // sleep waits for d and reports whether ctx is still alive.

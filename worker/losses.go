@@ -1,0 +1,240 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"time"
+)
+
+// A lossGuard has the rules for registries that may lose writes, see the package documentation: when
+// a claim counts, how far a lease reaches, and when the registry's agreement comes too late. On
+// other registries it restricts nothing.
+type lossGuard struct {
+	*Keeper
+
+	known span  // of the incarnation that answered last
+	delay int64 // milliseconds: the registry's claim delay
+
+	// Of the present lease.
+	unnamed span         // of looks at a registry without a known incarnation
+	short   bool         // the lease reaches no further than safe: the registry has not agreed since it was continued, or confirmed
+	safe    atomic.Int64 // see safeUntil; the state file keeps it
+}
+
+// A span is a time, by the registry's clock, in which one incarnation of the registry answered
+// without an interruption.
+type span struct {
+	incarnation string
+	since, seen int64 // Unix milliseconds
+}
+
+// readReign asks which server answers.
+func (g *lossGuard) readReign(ctx context.Context, v *view) (err error) {
+	if f, ok := g.reg.(LossyRegistry); ok && g.opts.ClaimDelay >= 0 {
+		v.reign, err = ask(ctx, g.Keeper, f.Reign)
+	}
+	return err
+}
+
+// observe records the answering incarnation and its known age: by the records in v, and by the
+// views of this keeper. A wrong clock does not count: its stamps would look older or younger after
+// its correction.
+func (g *lossGuard) observe(v view) {
+	incarnation := v.reign.Incarnation
+	if !v.reign.Lossy || incarnation == "" || g.checkOffset(v.offset, "") != nil {
+		return
+	}
+	since, before := g.epochSince(v), g.known
+	g.known = span{incarnation, since, v.registry}
+	g.count(func(s *Status) { s.Incarnation, s.IncarnationSince = incarnation, Time(since) })
+	if before.incarnation != "" && before.incarnation != incarnation {
+		g.log.Warn("the worker registry was restarted, or another server has taken over", "incarnation", incarnation, "before", before.incarnation)
+	}
+}
+
+// epochSince returns since when the present incarnation is known to have answered: since its
+// earliest stamp, or since now.
+func (g *lossGuard) epochSince(v view) int64 {
+	if v.reign.Unmarked {
+		return g.unmarkedSince(v)
+	}
+	since := v.registry
+	for s := range g.spans(v) {
+		if s.incarnation == v.reign.Incarnation {
+			since = min(since, s.since)
+		}
+	}
+	return since
+}
+
+// unmarkedSince is epochSince where others may have reigned within the incarnation. Then only the
+// latest stamp counts, and only if writes followed it without a gap until now. A write under
+// another incarnation ended the reign, too.
+func (g *lossGuard) unmarkedSince(v view) int64 {
+	var since, seen int64
+	for s := range g.spans(v) {
+		switch {
+		case s.seen > v.registry+millis(g.opts.Tolerance): // by a clock that was ahead
+		case s.incarnation == v.reign.Incarnation:
+			since, seen = max(since, s.since), max(seen, s.seen)
+		case s.incarnation != "":
+			since = max(since, s.seen)
+		}
+	}
+	if v.registry-seen > millis(2*g.opts.Extend) {
+		return v.registry
+	}
+	return since
+}
+
+// spans yields the spans known to this keeper, and those of the records in v.
+func (g *lossGuard) spans(v view) iter.Seq[span] {
+	return func(yield func(span) bool) {
+		if !yield(g.known) {
+			return
+		}
+		for _, r := range v.records {
+			if !yield(span{r.Incarnation, r.Since, r.Seen}) {
+				return
+			}
+		}
+	}
+}
+
+// stamp completes a record that this keeper writes by v.
+func (g *lossGuard) stamp(next *Record, v view) {
+	next.Incarnation, next.Since = "", 0
+	if v.reign.Incarnation != "" && v.reign.Incarnation == g.known.incarnation && v.registry == g.known.seen {
+		next.Incarnation, next.Since = g.known.incarnation, g.known.since
+	}
+	next.ClaimDelay = max(next.ClaimDelay, g.delay)
+}
+
+// checkDelay learns the registry's claim delay, which the first claim sets. A lease that may
+// be used for longer than that after a loss must not be claimed, unless an operator says so.
+func (g *lossGuard) checkDelay(v view) error {
+	if !v.reign.Lossy {
+		return nil
+	}
+	var kept int64
+	for _, r := range v.records {
+		kept = max(kept, r.ClaimDelay)
+	}
+	own := millis(g.opts.ClaimDelay)
+	if kept > 0 && kept < own {
+		if !g.opts.raises {
+			return fmt.Errorf("%w: it may issue times for %v after its record is lost, and other nodes wait for %v only: have all of them wait for %v",
+				ErrClaimDelay, g.opts.ClaimDelay, time.Duration(kept)*time.Millisecond, g.opts.ClaimDelay)
+		}
+		g.log.Warn("the claim delay of the worker registry is raised", "from", time.Duration(kept)*time.Millisecond, "to", g.opts.ClaimDelay)
+	}
+	g.delay = max(kept, own)
+	g.count(func(s *Status) { s.ClaimDelay = time.Duration(g.delay) * time.Millisecond })
+	return nil
+}
+
+// claimed starts a lease by its claim r, which was written by v.
+func (g *lossGuard) claimed(v view, r Record) {
+	g.unnamed, g.short = span{}, false
+	g.safe.Store(g.safeUntil(v, r))
+}
+
+// continued starts a lease from the state file, which reaches up to safe.
+func (g *lossGuard) continued(safe int64) {
+	g.unnamed, g.short = span{}, true
+	g.safe.Store(safe)
+}
+
+// safeUntil returns a time below which no other node may issue, even if the registry has
+// lost r since it was written. A claim after the loss begins ClaimDelay beyond the first time
+// that the next incarnation said. Its clock, of another server by then, is at most the tolerance
+// behind the one that r was written by, or behind this machine's.
+func (g *lossGuard) safeUntil(v view, r Record) int64 {
+	if !v.reign.Lossy {
+		return r.Horizon
+	}
+	written := min(r.Seen, r.Seen+r.Offset) // by the registry's clock, and by ours
+	return min(r.Horizon, written+millis(g.opts.ClaimDelay-g.opts.Tolerance))
+}
+
+// claimFloor returns from when on times may be issued under the claim r that v shows: by then each
+// holder that the registry does not know of any more has noticed. Until then the error is a
+// [notYet]: v must be read again, since the registry may lose writes meanwhile.
+func (g *lossGuard) claimFloor(v view, r Record) (floor int64, err error) {
+	if !v.reign.Lossy {
+		return 0, nil
+	}
+	if v.reign.Incarnation != "" || v.registry-g.unnamed.seen > millis(2*g.opts.Extend) {
+		g.unnamed.since = v.registry // since the last look others may have had the worker ID, and the registry lost that
+	}
+	g.unnamed.seen = v.registry
+	since := g.unnamed.since
+	if v.reign.Incarnation != "" {
+		if err := g.checkOffset(v.offset, "the worker registry's"); err != nil {
+			return 0, err
+		}
+		since = g.known.since
+	}
+	floor = since + g.delay
+	if wait := floor - g.now(v); wait > 0 {
+		return 0, &notYet{g.clock.ms() + wait, fmt.Errorf("%w: worker ID %d may be used from %s on, in %v: the registry may lose writes, and a holder that it does not know of any more must have noticed by then (claim_delay)",
+			ErrWaiting, r.Worker, Time(floor).UTC().Format(time.RFC3339), (time.Duration(wait) * time.Millisecond).Round(time.Second))}
+	}
+	return floor, nil
+}
+
+// confirm returns the horizon of a claim that counts from floor on. It is a safe time until the
+// registry agrees to an extension: this process may have been paused since its look, or be paused
+// now, and does not yet notice a loss as a holder does.
+func (g *lossGuard) confirm(v view, r Record, floor int64) int64 {
+	if !v.reign.Lossy || g.opts.short {
+		return r.Horizon
+	}
+	g.short = true
+	return max(floor, min(r.Horizon, g.safe.Load()))
+}
+
+// agree takes in that the registry agreed to r, an extension of the lease held. An error ends the
+// lease.
+func (g *lossGuard) agree(v view, held, r Record, fromFile bool) error {
+	if err := cmp.Or(g.checkHorizon(v, held, fromFile), g.checkAlone(v, r)); err != nil {
+		return err
+	}
+	g.short = false
+	g.safe.Store(g.safeUntil(v, r))
+	return nil
+}
+
+// checkAlone reports an agreement that comes too late for a short lease: the registry may have lost
+// another holder meanwhile. If all nodes wait less than this one needs, that may happen before this
+// process notices a loss.
+func (g *lossGuard) checkAlone(v view, r Record) error {
+	if g.short && v.reign.Lossy && (g.now(v) >= g.safe.Load() || r.ClaimDelay < millis(g.opts.ClaimDelay)) {
+		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
+			ErrTaken, r.Worker, Time(g.safe.Load()).UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// checkHorizon reports that the lease has run out: others may have held the worker ID since, and the
+// registry have lost that. They went by the clock of the server before, which may be ahead of the
+// present one's by the tolerance. This machine's clock has to agree, because a registry whose clock
+// is wrong must not end all leases; after a start from the file alone that clock was not checked,
+// and does not count.
+func (g *lossGuard) checkHorizon(v view, held Record, fromFile bool) error {
+	now := g.now(v)
+	if r := v.reign; r.Incarnation == "" || r.Unmarked || r.Incarnation != held.Incarnation {
+		now += millis(g.opts.Tolerance)
+	}
+	if !fromFile {
+		now = min(now, g.clock.wall().Add(g.opts.Tolerance).UnixMilli())
+	}
+	if v.reign.Lossy && now >= held.Horizon {
+		return fmt.Errorf("%w: the lease of worker ID %d ran out at %s, and the worker registry may have lost who had it since; claiming again",
+			ErrTaken, held.Worker, Time(held.Horizon).UTC().Format(time.RFC3339))
+	}
+	return nil
+}
