@@ -21,16 +21,16 @@ func (r Registry) Load(ctx context.Context, id int64) (worker.Record, error) {
 	if err != nil {
 		return worker.Record{}, fmt.Errorf("load worker ID %d: %w", id, err)
 	}
-	return recordOf(res.GetRecord())
+	return RecordOf(res.GetRecord())
 }
 
 // Swap replaces a record. It sends the write once. Servers of older releases know no versions.
 func (r Registry) Swap(ctx context.Context, old, new worker.Record) (worker.Record, error) {
-	was, err := recordMessage(old)
+	was, err := RecordMessage(old)
 	if err != nil {
 		return worker.Record{}, err
 	}
-	is, err := recordMessage(new)
+	is, err := RecordMessage(new)
 	if err != nil {
 		return worker.Record{}, err
 	}
@@ -54,7 +54,7 @@ func (r Registry) List(ctx context.Context) ([]worker.Record, error) {
 	}
 	records := make([]worker.Record, len(res.GetRecords()))
 	for i, m := range res.GetRecords() {
-		if records[i], err = recordOf(m); err != nil {
+		if records[i], err = RecordOf(m); err != nil {
 			return nil, err
 		}
 	}
@@ -86,7 +86,8 @@ func (r Registry) clock(ctx context.Context) (*leafv1.ClockResponse, error) {
 	return res, nil
 }
 
-func recordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {
+// RecordMessage returns a record as its text, which equal records have in common.
+func RecordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {
 	m := &leafv1.WorkerRecord{Worker: r.Worker, Version: []byte(r.Version)}
 	if r.IsZero() {
 		return m, nil
@@ -96,7 +97,8 @@ func recordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {
 	return m, err
 }
 
-func recordOf(m *leafv1.WorkerRecord) (worker.Record, error) {
+// RecordOf is the inverse of [RecordMessage].
+func RecordOf(m *leafv1.WorkerRecord) (worker.Record, error) {
 	r := worker.Record{Worker: m.GetWorker(), Version: string(m.GetVersion())}
 	if m.GetRecord() == "" {
 		return r, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/leafconn"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -30,7 +31,7 @@ func (s *workerService) Load(ctx context.Context, req *leafv1.LoadRequest) (*lea
 	if err != nil {
 		return nil, failed(err)
 	}
-	m, err := recordMessage(record)
+	m, err := leafconn.RecordMessage(record)
 	return &leafv1.LoadResponse{Record: m}, err
 }
 
@@ -39,11 +40,11 @@ func (s *workerService) Swap(ctx context.Context, req *leafv1.SwapRequest) (*lea
 	if err != nil {
 		return nil, err
 	}
-	old, err := recordOf(req.GetOld())
+	old, err := leafconn.RecordOf(req.GetOld())
 	if err != nil {
 		return nil, err
 	}
-	new, err := recordOf(req.GetNew())
+	new, err := leafconn.RecordOf(req.GetNew())
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (s *workerService) List(ctx context.Context, _ *leafv1.ListRequest) (*leafv
 	}
 	res := &leafv1.ListResponse{Records: make([]*leafv1.WorkerRecord, len(records))}
 	for i, r := range records {
-		if res.Records[i], err = recordMessage(r); err != nil {
+		if res.Records[i], err = leafconn.RecordMessage(r); err != nil {
 			return nil, err
 		}
 	}
@@ -100,22 +101,3 @@ func (s *workerService) Clock(ctx context.Context, _ *leafv1.ClockRequest) (*lea
 
 // failed marks an error of the registry.
 func failed(err error) error { return &leaf.StoreError{Err: err} }
-
-// recordMessage returns a record as its text, which equal records have in common.
-func recordMessage(r worker.Record) (*leafv1.WorkerRecord, error) {
-	m := &leafv1.WorkerRecord{Worker: r.Worker, Version: []byte(r.Version)}
-	if r.IsZero() {
-		return m, nil
-	}
-	text, err := r.MarshalText()
-	m.Record = string(text)
-	return m, err
-}
-
-func recordOf(m *leafv1.WorkerRecord) (worker.Record, error) {
-	r := worker.Record{Worker: m.GetWorker(), Version: string(m.GetVersion())}
-	if m.GetRecord() == "" {
-		return r, nil
-	}
-	return r, r.UnmarshalText([]byte(m.GetRecord()))
-}
