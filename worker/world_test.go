@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -42,17 +41,6 @@ type world struct {
 	late []func() // swaps that are still on their way
 
 	synced atomic.Pointer[memory.Snapshot] // while the registry's disk hangs: what is on it
-}
-
-// A registry is one in memory, whose clock can be set, and whose writes can be taken back.
-type registry struct {
-	*kv.Registry
-	Backend *memory.Backend
-}
-
-func newRegistry() registry {
-	db := memory.New()
-	return registry{db.Registry(), db.Backend}
 }
 
 // plan has fault decide on the next swaps.
