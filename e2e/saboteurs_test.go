@@ -33,6 +33,7 @@ var sabotagedServers = []sabotagedServer{
 	{"R6 share", "a ticket server deals the blocks of others as well", "Cluster/tickets", onSegments("tickets", "")},
 	{"store identity", "a grant of another store is issued", "StoreEmptiedUnderServers", timed(emptiedUnderServers)},
 	{"deletion", "a new tag starts below the deleted one of its name", "TagDeletedUnderServers", timed(tagDeletedUnderServers)},
+	{"etcd revision", "a claim counts at once in an etcd that went back", "EtcdRestoredUnderServers", timed(etcdRestoredUnderServers)},
 	{"layout table", "layouts of one name are not compared where no record has them", "WorkerNodeOtherBits", timed(workerNodeOtherBits)},
 	{"two names", "an SQLite file is used under two names", "OneFileTwoNames", timed(twoNames)},
 	{"floor", "a lease begins below what was issued before", "Leases/postgres",
