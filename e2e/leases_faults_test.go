@@ -14,7 +14,6 @@ import (
 
 	labcheck "github.com/leaf-id/leaf/e2e/lab"
 	"github.com/leaf-id/leaf/internal/drivers"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // A leaseFault is one thing that goes wrong, and is right again when do returns.
@@ -342,5 +341,5 @@ func (r *leaseRegistry) lastHorizon(t *testing.T) (time.Time, error) {
 	for _, r := range records {
 		last = max(last, r.Horizon)
 	}
-	return worker.Time(last), err
+	return time.UnixMilli(last), err
 }

@@ -28,7 +28,7 @@ func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	if err != nil {
 		if h := k.resume(); h != nil {
 			k.log.Warn("the worker registry cannot be asked; going on with the lease in the state file",
-				"worker", h.record.Worker, "until", Time(h.horizon.Load()), "err", err)
+				"worker", h.record.Worker, "until", timeOf(h.horizon.Load()), "err", err)
 			return h, nil
 		}
 		return nil, fmt.Errorf("ask the worker registry: %w", err)
@@ -94,11 +94,11 @@ func (k *Keeper) handBack(ctx context.Context, v view) error {
 	k.stamp(&next, v)
 	got, err := k.swap(ctx, old, next)
 	if err != nil {
-		k.log.Debug("the worker ID that was held before is not handed back yet", "worker", s.Worker, "until", Time(old.Horizon), "err", err)
+		k.log.Debug("the worker ID that was held before is not handed back yet", "worker", s.Worker, "until", timeOf(old.Horizon), "err", err)
 		return nil
 	}
 	if next.Term > old.Term {
-		k.log.Error("the worker registry has lost writes: what this node issued is put back", "worker", s.Worker, "floor", Time(s.Mark))
+		k.log.Error("the worker registry has lost writes: what this node issued is put back", "worker", s.Worker, "floor", timeOf(s.Mark))
 		k.count(func(st *Status) { st.PutBacks++ })
 	}
 	k.saved = nil
@@ -112,10 +112,10 @@ func (k *Keeper) released(s *savedLease, old Record) (next Record, ok bool) {
 	proven := k.opts.State.proven(s)
 	switch {
 	case !proven && !k.opts.Reclaim:
-		k.log.Warn("the state file is a copy, or from before a restart of this machine, or cannot be told from one: its worker ID is left to run out", "worker", s.Worker, "until", Time(s.Horizon))
+		k.log.Warn("the state file is a copy, or from before a restart of this machine, or cannot be told from one: its worker ID is left to run out", "worker", s.Worker, "until", timeOf(s.Horizon))
 		return Record{}, false
 	case !proven && old.Horizon != s.Horizon:
-		k.log.Warn("the state file is out of date: its worker ID is left to run out", "worker", s.Worker, "until", Time(old.Horizon))
+		k.log.Warn("the state file is out of date: its worker ID is left to run out", "worker", s.Worker, "until", timeOf(old.Horizon))
 		return Record{}, false
 	}
 	next = old
@@ -291,7 +291,7 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 	ids := append(free, expired...)
 	if len(ids) == 0 {
 		return nil, &notYet{earliest, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended",
-			ErrNoneFree, k.max+1, Time(earliest).UTC().Format(time.RFC3339))}
+			ErrNoneFree, k.max+1, timeOf(earliest).UTC().Format(time.RFC3339))}
 	}
 	rest := ids[1:min(len(ids), 2*maxRivals)] // all nodes try the first; after that each has an order of its own
 	rand.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
@@ -317,7 +317,7 @@ func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([
 			why = ErrFarAhead
 		}
 		return nil, &notYet{r.Horizon, fmt.Errorf("%w: worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s",
-			why, id, Time(r.Horizon).UTC().Format(time.RFC3339Nano), ownerName(r.Owner))}
+			why, id, timeOf(r.Horizon).UTC().Format(time.RFC3339Nano), ownerName(r.Owner))}
 	}
 	return []int64{id}, nil
 }

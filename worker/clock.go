@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// A Clock tells the time that IDs carry: the monotonic clock, anchored to the wall
-// clock, so that steps of the wall clock do not move it. [Clock.Step] tells how far
-// the wall clock has moved away since; [Clock.Follow] goes along, forwards only. A
-// [Keeper] that holds no lease anchors it again. Its methods are safe for concurrent
+// A Clock tells the time that IDs carry: the monotonic clock, anchored to the wall clock, so that
+// steps of the wall clock do not move it. The [Keeper] moves it forwards after a confirmed step of
+// the wall clock, and anchors it again while it holds no lease. Its methods are safe for concurrent
 // use.
 type Clock struct {
 	wall   func() time.Time
@@ -39,13 +38,13 @@ func (c *Clock) Now() time.Time { return time.Unix(0, c.offset.Load()+int64(c.mo
 // ms returns the time in Unix milliseconds.
 func (c *Clock) ms() int64 { return c.Now().UnixMilli() }
 
-// Step returns how far the wall clock is ahead of c; behind is negative.
-func (c *Clock) Step() time.Duration {
+// step returns how far the wall clock is ahead of c; behind is negative.
+func (c *Clock) step() time.Duration {
 	return time.Duration(c.wall().UnixNano() - c.offset.Load() - int64(c.mono()))
 }
 
-// Follow moves c forwards by step; a step backwards does nothing.
-func (c *Clock) Follow(step time.Duration) {
+// follow moves c forwards by step; a step backwards does nothing.
+func (c *Clock) follow(step time.Duration) {
 	if step > 0 {
 		c.offset.Add(int64(step))
 	}

@@ -62,6 +62,6 @@ func ExampleFree() {
 		log.Fatal(err)
 	}
 	record, err := worker.Free(ctx, registry, 3)
-	fmt.Println(record.Held(), time.Until(worker.Time(record.Horizon)).Round(time.Minute), err)
+	fmt.Println(record.Held(), time.Until(time.UnixMilli(record.Horizon)).Round(time.Minute), err)
 	// Output: false 2m0s <nil>
 }

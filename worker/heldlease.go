@@ -94,7 +94,7 @@ func (h *heldLease) hold(ctx context.Context) error {
 			h.sealedAt = h.sealAll(err)
 			if errors.Is(err, errReplaced) && early {
 				h.log.Error("another node claimed the worker ID before the lease had run out: IDs of these times may exist twice; was the worker registry restored from a backup?",
-					"worker", h.record.Worker, "from", Time(h.lease.floor).UTC(), "until", Time(max(h.sealedAt, h.lease.floor)).UTC(), "err", err)
+					"worker", h.record.Worker, "from", timeOf(h.lease.floor).UTC(), "until", timeOf(max(h.sealedAt, h.lease.floor)).UTC(), "err", err)
 			}
 			h.count(func(s *Status) { s.Lost++ })
 			return err
@@ -316,7 +316,7 @@ func (h *heldLease) end() error {
 	}
 	if err := h.release(ctx, floor); err != nil {
 		return fmt.Errorf("hand worker ID %d back (it runs out by itself at %s): %w",
-			h.record.Worker, Time(h.record.Horizon).UTC().Format(time.RFC3339), err)
+			h.record.Worker, timeOf(h.record.Horizon).UTC().Format(time.RFC3339), err)
 	}
 	h.log.Info("handed back the worker ID", "worker", h.record.Worker)
 	return nil
@@ -325,7 +325,7 @@ func (h *heldLease) end() error {
 // settle waits until this machine's clock has passed the floor: a Java server that takes
 // the worker ID over knows no floor, only that clock.
 func (h *heldLease) settle(floor int64) {
-	wait := time.Duration(floor-h.clock.ms())*time.Millisecond - h.clock.Step()
+	wait := time.Duration(floor-h.clock.ms())*time.Millisecond - h.clock.step()
 	if !h.opts.Settle || wait <= 0 {
 		return
 	}

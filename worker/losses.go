@@ -49,7 +49,7 @@ func (g *lossGuard) observe(v view) {
 	}
 	since, before := g.epochSince(v), g.known
 	g.known = span{incarnation, since, v.registry}
-	g.count(func(s *Status) { s.Incarnation, s.IncarnationSince = incarnation, Time(since) })
+	g.count(func(s *Status) { s.Incarnation, s.IncarnationSince = incarnation, timeOf(since) })
 	if before.incarnation != "" && before.incarnation != incarnation {
 		g.log.Warn("the worker registry was restarted, or another server has taken over", "incarnation", incarnation, "before", before.incarnation)
 	}
@@ -181,7 +181,7 @@ func (g *lossGuard) claimFloor(v view, r Record) (floor int64, err error) {
 	floor = since + g.delay
 	if wait := floor - g.now(v); wait > 0 {
 		return 0, &notYet{g.clock.ms() + wait, fmt.Errorf("%w: worker ID %d may be used from %s on, in %v: the registry may lose writes, and a holder that it does not know of any more must have noticed by then (claim_delay)",
-			ErrWaiting, r.Worker, Time(floor).UTC().Format(time.RFC3339), (time.Duration(wait) * time.Millisecond).Round(time.Second))}
+			ErrWaiting, r.Worker, timeOf(floor).UTC().Format(time.RFC3339), (time.Duration(wait) * time.Millisecond).Round(time.Second))}
 	}
 	return floor, nil
 }
@@ -214,7 +214,7 @@ func (g *lossGuard) agree(v view, held, r Record, fromFile bool) error {
 func (g *lossGuard) checkAlone(v view, r Record) error {
 	if g.short && v.reign.Lossy && (g.now(v) >= g.safe.Load() || r.ClaimDelay < millis(g.opts.ClaimDelay)) {
 		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
-			ErrTaken, r.Worker, Time(g.safe.Load()).UTC().Format(time.RFC3339))
+			ErrTaken, r.Worker, timeOf(g.safe.Load()).UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func (g *lossGuard) checkHorizon(v view, held Record, fromFile bool) error {
 	}
 	if v.reign.Lossy && now >= held.Horizon {
 		return fmt.Errorf("%w: the lease of worker ID %d ran out at %s, and the worker registry may have lost who had it since; claiming again",
-			ErrTaken, held.Worker, Time(held.Horizon).UTC().Format(time.RFC3339))
+			ErrTaken, held.Worker, timeOf(held.Horizon).UTC().Format(time.RFC3339))
 	}
 	return nil
 }

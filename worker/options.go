@@ -12,11 +12,11 @@ import (
 // Defaults of [Options].
 const (
 	DefaultHorizon     = 30 * time.Minute
-	DefaultExtend      = 10 * time.Second
+	defaultExtend      = 10 * time.Second
 	DefaultMaxAhead    = 2 * time.Second
-	DefaultCallTimeout = 5 * time.Second
+	defaultCallTimeout = 5 * time.Second
 	DefaultTolerance   = 5 * time.Second
-	DefaultMaxJump     = 24 * time.Hour
+	defaultMaxJump     = 24 * time.Hour
 )
 
 // Options configures a [Keeper]. The zero value of a field means its default.
@@ -107,12 +107,12 @@ func (o *Options) withDefaults() Options {
 		opts = *o
 	}
 	opts.Horizon = cmp.Or(opts.Horizon, DefaultHorizon)
-	opts.Extend = cmp.Or(opts.Extend, min(DefaultExtend, opts.Horizon/3))
+	opts.Extend = cmp.Or(opts.Extend, min(defaultExtend, opts.Horizon/3))
 	opts.MaxAhead = cmp.Or(opts.MaxAhead, DefaultMaxAhead)
 	opts.LeastAhead = cmp.Or(opts.LeastAhead, opts.MaxAhead)
-	opts.CallTimeout = cmp.Or(opts.CallTimeout, DefaultCallTimeout)
+	opts.CallTimeout = cmp.Or(opts.CallTimeout, defaultCallTimeout)
 	opts.Tolerance = cmp.Or(opts.Tolerance, DefaultTolerance)
-	opts.MaxJump = cmp.Or(opts.MaxJump, DefaultMaxJump)
+	opts.MaxJump = cmp.Or(opts.MaxJump, defaultMaxJump)
 	opts.Clock = cmp.Or(opts.Clock, NewClock())
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	opts.Owner = strings.ToValidUTF8(opts.Owner, "?")

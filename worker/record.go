@@ -189,9 +189,9 @@ func (r *Record) UnmarshalText(text []byte) error {
 // shorten bounds the quoted part of an error.
 func shorten(text []byte) []byte { return text[:min(len(text), 200)] }
 
-// Time returns a time of the protocol, in Unix milliseconds, as a time.Time; the
+// timeOf returns a time of the protocol, in Unix milliseconds, as a time.Time; the
 // zero Time for 0.
-func Time(ms int64) time.Time {
+func timeOf(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}

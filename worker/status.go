@@ -74,16 +74,16 @@ func (h *heldLease) recordStart() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.throttle, h.faults = logThrottle{}, [numFaults]error{}
-	now := Time(h.clock.ms())
+	now := timeOf(h.clock.ms())
 	s := &h.status
 	s.Held, s.Err, s.Worker, s.Term = true, nil, h.record.Worker, h.record.Term
-	s.Floor, s.Horizon, s.Since = Time(h.lease.floor), Time(h.horizon.Load()), now
+	s.Floor, s.Horizon, s.Since = timeOf(h.lease.floor), timeOf(h.horizon.Load()), now
 	s.ClockOffset = time.Duration(h.record.Offset) * time.Millisecond
 	if s.Extended = now; h.fromFile {
 		s.Extended = time.Time{}
 	}
 	s.wait = "times before that may have been issued under it"
-	h.log.Info("holding a worker ID", "worker", h.record.Worker, "term", h.record.Term, "horizon", Time(h.record.Horizon))
+	h.log.Info("holding a worker ID", "worker", h.record.Worker, "term", h.record.Term, "horizon", timeOf(h.record.Horizon))
 	if wait := s.Floor.Sub(now); wait > h.opts.LeastAhead {
 		h.log.Warn("the worker ID must not be used yet", "worker", h.record.Worker, "from", s.Floor, "in", wait.Round(time.Second), "because", s.wait)
 	}
@@ -101,11 +101,11 @@ func (h *heldLease) reportWait(err error, again bool) {
 func (h *heldLease) recordResult(err error) {
 	if err == nil {
 		h.count(func(s *Status) {
-			s.Horizon, s.Extended = Time(h.record.Horizon), Time(h.clock.ms())
+			s.Horizon, s.Extended = timeOf(h.record.Horizon), timeOf(h.clock.ms())
 			s.ClockOffset = time.Duration(h.record.Offset) * time.Millisecond
 		})
 	}
-	h.report(registryFault, err, "the worker registry cannot be asked; the lease goes on until its horizon", "horizon", Time(h.record.Horizon))
+	h.report(registryFault, err, "the worker registry cannot be asked; the lease goes on until its horizon", "horizon", timeOf(h.record.Horizon))
 }
 
 // What can be wrong while a lease is held.

@@ -81,7 +81,7 @@ type clockWatch struct {
 
 // check reports whether it has moved the time that IDs carry forwards.
 func (w *clockWatch) check(ctx context.Context) bool {
-	step := w.clock.Step()
+	step := w.clock.step()
 	w.count(func(s *Status) { s.ClockStep = step })
 	if step.Abs() < smallStep {
 		w.checks, w.logged = 0, 0
@@ -106,7 +106,7 @@ func (w *clockWatch) check(ctx context.Context) bool {
 		}
 		return false
 	}
-	w.clock.Follow(step)
+	w.clock.follow(step)
 	w.log.Warn("this machine's clock was set forwards; IDs follow", "by", step)
 	w.checks, w.logged = 0, 0
 	return true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
@@ -62,10 +63,18 @@ func (s *adminService) FreeWorker(ctx context.Context, req *leafv1.FreeWorkerReq
 	return &leafv1.FreeWorkerResponse{Worker: workerMessage(record, false)}, nil
 }
 
+// timestampOf returns a time in Unix milliseconds, nil for 0.
+func timestampOf(ms int64) *timestamppb.Timestamp {
+	if ms == 0 {
+		return nil
+	}
+	return timestamppb.New(time.UnixMilli(ms))
+}
+
 func workerMessage(r worker.Record, mine bool) *leafv1.Worker {
 	m := &leafv1.Worker{
 		Worker: &r.Worker, Held: r.Held(), Owner: r.Owner, Term: r.Term, Mine: mine,
-		Horizon: timestamp(worker.Time(r.Horizon)), Seen: timestamp(worker.Time(r.Seen)),
+		Horizon: timestampOf(r.Horizon), Seen: timestampOf(r.Seen),
 	}
 	if r.Offset != 0 {
 		m.ClockOffset = durationpb.New(time.Duration(r.Offset) * time.Millisecond)
