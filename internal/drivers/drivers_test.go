@@ -211,7 +211,7 @@ func TestKeyOfWhatIsYetToBe(t *testing.T) {
 		}
 	}
 	check("before")
-	if _, err := keyOf("sqlite:loop/leaf.db"); err == nil || !strings.Contains(err.Error(), "too many levels of symbolic links") {
+	if _, err := keyOf("sqlite:loop/leaf.db"); err != nil {
 		t.Errorf("a loop of links: %v", err)
 	}
 	if err := os.MkdirAll("later/deep", 0o700); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	sqliteio "modernc.org/sqlite"
 
@@ -31,10 +32,11 @@ func openSQLite(u *target) (*Backend, error) {
 		}
 	}
 	path, err := sqlitePath(u.rest)
-	if err == nil {
-		err = worker.CheckLocal(path)
+	if err != nil {
+		return nil, err
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a missing folder shows at the first call
+	err = worker.CheckLocal(path)
+	if _, ok := errors.AsType[syscall.Errno](err); err != nil && !ok { // an unreadable path shows at the first call
 		return nil, err
 	}
 	db, err := sqliteDB(path, "rw", &sqldb.Options{Logger: u.log, File: path})
