@@ -82,7 +82,7 @@ func newBench() *cobra.Command {
 	f.addFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.protocol, "protocol", protoV1, "what to speak: v1, http (Java Leaf's routes), grpc or resp (Redis)")
-	flags.StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: segment, snowflake, uid, ticket or uuid")
+	flags.StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: "+strings.Join(issuer.SchemeNames(), ", "))
 	textVar(cmd, &f.tags, "tags", "the tags, as `A,B`, instead of arguments")
 	wholeVar(cmd, &f.n, "count", "n", 1, "how many IDs to ask for in a request")
 	wholeVar(cmd, &f.clients, "clients", "c", 50, "how many clients send requests at the same time")
@@ -140,7 +140,7 @@ func (f *benchFlags) plan(cmd *cobra.Command, args []string) (*benchPlan, error)
 		}
 	}
 	protocols := []string{protoHTTP, protoV1, protoGRPC, protoRESP}
-	schemes := []string{issuer.Segment, issuer.Snowflake, issuer.UID, issuer.Ticket, issuer.UUID}
+	schemes := issuer.SchemeNames()
 	switch {
 	case !slices.Contains(protocols, f.protocol):
 		return nil, usage(cmd, fmt.Errorf("--protocol %q: there are %s", f.protocol, strings.Join(protocols, ", ")))
@@ -162,7 +162,7 @@ func (f *benchFlags) plan(cmd *cobra.Command, args []string) (*benchPlan, error)
 	return p, err
 }
 
-func (f *benchFlags) tagged() bool { return f.scheme == issuer.Segment || f.scheme == issuer.Ticket }
+func (f *benchFlags) tagged() bool { return issuer.SchemeOf(f.scheme).Tags }
 
 func (p *benchPlan) readKeys(cmd *cobra.Command, args []string) error {
 	p.keys = args
@@ -270,7 +270,7 @@ func (p *benchPlan) run(cmd *cobra.Command) error {
 // layouts. The server knows the names, and may keep them to itself.
 func (p *benchPlan) spaces(ctx context.Context) []load.Key {
 	layouts := map[string]bool{}
-	if len(p.keys) > 1 && !p.tagged() && p.scheme != issuer.UUID && p.protocol != protoRESP {
+	if len(p.keys) > 1 && !p.tagged() && !issuer.SchemeOf(p.scheme).Text && p.protocol != protoRESP {
 		if admin, err := p.admin(); err == nil {
 			if res, err := call(ctx, &p.client, admin.Status, &leafv1.StatusRequest{}); err == nil {
 				for _, layout := range res.GetLease().GetLayouts() {

@@ -55,13 +55,13 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
 	}
 	f.addFlags(cmd)
 	wholeVar(cmd, &f.n, "count", "n", 1, "how many IDs")
-	cmd.Flags().StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: segment, snowflake, uid, ticket or uuid")
+	cmd.Flags().StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: "+strings.Join(issuer.SchemeNames(), ", "))
 	outputVar(cmd, &f.json)
 	return cmd
 }
 
 // tagged reports whether the keys of the scheme are tags.
-func (f *nextFlags) tagged() bool { return f.scheme == issuer.Segment || f.scheme == issuer.Ticket }
+func (f *nextFlags) tagged() bool { return issuer.SchemeOf(f.scheme).Tags }
 
 // args checks the arguments: only a tag must be named.
 func (f *nextFlags) args(cmd *cobra.Command, given []string) error {

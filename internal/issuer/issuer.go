@@ -1,6 +1,6 @@
 // Package issuer maps callers' names, a scheme and a key, to the sources of IDs. Every front end
-// issues through one [Issuer] and knows nothing behind it; a further scheme is one more entry in
-// the map for [New].
+// issues through one [Issuer] and knows nothing behind it; a further scheme is one more row of
+// [Schemes], and a source for [New].
 //
 // [Tags] is the other half: it reads and administers the tags of the store behind the segment
 // scheme. [Workers] does so for the worker IDs behind the time-based schemes.
@@ -19,13 +19,6 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
-)
-
-// Names of schemes. The keys of [Segment] and [Ticket] are tags of a store.
-const (
-	Segment = "segment" // also that of callers who name none
-	Ticket  = "ticket"  // the same, from ticket servers
-	UUID    = "uuid"    // its IDs are text
 )
 
 // How many IDs a caller may ask for at once unless configured: one by one, and as ranges.
@@ -168,10 +161,16 @@ type Options struct {
 
 // An Issuer hands out IDs by scheme and key. Its methods are safe for concurrent use.
 type Issuer struct {
-	sources  map[string]Source // never written after New
+	sources  map[string]enabled // never written after New
 	maxBatch int
 	maxRange int
 	off      map[string]string
+}
+
+// An enabled source has keys that are tags, or labels.
+type enabled struct {
+	Source
+	tags bool
 }
 
 // New returns an Issuer of the given sources, by scheme, and of [UUIDs], which need
@@ -180,8 +179,10 @@ func New(sources map[string]Source, opts *Options) *Issuer {
 	if opts == nil {
 		opts = new(Options)
 	}
-	all := map[string]Source{UUID: UUIDs{}}
-	maps.Copy(all, sources)
+	all := map[string]enabled{UUID: {Source: UUIDs{}}}
+	for scheme, source := range sources {
+		all[scheme] = enabled{source, SchemeOf(scheme).Tags}
+	}
 	return &Issuer{
 		sources:  all,
 		maxBatch: cmp.Or(opts.MaxBatch, DefaultMaxBatch),
@@ -315,19 +316,12 @@ func (i *Issuer) source(scheme, key string) (Source, error) {
 	if !ok {
 		return nil, i.schemeOff(scheme)
 	}
-	return source, checkKey(scheme, key)
-}
-
-// checkKey reports, wrapping [ErrBadKey], why a key cannot be a tag of a scheme that has tags. The
-// keys of other schemes are labels, of any form.
-func checkKey(scheme, key string) error {
-	if scheme != Segment && scheme != Ticket {
-		return nil
+	if source.tags {
+		if err := segment.CheckTagName(key); err != nil {
+			return nil, badKey{err}
+		}
 	}
-	if err := segment.CheckTagName(key); err != nil {
-		return badKey{err}
-	}
-	return nil
+	return source.Source, nil
 }
 
 func (i *Issuer) schemeOff(scheme string) error {

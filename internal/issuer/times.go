@@ -8,15 +8,8 @@ import (
 	"github.com/leaf-id/leaf/snowflake"
 )
 
-// The schemes whose IDs are made of time, worker ID and sequence. A key that is the name
-// of a layout of the scheme means that layout; every other key is a label of the default
-// one.
-const (
-	Snowflake = "snowflake"
-	UID       = "uid" // the layouts and the modes of Baidu's uid-generator
-)
-
-// Times makes the IDs of a time-based scheme.
+// Times makes the IDs of a time-based scheme, of time, worker ID and sequence. A key that is the
+// name of a layout of the scheme means that layout; every other key is a label of the default one.
 type Times struct {
 	scheme     string
 	generators map[string]*snowflake.Generator // by the name of their layout

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"github.com/leaf-id/leaf/internal/issuer"
 )
 
 // A RESP is a target that speaks the Redis protocol, on one connection for each client.
@@ -131,7 +133,7 @@ func (c *respConn) command(call *Call) []byte {
 }
 
 // byIncrement reports whether the answer is the last of the IDs, as Redis answers.
-func (c *respConn) byIncrement() bool { return c.scheme == "segment" }
+func (c *respConn) byIncrement() bool { return c.scheme == issuer.Segment }
 
 func (c *respConn) words(call *Call) []string {
 	count := strconv.Itoa(call.Count)

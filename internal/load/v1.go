@@ -18,7 +18,7 @@ func V1(server Server, scheme string) *HTTP {
 			switch {
 			case count == 1:
 				return path
-			case scheme == issuer.UUID: // which is no number
+			case issuer.SchemeOf(scheme).Text:
 				return path + "?n=" + strconv.Itoa(count)
 			}
 			return path + "?ranges=1&n=" + strconv.Itoa(count)

@@ -40,8 +40,6 @@ type Entry struct {
 	Limits      *Limit   `yaml:"limits,omitempty,flow"` // instead of those of every client
 }
 
-var schemes = []string{issuer.Segment, issuer.Snowflake, issuer.UID, issuer.Ticket, issuer.UUID}
-
 var rightNames = map[string]Right{"read": Read, "admin": Admin | Read, "worker": Worker}
 
 // ReadFile reads a tokens file, which only its owner may be able to write: with an entry of
@@ -178,7 +176,7 @@ func (e Entry) problems() (texts []string) {
 		add(rightNames[r] == 0, "rights holds something else than read, admin or worker")
 	}
 	for _, s := range e.Schemes {
-		add(!slices.Contains(schemes, s), "schemes holds something else than "+strings.Join(schemes, ", "))
+		add(!slices.Contains(issuer.SchemeNames(), s), "schemes holds something else than "+strings.Join(issuer.SchemeNames(), ", "))
 	}
 	_, err := parseTime(e.Expires)
 	add(err != nil, "expires is not a time such as 2027-01-01T00:00:00Z, nor a day such as 2027-01-01")

@@ -229,7 +229,7 @@ func (g *Gate) charge(c *Caller, who *grant, scheme, key string, n int64, now ti
 // due returns what counts the IDs of who and key. The keys of one scheme do not count for those
 // of another, but tickets are IDs of tags.
 func (g *Gate) due(c *Caller, who *grant, scheme, key string, now time.Time) (due []*bucket) {
-	if scheme = cmp.Or(scheme, issuer.Segment); scheme == issuer.Ticket {
+	if issuer.SchemeOf(scheme).Tags {
 		scheme = issuer.Segment
 	}
 	switch {

@@ -116,15 +116,6 @@ func (s *session) parseTarget(line []byte) bool {
 	return ok
 }
 
-// javaRoutes are the paths of Java Leaf's form, by scheme.
-var javaRoutes = [...][2]string{
-	{issuer.Segment, "/api/segment/get/"},
-	{issuer.Snowflake, "/api/snowflake/get/"},
-	{issuer.UID, "/api/uid/get/"},
-	{issuer.Ticket, "/api/ticket/get/"},
-	{issuer.UUID, "/api/uuid/get/"},
-}
-
 const v1Prefix = "/v1/ids/"
 
 // targetOf returns the target of a path; false: the path does not name one ID, or needs a closer
@@ -133,24 +124,15 @@ func targetOf(path string) (t target, ok bool) {
 	if names, is := strings.CutPrefix(path, v1Prefix); is {
 		t = target{api: 1}
 		t.scheme, t.key, _ = strings.Cut(names, "/")
-		return t, isScheme(t.scheme) && isKey(t.key)
+		return t, t.scheme != "" && issuer.SchemeOf(t.scheme).Name != "" && isKey(t.key)
 	}
-	for _, r := range javaRoutes {
-		if key, is := strings.CutPrefix(path, r[1]); is {
-			// The route of segments may have to cut a name at its last dot.
-			return target{scheme: r[0], key: key}, isKey(key) && (r[0] != issuer.Segment || !strings.Contains(key, "."))
+	for _, s := range issuer.Schemes {
+		if key, is := strings.CutPrefix(path, s.Path); is {
+			cut := s.Java && s.Tags && strings.Contains(key, ".") // the name may have to be cut there
+			return target{scheme: s.Name, key: key}, isKey(key) && !cut
 		}
 	}
 	return t, false
-}
-
-func isScheme(name string) bool {
-	for _, r := range javaRoutes {
-		if name == r[0] {
-			return true
-		}
-	}
-	return false
 }
 
 // isKey reports whether a key is literal in a path.

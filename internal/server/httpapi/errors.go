@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
@@ -43,13 +42,13 @@ type errorBody struct {
 func (i *idsRoute) fail(w http.ResponseWriter, r *http.Request, err error) {
 	kind := frontend.KindOf(err)
 	i.requests.Failed(kind.Reason)
-	if !i.java || kind.Java == 0 {
+	if !i.Java || kind.Java == 0 {
 		i.handler.fail(w, r, err)
 		return
 	}
 	frontend.SetAdvice(w.Header(), err)
 	code := kind.Java
-	if i.scheme == issuer.Segment && code == javaExhausted && i.StoreSilent() {
+	if i.Scheme.Tags && code == javaExhausted && i.StoreSilent() {
 		code = javaNotInitialised
 	}
 	writeError(w, r, errorBody{

@@ -61,7 +61,7 @@ type router struct {
 
 func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for i := range rt.routes {
-		if key, ok := parseKey(r.URL, rt.routes[i].prefix); ok {
+		if key, ok := parseKey(r.URL, rt.routes[i].Path); ok {
 			recorder := rt.requests.RecorderOf(r.RemoteAddr)
 			arrived := recorder.Now()
 			rt.routes[i].serve(w, r, key)
@@ -174,7 +174,7 @@ func (h *handler) index(w http.ResponseWriter, _ *http.Request) {
 	}
 	fmt.Fprint(w, "\nJava Leaf's routes, and others like them:\n\n")
 	for _, r := range h.idsRoutes() {
-		fmt.Fprintf(w, "%-30s one ID; ?n=100 for a batch\n", r.prefix+"{key}")
+		fmt.Fprintf(w, "%-30s one ID; ?n=100 for a batch\n", r.Path+"{key}")
 	}
 	for _, r := range h.routes() {
 		fmt.Fprintf(w, "%-30s %s\n", r.path, r.about)

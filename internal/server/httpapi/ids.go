@@ -16,19 +16,14 @@ import (
 // An idsRoute is a route whose answers are IDs.
 type idsRoute struct {
 	*handler
-	scheme string
-	prefix string // what precedes the key in a path
-	java   bool   // a route of Java Leaf's, with Java Leaf's errors
+	issuer.Scheme
 }
 
-func (h *handler) idsRoutes() []idsRoute {
-	return []idsRoute{
-		{h, issuer.Segment, "/api/segment/get/", true},
-		{h, issuer.Snowflake, "/api/snowflake/get/", true},
-		{h, issuer.UID, "/api/uid/get/", false},
-		{h, issuer.Ticket, "/api/ticket/get/", false},
-		{h, issuer.UUID, "/api/uuid/get/", false},
+func (h *handler) idsRoutes() (routes []idsRoute) {
+	for _, s := range issuer.Schemes {
+		routes = append(routes, idsRoute{h, s})
 	}
+	return routes
 }
 
 // noSniff is a header value that many responses share. It is never written to.
@@ -49,7 +44,7 @@ func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
 	caller, err := i.Caller(r)
 	if err == nil {
 		key = i.javaKey(r.Context(), caller, key)
-		err = caller.Take(i.scheme, key, 0)
+		err = caller.Take(i.Name, key, 0)
 	}
 	switch {
 	case err != nil:
@@ -67,16 +62,16 @@ func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
 // route here serves the cut name, too, if only that is a tag.
 func (i *idsRoute) javaKey(ctx context.Context, caller *access.Caller, key string) string {
 	dot := strings.LastIndexByte(key, '.')
-	if dot < 1 || !i.java || i.scheme != issuer.Segment {
+	if dot < 1 || !i.Java || !i.Scheme.Tags {
 		return key
 	}
 	cut := key[:dot]
-	if caller.Take(i.scheme, cut, 0) != nil { // no lookups for others
+	if caller.Take(i.Name, cut, 0) != nil { // no lookups for others
 		return key
 	}
-	err := i.IDs.Exists(ctx, i.scheme, key)
+	err := i.IDs.Exists(ctx, i.Name, key)
 	noTag := errors.Is(err, leaf.ErrUnknownTag) || errors.Is(err, issuer.ErrBadKey)
-	if !noTag || i.IDs.Exists(ctx, i.scheme, cut) != nil {
+	if !noTag || i.IDs.Exists(ctx, i.Name, cut) != nil {
 		return key
 	}
 	if i.CutKey != nil {
@@ -88,11 +83,11 @@ func (i *idsRoute) javaKey(ctx context.Context, caller *access.Caller, key strin
 const allowIDs = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 func (i *idsRoute) one(w http.ResponseWriter, r *http.Request, caller *access.Caller, key string) {
-	if err := caller.Take(i.scheme, key, 1); err != nil {
+	if err := caller.Take(i.Name, key, 1); err != nil {
 		i.fail(w, r, err)
 		return
 	}
-	id, err := i.IDs.Next(r.Context(), i.scheme, key)
+	id, err := i.IDs.Next(r.Context(), i.Name, key)
 	if err != nil {
 		i.fail(w, r, err)
 		return
@@ -107,7 +102,7 @@ func (i *idsRoute) one(w http.ResponseWriter, r *http.Request, caller *access.Ca
 func (i *idsRoute) head(w http.ResponseWriter, r *http.Request, key string) {
 	_, batch, err := i.count(r.URL)
 	if err == nil {
-		err = i.IDs.Exists(r.Context(), i.scheme, key)
+		err = i.IDs.Exists(r.Context(), i.Name, key)
 	}
 	if err != nil {
 		i.fail(w, r, err)
@@ -129,11 +124,11 @@ func (i *idsRoute) query(w http.ResponseWriter, r *http.Request, caller *access.
 }
 
 func (i *idsRoute) batch(w http.ResponseWriter, r *http.Request, caller *access.Caller, key string, n int) {
-	if err := caller.Take(i.scheme, key, int64(n)); err != nil {
+	if err := caller.Take(i.Name, key, int64(n)); err != nil {
 		i.fail(w, r, err)
 		return
 	}
-	ids, err := i.IDs.Take(r.Context(), i.scheme, key, n)
+	ids, err := i.IDs.Take(r.Context(), i.Name, key, n)
 	if err != nil {
 		i.fail(w, r, err)
 		return
@@ -162,7 +157,7 @@ func (i *idsRoute) count(u *url.URL) (n int, batch bool, err error) {
 	if u.RawQuery == "" {
 		return 0, false, nil
 	}
-	if i.java {
+	if i.Java {
 		if query, err := url.ParseQuery(u.RawQuery); err == nil && !query.Has("n") {
 			return 0, false, nil
 		}

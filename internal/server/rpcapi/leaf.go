@@ -99,7 +99,7 @@ func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (ids is
 		var r leaf.Range
 		r, err = s.IDs.TakeContiguous(ctx, req.GetScheme(), req.GetKey(), n)
 		return issuer.IDs{Ranges: []leaf.Range{r}}, err
-	case req.GetScheme() == issuer.UUID:
+	case issuer.SchemeOf(req.GetScheme()).Text:
 		return s.IDs.Take(ctx, req.GetScheme(), req.GetKey(), n)
 	}
 	ids.Ranges, err = s.IDs.TakeRanges(ctx, req.GetScheme(), req.GetKey(), n)
@@ -107,7 +107,7 @@ func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (ids is
 }
 
 func (s *leafService) checkCount(req *leafv1.TakeRequest) error {
-	if req.GetScheme() == issuer.UUID {
+	if issuer.SchemeOf(req.GetScheme()).Text {
 		return s.IDs.CheckCount(int(req.GetCount()))
 	}
 	return s.IDs.CheckRange(int(req.GetCount()))

@@ -3,7 +3,6 @@ package v1api
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/leaf-id/leaf"
@@ -32,8 +31,8 @@ func (h *handler) serveIDs(w http.ResponseWriter, r *http.Request, names string)
 	if r.Method != http.MethodGet && h.answersMethod(w, r, allowIDs) {
 		return
 	}
-	if key, ok = unescape(r, key); !ok || !slices.Contains(schemes, scheme) {
-		h.fail(w, fmt.Errorf("%w: %q; there are %s", frontend.ErrNoScheme, scheme, strings.Join(schemes, ", ")))
+	if key, ok = unescape(r, key); !ok || scheme == "" || issuer.SchemeOf(scheme).Name == "" {
+		h.fail(w, fmt.Errorf("%w: %q; there are %s", frontend.ErrNoScheme, scheme, strings.Join(issuer.SchemeNames(), ", ")))
 		return
 	}
 	caller, err := h.Caller(r)

@@ -35,7 +35,7 @@ func (q *request) params() (p params, err error) {
 	switch {
 	case p.text && p.ranges:
 		return p, fmt.Errorf("%w: ranges are answered in JSON only: leave out format=text", leaf.ErrInvalid)
-	case p.ranges && q.scheme == issuer.UUID:
+	case p.ranges && issuer.SchemeOf(q.scheme).Text:
 		return p, fmt.Errorf("%w: the IDs of %s are text, which has no ranges", leaf.ErrInvalid, q.scheme)
 	}
 	return p, q.count(query, &p)

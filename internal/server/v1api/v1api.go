@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
@@ -27,9 +26,6 @@ var Routes = [][2]string{
 	{idsPrefix + "{scheme}/{key}", "one ID; ?n=100 for a batch, ?ranges=1, ?contiguous=1, ?format=text"},
 	{decodePrefix + "{id}", "what an ID made of the time says; ?layout=NAME"},
 }
-
-// schemes are those that a path may name.
-var schemes = []string{issuer.Segment, issuer.Snowflake, issuer.UID, issuer.Ticket, issuer.UUID}
 
 // Header values that many answers share. They are never written to.
 var (

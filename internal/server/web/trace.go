@@ -41,16 +41,16 @@ func (t *tracer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tracedRoutes are the routes with spans, by the part before the key. Below /v1 that part has the
-// scheme too.
-var tracedRoutes = []struct{ prefix, route, scheme string }{
-	{"/v1/ids/", "/v1/ids/{scheme}/{key}", ""},
-	{"/api/segment/get/", "/api/segment/get/{key}", issuer.Segment},
-	{"/api/snowflake/get/", "/api/snowflake/get/{key}", issuer.Snowflake},
-	{"/api/uid/get/", "/api/uid/get/{key}", issuer.UID},
-	{"/api/ticket/get/", "/api/ticket/get/{key}", issuer.Ticket},
-	{"/api/uuid/get/", "/api/uuid/get/{key}", issuer.UUID},
-}
+// A tracedRoute is a route with spans. Below /v1 the part before the key has the scheme too.
+type tracedRoute struct{ prefix, route, scheme string }
+
+var tracedRoutes = func() []tracedRoute {
+	routes := []tracedRoute{{"/v1/ids/", "/v1/ids/{scheme}/{key}", ""}}
+	for _, s := range issuer.Schemes {
+		routes = append(routes, tracedRoute{s.Path, s.Path + "{key}", s.Name})
+	}
+	return routes
+}()
 
 // knownMethods are those that the name of a span may have; a client can send any word.
 var knownMethods = []string{
