@@ -12,12 +12,14 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// administer runs do with a connection to every server. All must be fit.
-func (s *Store) administer(ctx context.Context, do func([]*adminConn) error) error {
-	if err := s.usable(ctx); err != nil {
-		return err
+// administer makes the call what, unless it is invalid, with a connection to every server. All must
+// be fit.
+func (s *Store) administer(ctx context.Context, what string, invalid error, do func([]*adminConn) error) error {
+	err := cmp.Or(invalid, s.usable(ctx))
+	if err != nil {
+		return wrap(err, what)
 	}
-	err := lockAll(ctx, s.members, func(conns []*adminConn) error {
+	err = lockAll(ctx, s.members, func(conns []*adminConn) error {
 		for _, a := range conns {
 			if err := a.fits(s.layout, int64(len(s.members))); err != nil {
 				return a.wrapErr(err)
@@ -29,14 +31,14 @@ func (s *Store) administer(ctx context.Context, do func([]*adminConn) error) err
 		return do(conns)
 	})
 	if gone := s.usable(ctx); err != nil && gone != nil && !errors.Is(err, gone) {
-		return fmt.Errorf("%w: %w", gone, err)
+		err = fmt.Errorf("%w: %w", gone, err)
 	}
-	return err
+	return wrap(err, what)
 }
 
 // Check reports why not every server of the set is fit for use.
 func (s *Store) Check(ctx context.Context) error {
-	return wrap(s.administer(ctx, func([]*adminConn) error { return nil }), "check ticket store")
+	return s.administer(ctx, "check ticket store", nil, func([]*adminConn) error { return nil })
 }
 
 // A tagState is the state of a tag on all servers together.
@@ -75,25 +77,21 @@ func findState(ctx context.Context, conns []*adminConn, name string) (tagState, 
 // Create could not add everywhere is completed. MaxID is where IDs begin: at it, or
 // above, and above those of a deleted tag of the name.
 func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
-	err := tag.Check()
-	if err == nil {
-		err = s.administer(ctx, func(conns []*adminConn) error {
-			have, err := findState(ctx, conns, tag.Name)
-			if err == nil && have.n == len(conns) {
-				err = leaf.ErrTagExists
-			}
-			if err != nil {
-				return err
-			}
-			kept, err := keptEnd(ctx, conns, tag.Name)
-			if err != nil {
-				return err
-			}
-			tag.MaxID = max(tag.MaxID, have.tag.MaxID, kept)
-			return s.write(ctx, conns, tag, have)
-		})
-	}
-	return wrap(err, "create tag %q", tag.Name)
+	return s.administer(ctx, fmt.Sprintf("create tag %q", tag.Name), tag.Check(), func(conns []*adminConn) error {
+		have, err := findState(ctx, conns, tag.Name)
+		if err == nil && have.n == len(conns) {
+			err = leaf.ErrTagExists
+		}
+		if err != nil {
+			return err
+		}
+		kept, err := keptEnd(ctx, conns, tag.Name)
+		if err != nil {
+			return err
+		}
+		tag.MaxID = max(tag.MaxID, have.tag.MaxID, kept)
+		return s.write(ctx, conns, tag, have)
+	})
 }
 
 // write has every server know the tag so, and draw from tag.MaxID on.
@@ -112,14 +110,12 @@ func (s *Store) write(ctx context.Context, conns []*adminConn, tag segment.Tag, 
 // them. No counter can be lowered, not even by a deletion. A server that lacks the tag or its table
 // gets it with a MaxID only, since only it knew how far it was. A change of nothing writes nothing.
 func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (tag segment.Tag, err error) {
-	err = cmp.Or(change.Check(), segment.CheckKnown(name))
-	if err == nil {
-		err = s.administer(ctx, func(conns []*adminConn) error {
-			tag, err = s.alter(ctx, conns, name, change)
-			return err
-		})
-	}
-	return tag, wrap(err, "alter tag %q", name)
+	invalid := cmp.Or(change.Check(), segment.CheckKnown(name))
+	err = s.administer(ctx, fmt.Sprintf("alter tag %q", name), invalid, func(conns []*adminConn) error {
+		tag, err = s.alter(ctx, conns, name, change)
+		return err
+	})
+	return tag, err
 }
 
 func (s *Store) alter(ctx context.Context, conns []*adminConn, name string, change segment.Change) (segment.Tag, error) {
@@ -153,11 +149,9 @@ func (s *Store) alter(ctx context.Context, conns []*adminConn, name string, chan
 // Delete removes a tag from every server; all of them must answer. Each keeps where the tag ended.
 // With a table per tag the table goes too.
 func (s *Store) Delete(ctx context.Context, name string) error {
-	err := segment.CheckKnown(name)
-	if err == nil {
-		err = s.administer(ctx, func(conns []*adminConn) error { return s.remove(ctx, conns, name) })
-	}
-	return wrap(err, "delete tag %q", name)
+	return s.administer(ctx, fmt.Sprintf("delete tag %q", name), segment.CheckKnown(name), func(conns []*adminConn) error {
+		return s.remove(ctx, conns, name)
+	})
 }
 
 func (s *Store) remove(ctx context.Context, conns []*adminConn, name string) error {
@@ -241,7 +235,7 @@ func (s *Store) Lift(ctx context.Context, tag, source string, floor int64) error
 	if err == nil {
 		err = s.lift(ctx, tag, source, floor)
 	}
-	return wrap(err, "lift %q on server %s", tag, source)
+	return wrap(err, fmt.Sprintf("lift %q on server %s", tag, source))
 }
 
 func (s *Store) lift(ctx context.Context, tag, source string, floor int64) error {

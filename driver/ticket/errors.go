@@ -26,11 +26,11 @@ var (
 // wrapErr adds the server's name and a remedy to an error. The result never has a password.
 func (m *member) wrapErr(err error) error { return fmt.Errorf("%s: %w", m.Name, explain(err)) }
 
-func wrap(err error, what string, args ...any) error {
+func wrap(err error, what string) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), err)
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 func explain(err error) error {
