@@ -31,27 +31,12 @@ type proxy struct {
 
 func newProxy(t *testing.T, upstream string) *proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{addr: listener.Addr().String(), upstream: upstream}
-	var work sync.WaitGroup
-	work.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			work.Go(func() { p.serve(client) })
-		}
-	})
-	t.Cleanup(func() { listener.Close(); work.Wait() }) // after the clients were closed
+	p := &proxy{upstream: upstream}
+	p.addr = testserver.Proxy(t, p.serve)
 	return p
 }
 
 func (p *proxy) serve(client net.Conn) {
-	defer client.Close()
 	server, err := net.Dial("tcp", p.upstream)
 	if err != nil {
 		return

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // A proxy connects a client with a Redis.
@@ -22,35 +24,15 @@ type proxy struct {
 
 func newProxy(t testing.TB, upstream string) *proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{addr: listener.Addr().String()}
+	p := &proxy{}
 	p.upstream.Store(&upstream)
-	var work sync.WaitGroup
-	ended := make(chan struct{})
-	work.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			work.Go(func() { p.serve(conn, ended) })
-		}
-	})
-	t.Cleanup(func() {
-		listener.Close()
-		close(ended)
-		work.Wait()
-	})
+	p.addr = testserver.Proxy(t, p.serve)
 	return p
 }
 
-func (p *proxy) serve(client net.Conn, ended <-chan struct{}) {
+func (p *proxy) serve(client net.Conn) {
 	p.open.Add(1)
 	defer p.open.Add(-1)
-	defer client.Close()
 	number := p.conns.Add(1)
 	server, err := net.Dial("tcp", *p.upstream.Load())
 	if err != nil {
@@ -59,16 +41,7 @@ func (p *proxy) serve(client net.Conn, ended <-chan struct{}) {
 	defer server.Close()
 	var work sync.WaitGroup
 	defer work.Wait()
-	done := make(chan struct{})
-	defer close(done)
-	work.Go(func() {
-		select {
-		case <-ended:
-		case <-done:
-		}
-		client.Close()
-		server.Close()
-	})
+	defer client.Close()
 	var lose atomic.Bool
 	work.Go(func() { defer server.Close(); p.up(client, server, number, &lose) })
 	buf := make([]byte, 1<<16)

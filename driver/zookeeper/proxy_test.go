@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // A proxy connects a client with a server of ZooKeeper.
@@ -29,27 +31,8 @@ type proxy struct {
 
 func newProxy(t testing.TB, upstream string) *proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{addr: listener.Addr().String(), upstream: upstream, conns: map[net.Conn]bool{}}
-	var work sync.WaitGroup
-	work.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			p.dials.Add(1)
-			work.Go(func() { p.serve(client) })
-		}
-	})
-	t.Cleanup(func() {
-		listener.Close()
-		p.cut()
-		work.Wait()
-	})
+	p := &proxy{upstream: upstream, conns: map[net.Conn]bool{}}
+	p.addr = testserver.Proxy(t, p.serve)
 	return p
 }
 
@@ -64,7 +47,7 @@ func (p *proxy) cut() {
 }
 
 func (p *proxy) serve(client net.Conn) {
-	defer client.Close()
+	p.dials.Add(1)
 	if p.refuse.Load() {
 		return
 	}

@@ -107,32 +107,18 @@ func TestRegistryBesideALockedStore(t *testing.T) {
 // countingProxy returns an address that leads to host, and how many connections it took.
 func countingProxy(t *testing.T, host string) (addr string, accepted *atomic.Int64) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
 	accepted = new(atomic.Int64)
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			accepted.Add(1)
-			out, err := net.Dial("tcp", host)
-			if err != nil {
-				in.Close()
-				continue
-			}
-			for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
-				go func() {
-					_, _ = io.Copy(way[0], way[1]) // until either side closes
-					in.Close()
-					out.Close()
-				}()
-			}
+	return testserver.Proxy(t, func(in net.Conn) {
+		accepted.Add(1)
+		out, err := net.Dial("tcp", host)
+		if err != nil {
+			return
 		}
-	}()
-	return l.Addr().String(), accepted
+		defer out.Close()
+		go func() {
+			_, _ = io.Copy(out, in) // until either side closes
+			out.Close()
+		}()
+		_, _ = io.Copy(in, out)
+	}), accepted
 }
