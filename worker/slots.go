@@ -9,9 +9,8 @@ import (
 	"strconv"
 )
 
-// stateSlot is the size of a slot of a state: a block of its own, so that a write that
-// is cut off leaves the other slot alone. A record, which keeps every layout that was
-// ever served, gets more room.
+// stateSlot is the size of a slot of a state: a block of its own, so that a torn write leaves the
+// other slot alone. A record keeps every layout ever served, so its slots are larger.
 const (
 	stateSlot  = 4096
 	recordSlot = 16 * stateSlot
@@ -24,38 +23,34 @@ const (
 	staticVersion = 1
 )
 
-// A File is what a state is kept in: an *os.File, held open and locked for as long as
-// the process lives.
+// A File keeps a state: an *os.File that the process holds open and locked for life.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
 	Sync() error
 }
 
-// errDamaged: the file holds something that is not what was written last, or cannot be told
-// from it.
+// errDamaged: the content of the file differs from the last write, or may differ.
 var errDamaged = errors.New("the file is damaged, or not one of this program's")
 
-// slots are two checksummed places in a file, written in turn and in place: what was
-// written before stays until the new content is on the disk. Write n goes to slot n%2;
-// the first two are made at once, so that no slot is ever empty.
+// slots are two checksummed places in a file, written in turn and in place: the previous content
+// stays until the new one is on the disk. Write n goes to slot n%2. The first write fills both, so
+// that no slot is ever empty.
 type slots struct {
 	file    File
 	size    int64
-	version int    // of the format: the newest one that is understood
+	version int    // of the format: the newest known one
 	next    uint64 // number of the next write
-	found   int    // the format of what was read, 0 if nothing was
+	found   int    // the format of the content read, 0 without content
 }
 
-// read returns what was written last, nil if the file is empty. It believes only a file
-// that holds two writes, one of which followed the other. In any other file it may be
-// the last write that is missing, and the one before it, with a lower mark, must not
-// stand in for it; the error then wraps errDamaged. It wraps [ErrNewer] if a newer
+// read returns the last write, nil if the file is empty. It believes only a file with two writes,
+// one directly after the other. Any other file may lack the last write, and the one before it, with
+// a lower mark, must not replace it; the error then wraps errDamaged. It wraps [ErrNewer] if a newer
 // release wrote the file.
 //
-// Of a write that was cut off nothing was used yet, so that the slot before it would
-// still be true. But a slot that was cut off looks like one that the disk has lost
-// since, and doubt costs no more than a worker ID.
+// The process has used nothing of a torn write, so the slot before it would still be right. But a
+// torn slot looks like one that the disk has lost since, and doubt costs only a worker ID.
 func (s *slots) read() ([]byte, error) {
 	buf := make([]byte, 2*s.size)
 	n, err := s.file.ReadAt(buf, 0)
@@ -107,8 +102,8 @@ func (s *slots) write(text []byte) error {
 	return nil
 }
 
-// erase prepares a damaged file for its next write. It waits for the disk: of what the
-// file held nothing may be left that goes with the first write.
+// erase prepares a damaged file for its next write. It waits for the disk: no old slot may remain
+// that matches the first write.
 func (s *slots) erase() error {
 	_, err := s.file.WriteAt(make([]byte, 2*s.size), 0)
 	if err == nil {

@@ -18,7 +18,7 @@ type StateFile struct {
 	used     atomic.Bool // a keeper has it
 }
 
-// A savedLease is what is remembered of a lease.
+// A savedLease is a lease as the file remembers it.
 type savedLease struct {
 	Identity string         `json:"identity"`
 	Registry string         `json:"registry"`
@@ -35,8 +35,8 @@ type savedLease struct {
 	refused bool // and its layouts were refused: Layouts are those of the record that the claim replaced
 }
 
-// OpenStateFile opens the state file at path, which is created if there is none, and locks
-// it until Close or the end of the process. It is for one [Keeper] at a time. The error
+// OpenStateFile opens the state file at path, or creates it, and locks it until Close or the end of
+// the process. It is for one [Keeper] at a time. The error
 // wraps [ErrInUse] if another process has the file.
 //
 // The file proves that the process which held the lease in it is dead, if
@@ -46,7 +46,7 @@ type savedLease struct {
 //   - its lock, flock(2), which that process held for life, is free;
 //   - its file system is local, so that the lock says something about all processes.
 //
-// The next keeper then hands the lease back, or goes on with it while the registry is away.
+// The next keeper then hands the lease back, or continues it while the registry is away.
 // Without the proof the lease is left to run out, and each start after a crash takes
 // another worker ID: for a copy of the file, after a restart of the machine, on a network
 // file system, where the boot ID is hidden, and on other systems than Linux. A file that
@@ -66,7 +66,7 @@ func OpenStateFile(path string) (*StateFile, error) {
 	return s, nil
 }
 
-// NewStateFile returns a state file that is kept in f, which no other process has. identity
+// NewStateFile returns a state file in f, which no other process uses. identity
 // tells f, as long as the machine runs, from every copy of it; an empty one proves nothing.
 // [OpenStateFile] is what programs use; this is for tests with disks that fail.
 func NewStateFile(f File, identity string) *StateFile {
@@ -81,10 +81,9 @@ func (s *StateFile) Close() error {
 	return s.closer.Close()
 }
 
-// restore returns what the file says of a lease of the registry. A nil lease comes with why
-// the file does not help, if there is something to say. An error ends the use of the file;
-// it wraps [ErrNewer] if a newer release wrote it. A lease that another keeper of this
-// process still holds would look like that of a dead one.
+// restore returns the lease of the registry in the file. Without a lease, notice may say why the
+// file does not help. An error ends the use of the file; it wraps [ErrNewer] if a newer release
+// wrote it. A lease of another keeper in this process would look like that of a dead one.
 func (s *StateFile) restore(registry string) (lease *savedLease, notice, err error) {
 	if s.used.Swap(true) {
 		return nil, nil, errors.New("another keeper of this process has it: open a state file for each")
@@ -130,8 +129,7 @@ func (s *StateFile) save(l savedLease) error {
 	return s.slots.write(text)
 }
 
-// end makes it durable that no process goes on from l, of which nothing from its mark on
-// was issued.
+// end makes it durable that no process continues l. The caller issued nothing from its mark on.
 func (s *StateFile) end(l savedLease) error {
 	if s == nil {
 		return nil

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A Status is what a [Keeper] can tell people. Times are the zero Time where there is
-// nothing to tell.
+// A Status describes a [Keeper] for people. An unknown time is the zero Time.
 type Status struct {
 	Held     bool
 	Worker   int64
@@ -18,7 +17,7 @@ type Status struct {
 	Since    time.Time // when the lease was got
 	Extended time.Time // when the registry last agreed
 
-	Err error // why there is no lease, or what is wrong at present; nil if all is well
+	Err error // why the keeper has no lease, or its present faults; nil without any
 
 	// ClockOffset is how far this machine's clock was ahead of the registry's when the lease was
 	// last extended.
@@ -116,8 +115,7 @@ const (
 	numFaults
 )
 
-// report notes what is wrong in one way, nil if nothing is. It brings the status up to
-// date, and logs what is wrong when it is new.
+// report records a fault, or nil for its end. It updates the status and logs a new fault.
 func (k *Keeper) report(fault int, err error, what string, args ...any) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -140,12 +138,11 @@ func (k *Keeper) report(fault int, err error, what string, args ...any) {
 // operator frees starts beyond it.
 const freeAhead = 2 * time.Minute
 
-// Free resets the record of a worker ID whose holder is gone, so that it can be
-// claimed two minutes later. It must be certain that the holder is dead and
-// will not be started again without the registry, or will see the change before it
-// issues anything two minutes ahead: its times above that are dealt out again. It
-// returns the record as it is then. The error wraps [ErrConflict] if the record was
-// changed meanwhile.
+// Free resets the record of a worker ID whose holder is gone, so that a node can claim it two
+// minutes later, and returns the new record. The caller must be certain that the holder is dead and
+// will not start again without the registry, or will see the change before it issues anything two
+// minutes ahead: the next holder issues the times above that again. The error wraps [ErrConflict] if
+// another write came first.
 func Free(ctx context.Context, reg Registry, worker int64) (Record, error) {
 	old, err := reg.Load(ctx, worker)
 	if err != nil {
