@@ -37,7 +37,7 @@ func TestDriversLookAlike(t *testing.T) {
 		uses := []string{"db, err := " + name + ".", "db.Init", "db.Store()", "db.Registry()", "db.Close()"}
 		switch name {
 		case "memory":
-			uses[0] = "db := memory.New()"
+			uses[0] = "db := memory.New() "
 		case "ticket":
 			uses[3] = "" // it keeps no worker IDs
 		}

@@ -1,7 +1,7 @@
 // Package memory is a store of tags and a registry of workers in the memory of this process: for
 // tests, and for IDs that need to be unique only while the process runs. Nothing outlives it.
 //
-//	db := memory.New().Store() // no db.Init or db.InitRegistry: it has both parts already
+//	db := memory.New() // no db.Init or db.InitRegistry: it has both parts already
 //	set := segment.NewSet(db.Store(), nil)
 //	ids, err := snowflake.Open(ctx, db.Registry(), nil)
 //	err = db.Close()
