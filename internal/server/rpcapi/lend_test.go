@@ -132,10 +132,10 @@ func TestPeekAndObserve(t *testing.T) {
 	}
 	peek(105)
 	res, err = f.admin.ObserveTag(t.Context(), &leafv1.ObserveTagRequest{Name: "order", Max: 5000})
-	if err != nil || res.GetDropped() < 5 || res.GetOthersBelow() < 110 || res.GetTag().GetMaxId() != 5001 {
+	if err != nil || res.GetDropped() < 5 || res.GetOthersBelow() < 110 || res.GetTag().GetMaxId() < 5001 { // more if a refill was under way
 		t.Errorf("observe 5000: %v, %v", res, err)
 	}
-	if next, err := f.ids.Next(t.Context(), &leafv1.NextRequest{Key: "order"}); err != nil || next.GetId() != 5001 {
+	if next, err := f.ids.Next(t.Context(), &leafv1.NextRequest{Key: "order"}); err != nil || next.GetId() < 5001 || next.GetId() > res.GetTag().GetMaxId() {
 		t.Errorf("next: %v, %v", next, err)
 	}
 	for _, tt := range []struct {
