@@ -21,7 +21,7 @@ const structureText = `# The structure of the code
 
 Each box is a folder, each arrow an import. An import that another path implies is left
 out. The picture is drawn from the imports by ` + "`make structure`" + `, and a test
-compares it with them. What may import what is a table in ` + "`imports_test.go`" + `.
+compares it with them. A table in ` + "`imports_test.go`" + ` lists the permitted imports.
 
 `
 
