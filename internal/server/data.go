@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/datadir"
@@ -48,8 +49,23 @@ func (s *Server) compareHosts(ctx context.Context) error {
 		for _, err := range silent {
 			s.log.Warn("a host of the URL did not tell the identity of its store, and was not compared with the others", "err", err)
 		}
+		if len(silent) > 0 {
+			s.unheard = append(s.unheard, b)
+		}
 	}
 	return nil
+}
+
+// compareLate compares the hosts of the URLs that had silent ones at the start. It drops a URL once
+// all of its hosts have answered, or two of them belong to different stores.
+func (s *Server) compareLate(ctx context.Context) {
+	s.unheard = slices.DeleteFunc(s.unheard, func(b *backend.Backend) bool {
+		silent, err := b.CompareHosts(ctx)
+		if err != nil {
+			s.log.Error("a host that did not answer at the start has another store", "err", err)
+		}
+		return err != nil || len(silent) == 0
+	})
 }
 
 // unusable tells a directory that cannot be written from one that must not be used,

@@ -78,6 +78,7 @@ type Server struct {
 	traces   *telemetry.Traces       // nil: nothing is traced
 	cancel   context.CancelCauseFunc // ends the contexts of all requests
 	announce func()                  // ends what lasts longer than a request
+	unheard  []*backend.Backend      // with hosts that have not been compared yet; belongs to watch
 	stopping atomic.Bool
 	counts   counts // for the metrics
 	verdict  verdict

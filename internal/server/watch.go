@@ -12,10 +12,12 @@ import (
 	"github.com/leaf-id/leaf/internal/hint"
 )
 
-// How often the files that may change are looked at, and the server's own health.
+// How often the server looks at the files that may change, at its own health, and for hosts that
+// were silent at the start.
 const (
 	filesInterval  = 2 * time.Second
 	healthInterval = 5 * time.Second
+	hostsInterval  = 5 * time.Second
 )
 
 // watch has the server read changed files again, and tell of its health, until the returned
@@ -25,6 +27,9 @@ func (s *Server) watch() (stop func()) {
 	var running sync.WaitGroup
 	running.Go(func() { s.watchFiles(ctx) })
 	running.Go(func() { s.watchHealth(ctx) })
+	if len(s.unheard) > 0 {
+		running.Go(func() { every(ctx, hostsInterval, func() { s.compareLate(ctx) }) })
+	}
 	if w := s.opts.Notify.Watchdog(); w > 0 {
 		running.Go(func() { every(ctx, w/2, s.tellAlive) })
 	}
