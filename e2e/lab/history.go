@@ -128,7 +128,7 @@ func (h *History) Duplicates(keep func(*Receipt) bool) (twice int64, lowest erro
 	return twice, lowest
 }
 
-// UniqueBut is Duplicates where so many IDs are issued twice by a limit that is documented.
+// UniqueBut is Duplicates for a documented limit, which issues so many IDs twice.
 func (h *History) UniqueBut(documented int64) (twice int64, err error) {
 	if twice, err = h.Duplicates(nil); twice > 0 && twice == documented {
 		err = nil
@@ -136,7 +136,7 @@ func (h *History) UniqueBut(documented int64) (twice int64, err error) {
 	return twice, err
 }
 
-// Ordered reports a receipt that lies below one which the same client or another one had
+// Ordered reports a receipt below one that the same client or another one had
 // already received from the same server, of the same space, before its own call began.
 // Receipts of one call count as one, and those without a server or order not at all.
 func (h *History) Ordered() error {
@@ -163,7 +163,7 @@ func (h *History) Ordered() error {
 	return nil
 }
 
-// Within reports a receipt of a space that is not inside what the store granted to its
+// Within reports a receipt of a space that is outside the store's grants to its
 // server, if it has one.
 func (h *History) Within(space string, granted map[string][]leaf.Range) error {
 	merged := map[string][]leaf.Range{}
@@ -183,7 +183,7 @@ func (h *History) Within(space string, granted map[string][]leaf.Range) error {
 	return nil
 }
 
-// Above reports what a server answered below an ID, to calls that began after it had been told
+// Above reports a server's answers below an ID, to calls that began after an operator reported
 // that all below were in use.
 func (h *History) Above(space, server string, told time.Duration, least int64) error {
 	for _, r := range h.sorted(byRange, of(space)) {
@@ -300,19 +300,19 @@ func (h *History) CheckSilence(from, to, most time.Duration, names ...string) er
 	return nil
 }
 
-// A Life is what one server process was granted and what it gave back, of one space.
+// A Life holds the grants of one server process and the ranges it gave back, of one space.
 type Life struct {
 	Server            string
 	Granted, Returned []leaf.Range
 	Issued            int64 // by its own count; 0: what clients received
 	Crashed           bool  // else it stopped in good order
 
-	// Budget is what a crash may cost. Where only clients counted, it has to leave room for
-	// answers on their way.
+	// Budget is the most IDs that a crash may cost. Where only clients counted, it has to leave
+	// room for answers on their way.
 	Budget int64
 }
 
-// CheckLoss reports a life that lost more IDs than its budget: those that were granted to
+// CheckLoss reports a life that lost more IDs than its budget: those granted to
 // it, and neither given back nor issued.
 func (h *History) CheckLoss(space string, lives ...Life) error {
 	received := map[string]int64{}

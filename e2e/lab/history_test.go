@@ -33,7 +33,7 @@ func history(receipts ...lab.Receipt) *lab.History {
 	return h
 }
 
-// verdict fails the test unless err is as wanted: empty for none, else a part of its text.
+// verdict fails the test unless err is as wanted: empty for no error, else a part of its text.
 func verdict(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -60,7 +60,7 @@ func TestUnique(t *testing.T) {
 	}
 }
 
-// What is documented hides neither other duplicates nor what is no range at all.
+// The documented limit hides neither other duplicates nor an invalid range.
 func TestUniqueBut(t *testing.T) {
 	twice := []lab.Receipt{call("a", 0, 1, 0, 10), call("b", 2, 3, 9, 20)}
 	none := []lab.Receipt{call("a", 0, 1, 0, 10), call("b", 2, 3, -1, 20)}
@@ -168,7 +168,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// Receipts that are not chosen do not count.
+// Only chosen receipts count.
 func TestDuplicates(t *testing.T) {
 	h := history(call("a", 0, 1, 0, 10), call("b", 0, 1, 5, 10))
 	other := call("a", 0, 1, 0, 10)
@@ -208,7 +208,7 @@ func TestLoss(t *testing.T) {
 
 var errLost = errors.New("the answer was lost")
 
-// A counter is a list of calls, each of which is an advance of 10 that got a range, or a
+// A counter is a list of calls: each is an advance of 10 that got a range, or a
 // give-back of it.
 func TestCheckCounter(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // for the pictures of the violations
@@ -275,7 +275,7 @@ func TestCheckCell(t *testing.T) {
 	}
 }
 
-// A search that was given up proves nothing.
+// An aborted search proves nothing.
 func TestLinearUndecided(t *testing.T) {
 	var o lab.Ops
 	for i := range 40 {

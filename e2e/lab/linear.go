@@ -32,7 +32,7 @@ func (o *Ops) add(begin, end time.Duration, input any, unknown bool) {
 	o.all = append(o.all, op)
 }
 
-// An advance moves a counter by n, to got.End; a counter that is set goes to at.
+// An advance moves a counter by n, to got.End; a set moves it to at.
 type advance struct {
 	n       int64
 	got     leaf.Range
@@ -139,7 +139,7 @@ type swap struct {
 	outcome  Outcome
 }
 
-// An Outcome is what a caller knows of a swap.
+// An Outcome is a caller's knowledge of a swap.
 type Outcome int
 
 // The outcomes.
@@ -149,7 +149,7 @@ const (
 	Unknown
 )
 
-// Load records what was read from a cell.
+// Load records a read of a cell.
 func (o *Ops) Load(begin, end time.Duration, value string) { o.add(begin, end, load{value}, false) }
 
 // Swap records a compare-and-swap of a cell.

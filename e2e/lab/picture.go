@@ -27,7 +27,7 @@ func (e Event) String() string {
 
 // The parts of a picture, in pixels.
 const (
-	left, width         = 290, 700 // of the time line; the names of faults stand on its left
+	left, width         = 290, 700 // of the time line; the names of faults are on its left
 	rateTop, rateHeight = 40, 120
 	waitTop, waitHeight = 180, 90
 	faultTop, line      = 300, 15
@@ -40,7 +40,7 @@ func (h *History) Draw(dir string, of *Result, events []Event, end time.Duration
 	return os.WriteFile(filepath.Join(dir, of.Picture()), []byte(picture), 0o600)
 }
 
-// Picture returns a time line as SVG: calls that were answered and that failed, how long the
+// Picture returns a time line as SVG: answered and failed calls, how long the
 // answered ones took, and each fault in a line of its own.
 func (h *History) Picture(title string, events []Event, end time.Duration) string {
 	var names []string
@@ -66,7 +66,7 @@ func (h *History) Picture(title string, events []Event, end time.Duration) strin
 	return p.text.String() + "</svg>\n"
 }
 
-// A picture is one that is being drawn.
+// A picture is the state of one drawing.
 type picture struct {
 	text       strings.Builder
 	end, slice time.Duration
@@ -76,7 +76,7 @@ func (p *picture) add(format string, args ...any) { fmt.Fprintf(&p.text, format+
 
 func (p *picture) x(t time.Duration) float64 { return left + width*float64(t)/float64(p.end) }
 
-// fault draws when one struck, and shades what stands above.
+// fault draws when one struck, and shades the area above.
 func (p *picture) fault(y int, name string, events []Event) {
 	p.add(`<text x="%d" y="%d" text-anchor="end">%s</text>`, left-8, y+line-4, html.EscapeString(name))
 	for _, e := range events {
@@ -104,7 +104,7 @@ func (p *picture) rates(good [][]time.Duration, bad []int) {
 	p.add(`<text x="%d" y="%d" text-anchor="end" fill="#d40">failed</text>`, left-8, rateTop+40)
 }
 
-// waits draws how long the answered calls took, on a scale of which each fifth is ten times the
+// waits draws how long the answered calls took, on a scale where each fifth is ten times the
 // one below: 0.1 ms to 10 s.
 func (p *picture) waits(took [][]time.Duration) {
 	height := func(d time.Duration) float64 {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// A Result is what one scenario came to. [Result.Save] makes it a line of JSON, of which a
-// report makes its tables.
+// A Result is the outcome of one scenario. [Result.Save] makes it a line of JSON, and a
+// report makes its tables from those lines.
 type Result struct {
 	Test   string `json:"test"` // with Seed it repeats the scenario: LEAF_SEED=… go test -run 'Cluster/redis' .
 	Seed   uint64 `json:"seed"`
@@ -53,7 +53,7 @@ type Served struct {
 	Availability float64       `json:"availability"` // the share of the time outside of silences of more than a second
 }
 
-// Result returns what the history tells of a scenario, IDs and calls, and how each client was
+// Result returns a scenario's IDs and calls from its history, and how each client was
 // served between two times.
 func (h *History) Result(from, to time.Duration) (r Result) {
 	r.IDs, r.Failed = h.Count()
@@ -88,7 +88,7 @@ func (r *Result) Strikes() (n int) {
 // time.
 func (r *Result) Save(dir string) error { return appendLine(dir, "results.jsonl", r) }
 
-// Results returns the results in the folder of a report, by test; none where it has none.
+// Results returns the results in the folder of a report, by test.
 func Results(dir string) ([]Result, error) {
 	all, err := readLines[Result](dir, "results.jsonl")
 	slices.SortStableFunc(all, func(a, b Result) int { return cmp.Compare(a.Test, b.Test) })

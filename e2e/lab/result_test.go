@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf/e2e/lab"
 )
 
-// Results that are saved at the same time are all there, as they were.
+// Results saved at the same time are all kept unchanged.
 func TestResults(t *testing.T) {
 	dir := t.TempDir()
 	if all, err := lab.Results(dir); err != nil || all != nil {

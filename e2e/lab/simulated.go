@@ -2,7 +2,7 @@ package lab
 
 import "time"
 
-// Schedules is what the schedules of one kind of the simulator came to.
+// Schedules holds the results of one kind of the simulator's schedules.
 type Schedules struct {
 	Kind      string        `json:"kind"`
 	Schedules int64         `json:"schedules"`

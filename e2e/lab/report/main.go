@@ -1,10 +1,10 @@
-// Command report runs the fault lab, one part after the other, and writes what came of it into
+// Command report runs the fault lab, one part after the other, and writes the results into
 // docs/reliability.md. A part that fails does not keep the others from running; the command then
 // fails in the end.
 //
 //	go run ./lab/report                     everything, about 40 minutes
 //	go run ./lab/report -only simulator     a part; the page stays as it is
-//	go run ./lab/report -from DIR           the page again, from a run that is kept in DIR
+//	go run ./lab/report -from DIR           the page again, from a run kept in DIR
 package main
 
 import (
@@ -66,7 +66,7 @@ const (
 	end       = "<!-- to here -->\n"
 )
 
-// write replaces what stands between the marks of a page. What a run did not have stays.
+// write replaces the text between the marks of a page. Parts missing from a run stay.
 func (r *report) write(page string, now time.Time) error {
 	old, err := os.ReadFile(page)
 	if err != nil {

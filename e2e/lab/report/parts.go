@@ -39,7 +39,7 @@ var parts = []part{
 
 var errNoPart = errors.New("there is no such part")
 
-// runParts runs the parts that are chosen, all by default, and keeps what they print.
+// runParts runs the chosen parts, all by default, and keeps their output.
 func runParts(ctx context.Context, dir, only string) error {
 	chosen, err := choose(only)
 	if err != nil {
@@ -80,7 +80,7 @@ func choose(only string) ([]part, error) {
 	return chosen, nil
 }
 
-// run runs the part; what it prints is kept in a file.
+// run runs the part and keeps its output in a file.
 func (p part) run(ctx context.Context, dir string) error {
 	log, err := os.Create(filepath.Join(dir, strings.ReplaceAll(p.name, " ", "-")+".log"))
 	if err != nil {
@@ -98,7 +98,7 @@ func (p part) run(ctx context.Context, dir string) error {
 	return ranTests(log.Name())
 }
 
-// ranTests reports a part of which a package had no test to run: its pattern fits none.
+// ranTests reports a part whose pattern matches no test of a package.
 func ranTests(log string) error {
 	text, err := os.ReadFile(log)
 	if err == nil && bytes.Contains(text, []byte("[no tests to run]")) {

@@ -18,7 +18,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A run in which a part failed has a page all the same, with all that the others came to.
+// A run with a failed part still writes a page, with the results of the others.
 func TestPage(t *testing.T) {
 	dir := t.TempDir()
 	must(t, (&lab.Part{Name: "simulator", Budget: time.Minute, Took: 90 * time.Second, Error: "exit status 1"}).Save(dir))

@@ -16,13 +16,13 @@ import (
 	"github.com/leaf-id/leaf/e2e/lab"
 )
 
-// A report is what a run came to.
+// A report holds the results of a run.
 type report struct {
 	parts     []lab.Part
 	results   []lab.Result
 	simulated []lab.Schedules
 	saboteurs []lab.Saboteur
-	drawn     map[string]bool // by name: a picture beside the page
+	drawn     map[string]bool // by name: a picture next to the page
 }
 
 func read(dir string) (r report, err error) {
@@ -39,7 +39,7 @@ func read(dir string) (r report, err error) {
 	return r, err
 }
 
-// text returns what is written to the page.
+// text returns the new text of the page.
 func (r *report) text(now time.Time) string {
 	text := []string{
 		fmt.Sprintf("Written by `make lab` on %s, on %d processors.", now.Format(time.DateOnly), runtime.NumCPU()),
@@ -216,7 +216,7 @@ func (r *report) caught() string {
 	return table([]string{"Rule", "What is broken", "Scenario", " Schedules, or runs", " Time", "What is found"}, rows)
 }
 
-// sign shortens what was found to its kind.
+// sign shortens a finding to its kind.
 func sign(found string) string {
 	for _, s := range []string{"issued twice", "received nothing", "told of", "out of order", "false alarms", "behind the clock"} {
 		if strings.Contains(found, s) {
@@ -257,10 +257,10 @@ func number(n int64) string {
 	return s
 }
 
-// pictures is where they are, beside the page.
+// pictures is the folder of pictures, next to the page.
 const pictures = "img/"
 
-// mostBytes bounds a picture that is kept in the repository.
+// mostBytes bounds a picture in the repository.
 const mostBytes = 100_000
 
 // copyPictures copies the pictures of the scenarios from the folder of a run.

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// A disk is a state file. What was written survives a kill; only what was synced survives a
+// A disk is a state file. Written data survive a kill; only synced data survive a
 // crash of the machine.
 type disk struct {
 	mu              sync.Mutex
@@ -39,7 +39,7 @@ func (w *world) copyOf(d *disk) *disk {
 	return c
 }
 
-// crash is what a crash of the machine leaves.
+// crash keeps only the data that survive a crash of the machine.
 func (w *world) crash(d *disk) {
 	w.disks++
 	d.mu.Lock()
@@ -53,7 +53,7 @@ type handle struct {
 	d *disk
 }
 
-// ReadAt reads what was written.
+// ReadAt reads written data, synced or not.
 func (h *handle) ReadAt(b []byte, off int64) (int, error) {
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()
@@ -83,7 +83,7 @@ func (h *handle) WriteAt(b []byte, off int64) (int, error) {
 	return copy(h.d.cached[off:], b), nil
 }
 
-// Sync makes durable what was written.
+// Sync makes the written data durable.
 func (h *handle) Sync() error {
 	if err := h.p.await(); err != nil {
 		return err

@@ -90,7 +90,7 @@ func (w *leaseWorld) initial(id int64) worker.Record {
 	return r
 }
 
-// A leaseServer is what a process runs: a node. It records what its registry answers.
+// A leaseServer runs in a process: a node. It records its registry's answers.
 type leaseServer struct {
 	*kv.Registry
 	p     *process
@@ -190,7 +190,7 @@ func (s *leaseServer) Clock(ctx context.Context) (time.Time, error) {
 	return s.Registry.Clock(s.pauseBefore(ctx, "clock"))
 }
 
-// pauseBefore pauses the process before a call, if that was chosen. The time limit of the call
+// pauseBefore pauses the process before a chosen call. The time limit of the call
 // begins afterwards.
 func (s *leaseServer) pauseBefore(ctx context.Context, call string) context.Context {
 	if s.p.pauseAt(call) {
@@ -409,7 +409,7 @@ func (w *leaseWorld) check() error {
 	return errors.Join(errs...)
 }
 
-// bound is what the time of an ID may be. Where clocks are set, the generator's follows
+// bound limits the time of an ID. Where clocks are set, the generator's follows
 // between two of its turns, so that there is no lower bound.
 func (w *leaseWorld) bound(l snowflake.NodeLayout) lab.TimeBound {
 	behind, ahead := int64(50), maxAhead

@@ -226,7 +226,7 @@ func (w *lossWorld) outage() {
 	time.Sleep(hears)
 }
 
-// failOver has a server take over that lacks the latest writes. Nodes that were down start at
+// failOver makes a server without the latest writes take over. Nodes that are down start at
 // once.
 func (w *lossWorld) failOver() {
 	rng := w.rng
@@ -325,7 +325,7 @@ func (w *lossWorld) wake(m *machine) {
 	time.Sleep(hears)
 }
 
-// launchAll starts the machines that have no process.
+// launchAll starts the machines without a process.
 func (w *leaseWorld) launchAll() {
 	for _, m := range w.machines {
 		if m.proc.Load() == nil {

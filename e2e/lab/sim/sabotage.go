@@ -38,7 +38,7 @@ func (w *world) backend(p *process) kv.Backend {
 	return b
 }
 
-// A brokenPort is a port to a database that does not do what it has to.
+// A brokenPort is a port to a database that breaks its promises.
 type brokenPort struct{ *port }
 
 // expiry is after how long without a write the broken database forgets a record.
@@ -103,13 +103,13 @@ func (w *tagWorld) store(s *tagServer) segment.Store {
 // A settingStore lifts counters by setting them.
 type settingStore struct{ *tagServer }
 
-// Lift sets a counter to floor, whatever it stands at.
+// Lift sets a counter to floor, even a higher one.
 func (s *settingStore) Lift(ctx context.Context, tag, _ string, floor int64) error {
 	_, err := s.w.admin.Alter(ctx, tag, segment.Change{MaxID: &floor, Force: true})
 	return err
 }
 
-// A brokenStore does not do what a store has to.
+// A brokenStore breaks the promises of a store.
 type brokenStore struct {
 	*tagServer
 	last   segment.Grant

@@ -92,7 +92,7 @@ const (
 	repeats       = 20 // of the known schedule
 )
 
-// What a seed that is recorded is chosen from, and by.
+// The candidates for a recorded seed, and the criterion.
 const (
 	candidates = 3
 	replays    = 5
@@ -198,7 +198,7 @@ func best(t *testing.T, s saboteur, seed uint64) (best uint64) {
 	return best
 }
 
-// noticedBy reports whether what a schedule found shows that the rule is broken.
+// noticedBy reports whether a schedule's finding shows that the rule is broken.
 func (s saboteur) noticedBy(err error) bool {
 	return err != nil && strings.Contains(err.Error(), s.sign)
 }
@@ -248,7 +248,7 @@ func record(t *testing.T, known map[string]uint64) {
 	}
 }
 
-// What a schedule that fails leaves says how to replay it, and the replay fails again.
+// The files of a failed schedule describe its replay, and the replay fails again.
 func TestFailureIsReplayed(t *testing.T) {
 	s := saboteurs[0]
 	leaf.Rule = ""

@@ -25,7 +25,7 @@ var (
 	schedulesFlag = flag.Int("schedules", 0, "how many schedules of each kind to run (default 30, with LEAF_LAB set for 75 seconds)")
 )
 
-// A scenario is a world that is made from a seed, and runs in a bubble.
+// A scenario is a world made from a seed, and runs in a bubble.
 type scenario interface {
 	run()
 	check() error

@@ -8,10 +8,10 @@ import (
 	"github.com/leaf-id/leaf/driver/memory"
 )
 
-// A stall is a time in which the database's disk hangs. What is written can be read, and is not
+// A stall is a time in which the database's disk hangs. A write can be read, and is not
 // answered: a crash loses it. InnoDB without a binary log is such a database.
 type stall struct {
-	synced  memory.Snapshot // what a crash leaves
+	synced  memory.Snapshot // the data that survive a crash
 	over    chan struct{}   // closed at its end; then crashed is set
 	crashed bool
 }
@@ -24,13 +24,13 @@ func (d *database) stall() {
 	d.stalled = &stall{synced: d.cells.Snapshot(), over: make(chan struct{})}
 }
 
-// goOn has the disk write what was not synced, and answers it.
+// goOn makes the disk write the unsynced data, and answers the writes.
 func (d *database) goOn() {
 	d.w.note("the disk of the database goes on")
 	d.endStall(func(*stall) {})
 }
 
-// crash loses what was not synced. The database is back at once.
+// crash loses the unsynced data. The database is back at once.
 func (d *database) crash() {
 	d.w.note("the database crashes: what it has not answered is lost")
 	d.endStall(func(s *stall) {
@@ -112,7 +112,7 @@ func (w *leaseWorld) outlive(m *machine) {
 	time.Sleep(w.keeper.Horizon + time.Second)
 }
 
-// hang has the database's disk hang for a while, while a process stops or none does. Mostly the
+// hang makes the database's disk hang for a while; a process may stop meanwhile. Mostly the
 // database crashes then.
 func (w *tagWorld) hang(p *process) {
 	w.db.stall()

@@ -71,7 +71,7 @@ func newTagWorld(seed uint64, sabotage string) *tagWorld {
 	return w
 }
 
-// A tagServer is what a process runs: a set of tags. It records what its store answers.
+// A tagServer runs in a process: a set of tags. It records its store's answers.
 type tagServer struct {
 	*drivertest.Faulty
 	p       *process
@@ -198,7 +198,7 @@ type marks struct {
 	tag map[string]map[string]segment.Mark
 }
 
-// server returns the server that is remembered of a tag.
+// server returns the remembered server of a tag.
 func (m *marks) server(tag string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -211,7 +211,7 @@ type memoryHandle struct {
 	m *marks
 }
 
-// Recall returns what is known of a tag.
+// Recall returns the memory of a tag.
 func (h *memoryHandle) Recall(tag string) map[string]segment.Mark {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
@@ -223,12 +223,12 @@ func (h *memoryHandle) Recall(tag string) map[string]segment.Mark {
 	return known
 }
 
-// Remember replaces what is known of a source of a tag.
+// Remember replaces the memory of a source of a tag.
 func (h *memoryHandle) Remember(tag, source string, mark segment.Mark) error {
 	return h.change(tag, func(known map[string]segment.Mark) { known[source] = mark })
 }
 
-// Forget drops what is known of a tag.
+// Forget drops the memory of a tag.
 func (h *memoryHandle) Forget(tag string) error {
 	return h.change(tag, func(known map[string]segment.Mark) { clear(known) })
 }
@@ -249,8 +249,8 @@ func (h *memoryHandle) change(tag string, do func(map[string]segment.Mark)) erro
 	return nil
 }
 
-// lossBudget is what a crash may cost of one tag: the stock, or the first allocation, whose
-// size is the tag's own; by Java Leaf's rule two segments.
+// lossBudget is the most IDs of one tag that a crash may cost: the stock, or the first allocation,
+// whose size is the tag's own; by Java Leaf's rule two segments.
 func (w *tagWorld) lossBudget(tag string, granted []leaf.Range) (budget int64) {
 	if w.lan != nil { // a loan may be given back while the store is being asked
 		budget = w.opts.MaxStock

@@ -149,13 +149,13 @@ type process struct {
 	serve serving
 }
 
-// serving is what a process runs.
+// serving is the server in a process.
 type serving interface {
 	stop(ctx context.Context) error // in good order
 	take(ctx context.Context, space string, rng *rand.Rand) (answer, error)
 }
 
-// An answer is what a call of a process brought, and what its clock showed.
+// An answer is the result of a process's call, and the reading of its clock.
 type answer struct {
 	ranges               []leaf.Range
 	clockBegin, clockEnd int64
@@ -182,7 +182,7 @@ func (p *process) die() {
 	p.resume()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = p.serve.stop(ctx) // ends its goroutines; what it sends and writes comes to nothing
+	_ = p.serve.stop(ctx) // ends its goroutines; its requests and writes have no effect
 }
 
 // shutDown ends it in good order.
