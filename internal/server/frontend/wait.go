@@ -14,3 +14,18 @@ var NoWait = func() context.Context {
 	cancel(ErrWaits)
 	return ctx
 }()
+
+// Within waits for f, which has no limit of its own, until ctx ends. The error is why ctx ended.
+func Within(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	go func() {
+		f()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/internal/server/conns"
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 // Serve serves the connections of l until [GRPC.Shutdown].
@@ -18,17 +19,7 @@ func (g *GRPC) Serve(l net.Listener) error {
 // Shutdown accepts no more connections, tells clients to make their next calls elsewhere, and lets
 // calls finish until ctx ends.
 func (g *GRPC) Shutdown(ctx context.Context) error {
-	done := make(chan struct{})
-	go func() {
-		g.calls.GracefulStop()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return frontend.Within(ctx, g.calls.GracefulStop)
 }
 
 // Close cuts all connections.

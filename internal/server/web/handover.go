@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
 // A handover is the listener of connections accepted elsewhere.
@@ -51,66 +53,32 @@ func (h *handover) Addr() net.Addr { return new(net.TCPAddr) }
 // A freshHandover is that of HTTP/1: net/http drops requests of it that it reads while it stops.
 type freshHandover struct {
 	*handover
-
-	mu    sync.Mutex
-	fresh map[net.Conn]struct{} // net/http has not answered the first request of these
-	empty chan struct{}         // closed when fresh is empty; nil: nothing waits for that
+	fresh   sync.Map // of connections whose first request net/http has not answered
+	waiting sync.WaitGroup
 }
 
-func newFreshHandover() *freshHandover {
-	return &freshHandover{handover: newHandover(), fresh: make(map[net.Conn]struct{})}
-}
+func newFreshHandover() *freshHandover { return &freshHandover{handover: newHandover()} }
 
 // give waits until conn is accepted, or closes it. Nothing waits for a closed one: the server has
 // stopped.
 func (h *freshHandover) give(conn net.Conn) {
-	h.mu.Lock()
-	h.fresh[conn] = struct{}{}
-	h.mu.Unlock()
+	h.waiting.Add(1)
+	h.fresh.Store(conn, nil)
 	h.handover.give(conn)
 }
 
 // observe is the http.Server's ConnState.
 func (h *freshHandover) observe(conn net.Conn, state http.ConnState) {
-	if state != http.StateNew && state != http.StateActive {
-		h.settled(conn)
+	if state == http.StateNew || state == http.StateActive {
+		return
 	}
-}
-
-// settled takes in that conn has been answered, or has ended.
-func (h *freshHandover) settled(conn net.Conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.fresh, conn)
-	if len(h.fresh) == 0 && h.empty != nil {
-		close(h.empty)
-		h.empty = nil
+	if _, ok := h.fresh.LoadAndDelete(conn); ok { // it has been answered, or has ended
+		h.waiting.Done()
 	}
 }
 
 // wait waits until the first request of each connection is answered. Its client has no longer
-// than [frontend.RequestTimeout] to send it.
+// than [frontend.RequestTimeout] to send it. Nothing is given any more.
 func (h *freshHandover) wait(ctx context.Context) error {
-	select {
-	case <-h.allSettled():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// allSettled returns a channel that closes when no connection is fresh.
-func (h *freshHandover) allSettled() <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.empty != nil {
-		return h.empty
-	}
-	empty := make(chan struct{})
-	if len(h.fresh) == 0 {
-		close(empty)
-	} else {
-		h.empty = empty
-	}
-	return empty
+	return frontend.Within(ctx, h.waiting.Wait)
 }
