@@ -82,7 +82,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 // Clients ask for large messages of gRPC and Connect, on many streams, and do not read them. Others
 // get IDs one by one meanwhile, and large messages again when those clients have gone.
 func TestUnreadMessagesAreBounded(t *testing.T) {
-	const budget, calls, perCall = 8 << 20, 800, 96 << 10 // bytes
+	const budget, calls, perCall = 8 << 20, 800, 64 << 10 // bytes
 	const most = budget + calls*perCall
 	r := run(t, nil, func(o *server.Options) {
 		withGRPC(o)
