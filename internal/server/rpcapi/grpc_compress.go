@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"sync"
 
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/gzip"
@@ -14,13 +15,16 @@ func init() { encoding.RegisterCompressor(inPieces{encoding.GetCompressor(gzip.N
 // compressedPiece is the size of one write of compressed output, in bytes.
 const compressedPiece = 32 << 10
 
+var pieceWriters = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, compressedPiece) }}
+
 // An inPieces writes its output in large pieces. Gzip writes 240 bytes at a time, and a
 // [chargingPool] charges none of that.
 type inPieces struct{ encoding.Compressor }
 
 // Compress implements [encoding.Compressor].
 func (c inPieces) Compress(w io.Writer) (io.WriteCloser, error) {
-	out := bufio.NewWriterSize(w, compressedPiece)
+	out := pieceWriters.Get().(*bufio.Writer)
+	out.Reset(w)
 	z, err := c.Compressor.Compress(out)
 	return &pieces{z, out}, err
 }
@@ -32,4 +36,9 @@ type pieces struct {
 }
 
 // Close implements [io.Closer].
-func (p *pieces) Close() error { return errors.Join(p.WriteCloser.Close(), p.out.Flush()) }
+func (p *pieces) Close() error {
+	err := errors.Join(p.WriteCloser.Close(), p.out.Flush())
+	p.out.Reset(nil)
+	pieceWriters.Put(p.out)
+	return err
+}
