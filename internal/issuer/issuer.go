@@ -30,7 +30,8 @@ const (
 // ErrSchemeOff is wrapped by errors about an unknown or disabled scheme.
 var ErrSchemeOff = errors.New("scheme not enabled")
 
-// ErrNoScheme is wrapped, with [ErrSchemeOff], by errors about an unknown scheme.
+// ErrNoScheme is wrapped by errors about an unknown scheme, those of an [Issuer] with
+// [ErrSchemeOff].
 var ErrNoScheme = errors.New("no such scheme")
 
 // A noScheme is the fault of an unknown scheme.

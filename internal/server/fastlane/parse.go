@@ -124,7 +124,7 @@ func targetOf(path string) (t target, ok bool) {
 	if names, is := strings.CutPrefix(path, v1Prefix); is {
 		t = target{api: 1}
 		t.scheme, t.key, _ = strings.Cut(names, "/")
-		return t, t.scheme != "" && issuer.SchemeOf(t.scheme).Name != "" && isKey(t.key)
+		return t, issuer.SchemeOf(t.scheme).Name == t.scheme && isKey(t.key)
 	}
 	for _, s := range issuer.Schemes {
 		if key, is := strings.CutPrefix(path, s.Path); is {

@@ -21,9 +21,8 @@ const problemTypes = "https://github.com/leaf-id/leaf/blob/main/docs/http-api.md
 
 // Errors of requests that name nothing that this server has.
 var (
-	ErrNoRoute  = errors.New("no such route")
-	ErrNoScheme = errors.New("no such scheme")
-	ErrMethod   = errors.New("method not allowed")
+	ErrNoRoute = errors.New("no such route")
+	ErrMethod  = errors.New("method not allowed")
 )
 
 // ProblemOf returns the HTTP form of err, which must not be nil.

@@ -31,8 +31,8 @@ func (h *handler) serveIDs(w http.ResponseWriter, r *http.Request, names string)
 	if r.Method != http.MethodGet && h.answersMethod(w, r, allowIDs) {
 		return
 	}
-	if key, ok = unescape(r, key); !ok || scheme == "" || issuer.SchemeOf(scheme).Name == "" {
-		h.fail(w, fmt.Errorf("%w: %q; there are %s", frontend.ErrNoScheme, scheme, strings.Join(issuer.SchemeNames(), ", ")))
+	if key, ok = unescape(r, key); !ok || issuer.SchemeOf(scheme).Name != scheme {
+		h.fail(w, fmt.Errorf("%w: %q; there are %s", issuer.ErrNoScheme, scheme, strings.Join(issuer.SchemeNames(), ", ")))
 		return
 	}
 	caller, err := h.Caller(r)
