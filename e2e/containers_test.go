@@ -18,7 +18,7 @@ func TestCrashLoopsWithoutVolumes(t *testing.T) {
 	var orders drivertest.IDs
 	var times drivertest.Ranges
 	start := func(pod int) *server {
-		return serveWith(t, fmt.Sprintf("LEAF_ID_SPACE=%s %d", t.Name(), pod), // as a network namespace does
+		return serveWith(t, fmt.Sprintf("LEAF_ID_SPACE=%s %d", idSpace(t), pod), // as a network namespace does
 			"--store", url, "--data", filepath.Join(t.TempDir(), "data"))
 	}
 	var pods sync.WaitGroup

@@ -30,7 +30,7 @@ func etcdRestoredUnderServers(t *testing.T, program ...string) error {
 		"    two: {epoch: 2026-01-01T00:00:00Z, tick: 1ms, time: 41, worker: 1, sequence: 12}\n")
 	start := func(machine, workers string) *server {
 		args := serveArgs([]string{"--config", file, "--data", t.TempDir(), "--workers", workers})
-		return serveBy(t, slices.Concat([]string{"env", "LEAF_ID_SPACE=" + t.Name() + machine}, program, args)...)
+		return serveBy(t, slices.Concat([]string{"env", "LEAF_ID_SPACE=" + idSpace(t) + machine}, program, args)...)
 	}
 	start("a", cluster.URL("leaf")).awaitSnowflake(20 * time.Second)
 	while := func(do func()) {

@@ -149,6 +149,9 @@ func serveArgs(args []string) []string {
 	return append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)
 }
 
+// idSpace separates the servers of a test from those of others on this machine, also of other runs.
+func idSpace(t testing.TB) string { return fmt.Sprint(t.Name(), " ", os.Getpid()) }
+
 // serveBy is serve with a command that becomes the server.
 func serveBy(t testing.TB, command ...string) *server {
 	t.Helper()
@@ -163,7 +166,7 @@ func launch(t testing.TB, command ...string) *server {
 	s := &server{t: t, log: new(bytes.Buffer), urls: make(chan string, 1), exited: make(chan struct{})}
 	s.cmd = exec.Command(command[0], command[1:]...)
 	s.cmd.Dir = t.TempDir()
-	s.cmd.Env = append(os.Environ(), "LEAF_RESP=off", "LEAF_LOG_FORMAT=text", "LEAF_ID_SPACE="+t.Name()) // there is one default port, and one machine
+	s.cmd.Env = append(os.Environ(), "LEAF_RESP=off", "LEAF_LOG_FORMAT=text", "LEAF_ID_SPACE="+idSpace(t)) // there is one default port, and one machine
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

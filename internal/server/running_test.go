@@ -2,9 +2,11 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +39,7 @@ type running struct {
 // segmentOnly is the configuration of a server without time-based schemes.
 func segmentOnly(t *testing.T) config.Config {
 	cfg := config.Default()
-	cfg.RESP, cfg.IDSpace = config.Off, t.Name()
+	cfg.RESP, cfg.IDSpace = config.Off, fmt.Sprint(t.Name(), os.Getpid())
 	cfg.Listen, cfg.Data, cfg.Store, cfg.Workers = "127.0.0.1:0", t.TempDir(), "memory:", "memory:workers"
 	cfg.Snowflake.Enable, cfg.UID.Enable = false, config.EnableFalse
 	return cfg
