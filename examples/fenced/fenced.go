@@ -1,5 +1,5 @@
-// Package fenced gives generators of other libraries a worker ID that is leased, and ends
-// them before the lease does.
+// Package fenced gives generators of other libraries a leased worker ID, and ends them before the
+// lease does.
 //
 // Such a generator reads the clock and knows no lease: between the check of the lease and the
 // ID that follows it the process may pause. So it is stopped a margin before its time is over,
@@ -20,8 +20,8 @@ import (
 // ErrStopped is returned while no worker ID is held.
 var ErrStopped = errors.New("no worker ID is held")
 
-// A User is a [worker.LeaseUser] for a generator that is made anew for each lease. Give it to
-// a [worker.Keeper], whose registry may be that of Leaf servers: see package relay.
+// A User is a [worker.LeaseUser] that makes a generator for each lease. Give it to a
+// [worker.Keeper], whose registry may be that of Leaf servers: see package relay.
 type User struct {
 	// Make returns what makes IDs under a worker ID, and tells the time of an ID.
 	Make func(worker int64) (next func() (int64, error), timeOf func(int64) time.Time, err error)
@@ -63,7 +63,7 @@ func (u *User) Seal(why error) time.Time {
 // unit is at least a tick of either library, in whole milliseconds.
 const unit = 10 * time.Millisecond
 
-// Next returns an ID whose time lies within the lease, or [ErrStopped].
+// Next returns an ID of a time within the lease, or [ErrStopped].
 func (u *User) Next() (int64, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

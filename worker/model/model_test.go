@@ -1,6 +1,6 @@
 // Package model_test checks the lease protocol of package worker with the model checker
-// Spin: the models lease.pml, loss.pml and generator.pml have no error, and each safety
-// rule that is taken out of them leads to an ID that is issued twice.
+// Spin: the models lease.pml, loss.pml and generator.pml have no error, and without any one of
+// their safety rules an ID is issued twice.
 //
 //	go test -v -run Model ./worker/model
 //
@@ -32,7 +32,7 @@ type setup struct {
 	defines string // as in "TICKS=3 SWAP_COMPARES=0"
 }
 
-// complete lists what is searched to the end, for want of an error.
+// complete lists the setups without an error, which Spin searches to the end.
 //
 // TERM_BUMP is the one rule that safety does not need: the instance alone makes a
 // claim unlike all others.
@@ -69,7 +69,7 @@ var completeLab = []setup{
 	{"lab/generator/two calls each", "generator", "TICKS=2 LEASES=2 CALLS=2"},
 }
 
-// broken lists each rule with the bounds that suffice to show what it is for.
+// broken lists each rule with bounds that suffice for a counterexample without it.
 var broken = []setup{
 	{"MARK_BEFORE_USE", "lease", "TICKS=2 LIVES0=2 LIVES1=0"},
 	{"MARK_ONLY_GROWS", "lease", "TICKS=2 LIVES0=3 LIVES1=0"},
@@ -167,8 +167,8 @@ func TestModelRules(t *testing.T) {
 	}
 }
 
-// check searches all states of a setup and returns the folder with what came of it,
-// and the report. It fails the test if the search was given up.
+// check searches all states of a setup. It returns Spin's folder and report, and fails the test if
+// Spin gave up the search.
 func check(t *testing.T, s setup, flags ...string) (dir, out string) {
 	t.Helper()
 	atOnce <- struct{}{}
@@ -196,7 +196,7 @@ func check(t *testing.T, s setup, flags ...string) (dir, out string) {
 	return dir, out
 }
 
-// events returns what happened on the way to the error that was found.
+// events returns the steps to the error.
 func events(t *testing.T, dir string, s setup) []string {
 	t.Helper()
 	out := command(t, dir, "spin", append(s.macros(), "-t", "-T", s.model+".pml")...)
@@ -213,7 +213,7 @@ func (s setup) macros() []string {
 	return args
 }
 
-// command runs a program in dir and returns what it printed.
+// command runs a program in dir and returns its output.
 func command(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
