@@ -63,6 +63,7 @@ var (
 // A listed package is one as `go list -json` prints it; tests are not part of it.
 type listed struct {
 	ImportPath string
+	Doc        string   // the first sentence of the package comment
 	Imports    []string // directly
 	Deps       []string // directly or not
 }
@@ -143,7 +144,7 @@ func TestClientLibraries(t *testing.T) {
 
 func listPackages(t *testing.T) []listed {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", "./...").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Doc,Imports,Deps", "./...").Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		t.Fatalf("go list: %v\n%s", err, exit.Stderr)
 	} else if err != nil {

@@ -3,7 +3,6 @@ package leaf_test
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -16,32 +15,45 @@ var update = flag.Bool("update", false, "write docs/structure.md again")
 
 const structureFile = "docs/structure.md"
 
-// structureText comes before the picture.
+// structureText comes before the pictures.
 const structureText = `# The structure of the code
 
-Each box is a folder, each arrow an import. An import that another path implies is left
-out. The picture is drawn from the imports by ` + "`make structure`" + `, and a test
-compares it with them. A table in ` + "`imports_test.go`" + ` lists the permitted imports.
+Each box of the first picture is a group of folders. An arrow is an import; one that another path
+implies is left out. Below, each group has a picture of its own folders and the first sentence of
+each package comment. ` + "`make structure`" + ` draws the pictures from the imports, and a test compares
+them. The table in ` + "`imports_test.go`" + ` lists the permitted imports.
 
 `
 
-// rooms are the groups of the picture; a folder belongs to the first one with a matching prefix.
-var rooms = []struct {
+// A room is a group of folders.
+type room struct {
 	title    string
-	prefixes []string
-}{
-	{"the command", []string{"cmd/"}},
-	{"the server", []string{"internal/server"}},
-	{"drivers", []string{"driver/", "internal/sqlstore"}},
-	{"behind the front ends", []string{"internal/"}},
-	{"protocols", []string{"api"}},
-	{"the library", []string{""}},
+	patterns []string // of folders, as in imports_test.go
 }
 
-// TestStructure compares the picture in the documentation with the imports. The go command
+// rooms lists the groups, at most twelve. A folder belongs to the first one with a matching pattern.
+var rooms = []room{
+	{"commands", []string{"cmd/*", "internal/cli", "internal/load"}},
+	{"assembly of a server", []string{"internal/filewatch", "internal/sdnotify", "internal/server"}},
+	{"front ends", []string{"internal/server/*"}},
+	{"table of URLs", []string{"internal/drivers"}},
+	{"backends", []string{"internal/backend", "internal/datadir"}},
+	{"configuration", []string{"internal/config", "internal/edit"}},
+	{"issuer and health", []string{"internal/issuer", "internal/health", "internal/hint", "internal/telemetry"}},
+	{"SQL drivers", []string{"driver/mysql", "driver/postgres", "driver/sqldb", "driver/sqlite", "driver/ticket", "internal/mysqlconn", "internal/sqlstore"}},
+	{"clients of servers", []string{"client", "driver/relay", "internal/hops", "internal/leafconn"}},
+	{"key-value drivers", []string{"driver/*"}},
+	{"protocols", []string{"api", "api/*"}},
+	{"library", []string{".", "segment", "snowflake", "worker"}},
+}
+
+// TestStructure compares the pictures in the documentation with the imports. The go command
 // does not know that it reads other folders: run it with -count=1.
 func TestStructure(t *testing.T) {
-	want := structureText + "```mermaid\n" + picture(arrows(listPackages(t))) + "```\n"
+	if len(rooms) > 12 {
+		t.Errorf("%d rooms: nobody keeps more than 12 in mind", len(rooms))
+	}
+	want := structureOf(t, listPackages(t))
 	if *update {
 		if err := os.WriteFile(structureFile, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -56,69 +68,90 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// arrows returns for each folder those that it imports, without those that it reaches
-// through another one of them.
-func arrows(packages []listed) map[string][]string {
-	reaches := map[string][]string{} // directly or not
-	direct := map[string][]string{}
+func structureOf(t *testing.T, packages []listed) string {
+	folders, groups := graph{}, graph{}
+	docs := map[string]string{}
 	for _, p := range packages {
 		from, _ := folderOf(p.ImportPath)
 		if testOnly(from) {
 			continue
 		}
-		reaches[from], direct[from] = ourFolders(p.Deps), ourFolders(p.Imports)
-	}
-	for from, to := range direct {
-		direct[from] = slices.DeleteFunc(to, func(folder string) bool {
-			return slices.ContainsFunc(to, func(other string) bool { return other != folder && slices.Contains(reaches[other], folder) })
-		})
-	}
-	return direct
-}
-
-func ourFolders(paths []string) (folders []string) {
-	for _, path := range paths {
-		if folder, ours := folderOf(path); ours && !testOnly(folder) {
-			folders = append(folders, folder)
+		if findRoom(from) == "" {
+			t.Fatalf("the folder %s belongs to no group: add it to rooms", from)
 		}
-	}
-	slices.Sort(folders)
-	return folders
-}
-
-func testOnly(folder string) bool {
-	return within(folder, "driver/drivertest") || folder == "internal/testserver" || folder == "worker/model"
-}
-
-// picture writes the arrows as a Mermaid flow chart.
-func picture(arrows map[string][]string) string {
-	var b strings.Builder
-	b.WriteString("flowchart TD\n")
-	folders := slices.Sorted(maps.Keys(arrows))
-	for _, room := range rooms {
-		var inside []string
-		folders = slices.DeleteFunc(folders, func(folder string) bool {
-			in := slices.ContainsFunc(room.prefixes, func(prefix string) bool { return strings.HasPrefix(folder, prefix) })
-			if in {
-				inside = append(inside, folder)
+		docs[from] = p.Doc
+		folders.box(from)
+		groups.box(findRoom(from))
+		for _, path := range p.Imports {
+			to, ours := folderOf(path)
+			if !ours || testOnly(to) {
+				continue
 			}
-			return in
-		})
-		fmt.Fprintf(&b, "    subgraph %q\n", room.title)
-		for _, folder := range inside {
-			fmt.Fprintf(&b, "        %s[%q]\n", node(folder), strings.Replace(folder, ".", "leaf (the root)", 1))
+			folders.arrow(from, to)
+			groups.arrow(findRoom(from), findRoom(to))
 		}
-		b.WriteString("    end\n")
 	}
-	for _, from := range slices.Sorted(maps.Keys(arrows)) {
-		for _, to := range arrows[from] {
-			fmt.Fprintf(&b, "    %s --> %s\n", node(from), node(to))
+	for from := range groups {
+		if groups.reaches(from, from) {
+			t.Errorf("the group %q imports itself through others: %q", from, groups[from])
 		}
+	}
+	var b strings.Builder
+	b.WriteString(structureText + groups.picture(titles()))
+	for _, r := range rooms {
+		r.write(&b, folders, docs)
 	}
 	return b.String()
 }
 
-// node is the name of a folder's box.
-func node(folder string) string {
-	return strings.NewReplacer("/", "_", ".", "root").Replace(folder)
+// write adds the section of a room.
+func (r room) write(b *strings.Builder, all graph, docs map[string]string) {
+	elsewhere := func(folder string) bool { return findRoom(folder) != r.title }
+	inside := graph{}
+	for folder, to := range all {
+		if !elsewhere(folder) {
+			inside[folder] = slices.DeleteFunc(slices.Clone(to), elsewhere)
+		}
+	}
+	names := inside.names()
+	fmt.Fprintf(b, "\n## %s%s\n\n", strings.ToUpper(r.title[:1]), r.title[1:])
+	if slices.ContainsFunc(names, func(name string) bool { return len(inside[name]) > 0 }) {
+		b.WriteString(inside.picture(names) + "\n")
+	}
+	for _, name := range names {
+		fmt.Fprintf(b, "* `%s` %s\n", label(name), summary(docs[name]))
+	}
+}
+
+// findRoom returns the title of a folder's room; "" if it has none.
+func findRoom(folder string) string {
+	for _, r := range rooms {
+		if slices.ContainsFunc(r.patterns, func(pattern string) bool {
+			return folder == pattern || strings.HasSuffix(pattern, "*") && within(folder, pattern)
+		}) {
+			return r.title
+		}
+	}
+	return ""
+}
+
+func titles() (all []string) {
+	for _, r := range rooms {
+		all = append(all, r.title)
+	}
+	return all
+}
+
+// testOnly reports whether a folder has nothing but tests and what they need.
+func testOnly(folder string) bool {
+	return within(folder, "driver/drivertest") || within(folder, "internal/testserver") || folder == "worker/model"
+}
+
+// summary is the first sentence of a package comment without the name of the package.
+func summary(doc string) string {
+	words := strings.SplitN(strings.NewReplacer("[", "", "]", "").Replace(doc), " ", 3)
+	if len(words) < 3 {
+		return "has generated code."
+	}
+	return words[2]
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 
 	"github.com/leaf-id/leaf/internal/health"
-	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -26,6 +25,7 @@ var (
 	ErrDataDir   = errors.New("the data directory cannot be used")
 	ErrNoWorkers = errors.New("no registry of worker IDs is configured")
 	ErrGone      = errors.New("the embedded database is gone")
+	ErrTokens    = errors.New("tokens file")
 )
 
 // advice is the table: the first error that matches counts.
@@ -49,7 +49,7 @@ var advice = []struct {
 	{ErrWorkersOnly, "give it with --workers, and a store with --store"},
 	{ErrTagsOnly, "give it with --store, and a registry of worker IDs with --workers"},
 	{ErrServersOwn, "ask that server: 'leaf worker list --server URL'"},
-	{access.ErrFile, "'leaf token new' prints an entry of the file; docs/security.md describes it"},
+	{ErrTokens, "'leaf token new' prints an entry of the file; docs/security.md describes it"},
 	{ErrDataDir, "make it writable for this user, and a folder; another directory (--data DIR) starts counters again"},
 	{ErrGone, "put the file back, or restore a backup as docs/backup.md says; if no ID of it is in use, remove the whole data directory"},
 	{ErrNoWorkers, "name where worker IDs come from with --workers URL, which may be the store's if this is the only machine"},

@@ -14,11 +14,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/issuer"
 )
-
-// ErrFile is what every error about a tokens file is.
-var ErrFile = errors.New("tokens file")
 
 // maxFile bounds the size of a tokens file: 100,000 tokens need less.
 const maxFile = 32 << 20
@@ -47,7 +45,7 @@ var rightNames = map[string]Right{"read": Read, "admin": Admin | Read, "worker":
 func ReadFile(path string) (*File, error) {
 	file, err := readFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w %s: %w", ErrFile, path, err)
+		return nil, fmt.Errorf("%w %s: %w", hint.ErrTokens, path, err)
 	}
 	return file, nil
 }

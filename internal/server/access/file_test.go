@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/server/access"
 )
 
@@ -71,7 +72,7 @@ func TestFileMode(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := access.ReadFile(path); (err == nil) != ok || err != nil && !errors.Is(err, access.ErrFile) {
+		if _, err := access.ReadFile(path); (err == nil) != ok || err != nil && !errors.Is(err, hint.ErrTokens) {
 			t.Errorf("mode %v: %v", mode, err)
 		}
 	}
