@@ -162,6 +162,18 @@ func listPackages(t *testing.T) []listed {
 	}
 }
 
+// TestImportsOfServer shows that the server's binary lacks the libraries of the load generator.
+func TestImportsOfServer(t *testing.T) {
+	for _, p := range listPackages(t) {
+		folder, _ := folderOf(p.ImportPath)
+		for _, dep := range p.Deps {
+			if folder == "cmd/leaf" && (strings.Contains(dep, "/roaring") || strings.Contains(dep, "/hdrhistogram") || dep == module+"/internal/load") {
+				t.Errorf("cmd/leaf compiles %s", dep)
+			}
+		}
+	}
+}
+
 // violations reports what p imports against the rules.
 func violations(p listed) []string {
 	var found []string

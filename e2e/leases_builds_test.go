@@ -39,7 +39,7 @@ func labBuild(t testing.TB, version, tags string, more ...string) string {
 	if slices.Contains(labBuilds.done, path) {
 		return path
 	}
-	args := []string{"build", "-tags", tags, "-ldflags", "-X main.version=" + version, "-o", path}
+	args := []string{"build", "-tags", tags, "-ldflags", "-X github.com/leaf-id/leaf/internal/cli.Version=" + version, "-o", path}
 	if !lab() {
 		args = append(args, "-race")
 	}

@@ -39,7 +39,7 @@ func newShell(t *testing.T) *shell {
 	sh := &shell{t: t, dir: t.TempDir(), addr: freeAddr(t), resp: freeAddr(t)}
 	copyCheckout(t, sh.dir)
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/leaf")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/leaf", "./cmd/leaf-bench")
 	build.Dir = sh.dir
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)

@@ -16,6 +16,7 @@ import (
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/leafconn"
@@ -27,7 +28,7 @@ import (
 // An admin administers tags or worker IDs, through a server or on the store or registry
 // itself, with the same calls.
 type admin struct {
-	client
+	cli.Client
 	flag  urlFlag // of the store or registry
 	json  bool
 	audit bool
@@ -36,10 +37,10 @@ type admin struct {
 }
 
 func (a *admin) addFlags(cmd *cobra.Command, flag urlFlag) {
-	a.client.addFlags(cmd)
+	a.Client.AddFlags(cmd)
 	a.flag = flag
 	a.flag.addFlags(cmd, instead)
-	outputVar(cmd, &a.json)
+	cli.OutputVar(cmd, &a.json)
 }
 
 // addAudit defines the flag of commands that change something.
@@ -56,11 +57,11 @@ func (a *admin) runs(do func(*cobra.Command, []string) error) func(*cobra.Comman
 
 // with runs do with the flags' target.
 func (a *admin) with(cmd *cobra.Command, do func() error) (err error) {
-	if a.url, err = a.target(cmd, &a.flag); err != nil {
+	if a.url, err = target(cmd, &a.Client, &a.flag); err != nil {
 		return err
 	}
 	if a.url == "" {
-		if a.calls, err = a.admin(); err != nil {
+		if a.calls, err = a.Admin(); err != nil {
 			return err
 		}
 		return do()
@@ -110,10 +111,10 @@ func userName() string {
 	return strconv.Itoa(os.Getuid()) + "@" + host
 }
 
-// explain adds the meaning for the user to an error of a call.
-func (a *admin) explain(err error, took time.Duration) error {
+// Explain adds the meaning for the user to an error of a call.
+func (a *admin) Explain(err error, took time.Duration) error {
 	if a.url == "" {
-		return a.client.explain(err, took)
+		return a.Client.Explain(err, took)
 	}
 	return a.flag.explainCall(err, a.url, took)
 }
@@ -123,13 +124,13 @@ func (a *admin) warn(cmd *cobra.Command, note string) {
 	if a.url != "" {
 		note += "\n" + noteStore
 	}
-	say(cmd.ErrOrStderr(), "note", note)
+	cli.Say(cmd, "note", note)
 }
 
 func (a *admin) listTags(ctx context.Context) ([]tagRow, error) {
 	tags := []tagRow{}
 	for t, err := range leafconn.TagPages(func(req *leafv1.ListTagsRequest) (*leafv1.ListTagsResponse, error) {
-		return call(ctx, a, a.calls.ListTags, req)
+		return cli.Call(ctx, a, a.calls.ListTags, req)
 	}) {
 		if err != nil {
 			return nil, err
@@ -140,21 +141,21 @@ func (a *admin) listTags(ctx context.Context) ([]tagRow, error) {
 }
 
 func (a *admin) createTag(ctx context.Context, tag segment.Tag) (tagRow, error) {
-	res, err := call(ctx, a, a.calls.CreateTag, &leafv1.CreateTagRequest{
+	res, err := cli.Call(ctx, a, a.calls.CreateTag, &leafv1.CreateTagRequest{
 		Name: tag.Name, Step: tag.Step, MaxId: &tag.MaxID, Description: tag.Description,
 	})
 	return fromWire(res.GetTag()), explainTag(err, tag.Name)
 }
 
 func (a *admin) alterTag(ctx context.Context, name string, c issuer.Change) (tagRow, error) {
-	res, err := call(ctx, a, a.calls.AlterTag, &leafv1.AlterTagRequest{
+	res, err := cli.Call(ctx, a, a.calls.AlterTag, &leafv1.AlterTagRequest{
 		Name: name, Step: c.Step, MaxId: c.MaxID, Force: c.Force, Description: c.Description, RaiseBy: c.RaiseBy,
 	})
 	return fromWire(res.GetTag()), explainTag(err, name)
 }
 
 func (a *admin) deleteTag(ctx context.Context, name string) error {
-	_, err := call(ctx, a, a.calls.DeleteTag, &leafv1.DeleteTagRequest{Name: name})
+	_, err := cli.Call(ctx, a, a.calls.DeleteTag, &leafv1.DeleteTagRequest{Name: name})
 	return explainTag(err, name)
 }
 
@@ -173,17 +174,17 @@ func explainTag(err error, name string) error {
 	case isHinted(err):
 		return err
 	case is(leaf.ErrUnknownTag, connect.CodeNotFound):
-		return hinted(err, "create it with 'leaf tag create %s', or see 'leaf tag list' for its right name", shellWord(name))
+		return cli.Hinted(err, "create it with 'leaf tag create %s', or see 'leaf tag list' for its right name", shellWord(name))
 	case is(leaf.ErrTagExists, connect.CodeAlreadyExists):
-		return hinted(err, "change it with 'leaf tag set %s'", shellWord(name))
+		return cli.Hinted(err, "change it with 'leaf tag set %s'", shellWord(name))
 	case is(leaf.ErrRegression, connect.CodeFailedPrecondition):
-		return hinted(err, "--force lowers it all the same; 'leaf tag set --help' says what that does")
+		return cli.Hinted(err, "--force lowers it all the same; 'leaf tag set --help' says what that does")
 	}
 	return err
 }
 
 func isHinted(err error) bool {
-	_, ok := errors.AsType[*cliError](err)
+	_, ok := errors.AsType[*cli.Error](err)
 	return ok
 }
 

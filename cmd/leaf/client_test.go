@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -103,42 +102,6 @@ func TestShellWord(t *testing.T) {
 	} {
 		if got := shellWord(name); got != want {
 			t.Errorf("shellWord(%q) = %s, want %s", name, got, want)
-		}
-	}
-}
-
-func TestPrintable(t *testing.T) {
-	for text, want := range map[string]string{
-		"order 订单":   "order 订单",
-		"\x1b[2Jred": `"\x1b[2Jred"`,
-		" order":     `" order"`,
-		"order ":     `"order "`,
-		"":           "",
-		"a\tb\nc":    `"a\tb\nc"`,
-		"\xff":       `"\xff"`,
-	} {
-		if got := printable(text); got != want {
-			t.Errorf("printable(%q) = %s, want %s", text, got, want)
-		}
-	}
-}
-
-func TestDescribeVersion(t *testing.T) {
-	commit := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123"}
-	modified := debug.BuildSetting{Key: "vcs.modified", Value: "true"}
-	tests := []struct {
-		version  string
-		settings []debug.BuildSetting
-		want     string
-	}{
-		{"v1.2.3", nil, "v1.2.3"},
-		{"(devel)", []debug.BuildSetting{commit}, "(devel) (commit 0123456789ab)"},
-		{"(devel)", []debug.BuildSetting{commit, modified}, "(devel) (commit 0123456789ab, modified)"},
-		{"v0.0.0-20260101000000-0123456789ab", []debug.BuildSetting{commit}, "v0.0.0-20260101000000-0123456789ab"},
-	}
-	for _, test := range tests {
-		if got := describe(test.version, test.settings); got != test.want {
-			t.Errorf("describe(%q) = %q, want %q", test.version, got, test.want)
 		}
 	}
 }

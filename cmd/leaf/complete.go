@@ -6,16 +6,18 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leaf-id/leaf/internal/cli"
 )
 
 // completionTimeout bounds how long a shell waits for completions.
 const completionTimeout = time.Second
 
 // completeTag offers the tags of the server as the first argument.
-func (c *client) completeTag(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	a := admin{client: *c, flag: storeFlag()}
-	if a.server == "" { // the environment's server is for administration
-		a.server, _ = c.address()
+func completeTag(c *cli.Client, cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	a := admin{Client: *c, flag: storeFlag()}
+	if a.Server == "" { // the environment's server is for administration
+		a.Server, _ = c.Address()
 	}
 	return a.completeTag(cmd, args, prefix)
 }
@@ -31,7 +33,7 @@ func (a *admin) completeTag(cmd *cobra.Command, args []string, prefix string) (t
 		all, err := a.listTags(ctx)
 		for _, t := range all {
 			if strings.HasPrefix(t.Tag, prefix) {
-				tags = append(tags, cobra.CompletionWithDesc(printable(t.Tag), printable(t.Description)))
+				tags = append(tags, cobra.CompletionWithDesc(cli.Printable(t.Tag), cli.Printable(t.Description)))
 			}
 		}
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
 )
@@ -18,7 +19,7 @@ import (
 var javaURLs = config.JavaURLs{Store: drivers.FromJDBC, Workers: drivers.FromCurator}
 
 func newConfig() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := cli.Group(&cobra.Command{
 		Use:   "config",
 		Short: "Check, show and convert configuration files",
 		Long: `Check, show and convert configuration files.
@@ -50,7 +51,7 @@ or registry is contacted, so a server may find there what this command does not.
 			if len(given) == 0 {
 				return nil
 			}
-			return args("FILE")(cmd, given)
+			return cli.Args("FILE")(cmd, given)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			src := config.Source{Environ: os.Environ(), Java: javaURLs}
@@ -69,10 +70,10 @@ or registry is contacted, so a server may find there what this command does not.
 				notices = append(notices, more...)
 			}
 			if asJSON {
-				return errors.Join(err, printJSON(cmd.OutOrStdout(), checkedJSON{src.Path(), err == nil, problemsOf(err), append([]string{}, notices...)}))
+				return errors.Join(err, cli.PrintJSON(cmd.OutOrStdout(), checkedJSON{src.Path(), err == nil, problemsOf(err), append([]string{}, notices...)}))
 			}
 			for _, n := range notices {
-				say(cmd.ErrOrStderr(), "note", n)
+				cli.Say(cmd, "note", n)
 			}
 			if err == nil {
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n%s", name, compared)
@@ -80,7 +81,7 @@ or registry is contacted, so a server may find there what this command does not.
 			return err
 		},
 	}
-	outputVar(cmd, &asJSON)
+	cli.OutputVar(cmd, &asJSON)
 	return cmd
 }
 
@@ -129,7 +130,7 @@ func newConfigExample() *cobra.Command {
 		Short:   "Print a file that explains every key",
 		Long:    "Print a configuration file that explains every key and sets each to its default.",
 		Example: "  leaf config example > leaf.yaml",
-		Args:    args(),
+		Args:    cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := io.WriteString(cmd.OutOrStdout(), config.Example())
 			return err
@@ -146,14 +147,14 @@ comment on everything that is dropped. The output holds the database's password.
 
 There is no need to convert: 'leaf serve --config leaf.properties' reads it as it is.`,
 		Example: "  leaf config convert leaf.properties > leaf.yaml",
-		Args:    args("FILE"),
+		Args:    cli.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !strings.HasSuffix(strings.ToLower(args[0]), ".properties") {
-				return usage(cmd, fmt.Errorf("%s is not named *.properties", args[0]))
+				return cli.Usage(cmd, fmt.Errorf("%s is not named *.properties", args[0]))
 			}
 			text, notices, err := config.Convert(config.Source{File: args[0], Java: javaURLs})
 			for _, n := range notices {
-				say(cmd.ErrOrStderr(), "note", n)
+				cli.Say(cmd, "note", n)
 			}
 			if err != nil {
 				return explainConfig(err)
@@ -169,9 +170,9 @@ func explainConfig(err error) error {
 	if !ok {
 		return err
 	}
-	wrong := &cliError{err: fmt.Errorf("the configuration is not valid:\n%w", problems), hint: "'leaf config example' explains every key"}
+	wrong := &cli.Error{Err: fmt.Errorf("the configuration is not valid:\n%w", problems), Hint: "'leaf config example' explains every key"}
 	if slices.ContainsFunc(problems, func(p config.Problem) bool { return strings.HasPrefix(p.Where, "--") }) {
-		wrong.code = exitUsage
+		wrong.Code = cli.ExitUsage
 	}
 	return wrong
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+
+	"github.com/leaf-id/leaf/internal/cli"
 )
 
 // confirm returns nil if the user wants what cannot be undone: yes says so, or the answer
@@ -20,7 +22,7 @@ func confirm(cmd *cobra.Command, yes bool, what string) error {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !isatty.IsTerminal(in.Fd()) {
 		err := fmt.Errorf("%s: it was not confirmed", what)
-		return &cliError{err: err, code: exitUsage, hint: "there is no terminal to ask at: say --yes"}
+		return &cli.Error{Err: err, Code: cli.ExitUsage, Hint: "there is no terminal to ask at: say --yes"}
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "leaf: %s? [y/N] ", what)
 	answer, _ := bufio.NewReader(in).ReadString('\n') // without an answer it is a no

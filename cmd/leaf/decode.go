@@ -13,12 +13,13 @@ import (
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/snowflake"
 )
 
 type decodeFlags struct {
-	client
+	cli.Client
 	layout string
 	json   bool
 }
@@ -39,15 +40,15 @@ uid-generator with its own defaults, also the negative ones that it has issued s
   leaf decode 1424155419563001856 --layout uid
   leaf decode --layout uid-baidu -- -7053501026443165696
   leaf decode 7250361098241 --layout shop --server http://10.0.0.7:8080`,
-		Args: args("ID"),
+		Args: cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || id < 0 && f.layout != "uid-baidu" {
-				return usage(cmd, fmt.Errorf("%s is not an ID: write a whole number from 0 to %d", printable(args[0]), int64(1<<63-1)))
+				return cli.Usage(cmd, fmt.Errorf("%s is not an ID: write a whole number from 0 to %d", cli.Printable(args[0]), int64(1<<63-1)))
 			}
 			d, err := f.decode(cmd.Context(), id)
 			if errors.Is(err, leaf.ErrInvalid) { // a server did not say this
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			if err != nil {
 				return err
@@ -55,9 +56,9 @@ uid-generator with its own defaults, also the negative ones that it has issued s
 			return printDecoded(cmd.OutOrStdout(), id, d, f.json)
 		},
 	}
-	f.addFlags(cmd)
+	f.AddFlags(cmd)
 	cmd.Flags().StringVar(&f.layout, "layout", issuer.DefaultLayout, "`NAME` of the layout")
-	outputVar(cmd, &f.json)
+	cli.OutputVar(cmd, &f.json)
 	return cmd
 }
 
@@ -65,13 +66,13 @@ func (f *decodeFlags) decode(ctx context.Context, id int64) (issuer.Decoded, err
 	if _, ok := snowflake.Preset(f.layout); ok {
 		return issuer.Layouts(nil).Decode(f.layout, id)
 	}
-	ids, err := f.ids()
+	ids, err := f.IDs()
 	if err != nil {
 		return issuer.Decoded{}, err
 	}
-	res, err := call(ctx, &f.client, ids.Decode, &leafv1.DecodeRequest{Id: id, Layout: f.layout})
+	res, err := cli.Call(ctx, &f.Client, ids.Decode, &leafv1.DecodeRequest{Id: id, Layout: f.layout})
 	if err != nil && connect.CodeOf(err) == connect.CodeUnknown { // no server has answered
-		err = fmt.Errorf("layout %s is not built in: %w", printable(f.layout), err)
+		err = fmt.Errorf("layout %s is not built in: %w", cli.Printable(f.layout), err)
 	}
 	if err != nil {
 		return issuer.Decoded{}, err
@@ -99,9 +100,9 @@ const (
 
 func printDecoded(w io.Writer, id int64, d issuer.Decoded, asJSON bool) error {
 	if asJSON {
-		return printJSON(w, decodedJSON{id, d.Layout, d.Time.UTC(), d.Tick, d.Worker, d.Sequence})
+		return cli.PrintJSON(w, decodedJSON{id, d.Layout, d.Time.UTC(), d.Tick, d.Worker, d.Sequence})
 	}
 	_, err := fmt.Fprintf(w, "time      %s\nUTC       %s\nworker    %d\nsequence  %d\nlayout    %s\n",
-		d.Time.Local().Format(millisLocal), d.Time.UTC().Format(millisUTC), d.Worker, d.Sequence, printable(d.Layout))
+		d.Time.Local().Format(millisLocal), d.Time.UTC().Format(millisUTC), d.Worker, d.Sequence, cli.Printable(d.Layout))
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leaf-id/leaf/driver/ticket"
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/drivers"
 )
 
@@ -74,7 +75,7 @@ These need nothing created:
   leaf tag create order --step 1000 --store mysql://root:secret@127.0.0.1:3306/leaf
   leaf init --workers mysql://root:secret@127.0.0.1:3306/leaf
   leaf init --resize --lost h2 --store ticket+mysql://u:p@h1/db,u:p@h3/db`,
-		Args: args(),
+		Args: cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.store.addFlags(cmd, "")
@@ -82,9 +83,9 @@ These need nothing created:
 	cmd.Flags().BoolVar(&f.resize, "resize", false, "change the number of ticket servers")
 	cmd.Flags().StringVar(&f.retired, "retired", "", "`URL` of the ticket servers that leave the set; with --resize")
 	cmd.Flags().StringSliceVar(&f.lost, "lost", nil, "`HOSTS` of ticket servers whose data is gone for good; with --resize")
-	wholeVar(cmd, &f.jump, "jump", "", ticket.DefaultJump, "more IDs than a lost server was ahead of the others; with --lost")
-	outputVar(cmd, &f.json)
-	timeoutVar(cmd, &f.timeout, "timeout", 10*time.Second, "how long to wait for it")
+	cli.WholeVar(cmd, &f.jump, "jump", "", ticket.DefaultJump, "more IDs than a lost server was ahead of the others; with --lost")
+	cli.OutputVar(cmd, &f.json)
+	cli.TimeoutVar(cmd, &f.timeout, "timeout", 10*time.Second, "how long to wait for it")
 	return cmd
 }
 
@@ -151,7 +152,7 @@ func (f *initFlags) urls(cmd *cobra.Command) (store, workers string, err error) 
 		workers, _, err = f.workers.fromEnv()
 	}
 	if err == nil && store == "" && workers == "" {
-		err = usage(cmd, errors.New("--store is missing, or --workers: say what to create"))
+		err = cli.Usage(cmd, errors.New("--store is missing, or --workers: say what to create"))
 	}
 	return store, workers, err
 }
@@ -159,16 +160,16 @@ func (f *initFlags) urls(cmd *cobra.Command) (store, workers string, err error) 
 func (f *initFlags) checkResize(cmd *cobra.Command, store string) error {
 	switch {
 	case (f.retired != "" || len(f.lost) > 0) && !f.resize, f.resize && store == "":
-		return usage(cmd, errors.New("--resize goes with --store, and --retired and --lost with --resize"))
+		return cli.Usage(cmd, errors.New("--resize goes with --store, and --retired and --lost with --resize"))
 	case cmd.Flags().Changed("jump") && (len(f.lost) == 0 || f.jump < 1):
-		return usage(cmd, errors.New("--jump goes with --lost, and is at least 1"))
+		return cli.Usage(cmd, errors.New("--jump goes with --lost, and is at least 1"))
 	}
 	return nil
 }
 
 func (f *initFlags) print(w io.Writer, done initResult) error {
 	if f.json {
-		return printJSON(w, done)
+		return cli.PrintJSON(w, done)
 	}
 	for _, o := range []*outcome{done.Store, done.Workers} {
 		if o == nil {
@@ -211,10 +212,10 @@ func (f *initFlags) initPart(cmd *cobra.Command, flag *urlFlag, url string) (*ou
 
 func (f *initFlags) resizeSet(ctx context.Context, cmd *cobra.Command, b *drivers.Backend) error {
 	if !b.Traits.Ticket {
-		return usage(cmd, errors.New("--resize is for ticket servers: only they have a number"))
+		return cli.Usage(cmd, errors.New("--resize is for ticket servers: only they have a number"))
 	}
 	if len(f.lost) > 0 {
-		say(cmd.ErrOrStderr(), "note", fmt.Sprintf("this assumes that the data of %s never comes back into use, and that it had dealt\n"+
+		cli.Say(cmd, "note", fmt.Sprintf("this assumes that the data of %s never comes back into use, and that it had dealt\n"+
 			"less than %d IDs beyond the furthest of the other servers (--jump)", strings.Join(f.lost, " and "), f.jump))
 	}
 	return b.Resize(ctx, drivers.Resize{Retired: f.retired, Lost: f.lost, Jump: f.jump})

@@ -13,6 +13,7 @@ import (
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/issuer"
 )
 
@@ -20,7 +21,7 @@ import (
 const takeAtOnce = 10_000
 
 type nextFlags struct {
-	client
+	cli.Client
 	n      int64
 	scheme string
 	json   bool
@@ -44,19 +45,21 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
   leaf next order -n 3 -o json     as a JSON array of strings
   leaf next --scheme snowflake     one made of the time
   leaf next --scheme uuid          a UUID of version 7`,
-		Args:              f.args,
-		ValidArgsFunction: f.completeTag,
+		Args: f.args,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return completeTag(&f.Client, cmd, args, prefix)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.n < 1 {
-				return usage(cmd, fmt.Errorf("-n %d: ask for at least one ID", f.n))
+				return cli.Usage(cmd, fmt.Errorf("-n %d: ask for at least one ID", f.n))
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), strings.Join(args, "")) // at most one
 		},
 	}
-	f.addFlags(cmd)
-	wholeVar(cmd, &f.n, "count", "n", 1, "how many IDs")
+	f.AddFlags(cmd)
+	cli.WholeVar(cmd, &f.n, "count", "n", 1, "how many IDs")
 	cmd.Flags().StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: "+strings.Join(issuer.SchemeNames(), ", "))
-	outputVar(cmd, &f.json)
+	cli.OutputVar(cmd, &f.json)
 	return cmd
 }
 
@@ -71,11 +74,11 @@ func (f *nextFlags) args(cmd *cobra.Command, given []string) error {
 	case len(given) == 0:
 		return nil
 	}
-	return args("TAG")(cmd, given)
+	return cli.Args("TAG")(cmd, given)
 }
 
 func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
-	ids, err := f.ids()
+	ids, err := f.IDs()
 	if err != nil {
 		return err
 	}
@@ -103,7 +106,7 @@ func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
 
 func (f *nextFlags) take(ctx context.Context, ids leafv1connect.LeafServiceClient, tag string, n int64) (*leafv1.TakeResponse, error) {
 	req := &leafv1.TakeRequest{Scheme: f.scheme, Key: tag, Count: int32(n)}
-	res, err := call(ctx, &f.client, ids.Take, req)
+	res, err := cli.Call(ctx, &f.Client, ids.Take, req)
 	if err != nil {
 		return nil, err
 	}

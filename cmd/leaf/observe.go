@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/cli"
 )
 
 // A peekedJSON is what `leaf tag peek -o json` prints.
@@ -30,15 +31,15 @@ another server may take first.`,
 		Args:              tagArg,
 		ValidArgsFunction: a.completeTag,
 		RunE: a.runs(func(cmd *cobra.Command, args []string) error {
-			res, err := call(cmd.Context(), &a, a.calls.PeekTag, &leafv1.PeekTagRequest{Name: args[0]})
+			res, err := cli.Call(cmd.Context(), &a, a.calls.PeekTag, &leafv1.PeekTagRequest{Name: args[0]})
 			if err != nil {
 				return explainTag(err, args[0])
 			}
 			p := peekedJSON{res.GetTag().GetName(), res.GetNext(), res.GetStock(), res.GetTag().GetMaxId()}
 			if a.json {
-				return printJSON(cmd.OutOrStdout(), p)
+				return cli.PrintJSON(cmd.OutOrStdout(), p)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: next %d, %d in memory, max_id %d\n", printable(p.Tag), p.Next, p.Stock, p.MaxID)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: next %d, %d in memory, max_id %d\n", cli.Printable(p.Tag), p.Next, p.Stock, p.MaxID)
 			return err
 		}),
 	}
@@ -72,19 +73,19 @@ with --server on each server; a program issues from its stock until that is used
 		ValidArgsFunction: a.completeTag,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if largest < 0 || !cmd.Flags().Changed("max") {
-				return usage(cmd, errors.New("say with --max N which is the largest ID in use, at least 0"))
+				return cli.Usage(cmd, errors.New("say with --max N which is the largest ID in use, at least 0"))
 			}
 			return a.with(cmd, func() error { return a.observe(cmd, args[0], largest) })
 		},
 	}
 	a.addFlags(cmd, storeFlag())
 	a.addAudit(cmd)
-	wholeVar(cmd, &largest, "max", "", 0, "the largest ID in use (required)")
+	cli.WholeVar(cmd, &largest, "max", "", 0, "the largest ID in use (required)")
 	return cmd
 }
 
 func (a *admin) observe(cmd *cobra.Command, tag string, largest int64) error {
-	res, err := call(cmd.Context(), a, a.calls.ObserveTag, &leafv1.ObserveTagRequest{Name: tag, Max: largest})
+	res, err := cli.Call(cmd.Context(), a, a.calls.ObserveTag, &leafv1.ObserveTagRequest{Name: tag, Max: largest})
 	if err != nil {
 		return explainTag(err, tag)
 	}
@@ -95,11 +96,11 @@ func (a *admin) observe(cmd *cobra.Command, tag string, largest int64) error {
 		if lasts > 0 {
 			note += fmt.Sprintf(":\na busy server for about %v, an idle one until it stops or is told, too", lasts.Round(time.Second))
 		}
-		say(cmd.ErrOrStderr(), "note", note)
+		cli.Say(cmd, "note", note)
 	}
 	if a.json {
-		return printJSON(cmd.OutOrStdout(), o)
+		return cli.PrintJSON(cmd.OutOrStdout(), o)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "observed %s: max_id %d, %d IDs dropped from memory\n", printable(o.Tag), o.MaxID, o.Dropped)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "observed %s: max_id %d, %d IDs dropped from memory\n", cli.Printable(o.Tag), o.MaxID, o.Dropped)
 	return err
 }

@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/leaf-id/leaf/internal/edit"
+	"github.com/leaf-id/leaf/internal/cli"
 )
 
 const rootLong = `Leaf hands out unique 64-bit IDs over HTTP, gRPC and the command line.
@@ -33,80 +29,19 @@ Exit codes: 0 done, 1 failed, 2 the command line was wrong.`
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	if err := root.ExecuteContext(ctx); err != nil {
-		return report(stderr, err)
-	}
-	return 0
+	return cli.Run(ctx, newRoot(), args, stdout, stderr)
 }
 
 func newRoot() *cobra.Command {
-	root := group(&cobra.Command{
+	root := cli.Group(&cobra.Command{
 		Use:   "leaf",
 		Short: "Unique IDs from one command",
 		Long:  rootLong,
 	})
-	root.Version = versionLine()
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.SilenceErrors = true
-	root.SilenceUsage = true
-	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newServe(), newInit(), newNext(), newDecode(), newTag(), newWorker(), newStatus(), newToken(), newConfig(), newBench(),
-		newVersion())
+	root.AddCommand(newServe(), newInit(), newNext(), newDecode(), newTag(), newWorker(), newStatus(), newToken(), newConfig(), newVersion())
 	root.InitDefaultCompletionCmd("")
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
-		group(completion)
+		cli.Group(completion)
 	}
 	return root
-}
-
-// group makes cmd one that does nothing but hold others.
-func group(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return cmd.Help()
-		}
-		err := fmt.Errorf("unknown command %q for '%s'", args[0], cmd.CommandPath())
-		cmd.SuggestionsMinimumDistance = 2
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			return &cliError{err: err, code: exitUsage, hint: fmt.Sprintf("did you mean '%s %s'?", cmd.CommandPath(), near[0])}
-		}
-		return usage(cmd, err)
-	}
-	return cmd
-}
-
-// flagError adds the flag of the nearest name to the error of an unknown one.
-func flagError(cmd *cobra.Command, err error) error {
-	unknown, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok {
-		return usage(cmd, err)
-	}
-	given, near, least := unknown.GetSpecifiedName(), "", 3
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := edit.Distance(given, f.Name); !f.Hidden && d < least {
-			near, least = f.Name, d
-		}
-	})
-	if near == "" || len(given) < 2 {
-		return usage(cmd, err)
-	}
-	return &cliError{err: err, code: exitUsage, hint: fmt.Sprintf("did you mean '--%s'?", near)}
-}
-
-// args checks that a command gets exactly one argument for each name.
-func args(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return usage(cmd, fmt.Errorf("%s is missing", strings.Join(names[len(args):], " and ")))
-		case len(args) > len(names):
-			return usage(cmd, fmt.Errorf("%q is one argument too many", args[len(names)]))
-		}
-		return nil
-	}
 }

@@ -15,9 +15,9 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/hint"
@@ -66,7 +66,7 @@ func newServe() *cobra.Command {
   leaf serve --store mysql://root:secret@db:3306/leaf
   leaf serve --listen :8080 --workers zookeeper://zk1:2181,zk2:2181
   leaf serve --config leaf.properties`,
-		Args: args(),
+		Args: cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			src := config.Source{File: file, Environ: os.Environ(), Flags: map[string]string{}, Java: javaURLs}
 			for key, value := range flags {
@@ -81,7 +81,7 @@ func newServe() *cobra.Command {
 					}
 				}
 			}
-			return serve(cmd.Context(), cmd.ErrOrStderr(), src)
+			return serve(cmd, src)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE`: YAML, or a leaf.properties")
@@ -97,23 +97,23 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
-func serve(ctx context.Context, stderr io.Writer, src config.Source) error {
+func serve(cmd *cobra.Command, src config.Source) error {
 	cfg, notices, err := config.Load(src)
 	if err != nil {
 		for _, n := range notices {
-			say(stderr, "note", n)
+			cli.Say(cmd, "note", n)
 		}
 		return explainConfig(err)
 	}
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel())
-	log := newLogger(stderr, cfg, level)
+	log := newLogger(cmd.ErrOrStderr(), cfg, level)
 	drivers.LogTo(log)
 	telemetry.LogTracesTo(log)
 	hangups := make(chan os.Signal, 1) // from now on SIGHUP does not end the process
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	ctx, stop := stoppable(ctx, log)
+	ctx, stop := stoppable(cmd.Context(), log)
 	defer stop()
 	for _, n := range notices {
 		log.Warn(n)
@@ -122,7 +122,7 @@ func serve(ctx context.Context, stderr io.Writer, src config.Source) error {
 	if err != nil {
 		log.Warn("systemd is not told how this server is doing", "err", err)
 	}
-	opts := server.Options{Config: cfg, ConfigFile: src.Path(), Version: fullVersion(), Logger: log, Level: level, Notify: notify}
+	opts := server.Options{Config: cfg, ConfigFile: src.Path(), Version: cli.FullVersion(), Logger: log, Level: level, Notify: notify}
 	opts.Load = func() (config.Config, error) {
 		cfg, _, err := config.Load(src)
 		return cfg, err
@@ -163,7 +163,7 @@ func reloadOn(hangups <-chan os.Signal, reload func() error) (stop func()) {
 
 func newLogger(w io.Writer, cfg config.Config, level slog.Leveler) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
-	if cfg.Log.Format == config.FormatJSON || cfg.Log.Format == config.FormatAuto && !isTerminal(w) {
+	if cfg.Log.Format == config.FormatJSON || cfg.Log.Format == config.FormatAuto && !cli.IsTerminal(w) {
 		opts.ReplaceAttr = durationText
 		return slog.New(hint.Handler(slog.NewJSONHandler(w, opts)))
 	}
@@ -176,11 +176,6 @@ func durationText(_ []string, a slog.Attr) slog.Attr {
 		a.Value = slog.StringValue(a.Value.Duration().String())
 	}
 	return a
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
 }
 
 // runServer opens the backends of the configuration and serves until ctx ends.
@@ -213,11 +208,11 @@ func explainListen(err error) error {
 	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return hinted(err, "another program listens there; choose another address with %s%s", flag, off)
+		return cli.Hinted(err, "another program listens there; choose another address with %s%s", flag, off)
 	case isListenError(err) && errors.Is(err, syscall.EACCES):
-		return hinted(err, "ports below 1024 need privileges; choose another one with %s", flag)
+		return cli.Hinted(err, "ports below 1024 need privileges; choose another one with %s", flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return hinted(err, "this machine has no such address; %s takes all that it has", all)
+		return cli.Hinted(err, "this machine has no such address; %s takes all that it has", all)
 	}
 	return err
 }

@@ -18,6 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/hint"
 )
@@ -115,7 +118,8 @@ func TestHintOfDeniedStart(t *testing.T) {
 	folder := fmt.Errorf("%w: %w", hint.ErrDataDir, &fs.PathError{Op: "mkdir", Path: "leaf-data", Err: syscall.EACCES})
 	for err, want := range map[error]string{denied: "ports below 1024", folder: "make it writable for this user"} {
 		var out strings.Builder
-		report(&out, explainListen(err))
+		fails := &cobra.Command{Use: "leaf", RunE: func(*cobra.Command, []string) error { return explainListen(err) }}
+		cli.Run(t.Context(), fails, []string{}, io.Discard, &out)
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%v: %s, want a hint with %q", err, &out, want)
 		}

@@ -13,10 +13,11 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/cli"
 )
 
 func newStatus() *cobra.Command {
-	var c client
+	var c cli.Client
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -30,13 +31,13 @@ lease of its worker ID, and what it holds of each tag in use:
   RATE    IDs a second, lately      LIFTED    times the counter was found moved back`,
 		Example: `  leaf status
   leaf status --server http://10.0.0.7:8080 -o json`,
-		Args: args(),
+		Args: cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			admin, err := c.admin()
+			admin, err := c.Admin()
 			if err != nil {
 				return err
 			}
-			res, err := call(cmd.Context(), &c, admin.Status, &leafv1.StatusRequest{})
+			res, err := cli.Call(cmd.Context(), &c, admin.Status, &leafv1.StatusRequest{})
 			if err != nil {
 				return err
 			}
@@ -46,8 +47,8 @@ lease of its worker ID, and what it holds of each tag in use:
 			return printStatus(cmd.OutOrStdout(), res, time.Now())
 		},
 	}
-	c.addFlags(cmd)
-	outputVar(cmd, &asJSON)
+	c.AddFlags(cmd)
+	cli.OutputVar(cmd, &asJSON)
 	return cmd
 }
 
@@ -66,9 +67,9 @@ func printProto(w io.Writer, res *leafv1.StatusResponse) error {
 
 func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 	up := now.Sub(s.GetStarted().AsTime()).Round(time.Second)
-	fmt.Fprintf(w, "server   leaf %s, listening on %s, up %s\n", printable(s.GetVersion()), s.GetListen(), up)
+	fmt.Fprintf(w, "server   leaf %s, listening on %s, up %s\n", cli.Printable(s.GetVersion()), s.GetListen(), up)
 	for _, p := range s.GetPorts() {
-		fmt.Fprintf(w, "%-8s %s on %s\n", printable(p.GetName()), printable(p.GetTitle()), p.GetAddress())
+		fmt.Fprintf(w, "%-8s %s on %s\n", cli.Printable(p.GetName()), cli.Printable(p.GetTitle()), p.GetAddress())
 	}
 	for _, c := range s.GetConditions() {
 		printCondition(w, c)
@@ -83,35 +84,35 @@ func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 		return nil
 	}
 	store := s.GetStore()
-	if _, err := fmt.Fprintf(w, "store    %s, %s\n", printable(store.GetName()), choose(store.GetReachable(), "reachable", "unavailable")); err != nil {
+	if _, err := fmt.Fprintf(w, "store    %s, %s\n", cli.Printable(store.GetName()), cli.Choose(store.GetReachable(), "reachable", "unavailable")); err != nil {
 		return err
 	}
 	if store.GetIdentity() != "" {
-		fmt.Fprintf(w, "identity %s\n", printable(store.GetIdentity()))
+		fmt.Fprintf(w, "identity %s\n", cli.Printable(store.GetIdentity()))
 	}
 	if store.GetLastError() != "" {
-		fmt.Fprintf(w, "trouble  %s\n", printable(store.GetLastError()))
+		fmt.Fprintf(w, "trouble  %s\n", cli.Printable(store.GetLastError()))
 	}
 	return printStats(w, slices.DeleteFunc(s.GetTags(), idle))
 }
 
 // printCondition prints a problem and its remedy.
 func printCondition(w io.Writer, c *leafv1.Condition) {
-	fmt.Fprintf(w, "%-8s %s, %s: %s\n", choose(c.GetDown(), "down", "degraded"), c.GetName(),
-		strings.Join(c.GetSchemes(), ", "), printable(c.GetText()))
+	fmt.Fprintf(w, "%-8s %s, %s: %s\n", cli.Choose(c.GetDown(), "down", "degraded"), c.GetName(),
+		strings.Join(c.GetSchemes(), ", "), cli.Printable(c.GetText()))
 	if c.GetAdvice() != "" {
-		fmt.Fprintf(w, "do       %s\n", printable(c.GetAdvice()))
+		fmt.Fprintf(w, "do       %s\n", cli.Printable(c.GetAdvice()))
 	}
 }
 
 func schemeState(s *leafv1.SchemeStatus) string {
 	switch {
 	case s.GetOff() != "":
-		return "off: " + printable(s.GetOff())
+		return "off: " + cli.Printable(s.GetOff())
 	case s.GetReady():
 		return "ready"
 	case s.GetError() != "":
-		return "not ready: " + printable(s.GetError())
+		return "not ready: " + cli.Printable(s.GetError())
 	}
 	return "not ready"
 }
@@ -119,12 +120,12 @@ func schemeState(s *leafv1.SchemeStatus) string {
 // printLease prints the state of the worker ID. The scheme has the problem of a missing lease.
 func printLease(w io.Writer, l *leafv1.Lease) {
 	if !l.GetHeld() {
-		fmt.Fprintf(w, "worker   none, from %s\n", printable(l.GetRegistry()))
+		fmt.Fprintf(w, "worker   none, from %s\n", cli.Printable(l.GetRegistry()))
 	} else {
 		fmt.Fprintf(w, "worker   %d, term %d, from %s, reserved until %s, last confirmed %s\n", l.GetWorker(), l.GetTerm(),
-			printable(l.GetRegistry()), moment(l.GetHorizon().AsTime()), moment(l.GetExtended().AsTime()))
+			cli.Printable(l.GetRegistry()), moment(l.GetHorizon().AsTime()), moment(l.GetExtended().AsTime()))
 		if l.GetError() != "" {
-			fmt.Fprintf(w, "trouble  %s\n", printable(l.GetError()))
+			fmt.Fprintf(w, "trouble  %s\n", cli.Printable(l.GetError()))
 		}
 	}
 	if step := l.GetClockStep().AsDuration(); step.Abs() >= time.Second {
@@ -137,7 +138,7 @@ func printLease(w io.Writer, l *leafv1.Lease) {
 		fmt.Fprintf(w, "starts   %d left, each of which uses up a worker ID\n", l.GetStartsLeft())
 	}
 	for _, layout := range l.GetLayouts() {
-		fmt.Fprintf(w, "layout   %s, until %s\n", printable(layout.GetName()), layout.GetLast().AsTime().UTC().Format(time.DateOnly))
+		fmt.Fprintf(w, "layout   %s, until %s\n", cli.Printable(layout.GetName()), layout.GetLast().AsTime().UTC().Format(time.DateOnly))
 	}
 }
 
@@ -155,13 +156,6 @@ func printStats(w io.Writer, tags []*leafv1.TagStats) error {
 			fmt.Sprintf("%.1f/s", t.GetRate()), lasts(t), decimal(t.GetRefills()), decimal(t.GetFailures()),
 			decimal(t.GetRegressions()), strings.TrimSpace(t.GetError())}
 	})
-}
-
-func choose(ok bool, yes, no string) string {
-	if ok {
-		return yes
-	}
-	return no
 }
 
 func lasts(t *leafv1.TagStats) string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/segment"
@@ -23,14 +24,14 @@ func (u *urlFlag) explainCall(err error, url string, took time.Duration) error {
 		return noAnswer(u.who, err, url, took)
 	case errors.Is(err, segment.ErrNeedsResize): // which has a hint of its own
 	case errors.Is(err, segment.ErrNotCreated), errors.Is(err, worker.ErrNotCreated):
-		return hinted(err, "leaf init --%s %s", u.name, shellWord(drivers.Redact(url)))
+		return cli.Hinted(err, "leaf init --%s %s", u.name, shellWord(drivers.Redact(url)))
 	}
 	return err
 }
 
 func noAnswer(who string, err error, url string, took time.Duration) error {
 	text := fmt.Sprintf("no answer from %s %s within %s%s", who, drivers.Redact(url), took.Round(100*time.Millisecond), detail(err, url))
-	return hinted(&plainError{text, err}, "check its address and that it runs, or wait longer with --timeout")
+	return cli.Hinted(&cli.PlainError{Text: text, Cause: err}, "check its address and that it runs, or wait longer with --timeout")
 }
 
 // detail returns the text of err besides the time-out and the URL; "" if that is only the attempted

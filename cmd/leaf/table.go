@@ -1,18 +1,17 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leaf-id/leaf/internal/cli"
 )
 
 // A tagRow is one tag as people see it. In JSON, IDs are strings, since many readers keep
@@ -29,17 +28,10 @@ func (t tagRow) cells() []string {
 	return []string{t.Tag, decimal(t.Step), decimal(t.MaxID), moment(t.Updated), t.Description}
 }
 
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
 // printList writes rows as JSON or as a table.
 func printList[T any](w io.Writer, rows []T, asJSON bool, header string, cells func(T) []string) error {
 	if asJSON {
-		return printJSON(w, rows)
+		return cli.PrintJSON(w, rows)
 	}
 	return printTable(w, rows, header, cells)
 }
@@ -51,7 +43,7 @@ func printTable[T any](w io.Writer, rows []T, header string, cells func(T) []str
 	for _, r := range rows {
 		line := cells(r)
 		for i, c := range line {
-			line[i] = printable(c)
+			line[i] = cli.Printable(c)
 		}
 		fmt.Fprintln(tw, strings.Join(line, "\t"))
 	}
@@ -64,19 +56,10 @@ func (a *admin) printTag(cmd *cobra.Command, verb string, t tagRow, err error) e
 		return err
 	}
 	if a.json {
-		return printJSON(cmd.OutOrStdout(), t)
+		return cli.PrintJSON(cmd.OutOrStdout(), t)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s: step %d, max_id %d\n", verb, printable(t.Tag), t.Step, t.MaxID)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s: step %d, max_id %d\n", verb, cli.Printable(t.Tag), t.Step, t.MaxID)
 	return err
-}
-
-// printable quotes text that would upset a terminal or the columns of a table: rows
-// may come from anywhere. Spaces around it show.
-func printable(text string) string {
-	if !utf8.ValidString(text) || text != strings.TrimSpace(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(text)
-	}
-	return text
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -34,7 +35,7 @@ A server of an older release that creates the tag again starts it at 1.`
 const defaultStep = 1000
 
 func newTag() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := cli.Group(&cobra.Command{
 		Use:   "tag",
 		Short: "List, create, change and delete tags",
 		Long: `List, create, change and delete tags.
@@ -58,7 +59,7 @@ func newTagList() *cobra.Command {
 		Example: `  leaf tag list
   leaf tag list -o json
   leaf tag list --store mysql://root:secret@db/leaf`,
-		Args: args(),
+		Args: cli.Args(),
 		RunE: a.runs(func(cmd *cobra.Command, _ []string) error {
 			tags, err := a.listTags(cmd.Context())
 			if err != nil {
@@ -90,7 +91,7 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 --max-id is another name of --start.`,
 		Example: `  leaf tag create order
   leaf tag create invoice --step 100 --start 500000 --description "invoice numbers"`,
-		Args: args("TAG"),
+		Args: cli.Args("TAG"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tag.Name = args[0]
 			start := given(cmd, "start", &tag.MaxID)
@@ -98,10 +99,10 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 				start = given(cmd, "max-id", &tag.MaxID)
 			}
 			if err := tag.Check(); err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			if force && start == nil {
-				return usage(cmd, errors.New("--force goes with --start"))
+				return cli.Usage(cmd, errors.New("--force goes with --start"))
 			}
 			return a.with(cmd, func() error {
 				created, err := a.createTag(cmd.Context(), tag)
@@ -114,9 +115,9 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 	}
 	a.addFlags(cmd, storeFlag())
 	a.addAudit(cmd)
-	wholeVar(cmd, &tag.Step, "step", "", defaultStep, "least number of IDs to take from the store at once")
-	wholeVar(cmd, &tag.MaxID, "start", "", 1, "the first ID")
-	wholeVar(cmd, &tag.MaxID, "max-id", "", 1, "the first ID")
+	cli.WholeVar(cmd, &tag.Step, "step", "", defaultStep, "least number of IDs to take from the store at once")
+	cli.WholeVar(cmd, &tag.MaxID, "start", "", 1, "the first ID")
+	cli.WholeVar(cmd, &tag.MaxID, "max-id", "", 1, "the first ID")
 	_ = cmd.Flags().MarkHidden("max-id") // it exists
 	cmd.Flags().BoolVar(&force, "force", false, "allow --start below the IDs of a deleted tag")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
@@ -126,15 +127,15 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 
 // startHigher says that a new tag starts where a deleted one ended, or by force lowers it to start.
 func (a *admin) startHigher(cmd *cobra.Command, created tagRow, start *int64, force, yes bool) (tagRow, error) {
-	say(cmd.ErrOrStderr(), "note", fmt.Sprintf("%s starts at %d, where a deleted tag of this name ended", printable(created.Tag), created.MaxID))
+	cli.Say(cmd, "note", fmt.Sprintf("%s starts at %d, where a deleted tag of this name ended", cli.Printable(created.Tag), created.MaxID))
 	if !force {
 		if start != nil {
-			say(cmd.ErrOrStderr(), "hint", "a lower start may issue IDs twice: 'leaf tag set' with --max-id and --force lowers the counter")
+			cli.Say(cmd, "hint", "a lower start may issue IDs twice: 'leaf tag set' with --max-id and --force lowers the counter")
 		}
 		return created, nil
 	}
 	a.warn(cmd, noteLower)
-	if err := confirm(cmd, yes, fmt.Sprintf("set max_id of %s to %d", printable(created.Tag), *start)); err != nil {
+	if err := confirm(cmd, yes, fmt.Sprintf("set max_id of %s to %d", cli.Printable(created.Tag), *start)); err != nil {
 		return created, err
 	}
 	return a.alterTag(cmd.Context(), created.Tag, issuer.Change{Change: segment.Change{MaxID: start, Force: true}})
@@ -166,12 +167,12 @@ Mind: ` + noteLower,
 			change.MaxID = given(cmd, "max-id", &maxID)
 			change.Description = given(cmd, "description", &description)
 			if err := change.Check(); err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			return a.with(cmd, func() error {
 				if force && change.MaxID != nil {
 					a.warn(cmd, noteLower)
-					if err := confirm(cmd, yes, fmt.Sprintf("set max_id of %s to %d", printable(args[0]), maxID)); err != nil {
+					if err := confirm(cmd, yes, fmt.Sprintf("set max_id of %s to %d", cli.Printable(args[0]), maxID)); err != nil {
 						return err
 					}
 				}
@@ -182,8 +183,8 @@ Mind: ` + noteLower,
 	}
 	a.addFlags(cmd, storeFlag())
 	a.addAudit(cmd)
-	wholeVar(cmd, &step, "step", "", 0, "least number of IDs to take from the store at once")
-	wholeVar(cmd, &maxID, "max-id", "", 0, "the next ID to take from the store")
+	cli.WholeVar(cmd, &step, "step", "", 0, "least number of IDs to take from the store at once")
+	cli.WholeVar(cmd, &maxID, "max-id", "", 0, "the next ID to take from the store")
 	cmd.Flags().BoolVar(&force, "force", false, "allow --max-id to lower the counter")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().StringVar(&description, "description", "", "what the tag is for")
@@ -217,7 +218,7 @@ Tags that were created after the backup are missing in it. Create them again, wi
 				return err
 			}
 			if dryRun && !all {
-				return usage(cmd, errors.New("--dry-run goes with --all"))
+				return cli.Usage(cmd, errors.New("--dry-run goes with --all"))
 			}
 			return a.with(cmd, func() error {
 				if all {
@@ -230,7 +231,7 @@ Tags that were created after the backup are missing in it. Create them again, wi
 	}
 	a.addFlags(cmd, storeFlag())
 	a.addAudit(cmd)
-	wholeVar(cmd, &by, "by", "", 0, "how many IDs to skip (required)")
+	cli.WholeVar(cmd, &by, "by", "", 0, "how many IDs to skip (required)")
 	cmd.Flags().BoolVar(&all, "all", false, "every tag of the store")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "with --all: only show what would be done")
 	return cmd
@@ -239,14 +240,14 @@ Tags that were created after the backup are missing in it. Create them again, wi
 func checkRaise(cmd *cobra.Command, names []string, all bool, by int64) error {
 	switch {
 	case all && len(names) > 0:
-		return usage(cmd, errors.New("give either a TAG or --all"))
+		return cli.Usage(cmd, errors.New("give either a TAG or --all"))
 	case by < 1:
-		return usage(cmd, errors.New("say with --by N how many IDs to skip, at least 1"))
+		return cli.Usage(cmd, errors.New("say with --by N how many IDs to skip, at least 1"))
 	case all:
 		return nil
 	}
 	if len(names) == 0 {
-		return usage(cmd, errors.New("TAG, or --all, is missing"))
+		return cli.Usage(cmd, errors.New("TAG, or --all, is missing"))
 	}
 	return tagArg(cmd, names)
 }
@@ -265,7 +266,7 @@ func (a *admin) raiseAll(cmd *cobra.Command, by int64, dryRun bool) error {
 		return err
 	}
 	if len(tags) == 0 {
-		say(cmd.ErrOrStderr(), "note", "the store has no tags")
+		cli.Say(cmd, "note", "the store has no tags")
 	}
 	if err := checkRoom(tags, by); err != nil {
 		return err
@@ -276,7 +277,7 @@ func (a *admin) raiseAll(cmd *cobra.Command, by int64, dryRun bool) error {
 		to := tag.MaxID + by
 		if !dryRun {
 			if to, err = a.raiseFrom(cmd.Context(), tag, by); err != nil {
-				failed = append(failed, fmt.Errorf("%s: %w", printable(tag.Tag), err))
+				failed = append(failed, fmt.Errorf("%s: %w", cli.Printable(tag.Tag), err))
 				continue
 			}
 		}
@@ -284,18 +285,18 @@ func (a *admin) raiseAll(cmd *cobra.Command, by int64, dryRun bool) error {
 		if a.json {
 			continue
 		}
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: max_id %d → %d\n", choose(dryRun, "would raise", "raised"), printable(tag.Tag),
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s: max_id %d → %d\n", cli.Choose(dryRun, "would raise", "raised"), cli.Printable(tag.Tag),
 			tag.MaxID, to); err != nil {
 			return err
 		}
 	}
 	if a.json {
-		if err := printJSON(cmd.OutOrStdout(), raised); err != nil {
+		if err := cli.PrintJSON(cmd.OutOrStdout(), raised); err != nil {
 			return err
 		}
 	}
 	if len(failed) > 0 {
-		return hinted(fmt.Errorf("%d of %d tags were not raised:\n%w", len(failed), len(tags), errors.Join(failed...)),
+		return cli.Hinted(fmt.Errorf("%d of %d tags were not raised:\n%w", len(failed), len(tags), errors.Join(failed...)),
 			"run it again when the cause is gone: it raises the others once more, which is safe")
 	}
 	return nil
@@ -306,13 +307,13 @@ func checkRoom(tags []tagRow, by int64) error {
 	var full []string
 	for _, tag := range tags {
 		if tag.MaxID > math.MaxInt64-by {
-			full = append(full, fmt.Sprintf("%s: max_id %d", printable(tag.Tag), tag.MaxID))
+			full = append(full, fmt.Sprintf("%s: max_id %d", cli.Printable(tag.Tag), tag.MaxID))
 		}
 	}
 	if len(full) == 0 {
 		return nil
 	}
-	return hinted(fmt.Errorf("nothing was raised: the largest ID is %d, and %d of %d tags would pass it:\n%s",
+	return cli.Hinted(fmt.Errorf("nothing was raised: the largest ID is %d, and %d of %d tags would pass it:\n%s",
 		int64(math.MaxInt64), len(full), len(tags), strings.Join(full, "\n")),
 		"choose a smaller N, or raise the others one by one with 'leaf tag raise TAG --by N'")
 }
@@ -351,7 +352,7 @@ Mind: ` + noteDelete,
 				return err
 			}
 			a.warn(cmd, lost(tag)+"\n"+noteDelete)
-			if err := confirm(cmd, yes, "delete "+printable(tag.Tag)); err != nil {
+			if err := confirm(cmd, yes, "delete "+cli.Printable(tag.Tag)); err != nil {
 				return err
 			}
 			return a.printTag(cmd, "deleted", tag, a.deleteTag(cmd.Context(), tag.Tag))
@@ -365,9 +366,9 @@ Mind: ` + noteDelete,
 
 // lost says what goes with a tag, and how to create it again.
 func lost(t tagRow) string {
-	text := fmt.Sprintf("%s will be lost: step %d, max_id %d, last used %s", printable(t.Tag), t.Step, t.MaxID, moment(t.Updated))
+	text := fmt.Sprintf("%s will be lost: step %d, max_id %d, last used %s", cli.Printable(t.Tag), t.Step, t.MaxID, moment(t.Updated))
 	if t.Description != "" {
-		text += ", " + printable(t.Description)
+		text += ", " + cli.Printable(t.Description)
 	}
 	return fmt.Sprintf("%s\nTo create it again above its IDs: leaf tag create %s --step %d", text, shellWord(t.Tag), t.Step)
 }
@@ -380,7 +381,7 @@ func (a *admin) findTag(ctx context.Context, name string) (tagRow, error) {
 	}
 	i := slices.IndexFunc(tags, func(t tagRow) bool { return t.Tag == name })
 	if i < 0 {
-		return tagRow{}, hinted(fmt.Errorf("tag %q: %w", name, leaf.ErrUnknownTag), "see 'leaf tag list' for its right name")
+		return tagRow{}, cli.Hinted(fmt.Errorf("tag %q: %w", name, leaf.ErrUnknownTag), "see 'leaf tag list' for its right name")
 	}
 	return tags[i], nil
 }
@@ -395,15 +396,8 @@ func given[T any](cmd *cobra.Command, flag string, value *T) *T {
 
 // tagArg checks that a command gets one argument, which can be a tag.
 func tagArg(cmd *cobra.Command, given []string) error {
-	if err := args("TAG")(cmd, given); err != nil {
+	if err := cli.Args("TAG")(cmd, given); err != nil {
 		return err
 	}
-	return checkTag(cmd, given[0])
-}
-
-func checkTag(cmd *cobra.Command, name string) error {
-	if err := segment.CheckTagName(name); err != nil {
-		return usage(cmd, err)
-	}
-	return nil
+	return cli.CheckTag(cmd, given[0])
 }

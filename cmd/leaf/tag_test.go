@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
@@ -158,7 +159,7 @@ func TestRaiseAllAgain(t *testing.T) {
 // adminOf acts on a store itself.
 func adminOf(store segment.Store) *admin {
 	return &admin{
-		client: client{timeout: time.Minute}, flag: storeFlag(), url: "sqlite:x",
+		Client: cli.Client{Timeout: time.Minute}, flag: storeFlag(), url: "sqlite:x",
 		calls: rpcapi.NewAdmin(&frontend.Options{Tags: issuer.NewTags(store, nil, nil)}),
 	}
 }

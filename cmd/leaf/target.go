@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/hint"
@@ -42,8 +43,8 @@ func workersFlag() urlFlag {
 }
 
 func (u *urlFlag) addFlags(cmd *cobra.Command, use string) {
-	textVar(cmd, &u.url, u.name, fmt.Sprintf("`URL` of the %s%s (default $%s)", u.what, use, u.env()))
-	textVar(cmd, &u.file, u.name+"-file", fmt.Sprintf("`FILE` that holds this URL (default $%s_FILE)", u.env()))
+	cli.TextVar(cmd, &u.url, u.name, fmt.Sprintf("`URL` of the %s%s (default $%s)", u.what, use, u.env()))
+	cli.TextVar(cmd, &u.file, u.name+"-file", fmt.Sprintf("`FILE` that holds this URL (default $%s_FILE)", u.env()))
 }
 
 func (u *urlFlag) env() string { return "LEAF_" + strings.ToUpper(u.name) }
@@ -54,7 +55,7 @@ func (u *urlFlag) given() bool { return u.url != "" || u.file != "" }
 // fromFlags returns the URL on the command line, or "".
 func (u *urlFlag) fromFlags(cmd *cobra.Command) (string, error) {
 	if u.url != "" && u.file != "" {
-		return "", usage(cmd, fmt.Errorf("give either --%s or --%[1]s-file", u.name))
+		return "", cli.Usage(cmd, fmt.Errorf("give either --%s or --%[1]s-file", u.name))
 	}
 	if u.url != "" {
 		return u.url, u.checkFlag()
@@ -66,8 +67,8 @@ func (u *urlFlag) fromFlags(cmd *cobra.Command) (string, error) {
 // that it is. It contacts nothing.
 func (u *urlFlag) checkFlag() error {
 	err := u.explain(u.check(u.url), "--"+u.name)
-	if wrong, ok := errors.AsType[*cliError](err); ok {
-		wrong.code = exitUsage
+	if wrong, ok := errors.AsType[*cli.Error](err); ok {
+		wrong.Code = cli.ExitUsage
 	}
 	return err
 }
@@ -103,24 +104,24 @@ func (u *urlFlag) explain(err error, from string) error {
 	if !errors.Is(err, leaf.ErrInvalid) {
 		return err
 	}
-	return hinted(fmt.Errorf("%s: %w", from, err), "%s", cmp.Or(hint.Of(err), "'leaf init --help' lists the URLs of stores and worker registries"))
+	return cli.Hinted(fmt.Errorf("%s: %w", from, err), "%s", cmp.Or(hint.Of(err), "'leaf init --help' lists the URLs of stores and worker registries"))
 }
 
 // target returns the URL that a command acts on itself; "": it asks a server. An address on the
 // command line wins over the environment. In the environment the server's address wins, which is
 // for commands alone.
-func (c *client) target(cmd *cobra.Command, u *urlFlag) (string, error) {
+func target(cmd *cobra.Command, c *cli.Client, u *urlFlag) (string, error) {
 	switch {
-	case c.server != "" && u.given():
-		return "", usage(cmd, fmt.Errorf("give either --server or --%s", u.name))
+	case c.Server != "" && u.given():
+		return "", cli.Usage(cmd, fmt.Errorf("give either --server or --%s", u.name))
 	case u.given():
 		return u.fromFlags(cmd)
-	case c.server != "" || os.Getenv("LEAF_SERVER") != "":
+	case c.Server != "" || os.Getenv("LEAF_SERVER") != "":
 		return "", nil
 	}
 	url, from, err := u.fromEnv()
 	if err == nil && url != "" {
-		say(cmd.ErrOrStderr(), "note", fmt.Sprintf("acting on the %s %s itself, as %s is set: name a server with --server URL to act through that",
+		cli.Say(cmd, "note", fmt.Sprintf("acting on the %s %s itself, as %s is set: name a server with --server URL to act through that",
 			u.what, drivers.Redact(url), from))
 	}
 	return url, err

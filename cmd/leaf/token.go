@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/server/access"
 )
 
@@ -21,7 +22,7 @@ as its hash: who reads the file cannot use it. Clients of HTTP and gRPC send a t
 LEAF_TOKEN. Servers read the file again on SIGHUP. See docs/security.md.`
 
 func newToken() *cobra.Command {
-	cmd := group(&cobra.Command{Use: "token", Short: "Make tokens for clients", Long: tokenLong})
+	cmd := cli.Group(&cobra.Command{Use: "token", Short: "Make tokens for clients", Long: tokenLong})
 	cmd.AddCommand(newTokenNew(), newTokenHash())
 	return cmd
 }
@@ -48,13 +49,13 @@ includes read) and worker (claim worker IDs for another server).`,
   leaf token new --name lab --take '*' --scheme snowflake --expires 2027-01-01
   echo 'tokens:' > tokens.yaml
   leaf token new --name ops --right admin --secret-file ops.token >> tokens.yaml`,
-		Args: args(),
+		Args: cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			token := access.NewToken()
 			entry.Hash = access.HashToken(token)
 			text, err := entryText(entry)
 			if err != nil {
-				return usage(cmd, err)
+				return cli.Usage(cmd, err)
 			}
 			if file != "" {
 				if err := writeSecret(file, token); err != nil {
@@ -63,7 +64,7 @@ includes read) and worker (claim worker IDs for another server).`,
 				token = ""
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), tokenJSON{token, text})
+				return cli.PrintJSON(cmd.OutOrStdout(), tokenJSON{token, text})
 			}
 			if token != "" {
 				text = fmt.Sprintf("# For the client. It is not shown again.\n%s\n\n# For the tokens file of the servers, below \"tokens:\".\n%s", token, text)
@@ -72,13 +73,13 @@ includes read) and worker (claim worker IDs for another server).`,
 			return err
 		},
 	}
-	textVar(cmd, &entry.Name, "name", "`NAME` of the token, for people and the log")
+	cli.TextVar(cmd, &entry.Name, "name", "`NAME` of the token, for people and the log")
 	cmd.Flags().StringArrayVar(&entry.Take, "take", nil, "tags, as a `PATTERN`, of which it may take IDs; may be repeated")
 	cmd.Flags().StringArrayVar(&entry.Schemes, "scheme", nil, "`SCHEME` of which it may; may be repeated (default all)")
 	cmd.Flags().StringArrayVar(&entry.Rights, "right", nil, "what else it may do: `read|admin|worker`; may be repeated")
-	textVar(cmd, &entry.Expires, "expires", "`DAY` or time at which it ends, such as 2027-01-01")
-	textVar(cmd, &file, "secret-file", "write the token to this new `FILE`, and only the entry to standard output")
-	outputVar(cmd, &asJSON)
+	cli.TextVar(cmd, &entry.Expires, "expires", "`DAY` or time at which it ends, such as 2027-01-01")
+	cli.TextVar(cmd, &file, "secret-file", "write the token to this new `FILE`, and only the entry to standard output")
+	cli.OutputVar(cmd, &asJSON)
 	return cmd
 }
 
@@ -114,7 +115,7 @@ func newTokenHash() *cobra.Command {
 Only tokens that 'leaf token new' has made have one: a password that a person has thought
 of could be guessed from its hash.`,
 		Example: "  leaf token hash < shop.token",
-		Args:    args(),
+		Args:    cli.Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 1<<10))
 			if err != nil {
@@ -125,12 +126,12 @@ of could be guessed from its hash.`,
 				return fmt.Errorf("standard input holds no token: %w", err)
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), map[string]string{"hash": access.HashToken(token)})
+				return cli.PrintJSON(cmd.OutOrStdout(), map[string]string{"hash": access.HashToken(token)})
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), access.HashToken(token))
 			return err
 		},
 	}
-	outputVar(cmd, &asJSON)
+	cli.OutputVar(cmd, &asJSON)
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/testserver"
 )
@@ -118,7 +119,7 @@ func TestServeWithoutItsStore(t *testing.T) {
 func wantError(t *testing.T, p *process, want string, args ...string) {
 	t.Helper()
 	eventually(t, p, args, func(code int, stderr string) error {
-		if code != exitFailed || !strings.Contains(stderr, want) || strings.Contains(stderr, "hunter2") ||
+		if code != cli.ExitFailed || !strings.Contains(stderr, want) || strings.Contains(stderr, "hunter2") ||
 			strings.Count(stderr, "\n") > 2 { // the error, and a hint
 			return errors.New("want one error that says " + want)
 		}
@@ -159,7 +160,7 @@ func TestInitSaysWhatIsInItsWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "the key belongs to another program"
-	if code, _, stderr := leafRun(t.Context(), "init", "--store", server.URL()); code != exitFailed || !strings.Contains(stderr, want) {
+	if code, _, stderr := leafRun(t.Context(), "init", "--store", server.URL()); code != cli.ExitFailed || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d, %q, want %q", code, stderr, want)
 	}
 }

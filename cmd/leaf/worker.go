@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/cli"
 )
 
 // What must be true before a worker ID is freed.
@@ -20,7 +21,7 @@ minutes ahead of the clock are issued again. Without this command a worker ID is
 free again by itself when its horizon has passed.`
 
 func newWorker() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := cli.Group(&cobra.Command{
 		Use:   "worker",
 		Short: "List and free worker IDs",
 		Long: `List and free the worker IDs that time-based IDs are made with.
@@ -53,9 +54,9 @@ Where each start of a server uses up a worker ID (layout=worker_node), list the 
 		Example: `  leaf worker list
   leaf worker list --workers mysql://root:secret@db/leaf
   leaf worker list --workers 'mysql://root:secret@db/leaf?layout=worker_node'`,
-		Args: args(),
+		Args: cli.Args(),
 		RunE: a.runs(func(cmd *cobra.Command, _ []string) error {
-			res, err := call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
+			res, err := cli.Call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
 			if err != nil {
 				return err
 			}
@@ -88,30 +89,30 @@ It asks before it does so; where there is no terminal it needs --yes.
 Mind: ` + noteFree,
 		Example: `  leaf worker free 17 --yes
   leaf worker free 17 --yes --workers zookeeper://zk1:2181`,
-		Args: args("ID"),
+		Args: cli.Args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || id < 0 {
-				return usage(cmd, fmt.Errorf("%s is not a worker ID", printable(args[0])))
+				return cli.Usage(cmd, fmt.Errorf("%s is not a worker ID", cli.Printable(args[0])))
 			}
 			return a.with(cmd, func() error {
-				listed, err := call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
+				listed, err := cli.Call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
 				if err != nil {
 					return err
 				}
 				if listed.GetStarts() == nil { // otherwise FreeWorker reports that it has nothing to free
-					say(cmd.ErrOrStderr(), "note", noteFree)
+					cli.Say(cmd, "note", noteFree)
 					if err := confirm(cmd, yes, fmt.Sprintf("free worker ID %d", id)); err != nil {
 						return err
 					}
 				}
-				res, err := call(cmd.Context(), &a, a.calls.FreeWorker, &leafv1.FreeWorkerRequest{Worker: &id})
+				res, err := cli.Call(cmd.Context(), &a, a.calls.FreeWorker, &leafv1.FreeWorkerRequest{Worker: &id})
 				if err != nil {
 					return err
 				}
 				w := workerFromWire(res.GetWorker())
 				if a.json {
-					return printJSON(cmd.OutOrStdout(), w)
+					return cli.PrintJSON(cmd.OutOrStdout(), w)
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "freed worker ID %d: it can be claimed from %s on\n", id, moment(w.Horizon))
 				return err
@@ -138,7 +139,7 @@ type workerRow struct {
 }
 
 func (r workerRow) cells() []string {
-	held := choose(r.Mine, "mine", choose(r.Held, "yes", "no"))
+	held := cli.Choose(r.Mine, "mine", cli.Choose(r.Held, "yes", "no"))
 	return []string{decimal(r.Worker), held, decimal(r.Term), moment(r.Horizon), moment(r.Seen), r.ClockOffset.String(), r.Owner,
 		strings.Join(r.Layouts, ",")}
 }
@@ -162,10 +163,10 @@ type startRow struct {
 
 func printStarts(w io.Writer, s startRows, asJSON bool) error {
 	if asJSON {
-		return printJSON(w, s)
+		return cli.PrintJSON(w, s)
 	}
 	err := printTable(w, s.Latest, "WORKER\tMINE\tADDRESS\tTYPE\tLAUNCHED", func(r startRow) []string {
-		return []string{decimal(r.Worker), choose(r.Mine, "mine", "-"), net.JoinHostPort(r.Host, r.Port), r.Type, r.Date}
+		return []string{decimal(r.Worker), cli.Choose(r.Mine, "mine", "-"), net.JoinHostPort(r.Host, r.Port), r.Type, r.Date}
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/load"
 )
 
@@ -76,7 +77,7 @@ type benchCheck struct {
 
 func (p *benchPlan) print(w io.Writer, res *load.Result) error {
 	if p.json {
-		return printJSON(w, p.toJSON(res))
+		return cli.PrintJSON(w, p.toJSON(res))
 	}
 	return p.printText(w, res)
 }
@@ -85,7 +86,7 @@ func (p *benchPlan) toJSON(res *load.Result) benchJSON {
 	l := res.Latency
 	out := benchJSON{
 		Server: p.url(), Protocol: p.protocol, Scheme: p.scheme, Keys: p.keys,
-		Clients: p.clients, Connections: p.connections(), Pipeline: p.pipeline, Count: p.n, Loop: choose(l.Corrected, "open", "closed"),
+		Clients: p.clients, Connections: p.connections(), Pipeline: p.pipeline, Count: p.n, Loop: cli.Choose(l.Corrected, "open", "closed"),
 		WarmUp: p.warmUp.Seconds(), Duration: p.duration.Seconds(),
 		Started: res.Started.UTC(), Finished: res.Finished.UTC(), Interrupted: res.Interrupted,
 		Requests: benchRequests{p.rate, round(res.RequestRate), res.Sent, res.Succeeded, res.Failed, res.Unsent},
@@ -107,8 +108,8 @@ var spoken = map[string]string{
 
 // url names the loaded server, without the token.
 func (p *benchPlan) url() string {
-	scheme := choose(p.protocol == protoRESP, "redis", "http")
-	return scheme + choose(p.https, "s", "") + "://" + p.addr
+	scheme := cli.Choose(p.protocol == protoRESP, "redis", "http")
+	return scheme + cli.Choose(p.https, "s", "") + "://" + p.addr
 }
 
 func (p *benchPlan) connections() int64 {
@@ -123,13 +124,13 @@ func (p *benchPlan) printText(w io.Writer, res *load.Result) error {
 		fmt.Fprintf(w, "%-11s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	line("server", "%s, %s", p.url(), spoken[p.protocol])
-	line("load", "%s of %s, %s, %s%s", p.scheme, quoteAll(p.keys), plural(p.clients, "client"), plural(p.n, "ID")+" a request", choose(p.pipeline > 1, fmt.Sprintf(", %d requests at once", p.pipeline), ""))
+	line("load", "%s of %s, %s, %s%s", p.scheme, quoteAll(p.keys), plural(p.clients, "client"), plural(p.n, "ID")+" a request", cli.Choose(p.pipeline > 1, fmt.Sprintf(", %d requests at once", p.pipeline), ""))
 	if p.rate > 0 {
 		line("loop", "open: %s requests a second are due; latency counts from when a request was due", thousands(p.rate))
 	} else {
 		line("loop", "closed: as many requests as there can be; latency hides stalls, see --rate")
 	}
-	line("measured", "%s%s", res.Finished.Sub(res.Started).Round(100*time.Millisecond), choose(res.Interrupted, ", interrupted", ""))
+	line("measured", "%s%s", res.Finished.Sub(res.Started).Round(100*time.Millisecond), cli.Choose(res.Interrupted, ", interrupted", ""))
 	line("requests", "%s, %s/s", thousands(res.Succeeded), thousands(int64(res.RequestRate)))
 	if res.Unsent > 0 {
 		line("unsent", "%s: all clients were busy when they were due, until the end", thousands(res.Unsent))
@@ -137,12 +138,12 @@ func (p *benchPlan) printText(w io.Writer, res *load.Result) error {
 	line("IDs", "%s, %s/s", thousands(res.IDs), thousands(int64(res.IDRate)))
 	l := res.Latency
 	line("latency", "p50 %s  p90 %s  p99 %s  p99.9 %s  p99.99 %s  max %s", short(l.P50), short(l.P90), short(l.P99), short(l.P999), short(l.P9999), short(l.Max))
-	line("errors", "%s", choose(res.Failed == 0, "none", thousands(res.Failed)))
+	line("errors", "%s", cli.Choose(res.Failed == 0, "none", thousands(res.Failed)))
 	for _, e := range res.Errors {
-		line("", "%s  %s: %s", thousands(e.Count), e.Kind, printable(e.Example))
+		line("", "%s  %s: %s", thousands(e.Count), e.Kind, cli.Printable(e.Example))
 	}
 	c := res.Check
-	line("duplicates", "%s among %s IDs, warm-up included", choose(c.Duplicates == 0, "none", thousands(c.Duplicates)), thousands(c.Checked))
+	line("duplicates", "%s among %s IDs, warm-up included", cli.Choose(c.Duplicates == 0, "none", thousands(c.Duplicates)), thousands(c.Checked))
 	if c.Kept < c.Checked {
 		line("", "only the first %s were kept to compare with: see --memory", thousands(c.Kept))
 	}
@@ -154,7 +155,7 @@ func quoteAll(keys []string) string {
 	const most = 5
 	shown := make([]string, 0, most)
 	for _, k := range keys[:min(len(keys), most)] {
-		shown = append(shown, printable(k))
+		shown = append(shown, cli.Printable(k))
 	}
 	if len(keys) > most {
 		shown = append(shown, fmt.Sprintf("and %d more", len(keys)-most))
@@ -163,7 +164,7 @@ func quoteAll(keys []string) string {
 }
 
 func plural(n int64, noun string) string {
-	return thousands(n) + " " + noun + choose(n == 1, "", "s")
+	return thousands(n) + " " + noun + cli.Choose(n == 1, "", "s")
 }
 
 // thousands writes n in groups of three digits.
@@ -208,7 +209,7 @@ type progressBar struct {
 
 func newProgressBar(w io.Writer, warmUp, duration time.Duration, quiet bool) *progressBar {
 	b := &progressBar{warmUp: warmUp, total: warmUp + duration}
-	if !quiet && isTerminal(w) {
+	if !quiet && cli.IsTerminal(w) {
 		b.w = w
 	}
 	return b
@@ -223,7 +224,7 @@ func (b *progressBar) show(p load.Progress) {
 	rate := float64(p.Requests-b.last.Requests) / (p.Elapsed - b.last.Elapsed).Seconds()
 	b.last = p
 	fmt.Fprintf(b.w, "\r\x1b[K[%s%s] %s of %s  %s requests/s  %s errors%s", strings.Repeat("=", done), strings.Repeat(" ", width-done),
-		p.Elapsed.Round(100*time.Millisecond), b.total, thousands(int64(rate)), thousands(p.Failed), choose(p.WarmUp, "  (warm-up)", ""))
+		p.Elapsed.Round(100*time.Millisecond), b.total, thousands(int64(rate)), thousands(p.Failed), cli.Choose(p.WarmUp, "  (warm-up)", ""))
 }
 
 // clear removes the bar.

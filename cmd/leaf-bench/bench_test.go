@@ -32,7 +32,7 @@ func benchServer(t *testing.T, answer func(w http.ResponseWriter, n int64)) (url
 func count(w http.ResponseWriter, n int64) { fmt.Fprint(w, n) }
 
 func shortBench(url string, args ...string) []string {
-	return append([]string{"bench", "order", "--protocol", "http", "--server", url, "-d", "500ms", "--warm-up", "0s", "-c", "3"}, args...)
+	return append([]string{"order", "--protocol", "http", "--server", url, "-d", "500ms", "--warm-up", "0s", "-c", "3"}, args...)
 }
 
 // If a server hands an ID out twice, the command fails and names the ID.
@@ -44,9 +44,9 @@ func TestBenchFindsDuplicates(t *testing.T) {
 		count(w, n)
 	})
 	for _, args := range [][]string{nil, {"-o", "json"}} {
-		code, stdout, stderr := leafRun(t.Context(), shortBench(url, args...)...)
+		code, stdout, stderr := benchRun(t.Context(), shortBench(url, args...)...)
 		if args == nil {
-			if want := regexp.MustCompile(`^leaf: error: 1 of [\d,]+ IDs had been received before, such as 1 of order\n$`); code != 1 || !want.MatchString(stderr) {
+			if want := regexp.MustCompile(`^leaf-bench: error: 1 of [\d,]+ IDs had been received before, such as 1 of order\n$`); code != 1 || !want.MatchString(stderr) {
 				t.Errorf("%d %q", code, stderr)
 			}
 			if !regexp.MustCompile(`(?m)^duplicates +1 among [\d,]+ IDs`).MatchString(stdout) {
@@ -80,13 +80,13 @@ func TestBenchErrors(t *testing.T) {
 		{"all fail", first(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, `{"message":"no IDs left"}`, http.StatusServiceUnavailable)
 		}),
-			`(?s)\nrequests    0, 0/s\n.*\nerrors      [\d,]+\n            [\d,]+  HTTP 503: no IDs left\n`, `^leaf: error: no request succeeded\n$`},
+			`(?s)\nrequests    0, 0/s\n.*\nerrors      [\d,]+\n            [\d,]+  HTTP 503: no IDs left\n`, `^leaf-bench: error: no request succeeded\n$`},
 		{"the first fails", benchServer(t, func(w http.ResponseWriter, _ int64) { http.Error(w, "unknown tag \x1b[31m", http.StatusNotFound) }), `^$`,
-			`^leaf: error: the first request failed: key "order": HTTP 404: unknown tag .*\nleaf: hint: create it with 'leaf tag create'`},
-		{"nothing there", "http://127.0.0.1:1", `^$`, `^leaf: error: no server answers at 127\.0\.0\.1:1: .*connection refused\nleaf: hint: start one with 'leaf serve'`},
+			`^leaf-bench: error: the first request failed: key "order": HTTP 404: unknown tag .*\nleaf-bench: hint: create it with 'leaf tag create'`},
+		{"nothing there", "http://127.0.0.1:1", `^$`, `^leaf-bench: error: no server answers at 127\.0\.0\.1:1: .*connection refused\nleaf-bench: hint: start one with 'leaf serve'`},
 	}
 	for _, tt := range tests {
-		code, stdout, stderr := leafRun(t.Context(), shortBench(tt.url)...)
+		code, stdout, stderr := benchRun(t.Context(), shortBench(tt.url)...)
 		if code != 1 || !regexp.MustCompile(tt.stdout).MatchString(stdout) || !regexp.MustCompile(tt.stderr).MatchString(stderr) {
 			t.Errorf("%s: %d\n%s\n%s", tt.name, code, stdout, stderr)
 		}
@@ -102,7 +102,7 @@ func TestBenchJSON(t *testing.T) {
 		}
 		count(w, n)
 	})
-	code, stdout, stderr := leafRun(t.Context(), shortBench(url, "--rate", "500", "-o", "json")...)
+	code, stdout, stderr := benchRun(t.Context(), shortBench(url, "--rate", "500", "-o", "json")...)
 	if code != 0 || stderr != "" {
 		t.Fatalf("%d %s", code, stderr)
 	}
@@ -186,7 +186,7 @@ func TestBenchInterrupted(t *testing.T) {
 		}
 		count(w, n)
 	})
-	cmd := exec.Command("leaf", "bench", "order", "--protocol", "http", "--server", url, "-d", "1h", "--warm-up", "0s", "-o", "json")
+	cmd := exec.Command("leaf-bench", "order", "--protocol", "http", "--server", url, "-d", "1h", "--warm-up", "0s", "-o", "json")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Start(); err != nil {
@@ -204,25 +204,25 @@ func TestBenchInterrupted(t *testing.T) {
 
 func TestBenchUsage(t *testing.T) {
 	tests := map[string]string{
-		"bench":                 "TAG is missing",
-		"bench --scheme ticket": "TAG is missing",
-		"bench a --tags b,a":    `"a" is named twice`,
-		"bench a -n 0":          "-n 0: it must be from 1 to 1000000",
-		"bench a --rate -1":     "--rate -1: it must be from 0 to 10000000",
-		"bench a -c 5 --connections 6 --protocol grpc":       "--connections 6: it must be from 0 to 5",
-		"bench a --connections 6":                            "--connections is for --protocol grpc alone",
-		"bench a --pipeline 2":                               "--pipeline is for --protocol resp alone",
-		"bench a --protocol ftp":                             `--protocol "ftp": there are http,`,
-		"bench a --scheme ulid":                              `--scheme "ulid": there are segment,`,
-		"bench a -d 0s":                                      "it is not above 0",
-		"bench a --warm-up -1s":                              "it is below 0",
-		"bench a --server redis://h:1":                       "is for --protocol resp",
-		"bench a --server redis://h --protocol resp":         "not of the form redis://HOST:PORT",
-		"bench a\tb":                                         "control character",
-		"bench a --server http://127.0.0.1:1/leaf/ -d 100ms": "",
+		"":                                       "TAG is missing",
+		"--scheme ticket":                        "TAG is missing",
+		"a --tags b,a":                           `"a" is named twice`,
+		"a -n 0":                                 "-n 0: it must be from 1 to 1000000",
+		"a --rate -1":                            "--rate -1: it must be from 0 to 10000000",
+		"a -c 5 --connections 6 --protocol grpc": "--connections 6: it must be from 0 to 5",
+		"a --connections 6":                      "--connections is for --protocol grpc alone",
+		"a --pipeline 2":                         "--pipeline is for --protocol resp alone",
+		"a --protocol ftp":                       `--protocol "ftp": there are http,`,
+		"a --scheme ulid":                        `--scheme "ulid": there are segment,`,
+		"a -d 0s":                                "it is not above 0",
+		"a --warm-up -1s":                        "it is below 0",
+		"a --server redis://h:1":                 "is for --protocol resp",
+		"a --server redis://h --protocol resp":   "not of the form redis://HOST:PORT",
+		"a\tb":                                   "control character",
+		"a --server http://127.0.0.1:1/leaf/ -d 100ms": "",
 	}
 	for line, want := range tests {
-		code, stdout, stderr := leafRun(t.Context(), strings.Split(line, " ")...)
+		code, stdout, stderr := benchRun(t.Context(), strings.FieldsFunc(line, func(r rune) bool { return r == ' ' })...)
 		if want == "" {
 			if code != 1 || !strings.Contains(stderr, "has a path") {
 				t.Errorf("%s: %d %s", line, code, stderr)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -24,20 +24,20 @@ type credentials struct {
 }
 
 func (c *credentials) addFlags(cmd *cobra.Command) {
-	textVar(cmd, &c.tokenFile, "token-file", "`FILE` that holds the token for the server (default: the token in $LEAF_TOKEN)")
-	textVar(cmd, &c.caFile, "ca-file", "`FILE` of certificates that vouch for the server, in PEM (default $LEAF_CA_FILE, or those of the system)")
-	textVar(cmd, &c.certFile, "cert-file", "`FILE` of this client's certificate, in PEM (default $LEAF_CERT_FILE)")
-	textVar(cmd, &c.keyFile, "key-file", "`FILE` of its key (default $LEAF_KEY_FILE)")
+	TextVar(cmd, &c.tokenFile, "token-file", "`FILE` that holds the token for the server (default: the token in $LEAF_TOKEN)")
+	TextVar(cmd, &c.caFile, "ca-file", "`FILE` of certificates that vouch for the server, in PEM (default $LEAF_CA_FILE, or those of the system)")
+	TextVar(cmd, &c.certFile, "cert-file", "`FILE` of this client's certificate, in PEM (default $LEAF_CERT_FILE)")
+	TextVar(cmd, &c.keyFile, "key-file", "`FILE` of its key (default $LEAF_KEY_FILE)")
 }
 
 // http returns a client that shows the credentials to the server that it calls, and to no
 // other that this one might name.
 func (c *credentials) http() (*http.Client, error) {
-	token, err := c.token()
+	token, err := c.Token()
 	if err != nil {
 		return nil, err
 	}
-	conf, err := c.tls()
+	conf, err := c.TLS()
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (c *credentials) http() (*http.Client, error) {
 	}, nil
 }
 
-// token returns the token, "" without one.
-func (c *credentials) token() (string, error) {
+// Token returns the token, "" without one.
+func (c *credentials) Token() (string, error) {
 	token, from := os.Getenv("LEAF_TOKEN"), "LEAF_TOKEN"
 	if c.tokenFile != "" {
 		data, err := os.ReadFile(c.tokenFile)
@@ -64,12 +64,13 @@ func (c *credentials) token() (string, error) {
 		return "", nil
 	}
 	if err := access.CheckToken(token); err != nil {
-		return "", hinted(fmt.Errorf("%s is not a token: %w", from, err), "'leaf token new' makes a token")
+		return "", Hinted(fmt.Errorf("%s is not a token: %w", from, err), "'leaf token new' makes a token")
 	}
 	return token, nil
 }
 
-func (c *credentials) tls() (*tls.Config, error) {
+// TLS returns how the server is known, and this client to it.
+func (c *credentials) TLS() (*tls.Config, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := cmp.Or(c.caFile, os.Getenv("LEAF_CA_FILE")); file != "" {
 		pem, err := os.ReadFile(file)

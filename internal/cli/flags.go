@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -19,9 +19,9 @@ func (v value) String() string         { return v.text() }
 func (v value) Type() string           { return v.kind }
 func (v value) Set(given string) error { return v.set(given) }
 
-// textVar defines a flag that must not be empty: an empty one is most likely an unset variable of
+// TextVar defines a flag that must not be empty: an empty one is most likely an unset variable of
 // the shell.
-func textVar(cmd *cobra.Command, p *string, name, usage string) {
+func TextVar(cmd *cobra.Command, p *string, name, usage string) {
 	cmd.Flags().Var(value{"string", func() string { return *p }, func(given string) error {
 		if *p = given; given == "" {
 			return errors.New("it is empty")
@@ -30,9 +30,9 @@ func textVar(cmd *cobra.Command, p *string, name, usage string) {
 	}}, name, usage)
 }
 
-// outputVar defines the flag for the output format.
-func outputVar(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().VarP(value{"string", func() string { return choose(*asJSON, "json", "text") }, func(given string) error {
+// OutputVar defines the flag for the output format.
+func OutputVar(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().VarP(value{"string", func() string { return Choose(*asJSON, "json", "text") }, func(given string) error {
 		if *asJSON = given == "json"; given != "json" && given != "text" {
 			return errors.New("it is neither text nor json")
 		}
@@ -40,10 +40,10 @@ func outputVar(cmd *cobra.Command, asJSON *bool) {
 	}}, "output", "o", "print `text|json`")
 }
 
-// wholeVar defines a flag for a whole number.
-func wholeVar(cmd *cobra.Command, p *int64, name, short string, standard int64, usage string) {
+// WholeVar defines a flag for a whole number.
+func WholeVar(cmd *cobra.Command, p *int64, name, short string, standard int64, usage string) {
 	*p = standard
-	cmd.Flags().VarP(value{"int", func() string { return decimal(*p) }, func(given string) (err error) {
+	cmd.Flags().VarP(value{"int", func() string { return strconv.FormatInt(*p, 10) }, func(given string) (err error) {
 		*p, err = strconv.ParseInt(given, 10, 64)
 		switch {
 		case errors.Is(err, strconv.ErrRange):
@@ -55,13 +55,13 @@ func wholeVar(cmd *cobra.Command, p *int64, name, short string, standard int64, 
 	}}, name, short, usage)
 }
 
-// timeoutVar defines a flag for how long to wait.
-func timeoutVar(cmd *cobra.Command, p *time.Duration, name string, standard time.Duration, usage string) {
-	durationVar(cmd, p, name, "", standard, 1, usage)
+// TimeoutVar defines a flag for how long to wait.
+func TimeoutVar(cmd *cobra.Command, p *time.Duration, name string, standard time.Duration, usage string) {
+	DurationVar(cmd, p, name, "", standard, 1, usage)
 }
 
-// durationVar defines a flag for a duration of at least the given one.
-func durationVar(cmd *cobra.Command, p *time.Duration, name, short string, standard, least time.Duration, usage string) {
+// DurationVar defines a flag for a duration of at least the given one.
+func DurationVar(cmd *cobra.Command, p *time.Duration, name, short string, standard, least time.Duration, usage string) {
 	*p = standard
 	cmd.Flags().VarP(value{"duration", func() string { return p.String() }, func(given string) (err error) {
 		*p, err = time.ParseDuration(given)
@@ -69,7 +69,7 @@ func durationVar(cmd *cobra.Command, p *time.Duration, name, short string, stand
 		case err != nil:
 			return errors.New("it is not a duration such as 10s, 1.5s or 500ms")
 		case *p < least:
-			return errors.New(choose(least > 0, "it is not above 0", "it is below 0"))
+			return errors.New(Choose(least > 0, "it is not above 0", "it is below 0"))
 		}
 		return nil
 	}}, name, short, usage)

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/load"
 )
@@ -40,15 +41,15 @@ compared with those kept so far, and the result says so.
 The tool shares the machine's processors with a server on the same machine. Ctrl-C ends
 the run early and prints what was measured.`
 
-const benchExample = `  leaf bench order                                  how much the server can do
-  leaf bench order --rate 5000 -d 30s               how long 5000 requests a second take
-  leaf bench order user -n 100                      two tags, a hundred IDs a request
-  leaf bench --scheme snowflake --protocol grpc     IDs made of the time, over gRPC
-  leaf bench order --protocol resp --pipeline 16    over the Redis protocol
-  leaf bench order --rate 5000 -o json > run.json   all figures`
+const benchExample = `  leaf-bench order                                  how much the server can do
+  leaf-bench order --rate 5000 -d 30s               how long 5000 requests a second take
+  leaf-bench order user -n 100                      two tags, a hundred IDs a request
+  leaf-bench --scheme snowflake --protocol grpc     IDs made of the time, over gRPC
+  leaf-bench order --protocol resp --pipeline 16    over the Redis protocol
+  leaf-bench order --rate 5000 -o json > run.json   all figures`
 
 type benchFlags struct {
-	client
+	cli.Client
 	protocol string
 	scheme   string
 	tags     string
@@ -63,10 +64,10 @@ type benchFlags struct {
 	json     bool
 }
 
-func newBench() *cobra.Command {
+func newRoot() *cobra.Command {
 	var f benchFlags
 	cmd := &cobra.Command{
-		Use:     "bench TAG... | bench [LAYOUT...] --scheme snowflake",
+		Use:     "leaf-bench TAG... | leaf-bench [LAYOUT...] --scheme snowflake",
 		Short:   "Put load on a server and check every ID",
 		Long:    benchLong,
 		Example: benchExample,
@@ -79,20 +80,20 @@ func newBench() *cobra.Command {
 			return plan.run(cmd)
 		},
 	}
-	f.addFlags(cmd)
+	f.AddFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.protocol, "protocol", protoV1, "what to speak: v1, http (Java Leaf's routes), grpc or resp (Redis)")
 	flags.StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: "+strings.Join(issuer.SchemeNames(), ", "))
-	textVar(cmd, &f.tags, "tags", "the tags, as `A,B`, instead of arguments")
-	wholeVar(cmd, &f.n, "count", "n", 1, "how many IDs to ask for in a request")
-	wholeVar(cmd, &f.clients, "clients", "c", 50, "how many clients send requests at the same time")
-	wholeVar(cmd, &f.rate, "rate", "", 0, "requests due a second, of all clients together (default: as many as there can be)")
-	durationVar(cmd, &f.duration, "duration", "d", 10*time.Second, 1, "how long to measure")
-	durationVar(cmd, &f.warmUp, "warm-up", "", 2*time.Second, 0, "how long to load the server before that")
-	wholeVar(cmd, &f.conns, "connections", "", 0, "how many connections the clients share, with grpc (default: one each)")
-	wholeVar(cmd, &f.pipeline, "pipeline", "", 1, "how many requests a client sends at once, with resp")
-	wholeVar(cmd, &f.memory, "memory", "", 1024, "bound on what is kept to find duplicates, in `MiB`")
-	outputVar(cmd, &f.json)
+	cli.TextVar(cmd, &f.tags, "tags", "the tags, as `A,B`, instead of arguments")
+	cli.WholeVar(cmd, &f.n, "count", "n", 1, "how many IDs to ask for in a request")
+	cli.WholeVar(cmd, &f.clients, "clients", "c", 50, "how many clients send requests at the same time")
+	cli.WholeVar(cmd, &f.rate, "rate", "", 0, "requests due a second, of all clients together (default: as many as there can be)")
+	cli.DurationVar(cmd, &f.duration, "duration", "d", 10*time.Second, 1, "how long to measure")
+	cli.DurationVar(cmd, &f.warmUp, "warm-up", "", 2*time.Second, 0, "how long to load the server before that")
+	cli.WholeVar(cmd, &f.conns, "connections", "", 0, "how many connections the clients share, with grpc (default: one each)")
+	cli.WholeVar(cmd, &f.pipeline, "pipeline", "", 1, "how many requests a client sends at once, with resp")
+	cli.WholeVar(cmd, &f.memory, "memory", "", 1024, "bound on what is kept to find duplicates, in `MiB`")
+	cli.OutputVar(cmd, &f.json)
 	return cmd
 }
 
@@ -136,20 +137,20 @@ type benchPlan struct {
 func (f *benchFlags) plan(cmd *cobra.Command, args []string) (*benchPlan, error) {
 	for _, l := range f.limits() {
 		if l.value < l.from || l.value > l.max {
-			return nil, usage(cmd, fmt.Errorf("%s %d: it must be from %d to %d", l.name, l.value, l.from, l.max))
+			return nil, cli.Usage(cmd, fmt.Errorf("%s %d: it must be from %d to %d", l.name, l.value, l.from, l.max))
 		}
 	}
 	protocols := []string{protoHTTP, protoV1, protoGRPC, protoRESP}
 	schemes := issuer.SchemeNames()
 	switch {
 	case !slices.Contains(protocols, f.protocol):
-		return nil, usage(cmd, fmt.Errorf("--protocol %q: there are %s", f.protocol, strings.Join(protocols, ", ")))
+		return nil, cli.Usage(cmd, fmt.Errorf("--protocol %q: there are %s", f.protocol, strings.Join(protocols, ", ")))
 	case !slices.Contains(schemes, f.scheme):
-		return nil, usage(cmd, fmt.Errorf("--scheme %q: there are %s", f.scheme, strings.Join(schemes, ", ")))
+		return nil, cli.Usage(cmd, fmt.Errorf("--scheme %q: there are %s", f.scheme, strings.Join(schemes, ", ")))
 	case f.pipeline > 1 && f.protocol != protoRESP:
-		return nil, usage(cmd, errors.New("--pipeline is for --protocol resp alone"))
+		return nil, cli.Usage(cmd, errors.New("--pipeline is for --protocol resp alone"))
 	case f.conns > 0 && f.protocol != protoGRPC:
-		return nil, usage(cmd, errors.New("--connections is for --protocol grpc alone"))
+		return nil, cli.Usage(cmd, errors.New("--connections is for --protocol grpc alone"))
 	}
 	p := &benchPlan{benchFlags: f}
 	err := p.readKeys(cmd, args)
@@ -173,13 +174,13 @@ func (p *benchPlan) readKeys(cmd *cobra.Command, args []string) error {
 		p.keys = []string{"bench"} // a label
 	}
 	if len(p.keys) == 0 {
-		return usage(cmd, errors.New("TAG is missing"))
+		return cli.Usage(cmd, errors.New("TAG is missing"))
 	}
 	for i, key := range p.keys {
 		if slices.Contains(p.keys[:i], key) {
-			return usage(cmd, fmt.Errorf("%q is named twice", key))
+			return cli.Usage(cmd, fmt.Errorf("%q is named twice", key))
 		}
-		if err := checkTag(cmd, key); err != nil {
+		if err := cli.CheckTag(cmd, key); err != nil {
 			return err
 		}
 	}
@@ -192,18 +193,18 @@ const respPort = "6380"
 // locate finds the address of the server. For the Redis protocol the URL of the server only names
 // the host.
 func (p *benchPlan) locate(cmd *cobra.Command) error {
-	if host, ok := strings.CutPrefix(p.server, "redis://"); ok || strings.HasPrefix(p.server, "rediss://") {
+	if host, ok := strings.CutPrefix(p.Server, "redis://"); ok || strings.HasPrefix(p.Server, "rediss://") {
 		p.https = !ok
 		p.addr = strings.TrimSuffix(strings.TrimPrefix(host, "rediss://"), "/")
 		if p.protocol != protoRESP {
-			return usage(cmd, fmt.Errorf("--server %s is for --protocol resp", p.server))
+			return cli.Usage(cmd, fmt.Errorf("--server %s is for --protocol resp", p.Server))
 		}
 		if _, _, err := net.SplitHostPort(p.addr); err != nil {
-			return usage(cmd, fmt.Errorf("--server %q is not of the form redis://HOST:PORT", p.server))
+			return cli.Usage(cmd, fmt.Errorf("--server %q is not of the form redis://HOST:PORT", p.Server))
 		}
 		return nil
 	}
-	text, err := p.address()
+	text, err := p.Address()
 	if err != nil {
 		return err
 	}
@@ -216,20 +217,20 @@ func (p *benchPlan) locate(cmd *cobra.Command) error {
 	if p.protocol == protoRESP {
 		port = respPort
 	} else if u.Path != "" {
-		return hinted(fmt.Errorf("the server's URL %q has a path", text), "this command speaks to the server itself, not to a proxy that rewrites paths")
+		return cli.Hinted(fmt.Errorf("the server's URL %q has a path", text), "this command speaks to the server itself, not to a proxy that rewrites paths")
 	}
 	p.addr = net.JoinHostPort(u.Hostname(), port)
 	return nil
 }
 
 func (p *benchPlan) newTarget() (load.Target, error) {
-	token, err := p.credentials.token()
+	token, err := p.Token()
 	if err != nil {
 		return nil, err
 	}
-	server := load.Server{Addr: p.addr, Token: token, Timeout: p.timeout}
+	server := load.Server{Addr: p.addr, Token: token, Timeout: p.Timeout}
 	if p.https {
-		if server.TLS, err = p.credentials.tls(); err != nil {
+		if server.TLS, err = p.TLS(); err != nil {
 			return nil, err
 		}
 	}
@@ -271,8 +272,8 @@ func (p *benchPlan) run(cmd *cobra.Command) error {
 func (p *benchPlan) spaces(ctx context.Context) []load.Key {
 	layouts := map[string]bool{}
 	if len(p.keys) > 1 && !p.tagged() && !issuer.SchemeOf(p.scheme).Text && p.protocol != protoRESP {
-		if admin, err := p.admin(); err == nil {
-			if res, err := call(ctx, &p.client, admin.Status, &leafv1.StatusRequest{}); err == nil {
+		if admin, err := p.Admin(); err == nil {
+			if res, err := cli.Call(ctx, &p.Client, admin.Status, &leafv1.StatusRequest{}); err == nil {
 				for _, layout := range res.GetLease().GetLayouts() {
 					layouts[layout.GetName()] = true
 				}
@@ -283,7 +284,7 @@ func (p *benchPlan) spaces(ctx context.Context) []load.Key {
 	for i, key := range p.keys {
 		keys[i] = load.Key{Name: key, Space: p.scheme}
 		if p.tagged() || layouts[key] {
-			keys[i].Space = printable(key)
+			keys[i].Space = cli.Printable(key)
 		}
 	}
 	return keys
@@ -296,11 +297,11 @@ func (p *benchPlan) explainFirst(err error) error {
 	case errors.Is(err, context.Canceled):
 		return errors.New("nothing was measured: the first request was interrupted")
 	case !ok && p.protocol == protoRESP:
-		return hinted(fmt.Errorf("no Redis protocol at %s: %w", p.addr, err), "start a server with 'leaf serve', or name the address with --server redis://HOST:PORT")
+		return cli.Hinted(fmt.Errorf("no Redis protocol at %s: %w", p.addr, err), "start a server with 'leaf serve', or name the address with --server redis://HOST:PORT")
 	case !ok, said.Kind == "gRPC Unavailable" && strings.Contains(said.Text, "connection error"):
-		return hinted(fmt.Errorf("no server answers at %s: %w", p.addr, err), "start one with 'leaf serve', or name it with --server URL")
+		return cli.Hinted(fmt.Errorf("no server answers at %s: %w", p.addr, err), "start one with 'leaf serve', or name it with --server URL")
 	case p.tagged() && strings.Contains(said.Text, "unknown tag"):
-		return hinted(err, "create it with 'leaf tag create', or see 'leaf tag list' for its right name")
+		return cli.Hinted(err, "create it with 'leaf tag create', or see 'leaf tag list' for its right name")
 	}
 	return err
 }

@@ -1,0 +1,89 @@
+// Package cli is what the commands leaf and leaf-bench share: flags, errors with hints, and calls
+// to a server.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leaf-id/leaf/internal/edit"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// Run executes one command line of root and returns its exit code.
+func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	root.Version = VersionLine(root.Name())
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.SetFlagErrorFunc(flagError)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		return report(root, err)
+	}
+	return 0
+}
+
+// Group makes cmd one that does nothing but hold others.
+func Group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		err := fmt.Errorf("unknown command %q for '%s'", args[0], cmd.CommandPath())
+		cmd.SuggestionsMinimumDistance = 2
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return &Error{Err: err, Code: ExitUsage, Hint: fmt.Sprintf("did you mean '%s %s'?", cmd.CommandPath(), near[0])}
+		}
+		return Usage(cmd, err)
+	}
+	return cmd
+}
+
+// flagError adds the flag of the nearest name to the error of an unknown one.
+func flagError(cmd *cobra.Command, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return Usage(cmd, err)
+	}
+	given, near, least := unknown.GetSpecifiedName(), "", 3
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if d := edit.Distance(given, f.Name); !f.Hidden && d < least {
+			near, least = f.Name, d
+		}
+	})
+	if near == "" || len(given) < 2 {
+		return Usage(cmd, err)
+	}
+	return &Error{Err: err, Code: ExitUsage, Hint: fmt.Sprintf("did you mean '--%s'?", near)}
+}
+
+// Args checks that a command gets exactly one argument for each name.
+func Args(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return Usage(cmd, fmt.Errorf("%s is missing", strings.Join(names[len(args):], " and ")))
+		case len(args) > len(names):
+			return Usage(cmd, fmt.Errorf("%q is one argument too many", args[len(names)]))
+		}
+		return nil
+	}
+}
+
+// CheckTag reports a name that no tag may have as a wrong use of cmd.
+func CheckTag(cmd *cobra.Command, name string) error {
+	if err := segment.CheckTagName(name); err != nil {
+		return Usage(cmd, err)
+	}
+	return nil
+}
