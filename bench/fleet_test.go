@@ -19,14 +19,13 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A fleet is many servers on one store. Buffers of different tags, or on different servers,
-// do not influence each other as long as the store keeps up, so a sample of them tells of
-// all: each stands for as many as its weight.
+// A fleet is many servers on one store. Buffers of different tags or servers do not influence each
+// other while the store keeps up, so the test simulates a sample; each buffer counts by its weight.
 type fleet struct {
 	nodes, tags int
-	spread      int     // servers that a tag is asked for at
+	spread      int     // servers that serve a tag
 	demand      float64 // IDs a second of all tags together; the k-th tag has a share of 1/k
-	sample      int     // buffers that are simulated
+	sample      int     // simulated buffers
 	step        int64
 
 	warm, run, outage time.Duration
@@ -35,7 +34,7 @@ type fleet struct {
 // A sampled is one buffer of a fleet.
 type sampled struct {
 	rate   float64 // IDs a second
-	weight float64 // how many buffers it stands for
+	weight float64 // how many buffers it represents
 }
 
 // buffers returns the sample: the most wanted tags each, the others by ranks that grow.
@@ -54,9 +53,8 @@ func (f fleet) buffers() []sampled {
 	return all
 }
 
-// beyondStock is how many of the IDs that are wanted during an outage no stock has that is
-// nine tenths full: it is topped up from there, to what the outage budget or the loss budget
-// allows.
+// beyondStock is the demand of an outage beyond a stock that is nine tenths full. At that level a
+// buffer refills up to the outage budget or the loss budget.
 func (f fleet) beyondStock() (lack float64) {
 	for _, s := range f.buffers() {
 		wanted := s.rate * f.outage.Seconds()
@@ -65,15 +63,15 @@ func (f fleet) beyondStock() (lack float64) {
 	return lack
 }
 
-// An outcome is what a fleet comes to, over all of its buffers.
+// An outcome sums up all buffers of a fleet.
 type outcome struct {
 	calls          float64 // of the store, a second
 	peak           float64 // the same in the second that had most, after the outage
 	atRisk         float64 // IDs in memory, which a crash of all servers would lose
-	wanted, failed float64 // IDs that were asked for, and not had, during the outage
+	wanted, failed float64 // requested IDs, and failed requests, during the outage
 }
 
-// A fleetStore counts its calls, and is down when it is told to be.
+// A fleetStore counts its calls and fails them while it is down.
 type fleetStore struct {
 	next  atomic.Int64
 	calls atomic.Int64
@@ -97,7 +95,7 @@ func (s *fleetStore) Tags(context.Context) iter.Seq2[segment.Tag, error] {
 	return func(func(segment.Tag, error) bool) {}
 }
 
-// simulate runs the buffers of a fleet, which is the real code, by the clock that it finds.
+// simulate runs the real buffers of a fleet in virtual time.
 func (f fleet) simulate(ctx context.Context) outcome {
 	var down atomic.Bool
 	var mu sync.Mutex
@@ -139,7 +137,7 @@ func (f fleet) runBuffer(ctx context.Context, s sampled, down *atomic.Bool) (r b
 	defer b.Close(ctx)
 	began := time.Now()
 	due := 0.0
-	// until takes what is wanted up to a time, once a second.
+	// until takes the IDs that are due up to a time, once a second.
 	until := func(end time.Duration) (wanted, failed float64) {
 		for time.Since(began) < end {
 			time.Sleep(time.Second)

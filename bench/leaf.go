@@ -93,7 +93,7 @@ func (s *Leaf) read(log io.Reader, serving chan<- bool) {
 	}
 }
 
-// Log is what the server has logged.
+// Log returns the server's log so far.
 func (s *Leaf) Log() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Leaf) PID() int { return s.cmd.Process.Pid }
 // Stop ends the server in good order.
 func (s *Leaf) Stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	_ = s.cmd.Wait() // what was measured does not depend on it
+	_ = s.cmd.Wait() // the results do not depend on it
 }
 
 // Metric returns a figure of /metrics by its name with its labels.

@@ -38,7 +38,7 @@ func newYitter() (Source, error) {
 
 func (y yitterIDs) Next(context.Context) (int64, error) { return y.g.NewLong(), nil }
 
-// textIDs makes IDs that are no numbers; a byte of them says that they were made.
+// textIDs makes text IDs; it returns one byte as proof of work.
 type textIDs func() byte
 
 func texts(next textIDs) func() (func() Source, error) {

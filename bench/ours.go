@@ -14,7 +14,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// Tag is the one that is asked for.
+// Tag is the benchmark's tag.
 const Tag = "bench"
 
 // A counter is the floor: an atomic add and nothing else. The padding keeps other data off
@@ -27,8 +27,8 @@ type counter struct {
 
 func (c *counter) Next(context.Context) (int64, error) { return c.n.Add(1), nil }
 
-// A bounded counter is what a Buffer is at least: one that ends and is replaced, so that a
-// call loads a pointer to it, and compares.
+// A bounded counter is the least that a Buffer must do: it ends and is replaced, so a call loads a
+// pointer and compares.
 type bounded struct{ current atomic.Pointer[stretch] }
 
 type stretch struct {
@@ -129,7 +129,7 @@ func newSnowflake(ahead time.Duration) (Source, error) {
 // issue on a small machine.
 var UIDWide = snowflake.Layout{Epoch: time.Unix(1463673600, 0), Tick: time.Second, TimeBits: 31, WorkerBits: 10, SequenceBits: 22}
 
-// NewCached returns what a server has for uid in cached mode.
+// NewCached returns a server's generator for uid in cached mode.
 func NewCached(layout snowflake.Layout, ahead time.Duration) (*snowflake.Generator, error) {
 	return begin(layout, &snowflake.Options{
 		MaxAhead: ahead, Wait: 3 * time.Second, Reserve: snowflake.Reserve{Size: (layout.MaxSequence() + 1) << 3},

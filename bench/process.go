@@ -30,8 +30,8 @@ func CPUSeconds(pid int) (float64, error) {
 // A Memory is how many bytes of memory a process has.
 type Memory struct {
 	Resident float64
-	Own      float64 // of these, what are not pages of files, such as the program's
-	Most     float64 // that were ever resident
+	Own      float64 // of these, not backed by files such as the program's
+	Most     float64 // the peak
 }
 
 // MemoryOf looks at a process.
@@ -55,13 +55,13 @@ func sizeIn(status, name string) (float64, error) {
 	return kB * 1024, err
 }
 
-// Parts is resident memory in bytes by what it is for, in the order of [PartNames].
+// Parts is resident memory in bytes by purpose, in the order of [PartNames].
 type Parts [5]float64
 
 // PartNames say what resident memory is for.
 var PartNames = [5]string{"the program's code", "its constants and tables of functions", "its variables", "other files", "heap, stacks and what the runtime keeps"}
 
-// PartsOf says what the resident memory of a process is for.
+// PartsOf divides the resident memory of a process by purpose.
 func PartsOf(pid int) (Parts, error) {
 	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {

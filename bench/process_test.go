@@ -14,7 +14,7 @@ func TestMemoryOf(t *testing.T) {
 	}
 }
 
-// The parts are all that is resident, and a program has code.
+// The parts add up to the resident memory, and a program has code.
 func TestPartsOf(t *testing.T) {
 	parts, err := bench.PartsOf(os.Getpid())
 	if err != nil {

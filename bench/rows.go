@@ -10,7 +10,7 @@ type Source interface {
 	Next(ctx context.Context) (int64, error)
 }
 
-// A Row is one of the things that are measured in process.
+// A Row is a subject of the measurements in process.
 type Row struct {
 	Key  string  // short; of a row of the JVM its name there
 	Name string  // in the table
@@ -21,8 +21,8 @@ type Row struct {
 	Open func() (func() Source, error)
 }
 
-// Rows in the order of the table. The first one is what the others are compared with. Those
-// of this module draw on a store in memory, at least a million IDs at a time.
+// Rows in the order of the table; the others are compared with the first. Those of this module use a
+// store in memory, at least a million IDs at a time.
 var Rows = []Row{
 	{Key: "atomic", Name: "bare atomic add", Open: shared(func() (Source, error) { return new(counter), nil })},
 	{Key: "bounded", Name: "the same behind a pointer, and compared", Open: shared(func() (Source, error) { return newBounded(), nil })},

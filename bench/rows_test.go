@@ -9,8 +9,7 @@ import (
 	"github.com/leaf-id/leaf/bench"
 )
 
-// BenchmarkNext calls each row that is no JVM's from all goroutines. A call of "take" has
-// 1000 IDs.
+// BenchmarkNext calls each Go row from all goroutines. A call of "take" takes 1000 IDs.
 func BenchmarkNext(b *testing.B) {
 	for _, r := range bench.Rows {
 		if r.Open == nil {

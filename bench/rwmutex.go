@@ -9,10 +9,9 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A pair does what a Buffer does in the way of Java Leaf: two segments, an atomic add under
-// the shared side of a read-write lock, the next segment loaded once a tenth of the current
-// one is used, the switch under the exclusive side. Where Java gives up after 10 ms it goes
-// on waiting.
+// A pair works like Java Leaf's buffer: two segments, an atomic add under the shared side of a
+// read-write lock, the next segment loaded once a tenth of the current one is used, the switch under
+// the exclusive side. It keeps waiting where Java gives up after 10 ms.
 type pair struct {
 	store segment.Store
 

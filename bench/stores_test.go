@@ -21,14 +21,14 @@ import (
 
 const maxCallers = 32
 
-// An advancer is what is measured: it makes one durable allocation.
+// An advancer makes one durable allocation.
 type advancer interface {
 	Advance(ctx context.Context, tag string, n int64) (segment.Grant, error)
 }
 
-// engines are started for their own figures and ended after them. All sync to disk before they
-// acknowledge, but for redis-everysec, which may lose a second, and nats-unsynced, which is NATS
-// as it is by default. The first one is the floor of the machine.
+// engines run while their own figures are measured. All sync to disk before they acknowledge, except
+// redis-everysec, which may lose a second, and nats-unsynced, which is NATS with its defaults. The
+// first one is the floor of the machine.
 var engines = []struct {
 	name string
 	open func(testing.TB) advancer
@@ -140,7 +140,7 @@ func (f files) Advance(_ context.Context, tag string, n int64) (segment.Grant, e
 	return segment.Grant{Range: r, Step: n}, l.file.Sync() // of a file that grew: fdatasync does no less
 }
 
-// A figure is what a number of callers came to.
+// A figure is the result for a number of callers.
 type figure struct {
 	perSecond float64
 	p50, p99  time.Duration
@@ -218,7 +218,7 @@ func measure(b *testing.B, s advancer, callers int, own bool) figure {
 	return f
 }
 
-// TestStores shows that what is measured does its work, with those that need no server.
+// TestStores runs each advancer without a server once.
 func TestStores(t *testing.T) {
 	for _, e := range engines[:2] {
 		t.Run(e.name, func(t *testing.T) {

@@ -41,8 +41,8 @@ func TestUIDFullSpeed(t *testing.T) {
 	}
 }
 
-// takeWithin appends n IDs to seen, all of which must be positive and at most a minute
-// ahead of the clock.
+// takeWithin appends n IDs to seen and checks that they are positive and at most a minute ahead of
+// the clock.
 func takeWithin(t *testing.T, ids *snowflake.Generator, seen []int64, n int) []int64 {
 	for i := range n {
 		id, err := ids.Next(t.Context())
@@ -58,8 +58,8 @@ func takeWithin(t *testing.T, ids *snowflake.Generator, seen []int64, n int) []i
 	return seen
 }
 
-// checkBlock reports IDs that are not positive or more than a minute ahead of the clock,
-// which is that of the end of the block: a few microseconds later than their issue.
+// checkBlock reports IDs that are not positive or are more than a minute ahead of the clock. It
+// compares with the end of the block, a few microseconds after their issue.
 func checkBlock(t *testing.T, ids []int64) {
 	last := bench.UIDWide.TickAt(time.Now().Add(time.Minute))
 	for _, id := range ids {

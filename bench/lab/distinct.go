@@ -9,8 +9,7 @@ import (
 	"github.com/leaf-id/leaf/internal/load"
 )
 
-// maxWireIDs bounds the IDs of a tag that can be compared: a bit each, in memory that is used
-// where there are any.
+// maxWireIDs bounds the compared IDs of a tag. Each takes a bit; unused pages take no memory.
 const maxWireIDs = 1 << 30
 
 // distinct compares the IDs of one tag of one server over all runs, whichever the protocol.
@@ -25,7 +24,7 @@ func newDistinct() *distinct { return &distinct{seen: make([]atomic.Uint64, maxW
 // of returns a target whose IDs are compared.
 func (d *distinct) of(t load.Target) load.Target { return distinctTarget{t, d} }
 
-// verdict says how many IDs were compared, or that there were duplicates.
+// verdict reports the number of compared IDs, or duplicates.
 func (d *distinct) verdict() (string, error) {
 	if d.twice.Load() > 0 || d.beyond.Load() > 0 {
 		return "", fmt.Errorf("of %d IDs of all runs %d came twice, and %d could not be compared", d.count.Load(), d.twice.Load(), d.beyond.Load())

@@ -120,7 +120,7 @@ func beFlood(which string) error {
 	return <-ended
 }
 
-// send sends pipelines until the server ends the connection; the error says that there was none.
+// send sends pipelines until the server ends the connection, which is not an error.
 func (f *flood) send(addr string, pipeline []byte) error {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A footing is what the whole program needs with so many tags.
+// A footing is the footprint of the whole program with a number of tags.
 type footing struct {
 	tags   int
 	rounds int
@@ -33,13 +33,13 @@ type footing struct {
 const (
 	callers = 64
 
-	// A server compares its tags with the store every 30 s, which is what it does when idle. The
-	// second time after its start it lists them.
+	// An idle server compares its tags with the store every 30 s. The second time after its start it
+	// lists them.
 	checkEvery = 30 * time.Second
 )
 
-// settle is how long a server has before it is idle, and watch how long it is then looked at.
-// With few tags there is nothing to compare.
+// settle is the time until a server is idle, and watch the time of observation after it. With few
+// tags a server compares nothing.
 func (f *footing) settle() (settle, watch time.Duration) {
 	if f.tags < 100_000 {
 		return 2 * time.Second, 3 * time.Second
@@ -47,8 +47,8 @@ func (f *footing) settle() (settle, watch time.Duration) {
 	return checkEvery, checkEvery
 }
 
-// footprint measures the whole program with 1, 1,000 and 100,000 tags: its start, its memory,
-// the first use of every tag, and what it does when nothing is asked of it.
+// footprint measures the whole program with 1, 1,000 and 100,000 tags: its start, its memory, the
+// first use of every tag, and its work when idle.
 func footprint(ctx context.Context, l *lab) (report, error) {
 	few, some, many := &footing{tags: 1, rounds: l.rounds}, &footing{tags: 1000, rounds: 1}, &footing{tags: 100_000, rounds: 3}
 	var t strings.Builder
@@ -116,7 +116,7 @@ func routes(s *bench.Leaf) load.Target {
 	return load.Routes(load.Server{Addr: strings.TrimPrefix(s.URL, "http://"), Timeout: 10 * time.Second}, "segment")
 }
 
-// memory measures what the server keeps, and what it does when idle.
+// memory measures the server's memory, and its work when idle.
 func (f *footing) memory(ctx context.Context, s *bench.Leaf, server load.Target) error {
 	time.Sleep(2 * time.Second) // until it rests
 	idle, err := bench.MemoryOf(s.PID())
@@ -167,8 +167,7 @@ func (f *footing) use(ctx context.Context, s *bench.Leaf, server load.Target) er
 	return err
 }
 
-// heapOf looks at the heap where there are enough tags to tell from what else is in it: the
-// look costs memory itself.
+// heapOf reads the heap if tags dominate it; reading costs memory itself.
 func (f *footing) heapOf(ctx context.Context, s *bench.Leaf) (float64, error) {
 	if f.tags == 1 {
 		return 0, nil

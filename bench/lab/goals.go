@@ -12,15 +12,15 @@ type goal struct {
 	part   string // the experiment that measures it
 	what   string
 	limit  float64
-	least  bool   // the limit is the least that is asked, not the most
+	least  bool   // the limit is a minimum, not a maximum
 	unit   string // with the space before it
 	missed string // why, where the figure is known to miss it
 }
 
-// A result is what was found for a goal.
+// A result is the measured value of a goal.
 type result struct {
 	figure
-	limit float64 // in place of the goal's, which is 0 then
+	limit float64 // replaces the goal's, which is 0 then
 }
 
 // goals in the order of the table.
@@ -88,7 +88,7 @@ const goalsHead = "| what | part | asked | median | least … most | reached |\n
 // row is a line of the table.
 func (g goal) row(r result) string {
 	limit := max(g.limit, r.limit)
-	median := short(r.median()) // what the reader can compare
+	median := short(r.median()) // as the reader sees it
 	shown, _ := strconv.ParseFloat(median, 64)
 	bound, reached := "at most", shown <= limit
 	if g.least {
@@ -105,10 +105,10 @@ func (g goal) row(r result) string {
 		median, g.unit, short(r.least()), short(r.most()), verdict)
 }
 
-// head is what the row of a goal begins with.
+// head is the beginning of a goal's row.
 func (g goal) head() string { return "| " + g.what + " |" }
 
-// goalsTable is what an experiment found, as a table; "": nothing is asked of it.
+// goalsTable returns the goals of an experiment as a table; "" if it has no goals.
 func goalsTable(part string, found map[string]result) string {
 	var t strings.Builder
 	for _, g := range goals {
@@ -140,7 +140,7 @@ func complete(part string, found map[string]result) error {
 	return nil
 }
 
-// updateGoals returns the table of all goals with rows of what was found; the other rows stay.
+// updateGoals replaces the measured rows in the table of all goals and keeps the others.
 func updateGoals(old string, found map[string]result) string {
 	rows := make(map[string]string)
 	for line := range strings.Lines(old) {

@@ -12,7 +12,7 @@ import (
 
 const constantPage = `keepalive_requests 1000000000; server { listen 80; location / { return 200 "1234567890"; } }`
 
-// httpWire measures GET of an ID beside an nginx that answers with a constant.
+// httpWire compares GET of an ID with an nginx that answers a constant.
 func httpWire(ctx context.Context, l *lab) (r report, err error) {
 	nginx, err := testserver.StartNginx(constantPage)
 	if err != nil {

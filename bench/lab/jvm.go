@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A jvm is a process of bench/jvm, which measures when it is told to.
+// A jvm is a process of bench/jvm, which measures on demand.
 type jvm struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser

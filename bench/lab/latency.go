@@ -37,7 +37,7 @@ func (s *slowStore) Tags(context.Context) iter.Seq2[segment.Tag, error] {
 	return func(func(segment.Tag, error) bool) {}
 }
 
-// A change is one way in which segments change under the callers.
+// A change is one way for segments to change under the callers.
 type change struct {
 	key   string
 	name  string
@@ -48,7 +48,7 @@ type change struct {
 	took  map[float64]figure // ns, by quantile
 }
 
-// quantiles that are shown; keyQuantile is the one that a goal is about.
+// quantiles shown in the table; keyQuantile is the one with a goal.
 var quantiles = []float64{.5, .9, .99, .999, .9999, 1}
 
 const keyQuantile = .999
@@ -76,7 +76,7 @@ func latency(ctx context.Context, l *lab) (report, error) {
 	}
 	none, found := changes[0].took[keyQuantile], make(map[string]result)
 	for _, c := range changes[1:] {
-		// Not distinguishable: within what the rounds without a change differ by.
+		// Not distinguishable: within the spread of the rounds without a change.
 		found[c.key] = result{figure: c.took[keyQuantile].over(none), limit: none.most() / none.median()}
 	}
 	wire, slow, err := slowWire(ctx, l)

@@ -1,5 +1,5 @@
-// Command lab measures this project beside its peers and writes what came of it into
-// docs/performance.md and docs/img: `make bench`. A name runs one of the experiments.
+// Command lab compares this project with its peers and writes the results into docs/performance.md
+// and docs/img: `make bench`. A name runs one of the experiments.
 package main
 
 import (
@@ -23,7 +23,7 @@ type experiment struct {
 	run    func(context.Context, *lab) (report, error)
 }
 
-// experiments in the order in which `make bench` runs them; together they take less than 20
+// experiments lists all experiments in the order of `make bench`; together they take less than 20
 // minutes. Some are tests and benchmarks of the package above.
 var experiments = []experiment{
 	{"peers", 100 * time.Second, peers},
@@ -37,7 +37,7 @@ var experiments = []experiment{
 	{"stores", 180 * time.Second, benchmark("Stores")},
 }
 
-// lab is what the experiments share.
+// lab is the shared state of the experiments.
 type lab struct {
 	root   string // of the repository
 	rounds int
@@ -47,7 +47,7 @@ type lab struct {
 	binary string        // of the server; see leaf
 }
 
-// leaf returns the path of the server's program, which is built once.
+// leaf builds the server's program once and returns its path.
 func (l *lab) leaf(ctx context.Context) (path string, err error) {
 	if l.binary == "" {
 		l.binary, err = bench.Build(ctx, l.root, l.dir)
@@ -55,10 +55,10 @@ func (l *lab) leaf(ctx context.Context) (path string, err error) {
 	return l.binary, err
 }
 
-// A report is what an experiment found.
+// A report is the result of an experiment.
 type report struct {
 	table   string            // Markdown
-	picture string            // SVG; "": none
+	picture string            // SVG; "": no picture
 	found   map[string]result // by the key of a goal
 }
 
@@ -86,7 +86,7 @@ func main() {
 	}
 }
 
-// run does the named experiments, all if there are none.
+// run runs the named experiments, or all without names.
 func run(ctx context.Context, l *lab, names []string) (err error) {
 	if l.root, err = filepath.Abs(l.root); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/leaf-id/leaf/bench"
 )
 
-// A figure is what was measured, in each of several rounds.
+// A figure holds one value for each of several rounds.
 type figure []float64
 
 func (f figure) median() float64 {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// publish writes what an experiment found into docs/performance.md: its table, between its
-// marks, and its rows of the table of goals.
+// publish writes the result of an experiment into docs/performance.md: its table, between its marks,
+// and its rows of the table of goals.
 func (l *lab) publish(name string, r report, origin string) error {
 	text := fmt.Sprintf("\n%s\n\n%s\n\n", strings.TrimSpace(r.table), origin)
 	if r.picture != "" {
@@ -40,7 +40,7 @@ func (l *lab) publish(name string, r report, origin string) error {
 	return os.WriteFile(path, []byte(all), 0o644)
 }
 
-// replaceBetween replaces what stands between the marks of a name.
+// replaceBetween replaces the text between the marks of a name.
 func replaceBetween(page, name string, text func(old string) string) (string, error) {
 	begin, end := fmt.Sprintf("<!-- bench %s -->\n", name), fmt.Sprintf("<!-- end %s -->\n", name)
 	head, rest, ok := strings.Cut(page, begin)
@@ -51,7 +51,7 @@ func replaceBetween(page, name string, text func(old string) string) (string, er
 	return head + begin + text(old) + end + tail, nil
 }
 
-// origin says where, when and from what a table is made.
+// origin names the machine, the date and the commit of a table.
 func (l *lab) origin() string {
 	commit, err := exec.Command("git", "-C", l.root, "describe", "--always", "--dirty", "--", ":!docs").Output()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // pipelines are how many commands a client sends at once.
 var pipelines = []int{1, 16, 64}
 
-// respWire measures INCR beside a real Redis, which keeps nothing on disk.
+// respWire compares INCR with a real Redis that does not write to disk.
 func respWire(ctx context.Context, l *lab) (r report, err error) {
 	redis, err := testserver.StartRedis(&testserver.RedisOptions{Config: [][2]string{{"appendonly", "no"}}})
 	if err != nil {

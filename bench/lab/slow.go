@@ -20,7 +20,7 @@ import (
 // storeDelay is how long a call of the slow store takes.
 const storeDelay = 100 * time.Millisecond
 
-// A slowProxy passes connections on to a store, and what the client sends a while later.
+// A slowProxy passes connections on to a store, and delays the client's bytes.
 type slowProxy struct {
 	net.Listener
 	store string
@@ -82,9 +82,8 @@ func (p *slowProxy) pass(client net.Conn) {
 	}
 }
 
-// slowWire measures requests over HTTP at half load, beside each other: of a server whose
-// segments change while each call of the store, a Redis, takes 100 ms, and of one that has
-// what it needs.
+// slowWire compares HTTP requests at half load on two servers: the segments of one change while each
+// call of its store, a Redis, takes 100 ms; the other has all its IDs in memory.
 func slowWire(ctx context.Context, l *lab) (table string, found result, err error) {
 	redis, err := testserver.StartRedis(nil)
 	if err != nil {

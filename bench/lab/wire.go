@@ -40,7 +40,7 @@ type wireFigures struct {
 	p50, p99, p999 figure // ms
 }
 
-// A wireRun is a run of several servers beside each other.
+// A wireRun measures several servers in turns.
 type wireRun struct {
 	*lab
 	servers []*wireServer
@@ -58,7 +58,7 @@ func (w *wireRun) saturate(ctx context.Context) error {
 	return nil
 }
 
-// openLoops puts half of what a server can do in an open loop on it, and 80 %, in turns.
+// openLoops loads a server with an open loop at half of its capacity, and at 80 %, in turns.
 func (w *wireRun) openLoops(ctx context.Context, servers ...*wireServer) error {
 	for range w.rounds {
 		for _, s := range servers {
@@ -148,8 +148,8 @@ func (w *wireRun) picture(title string) string {
 	return chart.svg()
 }
 
-// allocations is how many of them the server makes for a request: of a long run less those of a
-// short one, which has the same connections.
+// allocations counts the server's allocations per request: those of a long run less those of a short
+// one with the same connections.
 func (s *wireServer) allocations(ctx context.Context, leaf *bench.Leaf, d time.Duration) (f figure, err error) {
 	for range 3 {
 		few, base, err := s.mallocs(ctx, leaf, d/4)
@@ -165,7 +165,7 @@ func (s *wireServer) allocations(ctx context.Context, leaf *bench.Leaf, d time.D
 	return f, nil
 }
 
-// mallocs returns how many requests were made for so long, and what the server allocated.
+// mallocs sends requests for a time and returns their number and the server's allocations.
 func (s *wireServer) mallocs(ctx context.Context, leaf *bench.Leaf, d time.Duration) (requests, mallocs float64, err error) {
 	before, err := leaf.Mallocs(ctx)
 	if err != nil {

@@ -168,7 +168,7 @@ type Issuer struct {
 	off      map[string]string
 }
 
-// An enabled source has keys that are tags, or labels.
+// An enabled source serves tags or labels.
 type enabled struct {
 	Source
 	tags bool
@@ -212,8 +212,8 @@ func (i *Issuer) Check(scheme, key string) error {
 	return err
 }
 
-// Exists returns the error of an [Issuer.Next] under scheme and key, as far as it is known without
-// taking an ID. For keys that are tags this includes [leaf.ErrUnknownTag].
+// Exists returns the error that [Issuer.Next] would return for scheme and key, as far as the issuer
+// can know it without taking an ID. For tags this includes [leaf.ErrUnknownTag].
 func (i *Issuer) Exists(ctx context.Context, scheme, key string) error {
 	source, err := i.source(scheme, key)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	UUID      = "uuid"
 )
 
-// Schemes is the table of all schemes, in the order in which people see them.
+// Schemes is the table of all schemes, in the order of presentation.
 var Schemes = []Scheme{
 	{Name: Segment, Path: "/api/segment/get/", Tags: true, Java: true},
 	{Name: Snowflake, Path: "/api/snowflake/get/", Java: true},
@@ -30,8 +30,8 @@ var Schemes = []Scheme{
 	{Name: UUID, Path: "/api/uuid/get/", Text: true},
 }
 
-// SchemeOf returns the row of a scheme; an empty name means [Segment]. It is the zero row where
-// there is no such scheme.
+// SchemeOf returns the row of a scheme, or the zero row for an unknown one; an empty name means
+// [Segment].
 func SchemeOf(name string) Scheme {
 	name = cmp.Or(name, Segment)
 	for _, s := range Schemes {

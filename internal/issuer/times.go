@@ -17,8 +17,8 @@ type Times struct {
 	explain    func(error) error
 }
 
-// NewTimes returns a scheme of the given layouts, the first of which is the default one, and
-// of their generators. explain adds to an error of theirs what is known of the worker ID.
+// NewTimes returns a scheme with the given layouts and their generators; the first layout is the
+// default. explain adds the state of the worker ID to a generator's error.
 func NewTimes(scheme string, layouts Layouts, generator func(layout string) *snowflake.Generator, explain func(error) error) *Times {
 	t := &Times{scheme: scheme, generators: make(map[string]*snowflake.Generator, len(layouts)), explain: explain}
 	for _, l := range layouts {

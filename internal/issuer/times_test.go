@@ -146,8 +146,8 @@ func TestDecodeNegative(t *testing.T) {
 	}
 }
 
-// In uid every key but the layout's name is a label; in snowflake the name of a built-in
-// layout is none.
+// In uid every key except the layout's name is a label; in snowflake a built-in layout's name is not
+// a label.
 func TestBuiltInNames(t *testing.T) {
 	for scheme, want := range map[string]error{issuer.UID: leaf.ErrNoLease, issuer.Snowflake: leaf.ErrInvalid} {
 		times, _ := newTimes(t, scheme, named(t, "mine", "uid"))

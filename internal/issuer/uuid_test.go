@@ -80,7 +80,7 @@ func TestUUIDForm(t *testing.T) {
 func TestUUIDTime(t *testing.T) {
 	before := time.Now().Truncate(time.Millisecond)
 	id := nextUUID(t, "")
-	// The tests beside this one may have run the time ahead by what they asked for.
+	// Other tests of the package may have moved the time ahead.
 	if at := timeOf(t, id); at.Before(before) || at.After(time.Now().Add(10*time.Second)) {
 		t.Errorf("%s holds the time %v, want about %v", id, at, before)
 	}

@@ -18,14 +18,13 @@ var ErrHeld = errors.New("the worker ID is in use")
 // ErrRegistry is wrapped where the registry of worker IDs cannot be asked.
 var ErrRegistry = errors.New("the registry of worker IDs does not answer")
 
-// A Keeper is what [Workers] needs of what keeps this process's lease. A
-// [worker.Keeper] is one.
+// A Keeper is the part of [worker.Keeper] that [Workers] needs.
 type Keeper interface {
 	Status() worker.Status
 	Err() error // why no IDs can be issued at present, nil if they can
 }
 
-// noKeeper stands for a keeper where this process holds no worker ID.
+// noKeeper is the keeper of a process without a worker ID.
 type noKeeper struct{}
 
 func (noKeeper) Status() worker.Status { return worker.Status{Err: leaf.ErrNoLease} }
@@ -59,7 +58,7 @@ func (w *Workers) Mine(id int64) bool {
 	return s.Held && s.Worker == id
 }
 
-// List returns the records of all worker IDs that were ever claimed, by number.
+// List returns the records of all worker IDs ever claimed, by number.
 func (w *Workers) List(ctx context.Context) ([]worker.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()

@@ -55,7 +55,7 @@ func (d *database) failOver() {
 	d.takeOver(d.replica)
 }
 
-// takeOver begins another reign, with what a server has.
+// takeOver starts another reign with a server's data.
 func (d *database) takeOver(has memory.Snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,7 +138,7 @@ func lateness(rng *rand.Rand) time.Duration {
 
 var errNetwork = errors.New("the network is down")
 
-// call makes a call of the database with what happens to it.
+// call makes a call of the database and applies its fault.
 func (b *port) call(ctx context.Context, write bool, do func() error) error {
 	pauseAfter := b.p.countDown()
 	f := b.draw()
@@ -224,8 +224,7 @@ func (d *database) get(ctx context.Context, key kv.Key) (kv.Cell, error) {
 	return cell, err
 }
 
-// Swap writes a cell if it is as it was. A request that is on its way arrives also when its
-// sender has left.
+// Swap writes an unchanged cell. A request on its way arrives even when its sender has left.
 func (b *port) Swap(ctx context.Context, old kv.Cell, value string) (now kv.Cell, err error) {
 	got := make(chan kv.Cell, 1) // a request that arrives late has no reader
 	err = b.call(ctx, true, func() error {

@@ -1,24 +1,23 @@
 // Package sim runs the code of the server in virtual time: nodes with segment.Set, or with
-// snowflake.Node over worker.Keeper, on driver/kv over a database in memory. Networks,
-// processes, disks and clocks fail by a schedule that a seed gives. There are four kinds: tags,
-// relays behind servers, leases, and losses (leases on a registry that loses writes).
+// snowflake.Node over worker.Keeper, on driver/kv over a database in memory. A seed gives the
+// schedule of faults in networks, processes, disks and clocks. The four kinds are tags, relays
+// behind servers, leases, and losses (leases on a registry that loses writes).
 //
 //	go test ./lab/sim -run Schedules -schedules 100000     more of them
-//	go test ./lab/sim -run Schedules -kind leases -seed 17 one, with what happened in it
+//	go test ./lab/sim -run Schedules -kind leases -seed 17 one, with a log of its events
 //
 // The seed decides on every step, on every client's calls and on the fault of each call of
-// the database. What the product draws at random itself, such as its back-off, differs from
-// run to run: a schedule is replayed some times over.
+// the database. The product's own random numbers, such as those of its back-off, differ from
+// run to run: replay a schedule several times.
 //
-// Seeds that have failed are kept in testdata/seeds and run first; a new one gets a line there. A
-// seed means the same only as long as the simulator stays as it is, so what one has found gets a
-// test of its own.
+// Failed seeds are in testdata/seeds and run first; a new one gets a line in that file. A change of
+// the simulator changes the meaning of a seed, so each finding also gets its own test.
 //
 // TestSaboteurs builds these tests with faults in the product's code (package saboteurs). It breaks
-// one rule after the other and shows that the simulator finds what follows. The schedules in
+// one rule after the other and shows that the simulator finds the consequence. The schedules in
 // testdata/saboteurs are known to notice and run first. With LEAF_LAB set, schedules are tried from
-// the first one on. After a change of the simulator this writes the known ones again, in folder
-// e2e:
+// the first one on. After a change of the simulator this command, in folder e2e, writes the known
+// ones again:
 //
 //	go test -tags leafsabotage -overlay "$(go run ./lab/saboteurs/overlay)" ./lab/sim -run Saboteurs -record
 package sim

@@ -18,7 +18,7 @@ import (
 type leaseWorld struct {
 	*world
 	layouts []snowflake.NodeLayout
-	keeper  worker.Options // of every process, but for what is its own
+	keeper  worker.Options // of every process, without its own settings
 	clocks  bool           // clocks are set while nodes run
 	skewed  bool           // clocks are off by almost as much as is tolerated
 	far     bool           // the first machine runs further ahead, as in another data centre
@@ -68,7 +68,7 @@ func newLeaseWorld(seed uint64, sabotage string) *leaseWorld {
 	}
 	db := kv.New(direct{w.db.cells, w.db}, nil)
 	err := db.InitRegistry(context.Background())
-	if w.older { // they were there first: what they serve afterwards they do not compare
+	if w.older { // older processes do not compare the layouts of later ones
 		_, failed := db.Registry().Swap(context.Background(), worker.Record{}, w.initial(0))
 		err = errors.Join(err, failed)
 	}
@@ -102,7 +102,7 @@ type leaseServer struct {
 	layouts []snowflake.NodeLayout // the first one is the default
 
 	asked  worker.Reign  // for a saboteur: the last answer,
-	judged *worker.Reign // and what is answered next
+	judged *worker.Reign // and the next answer
 }
 
 func (w *leaseWorld) launch(m *machine) {
@@ -132,7 +132,7 @@ func (s *leaseServer) stop(context.Context) error {
 func (s *leaseServer) take(ctx context.Context, layout string, rng *rand.Rand) (got answer, err error) {
 	got.clockBegin = s.clock.Now().UnixMilli()
 	g := s.node.Generator(layout)
-	if layout == s.w.layouts[0].Name { // of callers who name none
+	if layout == s.w.layouts[0].Name { // of callers without a layout
 		g = s.node.Generator(s.layouts[0].Name)
 	}
 	got.ranges, err = g.Take(ctx, nil, 1+rng.IntN(1<<rng.IntN(7)))
@@ -328,7 +328,7 @@ func (w *leaseWorld) replaceDisk(m *machine, rng *rand.Rand) {
 		w.note("the disk of %s is emptied", m.name)
 		m.disk = w.newDisk()
 	case 1:
-		if !w.keeper.Reclaim { // which says that there are no copies
+		if !w.keeper.Reclaim { // Reclaim promises that no copies exist
 			w.note("%s gets a copy of the disk of %s", m.name, other.name)
 			m.disk = w.copyOf(other.disk)
 		}
@@ -351,8 +351,7 @@ func (w *leaseWorld) setClock(m *machine, rng *rand.Rand) {
 	}
 }
 
-// heal ends all faults. Where no clock was wrong and there are worker IDs enough, every
-// client is served again.
+// heal ends all faults. It serves every client again if no clock was wrong and worker IDs suffice.
 func (w *leaseWorld) heal() {
 	w.note("all faults end")
 	w.db.weather.Store(0)
@@ -409,8 +408,8 @@ func (w *leaseWorld) check() error {
 	return errors.Join(errs...)
 }
 
-// bound limits the time of an ID. Where clocks are set, the generator's follows
-// between two of its turns, so that there is no lower bound.
+// bound limits the time of an ID. A set clock moves the generator's between two of its turns, so
+// bound has no lower limit then.
 func (w *leaseWorld) bound(l snowflake.NodeLayout) lab.TimeBound {
 	behind, ahead := int64(50), maxAhead
 	if w.far {
@@ -424,7 +423,7 @@ func (w *leaseWorld) bound(l snowflake.NodeLayout) lab.TimeBound {
 		Ticks: func(id int64) (start, end int64) {
 			parts, err := l.Decode(id)
 			if err != nil {
-				panic(err) // what a generator made
+				panic(err) // a generator made this ID
 			}
 			return parts.Time.UnixMilli(), parts.Time.Add(l.Tick).UnixMilli()
 		},

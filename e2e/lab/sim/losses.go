@@ -11,9 +11,9 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A lossWorld is a leaseWorld whose registry fails over and loses writes. What the protocol
-// asks for then is kept: a node that holds a worker ID hears of a fail-over within two
-// extensions. Nodes that hold none are paused and cut off for as long as it takes.
+// A lossWorld is a leaseWorld whose registry fails over and loses writes. It keeps the protocol's
+// conditions: a holder of a worker ID hears of a fail-over within two extensions. Other nodes may be
+// paused or cut off for any time.
 type lossWorld struct {
 	*leaseWorld
 	kept  []memory.Snapshot // what servers have that may take over, the oldest first
@@ -22,7 +22,7 @@ type lossWorld struct {
 
 const (
 	tolerated  = 4500 * time.Millisecond // of worker.DefaultTolerance
-	farAhead   = 12 * time.Second        // what the layouts of the first machine may
+	farAhead   = 12 * time.Second        // the limit of the first machine's layouts
 	claimDelay = 2*lossExtend + farAhead + worker.DefaultTolerance
 	lossExtend = 2 * time.Second
 	hears      = 2 * lossExtend // after a fail-over, the holder of a worker ID
@@ -79,7 +79,7 @@ func (p *process) holds() bool {
 	return ok && s.node != nil && s.node.Keeper().Status().Held
 }
 
-// countDown pauses the process before the call that was chosen, or says that it is paused after.
+// countDown pauses the process before the chosen call, or reports a pause after it.
 func (p *process) countDown() (after bool) {
 	p.mu.Lock()
 	last, after := p.pauses.at == 1, p.pauses.after
@@ -94,7 +94,7 @@ func (p *process) countDown() (after bool) {
 	return after
 }
 
-// pauseAt pauses the process at a point that it reaches for the first time, if that was chosen.
+// pauseAt pauses the process at the chosen point, the first time only.
 func (p *process) pauseAt(point string) (paused bool) {
 	p.mu.Lock()
 	if paused = p.pauses.point == point; paused {
@@ -177,9 +177,9 @@ func (w *lossWorld) loseClaim(m *machine) {
 	time.Sleep(hears)
 }
 
-// alone has a process go on from its state file alone while a server reigns that does not know of
-// its lease, and others claim the worker ID. Then the former server takes over again, or one that
-// knows of neither.
+// alone lets a process continue from its state file alone while a server without its lease reigns and
+// others claim the worker ID. Then the former server takes over again, or a server without either
+// lease.
 func (w *lossWorld) alone(m *machine) {
 	p := m.proc.Load()
 	if p == nil || !p.holds() {
@@ -226,8 +226,7 @@ func (w *lossWorld) outage() {
 	time.Sleep(hears)
 }
 
-// failOver makes a server without the latest writes take over. Nodes that are down start at
-// once.
+// failOver makes a server without the latest writes take over. Stopped nodes start at once.
 func (w *lossWorld) failOver() {
 	rng := w.rng
 	w.takeOver()
@@ -256,7 +255,7 @@ func (w *lossWorld) cutSomeOff() {
 	}
 }
 
-// takeOver begins the reign of one of the servers that have been kept up to date longest.
+// takeOver starts the reign of one of the most recent servers.
 func (w *lossWorld) takeOver() {
 	back := min(len(w.kept), 1+w.rng.IntN(4))
 	w.note("a server takes over that lacks the latest writes")
@@ -269,10 +268,9 @@ func (w *lossWorld) takeOver() {
 // startCalls is more than the calls of the database that a start makes.
 const startCalls = 12
 
-// ambush pauses a process before some call of its start, after an answer, or between its claim and
-// its first ID. Others start and go on
-// meanwhile; then a server takes over that lacks what they wrote, or what the process wrote, before
-// that goes on.
+// ambush pauses a process before a call of its start, after an answer, or between its claim and its
+// first ID. Meanwhile others start and issue; then a server takes over without their writes, or
+// without those of the process, before the process continues.
 func (w *lossWorld) ambush(m *machine) {
 	rng := w.rng
 	if p := m.proc.Load(); p != nil {
@@ -310,8 +308,8 @@ func (w *lossWorld) ambush(m *machine) {
 	w.wake(m)
 }
 
-// wake has a process that was paused go on, at once, before holders have noticed a fail-over, or
-// after claims made since count.
+// wake continues a paused process: at once, before holders have noticed a fail-over, or after claims
+// made since count.
 func (w *lossWorld) wake(m *machine) {
 	switch w.rng.IntN(3) {
 	case 0:

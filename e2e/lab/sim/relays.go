@@ -12,8 +12,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A relayWorld is a tagWorld with relays: their store is what another server, or another relay,
-// holds in memory. A rogue among them gives back what it was never lent.
+// A relayWorld is a tagWorld with relays: their store is the stock of another server or relay. A
+// rogue relay gives back ranges that it never borrowed.
 type relayWorld struct{ *tagWorld }
 
 func newRelayWorld(seed uint64, sabotage string) *relayWorld {
@@ -73,7 +73,7 @@ func (w *relayWorld) giveBackAnything(store *relayStore, tag string, rng *rand.R
 	}
 }
 
-// A relayStore is what a server lends to a process, as package leafconn makes it a store.
+// A relayStore is the store that a server lends to a process, as package leafconn makes it.
 type relayStore struct {
 	w    *tagWorld
 	up   *machine
@@ -87,7 +87,7 @@ func newRelayStore(w *tagWorld, p *process) *relayStore {
 	return &relayStore{w: w, up: p.upstream, wire: &port{p, w.lan}, latest: map[string]string{}}
 }
 
-// ask makes a call of the upstream. One that is under way there goes on when the caller leaves.
+// ask makes a call of the upstream, which finishes it even when the caller leaves.
 func (r *relayStore) ask(ctx context.Context, do func(context.Context, *segment.Set) error) error {
 	return r.wire.call(ctx, true, func() error {
 		done := make(chan error, 1)
@@ -160,7 +160,7 @@ func (r *relayStore) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	}
 }
 
-// next returns the ID that the upstream issues next, 0 if it has none.
+// next returns the upstream's next ID, 0 if its stock is empty.
 func (r *relayStore) next(tag string) int64 {
 	p := r.up.proc.Load()
 	if p == nil {

@@ -15,7 +15,7 @@ import (
 
 func (w *world) sabotaged(rule string) bool { return w.sabotage == rule }
 
-// unrecorded reports whether a saboteur writes to the store beside the calls that are recorded.
+// unrecorded reports whether a saboteur writes to the store outside the recorded calls.
 func (w *world) unrecorded() bool {
 	return w.sabotaged("R1 condition") || w.sabotaged("R2 set") || w.sabotaged("R5 missing")
 }
@@ -72,7 +72,7 @@ func (b *brokenPort) Swap(ctx context.Context, old kv.Cell, value string) (kv.Ce
 	return now, err
 }
 
-// expire forgets the records of workers that were not written for long.
+// expire removes old records of workers.
 func (b *brokenPort) expire() {
 	if !b.p.w.sabotaged("W5 expiry") {
 		return
@@ -166,8 +166,8 @@ func (s *brokenStore) Return(ctx context.Context, tag string, last segment.Grant
 	})
 }
 
-// layoutsOf returns the layouts that a machine serves. Sometimes one of them is another than
-// what the other machines serve under its name, or to callers who name none.
+// layoutsOf returns the layouts of a machine. Sometimes one differs from the other machines' layout
+// of that name, or from their default.
 func (w *leaseWorld) layoutsOf(m *machine) []snowflake.NodeLayout {
 	layouts, first := slices.Clone(w.layouts), m == w.machines[0]
 	if first && w.mixed {

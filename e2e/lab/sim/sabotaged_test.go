@@ -12,8 +12,7 @@ import (
 	"github.com/leaf-id/leaf/e2e/lab/saboteurs"
 )
 
-// TestSaboteurs runs the tests of that build of this package in which one rule after the other is
-// broken.
+// TestSaboteurs breaks one rule after the other in that build of this package and runs its tests.
 func TestSaboteurs(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 type saboteur struct {
 	name, kind string
 	what       string
-	sign       string // what is found then
+	sign       string // the expected finding
 }
 
 const twice = "issued twice"
@@ -85,8 +85,8 @@ var saboteurs = []saboteur{
 
 var recordFlag = flag.Bool("record", false, "write the schedules that notice saboteurs to testdata/saboteurs")
 
-// Bounds of the search for a schedule that notices a saboteur. What the product draws at random
-// makes a schedule that has noticed once not always notice again.
+// Bounds of the search for a schedule that notices a saboteur. The product's own random numbers can
+// make a schedule miss a saboteur that it noticed before.
 const (
 	mostSchedules = 3000
 	repeats       = 20 // of the known schedule
@@ -98,8 +98,8 @@ const (
 	replays    = 5
 )
 
-// Each broken rule leads to what it is there to prevent, mostly to an ID that is issued twice. In
-// short the schedules that are known to notice come first, else they come last.
+// Each broken rule leads to the fault that it prevents, mostly a duplicate ID. The short form runs
+// the known schedules first, the full one last.
 func TestSaboteurs(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // for the pictures of the violations
 	known, skip := knownNoticers(t), repeats
@@ -140,7 +140,7 @@ func TestSaboteurs(t *testing.T) {
 // A noticed saboteur is one with the seed of the schedule that did.
 type noticed struct {
 	lab.Saboteur
-	seed uint64 // 0: none
+	seed uint64 // 0: unknown
 }
 
 // notice runs schedules until one notices.
@@ -203,8 +203,8 @@ func (s saboteur) noticedBy(err error) bool {
 	return err != nil && strings.Contains(err.Error(), s.sign)
 }
 
-// A client that is served late shows nothing: schedules with a saboteur wait less for that, and
-// find it without one, too. Only a rule that is about being served is noticed by it.
+// A late answer alone proves nothing: the same schedules also find it without a saboteur, so they
+// wait less for it. It counts only for rules about availability.
 func TestSaboteursAreNotNoticedBySilence(t *testing.T) {
 	var h lab.History
 	h.Add(lab.Receipt{Client: "c0"}, leaf.Range{Start: 1, End: 2})

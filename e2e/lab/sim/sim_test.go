@@ -80,7 +80,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// knownSeeds returns the seeds in testdata/seeds, each of which has found something.
+// knownSeeds returns the seeds in testdata/seeds; each one found a fault.
 func knownSeeds(t *testing.T, kind string) (seeds []uint64) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/seeds")
@@ -140,8 +140,7 @@ func add(sum *lab.Schedules, w *world) {
 	sum.Virtual += w.well
 }
 
-// inParallel calls do with 0, 1, …, as many at once as there are processors, until it returns
-// false.
+// inParallel calls do with 0, 1, … on all processors until it returns false.
 func inParallel(t *testing.T, do func(t *testing.T, i int) bool) {
 	var next atomic.Int64
 	var over atomic.Bool
@@ -164,8 +163,8 @@ func describe(w *world, err error) string {
 	return fmt.Sprintf("seed %d: %d IDs, %d failed calls: %v\n%s", w.seed, ids, failed, err, strings.Join(w.happens, "\n"))
 }
 
-// keep keeps what is known of a schedule that failed, in the folder of a report or a new one, and
-// says where, and how to replay it.
+// keep saves the log of a failed schedule in the report's folder, or a new one, and prints the path
+// and the command for a replay.
 func keep(t *testing.T, dir, kind string, w *world, err error) string {
 	t.Helper()
 	text := describe(w, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/leaf-id/leaf/driver/memory"
 )
 
-// A stall is a time in which the database's disk hangs. A write can be read, and is not
-// answered: a crash loses it. InnoDB without a binary log is such a database.
+// A stall is a time in which the database's disk hangs. The database shows a write before it
+// acknowledges it, and a crash loses it. InnoDB without a binary log works so.
 type stall struct {
 	synced  memory.Snapshot // the data that survive a crash
 	over    chan struct{}   // closed at its end; then crashed is set

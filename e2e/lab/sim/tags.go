@@ -57,7 +57,7 @@ func newTagWorld(seed uint64, sabotage string) *tagWorld {
 		CallTimeout:  time.Second,
 	}
 	if !w.calm {
-		w.opts.RegressionJump = 1 << 40 // so that two that lift a counter never come to the same place by chance
+		w.opts.RegressionJump = 1 << 40 // so that two lifts of a counter never meet by chance
 	}
 	if w.sabotaged("R2 set") {
 		w.opts.RegressionJump = 10_000 // so that a few thousand IDs come from one lift to the other
@@ -138,7 +138,7 @@ func (s *tagServer) take(ctx context.Context, tag string, rng *rand.Rand) (got a
 			s.unserved(tag).Add(int64(-n))
 		}
 		got.ranges = []leaf.Range{r}
-		if errors.Is(err, leaf.ErrNotContiguous) { // what a relay is lent may be too short
+		if errors.Is(err, leaf.ErrNotContiguous) { // a relay's loan may be too short
 			got.ranges, err = s.set.Take(ctx, tag, nil, n)
 		}
 	default:
@@ -147,7 +147,7 @@ func (s *tagServer) take(ctx context.Context, tag string, rng *rand.Rand) (got a
 	return got, err
 }
 
-// cursor returns the cursor over a tag of the client that has rng.
+// cursor returns the cursor over a tag for the client of rng.
 func (s *tagServer) cursor(tag string, rng *rand.Rand) *segment.Cursor {
 	type key struct {
 		tag    string
@@ -191,8 +191,7 @@ func (w *tagWorld) step(name string) int64 {
 	return 0
 }
 
-// marks is a disk with what a machine remembers of counters. What was written survives a
-// kill.
+// marks is the disk with a machine's memory of counters. Writes survive a kill.
 type marks struct {
 	mu  sync.Mutex
 	tag map[string]map[string]segment.Mark
@@ -363,8 +362,8 @@ func (w *tagWorld) alter(rng *rand.Rand) {
 	}
 }
 
-// observe is an operator who tells a server that IDs are in use which others issued. That server
-// issues none of them from then on.
+// observe is an operator who reports IDs of other issuers to a server. From then on the server does
+// not issue them.
 func (w *tagWorld) observe(m *machine, rng *rand.Rand) {
 	tag := w.tags[rng.IntN(len(w.tags))].Name
 	for t, err := range w.admin.Tags(context.Background()) {
@@ -374,8 +373,7 @@ func (w *tagWorld) observe(m *machine, rng *rand.Rand) {
 	}
 }
 
-// tell has a server observe IDs. A relay tells its upstream first. It reports whether that was
-// done.
+// tell makes a server observe IDs; a relay informs its upstream first. It reports success.
 func (w *tagWorld) tell(m *machine, tag string, above int64) bool {
 	p := m.proc.Load()
 	if p == nil || m.upstream != nil && !w.tell(m.upstream, tag, above) {
@@ -449,8 +447,8 @@ func (w *tagWorld) check() error {
 	return errors.Join(errs...)
 }
 
-// checkStock reports a server that held more than it had issued, and two steps: what callers wait
-// for who need IDs that follow one another counts as issued, and so does what a relay gave back.
+// checkStock reports a server with a stock above its issued IDs plus two steps. IDs for callers that
+// wait for a contiguous range count as issued, and so do those that a relay gave back.
 func (w *tagWorld) checkStock() error {
 	if w.opts.Policy != segment.Adaptive || w.lan != nil {
 		return nil
@@ -465,7 +463,7 @@ func (w *tagWorld) checkStock() error {
 	return nil
 }
 
-// checkAlarms reports a server that took the store for one that had lost writes where it lost none.
+// checkAlarms reports a false alarm: a server suspects lost writes in a store that lost nothing.
 func (w *tagWorld) checkAlarms() error {
 	for _, s := range w.lives {
 		if s.alarms > 0 && w.db.reign == 0 {

@@ -85,7 +85,7 @@ func (w *world) client(name string, pause time.Duration, call func(rng *rand.Ran
 	})
 }
 
-// end ends clients, then processes, and waits for all that is on its way.
+// end ends clients, then processes, and waits for all messages on their way.
 func (w *world) end(kill func(*machine)) {
 	close(w.over)
 	for _, m := range w.machines {
@@ -132,7 +132,7 @@ func (m *machine) wall() time.Time { return time.Now().Add(time.Duration(m.skew.
 type pauses struct {
 	at    int    // before this call, counted down; 0: not
 	after bool   // after the answer of that call instead
-	point string // after a "claim", or before the "reign" or the "clock" is asked for
+	point string // after a "claim", or before a call for the "reign" or the "clock"
 }
 
 // A process is one life of a server.
@@ -239,7 +239,7 @@ func (p *process) await() error {
 	}
 }
 
-// call has a client ask the process that m runs, if any, and records what it receives.
+// call makes a client ask the process on m, if it runs, and records the answer.
 func (m *machine) call(client, space string, rng *rand.Rand) {
 	begin := m.w.now()
 	fail := func(err error) {
