@@ -12,8 +12,8 @@ import (
 
 var foreignStore = regexp.MustCompile(`another store answers: its identity is \W*(\w+)`)
 
-// A store is replaced on purpose, and a server that remembers the former one is told the new
-// identity: with counters above all IDs in use, and half-way, before they are raised.
+// An operator replaces a store and tells a server that remembers the former one to accept the new
+// identity: with counters above all IDs in use, and half-way, before raising them.
 func TestReplacedStoreIsAccepted(t *testing.T) {
 	t.Parallel()
 	for name, raised := range map[string]bool{"raised": true, "half-way": false} {

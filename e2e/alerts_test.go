@@ -77,7 +77,7 @@ func watch(t testing.TB, servers ...*server) *watcher {
 	return w
 }
 
-// has returns an error unless expr has a result, or has none.
+// has returns an error unless expr has results, or, with want false, has no results.
 func (w *watcher) has(expr string, want bool) error {
 	samples, err := w.Query(expr)
 	if err == nil && (len(samples) > 0) != want {
@@ -90,7 +90,7 @@ func firing(alert string) string {
 	return fmt.Sprintf(`ALERTS{alertname=%q,alertstate="firing"}`, alert)
 }
 
-// await waits until all alerts fire, or none of them does.
+// await waits until all alerts fire, or all are silent.
 func (w *watcher) await(alerts []string, fire bool) {
 	w.t.Helper()
 	what := map[bool]string{true: "firing", false: "cleared"}[fire]
@@ -160,8 +160,8 @@ func frozenServer(t *testing.T) (s *server, breakIt, mend func()) {
 	return s, must(t, func() error { return s.cmd.Process.Signal(syscall.SIGSTOP) }), must(t, func() error { return s.cmd.Process.Signal(syscall.SIGCONT) })
 }
 
-// frozenStore freezes the database and takes all that the server has in memory, while a client
-// goes on asking for IDs, and others for those of tags that the server has none of yet.
+// frozenStore freezes the database and takes the server's whole stock, while one client keeps
+// asking for IDs, and others ask for IDs of tags without a stock.
 func frozenStore(t *testing.T) (s *server, breakIt, mend func()) {
 	db := testserver.MariaDB(t, nil)
 	name := db.NewDatabase(t)
@@ -267,7 +267,7 @@ func shortCertificate(t *testing.T) (s *server, breakIt, mend func()) {
 	return s, renew(13 * 24 * time.Hour), renew(90 * 24 * time.Hour)
 }
 
-// writeCertificate writes a certificate that is valid for so long, and its key.
+// writeCertificate writes a certificate with the given life, and its key.
 func writeCertificate(t *testing.T, cert, key string, left time.Duration) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

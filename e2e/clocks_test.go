@@ -42,8 +42,8 @@ func TestClockAnHourOff(t *testing.T) {
 	}
 }
 
-// With one worker ID in all there is no way around the hour: the node that comes back
-// with the right clock says so and issues nothing.
+// With a single worker ID nothing avoids the hour: the node that returns with the right clock
+// reports it and issues nothing.
 func TestClockAnHourOffWithOneWorker(t *testing.T) {
 	t.Parallel()
 	half := figure(150_000, 5_000_000)
@@ -67,7 +67,7 @@ func TestClockAnHourOffWithOneWorker(t *testing.T) {
 			})
 			n.kill()
 			c.Skew = time.Hour - time.Since(start)
-			startNode(t, &all, c).take(half) // as soon as its clock has come to the end of the first run
+			startNode(t, &all, c).take(half) // as soon as its clock has reached the end of the first run
 			checkRanges(t, &all, 2*int64(half))
 		})
 	}
@@ -99,8 +99,8 @@ func TestClockBackAcrossRestart(t *testing.T) {
 	}
 }
 
-// A node is killed long after its claim, and comes back at once under the only worker
-// ID: what it issued last was noted ahead of its use.
+// A node is killed long after its claim, and returns at once under the only worker ID: it noted
+// each time ahead of its use.
 func TestKilledLongAfterTheClaim(t *testing.T) {
 	t.Parallel()
 	third := figure(70_000, 3_400_000)

@@ -24,11 +24,11 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// TestCluster has three servers share each store, with clients of six protocols, while every
-// nemesis that fits the store strikes it, some of them at the same time, from a seed. Nothing
-// is issued twice, each server's answers ascend, all clients are served again in the end, and
-// a crash costs no more than it may. LEAF_SEED replays the faults of a seed; LEAF_REPORT names
-// a folder for pictures and results; what a failed run leaves is kept.
+// TestCluster runs three servers on each store, with clients of six protocols, while every nemesis
+// that fits the store strikes it, some at the same time, from a seed. No ID comes twice, each
+// server's answers ascend, all clients get IDs again in the end, and a crash loses no more than
+// allowed. LEAF_SEED replays the faults of a seed; LEAF_REPORT names a folder for pictures and
+// results; a failed run keeps its files.
 func TestCluster(t *testing.T) {
 	for name, start := range labStores {
 		t.Run(name, func(t *testing.T) {
@@ -44,8 +44,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// TestClusterLimits has every server forget where a store stood that loses writes. IDs are then
-// issued twice, as documented, until the counters are raised as documented.
+// TestClusterLimits makes every server forget its mark of a store that loses writes. IDs then come
+// twice, as documented, until an operator raises the counters, as documented.
 func TestClusterLimits(t *testing.T) {
 	testserver.Long(t)
 	for _, name := range []string{"mariadb-pair", "postgres-pair", "redis-sentinel"} {
@@ -93,7 +93,7 @@ func (c *cluster) forget() {
 	c.result.Nemeses[failedOver]++
 	c.result.Limit = "after a fail-over that lost writes no server remembered them, until the counters were raised"
 	c.result.Documented, _ = c.history.Duplicates(func(r *labcheck.Receipt) bool { return r.Range.Start < raised })
-	for life := range 3 { // what is documented is between the lives, and not within one
+	for life := range 3 { // the documented limit applies between lives, not within one
 		_, err := c.history.Duplicates(func(r *labcheck.Receipt) bool { return strings.HasSuffix(r.Server, fmt.Sprint(".", life+1)) })
 		c.must("servers that all remember as much as each other", err)
 	}
@@ -138,7 +138,7 @@ const (
 	labStock = 2_000_000         // max_stock: room for the largest answer
 	labJump  = 1_000_000_000_000 // regression_jump: more than a fail-over loses
 	labBatch = 1_000_000         // the most IDs that a server gives at once
-	raised   = 1000 * labJump    // by which counters are raised after a restore: more than any backup lacks
+	raised   = 1000 * labJump    // how far counters rise after a restore: more than any backup lacks
 )
 
 var labConfig = fmt.Sprintf("segment: {max_stock: %d, regression_jump: %d}\nsnowflake: {enable: false}\n", labStock, labJump)
@@ -188,7 +188,7 @@ func newCluster(t *testing.T, name string, start func(*testing.T) *labStore, pro
 	return c
 }
 
-// must fails the test with what went wrong.
+// must fails the test with err.
 func (c *cluster) must(what string, err error) {
 	c.t.Helper()
 	if err != nil {
@@ -202,7 +202,7 @@ type member struct {
 	host  *host
 	args  []string
 	data  string
-	links []*proxy // to the store; none: it cannot be reached through a proxy
+	links []*proxy // to the store; empty: no proxy reaches it
 	front *proxy   // to the server, for programs with the SDK
 	lives int
 	now   atomic.Pointer[life]
@@ -214,7 +214,7 @@ type life struct {
 	name, resp, grpc string
 }
 
-// newHost returns a host for a server, which is this machine where it cannot have one of its own.
+// newHost returns a host for a server: this machine if the server cannot have its own.
 func (c *cluster) newHost() *host {
 	if hosted(c.store) != "" {
 		return &host{addr: "127.0.0.1", peer: "127.0.0.1"}
@@ -247,7 +247,7 @@ func (c *cluster) raise() {
 	leafCommand(c.t, "tag", "raise", "--all", "--by", fmt.Sprint(int64(raised)), "--store", c.store.admin)
 }
 
-// quit has a member end in good order, whatever the store does meanwhile.
+// quit ends a member in good order, whatever happens to the store meanwhile.
 func (m *member) quit() error {
 	l := m.now.Load()
 	if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -327,7 +327,7 @@ func (c *cluster) sdk(m *member) {
 	c.closed = append(c.closed, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = ids.Close(ctx) // others have taken IDs since: those that are left are lost
+		_ = ids.Close(ctx) // others have taken IDs since: the rest is lost
 	})
 	name := fmt.Sprintf("sdk@%d", m.id)
 	c.loop(name, func(rng *rand.Rand) {
@@ -359,7 +359,7 @@ func (c *cluster) ask(conn loadgen.Conn, client, server string, n int) {
 	c.note(labcheck.Receipt{Server: server, Client: client, Begin: begin}, &call.IDs, call.Err)
 }
 
-// note records what a call brought.
+// note records the result of a call.
 func (c *cluster) note(r labcheck.Receipt, ids *loadgen.IDs, err error) {
 	r.End = c.elapsed()
 	if err != nil {
@@ -403,9 +403,9 @@ func (c *cluster) awaitServed() {
 // pause waits for a random time, at most.
 func (c *cluster) pause(most time.Duration) { time.Sleep(time.Duration(c.rng.Int64N(int64(most)))) }
 
-// checkLoss kills all servers once each has issued, and compares what the store granted since
-// they started with what they issued. It does so twice: the first time a server may find that a
-// fail-over has lost writes, and lift the counter.
+// checkLoss kills all servers once each has issued, and compares the store's grants since their
+// start with the issued IDs. It does so twice: the first time a server may notice a fail-over's lost
+// writes and lift the counter.
 func (c *cluster) checkLoss() {
 	for _, m := range c.members {
 		c.must("stop", m.quit())
@@ -488,7 +488,7 @@ func (c *cluster) check() {
 	}
 }
 
-// keep writes down what a failed run leaves.
+// keep saves the files of a failed run.
 func (c *cluster) keep() {
 	dir, err := os.MkdirTemp("", "leaf-lab-"+c.result.Store+"-")
 	for _, m := range c.members {

@@ -35,10 +35,9 @@ func letIn(t testing.TB, user string) {
 	mariadb.Exec(t, "", "ALTER USER "+user+" ACCOUNT UNLOCK")
 }
 
-// copyElsewhere copies a directory, and returns the beginning of a command line that
-// runs what follows where the copy stands in the directory's place. Only a mount
-// namespace makes that possible on one machine: path, machine-id, host name and boot
-// are the same.
+// copyElsewhere copies a directory, and returns the beginning of a command line that runs a command
+// with the copy at the directory's path. On one machine this needs a mount namespace: path,
+// machine-id, host name and boot are the same.
 func copyElsewhere(t testing.TB, dir string) []string {
 	t.Helper()
 	elsewhere := filepath.Join(t.TempDir(), "copy")
@@ -62,9 +61,8 @@ func inMounts(t testing.TB, from, to string) []string {
 	return append(unshare, "sh", "-c", `mount --bind "$1" "$2" && shift 2 && exec "$@"`, "sh", from, to)
 }
 
-// The data directory is copied to the same path in another mount namespace, and a
-// second server started on the copy: it takes another worker ID, whatever has become of
-// the first one.
+// The data directory is copied to the same path in another mount namespace, and a second server
+// starts on the copy: it takes another worker ID, whatever happened to the first server.
 func TestCopiedDataDirectory(t *testing.T) {
 	t.Parallel()
 	for _, original := range []string{"running", "paused", "cut off", "killed", "cut off after the copy"} {
@@ -162,7 +160,7 @@ func TestCopyCutOff(t *testing.T) {
 	l.check(t)
 }
 
-// A state file that is damaged, or another registry's, costs a worker ID and no more.
+// A damaged state file, or another registry's, costs a worker ID and no more.
 func TestDamagedStateFile(t *testing.T) {
 	t.Parallel()
 	url, other := newRegistry(t), newRegistry(t)
@@ -204,7 +202,7 @@ func TestDamagedStateFile(t *testing.T) {
 	life(other) // a registry of its own, and so IDs of its own
 }
 
-// overwrite replaces what is in a file, which stays the same one.
+// overwrite replaces the content of a file, which keeps its inode.
 func overwrite(t testing.TB, path string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, text, 0o600); err != nil {

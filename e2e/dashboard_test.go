@@ -99,7 +99,7 @@ func portAddress(t *testing.T, s *server, name string) string {
 	return m[1]
 }
 
-// hasNumber returns an error unless expr has a result that is a number.
+// hasNumber returns an error unless expr results in a number.
 func (w *watcher) hasNumber(expr string) error {
 	samples, err := w.Query(expr)
 	if err != nil {

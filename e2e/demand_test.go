@@ -84,8 +84,8 @@ func TestBurstAndLossBudget(t *testing.T) {
 	}
 }
 
-// 20,000 single IDs on the Redis port within a second or two, and a crash: the counter stays in
-// the region of what was used.
+// 20,000 single IDs on the Redis port within a second or two, and a crash: the counter stays near
+// the issued IDs.
 func TestCounterFollowsUse(t *testing.T) {
 	t.Parallel()
 	const n, step = 20_000, 1000
@@ -144,8 +144,8 @@ func sqliteMaxID(t testing.TB, path, tag string) (maxID int64) {
 	return maxID
 }
 
-// From the start of the process to the first ID, on a new embedded store and on an
-// existing one, and what the idle process then keeps in memory. Logged, not judged.
+// From the start of the process to the first ID, on a new embedded store and on an existing one, and
+// the memory of the idle process after it. Logged, not judged.
 func TestStartAndMemory(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

@@ -11,8 +11,7 @@ import (
 )
 
 // A database is emptied and created again under two servers. One of them has never served the tag,
-// so nothing it remembers tells it that the counter begins anew: only the identity of the store
-// does.
+// so its memory does not show that the counter has restarted: only the identity of the store does.
 func TestStoreEmptiedUnderServers(t *testing.T) {
 	t.Parallel()
 	if err := emptiedUnderServers(t, leafBinary); err != nil {

@@ -21,12 +21,10 @@ func leader(t testing.TB, c *testserver.EtcdCluster) (leader int) {
 	return leader
 }
 
-// Each of three members is killed in turn, the leader is killed, and the leader is
-// frozen, while three servers take ranges and hold worker IDs. Nothing is issued twice.
-// An event silences a server for as long as the members need to elect another leader,
-// which is half a second to a second here. A server that waits for an answer of the member
-// that is gone, or for one that went away with it, notices after a second, and asks
-// another member.
+// Each of three members is killed in turn, the leader is killed, and the leader is frozen, while
+// three servers take ranges and hold worker IDs. No ID comes twice. An event silences a server
+// until the members have elected another leader, half a second to a second here. A server that waits
+// for a lost member notices after a second, and asks another member.
 func TestEtcdMembersFail(t *testing.T) {
 	t.Parallel()
 	most := figure(20*time.Second, 4*time.Second) // on a busy machine

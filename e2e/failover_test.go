@@ -25,7 +25,7 @@ func newPair(t *testing.T, opts testserver.MariaDBPairOptions) (pair *testserver
 	return pair, pair.URL(database), database
 }
 
-// impatient is a primary that soon goes on without its replica.
+// impatient is a primary that soon continues without its replica.
 var impatient = testserver.MariaDBPairOptions{Timeout: 50 * time.Millisecond}
 
 // servePair starts n servers, each with a data directory of its own, on a stock so small
@@ -47,8 +47,7 @@ func failOver(t *testing.T, pair *testserver.MariaDBPairServer) {
 	pair.Promote(t)
 }
 
-// watchSilence returns a function that returns the longest time since the call in which
-// nothing was served.
+// watchSilence returns a function for the longest pause in service since the call.
 func watchSilence(t *testing.T, l *tally) (longest func() time.Duration) {
 	var most time.Duration
 	done := make(chan struct{})
@@ -83,10 +82,9 @@ func trips(servers []*server) (n int) {
 	return n
 }
 
-// The primary of a semi-synchronous pair goes on without its replica, as it does by
-// default, and dies; the replica takes over without the last writes. Servers that knew
-// the lost primary issue nothing twice: the guard of the first that asks lifts the
-// counter above all of them.
+// The primary of a semi-synchronous pair continues without its replica, as it does by default, and
+// dies; the replica takes over without the last writes. Servers that knew the lost primary issue
+// nothing twice: the guard of the first that asks lifts the counter above all of them.
 func TestFailOverLosesWrites(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []int{1, 3} {
@@ -247,7 +245,7 @@ func TestFailOverOfRegistry(t *testing.T) {
 	b := startNode(t, &all, config()) // its claim is lost
 	lost := b.take(part).Worker
 	before, _ := a.try(1)
-	until(t, 10*time.Second, "extending", func() error { // which is lost, too
+	until(t, 10*time.Second, "extending", func() error { // this write is lost, too
 		if now, err := a.try(1); err != nil || !now.Until.After(before.Until) {
 			return fmt.Errorf("until %v, %v", now.Until, err)
 		}

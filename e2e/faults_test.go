@@ -12,8 +12,8 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// A server that is killed under load and started again issues nothing twice, on the
-// embedded store and on MariaDB.
+// A server issues nothing twice after a kill under load and a restart, on the embedded store and on
+// MariaDB.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	kills := figure(4, 50)
@@ -146,7 +146,7 @@ func TestOutageBeyondTheStock(t *testing.T) {
 		}
 	}
 	slices.Sort(took)
-	if len(took) < 20 || took[len(took)/2] >= time.Second { // what a call waits that does not know yet
+	if len(took) < 20 || took[len(took)/2] >= time.Second { // the wait of a call before the server knows
 		t.Errorf("%d calls failed, after %v", len(took), took)
 	}
 	if err := db.Start(); err != nil {

@@ -67,8 +67,8 @@ type fleet struct {
 
 const timesAtOnce = 500 // time-based IDs of one call
 
-// startFleet makes a store and a registry and starts the servers, with the URL of each.
-// They hold little, so that what the store does reaches their callers at once.
+// startFleet makes a store and a registry and starts the servers, with the URL of each. Their stock
+// is small, so that callers notice the store's faults at once.
 func startFleet(t testing.TB, url func(server int) string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, ids: make(map[string]*drivertest.IDs)}
@@ -110,8 +110,7 @@ func (f *fleet) startClients() {
 	}
 }
 
-// client asks again and again, up to a hundred times a second, so that the machine is
-// not what is measured.
+// client repeats its call up to a hundred times a second, a small load for the machine.
 func (f *fleet) client(ctx context.Context, ask func() (int, error), pulses ...*pulse) {
 	f.wg.Go(func() {
 		pace := time.NewTicker(10 * time.Millisecond)
@@ -130,7 +129,7 @@ func (f *fleet) client(ctx context.Context, ask func() (int, error), pulses ...*
 	})
 }
 
-// report tells what an event did to the clients, up to now.
+// report logs the effect of an event on the clients, up to now.
 func (f *fleet) report(event string) {
 	f.t.Helper()
 	var each []string
@@ -150,7 +149,7 @@ func (f *fleet) report(event string) {
 
 func millis(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// all waits until each server has given IDs of tags anew, a while from now.
+// all waits until each server has given IDs of tags again, a while from now.
 func (f *fleet) all() {
 	f.t.Helper()
 	time.Sleep(figure(300*time.Millisecond, 2*time.Second))

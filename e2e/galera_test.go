@@ -11,10 +11,9 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// startGaleraFleet starts three members and three servers, each of which uses another
-// member while all are well. The servers hold little, so that what the cluster does
-// reaches their callers at once. The stocked one uses the first member and holds what a
-// server does by default.
+// startGaleraFleet starts three members and three servers, each on another member while all are
+// well. Their stock is small, so that callers notice the cluster's faults at once. The stocked server
+// uses the first member and has the default stock.
 func startGaleraFleet(t testing.TB) (f *fleet, c *testserver.GaleraCluster, stocked *load) {
 	t.Helper()
 	c = testserver.Galera(t)
@@ -43,10 +42,9 @@ func startGaleraFleet(t testing.TB) (f *fleet, c *testserver.GaleraCluster, stoc
 	return f, c, stocked
 }
 
-// Each of three members is killed in turn, and one is frozen until the others have
-// dropped it, while three servers take ranges from all of them and hold worker IDs:
-// nothing is issued twice, each server finds another member, and where there is a stock
-// not one call fails.
+// Each of three members is killed in turn, and one is frozen until the others have dropped it, while
+// three servers take ranges from all of them and hold worker IDs: no ID comes twice, each server
+// finds another member, and the stocked server fails no call.
 func TestGaleraMembersFail(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()

@@ -12,10 +12,9 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// A server holds a range that a fail-over lost, and another one was granted the same
-// range since. When the first one stops it must not give back what is the other's by
-// then. (That the two themselves issue the same IDs is what the lost write costs: the
-// second one knew nothing of it.)
+// A server holds a range that a fail-over lost, and the store has granted the same range to another
+// server since. When the first one stops it must not give back the other's range. (Both issue the
+// same IDs: that is the price of the lost write, which the second server could not know.)
 func TestPostgresGiveBackAfterFailOver(t *testing.T) {
 	t.Parallel()
 	if err := giveBackAfterFailOver(t, leafBinary); err != nil {
@@ -37,7 +36,7 @@ func giveBackAfterFailOver(t *testing.T, program ...string) error {
 		return serveBy(t, slices.Concat(program, args)...)
 	}
 	a := start()
-	lost := draw(t, a, 3) // of [1, 51), with which the counter stands at 51
+	lost := draw(t, a, 3) // of [1, 51), which moved the counter to 51
 	pair.FailOver(t)
 	b := start()
 	theirs := draw(t, b, 3) // and so it does again

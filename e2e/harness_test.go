@@ -99,7 +99,7 @@ func build(dir string) (string, error) {
 	return binary, nil
 }
 
-// command runs the leaf command to its end and returns what it printed.
+// command runs the leaf command to its end and returns its output.
 func command(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), leafBinary, args...)
@@ -317,8 +317,8 @@ func (s *server) next(tag string) int64 {
 	return ids[0]
 }
 
-// firstIDs returns the first ID of each server, which has a stock from then on: no call need wait
-// until the server has connected to its store.
+// firstIDs returns the first ID of each server, which then has a stock: later calls do not wait for
+// its connection to the store.
 func firstIDs(servers ...*server) (ids []int64) {
 	for _, s := range servers {
 		ids = append(ids, s.next(sampleTag))
@@ -355,7 +355,7 @@ func startLoad(t testing.TB, clients, n int, tag string, pick func(client int) *
 	return l
 }
 
-// A tally is what clients that work beside the test have come to.
+// A tally sums up the clients that run during the test.
 type tally struct {
 	count  atomic.Int64 // IDs
 	errors atomic.Int64 // failed calls

@@ -55,7 +55,7 @@ func newHost(t *testing.T) *host {
 
 // startHost makes a host, which lasts until end, or until this process ends.
 func startHost() (h *host, end func(), err error) {
-	n, err := testserver.FreePort() // which is no other host's on this machine
+	n, err := testserver.FreePort() // a port unused on all hosts of this machine
 	if err != nil {
 		return nil, func() {}, err
 	}

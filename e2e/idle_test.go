@@ -59,7 +59,7 @@ func (s *server) memory() (n int64) {
 // idleClients have a connection each, and ask now and then.
 type idleClients struct {
 	addr            string
-	request, answer string // what the answer begins with
+	request, answer string // the beginning of the answer
 	conns           []net.Conn
 }
 

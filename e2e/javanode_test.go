@@ -20,8 +20,7 @@ import (
 // javaEpoch is where Java Leaf counts from, Unix milliseconds.
 const javaEpoch = 1288834974657
 
-// A javaNode does what a server of Java Leaf does: to the tree, and in the IDs that it
-// makes. It looks at no lease.
+// A javaNode acts like a server of Java Leaf on the tree, and makes its IDs. It ignores leases.
 type javaNode struct {
 	tree     *tree
 	ip, port string
@@ -149,14 +148,14 @@ func (j *javaNode) upload() {
 			case <-ctx.Done():
 				return
 			case <-time.After(pause):
-				_, _ = j.tree.conn.Set(j.node, j.data(), -1) // Java Leaf goes on as well
+				_, _ = j.tree.conn.Set(j.node, j.data(), -1) // Java Leaf ignores the error as well
 			}
 		}
 	})
 	j.stop = sync.OnceFunc(func() { cancel(); ended.Wait() })
 }
 
-// next returns the IDs of a millisecond that has not been used: it waits for the clock.
+// next waits for the clock and returns the IDs of an unused millisecond.
 func (j *javaNode) next() leaf.Range {
 	now := time.Now().UnixMilli()
 	for ; now <= j.last; now = time.Now().UnixMilli() {
@@ -167,7 +166,7 @@ func (j *javaNode) next() leaf.Range {
 	return leaf.Range{Start: first + rand.Int64N(100), End: first + 4096}
 }
 
-// issue has it issue beside the clients of l until ctx ends.
+// issue makes it issue along with the clients of l until ctx ends.
 func (j *javaNode) issue(ctx context.Context, l *takes) {
 	for ctx.Err() == nil {
 		l.add(j.next())

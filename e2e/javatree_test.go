@@ -50,8 +50,8 @@ func startTogether(t testing.TB, tr *tree, ports ...int) []*server {
 	return servers
 }
 
-// Three servers are started at once on an empty ZooKeeper, beside one of Java Leaf that
-// has found no tree, and so keeps worker 0 whatever its node says.
+// Three servers start at once on an empty ZooKeeper, next to a server of Java Leaf that found no
+// tree, and so keeps worker 0 whatever its node says.
 func TestFirstStartBesideJavaLeaf(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"anybody", "ours"} {
@@ -92,7 +92,7 @@ func firstStart(t *testing.T, oursFirst bool) {
 	checkJavaTree(t, tr)
 }
 
-// checkJavaTree compares the tree with what Java Leaf makes, byte for byte.
+// checkJavaTree compares the tree with Java Leaf's, byte for byte.
 func checkJavaTree(t testing.TB, tr *tree) {
 	t.Helper()
 	for _, empty := range []string{tr.chroot + "/snowflake", tr.path(), tr.path("forever")} {
@@ -269,8 +269,8 @@ func TestUnreadableChildren(t *testing.T) {
 	s.stop()
 }
 
-// The time in our node lies an hour ahead, as after a Java server whose clock was wrong.
-// Java Leaf finds that, and starts all the same.
+// The time in our node is an hour ahead, as after a Java server with a wrong clock. Java Leaf notices
+// that, and starts all the same.
 func TestTimeOfOurNodeAhead(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, sharedZooKeeper.get(t))

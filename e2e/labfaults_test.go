@@ -57,8 +57,8 @@ func mountSmall(dir string, size int) error {
 	return nil
 }
 
-// smallDisk moves the folder of a store to a disk of its own with little room, which is full
-// between do and undo. The database is started again in the end.
+// smallDisk moves the folder of a store to a small disk, which is full between do and undo. It
+// restarts the database in the end.
 func smallDisk(t *testing.T, dir string, kill, start func() error) labFault {
 	t.Helper()
 	if !canMount() {
@@ -98,7 +98,7 @@ func smallDisk(t *testing.T, dir string, kill, start func() error) labFault {
 	}}
 }
 
-// fill writes a file until there is no room.
+// fill writes a file until the disk is full.
 func fill(name string) error {
 	file, err := os.Create(name)
 	if err != nil {
@@ -167,7 +167,7 @@ func natsReadOnly(t *testing.T, url string) labFault {
 	return labFault{set(1), set(-1)}
 }
 
-// sqliteBackup saves a file in use, and puts it back, without those beside it.
+// sqliteBackup saves a file in use, without its log, and restores it.
 func sqliteBackup(live, saved string) labFault {
 	return labFault{func() error {
 		db, err := sql.Open("sqlite", live)

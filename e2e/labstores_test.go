@@ -24,18 +24,18 @@ type labStore struct {
 	addrs []string // HOST:PORT in url, which servers reach through proxies
 	most  int      // IDs that one call may ask for
 
-	loss      *loss // a fail-over may lose what was acknowledged; nil: none does
+	loss      *loss // a fail-over may lose acknowledged writes; nil: it does not
 	unordered bool  // IDs of one server need not ascend
-	uncounted bool  // the store does not tell what a server was granted
+	uncounted bool  // the store does not count a server's grants
 
 	faults   map[string]labFault
-	holes    map[string]string // why there is none
-	unlinked string            // why no proxy stands between it and servers
+	holes    map[string]string // by fault, the reason for leaving it out
+	unlinked string            // the reason for having no proxy between it and servers
 
 	backup, restore func() error
 }
 
-// A labFault is what a store suffers, until undo.
+// A labFault strikes a store until undo.
 type labFault struct{ do, undo func() error }
 
 // A loss is a fail-over to a replica that lacks the last writes.
@@ -45,7 +45,7 @@ type loss struct{ cut, over, back func() error }
 func (l *loss) fault() labFault {
 	return labFault{func() error {
 		err := l.cut()
-		time.Sleep(300 * time.Millisecond) // in which servers take ranges that will be lost
+		time.Sleep(300 * time.Millisecond) // meanwhile servers take ranges that will be lost
 		return errors.Join(err, l.over())
 	}, l.back}
 }
@@ -124,7 +124,7 @@ func together(n int, do func(int) error) func() error {
 	}
 }
 
-// cold returns how a folder is saved and put back while the database that has it is down.
+// cold returns how to save and restore a folder while its database is down.
 func cold(t *testing.T, dir string, kill, start func() error) (backup, restore func() error) {
 	saved := filepath.Join(t.TempDir(), "saved")
 	down := func(from, to string) func() error {
@@ -210,7 +210,7 @@ func labMariaDBPair(t *testing.T) *labStore {
 
 const fullAlone = "as one server of its kind: the replica has no part in it"
 
-// pairFaults are those of a primary, which is another one after a fail-over.
+// pairFaults are those of the present primary of a pair.
 func pairFaults(primary func() machine, l *loss) map[string]labFault {
 	return map[string]labFault{
 		storeFrozen: {func() error { return primary().Pause() }, func() error { return primary().Resume() }},
@@ -303,7 +303,7 @@ func labEtcd(t *testing.T) *labStore {
 	return s
 }
 
-// etcdAlarm raises or ends the alarm by which etcd takes no more writes.
+// etcdAlarm raises or ends the alarm under which etcd refuses writes.
 func etcdAlarm(c *testserver.EtcdCluster, action string) func() error {
 	return func() error {
 		body := strings.NewReader(`{"action":"` + action + `","memberID":"1","alarm":"NOSPACE"}`)
@@ -326,7 +326,7 @@ func labRedis(t *testing.T) *labStore {
 	return s
 }
 
-// redisReadOnly asks for more replicas than there are.
+// redisReadOnly requires more replicas than exist.
 func redisReadOnly(replicas int, servers ...*testserver.RedisServer) labFault {
 	set := func(n int) func() error {
 		return func() (err error) {

@@ -53,8 +53,8 @@ func labBuild(t testing.TB, version, tags string, more ...string) string {
 	return path
 }
 
-// A clock that is wrong on purpose is in the builds for the lab alone: the command as it is
-// released does not know the variables. Neither knows the one of servers that break a rule.
+// Only the lab's builds can have a wrong clock: the released command ignores the variables, and also
+// the variable for servers that break a rule.
 func TestReleaseHasNoLabClock(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()

@@ -86,7 +86,7 @@ type leaseCluster struct {
 	nodes   []*leaseNode
 	start   time.Time
 	history labcheck.History
-	clients []string      // those that have to be served in the end
+	clients []string      // those that must get IDs in the end
 	begun   time.Duration // when all clients had been served
 	well    time.Duration // when all faults had ended
 
@@ -149,7 +149,7 @@ func newLeaseCluster(t *testing.T, name string, reg *leaseRegistry, program func
 	return c
 }
 
-// newNode returns a node that has never run.
+// newNode returns a new node.
 func (c *leaseCluster) newNode(name string) *leaseNode {
 	c.t.Helper()
 	dir := c.t.TempDir()
@@ -244,7 +244,7 @@ func (c *leaseCluster) launch(n *leaseNode) {
 	}
 }
 
-// target returns how IDs of a space are asked for.
+// target returns how clients ask for IDs of a space.
 func (l *leaseLife) target(space leaseSpace) loadgen.Target {
 	at := func(addr string) loadgen.Server { return loadgen.Server{Addr: addr, Timeout: 3 * time.Second} }
 	addr := strings.TrimPrefix(l.url, "http://")
@@ -301,7 +301,7 @@ func (n *leaseNode) setClock(d time.Duration) error {
 
 func (n *leaseNode) signal(sig syscall.Signal) error { return n.life.cmd.Process.Signal(sig) }
 
-// quit ends a node in good order, whatever its registry does meanwhile.
+// quit ends a node in good order, whatever happens to its registry meanwhile.
 func (n *leaseNode) quit() {
 	err := n.signal(syscall.SIGTERM)
 	select {
@@ -408,7 +408,7 @@ func (c *leaseCluster) check() {
 	}
 }
 
-// keep writes down what a failed run leaves: what its servers logged, and which faults struck.
+// keep saves the server logs and the list of faults of a failed run.
 func (c *leaseCluster) keep() {
 	if !c.t.Failed() {
 		return
@@ -432,8 +432,8 @@ func (c *leaseCluster) keep() {
 	c.t.Logf("kept in %s; replay: LEAF_SEED=%d go test -run '%s$' .\n%s", dir, c.result.Seed, c.result.Test, &b)
 }
 
-// timeBound is how far the time in an ID may be off its server's clock. A server that was paused
-// first issues what its cursor had come to.
+// timeBound is how far the time in an ID may be off its server's clock. A server continues from its
+// cursor after a pause.
 func timeBound(l snowflake.Layout) labcheck.TimeBound {
 	return labcheck.TimeBound{
 		Ticks: func(id int64) (start, end int64) {

@@ -228,8 +228,7 @@ func (s *leaseStrike) copiedDisk() error {
 	return err
 }
 
-// pausedBeyond pauses a server until its lease has run out, while others take all worker IDs
-// that there are.
+// pausedBeyond pauses a server until its lease has run out, while others take all worker IDs.
 func (s *leaseStrike) pausedBeyond() error {
 	err := s.n.signal(syscall.SIGSTOP)
 	var wg sync.WaitGroup
@@ -256,7 +255,7 @@ func (s *leaseStrike) wrongAtStart() error {
 	return errors.Join(err, s.n.setClock(0))
 }
 
-// otherVersion goes on with the other build.
+// otherVersion continues with the other build.
 func (s *leaseStrike) otherVersion() error {
 	if s.rng.IntN(2) == 0 {
 		s.n.life.kill()
@@ -272,12 +271,12 @@ func (s *leaseStrike) otherVersion() error {
 	return nil
 }
 
-// failOver has the registry's other server take over, without the last writes: among them the
+// failOver makes the registry's other server take over, without the last writes: among them the
 // claim of a server that has lost its disk, and that may be paused meanwhile.
 func (s *leaseStrike) failOver() error {
 	fault := s.reg.faults[failedOver]
 	claims := make(chan error, 1)
-	go func() { // it claims anew while the replica is cut off already
+	go func() { // it claims again after the replica was cut off
 		s.n.life.kill()
 		err := os.RemoveAll(s.n.data)
 		s.launch(s.n)
@@ -322,7 +321,7 @@ func (s *leaseStrike) restored() error {
 	return nil
 }
 
-// lastHorizon returns the highest one of a registry. Worker IDs that are used once have none.
+// lastHorizon returns the highest horizon of a registry. Worker IDs for one use have no horizon.
 func (r *leaseRegistry) lastHorizon(t *testing.T) (time.Time, error) {
 	if r.once {
 		return time.Time{}, nil

@@ -22,10 +22,10 @@ type leaseRegistry struct {
 	once bool // each start uses up a worker ID
 	tags bool // it is the store of a tag, too
 
-	java func(*leaseCluster) // servers of Java Leaf beside ours, until the end
+	java func(*leaseCluster) // runs servers of Java Leaf until the end
 }
 
-// javaPort stands in a URL for a number that each node has for itself.
+// javaPort is replaced in a URL by each node's own number.
 const javaPort = "JAVAPORT"
 
 // scarce are so few bits that three servers and two more cannot all have a worker ID.
@@ -34,12 +34,12 @@ const scarce = 2
 // leaseRegistries are those of the lab. In the short form some of them share the faults.
 var leaseRegistries = []struct {
 	name  string
-	short []string // the faults of the short form; none: it leaves this registry out
+	short []string // the faults of the short form; empty: it leaves this registry out
 	start func(t *testing.T) *leaseRegistry
 }{
 	{"sqlite", []string{"kill -9, restart with an emptied disk", "a copy of the disk on another machine", "clock set",
 		"state file of the oldest release", "stop, restart", restoredWorkers},
-		leaseStore(labSQLite, 5)}, // clocks that are ahead use worker IDs up
+		leaseStore(labSQLite, 5)}, // fast clocks use up worker IDs
 	{"mariadb-pair", []string{failedOver, readOnly, "SIGSTOP, SIGCONT", "the way to the store slow", "answers of the store dropped",
 		"kill -9, restart"},
 		leaseStore(labMariaDBPair, scarce)},
@@ -61,7 +61,7 @@ var leaseRegistries = []struct {
 	{"relay", nil, leaseRelay},
 }
 
-// leaseHoles are why a fault does not strike a registry, beside what its store says.
+// leaseHoles are the reasons for leaving out a fault of a registry, in addition to its store's.
 var leaseHoles = map[string]map[string]string{
 	"sqlite":     {"SIGSTOP beyond the lease, SIGCONT": "more worker IDs than servers, because clocks use them up: TestPausedBeyondTheHorizon"},
 	"java-tree":  {"SIGSTOP beyond the lease, SIGCONT": "no other server is given the worker ID"},
@@ -103,7 +103,7 @@ func leaseStore(start func(*testing.T) *labStore, bits int) func(*testing.T) *le
 	}
 }
 
-// leaseJavaTree is a tree in which a server of Java Leaf uploads its time, and issues.
+// leaseJavaTree is a tree with a server of Java Leaf that uploads its time, and issues.
 func leaseJavaTree(t *testing.T) *leaseRegistry {
 	z := testserver.ZooKeeper(t)
 	tr := newTree(t, z)
@@ -121,7 +121,7 @@ func leaseJavaTree(t *testing.T) *leaseRegistry {
 		if err := restore(); err != nil {
 			return err
 		}
-		tr.connect() // ZooKeeper refuses sessions that have seen what is gone
+		tr.connect() // ZooKeeper refuses sessions that have seen later data
 		start()
 		return nil
 	}
@@ -155,7 +155,7 @@ func leaseJavaTable(t *testing.T) *leaseRegistry {
 	}}
 }
 
-// beside has another program issue until the end, in a space that servers issue in.
+// beside makes another program issue in a space of servers until the end.
 func (c *leaseCluster) beside(name, space string, next func(context.Context) (labcheck.Receipt, error)) {
 	for !c.ended() {
 		ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Second)
@@ -180,7 +180,7 @@ func leaseWorkerNode(t *testing.T) *leaseRegistry {
 	s.admin = s.url
 	initWorkers(t, s.admin)
 	db, restore := openDSN(t, m.DSN(database)), s.restore
-	s.restore = func() error { // and a row above all that were dealt, as docs/uid-mode.md says
+	s.restore = func() error { // and a row above all dealt ones, as docs/uid-mode.md says
 		var latest int64
 		if err := db.QueryRow("SELECT MAX(ID) FROM WORKER_NODE").Scan(&latest); err != nil {
 			return err

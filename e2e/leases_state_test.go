@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The formats of state files: the oldest that is read, the present one, and one that is not known.
+// The formats of state files: the oldest readable one, the present one, and an unknown one.
 const (
 	oldestState  = 1
 	presentState = 2

@@ -67,9 +67,9 @@ func TestDeadBeyondTheHorizon(t *testing.T) {
 	}
 }
 
-// The same, but the node that comes back is cut off from the registry, and its clock
-// stands where it died: nothing tells it that its worker ID is another one's now. It
-// goes on from its file, below its horizon; the other one began above.
+// The same, but the node that returns is cut off from the registry, with the clock of its death: it
+// cannot know that another node has its worker ID. It continues from its file, below its horizon;
+// the other node started above.
 func TestBackFromTheDeadAndCutOff(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestBackFromTheDeadAndCutOff(t *testing.T) {
 	if _, err := b.try(part); err != nil {
 		t.Fatalf("%v\n%s", err, b.output())
 	}
-	_, _ = a.receive() // it may come to its horizon
+	_, _ = a.receive() // it may reach its horizon
 	if !strings.Contains(a.output(), "going on with the lease in the state file") {
 		t.Errorf("it did not go on from its file:\n%s", a.output())
 	}
@@ -118,8 +118,8 @@ func TestBackFromTheDeadAndCutOff(t *testing.T) {
 	checkRanges(t, &all, 3*int64(part))
 }
 
-// A node is stopped in the midst of its work for longer than its horizon, another one
-// takes the only worker ID there is, and the first one goes on under load.
+// A node is stopped in the midst of its work for longer than its horizon, another node takes the
+// only worker ID, and the first one continues under load.
 func TestPausedBeyondTheHorizon(t *testing.T) {
 	t.Parallel()
 	part := figure(60_000, 3_400_000)
@@ -135,7 +135,7 @@ func TestPausedBeyondTheHorizon(t *testing.T) {
 			b := startNode(t, &all, config())
 			b.take(part)
 			a.signal(syscall.SIGCONT)
-			_, _ = a.receive() // what it had reserved, and an error or none
+			_, _ = a.receive() // its reserve, and perhaps an error
 			until(t, 10*time.Second, "giving up", func() error {
 				if _, err := b.try(part / 10); err != nil {
 					t.Fatalf("%v\n%s", err, b.output())
@@ -153,14 +153,14 @@ func TestPausedBeyondTheHorizon(t *testing.T) {
 				return nil
 			})
 			b.stop()
-			a.take(part) // it has claimed anew
+			a.take(part) // it has claimed again
 			checkRanges(t, &all, 3*int64(part))
 		})
 	}
 }
 
-// The registry is away for longer than the horizon: then there are no IDs, and a clear
-// error, until it is back.
+// The registry is away for longer than the horizon: until its return the nodes issue no IDs and
+// report a clear error.
 func TestRegistryAwayBeyondTheHorizon(t *testing.T) {
 	t.Parallel()
 	zookeeper := testserver.ZooKeeper(t)
@@ -220,8 +220,8 @@ func awayBeyondTheHorizon(t *testing.T, url string, away, back func() error) {
 	checkRanges(t, &all, 3000)
 }
 
-// The registry loses a claim, as in a fail-over, and another node claims the same
-// worker ID before the holder can notice: its claim counts only once that has.
+// The registry loses a claim, as in a fail-over, and another node claims the same worker ID before
+// the holder can notice: its claim counts only after the holder has noticed.
 func TestRegistryLosesAClaim(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()
@@ -278,7 +278,7 @@ func TestRegistryLosesAnExtension(t *testing.T) {
 		}
 		return nil
 	})
-	for range 50 { // beyond the horizon of what was lost
+	for range 50 { // beyond the horizon of the lost lease
 		if _, err := n.try(figure(4000, 300_000)); err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ type linearStore struct {
 	strikes [][2]func() error // a fault and its end
 }
 
-// The stores are those whose servers keep what they acknowledged through a kill.
+// The stores that keep acknowledged writes through a kill of their servers.
 var linearStores = map[string]func(t *testing.T) linearStore{
 	"sqlite": func(t *testing.T) linearStore {
 		return linearStore{url: "sqlite:" + filepath.Join(t.TempDir(), "leaf.db")}
@@ -54,8 +54,8 @@ var linearStores = map[string]func(t *testing.T) linearStore{
 	},
 }
 
-// The calls of the drivers to real servers, which are frozen and killed, are those of one counter,
-// and of one cell: porcupine finds an order that explains all answers.
+// Drivers call real servers, which the test freezes and kills, as one counter and as one cell:
+// porcupine finds an order that explains all answers.
 func TestLinearizable(t *testing.T) {
 	for name, start := range linearStores {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// linear is what the clients of a store did.
+// linear records the calls of a store's clients.
 type linear struct {
 	url      string
 	over     chan struct{}
@@ -140,7 +140,7 @@ func (l *linear) repeat(rng *rand.Rand, call func()) {
 
 func (l *linear) now() time.Duration { return time.Since(l.start) }
 
-// linearTimeout is the patience of a client. What it gave up on may happen later.
+// linearTimeout is the time-out of a client. Its abandoned calls may take effect later.
 const linearTimeout = time.Second
 
 func (l *linear) advance(store segment.Store, rng *rand.Rand) {
@@ -167,8 +167,8 @@ func (l *linear) advance(store segment.Store, rng *rand.Rand) {
 	}
 }
 
-// untilAnswered waits for the end of an outage. Advances in it would all have outcomes that are
-// unknown, and the search for an order doubles with each.
+// untilAnswered waits for the end of an outage. The outcome of every Advance in it would be unknown,
+// and each one doubles the search for an order.
 func (l *linear) untilAnswered(store segment.Store) {
 	for {
 		select {

@@ -87,7 +87,7 @@ func TestLeaseLostWhileDead(t *testing.T) {
 	first := nodeConfig{Workers: r.url, Data: t.TempDir(), Horizon: 30 * time.Second}
 	a := startNode(t, &all, first)
 	a.take(10_000)
-	time.Sleep(4 * time.Second) // in which the lease is extended
+	time.Sleep(4 * time.Second) // the lease is extended meanwhile
 	a.take(10_000)
 	a.kill()
 	r.lose(t)
@@ -100,9 +100,8 @@ func TestLeaseLostWhileDead(t *testing.T) {
 	checkRanges(t, &all, 100_000)
 }
 
-// The disk loses what a node wrote last to its state file: the mark before that is lower
-// than what was issued. Neither may the next process go on from it, nor hand the worker
-// ID back there.
+// The disk loses a node's last write to its state file: the mark before it is lower than the issued
+// times. The next process must neither continue from it, nor hand the worker ID back there.
 func TestStateFileLosesItsLastWrite(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []bool{true, false} {
@@ -144,7 +143,7 @@ func loseLastMark(t *testing.T, cut bool) {
 	checkRanges(t, &all, 5_000_000)
 }
 
-// newerSlot returns which slot of a node's state file was written last, and what it holds.
+// newerSlot returns the newer slot of a node's state file, and its content.
 func newerSlot(c nodeConfig) (slot int, text string) {
 	content, _ := os.ReadFile(filepath.Join(c.Data, "worker-0"))
 	newest := 0

@@ -14,15 +14,15 @@ import (
 // A nemesis is one thing that goes wrong, and is right again after undo.
 type nemesis struct {
 	name string
-	on   string // what it strikes: see below
+	on   string // its target: see below
 
 	// why returns why it cannot strike a store; empty: it can. nil: any.
 	why      func(*labStore) string
 	do, undo func(*strike) error
 }
 
-// What a nemesis strikes. Two that strike at the same time strike different things, or
-// different members.
+// The targets of a nemesis. Two strikes at the same time have different targets, or different
+// members.
 const (
 	onServer = "server" // one process
 	onLink   = "link"   // a server's connections to its store
@@ -217,7 +217,7 @@ func (d *deck) deal(n int) (bout []*strike) {
 	return bout
 }
 
-// key is what a strike strikes.
+// key identifies the target of a strike.
 func (s *strike) key() string {
 	if s.on == onStore || s.on == onAll {
 		return s.on
@@ -235,7 +235,7 @@ func (s *strike) event() (e labcheck.Event) {
 	return e
 }
 
-// remembered are faults against which a server is safe that has issued before.
+// remembered are faults that harm only servers that have never issued.
 var remembered = map[string]bool{failedOver: true, fileReplaced: true}
 
 // proxies are those through which the connections go that a strike strikes.
@@ -249,7 +249,7 @@ func (s *strike) proxies() []*proxy {
 	return nil
 }
 
-// begin has the strike do what it does, to a server that runs.
+// begin starts the strike on a running server.
 func (s *strike) begin() error {
 	if s.on == onServer {
 		if err := s.m.now.Load().running(); err != nil {
@@ -260,7 +260,7 @@ func (s *strike) begin() error {
 	return s.do(s)
 }
 
-// end ends the strike, and counts it unless there was nothing to strike.
+// end ends the strike, and counts it unless it had no target.
 func (s *strike) end() error {
 	if err := awaitHarm(s.proxies(), s.before, 3*time.Second); err != nil {
 		s.t.Logf("%s: %v", s, err)

@@ -43,7 +43,7 @@ type nodeConfig struct {
 	UID        bool          // the layout of uid-generator, in cached mode
 }
 
-// layout returns what the node's IDs are made by, and how far they run ahead.
+// layout returns the layout of the node's IDs, and how far they run ahead.
 func (c nodeConfig) layout(traits drivers.Traits) (snowflake.Layout, time.Duration) {
 	name, ahead := "leaf", traits.MaxAhead
 	if c.UID {
@@ -54,7 +54,7 @@ func (c nodeConfig) layout(traits drivers.Traits) (snowflake.Layout, time.Durati
 	return layout, ahead
 }
 
-// A nodeAnswer is what a node answers a command with.
+// A nodeAnswer is a node's answer to a command.
 type nodeAnswer struct {
 	Ranges []leaf.Range
 	Worker int64
@@ -163,8 +163,7 @@ func (n *nodeSide) do(line string) (a nodeAnswer) {
 	return a
 }
 
-// take returns what it got also with an error. It waits as long as it takes for the
-// clock to allow more.
+// take returns its IDs even with an error. It waits until the clock allows more.
 func (n *nodeSide) take(count int) (ranges []leaf.Range, err error) {
 	for count > 0 {
 		batch := min(count, maxBatch)
@@ -239,7 +238,7 @@ func (n *node) send(line string) {
 	}
 }
 
-// receive returns the answer to the oldest command that was sent.
+// receive returns the answer to the oldest pending command.
 func (n *node) receive() (nodeAnswer, error) {
 	n.t.Helper()
 	var a nodeAnswer
@@ -331,7 +330,7 @@ func initWorkers(t testing.TB, url string) {
 	}
 }
 
-// initBoth makes the store at url, with these tags, and the registry beside it.
+// initBoth makes the store at url, with these tags, and its registry.
 func initBoth(t testing.TB, url string, tags []segment.Tag) {
 	t.Helper()
 	backend, err := drivers.Open(url, nil)

@@ -25,7 +25,7 @@ type program struct {
 	URL    string
 	Tag    string
 	IDs    int64
-	Lives  int   // clients, one after the other: each gives back what it has left
+	Lives  int   // clients, one after the other: each gives back its rest
 	Stock  int64 // of each at most
 	AtOnce int   // IDs of a batch
 }
@@ -133,7 +133,7 @@ func (p *program) run(t testing.TB) ([]leaf.Range, error) {
 }
 
 // Four programs, two of them behind a relay, while a fifth takes single IDs from both servers:
-// no ID comes twice, however often programs give back what they have left.
+// no ID comes twice, however often programs give back their rest.
 func TestProgramsTakeDistinctIDs(t *testing.T) {
 	t.Parallel()
 	total := figure[int64](2_000_000, 100_000_000)

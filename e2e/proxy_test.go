@@ -107,8 +107,8 @@ func (p *proxy) mend() {
 	p.down = false
 }
 
-// halve leaves clients connections at whose other end there is nothing any more, as a
-// machine does that lost its power. New ones are made as ever.
+// halve breaks connections without telling the clients, like a power loss of the server's machine.
+// New connections work.
 func (p *proxy) halve() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,8 +119,8 @@ func (p *proxy) halve() {
 	}
 }
 
-// forward copies until either side closes, and then closes both. What comes while mute is
-// set is dropped.
+// forward copies until either side closes, and then closes both. While mute is set it drops all
+// bytes.
 func (p *proxy) forward(l *link, dst, src net.Conn, mute *atomic.Bool) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -144,7 +144,7 @@ func (p *proxy) forward(l *link, dst, src net.Conn, mute *atomic.Bool) {
 	delete(p.links, l)
 }
 
-// wait is a delay, which harms if there is any.
+// wait delays; a delay above 0 counts as harm.
 func (p *proxy) wait(delay *atomic.Int64) {
 	if d := delay.Load(); d > 0 {
 		time.Sleep(time.Duration(d))
@@ -160,9 +160,8 @@ func harm(proxies []*proxy) (n int64) {
 	return n
 }
 
-// awaitHarm waits until proxies, if there are any, have harmed connections more often than before,
-// for so long at most. Its error wraps errNoOccasion: a fault of connections that nothing uses is
-// none.
+// awaitHarm waits until the proxies have harmed more connections than before, at most for a time.
+// Its error wraps errNoOccasion: a fault of unused connections does not count.
 func awaitHarm(proxies []*proxy, before int64, most time.Duration) error {
 	deadline := time.After(most)
 	poll := time.NewTicker(5 * time.Millisecond)

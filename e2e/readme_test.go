@@ -11,9 +11,8 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// TestReadme does what README.md tells its reader to do, line by line, in a fresh copy
-// of the checkout, and compares what comes out with the comments. The ports are the
-// only difference: no server on 8080 or 3306 is disturbed.
+// TestReadme follows README.md, line by line, in a fresh copy of the checkout, and compares the
+// output with the comments. It changes the ports alone, to spare servers on 8080 or 3306.
 func TestReadme(t *testing.T) {
 	sh := newShell(t)
 	for _, f := range fences(t, "README.md") {
@@ -97,8 +96,8 @@ func fences(t *testing.T, name string) []fence {
 	return found
 }
 
-// A command is a line of a block, with the comments below it: what it prints. Without
-// any, what it prints does not matter.
+// A command is a line of a block, with its expected output in the comments below it. Without
+// comments any output will do.
 type command struct {
 	line string
 	want []string

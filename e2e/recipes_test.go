@@ -27,7 +27,7 @@ type site struct {
 	t             *testing.T
 	dir           string   // where the commands run
 	before, after string   // the store of the servers
-	private       []string // what a page names, and what stands for it here
+	private       []string // names of a page, and their values here
 	prepare       []string // the page's commands while the servers run, found by their text
 	both          bool     // servers may have either store at any time, and those of before may go on
 	back          string   // the page's commands for the way back, found by their text
@@ -46,9 +46,9 @@ var recipes = map[string]recipe{
 	"restore postgres": {"backup.md", "psql -c", postgresSite},
 }
 
-// Somebody follows a recipe and stops after any of its commands: servers are started then, with the
-// URL of before. Later somebody goes on where the recipe stopped, and follows it once more from its
-// first command. No ID is issued twice, on servers that remember and on new ones.
+// A reader follows a recipe and stops after any of its commands: servers then start with the
+// previous URL. Later the reader continues, and follows the recipe once more from its first command.
+// No ID comes twice, on servers that remember and on new ones.
 func TestRecipes(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// follow stops after the first commands of the recipe, and goes on later.
+// follow stops after the first commands of the recipe, and continues later.
 func (s *site) follow(r recipe, done int) {
 	s.t.Helper()
 	leafCommand(s.t, "init", "--store", s.before)
@@ -273,8 +273,8 @@ func TestRestoredTwice(t *testing.T) {
 	}
 }
 
-// The move of the old SQLite database stops half-way: what is left of it is not taken for the log
-// of the restored one.
+// The move of the old SQLite database stops half-way: SQLite does not take its rest for the log of
+// the restored one.
 func TestRestoredBesideAnOldLog(t *testing.T) {
 	t.Parallel()
 	s := sqliteSite(t)
@@ -338,7 +338,7 @@ func movedSQLiteSite(t *testing.T) *site {
 	}
 }
 
-// resized is the recipe for a third ticket server, beside servers with the set of before.
+// resized is the recipe for a third ticket server, with servers that still have the previous set.
 func resized(params string) recipe {
 	const page = "ticket+mysql://u:p@h1/db,u:p@h2/db,u:p@h3/db"
 	return recipe{"stores.md", "leaf init --resize --store '" + page, func(t *testing.T) *site {

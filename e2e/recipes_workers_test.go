@@ -72,9 +72,9 @@ func TestRegistryChanged(t *testing.T) {
 	}
 }
 
-// A registry is restored to before a claim, and a server with that claim in its data directory is
-// started while the registry is still away. With its file removed it waits for the registry. With
-// the file it goes on, beside another one that is given its worker ID.
+// A registry is restored to before a claim, and a server with that claim in its data directory
+// starts while the registry is still away. With its file removed it waits for the registry. With
+// the file it continues, next to another server that gets its worker ID.
 func TestRestoredRegistryAndStateFiles(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]bool{"removed": true, "kept": false} {

@@ -50,7 +50,7 @@ func (p lossyPair) config(t *testing.T) nodeConfig {
 	return nodeConfig{Workers: p.url + "claim_delay=" + reignDelay.String(), Data: t.TempDir(), WorkerBits: 1, Horizon: 20 * time.Second}
 }
 
-// A start on a server that has stood issues at once.
+// A start on a settled server issues at once.
 func TestStartsOnServerThatStood(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestStartsOnServerThatStood(t *testing.T) {
 	}
 }
 
-// A fail-over loses a claim of a node that is paused meanwhile; another node claims, and waits.
+// A fail-over loses a claim of a paused node; another node claims, and waits.
 func TestFailOverLosesClaim(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()

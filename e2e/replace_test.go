@@ -15,8 +15,7 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// nginxRecipe returns what the migration guide has people write into nginx.conf, for
-// servers on ports of this machine.
+// nginxRecipe returns the nginx.conf of the migration guide, for servers on ports of this machine.
 func nginxRecipe(t testing.TB, ports [2]int) string {
 	t.Helper()
 	guide, err := os.ReadFile("../docs/migrating-from-java-leaf.md")
@@ -77,7 +76,7 @@ func startReplacement(t testing.TB, recipe func(t testing.TB, ports [2]int) stri
 func (l *load) ask(ctx context.Context, client *http.Client, url string) {
 	shard := l.seen.Shard()
 	l.wg.Go(func() {
-		pace := time.NewTicker(4 * time.Millisecond) // the machine is not what is measured
+		pace := time.NewTicker(4 * time.Millisecond) // a small load for the machine
 		defer pace.Stop()
 		for ; ctx.Err() == nil; <-pace.C {
 			body, err := getWith(client, url)
@@ -150,7 +149,7 @@ func TestReplaceJavaLeafBehindNginx(t *testing.T) {
 	for i := range r.ports {
 		r.toOurs(i)
 	}
-	for _, s := range r.ours { // what is asked for now, they alone can answer
+	for _, s := range r.ours { // only they can answer the present calls
 		if text := s.readiness(); !strings.HasPrefix(text, "ok") {
 			t.Errorf("/readyz: %s", text)
 		}

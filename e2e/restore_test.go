@@ -110,7 +110,7 @@ func TestRestoredRegistry(t *testing.T) {
 	b := sqliteBackedUp(t)
 	initWorkers(t, b.url)
 	var all drivertest.Ranges
-	start := func() *node { // there is one worker ID
+	start := func() *node { // the layout has one worker ID
 		return startNode(t, &all, nodeConfig{Workers: b.url, Data: t.TempDir(), Horizon: 2 * time.Second})
 	}
 	before := start()
@@ -158,7 +158,7 @@ func common(a, b []int64) (n int) {
 	return n
 }
 
-// tool runs a program of the database's, with a file as its input if there is one.
+// tool runs a program of the database's, with a file, if given, as its input.
 func tool(t *testing.T, input string, line ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), line[0], line[1:]...)
@@ -263,8 +263,8 @@ func postgresBackedUp(t *testing.T) backedUp {
 	}
 }
 
-// etcdBackedUp copies the data of a member that is stopped, which is what a snapshot
-// that was restored looks like to clients: keys and revisions are as they were.
+// etcdBackedUp copies the data of a stopped member. To clients the copy looks like a restored
+// snapshot: the same keys and revisions as before.
 func etcdBackedUp(t *testing.T) backedUp {
 	cluster := testserver.Etcd(t, nil)
 	live, saved := filepath.Join(cluster.Dir, "m0"), filepath.Join(t.TempDir(), "saved")

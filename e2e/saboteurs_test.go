@@ -15,16 +15,16 @@ import (
 	"github.com/leaf-id/leaf/e2e/lab/saboteurs"
 )
 
-// A sabotagedServer is a rule that is broken in servers, and a scenario that shows it.
+// A sabotagedServer is a rule to break in servers, and a scenario that shows it.
 type sabotagedServer struct {
 	rule, what string
 	scenario   string
 	find       func(t *testing.T, program []string) (sign error, took time.Duration)
 }
 
-// sabotagedServers are rules that real servers soon show to be broken; the simulator has the
-// others. Among those are rules that a second one hides: after a give-back without a condition the
-// guard of servers that have issued more lifts the counter.
+// sabotagedServers lists the broken rules that real servers soon show; the simulator has the others,
+// such as rules that a second one hides: after an unconditional give-back the guard of servers that
+// have issued more lifts the counter.
 var sabotagedServers = []sabotagedServer{
 	{"CAS", "a driver writes whatever the store holds", "Cluster/nats", onSegments("nats", "")},
 	{"outcome", "a driver takes an unknown outcome for success", "Cluster/nats", onSegments("nats", "connections to the store cut")},
@@ -72,7 +72,7 @@ func TestSabotagedServers(t *testing.T) {
 	}
 }
 
-// timed runs a scenario that reports an ID that was issued twice.
+// timed runs a scenario that reports a duplicate ID.
 func timed(scenario func(t *testing.T, program ...string) error) func(*testing.T, []string) (error, time.Duration) {
 	return func(t *testing.T, program []string) (error, time.Duration) {
 		begin := time.Now()
@@ -99,7 +99,8 @@ func twoNames(t *testing.T, program ...string) error {
 	return h.Unique()
 }
 
-// onSegments has servers that share a store meet a fault again and again; none: it shows without.
+// onSegments subjects servers of one store to a fault again and again; without a fault the broken
+// rule shows by itself.
 func onSegments(store, fault string) func(*testing.T, []string) (error, time.Duration) {
 	return func(t *testing.T, program []string) (error, time.Duration) {
 		c := newCluster(t, store, labStores[store], program...)

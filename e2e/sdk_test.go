@@ -27,7 +27,7 @@ func connect(t testing.TB, url string, o *sdk.Options) *sdk.Client {
 	return c
 }
 
-// fixedServer returns what starts a server that has the same port and data each time.
+// fixedServer returns a function that starts a server, with the same port and data each time.
 func fixedServer(t testing.TB, args ...string) (start func() *server) {
 	t.Helper()
 	args = append([]string{leafBinary, "serve", "--listen", fmt.Sprintf("127.0.0.1:%d", freePort(t)), "--data", filepath.Join(t.TempDir(), "data")}, args...)
@@ -63,7 +63,7 @@ func TestProgramsOutliveTheServer(t *testing.T) {
 
 	s.kill()
 	before, away := stats(), time.Now()
-	ranges, err := ids.Take(t.Context(), "order", nil, step/4) // so that more is asked for
+	ranges, err := ids.Take(t.Context(), "order", nil, step/4) // to raise the demand
 	if err != nil {
 		t.Fatal(err)
 	}

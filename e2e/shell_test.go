@@ -140,7 +140,7 @@ func (sh *shell) ready() bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// stopServer ends the server, if there is one, and requires a clean end.
+// stopServer ends a running server and requires a clean end.
 func (sh *shell) stopServer() {
 	sh.t.Helper()
 	if sh.server == nil {
@@ -162,7 +162,7 @@ func (sh *shell) stopServer() {
 	}
 }
 
-// kill ends the server, if there is one, without ceremony.
+// kill ends a running server without a drain.
 func (sh *shell) kill() {
 	if sh.server == nil {
 		return

@@ -35,7 +35,7 @@ func TestSnowflakeOnTheFirstRun(t *testing.T) {
 	s.stop()
 }
 
-// Several layouts are served beside each other, and the schemes each alone.
+// One server serves several layouts at once, and each scheme alone.
 func TestSnowflakeLayouts(t *testing.T) {
 	t.Parallel()
 	layouts := "snowflake:\n  layout: shop\n  layouts:\n    js53: js53\n" +
@@ -70,8 +70,8 @@ func TestSnowflakeLayouts(t *testing.T) {
 	s.stop()
 }
 
-// A layout is changed in the configuration: its name stands for other values by now,
-// and so nothing is issued until the change is taken back, or has a name of its own.
+// The configuration changes a layout: its name has other values now, so the server issues nothing
+// until an operator undoes the change or gives it another name.
 func TestLayoutChanged(t *testing.T) {
 	t.Parallel()
 	args := byWorkers(t, newRegistry(t))
@@ -105,7 +105,7 @@ func TestLayoutChanged(t *testing.T) {
 }
 
 // A rolling change to a default layout of another name and other bits: keys that name no layout
-// would have IDs twice, so the server with the new one issues none.
+// would get IDs twice, so the server with the new one issues nothing.
 func TestDefaultLayoutChanged(t *testing.T) {
 	t.Parallel()
 	args := byWorkers(t, newRegistry(t))
@@ -132,7 +132,7 @@ func TestDefaultLayoutChanged(t *testing.T) {
 	b.stop()
 }
 
-// A server that is killed under load and started again issues nothing twice.
+// A server issues nothing twice after a kill under load and a restart.
 func TestSnowflakeKillNine(t *testing.T) {
 	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
@@ -160,8 +160,8 @@ func snowflakeKillNine(t *testing.T, args ...string) {
 	current.Load().stop()
 }
 
-// A server is paused, for longer than its horizon in the lab, and goes on under load
-// while another one has the only worker ID.
+// A server is paused, for longer than its horizon in the lab, and continues under load while another
+// server has the only worker ID.
 func TestServerPaused(t *testing.T) {
 	t.Parallel()
 	const horizon = time.Minute // the least that the configuration allows
@@ -199,15 +199,15 @@ func TestServerPaused(t *testing.T) {
 		lb.stop()
 		b.stop()
 	}
-	l.await(t, l.count.Load()+figure[int64](50_000, 3_000_000)) // it goes on, or has claimed anew
+	l.await(t, l.count.Load()+figure[int64](50_000, 3_000_000)) // it continues, or has claimed again
 	lb.stop()
 	l.stop()
 	l.add(lb.seen.Sorted()...)
 	l.check(t)
 }
 
-// The registry is down when servers start: one that finds its lease in its data
-// directory serves, another one says what is wrong, and both serve when it is back.
+// The registry is down when servers start: one that finds its lease in its data directory serves,
+// another one reports the problem, and both serve once the registry is back.
 func TestRegistryDownAtStart(t *testing.T) {
 	t.Parallel()
 	zookeeper := testserver.ZooKeeper(t)
@@ -335,8 +335,7 @@ func (s *server) cpu() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100
 }
 
-// All worker IDs are in use: the next server says so, and takes the first one that is
-// handed back, or freed.
+// All worker IDs are in use: the next server reports it, and takes the first returned or freed one.
 func TestWorkersRunOut(t *testing.T) {
 	t.Parallel()
 	text := onlySnowflake + "snowflake:\n  layout: two\n  layouts:\n" +
@@ -384,7 +383,7 @@ func TestWorkersRunOut(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if !lab() {
-		return // what was freed is claimable in two minutes
+		return // the freed one is claimable in two minutes
 	}
 	start().awaitSnowflake(3 * time.Minute)
 }

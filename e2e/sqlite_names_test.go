@@ -18,7 +18,7 @@ import (
 // the path for a second server and the command to start it by.
 type otherName struct {
 	give   func(t *testing.T, file string) (path string, by []string)
-	first  string // what the first server says of it; empty: it goes on
+	first  string // the first server's error; empty: it continues
 	second string // the same of the second one
 }
 
@@ -57,9 +57,9 @@ func otherNames() map[string]otherName {
 	}
 }
 
-// Two servers use one SQLite file under two names, as store and as registry. SQLite
-// keeps its log and its locks beside the name: they may only go on where that is one
-// place, and every ID is compared.
+// Two servers use one SQLite file under two names, as store and as registry. SQLite names its log
+// and its locks after the file: the servers may continue only if both names lead to the same ones,
+// and the test compares every ID.
 func TestOneFileTwoNames(t *testing.T) {
 	t.Parallel()
 	for name, other := range otherNames() {
@@ -103,8 +103,8 @@ func oneFileTwoNames(t *testing.T, other otherName) {
 	b.logged(0, other.second)
 }
 
-// Files beside the database are removed under two busy servers, again and again, while
-// a third one starts. Nothing is issued twice, and all go on by themselves.
+// The test removes the files next to the database under two busy servers, again and again, while a
+// third one starts. No ID comes twice, and all servers recover by themselves.
 func TestFilesBesideRemoved(t *testing.T) {
 	t.Parallel()
 	for name, suffixes := range map[string][]string{"-wal": {"-wal"}, "-shm": {"-shm"}, "both": {"-wal", "-shm"}} {
@@ -184,7 +184,7 @@ func (b both) stop() {
 	}
 }
 
-// join adds what the clients of another server got.
+// join adds the IDs of another server's clients.
 func (b both) join(other both) {
 	for i, l := range b {
 		l.add(other[i].seen.Sorted()...)

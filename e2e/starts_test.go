@@ -14,8 +14,8 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// A server is started before its registry of worker IDs was created. It begins when
-// that is there, without a restart.
+// A server starts before its registry of worker IDs exists. It claims a worker ID once the registry
+// exists, without a restart.
 func TestRegistryIsCreatedLater(t *testing.T) {
 	t.Parallel()
 	postgres := testserver.Postgres(t, nil)
@@ -39,8 +39,8 @@ func TestRegistryIsCreatedLater(t *testing.T) {
 	}
 }
 
-// The same with the store's own database, which is not named as the registry: the
-// server is ready meanwhile, since all that was asked for is there.
+// The same with the store's own database, which --workers does not name: the server is ready
+// meanwhile, since it has all that its configuration requires.
 func TestStoreIsGivenWorkersLater(t *testing.T) {
 	t.Parallel()
 	url := mariadb.URL(mariadb.NewDatabase(t))
@@ -76,8 +76,8 @@ func TestChrootIsCreatedLater(t *testing.T) {
 	s.stop()
 }
 
-// The machine hides its boot ID from the server, as systemd's ProcSubset=pid does: what a
-// crash costs is the worker ID, until its lease has run out.
+// The machine hides its boot ID from the server, as systemd's ProcSubset=pid does: a crash costs the
+// worker ID, until its lease has run out.
 func TestHiddenBootID(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {

@@ -74,8 +74,8 @@ func TestStaticDirectoryLost(t *testing.T) {
 	})
 }
 
-// One start with a clock that is a year ahead makes a worker ID that was chosen wait for
-// a year. An operator who knows that nothing of that year is kept frees it.
+// One start with a clock a year ahead makes a chosen worker ID wait for a year. An operator who knows
+// that no ID of that year was kept frees it.
 func TestStaticClockAhead(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*node){"stopped": (*node).stop, "killed": (*node).kill} {

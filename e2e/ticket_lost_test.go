@@ -11,9 +11,9 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// Of three ticket servers the second one is ahead of the others, and loses its data for
-// good, under load. The set goes on without it, or with an empty one in its place, and no
-// ticket is dealt twice. Who still has the old set gets no IDs, and is not ready.
+// Of three ticket servers the second one is ahead of the others, and loses its data for good, under
+// load. The set continues without it, or with an empty one in its place, and deals no ticket twice.
+// A server with the old set issues no IDs, and is not ready.
 func TestTicketServerLostForGood(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()

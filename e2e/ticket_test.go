@@ -10,8 +10,8 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// Two ticket servers, one of which is killed and comes back, and then a third one: the
-// service goes on, and no ticket is dealt twice.
+// Of two ticket servers one is killed and returns, and then a third one joins: the service continues,
+// and deals no ticket twice.
 func TestTicketServers(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()

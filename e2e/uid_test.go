@@ -15,9 +15,9 @@ import (
 // uidSecond is how many IDs a second of the layout uid has.
 const uidSecond = 8192
 
-// A server that has issued IDs of the next five seconds is killed and started again at
-// once. uid-generator, which keeps its time in memory alone, is safe there only as long as
-// each start has a worker ID that was never used.
+// A server that has issued IDs of the next five seconds is killed and restarted at once.
+// uid-generator, which keeps its time only in memory, is safe there only while each start gets an
+// unused worker ID.
 func TestUIDKilledAhead(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]func() []string{
@@ -110,7 +110,7 @@ func TestUIDClockBack(t *testing.T) {
 	}
 }
 
-// IDs come by all ways there are, and say what they are.
+// IDs come over all protocols, and decode correctly.
 func TestUIDRoutes(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--data", t.TempDir())

@@ -53,7 +53,7 @@ func (n *nodeTable) take(s *server) (err error) {
 	return err
 }
 
-// mustTake is take for a server that is not refused.
+// mustTake is take for a server that may not refuse.
 func (n *nodeTable) mustTake(s *server) {
 	n.t.Helper()
 	if err := n.take(s); err != nil {
@@ -103,7 +103,7 @@ func workerNodeOtherBits(t *testing.T, program ...string) error {
 }
 
 // The recipe of docs/uid-mode.md for more worker bits: stop all servers, wait, drop leaf_layout,
-// start. What is left out or done in another order is refused, or does no harm.
+// start. A step left out or done in another order leads to a refusal, or does no harm.
 func TestWorkerNodeMoreWorkerBits(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()
@@ -119,7 +119,7 @@ func TestWorkerNodeMoreWorkerBits(t *testing.T) {
 	}
 	n.refused(n.start(20), "before the table is dropped")
 	drop()
-	old := n.start(18) // one that was forgotten: the old bits hold again
+	old := n.start(18) // a forgotten server: the old bits hold again
 	n.mustTake(old)
 	n.refused(n.start(20), "after a start with the old bits")
 	old.stop()
