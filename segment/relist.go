@@ -109,7 +109,7 @@ func (s *Set) tryOpen(tag string) (b *Buffer, relisted <-chan struct{}, err erro
 func (s *Set) takeGuess(ctx context.Context, tag string) (taken bool, err error) {
 	for {
 		select {
-		case s.guesses <- struct{}{}:
+		case s.lookupSlots <- struct{}{}:
 			return true, nil
 		default:
 		}
@@ -124,7 +124,7 @@ func (s *Set) takeGuess(ctx context.Context, tag string) (taken bool, err error)
 			return false, nil
 		}
 		select {
-		case s.guesses <- struct{}{}:
+		case s.lookupSlots <- struct{}{}:
 			return true, nil
 		case <-relisted:
 		case <-ctx.Done():

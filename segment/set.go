@@ -26,22 +26,22 @@ type Set struct {
 	each  *shared // what every buffer has
 	tags  *table
 
-	places   chan struct{} // holds one for each call to the store in flight
-	guesses  chan struct{} // has one entry for each call for an unproven tag
-	failures throttle      // bounds log lines about tags without a grant
+	places      chan struct{} // holds one for each call to the store in flight
+	lookupSlots chan struct{} // has one entry for each call for an unproven tag
+	failures    throttle      // bounds log lines about tags without a grant
 
 	changing chan struct{} // holds one while a Forget is under way
 
-	mu        sync.Mutex
-	closed    bool                // no buffer is made any more
-	lastCheck error               // how the latest look at the store ended
-	listed    map[string]struct{} // the tags of the latest listing, at most maxListed
-	digest    string              // the store's digest just before it; empty: none
-	unproven  int                 // buffers of tags that may not exist
-	nextList  *relisting          // that callers wait for; nil: none do
-	checking  bool                // a check is under way
-	checked   time.Time           // when the latest one ended
-	took      time.Duration       // how long that was under way
+	mu          sync.Mutex
+	closed      bool                // no buffer is made any more
+	lastCheck   error               // how the latest look at the store ended
+	listed      map[string]struct{} // the tags of the latest listing, at most maxListed
+	digest      string              // the store's digest just before it; empty: none
+	unknownTags int                 // buffers of tags that may not exist
+	nextList    *relisting          // that callers wait for; nil: none do
+	checking    bool                // a check is under way
+	checked     time.Time           // when the latest one ended
+	took        time.Duration       // how long that was under way
 
 	ready  chan struct{}
 	wake   chan struct{} // holds one when the store must be checked now
@@ -74,16 +74,16 @@ func NewSet(store Store, opts *SetOptions) *Set {
 	o.CheckInterval = cmp.Or(o.CheckInterval, DefaultCheckInterval)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Set{
-		store:    store,
-		opts:     o,
-		tags:     newTable(),
-		places:   make(chan struct{}, o.MaxCalls),
-		guesses:  make(chan struct{}, max(1, o.MaxCalls/2)),
-		changing: make(chan struct{}, 1),
-		ready:    make(chan struct{}),
-		wake:     make(chan struct{}, 1),
-		cancel:   cancel,
-		done:     make(chan struct{}),
+		store:       store,
+		opts:        o,
+		tags:        newTable(),
+		places:      make(chan struct{}, o.MaxCalls),
+		lookupSlots: make(chan struct{}, max(1, o.MaxCalls/2)),
+		changing:    make(chan struct{}, 1),
+		ready:       make(chan struct{}),
+		wake:        make(chan struct{}, 1),
+		cancel:      cancel,
+		done:        make(chan struct{}),
 	}
 	s.each = newShared(store, s, o.Options)
 	go s.watch(ctx)

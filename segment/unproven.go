@@ -19,11 +19,11 @@ const (
 
 // admit counts the buffer of an unproven tag, or refuses it; s.mu is held.
 func (s *Set) admit(b *Buffer) error {
-	if s.unproven >= maxUnproven {
+	if s.unknownTags >= maxUnproven {
 		return fmt.Errorf("tag %q: %w: the store has not said yet whether it has %d other tags: ask again later",
 			b.tag, leaf.ErrExhausted, maxUnproven)
 	}
-	s.unproven++
+	s.unknownTags++
 	time.AfterFunc(unknownFor, func() { s.review(b) })
 	return nil
 }
@@ -37,7 +37,7 @@ func (s *Set) review(b *Buffer) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unproven--
+	s.unknownTags--
 }
 
 // acquire waits for a place among the calls to the store. leave gives it back.
@@ -54,7 +54,7 @@ func (s *Set) acquire(ctx context.Context, b *Buffer) (leave func(), err error) 
 			return nil, err
 		}
 		if guess {
-			taken = append(taken, s.guesses)
+			taken = append(taken, s.lookupSlots)
 		}
 	}
 	select {

@@ -45,10 +45,10 @@ type client struct {
 	anonymous bool     // connections are encrypted, and show no certificate of the client
 	logger    *slog.Logger
 
-	turns   bool         // the client is ours: it has one endpoint at a time
-	current atomic.Int64 // which of urls, modulo their number
-	silent  atomic.Int64 // how many calls in a row had no answer
-	blamed  atomic.Value // the last logged error, as text
+	turns      bool         // the client is ours: it has one endpoint at a time
+	current    atomic.Int64 // which of urls, modulo their number
+	silent     atomic.Int64 // how many calls in a row had no answer
+	lastLogged atomic.Value // the last logged error, as text
 
 	home      atomic.Pointer[membership] // of the first member that answered
 	revision  atomic.Int64               // the highest of all answers
@@ -259,7 +259,7 @@ func (c *client) giveUp(at int64, err error) {
 	if !c.current.CompareAndSwap(at, at+1) {
 		return
 	}
-	if reason := err.Error(); c.blamed.Swap(reason) != reason {
+	if reason := err.Error(); c.lastLogged.Swap(reason) != reason {
 		c.logger.Warn("etcd member failed", "err", &memberError{c.addr(at), err})
 	}
 	if code(err) == codes.DeadlineExceeded {

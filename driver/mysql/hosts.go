@@ -103,7 +103,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		}
 		start := time.Now()
 		conn, _, err := h.open(ctx)
-		if err == nil || errors.Is(err, context.Canceled) || sqlstore.Hurried(err, start) {
+		if err == nil || errors.Is(err, context.Canceled) || sqlstore.DeadlineTooShort(err, start) {
 			return h.wrap(conn, err)
 		}
 		h.end(err)

@@ -204,7 +204,7 @@ func (p *pool) use(ctx context.Context, do func(*session) error) error {
 	if mysqlconn.IsNumber(err, mysqlconn.NoTable) {
 		p.facts.Store(nil) // leaf_store may be gone
 	}
-	if serverFailed(err) && !sqlstore.Hurried(err, start) {
+	if serverFailed(err) && !sqlstore.DeadlineTooShort(err, start) {
 		host.end(err)
 		err = host.named(err)
 	}

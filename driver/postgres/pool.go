@@ -142,7 +142,7 @@ func (p *pool) use(ctx context.Context, do func(*session) error) error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := p.run(limited, do)
-	if broken(err) && !errors.Is(ctx.Err(), context.Canceled) && !sqlstore.Hurried(err, start) {
+	if broken(err) && !errors.Is(ctx.Err(), context.Canceled) && !sqlstore.DeadlineTooShort(err, start) {
 		connector.generation.CompareAndSwap(generation, generation+1)
 	}
 	switch {

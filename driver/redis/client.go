@@ -201,7 +201,7 @@ func (c *client) runAnywhere(ctx context.Context, cmd command) (a answer, err er
 
 func (c *client) runOnce(ctx context.Context, cmd command) (a answer, err error) {
 	conns, began := c.acquire(), time.Now()
-	defer func() { c.release(conns, isSilence(err) && time.Since(began) >= c.config.patience()) }()
+	defer func() { c.release(conns, isSilence(err) && time.Since(began) >= c.config.failoverTimeout()) }()
 	node, err := conns.primary(ctx, c.config.key(""))
 	if err != nil {
 		return answer{}, err
@@ -293,8 +293,8 @@ func (w wait) check(cmd *goredis.Cmd) error {
 // errUnconfirmed leaves a write in an unknown state: it was done, and may be lost.
 var errUnconfirmed = errors.New("the write was not confirmed: check the replicas, or lower wait and waitaof")
 
-// patience is how long a call may take although the connections are in order.
-func (c Config) patience() time.Duration {
+// failoverTimeout is how long a call may take although the connections are in order.
+func (c Config) failoverTimeout() time.Duration {
 	if len(c.waits()) > 0 {
 		return silence + 2*c.WaitTimeout
 	}

@@ -106,8 +106,8 @@ func sameFile(path string, was fs.FileInfo) error {
 	return err
 }
 
-// A place is the system's description of a file's location.
-type place struct {
+// A fileID is the system's description of a file's location.
+type fileID struct {
 	names         uint64 // hard links; 0: not known
 	mount, folder uint64 // the mounts that the file and its folder are on; equal where they are not known
 }
@@ -122,7 +122,7 @@ func checkNames(path string) error {
 	return p.check(path)
 }
 
-func (p place) check(path string) error {
+func (p fileID) check(path string) error {
 	switch {
 	case p.names > 1:
 		return fmt.Errorf("the database file %s has %d names (hard links), and the latest commits are in a file beside each name: "+

@@ -9,15 +9,15 @@ import (
 // This test cannot make a mount of a single file: see the end-to-end tests.
 func TestPlace(t *testing.T) {
 	for name, c := range map[string]struct {
-		place
+		fileID
 		want string
 	}{
-		"one name":           {place{names: 1, mount: 29, folder: 29}, ""},
-		"names not known":    {place{mount: 29, folder: 29}, ""},
-		"removed":            {place{names: 0}, ""},
-		"two names":          {place{names: 2, mount: 29, folder: 29}, "has 2 names (hard links)"},
-		"mounted":            {place{names: 1, mount: 30, folder: 29}, "mount the folder"},
-		"two names, mounted": {place{names: 2, mount: 30, folder: 29}, "has 2 names (hard links)"},
+		"one name":           {fileID{names: 1, mount: 29, folder: 29}, ""},
+		"names not known":    {fileID{mount: 29, folder: 29}, ""},
+		"removed":            {fileID{names: 0}, ""},
+		"two names":          {fileID{names: 2, mount: 29, folder: 29}, "has 2 names (hard links)"},
+		"mounted":            {fileID{names: 1, mount: 30, folder: 29}, "mount the folder"},
+		"two names, mounted": {fileID{names: 2, mount: 30, folder: 29}, "has 2 names (hard links)"},
 	} {
 		err := c.check("/srv/ids.db")
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -8,16 +8,16 @@ import (
 )
 
 // placeOf says where the file at path stands. Linux before 5.8 knows no mounts here.
-func placeOf(path string) (place, error) {
+func placeOf(path string) (fileID, error) {
 	file, err := statx(path)
 	if err != nil {
-		return place{}, err
+		return fileID{}, err
 	}
 	folder, err := statx(filepath.Dir(path))
 	if err != nil {
-		return place{}, err
+		return fileID{}, err
 	}
-	p := place{names: uint64(file.Nlink)}
+	p := fileID{names: uint64(file.Nlink)}
 	if file.Mask&folder.Mask&unix.STATX_MNT_ID != 0 {
 		p.mount, p.folder = file.Mnt_id, folder.Mnt_id
 	}

@@ -39,8 +39,8 @@ const blockDraw = `UPDATE leaf_ticket_tag
 	SET next_id = LAST_INSERT_ID(next_id) + LEAST(?, %[1]d - next_id %% %[1]d) + IF(? >= %[1]d - next_id %% %[1]d, %[2]d, 0)
 	WHERE name = ? AND generation = ? AND next_id BETWEEN 0 AND ? AND next_id DIV %[1]d %% %[3]d = %[4]d`
 
-// A drawn is a server's answer to a draw.
-type drawn struct {
+// A drawResult is a server's answer to a draw.
+type drawResult struct {
 	rows               int64  // changed rows
 	last               uint64 // LAST_INSERT_ID(): says something only if rows is not 0
 	server             int64
@@ -52,23 +52,23 @@ type drawn struct {
 	next, step         int64
 }
 
-func (f *facts) draw(ctx context.Context, conn *sql.Conn, statement, tag string, args ...any) (drawn, error) {
+func (f *facts) draw(ctx context.Context, conn *sql.Conn, statement, tag string, args ...any) (drawResult, error) {
 	session := setSession
 	if f.share.stride == 0 {
 		session += fmt.Sprintf(setSteps, f.share.servers, f.share.number)
 	}
 	query := session + ";\n" + statement + fmt.Sprintf(answer, f.open)
-	var d drawn
+	var d drawResult
 	err := conn.QueryRowContext(ctx, query, append(args, []byte(tag))...).
 		Scan(&d.rows, &d.last, &d.server, &d.cluster, &d.open, &d.increment, &d.offset, &d.globalInc, &d.globOff, &d.generation, &d.next, &d.step)
 	if err != nil {
-		return drawn{}, err
+		return drawResult{}, err
 	}
 	return d, f.judge(d)
 }
 
 // judge reports the fault of a draw, or the reason for an empty one.
-func (f *facts) judge(d drawn) error {
+func (f *facts) judge(d drawResult) error {
 	s := f.share
 	switch {
 	case d.open:
@@ -152,7 +152,7 @@ func (f *facts) block(ctx context.Context, conn *sql.Conn, tag string, n int64) 
 
 func (f *facts) source() string { return strconv.FormatInt(f.share.number, 10) }
 
-func (f *facts) grant(r leaf.Range, d drawn) segment.Grant {
+func (f *facts) grant(r leaf.Range, d drawResult) segment.Grant {
 	return segment.Grant{
 		Range:  r,
 		Step:   max(d.step, 1),

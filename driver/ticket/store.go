@@ -30,10 +30,10 @@ const (
 	// another REPLACE waited for each other.
 	maxDeadlocks = 5
 
-	// haste divides the time-out of a server with an alternative: by default, callers that wait
+	// failoverDivisor divides the time-out of a server with an alternative: by default, callers that wait
 	// for a second get their ID from the second or the third server. The last server keeps the
 	// whole time, so that a slow server does not pass for a dead one.
-	haste = 5
+	failoverDivisor = 5
 )
 
 // A Store draws IDs from ticket servers. It is a [segment.Store] and a
@@ -136,7 +136,7 @@ func (s *Store) draw(ctx context.Context, m *member, tag string, n int64, hasty 
 		if s.isDown(m) {
 			return segment.Grant{}, errLeftOut
 		}
-		ctx, cancel = context.WithTimeout(ctx, s.timeout/haste)
+		ctx, cancel = context.WithTimeout(ctx, s.timeout/failoverDivisor)
 		defer cancel()
 	}
 	for range 1 + maxDeadlocks {

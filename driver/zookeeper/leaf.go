@@ -39,7 +39,7 @@ type Leaf struct {
 
 	mu      sync.Mutex
 	current *assignment
-	still   *stillness // of the child that may be taken over; guarded by lock
+	still   *lastWrite // of the child that may be taken over; guarded by lock
 }
 
 // OpenLeaf returns a registry in Java Leaf's tree of [Options].Name, on a ZooKeeper with
@@ -216,8 +216,8 @@ func (l *Leaf) assign(ctx context.Context, find func() (child, error)) (*assignm
 	return a, nil
 }
 
-// stillness is since when a child has had no write.
-type stillness struct {
+// lastWrite is since when a child has had no write.
+type lastWrite struct {
 	child child
 	since time.Time
 }
@@ -227,7 +227,7 @@ type stillness struct {
 func (l *Leaf) checkStill(c child) error {
 	before := l.still
 	if before == nil || before.child.name != c.name || !before.child.same(c) {
-		l.still = &stillness{c, time.Now()}
+		l.still = &lastWrite{c, time.Now()}
 		if before != nil && before.child.name == c.name {
 			return l.takenBy(c.name)
 		}

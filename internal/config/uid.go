@@ -23,15 +23,15 @@ func (c Config) usesUpWorkers() bool {
 // ServesUID reports whether the scheme uid is served.
 func (c Config) ServesUID() bool {
 	wanted := c.embedded() || c.usesUpWorkers()
-	return c.UID.Enable == EnableTrue || c.UID.Enable == EnableAuto && wanted && c.WhyNotUID() == ""
+	return c.UID.Enable == EnableTrue || c.UID.Enable == EnableAuto && wanted && c.UIDConflict() == ""
 }
 
 // leastWorkers is the number of worker IDs that snowflake needs next to uid, which keeps the worker
 // ID of a killed server for a minute.
 const leastWorkers = 256
 
-// WhyNotUID says why uid would be in the way of snowflake, "" if it is not.
-func (c Config) WhyNotUID() string {
+// UIDConflict says why uid would be in the way of snowflake, "" if it is not.
+func (c Config) UIDConflict() string {
 	if !c.Snowflake.Enable {
 		return ""
 	}

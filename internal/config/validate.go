@@ -119,5 +119,5 @@ func (v *validator) uid(c Config) {
 		fmt.Sprintf("time_bits, worker_bits and seq_bits are %d together, not 63", u.TimeBits+u.WorkerBits+u.SeqBits))
 	v.layout("uid.layout", u.Layout, l)
 	v.lasts("uid.time_bits", l)
-	v.require(u.Enable != EnableTrue || c.WhyNotUID() == "", "uid.enable", c.WhyNotUID())
+	v.require(u.Enable != EnableTrue || c.UIDConflict() == "", "uid.enable", c.UIDConflict())
 }

@@ -16,23 +16,23 @@ import (
 // health reports the server's problems. It asks the generators, and no database.
 func (s *Server) health() health.Report { return s.verdict.get(s.stopping.Load(), s.judge) }
 
-// A verdict caches a report that was expensive.
-type verdict struct {
+// A cachedReport caches a report that was expensive.
+type cachedReport struct {
 	mu       sync.Mutex
 	report   health.Report
 	until    time.Time
 	stopping bool
 }
 
-// standsFor decides how long the server caches a report: this many times the duration of making it,
+// cacheFactor decides how long the server caches a report: this many times the duration of making it,
 // if that looked at each tag, as while a store is away. A server may have very many tags, and
 // anyone may ask for the health. mostStanding bounds the time.
 const (
-	standsFor    = 20
+	cacheFactor  = 20
 	mostStanding = time.Second
 )
 
-func (v *verdict) get(stopping bool, judge func(stopping bool) (_ health.Report, costly bool)) health.Report {
+func (v *cachedReport) get(stopping bool, judge func(stopping bool) (_ health.Report, costly bool)) health.Report {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Now()
@@ -43,7 +43,7 @@ func (v *verdict) get(stopping bool, judge func(stopping bool) (_ health.Report,
 	v.report, v.stopping = report, stopping
 	if costly {
 		took := time.Since(now)
-		v.until = now.Add(took + min(standsFor*took, mostStanding))
+		v.until = now.Add(took + min(cacheFactor*took, mostStanding))
 	}
 	return v.report
 }

@@ -81,7 +81,7 @@ type Server struct {
 	unheard  []*backend.Backend      // with hosts that have not been compared yet; belongs to watch
 	stopping atomic.Bool
 	counts   counts // for the metrics
-	verdict  verdict
+	verdict  cachedReport
 
 	held       atomic.Bool // time-based IDs could be issued before
 	noRegistry atomic.Bool // the registry of worker IDs was not created when it last answered
@@ -214,7 +214,7 @@ func (s *Server) frontend() *frontend.Options {
 	opts := &frontend.Options{
 		IDs:         issuer.New(s.sources(), &issuer.Options{MaxBatch: s.cfg.MaxBatch, MaxRange: s.cfg.MaxRange, Off: s.off}),
 		Access:      s.gate,
-		Turns:       frontend.NewTurns(),
+		Batches:     frontend.NewBatchLimiter(),
 		Health:      s.health,
 		Requests:    telemetry.NewFrontEnds(frontend.Reasons()),
 		CutKey:      func(key, cut string) { s.counts.cut.note(s.log, key, cut) },

@@ -109,8 +109,8 @@ func timeSchemes(cfg config.Config, off map[string]string) ([]timeScheme, map[st
 	switch {
 	case cfg.ServesUID():
 		schemes = append(schemes, timeScheme{issuer.UID, cfg.UID.Served(), cfg.UID.Generators()})
-	case cfg.UID.Enable == config.EnableAuto && cfg.WhyNotUID() != "":
-		off[issuer.UID] = "uid.enable is auto, and " + cfg.WhyNotUID()
+	case cfg.UID.Enable == config.EnableAuto && cfg.UIDConflict() != "":
+		off[issuer.UID] = "uid.enable is auto, and " + cfg.UIDConflict()
 	case cfg.UID.Enable == config.EnableAuto:
 		off[issuer.UID] = "uid.enable is auto, which means true with the embedded database and with WORKER_NODE: set it to true"
 	default:

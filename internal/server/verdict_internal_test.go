@@ -12,7 +12,7 @@ import (
 // stop shows at once, and so does everything else while reports are cheap.
 func TestVerdictStandsForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var v verdict
+		var v cachedReport
 		judged := 0
 		costly := true
 		ask := func(stopping bool) {

@@ -31,7 +31,7 @@ func (s *Server) watch() (stop func()) {
 		running.Go(func() { every(ctx, hostsInterval, func() { s.compareLate(ctx) }) })
 	}
 	if w := s.opts.Notify.Watchdog(); w > 0 {
-		running.Go(func() { every(ctx, w/2, s.tellAlive) })
+		running.Go(func() { every(ctx, w/2, s.pingWatchdog) })
 	}
 	return func() { cancel(); running.Wait() }
 }
@@ -46,9 +46,9 @@ func (s *Server) watchFiles(ctx context.Context) {
 	})
 }
 
-// tellAlive tells systemd that the server is alive. It first takes the locks of all generators: a
+// pingWatchdog tells systemd that the server is alive. It first takes the locks of all generators: a
 // server with a hanging generator is not alive, one with an absent store is.
-func (s *Server) tellAlive() {
+func (s *Server) pingWatchdog() {
 	s.health()
 	if s.set != nil {
 		for range s.set.Server().Totals() {

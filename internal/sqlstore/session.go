@@ -222,7 +222,7 @@ func Repeat(ctx context.Context, undone func(error) bool, call func() error) err
 	}
 }
 
-// Hurried reports that a caller's time was up so soon that it says nothing of the server.
-func Hurried(err error, start time.Time) bool {
+// DeadlineTooShort reports that a caller's time was up so soon that it says nothing of the server.
+func DeadlineTooShort(err error, start time.Time) bool {
 	return errors.Is(err, context.DeadlineExceeded) && time.Since(start) < 500*time.Millisecond
 }

@@ -183,8 +183,8 @@ func (c *Caller) Take(scheme, key string, n int64) error {
 	return c.gate.charge(c, who, scheme, key, n, now)
 }
 
-// Untake takes back that [Caller.Take] has counted n IDs, which the caller did not get.
-func (c *Caller) Untake(scheme, key string, n int64) {
+// Refund takes back that [Caller.Take] has counted n IDs, which the caller did not get.
+func (c *Caller) Refund(scheme, key string, n int64) {
 	if c == nil {
 		return
 	}

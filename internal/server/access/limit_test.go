@@ -90,16 +90,16 @@ func TestUntake(t *testing.T) {
 		}})
 		c := from(t, g, "192.0.2.1")
 		want(t, "all", c.Take("", "a", 10), nil)
-		c.Untake("", "a", 10)
+		c.Refund("", "a", 10)
 		want(t, "all again", c.Take("", "a", 10), nil)
 		want(t, "one more", c.Take("", "a", 1), access.ErrLimit)
-		c.Untake("", "a", 1)
-		c.Untake("", "a", 1)
+		c.Refund("", "a", 1)
+		c.Refund("", "a", 1)
 		time.Sleep(time.Second)
 		want(t, "over the quota", c.Take("", "a", 5), access.ErrLimit)
 		want(t, "what is left of it", c.Take("", "a", 4), nil)
 		for range 3 {
-			c.Untake("", "b", 10) // it was never taken
+			c.Refund("", "b", 10) // it was never taken
 		}
 		want(t, "more than the burst", c.Take("", "b", 11), access.ErrLimit)
 		want(t, "the burst", c.Take("", "b", 10), nil)

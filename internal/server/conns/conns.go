@@ -126,7 +126,7 @@ func (s *Server) Serve(l net.Listener) error {
 			s.admit(conn)
 		case s.isStopping():
 			return nil
-		case !isPassing(err):
+		case !isTemporary(err):
 			return err
 		default: // as net/http does: what is short may come back
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
@@ -136,8 +136,8 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// isPassing tells an error of Accept after which the next one may succeed.
-func isPassing(err error) bool {
+// isTemporary tells an error of Accept after which the next one may succeed.
+func isTemporary(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
 		if errors.Is(err, e) {
 			return true
@@ -155,7 +155,7 @@ func (s *Server) sleep(d time.Duration) {
 
 // admit starts to serve conn, or refuses it.
 func (s *Server) admit(conn net.Conn) {
-	if c := s.newLooped(conn); c != nil {
+	if c := s.newLoopConn(conn); c != nil {
 		if err := s.add(c); err != nil {
 			c.release()
 			s.refuse(conn, err)

@@ -29,17 +29,17 @@ const HasLoops = true
 type loop struct {
 	server *Server
 	epoll  int
-	bell   int // an eventfd, rung to end a wait
+	wakeFD int // an eventfd that ends a wait
 	ended  bool
 	serial int32 // of the last connection
 
 	mu     sync.Mutex
-	mail   []func()
-	mailed atomic.Bool // mail waits
-	asleep atomic.Bool // the bell must be rung for it
+	tasks  []func()
+	posted atomic.Bool // tasks wait
+	asleep atomic.Bool // a write to wakeFD must wake it
 
-	conns []*looped // by descriptor
-	again []*looped // the queue: those with more to do than fits in one turn
+	conns []*loopConn // by descriptor
+	again []*loopConn // the queue: those with more to do than fits in one turn
 	in    []byte
 	out   []byte    // replies; the postponed ones come first
 	now   time.Time // zero: not read since events came
@@ -54,7 +54,7 @@ type loop struct {
 // replies are a part of a loop's out that a connection sends when all events are served. Clients
 // are woken up less often by then, and so send more at once.
 type replies struct {
-	conn     *looped
+	conn     *loopConn
 	from, to int
 }
 
@@ -78,23 +78,23 @@ func newLoop(s *Server) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{server: s, epoll: epoll, bell: -1, in: make([]byte, loopBuffer), out: make([]byte, 0, loopBuffer)}
-	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
-		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, l.bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(l.bell)})
+	l := &loop{server: s, epoll: epoll, wakeFD: -1, in: make([]byte, loopBuffer), out: make([]byte, 0, loopBuffer)}
+	if l.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
+		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, l.wakeFD, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(l.wakeFD)})
 	}
 	if err != nil {
 		l.close()
 		return nil, err
 	}
-	l.idle.init(s.opts.IdleTimeout, (*looped).expired)
-	l.request.init(s.opts.RequestTimeout, (*looped).expired)
-	l.write.init(s.opts.WriteTimeout, (*looped).close)
-	l.linger.init(lingerTime, (*looped).close)
+	l.idle.init(s.opts.IdleTimeout, (*loopConn).expired)
+	l.request.init(s.opts.RequestTimeout, (*loopConn).expired)
+	l.write.init(s.opts.WriteTimeout, (*loopConn).close)
+	l.linger.init(lingerTime, (*loopConn).close)
 	return l, nil
 }
 
 func (l *loop) close() {
-	for _, fd := range []int{l.epoll, l.bell} {
+	for _, fd := range []int{l.epoll, l.wakeFD} {
 		_ = unix.Close(fd) // -1: it was not opened
 	}
 }
@@ -150,7 +150,7 @@ func (l *loop) wait(events []unix.EpollEvent) int {
 		}
 	}
 	defer l.asleep.Store(false)
-	if l.asleep.Store(true); l.mailed.Load() {
+	if l.asleep.Store(true); l.posted.Load() {
 		return 0
 	}
 	n, err := unix.EpollWait(l.epoll, events, l.timeout())
@@ -199,9 +199,9 @@ func (l *loop) expire() {
 
 // serve serves an event's connection.
 func (l *loop) serve(e *unix.EpollEvent) {
-	if e.Fd == int32(l.bell) {
+	if e.Fd == int32(l.wakeFD) {
 		var count [8]byte
-		_, _ = unix.Read(l.bell, count[:]) // it only has to be silent again
+		_, _ = unix.Read(l.wakeFD, count[:]) // it only has to be silent again
 		return
 	}
 	if c := l.find(e); c != nil {
@@ -211,7 +211,7 @@ func (l *loop) serve(e *unix.EpollEvent) {
 
 // find returns the connection of an event; nil where it has ended, and another may have its
 // descriptor by now.
-func (l *loop) find(e *unix.EpollEvent) *looped {
+func (l *loop) find(e *unix.EpollEvent) *loopConn {
 	if int(e.Fd) >= len(l.conns) {
 		return nil
 	}
@@ -242,34 +242,34 @@ func (l *loop) serveAgain() {
 // post has f called by the loop.
 func (l *loop) post(f func()) {
 	l.mu.Lock()
-	defer l.mu.Unlock() // f may end the loop, and the bell's descriptor be another file's then
-	l.mail = append(l.mail, f)
-	l.mailed.Store(true)
+	defer l.mu.Unlock() // f may end the loop, and wakeFD be another file then
+	l.tasks = append(l.tasks, f)
+	l.posted.Store(true)
 	if l.asleep.Swap(false) {
 		var one [8]byte
 		binary.NativeEndian.PutUint64(one[:], 1)
-		_, _ = unix.Write(l.bell, one[:]) // a full counter rings too
+		_, _ = unix.Write(l.wakeFD, one[:]) // a full counter rings too
 	}
 }
 
 func (l *loop) readMail() {
-	if !l.mailed.Load() {
+	if !l.posted.Load() {
 		return
 	}
-	l.mailed.Store(false)
+	l.posted.Store(false)
 	l.mu.Lock()
-	mail := l.mail
-	l.mail = nil
+	tasks := l.tasks
+	l.tasks = nil
 	l.mu.Unlock()
-	for _, f := range mail {
+	for _, f := range tasks {
 		f()
 	}
 }
 
 func (l *loop) quit() { l.ended = true }
 
-// newLooped returns what serves conn in a loop, nil where no loop can.
-func (s *Server) newLooped(conn net.Conn) *looped {
+// newLoopConn returns what serves conn in a loop, nil where no loop can.
+func (s *Server) newLoopConn(conn net.Conn) *loopConn {
 	tcp, ok := conn.(*net.TCPConn)
 	l := s.pickLoop()
 	if !ok || l == nil {
@@ -279,7 +279,7 @@ func (s *Server) newLooped(conn net.Conn) *looped {
 	if err != nil {
 		return nil
 	}
-	c := &looped{Conn: Conn{server: s, local: conn.LocalAddr(), remote: conn.RemoteAddr()}, loop: l, fd: fd}
+	c := &loopConn{Conn: Conn{server: s, local: conn.LocalAddr(), remote: conn.RemoteAddr()}, loop: l, fd: fd}
 	c.reading.conn, c.writing.conn = c, c
 	return c
 }

@@ -13,11 +13,11 @@ type loop struct{}
 func (l *loop) post(func()) {}
 func (l *loop) quit()       {}
 
-type looped struct{ peer }
+type loopConn struct{ peer }
 
-func (c *looped) begin()   {}
-func (c *looped) release() {}
+func (c *loopConn) begin()   {}
+func (c *loopConn) release() {}
 
 func (s *Server) startLoops() {}
 
-func (s *Server) newLooped(net.Conn) *looped { return nil }
+func (s *Server) newLoopConn(net.Conn) *loopConn { return nil }

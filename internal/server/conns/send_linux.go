@@ -4,7 +4,7 @@ package conns
 const writeSize = 256 << 10
 
 // postpone leaves it to the loop to send its replies from there on, if nothing depends on them.
-func (c *looped) postpone(from int) bool {
+func (c *loopConn) postpone(from int) bool {
 	if c.ending || c.eof || c.stopping || c.late || c.leaves() || c.later != nil || c.unread.size > 0 {
 		return false
 	}
@@ -15,14 +15,14 @@ func (c *looped) postpone(from int) bool {
 }
 
 // sendFrom sends the loop's replies from there on; false: the client has gone.
-func (c *looped) sendFrom(from int) bool {
+func (c *loopConn) sendFrom(from int) bool {
 	out := c.loop.out[from:]
 	c.loop.out = c.loop.out[:from]
 	return c.send(out)
 }
 
 // send sends replies, and keeps the part that the system does not take; false: the client has gone.
-func (c *looped) send(out []byte) bool {
+func (c *loopConn) send(out []byte) bool {
 	if len(out) == 0 {
 		return true
 	}
@@ -45,14 +45,14 @@ func (c *looped) send(out []byte) bool {
 }
 
 // charge adjusts the server's budget to the connection's memory.
-func (c *looped) charge() {
+func (c *loopConn) charge() {
 	memory := c.inSize + c.unread.memory
 	c.server.opts.Budget.Add(int64(memory - c.charged))
 	c.charged = memory
 }
 
 // writeMore sends unread output; false: the connection has ended.
-func (c *looped) writeMore() bool {
+func (c *loopConn) writeMore() bool {
 	for sent := 0; c.unread.size > 0 && sent < writeSize; {
 		n, err := transmit(c.fd, c.unread.first())
 		if err != nil {

@@ -4,7 +4,7 @@ import "time"
 
 // A timer is one of a connection's time limits. It is in no list, or in one.
 type timer struct {
-	conn       *looped
+	conn       *loopConn
 	list       *timers
 	prev, next *timer
 	at         time.Time
@@ -14,10 +14,10 @@ type timer struct {
 type timers struct {
 	length time.Duration
 	head   timer // of a ring
-	fire   func(c *looped)
+	fire   func(c *loopConn)
 }
 
-func (l *timers) init(length time.Duration, fire func(c *looped)) {
+func (l *timers) init(length time.Duration, fire func(c *loopConn)) {
 	l.length, l.fire = length, fire
 	l.head.prev, l.head.next = &l.head, &l.head
 }

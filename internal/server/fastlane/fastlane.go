@@ -199,7 +199,7 @@ func (s *session) later(size int, arrived time.Duration) {
 
 // leave makes net/http write the error; it also counts the request.
 func (s *session) leave() {
-	s.caller.Untake(s.want.scheme, s.want.key, 1)
+	s.caller.Refund(s.want.scheme, s.want.key, 1)
 	s.slow = true
 }
 

@@ -28,8 +28,8 @@ type Options struct {
 	// Access decides who may do what: a front end asks it before it looks anything up.
 	Access *access.Gate
 
-	// Turns bounds how many large answers are made at the same time, by all front ends.
-	Turns Turns
+	// Batches bounds how many large answers are made at the same time, by all front ends.
+	Batches BatchLimiter
 
 	// Health reports the server's problems; nil: it never has any.
 	Health func() health.Report

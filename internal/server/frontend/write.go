@@ -52,13 +52,13 @@ func (o *Options) WriteRanges(w http.ResponseWriter, r *http.Request, ranges []l
 type pieces struct {
 	w     http.ResponseWriter
 	r     *http.Request
-	turns Turns
+	turns BatchLimiter
 	turn  bool // it is this answer's
 	buf   []byte
 }
 
 func (o *Options) newPieces(w http.ResponseWriter, r *http.Request, before string) *pieces {
-	return &pieces{w: w, r: r, turns: o.Turns, buf: append(make([]byte, 0, piece), before...)}
+	return &pieces{w: w, r: r, turns: o.Batches, buf: append(make([]byte, 0, piece), before...)}
 }
 
 // room makes room for an ID or a range; false: the client has gone.

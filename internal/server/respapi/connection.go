@@ -94,7 +94,7 @@ func (s *session) hello(args [][]byte, _ []byte) {
 	if !ok {
 		return
 	}
-	done := func() { s.hail(resp3, options.name) }
+	done := func() { s.endHello(resp3, options.name) }
 	if options.token != nil {
 		s.loginLater(*options.token, done)
 		return
@@ -102,15 +102,15 @@ func (s *session) hello(args [][]byte, _ []byte) {
 	done()
 }
 
-// hail answers HELLO.
-func (s *session) hail(resp3 bool, name string) {
+// endHello answers HELLO.
+func (s *session) endHello(resp3 bool, name string) {
 	if s.caller == nil {
 		s.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> " +
 			"option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}
 	s.resp3, s.name = resp3, name
-	s.welcome()
+	s.replyHello()
 }
 
 // helloOptions are what may follow the version.
@@ -141,7 +141,7 @@ func (s *session) helloOptions(args [][]byte) (o helloOptions, ok bool) {
 	return o, true
 }
 
-func (s *session) welcome() {
+func (s *session) replyHello() {
 	s.mapping(7)
 	s.bulk("server")
 	s.bulk("redis")

@@ -59,7 +59,7 @@ func serve(t testing.TB, edit func(*options)) *fixture {
 	set := segment.NewSet(f.store, &o.segment)
 	sources := map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}
 	opts := &frontend.Options{
-		IDs: issuer.New(sources, &issuer.Options{MaxBatch: o.batch}), Access: o.access, Turns: frontend.NewTurns(),
+		IDs: issuer.New(sources, &issuer.Options{MaxBatch: o.batch}), Access: o.access, Batches: frontend.NewBatchLimiter(),
 		Version: "v1.2.3", Started: time.Now(),
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

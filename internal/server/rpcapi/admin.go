@@ -18,7 +18,7 @@ import (
 type adminService struct {
 	*frontend.Options
 	store, registry string // their names, as far as callers may know them
-	tell            tell
+	tell            errorText
 	listings        chan struct{} // has one entry for each answer with all tags in progress
 }
 

@@ -79,7 +79,7 @@ func newGRPC(opts *frontend.Options, bodyTimeout time.Duration) *GRPC {
 type grpcService struct {
 	*GRPC
 	requests *telemetry.Requests // nil: its calls are not counted
-	tell     tell
+	tell     errorText
 	route    func() []string                       // nil: IDs come from nowhere else
 	prepare  func(context.Context) context.Context // of a call; nil: nothing
 }

@@ -24,19 +24,19 @@ type grpcStream struct {
 // errStreamIdle ends a stream.
 var errStreamIdle = status.Error(codes.DeadlineExceeded, "no message has come for too long")
 
-// Receive implements taker.
+// Receive implements streamConn.
 func (s grpcStream) Receive() (*leafv1.StreamRequest, error) {
 	req := new(leafv1.StreamRequest)
 	return req, s.RecvMsg(req)
 }
 
-// Send implements taker.
+// Send implements streamConn.
 func (s grpcStream) Send(res *leafv1.StreamResponse) error { return s.SendMsg(res) }
 
-// Extend implements taker.
+// Extend implements streamConn.
 func (s grpcStream) Extend() { s.idle.Reset(streamIdle) }
 
-// End implements taker: the reads end after the handler.
+// End implements streamConn: the reads end after the handler.
 func (s grpcStream) End(func()) { s.idle.Stop() }
 
 // stream serves a stream of ids.

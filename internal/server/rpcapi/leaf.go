@@ -70,7 +70,7 @@ func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv
 	}
 	if err != nil {
 		if !s.Access.Open() {
-			frontend.CallerIn(ctx).Untake(req.GetScheme(), req.GetKey(), int64(req.GetCount()))
+			frontend.CallerIn(ctx).Refund(req.GetScheme(), req.GetKey(), int64(req.GetCount()))
 		}
 		return nil, err
 	}

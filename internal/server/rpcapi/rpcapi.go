@@ -24,7 +24,7 @@ const (
 // its reflection.
 func Register(mux *http.ServeMux, opts *frontend.Options) {
 	counted := opts.Requests.Of(frontEnd)
-	options := func(t tell, requests *telemetry.Requests) []connect.HandlerOption {
+	options := func(t errorText, requests *telemetry.Requests) []connect.HandlerOption {
 		interceptors := []connect.Interceptor{connect.UnaryInterceptorFunc(t.withCodes), record(requests)}
 		if opts.Traces != nil {
 			interceptors = append(interceptors, connect.UnaryInterceptorFunc(addToSpan))
@@ -74,11 +74,11 @@ func record(requests *telemetry.Requests) connect.UnaryInterceptorFunc {
 	}
 }
 
-// A tell returns the text of an error for callers.
-type tell func(error) string
+// A errorText returns the text of an error for callers.
+type errorText func(error) string
 
 // withCodes gives errors the codes of the protocols.
-func (t tell) withCodes(next connect.UnaryFunc) connect.UnaryFunc {
+func (t errorText) withCodes(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		res, err := next(ctx, req)
 		if err == nil {

@@ -26,8 +26,8 @@ const (
 	maxParts      = 4096 // ranges and texts in an answer, but for those of its last ask
 )
 
-// A taker is a request in a stream.
-type taker interface {
+// A streamConn is a request in a stream.
+type streamConn interface {
 	Receive() (*leafv1.StreamRequest, error)
 	Send(*leafv1.StreamResponse) error
 	Extend()            // gives it until the next message, and some time more for the last answer
@@ -51,19 +51,19 @@ type httpStream struct {
 	ctx       context.Context // of the request
 }
 
-// Send implements taker.
+// Send implements streamConn.
 func (s httpStream) Send(res *leafv1.StreamResponse) error {
 	defer frontend.EndCharge(s.ctx)
 	return s.BidiStream.Send(res)
 }
 
-// Extend implements taker. Only a writer of a test has no deadlines.
+// Extend implements streamConn. Only a writer of a test has no deadlines.
 func (s httpStream) Extend() {
 	_ = s.deadlines.SetReadDeadline(time.Now().Add(streamIdle))
 	_ = s.deadlines.SetWriteDeadline(time.Now().Add(streamIdle + lastAnswer))
 }
 
-// End implements taker: a body is not read after the end of its handler.
+// End implements streamConn: a body is not read after the end of its handler.
 func (s httpStream) End(reading func()) {
 	_ = s.deadlines.SetReadDeadline(time.Now())
 	reading()
@@ -76,7 +76,7 @@ func (s *leafService) Stream(ctx context.Context, stream *connect.BidiStream[lea
 	return s.serve(ctx, httpStream{stream, deadlines, ctx})
 }
 
-func (s *leafService) serve(ctx context.Context, stream taker) error {
+func (s *leafService) serve(ctx context.Context, stream streamConn) error {
 	var reading sync.WaitGroup
 	defer stream.End(reading.Wait)
 	ctx, cancel := context.WithCancel(ctx)
@@ -105,7 +105,7 @@ func (s *leafService) serve(ctx context.Context, stream taker) error {
 }
 
 // read passes the requests on until the last.
-func (s *leafService) read(ctx context.Context, stream taker, asks chan<- []*leafv1.TakeRequest) error {
+func (s *leafService) read(ctx context.Context, stream streamConn, asks chan<- []*leafv1.TakeRequest) error {
 	stream.Extend()
 	for start, extended := time.Now(), time.Duration(0); ; {
 		if now := time.Since(start); now-extended > streamIdle/8 { // timers cost more than an ID
@@ -131,7 +131,7 @@ func (s *leafService) read(ctx context.Context, stream taker, asks chan<- []*lea
 
 // answer answers the first request, and those that wait behind it. It sends the answers before they
 // grow large: a client that does not read them must not fill the memory.
-func (s *leafService) answer(ctx context.Context, stream taker, first []*leafv1.TakeRequest, more <-chan []*leafv1.TakeRequest) error {
+func (s *leafService) answer(ctx context.Context, stream streamConn, first []*leafv1.TakeRequest, more <-chan []*leafv1.TakeRequest) error {
 	recorder := s.requests.Recorder(0)
 	arrived := recorder.Now()
 	var answers []*leafv1.StreamAnswer

@@ -38,9 +38,9 @@ func yield(next http.Handler) http.Handler {
 	})
 }
 
-// A sparse handler drops what exceeds a line a second, after the first few. Each connection of
+// A rateLimitedHandler handler drops what exceeds a line a second, after the first few. Each connection of
 // a client can cause one, by a TLS handshake that fails: the log must not fill a disk.
-type sparse struct {
+type rateLimitedHandler struct {
 	slog.Handler
 	lines *rate.Limiter
 }
@@ -48,11 +48,11 @@ type sparse struct {
 const sparseBurst = 20
 
 func newSparse(h slog.Handler) slog.Handler {
-	return sparse{h, rate.NewLimiter(rate.Every(time.Second), sparseBurst)}
+	return rateLimitedHandler{h, rate.NewLimiter(rate.Every(time.Second), sparseBurst)}
 }
 
 // Handle implements [slog.Handler].
-func (s sparse) Handle(ctx context.Context, r slog.Record) error {
+func (s rateLimitedHandler) Handle(ctx context.Context, r slog.Record) error {
 	if !s.lines.Allow() {
 		return nil
 	}

@@ -22,7 +22,7 @@ type Server struct {
 	opts    *frontend.Options
 	browser *browser.Handler
 	http    *http.Server                   // of HTTP/1 behind the lane; without one, of all
-	lane    *lane                          // nil: net/http has the port alone
+	lane    *fastListener                  // nil: net/http has the port alone
 	conns   atomic.Pointer[conns.Listener] // of net/http alone; nil: it does not serve yet
 }
 

@@ -12,19 +12,19 @@ import (
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
-// A lane receives the connections on the port of HTTP before net/http. It answers requests for one
+// A fastListener receives the connections on the port of HTTP before net/http. It answers requests for one
 // ID from event loops, and hands over all other connections. Each of the two protocols has an
 // http.Server of its own: one for both would wait for the 24 bytes of an HTTP/2 preface before it
 // answers garbage.
-type lane struct {
+type fastListener struct {
 	conns *conns.Server
 	one   *freshHandover // of connections of HTTP/1
 	two   *handover      // of HTTP/2
 	http2 *http.Server
 }
 
-func (s *Server) newLane(http2 *http.Server) *lane {
-	l := &lane{one: newFreshHandover(), two: newHandover(), http2: http2}
+func (s *Server) newLane(http2 *http.Server) *fastListener {
+	l := &fastListener{one: newFreshHandover(), two: newHandover(), http2: http2}
 	o := s.opts.Conns
 	o.IdleTimeout, o.RequestTimeout = frontend.IdleTimeout, frontend.RequestTimeout
 	behind := fastlane.Behind{Wants: s.passesLane, HTTP1: l.one.give, HTTP2: l.two.give}
@@ -39,7 +39,7 @@ func (s *Server) passesLane(v1 bool) bool {
 }
 
 // serve serves the port, with http1 behind the lane.
-func (l *lane) serve(port net.Listener, http1 *http.Server) error {
+func (l *fastListener) serve(port net.Listener, http1 *http.Server) error {
 	go func() { _ = http1.Serve(l.one) }()   // ends when http1 is shut down
 	go func() { _ = l.http2.Serve(l.two) }() // likewise
 	return l.conns.Serve(port)
@@ -49,7 +49,7 @@ func (l *lane) serve(port net.Listener, http1 *http.Server) error {
 // tells requests with a long wait that the server stops. Other clients learn at once that they
 // should reconnect elsewhere. http1 would not answer a request that it reads after its own stop
 // began.
-func (l *lane) shutdown(ctx context.Context, http1 *http.Server) error {
+func (l *fastListener) shutdown(ctx context.Context, http1 *http.Server) error {
 	http1.SetKeepAlivesEnabled(false)
 	var ends errgroup.Group
 	ends.Go(func() error {
@@ -66,7 +66,7 @@ func (l *lane) shutdown(ctx context.Context, http1 *http.Server) error {
 }
 
 // cut ends what shutdown has not ended, except http1.
-func (l *lane) cut() {
+func (l *fastListener) cut() {
 	l.conns.Close()
 	_ = l.http2.Close() // vanished connections need no close
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 )
 
-// Turns has few large answers made at the same time: event loops and other requests would wait
-// behind all of them for a processor. Nil sets no bound.
-type Turns chan struct{}
+// A BatchLimiter bounds how many large answers the server makes at the same time: event loops and
+// other requests would wait behind them for a processor. Nil sets no bound.
+type BatchLimiter chan struct{}
 
-// NewTurns returns turns for half of the processors.
-func NewTurns() Turns { return make(Turns, max(runtime.GOMAXPROCS(0)/2, 1)) }
+// NewBatchLimiter returns a limiter that lets large answers use half of the processors.
+func NewBatchLimiter() BatchLimiter { return make(BatchLimiter, max(runtime.GOMAXPROCS(0)/2, 1)) }
 
 // Do calls f, which does not wait, when few others do so. The error is that of f, or why ctx has
 // ended before.
-func (t Turns) Do(ctx context.Context, f func() error) error {
+func (t BatchLimiter) Do(ctx context.Context, f func() error) error {
 	if t == nil {
 		return f()
 	}
@@ -28,7 +28,7 @@ func (t Turns) Do(ctx context.Context, f func() error) error {
 }
 
 // begin waits for a turn; false: ctx has ended before.
-func (t Turns) begin(ctx context.Context) bool {
+func (t BatchLimiter) begin(ctx context.Context) bool {
 	select {
 	case t <- struct{}{}:
 		return true
@@ -37,7 +37,7 @@ func (t Turns) begin(ctx context.Context) bool {
 	}
 }
 
-func (t Turns) end() { <-t }
+func (t BatchLimiter) end() { <-t }
 
 // Few is how many texts are made without a turn.
 const Few = 1024
@@ -61,7 +61,7 @@ func (o *Options) MakeTexts(ctx context.Context, ids issuer.IDs) (texts []string
 	if ids.Texts.Len() <= Few {
 		err = read()
 	} else {
-		err = o.Turns.Do(ctx, read)
+		err = o.Batches.Do(ctx, read)
 	}
 	return texts, err
 }

@@ -13,21 +13,21 @@ const (
 	smallRead = 4 << 10  // bytes of one read, except in turns from the queue
 )
 
-// A looped is a connection that a loop serves. All but begin, stop and cut is called from
+// A loopConn is a connection that a loop serves. All but begin, stop and cut is called from
 // the loop's goroutine.
-type looped struct {
+type loopConn struct {
 	Conn
 	loop   *loop
 	fd     int
 	serial int32  // tells it from others with the same descriptor
 	events uint32 // that the loop waits for; 0: the system does not know the connection
 
-	in      []byte // input that the session has not taken
-	inSize  int    // memory of in
-	unread  unread
-	charged int // bytes of the server's budget
-	freed   int // how much of unread was written since its time began
-	unsaid  int // discarded bytes after the end
+	in        []byte // input that the session has not taken
+	inSize    int    // memory of in
+	unread    unread
+	charged   int // bytes of the server's budget
+	freed     int // how much of unread was written since its time began
+	discarded int // discarded bytes after the end
 
 	begun, eof, stopping, parked, queued, finishing, lingering, closed, late bool
 
@@ -40,19 +40,19 @@ type looped struct {
 }
 
 // begin gives the connection to its loop.
-func (c *looped) begin() { c.loop.post(func() { c.guard(c.register) }) }
+func (c *loopConn) begin() { c.loop.post(func() { c.guard(c.register) }) }
 
 // stop ends the connection after the answers to its read requests.
-func (c *looped) stop() { c.loop.post(func() { c.guard(c.drain) }) }
+func (c *loopConn) stop() { c.loop.post(func() { c.guard(c.drain) }) }
 
 // cut ends the connection at once.
-func (c *looped) cut() { c.loop.post(c.close) }
+func (c *loopConn) cut() { c.loop.post(c.close) }
 
 // release gives the descriptor back where the connection never began.
-func (c *looped) release() { _ = unix.Close(c.fd) }
+func (c *loopConn) release() { _ = unix.Close(c.fd) }
 
 // guard calls f, and ends the connection if that fails.
-func (c *looped) guard(f func()) {
+func (c *loopConn) guard(f func()) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			c.server.logFault(reason)
@@ -62,7 +62,7 @@ func (c *looped) guard(f func()) {
 	f()
 }
 
-func (c *looped) register() {
+func (c *loopConn) register() {
 	if c.closed { // it was cut
 		return
 	}
@@ -77,7 +77,7 @@ func (c *looped) register() {
 	c.settle(false, false)
 }
 
-func (c *looped) drain() {
+func (c *loopConn) drain() {
 	c.stopping = true
 	if c.session != nil {
 		c.goOn()
@@ -85,7 +85,7 @@ func (c *looped) drain() {
 }
 
 // ready handles an event.
-func (c *looped) ready(events uint32) {
+func (c *loopConn) ready(events uint32) {
 	if c.unread.size > 0 && events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 && !c.writeMore() {
 		return
 	}
@@ -107,15 +107,15 @@ func (c *looped) ready(events uint32) {
 }
 
 // wantsInput reports whether the connection has room, and use, for more input.
-func (c *looped) wantsInput() bool {
+func (c *loopConn) wantsInput() bool {
 	return !(c.closed || c.eof || c.ending || c.stopping || c.parked || c.queued || c.finishing || c.leaves() || c.held || c.blocked())
 }
 
 // blocked reports whether the client has left as much unread as it may.
-func (c *looped) blocked() bool { return c.unread.size > c.server.maxUnread() }
+func (c *loopConn) blocked() bool { return c.unread.size > c.server.maxUnread() }
 
 // read reads input and serves it.
-func (c *looped) read() {
+func (c *loopConn) read() {
 	limit := c.readLimit()
 	in, n, err := c.receive(limit)
 	switch {
@@ -133,7 +133,7 @@ func (c *looped) read() {
 
 // readLimit returns how much is read at once. It is little before the first turn in the queue, so
 // that a loop soon knows which of many new connections have large pipelines.
-func (c *looped) readLimit() int {
+func (c *loopConn) readLimit() int {
 	if c.busy && !c.server.opts.Budget.Spent() {
 		return loopBuffer
 	}
@@ -142,7 +142,7 @@ func (c *looped) readLimit() int {
 
 // receive returns the untaken input with more behind it. It copies a little input to a place with
 // room for a large read.
-func (c *looped) receive(limit int) (in []byte, n int, err error) {
+func (c *loopConn) receive(limit int) (in []byte, n int, err error) {
 	if len(c.in) > smallRest {
 		c.in = grow(c.in)
 		n, err = receive(c.fd, c.in[len(c.in):min(len(c.in)+limit, cap(c.in))])
@@ -167,13 +167,13 @@ func grow(p []byte) []byte {
 }
 
 // queue puts the connection at the end of the loop's queue.
-func (c *looped) queue() {
+func (c *loopConn) queue() {
 	c.queued = true
 	c.loop.again = append(c.loop.again, c)
 }
 
 // goOn is the turn of a connection from the queue.
-func (c *looped) goOn() {
+func (c *loopConn) goOn() {
 	readable := c.readable
 	c.queued, c.readable = false, false
 	switch {
@@ -187,7 +187,7 @@ func (c *looped) goOn() {
 
 // serve executes the requests in in, which is c.in or a part of the loop's buffer. last: the loop
 // does nothing else with the connection until it sends the postponed replies.
-func (c *looped) serve(in []byte, last bool) {
+func (c *loopConn) serve(in []byte, last bool) {
 	taken, made, more := 0, 0, false
 	for (taken < len(in) || c.more) && !c.ending && c.later == nil && !c.leaves() {
 		if more = made > turn || c.blocked(); more {
@@ -214,7 +214,7 @@ func (c *looped) serve(in []byte, last bool) {
 
 // execute has the session append replies to the loop's, and returns how much of in it took and
 // where they begin.
-func (c *looped) execute(in []byte) (taken, from int) {
+func (c *loopConn) execute(in []byte) (taken, from int) {
 	l := c.loop
 	from = len(l.out)
 	taken, l.out = c.session.Serve(in, l.out)
@@ -223,7 +223,7 @@ func (c *looped) execute(in []byte) (taken, from int) {
 }
 
 // rest keeps the untaken input.
-func (c *looped) rest(rest []byte) {
+func (c *loopConn) rest(rest []byte) {
 	switch {
 	case len(rest) == 0:
 		c.in, c.inSize = nil, 0
@@ -239,7 +239,7 @@ func (c *looped) rest(rest []byte) {
 }
 
 // settle decides the next event for the connection. more: some requests are still unserved.
-func (c *looped) settle(progress, more bool) {
+func (c *loopConn) settle(progress, more bool) {
 	if c.eof && len(c.in) > 0 && !more && !c.ending && !c.finishing && c.later == nil {
 		c.session.HalfClosed(c.in)
 	}
@@ -267,7 +267,7 @@ func (c *looped) settle(progress, more bool) {
 }
 
 // limitRead starts the client's time for its next step.
-func (c *looped) limitRead(progress bool) {
+func (c *loopConn) limitRead(progress bool) {
 	l := c.loop
 	switch free := c.session.MayIdle(); {
 	case free && len(c.in) == 0:
@@ -284,7 +284,7 @@ func (c *looped) limitRead(progress bool) {
 }
 
 // pauseRead stops the client's time while it waits for the server.
-func (c *looped) pauseRead() {
+func (c *loopConn) pauseRead() {
 	if c.session.MayIdle() {
 		c.begun = false
 		c.reading.clear()
@@ -292,7 +292,7 @@ func (c *looped) pauseRead() {
 }
 
 // expired ends a connection whose client was too slow.
-func (c *looped) expired() {
+func (c *loopConn) expired() {
 	c.late = true
 	if !c.parked && !c.queued {
 		c.guard(func() { c.settle(false, false) })
@@ -301,7 +301,7 @@ func (c *looped) expired() {
 
 // park has what may wait done by a goroutine. The system reports nothing of the connection
 // meanwhile, not even that its client has gone.
-func (c *looped) park() {
+func (c *loopConn) park() {
 	later := c.later
 	c.later, c.parked = nil, true
 	c.pauseRead()
@@ -319,7 +319,7 @@ func (c *looped) park() {
 	}()
 }
 
-func (c *looped) resume(out []byte, fault bool) {
+func (c *loopConn) resume(out []byte, fault bool) {
 	c.parked = false
 	if c.closed {
 		c.end()
@@ -336,7 +336,7 @@ func (c *looped) resume(out []byte, fault bool) {
 
 // finish closes the connection so that the client gets all written replies: after a close with
 // unread input the system would discard replies on their way.
-func (c *looped) finish() {
+func (c *loopConn) finish() {
 	c.finishing = true
 	c.reading.clear()
 	switch {
@@ -350,16 +350,16 @@ func (c *looped) finish() {
 }
 
 // discard reads until the client closes the connection too.
-func (c *looped) discard() {
+func (c *loopConn) discard() {
 	n, err := receive(c.fd, c.loop.in)
-	if c.unsaid += n; err == unix.EAGAIN || n > 0 && c.unsaid < lingerSize {
+	if c.discarded += n; err == unix.EAGAIN || n > 0 && c.discarded < lingerSize {
 		return
 	}
 	c.close()
 }
 
 // listen tells the system which events the loop waits for.
-func (c *looped) listen() {
+func (c *loopConn) listen() {
 	if c.closed {
 		return
 	}
@@ -389,7 +389,7 @@ func (c *looped) listen() {
 }
 
 // leave hands the connection over.
-func (c *looped) leave() {
+func (c *loopConn) leave() {
 	if c.events != 0 { // else the system continues to watch it under its next descriptor
 		_ = unix.EpollCtl(c.loop.epoll, unix.EPOLL_CTL_DEL, c.fd, nil)
 	}
@@ -406,7 +406,7 @@ func (c *looped) leave() {
 }
 
 // close ends the connection.
-func (c *looped) close() {
+func (c *loopConn) close() {
 	if c.closed {
 		return
 	}
@@ -418,7 +418,7 @@ func (c *looped) close() {
 }
 
 // forget takes the connection from the loop.
-func (c *looped) forget() {
+func (c *loopConn) forget() {
 	c.closed = true
 	c.reading.clear()
 	c.writing.clear()
@@ -430,7 +430,7 @@ func (c *looped) forget() {
 }
 
 // end says that nothing of the connection is left.
-func (c *looped) end() {
+func (c *loopConn) end() {
 	if c.session != nil {
 		c.session.Closed()
 	}

@@ -45,9 +45,9 @@ func write(ctx context.Context, o *frontend.Options, r *reader, ids issuer.IDs) 
 // of a request's context ends its wait, not its answer.
 func TestWritesInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &frontend.Options{Turns: make(frontend.Turns, 1)}
+		o := &frontend.Options{Batches: make(frontend.BatchLimiter, 1)}
 		release := make(chan struct{})
-		go func() { _ = o.Turns.Do(t.Context(), func() error { <-release; return nil }) }()
+		go func() { _ = o.Batches.Do(t.Context(), func() error { <-release; return nil }) }()
 		synctest.Wait()
 
 		var small, waits, stopped reader
@@ -80,7 +80,7 @@ func TestWritesInTurn(t *testing.T) {
 // A client that does not read has no turn meanwhile, and a vanished one returns its turn.
 func TestNoTurnWhileWriting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &frontend.Options{Turns: make(frontend.Turns, 1)}
+		o := &frontend.Options{Batches: make(frontend.BatchLimiter, 1)}
 		slow := &reader{reads: make(chan struct{})}
 		go write(t.Context(), o, slow, large)
 		for range 3 {
@@ -96,8 +96,8 @@ func TestNoTurnWhileWriting(t *testing.T) {
 		}
 		close(slow.reads)
 		synctest.Wait()
-		if n := slow.got.Len(); n != largeSize || len(o.Turns) != 0 {
-			t.Errorf("%d of %d bytes, %d turns", n, largeSize, len(o.Turns))
+		if n := slow.got.Len(); n != largeSize || len(o.Batches) != 0 {
+			t.Errorf("%d of %d bytes, %d turns", n, largeSize, len(o.Batches))
 		}
 	})
 }
@@ -105,8 +105,8 @@ func TestNoTurnWhileWriting(t *testing.T) {
 // Many texts are made in turn.
 func TestMakesTextsInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &frontend.Options{Turns: make(frontend.Turns, 1)}
-		o.Turns <- struct{}{}
+		o := &frontend.Options{Batches: make(frontend.BatchLimiter, 1)}
+		o.Batches <- struct{}{}
 		few, _ := issuer.UUIDs{}.Take(t.Context(), "v4", frontend.Few)
 		many, _ := issuer.UUIDs{}.Take(t.Context(), "v4", 10_000)
 		if texts, err := o.MakeTexts(t.Context(), few); err != nil || len(texts) != frontend.Few {
@@ -123,7 +123,7 @@ func TestMakesTextsInTurn(t *testing.T) {
 			t.Error("made without a turn")
 		default:
 		}
-		<-o.Turns
+		<-o.Batches
 		if n := <-taken; n != 10_000 {
 			t.Errorf("%d UUIDs", n)
 		}
