@@ -26,6 +26,15 @@ each() {
 	return $status
 }
 
+# other_systems compiles the code behind build tags.
+other_systems() {
+	local system status=0
+	for system in darwin windows; do
+		GOOS=$system CGO_ENABLED=0 go build ./cmd/... ./client ./driver/... || status=1
+	done
+	return $status
+}
+
 sources() { find . -name '*.go' -not -path './.git/*' "$@"; }
 
 long_files() {
@@ -53,6 +62,7 @@ staticcheck=$(go tool -modfile=tools.mod -n staticcheck)
 
 check 'gofmt' gofmt -l .
 check 'go vet' each go vet ./...
+check 'builds on macOS and Windows' other_systems
 check 'staticcheck' each "$staticcheck" ./...
 check 'go fix' each go fix -diff ./...
 check 'go mod tidy' each go mod tidy -diff

@@ -106,8 +106,8 @@ func sameFile(path string, was fs.FileInfo) error {
 	return err
 }
 
-// A fileID is the system's description of a file's location.
-type fileID struct {
+// A location is what the system tells about where a file is.
+type location struct {
 	names         uint64 // hard links; 0: not known
 	mount, folder uint64 // the mounts that the file and its folder are on; equal where they are not known
 }
@@ -115,14 +115,14 @@ type fileID struct {
 // checkNames reports that other processes may use the file under another name, with another log and
 // other locks.
 func checkNames(path string) error {
-	p, err := placeOf(path)
+	p, err := locate(path)
 	if err != nil {
 		return err
 	}
 	return p.check(path)
 }
 
-func (p fileID) check(path string) error {
+func (p location) check(path string) error {
 	switch {
 	case p.names > 1:
 		return fmt.Errorf("the database file %s has %d names (hard links), and the latest commits are in a file beside each name: "+

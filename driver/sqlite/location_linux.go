@@ -7,17 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// placeOf says where the file at path stands. Linux before 5.8 knows no mounts here.
-func placeOf(path string) (fileID, error) {
+// locate returns the location of the file at path. Linux before 5.8 does not report mounts here.
+func locate(path string) (location, error) {
 	file, err := statx(path)
 	if err != nil {
-		return fileID{}, err
+		return location{}, err
 	}
 	folder, err := statx(filepath.Dir(path))
 	if err != nil {
-		return fileID{}, err
+		return location{}, err
 	}
-	p := fileID{names: uint64(file.Nlink)}
+	p := location{names: uint64(file.Nlink)}
 	if file.Mask&folder.Mask&unix.STATX_MNT_ID != 0 {
 		p.mount, p.folder = file.Mnt_id, folder.Mnt_id
 	}

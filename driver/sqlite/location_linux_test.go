@@ -3,7 +3,7 @@ package sqlite
 import "testing"
 
 func TestPlaceOfMount(t *testing.T) {
-	if p, err := placeOf("/proc"); err != nil || p.mount == p.folder {
+	if p, err := locate("/proc"); err != nil || p.mount == p.folder {
 		t.Errorf("/proc: %+v, %v, want a mount that is not its folder's", p, err)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// placeOf says where the file at path stands: a file is not a mount point here.
-func placeOf(path string) (place, error) {
+// locate returns the location of the file at path. A file cannot be a mount point here.
+func locate(path string) (location, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return place{}, err
+		return location{}, err
 	}
-	p := place{}
+	p := location{}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		p.names = uint64(st.Nlink)
 	}
