@@ -119,8 +119,20 @@ func (r room) write(b *strings.Builder, all graph, docs map[string]string) {
 		b.WriteString(inside.picture(names) + "\n")
 	}
 	for _, name := range names {
-		fmt.Fprintf(b, "* `%s` %s\n", label(name), summary(docs[name]))
+		b.WriteString(item(fmt.Sprintf("`%s` %s", label(name), summary(docs[name]))))
 	}
+}
+
+// item writes text as an item of a list, in lines of at most 100 characters.
+func item(text string) string {
+	out, length := "*", 1
+	for word := range strings.FieldsSeq(text) {
+		if length+1+len(word) > 100 {
+			out, length = out+"\n ", 1
+		}
+		out, length = out+" "+word, length+1+len(word)
+	}
+	return out + "\n"
 }
 
 // findRoom returns the title of a folder's room; "" if it has none.

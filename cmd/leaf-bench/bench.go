@@ -23,7 +23,7 @@ import (
 	"github.com/leaf-id/leaf/internal/load"
 )
 
-const benchLong = `Put load on a running server, measure how long it takes to answer, and compare all IDs
+const rootLong = `Put load on a running server, measure how long it takes to answer, and compare all IDs
 with each other. The IDs are used up.
 
 With --rate, requests are due at that rate, whether the server keeps up or not, and the
@@ -41,14 +41,14 @@ compared with those kept so far, and the result says so.
 The tool shares the machine's processors with a server on the same machine. Ctrl-C ends
 the run early and prints what was measured.`
 
-const benchExample = `  leaf-bench order                                  how much the server can do
+const rootExample = `  leaf-bench order                                  how much the server can do
   leaf-bench order --rate 5000 -d 30s               how long 5000 requests a second take
   leaf-bench order user -n 100                      two tags, a hundred IDs a request
   leaf-bench --scheme snowflake --protocol grpc     IDs made of the time, over gRPC
   leaf-bench order --protocol resp --pipeline 16    over the Redis protocol
   leaf-bench order --rate 5000 -o json > run.json   all figures`
 
-type benchFlags struct {
+type options struct {
 	cli.Client
 	protocol string
 	scheme   string
@@ -65,12 +65,12 @@ type benchFlags struct {
 }
 
 func newRoot() *cobra.Command {
-	var f benchFlags
+	var f options
 	cmd := &cobra.Command{
 		Use:     "leaf-bench TAG... | leaf-bench [LAYOUT...] --scheme snowflake",
 		Short:   "Put load on a server and check every ID",
-		Long:    benchLong,
-		Example: benchExample,
+		Long:    rootLong,
+		Example: rootExample,
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plan, err := f.plan(cmd, args)
@@ -105,7 +105,7 @@ const (
 )
 
 // limits are the bounds of whole numbers.
-func (f *benchFlags) limits() []struct {
+func (f *options) limits() []struct {
 	name      string
 	value     int64
 	from, max int64
@@ -124,9 +124,9 @@ func (f *benchFlags) limits() []struct {
 	}
 }
 
-// A benchPlan is a run of load that the command line asks for.
-type benchPlan struct {
-	*benchFlags
+// A plan is a run of load that the command line asks for.
+type plan struct {
+	*options
 	addr   string // host:port
 	https  bool
 	target load.Target
@@ -134,7 +134,7 @@ type benchPlan struct {
 }
 
 // plan checks the command line.
-func (f *benchFlags) plan(cmd *cobra.Command, args []string) (*benchPlan, error) {
+func (f *options) plan(cmd *cobra.Command, args []string) (*plan, error) {
 	for _, l := range f.limits() {
 		if l.value < l.from || l.value > l.max {
 			return nil, cli.Usage(cmd, fmt.Errorf("%s %d: it must be from %d to %d", l.name, l.value, l.from, l.max))
@@ -152,7 +152,7 @@ func (f *benchFlags) plan(cmd *cobra.Command, args []string) (*benchPlan, error)
 	case f.conns > 0 && f.protocol != protoGRPC:
 		return nil, cli.Usage(cmd, errors.New("--connections is for --protocol grpc alone"))
 	}
-	p := &benchPlan{benchFlags: f}
+	p := &plan{options: f}
 	err := p.readKeys(cmd, args)
 	if err == nil {
 		err = p.locate(cmd)
@@ -163,9 +163,9 @@ func (f *benchFlags) plan(cmd *cobra.Command, args []string) (*benchPlan, error)
 	return p, err
 }
 
-func (f *benchFlags) tagged() bool { return issuer.SchemeOf(f.scheme).Tags }
+func (f *options) tagged() bool { return issuer.SchemeOf(f.scheme).Tags }
 
-func (p *benchPlan) readKeys(cmd *cobra.Command, args []string) error {
+func (p *plan) readKeys(cmd *cobra.Command, args []string) error {
 	p.keys = args
 	if p.tags != "" {
 		p.keys = append(p.keys, strings.Split(p.tags, ",")...)
@@ -192,7 +192,7 @@ const respPort = "6380"
 
 // locate finds the address of the server. For the Redis protocol the URL of the server only names
 // the host.
-func (p *benchPlan) locate(cmd *cobra.Command) error {
+func (p *plan) locate(cmd *cobra.Command) error {
 	if host, ok := strings.CutPrefix(p.Server, "redis://"); ok || strings.HasPrefix(p.Server, "rediss://") {
 		p.https = !ok
 		p.addr = strings.TrimSuffix(strings.TrimPrefix(host, "rediss://"), "/")
@@ -223,7 +223,7 @@ func (p *benchPlan) locate(cmd *cobra.Command) error {
 	return nil
 }
 
-func (p *benchPlan) newTarget() (load.Target, error) {
+func (p *plan) newTarget() (load.Target, error) {
 	token, err := p.Token()
 	if err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func (p *benchPlan) newTarget() (load.Target, error) {
 	return load.Routes(server, p.scheme), nil
 }
 
-func (p *benchPlan) run(cmd *cobra.Command) error {
+func (p *plan) run(cmd *cobra.Command) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process
@@ -269,7 +269,7 @@ func (p *benchPlan) run(cmd *cobra.Command) error {
 
 // spaces decides which keys share an ID space: those of a time-based scheme do, except names of
 // layouts. The server knows the names, and may keep them to itself.
-func (p *benchPlan) spaces(ctx context.Context) []load.Key {
+func (p *plan) spaces(ctx context.Context) []load.Key {
 	layouts := map[string]bool{}
 	if len(p.keys) > 1 && !p.tagged() && !issuer.SchemeOf(p.scheme).Text && p.protocol != protoRESP {
 		if admin, err := p.Admin(); err == nil {
@@ -291,7 +291,7 @@ func (p *benchPlan) spaces(ctx context.Context) []load.Key {
 }
 
 // explainFirst adds the meaning for the user to a failed first request.
-func (p *benchPlan) explainFirst(err error) error {
+func (p *plan) explainFirst(err error) error {
 	said, ok := errors.AsType[*load.Failure](err)
 	switch {
 	case errors.Is(err, context.Canceled):

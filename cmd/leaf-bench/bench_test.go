@@ -55,7 +55,7 @@ func TestBenchFindsDuplicates(t *testing.T) {
 			url = benchServer(t, func(w http.ResponseWriter, _ int64) { count(w, 7) })
 			continue
 		}
-		var got benchJSON
+		var got resultJSON
 		if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 1 || got.Check.Duplicates != got.Check.Checked-1 || got.Check.Examples[0] != "7 of order" {
 			t.Errorf("%d %v %+v", code, err, got.Check)
 		}
@@ -106,7 +106,7 @@ func TestBenchJSON(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("%d %s", code, stderr)
 	}
-	var got benchJSON
+	var got resultJSON
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestBenchInterrupted(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	var got benchJSON
+	var got resultJSON
 	if err := cmd.Wait(); err != nil || json.Unmarshal(stdout.Bytes(), &got) != nil || !got.Interrupted || got.Requests.Succeeded == 0 {
 		t.Errorf("%v\n%s\n%s", err, stdout.String(), stderr.String())
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/leaf-id/leaf/internal/load"
 )
 
-// A benchJSON is a run of load as -o json prints it. Durations are in seconds, latencies
+// A resultJSON is a run of load as -o json prints it. Durations are in seconds, latencies
 // in milliseconds.
-type benchJSON struct {
+type resultJSON struct {
 	Server      string    `json:"server"`
 	Protocol    string    `json:"protocol"`
 	Scheme      string    `json:"scheme"`
@@ -29,15 +29,15 @@ type benchJSON struct {
 	Finished    time.Time `json:"finished"`
 	Interrupted bool      `json:"interrupted"`
 
-	Requests  benchRequests `json:"requests"`
-	IDs       benchIDs      `json:"ids"`
-	Latency   benchLatency  `json:"latency_ms"`
-	Corrected bool          `json:"latency_corrected"`
-	Errors    []benchError  `json:"errors"`
-	Check     benchCheck    `json:"check"`
+	Requests  requestsJSON `json:"requests"`
+	IDs       idsJSON      `json:"ids"`
+	Latency   latencyJSON  `json:"latency_ms"`
+	Corrected bool         `json:"latency_corrected"`
+	Errors    []errorJSON  `json:"errors"`
+	Check     checkJSON    `json:"check"`
 }
 
-type benchRequests struct {
+type requestsJSON struct {
 	Asked     int64   `json:"asked_per_second"` // 0: as many as there can be
 	Achieved  float64 `json:"achieved_per_second"`
 	Sent      int64   `json:"sent"`
@@ -46,12 +46,12 @@ type benchRequests struct {
 	Unsent    int64   `json:"unsent"`
 }
 
-type benchIDs struct {
+type idsJSON struct {
 	Received  int64   `json:"received"`
 	PerSecond float64 `json:"per_second"`
 }
 
-type benchLatency struct {
+type latencyJSON struct {
 	Mean  float64 `json:"mean"`
 	P50   float64 `json:"p50"`
 	P90   float64 `json:"p90"`
@@ -61,13 +61,13 @@ type benchLatency struct {
 	Max   float64 `json:"max"`
 }
 
-type benchError struct {
+type errorJSON struct {
 	Kind    string `json:"kind"`
 	Count   int64  `json:"count"`
 	Example string `json:"example"`
 }
 
-type benchCheck struct {
+type checkJSON struct {
 	Checked    int64    `json:"checked"`
 	Kept       int64    `json:"kept"`
 	Duplicates int64    `json:"duplicates"`
@@ -75,28 +75,28 @@ type benchCheck struct {
 	Memory     int64    `json:"memory_bytes"`
 }
 
-func (p *benchPlan) print(w io.Writer, res *load.Result) error {
+func (p *plan) print(w io.Writer, res *load.Result) error {
 	if p.json {
 		return cli.PrintJSON(w, p.toJSON(res))
 	}
 	return p.printText(w, res)
 }
 
-func (p *benchPlan) toJSON(res *load.Result) benchJSON {
+func (p *plan) toJSON(res *load.Result) resultJSON {
 	l := res.Latency
-	out := benchJSON{
+	out := resultJSON{
 		Server: p.url(), Protocol: p.protocol, Scheme: p.scheme, Keys: p.keys,
 		Clients: p.clients, Connections: p.connections(), Pipeline: p.pipeline, Count: p.n, Loop: cli.Choose(l.Corrected, "open", "closed"),
 		WarmUp: p.warmUp.Seconds(), Duration: p.duration.Seconds(),
 		Started: res.Started.UTC(), Finished: res.Finished.UTC(), Interrupted: res.Interrupted,
-		Requests: benchRequests{p.rate, round(res.RequestRate), res.Sent, res.Succeeded, res.Failed, res.Unsent},
-		IDs:      benchIDs{res.IDs, round(res.IDRate)},
-		Latency:  benchLatency{ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.P9999), ms(l.Max)},
-		Errors:   []benchError{}, Corrected: l.Corrected,
-		Check: benchCheck{res.Check.Checked, res.Check.Kept, res.Check.Duplicates, append([]string{}, res.Check.Examples...), res.Check.Memory},
+		Requests: requestsJSON{p.rate, round(res.RequestRate), res.Sent, res.Succeeded, res.Failed, res.Unsent},
+		IDs:      idsJSON{res.IDs, round(res.IDRate)},
+		Latency:  latencyJSON{ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.P9999), ms(l.Max)},
+		Errors:   []errorJSON{}, Corrected: l.Corrected,
+		Check: checkJSON{res.Check.Checked, res.Check.Kept, res.Check.Duplicates, append([]string{}, res.Check.Examples...), res.Check.Memory},
 	}
 	for _, e := range res.Errors {
-		out.Errors = append(out.Errors, benchError(e))
+		out.Errors = append(out.Errors, errorJSON(e))
 	}
 	return out
 }
@@ -107,19 +107,19 @@ var spoken = map[string]string{
 }
 
 // url names the loaded server, without the token.
-func (p *benchPlan) url() string {
+func (p *plan) url() string {
 	scheme := cli.Choose(p.protocol == protoRESP, "redis", "http")
 	return scheme + cli.Choose(p.https, "s", "") + "://" + p.addr
 }
 
-func (p *benchPlan) connections() int64 {
+func (p *plan) connections() int64 {
 	if p.conns > 0 {
 		return p.conns
 	}
 	return p.clients
 }
 
-func (p *benchPlan) printText(w io.Writer, res *load.Result) error {
+func (p *plan) printText(w io.Writer, res *load.Result) error {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-11s %s\n", name, fmt.Sprintf(format, args...))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/server"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 func TestMain(m *testing.M) {
@@ -53,14 +54,6 @@ func startServer(t *testing.T) *server.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	testserver.Background(t, s.Run)
 	return s
 }

@@ -19,7 +19,7 @@ import (
 var javaURLs = config.JavaURLs{Store: drivers.FromJDBC, Workers: drivers.FromCurator}
 
 func newConfig() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
+	cmd := group(&cobra.Command{
 		Use:   "config",
 		Short: "Check, show and convert configuration files",
 		Long: `Check, show and convert configuration files.
@@ -51,7 +51,7 @@ or registry is contacted, so a server may find there what this command does not.
 			if len(given) == 0 {
 				return nil
 			}
-			return cli.Args("FILE")(cmd, given)
+			return args("FILE")(cmd, given)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			src := config.Source{Environ: os.Environ(), Java: javaURLs}
@@ -130,7 +130,7 @@ func newConfigExample() *cobra.Command {
 		Short:   "Print a file that explains every key",
 		Long:    "Print a configuration file that explains every key and sets each to its default.",
 		Example: "  leaf config example > leaf.yaml",
-		Args:    cli.Args(),
+		Args:    args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := io.WriteString(cmd.OutOrStdout(), config.Example())
 			return err
@@ -147,7 +147,7 @@ comment on everything that is dropped. The output holds the database's password.
 
 There is no need to convert: 'leaf serve --config leaf.properties' reads it as it is.`,
 		Example: "  leaf config convert leaf.properties > leaf.yaml",
-		Args:    cli.Args("FILE"),
+		Args:    args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !strings.HasSuffix(strings.ToLower(args[0]), ".properties") {
 				return cli.Usage(cmd, fmt.Errorf("%s is not named *.properties", args[0]))

@@ -40,7 +40,7 @@ uid-generator with its own defaults, also the negative ones that it has issued s
   leaf decode 1424155419563001856 --layout uid
   leaf decode --layout uid-baidu -- -7053501026443165696
   leaf decode 7250361098241 --layout shop --server http://10.0.0.7:8080`,
-		Args: cli.Args("ID"),
+		Args: args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || id < 0 && f.layout != "uid-baidu" {

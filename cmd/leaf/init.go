@@ -75,7 +75,7 @@ These need nothing created:
   leaf tag create order --step 1000 --store mysql://root:secret@127.0.0.1:3306/leaf
   leaf init --workers mysql://root:secret@127.0.0.1:3306/leaf
   leaf init --resize --lost h2 --store ticket+mysql://u:p@h1/db,u:p@h3/db`,
-		Args: cli.Args(),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.store.addFlags(cmd, "")

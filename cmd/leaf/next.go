@@ -74,7 +74,7 @@ func (f *nextFlags) args(cmd *cobra.Command, given []string) error {
 	case len(given) == 0:
 		return nil
 	}
-	return cli.Args("TAG")(cmd, given)
+	return args("TAG")(cmd, given)
 }
 
 func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +35,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func newRoot() *cobra.Command {
-	root := cli.Group(&cobra.Command{
+	root := group(&cobra.Command{
 		Use:   "leaf",
 		Short: "Unique IDs from one command",
 		Long:  rootLong,
@@ -41,7 +43,37 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newServe(), newInit(), newNext(), newDecode(), newTag(), newWorker(), newStatus(), newToken(), newConfig(), newVersion())
 	root.InitDefaultCompletionCmd("")
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
-		cli.Group(completion)
+		group(completion)
 	}
 	return root
+}
+
+// group makes cmd one that does nothing but hold others.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		err := fmt.Errorf("unknown command %q for '%s'", args[0], cmd.CommandPath())
+		cmd.SuggestionsMinimumDistance = 2
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return &cli.Error{Err: err, Code: cli.ExitUsage, Hint: fmt.Sprintf("did you mean '%s %s'?", cmd.CommandPath(), near[0])}
+		}
+		return cli.Usage(cmd, err)
+	}
+	return cmd
+}
+
+// args checks that a command gets exactly one argument for each name.
+func args(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return cli.Usage(cmd, fmt.Errorf("%s is missing", strings.Join(names[len(args):], " and ")))
+		case len(args) > len(names):
+			return cli.Usage(cmd, fmt.Errorf("%q is one argument too many", args[len(names)]))
+		}
+		return nil
+	}
 }

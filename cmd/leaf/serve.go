@@ -66,7 +66,7 @@ func newServe() *cobra.Command {
   leaf serve --store mysql://root:secret@db:3306/leaf
   leaf serve --listen :8080 --workers zookeeper://zk1:2181,zk2:2181
   leaf serve --config leaf.properties`,
-		Args: cli.Args(),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			src := config.Source{File: file, Environ: os.Environ(), Flags: map[string]string{}, Java: javaURLs}
 			for key, value := range flags {

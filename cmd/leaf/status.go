@@ -31,7 +31,7 @@ lease of its worker ID, and what it holds of each tag in use:
   RATE    IDs a second, lately      LIFTED    times the counter was found moved back`,
 		Example: `  leaf status
   leaf status --server http://10.0.0.7:8080 -o json`,
-		Args: cli.Args(),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			admin, err := c.Admin()
 			if err != nil {

@@ -35,7 +35,7 @@ A server of an older release that creates the tag again starts it at 1.`
 const defaultStep = 1000
 
 func newTag() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
+	cmd := group(&cobra.Command{
 		Use:   "tag",
 		Short: "List, create, change and delete tags",
 		Long: `List, create, change and delete tags.
@@ -59,7 +59,7 @@ func newTagList() *cobra.Command {
 		Example: `  leaf tag list
   leaf tag list -o json
   leaf tag list --store mysql://root:secret@db/leaf`,
-		Args: cli.Args(),
+		Args: args(),
 		RunE: a.runs(func(cmd *cobra.Command, _ []string) error {
 			tags, err := a.listTags(cmd.Context())
 			if err != nil {
@@ -91,7 +91,7 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 --max-id is another name of --start.`,
 		Example: `  leaf tag create order
   leaf tag create invoice --step 100 --start 500000 --description "invoice numbers"`,
-		Args: cli.Args("TAG"),
+		Args: args("TAG"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tag.Name = args[0]
 			start := given(cmd, "start", &tag.MaxID)
@@ -396,7 +396,7 @@ func given[T any](cmd *cobra.Command, flag string, value *T) *T {
 
 // tagArg checks that a command gets one argument, which can be a tag.
 func tagArg(cmd *cobra.Command, given []string) error {
-	if err := cli.Args("TAG")(cmd, given); err != nil {
+	if err := args("TAG")(cmd, given); err != nil {
 		return err
 	}
 	return cli.CheckTag(cmd, given[0])

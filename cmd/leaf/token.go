@@ -22,7 +22,7 @@ as its hash: who reads the file cannot use it. Clients of HTTP and gRPC send a t
 LEAF_TOKEN. Servers read the file again on SIGHUP. See docs/security.md.`
 
 func newToken() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{Use: "token", Short: "Make tokens for clients", Long: tokenLong})
+	cmd := group(&cobra.Command{Use: "token", Short: "Make tokens for clients", Long: tokenLong})
 	cmd.AddCommand(newTokenNew(), newTokenHash())
 	return cmd
 }
@@ -49,7 +49,7 @@ includes read) and worker (claim worker IDs for another server).`,
   leaf token new --name lab --take '*' --scheme snowflake --expires 2027-01-01
   echo 'tokens:' > tokens.yaml
   leaf token new --name ops --right admin --secret-file ops.token >> tokens.yaml`,
-		Args: cli.Args(),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			token := access.NewToken()
 			entry.Hash = access.HashToken(token)
@@ -115,7 +115,7 @@ func newTokenHash() *cobra.Command {
 Only tokens that 'leaf token new' has made have one: a password that a person has thought
 of could be guessed from its hash.`,
 		Example: "  leaf token hash < shop.token",
-		Args:    cli.Args(),
+		Args:    args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 1<<10))
 			if err != nil {

@@ -15,7 +15,7 @@ func newVersion() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version of this program",
 		Long:  "Print the version of this program, the commit it was built from, and the version of Go.",
-		Args:  cli.Args(),
+		Args:  args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
 				return cli.PrintJSON(cmd.OutOrStdout(), versionJSON{cli.FullVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH})

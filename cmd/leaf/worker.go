@@ -21,7 +21,7 @@ minutes ahead of the clock are issued again. Without this command a worker ID is
 free again by itself when its horizon has passed.`
 
 func newWorker() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
+	cmd := group(&cobra.Command{
 		Use:   "worker",
 		Short: "List and free worker IDs",
 		Long: `List and free the worker IDs that time-based IDs are made with.
@@ -54,7 +54,7 @@ Where each start of a server uses up a worker ID (layout=worker_node), list the 
 		Example: `  leaf worker list
   leaf worker list --workers mysql://root:secret@db/leaf
   leaf worker list --workers 'mysql://root:secret@db/leaf?layout=worker_node'`,
-		Args: cli.Args(),
+		Args: args(),
 		RunE: a.runs(func(cmd *cobra.Command, _ []string) error {
 			res, err := cli.Call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
 			if err != nil {
@@ -89,7 +89,7 @@ It asks before it does so; where there is no terminal it needs --yes.
 Mind: ` + noteFree,
 		Example: `  leaf worker free 17 --yes
   leaf worker free 17 --yes --workers zookeeper://zk1:2181`,
-		Args: cli.Args("ID"),
+		Args: args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || id < 0 {

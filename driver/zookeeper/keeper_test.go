@@ -1,11 +1,11 @@
 package zookeeper_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -33,15 +33,7 @@ func keep(t *testing.T, reg worker.Registry) *generator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- k.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-	})
+	testserver.Background(t, k.Run)
 	return g
 }
 

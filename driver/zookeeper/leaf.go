@@ -216,7 +216,7 @@ func (l *Leaf) assign(ctx context.Context, find func() (child, error)) (*assignm
 	return a, nil
 }
 
-// lastWrite is since when a child has had no write.
+// A lastWrite is a child and the time since which it has had no write.
 type lastWrite struct {
 	child child
 	since time.Time

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,23 +31,6 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	return 0
 }
 
-// Group makes cmd one that does nothing but hold others.
-func Group(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return cmd.Help()
-		}
-		err := fmt.Errorf("unknown command %q for '%s'", args[0], cmd.CommandPath())
-		cmd.SuggestionsMinimumDistance = 2
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			return &Error{Err: err, Code: ExitUsage, Hint: fmt.Sprintf("did you mean '%s %s'?", cmd.CommandPath(), near[0])}
-		}
-		return Usage(cmd, err)
-	}
-	return cmd
-}
-
 // flagError adds the flag of the nearest name to the error of an unknown one.
 func flagError(cmd *cobra.Command, err error) error {
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
@@ -65,19 +47,6 @@ func flagError(cmd *cobra.Command, err error) error {
 		return Usage(cmd, err)
 	}
 	return &Error{Err: err, Code: ExitUsage, Hint: fmt.Sprintf("did you mean '--%s'?", near)}
-}
-
-// Args checks that a command gets exactly one argument for each name.
-func Args(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return Usage(cmd, fmt.Errorf("%s is missing", strings.Join(names[len(args):], " and ")))
-		case len(args) > len(names):
-			return Usage(cmd, fmt.Errorf("%q is one argument too many", args[len(names)]))
-		}
-		return nil
-	}
 }
 
 // CheckTag reports a name that no tag may have as a wrong use of cmd.

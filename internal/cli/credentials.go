@@ -69,7 +69,7 @@ func (c *credentials) Token() (string, error) {
 	return token, nil
 }
 
-// TLS returns how the server is known, and this client to it.
+// TLS returns the authorities that vouch for the server, and the certificate of this client.
 func (c *credentials) TLS() (*tls.Config, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := cmp.Or(c.caFile, os.Getenv("LEAF_CA_FILE")); file != "" {

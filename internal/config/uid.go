@@ -30,7 +30,7 @@ func (c Config) ServesUID() bool {
 // ID of a killed server for a minute.
 const leastWorkers = 256
 
-// UIDConflict says why uid would be in the way of snowflake, "" if it is not.
+// UIDConflict returns the reason why uid would disturb snowflake; "": it would not.
 func (c Config) UIDConflict() string {
 	if !c.Snowflake.Enable {
 		return ""

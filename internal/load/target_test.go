@@ -48,15 +48,7 @@ func startServer(t *testing.T, edit func(*config.Config)) *server.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	testserver.Background(t, s.Run)
 	return s
 }
 

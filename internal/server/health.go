@@ -14,7 +14,7 @@ import (
 )
 
 // health reports the server's problems. It asks the generators, and no database.
-func (s *Server) health() health.Report { return s.verdict.get(s.stopping.Load(), s.judge) }
+func (s *Server) health() health.Report { return s.cached.get(s.stopping.Load(), s.judge) }
 
 // A cachedReport caches a report that was expensive.
 type cachedReport struct {

@@ -81,7 +81,7 @@ type Server struct {
 	unheard  []*backend.Backend      // with hosts that have not been compared yet; belongs to watch
 	stopping atomic.Bool
 	counts   counts // for the metrics
-	verdict  cachedReport
+	cached   cachedReport
 
 	held       atomic.Bool // time-based IDs could be issued before
 	noRegistry atomic.Bool // the registry of worker IDs was not created when it last answered

@@ -74,7 +74,7 @@ func record(requests *telemetry.Requests) connect.UnaryInterceptorFunc {
 	}
 }
 
-// A errorText returns the text of an error for callers.
+// An errorText returns the text of an error for callers.
 type errorText func(error) string
 
 // withCodes gives errors the codes of the protocols.
