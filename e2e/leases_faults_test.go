@@ -336,9 +336,11 @@ func (r *leaseRegistry) lastHorizon(t *testing.T) (time.Time, error) {
 		return time.Time{}, err
 	}
 	records, err := registry.List(t.Context())
-	var last int64
+	var last time.Time
 	for _, r := range records {
-		last = max(last, r.Horizon)
+		if r.Horizon.After(last) {
+			last = r.Horizon
+		}
 	}
-	return time.UnixMilli(last), err
+	return last, err
 }

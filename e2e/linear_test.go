@@ -206,7 +206,7 @@ func (l *linear) swap(registry worker.Registry, rng *rand.Rand) {
 	if rng.IntN(2) == 0 {
 		return
 	}
-	next := worker.Record{Worker: 1, Instance: worker.NewInstance(), Term: old.Term + 1, Horizon: old.Horizon + 1}
+	next := worker.Record{Worker: 1, Instance: worker.NewInstance(), Term: old.Term + 1, Horizon: time.UnixMilli(old.Term + 1)}
 	begin = l.now()
 	_, err = registry.Swap(ctx, old, next)
 	outcome := labcheck.Done

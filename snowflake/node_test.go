@@ -70,7 +70,7 @@ func TestOpen(t *testing.T) {
 			t.Fatalf("%d worker IDs were used, %v", len(records), err)
 		}
 		for _, r := range records {
-			if r.Held() || time.Until(time.UnixMilli(r.Horizon)) > worker.DefaultMaxAhead {
+			if r.Held() || time.Until(r.Horizon) > worker.DefaultMaxAhead {
 				t.Errorf("not handed back: %+v", r)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -28,7 +27,7 @@ func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	if err != nil {
 		if h := k.resume(); h != nil {
 			k.log.Warn("the worker registry cannot be asked; going on with the lease in the state file",
-				"worker", h.record.Worker, "until", timeOf(h.horizon.Load()), "err", err)
+				"worker", h.record.Worker, "until", h.horizon.load(), "err", err)
 			return h, nil
 		}
 		return nil, fmt.Errorf("ask the worker registry: %w", err)
@@ -56,16 +55,15 @@ func (k *Keeper) resume() *heldLease {
 	if s == nil || s.Ended || s.sealed || !k.opts.State.proven(s) || s.Worker > k.max || !slices.Equal(s.Layouts, k.opts.Layouts) {
 		return nil
 	}
-	limit := min(s.Horizon, s.Safe)
-	if max(k.clock.ms(), s.Mark) >= limit || k.lock(s.Worker) != nil {
+	limit := earlier(s.Horizon.Time, s.Safe.Time)
+	if !later(k.clock.milli(), s.Mark.Time).Before(limit) || k.lock(s.Worker) != nil {
 		return nil
 	}
 	k.saved = nil
-	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon, Layouts: s.Layouts}
-	prior := Record{Worker: s.Worker, Horizon: -1} // not known: whatever else is found, the lease is lost
-	h := k.newHeldLease(record, prior, s.Mark)
+	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon.Time, Layouts: s.Layouts}
+	h := k.newHeldLease(record, nil, s.Mark.Time)
 	h.fromFile = true
-	h.horizon.Store(limit)
+	h.horizon.store(limit)
 	h.losses.continued(limit)
 	return h
 }
@@ -94,11 +92,11 @@ func (k *Keeper) handBack(ctx context.Context, v view) error {
 	k.stamp(&next, v)
 	got, err := k.swap(ctx, old, next)
 	if err != nil {
-		k.log.Debug("the worker ID that was held before is not handed back yet", "worker", s.Worker, "until", timeOf(old.Horizon), "err", err)
+		k.log.Debug("the worker ID that was held before is not handed back yet", "worker", s.Worker, "until", old.Horizon, "err", err)
 		return nil
 	}
 	if next.Term > old.Term {
-		k.log.Error("the worker registry has lost writes: what this node issued is put back", "worker", s.Worker, "floor", timeOf(s.Mark))
+		k.log.Error("the worker registry has lost writes: what this node issued is put back", "worker", s.Worker, "floor", s.Mark.Time)
 		k.count(func(st *Status) { st.PutBacks++ })
 	}
 	k.saved = nil
@@ -112,10 +110,10 @@ func (k *Keeper) released(s *savedLease, old Record) (next Record, ok bool) {
 	proven := k.opts.State.proven(s)
 	switch {
 	case !proven && !k.opts.Reclaim:
-		k.log.Warn("the state file is a copy, or from before a restart of this machine, or cannot be told from one: its worker ID is left to run out", "worker", s.Worker, "until", timeOf(s.Horizon))
+		k.log.Warn("the state file is a copy, or from before a restart of this machine, or cannot be told from one: its worker ID is left to run out", "worker", s.Worker, "until", s.Horizon.Time)
 		return Record{}, false
-	case !proven && old.Horizon != s.Horizon:
-		k.log.Warn("the state file is out of date: its worker ID is left to run out", "worker", s.Worker, "until", timeOf(old.Horizon))
+	case !proven && !old.Horizon.Equal(s.Horizon.Time):
+		k.log.Warn("the state file is out of date: its worker ID is left to run out", "worker", s.Worker, "until", old.Horizon)
 		return Record{}, false
 	}
 	next = old
@@ -125,9 +123,9 @@ func (k *Keeper) released(s *savedLease, old Record) (next Record, ok bool) {
 	}
 	switch {
 	case old.Instance == s.Instance && old.Term == s.Term:
-		next.Horizon = s.Mark
-	case old.Term < s.Term && old.Horizon < s.Mark:
-		next.Term, next.Horizon, next.Layouts = s.Term, s.Mark, mergeLayouts(old.Layouts, s.Layouts)
+		next.Horizon = s.Mark.Time
+	case old.Term < s.Term && old.Horizon.Before(s.Mark.Time):
+		next.Term, next.Horizon, next.Layouts = s.Term, s.Mark.Time, mergeLayouts(old.Layouts, s.Layouts)
 	default:
 		return Record{}, false
 	}
@@ -136,11 +134,11 @@ func (k *Keeper) released(s *savedLease, old Record) (next Record, ok bool) {
 
 // claim takes a worker ID: the assigned one, or a free one.
 func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
-	now := k.clock.ms()
-	horizon := now + millis(k.opts.Horizon)
-	if horizon > v.registry+2*millis(k.opts.Horizon) {
+	now := k.clock.milli()
+	horizon := now.Add(k.opts.Horizon).Truncate(time.Millisecond)
+	if horizon.After(v.registry.Add(2 * k.opts.Horizon)) {
 		return nil, fmt.Errorf("%w: it is %v ahead of the worker registry's, and a lease must not reach so far: set the clock",
-			ErrClockOff, time.Duration(now-v.registry)*time.Millisecond)
+			ErrClockOff, now.Sub(v.registry))
 	}
 	if b := k.pending; b != nil && b.won(v.records[b.next.Worker]) && k.lock(b.next.Worker) == nil {
 		got, err := k.rewriteClaim(ctx, *b, v.records[b.next.Worker])
@@ -149,7 +147,7 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 		}
 		return k.enter(v, *b, got), nil
 	}
-	ids, err := k.candidates(ctx, v, min(now, v.registry))
+	ids, err := k.candidates(ctx, v, earlier(now, v.registry))
 	if err != nil {
 		return nil, err
 	}
@@ -198,15 +196,14 @@ func (k *Keeper) discard(id int64) {
 func (k *Keeper) announce(b bid) error {
 	return k.opts.State.end(savedLease{
 		Worker: b.next.Worker, Instance: b.next.Instance, Term: b.next.Term,
-		Horizon: b.next.Horizon, Mark: b.old.Horizon, Layouts: k.opts.Layouts,
+		Horizon: milliTime{b.next.Horizon}, Mark: milliTime{b.old.Horizon}, Layouts: k.opts.Layouts,
 	})
 }
 
 // enter returns the lease that a successful bid gives. It counts once it is confirmed.
 func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
-	floor := b.old.Horizon
 	k.losses.claimed(v, got)
-	return k.newHeldLease(got, b.old, floor)
+	return k.newHeldLease(got, &b.old, b.old.Horizon)
 }
 
 // A bid is one swap that claims a worker ID. Its outcome may be unknown. No other bid has
@@ -215,9 +212,9 @@ type bid struct{ old, next Record }
 
 // bid returns the bid for a worker ID: the pending one if that may still be successful,
 // else a new one.
-func (k *Keeper) bid(v view, id, horizon int64) bid {
+func (k *Keeper) bid(v view, id int64, horizon time.Time) bid {
 	old := v.record(id)
-	if b := k.pending; b != nil && b.old.Equal(old) && b.next.Horizon > k.clock.ms()+millis(k.opts.Horizon)/2 {
+	if b := k.pending; b != nil && b.old.Equal(old) && b.next.Horizon.After(k.clock.milli().Add(k.opts.Horizon/2)) {
 		return bid{old, b.next}
 	}
 	next := Record{Worker: id, Instance: NewInstance(), Term: old.Term + 1, Horizon: horizon,
@@ -253,7 +250,7 @@ func (k *Keeper) place(ctx context.Context, b bid) (Record, error) {
 // lost, and the registry may still lose a write that only a read has shown, see [Registry].
 func (k *Keeper) rewriteClaim(ctx context.Context, b bid, found Record) (Record, error) {
 	next := found
-	next.Horizon++
+	next.Horizon = found.Horizon.Add(time.Millisecond)
 	got, err := k.swap(ctx, found, next)
 	if err != nil {
 		k.pending = &b
@@ -268,17 +265,19 @@ func (b bid) won(r Record) bool { return r.Instance == b.next.Instance && r.Term
 
 // candidates returns the worker IDs that may be claimed at the time now, the best first:
 // those without a holder before those whose lease ran out, low ones before high ones.
-func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, error) {
+func (k *Keeper) candidates(ctx context.Context, v view, now time.Time) ([]int64, error) {
 	if a, ok := k.reg.(Assigner); ok {
 		return k.assigned(ctx, a, v, now)
 	}
 	var free, expired []int64
-	earliest := int64(math.MaxInt64)
+	var first time.Time // end of a lease
 	for id := range k.max + 1 {
 		r := v.records[id]
 		switch {
-		case r.Horizon > now:
-			earliest = min(earliest, r.Horizon)
+		case r.Horizon.After(now):
+			if first.IsZero() || r.Horizon.Before(first) {
+				first = r.Horizon
+			}
 		case r.Held():
 			expired = append(expired, id)
 		default:
@@ -290,8 +289,8 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 	}
 	ids := append(free, expired...)
 	if len(ids) == 0 {
-		return nil, &notYet{earliest, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended",
-			ErrNoneFree, k.max+1, timeOf(earliest).UTC().Format(time.RFC3339))}
+		return nil, &notYet{first, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended",
+			ErrNoneFree, k.max+1, first.UTC().Format(time.RFC3339))}
 	}
 	rest := ids[1:min(len(ids), 2*maxRivals)] // all nodes try the first; after that each has an order of its own
 	rand.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
@@ -300,24 +299,24 @@ func (k *Keeper) candidates(ctx context.Context, v view, now int64) ([]int64, er
 
 // A notYet is the error of a claim that may succeed later.
 type notYet struct {
-	at int64 // Unix milliseconds
+	at time.Time
 	error
 }
 
 func (e *notYet) Unwrap() error { return e.error }
 
-func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now int64) ([]int64, error) {
+func (k *Keeper) assigned(ctx context.Context, a Assigner, v view, now time.Time) ([]int64, error) {
 	id, err := ask(ctx, k, func(ctx context.Context) (int64, error) { return a.Assign(ctx, k.max) })
 	if err != nil {
 		return nil, fmt.Errorf("get the worker ID that is assigned to this node: %w", err)
 	}
-	if r := v.records[id]; r.Horizon > now {
+	if r := v.records[id]; r.Horizon.After(now) {
 		why := ErrWaiting
-		if r.Horizon > now+2*millis(k.opts.Horizon) { // further than a claim by this clock
+		if r.Horizon.After(now.Add(2 * k.opts.Horizon)) { // further than a claim by this clock
 			why = ErrFarAhead
 		}
 		return nil, &notYet{r.Horizon, fmt.Errorf("%w: worker ID %d is assigned to this node, but times up to %s may have been issued under it by %s",
-			why, id, timeOf(r.Horizon).UTC().Format(time.RFC3339Nano), ownerName(r.Owner))}
+			why, id, r.Horizon.UTC().Format(time.RFC3339Nano), ownerName(r.Owner))}
 	}
 	return []int64{id}, nil
 }
@@ -336,15 +335,15 @@ func (h *heldLease) confirm(ctx context.Context) error {
 	waits := false
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		err := h.look(ctx)
-		later, early := errors.AsType[*notYet](err)
+		wait, early := errors.AsType[*notYet](err)
 		switch {
 		case err == nil:
 			return h.save()
 		case early:
-			pause = min(time.Duration(later.at-h.clock.ms())*time.Millisecond, h.opts.Extend)
+			pause = min(wait.at.Sub(h.clock.milli()), h.opts.Extend)
 			h.reportWait(err, waits)
 			waits = true
-		case !errors.Is(err, errNoLook) || h.clock.ms() > h.record.Horizon-millis(h.opts.Horizon)/2:
+		case !errors.Is(err, errNoLook) || h.clock.milli().After(h.record.Horizon.Add(-h.opts.Horizon/2)):
 			return err
 		default:
 			h.reportNoLease(err)
@@ -374,9 +373,9 @@ func (h *heldLease) look(ctx context.Context) error {
 	}
 	floor, err := h.losses.claimFloor(v, h.record)
 	if err == nil {
-		h.lease.floor = max(h.lease.floor, floor)
-		h.mark = max(h.mark, h.lease.floor)
-		h.horizon.Store(h.losses.confirm(v, h.record, h.lease.floor))
+		h.lease.floor = max(h.lease.floor, unixMilli(floor))
+		h.mark = later(h.mark, h.lease.Floor())
+		h.horizon.store(h.losses.confirm(v, h.record, h.lease.Floor()))
 	}
 	return err
 }
@@ -386,8 +385,8 @@ func (h *heldLease) look(ctx context.Context) error {
 // every other one would use up a worker ID.
 func (h *heldLease) checkClaim(records map[int64]Record) error {
 	found := view{records: records}.record(h.record.Worker)
-	if found.Equal(h.prior) {
-		h.pending = &bid{h.prior, h.record}
+	if found.Equal(*h.prior) {
+		h.pending = &bid{*h.prior, h.record}
 		return fmt.Errorf("%w: the worker registry does not show the claim of worker ID %d that it has just acknowledged; claiming it again", ErrTaken, h.record.Worker)
 	}
 	if found.Instance != h.record.Instance || found.Term != h.record.Term {

@@ -35,8 +35,8 @@ func (c *Clock) anchor() { c.offset.Store(c.wall().UnixNano() - int64(c.mono()))
 // Now returns the time. It does not go backwards while a lease is held.
 func (c *Clock) Now() time.Time { return time.Unix(0, c.offset.Load()+int64(c.mono())) }
 
-// ms returns the time in Unix milliseconds.
-func (c *Clock) ms() int64 { return c.Now().UnixMilli() }
+// milli returns the time in whole milliseconds.
+func (c *Clock) milli() time.Time { return c.Now().Truncate(time.Millisecond) }
 
 // step returns how far the wall clock is ahead of c; behind is negative.
 func (c *Clock) step() time.Duration {

@@ -47,7 +47,7 @@ func TestSuspendedAndLost(t *testing.T) {
 		// another node takes 0 too
 		r, _ := w.reg.Load(t.Context(), 0)
 		nx := r
-		nx.Instance, nx.Term, nx.Horizon = worker.NewInstance(), r.Term+1, time.Now().Add(30*time.Second).UnixMilli()
+		nx.Instance, nx.Term, nx.Horizon = worker.NewInstance(), r.Term+1, time.Now().Add(30*time.Second)
 		if _, err := w.reg.Swap(t.Context(), r, nx); err != nil {
 			t.Fatal(err)
 		}

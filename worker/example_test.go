@@ -57,11 +57,11 @@ func ExampleOpenStateFile() {
 // later.
 func ExampleFree() {
 	ctx, registry := context.Background(), memory.New().Registry()
-	held := worker.Record{Worker: 3, Instance: worker.NewInstance(), Term: 1, Horizon: time.Now().AddDate(1, 0, 0).UnixMilli()}
+	held := worker.Record{Worker: 3, Instance: worker.NewInstance(), Term: 1, Horizon: time.Now().AddDate(1, 0, 0)}
 	if _, err := registry.Swap(ctx, worker.Record{Worker: 3}, held); err != nil {
 		log.Fatal(err)
 	}
 	record, err := worker.Free(ctx, registry, 3)
-	fmt.Println(record.Held(), time.Until(time.UnixMilli(record.Horizon)).Round(time.Minute), err)
+	fmt.Println(record.Held(), time.Until(record.Horizon).Round(time.Minute), err)
 	// Output: false 2m0s <nil>
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
@@ -12,31 +11,31 @@ import (
 type heldLease struct {
 	*Keeper
 	lease    *Lease
-	record   Record // the registry's last known record
-	prior    Record // the record before the claim
-	fromFile bool   // it continues a lease from the state file, and the registry has not agreed yet
-	sealedAt int64  // the earliest time after everything issued, once the lease is lost
+	record   Record    // the registry's last known record
+	prior    *Record   // the record before the claim; nil: unknown, of a lease from the state file
+	fromFile bool      // it continues a lease from the state file, and the registry has not agreed yet
+	sealedAt time.Time // the earliest time after everything issued, once the lease is lost
 
-	claimHorizon int64
+	claimHorizon time.Time
 	claimedAt    time.Duration // by the monotonic clock
 
 	inFile   savedLease    // the state file's lease without its times; never changed
-	horizon  atomic.Int64  // of record; less where the registry may lose writes, see lossGuard
+	horizon  atomicTime    // of record; less where the registry may lose writes, see lossGuard
 	extended chan struct{} // holds one element when horizon has grown
-	mark     int64         // nothing from here on was issued; owned by keepMark once that runs
+	mark     time.Time     // nothing from here on was issued; owned by keepMark once that runs
 }
 
-func (k *Keeper) newHeldLease(record, prior Record, floor int64) *heldLease {
+func (k *Keeper) newHeldLease(record Record, prior *Record, floor time.Time) *heldLease {
 	h := &heldLease{
 		Keeper: k, record: record, prior: prior,
-		lease:        &Lease{worker: record.Worker, floor: floor, wake: make(chan struct{}, 1)},
+		lease:        &Lease{worker: record.Worker, floor: unixMilli(floor), wake: make(chan struct{}, 1)},
 		inFile:       savedLease{Worker: record.Worker, Instance: record.Instance, Term: record.Term, Layouts: k.opts.Layouts},
 		claimHorizon: record.Horizon,
 		claimedAt:    k.clock.mono(),
 		extended:     make(chan struct{}, 1),
 		mark:         floor, // the file of a continued lease has it already, and must not have less
 	}
-	h.horizon.Store(record.Horizon)
+	h.horizon.store(record.Horizon)
 	return h
 }
 
@@ -90,11 +89,11 @@ func (h *heldLease) hold(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if errors.Is(err, ErrTaken) {
-			early := h.clock.ms() < h.record.Horizon
+			early := h.clock.milli().Before(h.record.Horizon)
 			h.sealedAt = h.sealAll(err)
 			if errors.Is(err, errReplaced) && early {
 				h.log.Error("another node claimed the worker ID before the lease had run out: IDs of these times may exist twice; was the worker registry restored from a backup?",
-					"worker", h.record.Worker, "from", timeOf(h.lease.floor).UTC(), "until", timeOf(max(h.sealedAt, h.lease.floor)).UTC(), "err", err)
+					"worker", h.record.Worker, "from", h.lease.Floor().UTC(), "until", later(h.sealedAt, h.lease.Floor()).UTC(), "err", err)
 			}
 			h.count(func(s *Status) { s.Lost++ })
 			return err
@@ -153,7 +152,7 @@ func (h *heldLease) extend(ctx context.Context) error {
 	}
 	h.losses.observe(v)
 	next := h.record
-	next.Horizon = max(h.record.Horizon, h.reach(v.registry))
+	next.Horizon = later(h.record.Horizon, h.reach(v.registry))
 	h.stamp(&next, v)
 	got, err := h.swap(ctx, h.record, next)
 	switch {
@@ -168,9 +167,9 @@ func (h *heldLease) extend(ctx context.Context) error {
 
 // reach returns the horizon for an extension: a clock far ahead of the registry's must not carry
 // the lease with it.
-func (h *heldLease) reach(registry int64) int64 {
-	bound := max(registry+2*millis(h.opts.Horizon), h.claimHorizon+millis(h.clock.mono()-h.claimedAt))
-	return min(h.clock.ms()+millis(h.opts.Horizon), bound)
+func (h *heldLease) reach(registry time.Time) time.Time {
+	bound := later(registry.Add(2*h.opts.Horizon), h.claimHorizon.Add(h.clock.mono()-h.claimedAt))
+	return earlier(h.clock.milli().Add(h.opts.Horizon), bound).Truncate(time.Millisecond)
 }
 
 // errReplaced is wrapped where the record shows another holder.
@@ -188,13 +187,13 @@ func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause er
 			found.Worker, found.Term)
 	case h.taken(found):
 		return fmt.Errorf("%w: worker ID %d is now with %s, term %d", errReplaced, found.Worker, ownerName(found.Owner), found.Term)
-	case found.Horizon < h.record.Horizon || found.Term != h.record.Term:
+	case found.Horizon.Before(h.record.Horizon) || found.Term != h.record.Term:
 		h.log.Error("the worker registry has lost writes: the lease is put back", "worker", h.record.Worker, "term", h.record.Term, "found", found.Term)
 		h.count(func(s *Status) { s.PutBacks++ })
 	}
 	// Or the extension succeeded without its answer. The registry may still lose it, see
 	// [Registry].
-	next.Horizon = max(next.Horizon, found.Horizon+1)
+	next.Horizon = later(next.Horizon, found.Horizon.Add(time.Millisecond))
 	next.Layouts, next.ClaimDelay = mergeLayouts(found.Layouts, h.record.Layouts), max(next.ClaimDelay, found.ClaimDelay)
 	got, err := h.swap(ctx, found, next)
 	if err != nil {
@@ -209,7 +208,7 @@ func (h *heldLease) taken(found Record) bool {
 	if found.Term == h.record.Term {
 		return found.Instance != h.record.Instance
 	}
-	return found.Term > h.record.Term || found.Horizon > h.prior.Horizon
+	return found.Term > h.record.Term || h.prior == nil || found.Horizon.After(h.prior.Horizon)
 }
 
 // adopt accepts the registry's record, unless the lease has run out meanwhile.
@@ -218,10 +217,10 @@ func (h *heldLease) adopt(v view, r Record) error {
 		return err
 	}
 	h.record, h.fromFile = r, false
-	if r.Horizon <= h.horizon.Load() {
+	if !r.Horizon.After(h.horizon.load()) {
 		return nil
 	}
-	h.horizon.Store(r.Horizon)
+	h.horizon.store(r.Horizon)
 	select {
 	case h.extended <- struct{}{}:
 	default:
@@ -237,7 +236,7 @@ func (h *heldLease) keepMark(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-h.lease.wake:
-			if h.mark >= h.horizon.Load() {
+			if !h.mark.Before(h.horizon.load()) {
 				continue // the mark cannot grow beyond the horizon
 			}
 		case <-h.extended:
@@ -258,19 +257,19 @@ const markPause = 200 * time.Millisecond
 
 // save writes the state file ahead of use, and then raises the limit.
 func (h *heldLease) save() error {
-	horizon := h.horizon.Load()
+	horizon := h.horizon.load()
 	if h.opts.State == nil {
-		h.lease.limit.Store(horizon)
+		h.lease.limit.Store(unixMilli(horizon))
 		return nil
 	}
-	mark := min(horizon, max(h.mark, h.clock.ms()+h.stock))
+	mark := earlier(horizon, later(h.mark, h.clock.milli().Add(h.stock))).Truncate(time.Millisecond)
 	l := h.inFile
-	l.Horizon, l.Safe, l.Mark = horizon, h.losses.safe.Load(), mark
+	l.Horizon, l.Safe, l.Mark = milliTime{horizon}, milliTime{h.losses.safe.load()}, milliTime{mark}
 	if err := h.opts.State.save(l); err != nil {
 		return err
 	}
 	h.mark = mark
-	h.lease.limit.Store(mark)
+	h.lease.limit.Store(unixMilli(mark))
 	return nil
 }
 
@@ -278,8 +277,8 @@ func (h *heldLease) save() error {
 // If the registry still holds it, it is handed back when the registry is read next.
 func (h *heldLease) abandon(why error) {
 	ended := h.inFile
-	ended.Horizon = h.horizon.Load()
-	ended.Mark = min(max(h.sealedAt, h.lease.floor), ended.Horizon)
+	ended.Horizon.Time = h.horizon.load()
+	ended.Mark.Time = earlier(later(h.sealedAt, h.lease.Floor()), ended.Horizon.Time)
 	ended.sealed = true
 	h.saved = &ended
 	if err := h.opts.State.end(ended); err != nil {
@@ -298,8 +297,8 @@ const settleLimit = 5 * time.Second
 // are sealed, then the file, then the record. After a failure the lease runs out. If the
 // registry cannot be asked the file stays as it is, for the next process.
 func (h *heldLease) end() error {
-	floor := max(h.sealAll(errStopped), h.lease.floor)
-	if floor > h.lease.floor {
+	floor := later(h.sealAll(errStopped), h.lease.Floor())
+	if floor.After(h.lease.Floor()) {
 		h.settle(floor)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.opts.CallTimeout)
@@ -309,14 +308,15 @@ func (h *heldLease) end() error {
 			return fmt.Errorf("worker ID %d is not handed back; the next start goes on with it or hands it back: %w", h.record.Worker, err)
 		}
 		l := h.inFile
-		l.Horizon, l.Mark = h.horizon.Load(), min(floor, h.horizon.Load())
+		l.Horizon.Time = h.horizon.load()
+		l.Mark.Time = earlier(floor, l.Horizon.Time)
 		if err := h.opts.State.end(l); err != nil {
 			return fmt.Errorf("worker ID %d is not handed back: %w", h.record.Worker, err)
 		}
 	}
 	if err := h.release(ctx, floor); err != nil {
 		return fmt.Errorf("hand worker ID %d back (it runs out by itself at %s): %w",
-			h.record.Worker, timeOf(h.record.Horizon).UTC().Format(time.RFC3339), err)
+			h.record.Worker, h.record.Horizon.UTC().Format(time.RFC3339), err)
 	}
 	h.log.Info("handed back the worker ID", "worker", h.record.Worker)
 	return nil
@@ -324,8 +324,8 @@ func (h *heldLease) end() error {
 
 // settle waits until this machine's clock has passed the floor: a Java server that takes
 // the worker ID over knows no floor, only that clock.
-func (h *heldLease) settle(floor int64) {
-	wait := time.Duration(floor-h.clock.ms())*time.Millisecond - h.clock.step()
+func (h *heldLease) settle(floor time.Time) {
+	wait := floor.Sub(h.clock.milli()) - h.clock.step()
 	if !h.opts.Settle || wait <= 0 {
 		return
 	}
@@ -337,7 +337,7 @@ func (h *heldLease) settle(floor int64) {
 
 // release swaps the record for one without a holder. The registry may have a later extension than
 // this process knows: then release swaps that one.
-func (h *heldLease) release(ctx context.Context, floor int64) error {
+func (h *heldLease) release(ctx context.Context, floor time.Time) error {
 	for {
 		next := h.record
 		next.Version, next.Instance, next.Horizon = "", Instance{}, floor

@@ -17,7 +17,7 @@ func ReadState(path string) (r Record, registry string, err error) {
 	if err := json.Unmarshal(text, &l); err != nil {
 		return Record{}, "", fmt.Errorf("read %s: %w", path, err)
 	}
-	return Record{Worker: l.Worker, Instance: l.Instance, Term: l.Term, Horizon: l.Horizon, Layouts: l.Layouts}, l.Registry, nil
+	return Record{Worker: l.Worker, Instance: l.Instance, Term: l.Term, Horizon: l.Horizon.Time, Layouts: l.Layouts}, l.Registry, nil
 }
 
 // ReadStatic returns the record in the file of a [Static]; a zero record without one. It changes

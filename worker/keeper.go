@@ -36,10 +36,10 @@ type Keeper struct {
 	opts   Options
 	log    *slog.Logger
 	clock  *Clock
-	max    int64       // largest worker ID
-	stock  int64       // milliseconds from the clock to the mark
-	saved  *savedLease // the earlier lease, until begin has dealt with it
-	notice error       // why the state file cannot be used
+	max    int64         // largest worker ID
+	stock  time.Duration // from the clock to the mark
+	saved  *savedLease   // the earlier lease, until begin has dealt with it
+	notice error         // why the state file cannot be used
 
 	pending *bid // the latest bid, if its outcome is unknown
 
@@ -71,7 +71,7 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 			k.max = l.MaxWorker()
 		}
 	}
-	k.stock = millis(o.MaxAhead+markMargin) + coarsest
+	k.stock = o.MaxAhead + markMargin + time.Duration(coarsest)*time.Millisecond
 	if static, ok := reg.(interface{ chosen() int64 }); ok && static.chosen() > k.max {
 		return nil, fmt.Errorf("%w: worker ID %d: the layouts hold 0 … %d", leaf.ErrInvalid, static.chosen(), k.max)
 	}
@@ -133,10 +133,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 // where the registry must be created first, and where no worker ID is free, unless this
 // process has one to hand back.
 func (k *Keeper) retryPause(err error, pause time.Duration) time.Duration {
-	later, ok := errors.AsType[*notYet](err)
+	wait, ok := errors.AsType[*notYet](err)
 	switch {
 	case ok && k.saved == nil:
-		pause = min(max(time.Duration(later.at-k.clock.ms())*time.Millisecond, pause), queuePause)
+		pause = min(max(wait.at.Sub(k.clock.milli()), pause), queuePause)
 		return pause + rand.N(minPause)
 	case errors.Is(err, ErrNotCreated):
 		return queuePause
@@ -147,14 +147,11 @@ func (k *Keeper) retryPause(err error, pause time.Duration) time.Duration {
 var errStopped = errors.New("this server is stopping")
 
 // sealAll seals every generator and returns the earliest time after all they issued.
-func (k *Keeper) sealAll(why error) (floor int64) {
-	users := k.opts.LeaseUsers
-	for _, u := range users {
-		if after := u.Seal(why); !after.IsZero() {
-			floor = max(floor, milliUp(after))
-		}
+func (k *Keeper) sealAll(why error) (floor time.Time) {
+	for _, u := range k.opts.LeaseUsers {
+		floor = later(floor, u.Seal(why))
 	}
-	return floor
+	return milliUp(floor)
 }
 
 // reportNoLease gives callers and the operator the reason for the missing lease.
@@ -225,9 +222,9 @@ func (s silence) Unwrap() error { return context.DeadlineExceeded }
 // A view is the state of the registry at one time.
 type view struct {
 	records  map[int64]Record
-	registry int64         // its clock in Unix milliseconds; our own if it has no clock
+	registry time.Time     // its clock; our own if it has no clock
 	own      bool          // registry is our own clock
-	offset   int64         // how far our clock was ahead of registry then
+	offset   time.Duration // how far our clock was ahead of registry then
 	at       time.Duration // time of the view by the monotonic clock
 	reign    Reign         // the answering server, asked before the time; zero: none may lose writes
 }
@@ -270,19 +267,21 @@ func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
 
 // readTime asks for the registry's time.
 func (k *Keeper) readTime(ctx context.Context, v *view) error {
-	before := k.clock.ms()
+	before := k.clock.milli()
 	t, err := ask(ctx, k, k.reg.Clock)
-	now := k.clock.ms()
+	now := k.clock.milli()
 	v.registry, v.own, v.at = now, t.IsZero(), k.clock.mono()
 	if !v.own { // it was right somewhere between the question and the answer
-		v.registry = t.UnixMilli() + (now-before)/2
+		v.registry = t.Add(now.Sub(before) / 2).Truncate(time.Millisecond)
 	}
-	v.offset = now - v.registry
+	v.offset = now.Sub(v.registry)
 	return err
 }
 
 // now returns the registry's time: that of v, plus the time since.
-func (k *Keeper) now(v view) int64 { return v.registry + millis(k.clock.mono()-v.at) }
+func (k *Keeper) now(v view) time.Time {
+	return v.registry.Add(k.clock.mono() - v.at).Truncate(time.Millisecond)
+}
 
 // stamp completes what next says about its writer.
 func (k *Keeper) stamp(next *Record, v view) {
@@ -301,5 +300,3 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
-
-func millis(d time.Duration) int64 { return d.Milliseconds() }

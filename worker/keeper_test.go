@@ -104,7 +104,7 @@ func TestKilledProcessIsHandedBackAtItsMark(t *testing.T) {
 		p = hold(t, n, 1) // the mark of 0 is ahead of the clock
 		mustIssue(t, p, 1000)
 		records, _ := w.reg.List(t.Context())
-		if r := records[0]; r.Held() || r.Horizon > time.Now().Add(5*time.Second).UnixMilli() {
+		if r := records[0]; r.Held() || r.Horizon.After(time.Now().Add(5*time.Second)) {
 			t.Errorf("worker 0 was not handed back: %+v", r)
 		}
 	})

@@ -20,7 +20,7 @@ type Lease struct {
 // limit; the zero Time is not a limit. It is for tests, and for programs that ensure by other means
 // that no two generators share a worker ID and a time.
 func Unfenced(worker int64, floor, limit time.Time) *Lease {
-	l := &Lease{worker: worker, floor: milliUp(floor)}
+	l := &Lease{worker: worker, floor: unixMilli(milliUp(floor))}
 	l.limit.Store(limit.UnixMilli())
 	if limit.IsZero() {
 		l.limit.Store(math.MaxInt64)
@@ -30,7 +30,9 @@ func Unfenced(worker int64, floor, limit time.Time) *Lease {
 
 // milliUp returns the first whole millisecond at or after t: a floor is rounded up, as a
 // limit is rounded down.
-func milliUp(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
+func milliUp(t time.Time) time.Time {
+	return t.Add(time.Millisecond - 1).Truncate(time.Millisecond)
+}
 
 // Worker returns the worker ID.
 func (l *Lease) Worker() int64 { return l.worker }

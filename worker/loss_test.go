@@ -124,7 +124,7 @@ func TestExtendedAfterItsHorizonByASlowClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Until(time.UnixMilli(records[0].Horizon)) + 100*time.Millisecond)
+		time.Sleep(time.Until(records[0].Horizon) + 100*time.Millisecond)
 		held := w.reg.Backend.Snapshot()
 		q := w.nodes[1].start()
 		time.Sleep(time.Second)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sync/atomic"
 	"time"
 )
 
@@ -15,20 +14,20 @@ import (
 type lossGuard struct {
 	*Keeper
 
-	known span  // of the incarnation that answered last
-	delay int64 // milliseconds: the registry's claim delay
+	known span          // of the incarnation that answered last
+	delay time.Duration // the registry's claim delay
 
 	// Of the present lease.
-	unnamed span         // of looks at a registry without a known incarnation
-	short   bool         // the lease reaches no further than safe: the registry has not agreed since it was continued, or confirmed
-	safe    atomic.Int64 // see safeUntil; the state file keeps it
+	unnamed span       // of looks at a registry without a known incarnation
+	short   bool       // the lease reaches no further than safe: the registry has not agreed since it was continued, or confirmed
+	safe    atomicTime // see safeUntil; the state file keeps it
 }
 
 // A span is a time, by the registry's clock, in which one incarnation of the registry answered
 // without an interruption.
 type span struct {
 	incarnation string
-	since, seen int64 // Unix milliseconds
+	since, seen time.Time
 }
 
 // readReign asks which server answers.
@@ -49,7 +48,7 @@ func (g *lossGuard) observe(v view) {
 	}
 	since, before := g.epochSince(v), g.known
 	g.known = span{incarnation, since, v.registry}
-	g.count(func(s *Status) { s.Incarnation, s.IncarnationSince = incarnation, timeOf(since) })
+	g.count(func(s *Status) { s.Incarnation, s.IncarnationSince = incarnation, since })
 	if before.incarnation != "" && before.incarnation != incarnation {
 		g.log.Warn("the worker registry was restarted, or another server has taken over", "incarnation", incarnation, "before", before.incarnation)
 	}
@@ -57,14 +56,14 @@ func (g *lossGuard) observe(v view) {
 
 // epochSince returns since when the present incarnation is known to have answered: since its
 // earliest stamp, or since now.
-func (g *lossGuard) epochSince(v view) int64 {
+func (g *lossGuard) epochSince(v view) time.Time {
 	if v.reign.Unmarked {
 		return g.unmarkedSince(v)
 	}
 	since := v.registry
 	for s := range g.spans(v) {
 		if s.incarnation == v.reign.Incarnation {
-			since = min(since, s.since)
+			since = earlier(since, s.since)
 		}
 	}
 	return since
@@ -73,18 +72,18 @@ func (g *lossGuard) epochSince(v view) int64 {
 // unmarkedSince is epochSince where others may have reigned within the incarnation. Then only the
 // latest stamp counts, and only if writes followed it without a gap until now. A write under
 // another incarnation ended the reign, too.
-func (g *lossGuard) unmarkedSince(v view) int64 {
-	var since, seen int64
+func (g *lossGuard) unmarkedSince(v view) time.Time {
+	var since, seen time.Time
 	for s := range g.spans(v) {
 		switch {
-		case s.seen > v.registry+millis(g.opts.Tolerance): // by a clock that was ahead
+		case s.seen.After(v.registry.Add(g.opts.Tolerance)): // by a clock that was ahead
 		case s.incarnation == v.reign.Incarnation:
-			since, seen = max(since, s.since), max(seen, s.seen)
+			since, seen = later(since, s.since), later(seen, s.seen)
 		case s.incarnation != "":
-			since = max(since, s.seen)
+			since = later(since, s.seen)
 		}
 	}
-	if v.registry-seen > millis(2*g.opts.Extend) {
+	if v.registry.Sub(seen) > 2*g.opts.Extend {
 		return v.registry
 	}
 	return since
@@ -106,8 +105,8 @@ func (g *lossGuard) spans(v view) iter.Seq[span] {
 
 // stamp completes a record that this keeper writes by v.
 func (g *lossGuard) stamp(next *Record, v view) {
-	next.Incarnation, next.Since = "", 0
-	if v.reign.Incarnation != "" && v.reign.Incarnation == g.known.incarnation && v.registry == g.known.seen {
+	next.Incarnation, next.Since = "", time.Time{}
+	if v.reign.Incarnation != "" && v.reign.Incarnation == g.known.incarnation && v.registry.Equal(g.known.seen) {
 		next.Incarnation, next.Since = g.known.incarnation, g.known.since
 	}
 	next.ClaimDelay = max(next.ClaimDelay, g.delay)
@@ -119,69 +118,69 @@ func (g *lossGuard) checkDelay(v view) error {
 	if !v.reign.Lossy {
 		return nil
 	}
-	var kept int64
+	var kept time.Duration
 	for _, r := range v.records {
 		kept = max(kept, r.ClaimDelay)
 	}
-	own := millis(g.opts.ClaimDelay)
+	own := g.opts.ClaimDelay.Truncate(time.Millisecond)
 	if kept > 0 && kept < own {
 		if !g.opts.raises {
 			return fmt.Errorf("%w: it may issue times for %v after its record is lost, and other nodes wait for %v only: have all of them wait for %v",
-				ErrClaimDelay, g.opts.ClaimDelay, time.Duration(kept)*time.Millisecond, g.opts.ClaimDelay)
+				ErrClaimDelay, g.opts.ClaimDelay, kept, g.opts.ClaimDelay)
 		}
-		g.log.Warn("the claim delay of the worker registry is raised", "from", time.Duration(kept)*time.Millisecond, "to", g.opts.ClaimDelay)
+		g.log.Warn("the claim delay of the worker registry is raised", "from", kept, "to", g.opts.ClaimDelay)
 	}
 	g.delay = max(kept, own)
-	g.count(func(s *Status) { s.ClaimDelay = time.Duration(g.delay) * time.Millisecond })
+	g.count(func(s *Status) { s.ClaimDelay = g.delay })
 	return nil
 }
 
 // claimed starts a lease by its claim r, which was written by v.
 func (g *lossGuard) claimed(v view, r Record) {
 	g.unnamed, g.short = span{}, false
-	g.safe.Store(g.safeUntil(v, r))
+	g.safe.store(g.safeUntil(v, r))
 }
 
 // continued starts a lease from the state file, which reaches up to safe.
-func (g *lossGuard) continued(safe int64) {
+func (g *lossGuard) continued(safe time.Time) {
 	g.unnamed, g.short = span{}, true
-	g.safe.Store(safe)
+	g.safe.store(safe)
 }
 
 // safeUntil returns a time below which no other node may issue, even if the registry has
 // lost r since it was written. A claim after the loss begins ClaimDelay beyond the first time
 // that the next incarnation said. Its clock, of another server by then, is at most the tolerance
 // behind the one that r was written by, or behind this machine's.
-func (g *lossGuard) safeUntil(v view, r Record) int64 {
+func (g *lossGuard) safeUntil(v view, r Record) time.Time {
 	if !v.reign.Lossy {
 		return r.Horizon
 	}
-	written := min(r.Seen, r.Seen+r.Offset) // by the registry's clock, and by ours
-	return min(r.Horizon, written+millis(g.opts.ClaimDelay-g.opts.Tolerance))
+	written := r.Seen.Add(min(0, r.Offset)) // by the registry's clock, and by ours
+	return earlier(r.Horizon, written.Add(g.opts.ClaimDelay-g.opts.Tolerance))
 }
 
 // claimFloor returns from when on times may be issued under the claim r that v shows: by then each
 // holder that the registry does not know of any more has noticed. Until then the error is a
 // [notYet]: v must be read again, since the registry may lose writes meanwhile.
-func (g *lossGuard) claimFloor(v view, r Record) (floor int64, err error) {
+func (g *lossGuard) claimFloor(v view, r Record) (floor time.Time, err error) {
 	if !v.reign.Lossy {
-		return 0, nil
+		return time.Time{}, nil
 	}
-	if v.reign.Incarnation != "" || v.registry-g.unnamed.seen > millis(2*g.opts.Extend) {
+	if v.reign.Incarnation != "" || v.registry.Sub(g.unnamed.seen) > 2*g.opts.Extend {
 		g.unnamed.since = v.registry // since the last look others may have had the worker ID, and the registry lost that
 	}
 	g.unnamed.seen = v.registry
 	since := g.unnamed.since
 	if v.reign.Incarnation != "" {
 		if err := g.checkOffset(v.offset, "the worker registry's"); err != nil {
-			return 0, err
+			return time.Time{}, err
 		}
 		since = g.known.since
 	}
-	floor = since + g.delay
-	if wait := floor - g.now(v); wait > 0 {
-		return 0, &notYet{g.clock.ms() + wait, fmt.Errorf("%w: worker ID %d may be used from %s on, in %v: the registry may lose writes, and a holder that it does not know of any more must have noticed by then (claim_delay)",
-			ErrWaiting, r.Worker, timeOf(floor).UTC().Format(time.RFC3339), (time.Duration(wait) * time.Millisecond).Round(time.Second))}
+	floor = since.Add(g.delay)
+	if wait := floor.Sub(g.now(v)); wait > 0 {
+		return time.Time{}, &notYet{g.clock.milli().Add(wait), fmt.Errorf("%w: worker ID %d may be used from %s on, in %v: the registry may lose writes, and a holder that it does not know of any more must have noticed by then (claim_delay)",
+			ErrWaiting, r.Worker, floor.UTC().Format(time.RFC3339), wait.Round(time.Second))}
 	}
 	return floor, nil
 }
@@ -189,12 +188,12 @@ func (g *lossGuard) claimFloor(v view, r Record) (floor int64, err error) {
 // confirm returns the horizon of a claim that counts from floor on. It is a safe time until the
 // registry agrees to an extension: this process may have been paused since its look, or be paused
 // now, and does not yet notice a loss as a holder does.
-func (g *lossGuard) confirm(v view, r Record, floor int64) int64 {
+func (g *lossGuard) confirm(v view, r Record, floor time.Time) time.Time {
 	if !v.reign.Lossy || g.opts.short {
 		return r.Horizon
 	}
 	g.short = true
-	return max(floor, min(r.Horizon, g.safe.Load()))
+	return later(floor, earlier(r.Horizon, g.safe.load()))
 }
 
 // agree takes in that the registry agreed to r, an extension of the lease held. An error ends the
@@ -204,7 +203,7 @@ func (g *lossGuard) agree(v view, held, r Record, fromFile bool) error {
 		return err
 	}
 	g.short = false
-	g.safe.Store(g.safeUntil(v, r))
+	g.safe.store(g.safeUntil(v, r))
 	return nil
 }
 
@@ -212,9 +211,9 @@ func (g *lossGuard) agree(v view, held, r Record, fromFile bool) error {
 // another holder meanwhile. If all nodes wait less than this one needs, that may happen before this
 // process notices a loss.
 func (g *lossGuard) checkAlone(v view, r Record) error {
-	if g.short && v.reign.Lossy && (g.now(v) >= g.safe.Load() || r.ClaimDelay < millis(g.opts.ClaimDelay)) {
+	if g.short && v.reign.Lossy && (!g.now(v).Before(g.safe.load()) || r.ClaimDelay < g.opts.ClaimDelay.Truncate(time.Millisecond)) {
 		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
-			ErrTaken, r.Worker, timeOf(g.safe.Load()).UTC().Format(time.RFC3339))
+			ErrTaken, r.Worker, g.safe.load().UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -227,14 +226,14 @@ func (g *lossGuard) checkAlone(v view, r Record) error {
 func (g *lossGuard) checkHorizon(v view, held Record, fromFile bool) error {
 	now := g.now(v)
 	if r := v.reign; r.Incarnation == "" || r.Unmarked || r.Incarnation != held.Incarnation {
-		now += millis(g.opts.Tolerance)
+		now = now.Add(g.opts.Tolerance)
 	}
 	if !fromFile {
-		now = min(now, g.clock.wall().Add(g.opts.Tolerance).UnixMilli())
+		now = earlier(now, g.clock.wall().Add(g.opts.Tolerance))
 	}
-	if v.reign.Lossy && now >= held.Horizon {
+	if v.reign.Lossy && !now.Before(held.Horizon) {
 		return fmt.Errorf("%w: the lease of worker ID %d ran out at %s, and the worker registry may have lost who had it since; claiming again",
-			ErrTaken, held.Worker, timeOf(held.Horizon).UTC().Format(time.RFC3339))
+			ErrTaken, held.Worker, held.Horizon.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

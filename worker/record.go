@@ -91,31 +91,33 @@ func (l ServedLayout) MaxWorker() int64 { return 1<<l.WorkerBits - 1 }
 // A Record is the content of a worker's cell. Instance, Term and Horizon are the lease; the fields
 // after them are for the layout check, for clock checks, and for people.
 //
+// Times and durations are whole milliseconds; a registry keeps no finer ones.
+//
 // A Version identifies one write of a cell, so that [Registry.Swap] needs no read before it. No two
 // contents of a cell have one version, even if the registry lost writes in between. [Registry.Load],
 // List and Swap set it. A registry without versions leaves it empty.
 type Record struct {
-	Worker  int64  `json:"-"`
-	Version string `json:"-"` // set by the registry, which alone can read it; empty: none
+	Worker  int64
+	Version string // set by the registry, which alone can read it; empty: none
 
-	Instance Instance `json:"instance"` // the holder; zero: none
-	Term     int64    `json:"term"`     // how many claims there were
-	Horizon  int64    `json:"horizon"`  // Unix milliseconds: times below it may have been issued, by the holder or before it
+	Instance Instance  // the holder; zero: none
+	Term     int64     // how many claims there were
+	Horizon  time.Time // times below it may have been issued, by the holder or before it
 
-	Layouts []ServedLayout `json:"layouts,omitempty"` // every layout ever served under the worker ID, by name
-	Owner   string         `json:"owner,omitempty"`   // who wrote last, for people
-	Seen    int64          `json:"seen,omitempty"`    // Unix milliseconds on the registry's clock when it was written; 0: not known
-	Offset  int64          `json:"offset,omitempty"`  // milliseconds: the writer's clock minus the registry's, then
+	Layouts []ServedLayout // every layout ever served under the worker ID, by name
+	Owner   string         // who wrote last, for people
+	Seen    time.Time      // on the registry's clock when it was written; zero: not known
+	Offset  time.Duration  // the writer's clock minus the registry's, then
 
 	// The stamp, on a registry that may lose writes.
-	Incarnation string `json:"incarnation,omitempty"` // of the registry, when it was written; empty: not known
-	Since       int64  `json:"since,omitempty"`       // Unix milliseconds on the registry's clock: the incarnation is known to have answered since then
-	ClaimDelay  int64  `json:"claim_delay,omitempty"` // milliseconds that claims wait after a loss, as far as its writers knew
+	Incarnation string        // of the registry, when it was written; empty: not known
+	Since       time.Time     // on the registry's clock: the incarnation is known to have answered since then
+	ClaimDelay  time.Duration // how long claims wait after a loss, as far as its writers knew
 }
 
 // version returns the oldest version of the text form that holds r.
 func (r Record) version() int {
-	if r.Incarnation != "" || r.Since != 0 || r.ClaimDelay != 0 {
+	if r.Incarnation != "" || !r.Since.IsZero() || r.ClaimDelay != 0 {
 		return recordVersion
 	}
 	return 1
@@ -131,9 +133,9 @@ func (r Record) IsZero() bool {
 
 // Equal reports whether r and s are the same in all fields except Version.
 func (r Record) Equal(s Record) bool {
-	return r.Worker == s.Worker && r.Instance == s.Instance && r.Term == s.Term && r.Horizon == s.Horizon &&
-		slices.Equal(r.Layouts, s.Layouts) && r.Owner == s.Owner && r.Seen == s.Seen && r.Offset == s.Offset &&
-		r.Incarnation == s.Incarnation && r.Since == s.Since && r.ClaimDelay == s.ClaimDelay
+	return r.Worker == s.Worker && r.Instance == s.Instance && r.Term == s.Term && r.Horizon.Equal(s.Horizon) &&
+		slices.Equal(r.Layouts, s.Layouts) && r.Owner == s.Owner && r.Seen.Equal(s.Seen) && r.Offset == s.Offset &&
+		r.Incarnation == s.Incarnation && r.Since.Equal(s.Since) && r.ClaimDelay == s.ClaimDelay
 }
 
 // same reports whether r and s are the same write of a cell.
@@ -141,22 +143,34 @@ func (r Record) same(s Record) bool { return r.Version == s.Version && r.Equal(s
 
 // recordText is the text form.
 type recordText struct {
-	Version int `json:"v"`
-	fields
+	Version     int            `json:"v"`
+	Instance    Instance       `json:"instance"`
+	Term        int64          `json:"term"`
+	Horizon     milliTime      `json:"horizon"`
+	Layouts     []ServedLayout `json:"layouts,omitempty"`
+	Owner       string         `json:"owner,omitempty"`
+	Seen        milliTime      `json:"seen,omitzero"`
+	Offset      millis         `json:"offset,omitempty"`
+	Incarnation string         `json:"incarnation,omitempty"`
+	Since       milliTime      `json:"since,omitzero"`
+	ClaimDelay  millis         `json:"claim_delay,omitempty"`
 }
 
-// fields are those of a Record, without its methods.
-type fields Record
-
 // MarshalText returns r, without Worker and Version, as one line of JSON. Equal records have
-// equal texts, so that a driver may keep and compare texts.
+// equal texts, so that a driver may keep and compare texts. It fails if Horizon is before 1970.
 func (r Record) MarshalText() ([]byte, error) {
-	r.Layouts = slices.Clone(r.Layouts)
-	slices.SortFunc(r.Layouts, byName)
+	if unixMilli(r.Horizon) < 0 {
+		return nil, fmt.Errorf("worker record with a horizon of %v", r.Horizon)
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(recordText{r.version(), fields(r)})
+	err := enc.Encode(recordText{
+		Version: r.version(), Instance: r.Instance, Term: r.Term, Horizon: milliTime{r.Horizon},
+		Layouts: slices.SortedFunc(slices.Values(r.Layouts), byName), Owner: r.Owner,
+		Seen: milliTime{r.Seen}, Offset: millis(r.Offset),
+		Incarnation: r.Incarnation, Since: milliTime{r.Since}, ClaimDelay: millis(r.ClaimDelay),
+	})
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
@@ -178,22 +192,16 @@ func (r *Record) UnmarshalText(text []byte) error {
 	if err := dec.Decode(&t); err != nil {
 		return fmt.Errorf("worker record %q: %w", shorten(text), err)
 	}
-	if _, err := dec.Token(); err != io.EOF || t.Version < 1 || t.Term < 0 || t.Horizon < 0 {
+	if _, err := dec.Token(); err != io.EOF || t.Version < 1 || t.Term < 0 || unixMilli(t.Horizon.Time) < 0 {
 		return fmt.Errorf("worker record %q is malformed", shorten(text))
 	}
-	t.fields.Worker, t.fields.Version = r.Worker, r.Version
-	*r = Record(t.fields)
+	*r = Record{
+		Worker: r.Worker, Version: r.Version, Instance: t.Instance, Term: t.Term, Horizon: t.Horizon.Time,
+		Layouts: t.Layouts, Owner: t.Owner, Seen: t.Seen.Time, Offset: time.Duration(t.Offset),
+		Incarnation: t.Incarnation, Since: t.Since.Time, ClaimDelay: time.Duration(t.ClaimDelay),
+	}
 	return nil
 }
 
 // shorten bounds the quoted part of an error.
 func shorten(text []byte) []byte { return text[:min(len(text), 200)] }
-
-// timeOf returns a time of the protocol, in Unix milliseconds, as a time.Time; the
-// zero Time for 0.
-func timeOf(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
-}

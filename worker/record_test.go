@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,12 +15,12 @@ import (
 func TestRecordText(t *testing.T) {
 	i := worker.Instance{0: 0xab, 15: 1}
 	full := worker.Record{
-		Worker: 7, Instance: i, Term: math.MaxInt64, Horizon: 1795260434883,
+		Worker: 7, Instance: i, Term: math.MaxInt64, Horizon: time.UnixMilli(1795260434883),
 		Layouts: []worker.ServedLayout{
 			{Name: "a<b", Epoch: -1, Tick: 1000, TimeBits: 28, WorkerBits: 22, SequenceBits: 13},
 			{Name: "leaf", Epoch: 1288834974657, Tick: 1, TimeBits: 41, WorkerBits: 10, SequenceBits: 12},
 		},
-		Owner: `höst "1"`, Seen: 5, Offset: -3,
+		Owner: `höst "1"`, Seen: time.UnixMilli(5), Offset: -3 * time.Millisecond,
 	}
 	const want = `{"v":1,"instance":"ab000000000000000000000000000001","term":9223372036854775807,"horizon":1795260434883,` +
 		`"layouts":[{"name":"a<b","epoch":-1,"tick":1000,"time":28,"worker":22,"sequence":13},` +
@@ -32,7 +33,7 @@ func TestRecordText(t *testing.T) {
 		t.Error(diff)
 	}
 	stamped := full
-	stamped.Layouts, stamped.Incarnation, stamped.Since, stamped.ClaimDelay = nil, "7/2", 4, 27000
+	stamped.Layouts, stamped.Incarnation, stamped.Since, stamped.ClaimDelay = nil, "7/2", time.UnixMilli(4), 27*time.Second
 	text, err = stamped.MarshalText()
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func TestRecordText(t *testing.T) {
 		`"owner":"höst \"1\"","seen":5,"offset":-3,"incarnation":"7/2","since":4,"claim_delay":27000}`; string(text) != want {
 		t.Error(cmp.Diff(want, string(text)))
 	}
-	for _, r := range []worker.Record{full, stamped, {Worker: 7}, {Worker: 7, Term: 3, Horizon: 9}, {ClaimDelay: 1, Worker: 7}} {
+	for _, r := range []worker.Record{full, stamped, {Worker: 7}, {Worker: 7, Term: 3, Horizon: time.UnixMilli(9)}, {ClaimDelay: time.Millisecond, Worker: 7}} {
 		text, err := r.MarshalText()
 		if err != nil {
 			t.Fatal(err)
@@ -57,6 +58,7 @@ func TestRecordTextRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "null", "7", "nonsense", `{"v":1,"term":1}x`, `{"v":0}`, `{}`, `{"v":1,"term":-1}`, `{"v":1,"horizon":-5}`,
 		`{"v":1,"instance":"ab"}`, `{"v":1,"instance":"zz000000000000000000000000000001"}`, `{"v":1,"colour":"red"}`,
+		`{"v":1,"offset":9223372036854775807}`,
 	} {
 		r := worker.Record{Worker: 7, Term: 4}
 		if err := r.UnmarshalText([]byte(text)); err == nil || errors.Is(err, worker.ErrNewer) {
@@ -65,6 +67,9 @@ func TestRecordTextRefused(t *testing.T) {
 		if !r.Equal(worker.Record{Worker: 7, Term: 4}) {
 			t.Errorf("%q changed the record", text)
 		}
+	}
+	if text, err := (worker.Record{Horizon: time.Time{}.Add(time.Hour)}).MarshalText(); err == nil {
+		t.Errorf("a horizon in the year 1 is written as %s", text)
 	}
 	var r worker.Record
 	if err := r.UnmarshalText([]byte(`{"v":3,"colour":"red"}`)); !errors.Is(err, worker.ErrNewer) {
@@ -76,13 +81,13 @@ func TestRecordTextRefused(t *testing.T) {
 }
 
 func TestRecordEqual(t *testing.T) {
-	r := worker.Record{Worker: 1, Instance: worker.Instance{1}, Term: 2, Horizon: 3, Layouts: []worker.ServedLayout{{Name: "a"}}, Owner: "o", Seen: 4, Offset: 5, Incarnation: "i", Since: 6, ClaimDelay: 7}
+	r := worker.Record{Worker: 1, Instance: worker.Instance{1}, Term: 2, Horizon: time.UnixMilli(3), Layouts: []worker.ServedLayout{{Name: "a"}}, Owner: "o", Seen: time.UnixMilli(4), Offset: 5, Incarnation: "i", Since: time.UnixMilli(6), ClaimDelay: 7}
 	for field, change := range map[string]func(*worker.Record){
 		"worker": func(r *worker.Record) { r.Worker++ }, "instance": func(r *worker.Record) { r.Instance[15]++ },
-		"term": func(r *worker.Record) { r.Term++ }, "horizon": func(r *worker.Record) { r.Horizon++ },
+		"term": func(r *worker.Record) { r.Term++ }, "horizon": func(r *worker.Record) { r.Horizon = r.Horizon.Add(1) },
 		"layouts": func(r *worker.Record) { r.Layouts = []worker.ServedLayout{{Name: "b"}} }, "owner": func(r *worker.Record) { r.Owner = "" },
-		"seen": func(r *worker.Record) { r.Seen++ }, "offset": func(r *worker.Record) { r.Offset++ },
-		"incarnation": func(r *worker.Record) { r.Incarnation = "" }, "since": func(r *worker.Record) { r.Since++ },
+		"seen": func(r *worker.Record) { r.Seen = r.Seen.Add(1) }, "offset": func(r *worker.Record) { r.Offset++ },
+		"incarnation": func(r *worker.Record) { r.Incarnation = "" }, "since": func(r *worker.Record) { r.Since = r.Since.Add(1) },
 		"claim delay": func(r *worker.Record) { r.ClaimDelay++ },
 	} {
 		s := r

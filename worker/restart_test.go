@@ -143,8 +143,8 @@ func TestIdleTenureKeepsTheFloor(t *testing.T) {
 			t.Fatal(err)
 		}
 		after, _ := w.reg.Load(t.Context(), 0)
-		if after.Horizon < before.Horizon {
-			t.Errorf("the floor went from %d to %d", before.Horizon, after.Horizon)
+		if after.Horizon.Before(before.Horizon) {
+			t.Errorf("the floor went from %v to %v", before.Horizon, after.Horizon)
 		}
 	})
 }

@@ -26,9 +26,9 @@ type savedLease struct {
 	Worker   int64          `json:"worker"`
 	Instance Instance       `json:"instance"`
 	Term     int64          `json:"term"`
-	Horizon  int64          `json:"horizon"` // as far as the registry is known to agree
-	Safe     int64          `json:"safe"`    // whatever the registry has lost since, no other node is given a time before that
-	Mark     int64          `json:"mark"`    // nothing from here on was issued
+	Horizon  milliTime      `json:"horizon"` // as far as the registry is known to agree
+	Safe     milliTime      `json:"safe"`    // whatever the registry has lost since, no other node is given a time before that
+	Mark     milliTime      `json:"mark"`    // nothing from here on was issued
 	Layouts  []ServedLayout `json:"layouts"`
 
 	sealed  bool // it was this process's own, whose lease users are sealed
@@ -108,7 +108,7 @@ func (s *StateFile) restore(registry string) (lease *savedLease, notice, err err
 	switch {
 	case lease.Registry != registry:
 		return nil, fmt.Errorf("it is about a worker ID of another registry, %s", lease.Registry), nil
-	case lease.Instance.IsZero() || lease.Mark > lease.Horizon:
+	case lease.Instance.IsZero() || lease.Mark.After(lease.Horizon.Time):
 		return nil, errDamaged, nil
 	}
 	return lease, nil, nil

@@ -185,9 +185,9 @@ func TestStatic(t *testing.T) {
 	if _, err := s.Assign(t.Context(), 3); err == nil {
 		t.Error("assigned a worker ID that the layout does not hold")
 	}
-	held := worker.Record{Worker: 7, Instance: worker.NewInstance(), Term: 1, Horizon: 1000}
+	held := worker.Record{Worker: 7, Instance: worker.NewInstance(), Term: 1, Horizon: time.UnixMilli(1000)}
 	first, err := s.Load(t.Context(), 7)
-	if err != nil || first.Horizon == 0 {
+	if err != nil || first.Horizon.IsZero() {
 		t.Fatalf("a file that may stand in the place of one that was lost: %+v, %v", first, err)
 	}
 	if _, err := s.Swap(t.Context(), first, held); err != nil {
@@ -224,7 +224,7 @@ func TestAssignedWorkerIDFreed(t *testing.T) {
 		}
 		n := w.nodes[0]
 		n.registry = static
-		ahead := worker.Record{Worker: 3, Term: 1, Horizon: time.Now().AddDate(1, 0, 0).UnixMilli()}
+		ahead := worker.Record{Worker: 3, Term: 1, Horizon: time.Now().AddDate(1, 0, 0)}
 		found, err := static.Load(t.Context(), 3)
 		if err == nil {
 			_, err = static.Swap(t.Context(), found, ahead)

@@ -37,7 +37,7 @@ func OpenStatic(f File, worker int64, hold time.Duration) (*Static, error) {
 		return nil, fmt.Errorf("%w: worker ID %d", leaf.ErrInvalid, worker)
 	}
 	s := &Static{worker: worker, slots: slots{file: f, size: recordSlot, version: staticVersion}, record: Record{Worker: worker}}
-	s.record.Horizon = time.Now().Add(hold).UnixMilli()
+	s.record.Horizon = milliUp(time.Now().Add(hold))
 	text, err := s.slots.read()
 	if errors.Is(err, errDamaged) {
 		return nil, fmt.Errorf("the record of worker ID %d: %w: times up to %v ahead of the clock may have been issued: delete the file when that long has passed",

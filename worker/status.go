@@ -48,14 +48,14 @@ func (k *Keeper) Status() Status {
 // they can.
 func (k *Keeper) Err() error {
 	s := k.Status()
-	now := k.clock.ms()
+	now := k.clock.milli()
 	switch {
 	case !s.Held:
 		return s.Err
-	case s.Floor.UnixMilli() > now+millis(k.opts.LeastAhead):
+	case s.Floor.After(now.Add(k.opts.LeastAhead)):
 		return fmt.Errorf("%w: worker ID %d may be used from %s on, in %v: %s", ErrWaiting, s.Worker, s.Floor.UTC().Format(time.RFC3339),
-			(time.Duration(s.Floor.UnixMilli()-now) * time.Millisecond).Round(time.Second), s.wait)
-	case now >= s.Horizon.UnixMilli():
+			s.Floor.Sub(now).Round(time.Second), s.wait)
+	case !now.Before(s.Horizon):
 		return fmt.Errorf("the lease of worker ID %d ran out at %s: %w", s.Worker, s.Horizon.UTC().Format(time.RFC3339), s.Err)
 	}
 	return nil
@@ -73,16 +73,16 @@ func (h *heldLease) recordStart() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.throttle, h.faults = logThrottle{}, [numFaults]error{}
-	now := timeOf(h.clock.ms())
+	now := h.clock.milli()
 	s := &h.status
 	s.Held, s.Err, s.Worker, s.Term = true, nil, h.record.Worker, h.record.Term
-	s.Floor, s.Horizon, s.Since = timeOf(h.lease.floor), timeOf(h.horizon.Load()), now
-	s.ClockOffset = time.Duration(h.record.Offset) * time.Millisecond
+	s.Floor, s.Horizon, s.Since = timeOf(h.lease.floor), h.horizon.load(), now
+	s.ClockOffset = h.record.Offset
 	if s.Extended = now; h.fromFile {
 		s.Extended = time.Time{}
 	}
 	s.wait = "times before that may have been issued under it"
-	h.log.Info("holding a worker ID", "worker", h.record.Worker, "term", h.record.Term, "horizon", timeOf(h.record.Horizon))
+	h.log.Info("holding a worker ID", "worker", h.record.Worker, "term", h.record.Term, "horizon", h.record.Horizon)
 	if wait := s.Floor.Sub(now); wait > h.opts.LeastAhead {
 		h.log.Warn("the worker ID must not be used yet", "worker", h.record.Worker, "from", s.Floor, "in", wait.Round(time.Second), "because", s.wait)
 	}
@@ -100,11 +100,11 @@ func (h *heldLease) reportWait(err error, again bool) {
 func (h *heldLease) recordResult(err error) {
 	if err == nil {
 		h.count(func(s *Status) {
-			s.Horizon, s.Extended = timeOf(h.record.Horizon), timeOf(h.clock.ms())
-			s.ClockOffset = time.Duration(h.record.Offset) * time.Millisecond
+			s.Horizon, s.Extended = h.record.Horizon, h.clock.milli()
+			s.ClockOffset = h.record.Offset
 		})
 	}
-	h.report(registryFault, err, "the worker registry cannot be asked; the lease goes on until its horizon", "horizon", timeOf(h.record.Horizon))
+	h.report(registryFault, err, "the worker registry cannot be asked; the lease goes on until its horizon", "horizon", h.record.Horizon)
 }
 
 // What can be wrong while a lease is held.
@@ -157,7 +157,7 @@ func Free(ctx context.Context, reg Registry, worker int64) (Record, error) {
 	}
 	next := old
 	next.Instance, next.Term = Instance{}, old.Term+1
-	next.Horizon = min(old.Horizon, now.Add(freeAhead).UnixMilli())
+	next.Horizon = earlier(old.Horizon, now.Add(freeAhead).Truncate(time.Millisecond))
 	next.Version = ""
 	return reg.Swap(ctx, old, next)
 }

@@ -31,9 +31,9 @@ func (k *Keeper) checkClock(v view) error {
 	if err := k.checkOffset(v.offset, "the worker registry's"); err != nil {
 		return err
 	}
-	var peers []int64
+	var peers []time.Duration
 	for _, r := range v.records {
-		if r.Held() && node(r.Owner) != node(k.opts.Owner) && r.Seen > v.registry-millis(peerAge) && r.Seen <= v.registry+millis(peerAge) {
+		if r.Held() && node(r.Owner) != node(k.opts.Owner) && r.Seen.After(v.registry.Add(-peerAge)) && !r.Seen.After(v.registry.Add(peerAge)) {
 			peers = append(peers, r.Offset)
 		}
 	}
@@ -42,7 +42,7 @@ func (k *Keeper) checkClock(v view) error {
 	}
 	slices.Sort(peers)
 	err := k.checkOffset(v.offset-peers[len(peers)/2], fmt.Sprintf("the median of %d running nodes", len(peers)))
-	if err != nil && !v.own && time.Duration(v.offset).Abs()*time.Millisecond <= rightClock {
+	if err != nil && !v.own && v.offset.Abs() <= rightClock {
 		k.log.Warn("the running nodes' clocks are off; this machine's agrees with the worker registry's", "err", err)
 		return nil
 	}
@@ -58,8 +58,7 @@ func node(owner string) string {
 	return name
 }
 
-func (k *Keeper) checkOffset(ms int64, whose string) error {
-	off := time.Duration(ms) * time.Millisecond
+func (k *Keeper) checkOffset(off time.Duration, whose string) error {
 	if off.Abs() <= k.opts.Tolerance {
 		return nil
 	}
@@ -132,5 +131,5 @@ func (w *clockWatch) confirmStep(ctx context.Context, step time.Duration) error 
 	case v.own:
 		return nil
 	}
-	return w.checkOffset(v.offset+millis(step), "the worker registry's")
+	return w.checkOffset(v.offset+step, "the worker registry's")
 }

@@ -19,11 +19,11 @@ var registryMutants = []registryMutant{
 	{"compares nothing", comparing(func(_, _ worker.Record) bool { return true }), []string{"swap/other record", "swap/repeated", "record/permanent", "swap/to the same"}},
 	{"compares terms", comparing(func(held, old worker.Record) bool { return held.Term == old.Term }), []string{"swap/other record"}},
 	{"compares the lease", comparing(func(held, old worker.Record) bool {
-		return held.Instance == old.Instance && held.Term == old.Term && held.Horizon == old.Horizon
+		return held.Instance == old.Instance && held.Term == old.Term && held.Horizon.Equal(old.Horizon)
 	}), []string{"swap/other record"}},
 	{"ignores the instance", without(func(r *worker.Record) { r.Instance = worker.Instance{} }), []string{"swap/other record"}},
 	{"ignores the term", without(func(r *worker.Record) { r.Term = 0 }), []string{"swap/other record"}},
-	{"ignores the horizon", without(func(r *worker.Record) { r.Horizon = 0 }), []string{"swap/other record"}},
+	{"ignores the horizon", without(func(r *worker.Record) { r.Horizon = time.Time{} }), []string{"swap/other record"}},
 	{"ignores the layouts", without(func(r *worker.Record) { r.Layouts = nil }), []string{"swap/other record"}},
 	{"ignores the names of layouts", without(func(r *worker.Record) {
 		for i := range r.Layouts {
@@ -34,7 +34,7 @@ var registryMutants = []registryMutant{
 	{"folds case", without(capital), []string{"swap/other record"}},
 	{"folds accents", without(func(r *worker.Record) { r.Owner = strings.ReplaceAll(r.Owner, "ö", "o") }), []string{"swap/other record"}},
 	{"pads with spaces", without(func(r *worker.Record) { r.Owner = strings.TrimRight(r.Owner, " ") }), []string{"swap/other record"}},
-	{"ignores the time", without(func(r *worker.Record) { r.Seen = 0 }), []string{"swap/other record"}},
+	{"ignores the time", without(func(r *worker.Record) { r.Seen = time.Time{} }), []string{"swap/other record"}},
 	{"ignores the offset", without(func(r *worker.Record) { r.Offset = 0 }), []string{"swap/other record"}},
 	{"overwrites on creation", comparing(func(held, old worker.Record) bool { return old.IsZero() || held.Equal(old) }), []string{"swap/other record", "swap/repeated", "record/permanent", "swap/racing creation"}},
 	{"creates whatever is replaced", comparing(func(held, old worker.Record) bool { return held.IsZero() || held.Equal(old) }), []string{"swap/other record", "swap/to the same"}},
@@ -113,10 +113,10 @@ var registryMutants = []registryMutant{
 	{"takes negative workers", unchecked(func(_, new worker.Record) bool { return new.Worker < 0 }), []string{"swap/invalid"}},
 	{"empties cells", unchecked(func(old, new worker.Record) bool { return new.IsZero() && !old.IsZero() }), []string{"swap/invalid"}},
 
-	{"has horizons in 32 bits", keeping(func(r *worker.Record) { r.Horizon = int64(int32(r.Horizon)) }), []string{"record/round trip", "swap/create"}},
+	{"has horizons in 32 bits", keeping(func(r *worker.Record) { r.Horizon = time.UnixMilli(int64(int32(r.Horizon.UnixMilli()))) }), []string{"record/round trip", "swap/create"}},
 	{"has numbers in floating point", keeping(func(r *worker.Record) {
-		if r.Seen < 1<<62 {
-			r.Seen = int64(float64(r.Seen))
+		if ms := r.Seen.UnixMilli(); ms < 1<<62 {
+			r.Seen = time.UnixMilli(int64(float64(ms)))
 		}
 	}), []string{"record/round trip"}},
 	{"cuts long owners", keeping(func(r *worker.Record) { r.Owner = r.Owner[:min(255, len(r.Owner))] }), []string{"record/round trip"}},
@@ -198,7 +198,7 @@ var registryMutants = []registryMutant{
 		}}
 	}, []string{"reign"}},
 	{"ignores the incarnation", without(func(r *worker.Record) { r.Incarnation = "" }), []string{"swap/other record"}},
-	{"ignores since when", without(func(r *worker.Record) { r.Since = 0 }), []string{"swap/other record"}},
+	{"ignores since when", without(func(r *worker.Record) { r.Since = time.Time{} }), []string{"swap/other record"}},
 	{"ignores the claim delay", without(func(r *worker.Record) { r.ClaimDelay = 0 }), []string{"swap/other record"}},
 	{"assigns what the layouts do not hold", func(s *fakeRegistry) worker.Registry {
 		return &client{fakeRegistry: s, assign: func(_ context.Context, max int64) (int64, error) { return max + 1, nil }}

@@ -245,7 +245,7 @@ func writingBehind(s *fakeRegistry) worker.Registry {
 func dropping(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
 		now, err := s.Swap(ctx, old, new)
-		if err == nil && !new.Held() && new.Term == 1 && new.Horizon > 1 {
+		if err == nil && !new.Held() && new.Term == 1 && new.Horizon.After(time.UnixMilli(1)) {
 			s.mu.Lock()
 			delete(s.texts, new.Worker)
 			s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf/worker"
 )
@@ -44,13 +45,13 @@ func never(id int64) worker.Record { return worker.Record{Worker: id} }
 // claimed is a record as a keeper writes it, of one term and by a fresh instance.
 func claimed(id, term int64) worker.Record {
 	return worker.Record{
-		Worker: id, Instance: worker.NewInstance(), Term: term, Horizon: 1790000000000 + term,
+		Worker: id, Instance: worker.NewInstance(), Term: term, Horizon: time.UnixMilli(1790000000000 + term),
 		Layouts: []worker.ServedLayout{
 			{Name: "snowflake", Epoch: 1288834974657, Tick: 1, TimeBits: 41, WorkerBits: 10, SequenceBits: 12},
 			{Name: "uid", Epoch: 1463673600000, Tick: 1000, TimeBits: 31, WorkerBits: 19, SequenceBits: 13},
 		},
-		Owner: "node-1:8080", Seen: 1780000000000, Offset: -3,
-		Incarnation: "7001/2/1780000000000001", Since: 1770000000000, ClaimDelay: 27000,
+		Owner: "node-1:8080", Seen: time.UnixMilli(1780000000000), Offset: -3 * time.Millisecond,
+		Incarnation: "7001/2/1780000000000001", Since: time.UnixMilli(1770000000000), ClaimDelay: 27 * time.Second,
 	}
 }
 

@@ -34,21 +34,22 @@ func oddRecords() []worker.Record {
 		layouts = append(layouts, worker.ServedLayout{Name: fmt.Sprintf("layout-%02d", i), Epoch: int64(i), Tick: 10, TimeBits: 41,
 			WorkerBits: 10, SequenceBits: 12})
 	}
+	const longest = math.MaxInt64 / time.Millisecond * time.Millisecond
 	full := worker.Instance([]byte("\x00\x01\x7f\x80\xff'\"\\%_\n\r\t {}"))
 	all := []worker.Record{
 		{Term: 1},
-		{Horizon: 1},
-		{Seen: 1},
-		{Offset: -1},
+		{Horizon: time.UnixMilli(1)},
+		{Seen: time.UnixMilli(1)},
+		{Offset: -time.Millisecond},
 		{Incarnation: "x"},
-		{Since: 1},
-		{ClaimDelay: 1},
+		{Since: time.UnixMilli(1)},
+		{ClaimDelay: time.Millisecond},
 		{Owner: "x"},
 		{Layouts: []worker.ServedLayout{{}}},
 		{Instance: worker.Instance{15: 1}},
-		{Instance: full, Term: math.MaxInt64, Horizon: math.MaxInt64, Seen: math.MaxInt64, Offset: math.MaxInt64},
-		{Instance: full, Seen: math.MinInt64, Offset: math.MinInt64},
-		{Term: 1<<53 + 1, Horizon: 1<<53 + 1, Seen: 1<<53 + 1, Offset: -1<<53 - 1},
+		{Instance: full, Term: math.MaxInt64, Horizon: time.UnixMilli(math.MaxInt64), Seen: time.UnixMilli(math.MaxInt64), Offset: longest},
+		{Instance: full, Seen: time.UnixMilli(math.MinInt64), Offset: -longest},
+		{Term: 1<<53 + 1, Horizon: time.UnixMilli(1<<53 + 1), Seen: time.UnixMilli(1<<53 + 1)},
 		{Layouts: []worker.ServedLayout{{Name: "a 'b' \"c\" \\ 订单 😀", Epoch: math.MinInt64, Tick: math.MaxInt64, TimeBits: 63}}},
 		{Term: 1, Layouts: layouts, Owner: strings.Repeat("long ", 400)},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/worker"
@@ -76,16 +77,16 @@ func differing(r worker.Record) map[string]worker.Record {
 	edit("an instance of one other bit", func(o *worker.Record) { o.Instance[15] ^= 1 })
 	edit("no instance", func(o *worker.Record) { o.Instance = worker.Instance{} })
 	edit("another term", func(o *worker.Record) { o.Term++ })
-	edit("another horizon", func(o *worker.Record) { o.Horizon-- })
+	edit("another horizon", func(o *worker.Record) { o.Horizon = o.Horizon.Add(-time.Millisecond) })
 	edit("another owner", func(o *worker.Record) { o.Owner += "x" })
 	edit("an owner in capitals", func(o *worker.Record) { o.Owner = "NODE-1:8080" })
 	edit("an owner with a space behind", func(o *worker.Record) { o.Owner += " " })
 	edit("an owner with an accent", func(o *worker.Record) { o.Owner = "nöde-1:8080" })
-	edit("another time", func(o *worker.Record) { o.Seen++ })
+	edit("another time", func(o *worker.Record) { o.Seen = o.Seen.Add(time.Millisecond) })
 	edit("another offset", func(o *worker.Record) { o.Offset = -o.Offset })
 	edit("another incarnation", func(o *worker.Record) { o.Incarnation += "x" })
-	edit("another time of its incarnation", func(o *worker.Record) { o.Since++ })
-	edit("another claim delay", func(o *worker.Record) { o.ClaimDelay++ })
+	edit("another time of its incarnation", func(o *worker.Record) { o.Since = o.Since.Add(time.Millisecond) })
+	edit("another claim delay", func(o *worker.Record) { o.ClaimDelay += time.Millisecond })
 	edit("no layouts", func(o *worker.Record) { o.Layouts = nil })
 	edit("fewer layouts", func(o *worker.Record) { o.Layouts = o.Layouts[:1] })
 	edit("another layout", func(o *worker.Record) { o.Layouts[1].Epoch++ })

@@ -87,7 +87,7 @@ func TestNodesRefuseOtherBitsAtOnce(t *testing.T) {
 	wantAssigned(t, second, 2)
 	claim := func(n *mysql.Nodes, id int64, layouts ...worker.ServedLayout) error {
 		_, err := n.Swap(t.Context(), worker.Record{Worker: id},
-			worker.Record{Worker: id, Instance: worker.NewInstance(), Term: 1, Horizon: 1, Layouts: layouts})
+			worker.Record{Worker: id, Instance: worker.NewInstance(), Term: 1, Horizon: time.UnixMilli(1), Layouts: layouts})
 		return err
 	}
 	if err := claim(first, 1, uidBits); err != nil {
@@ -120,7 +120,7 @@ func TestNodesLayoutsRace(t *testing.T) {
 		mine.WorkerBits, mine.SequenceBits = mine.WorkerBits+i, mine.SequenceBits-i
 		go func() {
 			_, err := n.Swap(t.Context(), worker.Record{Worker: id},
-				worker.Record{Worker: id, Instance: worker.NewInstance(), Term: 1, Horizon: 1, Layouts: []worker.ServedLayout{mine, mine.Default("uid")}})
+				worker.Record{Worker: id, Instance: worker.NewInstance(), Term: 1, Horizon: time.UnixMilli(1), Layouts: []worker.ServedLayout{mine, mine.Default("uid")}})
 			results <- err
 		}()
 	}

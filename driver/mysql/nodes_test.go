@@ -375,7 +375,7 @@ func TestNodesCell(t *testing.T) {
 	b := newNodeBed(t)
 	b.mustInit(t)
 	n := b.start(t, nil)
-	zero, held := worker.Record{Worker: 1}, worker.Record{Worker: 1, Instance: worker.NewInstance(), Term: 1, Horizon: 5}
+	zero, held := worker.Record{Worker: 1}, worker.Record{Worker: 1, Instance: worker.NewInstance(), Term: 1, Horizon: time.UnixMilli(5)}
 	if _, err := n.Swap(t.Context(), zero, held); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("before Assign: %v, want ErrInvalid", err)
 	}
@@ -394,8 +394,8 @@ func TestNodesCell(t *testing.T) {
 	}
 	want(held, held)
 	later := held
-	later.Horizon = 9
-	for _, old := range []worker.Record{zero, later, {Worker: 1, Instance: held.Instance, Term: 2, Horizon: 5}} {
+	later.Horizon = time.UnixMilli(9)
+	for _, old := range []worker.Record{zero, later, {Worker: 1, Instance: held.Instance, Term: 2, Horizon: time.UnixMilli(5)}} {
 		if _, err := n.Swap(t.Context(), old, later); !errors.Is(err, worker.ErrConflict) {
 			t.Errorf("swap of %+v: %v, want ErrConflict", old, err)
 		}

@@ -2,17 +2,19 @@ package redis_test
 
 import (
 	"errors"
-	"github.com/leaf-id/leaf/driver/drivertest"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
 
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
 )
 
 func claimed(id, term int64) worker.Record {
-	return worker.Record{Worker: id, Instance: worker.NewInstance(), Term: term, Horizon: 1790000000000}
+	return worker.Record{Worker: id, Instance: worker.NewInstance(), Term: term, Horizon: time.UnixMilli(1790000000000)}
 }
 
 func TestCellsHaveNoTimeToLive(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/sqldb"
@@ -101,7 +102,7 @@ func TestReadingIsNoRecovery(t *testing.T) {
 	db := sqliteDB(t, path)
 	var log strings.Builder
 	r := suite.OpenRegistry(t, sqliteDB(t, path), &sqldb.Options{File: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	record := worker.Record{Worker: 1, Instance: worker.NewInstance(), Term: 1, Horizon: 1}
+	record := worker.Record{Worker: 1, Instance: worker.NewInstance(), Term: 1, Horizon: time.UnixMilli(1)}
 	for _, full := range []bool{true, false} {
 		statement := "DROP TRIGGER full"
 		if full {

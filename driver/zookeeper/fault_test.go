@@ -196,7 +196,7 @@ func TestServerKilledOrFrozenMeanwhile(t *testing.T) {
 			return err == nil && stat.Version > version+2
 		})
 		next := held
-		next.Horizon++
+		next.Horizon = next.Horizon.Add(time.Millisecond)
 		if _, err := l.Swap(t.Context(), held, next); err != nil {
 			t.Errorf("after %s: %v", what, err)
 		}
@@ -224,7 +224,7 @@ func TestForeignWriteWhileCutOff(t *testing.T) {
 	dials := p.dials.Load()
 	eventually(t, "all have tried to connect again", func() bool { return p.dials.Load() > dials+4 })
 	next := held
-	next.Horizon++
+	next.Horizon = next.Horizon.Add(time.Millisecond)
 	if _, err := other.Swap(t.Context(), held, next); err != nil {
 		t.Fatal(err)
 	}

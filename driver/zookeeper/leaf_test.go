@@ -293,7 +293,7 @@ func TestLeaseOfTheProcessBefore(t *testing.T) {
 	}
 	extend := func(l *zookeeper.Leaf) error {
 		next := held
-		next.Horizon++
+		next.Horizon = next.Horizon.Add(time.Millisecond)
 		_, err := l.Swap(t.Context(), held, next)
 		if err == nil {
 			held = next

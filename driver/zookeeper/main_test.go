@@ -186,7 +186,7 @@ func hold(t testing.TB, l *zookeeper.Leaf, id int64) worker.Record {
 		t.Fatal(err)
 	}
 	held := old
-	held.Instance, held.Term = worker.NewInstance(), old.Term+1
+	held.Instance, held.Term, held.Horizon = worker.NewInstance(), old.Term+1, time.UnixMilli(old.Term+1)
 	if _, err := l.Swap(t.Context(), old, held); err != nil {
 		t.Fatal(err)
 	}

@@ -209,7 +209,7 @@ func TestPoolRefusesToShareWithJavaLeaf(t *testing.T) {
 func TestCellsArePersistentAndOpen(t *testing.T) {
 	tr := newTree(t)
 	p := tr.pool(t)
-	r := worker.Record{Worker: 7, Instance: worker.NewInstance(), Term: 1, Horizon: 1795260434883}
+	r := worker.Record{Worker: 7, Instance: worker.NewInstance(), Term: 1, Horizon: time.UnixMilli(1795260434883)}
 	if _, err := p.Swap(t.Context(), worker.Record{Worker: 7}, r); err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func javaTakesOurAddress(t *testing.T, every time.Duration) {
 	_, err = l.Load(t.Context(), id)
 	isTaken(t, "load", err)
 	next := held
-	next.Horizon++
+	next.Horizon = next.Horizon.Add(time.Millisecond)
 	_, swapErr := l.Swap(t.Context(), held, next)
 	isTaken(t, "swap", swapErr)
 	_, err = l.Watch(t.Context(), id)

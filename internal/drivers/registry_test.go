@@ -49,7 +49,7 @@ func registryRoundTrip(t *testing.T, url, again string) {
 	if ok, err := registryExists(ctx, again); err != nil || !ok {
 		t.Errorf("RegistryExists after: %v, %v", ok, err)
 	}
-	record := worker.Record{Worker: 3, Instance: worker.NewInstance(), Term: 1, Horizon: 77}
+	record := worker.Record{Worker: 3, Instance: worker.NewInstance(), Term: 1, Horizon: time.UnixMilli(77)}
 	if _, err := registry.Swap(ctx, worker.Record{Worker: 3}, record); err != nil {
 		t.Fatal(err)
 	}

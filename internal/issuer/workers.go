@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/worker"
@@ -107,7 +106,7 @@ func (w *Workers) Free(ctx context.Context, id int64) (worker.Record, error) {
 	if err != nil {
 		return worker.Record{}, fmt.Errorf("free worker ID %d: %w", id, err)
 	}
-	audit(ctx, w.log, "worker ID freed", nil, nil, "worker", id, "owner", record.Owner, "term", record.Term, "floor", time.UnixMilli(record.Horizon))
+	audit(ctx, w.log, "worker ID freed", nil, nil, "worker", id, "owner", record.Owner, "term", record.Term, "floor", record.Horizon)
 	return record, nil
 }
 

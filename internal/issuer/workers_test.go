@@ -28,7 +28,7 @@ func registry(t *testing.T) *kv.Registry {
 	t.Helper()
 	r := memory.New().Registry()
 	for id := range int64(2) {
-		record := worker.Record{Worker: id, Instance: worker.NewInstance(), Term: 6, Horizon: time.Now().Add(time.Hour).UnixMilli()}
+		record := worker.Record{Worker: id, Instance: worker.NewInstance(), Term: 6, Horizon: time.Now().Add(time.Hour).Truncate(time.Millisecond)}
 		if _, err := r.Swap(t.Context(), worker.Record{Worker: id}, record); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf/worker"
 )
@@ -42,7 +43,7 @@ func TestAnswerWithoutEnd(t *testing.T) {
 		"Reign":   func(ctx context.Context) error { _, err := Registry{c}.Reign(ctx); return err },
 		"Clock":   func(ctx context.Context) error { _, err := Registry{c}.Clock(ctx); return err },
 		"Swap": func(ctx context.Context) error {
-			_, err := Registry{c}.Swap(ctx, worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1, Horizon: 5})
+			_, err := Registry{c}.Swap(ctx, worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1, Horizon: time.UnixMilli(5)})
 			return err
 		},
 	} {

@@ -3,10 +3,8 @@ package rpcapi
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
@@ -63,21 +61,13 @@ func (s *adminService) FreeWorker(ctx context.Context, req *leafv1.FreeWorkerReq
 	return &leafv1.FreeWorkerResponse{Worker: workerMessage(record, false)}, nil
 }
 
-// timestampOf returns a time in Unix milliseconds, nil for 0.
-func timestampOf(ms int64) *timestamppb.Timestamp {
-	if ms == 0 {
-		return nil
-	}
-	return timestamppb.New(time.UnixMilli(ms))
-}
-
 func workerMessage(r worker.Record, mine bool) *leafv1.Worker {
 	m := &leafv1.Worker{
 		Worker: &r.Worker, Held: r.Held(), Owner: r.Owner, Term: r.Term, Mine: mine,
-		Horizon: timestampOf(r.Horizon), Seen: timestampOf(r.Seen),
+		Horizon: timestamp(r.Horizon), Seen: timestamp(r.Seen),
 	}
 	if r.Offset != 0 {
-		m.ClockOffset = durationpb.New(time.Duration(r.Offset) * time.Millisecond)
+		m.ClockOffset = durationpb.New(r.Offset)
 	}
 	for _, l := range r.Layouts {
 		if !l.IsDefault() {

@@ -71,7 +71,7 @@ func backend(t *testing.T) (frontend.Options, *kv.Registry, *keeper) {
 	}
 	times := issuer.NewTimes(issuer.Snowflake, ls, node.Generator, node.Explain)
 	registry := memory.New().Registry()
-	for id, r := range []worker.Record{{Owner: "a:1 pid 2", Instance: worker.Instance{1}, Term: 4, Horizon: time.Now().Add(time.Hour).UnixMilli(), Seen: 5000, Offset: -3}, {Instance: worker.Instance{2}, Term: 1, Horizon: 1, Layouts: records}} {
+	for id, r := range []worker.Record{{Owner: "a:1 pid 2", Instance: worker.Instance{1}, Term: 4, Horizon: time.Now().Add(time.Hour).Truncate(time.Millisecond), Seen: time.UnixMilli(5000), Offset: -3 * time.Millisecond}, {Instance: worker.Instance{2}, Term: 1, Horizon: time.UnixMilli(1), Layouts: records}} {
 		r.Worker = int64(id)
 		if _, err := registry.Swap(t.Context(), worker.Record{Worker: r.Worker}, r); err != nil {
 			t.Fatal(err)
