@@ -168,18 +168,19 @@ func TestServerPaused(t *testing.T) {
 	pause := figure(3*time.Second, horizon+20*time.Second)
 	text := onlySnowflake + "snowflake:\n  horizon: 1m\n  layout: one\n  layouts:\n" +
 		"    one: {epoch: 2026-01-01T00:00:00Z, tick: 1ms, time: 41, worker: 0, sequence: 12}\n"
-	args := func(url string) []string {
-		return []string{"--config", config(t, "leaf.yaml", text), "--data", t.TempDir(), "--workers", url}
-	}
 	url := newTree(t, sharedZooKeeper.get(t)).pool()
-	a := serve(t, args(url)...)
+	args := func(machine string) []string { // with locks of its own
+		file := config(t, "leaf.yaml", text+"id_space: "+machine+"\n")
+		return []string{"--config", file, "--data", t.TempDir(), "--workers", url}
+	}
+	a := serve(t, args("a")...)
 	a.awaitSnowflake(10 * time.Second)
 	l := startTakes(t, 2, 2000, func(int) *server { return a })
 	l.await(t, figure[int64](50_000, 3_000_000))
 	if err := a.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	b := serve(t, args(url)...)
+	b := serve(t, args("b")...)
 	lb := startTakes(t, 2, 2000, func(int) *server { return b })
 	time.Sleep(pause)
 	if pause < horizon {

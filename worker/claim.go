@@ -269,25 +269,7 @@ func (k *Keeper) candidates(ctx context.Context, v view, now time.Time) ([]int64
 	if a, ok := k.reg.(Assigner); ok {
 		return k.assigned(ctx, a, v, now)
 	}
-	var free, expired []int64
-	var first time.Time // end of a lease
-	for id := range k.max + 1 {
-		r := v.records[id]
-		switch {
-		case r.Horizon.After(now):
-			if first.IsZero() || r.Horizon.Before(first) {
-				first = r.Horizon
-			}
-		case r.Held():
-			expired = append(expired, id)
-		default:
-			free = append(free, id)
-		}
-		if len(free) == maxFree {
-			break
-		}
-	}
-	ids := append(free, expired...)
+	ids, first := unused(v, 0, k.max, now)
 	if len(ids) == 0 {
 		return nil, &notYet{first, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended",
 			ErrNoneFree, k.max+1, first.UTC().Format(time.RFC3339))}
@@ -295,6 +277,27 @@ func (k *Keeper) candidates(ctx context.Context, v view, now time.Time) ([]int64
 	rest := ids[1:min(len(ids), 2*maxRivals)] // all nodes try the first; after that each has an order of its own
 	rand.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
 	return ids, nil
+}
+
+// unused returns the cells from base up to base + limit that may be claimed at the time now: those
+// without a holder before those whose lease ran out, low ones before high ones. If it returns none,
+// first is the earliest end of a lease.
+func unused(v view, base, limit int64, now time.Time) (cells []int64, first time.Time) {
+	var expired []int64
+	for cell := base; cell <= base+limit && len(cells) < maxFree; cell++ {
+		r := v.records[cell]
+		switch {
+		case r.Horizon.After(now):
+			if first.IsZero() || r.Horizon.Before(first) {
+				first = r.Horizon
+			}
+		case r.Held():
+			expired = append(expired, cell)
+		default:
+			cells = append(cells, cell)
+		}
+	}
+	return append(cells, expired...), first
 }
 
 // A notYet is the error of a claim that may succeed later.

@@ -5,7 +5,7 @@
 // [Record] names an instance (the holder), a term (the number of claims so far) and a horizon (a
 // time). A [Keeper] claims a worker ID and moves its horizon ahead of the clock. A [Lease] tells
 // the keeper's generators which times they may issue, and a [StateFile] remembers it across
-// restarts. All times are Unix milliseconds; a layout rounds floors up and limits down to its own
+// restarts. All times are whole milliseconds; a layout rounds floors up and limits down to its own
 // ticks.
 //
 // # What always holds
@@ -148,6 +148,37 @@
 // present server for longer than the claim delay, or still uses a former one that runs on; a proxy
 // that switches back and forth; clocks of nodes and servers that differ by more than the tolerance;
 // and the loss of the very write that set or raised the claim delay.
+//
+// # Leases for other programs
+//
+// [Pools] leases worker IDs to programs that have a generator of their own and cannot reach the
+// registry. A pool has cells of its own in the registry, and a lease is a record in one of them: a
+// worker ID of the pool and the times from a floor up to a limit. Servers remember nothing about
+// leases, so any server renews any lease.
+//
+//   - An operator creates a pool with its layout, which never changes. A claim never creates one: a
+//     typo in its name would begin a second space of equal IDs.
+//   - A limit is the registry's time plus the TTL, whatever clock the program has. A server whose
+//     clock differs from the registry's by more than the tolerance grants nothing.
+//   - The record's instance is the secret of the lease. If the answer to a claim is lost, nobody
+//     knows the secret, and the worker ID stays taken up to its limit.
+//   - A renewal needs the secret and always writes: an answer from a read alone may come from a
+//     registry that has lost the lease. It never lowers the limit. If the outcome of its swap is
+//     unknown, a second swap has to be acknowledged.
+//   - A release names the latest time in an issued ID, and lowers the horizon to the time after it,
+//     but never below the lease's floor, which the record keeps. The program stops its generator
+//     first.
+//   - On a registry that may lose writes the floor of a claim is at least the time since when the
+//     incarnation has answered, plus the pool's claim delay. The server asks for the incarnation
+//     again after the swap. A claim that would have to wait is given back, and only leaves its
+//     stamp. A lease reaches at most the claim delay, less the tolerance, beyond the registry's time
+//     of its last write; the claim delay is at least the longest TTL plus the tolerance. A renewal
+//     counts only if the record has the present incarnation, and the answer came before the old
+//     limit by the registry's clock. Otherwise the program uses the lease up to its limit and claims
+//     again.
+//
+// A program compares the time inside each ID with the lease before it returns the ID; to compare the
+// clock first is not enough. A lease belongs to one process: after a fork the child claims its own.
 //
 // # Outside the model
 //

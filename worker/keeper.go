@@ -47,6 +47,7 @@ type Keeper struct {
 	unlocked bool        // locking failed, and the log says so
 
 	losses lossGuard
+	pools  bool // it sees the cells of pools, too
 
 	mu       sync.Mutex
 	status   Status
@@ -248,7 +249,9 @@ func (k *Keeper) readAll(ctx context.Context) (view, error) {
 	v, err := k.readClock(ctx)
 	v.records = make(map[int64]Record, len(list))
 	for _, r := range list {
-		v.records[r.Worker] = r
+		if k.pools || !inPool(r.Worker) {
+			v.records[r.Worker] = r
+		}
 	}
 	if err == nil {
 		k.losses.observe(v)

@@ -12,9 +12,11 @@ import (
 	"time"
 )
 
-// recordVersion is the newest version of the text form. What fits the first version is
-// written as that, for older releases.
-const recordVersion = 2
+// The versions of the text form. A record has the oldest one that it fits, for older releases.
+const (
+	stampVersion  = 2
+	recordVersion = 3 // with the fields of pools
+)
 
 // An Instance tells one claim of a worker ID from every other: 128 random bits. The
 // zero Instance is no holder.
@@ -113,12 +115,19 @@ type Record struct {
 	Incarnation string        // of the registry, when it was written; empty: not known
 	Since       time.Time     // on the registry's clock: the incarnation is known to have answered since then
 	ClaimDelay  time.Duration // how long claims wait after a loss, as far as its writers knew
+
+	// Of a pool.
+	Floor time.Time // the lease's floor, under which a release does not go
+	Pool  Pool      // the definition of a pool, in a cell of its own
 }
 
 // version returns the oldest version of the text form that holds r.
 func (r Record) version() int {
-	if r.Incarnation != "" || !r.Since.IsZero() || r.ClaimDelay != 0 {
+	switch {
+	case !r.Floor.IsZero() || r.Pool != Pool{}:
 		return recordVersion
+	case r.Incarnation != "" || !r.Since.IsZero() || r.ClaimDelay != 0:
+		return stampVersion
 	}
 	return 1
 }
@@ -135,7 +144,8 @@ func (r Record) IsZero() bool {
 func (r Record) Equal(s Record) bool {
 	return r.Worker == s.Worker && r.Instance == s.Instance && r.Term == s.Term && r.Horizon.Equal(s.Horizon) &&
 		slices.Equal(r.Layouts, s.Layouts) && r.Owner == s.Owner && r.Seen.Equal(s.Seen) && r.Offset == s.Offset &&
-		r.Incarnation == s.Incarnation && r.Since.Equal(s.Since) && r.ClaimDelay == s.ClaimDelay
+		r.Incarnation == s.Incarnation && r.Since.Equal(s.Since) && r.ClaimDelay == s.ClaimDelay &&
+		r.Floor.Equal(s.Floor) && r.Pool == s.Pool
 }
 
 // same reports whether r and s are the same write of a cell.
@@ -154,6 +164,15 @@ type recordText struct {
 	Incarnation string         `json:"incarnation,omitempty"`
 	Since       milliTime      `json:"since,omitzero"`
 	ClaimDelay  millis         `json:"claim_delay,omitempty"`
+	Floor       milliTime      `json:"floor,omitzero"`
+	Pool        poolText       `json:"pool,omitzero"`
+}
+
+type poolText struct {
+	Name       string       `json:"name"`
+	Layout     ServedLayout `json:"layout"`
+	MaxTTL     millis       `json:"max_ttl"`
+	ClaimDelay millis       `json:"claim_delay"`
 }
 
 // MarshalText returns r, without Worker and Version, as one line of JSON. Equal records have
@@ -170,6 +189,8 @@ func (r Record) MarshalText() ([]byte, error) {
 		Layouts: slices.SortedFunc(slices.Values(r.Layouts), byName), Owner: r.Owner,
 		Seen: milliTime{r.Seen}, Offset: millis(r.Offset),
 		Incarnation: r.Incarnation, Since: milliTime{r.Since}, ClaimDelay: millis(r.ClaimDelay),
+		Floor: milliTime{r.Floor},
+		Pool:  poolText{r.Pool.Name, r.Pool.Layout, millis(r.Pool.MaxTTL), millis(r.Pool.ClaimDelay)},
 	})
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
@@ -199,6 +220,8 @@ func (r *Record) UnmarshalText(text []byte) error {
 		Worker: r.Worker, Version: r.Version, Instance: t.Instance, Term: t.Term, Horizon: t.Horizon.Time,
 		Layouts: t.Layouts, Owner: t.Owner, Seen: t.Seen.Time, Offset: time.Duration(t.Offset),
 		Incarnation: t.Incarnation, Since: t.Since.Time, ClaimDelay: time.Duration(t.ClaimDelay),
+		Floor: t.Floor.Time,
+		Pool:  Pool{t.Pool.Name, t.Pool.Layout, time.Duration(t.Pool.MaxTTL), time.Duration(t.Pool.ClaimDelay)},
 	}
 	return nil
 }

@@ -42,7 +42,12 @@ func TestRecordText(t *testing.T) {
 		`"owner":"höst \"1\"","seen":5,"offset":-3,"incarnation":"7/2","since":4,"claim_delay":27000}`; string(text) != want {
 		t.Error(cmp.Diff(want, string(text)))
 	}
-	for _, r := range []worker.Record{full, stamped, {Worker: 7}, {Worker: 7, Term: 3, Horizon: time.UnixMilli(9)}, {ClaimDelay: time.Millisecond, Worker: 7}} {
+	leased := worker.Record{Worker: 7, Floor: time.UnixMilli(8), Pool: worker.Pool{Name: "p", Layout: worker.ServedLayout{Tick: 1, TimeBits: 41}, MaxTTL: time.Minute, ClaimDelay: time.Hour}}
+	text, err = leased.MarshalText()
+	if want := `{"v":3,"instance":"","term":0,"horizon":0,"floor":8,"pool":{"name":"p","layout":{"name":"","epoch":0,"tick":1,"time":41,"worker":0,"sequence":0},"max_ttl":60000,"claim_delay":3600000}}`; err != nil || string(text) != want {
+		t.Error(cmp.Diff(want, string(text)))
+	}
+	for _, r := range []worker.Record{full, stamped, leased, {Worker: 7}, {Worker: 7, Term: 3, Horizon: time.UnixMilli(9)}, {ClaimDelay: time.Millisecond, Worker: 7}} {
 		text, err := r.MarshalText()
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +77,7 @@ func TestRecordTextRefused(t *testing.T) {
 		t.Errorf("a horizon in the year 1 is written as %s", text)
 	}
 	var r worker.Record
-	if err := r.UnmarshalText([]byte(`{"v":3,"colour":"red"}`)); !errors.Is(err, worker.ErrNewer) {
+	if err := r.UnmarshalText([]byte(`{"v":4,"colour":"red"}`)); !errors.Is(err, worker.ErrNewer) {
 		t.Errorf("a newer format: %v", err)
 	}
 	if err := r.UnmarshalText([]byte(strings.Repeat("x", 1<<20))); err == nil || len(err.Error()) > 1000 {
@@ -81,7 +86,7 @@ func TestRecordTextRefused(t *testing.T) {
 }
 
 func TestRecordEqual(t *testing.T) {
-	r := worker.Record{Worker: 1, Instance: worker.Instance{1}, Term: 2, Horizon: time.UnixMilli(3), Layouts: []worker.ServedLayout{{Name: "a"}}, Owner: "o", Seen: time.UnixMilli(4), Offset: 5, Incarnation: "i", Since: time.UnixMilli(6), ClaimDelay: 7}
+	r := worker.Record{Worker: 1, Instance: worker.Instance{1}, Term: 2, Horizon: time.UnixMilli(3), Layouts: []worker.ServedLayout{{Name: "a"}}, Owner: "o", Seen: time.UnixMilli(4), Offset: 5, Incarnation: "i", Since: time.UnixMilli(6), ClaimDelay: 7, Floor: time.UnixMilli(8), Pool: worker.Pool{Name: "p"}}
 	for field, change := range map[string]func(*worker.Record){
 		"worker": func(r *worker.Record) { r.Worker++ }, "instance": func(r *worker.Record) { r.Instance[15]++ },
 		"term": func(r *worker.Record) { r.Term++ }, "horizon": func(r *worker.Record) { r.Horizon = r.Horizon.Add(1) },
@@ -89,6 +94,7 @@ func TestRecordEqual(t *testing.T) {
 		"seen": func(r *worker.Record) { r.Seen = r.Seen.Add(1) }, "offset": func(r *worker.Record) { r.Offset++ },
 		"incarnation": func(r *worker.Record) { r.Incarnation = "" }, "since": func(r *worker.Record) { r.Since = r.Since.Add(1) },
 		"claim delay": func(r *worker.Record) { r.ClaimDelay++ },
+		"floor":       func(r *worker.Record) { r.Floor = time.Time{} }, "pool": func(r *worker.Record) { r.Pool.Layout.Tick++ },
 	} {
 		s := r
 		change(&s)

@@ -119,6 +119,8 @@ var registryMutants = []registryMutant{
 			r.Seen = time.UnixMilli(int64(float64(ms)))
 		}
 	}), []string{"record/round trip"}},
+	{"has no floors", leasing(keeping(func(r *worker.Record) { r.Floor = time.Time{} })), []string{"record/round trip"}},
+	{"has no pools", leasing(keeping(func(r *worker.Record) { r.Pool = worker.Pool{} })), []string{"record/round trip", "pools"}},
 	{"cuts long owners", keeping(func(r *worker.Record) { r.Owner = r.Owner[:min(255, len(r.Owner))] }), []string{"record/round trip"}},
 	{"cuts many layouts", keeping(func(r *worker.Record) { r.Layouts = r.Layouts[:min(16, len(r.Layouts))] }), []string{"record/round trip"}},
 	{"trims owners", keeping(func(r *worker.Record) { r.Owner = strings.TrimSpace(r.Owner) }), []string{"record/round trip"}},

@@ -50,6 +50,11 @@ func keeping(change func(*worker.Record)) func(*fakeRegistry) worker.Registry {
 	})
 }
 
+// leasing makes registries that assign no worker IDs.
+func leasing(open func(*fakeRegistry) worker.Registry) func(*fakeRegistry) worker.Registry {
+	return func(s *fakeRegistry) worker.Registry { return struct{ worker.Registry }{open(s)} }
+}
+
 // onList makes registries whose listing is changed by edit.
 func onList(edit func([]worker.Record) []worker.Record) func(*fakeRegistry) worker.Registry {
 	return func(s *fakeRegistry) worker.Registry {

@@ -14,7 +14,7 @@ import (
 func recordRules() []registryRule {
 	return []registryRule{
 		{"record/round trip", "every field comes back as it was written, whatever it holds", roundTrips},
-		{"record/worker IDs", "worker IDs of 19 bits have a cell each", workerIDs},
+		{"record/worker IDs", "worker IDs of 19 bits have a cell each, and so have those of pools", workerIDs},
 		{"record/fresh", "what one client has written every other loads and lists at once", fresh},
 		{"record/permanent", "the cell of a worker without a holder keeps its record", permanent},
 		{"record/newer", "a record of a newer release is an error that says so and names the worker, and is not overwritten", newerRecord},
@@ -23,6 +23,7 @@ func recordRules() []registryRule {
 		{"list/many", "hundreds of cells are listed once each, by worker ID", listMany},
 		{"clock", "the clock is the zero time, or within a minute of this machine's and never goes backwards", registryClock},
 		{"reign", "a registry that may lose writes can tell, and names one incarnation to all clients while its server stands", reigns},
+		{"pools", "programs lease, renew and release worker IDs of a pool through any client", pools},
 		{"assign", "a registry that assigns worker IDs assigns one that the layouts hold", assigns},
 	}
 }
@@ -44,6 +45,8 @@ func oddRecords() []worker.Record {
 		{Incarnation: "x"},
 		{Since: time.UnixMilli(1)},
 		{ClaimDelay: time.Millisecond},
+		{Floor: time.UnixMilli(1)},
+		{Pool: worker.Pool{Name: "x"}},
 		{Owner: "x"},
 		{Layouts: []worker.ServedLayout{{}}},
 		{Instance: worker.Instance{15: 1}},
@@ -88,7 +91,7 @@ func roundTrips(ctx context.Context, b *registryFixture) error {
 func workerIDs(ctx context.Context, b *registryFixture) error {
 	r := b.open()
 	var all []worker.Record
-	for _, id := range []int64{0, 1, 9, 10, 99, 1023, 1024, 65536, 524287} {
+	for _, id := range []int64{0, 1, 9, 10, 99, 1023, 1024, 65536, 524287, 1 << 32, 1<<32 + 7, 1<<33 - 1, 1000<<32 + 1023} {
 		record := claimed(id, id+1)
 		all = append(all, record)
 		if err := first(swap(ctx, r, never(id), record), holds(ctx, r, record)); err != nil {

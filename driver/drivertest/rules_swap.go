@@ -87,6 +87,8 @@ func differing(r worker.Record) map[string]worker.Record {
 	edit("another incarnation", func(o *worker.Record) { o.Incarnation += "x" })
 	edit("another time of its incarnation", func(o *worker.Record) { o.Since = o.Since.Add(time.Millisecond) })
 	edit("another claim delay", func(o *worker.Record) { o.ClaimDelay += time.Millisecond })
+	edit("another floor", func(o *worker.Record) { o.Floor = time.UnixMilli(1) })
+	edit("a pool", func(o *worker.Record) { o.Pool.Name = "x" })
 	edit("no layouts", func(o *worker.Record) { o.Layouts = nil })
 	edit("fewer layouts", func(o *worker.Record) { o.Layouts = o.Layouts[:1] })
 	edit("another layout", func(o *worker.Record) { o.Layouts[1].Epoch++ })

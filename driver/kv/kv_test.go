@@ -436,7 +436,7 @@ func TestSwapReadsNothing(t *testing.T) {
 	b.gets, b.swaps = 0, 0
 	for range 3 {
 		next := record
-		next.Horizon = next.Horizon.Add(time.Millisecond)
+		next.Horizon = time.UnixMilli(next.Term)
 		if record, err = db.Registry().Swap(t.Context(), record, next); err != nil {
 			t.Fatal(err)
 		}
