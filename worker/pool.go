@@ -32,7 +32,7 @@ var (
 
 	// ErrLeaseLost: the record does not show the lease, or its renewal came too late to count. The
 	// program may issue the times below its limit, and has to claim again.
-	ErrLeaseLost = errors.New("the lease cannot be renewed: use it up to its limit, and claim another one")
+	ErrLeaseLost = errors.New("the lease is over for the registry: use it up to its limit, and claim another one")
 )
 
 // A Pool is a set of worker IDs for programs with a generator of their own. Its values never change,
@@ -53,13 +53,19 @@ const defaultMaxTTL = 10 * time.Minute
 
 var poolName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
 
-// complete returns p with its defaults, or an error that wraps [leaf.ErrInvalid].
-func (p Pool) complete(tolerance time.Duration) (Pool, error) {
-	l := &p.Layout
+// filled returns l without its name, and with all 63 bits if it has no time bits.
+func (l ServedLayout) filled() ServedLayout {
 	l.Name = ""
 	if l.TimeBits == 0 {
 		l.TimeBits = 63 - l.WorkerBits - l.SequenceBits
 	}
+	return l
+}
+
+// complete returns p with its defaults, or an error that wraps [leaf.ErrInvalid].
+func (p Pool) complete(tolerance time.Duration) (Pool, error) {
+	p.Layout = p.Layout.filled()
+	l := p.Layout
 	if p.MaxTTL == 0 {
 		p.MaxTTL = max(defaultMaxTTL, min(p.ClaimDelay-tolerance, MaxTTL))
 	}
@@ -83,6 +89,9 @@ func (p Pool) complete(tolerance time.Duration) (Pool, error) {
 	}
 	return p, nil
 }
+
+// InPool reports whether r is in a cell of a pool; the others are those of servers.
+func (r Record) InPool() bool { return inPool(r.Worker) }
 
 // inPool reports whether a cell of a registry is a pool's.
 func inPool(cell int64) bool { return cell>>poolShift > 0 }

@@ -30,6 +30,9 @@ type PoolLease struct {
 // ID returns the text by which the program renews and releases the lease. Whoever has it can do so.
 func (l *PoolLease) ID() string { return strconv.FormatInt(l.cell, 36) + "-" + l.secret.String() }
 
+// RenewAt returns when to renew the lease, by the registry's clock: after a third of its time.
+func (l *PoolLease) RenewAt() time.Time { return l.Now.Add(l.Limit.Sub(l.Now) / 3) }
+
 // parseLease reads the result of [PoolLease.ID].
 func parseLease(id string) (cell int64, secret Instance, err error) {
 	number, digits, _ := strings.Cut(id, "-")
@@ -68,7 +71,7 @@ func (p *Pools) Claim(ctx context.Context, c PoolClaim) (PoolLease, error) {
 	if err != nil {
 		return PoolLease{}, err
 	}
-	if c.Layout != (ServedLayout{}) && c.Layout != pool.Layout {
+	if c.Layout != (ServedLayout{}) && c.Layout.filled() != pool.Layout {
 		return PoolLease{}, fmt.Errorf("%w: pool %q has %s, not %s", ErrPoolExists, c.Pool, describe(pool.Layout), describe(c.Layout))
 	}
 	limit, err := k.limit(v, pool, c.TTL)

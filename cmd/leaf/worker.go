@@ -23,8 +23,9 @@ free again by itself when its horizon has passed.`
 func newWorker() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "worker",
-		Short: "List and free worker IDs",
-		Long: `List and free the worker IDs that time-based IDs are made with.
+		Short: "List, free and lease worker IDs",
+		Long: `List and free the worker IDs that time-based IDs are made with, and lease worker IDs to
+other programs.
 
 A server holds its worker ID on a lease: up to a time that it keeps moving ahead, the
 horizon. A server that is stopped cleanly hands its worker ID back at once; that of
@@ -32,12 +33,13 @@ one that crashed is taken by others once the horizon has passed.
 
 ` + fmt.Sprintf(noteTarget, "workers", "registry", "LEAF_WORKERS"),
 	})
-	cmd.AddCommand(newWorkerList(), newWorkerFree())
+	cmd.AddCommand(newWorkerList(), newWorkerFree(), newWorkerPool(), newWorkerLease())
 	return cmd
 }
 
 func newWorkerList() *cobra.Command {
 	var a admin
+	var pool string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all worker IDs that were ever claimed",
@@ -52,11 +54,12 @@ func newWorkerList() *cobra.Command {
 Where each start of a server uses up a worker ID (layout=worker_node), list the latest
 100 starts instead, and how many are left.`,
 		Example: `  leaf worker list
+  leaf worker list --pool orders
   leaf worker list --workers mysql://root:secret@db/leaf
   leaf worker list --workers 'mysql://root:secret@db/leaf?layout=worker_node'`,
 		Args: args(),
 		RunE: a.runs(func(cmd *cobra.Command, _ []string) error {
-			res, err := cli.Call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
+			res, err := cli.Call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{Pool: pool})
 			if err != nil {
 				return err
 			}
@@ -71,6 +74,7 @@ Where each start of a server uses up a worker ID (layout=worker_node), list the 
 		}),
 	}
 	a.addFlags(cmd, workersFlag())
+	cmd.Flags().StringVar(&pool, "pool", "", "list the worker IDs of this `POOL` of other programs")
 	return cmd
 }
 

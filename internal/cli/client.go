@@ -82,6 +82,15 @@ func (c *Client) Admin() (leafv1connect.AdminServiceClient, error) {
 	return leafv1connect.NewAdminServiceClient(h, base), nil
 }
 
+// Workers returns the service of worker IDs.
+func (c *Client) Workers() (leafv1connect.WorkerServiceClient, error) {
+	h, base, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	return leafv1connect.NewWorkerServiceClient(h, base), nil
+}
+
 // A Caller makes calls within a time-out and explains their errors.
 type Caller interface {
 	Limit() time.Duration

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/worker"
@@ -35,13 +36,16 @@ type Workers struct {
 	registry worker.Registry
 	keeper   Keeper
 	log      *slog.Logger
+	leases   leases
 }
 
 // NewWorkers returns the administration of registry. keeper is what holds a worker ID
 // of it in this process, nil if nothing does. Each change is logged once to logger;
 // nil discards.
 func NewWorkers(registry worker.Registry, keeper Keeper, logger *slog.Logger) *Workers {
-	return &Workers{registry, cmp.Or[Keeper](keeper, noKeeper{}), cmp.Or(logger, slog.New(slog.DiscardHandler))}
+	w := &Workers{registry: registry, keeper: cmp.Or[Keeper](keeper, noKeeper{}), log: cmp.Or(logger, slog.New(slog.DiscardHandler))}
+	w.Lease(nil)
+	return w
 }
 
 // Err returns why this process can issue no IDs under a worker ID at present, nil if
@@ -57,7 +61,7 @@ func (w *Workers) Mine(id int64) bool {
 	return s.Held && s.Worker == id
 }
 
-// List returns the records of all worker IDs ever claimed, by number.
+// List returns the records of all worker IDs of servers that were ever claimed, by number.
 func (w *Workers) List(ctx context.Context) ([]worker.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
@@ -65,7 +69,7 @@ func (w *Workers) List(ctx context.Context) ([]worker.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list worker IDs: %w", w.failed(err))
 	}
-	return list, nil
+	return slices.DeleteFunc(list, worker.Record.InPool), nil
 }
 
 // maxStarts bounds how many starts [Workers.Starts] lists.

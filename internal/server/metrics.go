@@ -70,6 +70,7 @@ func (s *Server) metricSources(opts *frontend.Options) telemetry.Sources {
 // addSources adds where the statistics of the time-based schemes are.
 func (t *times) addSources(s *telemetry.Sources) {
 	s.Worker = t.workers.Status
+	s.Leases = func() telemetry.Leases { return telemetry.Leases(t.workers.LeaseStats()) }
 	s.StartsLeft = func() (int64, bool) {
 		supply, ok := t.workers.Supply()
 		return supply.Left(), ok && supply.Max > 0

@@ -93,6 +93,7 @@ func (s *Server) openTimes() error {
 		t.sources[scheme.name] = issuer.NewTimes(scheme.name, scheme.layouts, t.node.Generator, t.node.Explain)
 	}
 	t.workers = issuer.NewWorkers(registry, t.node.Keeper(), s.log)
+	t.workers.Lease(&o.Keeper)
 	s.times = t
 	return nil
 }

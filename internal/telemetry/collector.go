@@ -26,6 +26,7 @@ type Sources struct {
 	StoreCalls *StoreCalls
 
 	Worker     func() worker.Status
+	Leases     func() Leases
 	StartsLeft func() (n int64, ok bool) // how many starts have worker IDs left, where each uses one up
 	Layouts    []Layout
 

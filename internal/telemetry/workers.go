@@ -12,6 +12,7 @@ var (
 	workerFault   = gauge("leaf_worker_failing", "1 if something is wrong with the lease or its registry at present, else 0.")
 	incarnation   = gauge("leaf_worker_registry_incarnation_timestamp_seconds", "Since when the registry of worker IDs is known to be served by the same server without a restart, as a Unix time; 0 where that does not matter or is not known.")
 	claimDelay    = gauge("leaf_worker_claim_delay_seconds", "How long that server must have served before a claim counts; 0 where claims need not wait.")
+	leases        = counter("leaf_worker_leases_total", "Calls about leases of worker IDs, by programs: claim, renew, release or refused.", "call")
 	claimWaits    = counter("leaf_worker_claim_waits_total", "Claims that had to wait for that.")
 	startsLeft    = gauge("leaf_worker_starts_left", "How many starts of servers have worker IDs left, where each start uses one up.")
 	clockOffset   = gauge("leaf_clock_offset_seconds", "How far this machine's clock was ahead of the registry's when the lease was last extended, while a worker ID is held.")
@@ -24,6 +25,9 @@ var (
 	layoutRefused = counter("leaf_layout_refused_total", "Calls that failed for lack of IDs, of a worker ID or of time.", "scheme", "layout")
 	layoutLife    = gauge("leaf_layout_life_seconds", "How long it is until the layout has no more times.", "scheme", "layout")
 )
+
+// Leases counts calls about leases for programs.
+type Leases struct{ Claimed, Renewed, Released, Refused int64 }
 
 func (c *Collector) collectWorker(out sink, now time.Time) {
 	s := c.Worker()
@@ -45,6 +49,13 @@ func (c *Collector) collectWorker(out sink, now time.Time) {
 	out.put(claimDelay, s.ClaimDelay.Seconds())
 	out.put(claimWaits, float64(s.ClaimWaits))
 	out.put(clockStep, s.ClockStep.Seconds())
+	if c.Leases != nil {
+		l := c.Leases()
+		out.put(leases, float64(l.Claimed), "claim")
+		out.put(leases, float64(l.Renewed), "renew")
+		out.put(leases, float64(l.Released), "release")
+		out.put(leases, float64(l.Refused), "refused")
+	}
 	if c.StartsLeft != nil {
 		if n, ok := c.StartsLeft(); ok {
 			out.put(startsLeft, float64(n))

@@ -1403,7 +1403,9 @@ func (x *Layout) GetLast() *timestamppb.Timestamp {
 }
 
 type ListWorkersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A pool of worker IDs for other programs. Empty: those of servers.
+	Pool          string `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1438,6 +1440,254 @@ func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
 	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
+func (x *ListWorkersRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+// A Pool is a set of worker IDs for programs with a generator of their own.
+type Pool struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 128 letters, digits and the characters - . _
+	Name   string      `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Layout *PoolLayout `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"`
+	// The longest lease: 1 second to 24 hours. Absent in a request: 10 minutes.
+	MaxTtl *durationpb.Duration `protobuf:"bytes,3,opt,name=max_ttl,json=maxTtl,proto3" json:"max_ttl,omitempty"`
+	// How long claims wait after the registry may have lost leases. Absent in a request: max_ttl
+	// and the tolerance between clocks.
+	ClaimDelay    *durationpb.Duration `protobuf:"bytes,4,opt,name=claim_delay,json=claimDelay,proto3" json:"claim_delay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pool) Reset() {
+	*x = Pool{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pool) ProtoMessage() {}
+
+func (x *Pool) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pool.ProtoReflect.Descriptor instead.
+func (*Pool) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Pool) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Pool) GetLayout() *PoolLayout {
+	if x != nil {
+		return x.Layout
+	}
+	return nil
+}
+
+func (x *Pool) GetMaxTtl() *durationpb.Duration {
+	if x != nil {
+		return x.MaxTtl
+	}
+	return nil
+}
+
+func (x *Pool) GetClaimDelay() *durationpb.Duration {
+	if x != nil {
+		return x.ClaimDelay
+	}
+	return nil
+}
+
+type CreatePoolRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pool          *Pool                  `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreatePoolRequest) Reset() {
+	*x = CreatePoolRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreatePoolRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreatePoolRequest) ProtoMessage() {}
+
+func (x *CreatePoolRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreatePoolRequest.ProtoReflect.Descriptor instead.
+func (*CreatePoolRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *CreatePoolRequest) GetPool() *Pool {
+	if x != nil {
+		return x.Pool
+	}
+	return nil
+}
+
+type CreatePoolResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pool          *Pool                  `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreatePoolResponse) Reset() {
+	*x = CreatePoolResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreatePoolResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreatePoolResponse) ProtoMessage() {}
+
+func (x *CreatePoolResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreatePoolResponse.ProtoReflect.Descriptor instead.
+func (*CreatePoolResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *CreatePoolResponse) GetPool() *Pool {
+	if x != nil {
+		return x.Pool
+	}
+	return nil
+}
+
+type ListPoolsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPoolsRequest) Reset() {
+	*x = ListPoolsRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPoolsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPoolsRequest) ProtoMessage() {}
+
+func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
+func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
+}
+
+type ListPoolsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pools         []*Pool                `protobuf:"bytes,1,rep,name=pools,proto3" json:"pools,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPoolsResponse) Reset() {
+	*x = ListPoolsResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPoolsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPoolsResponse) ProtoMessage() {}
+
+func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
+func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ListPoolsResponse) GetPools() []*Pool {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
 type ListWorkersResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Workers []*Worker              `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
@@ -1450,7 +1700,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1712,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1725,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -1509,7 +1759,7 @@ type Starts struct {
 
 func (x *Starts) Reset() {
 	*x = Starts{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1771,7 @@ func (x *Starts) String() string {
 func (*Starts) ProtoMessage() {}
 
 func (x *Starts) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1784,7 @@ func (x *Starts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Starts.ProtoReflect.Descriptor instead.
 func (*Starts) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Starts) GetUsed() int64 {
@@ -1583,7 +1833,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1595,7 +1845,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1608,7 +1858,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Start) GetWorker() int64 {
@@ -1680,7 +1930,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +1942,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +1955,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Worker) GetWorker() int64 {
@@ -1781,7 +2031,7 @@ type FreeWorkerRequest struct {
 
 func (x *FreeWorkerRequest) Reset() {
 	*x = FreeWorkerRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	mi := &file_leaf_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +2043,7 @@ func (x *FreeWorkerRequest) String() string {
 func (*FreeWorkerRequest) ProtoMessage() {}
 
 func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	mi := &file_leaf_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +2056,7 @@ func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerRequest.ProtoReflect.Descriptor instead.
 func (*FreeWorkerRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FreeWorkerRequest) GetWorker() int64 {
@@ -1826,7 +2076,7 @@ type FreeWorkerResponse struct {
 
 func (x *FreeWorkerResponse) Reset() {
 	*x = FreeWorkerResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[26]
+	mi := &file_leaf_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +2088,7 @@ func (x *FreeWorkerResponse) String() string {
 func (*FreeWorkerResponse) ProtoMessage() {}
 
 func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[26]
+	mi := &file_leaf_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +2101,7 @@ func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerResponse.ProtoReflect.Descriptor instead.
 func (*FreeWorkerResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FreeWorkerResponse) GetWorker() *Worker {
@@ -1879,7 +2129,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[27]
+	mi := &file_leaf_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +2141,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[27]
+	mi := &file_leaf_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +2154,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StoreStatus) GetName() string {
@@ -1966,7 +2216,7 @@ type TagStats struct {
 
 func (x *TagStats) Reset() {
 	*x = TagStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[28]
+	mi := &file_leaf_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2228,7 @@ func (x *TagStats) String() string {
 func (*TagStats) ProtoMessage() {}
 
 func (x *TagStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[28]
+	mi := &file_leaf_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2241,7 @@ func (x *TagStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStats.ProtoReflect.Descriptor instead.
 func (*TagStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TagStats) GetTag() string {
@@ -2103,7 +2353,7 @@ type SegmentStats struct {
 
 func (x *SegmentStats) Reset() {
 	*x = SegmentStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[29]
+	mi := &file_leaf_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2365,7 @@ func (x *SegmentStats) String() string {
 func (*SegmentStats) ProtoMessage() {}
 
 func (x *SegmentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[29]
+	mi := &file_leaf_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2378,7 @@ func (x *SegmentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentStats.ProtoReflect.Descriptor instead.
 func (*SegmentStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SegmentStats) GetRange() *Range {
@@ -2149,7 +2399,7 @@ var File_leaf_v1_admin_proto protoreflect.FileDescriptor
 
 const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x13leaf/v1/admin.proto\x12\aleaf.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12leaf/v1/leaf.proto\"\x9c\x01\n" +
+	"\x13leaf/v1/admin.proto\x12\aleaf.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12leaf/v1/leaf.proto\x1a\x14leaf/v1/worker.proto\"\x9c\x01\n" +
 	"\x03Tag\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
 	"\x06max_id\x18\x02 \x01(\x03R\x05maxId\x12\x12\n" +
@@ -2260,8 +2510,22 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\vworker_bits\x18\x05 \x01(\x05R\n" +
 	"workerBits\x12#\n" +
 	"\rsequence_bits\x18\x06 \x01(\x05R\fsequenceBits\x12.\n" +
-	"\x04last\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04last\"\x14\n" +
-	"\x12ListWorkersRequest\"i\n" +
+	"\x04last\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04last\"(\n" +
+	"\x12ListWorkersRequest\x12\x12\n" +
+	"\x04pool\x18\x01 \x01(\tR\x04pool\"\xb7\x01\n" +
+	"\x04Pool\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
+	"\x06layout\x18\x02 \x01(\v2\x13.leaf.v1.PoolLayoutR\x06layout\x122\n" +
+	"\amax_ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06maxTtl\x12:\n" +
+	"\vclaim_delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"claimDelay\"6\n" +
+	"\x11CreatePoolRequest\x12!\n" +
+	"\x04pool\x18\x01 \x01(\v2\r.leaf.v1.PoolR\x04pool\"7\n" +
+	"\x12CreatePoolResponse\x12!\n" +
+	"\x04pool\x18\x01 \x01(\v2\r.leaf.v1.PoolR\x04pool\"\x12\n" +
+	"\x10ListPoolsRequest\"8\n" +
+	"\x11ListPoolsResponse\x12#\n" +
+	"\x05pools\x18\x01 \x03(\v2\r.leaf.v1.PoolR\x05pools\"i\n" +
 	"\x13ListWorkersResponse\x12)\n" +
 	"\aworkers\x18\x01 \x03(\v2\x0f.leaf.v1.WorkerR\aworkers\x12'\n" +
 	"\x06starts\x18\x02 \x01(\v2\x0f.leaf.v1.StartsR\x06starts\"j\n" +
@@ -2317,7 +2581,7 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\rfailing_since\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\ffailingSince\"H\n" +
 	"\fSegmentStats\x12$\n" +
 	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x03R\x04next2\xe9\x04\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next2\xf4\x05\n" +
 	"\fAdminService\x12?\n" +
 	"\bListTags\x12\x18.leaf.v1.ListTagsRequest\x1a\x19.leaf.v1.ListTagsResponse\x12B\n" +
 	"\tCreateTag\x12\x19.leaf.v1.CreateTagRequest\x1a\x1a.leaf.v1.CreateTagResponse\x12?\n" +
@@ -2328,7 +2592,10 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"ObserveTag\x12\x1a.leaf.v1.ObserveTagRequest\x1a\x1b.leaf.v1.ObserveTagResponse\x12H\n" +
 	"\vListWorkers\x12\x1b.leaf.v1.ListWorkersRequest\x1a\x1c.leaf.v1.ListWorkersResponse\x12E\n" +
 	"\n" +
-	"FreeWorker\x12\x1a.leaf.v1.FreeWorkerRequest\x1a\x1b.leaf.v1.FreeWorkerResponse\x129\n" +
+	"FreeWorker\x12\x1a.leaf.v1.FreeWorkerRequest\x1a\x1b.leaf.v1.FreeWorkerResponse\x12E\n" +
+	"\n" +
+	"CreatePool\x12\x1a.leaf.v1.CreatePoolRequest\x1a\x1b.leaf.v1.CreatePoolResponse\x12B\n" +
+	"\tListPools\x12\x19.leaf.v1.ListPoolsRequest\x1a\x1a.leaf.v1.ListPoolsResponse\x129\n" +
 	"\x06Status\x12\x16.leaf.v1.StatusRequest\x1a\x17.leaf.v1.StatusResponseB,Z*github.com/leaf-id/leaf/api/leaf/v1;leafv1b\x06proto3"
 
 var (
@@ -2343,7 +2610,7 @@ func file_leaf_v1_admin_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_admin_proto_rawDescData
 }
 
-var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_leaf_v1_admin_proto_goTypes = []any{
 	(*Tag)(nil),                   // 0: leaf.v1.Tag
 	(*ListTagsRequest)(nil),       // 1: leaf.v1.ListTagsRequest
@@ -2366,77 +2633,93 @@ var file_leaf_v1_admin_proto_goTypes = []any{
 	(*Lease)(nil),                 // 18: leaf.v1.Lease
 	(*Layout)(nil),                // 19: leaf.v1.Layout
 	(*ListWorkersRequest)(nil),    // 20: leaf.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),   // 21: leaf.v1.ListWorkersResponse
-	(*Starts)(nil),                // 22: leaf.v1.Starts
-	(*Start)(nil),                 // 23: leaf.v1.Start
-	(*Worker)(nil),                // 24: leaf.v1.Worker
-	(*FreeWorkerRequest)(nil),     // 25: leaf.v1.FreeWorkerRequest
-	(*FreeWorkerResponse)(nil),    // 26: leaf.v1.FreeWorkerResponse
-	(*StoreStatus)(nil),           // 27: leaf.v1.StoreStatus
-	(*TagStats)(nil),              // 28: leaf.v1.TagStats
-	(*SegmentStats)(nil),          // 29: leaf.v1.SegmentStats
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
-	(*Range)(nil),                 // 32: leaf.v1.Range
+	(*Pool)(nil),                  // 21: leaf.v1.Pool
+	(*CreatePoolRequest)(nil),     // 22: leaf.v1.CreatePoolRequest
+	(*CreatePoolResponse)(nil),    // 23: leaf.v1.CreatePoolResponse
+	(*ListPoolsRequest)(nil),      // 24: leaf.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 25: leaf.v1.ListPoolsResponse
+	(*ListWorkersResponse)(nil),   // 26: leaf.v1.ListWorkersResponse
+	(*Starts)(nil),                // 27: leaf.v1.Starts
+	(*Start)(nil),                 // 28: leaf.v1.Start
+	(*Worker)(nil),                // 29: leaf.v1.Worker
+	(*FreeWorkerRequest)(nil),     // 30: leaf.v1.FreeWorkerRequest
+	(*FreeWorkerResponse)(nil),    // 31: leaf.v1.FreeWorkerResponse
+	(*StoreStatus)(nil),           // 32: leaf.v1.StoreStatus
+	(*TagStats)(nil),              // 33: leaf.v1.TagStats
+	(*SegmentStats)(nil),          // 34: leaf.v1.SegmentStats
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 36: google.protobuf.Duration
+	(*PoolLayout)(nil),            // 37: leaf.v1.PoolLayout
+	(*Range)(nil),                 // 38: leaf.v1.Range
 }
 var file_leaf_v1_admin_proto_depIdxs = []int32{
-	30, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
+	35, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
 	0,  // 1: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
 	0,  // 2: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
 	0,  // 3: leaf.v1.AlterTagResponse.tag:type_name -> leaf.v1.Tag
 	0,  // 4: leaf.v1.PeekTagResponse.tag:type_name -> leaf.v1.Tag
 	0,  // 5: leaf.v1.ObserveTagResponse.tag:type_name -> leaf.v1.Tag
-	31, // 6: leaf.v1.ObserveTagResponse.others_for:type_name -> google.protobuf.Duration
-	30, // 7: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	36, // 6: leaf.v1.ObserveTagResponse.others_for:type_name -> google.protobuf.Duration
+	35, // 7: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
 	17, // 8: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
-	27, // 9: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
-	28, // 10: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
+	32, // 9: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
+	33, // 10: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
 	18, // 11: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
 	14, // 12: leaf.v1.StatusResponse.ports:type_name -> leaf.v1.Port
 	16, // 13: leaf.v1.StatusResponse.conditions:type_name -> leaf.v1.Condition
-	30, // 14: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
-	30, // 15: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
-	30, // 16: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
-	30, // 17: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
-	31, // 18: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
+	35, // 14: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
+	35, // 15: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
+	35, // 16: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
+	35, // 17: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
+	36, // 18: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
 	19, // 19: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
-	30, // 20: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
-	31, // 21: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
-	30, // 22: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
-	24, // 23: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
-	22, // 24: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
-	23, // 25: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
-	30, // 26: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
-	30, // 27: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
-	31, // 28: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
-	24, // 29: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
-	29, // 30: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
-	31, // 31: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
-	30, // 32: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
-	32, // 33: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
-	1,  // 34: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
-	3,  // 35: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
-	5,  // 36: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
-	7,  // 37: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
-	9,  // 38: leaf.v1.AdminService.PeekTag:input_type -> leaf.v1.PeekTagRequest
-	11, // 39: leaf.v1.AdminService.ObserveTag:input_type -> leaf.v1.ObserveTagRequest
-	20, // 40: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
-	25, // 41: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
-	13, // 42: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
-	2,  // 43: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
-	4,  // 44: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
-	6,  // 45: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
-	8,  // 46: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
-	10, // 47: leaf.v1.AdminService.PeekTag:output_type -> leaf.v1.PeekTagResponse
-	12, // 48: leaf.v1.AdminService.ObserveTag:output_type -> leaf.v1.ObserveTagResponse
-	21, // 49: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
-	26, // 50: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
-	15, // 51: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
-	43, // [43:52] is the sub-list for method output_type
-	34, // [34:43] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	35, // 20: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
+	36, // 21: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
+	35, // 22: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
+	37, // 23: leaf.v1.Pool.layout:type_name -> leaf.v1.PoolLayout
+	36, // 24: leaf.v1.Pool.max_ttl:type_name -> google.protobuf.Duration
+	36, // 25: leaf.v1.Pool.claim_delay:type_name -> google.protobuf.Duration
+	21, // 26: leaf.v1.CreatePoolRequest.pool:type_name -> leaf.v1.Pool
+	21, // 27: leaf.v1.CreatePoolResponse.pool:type_name -> leaf.v1.Pool
+	21, // 28: leaf.v1.ListPoolsResponse.pools:type_name -> leaf.v1.Pool
+	29, // 29: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
+	27, // 30: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
+	28, // 31: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
+	35, // 32: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
+	35, // 33: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
+	36, // 34: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
+	29, // 35: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
+	34, // 36: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
+	36, // 37: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
+	35, // 38: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
+	38, // 39: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
+	1,  // 40: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
+	3,  // 41: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
+	5,  // 42: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
+	7,  // 43: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
+	9,  // 44: leaf.v1.AdminService.PeekTag:input_type -> leaf.v1.PeekTagRequest
+	11, // 45: leaf.v1.AdminService.ObserveTag:input_type -> leaf.v1.ObserveTagRequest
+	20, // 46: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
+	30, // 47: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
+	22, // 48: leaf.v1.AdminService.CreatePool:input_type -> leaf.v1.CreatePoolRequest
+	24, // 49: leaf.v1.AdminService.ListPools:input_type -> leaf.v1.ListPoolsRequest
+	13, // 50: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
+	2,  // 51: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
+	4,  // 52: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
+	6,  // 53: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
+	8,  // 54: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
+	10, // 55: leaf.v1.AdminService.PeekTag:output_type -> leaf.v1.PeekTagResponse
+	12, // 56: leaf.v1.AdminService.ObserveTag:output_type -> leaf.v1.ObserveTagResponse
+	26, // 57: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
+	31, // 58: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
+	23, // 59: leaf.v1.AdminService.CreatePool:output_type -> leaf.v1.CreatePoolResponse
+	25, // 60: leaf.v1.AdminService.ListPools:output_type -> leaf.v1.ListPoolsResponse
+	15, // 61: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
+	51, // [51:62] is the sub-list for method output_type
+	40, // [40:51] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_admin_proto_init() }
@@ -2445,19 +2728,20 @@ func file_leaf_v1_admin_proto_init() {
 		return
 	}
 	file_leaf_v1_leaf_proto_init()
+	file_leaf_v1_worker_proto_init()
 	file_leaf_v1_admin_proto_msgTypes[3].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[5].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[12].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[24].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[25].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[29].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_admin_proto_rawDesc), len(file_leaf_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -9,6 +9,7 @@ package leafv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -21,6 +22,489 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// A PoolLayout gives the meaning of the bits of a pool's IDs, from the highest on: time, worker ID,
+// sequence.
+type PoolLayout struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Tick          *durationpb.Duration   `protobuf:"bytes,2,opt,name=tick,proto3" json:"tick,omitempty"`
+	TimeBits      int32                  `protobuf:"varint,3,opt,name=time_bits,json=timeBits,proto3" json:"time_bits,omitempty"` // 0 in a request: what the others leave of 63
+	WorkerBits    int32                  `protobuf:"varint,4,opt,name=worker_bits,json=workerBits,proto3" json:"worker_bits,omitempty"`
+	SequenceBits  int32                  `protobuf:"varint,5,opt,name=sequence_bits,json=sequenceBits,proto3" json:"sequence_bits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolLayout) Reset() {
+	*x = PoolLayout{}
+	mi := &file_leaf_v1_worker_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolLayout) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolLayout) ProtoMessage() {}
+
+func (x *PoolLayout) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_worker_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolLayout.ProtoReflect.Descriptor instead.
+func (*PoolLayout) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *PoolLayout) GetEpoch() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Epoch
+	}
+	return nil
+}
+
+func (x *PoolLayout) GetTick() *durationpb.Duration {
+	if x != nil {
+		return x.Tick
+	}
+	return nil
+}
+
+func (x *PoolLayout) GetTimeBits() int32 {
+	if x != nil {
+		return x.TimeBits
+	}
+	return 0
+}
+
+func (x *PoolLayout) GetWorkerBits() int32 {
+	if x != nil {
+		return x.WorkerBits
+	}
+	return 0
+}
+
+func (x *PoolLayout) GetSequenceBits() int32 {
+	if x != nil {
+		return x.SequenceBits
+	}
+	return 0
+}
+
+// A PoolLease is the right of one process to issue the times from floor up to, not including, limit
+// under a worker ID.
+type PoolLease struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names and proves the lease; whoever has it can renew and release.
+	Lease  string                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	Pool   string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
+	Worker int64                  `protobuf:"varint,3,opt,name=worker,proto3" json:"worker,omitempty"`
+	Layout *PoolLayout            `protobuf:"bytes,4,opt,name=layout,proto3" json:"layout,omitempty"`
+	Floor  *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=floor,proto3" json:"floor,omitempty"` // absent: none
+	Limit  *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=limit,proto3" json:"limit,omitempty"`
+	// The time by the registry's clock.
+	Now *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=now,proto3" json:"now,omitempty"`
+	// When to renew, by the same clock.
+	RenewAt       *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=renew_at,json=renewAt,proto3" json:"renew_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolLease) Reset() {
+	*x = PoolLease{}
+	mi := &file_leaf_v1_worker_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolLease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolLease) ProtoMessage() {}
+
+func (x *PoolLease) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_worker_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolLease.ProtoReflect.Descriptor instead.
+func (*PoolLease) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PoolLease) GetLease() string {
+	if x != nil {
+		return x.Lease
+	}
+	return ""
+}
+
+func (x *PoolLease) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *PoolLease) GetWorker() int64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *PoolLease) GetLayout() *PoolLayout {
+	if x != nil {
+		return x.Layout
+	}
+	return nil
+}
+
+func (x *PoolLease) GetFloor() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Floor
+	}
+	return nil
+}
+
+func (x *PoolLease) GetLimit() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Limit
+	}
+	return nil
+}
+
+func (x *PoolLease) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *PoolLease) GetRenewAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RenewAt
+	}
+	return nil
+}
+
+type ClaimLeaseRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Pool  string                 `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	// 1 second to the longest TTL of the pool. Absent: 5 minutes, or that if it is shorter.
+	Ttl *durationpb.Duration `protobuf:"bytes,2,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	// The program, for people; at most 200 bytes.
+	Holder string `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`
+	// What the program takes for the layout of the pool. Absent: it follows the answer.
+	Layout        *PoolLayout `protobuf:"bytes,4,opt,name=layout,proto3" json:"layout,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimLeaseRequest) Reset() {
+	*x = ClaimLeaseRequest{}
+	mi := &file_leaf_v1_worker_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimLeaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimLeaseRequest) ProtoMessage() {}
+
+func (x *ClaimLeaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_worker_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimLeaseRequest.ProtoReflect.Descriptor instead.
+func (*ClaimLeaseRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ClaimLeaseRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *ClaimLeaseRequest) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+func (x *ClaimLeaseRequest) GetHolder() string {
+	if x != nil {
+		return x.Holder
+	}
+	return ""
+}
+
+func (x *ClaimLeaseRequest) GetLayout() *PoolLayout {
+	if x != nil {
+		return x.Layout
+	}
+	return nil
+}
+
+type ClaimLeaseResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         *PoolLease             `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimLeaseResponse) Reset() {
+	*x = ClaimLeaseResponse{}
+	mi := &file_leaf_v1_worker_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimLeaseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimLeaseResponse) ProtoMessage() {}
+
+func (x *ClaimLeaseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_worker_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimLeaseResponse.ProtoReflect.Descriptor instead.
+func (*ClaimLeaseResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ClaimLeaseResponse) GetLease() *PoolLease {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+type RenewLeaseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         string                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	Ttl           *durationpb.Duration   `protobuf:"bytes,2,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewLeaseRequest) Reset() {
+	*x = RenewLeaseRequest{}
+	mi := &file_leaf_v1_worker_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewLeaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewLeaseRequest) ProtoMessage() {}
+
+func (x *RenewLeaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_worker_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewLeaseRequest.ProtoReflect.Descriptor instead.
+func (*RenewLeaseRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RenewLeaseRequest) GetLease() string {
+	if x != nil {
+		return x.Lease
+	}
+	return ""
+}
+
+func (x *RenewLeaseRequest) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+type RenewLeaseResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         *PoolLease             `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewLeaseResponse) Reset() {
+	*x = RenewLeaseResponse{}
+	mi := &file_leaf_v1_worker_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewLeaseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewLeaseResponse) ProtoMessage() {}
+
+func (x *RenewLeaseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_worker_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewLeaseResponse.ProtoReflect.Descriptor instead.
+func (*RenewLeaseResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *RenewLeaseResponse) GetLease() *PoolLease {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+type ReleaseLeaseRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Lease string                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	// The latest time in an issued ID. Absent: there is none.
+	Used          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=used,proto3" json:"used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseLeaseRequest) Reset() {
+	*x = ReleaseLeaseRequest{}
+	mi := &file_leaf_v1_worker_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseLeaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseLeaseRequest) ProtoMessage() {}
+
+func (x *ReleaseLeaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_worker_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseLeaseRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseLeaseRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ReleaseLeaseRequest) GetLease() string {
+	if x != nil {
+		return x.Lease
+	}
+	return ""
+}
+
+func (x *ReleaseLeaseRequest) GetUsed() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Used
+	}
+	return nil
+}
+
+type ReleaseLeaseResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseLeaseResponse) Reset() {
+	*x = ReleaseLeaseResponse{}
+	mi := &file_leaf_v1_worker_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseLeaseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseLeaseResponse) ProtoMessage() {}
+
+func (x *ReleaseLeaseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_worker_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseLeaseResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseLeaseResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{7}
+}
 
 type WorkerRecord struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -36,7 +520,7 @@ type WorkerRecord struct {
 
 func (x *WorkerRecord) Reset() {
 	*x = WorkerRecord{}
-	mi := &file_leaf_v1_worker_proto_msgTypes[0]
+	mi := &file_leaf_v1_worker_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -48,7 +532,7 @@ func (x *WorkerRecord) String() string {
 func (*WorkerRecord) ProtoMessage() {}
 
 func (x *WorkerRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_worker_proto_msgTypes[0]
+	mi := &file_leaf_v1_worker_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -61,7 +545,7 @@ func (x *WorkerRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerRecord.ProtoReflect.Descriptor instead.
 func (*WorkerRecord) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{0}
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WorkerRecord) GetWorker() int64 {
@@ -94,7 +578,7 @@ type LoadRequest struct {
 
 func (x *LoadRequest) Reset() {
 	*x = LoadRequest{}
-	mi := &file_leaf_v1_worker_proto_msgTypes[1]
+	mi := &file_leaf_v1_worker_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -106,7 +590,7 @@ func (x *LoadRequest) String() string {
 func (*LoadRequest) ProtoMessage() {}
 
 func (x *LoadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_worker_proto_msgTypes[1]
+	mi := &file_leaf_v1_worker_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -119,7 +603,7 @@ func (x *LoadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadRequest.ProtoReflect.Descriptor instead.
 func (*LoadRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{1}
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LoadRequest) GetWorker() int64 {
@@ -138,7 +622,7 @@ type LoadResponse struct {
 
 func (x *LoadResponse) Reset() {
 	*x = LoadResponse{}
-	mi := &file_leaf_v1_worker_proto_msgTypes[2]
+	mi := &file_leaf_v1_worker_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -150,7 +634,7 @@ func (x *LoadResponse) String() string {
 func (*LoadResponse) ProtoMessage() {}
 
 func (x *LoadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_worker_proto_msgTypes[2]
+	mi := &file_leaf_v1_worker_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -163,7 +647,7 @@ func (x *LoadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadResponse.ProtoReflect.Descriptor instead.
 func (*LoadResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{2}
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LoadResponse) GetRecord() *WorkerRecord {
@@ -183,7 +667,7 @@ type SwapRequest struct {
 
 func (x *SwapRequest) Reset() {
 	*x = SwapRequest{}
-	mi := &file_leaf_v1_worker_proto_msgTypes[3]
+	mi := &file_leaf_v1_worker_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -195,7 +679,7 @@ func (x *SwapRequest) String() string {
 func (*SwapRequest) ProtoMessage() {}
 
 func (x *SwapRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_worker_proto_msgTypes[3]
+	mi := &file_leaf_v1_worker_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -208,7 +692,7 @@ func (x *SwapRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwapRequest.ProtoReflect.Descriptor instead.
 func (*SwapRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{3}
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SwapRequest) GetOld() *WorkerRecord {
@@ -235,7 +719,7 @@ type SwapResponse struct {
 
 func (x *SwapResponse) Reset() {
 	*x = SwapResponse{}
-	mi := &file_leaf_v1_worker_proto_msgTypes[4]
+	mi := &file_leaf_v1_worker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -247,7 +731,7 @@ func (x *SwapResponse) String() string {
 func (*SwapResponse) ProtoMessage() {}
 
 func (x *SwapResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_worker_proto_msgTypes[4]
+	mi := &file_leaf_v1_worker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -260,7 +744,7 @@ func (x *SwapResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwapResponse.ProtoReflect.Descriptor instead.
 func (*SwapResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{4}
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SwapResponse) GetVersion() []byte {
@@ -278,7 +762,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_leaf_v1_worker_proto_msgTypes[5]
+	mi := &file_leaf_v1_worker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -290,7 +774,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_worker_proto_msgTypes[5]
+	mi := &file_leaf_v1_worker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -303,7 +787,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{5}
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{13}
 }
 
 type ListResponse struct {
@@ -315,7 +799,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_leaf_v1_worker_proto_msgTypes[6]
+	mi := &file_leaf_v1_worker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -327,7 +811,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_worker_proto_msgTypes[6]
+	mi := &file_leaf_v1_worker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -340,7 +824,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{6}
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListResponse) GetRecords() []*WorkerRecord {
@@ -358,7 +842,7 @@ type ClockRequest struct {
 
 func (x *ClockRequest) Reset() {
 	*x = ClockRequest{}
-	mi := &file_leaf_v1_worker_proto_msgTypes[7]
+	mi := &file_leaf_v1_worker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -370,7 +854,7 @@ func (x *ClockRequest) String() string {
 func (*ClockRequest) ProtoMessage() {}
 
 func (x *ClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_worker_proto_msgTypes[7]
+	mi := &file_leaf_v1_worker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -383,7 +867,7 @@ func (x *ClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
 func (*ClockRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{7}
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{15}
 }
 
 type ClockResponse struct {
@@ -402,7 +886,7 @@ type ClockResponse struct {
 
 func (x *ClockResponse) Reset() {
 	*x = ClockResponse{}
-	mi := &file_leaf_v1_worker_proto_msgTypes[8]
+	mi := &file_leaf_v1_worker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -414,7 +898,7 @@ func (x *ClockResponse) String() string {
 func (*ClockResponse) ProtoMessage() {}
 
 func (x *ClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_worker_proto_msgTypes[8]
+	mi := &file_leaf_v1_worker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -427,7 +911,7 @@ func (x *ClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockResponse.ProtoReflect.Descriptor instead.
 func (*ClockResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{8}
+	return file_leaf_v1_worker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ClockResponse) GetTime() *timestamppb.Timestamp {
@@ -462,7 +946,40 @@ var File_leaf_v1_worker_proto protoreflect.FileDescriptor
 
 const file_leaf_v1_worker_proto_rawDesc = "" +
 	"\n" +
-	"\x14leaf/v1/worker.proto\x12\aleaf.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"X\n" +
+	"\x14leaf/v1/worker.proto\x12\aleaf.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd0\x01\n" +
+	"\n" +
+	"PoolLayout\x120\n" +
+	"\x05epoch\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05epoch\x12-\n" +
+	"\x04tick\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04tick\x12\x1b\n" +
+	"\ttime_bits\x18\x03 \x01(\x05R\btimeBits\x12\x1f\n" +
+	"\vworker_bits\x18\x04 \x01(\x05R\n" +
+	"workerBits\x12#\n" +
+	"\rsequence_bits\x18\x05 \x01(\x05R\fsequenceBits\"\xc3\x02\n" +
+	"\tPoolLease\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\tR\x05lease\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x16\n" +
+	"\x06worker\x18\x03 \x01(\x03R\x06worker\x12+\n" +
+	"\x06layout\x18\x04 \x01(\v2\x13.leaf.v1.PoolLayoutR\x06layout\x120\n" +
+	"\x05floor\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05floor\x120\n" +
+	"\x05limit\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05limit\x12,\n" +
+	"\x03now\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x125\n" +
+	"\brenew_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\arenewAt\"\x99\x01\n" +
+	"\x11ClaimLeaseRequest\x12\x12\n" +
+	"\x04pool\x18\x01 \x01(\tR\x04pool\x12+\n" +
+	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x16\n" +
+	"\x06holder\x18\x03 \x01(\tR\x06holder\x12+\n" +
+	"\x06layout\x18\x04 \x01(\v2\x13.leaf.v1.PoolLayoutR\x06layout\">\n" +
+	"\x12ClaimLeaseResponse\x12(\n" +
+	"\x05lease\x18\x01 \x01(\v2\x12.leaf.v1.PoolLeaseR\x05lease\"V\n" +
+	"\x11RenewLeaseRequest\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\tR\x05lease\x12+\n" +
+	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\">\n" +
+	"\x12RenewLeaseResponse\x12(\n" +
+	"\x05lease\x18\x01 \x01(\v2\x12.leaf.v1.PoolLeaseR\x05lease\"[\n" +
+	"\x13ReleaseLeaseRequest\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\tR\x05lease\x12.\n" +
+	"\x04used\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04used\"\x16\n" +
+	"\x14ReleaseLeaseResponse\"X\n" +
 	"\fWorkerRecord\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\x03R\x06worker\x12\x16\n" +
 	"\x06record\x18\x02 \x01(\tR\x06record\x12\x18\n" +
@@ -484,12 +1001,17 @@ const file_leaf_v1_worker_proto_rawDesc = "" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12&\n" +
 	"\x0fmay_lose_writes\x18\x02 \x01(\bR\rmayLoseWrites\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12\x1a\n" +
-	"\bunmarked\x18\x04 \x01(\bR\bunmarked2\xe6\x01\n" +
+	"\bunmarked\x18\x04 \x01(\bR\bunmarked2\xc1\x03\n" +
 	"\rWorkerService\x123\n" +
 	"\x04Load\x12\x14.leaf.v1.LoadRequest\x1a\x15.leaf.v1.LoadResponse\x123\n" +
 	"\x04Swap\x12\x14.leaf.v1.SwapRequest\x1a\x15.leaf.v1.SwapResponse\x123\n" +
 	"\x04List\x12\x14.leaf.v1.ListRequest\x1a\x15.leaf.v1.ListResponse\x126\n" +
-	"\x05Clock\x12\x15.leaf.v1.ClockRequest\x1a\x16.leaf.v1.ClockResponseB,Z*github.com/leaf-id/leaf/api/leaf/v1;leafv1b\x06proto3"
+	"\x05Clock\x12\x15.leaf.v1.ClockRequest\x1a\x16.leaf.v1.ClockResponse\x12E\n" +
+	"\n" +
+	"ClaimLease\x12\x1a.leaf.v1.ClaimLeaseRequest\x1a\x1b.leaf.v1.ClaimLeaseResponse\x12E\n" +
+	"\n" +
+	"RenewLease\x12\x1a.leaf.v1.RenewLeaseRequest\x1a\x1b.leaf.v1.RenewLeaseResponse\x12K\n" +
+	"\fReleaseLease\x12\x1c.leaf.v1.ReleaseLeaseRequest\x1a\x1d.leaf.v1.ReleaseLeaseResponseB,Z*github.com/leaf-id/leaf/api/leaf/v1;leafv1b\x06proto3"
 
 var (
 	file_leaf_v1_worker_proto_rawDescOnce sync.Once
@@ -503,38 +1025,66 @@ func file_leaf_v1_worker_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_worker_proto_rawDescData
 }
 
-var file_leaf_v1_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_leaf_v1_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_leaf_v1_worker_proto_goTypes = []any{
-	(*WorkerRecord)(nil),          // 0: leaf.v1.WorkerRecord
-	(*LoadRequest)(nil),           // 1: leaf.v1.LoadRequest
-	(*LoadResponse)(nil),          // 2: leaf.v1.LoadResponse
-	(*SwapRequest)(nil),           // 3: leaf.v1.SwapRequest
-	(*SwapResponse)(nil),          // 4: leaf.v1.SwapResponse
-	(*ListRequest)(nil),           // 5: leaf.v1.ListRequest
-	(*ListResponse)(nil),          // 6: leaf.v1.ListResponse
-	(*ClockRequest)(nil),          // 7: leaf.v1.ClockRequest
-	(*ClockResponse)(nil),         // 8: leaf.v1.ClockResponse
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*PoolLayout)(nil),            // 0: leaf.v1.PoolLayout
+	(*PoolLease)(nil),             // 1: leaf.v1.PoolLease
+	(*ClaimLeaseRequest)(nil),     // 2: leaf.v1.ClaimLeaseRequest
+	(*ClaimLeaseResponse)(nil),    // 3: leaf.v1.ClaimLeaseResponse
+	(*RenewLeaseRequest)(nil),     // 4: leaf.v1.RenewLeaseRequest
+	(*RenewLeaseResponse)(nil),    // 5: leaf.v1.RenewLeaseResponse
+	(*ReleaseLeaseRequest)(nil),   // 6: leaf.v1.ReleaseLeaseRequest
+	(*ReleaseLeaseResponse)(nil),  // 7: leaf.v1.ReleaseLeaseResponse
+	(*WorkerRecord)(nil),          // 8: leaf.v1.WorkerRecord
+	(*LoadRequest)(nil),           // 9: leaf.v1.LoadRequest
+	(*LoadResponse)(nil),          // 10: leaf.v1.LoadResponse
+	(*SwapRequest)(nil),           // 11: leaf.v1.SwapRequest
+	(*SwapResponse)(nil),          // 12: leaf.v1.SwapResponse
+	(*ListRequest)(nil),           // 13: leaf.v1.ListRequest
+	(*ListResponse)(nil),          // 14: leaf.v1.ListResponse
+	(*ClockRequest)(nil),          // 15: leaf.v1.ClockRequest
+	(*ClockResponse)(nil),         // 16: leaf.v1.ClockResponse
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
 }
 var file_leaf_v1_worker_proto_depIdxs = []int32{
-	0, // 0: leaf.v1.LoadResponse.record:type_name -> leaf.v1.WorkerRecord
-	0, // 1: leaf.v1.SwapRequest.old:type_name -> leaf.v1.WorkerRecord
-	0, // 2: leaf.v1.SwapRequest.new:type_name -> leaf.v1.WorkerRecord
-	0, // 3: leaf.v1.ListResponse.records:type_name -> leaf.v1.WorkerRecord
-	9, // 4: leaf.v1.ClockResponse.time:type_name -> google.protobuf.Timestamp
-	1, // 5: leaf.v1.WorkerService.Load:input_type -> leaf.v1.LoadRequest
-	3, // 6: leaf.v1.WorkerService.Swap:input_type -> leaf.v1.SwapRequest
-	5, // 7: leaf.v1.WorkerService.List:input_type -> leaf.v1.ListRequest
-	7, // 8: leaf.v1.WorkerService.Clock:input_type -> leaf.v1.ClockRequest
-	2, // 9: leaf.v1.WorkerService.Load:output_type -> leaf.v1.LoadResponse
-	4, // 10: leaf.v1.WorkerService.Swap:output_type -> leaf.v1.SwapResponse
-	6, // 11: leaf.v1.WorkerService.List:output_type -> leaf.v1.ListResponse
-	8, // 12: leaf.v1.WorkerService.Clock:output_type -> leaf.v1.ClockResponse
-	9, // [9:13] is the sub-list for method output_type
-	5, // [5:9] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	17, // 0: leaf.v1.PoolLayout.epoch:type_name -> google.protobuf.Timestamp
+	18, // 1: leaf.v1.PoolLayout.tick:type_name -> google.protobuf.Duration
+	0,  // 2: leaf.v1.PoolLease.layout:type_name -> leaf.v1.PoolLayout
+	17, // 3: leaf.v1.PoolLease.floor:type_name -> google.protobuf.Timestamp
+	17, // 4: leaf.v1.PoolLease.limit:type_name -> google.protobuf.Timestamp
+	17, // 5: leaf.v1.PoolLease.now:type_name -> google.protobuf.Timestamp
+	17, // 6: leaf.v1.PoolLease.renew_at:type_name -> google.protobuf.Timestamp
+	18, // 7: leaf.v1.ClaimLeaseRequest.ttl:type_name -> google.protobuf.Duration
+	0,  // 8: leaf.v1.ClaimLeaseRequest.layout:type_name -> leaf.v1.PoolLayout
+	1,  // 9: leaf.v1.ClaimLeaseResponse.lease:type_name -> leaf.v1.PoolLease
+	18, // 10: leaf.v1.RenewLeaseRequest.ttl:type_name -> google.protobuf.Duration
+	1,  // 11: leaf.v1.RenewLeaseResponse.lease:type_name -> leaf.v1.PoolLease
+	17, // 12: leaf.v1.ReleaseLeaseRequest.used:type_name -> google.protobuf.Timestamp
+	8,  // 13: leaf.v1.LoadResponse.record:type_name -> leaf.v1.WorkerRecord
+	8,  // 14: leaf.v1.SwapRequest.old:type_name -> leaf.v1.WorkerRecord
+	8,  // 15: leaf.v1.SwapRequest.new:type_name -> leaf.v1.WorkerRecord
+	8,  // 16: leaf.v1.ListResponse.records:type_name -> leaf.v1.WorkerRecord
+	17, // 17: leaf.v1.ClockResponse.time:type_name -> google.protobuf.Timestamp
+	9,  // 18: leaf.v1.WorkerService.Load:input_type -> leaf.v1.LoadRequest
+	11, // 19: leaf.v1.WorkerService.Swap:input_type -> leaf.v1.SwapRequest
+	13, // 20: leaf.v1.WorkerService.List:input_type -> leaf.v1.ListRequest
+	15, // 21: leaf.v1.WorkerService.Clock:input_type -> leaf.v1.ClockRequest
+	2,  // 22: leaf.v1.WorkerService.ClaimLease:input_type -> leaf.v1.ClaimLeaseRequest
+	4,  // 23: leaf.v1.WorkerService.RenewLease:input_type -> leaf.v1.RenewLeaseRequest
+	6,  // 24: leaf.v1.WorkerService.ReleaseLease:input_type -> leaf.v1.ReleaseLeaseRequest
+	10, // 25: leaf.v1.WorkerService.Load:output_type -> leaf.v1.LoadResponse
+	12, // 26: leaf.v1.WorkerService.Swap:output_type -> leaf.v1.SwapResponse
+	14, // 27: leaf.v1.WorkerService.List:output_type -> leaf.v1.ListResponse
+	16, // 28: leaf.v1.WorkerService.Clock:output_type -> leaf.v1.ClockResponse
+	3,  // 29: leaf.v1.WorkerService.ClaimLease:output_type -> leaf.v1.ClaimLeaseResponse
+	5,  // 30: leaf.v1.WorkerService.RenewLease:output_type -> leaf.v1.RenewLeaseResponse
+	7,  // 31: leaf.v1.WorkerService.ReleaseLease:output_type -> leaf.v1.ReleaseLeaseResponse
+	25, // [25:32] is the sub-list for method output_type
+	18, // [18:25] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_worker_proto_init() }
@@ -548,7 +1098,7 @@ func file_leaf_v1_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_worker_proto_rawDesc), len(file_leaf_v1_worker_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,7 @@ const (
 	Read                     // tags, worker IDs and the status of the server
 	Admin                    // change tags, free worker IDs; it contains Read
 	Worker                   // claim worker IDs for another server
+	Lease                    // of worker IDs of pools, for a program
 )
 
 // Credentials are a client's proof of identity.

@@ -34,11 +34,12 @@ type Entry struct {
 	Take        []string `yaml:"take,omitempty,flow"`   // of which tags: patterns, in which * is any text
 	Schemes     []string `yaml:"schemes,omitempty,flow"`
 	Rights      []string `yaml:"rights,omitempty,flow"` // beside Take: read, admin, worker
+	Pools       []string `yaml:"pools,omitempty,flow"`  // restricts worker to leases of these pools: patterns
 	Expires     string   `yaml:"expires,omitempty"`     // RFC 3339, or a day, at whose beginning in UTC
 	Limits      *Limit   `yaml:"limits,omitempty,flow"` // instead of those of every client
 }
 
-var rightNames = map[string]Right{"read": Read, "admin": Admin | Read, "worker": Worker}
+var rightNames = map[string]Right{"read": Read, "admin": Admin | Read, "worker": Worker | Lease}
 
 // ReadFile reads a tokens file, which only its owner may be able to write: with an entry of
 // their own others would get any right. The hashes in it are no secrets.
@@ -173,6 +174,8 @@ func (e Entry) problems() (texts []string) {
 	for _, r := range e.Rights {
 		add(rightNames[r] == 0, "rights holds something else than read, admin or worker")
 	}
+	add(len(e.Pools) > 0 && !slices.Contains(e.Rights, "worker"), "pools is of no use without the right worker")
+	add(slices.Contains(e.Pools, ""), `a pattern in pools is empty: "*" is any pool`)
 	for _, s := range e.Schemes {
 		add(!slices.Contains(issuer.SchemeNames(), s), "schemes holds something else than "+strings.Join(issuer.SchemeNames(), ", "))
 	}
@@ -193,6 +196,9 @@ func (e Entry) grant(usual Limit) *grant {
 	}
 	for _, r := range e.Rights {
 		g.rights |= rightNames[r]
+	}
+	if g.pools = e.Pools; len(e.Pools) > 0 {
+		g.rights &^= Worker
 	}
 	if len(e.Take) > 0 {
 		g.rights |= Take

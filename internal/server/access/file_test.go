@@ -41,6 +41,8 @@ func TestBadFiles(t *testing.T) {
 		{"tokens:\n- name: a\n  hash: " + hash + "\n  take: ['']", "line 2: a pattern in take is empty"},
 		{"tokens:\n- name: a\n  hash: " + hash + "\n  take: [a]\n  schemes: [seg]", "line 2: schemes holds something else than segment, "},
 		{"tokens:\n- name: a\n  hash: " + hash + "\n  rights: [read]\n  schemes: [uid]", "line 2: schemes is of no use without take"},
+		{"tokens:\n- name: a\n  hash: " + hash + "\n  rights: [read]\n  pools: [a]", "line 2: pools is of no use without the right worker"},
+		{"tokens:\n- name: a\n  hash: " + hash + "\n  rights: [worker]\n  pools: ['']", "line 2: a pattern in pools is empty"},
 		{"tokens:\n- name: a\n  hash: " + hash + "\n  take: [a]\n  limits: {burst: 1}", "line 2: limits: there is a burst but no rate"},
 		{"tokens:\n- name: a\n  hash: " + hash + "\n  take: [a]\n  limits: {rate: " + secret + "}", "line 5: cannot unmarshal a str into what belongs here"},
 		{"tokens:\n- name: a\n  hash: " + hash + "\n  take: [a]\n  expires: soon", "line 2: expires is not a time"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -209,6 +210,18 @@ func (c *Caller) May(rights Right) error {
 		return ErrUnauthenticated
 	case who.rights&rights == 0:
 		return who.refusal(fmt.Errorf("%w: this token does not have the right", ErrForbidden))
+	}
+	return nil
+}
+
+// Lease returns an error unless the caller may lease worker IDs of the pool.
+func (c *Caller) Lease(pool string) error {
+	if err := c.May(Lease); err != nil {
+		return err
+	}
+	who, _ := c.gate.current().find(c, time.Now())
+	if who != nil && len(who.pools) > 0 && !slices.ContainsFunc(who.pools, func(p string) bool { return matches(p, pool) }) {
+		return fmt.Errorf("%w: this token leases no worker IDs of this pool", ErrForbidden)
 	}
 	return nil
 }

@@ -147,6 +147,25 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+func TestLeaseByPool(t *testing.T) {
+	for _, tt := range []struct {
+		rest, pool string
+		want       error
+		worker     error // to claim worker IDs for a server
+	}{
+		{`rights: [worker]`, "orders", nil, nil},
+		{`rights: [worker], pools: ["order*"]`, "orders", nil, access.ErrForbidden},
+		{`rights: [worker], pools: ["order*", b]`, "invoices", access.ErrForbidden, access.ErrForbidden},
+		{`rights: [admin]`, "orders", access.ErrForbidden, access.ErrForbidden},
+		{`take: ["*"]`, "orders", access.ErrForbidden, access.ErrForbidden},
+	} {
+		token := access.NewToken()
+		c := caller(t, gate(t, access.Options{}, entry(token, tt.rest)), token)
+		want(t, tt.rest+" "+tt.pool, c.Lease(tt.pool), tt.want)
+		want(t, tt.rest+" as a server", c.May(access.Worker), tt.worker)
+	}
+}
+
 func TestRights(t *testing.T) {
 	for rest, may := range map[string]access.Right{
 		`take: [a]`: access.Take, `rights: [read]`: access.Read, `rights: [admin]`: access.Admin | access.Read,

@@ -22,6 +22,7 @@ type grant struct {
 	rights  Right
 	tags    []string  // patterns of usable tags; empty: all
 	schemes []string  // likewise
+	pools   []string  // patterns of pools for [Lease]; empty: all
 	expires time.Time // zero: never
 	limit   Limit
 	denied  error // told instead of why a right is missing
@@ -41,7 +42,7 @@ func withoutTokens(opts Options) *rules {
 	r := &rules{limits: tagLimits(opts.Limits.Tags)}
 	r.anonymous = &grant{rights: Take, limit: opts.Limits.Client, denied: ErrNoCredentials}
 	if opts.Local {
-		r.anonymous.rights |= Read | Admin | Worker
+		r.anonymous.rights |= Read | Admin | Worker | Lease
 	}
 	if opts.PublicRead {
 		r.anonymous.rights |= Read

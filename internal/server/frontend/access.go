@@ -38,7 +38,7 @@ func (o *Options) Admit(r *http.Request, rights access.Right) (*access.Caller, e
 			return nil, err
 		}
 	}
-	if rights&(access.Admin|access.Worker) != 0 {
+	if rights&(access.Admin|access.Worker|access.Lease) != 0 {
 		if err := http.NewCrossOriginProtection().Check(r); err != nil {
 			return nil, fmt.Errorf("%w: nothing is changed on behalf of another web site: %w", access.ErrForbidden, err)
 		}

@@ -70,6 +70,12 @@ var kinds = []struct {
 	{leaf.ErrClock, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -1, Retry: true, Reason: "CLOCK_BEHIND"}},
 	{issuer.ErrRegistry, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true, Reason: "REGISTRY_UNAVAILABLE"}},
 	{leaf.ErrNoLease, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "NO_WORKER_ID"}},
+	{worker.ErrNoneFree, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true, Reason: "NO_FREE_WORKER_ID"}},
+	{worker.ErrWaiting, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true, Reason: "CLAIM_WAITS"}},
+	{worker.ErrClockOff, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true, Reason: "CLOCK_OFF"}},
+	{worker.ErrLeaseLost, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "LEASE_LOST"}},
+	{worker.ErrNoPool, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeNotFound, Reason: "UNKNOWN_POOL"}},
+	{worker.ErrPoolExists, Kind{HTTP: http.StatusConflict, RPC: connect.CodeAlreadyExists, Reason: "POOL_EXISTS"}},
 	{leaf.ErrExhausted, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "EXHAUSTED"}},
 	{issuer.ErrBadKey, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument, Java: -2, Reason: "BAD_KEY"}}, // a tag that Java Leaf does not have
 	{leaf.ErrNotContiguous, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument, Reason: "NOT_CONTIGUOUS"}},

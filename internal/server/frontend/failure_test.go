@@ -35,6 +35,7 @@ func TestAlertCountsFailures(t *testing.T) {
 	upToCallers := []string{
 		"UNAUTHENTICATED", "FORBIDDEN", "RATE_LIMITED", "NO_ROUTE", "UNKNOWN_SCHEME", "METHOD_NOT_ALLOWED", "BAD_KEY", "NOT_CONTIGUOUS", "INVALID_ARGUMENT",
 		"SCHEME_DISABLED", "UNKNOWN_TAG", "TAG_EXISTS", "WORKER_HELD", "CONFLICT", "WOULD_GO_BACKWARDS", "CANCELED",
+		"LEASE_LOST", "UNKNOWN_POOL", "POOL_EXISTS", "NO_FREE_WORKER_ID", "CLAIM_WAITS",
 		"STOPPING", // they ask another server
 	}
 	for _, reason := range frontend.Reasons() {

@@ -63,6 +63,8 @@ func (g *GRPC) adminService() *grpc.ServiceDesc {
 			unary(s, leafv1connect.AdminServiceObserveTagProcedure, admin.ObserveTag),
 			unary(s, leafv1connect.AdminServiceListWorkersProcedure, admin.ListWorkers),
 			unary(s, leafv1connect.AdminServiceFreeWorkerProcedure, admin.FreeWorker),
+			unary(s, leafv1connect.AdminServiceCreatePoolProcedure, admin.CreatePool),
+			unary(s, leafv1connect.AdminServiceListPoolsProcedure, admin.ListPools),
 			unary(s, leafv1connect.AdminServiceStatusProcedure, admin.Status),
 		},
 	}
@@ -79,6 +81,9 @@ func (g *GRPC) workerService() *grpc.ServiceDesc {
 			unary(s, leafv1connect.WorkerServiceSwapProcedure, workers.Swap),
 			unary(s, leafv1connect.WorkerServiceListProcedure, workers.List),
 			unary(s, leafv1connect.WorkerServiceClockProcedure, workers.Clock),
+			unary(s, leafv1connect.WorkerServiceClaimLeaseProcedure, workers.ClaimLease),
+			unary(s, leafv1connect.WorkerServiceRenewLeaseProcedure, workers.RenewLease),
+			unary(s, leafv1connect.WorkerServiceReleaseLeaseProcedure, workers.ReleaseLease),
 		},
 	}
 }

@@ -17,20 +17,24 @@ import (
 // rights are the rights for a procedure; one of them suffices. Unlisted procedures need
 // [access.Admin]. Those that take IDs also check the tag, once they know it.
 var rights = map[string]access.Right{
-	leafv1connect.LeafServiceNextProcedure:         access.Take,
-	leafv1connect.LeafServiceTakeProcedure:         access.Take,
-	leafv1connect.LeafServiceStreamProcedure:       access.Take,
-	leafv1connect.LeafServiceAdvanceProcedure:      access.Take,
-	leafv1connect.LeafServiceReturnProcedure:       access.Take,
-	leafv1connect.LeafServiceDecodeProcedure:       access.Take | access.Read,
-	leafv1connect.AdminServiceListTagsProcedure:    access.Read,
-	leafv1connect.AdminServicePeekTagProcedure:     access.Read,
-	leafv1connect.AdminServiceListWorkersProcedure: access.Read,
-	leafv1connect.AdminServiceStatusProcedure:      access.Read,
-	leafv1connect.WorkerServiceLoadProcedure:       access.Worker,
-	leafv1connect.WorkerServiceSwapProcedure:       access.Worker,
-	leafv1connect.WorkerServiceListProcedure:       access.Worker,
-	leafv1connect.WorkerServiceClockProcedure:      access.Worker,
+	leafv1connect.LeafServiceNextProcedure:           access.Take,
+	leafv1connect.LeafServiceTakeProcedure:           access.Take,
+	leafv1connect.LeafServiceStreamProcedure:         access.Take,
+	leafv1connect.LeafServiceAdvanceProcedure:        access.Take,
+	leafv1connect.LeafServiceReturnProcedure:         access.Take,
+	leafv1connect.LeafServiceDecodeProcedure:         access.Take | access.Read,
+	leafv1connect.AdminServiceListTagsProcedure:      access.Read,
+	leafv1connect.AdminServicePeekTagProcedure:       access.Read,
+	leafv1connect.AdminServiceListWorkersProcedure:   access.Read,
+	leafv1connect.AdminServiceStatusProcedure:        access.Read,
+	leafv1connect.WorkerServiceLoadProcedure:         access.Worker,
+	leafv1connect.WorkerServiceSwapProcedure:         access.Worker,
+	leafv1connect.WorkerServiceListProcedure:         access.Worker,
+	leafv1connect.WorkerServiceClockProcedure:        access.Worker,
+	leafv1connect.WorkerServiceClaimLeaseProcedure:   access.Lease,
+	leafv1connect.WorkerServiceRenewLeaseProcedure:   access.Lease,
+	leafv1connect.WorkerServiceReleaseLeaseProcedure: access.Lease,
+	leafv1connect.AdminServiceListPoolsProcedure:     access.Read,
 }
 
 // A guard admits callers with the right to call a procedure.

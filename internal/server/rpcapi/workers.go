@@ -20,10 +20,13 @@ func (s *adminService) workers() (*issuer.Workers, error) {
 	return s.Workers, nil
 }
 
-func (s *adminService) ListWorkers(ctx context.Context, _ *leafv1.ListWorkersRequest) (*leafv1.ListWorkersResponse, error) {
+func (s *adminService) ListWorkers(ctx context.Context, req *leafv1.ListWorkersRequest) (*leafv1.ListWorkersResponse, error) {
 	workers, err := s.workers()
 	if err != nil {
 		return nil, err
+	}
+	if req.GetPool() != "" {
+		return listPool(ctx, workers, req.GetPool())
 	}
 	records, err := workers.List(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package v1api is the HTTP API for new clients: /v1/ids/{scheme}/{key} and
-// /v1/decode/{id}. IDs are strings in its JSON, since JavaScript's numbers lose digits;
+// Package v1api is the HTTP API for new clients: /v1/ids/{scheme}/{key}, /v1/decode/{id} and
+// /v1/workers/leases. IDs are strings in its JSON, since JavaScript's numbers lose digits;
 // errors are those of RFC 9457, with a reason that a program can branch on. openapi.yaml
 // in package api describes it.
 package v1api
@@ -24,6 +24,8 @@ const (
 // Routes are the paths of the description, each with its purpose.
 var Routes = [][2]string{
 	{idsPrefix + "{scheme}/{key}", "one ID; ?n=100 for a batch, ?ranges=1, ?contiguous=1, ?format=text"},
+	{leasesPath, "POST {\"pool\":\"NAME\"}: a lease of a worker ID, for a program with a generator of its own"},
+	{leasesPath + "/{lease}", "POST renews the lease, DELETE with ?used=MS releases it"},
 	{decodePrefix + "{id}", "what an ID made of the time says; ?layout=NAME"},
 }
 
@@ -64,6 +66,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.serveIDs(w, r, names)
 		return
 	}
+	if id, ok := strings.CutPrefix(path, leasesPath); ok && (id == "" || id[0] == '/') {
+		h.serveLeases(w, r, id)
+		return
+	}
 	if id, ok := strings.CutPrefix(path, decodePrefix); ok && id != "" && !strings.Contains(id, "/") {
 		h.serveDecode(w, r, id)
 		return
@@ -72,7 +78,11 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) noRoute(w http.ResponseWriter, r *http.Request) {
-	h.fail(w, fmt.Errorf("%w: %s; there are %s and %s", frontend.ErrNoRoute, r.URL.EscapedPath(), Routes[0][0], Routes[1][0]))
+	var paths []string
+	for _, route := range Routes {
+		paths = append(paths, route[0])
+	}
+	h.fail(w, fmt.Errorf("%w: %s; there are %s", frontend.ErrNoRoute, r.URL.EscapedPath(), strings.Join(paths, ", ")))
 }
 
 // fail answers a request that failed with err.

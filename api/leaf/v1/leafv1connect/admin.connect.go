@@ -50,6 +50,10 @@ const (
 	AdminServiceListWorkersProcedure = "/leaf.v1.AdminService/ListWorkers"
 	// AdminServiceFreeWorkerProcedure is the fully-qualified name of the AdminService's FreeWorker RPC.
 	AdminServiceFreeWorkerProcedure = "/leaf.v1.AdminService/FreeWorker"
+	// AdminServiceCreatePoolProcedure is the fully-qualified name of the AdminService's CreatePool RPC.
+	AdminServiceCreatePoolProcedure = "/leaf.v1.AdminService/CreatePool"
+	// AdminServiceListPoolsProcedure is the fully-qualified name of the AdminService's ListPools RPC.
+	AdminServiceListPoolsProcedure = "/leaf.v1.AdminService/ListPools"
 	// AdminServiceStatusProcedure is the fully-qualified name of the AdminService's Status RPC.
 	AdminServiceStatusProcedure = "/leaf.v1.AdminService/Status"
 )
@@ -81,6 +85,11 @@ type AdminServiceClient interface {
 	// ahead of the clock are dealt out again. FAILED_PRECONDITION: this server holds it,
 	// or it was changed meanwhile. UNIMPLEMENTED: worker IDs are used once.
 	FreeWorker(context.Context, *v1.FreeWorkerRequest) (*v1.FreeWorkerResponse, error)
+	// CreatePool creates a pool of worker IDs for other programs. A pool with the same values may
+	// exist. ALREADY_EXISTS: one with others does. INVALID_ARGUMENT: its values are impossible.
+	CreatePool(context.Context, *v1.CreatePoolRequest) (*v1.CreatePoolResponse, error)
+	// ListPools returns all pools, by name.
+	ListPools(context.Context, *v1.ListPoolsRequest) (*v1.ListPoolsResponse, error)
 	// Status describes the server, its store and what it holds in memory.
 	Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error)
 }
@@ -144,6 +153,18 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(adminServiceMethods.ByName("FreeWorker")),
 			connect.WithClientOptions(opts...),
 		),
+		createPool: connect.NewClient[v1.CreatePoolRequest, v1.CreatePoolResponse](
+			httpClient,
+			baseURL+AdminServiceCreatePoolProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("CreatePool")),
+			connect.WithClientOptions(opts...),
+		),
+		listPools: connect.NewClient[v1.ListPoolsRequest, v1.ListPoolsResponse](
+			httpClient,
+			baseURL+AdminServiceListPoolsProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ListPools")),
+			connect.WithClientOptions(opts...),
+		),
 		status: connect.NewClient[v1.StatusRequest, v1.StatusResponse](
 			httpClient,
 			baseURL+AdminServiceStatusProcedure,
@@ -163,6 +184,8 @@ type adminServiceClient struct {
 	observeTag  *connect.Client[v1.ObserveTagRequest, v1.ObserveTagResponse]
 	listWorkers *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
 	freeWorker  *connect.Client[v1.FreeWorkerRequest, v1.FreeWorkerResponse]
+	createPool  *connect.Client[v1.CreatePoolRequest, v1.CreatePoolResponse]
+	listPools   *connect.Client[v1.ListPoolsRequest, v1.ListPoolsResponse]
 	status      *connect.Client[v1.StatusRequest, v1.StatusResponse]
 }
 
@@ -238,6 +261,24 @@ func (c *adminServiceClient) FreeWorker(ctx context.Context, req *v1.FreeWorkerR
 	return nil, err
 }
 
+// CreatePool calls leaf.v1.AdminService.CreatePool.
+func (c *adminServiceClient) CreatePool(ctx context.Context, req *v1.CreatePoolRequest) (*v1.CreatePoolResponse, error) {
+	response, err := c.createPool.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListPools calls leaf.v1.AdminService.ListPools.
+func (c *adminServiceClient) ListPools(ctx context.Context, req *v1.ListPoolsRequest) (*v1.ListPoolsResponse, error) {
+	response, err := c.listPools.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Status calls leaf.v1.AdminService.Status.
 func (c *adminServiceClient) Status(ctx context.Context, req *v1.StatusRequest) (*v1.StatusResponse, error) {
 	response, err := c.status.CallUnary(ctx, connect.NewRequest(req))
@@ -274,6 +315,11 @@ type AdminServiceHandler interface {
 	// ahead of the clock are dealt out again. FAILED_PRECONDITION: this server holds it,
 	// or it was changed meanwhile. UNIMPLEMENTED: worker IDs are used once.
 	FreeWorker(context.Context, *v1.FreeWorkerRequest) (*v1.FreeWorkerResponse, error)
+	// CreatePool creates a pool of worker IDs for other programs. A pool with the same values may
+	// exist. ALREADY_EXISTS: one with others does. INVALID_ARGUMENT: its values are impossible.
+	CreatePool(context.Context, *v1.CreatePoolRequest) (*v1.CreatePoolResponse, error)
+	// ListPools returns all pools, by name.
+	ListPools(context.Context, *v1.ListPoolsRequest) (*v1.ListPoolsResponse, error)
 	// Status describes the server, its store and what it holds in memory.
 	Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error)
 }
@@ -333,6 +379,18 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(adminServiceMethods.ByName("FreeWorker")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminServiceCreatePoolHandler := connect.NewUnaryHandlerSimple(
+		AdminServiceCreatePoolProcedure,
+		svc.CreatePool,
+		connect.WithSchema(adminServiceMethods.ByName("CreatePool")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceListPoolsHandler := connect.NewUnaryHandlerSimple(
+		AdminServiceListPoolsProcedure,
+		svc.ListPools,
+		connect.WithSchema(adminServiceMethods.ByName("ListPools")),
+		connect.WithHandlerOptions(opts...),
+	)
 	adminServiceStatusHandler := connect.NewUnaryHandlerSimple(
 		AdminServiceStatusProcedure,
 		svc.Status,
@@ -357,6 +415,10 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceListWorkersHandler.ServeHTTP(w, r)
 		case AdminServiceFreeWorkerProcedure:
 			adminServiceFreeWorkerHandler.ServeHTTP(w, r)
+		case AdminServiceCreatePoolProcedure:
+			adminServiceCreatePoolHandler.ServeHTTP(w, r)
+		case AdminServiceListPoolsProcedure:
+			adminServiceListPoolsHandler.ServeHTTP(w, r)
 		case AdminServiceStatusProcedure:
 			adminServiceStatusHandler.ServeHTTP(w, r)
 		default:
@@ -398,6 +460,14 @@ func (UnimplementedAdminServiceHandler) ListWorkers(context.Context, *v1.ListWor
 
 func (UnimplementedAdminServiceHandler) FreeWorker(context.Context, *v1.FreeWorkerRequest) (*v1.FreeWorkerResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.FreeWorker is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) CreatePool(context.Context, *v1.CreatePoolRequest) (*v1.CreatePoolResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.CreatePool is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ListPools(context.Context, *v1.ListPoolsRequest) (*v1.ListPoolsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.ListPools is not implemented"))
 }
 
 func (UnimplementedAdminServiceHandler) Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error) {

@@ -41,6 +41,15 @@ const (
 	WorkerServiceListProcedure = "/leaf.v1.WorkerService/List"
 	// WorkerServiceClockProcedure is the fully-qualified name of the WorkerService's Clock RPC.
 	WorkerServiceClockProcedure = "/leaf.v1.WorkerService/Clock"
+	// WorkerServiceClaimLeaseProcedure is the fully-qualified name of the WorkerService's ClaimLease
+	// RPC.
+	WorkerServiceClaimLeaseProcedure = "/leaf.v1.WorkerService/ClaimLease"
+	// WorkerServiceRenewLeaseProcedure is the fully-qualified name of the WorkerService's RenewLease
+	// RPC.
+	WorkerServiceRenewLeaseProcedure = "/leaf.v1.WorkerService/RenewLease"
+	// WorkerServiceReleaseLeaseProcedure is the fully-qualified name of the WorkerService's
+	// ReleaseLease RPC.
+	WorkerServiceReleaseLeaseProcedure = "/leaf.v1.WorkerService/ReleaseLease"
 )
 
 // WorkerServiceClient is a client for the leaf.v1.WorkerService service.
@@ -54,6 +63,18 @@ type WorkerServiceClient interface {
 	List(context.Context, *v1.ListRequest) (*v1.ListResponse, error)
 	// Clock returns the time by the clock of the registry.
 	Clock(context.Context, *v1.ClockRequest) (*v1.ClockResponse, error)
+	// ClaimLease leases a free worker ID of a pool. NOT_FOUND: no such pool. UNAVAILABLE: no
+	// worker ID is free, or the registry may have lost leases that have not ended yet.
+	// ALREADY_EXISTS: the pool has another layout than the request. After another error the
+	// worker ID may be taken until its lease ends.
+	ClaimLease(context.Context, *v1.ClaimLeaseRequest) (*v1.ClaimLeaseResponse, error)
+	// RenewLease moves the limit of a lease, through any server. It may be repeated.
+	// FAILED_PRECONDITION: the lease is over for the registry. The program may use it up to its
+	// limit, and has to claim again.
+	RenewLease(context.Context, *v1.RenewLeaseRequest) (*v1.RenewLeaseResponse, error)
+	// ReleaseLease ends a lease early. The program stops its generator first.
+	// FAILED_PRECONDITION: the lease is over already.
+	ReleaseLease(context.Context, *v1.ReleaseLeaseRequest) (*v1.ReleaseLeaseResponse, error)
 }
 
 // NewWorkerServiceClient constructs a client for the leaf.v1.WorkerService service. By default, it
@@ -91,15 +112,36 @@ func NewWorkerServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(workerServiceMethods.ByName("Clock")),
 			connect.WithClientOptions(opts...),
 		),
+		claimLease: connect.NewClient[v1.ClaimLeaseRequest, v1.ClaimLeaseResponse](
+			httpClient,
+			baseURL+WorkerServiceClaimLeaseProcedure,
+			connect.WithSchema(workerServiceMethods.ByName("ClaimLease")),
+			connect.WithClientOptions(opts...),
+		),
+		renewLease: connect.NewClient[v1.RenewLeaseRequest, v1.RenewLeaseResponse](
+			httpClient,
+			baseURL+WorkerServiceRenewLeaseProcedure,
+			connect.WithSchema(workerServiceMethods.ByName("RenewLease")),
+			connect.WithClientOptions(opts...),
+		),
+		releaseLease: connect.NewClient[v1.ReleaseLeaseRequest, v1.ReleaseLeaseResponse](
+			httpClient,
+			baseURL+WorkerServiceReleaseLeaseProcedure,
+			connect.WithSchema(workerServiceMethods.ByName("ReleaseLease")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // workerServiceClient implements WorkerServiceClient.
 type workerServiceClient struct {
-	load  *connect.Client[v1.LoadRequest, v1.LoadResponse]
-	swap  *connect.Client[v1.SwapRequest, v1.SwapResponse]
-	list  *connect.Client[v1.ListRequest, v1.ListResponse]
-	clock *connect.Client[v1.ClockRequest, v1.ClockResponse]
+	load         *connect.Client[v1.LoadRequest, v1.LoadResponse]
+	swap         *connect.Client[v1.SwapRequest, v1.SwapResponse]
+	list         *connect.Client[v1.ListRequest, v1.ListResponse]
+	clock        *connect.Client[v1.ClockRequest, v1.ClockResponse]
+	claimLease   *connect.Client[v1.ClaimLeaseRequest, v1.ClaimLeaseResponse]
+	renewLease   *connect.Client[v1.RenewLeaseRequest, v1.RenewLeaseResponse]
+	releaseLease *connect.Client[v1.ReleaseLeaseRequest, v1.ReleaseLeaseResponse]
 }
 
 // Load calls leaf.v1.WorkerService.Load.
@@ -138,6 +180,33 @@ func (c *workerServiceClient) Clock(ctx context.Context, req *v1.ClockRequest) (
 	return nil, err
 }
 
+// ClaimLease calls leaf.v1.WorkerService.ClaimLease.
+func (c *workerServiceClient) ClaimLease(ctx context.Context, req *v1.ClaimLeaseRequest) (*v1.ClaimLeaseResponse, error) {
+	response, err := c.claimLease.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RenewLease calls leaf.v1.WorkerService.RenewLease.
+func (c *workerServiceClient) RenewLease(ctx context.Context, req *v1.RenewLeaseRequest) (*v1.RenewLeaseResponse, error) {
+	response, err := c.renewLease.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ReleaseLease calls leaf.v1.WorkerService.ReleaseLease.
+func (c *workerServiceClient) ReleaseLease(ctx context.Context, req *v1.ReleaseLeaseRequest) (*v1.ReleaseLeaseResponse, error) {
+	response, err := c.releaseLease.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // WorkerServiceHandler is an implementation of the leaf.v1.WorkerService service.
 type WorkerServiceHandler interface {
 	// Load returns the record of a worker ID. An empty one: it was never written.
@@ -149,6 +218,18 @@ type WorkerServiceHandler interface {
 	List(context.Context, *v1.ListRequest) (*v1.ListResponse, error)
 	// Clock returns the time by the clock of the registry.
 	Clock(context.Context, *v1.ClockRequest) (*v1.ClockResponse, error)
+	// ClaimLease leases a free worker ID of a pool. NOT_FOUND: no such pool. UNAVAILABLE: no
+	// worker ID is free, or the registry may have lost leases that have not ended yet.
+	// ALREADY_EXISTS: the pool has another layout than the request. After another error the
+	// worker ID may be taken until its lease ends.
+	ClaimLease(context.Context, *v1.ClaimLeaseRequest) (*v1.ClaimLeaseResponse, error)
+	// RenewLease moves the limit of a lease, through any server. It may be repeated.
+	// FAILED_PRECONDITION: the lease is over for the registry. The program may use it up to its
+	// limit, and has to claim again.
+	RenewLease(context.Context, *v1.RenewLeaseRequest) (*v1.RenewLeaseResponse, error)
+	// ReleaseLease ends a lease early. The program stops its generator first.
+	// FAILED_PRECONDITION: the lease is over already.
+	ReleaseLease(context.Context, *v1.ReleaseLeaseRequest) (*v1.ReleaseLeaseResponse, error)
 }
 
 // NewWorkerServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -182,6 +263,24 @@ func NewWorkerServiceHandler(svc WorkerServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(workerServiceMethods.ByName("Clock")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workerServiceClaimLeaseHandler := connect.NewUnaryHandlerSimple(
+		WorkerServiceClaimLeaseProcedure,
+		svc.ClaimLease,
+		connect.WithSchema(workerServiceMethods.ByName("ClaimLease")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workerServiceRenewLeaseHandler := connect.NewUnaryHandlerSimple(
+		WorkerServiceRenewLeaseProcedure,
+		svc.RenewLease,
+		connect.WithSchema(workerServiceMethods.ByName("RenewLease")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workerServiceReleaseLeaseHandler := connect.NewUnaryHandlerSimple(
+		WorkerServiceReleaseLeaseProcedure,
+		svc.ReleaseLease,
+		connect.WithSchema(workerServiceMethods.ByName("ReleaseLease")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/leaf.v1.WorkerService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case WorkerServiceLoadProcedure:
@@ -192,6 +291,12 @@ func NewWorkerServiceHandler(svc WorkerServiceHandler, opts ...connect.HandlerOp
 			workerServiceListHandler.ServeHTTP(w, r)
 		case WorkerServiceClockProcedure:
 			workerServiceClockHandler.ServeHTTP(w, r)
+		case WorkerServiceClaimLeaseProcedure:
+			workerServiceClaimLeaseHandler.ServeHTTP(w, r)
+		case WorkerServiceRenewLeaseProcedure:
+			workerServiceRenewLeaseHandler.ServeHTTP(w, r)
+		case WorkerServiceReleaseLeaseProcedure:
+			workerServiceReleaseLeaseHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -215,4 +320,16 @@ func (UnimplementedWorkerServiceHandler) List(context.Context, *v1.ListRequest) 
 
 func (UnimplementedWorkerServiceHandler) Clock(context.Context, *v1.ClockRequest) (*v1.ClockResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.WorkerService.Clock is not implemented"))
+}
+
+func (UnimplementedWorkerServiceHandler) ClaimLease(context.Context, *v1.ClaimLeaseRequest) (*v1.ClaimLeaseResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.WorkerService.ClaimLease is not implemented"))
+}
+
+func (UnimplementedWorkerServiceHandler) RenewLease(context.Context, *v1.RenewLeaseRequest) (*v1.RenewLeaseResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.WorkerService.RenewLease is not implemented"))
+}
+
+func (UnimplementedWorkerServiceHandler) ReleaseLease(context.Context, *v1.ReleaseLeaseRequest) (*v1.ReleaseLeaseResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.WorkerService.ReleaseLease is not implemented"))
 }
