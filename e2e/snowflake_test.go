@@ -169,18 +169,18 @@ func TestServerPaused(t *testing.T) {
 	text := onlySnowflake + "snowflake:\n  horizon: 1m\n  layout: one\n  layouts:\n" +
 		"    one: {epoch: 2026-01-01T00:00:00Z, tick: 1ms, time: 41, worker: 0, sequence: 12}\n"
 	url := newTree(t, sharedZooKeeper.get(t)).pool()
-	args := func(machine string) []string { // with locks of its own
-		file := config(t, "leaf.yaml", text+"id_space: "+machine+"\n")
-		return []string{"--config", file, "--data", t.TempDir(), "--workers", url}
+	start := func(machine string) *server { // with locks of its own
+		file := config(t, "leaf.yaml", text)
+		return serveWith(t, "LEAF_ID_SPACE="+idSpace(t)+machine, "--config", file, "--data", t.TempDir(), "--workers", url)
 	}
-	a := serve(t, args("a")...)
+	a := start("a")
 	a.awaitSnowflake(10 * time.Second)
 	l := startTakes(t, 2, 2000, func(int) *server { return a })
 	l.await(t, figure[int64](50_000, 3_000_000))
 	if err := a.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	b := serve(t, args("b")...)
+	b := start("b")
 	lb := startTakes(t, 2, 2000, func(int) *server { return b })
 	time.Sleep(pause)
 	if pause < horizon {
