@@ -27,5 +27,8 @@ want prometheus prometheus # promtool too; nothing starts the service
 want setpriv util-linux
 want ip iproute2 # network namespaces
 want spin spin                                                          # checks the model of the lease protocol
+want dpkg dpkg                       # installs the packages into empty folders
+want rpm rpm
+want systemd-analyze systemd         # checks the unit
 
 install_missing "make: the tests"

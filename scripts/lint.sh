@@ -2,7 +2,7 @@
 # Checks the form of the code. Every check runs; the script fails if one did.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-modules=(. e2e bench examples)
+modules=(. e2e bench examples deploy)
 failed=()
 
 # check TITLE COMMAND...: the command must succeed and print nothing on standard output.

@@ -1,0 +1,260 @@
+package deploy
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// built has what [build] made, by version, in a folder that ends with the tests.
+var (
+	built  = make(map[string]string)
+	folder string
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if folder, err = os.MkdirTemp("", "leaf-deploy-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// build makes what a release has in bin/, of a version, in a folder like the repository's.
+func build(t *testing.T, version string) string {
+	t.Helper()
+	if dir, ok := built[version]; ok {
+		return dir
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(folder, version)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"deploy", "LICENSE"} {
+		if err := os.Symlink(filepath.Join(root, name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bin := filepath.Join(dir, "bin") + "/"
+	run(t, root, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X github.com/leaf-id/leaf/internal/cli.Version="+version, "-o", bin, "./cmd/...")
+	if err := os.WriteFile(bin+"leaf.bash", []byte(run(t, dir, bin+"leaf", "completion", "bash")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	built[version] = dir
+	return dir
+}
+
+// pack makes a package of a built folder.
+func pack(t *testing.T, dir, version, kind string) string {
+	t.Helper()
+	nfpm := strings.TrimSpace(run(t, ".", "go", "tool", "-n", "nfpm"))
+	target := filepath.Join(dir, "leaf-id-"+version+"."+kind)
+	run(t, dir, "env", "VERSION="+version, "ARCH=amd64", nfpm, "package", "--config", "deploy/packages/nfpm.yaml", "--packager", kind, "--target", target)
+	return target
+}
+
+func run(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, stderr.String())
+	}
+	return string(out)
+}
+
+// dpkg runs dpkg on an empty root.
+func dpkg(t *testing.T, root string, args ...string) string {
+	t.Helper()
+	return run(t, ".", "dpkg", append([]string{"--root=" + root, "--force-script-chrootless", "--force-confold"}, args...)...)
+}
+
+func emptyRoot(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, dir := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"var/lib/dpkg/status", "var/lib/dpkg/available"} {
+		if err := os.WriteFile(filepath.Join(root, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// A package is installed, serves, reloads, is upgraded and downgraded, and purged. The configuration
+// of an operator and the counters stay.
+func TestDebianPackage(t *testing.T) {
+	old, next := build(t, "v1.0.0"), build(t, "v1.0.1")
+	root := emptyRoot(t)
+	dpkg(t, root, "-i", pack(t, old, "1.0.0", "deb"))
+	leaf, data := filepath.Join(root, "usr/bin/leaf"), filepath.Join(root, "var/lib/leaf")
+	wantVersion(t, leaf, "v1.0.0")
+	config := filepath.Join(root, "etc/leaf/leaf.yaml")
+	own := "listen: 127.0.0.1:0\nresp: off\ndata: " + data + "\nlog: {format: text}\n"
+	if err := os.WriteFile(config, []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := serve(t, leaf, config)
+	dpkg(t, root, "-i", pack(t, next, "1.0.1", "deb"))
+	wantVersion(t, leaf, "v1.0.1")
+	if second := serve(t, leaf, config); second <= first {
+		t.Errorf("ID %d after %d", second, first)
+	}
+	dpkg(t, root, "-i", pack(t, old, "1.0.0", "deb"))
+	wantVersion(t, leaf, "v1.0.0")
+	serve(t, leaf, config)
+	if text, err := os.ReadFile(config); err != nil || string(text) != own {
+		t.Errorf("the configuration became %q, %v", text, err)
+	}
+	dpkg(t, root, "--purge", "leaf-id")
+	if _, err := os.Stat(leaf); err == nil {
+		t.Error("the binary is still there")
+	}
+	if files, err := os.ReadDir(data); err != nil || len(files) == 0 {
+		t.Errorf("a purge removed the counters: %v, %v", files, err)
+	}
+}
+
+func wantVersion(t *testing.T, leaf, want string) {
+	t.Helper()
+	if got := run(t, ".", leaf, "version"); !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// serve starts the server, takes an ID, reloads and stops it. It returns the ID.
+func serve(t *testing.T, leaf, config string) int64 {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(leaf, "serve", "--config", config)
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	url := logged(t, log, "msg=serving", "url=")
+	id, err := strconv.ParseInt(get(t, url+"/api/segment/get/leaf-segment-test"), 10, 64)
+	if err != nil {
+		t.Error(err)
+	}
+	signal(t, cmd, syscall.SIGHUP)
+	logged(t, log, "read again", "")
+	signal(t, cmd, syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	return id
+}
+
+func signal(t *testing.T, cmd *exec.Cmd, s os.Signal) {
+	t.Helper()
+	if err := cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logged waits for a line with the text, and returns the field after it.
+func logged(t *testing.T, log *os.File, text, field string) string {
+	t.Helper()
+	for range 200 {
+		all, err := os.ReadFile(log.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(string(all), "\n") {
+			if _, value, ok := strings.Cut(line, field); ok && strings.Contains(line, text) {
+				value, _, _ = strings.Cut(value, " ")
+				return value
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	all, _ := os.ReadFile(log.Name())
+	t.Fatalf("%q is not logged:\n%s", text, all)
+	return ""
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(res.Body); err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", url, res.Status, err)
+	}
+	return body.String()
+}
+
+// An RPM package is installed, upgraded and removed; the Alpine one is made of the same files.
+func TestPackageFormats(t *testing.T) {
+	old, next := build(t, "v1.0.0"), build(t, "v1.0.1")
+	if info, err := os.Stat(pack(t, old, "1.0.0", "apk")); err != nil || info.Size() < 5<<20 {
+		t.Errorf("apk: %v, %v", info, err)
+	}
+	root := t.TempDir()
+	rpm := func(args ...string) {
+		t.Helper()
+		run(t, ".", "rpm", append([]string{"--root", root, "--nodeps", "--noscripts"}, args...)...)
+	}
+	leaf, config := filepath.Join(root, "usr/bin/leaf"), filepath.Join(root, "etc/leaf/leaf.yaml")
+	rpm("-i", pack(t, old, "1.0.0", "rpm"))
+	wantVersion(t, leaf, "v1.0.0")
+	if err := os.WriteFile(config, []byte("listen: 127.0.0.1:9999\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rpm("-U", pack(t, next, "1.0.1", "rpm"))
+	wantVersion(t, leaf, "v1.0.1")
+	if text, err := os.ReadFile(config); err != nil || !strings.Contains(string(text), "9999") {
+		t.Errorf("the configuration became %q, %v", text, err)
+	}
+	rpm("-e", "leaf-id")
+	if _, err := os.Stat(leaf); err == nil {
+		t.Error("the binary is still there")
+	}
+}
+
+// systemd understands every line of the unit.
+func TestUnit(t *testing.T) {
+	text, err := os.ReadFile("systemd/leaf.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := filepath.Join(t.TempDir(), "leaf.service")
+	text = bytes.ReplaceAll(text, []byte("=/usr/bin/leaf "), []byte("="+self+" "))
+	if err := os.WriteFile(unit, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("systemd-analyze", "verify", unit).CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
