@@ -100,18 +100,18 @@ func cursors() (func() Source, error) {
 
 const takeCount = 1000
 
-// A taker takes many IDs at a time into a slice of its own.
-type taker struct {
+// A batch takes many IDs at a time into a slice of its own.
+type batch struct {
 	ids    leaf.Generator
 	ranges []leaf.Range
 }
 
-func takers() (func() Source, error) {
+func batches() (func() Source, error) {
 	b, err := newBuffer()
-	return func() Source { return &taker{ids: b} }, err
+	return func() Source { return &batch{ids: b} }, err
 }
 
-func (t *taker) Next(ctx context.Context) (first int64, err error) {
+func (t *batch) Next(ctx context.Context) (first int64, err error) {
 	t.ranges, err = t.ids.Take(ctx, t.ranges[:0], takeCount)
 	if err != nil {
 		return 0, err

@@ -30,7 +30,7 @@ var Rows = []Row{
 	{Key: "buffer", Name: "`segment.Buffer.Next`", Open: shared(func() (Source, error) { return newBuffer() })},
 	{Key: "set", Name: "`segment.Set.Next`, by name", Open: shared(newNamed)},
 	{Key: "cursor", Name: "`segment.Cursor`, one each", Open: cursors},
-	{Key: "take", Name: "`segment.Buffer.Take`, 1000, per ID", Per: takeCount, Open: takers},
+	{Key: "take", Name: "`segment.Buffer.Take`, 1000, per ID", Per: takeCount, Open: batches},
 	{Key: "rwmutex", Name: "Java Leaf's design: RWMutex", Open: shared(newPair)},
 	{Key: "cosid-segment-chain", Name: "CosId `SegmentChainId` (JVM)"},
 	{Key: "snowflake", Name: "`snowflake.Generator`, burst", Open: shared(func() (Source, error) { return newSnowflake(1000 * time.Hour) })},

@@ -30,7 +30,7 @@ func TestCrashLoopsWithoutVolumes(t *testing.T) {
 				if crash > 0 {
 					s = start(pod)
 				}
-				s.awaitSnowflake(patience)
+				s.awaitSnowflake(minWait)
 				shard.Add(s.draw("order", 200)...)
 				for range 5 {
 					ranges, err := s.take("x", 10_000)

@@ -248,13 +248,14 @@ var client = &http.Client{
 	Transport: &http.Transport{MaxIdleConnsPerHost: 256},
 }
 
-// patience is the least that a test waits for anything: where that comes, waiting costs nothing.
-const patience = 30 * time.Second
+// minWait is the least time that a test waits for anything: where that comes, waiting costs
+// nothing.
+const minWait = 30 * time.Second
 
 // until waits for do to succeed.
 func until(t testing.TB, limit time.Duration, what string, do func() error) {
 	t.Helper()
-	limit = max(limit, patience)
+	limit = max(limit, minWait)
 	for deadline := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
 		err := do()
 		if err == nil {

@@ -41,7 +41,7 @@ func startJavaNode(t testing.TB, tr *tree, ip, port string, between func()) *jav
 	t.Helper()
 	j := &javaNode{tree: tr, ip: ip, port: port}
 	var found bool
-	until(t, time.Minute, "connected", func() (err error) { found, err = j.look(); return err })
+	until(t, time.Minute, "connected", func() (err error) { found, err = j.poll(); return err })
 	if between != nil {
 		between()
 	}
@@ -53,7 +53,7 @@ func startJavaNode(t testing.TB, tr *tree, ip, port string, between func()) *jav
 	return j
 }
 
-func (j *javaNode) look() (bool, error) {
+func (j *javaNode) poll() (bool, error) {
 	exists, _, err := j.tree.conn.Exists(j.tree.path("forever"))
 	return exists, err
 }

@@ -344,11 +344,11 @@ func labRedisSentinel(t *testing.T) *labStore {
 	p := testserver.RedisWithReplica(t, nil)
 	s := &labStore{most: labBatch, url: p.URL(), admin: p.URL(), unlinked: "servers learn the primary's address from the sentinel, and go there past any proxy"}
 	s.faults = map[string]labFault{
-		storeFrozen: {func() error { return p.Primary.Pause() }, func() error { return errors.Join(p.Primary.Resume(), p.Settle()) }},
-		storeKilled: {func() error { return p.Primary.Kill() }, p.Settle},
+		storeFrozen: {func() error { return p.Primary.Pause() }, func() error { return errors.Join(p.Primary.Resume(), p.Restore()) }},
+		storeKilled: {func() error { return p.Primary.Kill() }, p.Restore},
 		readOnly:    redisReadOnly(2, p.Primary, p.Replica), // whichever is the primary
 	}
-	s.loss = &loss{cut: p.Break, over: p.FailOver, back: p.Settle}
+	s.loss = &loss{cut: p.Break, over: p.FailOver, back: p.Restore}
 	s.faults[failedOver] = s.loss.fault()
 	s.holes = map[string]string{diskFull: fullAlone, restored: "as redis: the sentinel has no part in it"}
 	return s

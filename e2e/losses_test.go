@@ -39,7 +39,7 @@ func (r *lossyRegistry) lose(t *testing.T) { r.Exec(t, r.database, "DELETE FROM 
 func takeBoth(a, b *node, d time.Duration, want string) {
 	a.t.Helper()
 	begin := time.Now()
-	until(a.t, patience, "refusing", func() error {
+	until(a.t, minWait, "refusing", func() error {
 		a.send("take 20000")
 		_, _ = b.try(20_000)
 		_, err := a.receive()
@@ -133,7 +133,7 @@ func loseLastMark(t *testing.T, cut bool) {
 	}
 	a = startNode(t, &all, c)
 	begin := time.Now()
-	until(t, patience, "refusing", func() error {
+	until(t, minWait, "refusing", func() error {
 		_, err := a.try(100_000)
 		if time.Since(begin) < 6*time.Second || err == nil || !strings.Contains(err.Error(), refusal) {
 			return fmt.Errorf("it answers %v, want %q", err, refusal)

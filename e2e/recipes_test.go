@@ -147,7 +147,7 @@ func (s *site) try(url string) {
 	case server.url = <-server.urls:
 	case <-server.exited:
 		return
-	case <-time.After(patience):
+	case <-time.After(minWait):
 		s.t.Fatalf("leaf serve does not listen:\n%s", server.output())
 	}
 	s.take(server)

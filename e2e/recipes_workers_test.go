@@ -55,7 +55,7 @@ func TestRegistryChanged(t *testing.T) {
 				return all.Check()
 			}
 			if rolling {
-				until(t, patience, "issued twice, else the test shows nothing", func() error {
+				until(t, minWait, "issued twice, else the test shows nothing", func() error {
 					if take() != nil {
 						return nil
 					}
@@ -112,7 +112,7 @@ func TestRestoredRegistryAndStateFiles(t *testing.T) {
 			other := c
 			other.Data = t.TempDir()
 			if remove { // they compete for the one worker ID
-				until(t, patience, "issuing", func() error { _, err := a.try(100_000); return err })
+				until(t, minWait, "issuing", func() error { _, err := a.try(100_000); return err })
 			}
 			b := startNode(t, &all, other)
 			if remove {
@@ -123,7 +123,7 @@ func TestRestoredRegistryAndStateFiles(t *testing.T) {
 				}
 				return
 			}
-			until(t, patience, "issued twice, else the test shows nothing", func() error {
+			until(t, minWait, "issued twice, else the test shows nothing", func() error {
 				a.take(1_000_000)
 				b.take(1_000_000)
 				if all.Check() != nil {

@@ -257,7 +257,7 @@ func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, ti
 func (b *Buffer) waitForStore(ctx context.Context, need *int64, timer *time.Timer) (fed bool, err error) {
 	trying := b.refill != nil
 	b.startRefill(ctx)
-	if err := b.health.verdict(time.Now(), b.opts.Wait, trying); err != nil {
+	if err := b.health.refusal(time.Now(), b.opts.Wait, trying); err != nil {
 		b.account.exhausted++
 		return false, b.exhausted(err)
 	}

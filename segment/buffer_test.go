@@ -310,7 +310,7 @@ func TestCounterAtTheEnd(t *testing.T) {
 			wantError(t, err, leaf.ErrOverflow)
 		}
 		if waited := time.Since(start); waited > time.Second {
-			t.Fatalf("waited %v for a verdict", waited)
+			t.Fatalf("waited %v for a refusal", waited)
 		}
 	})
 }

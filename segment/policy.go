@@ -57,9 +57,9 @@ type useSample struct {
 
 const samplesPerBudget = 20
 
-// observe takes in how many IDs have been issued by now, and returns how many of them are
+// record takes in how many IDs have been issued by now, and returns how many of them are
 // recent.
-func (u *recentUse) observe(now, budget time.Duration, issued int64) (recent int64) {
+func (u *recentUse) record(now, budget time.Duration, issued int64) (recent int64) {
 	samples := *u
 	switch n := len(samples); {
 	case n == 0:
@@ -83,8 +83,8 @@ type demand struct {
 	issued int64         // how many IDs had been issued by then
 }
 
-// observe takes in how many IDs have been issued by now.
-func (d *demand) observe(now time.Duration, issued int64) {
+// record takes in how many IDs have been issued by now.
+func (d *demand) record(now time.Duration, issued int64) {
 	elapsed := now - d.at
 	if elapsed < demandWindow {
 		return

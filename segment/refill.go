@@ -101,7 +101,7 @@ func (b *Buffer) refillDone() {
 func (b *Buffer) size(now time.Time) (n int64, due bool) {
 	a := &b.account
 	stock := b.stock()
-	b.demand.observe(now.Sub(b.opts.made), b.issued())
+	b.demand.record(now.Sub(b.opts.made), b.issued())
 	if b.opts.Policy == Leaf {
 		due = len(b.queue) == 0 || b.short > stock
 		if a.grants < 2 {
@@ -130,7 +130,7 @@ func (b *Buffer) recent(now time.Time) int64 {
 		}
 		b.use = new(recentUse)
 	}
-	recent := b.use.observe(now.Sub(b.opts.made), b.opts.OutageBudget, issued)
+	recent := b.use.record(now.Sub(b.opts.made), b.opts.OutageBudget, issued)
 	b.compareBudgets(recent)
 	return recent
 }
@@ -170,13 +170,13 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 			b.opts.failing.add(b)
 			b.logFailure(now, err)
 		}
-		if b.health.verdict(now, b.opts.Wait, true) != nil {
+		if b.health.refusal(now, b.opts.Wait, true) != nil {
 			b.wakeAll()
 		}
 		if isUnfit(err) && b.opts.set != nil {
 			b.opts.set.checkSoon()
 		}
-		again = !isVerdict(err) && (b.short > 0 || b.account.grants > 0)
+		again = !isPermanent(err) && (b.short > 0 || b.account.grants > 0)
 	}
 	if !again {
 		b.refillDone()

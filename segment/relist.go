@@ -8,7 +8,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A relisting is a check of the store that has not begun. Callers share it who ask for unproven
+// A relisting is a check of the store that has not begun. Callers share it who ask for unknown
 // tags while too many others are looked up: it lists their tags if the store has them.
 type relisting struct {
 	wanted map[string]struct{} // at most maxListed; s.mu is held until the check begins
@@ -61,7 +61,7 @@ func (s *Set) beginRelist() (wanted map[string]struct{}, end func()) {
 	}
 }
 
-// open returns the buffer of tag, and makes it if there is none. Where too many unproven tags
+// open returns the buffer of tag, and makes it if there is none. Where too many unknown tags
 // are looked up, it waits for the next listing.
 func (s *Set) open(ctx context.Context, tag string) (*Buffer, error) {
 	if err := CheckTagName(tag); err != nil {
@@ -104,9 +104,9 @@ func (s *Set) tryOpen(tag string) (b *Buffer, relisted <-chan struct{}, err erro
 	return b, nil, nil
 }
 
-// takeGuess waits for one of the places of unproven tags. taken is false once a listing has had
+// takeLookupSlot waits for one of the places of unknown tags. taken is false once a listing has had
 // the tag, which then needs none.
-func (s *Set) takeGuess(ctx context.Context, tag string) (taken bool, err error) {
+func (s *Set) takeLookupSlot(ctx context.Context, tag string) (taken bool, err error) {
 	for {
 		select {
 		case s.lookupSlots <- struct{}{}:

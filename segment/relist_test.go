@@ -99,7 +99,7 @@ func TestFirstUseAmongManyTags(t *testing.T) {
 	})
 }
 
-// While callers ask for too many unproven tags, those who cannot wait are told so.
+// While callers ask for too many unknown tags, those who cannot wait are told so.
 func TestFloodOfCallersWhoCannotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)

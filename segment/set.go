@@ -27,7 +27,7 @@ type Set struct {
 	tags  *table
 
 	places      chan struct{} // holds one for each call to the store in flight
-	lookupSlots chan struct{} // has one entry for each call for an unproven tag
+	lookupSlots chan struct{} // has one entry for each call for an unknown tag
 	failures    throttle      // bounds log lines about tags without a grant
 
 	changing chan struct{} // holds one while a Forget is under way

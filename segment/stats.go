@@ -66,7 +66,7 @@ func (b *Buffer) stocked() bool {
 // totals returns all but the segments, as they are now; b.mu is held.
 func (b *Buffer) totals(now time.Time) Stats {
 	demand := b.demand // as it would be seen now
-	demand.observe(now.Sub(b.opts.made), b.issued())
+	demand.record(now.Sub(b.opts.made), b.issued())
 	st := Stats{
 		Tag:         b.tag,
 		Loaded:      b.account.grants > 0,

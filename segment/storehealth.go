@@ -56,14 +56,14 @@ func (h *storeHealth) resume(now time.Time, wait time.Duration) {
 	}
 }
 
-// verdict returns why a caller should not even wait: the store will not deliver,
+// refusal returns why a caller should not even wait: the store will not deliver,
 // or has been failing for as long as a caller would wait. A failure after which no
-// call is under way or due is no verdict.
-func (h *storeHealth) verdict(now time.Time, wait time.Duration, trying bool) error {
+// call is under way or due is no reason.
+func (h *storeHealth) refusal(now time.Time, wait time.Duration, trying bool) error {
 	switch {
 	case h.err == nil, !trying && now.After(h.retryAt):
 		return nil
-	case isVerdict(h.err), now.Sub(h.since) >= wait:
+	case isPermanent(h.err), now.Sub(h.since) >= wait:
 		return h.err
 	}
 	return nil
@@ -80,8 +80,8 @@ func isUnfit(err error) bool {
 	return errors.Is(err, leaf.ErrUnsupported) || errors.Is(err, leaf.ErrInvalid)
 }
 
-// isVerdict reports whether waiting does not help against err.
-func isVerdict(err error) bool { return isFinal(err) || isUnfit(err) }
+// isPermanent reports whether waiting does not help against err.
+func isPermanent(err error) bool { return isFinal(err) || isUnfit(err) }
 
 // errWaited ends a wait that has lasted [Options.Wait].
 var errWaited = errors.New("waited long enough")

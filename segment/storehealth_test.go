@@ -95,7 +95,7 @@ func TestBatchLeavesTheStock(t *testing.T) {
 }
 
 // That holds too when the batch waits while the store is found to be beyond hope.
-func TestBatchLeavesTheStockOnVerdict(t *testing.T) {
+func TestBatchLeavesTheStockOnRefusal(t *testing.T) {
 	for _, fault := range []error{errDown, leaf.ErrOverflow} {
 		synctest.Test(t, func(t *testing.T) {
 			store := newStore(t, 1, 1000)

@@ -127,7 +127,7 @@ func TestLeasesChangeUnderLoad(t *testing.T) {
 	g := newGenerator(t, leafLayout, &Options{MaxAhead: time.Hour, Wait: time.Minute})
 	var over atomic.Bool
 	floors := make([]time.Time, workers)
-	hurried, cancel := context.WithCancel(t.Context())
+	short, cancel := context.WithCancel(t.Context())
 	cancel()
 	change := func(c *caller) { // the first caller never waits, and changes the leases
 		for i := range leases {
@@ -138,7 +138,7 @@ func TestLeasesChangeUnderLoad(t *testing.T) {
 			}
 			g.Begin(worker.Unfenced(int64(w), floors[w], limit))
 			for range 500 {
-				id, err := g.Next(hurried)
+				id, err := g.Next(short)
 				if err != nil {
 					break
 				}

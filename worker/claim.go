@@ -337,7 +337,7 @@ func (h *heldLease) confirm(ctx context.Context) error {
 	}
 	waits := false
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		err := h.look(ctx)
+		err := h.confirmClaim(ctx)
 		wait, early := errors.AsType[*notYet](err)
 		switch {
 		case err == nil:
@@ -346,7 +346,7 @@ func (h *heldLease) confirm(ctx context.Context) error {
 			pause = min(wait.at.Sub(h.clock.milli()), h.opts.Extend)
 			h.reportWait(err, waits)
 			waits = true
-		case !errors.Is(err, errNoLook) || h.clock.milli().After(h.record.Horizon.Add(-h.opts.Horizon/2)):
+		case !errors.Is(err, errUnreadable) || h.clock.milli().After(h.record.Horizon.Add(-h.opts.Horizon/2)):
 			return err
 		default:
 			h.reportNoLease(err)
@@ -362,14 +362,14 @@ func (h *heldLease) confirm(ctx context.Context) error {
 	}
 }
 
-// errNoLook is wrapped where the registry cannot be read.
-var errNoLook = errors.New("ask the worker registry")
+// errUnreadable is wrapped where the registry cannot be read.
+var errUnreadable = errors.New("ask the worker registry")
 
-// look reads the registry once, after the claim, and sets from when on times may be issued.
-func (h *heldLease) look(ctx context.Context) error {
+// confirmClaim reads the registry once, after the claim, and sets from when on times may be issued.
+func (h *heldLease) confirmClaim(ctx context.Context) error {
 	v, err := h.readAll(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNoLook, err)
+		return fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	if err := errors.Join(h.checkClaim(v.records), h.checkLayouts(v.records), h.losses.checkDelay(v)); err != nil {
 		return err

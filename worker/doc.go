@@ -106,10 +106,10 @@
 //
 // A fail-over to a lagging replica forgets the last writes, perhaps a claim. A holder notices at
 // its next extension, and puts its record back or stops. So a claim is dangerous only for a while
-// after a loss. A [LossyRegistry] names the answering incarnation, see [Reign]. Each record carries
-// a stamp: the incarnation at the write, since when that incarnation is known to have answered, and
-// the registry's claim delay, which leaves a holder enough time to notice ([Options.ClaimDelay]).
-// On such a registry:
+// after a loss. A [LossyRegistry] names the answering incarnation, see [ServerEpoch]. Each record
+// carries a stamp: the incarnation at the write, since when that incarnation is known to have
+// answered, and the registry's claim delay, which leaves a holder enough time to notice
+// ([Options.ClaimDelay]). On such a registry:
 //
 //   - A claim counts only after a look that finds it, together with an incarnation that has
 //     answered for the claim delay. Until then the keeper repeats the look and extends the lease.
@@ -130,9 +130,9 @@
 //     that clock.
 //   - All nodes follow one claim delay, the largest in any record. A node whose lease needs a
 //     longer one claims nothing, unless an operator has it raise the delay.
-//   - If another server may have answered without a trace ([Reign].Unmarked), only the latest stamp
-//     counts. A write under another incarnation ended the earlier one; so did a silence of all
-//     nodes for two extension periods.
+//   - If another server may have answered without a trace ([ServerEpoch].Untracked), only the
+//     latest stamp counts. A write under another incarnation ended the earlier one; so did a
+//     silence of all nodes for two extension periods.
 //   - If the incarnation is unknown, each claim waits until looks have found it for the claim
 //     delay, without a gap of two extension periods.
 //   - The keeper extends a lease, or puts it back, only before its horizon by the registry's clock

@@ -150,7 +150,7 @@ func (h *heldLease) extend(ctx context.Context) error {
 	if err := h.losses.checkHorizon(v, h.record, h.fromFile); err != nil {
 		return err
 	}
-	h.losses.observe(v)
+	h.losses.noteEpoch(v)
 	next := h.record
 	next.Horizon = later(h.record.Horizon, h.reach(v.registry))
 	h.stamp(&next, v)
@@ -299,7 +299,7 @@ const settleLimit = 5 * time.Second
 func (h *heldLease) end() error {
 	floor := later(h.sealAll(errStopped), h.lease.Floor())
 	if floor.After(h.lease.Floor()) {
-		h.settle(floor)
+		h.awaitFloor(floor)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.opts.CallTimeout)
 	defer cancel()
@@ -322,9 +322,9 @@ func (h *heldLease) end() error {
 	return nil
 }
 
-// settle waits until this machine's clock has passed the floor: a Java server that takes
+// awaitFloor waits until this machine's clock has passed the floor: a Java server that takes
 // the worker ID over knows no floor, only that clock.
-func (h *heldLease) settle(floor time.Time) {
+func (h *heldLease) awaitFloor(floor time.Time) {
 	wait := floor.Sub(h.clock.milli()) - h.clock.step()
 	if !h.opts.Settle || wait <= 0 {
 		return

@@ -102,7 +102,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		k.log.Warn("the state file cannot be used: another worker ID may be claimed", "err", k.notice)
 	}
 	if s := k.opts.State; s != nil && s.identity == "" {
-		k.log.Warn("nothing tells the state file from a copy of it: the worker ID is left to run out after a crash", "err", s.unproven)
+		k.log.Warn("nothing tells the state file from a copy of it: the worker ID is left to run out after a crash", "err", s.noIdentity)
 	}
 	pause := minPause
 	for ctx.Err() == nil {
@@ -227,7 +227,7 @@ type view struct {
 	own      bool          // registry is our own clock
 	offset   time.Duration // how far our clock was ahead of registry then
 	at       time.Duration // time of the view by the monotonic clock
-	reign    Reign         // the answering server, asked before the time; zero: none may lose writes
+	epoch    ServerEpoch   // the answering server, asked before the time; zero: none may lose writes
 }
 
 // record returns the record of a worker, the zero one if it was never written.
@@ -254,14 +254,14 @@ func (k *Keeper) readAll(ctx context.Context) (view, error) {
 		}
 	}
 	if err == nil {
-		k.losses.observe(v)
+		k.losses.noteEpoch(v)
 	}
 	return v, err
 }
 
 // readClock asks the registry for all that but the records.
 func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
-	if err := k.losses.readReign(ctx, &v); err != nil {
+	if err := k.losses.readEpoch(ctx, &v); err != nil {
 		return v, err
 	}
 	err = k.readTime(ctx, &v)

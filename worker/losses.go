@@ -30,20 +30,20 @@ type span struct {
 	since, seen time.Time
 }
 
-// readReign asks which server answers.
-func (g *lossGuard) readReign(ctx context.Context, v *view) (err error) {
+// readEpoch asks which server answers.
+func (g *lossGuard) readEpoch(ctx context.Context, v *view) (err error) {
 	if f, ok := g.reg.(LossyRegistry); ok && g.opts.ClaimDelay >= 0 {
-		v.reign, err = ask(ctx, g.Keeper, f.Reign)
+		v.epoch, err = ask(ctx, g.Keeper, f.ServerEpoch)
 	}
 	return err
 }
 
-// observe records the answering incarnation and its known age: by the records in v, and by the
+// noteEpoch records the answering incarnation and its known age: by the records in v, and by the
 // views of this keeper. A wrong clock does not count: its stamps would look older or younger after
 // its correction.
-func (g *lossGuard) observe(v view) {
-	incarnation := v.reign.Incarnation
-	if !v.reign.Lossy || incarnation == "" || g.checkOffset(v.offset, "") != nil {
+func (g *lossGuard) noteEpoch(v view) {
+	incarnation := v.epoch.Incarnation
+	if !v.epoch.Lossy || incarnation == "" || g.checkOffset(v.offset, "") != nil {
 		return
 	}
 	since, before := g.epochSince(v), g.known
@@ -57,27 +57,27 @@ func (g *lossGuard) observe(v view) {
 // epochSince returns since when the present incarnation is known to have answered: since its
 // earliest stamp, or since now.
 func (g *lossGuard) epochSince(v view) time.Time {
-	if v.reign.Unmarked {
-		return g.unmarkedSince(v)
+	if v.epoch.Untracked {
+		return g.untrackedSince(v)
 	}
 	since := v.registry
 	for s := range g.spans(v) {
-		if s.incarnation == v.reign.Incarnation {
+		if s.incarnation == v.epoch.Incarnation {
 			since = earlier(since, s.since)
 		}
 	}
 	return since
 }
 
-// unmarkedSince is epochSince where others may have reigned within the incarnation. Then only the
+// untrackedSince is epochSince where others may have answered within the incarnation. Then only the
 // latest stamp counts, and only if writes followed it without a gap until now. A write under
-// another incarnation ended the reign, too.
-func (g *lossGuard) unmarkedSince(v view) time.Time {
+// another incarnation ended the epoch, too.
+func (g *lossGuard) untrackedSince(v view) time.Time {
 	var since, seen time.Time
 	for s := range g.spans(v) {
 		switch {
 		case s.seen.After(v.registry.Add(g.opts.Tolerance)): // by a clock that was ahead
-		case s.incarnation == v.reign.Incarnation:
+		case s.incarnation == v.epoch.Incarnation:
 			since, seen = later(since, s.since), later(seen, s.seen)
 		case s.incarnation != "":
 			since = later(since, s.seen)
@@ -106,7 +106,7 @@ func (g *lossGuard) spans(v view) iter.Seq[span] {
 // stamp completes a record that this keeper writes by v.
 func (g *lossGuard) stamp(next *Record, v view) {
 	next.Incarnation, next.Since = "", time.Time{}
-	if v.reign.Incarnation != "" && v.reign.Incarnation == g.known.incarnation && v.registry.Equal(g.known.seen) {
+	if v.epoch.Incarnation != "" && v.epoch.Incarnation == g.known.incarnation && v.registry.Equal(g.known.seen) {
 		next.Incarnation, next.Since = g.known.incarnation, g.known.since
 	}
 	next.ClaimDelay = max(next.ClaimDelay, g.delay)
@@ -115,7 +115,7 @@ func (g *lossGuard) stamp(next *Record, v view) {
 // checkDelay learns the registry's claim delay, which the first claim sets. A lease that may
 // be used for longer than that after a loss must not be claimed, unless an operator says so.
 func (g *lossGuard) checkDelay(v view) error {
-	if !v.reign.Lossy {
+	if !v.epoch.Lossy {
 		return nil
 	}
 	var kept time.Duration
@@ -152,7 +152,7 @@ func (g *lossGuard) continued(safe time.Time) {
 // that the next incarnation said. Its clock, of another server by then, is at most the tolerance
 // behind the one that r was written by, or behind this machine's.
 func (g *lossGuard) safeUntil(v view, r Record) time.Time {
-	if !v.reign.Lossy {
+	if !v.epoch.Lossy {
 		return r.Horizon
 	}
 	written := r.Seen.Add(min(0, r.Offset)) // by the registry's clock, and by ours
@@ -163,15 +163,15 @@ func (g *lossGuard) safeUntil(v view, r Record) time.Time {
 // holder that the registry does not know of any more has noticed. Until then the error is a
 // [notYet]: v must be read again, since the registry may lose writes meanwhile.
 func (g *lossGuard) claimFloor(v view, r Record) (floor time.Time, err error) {
-	if !v.reign.Lossy {
+	if !v.epoch.Lossy {
 		return time.Time{}, nil
 	}
-	if v.reign.Incarnation != "" || v.registry.Sub(g.unnamed.seen) > 2*g.opts.Extend {
+	if v.epoch.Incarnation != "" || v.registry.Sub(g.unnamed.seen) > 2*g.opts.Extend {
 		g.unnamed.since = v.registry // since the last look others may have had the worker ID, and the registry lost that
 	}
 	g.unnamed.seen = v.registry
 	since := g.unnamed.since
-	if v.reign.Incarnation != "" {
+	if v.epoch.Incarnation != "" {
 		if err := g.checkOffset(v.offset, "the worker registry's"); err != nil {
 			return time.Time{}, err
 		}
@@ -189,7 +189,7 @@ func (g *lossGuard) claimFloor(v view, r Record) (floor time.Time, err error) {
 // registry agrees to an extension: this process may have been paused since its look, or be paused
 // now, and does not yet notice a loss as a holder does.
 func (g *lossGuard) confirm(v view, r Record, floor time.Time) time.Time {
-	if !v.reign.Lossy || g.opts.short {
+	if !v.epoch.Lossy || g.opts.short {
 		return r.Horizon
 	}
 	g.short = true
@@ -211,7 +211,7 @@ func (g *lossGuard) agree(v view, held, r Record, fromFile bool) error {
 // another holder meanwhile. If all nodes wait less than this one needs, that may happen before this
 // process notices a loss.
 func (g *lossGuard) checkAlone(v view, r Record) error {
-	if g.short && v.reign.Lossy && (!g.now(v).Before(g.safe.load()) || r.ClaimDelay < g.opts.ClaimDelay.Truncate(time.Millisecond)) {
+	if g.short && v.epoch.Lossy && (!g.now(v).Before(g.safe.load()) || r.ClaimDelay < g.opts.ClaimDelay.Truncate(time.Millisecond)) {
 		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
 			ErrTaken, r.Worker, g.safe.load().UTC().Format(time.RFC3339))
 	}
@@ -225,13 +225,13 @@ func (g *lossGuard) checkAlone(v view, r Record) error {
 // and does not count.
 func (g *lossGuard) checkHorizon(v view, held Record, fromFile bool) error {
 	now := g.now(v)
-	if r := v.reign; r.Incarnation == "" || r.Unmarked || r.Incarnation != held.Incarnation {
+	if r := v.epoch; r.Incarnation == "" || r.Untracked || r.Incarnation != held.Incarnation {
 		now = now.Add(g.opts.Tolerance)
 	}
 	if !fromFile {
 		now = earlier(now, g.clock.wall().Add(g.opts.Tolerance))
 	}
-	if v.reign.Lossy && !now.Before(held.Horizon) {
+	if v.epoch.Lossy && !now.Before(held.Horizon) {
 		return fmt.Errorf("%w: the lease of worker ID %d ran out at %s, and the worker registry may have lost who had it since; claiming again",
 			ErrTaken, held.Worker, held.Horizon.UTC().Format(time.RFC3339))
 	}

@@ -48,7 +48,7 @@ type poolSchedule struct {
 
 func (s *poolSchedule) run(t *testing.T) {
 	s.w.lossy.Store(s.lossy)
-	s.w.unmarked.Store(s.rng.IntN(4) == 0)
+	s.w.untracked.Store(s.rng.IntN(4) == 0)
 	s.w.reg.Backend.SetClock(func() time.Time { return time.Now().Add(s.skew) })
 	for _, n := range s.w.nodes {
 		s.brokers = append(s.brokers, n.broker(t))

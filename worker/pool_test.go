@@ -309,10 +309,10 @@ func TestPoolClockOff(t *testing.T) {
 // After a fail-over no lease begins before every lost one has ended, and those of before are not
 // renewed.
 func TestPoolAfterFailOver(t *testing.T) {
-	for _, unmarked := range []bool{false, true} {
+	for _, untracked := range []bool{false, true} {
 		inPoolBubble(t, 2, func(t *testing.T, w *world, brokers []broker) {
 			w.lossy.Store(true)
-			w.unmarked.Store(unmarked)
+			w.untracked.Store(untracked)
 			time.Sleep(poolDelay)
 			_, err := brokers[0].Claim(t.Context(), worker.PoolClaim{Pool: "orders"})
 			isError(t, "nobody has stamped this server yet", err, worker.ErrWaiting)

@@ -108,8 +108,8 @@ func (k *Keeper) limit(v view, pool Pool, ttl time.Duration) (time.Time, error) 
 	if err := k.checkOffset(v.offset, "the worker registry's"); err != nil {
 		return time.Time{}, err
 	}
-	if v.reign.Lossy {
-		if v.reign.Incarnation == "" {
+	if v.epoch.Lossy {
+		if v.epoch.Incarnation == "" {
 			return time.Time{}, fmt.Errorf("%w: the worker registry may lose writes and does not tell which server answers", leaf.ErrUnsupported)
 		}
 		ttl = min(ttl, pool.ClaimDelay-k.opts.Tolerance)
@@ -132,7 +132,7 @@ func (k *Keeper) poolCandidates(v view, pool Pool, number int64) ([]int64, error
 // poolFloor returns the floor of a claim that replaces old: on a registry that may lose writes also
 // a time by which every lost lease has ended.
 func (k *Keeper) poolFloor(v view, pool Pool, old Record) time.Time {
-	if !v.reign.Lossy {
+	if !v.epoch.Lossy {
 		return old.Horizon
 	}
 	return later(old.Horizon, k.losses.epochSince(v).Add(pool.ClaimDelay))
@@ -199,12 +199,12 @@ func (p *Pools) Renew(ctx context.Context, id string, ttl time.Duration) (PoolLe
 		return PoolLease{}, err
 	}
 	v.records = map[int64]Record{old.Worker: old}
-	k.losses.observe(v)
+	k.losses.noteEpoch(v)
 	limit, err := k.limit(v, pool, ttl)
 	if err != nil {
 		return PoolLease{}, err
 	}
-	if v.reign.Lossy && old.Incarnation != v.reign.Incarnation {
+	if v.epoch.Lossy && old.Incarnation != v.epoch.Incarnation {
 		return PoolLease{}, fmt.Errorf("%w: another server of the registry has taken over", ErrLeaseLost)
 	}
 	got, err := k.renew(ctx, v, old, limit)
@@ -242,10 +242,10 @@ func (k *Keeper) renew(ctx context.Context, v view, old Record, limit time.Time)
 // lost who claimed the worker ID after its limit.
 func (k *Keeper) checkInTime(v view, old Record) error {
 	now := k.now(v)
-	if v.reign.Unmarked {
+	if v.epoch.Untracked {
 		now = now.Add(k.opts.Tolerance)
 	}
-	if v.reign.Lossy && !now.Before(old.Horizon) {
+	if v.epoch.Lossy && !now.Before(old.Horizon) {
 		return fmt.Errorf("%w: the renewal came too late", ErrLeaseLost)
 	}
 	return nil

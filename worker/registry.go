@@ -93,21 +93,21 @@ type Watcher interface {
 // A LossyRegistry is a [Registry] that may be able to lose writes that it has
 // acknowledged, by a fail-over for example. Claims may then wait before they count.
 type LossyRegistry interface {
-	// Reign returns which server answers at present.
-	Reign(ctx context.Context) (Reign, error)
+	// ServerEpoch returns which server answers at present.
+	ServerEpoch(ctx context.Context) (ServerEpoch, error)
 }
 
-// A Reign describes the answering server of a [LossyRegistry].
-type Reign struct {
+// A ServerEpoch describes the answering server of a [LossyRegistry].
+type ServerEpoch struct {
 	// Lossy: this server may lose writes that it has acknowledged, or others that it took
 	// over from may have. In doubt they may.
 	Lossy bool
 
-	// Incarnation names one uninterrupted reign of one server, in which it loses nothing. A restart
-	// and a fail-over begin another one, with a new name. Empty: unknown.
+	// Incarnation names the epoch: an uninterrupted time of service, in which the server loses
+	// nothing. A restart and a fail-over begin another one, with a new name. Empty: unknown.
 	Incarnation string
 
-	// Unmarked: other servers may have reigned within the incarnation, without a trace
+	// Untracked: other servers may have answered within the incarnation, without a trace
 	// in its name.
-	Unmarked bool
+	Untracked bool
 }

@@ -10,12 +10,12 @@ import (
 
 // A StateFile remembers a lease across restarts of the process, see [OpenStateFile].
 type StateFile struct {
-	slots    slots
-	closer   io.Closer
-	identity string // tells the file, on this boot, from every copy of it; empty: nothing does
-	unproven error  // why identity is empty
-	registry string
-	used     atomic.Bool // a keeper has it
+	slots      slots
+	closer     io.Closer
+	identity   string // tells the file, on this boot, from every copy of it; empty: nothing does
+	noIdentity error  // why identity is empty
+	registry   string
+	used       atomic.Bool // a keeper has it
 }
 
 // A savedLease is a lease as the file remembers it.
@@ -60,8 +60,8 @@ func OpenStateFile(path string) (*StateFile, error) {
 		return nil, fmt.Errorf("open the state file: %w", err)
 	}
 	s := &StateFile{slots: slots{file: f, size: stateSlot, version: stateVersion}, closer: f}
-	if s.unproven = CheckLocal(path); s.unproven == nil {
-		s.identity, s.unproven = identity(f)
+	if s.noIdentity = CheckLocal(path); s.noIdentity == nil {
+		s.identity, s.noIdentity = identity(f)
 	}
 	return s, nil
 }

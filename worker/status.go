@@ -31,7 +31,7 @@ type Status struct {
 	Lost     int64 // how often the lease was lost to others
 
 	// Of a registry that may lose writes.
-	Incarnation      string        // which server answers, see [Reign]; empty: not known
+	Incarnation      string        // which server answers, see [ServerEpoch]; empty: not known
 	IncarnationSince time.Time     // since when it is known to answer
 	ClaimDelay       time.Duration // how long it must have answered before a claim counts
 	ClaimWaits       int64         // how many claims had to wait for that

@@ -30,10 +30,10 @@ type world struct {
 	fault atomic.Pointer[func(old, next worker.Record) swapFault] // of the next swaps; nil: none
 	down  atomic.Bool                                             // the registry does not answer
 	lossy atomic.Bool                                             // the registry says that it may lose writes
-	reign atomic.Int64                                            // the number of its incarnation
+	epoch atomic.Int64                                            // the number of its incarnation
 
-	unmarked atomic.Bool // others may reign within one incarnation
-	unnamed  atomic.Bool // no incarnation is known
+	untracked atomic.Bool // others may answer within one incarnation
+	unnamed   atomic.Bool // no incarnation is known
 
 	asked atomic.Pointer[func(*process)] // is called after each question for the incarnation or the time
 
@@ -46,10 +46,10 @@ type world struct {
 // plan has fault decide on the next swaps.
 func (w *world) plan(fault func(old, next worker.Record) swapFault) { w.fault.Store(&fault) }
 
-// failOver has the registry lose what was written since: a new reign begins.
+// failOver has the registry lose what was written since: a new server epoch begins.
 func (w *world) failOver(since memory.Snapshot) {
 	w.reg.Backend.Restore(since)
-	w.reign.Add(1)
+	w.epoch.Add(1)
 }
 
 // arrive delivers the swaps that are late.
@@ -368,16 +368,16 @@ func (p *process) told() {
 	}
 }
 
-func (r *port) Reign(ctx context.Context) (worker.Reign, error) {
+func (r *port) ServerEpoch(ctx context.Context) (worker.ServerEpoch, error) {
 	if err := r.reach(ctx); err != nil {
-		return worker.Reign{}, err
+		return worker.ServerEpoch{}, err
 	}
 	defer r.p.told()
 	w := r.p.w
 	if w.unnamed.Load() {
-		return worker.Reign{Lossy: w.lossy.Load()}, nil
+		return worker.ServerEpoch{Lossy: w.lossy.Load()}, nil
 	}
-	return worker.Reign{Lossy: w.lossy.Load(), Incarnation: fmt.Sprint("reign ", w.reign.Load()), Unmarked: w.unmarked.Load()}, nil
+	return worker.ServerEpoch{Lossy: w.lossy.Load(), Incarnation: fmt.Sprint("epoch ", w.epoch.Load()), Untracked: w.untracked.Load()}, nil
 }
 
 // A generator issues times, one by one, as package snowflake issues ticks.

@@ -24,8 +24,8 @@ func newDistinct() *distinct { return &distinct{seen: make([]atomic.Uint64, maxW
 // of returns a target whose IDs are compared.
 func (d *distinct) of(t load.Target) load.Target { return distinctTarget{t, d} }
 
-// verdict reports the number of compared IDs, or duplicates.
-func (d *distinct) verdict() (string, error) {
+// result reports the number of compared IDs, or duplicates.
+func (d *distinct) result() (string, error) {
 	if d.twice.Load() > 0 || d.beyond.Load() > 0 {
 		return "", fmt.Errorf("of %d IDs of all runs %d came twice, and %d could not be compared", d.count.Load(), d.twice.Load(), d.beyond.Load())
 	}

@@ -91,7 +91,7 @@ func (l *lab) underFlood(ctx context.Context, i int, leaf *bench.Leaf, took *wir
 	if _, err := s.measure(ctx, took, load.Options{Rate: floodRate, Duration: 2 * l.load}); err != nil {
 		return 0, err
 	}
-	if _, err := all.verdict(); err != nil {
+	if _, err := all.result(); err != nil {
 		return 0, err
 	}
 	m, err := bench.MemoryOf(leaf.PID())

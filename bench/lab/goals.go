@@ -94,15 +94,15 @@ func (g goal) row(r result) string {
 	if g.least {
 		bound, reached = "at least", shown >= limit
 	}
-	verdict := "yes"
+	met := "yes"
 	if !reached {
-		verdict = "**no**"
+		met = "**no**"
 		if g.missed != "" {
-			verdict += ": " + g.missed
+			met += ": " + g.missed
 		}
 	}
 	return fmt.Sprintf("%s %s | %s %s%s | %s%s | %s … %s | %s |\n", g.head(), g.part, bound, short(limit), g.unit,
-		median, g.unit, short(r.least()), short(r.most()), verdict)
+		median, g.unit, short(r.least()), short(r.most()), met)
 }
 
 // head is the beginning of a goal's row.

@@ -110,9 +110,9 @@ func (l *lab) grpcBeside(ctx context.Context, echo string, echoPID int, leaf *be
 	if err := w.openLoops(ctx, peer, ours); err != nil {
 		return report{}, err
 	}
-	verdict, err := all.verdict()
+	summary, err := all.result()
 	return report{
-		table:   w.table() + verdict,
+		table:   w.table() + summary,
 		picture: w.picture("dark: CPU of an ID in µs; light: p99 in ms, at 80 % load where measured; logarithmic"),
 		found: map[string]result{
 			"grpc":   {figure: ours.full.cpu.over(peer.full.cpu)},

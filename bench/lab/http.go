@@ -47,9 +47,9 @@ func (l *lab) httpBeside(ctx context.Context, nginx *testserver.NginxServer, lea
 	if err != nil {
 		return report{}, err
 	}
-	verdict, err := all.verdict()
+	summary, err := all.result()
 	return report{
-		table:   w.table() + verdict,
+		table:   w.table() + summary,
 		picture: w.picture("dark: CPU of a request in µs; light: p99 in ms, at 80 % load where measured; logarithmic"),
 		found: map[string]result{
 			"http":        {figure: ours.full.cpu.over(peer.full.cpu)},

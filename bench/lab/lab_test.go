@@ -28,11 +28,11 @@ func TestDistinct(t *testing.T) {
 	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 1, End: 5}, {Start: 7, End: 8}}})
 	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 5, End: 7}}})
 	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 60, End: 64}, {Start: 64, End: 200}}})
-	if said, err := all.verdict(); err != nil || !strings.Contains(said, "All 147 IDs") {
+	if said, err := all.result(); err != nil || !strings.Contains(said, "All 147 IDs") {
 		t.Errorf("%q, %v", said, err)
 	}
 	all.add(&load.IDs{Ranges: []leaf.Range{{Start: 4, End: 5}, {Start: 126, End: 130}, {Start: 199, End: 201}}})
-	if said, err := all.verdict(); err == nil || all.twice.Load() != 6 || all.beyond.Load() != 0 {
+	if said, err := all.result(); err == nil || all.twice.Load() != 6 || all.beyond.Load() != 0 {
 		t.Errorf("six IDs came twice: %q, %v", said, err)
 	}
 	all.add(&load.IDs{Ranges: []leaf.Range{{Start: maxWireIDs - 1, End: maxWireIDs + 2}}})

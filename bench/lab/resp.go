@@ -54,9 +54,9 @@ func (l *lab) respBeside(ctx context.Context, redis *testserver.RedisServer, lea
 		return report{}, err
 	}
 	found["resp-allocs"] = result{figure: allocs}
-	verdict, err := all.verdict()
+	summary, err := all.result()
 	return report{
-		table:   w.table() + verdict,
+		table:   w.table() + summary,
 		picture: w.picture("dark: CPU of an INCR in µs; light: p99 in ms, at 80 % load where measured; logarithmic"),
 		found:   found,
 	}, err

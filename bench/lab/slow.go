@@ -177,7 +177,7 @@ func (l *lab) besideSlow(ctx context.Context, plain, slow *bench.Leaf) (string, 
 	for i, s := range []*wireServer{none, change} {
 		fmt.Fprintf(&t, "| %s | %.0f | %s | %s | %s |\n", s.name, after[i]-calls[i], s.half.p50.spread(), s.half.p99.spread(), s.half.p999.spread())
 	}
-	said, err := all.verdict()
+	said, err := all.result()
 	of := none.half.p999
 	return t.String() + said, result{figure: change.half.p999.over(of), limit: of.most() / of.median()}, err
 }

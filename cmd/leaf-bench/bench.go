@@ -264,7 +264,7 @@ func (p *plan) run(cmd *cobra.Command) error {
 	if err := p.print(cmd.OutOrStdout(), res); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
-	return verdict(res)
+	return outcome(res)
 }
 
 // spaces decides which keys share an ID space: those of a time-based scheme do, except names of
@@ -306,8 +306,8 @@ func (p *plan) explainFirst(err error) error {
 	return err
 }
 
-// verdict is the error that the outcome of a run is, if it is one.
-func verdict(res *load.Result) error {
+// outcome returns the error of a failed run.
+func outcome(res *load.Result) error {
 	switch {
 	case res.Check.Duplicates > 0:
 		return fmt.Errorf("%s of %s IDs had been received before, such as %s", thousands(res.Check.Duplicates), thousands(res.Check.Checked), strings.Join(res.Check.Examples, ", "))

@@ -135,8 +135,8 @@ func (s *fakeRegistry) Watch(ctx context.Context, _ int64) (<-chan struct{}, err
 	return s.wrote, ctx.Err()
 }
 
-func (s *fakeRegistry) Reign(ctx context.Context) (worker.Reign, error) {
-	return worker.Reign{Lossy: true, Incarnation: "first"}, ctx.Err()
+func (s *fakeRegistry) ServerEpoch(ctx context.Context) (worker.ServerEpoch, error) {
+	return worker.ServerEpoch{Lossy: true, Incarnation: "first"}, ctx.Err()
 }
 
 func (s *fakeRegistry) Assign(ctx context.Context, max int64) (int64, error) { return max, ctx.Err() }
@@ -149,7 +149,7 @@ type client struct {
 	list   func(ctx context.Context) ([]worker.Record, error)
 	clock  func(ctx context.Context) (time.Time, error)
 	watch  func(ctx context.Context, id int64) (<-chan struct{}, error)
-	reign  func(ctx context.Context) (worker.Reign, error)
+	epoch  func(ctx context.Context) (worker.ServerEpoch, error)
 	assign func(ctx context.Context, max int64) (int64, error)
 	closed bool
 }
@@ -201,11 +201,11 @@ func (c *client) Watch(ctx context.Context, id int64) (<-chan struct{}, error) {
 	return c.fakeRegistry.Watch(ctx, id)
 }
 
-func (c *client) Reign(ctx context.Context) (worker.Reign, error) {
-	if c.reign != nil {
-		return c.reign(ctx)
+func (c *client) ServerEpoch(ctx context.Context) (worker.ServerEpoch, error) {
+	if c.epoch != nil {
+		return c.epoch(ctx)
 	}
-	return c.fakeRegistry.Reign(ctx)
+	return c.fakeRegistry.ServerEpoch(ctx)
 }
 
 func (c *client) Assign(ctx context.Context, max int64) (int64, error) {

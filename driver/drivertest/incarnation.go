@@ -7,7 +7,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// TestIncarnation checks that a registry that may lose writes names the reign of its server,
+// TestIncarnation checks that a registry that may lose writes names the epoch of its server,
 // and another one after restart has started that server again.
 func TestIncarnation(t *testing.T, r worker.LossyRegistry, restart func()) {
 	t.Helper()
@@ -23,15 +23,15 @@ func TestIncarnation(t *testing.T, r worker.LossyRegistry, restart func()) {
 func awaitIncarnation(t *testing.T, r worker.LossyRegistry, old string) string {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {
-		reign, err := r.Reign(t.Context())
-		if err == nil && !reign.Lossy {
-			t.Fatalf("it loses nothing: %+v", reign)
+		epoch, err := r.ServerEpoch(t.Context())
+		if err == nil && !epoch.Lossy {
+			t.Fatalf("it loses nothing: %+v", epoch)
 		}
-		if err == nil && reign.Incarnation != "" && reign.Incarnation != old {
-			return reign.Incarnation
+		if err == nil && epoch.Incarnation != "" && epoch.Incarnation != old {
+			return epoch.Incarnation
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%+v, %v, after %q", reign, err, old)
+			t.Fatalf("%+v, %v, after %q", epoch, err, old)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -188,17 +188,19 @@ var registryMutants = []registryMutant{
 		return &client{fakeRegistry: s, watch: func(context.Context, int64) (<-chan struct{}, error) { return make(chan struct{}), nil }}
 	}, []string{"watch/cancelled before"}},
 	{"cannot tell whether it loses writes", func(s *fakeRegistry) worker.Registry {
-		return &client{fakeRegistry: s, reign: func(context.Context) (worker.Reign, error) { return worker.Reign{}, errOther }}
-	}, []string{"reign"}},
-	{"names a reign for each client", func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, epoch: func(context.Context) (worker.ServerEpoch, error) { return worker.ServerEpoch{}, errOther }}
+	}, []string{"epoch"}},
+	{"names an epoch for each client", func(s *fakeRegistry) worker.Registry {
 		name := rand.Text()
-		return &client{fakeRegistry: s, reign: func(context.Context) (worker.Reign, error) { return worker.Reign{Lossy: true, Incarnation: name}, nil }}
-	}, []string{"reign"}},
-	{"names a reign for each write", func(s *fakeRegistry) worker.Registry {
-		return &client{fakeRegistry: s, reign: func(context.Context) (worker.Reign, error) {
-			return worker.Reign{Lossy: true, Incarnation: s.peek(7).Instance.String()}, nil
+		return &client{fakeRegistry: s, epoch: func(context.Context) (worker.ServerEpoch, error) {
+			return worker.ServerEpoch{Lossy: true, Incarnation: name}, nil
 		}}
-	}, []string{"reign"}},
+	}, []string{"epoch"}},
+	{"names an epoch for each write", func(s *fakeRegistry) worker.Registry {
+		return &client{fakeRegistry: s, epoch: func(context.Context) (worker.ServerEpoch, error) {
+			return worker.ServerEpoch{Lossy: true, Incarnation: s.peek(7).Instance.String()}, nil
+		}}
+	}, []string{"epoch"}},
 	{"ignores the incarnation", without(func(r *worker.Record) { r.Incarnation = "" }), []string{"swap/other record"}},
 	{"ignores since when", without(func(r *worker.Record) { r.Since = time.Time{} }), []string{"swap/other record"}},
 	{"ignores the claim delay", without(func(r *worker.Record) { r.ClaimDelay = 0 }), []string{"swap/other record"}},

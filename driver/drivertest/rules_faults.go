@@ -75,7 +75,7 @@ func cancelledDuring(ctx context.Context, b *fixture) error {
 	stores := []segment.Store{s, b.open()}
 	if err := together(8, func(i int) error {
 		for round := range 40 {
-			if err := hurried(ctx, stores[i%2], &got, time.Duration(round*(i+1))*20*time.Microsecond); err != nil {
+			if err := advanceWithin(ctx, stores[i%2], &got, time.Duration(round*(i+1))*20*time.Microsecond); err != nil {
 				return err
 			}
 		}
@@ -91,9 +91,9 @@ func cancelledDuring(ctx context.Context, b *fixture) error {
 	return got.Check()
 }
 
-// hurried advances within limit, records the range if any, and checks that the call returns soon
-// and does not blame the tag.
-func hurried(ctx context.Context, s segment.Store, got *Ranges, limit time.Duration) error {
+// advanceWithin advances within limit, records the range if any, and checks that the call returns
+// soon and does not blame the tag.
+func advanceWithin(ctx context.Context, s segment.Store, got *Ranges, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var grant segment.Grant

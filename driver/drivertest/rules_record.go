@@ -22,7 +22,7 @@ func recordRules() []registryRule {
 		{"list/all", "every cell that was ever written is listed once, by worker ID, and nothing else", listCells},
 		{"list/many", "hundreds of cells are listed once each, by worker ID", listMany},
 		{"clock", "the clock is the zero time, or within a minute of this machine's and never goes backwards", registryClock},
-		{"reign", "a registry that may lose writes can tell, and names one incarnation to all clients while its server stands", reigns},
+		{"epoch", "a registry that may lose writes can tell, and names one incarnation to all clients while its server stands", serverEpochs},
 		{"pools", "programs lease, renew and release worker IDs of a pool through any client", pools},
 		{"assign", "a registry that assigns worker IDs assigns one that the layouts hold", assigns},
 	}
@@ -252,23 +252,23 @@ func registryClock(ctx context.Context, b *registryFixture) error {
 	return nil
 }
 
-func reigns(ctx context.Context, b *registryFixture) error {
-	var first worker.Reign
+func serverEpochs(ctx context.Context, b *registryFixture) error {
+	var first worker.ServerEpoch
 	for i, r := range b.clients(2) {
 		f, ok := r.(worker.LossyRegistry)
 		if !ok {
 			return nil
 		}
 		for j := range 3 {
-			reign, err := f.Reign(ctx)
+			epoch, err := f.ServerEpoch(ctx)
 			if err != nil {
-				return fmt.Errorf("reign: %w", err)
+				return fmt.Errorf("epoch: %w", err)
 			}
 			if i == 0 && j == 0 {
-				first = reign
+				first = epoch
 			}
-			if reign != first {
-				return fmt.Errorf("reign: client %d says %+v after %+v", i, reign, first)
+			if epoch != first {
+				return fmt.Errorf("epoch: client %d says %+v after %+v", i, epoch, first)
 			}
 			if err := put(ctx, r, claimed(7, int64(10*i+j+1))); err != nil {
 				return err

@@ -63,7 +63,7 @@ func registryCancelledDuring(ctx context.Context, b *registryFixture) error {
 	if err := together(8, func(i int) error {
 		r := clients[i%len(clients)]
 		for round := range rounds {
-			term, err := hurriedSwap(ctx, r, time.Duration(round*(i+1))*20*time.Microsecond)
+			term, err := swapWithin(ctx, r, time.Duration(round*(i+1))*20*time.Microsecond)
 			if err != nil {
 				return err
 			}
@@ -146,9 +146,9 @@ func registryCancelledBetween(ctx context.Context, b *registryFixture) error {
 	return nil
 }
 
-// hurriedSwap counts up worker 7 within limit and returns the term that it is sure to
+// swapWithin counts up worker 7 within limit and returns the term that it is sure to
 // have won, or 0.
-func hurriedSwap(ctx context.Context, r worker.Registry, limit time.Duration) (int64, error) {
+func swapWithin(ctx context.Context, r worker.Registry, limit time.Duration) (int64, error) {
 	old, err := r.Load(ctx, 7)
 	if err != nil {
 		return 0, fmt.Errorf("load: %w", err)

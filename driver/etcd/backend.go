@@ -112,10 +112,10 @@ func (b *backend) List(ctx context.Context, kind kv.Kind) iter.Seq2[kv.Cell, err
 	}
 }
 
-// Reign reports that etcd may lose writes after its revision has gone back: other clients may hold
-// leases that etcd no longer knows.
-func (b *backend) Reign(context.Context) (worker.Reign, error) {
-	return worker.Reign{Lossy: b.client.wentBack.Load()}, nil
+// ServerEpoch reports that etcd may lose writes after its revision has gone back: other clients may
+// hold leases that etcd no longer knows.
+func (b *backend) ServerEpoch(context.Context) (worker.ServerEpoch, error) {
+	return worker.ServerEpoch{Lossy: b.client.wentBack.Load()}, nil
 }
 
 // Watch returns a channel that closes after a write to a key, or after etcd's revision went back.

@@ -61,13 +61,13 @@ func answered[T any](t *testing.T, call func(context.Context) (T, error)) T {
 	}
 }
 
-func reign(t *testing.T, r *kv.Registry) worker.Reign {
+func epoch(t *testing.T, r *kv.Registry) worker.ServerEpoch {
 	t.Helper()
-	reign, err := r.Reign(t.Context())
+	epoch, err := r.ServerEpoch(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reign
+	return epoch
 }
 
 // A client notices a restored etcd at its first answer, and from then on reports possible losses. A
@@ -99,7 +99,7 @@ func TestRevisionGoesBack(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := reign(t, r); got != (worker.Reign{}) {
+	if got := epoch(t, r); got != (worker.ServerEpoch{}) {
 		t.Errorf("before: got %+v, want an etcd that loses nothing", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,13 +117,13 @@ func TestRevisionGoesBack(t *testing.T) {
 	if found := answered(t, r.List); len(found) > 0 {
 		t.Errorf("got %+v: nothing was lost", found)
 	}
-	if got := reign(t, r); got != (worker.Reign{Lossy: true}) {
+	if got := epoch(t, r); got != (worker.ServerEpoch{Lossy: true}) {
 		t.Errorf("after: got %+v, want an etcd that loses writes", got)
 	}
 	if n := strings.Count(log.String(), "revision went back"); n != 1 {
 		t.Errorf("%d lines say that the revision went back, want 1:\n%s", n, log)
 	}
-	if got := reign(t, openRegistry(t, c.Endpoints(), o)); got.Lossy {
+	if got := epoch(t, openRegistry(t, c.Endpoints(), o)); got.Lossy {
 		t.Error("a new client has seen no revision that was higher")
 	}
 }

@@ -119,7 +119,7 @@ type Checker interface {
 // A Lossy is a [Backend] whose store may lose writes that it acknowledged, see
 // [worker.LossyRegistry].
 type Lossy interface {
-	Reign(ctx context.Context) (worker.Reign, error)
+	ServerEpoch(ctx context.Context) (worker.ServerEpoch, error)
 }
 
 // A Namer is a [Backend] whose store has other names for keys.

@@ -198,7 +198,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (c *counter) read(ctx context.Context) (err error) {
 	c.cell, err = c.store.db.backend.Get(ctx, tagKey(c.tag))
 	if err == nil && c.cell.Version == "" {
-		return cmp.Or(c.store.marker.look(ctx), leaf.ErrUnknownTag)
+		return cmp.Or(c.store.marker.recheck(ctx), leaf.ErrUnknownTag)
 	}
 	return err
 }

@@ -221,11 +221,11 @@ func (m *marker) check(ctx context.Context) error {
 	if m.seen.Load() {
 		return nil
 	}
-	return m.look(ctx)
+	return m.recheck(ctx)
 }
 
-// look is check, asking in any case.
-func (m *marker) look(ctx context.Context) error {
+// recheck is check, asking in any case.
+func (m *marker) recheck(ctx context.Context) error {
 	cell, err := m.db.backend.Get(ctx, m.key)
 	if err != nil {
 		return err

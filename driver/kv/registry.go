@@ -27,12 +27,12 @@ type Registry struct {
 	marker marker
 }
 
-// Reign identifies the answering server of the backend, if that is a [Lossy] one.
-func (r *Registry) Reign(ctx context.Context) (reign worker.Reign, err error) {
+// ServerEpoch identifies the answering server of the backend, if that is a [Lossy] one.
+func (r *Registry) ServerEpoch(ctx context.Context) (epoch worker.ServerEpoch, err error) {
 	if b, ok := r.db.backend.(Lossy); ok {
-		reign, err = b.Reign(ctx)
+		epoch, err = b.ServerEpoch(ctx)
 	}
-	return reign, err
+	return epoch, err
 }
 
 func workerKey(id int64) Key { return Key{Workers, strconv.FormatInt(id, 10)} }
@@ -70,7 +70,7 @@ func (r *Registry) load(ctx context.Context, id int64) (worker.Record, error) {
 	case err != nil:
 		return worker.Record{}, err
 	case cell.Version == "":
-		return worker.Record{Worker: id}, r.marker.look(ctx)
+		return worker.Record{Worker: id}, r.marker.recheck(ctx)
 	}
 	return cell.record(id)
 }
@@ -129,7 +129,7 @@ func (r *Registry) swap(ctx context.Context, old worker.Record, new *worker.Reco
 func (r *Registry) List(ctx context.Context) (all []worker.Record, err error) {
 	r.db.checked.Store(false)
 	err = r.db.do(ctx, func() error {
-		if err := r.marker.look(ctx); err != nil {
+		if err := r.marker.recheck(ctx); err != nil {
 			return err
 		}
 		for cell, err := range r.db.backend.List(ctx, Workers) {

@@ -97,7 +97,7 @@ func (s *Store) addOnce(ctx context.Context, a Adder, tag string, n int64) (segm
 		return segment.Grant{}, err
 	}
 	if cell.Version == "" {
-		return segment.Grant{}, cmp.Or(s.marker.look(ctx), leaf.ErrUnknownTag)
+		return segment.Grant{}, cmp.Or(s.marker.recheck(ctx), leaf.ErrUnknownTag)
 	}
 	t, err := readTag(cell)
 	if err == nil && t.Store == "" && (by != 0 || t.textAt(t.Updated) == cell.Value) {

@@ -70,7 +70,7 @@
 //
 // The incarnation of the registry is the server's ID and UUID, its start, and the number of
 // statements since then that made it a replica or ended that. A fail-over without such a statement
-// leaves no mark, so the reign is unmarked (worker.Reign).
+// leaves no mark, so the epoch is untracked (worker.ServerEpoch).
 //
 // [Nodes] deals worker IDs from WORKER_NODE, the table of uid-generator, one for each start of a
 // process. Leases reuse worker IDs and are the better choice.

@@ -343,8 +343,8 @@ func TestMySQLHostsRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reign, err := r.Reign(t.Context()); err != nil || !reign.Lossy {
-		t.Errorf("reign: %+v, %v", reign, err)
+	if epoch, err := r.ServerEpoch(t.Context()); err != nil || !epoch.Lossy {
+		t.Errorf("epoch: %+v, %v", epoch, err)
 	}
 	record := worker.Record{Worker: 3, Term: 1, Owner: "a"}
 	if _, err := r.Swap(t.Context(), worker.Record{Worker: 3}, record); err != nil {

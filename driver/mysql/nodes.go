@@ -78,7 +78,7 @@ type nodeStore interface {
 	layouts(ctx context.Context) ([]worker.Record, error)
 	keep(ctx context.Context, id int64, layouts []worker.ServedLayout) error
 	clock(ctx context.Context) (time.Time, error)
-	Reign(ctx context.Context) (worker.Reign, error)
+	ServerEpoch(ctx context.Context) (worker.ServerEpoch, error)
 	Explain(err error) error
 }
 
@@ -226,7 +226,7 @@ func (n *Nodes) remember(ctx context.Context, id int64) {
 			n.logger.Warn("the worker ID is not remembered: a table that loses its row will not be noticed here", "worker", id, "err", err)
 		}
 	}
-	if reign, err := n.table.Reign(ctx); reign.Lossy || err != nil {
+	if epoch, err := n.table.ServerEpoch(ctx); epoch.Lossy || err != nil {
 		n.logger.Warn("the database may lose rows of WORKER_NODE that it has acknowledged, by a fail-over for example: it would deal their worker IDs again, "+
 			"and no server would notice; leases of worker IDs stand that better", "err", err)
 	}

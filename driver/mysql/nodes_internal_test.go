@@ -44,8 +44,8 @@ func (b *brokenTable) layouts(context.Context) ([]worker.Record, error)         
 func (b *brokenTable) keep(context.Context, int64, []worker.ServedLayout) error { return nil }
 
 func (b *brokenTable) clock(context.Context) (time.Time, error) { return time.Now(), nil }
-func (b *brokenTable) Reign(context.Context) (worker.Reign, error) {
-	return worker.Reign{Lossy: b.forgets}, nil
+func (b *brokenTable) ServerEpoch(context.Context) (worker.ServerEpoch, error) {
+	return worker.ServerEpoch{Lossy: b.forgets}, nil
 }
 func (b *brokenTable) Explain(err error) error { return err }
 func (b *brokenTable) nodes() *Nodes {

@@ -162,19 +162,19 @@ func (p *pool) Explain(err error) error { return explain(err, p.table) }
 // Close leaves the database to the caller.
 func (p *pool) Close() {}
 
-// Reign checks again: servers change places, and their settings change.
-func (p *pool) Reign(ctx context.Context) (reign worker.Reign, err error) {
+// ServerEpoch checks again: servers change places, and their settings change.
+func (p *pool) ServerEpoch(ctx context.Context) (epoch worker.ServerEpoch, err error) {
 	err = p.use(ctx, func(s *session) error {
 		now, err := inspectServer(ctx, s.conn)
 		if err == nil {
 			now.engine, err = mysqlconn.CheckEngine(ctx, s.On, p.table.Name, p.table.Stake)
 		}
 		if err == nil {
-			reign, err = now.reign(ctx, s.conn)
+			epoch, err = now.epoch(ctx, s.conn)
 		}
 		return err
 	})
-	return reign, err
+	return epoch, err
 }
 
 // use runs do on one connection. It first checks an unknown server. database/sql sends nothing

@@ -196,7 +196,7 @@ func corrupt(t testing.TB, db *sql.DB, id int64, text string) {
 	}
 }
 
-// A restart is another reign, and so is the time after the server was made a replica.
+// A restart is another epoch, and so is the time after the server was made a replica.
 func TestMySQLIncarnation(t *testing.T) {
 	server := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: []string{"--log-bin=binlog", "--server-id=79"}})
 	cfg := mysqlConfig(t, server, server.NewDatabase(t))

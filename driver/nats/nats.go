@@ -249,12 +249,12 @@ func (b *backend) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
 	if err != nil {
 		return kv.Cell{}, err
 	}
-	return b.look(ctx, of, key)
+	return b.getWithServer(ctx, of, key)
 }
 
-// look returns the cell of a key, that of a tag with the server: somebody may create the stream
-// again while it is in use.
-func (b *backend) look(ctx context.Context, of jetstream.Stream, key kv.Key) (kv.Cell, error) {
+// getWithServer returns the cell of a key, and the server with that of a tag: somebody may create
+// the stream again while it is in use.
+func (b *backend) getWithServer(ctx context.Context, of jetstream.Stream, key kv.Key) (kv.Cell, error) {
 	if key.Kind != kv.Tags {
 		return b.get(ctx, of, key)
 	}
@@ -291,7 +291,7 @@ func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell,
 	if err != nil {
 		return kv.Cell{}, err
 	}
-	found, err := b.look(ctx, of, old.Key)
+	found, err := b.getWithServer(ctx, of, old.Key)
 	if err != nil {
 		return kv.Cell{}, err
 	}
@@ -361,11 +361,11 @@ func (b *backend) getAll(ctx context.Context, of jetstream.Stream, kind kv.Kind,
 	return cells, cmp.Or(errs...) // one is enough to tell
 }
 
-// Reign reports possible losses: a client cannot ask whether servers sync before they acknowledge
-// (sync_interval: always), and by default they do not. A loss in a power failure leaves no mark, so
-// the incarnation is unknown.
-func (b *backend) Reign(context.Context) (worker.Reign, error) {
-	return worker.Reign{Lossy: true}, nil
+// ServerEpoch reports possible losses: a client cannot ask whether servers sync before they
+// acknowledge (sync_interval: always), and by default they do not. A loss in a power failure leaves
+// no mark, so the incarnation is unknown.
+func (b *backend) ServerEpoch(context.Context) (worker.ServerEpoch, error) {
+	return worker.ServerEpoch{Lossy: true}, nil
 }
 
 // Clock returns the time at which the stream's leader stored a message that it is sent.

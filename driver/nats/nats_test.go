@@ -82,14 +82,14 @@ func TestMany(t *testing.T) {
 }
 
 // Claims must wait: a client cannot see whether the servers sync before they acknowledge.
-func TestReign(t *testing.T) {
+func TestServerEpoch(t *testing.T) {
 	var r worker.Registry = create(t, shared.URL(), newOptions()).Registry()
 	lossy, ok := r.(worker.LossyRegistry)
 	if !ok {
 		t.Fatal("the registry does not say whether it may lose writes")
 	}
-	if reign, err := lossy.Reign(t.Context()); !reign.Lossy || reign.Incarnation != "" || err != nil {
-		t.Errorf("reign: %+v, %v", reign, err)
+	if epoch, err := lossy.ServerEpoch(t.Context()); !epoch.Lossy || epoch.Incarnation != "" || err != nil {
+		t.Errorf("epoch: %+v, %v", epoch, err)
 	}
 }
 

@@ -119,19 +119,19 @@ func (p *pool) Explain(err error) error { return explain(err, p.table) }
 // Close leaves the database to the caller.
 func (p *pool) Close() {}
 
-// Reign checks again: servers change places, and their settings change.
-func (p *pool) Reign(ctx context.Context) (reign worker.Reign, err error) {
+// ServerEpoch checks again: servers change places, and their settings change.
+func (p *pool) ServerEpoch(ctx context.Context) (epoch worker.ServerEpoch, err error) {
 	err = p.use(ctx, func(s *session) error {
 		now, err := inspectServer(s)
 		if err == nil {
-			reign.Lossy = now.mayLose()
+			epoch.Lossy = now.mayLose()
 		}
 		if err == nil && now.server != noServer {
-			err = s.QueryRow(`SELECT ` + now.server + ` || '/' || ` + started).Scan(&reign.Incarnation)
+			err = s.QueryRow(`SELECT ` + now.server + ` || '/' || ` + started).Scan(&epoch.Incarnation)
 		}
 		return err
 	})
-	return reign, err
+	return epoch, err
 }
 
 // use runs do on one connection. It first checks an unknown server. database/sql sends nothing

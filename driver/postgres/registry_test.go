@@ -98,11 +98,11 @@ func TestPostgresRegistryForgetful(t *testing.T) {
 	sqltest.WantForgetful(t, r, false)
 	server.Exec(t, "postgres", "ALTER SYSTEM SET full_page_writes = off", "SELECT pg_reload_conf()")
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		reign, err := r.Reign(t.Context())
+		epoch, err := r.ServerEpoch(t.Context())
 		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("reign: %+v, %v, although pages may be torn", reign, err)
+			t.Fatalf("epoch: %+v, %v, although pages may be torn", epoch, err)
 		}
-		if reign.Lossy {
+		if epoch.Lossy {
 			return
 		}
 		time.Sleep(10 * time.Millisecond) // sessions take up a new setting by themselves

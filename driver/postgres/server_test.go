@@ -62,7 +62,7 @@ func TestPostgresFailOver(t *testing.T) {
 	restart()
 	r := openPostgresRegistry(t, server.URL(database))
 	_, listErr := r.List(t.Context())
-	_, askErr := r.Reign(t.Context())
+	_, askErr := r.ServerEpoch(t.Context())
 	_, err := openPostgres(t, postgresDB(t, server.URL(database))).Advance(t.Context(), "order", 1)
 	sqltest.WantError(t, "a standby): name the primary", err, sqltest.LoadError(t, r), sqltest.SwapError(t, r), listErr, askErr)
 	_, err = advanceWhenUp(t, s)

@@ -53,20 +53,20 @@ func cell(key kv.Key, value string) kv.Cell { return kv.Cell{Key: key, Value: va
 // looked is the version of a cell after a read or a swap.
 const looked = "="
 
-// Reign returns which server answers. Its master_replid changes with each restart of a primary
-// and each takeover, and never comes back. In a cluster the keys move between primaries that
-// stand, so there it names no reign.
-func (b backend) Reign(ctx context.Context) (worker.Reign, error) {
+// ServerEpoch returns which server answers. Its master_replid changes with each restart of a
+// primary and each takeover, and never comes back. In a cluster the keys move between primaries
+// that stand, so there it names no epoch.
+func (b backend) ServerEpoch(ctx context.Context) (worker.ServerEpoch, error) {
 	b.client.facts.Store(nil) // so that the next call checks the server
 	a, err := b.client.run(ctx, command{script: clockScript})
 	if err != nil {
-		return worker.Reign{}, fmt.Errorf("ask whether the registry loses writes: %w", err)
+		return worker.ServerEpoch{}, fmt.Errorf("ask whether the registry loses writes: %w", err)
 	}
-	reign := worker.Reign{Lossy: !a.facts.lossless(), Incarnation: a.facts.replid}
+	epoch := worker.ServerEpoch{Lossy: !a.facts.lossless(), Incarnation: a.facts.replid}
 	if b.client.config.Mode == Cluster {
-		reign.Incarnation = ""
+		epoch.Incarnation = ""
 	}
-	return reign, nil
+	return epoch, nil
 }
 
 // Get returns the cell of a key.

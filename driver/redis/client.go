@@ -72,9 +72,9 @@ type client struct {
 	conns *conns // for new calls; guarded by mu
 
 	facts   atomic.Pointer[facts]
-	looking sync.Mutex // held while a server is being looked at
-	said    string     // to the log, last; guarded by looking
-	seen    *facts     // the last fit server of a cluster; guarded by looking
+	reading sync.Mutex // held while a server is being looked at
+	said    string     // to the log, last; guarded by reading
+	seen    *facts     // the last fit server of a cluster; guarded by reading
 }
 
 func newClient(config Config, logger *slog.Logger) (*client, error) {

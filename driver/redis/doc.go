@@ -47,7 +47,7 @@
 //
 // One server without replicas, with appendonly yes, appendfsync always and
 // no-appendfsync-on-rewrite no, loses no acknowledged write as long as its disk keeps them.
-// [segment.Grant].Server is then empty, and Reign of the registry reports a lossless server.
+// [segment.Grant].Server is then empty, and ServerEpoch of the registry reports a lossless server.
 //
 // Everything else may lose acknowledged writes:
 //

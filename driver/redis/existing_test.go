@@ -30,8 +30,8 @@ func TestExistingClient(t *testing.T) {
 			if g := advance(t, db.Store(), 10); g.Range != (leaf.Range{Start: 1, End: 11}) || (g.Server == "") != (name == "single") {
 				t.Errorf("got %+v", g)
 			}
-			if reign, err := db.Registry().Reign(t.Context()); err != nil || reign.Lossy == (name == "single") {
-				t.Errorf("reign: %+v, %v", reign, err)
+			if epoch, err := db.Registry().ServerEpoch(t.Context()); err != nil || epoch.Lossy == (name == "single") {
+				t.Errorf("epoch: %+v, %v", epoch, err)
 			}
 			if err := db.Close(); err != nil {
 				t.Error(err)

@@ -115,8 +115,8 @@ func TestServerChangesWithFailOver(t *testing.T) {
 	config := parse(t, p.URL())
 	s := newStore(t, config, order)
 	r := newRegistry(t, config)
-	if reign, err := r.Reign(t.Context()); err != nil || !reign.Lossy {
-		t.Errorf("reign: %+v, %v", reign, err)
+	if epoch, err := r.ServerEpoch(t.Context()); err != nil || !epoch.Lossy {
+		t.Errorf("epoch: %+v, %v", epoch, err)
 	}
 	if _, err := r.Swap(t.Context(), worker.Record{Worker: 7}, claimed(7, 1)); err != nil {
 		t.Fatal(err)

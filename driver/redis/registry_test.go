@@ -121,7 +121,7 @@ func TestLossyRegistry(t *testing.T) {
 	r := newRegistry(t, parse(t, server.URL()))
 	check := func(what string, r worker.LossyRegistry, want bool) {
 		t.Helper()
-		if got, err := r.Reign(t.Context()); err != nil || got.Lossy != want {
+		if got, err := r.ServerEpoch(t.Context()); err != nil || got.Lossy != want {
 			t.Errorf("%s: %+v, %v; want %v", what, got, err, want)
 		}
 	}

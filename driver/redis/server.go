@@ -38,24 +38,24 @@ func (c *client) known(ctx context.Context, conns *conns, node *goredis.Client) 
 	if f := c.facts.Load(); f != nil && time.Since(f.at) < lookEvery {
 		return f, nil
 	}
-	c.looking.Lock()
-	defer c.looking.Unlock()
+	c.reading.Lock()
+	defer c.reading.Unlock()
 	if f := c.facts.Load(); f != nil && time.Since(f.at) < lookEvery {
 		return f, nil
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f, err := c.look(ctx, conns, node)
+	f, err := c.readFacts(ctx, conns, node)
 	if err == nil {
 		c.facts.Store(f)
 	}
 	return f, err
 }
 
-// look reads the properties of the server, and fails if the driver must not use it. The caller
-// holds c.looking.
-func (c *client) look(ctx context.Context, conns *conns, node *goredis.Client) (*facts, error) {
+// readFacts reads the properties of the server, and fails if the driver must not use it. The caller
+// holds c.reading.
+func (c *client) readFacts(ctx context.Context, conns *conns, node *goredis.Client) (*facts, error) {
 	f := &facts{at: time.Now()}
 	if c.config.Mode == Cluster {
 		f.primaries = conns.primaries(ctx)

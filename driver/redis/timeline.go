@@ -35,7 +35,7 @@ import (
 // maxSeen bounds the age of an observation of the servers.
 const maxSeen = 2 * lookEvery
 
-// timeline returns the name of the timeline of the keys on a server. It holds c.looking.
+// timeline returns the name of the timeline of the keys on a server. It holds c.reading.
 func (c *client) timeline(ctx context.Context, conns *conns, node *goredis.Client, f *facts) (string, error) {
 	own := f.replid + " " + f.replid
 	old, new := "", own

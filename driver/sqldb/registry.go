@@ -61,7 +61,7 @@ func (r *Registry) Clock(ctx context.Context) (time.Time, error) {
 	})
 }
 
-// Reign returns which server answers, and whether it may lose writes.
-func (r *Registry) Reign(ctx context.Context) (worker.Reign, error) {
-	return call(ctx, &r.handle, "ask whether the registry loses writes", func() (worker.Reign, error) { return r.db.Reign(ctx) })
+// ServerEpoch returns which server answers, and whether it may lose writes.
+func (r *Registry) ServerEpoch(ctx context.Context) (worker.ServerEpoch, error) {
+	return call(ctx, &r.handle, "ask whether the registry loses writes", func() (worker.ServerEpoch, error) { return r.db.ServerEpoch(ctx) })
 }

@@ -194,7 +194,7 @@ func TestSQLiteRegistryRefuses(t *testing.T) {
 }
 
 func TestSQLiteRegistryForgetsNothing(t *testing.T) {
-	if reign, err := openSQLiteRegistry(t, newSQLiteRegistry(t)).Reign(t.Context()); reign.Lossy || err != nil {
-		t.Errorf("reign: %+v, %v", reign, err)
+	if epoch, err := openSQLiteRegistry(t, newSQLiteRegistry(t)).ServerEpoch(t.Context()); epoch.Lossy || err != nil {
+		t.Errorf("epoch: %+v, %v", epoch, err)
 	}
 }

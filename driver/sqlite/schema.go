@@ -167,10 +167,10 @@ func (h header) fault() error {
 // quickCheck reads the whole file: if a part is missing, SQLite may take its content for deleted
 // rows.
 func quickCheck(ctx context.Context, conn *sql.Conn) error {
-	var verdict string
-	err := conn.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict)
-	if err == nil && verdict != "ok" {
-		return fmt.Errorf("%w: %s", errDamaged, verdict)
+	var found string
+	err := conn.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found)
+	if err == nil && found != "ok" {
+		return fmt.Errorf("%w: %s", errDamaged, found)
 	}
 	return err
 }

@@ -58,8 +58,10 @@ func (w *writer) Transact(ctx context.Context, do func(*sqlstore.Session) error)
 // Explain says what to do about an error of SQLite.
 func (w *writer) Explain(err error) error { return explain(err, w.File, w.table) }
 
-// Reign reports a lossless registry: synced writes stay.
-func (w *writer) Reign(context.Context) (worker.Reign, error) { return worker.Reign{}, nil }
+// ServerEpoch reports a lossless registry: synced writes stay.
+func (w *writer) ServerEpoch(context.Context) (worker.ServerEpoch, error) {
+	return worker.ServerEpoch{}, nil
+}
 
 // do executes run within some transaction and returns after its commit or failure. If ctx ends
 // first, run may still execute, also later: its variables are then the writer's alone.
@@ -92,12 +94,12 @@ func (w *writer) run() {
 	defer close(w.done)
 	defer w.drop()
 	batch := make([]*call, 0, maxBatch)
-	look := time.NewTicker(lookInterval)
-	defer look.Stop()
+	ticker := time.NewTicker(checkInterval)
+	defer ticker.Stop()
 	for {
 		select {
-		case <-look.C:
-			w.look()
+		case <-ticker.C:
+			w.checkFile()
 		case c := <-w.calls:
 			batch = w.collect(append(batch[:0], c))
 			w.serve(batch)
@@ -108,12 +110,12 @@ func (w *writer) run() {
 	}
 }
 
-// lookInterval is the time in which an idle writer notices an unfit file. Until then it keeps
+// checkInterval is the time in which an idle writer notices an unfit file. Until then it keeps
 // others from opening the file in another way.
-const lookInterval = time.Second
+const checkInterval = time.Second
 
-// look gives up a session whose file must not be used.
-func (w *writer) look() {
+// checkFile gives up a session whose file must not be used.
+func (w *writer) checkFile() {
 	if w.session == nil {
 		return
 	}

@@ -24,7 +24,7 @@ type health struct {
 	down    bool
 	failed  int // times in a row
 	retryAt time.Time
-	looking bool // a goroutine is
+	probing bool // a goroutine is
 	last    string
 }
 
@@ -42,16 +42,16 @@ func (s *Store) order() (up, down []*member) {
 			continue
 		}
 		down = append(down, m)
-		if !m.health.looking && !now.Before(m.health.retryAt) && s.ctx.Err() == nil {
-			m.health.looking = true
-			s.lookers.Go(func() { s.look(m) })
+		if !m.health.probing && !now.Before(m.health.retryAt) && s.ctx.Err() == nil {
+			m.health.probing = true
+			s.probes.Go(func() { s.probe(m) })
 		}
 	}
 	return up, down
 }
 
-// look finds out whether a server that failed is fit again. No caller waits for it.
-func (s *Store) look(m *member) {
+// probe finds out whether a server that failed is fit again. No caller waits for it.
+func (s *Store) probe(m *member) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
 	defer cancel()
 	m.facts.Store(nil)
@@ -61,7 +61,7 @@ func (s *Store) look(m *member) {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m.health.looking = false
+	m.health.probing = false
 	switch {
 	case s.ctx.Err() != nil:
 	case err != nil:
@@ -79,7 +79,7 @@ func (s *Store) succeeded(m *member) {
 	if m.health.down {
 		s.logger.Info("ticket server put back", "server", m.Name)
 	}
-	m.health = health{looking: m.health.looking}
+	m.health = health{probing: m.health.probing}
 }
 
 func (s *Store) isDown(m *member) bool {

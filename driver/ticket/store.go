@@ -45,10 +45,10 @@ type Store struct {
 	timeout time.Duration
 	turn    atomic.Uint64
 
-	ctx     context.Context // of the looks at servers that failed
-	cancel  context.CancelFunc
-	lookers sync.WaitGroup
-	mu      sync.Mutex // guards the health of all members, and their admission
+	ctx    context.Context // of the looks at servers that failed
+	cancel context.CancelFunc
+	probes sync.WaitGroup
+	mu     sync.Mutex // guards the health of all members, and their admission
 }
 
 // Close is [DB.Close].
@@ -56,7 +56,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	s.cancel() // under the lock, so that no server is looked at afterwards
 	s.mu.Unlock()
-	s.lookers.Wait()
+	s.probes.Wait()
 	return nil
 }
 
@@ -89,10 +89,10 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 		return segment.Grant{}, err
 	}
 	up, down := s.order()
-	var verdict error // of a server that answered: the tag is unknown, or its IDs are used up
+	var refusal error // of a server that answered: the tag is unknown, or its IDs are used up
 	var failed sqlstore.Failures
 	for i, m := range slices.Concat(up, down) {
-		if i == len(up) && verdict != nil {
+		if i == len(up) && refusal != nil {
 			break // a failed server has nothing to add
 		}
 		grant, err := s.draw(ctx, m, tag, n, i < len(up)-1)
@@ -102,9 +102,9 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 			s.succeeded(m)
 			return grant, nil
 		case errors.Is(told, leaf.ErrUnknownTag):
-			verdict = told
+			refusal = told
 		case errors.Is(told, leaf.ErrOverflow):
-			verdict = cmp.Or(verdict, told)
+			refusal = cmp.Or(refusal, told)
 		default:
 			failed = append(failed, m.wrapErr(err))
 			if gone == nil && !errors.Is(err, errLeftOut) { // else the caller left, or it is noted
@@ -115,8 +115,8 @@ func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant
 			return segment.Grant{}, fmt.Errorf("%w: %w", gone, failed)
 		}
 	}
-	if verdict != nil {
-		return segment.Grant{}, verdict
+	if refusal != nil {
+		return segment.Grant{}, refusal
 	}
 	return segment.Grant{}, fmt.Errorf("no ticket server is fit for use: %w", failed)
 }

@@ -11,16 +11,17 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// guard uploads the time to the child of a, and ends a when another server writes to that child. It
-// returns then, or with the registry. Uploads begin with the lease: a server with a wrongly
-// configured address must not disturb the owner while it waits for a lease that it will not get.
-func (l *Leaf) guard(a *assignment, c child) {
+// keepUploading uploads the time to the child of a, and ends a when another server writes to that
+// child. It returns then, or with the registry. Uploads begin with the lease: a server with a
+// wrongly configured address must not disturb the owner while it waits for a lease that it will not
+// get.
+func (l *Leaf) keepUploading(a *assignment, c child) {
 	ticker := time.NewTicker(l.opts.UploadEvery)
 	defer ticker.Stop()
 	leased := a.leased
 	for {
 		if c.changed == nil && a.err() == nil { // else an upload has found out already
-			c = l.guardCall(a, c, l.look)
+			c = l.uploadCall(a, c, l.watchChild)
 		}
 		if a.err() != nil {
 			return
@@ -38,13 +39,13 @@ func (l *Leaf) guard(a *assignment, c child) {
 				continue
 			}
 		}
-		c = l.guardCall(a, c, l.upload)
+		c = l.uploadCall(a, c, l.upload)
 	}
 }
 
-// guardCall makes a call that returns c as it then is. It ends a if the call fails because
+// uploadCall makes a call that returns c as it then is. It ends a if the call fails because
 // another server uses its worker ID.
-func (l *Leaf) guardCall(a *assignment, c child, f func(*zk.Conn, child) (child, error)) child {
+func (l *Leaf) uploadCall(a *assignment, c child, f func(*zk.Conn, child) (child, error)) child {
 	ctx, cancel := context.WithTimeout(l.nodes.client.ctx, l.opts.SessionTimeout)
 	defer cancel()
 	now, err := call(ctx, l.nodes.client, func(conn *zk.Conn) (child, error) { return f(conn, c) })
@@ -63,14 +64,14 @@ func (l *Leaf) guardCall(a *assignment, c child, f func(*zk.Conn, child) (child,
 	return c
 }
 
-// look checks who wrote last, and watches for the next write.
-func (l *Leaf) look(conn *zk.Conn, c child) (child, error) {
+// watchChild checks who wrote last, and watches for the next write.
+func (l *Leaf) watchChild(conn *zk.Conn, c child) (child, error) {
 	_, stat, changed, err := conn.GetW(l.child(c.name))
 	if errors.Is(err, zk.ErrNoNode) {
 		return child{}, errGone
 	}
 	if err == nil && !c.same(child{created: stat.Czxid, version: stat.Version}) {
-		c, err = l.settle(conn, c)
+		c, err = l.findWriter(conn, c)
 	}
 	c.changed = changed
 	return c, err
@@ -84,11 +85,11 @@ func (l *Leaf) upload(conn *zk.Conn, c child) (child, error) {
 	}
 	err := l.write(conn, c, now)
 	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
-		settled, err := l.settle(conn, c)
+		found, err := l.findWriter(conn, c)
 		if err == nil {
 			err = l.ensureNote(conn, c)
 		}
-		return settled, err // the next upload knows the version
+		return found, err // the next upload knows the version
 	}
 	c.version, c.time = c.version+1, now
 	return c, err
@@ -99,9 +100,9 @@ func (l *Leaf) upload(conn *zk.Conn, c child) (child, error) {
 // servers from starting.
 func (l *Leaf) now() int64 { return min(l.opts.Now().UnixMilli(), l.clock.Now().UnixMilli()) }
 
-// settle finds the writer of an unknown version of c: this registry, in an upload with a lost
+// findWriter finds the writer of an unknown version of c: this registry, in an upload with a lost
 // answer, or another server. It returns the present c.
-func (l *Leaf) settle(conn *zk.Conn, c child) (child, error) {
+func (l *Leaf) findWriter(conn *zk.Conn, c child) (child, error) {
 	now, err := l.inspect(conn, c.name, c.id)
 	switch {
 	case err != nil:

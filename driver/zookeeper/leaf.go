@@ -209,7 +209,7 @@ func (l *Leaf) assign(ctx context.Context, find func() (child, error)) (*assignm
 	l.mu.Lock()
 	l.current, l.still = a, nil
 	l.mu.Unlock()
-	if !l.nodes.client.spawn(func() { l.guard(a, c) }) {
+	if !l.nodes.client.spawn(func() { l.keepUploading(a, c) }) {
 		return nil, leaf.ErrClosed
 	}
 	l.logger.Info("worker ID assigned by zookeeper", "worker", a.id, "node", l.child(a.name))

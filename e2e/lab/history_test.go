@@ -33,8 +33,8 @@ func history(receipts ...lab.Receipt) *lab.History {
 	return h
 }
 
-// verdict fails the test unless err is as wanted: empty for no error, else a part of its text.
-func verdict(t *testing.T, what string, err error, want string) {
+// wantError fails the test unless err is as wanted: empty for no error, else a part of its text.
+func wantError(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 		t.Errorf("%s: got %v, want %q", what, err, want)
@@ -56,7 +56,7 @@ func TestUnique(t *testing.T) {
 		"an empty range":    {[]lab.Receipt{call("a", 0, 1, 7, 7)}, "no range"},
 		"a negative number": {[]lab.Receipt{call("a", 0, 1, -1, 7)}, "no range"},
 	} {
-		verdict(t, what, history(c.receipts...).Unique(), c.want)
+		wantError(t, what, history(c.receipts...).Unique(), c.want)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestUniqueBut(t *testing.T) {
 		"a negative number": {none, 0, "no range"},
 	} {
 		_, err := history(c.receipts...).UniqueBut(c.documented)
-		verdict(t, what, err, c.want)
+		wantError(t, what, err, c.want)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestAbove(t *testing.T) {
 		"began before":      {call("a", 4, 7, 50, 60), ""},
 		"by another server": {call("b", 6, 7, 50, 60), ""},
 	} {
-		verdict(t, what, history(c.receipt).Above("tag", "a", 5, 100), c.want)
+		wantError(t, what, history(c.receipt).Above("tag", "a", 5, 100), c.want)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestOrdered(t *testing.T) {
 		"descending":          {[]lab.Receipt{call("a", 0, 1, 10, 20), call("a", 2, 3, 0, 10)}, "a answers out of order"},
 		"below an older call": {[]lab.Receipt{call("a", 0, 1, 50, 60), call("a", 0, 2, 0, 10), call("a", 3, 4, 20, 30)}, "[20, 30)"},
 	} {
-		verdict(t, what, history(c.receipts...).Ordered(), c.want)
+		wantError(t, what, history(c.receipts...).Ordered(), c.want)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestWithin(t *testing.T) {
 		"the whole of a grant":  {call("b", 0, 1, 20, 30), ""},
 		"ends one beyond a gap": {call("a", 0, 1, 30, 41), "never granted"},
 	} {
-		verdict(t, what, history(c.receipt).Within("tag", granted), c.want)
+		wantError(t, what, history(c.receipt).Within("tag", granted), c.want)
 	}
 }
 
@@ -142,17 +142,17 @@ func TestTimely(t *testing.T) {
 		"just behind":  {call("a", 100*time.Millisecond, 105*time.Millisecond, 89, 90), ""},
 		"far behind":   {call("a", 100*time.Millisecond, 105*time.Millisecond, 88, 100), "behind the clock"},
 	} {
-		verdict(t, what, history(c.receipt).Timely("tag", bound), c.want)
+		wantError(t, what, history(c.receipt).Timely("tag", bound), c.want)
 	}
 }
 
 func TestSilence(t *testing.T) {
 	h := history(call("a", 0, 2*time.Second, 0, 10), call("b", 2*time.Second, 7*time.Second, 10, 20))
 	h.Fail(lab.Failure{Client: "c", Begin: 3 * time.Second, End: 4 * time.Second, Err: errors.New("no IDs")})
-	verdict(t, "long enough", h.CheckSilence(0, 10*time.Second, 5*time.Second, "c"), "")
-	verdict(t, "a gap", h.CheckSilence(0, 10*time.Second, 4*time.Second), "c received nothing for 5s from 2s on")
-	verdict(t, "at the end", h.CheckSilence(0, 20*time.Second, 5*time.Second), "for 13s from 7s on")
-	verdict(t, "a client without any", h.CheckSilence(0, 10*time.Second, 5*time.Second, "d"), "d received nothing")
+	wantError(t, "long enough", h.CheckSilence(0, 10*time.Second, 5*time.Second, "c"), "")
+	wantError(t, "a gap", h.CheckSilence(0, 10*time.Second, 4*time.Second), "c received nothing for 5s from 2s on")
+	wantError(t, "at the end", h.CheckSilence(0, 20*time.Second, 5*time.Second), "for 13s from 7s on")
+	wantError(t, "a client without any", h.CheckSilence(0, 10*time.Second, 5*time.Second, "d"), "d received nothing")
 	if ids, failed := h.Count(); ids != 20 || failed != 1 {
 		t.Errorf("counted %d IDs and %d failures", ids, failed)
 	}
@@ -202,7 +202,7 @@ func TestLoss(t *testing.T) {
 		"no crash":          {lab.Life{Budget: 0, Granted: granted}, ""},
 	} {
 		c.life.Server = "a"
-		verdict(t, what, h.CheckLoss("tag", c.life), c.want)
+		wantError(t, what, h.CheckLoss("tag", c.life), c.want)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestCheckCounter(t *testing.T) {
 	} {
 		var o lab.Ops
 		c.calls(&o)
-		verdict(t, what, o.CheckCounter(1, time.Minute), c.want)
+		wantError(t, what, o.CheckCounter(1, time.Minute), c.want)
 	}
 }
 
@@ -271,7 +271,7 @@ func TestCheckCell(t *testing.T) {
 	} {
 		var o lab.Ops
 		c.calls(&o)
-		verdict(t, what, o.CheckCell("", time.Minute), c.want)
+		wantError(t, what, o.CheckCell("", time.Minute), c.want)
 	}
 }
 
@@ -282,7 +282,7 @@ func TestLinearUndecided(t *testing.T) {
 		o.Swap(0, 9, "", strconv.Itoa(i), lab.Unknown) // at the same time, in 40! orders
 	}
 	o.Load(0, 9, "never written")
-	verdict(t, "in no time", o.CheckCell("", time.Millisecond), "no order was found, nor that there is none")
+	wantError(t, "in no time", o.CheckCell("", time.Millisecond), "no order was found, nor that there is none")
 }
 
 func TestPicture(t *testing.T) {

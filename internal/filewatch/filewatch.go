@@ -16,7 +16,7 @@ type Watcher struct {
 
 // New returns a Watcher that reports no file as changed before it is.
 func New(paths ...string) *Watcher {
-	w := &Watcher{known: look(paths)}
+	w := &Watcher{known: stat(paths)}
 	w.last = maps.Clone(w.known)
 	return w
 }
@@ -25,7 +25,7 @@ func New(paths ...string) *Watcher {
 // first check, and are stable: a file counts after two equal checks in a row, so that nobody reads
 // an incomplete file.
 func (w *Watcher) Changed(paths ...string) []string {
-	now := look(paths)
+	now := stat(paths)
 	var changed []string
 	for _, path := range paths {
 		before, seen := w.known[path]
@@ -41,7 +41,7 @@ func (w *Watcher) Changed(paths ...string) []string {
 	return changed
 }
 
-func look(paths []string) map[string]os.FileInfo {
+func stat(paths []string) map[string]os.FileInfo {
 	infos := make(map[string]os.FileInfo, len(paths))
 	for _, path := range paths {
 		infos[path], _ = os.Stat(path) // nil: invisible, which is a state too

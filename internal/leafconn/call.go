@@ -13,13 +13,13 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A verdict rates a server after a call.
-type verdict int
+// A rating describes a server after a call.
+type rating int
 
 const (
-	none    verdict = iota // nothing: the caller gave up, or nothing was sent
-	healthy                // it has answered, if only with an error
-	faulty                 // another one should be asked
+	none    rating = iota // nothing: the caller gave up, or nothing was sent
+	healthy               // it has answered, if only with an error
+	faulty                // another one should be asked
 )
 
 // faults are the codes of a server that cannot serve at present, or does not serve this caller:
@@ -34,7 +34,7 @@ var faults = map[connect.Code]bool{
 	connect.CodePermissionDenied: true,
 }
 
-func judge(err error) verdict {
+func judge(err error) rating {
 	coded, ok := errors.AsType[*connect.Error](err)
 	switch {
 	case err == nil:

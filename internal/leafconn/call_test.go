@@ -17,7 +17,7 @@ import (
 func TestJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
-		want verdict
+		want rating
 	}{
 		"an answer":                  {nil, healthy},
 		"an unknown tag":             {connect.NewWireError(connect.CodeNotFound, errors.New("x")), healthy},

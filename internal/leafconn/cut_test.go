@@ -36,12 +36,12 @@ func TestAnswerWithoutEnd(t *testing.T) {
 	}
 	defer c.Close()
 	for name, call := range map[string]func(context.Context) error{
-		"Take":    func(ctx context.Context) error { _, err := c.Take(ctx, "segment", "order", 5); return err },
-		"Advance": func(ctx context.Context) error { _, err := Store{c}.Advance(ctx, "order", 5); return err },
-		"Load":    func(ctx context.Context) error { _, err := Registry{c}.Load(ctx, 7); return err },
-		"List":    func(ctx context.Context) error { _, err := Registry{c}.List(ctx); return err },
-		"Reign":   func(ctx context.Context) error { _, err := Registry{c}.Reign(ctx); return err },
-		"Clock":   func(ctx context.Context) error { _, err := Registry{c}.Clock(ctx); return err },
+		"Take":        func(ctx context.Context) error { _, err := c.Take(ctx, "segment", "order", 5); return err },
+		"Advance":     func(ctx context.Context) error { _, err := Store{c}.Advance(ctx, "order", 5); return err },
+		"Load":        func(ctx context.Context) error { _, err := Registry{c}.Load(ctx, 7); return err },
+		"List":        func(ctx context.Context) error { _, err := Registry{c}.List(ctx); return err },
+		"ServerEpoch": func(ctx context.Context) error { _, err := Registry{c}.ServerEpoch(ctx); return err },
+		"Clock":       func(ctx context.Context) error { _, err := Registry{c}.Clock(ctx); return err },
 		"Swap": func(ctx context.Context) error {
 			_, err := Registry{c}.Swap(ctx, worker.Record{Worker: 7}, worker.Record{Worker: 7, Term: 1, Horizon: time.UnixMilli(5)})
 			return err

@@ -70,10 +70,10 @@ func (r Registry) Clock(ctx context.Context) (time.Time, error) {
 	return res.GetTime().AsTime(), nil
 }
 
-// Reign returns which server of the servers' registry answers.
-func (r Registry) Reign(ctx context.Context) (worker.Reign, error) {
+// ServerEpoch returns which server of the servers' registry answers.
+func (r Registry) ServerEpoch(ctx context.Context) (worker.ServerEpoch, error) {
 	res, err := r.clock(ctx)
-	return worker.Reign{Lossy: res.GetMayLoseWrites(), Incarnation: res.GetIncarnation(), Unmarked: res.GetUnmarked()}, err
+	return worker.ServerEpoch{Lossy: res.GetMayLoseWrites(), Incarnation: res.GetIncarnation(), Untracked: res.GetUntracked()}, err
 }
 
 func (r Registry) clock(ctx context.Context) (*leafv1.ClockResponse, error) {

@@ -21,7 +21,7 @@ type RESP struct {
 // Open implements [Target].
 func (t *RESP) Open() Conn {
 	c := &respConn{scheme: t.Scheme, commands: map[request][]byte{}}
-	c.wire = wire{Server: &t.Server, greet: c.auth}
+	c.wire = wire{Server: &t.Server, login: c.auth}
 	return c
 }
 

@@ -66,7 +66,7 @@ func (memoryDB) Init(context.Context, []segment.Tag) error { return nil }
 func (memoryDB) Exists(context.Context) (bool, error)      { return true, nil }
 func (memoryDB) Close() error                              { return nil }
 
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
 // targets are the protocols.
 var targets = map[string]func(s load.Server, scheme string) load.Target{
@@ -90,7 +90,7 @@ func eachTarget(t *testing.T, test func(t *testing.T, open func(scheme string) l
 	for name, target := range targets {
 		t.Run(name, func(t *testing.T) {
 			test(t, func(scheme string) load.Target {
-				made := target(load.Server{Addr: address(srv, name), Timeout: patience}, scheme)
+				made := target(load.Server{Addr: address(srv, name), Timeout: timeout}, scheme)
 				if closer, ok := made.(interface{ Close() error }); ok {
 					t.Cleanup(func() { _ = closer.Close() })
 				}
@@ -109,7 +109,7 @@ func ask(t *testing.T, conn load.Conn, key string, count int) *load.Call {
 		if call.Err == nil {
 			return call
 		}
-		if time.Since(start) > patience {
+		if time.Since(start) > timeout {
 			t.Fatal(call.Err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestCredentials(t *testing.T) {
 	security.RootCAs.AppendCertsFromPEM(text)
 	for name, target := range targets {
 		for _, shown := range []string{token, ""} {
-			target := target(load.Server{Addr: address(srv, name), TLS: security, Token: shown, Timeout: patience}, "segment")
+			target := target(load.Server{Addr: address(srv, name), TLS: security, Token: shown, Timeout: timeout}, "segment")
 			conn := target.Open()
 			if shown != "" {
 				ask(t, conn, "order", 3)

@@ -22,7 +22,7 @@ type Server struct {
 type wire struct {
 	*Server
 	protocol string // told to the server in the TLS handshake; may be empty
-	greet    func() error
+	login    func() error
 
 	conn     net.Conn
 	r        *bufio.Reader
@@ -59,11 +59,11 @@ func (w *wire) connect(ctx context.Context) error {
 	}
 	w.conn, w.r = conn, bufio.NewReaderSize(conn, bufferSize)
 	w.release = context.AfterFunc(ctx, func() { _ = conn.Close() })
-	if w.greet == nil {
+	if w.login == nil {
 		return nil
 	}
 	_ = conn.SetDeadline(time.Now().Add(w.Timeout)) // a closed connection is noticed next
-	if err := w.greet(); err != nil {
+	if err := w.login(); err != nil {
 		w.drop()
 		return err
 	}

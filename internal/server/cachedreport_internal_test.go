@@ -10,7 +10,7 @@ import (
 
 // Expensive reports on the health take at most a twentieth of the time, at any rate of requests. A
 // stop shows at once, and so does everything else while reports are cheap.
-func TestVerdictStandsForAWhile(t *testing.T) {
+func TestReportIsCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v cachedReport
 		judged := 0

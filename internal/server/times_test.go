@@ -204,8 +204,8 @@ func TestBadConfig(t *testing.T) {
 // A lossyRegistry may lose writes: claims wait before they count.
 type lossyRegistry struct{ worker.Registry }
 
-func (lossyRegistry) Reign(context.Context) (worker.Reign, error) {
-	return worker.Reign{Lossy: true}, nil
+func (lossyRegistry) ServerEpoch(context.Context) (worker.ServerEpoch, error) {
+	return worker.ServerEpoch{Lossy: true}, nil
 }
 
 // A claim that waits says so, for how long and why, in the log and to callers.

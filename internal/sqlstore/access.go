@@ -41,7 +41,7 @@ type Counters interface {
 // Workers is the [Access] to the table of workers.
 type Workers interface {
 	Access
-	Reign(ctx context.Context) (worker.Reign, error)
+	ServerEpoch(ctx context.Context) (worker.ServerEpoch, error)
 }
 
 // Attempt makes one call, unless it is too late for it, and makes its error fit for people.

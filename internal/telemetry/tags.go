@@ -204,7 +204,7 @@ func (t *tags) rank(now time.Time) {
 	}
 	if room := MaxTags - t.shown; len(candidates) > room {
 		slices.SortFunc(candidates, func(a, b *tagHistory) int {
-			return cmp.Or(cmp.Compare(b.standing(), a.standing()), cmp.Compare(a.last.Tag, b.last.Tag))
+			return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(a.last.Tag, b.last.Tag))
 		})
 		for _, h := range candidates[room:] {
 			h.shown = false
@@ -224,8 +224,8 @@ func (t *tags) hide(h *tagHistory) {
 	}
 }
 
-// standing is what tags are compared by.
-func (h *tagHistory) standing() float64 {
+// rank orders the tags.
+func (h *tagHistory) rank() float64 {
 	if h.shown {
 		return 2 * (h.score + h.recent)
 	}

@@ -116,7 +116,7 @@ func TestMostActiveTagsHaveSeries(t *testing.T) {
 }
 
 // What callers ask for and the store does not have gets no series, however often they ask.
-func TestUnprovenTagsHaveNoSeries(t *testing.T) {
+func TestUnknownTagsHaveNoSeries(t *testing.T) {
 	f := figures{}
 	f.issue(1, "known")
 	for _, tag := range names("unknown", 1000) {

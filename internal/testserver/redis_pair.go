@@ -16,7 +16,7 @@ const (
 
 // A RedisPair is a primary Redis, a replica, and a sentinel that exchanges their roles on request.
 type RedisPair struct {
-	Primary, Replica, Sentinel *RedisServer // as they are at the start, or were at the last Settle
+	Primary, Replica, Sentinel *RedisServer // as they are at the start, or were at the last Restore
 }
 
 // RedisWithReplica starts a pair that ends with t and whose replica has caught up.
@@ -66,7 +66,7 @@ func (p *RedisPair) start(opts *RedisOptions) (err error) {
 	if err := p.Sentinel.insist(sentinelPace...); err != nil {
 		return err
 	}
-	return errors.Join(p.Sentinel.AwaitInfo("sentinel", "status=ok", "slaves=1"), p.Settle())
+	return errors.Join(p.Sentinel.AwaitInfo("sentinel", "status=ok", "slaves=1"), p.Restore())
 }
 
 func (p *RedisPair) close() {
@@ -94,10 +94,10 @@ const sentinelNever = "3600000"
 // the processor.
 var sentinelPace = []string{"SENTINEL", "DEBUG", "INFO-PERIOD", "1000", "PUBLISH-PERIOD", "250", "TILT-TRIGGER", sentinelNever}
 
-// Break makes the replica miss every later write, until [RedisPair.FailOver] or [RedisPair.Settle].
-// It has all earlier ones.
+// Break makes the replica miss every later write, until [RedisPair.FailOver] or
+// [RedisPair.Restore]. It has all earlier ones.
 func (p *RedisPair) Break() error {
-	if err := p.Settle(); err != nil {
+	if err := p.Restore(); err != nil {
 		return err
 	}
 	err := errors.Join(p.Replica.insist("CONFIG", "SET", "masteruser", "stranger"), p.Replica.insist("CONFIG", "SET", "masterauth", "wrong"),
@@ -117,7 +117,7 @@ func (p *RedisPair) FailOver() error {
 }
 
 // SwitchOver returns when the sentinel has promoted the replica, whatever that one lacks. Primary
-// and Replica stay as they are, until [RedisPair.Settle].
+// and Replica stay as they are, until [RedisPair.Restore].
 func (p *RedisPair) SwitchOver() error {
 	return p.Sentinel.proc.await("fail over", func() error {
 		master, err := p.master()
@@ -129,10 +129,10 @@ func (p *RedisPair) SwitchOver() error {
 	})
 }
 
-// Settle starts the stopped servers, and returns when one server is the other's replica, and both
+// Restore starts the stopped servers, and returns when one server is the other's replica, and both
 // have all earlier writes, also on disk. The sentinel decides the roles; Primary and Replica follow
 // it.
-func (p *RedisPair) Settle() error {
+func (p *RedisPair) Restore() error {
 	for _, s := range []*RedisServer{p.Primary, p.Replica} {
 		if s.proc.ended() {
 			if err := s.Start(); err != nil {
@@ -143,7 +143,7 @@ func (p *RedisPair) Settle() error {
 			return err
 		}
 	}
-	if err := p.Sentinel.proc.await("settle the redis pair", p.settled); err != nil {
+	if err := p.Sentinel.proc.await("restore the redis pair", p.restored); err != nil {
 		return err
 	}
 	return p.CatchUp()
@@ -187,14 +187,14 @@ func (p *RedisPair) master() (*RedisServer, error) {
 	return nil, cmp.Or(err, errors.New(info))
 }
 
-// settledInfo is the state of two settled servers that both have their data on disk; after a sync a
-// replica has it in memory alone.
-var settledInfo = [2][]string{
+// restoredInfo is the state of two restored servers that both have their data on disk; after a sync
+// a replica has it in memory alone.
+var restoredInfo = [2][]string{
 	{"role:master", "state=online", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"},
 	{"role:slave", "master_link_status:up", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"},
 }
 
-func (p *RedisPair) settled() error {
+func (p *RedisPair) restored() error {
 	master, err := p.master()
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (p *RedisPair) settled() error {
 		if err != nil {
 			return err
 		}
-		for _, text := range settledInfo[i] {
+		for _, text := range restoredInfo[i] {
 			if !strings.Contains(info, text) {
 				return fmt.Errorf("no %s in\n%s", text, info)
 			}

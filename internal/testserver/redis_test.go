@@ -65,7 +65,7 @@ func TestRedisPairLosesWritesAfterBreak(t *testing.T) {
 		t.Fatal(err)
 	}
 	redisDo(t, next, "SET", "after", "v")
-	if err := p.Settle(); err != nil {
+	if err := p.Restore(); err != nil {
 		t.Fatal(err)
 	}
 	if p.Primary != next || p.Replica != former || strings.Count(p.Sentinel.Log(), "+switch-master") != 1 {

@@ -4,11 +4,11 @@
  * What is modelled
  *   Registry   the cell of the worker ID (instance, term, horizon, stamp), and the stamp in
  *              another record, which a peer writes. A replica is brought up to date at any
- *              time. A fail-over puts the replica in their place: a new reign begins. It
+ *              time. A fail-over puts the replica in their place: a new server epoch begins. It
  *              stands for a promotion, for a crash restart that loses writes, and, as the
  *              replica stays as it is, for a third server that is older still, and for the
  *              former one that is rebuilt. With SWITCH_BACK the former one may stay as it was,
- *              and take over again. The incarnation is the number of the reign.
+ *              and take over again. The incarnation is the number of the epoch.
  *   Clock      the right time, which nodes have; the registry's is up to TOLERANCE off it, and
  *              far behind for a while, and is set at any time. Nodes are as slow as they like:
  *              a claim may be confirmed, and a process started, at any later time.
@@ -28,7 +28,7 @@
  * lease.pml has what is not here: swaps of unknown outcome, copied files, clocks of nodes
  * that are wrong. Not modelled at all: two primaries at a time.
  *
- * Bounds: TICKS, DELAY, HORIZON (beyond the clock), NODES, LIVES (of each node), REIGNS,
+ * Bounds: TICKS, DELAY, HORIZON (beyond the clock), NODES, LIVES (of each node), EPOCHS,
  * TOLERANCE, SWITCH_BACK.
  *
  * Each rule below can be taken out: -DRULE=0.
@@ -48,8 +48,8 @@
 #ifndef LIVES
 #define LIVES 1
 #endif
-#ifndef REIGNS
-#define REIGNS 2
+#ifndef EPOCHS
+#define EPOCHS 2
 #endif
 #ifndef TOLERANCE
 #define TOLERANCE 0
@@ -68,10 +68,10 @@
 #define FLOOR_ALWAYS 1
 #endif
 /* A stamp counts for its own incarnation only. Out: any stamp will do. */
-#ifndef STAMP_NAMES_REIGN
-#define STAMP_NAMES_REIGN 1
+#ifndef STAMP_NAMES_EPOCH
+#define STAMP_NAMES_EPOCH 1
 #endif
-/* Each reign has an incarnation of its own. Out: a server that crashed, or comes back, has
+/* Each epoch has an incarnation of its own. Out: a server that crashed, or comes back, has
  * the one that it had. */
 #ifndef START_IN_INCARNATION
 #define START_IN_INCARNATION 1
@@ -136,11 +136,11 @@ byte peer, peerCopy;           /* the stamp in the record of a peer: its incarna
 short peerSince, peerSinceCopy;
 byte clock;
 short off;                     /* of the registry's clock */
-byte reign = 1;
+byte epoch = 1;
 byte insts;                    /* that were made up */
 bit issued[TICKS];
 
-#define incarnation (START_IN_INCARNATION -> reign : 1)
+#define incarnation (START_IN_INCARNATION -> epoch : 1)
 #define registryTime (clock + off)
 #define rightClock (off >= 0 - TOLERANCE && off <= TOLERANCE || !STAMP_BY_RIGHT_CLOCK)
 
@@ -152,7 +152,7 @@ bit issued[TICKS];
 #define most(a, b) (a > b -> a : b)
 
 /* since when an incarnation is known to have answered, by one stamp */
-#define by(i, s) (i != 0 && (i == incarnation || !STAMP_NAMES_REIGN) -> s : NEVER)
+#define by(i, s) (i != 0 && (i == incarnation || !STAMP_NAMES_EPOCH) -> s : NEVER)
 #define stamped least(by(cell.inc, cell.since), by(peer, peerSince))
 
 #define mine (cell.inst == inst && cell.term == term)
@@ -304,9 +304,9 @@ end:	do
 proctype registry() {
 end:	do
 	:: atomic { clock < TICKS -> clock++ }
-	:: atomic { reign < REIGNS -> copy(replica, cell); peerCopy = peer; peerSinceCopy = peerSince }
-	:: atomic { reign < REIGNS ->
-		reign++;
+	:: atomic { epoch < EPOCHS -> copy(replica, cell); peerCopy = peer; peerSinceCopy = peerSince }
+	:: atomic { epoch < EPOCHS ->
+		epoch++;
 		if
 		:: copy(cell, replica); peer = peerCopy; peerSince = peerSinceCopy
 		:: SWITCH_BACK ->
@@ -316,7 +316,7 @@ end:	do
 			put(former, 0, 0, 0); stamp(former, 0, 0); was = 0
 		fi;
 		if
-		:: reign == REIGNS -> put(replica, 0, 0, 0); stamp(replica, 0, 0); peerCopy = 0; peerSinceCopy = 0
+		:: epoch == EPOCHS -> put(replica, 0, 0, 0); stamp(replica, 0, 0); peerCopy = 0; peerSinceCopy = 0
 		:: else
 		fi;
 		if
@@ -324,7 +324,7 @@ end:	do
 		:: TOLERANCE > 0 -> off = 0 - TOLERANCE
 		:: TOLERANCE > 0 -> off = 0 - FAR
 		fi;
-		printf("reign %d begins at %d by the clock %d: instance %d, term %d, horizon %d\n", reign, clock, registryTime, cell.inst, cell.term, cell.horizon)
+		printf("epoch %d begins at %d by the clock %d: instance %d, term %d, horizon %d\n", epoch, clock, registryTime, cell.inst, cell.term, cell.horizon)
 	   }
 	:: atomic { off != TOLERANCE && TOLERANCE > 0 -> off = TOLERANCE; printf("the registry's clock is set to %d at %d\n", registryTime, clock) }
 	:: atomic { peer != incarnation && rightClock -> peer = incarnation; peerSince = registryTime;

@@ -875,11 +875,11 @@ type ClockResponse struct {
 	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// Whether the registry may lose writes that it has acknowledged.
 	MayLoseWrites bool `protobuf:"varint,2,opt,name=may_lose_writes,json=mayLoseWrites,proto3" json:"may_lose_writes,omitempty"`
-	// Names the reign of one server of such a registry, which loses nothing in it. Asked for
+	// Names the epoch of one server of such a registry, which loses nothing in it. Asked for
 	// before the time. Empty: not known.
 	Incarnation string `protobuf:"bytes,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	// Whether other servers may have reigned within the incarnation.
-	Unmarked      bool `protobuf:"varint,4,opt,name=unmarked,proto3" json:"unmarked,omitempty"`
+	// Whether other servers may have answered within the incarnation.
+	Untracked     bool `protobuf:"varint,4,opt,name=untracked,proto3" json:"untracked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -935,9 +935,9 @@ func (x *ClockResponse) GetIncarnation() string {
 	return ""
 }
 
-func (x *ClockResponse) GetUnmarked() bool {
+func (x *ClockResponse) GetUntracked() bool {
 	if x != nil {
-		return x.Unmarked
+		return x.Untracked
 	}
 	return false
 }
@@ -996,12 +996,12 @@ const file_leaf_v1_worker_proto_rawDesc = "" +
 	"\vListRequest\"?\n" +
 	"\fListResponse\x12/\n" +
 	"\arecords\x18\x01 \x03(\v2\x15.leaf.v1.WorkerRecordR\arecords\"\x0e\n" +
-	"\fClockRequest\"\xa5\x01\n" +
+	"\fClockRequest\"\xa7\x01\n" +
 	"\rClockResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12&\n" +
 	"\x0fmay_lose_writes\x18\x02 \x01(\bR\rmayLoseWrites\x12 \n" +
-	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12\x1a\n" +
-	"\bunmarked\x18\x04 \x01(\bR\bunmarked2\xc1\x03\n" +
+	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12\x1c\n" +
+	"\tuntracked\x18\x04 \x01(\bR\tuntracked2\xc1\x03\n" +
 	"\rWorkerService\x123\n" +
 	"\x04Load\x12\x14.leaf.v1.LoadRequest\x1a\x15.leaf.v1.LoadResponse\x123\n" +
 	"\x04Swap\x12\x14.leaf.v1.SwapRequest\x1a\x15.leaf.v1.SwapResponse\x123\n" +

@@ -78,8 +78,8 @@ func WantError(t *testing.T, want string, errs ...error) {
 // WantForgetful checks whether a registry may lose writes.
 func WantForgetful(t *testing.T, r worker.LossyRegistry, want bool) {
 	t.Helper()
-	if got, err := r.Reign(t.Context()); got.Lossy != want || err != nil {
-		t.Errorf("reign: %+v, %v, want lossy %v", got, err, want)
+	if got, err := r.ServerEpoch(t.Context()); got.Lossy != want || err != nil {
+		t.Errorf("epoch: %+v, %v, want lossy %v", got, err, want)
 	}
 }
 

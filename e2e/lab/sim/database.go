@@ -27,16 +27,16 @@ type database struct {
 
 	lossy bool // it fails over, and may lose writes
 
-	skew     atomic.Int64 // nanoseconds that its clock is ahead; see newLossWorld
-	unnamed  bool         // no incarnation of it is known
-	unmarked bool         // others may reign within one incarnation
+	skew      atomic.Int64 // nanoseconds that its clock is ahead; see newLossWorld
+	unnamed   bool         // no incarnation of it is known
+	untracked bool         // others may answer within one incarnation
 
 	mu       sync.RWMutex // held for writing during a fail-over
 	stalled  *stall       // nil: writes are answered
-	reign    int          // counts the fail-overs
+	epoch    int          // counts the fail-overs
 	since    time.Time    // of the last one
 	replica  memory.Snapshot
-	caughtUp int                  // the reign that the replica has seen
+	caughtUp int                  // the epoch that the replica has seen
 	written  map[kv.Key]time.Time // when cells were; for a saboteur
 }
 
@@ -47,7 +47,7 @@ func newDatabase(w *world) *database {
 }
 
 // replicate has the replica catch up.
-func (d *database) replicate() { d.replica, d.caughtUp = d.cells.Snapshot(), d.reign }
+func (d *database) replicate() { d.replica, d.caughtUp = d.cells.Snapshot(), d.epoch }
 
 // failOver has the replica take over, without the writes since it caught up.
 func (d *database) failOver() {
@@ -55,11 +55,11 @@ func (d *database) failOver() {
 	d.takeOver(d.replica)
 }
 
-// takeOver starts another reign with a server's data.
+// takeOver starts another epoch with a server's data.
 func (d *database) takeOver(has memory.Snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.reign++
+	d.epoch++
 	d.since = time.Now()
 	d.cells.Restore(has)
 }
@@ -75,7 +75,7 @@ func (d *database) server() string {
 	if !d.lossy {
 		return ""
 	}
-	return fmt.Sprintf("server %d", d.reign)
+	return fmt.Sprintf("server %d", d.epoch)
 }
 
 // A direct is the database without a network.
@@ -100,7 +100,7 @@ type port struct {
 type fault struct {
 	there, back time.Duration
 	kind        faultKind
-	hang        bool // no error comes, only the end of the caller's patience
+	hang        bool // no error comes, only the caller's deadline
 	late        time.Duration
 }
 
@@ -149,10 +149,10 @@ func (b *port) call(ctx context.Context, write bool, do func() error) error {
 	case b.db.down.Load(), b.p.cutOff(), f.kind == lost, f.kind == late && !write:
 		return b.broken(ctx, f)
 	case f.kind == late:
-		reign := b.reign()
+		epoch := b.epoch()
 		b.p.w.background.Go(func() {
 			time.Sleep(f.late)
-			if b.reign() == reign {
+			if b.epoch() == epoch {
 				_ = do()
 			}
 		})
@@ -172,10 +172,10 @@ func (b *port) call(ctx context.Context, write bool, do func() error) error {
 	return err
 }
 
-func (b *port) reign() int {
+func (b *port) epoch() int {
 	b.db.mu.RLock()
 	defer b.db.mu.RUnlock()
-	return b.db.reign
+	return b.db.epoch
 }
 
 // travel waits until a message has arrived.
@@ -295,29 +295,29 @@ func (b *port) Clock(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// Reign returns which server answers.
-func (b *port) Reign(ctx context.Context) (reign worker.Reign, err error) {
+// ServerEpoch returns which server answers.
+func (b *port) ServerEpoch(ctx context.Context) (epoch worker.ServerEpoch, err error) {
 	if !b.db.lossy {
-		return worker.Reign{}, nil
+		return worker.ServerEpoch{}, nil
 	}
 	err = b.call(ctx, false, func() error {
 		b.db.mu.RLock()
 		defer b.db.mu.RUnlock()
-		reign = worker.Reign{Lossy: true, Unmarked: b.db.unmarked}
+		epoch = worker.ServerEpoch{Lossy: true, Untracked: b.db.untracked}
 		if !b.db.unnamed {
-			reign.Incarnation = b.db.incarnation()
+			epoch.Incarnation = b.db.incarnation()
 		}
 		return nil
 	})
-	return reign, err
+	return epoch, err
 }
 
-// incarnation names the reign.
+// incarnation names the epoch.
 func (d *database) incarnation() string {
 	if d.w.sabotaged("W9 name") {
-		return fmt.Sprint("reign ", d.reign%2)
+		return fmt.Sprint("epoch ", d.epoch%2)
 	}
-	return fmt.Sprint("reign ", d.reign)
+	return fmt.Sprint("epoch ", d.epoch)
 }
 
 // Close does nothing.

@@ -101,8 +101,8 @@ type leaseServer struct {
 
 	layouts []snowflake.NodeLayout // the first one is the default
 
-	asked  worker.Reign  // for a saboteur: the last answer,
-	judged *worker.Reign // and the next answer
+	asked  worker.ServerEpoch  // for a saboteur: the last answer,
+	judged *worker.ServerEpoch // and the next answer
 }
 
 func (w *leaseWorld) launch(m *machine) {

@@ -45,7 +45,7 @@ func newLossWorld(seed uint64, sabotage string) *lossWorld {
 	if w.far = rng.IntN(3) == 0; w.far {
 		w.keeper.Horizon = leaseHorizon // beyond which no machine runs ahead
 	}
-	w.db.lossy, w.db.unnamed, w.db.unmarked = true, rng.IntN(6) == 0, rng.IntN(6) == 0
+	w.db.lossy, w.db.unnamed, w.db.untracked = true, rng.IntN(6) == 0, rng.IntN(6) == 0
 	w.db.cells.SetClock(func() time.Time { return time.Now().Add(time.Duration(w.db.skew.Load())) })
 	if w.skewed = rng.IntN(2) == 0; w.skewed && rng.IntN(2) == 0 {
 		w.wrong = tolerated
@@ -177,9 +177,9 @@ func (w *lossWorld) loseClaim(m *machine) {
 	time.Sleep(hears)
 }
 
-// alone lets a process continue from its state file alone while a server without its lease reigns and
-// others claim the worker ID. Then the former server takes over again, or a server without either
-// lease.
+// alone lets a process continue from its state file alone while a server without its lease is the
+// primary and others claim the worker ID. Then the former server takes over again, or a server
+// without either lease.
 func (w *lossWorld) alone(m *machine) {
 	p := m.proc.Load()
 	if p == nil || !p.holds() {
@@ -255,7 +255,7 @@ func (w *lossWorld) cutSomeOff() {
 	}
 }
 
-// takeOver starts the reign of one of the most recent servers.
+// takeOver starts the epoch of one of the most recent servers.
 func (w *lossWorld) takeOver() {
 	back := min(len(w.kept), 1+w.rng.IntN(4))
 	w.note("a server takes over that lacks the latest writes")
@@ -283,7 +283,7 @@ func (w *lossWorld) ambush(m *machine) {
 	}
 	w.db.weather.Store(0)
 	w.kept = append(w.kept, w.db.cells.Snapshot())
-	m.pauses = []pauses{{at: 1 + rng.IntN(startCalls), after: rng.IntN(2) == 0}, {point: "claim"}, {point: "reign"}, {point: "clock"}}[rng.IntN(4)]
+	m.pauses = []pauses{{at: 1 + rng.IntN(startCalls), after: rng.IntN(2) == 0}, {point: "claim"}, {point: "epoch"}, {point: "clock"}}[rng.IntN(4)]
 	if m.pauses.at == startCalls { // a start makes fewer calls
 		m.pauses = pauses{point: "hold"}
 	}

@@ -188,16 +188,16 @@ func (w *leaseWorld) layoutsOf(m *machine) []snowflake.NodeLayout {
 	return append(layouts, byDefault)
 }
 
-// Reign returns which server answers.
-func (s *leaseServer) Reign(ctx context.Context) (worker.Reign, error) {
+// ServerEpoch returns which server answers.
+func (s *leaseServer) ServerEpoch(ctx context.Context) (worker.ServerEpoch, error) {
 	if s.judged != nil {
-		reign := *s.judged
+		epoch := *s.judged
 		s.judged = nil
-		return reign, nil
+		return epoch, nil
 	}
-	reign, err := s.Registry.Reign(s.pauseBefore(ctx, "reign"))
-	s.asked = reign
-	return reign, err
+	epoch, err := s.Registry.ServerEpoch(s.pauseBefore(ctx, "epoch"))
+	s.asked = epoch
+	return epoch, err
 }
 
 // claimed has the next look at the registry see the server from before the claim.

@@ -317,7 +317,7 @@ func (w *tagWorld) action(m *machine) {
 		down := !w.db.down.Load()
 		w.note("the database is down: %v", down)
 		w.db.down.Store(down)
-	case do == 9 && w.db.lossy && (!w.calm || w.db.caughtUp == w.db.reign && w.allKnow()):
+	case do == 9 && w.db.lossy && (!w.calm || w.db.caughtUp == w.db.epoch && w.allKnow()):
 		w.db.failOver()
 	case do == 10 && w.db.lossy && (!w.calm || w.allKnow()):
 		w.db.replicate()
@@ -331,7 +331,7 @@ func (w *tagWorld) action(m *machine) {
 }
 
 // allKnow reports whether every machine has been granted something of every tag by the server
-// that reigns. The guard is no proof where it has not: after a second loss it may lift the
+// that is the primary. The guard is no proof where it has not: after a second loss it may lift the
 // counter to where another machine has issued since the first.
 func (w *tagWorld) allKnow() bool {
 	for _, m := range w.machines {
@@ -466,7 +466,7 @@ func (w *tagWorld) checkStock() error {
 // checkAlarms reports a false alarm: a server suspects lost writes in a store that lost nothing.
 func (w *tagWorld) checkAlarms() error {
 	for _, s := range w.lives {
-		if s.alarms > 0 && w.db.reign == 0 {
+		if s.alarms > 0 && w.db.epoch == 0 {
 			return fmt.Errorf("%s gave %d false alarms: the store lost nothing", s.p.name, s.alarms)
 		}
 	}

@@ -195,7 +195,7 @@ func (c *Caller) Refund(scheme, key string, n int64) {
 		return
 	}
 	for _, b := range c.gate.due(c, who, scheme, key, now) {
-		b.untake(now, n)
+		b.refund(now, n)
 	}
 }
 

@@ -74,8 +74,8 @@ func (b *bucket) take(now time.Time, n int64) *LimitError {
 	return nil
 }
 
-// untake takes back that n IDs were counted.
-func (b *bucket) untake(now time.Time, n int64) {
+// refund takes back that n IDs were counted.
+func (b *bucket) refund(now time.Time, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.rate != nil {
@@ -218,7 +218,7 @@ func (g *Gate) charge(c *Caller, who *grant, scheme, key string, n int64, now ti
 	for i, b := range due {
 		if err := b.take(now, n); err != nil {
 			for _, b := range due[:i] {
-				b.untake(now, n)
+				b.refund(now, n)
 			}
 			return err
 		}

@@ -82,7 +82,7 @@ func TestTagLimit(t *testing.T) {
 }
 
 // A refund takes back exactly the counted IDs.
-func TestUntake(t *testing.T) {
+func TestRefund(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := access.New(access.Options{Limits: access.Limits{
 			Client: access.Limit{Rate: 10, Burst: 10},

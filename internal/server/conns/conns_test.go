@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds the wait of a test.
-const patience = time.Minute
+// timeout bounds the wait of a test.
+const timeout = time.Minute
 
 // A lines is a protocol with a line as a request and the same line as the answer. For each line it
 // calls before, if set, which may wait.
@@ -125,7 +125,7 @@ func dialFrom(t *testing.T, from, addr string) (*net.TCPConn, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		t.Fatal(err)
 	}
 	return conn.(*net.TCPConn), bufio.NewReader(conn)
@@ -150,8 +150,8 @@ func wantEnd(t *testing.T, r io.Reader, last string) {
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for start := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(start) > patience {
-			t.Fatalf("not %s within %v", what, patience)
+		if time.Since(start) > timeout {
+			t.Fatalf("not %s within %v", what, timeout)
 		}
 	}
 }
@@ -395,7 +395,7 @@ func testClientThatNeverReads(t *testing.T, form int) {
 		if bad.written > 48<<20 { // 16 MiB, and the system's buffers
 			t.Errorf("%d bytes were kept for the client", bad.written)
 		}
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatal("the client still holds its handler")
 	}
 	ask(t, other, r, "b")

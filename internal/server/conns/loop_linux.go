@@ -205,7 +205,7 @@ func (l *loop) serve(e *unix.EpollEvent) {
 		return
 	}
 	if c := l.find(e); c != nil {
-		c.guard(func() { c.ready(e.Events) })
+		c.protect(func() { c.ready(e.Events) })
 	}
 }
 
@@ -231,7 +231,7 @@ func (l *loop) serveAgain() {
 		c := l.again[0]
 		l.again[0] = nil
 		l.again = l.again[1:]
-		c.guard(c.goOn)
+		c.protect(c.goOn)
 		if len(l.out) > loopBuffer/2 {
 			l.flush()
 		}

@@ -83,7 +83,7 @@ func exchange(addr, line string, killed bool) error {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	text := []byte(strings.Repeat(line+"\n", 200))
@@ -119,7 +119,7 @@ func testShutdownUnderLoad(t *testing.T, form int) {
 	for range 8 {
 		conn, r := dial(t, addr)
 		const row, rows = 50, 20
-		more := make(chan struct{}, rows) // the input after the server closed for writing must fit into its patience
+		more := make(chan struct{}, rows) // the input after the server closed for writing must fit into its timeout
 		for range rows {
 			more <- struct{}{}
 		}

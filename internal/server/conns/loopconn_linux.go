@@ -40,10 +40,10 @@ type loopConn struct {
 }
 
 // begin gives the connection to its loop.
-func (c *loopConn) begin() { c.loop.post(func() { c.guard(c.register) }) }
+func (c *loopConn) begin() { c.loop.post(func() { c.protect(c.register) }) }
 
 // stop ends the connection after the answers to its read requests.
-func (c *loopConn) stop() { c.loop.post(func() { c.guard(c.drain) }) }
+func (c *loopConn) stop() { c.loop.post(func() { c.protect(c.drain) }) }
 
 // cut ends the connection at once.
 func (c *loopConn) cut() { c.loop.post(c.close) }
@@ -51,8 +51,8 @@ func (c *loopConn) cut() { c.loop.post(c.close) }
 // release gives the descriptor back where the connection never began.
 func (c *loopConn) release() { _ = unix.Close(c.fd) }
 
-// guard calls f, and ends the connection if that fails.
-func (c *loopConn) guard(f func()) {
+// protect calls f, and ends the connection if that fails.
+func (c *loopConn) protect(f func()) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			c.server.logFault(reason)
@@ -74,7 +74,7 @@ func (c *loopConn) register() {
 	c.serial = l.serial
 	l.conns[c.fd] = c
 	c.session = c.server.handle(&c.Conn)
-	c.settle(false, false)
+	c.decideNext(false, false)
 }
 
 func (c *loopConn) drain() {
@@ -124,7 +124,7 @@ func (c *loopConn) read() {
 		c.close()
 	case n == 0:
 		c.eof = true
-		c.settle(false, false)
+		c.decideNext(false, false)
 	default:
 		c.serve(in, true)
 		c.busy = c.busy || n >= limit // more may be there
@@ -140,7 +140,7 @@ func (c *loopConn) readLimit() int {
 	return smallRead
 }
 
-// receive returns the untaken input with more behind it. It copies a little input to a place with
+// receive returns the unread input with more behind it. It copies a little input to a place with
 // room for a large read.
 func (c *loopConn) receive(limit int) (in []byte, n int, err error) {
 	if len(c.in) > smallRest {
@@ -209,7 +209,7 @@ func (c *loopConn) serve(in []byte, last bool) {
 	}
 	c.busy = made > turn
 	c.rest(in[taken:])
-	c.settle(taken > 0, more)
+	c.decideNext(taken > 0, more)
 }
 
 // execute has the session append replies to the loop's, and returns how much of in it took and
@@ -222,7 +222,7 @@ func (c *loopConn) execute(in []byte) (taken, from int) {
 	return taken, from
 }
 
-// rest keeps the untaken input.
+// rest keeps the unread input.
 func (c *loopConn) rest(rest []byte) {
 	switch {
 	case len(rest) == 0:
@@ -238,8 +238,8 @@ func (c *loopConn) rest(rest []byte) {
 	c.charge()
 }
 
-// settle decides the next event for the connection. more: some requests are still unserved.
-func (c *loopConn) settle(progress, more bool) {
+// decideNext decides the next event for the connection. more: some requests are still unserved.
+func (c *loopConn) decideNext(progress, more bool) {
 	if c.eof && len(c.in) > 0 && !more && !c.ending && !c.finishing && c.later == nil {
 		c.session.HalfClosed(c.in)
 	}
@@ -295,7 +295,7 @@ func (c *loopConn) pauseRead() {
 func (c *loopConn) expired() {
 	c.late = true
 	if !c.parked && !c.queued {
-		c.guard(func() { c.settle(false, false) })
+		c.protect(func() { c.decideNext(false, false) })
 	}
 }
 
@@ -312,7 +312,7 @@ func (c *loopConn) park() {
 			if fault {
 				c.server.logFault(recover())
 			}
-			c.loop.post(func() { c.guard(func() { c.resume(out, fault) }) })
+			c.loop.post(func() { c.protect(func() { c.resume(out, fault) }) })
 		}()
 		out = later(c.server.ctx, nil)
 		fault = false

@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// MaxInput is how much input a session may leave untaken. It takes something of more, or ends
+// MaxInput is how much input a session may leave unread. It takes something of more, or ends
 // the connection.
 const MaxInput = 64 << 10
 
@@ -69,7 +69,7 @@ func (c *Conn) Later(f func(ctx context.Context, out []byte) []byte) { c.later =
 // End closes the connection after the replies so far.
 func (c *Conn) End() { c.ending = true }
 
-// HandOver gives the connection, with its untaken input, to heir, which may wait.
+// HandOver gives the connection, with its unread input, to heir, which may wait.
 func (c *Conn) HandOver(heir func(net.Conn)) { c.heir = heir }
 
 // leaves reports whether the connection is handed over.

@@ -134,11 +134,11 @@ func (s *session) Serve(in, out []byte) (taken int, _ []byte) {
 	taken, s.skip = s.skip, 0
 	now, before := time.Now(), len(out)
 	for taken < len(in) && len(out) < before+flushAt {
-		size, verdict := s.next(in[taken:])
-		if verdict == incomplete {
+		size, parsed := s.next(in[taken:])
+		if parsed == incomplete {
 			break
 		}
-		if verdict == understood && !s.slow && !s.behind.Wants(s.want.api == 1) {
+		if parsed == understood && !s.slow && !s.behind.Wants(s.want.api == 1) {
 			var answered bool
 			if out, answered = s.answer(out, size, now); answered {
 				taken += size
@@ -148,7 +148,7 @@ func (s *session) Serve(in, out []byte) (taken int, _ []byte) {
 				break
 			}
 		}
-		if verdict == preface {
+		if parsed == preface {
 			s.conn.HandOver(s.behind.HTTP2)
 		} else {
 			s.conn.HandOver(s.behind.HTTP1)

@@ -9,11 +9,11 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 )
 
-// A verdict is the lane's knowledge of the first request of some input.
-type verdict int
+// A parseResult is the lane's knowledge of the first request of some input.
+type parseResult int
 
 const (
-	incomplete verdict = iota // more of it may be understood
+	incomplete parseResult = iota // more of it may be understood
 	understood
 	unusual // it is for net/http
 	preface // of HTTP/2, likewise
@@ -23,7 +23,7 @@ const (
 const maxHead = 4 << 10
 
 // next looks at the first request of in, and returns its size if it is understood.
-func (s *session) next(in []byte) (size int, v verdict) {
+func (s *session) next(in []byte) (size int, v parseResult) {
 	if len(s.last) > 0 && bytes.HasPrefix(in, s.last) {
 		return len(s.last), understood
 	}
@@ -47,7 +47,7 @@ func (s *session) next(in []byte) (size int, v verdict) {
 }
 
 // parse parses a request, and stores its target and caller.
-func (s *session) parse(in []byte) (size int, v verdict) {
+func (s *session) parse(in []byte) (size int, v parseResult) {
 	line, size, v := nextLine(in, 0)
 	switch {
 	case v == incomplete && mayBegin(in, get):
@@ -75,7 +75,7 @@ func (s *session) parse(in []byte) (size int, v verdict) {
 
 // nextLine returns the line that begins at pos, without its end, and where the next one
 // begins.
-func nextLine(in []byte, pos int) (line []byte, next int, v verdict) {
+func nextLine(in []byte, pos int) (line []byte, next int, v parseResult) {
 	end := bytes.IndexByte(in[pos:], '\n')
 	switch {
 	case end < 0:

@@ -82,7 +82,7 @@ func (f *fixture) tool(t *testing.T, stdin string, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], append([]string{"-h", host, "-p", port}, args[1:]...)...)
 	cmd.Stdin = strings.NewReader(stdin)

@@ -21,8 +21,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// patience bounds the wait of a test.
-const patience = 3 * time.Minute
+// timeout bounds the wait of a test.
+const timeout = 3 * time.Minute
 
 // A fixture is a server of the Redis protocol over a store with the tag "order": step 100,
 // from 1.
@@ -103,7 +103,7 @@ func (f *fixture) dial(t testing.TB) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		t.Fatal(err)
 	}
 	return &client{t, conn, bufio.NewReader(conn)}

@@ -82,11 +82,11 @@ func (s *workerService) Clock(ctx context.Context, _ *leafv1.ClockRequest) (*lea
 	}
 	res := new(leafv1.ClockResponse)
 	if lossy, ok := registry.(worker.LossyRegistry); ok {
-		reign, err := lossy.Reign(ctx)
+		epoch, err := lossy.ServerEpoch(ctx)
 		if err != nil {
 			return nil, failed(err)
 		}
-		res.MayLoseWrites, res.Incarnation, res.Unmarked = reign.Lossy, reign.Incarnation, reign.Unmarked
+		res.MayLoseWrites, res.Incarnation, res.Untracked = epoch.Lossy, epoch.Incarnation, epoch.Untracked
 	}
 	now, err := registry.Clock(ctx)
 	if err != nil {

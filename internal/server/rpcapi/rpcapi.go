@@ -37,12 +37,12 @@ func Register(mux *http.ServeMux, opts *frontend.Options) {
 	}
 	admin := newAdmin(opts)
 	path, handler := leafv1connect.NewLeafServiceHandler(&leafService{Options: opts, requests: counted}, options(frontend.Text, counted)...)
-	mux.Handle(path, newGuard(opts, counted, withRoute(opts, withJSON(frontend.WithCharge(opts.Conns.Budget, handler)))))
-	mux.Handle(leafv1connect.LeafServiceStreamProcedure, newGuard(opts, counted, withDeadlines(frontend.WithCharge(opts.Conns.Budget, handler))))
+	mux.Handle(path, newAuthorizer(opts, counted, withRoute(opts, withJSON(frontend.WithCharge(opts.Conns.Budget, handler)))))
+	mux.Handle(leafv1connect.LeafServiceStreamProcedure, newAuthorizer(opts, counted, withDeadlines(frontend.WithCharge(opts.Conns.Budget, handler))))
 	path, handler = leafv1connect.NewAdminServiceHandler(admin, options(admin.tell, nil)...)
-	mux.Handle(path, newGuard(opts, nil, withVia(handler)))
+	mux.Handle(path, newAuthorizer(opts, nil, withVia(handler)))
 	path, handler = leafv1connect.NewWorkerServiceHandler(&workerService{opts}, options(admin.tell, nil)...)
-	mux.Handle(path, newGuard(opts, nil, withVia(handler)))
+	mux.Handle(path, newAuthorizer(opts, nil, withVia(handler)))
 	registerHealth(mux, opts)
 	registerReflection(mux)
 }

@@ -67,8 +67,8 @@ func (h *freshHandover) give(conn net.Conn) {
 	h.handover.give(conn)
 }
 
-// observe is the http.Server's ConnState.
-func (h *freshHandover) observe(conn net.Conn, state http.ConnState) {
+// connState is the http.Server's ConnState.
+func (h *freshHandover) connState(conn net.Conn, state http.ConnState) {
 	if state == http.StateNew || state == http.StateActive {
 		return
 	}

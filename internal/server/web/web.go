@@ -43,7 +43,7 @@ func New(opts *frontend.Options) *Server {
 	}
 	s.http = newHTTP(opts, h, true, s.lane == nil)
 	if s.lane != nil {
-		s.http.ConnState = s.lane.one.observe
+		s.http.ConnState = s.lane.one.connState
 	}
 	return s
 }

@@ -46,7 +46,7 @@ func TestStartsWithoutWait(t *testing.T) {
 			}
 		}
 		time.Sleep(3 * time.Second)
-		if s := first.keeper.Status(); !s.Held || s.ClaimWaits != 1 || s.Incarnation != "reign 0" || s.ClaimDelay != claimDelay {
+		if s := first.keeper.Status(); !s.Held || s.ClaimWaits != 1 || s.Incarnation != "epoch 0" || s.ClaimDelay != claimDelay {
 			t.Errorf("after the first start: %+v", s)
 		}
 		stop(t, first)
@@ -206,11 +206,11 @@ func TestNewPrimaryWithAClockBehind(t *testing.T) {
 	})
 }
 
-// Where another reign leaves no mark a silence may have been one, and so was a write under
+// Where another epoch leaves no mark a silence may have been one, and so was a write under
 // another name.
-func TestUnmarkedReigns(t *testing.T) {
+func TestUntrackedEpochs(t *testing.T) {
 	inLossyBubble(t, 2, func(t *testing.T, w *world) {
-		w.unmarked.Store(true)
+		w.untracked.Store(true)
 		settle(t, w.nodes[0])
 		time.Sleep(w.opts.Extend)
 		p := w.nodes[0].start()
@@ -226,18 +226,18 @@ func TestUnmarkedReigns(t *testing.T) {
 
 // Operators choose the first server again. The only marks are the writes to the other one
 // meanwhile.
-func TestUnmarkedSwitchBack(t *testing.T) {
+func TestUntrackedSwitchBack(t *testing.T) {
 	inLossyBubble(t, 3, func(t *testing.T, w *world) {
-		w.unmarked.Store(true)
+		w.untracked.Store(true)
 		w.opts.Layouts[0].WorkerBits = 1
 		first := w.nodes[0].startHeld(t)
 		second := w.nodes[1].start()
 		awaitSoon(t, second)
-		w.reign.Add(1)
+		w.epoch.Add(1)
 		second.pause()
 		time.Sleep(w.opts.Extend + 500*time.Millisecond) // the first node extends its lease
 		second.kill()
-		w.reign.Add(-1)
+		w.epoch.Add(-1)
 		stop(t, first)
 		awaitErr(t, w.nodes[2].start(), "the registry may lose writes")
 	})
@@ -298,7 +298,7 @@ func TestRandomFailOvers(t *testing.T) {
 
 func failOverAtRandom(t *testing.T, w *world, r *rand.Rand) {
 	w.opts.Layouts[0].WorkerBits = r.IntN(2)
-	w.unmarked.Store(r.IntN(4) == 0)
+	w.untracked.Store(r.IntN(4) == 0)
 	servers := []memory.Snapshot{w.reg.Backend.Snapshot()}
 	issued, fails := 0, 0
 	for range 600 {
@@ -345,7 +345,7 @@ func TestStalledInTheLook(t *testing.T) {
 			w.asked.Store(new(func(*process) {
 				switch asks.Add(1) {
 				case 2: // before the claim
-					w.reign.Add(1)
+					w.epoch.Add(1)
 				case 3: // in the look after it
 					ahead.Store(int64(worker.DefaultTolerance + 500*time.Millisecond))
 				case 4:

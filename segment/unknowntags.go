@@ -9,29 +9,29 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A tag is unproven if it was neither in the latest listing of the store nor ever
-// granted anything: callers may ask for any name. What unproven tags cost is bounded, so
+// A tag is unknown if it was neither in the latest listing of the store nor ever
+// granted anything: callers may ask for any name. What unknown tags cost is bounded, so
 // that those that exist are served however many others are asked for.
 const (
-	maxUnproven = 1024    // buffers of unproven tags
-	maxListed   = 100_000 // tags of a listing that are kept in memory
+	maxUnknown = 1024    // buffers of unknown tags
+	maxListed  = 100_000 // tags of a listing that are kept in memory
 )
 
-// admit counts the buffer of an unproven tag, or refuses it; s.mu is held.
+// admit counts the buffer of an unknown tag, or refuses it; s.mu is held.
 func (s *Set) admit(b *Buffer) error {
-	if s.unknownTags >= maxUnproven {
+	if s.unknownTags >= maxUnknown {
 		return fmt.Errorf("tag %q: %w: the store has not said yet whether it has %d other tags: ask again later",
-			b.tag, leaf.ErrExhausted, maxUnproven)
+			b.tag, leaf.ErrExhausted, maxUnknown)
 	}
 	s.unknownTags++
 	time.AfterFunc(unknownFor, func() { s.review(b) })
 	return nil
 }
 
-// review ends the counting of a buffer as one of an unproven tag, once the store has
+// review ends the counting of a buffer as one of an unknown tag, once the store has
 // answered or callers do not ask any more, and looks again later where neither is so.
 func (s *Set) review(b *Buffer) {
-	if b.expire(time.Now()); !b.settled() {
+	if b.expire(time.Now()); !b.confirmed() {
 		time.AfterFunc(unknownFor, func() { s.review(b) })
 		return
 	}
@@ -49,11 +49,11 @@ func (s *Set) acquire(ctx context.Context, b *Buffer) (leave func(), err error) 
 		}
 	}
 	if b.account.grants == 0 && !s.lists(b.tag) {
-		guess, err := s.takeGuess(ctx, b.tag)
+		slot, err := s.takeLookupSlot(ctx, b.tag)
 		if err != nil {
 			return nil, err
 		}
-		if guess {
+		if slot {
 			taken = append(taken, s.lookupSlots)
 		}
 	}
@@ -82,9 +82,9 @@ func (s *Set) Has(tag string) bool {
 	return b != nil && b.loaded() || s.lists(tag)
 }
 
-// settled reports whether the store has said whether it has the tag, or the buffer has
+// confirmed reports whether the store has said whether it has the tag, or the buffer has
 // ended.
-func (b *Buffer) settled() bool {
+func (b *Buffer) confirmed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.end != nil || b.account.grants > 0

@@ -37,28 +37,28 @@ var rights = map[string]access.Right{
 	leafv1connect.AdminServiceListPoolsProcedure:     access.Read,
 }
 
-// A guard admits callers with the right to call a procedure.
-type guard struct {
+// An authorizer admits callers with the right to call a procedure.
+type authorizer struct {
 	next     http.Handler
 	opts     *frontend.Options
 	requests *telemetry.Requests // counts the refused ones
 	errors   *connect.ErrorWriter
 }
 
-func newGuard(opts *frontend.Options, requests *telemetry.Requests, next http.Handler) *guard {
-	return &guard{next, opts, requests, connect.NewErrorWriter()}
+func newAuthorizer(opts *frontend.Options, requests *telemetry.Requests, next http.Handler) *authorizer {
+	return &authorizer{next, opts, requests, connect.NewErrorWriter()}
 }
 
-func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx, err := admit(g.opts, r)
+func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, err := admit(a.opts, r)
 	if err != nil {
-		g.refuse(w, r, err)
+		a.refuse(w, r, err)
 		return
 	}
 	if ctx != r.Context() {
 		r = r.WithContext(ctx)
 	}
-	g.next.ServeHTTP(w, r)
+	a.next.ServeHTTP(w, r)
 }
 
 // admit returns the context of a call that its sender may make.
@@ -80,10 +80,10 @@ func admit(opts *frontend.Options, r *http.Request) (context.Context, error) {
 // needs returns the rights of which a caller of the procedure needs one.
 func needs(procedure string) access.Right { return cmp.Or(rights[procedure], access.Admin) }
 
-func (g *guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	recorder := g.requests.RecorderOf(r.RemoteAddr)
+func (a *authorizer) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	recorder := a.requests.RecorderOf(r.RemoteAddr)
 	recorder.Done(recorder.Now(), 1)
-	g.requests.Failed(frontend.KindOf(err).Reason)
+	a.requests.Failed(frontend.KindOf(err).Reason)
 	frontend.SetAdvice(w.Header(), err)
-	_ = g.errors.Write(w, r, newError(err, frontend.Text(err))) // a vanished client needs no answer
+	_ = a.errors.Write(w, r, newError(err, frontend.Text(err))) // a vanished client needs no answer
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// reignDelay is the claim delay of these tests, longer than any of the fail-overs takes.
-const reignDelay = 15 * time.Second
+// epochDelay is the claim delay of these tests, longer than any of the fail-overs takes.
+const epochDelay = 15 * time.Second
 
 // A lossyPair is a server with a replica, and a registry in it.
 type lossyPair struct {
@@ -47,7 +47,7 @@ var lossyPairs = map[string]func(t *testing.T) lossyPair{
 }
 
 func (p lossyPair) config(t *testing.T) nodeConfig {
-	return nodeConfig{Workers: p.url + "claim_delay=" + reignDelay.String(), Data: t.TempDir(), WorkerBits: 1, Horizon: 20 * time.Second}
+	return nodeConfig{Workers: p.url + "claim_delay=" + epochDelay.String(), Data: t.TempDir(), WorkerBits: 1, Horizon: 20 * time.Second}
 }
 
 // A start on a settled server issues at once.
@@ -67,7 +67,7 @@ func TestStartsOnServerThatStood(t *testing.T) {
 			begin := time.Now()
 			n = startNode(t, &all, config)
 			n.take(10_000)
-			if took := time.Since(begin); took >= reignDelay {
+			if took := time.Since(begin); took >= epochDelay {
 				t.Errorf("it took %v:\n%s", took, n.output())
 			} else {
 				t.Logf("IDs again after %v", took)
@@ -112,7 +112,7 @@ func failOverLosesClaim(t *testing.T, p lossyPair, part int) {
 		return nil
 	})
 	b.signal(syscall.SIGCONT)
-	until(t, 3*reignDelay, "issuing on the other node", func() error {
+	until(t, 3*epochDelay, "issuing on the other node", func() error {
 		_, _ = b.try(part / 10)
 		_, _ = a.try(part / 10)
 		_, err := c.try(1)
