@@ -15,7 +15,7 @@ run: ## start a server with the embedded store (ARGS="--listen :9000" adds flags
 	go run ./cmd/leaf serve $(ARGS)
 
 build: ## build bin/leaf and bin/leaf-bench
-	go build -trimpath -o bin/ ./cmd/...
+	go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
 
 test: SHORT = -short
 test: test-all ## run the tests with the race detector, but for those of ten seconds and more

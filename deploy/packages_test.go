@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,12 +50,29 @@ func build(t *testing.T, version string) string {
 		}
 	}
 	bin := filepath.Join(dir, "bin") + "/"
-	run(t, root, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-X github.com/leaf-id/leaf/internal/cli.Version="+version, "-o", bin, "./cmd/...")
-	if err := os.WriteFile(bin+"leaf.bash", []byte(run(t, dir, bin+"leaf", "completion", "bash")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	flags := append([]string{"CGO_ENABLED=0", "go", "build", "-buildvcs=false"}, releaseFlags(t, version)...)
+	run(t, root, "env", append(flags, "-o", bin, "./cmd/...")...)
+	docs := filepath.Join(folder, "docs") + "/"
+	run(t, root, "go", "build", "-buildvcs=false", "-tags=docs", "-o", docs, "./cmd/...")
+	run(t, root, docs+"leaf", bin)
+	run(t, root, docs+"leaf-bench", bin)
 	built[version] = dir
 	return dir
+}
+
+// releaseFlags returns the flags of the compiler in the release's configuration.
+func releaseFlags(t *testing.T, version string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../.goreleaser.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^    flags: \[(.*)\].*\n    ldflags: \["(.*)"\]$`).FindSubmatch(text)
+	if m == nil {
+		t.Fatal(".goreleaser.yaml has no flags and ldflags")
+	}
+	linker := strings.ReplaceAll(string(m[2]), "{{ .Tag }}", version)
+	return append(strings.Split(string(m[1]), ", "), "-ldflags="+linker)
 }
 
 // pack makes a package of a built folder.

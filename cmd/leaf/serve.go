@@ -122,7 +122,7 @@ func serve(cmd *cobra.Command, src config.Source) error {
 	if err != nil {
 		log.Warn("systemd is not told how this server is doing", "err", err)
 	}
-	opts := server.Options{Config: cfg, ConfigFile: src.Path(), Version: cli.FullVersion(), Logger: log, Level: level, Notify: notify}
+	opts := server.Options{Config: cfg, ConfigFile: src.Path(), Version: cli.ThisBuild().String(), Logger: log, Level: level, Notify: notify}
 	opts.Load = func() (config.Config, error) {
 		cfg, _, err := config.Load(src)
 		return cfg, err

@@ -14,13 +14,14 @@ func newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
-		Long:  "Print the version of this program, the commit it was built from, and the version of Go.",
+		Long:  "Print the version of this program, the commit it was built from and its day, and the version of Go.",
 		Args:  args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
-				return cli.PrintJSON(cmd.OutOrStdout(), versionJSON{cli.FullVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
+				b := cli.ThisBuild()
+				return cli.PrintJSON(cmd.OutOrStdout(), versionJSON{b.Version, b.Commit, b.Date, b.Modified, runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), cli.VersionLine(cmd.Root().Name()))
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), cmd.Root().Name(), "version", cli.VersionText())
 			return err
 		},
 	}
@@ -30,8 +31,11 @@ func newVersion() *cobra.Command {
 
 // A versionJSON is what `leaf version -o json` prints.
 type versionJSON struct {
-	Version string `json:"version"`
-	Go      string `json:"go"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Date     string `json:"date,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
 }

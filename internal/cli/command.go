@@ -17,8 +17,7 @@ import (
 
 // Run executes one command line of root and returns its exit code.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
-	root.Version = VersionLine(root.Name())
-	root.SetVersionTemplate("{{.Version}}\n")
+	root.Version = VersionText() // cobra adds the name; a template of our own would double the program
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetFlagErrorFunc(flagError)

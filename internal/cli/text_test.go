@@ -23,6 +23,7 @@ func TestPrintable(t *testing.T) {
 
 func TestDescribeVersion(t *testing.T) {
 	commit := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123"}
+	date := debug.BuildSetting{Key: "vcs.time", Value: "2026-11-25T04:30:00Z"}
 	modified := debug.BuildSetting{Key: "vcs.modified", Value: "true"}
 	tests := []struct {
 		version  string
@@ -30,13 +31,14 @@ func TestDescribeVersion(t *testing.T) {
 		want     string
 	}{
 		{"v1.2.3", nil, "v1.2.3"},
+		{"v1.2.3", []debug.BuildSetting{commit, date}, "v1.2.3 (commit 0123456789ab of 2026-11-25)"},
 		{"(devel)", []debug.BuildSetting{commit}, "(devel) (commit 0123456789ab)"},
-		{"(devel)", []debug.BuildSetting{commit, modified}, "(devel) (commit 0123456789ab, modified)"},
-		{"v0.0.0-20260101000000-0123456789ab", []debug.BuildSetting{commit}, "v0.0.0-20260101000000-0123456789ab"},
+		{"(devel)", []debug.BuildSetting{commit, date, modified}, "(devel) (commit 0123456789ab of 2026-11-25, modified)"},
+		{"v0.0.0-20260101000000-0123456789ab", []debug.BuildSetting{commit, date}, "v0.0.0-20260101000000-0123456789ab"},
 	}
 	for _, test := range tests {
-		if got := describe(test.version, test.settings); got != test.want {
-			t.Errorf("describe(%q) = %q, want %q", test.version, got, test.want)
+		if got := buildOf(test.version, test.settings).String(); got != test.want {
+			t.Errorf("buildOf(%q) = %q, want %q", test.version, got, test.want)
 		}
 	}
 }

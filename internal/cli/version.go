@@ -11,32 +11,55 @@ import (
 // Version is set by the linker for a release: -ldflags "-X github.com/leaf-id/leaf/internal/cli.Version=v1.2.3".
 var Version string
 
-// VersionLine names a program and its version.
-func VersionLine(program string) string {
-	return fmt.Sprintf("%s %s, %s %s/%s", program, FullVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+// A Build tells which version and commit of the code a program is, as far as its build recorded them.
+type Build struct {
+	Version  string // v1.2.3, v0.0.0-20261125043000-0123456789ab or (devel)
+	Commit   string // the first 12 digits
+	Date     string // of the commit: 2026-11-25T04:30:00Z
+	Modified bool   // after the commit
 }
 
-// FullVersion is the version with the commit, as far as the build recorded them.
-func FullVersion() string {
+// ThisBuild describes this program. 'go install MODULE@VERSION' records the version, and a build in
+// a checkout the commit.
+func ThisBuild() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return cmp.Or(Version, "(unknown)")
+		return Build{Version: cmp.Or(Version, "(unknown)")}
 	}
-	return describe(cmp.Or(Version, info.Main.Version, "(devel)"), info.Settings)
+	return buildOf(cmp.Or(Version, info.Main.Version, "(devel)"), info.Settings)
 }
 
-func describe(version string, settings []debug.BuildSetting) string {
-	var revision, modified string
+func buildOf(version string, settings []debug.BuildSetting) Build {
+	b := Build{Version: version}
 	for _, s := range settings {
-		switch {
-		case s.Key == "vcs.revision":
-			revision = s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			modified = ", modified"
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value[:min(12, len(s.Value))]
+		case "vcs.time":
+			b.Date = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
 		}
 	}
-	if revision == "" || strings.Contains(version, revision) {
-		return version
+	return b
+}
+
+// String is the version with its commit and the day of that, unless the version names them.
+func (b Build) String() string {
+	if b.Commit == "" || strings.Contains(b.Version, b.Commit) {
+		return b.Version
 	}
-	return fmt.Sprintf("%s (commit %s%s)", version, revision, modified)
+	text := b.Version + " (commit " + b.Commit
+	if day, _, ok := strings.Cut(b.Date, "T"); ok {
+		text += " of " + day
+	}
+	if b.Modified {
+		text += ", modified"
+	}
+	return text + ")"
+}
+
+// VersionText is what the flag --version prints after the program's name and the word "version".
+func VersionText() string {
+	return fmt.Sprintf("%s, %s %s/%s", ThisBuild(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

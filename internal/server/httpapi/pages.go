@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/base64"
-	"html/template"
+	"fmt"
+	"html"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -14,17 +16,13 @@ import (
 )
 
 // The two pages have the columns of Java Leaf's. A page is written row by row, so that
-// a table of any length needs no memory.
-var (
-	pageHead = template.Must(template.New("head").Parse(`<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Leaf: {{.Title}}</title>
-<style>` + pageStyle + `</style></head>
-<body><h1>{{.Title}}</h1>
-<table><thead><tr>{{range .Columns}}<th>{{.}}</th>{{end}}</tr></thead><tbody>
-`))
-	pageRow  = template.Must(template.New("row").Parse("<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>\n"))
-	pageFoot = template.Must(template.New("foot").Parse(
-		"</tbody></table>{{with .}}<p class=\"error\">The list ends here: {{.}}</p>{{end}}</body></html>\n"))
+// a table of any length needs no memory. They are written without html/template: a program that
+// links it keeps every exported method of every type.
+const (
+	pageStart = `<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><style>` + pageStyle + `</style>
+`
+	pageEnd = "</body></html>\n"
 )
 
 // pageStyle is between the tags of the pages' style, byte for byte: the policy names it by
@@ -68,18 +66,46 @@ func (p *page) start() {
 	p.w.Header()["Cache-Control"] = frontend.NoStore
 	p.w.Header()["Content-Security-Policy"] = pagePolicy
 	p.buf = bufio.NewWriterSize(p.w, 16<<10)
-	_ = pageHead.Execute(p.buf, p) // buf keeps a write error until end
+	title := html.EscapeString(p.Title)
+	_ = p.write(pageStart, "<title>Leaf: ", title, "</title></head>\n<body><h1>", title, "</h1>\n<table><thead>", tableRow("th", p.Columns...), "</thead><tbody>\n")
 }
 
 func (p *page) row(cells ...any) error {
 	p.start()
-	return pageRow.Execute(p.buf, cells)
+	texts := make([]string, len(cells))
+	for i, cell := range cells {
+		texts[i] = fmt.Sprint(cell)
+	}
+	return p.write(tableRow("td", texts...), "\n")
+}
+
+// write returns the error of the connection, if any; so do all later calls.
+func (p *page) write(texts ...string) error {
+	var err error
+	for _, text := range texts {
+		_, err = p.buf.WriteString(text)
+	}
+	return err
+}
+
+// tableRow is a row of cells of the element th or td.
+func tableRow(element string, cells ...string) string {
+	var row strings.Builder
+	row.WriteString("<tr>")
+	for _, cell := range cells {
+		row.WriteString("<" + element + ">" + html.EscapeString(cell) + "</" + element + ">")
+	}
+	row.WriteString("</tr>")
+	return row.String()
 }
 
 // end ends the page; early says why it does so before its last row.
 func (p *page) end(early string) {
 	p.start()
-	_ = pageFoot.Execute(p.buf, early)
+	if early != "" {
+		early = `<p class="error">The list ends here: ` + html.EscapeString(early) + "</p>"
+	}
+	_ = p.write("</tbody></table>", early, pageEnd)
 	_ = p.buf.Flush() // a vanished client needs no answer
 }
 
