@@ -1,0 +1,54 @@
+package io.github.leafid;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Makes a call for each ID. */
+final class Ordered implements IdGenerator {
+    private final Servers servers;
+    private final ServerSource source;
+    private final String scheme;
+    private final String key;
+
+    Ordered(Servers servers, ServerSource source, String scheme, String key) {
+        this.servers = servers;
+        this.source = source;
+        this.scheme = scheme;
+        this.key = key;
+    }
+
+    @Override
+    public long next() {
+        return next(1)[0];
+    }
+
+    @Override
+    public long[] next(int n) {
+        if (n < 1) {
+            throw LeafException.invalid("n = " + n + " is below 1");
+        }
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("scheme", scheme);
+        fields.put("key", key);
+        fields.put("count", n);
+        fields.put("tellStore", true);
+        return servers.repeat(Request.connect("Take", fields, (server, answer) -> read(server, answer, n)), true);
+    }
+
+    private long[] read(Server server, Map<String, Object> answer, int n) {
+        source.checkStore(server, Json.string(answer, "store"));
+        List<IdRange> ranges = new ArrayList<>();
+        long count = 0;
+        for (Object o : Json.list(answer, "ranges")) {
+            IdRange range = new IdRange(Json.number((Map<?, ?>) o, "start"), Json.number((Map<?, ?>) o, "end"));
+            ranges.add(range);
+            count += range.size();
+        }
+        if (count != n) {
+            throw new IllegalArgumentException("it has " + count + " IDs when asked for " + n);
+        }
+        return IdRange.flatten(ranges, n);
+    }
+}
