@@ -35,7 +35,7 @@ var shared = []string{"/v1/", "/" + leafv1connect.LeafServiceName + "/", "/opena
 
 // idPaths are the beginnings of paths that hand out IDs, with any slashes, in answer to requests
 // that any page can make a browser send.
-var idPaths = []string{"/v1/", "/api/", "/" + leafv1connect.LeafServiceName + "/"}
+var idPaths = []string{"/v1/", "/api/", "/tinyid/", "/" + leafv1connect.LeafServiceName + "/"}
 
 // A Handler serves what browsers may have.
 type Handler struct {

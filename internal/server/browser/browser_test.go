@@ -128,6 +128,7 @@ func TestForeignPages(t *testing.T) {
 		{"GET", ids, "cross-site", nil, false},
 		{"GET", ids, "same-site", nil, false},
 		{"GET", java, "cross-site", nil, false},
+		{"GET", "/tinyid/id/nextId", "cross-site", nil, false},
 		{"GET", "http://x//" + java, "cross-site", nil, false}, // served as if it had one slash
 		{"GET", "http://x//v1//ids/segment/order", "cross-site", nil, false},
 		{"POST", java, "cross-site", []string{"Origin", other}, false},

@@ -1,6 +1,7 @@
 package frontend
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -16,6 +17,14 @@ func (o *Options) Caller(r *http.Request) (*access.Caller, error) {
 		return o.Access.Caller(access.Credentials{})
 	}
 	return o.Access.Caller(credentials(r))
+}
+
+// CallerWith is [Options.Caller] for a protocol with a token among its parameters. The header of
+// HTTP overrules it.
+func (o *Options) CallerWith(r *http.Request, token string) (*access.Caller, error) {
+	c := credentials(r)
+	c.Token = cmp.Or(c.Token, token)
+	return o.Access.Caller(c)
 }
 
 // CallerName returns the name of the token or certificate of r for a log: "anonymous" without one,

@@ -94,8 +94,9 @@ type Options struct {
 
 // Names of the front ends that share a port, in the metrics.
 const (
-	HTTP = "http" // Java Leaf's routes, and others like them
-	V1   = "v1"   // the HTTP API for new clients
+	HTTP   = "http"   // Java Leaf's routes, and others like them
+	V1     = "v1"     // the HTTP API for new clients
+	TinyID = "tinyid" // TinyID's routes
 )
 
 // A Port is an address of a server, for people.

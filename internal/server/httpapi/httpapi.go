@@ -15,6 +15,7 @@ import (
 	"github.com/leaf-id/leaf/api"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/server/tinyid"
 	"github.com/leaf-id/leaf/internal/server/v1api"
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
@@ -35,7 +36,7 @@ type route struct {
 }
 
 // New adds the routes, and the answer for unknown paths, to mux and returns the handler for all of
-// mux and package v1api. Requests for IDs bypass mux, whose general matching costs twice as much as
+// mux and packages v1api and tinyid. Requests for IDs bypass mux, whose general matching costs twice as much as
 // making and writing an ID.
 func New(mux *http.ServeMux, opts *frontend.Options) http.Handler {
 	h := &handler{opts, opts.Requests.Of(frontend.HTTP)}
@@ -47,11 +48,11 @@ func New(mux *http.ServeMux, opts *frontend.Options) http.Handler {
 	}
 	mux.HandleFunc("/", h.notFound)
 	rt := &router{handler: h, mux: mux, routes: h.idsRoutes()}
-	rt.all = v1api.New(opts, rt)
+	rt.all = v1api.New(opts, tinyid.New(opts, rt))
 	return rt.all
 }
 
-// A router serves all routes but those of package v1api.
+// A router serves all routes but those of packages v1api and tinyid.
 type router struct {
 	*handler
 	mux    *http.ServeMux
@@ -178,6 +179,10 @@ func (h *handler) index(w http.ResponseWriter, _ *http.Request) {
 	}
 	for _, r := range h.routes() {
 		fmt.Fprintf(w, "%-30s %s\n", r.path, r.about)
+	}
+	fmt.Fprint(w, "\nTinyID's routes:\n\n")
+	for _, r := range tinyid.Routes {
+		fmt.Fprintf(w, "%-30s %s\n", r.Path, r.About)
 	}
 	fmt.Fprint(w, "\nConnect and gRPC, with reflection and health checks: leaf.v1.LeafService, leaf.v1.AdminService\n")
 }
