@@ -1,0 +1,94 @@
+package drivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/redis"
+	"github.com/leaf-id/leaf/internal/foreign"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// ReadForeign returns the counters of other systems behind a URL, and those of another store of
+// Leaf's own. For MySQL it adds the AUTO_INCREMENT of the tables in increments. It changes nothing.
+func ReadForeign(ctx context.Context, rawURL string, increments []string) (found foreign.Found, err error) {
+	name := Redact(rawURL)
+	d, u, err := find(rawURL)
+	switch {
+	case err != nil:
+		return found, fmt.Errorf("URL %s: %w", name, err)
+	case d.scheme == "mysql":
+		found, err = u.foreignMySQL(ctx, increments)
+	case len(increments) > 0:
+		err = fmt.Errorf("%w: only MySQL has tables with an AUTO_INCREMENT", leaf.ErrInvalid)
+	case d.scheme == "ticket+mysql":
+		err = fmt.Errorf("%w: name each ticket server by a mysql: URL of its own", leaf.ErrInvalid)
+	case strings.HasPrefix(d.scheme, "redis"):
+		found, err = u.foreignRedis(ctx)
+	}
+	if err == nil && d.scheme != "mysql" {
+		var own foreign.Found
+		own, err = readOwn(ctx, rawURL)
+		found.Add(own)
+	}
+	if err != nil {
+		return found, fmt.Errorf("URL %s: %w", name, err)
+	}
+	return found, nil
+}
+
+func (u *target) foreignMySQL(ctx context.Context, increments []string) (foreign.Found, error) {
+	u.query(mysqlParams()...)
+	cfg, addrs := u.mysqlConfig()
+	_, pool := u.mysqlServers(cfg, addrs)
+	if u.err != nil {
+		return foreign.Found{}, u.err
+	}
+	defer pool.Close()
+	return foreign.MySQL(ctx, pool, increments)
+}
+
+func (u *target) foreignRedis(ctx context.Context) (foreign.Found, error) {
+	c := u.redisConfig()
+	if u.err != nil {
+		return foreign.Found{}, u.err
+	}
+	o := &goredis.UniversalOptions{
+		Addrs: c.Addrs, MasterName: c.Master, Username: c.Username, Password: c.Password, DB: c.DB, TLSConfig: c.TLS,
+		SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword, IsClusterMode: c.Mode == redis.Cluster,
+		Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	client := goredis.NewUniversalClient(o)
+	defer client.Close()
+	return foreign.Redis(ctx, client)
+}
+
+// readOwn reads the tags of a store of Leaf's own; none where it was not created.
+func readOwn(ctx context.Context, rawURL string) (found foreign.Found, err error) {
+	b, err := Open(rawURL, nil)
+	if err != nil {
+		return found, err
+	}
+	defer b.Close()
+	store, err := b.Store()
+	if err != nil {
+		return found, err
+	}
+	for tag, err := range store.Tags(ctx) {
+		switch {
+		case errors.Is(err, segment.ErrNotCreated):
+			return found, nil
+		case err != nil:
+			return found, err
+		}
+		found.Counters = append(found.Counters, foreign.Counter{System: foreign.Leaf, Table: "tags", Name: tag.Name, Next: tag.MaxID, Step: tag.Step})
+	}
+	return found, nil
+}
