@@ -2,17 +2,20 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/cli"
+	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/foreign"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -25,6 +28,7 @@ const defaultMargin = 1_000_000
 type importFlags struct {
 	admin
 	from, tables []string
+	fromFiles    []string
 	margin       int64
 	dryRun       bool
 }
@@ -59,7 +63,7 @@ The store is --store, or a running server's: --server.`,
   leaf import --from mysql://r:s@old/shop --table orders --margin 100000 --server http://ids:8080`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if len(f.from) == 0 {
+			if len(f.from)+len(f.fromFiles) == 0 {
 				return cli.Usage(cmd, errors.New("--from is missing: say which databases have the counters"))
 			}
 			if f.margin < 0 {
@@ -71,6 +75,7 @@ The store is --store, or a running server's: --server.`,
 	f.addFlags(cmd, storeFlag())
 	f.addAudit(cmd)
 	cmd.Flags().StringArrayVar(&f.from, "from", nil, "`URL` of a database with counters; may be repeated")
+	cmd.Flags().StringArrayVar(&f.fromFiles, "from-file", nil, "`FILE` that holds such a URL; may be repeated")
 	cmd.Flags().StringArrayVar(&f.tables, "table", nil, "`NAME` of a table whose AUTO_INCREMENT to take over; may be repeated")
 	cli.WholeVar(cmd, &f.margin, "margin", "", defaultMargin, "how many IDs to leave to the old counter")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would be done")
@@ -147,13 +152,18 @@ func (f *importFlags) run(cmd *cobra.Command) error {
 
 // read reads all databases.
 func (f *importFlags) read(cmd *cobra.Command) (found foreign.Found, err error) {
-	for _, url := range f.from {
-		more, err := drivers.ReadForeign(cmd.Context(), url, f.tables)
-		if errors.Is(err, leaf.ErrInvalid) {
-			return found, cli.Usage(cmd, fmt.Errorf("--from: %w", err))
-		}
+	urls := slices.Clone(f.from)
+	for _, file := range f.fromFiles {
+		url, err := config.ReadURL(file)
 		if err != nil {
-			return found, fmt.Errorf("--from: %w", err)
+			return found, fmt.Errorf("--from-file: %w", err)
+		}
+		urls = append(urls, url)
+	}
+	for _, url := range urls {
+		more, err := f.readOne(cmd, url)
+		if err != nil {
+			return found, err
 		}
 		if f.isStore(url) {
 			more.Counters = slices.DeleteFunc(more.Counters, foreign.Counter.Own)
@@ -164,6 +174,22 @@ func (f *importFlags) read(cmd *cobra.Command) (found foreign.Found, err error) 
 	if len(found.Counters)+len(found.Notes) == 0 {
 		return found, cli.Hinted(errors.New("there is nothing to take over: no known table or key was found"),
 			"known are %s, CosId's keys in Redis, and with --table any table with an AUTO_INCREMENT", foreign.Tables)
+	}
+	return found, nil
+}
+
+func (f *importFlags) readOne(cmd *cobra.Command, url string) (foreign.Found, error) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.Timeout)
+	defer cancel()
+	start := time.Now()
+	found, err := drivers.ReadForeign(ctx, url, f.tables)
+	switch {
+	case errors.Is(err, leaf.ErrInvalid):
+		return found, cli.Usage(cmd, fmt.Errorf("--from: %w", err))
+	case errors.Is(err, context.DeadlineExceeded):
+		return found, noAnswer("the database", err, url, time.Since(start))
+	case err != nil:
+		return found, fmt.Errorf("--from: %w", err)
 	}
 	return found, nil
 }
