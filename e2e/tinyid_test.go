@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -30,11 +31,15 @@ var tinyIDTable = []string{
 	`INSERT INTO tiny_id_info (biz_type, begin_id, max_id, step) VALUES ('order', 1, 1, 1000)`,
 }
 
-// A tinyIDServer allocates as TinyID's server does: its statements, its three tries.
-type tinyIDServer struct{ db *sql.DB }
+// A tinyIDServer allocates as TinyID's server does: its statements, its three tries. But it allocates
+// for one caller at a time: callers that come together fail TinyID's tries by themselves.
+type tinyIDServer struct {
+	db *sql.DB
+	mu sync.Mutex
+}
 
 func startTinyID(t *testing.T, database string) *httptest.Server {
-	s := &tinyIDServer{openDB(t, database)}
+	s := &tinyIDServer{db: openDB(t, database)}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	return server
@@ -44,6 +49,8 @@ func (s *tinyIDServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.FormValue("token") != "0f673adf80504e2eaa552f5d791b644c" {
 		return // an empty body
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for range 3 {
 		answer, err := s.allocate(r.Context(), r.FormValue("bizType"))
 		if err == nil {
@@ -128,7 +135,7 @@ func TestFromTinyID(t *testing.T) {
 		t.Errorf("the old counter is at %d, beyond its bound %d", maxID, start)
 	}
 	recipe.run(t, old, "The end of the old counter")
-	if _, err := (&tinyIDServer{openDB(t, old)}).allocate(t.Context(), "order"); err == nil {
+	if _, err := (&tinyIDServer{db: openDB(t, old)}).allocate(t.Context(), "order"); err == nil {
 		t.Error("the old counter still moves")
 	}
 	m.run()
