@@ -18,8 +18,9 @@ public final class IdGenerators {
     /** The name of the generator that is used where no other one is named. */
     public static final String DEFAULT = "default";
 
+    private static final String[] NAMES = {"servers", "token", "token-file", "pool", "tag", "ttl", "holder"};
     private static final Map<String, IdGenerator> NAMED = new ConcurrentHashMap<>();
-    private static final Map<Map<Object, Object>, IdGenerator> CONFIGURED = new ConcurrentHashMap<>();
+    private static final Map<Map<String, String>, IdGenerator> CONFIGURED = new ConcurrentHashMap<>();
 
     private IdGenerators() {}
 
@@ -85,7 +86,13 @@ public final class IdGenerators {
         if (servers == null) {
             return named(properties.getProperty("generator", DEFAULT));
         }
-        return CONFIGURED.computeIfAbsent(new TreeMap<>(properties), key -> open(servers, properties));
+        Map<String, String> given = new TreeMap<>();
+        for (String name : NAMES) {
+            if (properties.getProperty(name) != null) {
+                given.put(name, properties.getProperty(name));
+            }
+        }
+        return CONFIGURED.computeIfAbsent(given, key -> open(servers, properties));
     }
 
     private static IdGenerator open(String servers, Properties p) {

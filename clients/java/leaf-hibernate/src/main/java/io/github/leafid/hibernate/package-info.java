@@ -1,0 +1,2 @@
+/** Leaf in Hibernate. */
+package io.github.leafid.hibernate;

@@ -1,0 +1,2 @@
+/** Leaf in Hutool. */
+package io.github.leafid.hutool;

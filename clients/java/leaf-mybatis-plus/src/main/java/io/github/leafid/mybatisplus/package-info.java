@@ -1,0 +1,2 @@
+/** Leaf in MyBatis-Plus. */
+package io.github.leafid.mybatisplus;

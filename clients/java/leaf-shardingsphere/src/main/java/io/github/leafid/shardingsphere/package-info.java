@@ -1,0 +1,2 @@
+/** Leaf in ShardingSphere. */
+package io.github.leafid.shardingsphere;

@@ -1,0 +1,2 @@
+/** Leaf in Spring Boot. */
+package io.github.leafid.spring;
