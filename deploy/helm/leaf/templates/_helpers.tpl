@@ -1,0 +1,149 @@
+{{- define "leaf.name" -}}
+{{- ternary .Release.Name (printf "%s-leaf" .Release.Name) (contains "leaf" .Release.Name) | trunc 52 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "leaf.selector" -}}
+app.kubernetes.io/name: leaf
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "leaf.labels" -}}
+{{ include "leaf.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
+{{- define "leaf.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default (printf "v%s" .Chart.AppVersion) }}
+{{- end }}
+
+{{- define "leaf.check" -}}
+{{- if and (not .Values.store.secret) (not .Values.persistence.enabled) }}
+{{- fail "without a store the counters are in the server's own volume: name the Secret with its URL in store.secret, or set persistence.enabled and replicas to 1" }}
+{{- end }}
+{{- if and (not .Values.store.secret) (ne (int .Values.replicas) 1) }}
+{{- fail "servers without a common store give out the same IDs: name the Secret with its URL in store.secret, or set replicas to 1" }}
+{{- end }}
+{{- if and .Values.serviceMonitor.enabled (not .Values.serviceMonitor.tokenSecret) (not .Values.config.public_read) }}
+{{- fail "the servers refuse /metrics to Prometheus: set config.public_read, or name a Secret with a token in serviceMonitor.tokenSecret" }}
+{{- end }}
+{{- range list "listen" "resp" "grpc" "data" "store" "store_file" "workers" "workers_file" "tokens_file" "drain_delay" }}
+{{- if hasKey $.Values.config . }}{{ fail (printf "config.%s would be overruled: the chart sets it" .) }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- define "leaf.security" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{- define "leaf.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "leaf.pod" -}}
+metadata:
+  labels:
+    {{- include "leaf.labels" . | nindent 4 }}
+    {{- with .Values.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
+  {{- with .Values.podAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  automountServiceAccountToken: false
+  enableServiceLinks: false # their variables could pass for settings
+  terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
+  securityContext: {{- include "leaf.podSecurity" . | nindent 4 }}
+  {{- with .Values.imagePullSecrets }}
+  imagePullSecrets: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with .Values.nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.affinity }}
+  affinity: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- if gt (int .Values.replicas) 1 }}
+  topologySpreadConstraints:
+  - topologyKey: kubernetes.io/hostname
+    maxSkew: 1
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "leaf.selector" . | nindent 8 }}
+  {{- end }}
+  containers:
+  - name: leaf
+    image: {{ include "leaf.image" . }}
+    imagePullPolicy: {{ .Values.image.pullPolicy }}
+    args: [serve, --config, /etc/leaf/leaf.yaml]
+    env:
+    - {name: LEAF_LISTEN, value: ":8080"}
+    - {name: LEAF_RESP, value: {{ ternary ":6380" "off" .Values.resp.enabled | quote }}}
+    - {name: LEAF_GRPC, value: {{ ternary ":9090" "off" .Values.grpc.enabled | quote }}}
+    - {name: LEAF_DATA, value: /data}
+    - {name: LEAF_DRAIN_DELAY, value: {{ .Values.drainDelay | quote }}}
+    {{- if .Values.store.secret }}
+    - {name: LEAF_STORE_FILE, value: /secrets/store/{{ .Values.store.key }}}
+    {{- end }}
+    {{- if .Values.workers.secret }}
+    - {name: LEAF_WORKERS_FILE, value: /secrets/workers/{{ .Values.workers.key }}}
+    {{- end }}
+    {{- if .Values.tokens.secret }}
+    - {name: LEAF_TOKENS_FILE, value: /secrets/tokens/tokens.yaml}
+    {{- end }}
+    {{- if .Values.tls.secret }}
+    - {name: LEAF_TLS_CERT, value: /secrets/tls/tls.crt}
+    - {name: LEAF_TLS_KEY, value: /secrets/tls/tls.key}
+    {{- end }}
+    {{- with .Values.env }}{{ toYaml . | nindent 4 }}{{ end }}
+    ports:
+    - {name: http, containerPort: 8080}
+    {{- if .Values.resp.enabled }}
+    - {name: resp, containerPort: 6380}
+    {{- end }}
+    {{- if .Values.grpc.enabled }}
+    - {name: grpc, containerPort: 9090}
+    {{- end }}
+    # With /readyz as the liveness probe, Kubernetes would restart the servers while the database is away.
+    readinessProbe:
+      httpGet: {path: /readyz, port: http, scheme: {{ ternary "HTTPS" "HTTP" (ne .Values.tls.secret "") }}}
+      periodSeconds: 2
+      timeoutSeconds: 2
+    livenessProbe:
+      httpGet: {path: /healthz, port: http, scheme: {{ ternary "HTTPS" "HTTP" (ne .Values.tls.secret "") }}}
+      timeoutSeconds: 5
+    resources: {{- toYaml .Values.resources | nindent 6 }}
+    securityContext: {{- include "leaf.security" . | nindent 6 }}
+    volumeMounts:
+    - {name: data, mountPath: /data}
+    - {name: config, mountPath: /etc/leaf, readOnly: true}
+    {{- range $name, $secret := include "leaf.secrets" . | fromYaml }}
+    - {name: {{ $name }}, mountPath: /secrets/{{ $name }}, readOnly: true}
+    {{- end }}
+  volumes:
+  {{- if not .Values.persistence.enabled }}
+  - {name: data, emptyDir: {}} # a container that crashed finds its worker ID there
+  {{- end }}
+  - {name: config, configMap: {name: {{ include "leaf.name" . }}}}
+  {{- range $name, $secret := include "leaf.secrets" . | fromYaml }}
+  - {name: {{ $name }}, secret: {secretName: {{ $secret }}}}
+  {{- end }}
+{{- end }}
+
+{{- define "leaf.secrets" -}}
+{{- range $name, $secret := dict "store" .Values.store.secret "workers" .Values.workers.secret "tokens" .Values.tokens.secret "tls" .Values.tls.secret }}
+{{- if $secret }}
+{{ $name }}: {{ $secret }}
+{{- end }}
+{{- end }}
+{{- end }}
