@@ -23,6 +23,7 @@ want pgbouncer pgbouncer
 wantGlob '/usr/lib/postgresql/*/bin/postgres' postgresql
 wantGlob '/usr/lib*/galera*/libgalera_smm.so' galera-4
 want nginx nginx
+want haproxy haproxy
 want prometheus prometheus # promtool too; nothing starts the service
 want setpriv util-linux
 want ip iproute2 # network namespaces
