@@ -164,7 +164,9 @@
 //     knows the secret, and the worker ID stays taken up to its limit.
 //   - A renewal needs the secret and always writes: an answer from a read alone may come from a
 //     registry that has lost the lease. It never lowers the limit. If the outcome of its swap is
-//     unknown, a second swap has to be acknowledged.
+//     unknown, a second swap has to be acknowledged. A renewal counts only if its answer comes
+//     before the old limit by the registry's clock: later another program may have had the worker
+//     ID, and a registry that was restored from a backup does not know of that.
 //   - A release names the latest time in an issued ID, and lowers the horizon to the time after it,
 //     but never below the lease's floor, which the record keeps. The program stops its generator
 //     first.
@@ -173,9 +175,8 @@
 //     again after the swap. A claim that would have to wait is given back, and only leaves its
 //     stamp. A lease reaches at most the claim delay, less the tolerance, beyond the registry's time
 //     of its last write; the claim delay is at least the longest TTL plus the tolerance. A renewal
-//     counts only if the record has the present incarnation, and the answer came before the old
-//     limit by the registry's clock. Otherwise the program uses the lease up to its limit and claims
-//     again.
+//     counts only if an incarnation has answered before and after the swap, and is that of both
+//     records. Otherwise the program uses the lease up to its limit and claims again.
 //
 // A program compares the time inside each ID with the lease before it returns the ID; to compare the
 // clock first is not enough. A lease belongs to one process: after a fork the child claims its own.

@@ -193,73 +193,6 @@ type emptyFile struct{ worker.File }
 
 func (emptyFile) ReadAt([]byte, int64) (int, error) { return 0, nil }
 
-// Any server renews any lease, also after its limit if nobody else has claimed the worker ID.
-func TestRenewal(t *testing.T) {
-	inPoolBubble(t, 2, func(t *testing.T, w *world, brokers []broker) {
-		l := claimFrom(t, brokers[0], "web-1")
-		time.Sleep(4 * time.Second)
-		next, err := brokers[1].Renew(t.Context(), l.ID(), poolTTL)
-		if err != nil || next.Limit != l.Limit.Add(4*time.Second) || !next.Floor.Equal(l.Floor) || next.Worker != l.Worker {
-			t.Fatalf("%+v, %v", next, err)
-		}
-		if short, err := brokers[1].Renew(t.Context(), l.ID(), time.Second); err != nil || short.Limit.Before(next.Limit) {
-			t.Errorf("a shorter TTL lowered the limit: %+v, %v", short, err)
-		}
-		time.Sleep(time.Minute)
-		if _, err := brokers[0].Renew(t.Context(), l.ID(), poolTTL); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(time.Minute)
-		claimFrom(t, brokers[0], "web-2")
-		claimFrom(t, brokers[0], "web-3")
-		_, err = brokers[0].Renew(t.Context(), l.ID(), poolTTL)
-		isError(t, "the worker ID is another program's", err, worker.ErrLeaseLost)
-	})
-}
-
-// A renewal of unknown outcome counts after a second swap, whose answer arrives.
-func TestRenewalWithoutAnswer(t *testing.T) {
-	for _, fault := range []swapFault{swapLost, replyLost} {
-		inPoolBubble(t, 1, func(t *testing.T, w *world, brokers []broker) {
-			l := claimFrom(t, brokers[0], "web-1")
-			time.Sleep(time.Second)
-			swaps := 0
-			w.plan(func(_, _ worker.Record) swapFault {
-				if swaps++; swaps == 1 {
-					return fault
-				}
-				return swapWorks
-			})
-			if _, err := brokers[0].Renew(t.Context(), l.ID(), 0); err != nil || swaps != 2 {
-				t.Errorf("fault %d: %v after %d swaps", fault, err, swaps)
-			}
-		})
-	}
-}
-
-// A renewal of unknown outcome leaves a record alone that another program has by then.
-func TestRenewalFindsAnother(t *testing.T) {
-	inPoolBubble(t, 1, func(t *testing.T, w *world, brokers []broker) {
-		l := claimFrom(t, brokers[0], "web-1")
-		other := worker.NewInstance()
-		w.plan(func(old, _ worker.Record) swapFault {
-			w.fault.Store(nil)
-			next := old
-			next.Instance, next.Term = other, old.Term+1
-			if _, err := w.reg.Swap(t.Context(), old, next); err != nil {
-				t.Error(err)
-			}
-			return swapLost
-		})
-		_, err := brokers[0].Renew(t.Context(), l.ID(), 0)
-		isError(t, "renew", err, worker.ErrLeaseLost)
-		records, _ := w.reg.List(t.Context())
-		if len(records) != 2 || records[0].Instance != other {
-			t.Errorf("the other program's record became %+v", records)
-		}
-	})
-}
-
 func TestRelease(t *testing.T) {
 	inPoolBubble(t, 1, func(t *testing.T, w *world, brokers []broker) {
 		b, ctx := brokers[0], t.Context()
@@ -380,20 +313,4 @@ func keepStamping(t *testing.T, b broker, d time.Duration) {
 			_ = b.Release(t.Context(), l.ID(), time.Time{})
 		}
 	}
-}
-
-// A renewal whose answer comes after the limit does not count on a registry that loses writes.
-func TestPoolRenewedLate(t *testing.T) {
-	inPoolBubble(t, 1, func(t *testing.T, w *world, brokers []broker) {
-		w.lossy.Store(true)
-		keepStamping(t, brokers[0], poolDelay)
-		l := claimFrom(t, brokers[0], "web-1")
-		time.Sleep(poolTTL - 500*time.Millisecond)
-		w.plan(func(_, _ worker.Record) swapFault {
-			time.Sleep(600 * time.Millisecond)
-			return swapWorks
-		})
-		_, err := brokers[0].Renew(t.Context(), l.ID(), 0)
-		isError(t, "answered after the limit", err, worker.ErrLeaseLost)
-	})
 }

@@ -112,7 +112,10 @@ func (k *Keeper) limit(v view, pool Pool, ttl time.Duration) (time.Time, error) 
 		if v.epoch.Incarnation == "" {
 			return time.Time{}, fmt.Errorf("%w: the worker registry may lose writes and does not tell which server answers", leaf.ErrUnsupported)
 		}
-		ttl = min(ttl, pool.ClaimDelay-k.opts.Tolerance)
+		if ttl = min(ttl, pool.ClaimDelay-k.opts.Tolerance); ttl < minTTL {
+			return time.Time{}, fmt.Errorf("%w: the claim delay of pool %q, %v, is too short for a server that tolerates clocks that differ by %v",
+				leaf.ErrUnsupported, pool.Name, pool.ClaimDelay, k.opts.Tolerance)
+		}
 	}
 	return v.registry.Add(ttl).Truncate(time.Millisecond), nil
 }
@@ -148,7 +151,7 @@ func (k *Keeper) grant(ctx context.Context, v view, pool Pool, b bid, got Record
 	}
 	floor := k.poolFloor(after, pool, b.old)
 	if err == nil && !floor.After(got.Floor) && !floor.After(after.registry) {
-		return lease(pool, got, b.next.Horizon, after.registry), nil
+		return lease(pool, got, b.next.Horizon, k.now(after)), nil
 	}
 	back := got
 	back.Instance, back.Horizon = Instance{}, b.old.Horizon
@@ -188,64 +191,97 @@ func (k *Keeper) held(ctx context.Context, id string) (pool Pool, r Record, err 
 // wraps [ErrLeaseLost] if the lease is over for the registry. After other errors the renewal may
 // have happened, and may be repeated.
 func (p *Pools) Renew(ctx context.Context, id string, ttl time.Duration) (PoolLease, error) {
-	k := p.keeper("")
-	pool, old, err := k.held(ctx, id)
-	if err != nil {
-		return PoolLease{}, err
+	r := renewal{Keeper: p.keeper(""), id: id, ttl: ttl}
+	l, sent, first := r.write(ctx)
+	if !sent || first == nil {
+		return l, first
 	}
-	k.opts.Owner += holderOf(old.Owner)
-	v, err := k.readClock(ctx)
-	if err != nil {
-		return PoolLease{}, err
+	// The outcome of the swap is unknown. Only a second one counts, which the registry has
+	// acknowledged: it may lose a write that only a read has shown.
+	l, _, err := r.write(ctx)
+	if err != nil && !errors.Is(err, ErrLeaseLost) {
+		err = errors.Join(first, err)
 	}
-	v.records = map[int64]Record{old.Worker: old}
-	k.losses.noteEpoch(v)
-	limit, err := k.limit(v, pool, ttl)
-	if err != nil {
-		return PoolLease{}, err
-	}
-	if v.epoch.Lossy && old.Incarnation != v.epoch.Incarnation {
-		return PoolLease{}, fmt.Errorf("%w: another server of the registry has taken over", ErrLeaseLost)
-	}
-	got, err := k.renew(ctx, v, old, limit)
-	if err != nil {
-		return PoolLease{}, err
-	}
-	if err := k.checkInTime(v, old); err != nil {
-		return PoolLease{}, err
-	}
-	return lease(pool, got, later(old.Horizon, limit), k.now(v)), nil
+	return l, err
 }
 
-// renew writes the renewal. If the outcome of a swap is unknown, only a second one counts, which the
-// registry has acknowledged: it may lose a write that only a read has shown.
-func (k *Keeper) renew(ctx context.Context, v view, old Record, limit time.Time) (Record, error) {
+// A renewal is one call of [Pools.Renew].
+type renewal struct {
+	*Keeper
+	id    string
+	ttl   time.Duration
+	limit time.Time // of the lease before the first write
+}
+
+// write reads the lease and writes it with a later limit. If sent, the swap was, and the error is
+// its own.
+func (r *renewal) write(ctx context.Context) (l PoolLease, sent bool, err error) {
+	pool, old, err := r.held(ctx, r.id)
+	if err != nil {
+		return l, false, err
+	}
+	again := !r.limit.IsZero()
+	if !again {
+		r.limit = old.Horizon
+		r.opts.Owner += holderOf(old.Owner)
+	}
+	v, err := r.readFor(ctx, old)
+	if err != nil {
+		return l, false, err
+	}
+	limit, err := r.Keeper.limit(v, pool, r.ttl)
+	if err == nil {
+		err = r.counts(v, old)
+	}
+	if err != nil {
+		return l, false, err
+	}
 	next := old
 	next.Horizon = later(old.Horizon, limit)
-	k.stamp(&next, v)
-	got, err := k.swap(ctx, old, next)
+	if again {
+		next.Horizon = later(old.Horizon.Add(time.Millisecond), limit)
+	}
+	r.stamp(&next, v)
+	got, err := r.swap(ctx, old, next)
+	if err != nil {
+		return l, true, err
+	}
+	if _, ok := r.reg.(LossyRegistry); ok { // the server that has answered before may have ended
+		v, err = r.readClock(ctx)
+	}
 	if err == nil {
-		return got, nil
+		err = r.counts(v, got)
 	}
-	found, lerr := k.load(ctx, old.Worker)
-	switch {
-	case lerr != nil:
-		return Record{}, errors.Join(err, lerr)
-	case found.Instance != old.Instance:
-		return Record{}, ErrLeaseLost
-	}
-	next.Horizon = later(next.Horizon, found.Horizon.Add(time.Millisecond))
-	return k.swap(ctx, found, next)
+	return lease(pool, got, got.Horizon, r.now(v)), false, err
 }
 
-// checkInTime reports a renewal of old that was answered too late to count. The registry may have
-// lost who claimed the worker ID after its limit.
-func (k *Keeper) checkInTime(v view, old Record) error {
-	now := k.now(v)
-	if v.epoch.Untracked {
-		now = now.Add(k.opts.Tolerance)
+// readFor reads the registry's clock and server for a renewal of old. The age of a server that may
+// have had successors shows in all records.
+func (r *renewal) readFor(ctx context.Context, old Record) (view, error) {
+	v, err := r.readClock(ctx)
+	switch {
+	case err != nil:
+	case v.epoch.Lossy && v.epoch.Untracked:
+		return r.readAll(ctx)
+	default:
+		v.records = map[int64]Record{old.Worker: old}
+		r.losses.noteEpoch(v)
 	}
-	if v.epoch.Lossy && !now.Before(old.Horizon) {
+	return v, err
+}
+
+// counts reports why a renewal does not count that reads, or has written, the record. After its
+// limit another program may have had the worker ID, and the registry does not know of that any more
+// after a fail-over, or after a restore from a backup.
+func (r *renewal) counts(v view, record Record) error {
+	now := r.now(v)
+	if v.epoch.Lossy && v.epoch.Untracked {
+		now = now.Add(r.opts.Tolerance)
+	}
+	switch {
+	case v.epoch.Lossy && record.Incarnation != v.epoch.Incarnation:
+		return fmt.Errorf("%w: another server of the registry has taken over", ErrLeaseLost)
+	case !now.Before(r.limit):
 		return fmt.Errorf("%w: the renewal came too late", ErrLeaseLost)
 	}
 	return nil

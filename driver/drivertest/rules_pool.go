@@ -24,7 +24,7 @@ func pools(ctx context.Context, b *registryFixture) error {
 		}
 		all = append(all, p)
 	}
-	pool := worker.Pool{Name: "orders", MaxTTL: time.Second, Layout: worker.ServedLayout{Tick: 1, WorkerBits: 2, SequenceBits: 12}}
+	pool := worker.Pool{Name: "orders", MaxTTL: 3 * time.Second, Layout: worker.ServedLayout{Tick: 1, WorkerBits: 2, SequenceBits: 12}}
 	if _, err := all[0].Create(ctx, pool); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func pools(ctx context.Context, b *registryFixture) error {
 	if err != nil {
 		return err
 	}
-	renewed, err := all[2].Renew(ctx, lease.ID(), time.Second)
+	renewed, err := all[2].Renew(ctx, lease.ID(), 3*time.Second)
 	if err != nil || renewed.Limit.Before(lease.Limit) {
 		return fmt.Errorf("renew %v: %v, %w", lease.Limit, renewed.Limit, err)
 	}
@@ -46,7 +46,7 @@ func pools(ctx context.Context, b *registryFixture) error {
 	if err := all[0].Release(ctx, lease.ID(), lease.Now); err != nil {
 		return err
 	}
-	if _, err := all[1].Renew(ctx, lease.ID(), time.Second); !errors.Is(err, worker.ErrLeaseLost) {
+	if _, err := all[1].Renew(ctx, lease.ID(), 3*time.Second); !errors.Is(err, worker.ErrLeaseLost) {
 		return fmt.Errorf("a renewal after the release: %w", err)
 	}
 	return nil

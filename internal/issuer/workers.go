@@ -121,6 +121,9 @@ func (w *Workers) free(ctx context.Context, id int64) (worker.Record, error) {
 	if _, once := w.Supply(); once {
 		return worker.Record{}, fmt.Errorf("%w: its worker IDs are used for one start of a process each, and never again", leaf.ErrUnsupported)
 	}
+	if (worker.Record{Worker: id}).InPool() {
+		return worker.Record{}, fmt.Errorf("%w: it is a pool's; its lease ends by itself", leaf.ErrInvalid)
+	}
 	if w.Mine(id) {
 		return worker.Record{}, fmt.Errorf("%w, by this server: stop it first", ErrHeld)
 	}

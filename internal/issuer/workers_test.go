@@ -24,10 +24,12 @@ func (k *keeper) Status() worker.Status {
 func (k *keeper) Err() error { return k.err }
 
 // registry returns one in which another node holds workers 0 and 1 for an hour.
+const pooled = 1 << 32 // the first worker ID of the first pool
+
 func registry(t *testing.T) *kv.Registry {
 	t.Helper()
 	r := memory.New().Registry()
-	for id := range int64(2) {
+	for _, id := range []int64{0, 1, pooled} {
 		record := worker.Record{Worker: id, Instance: worker.NewInstance(), Term: 6, Horizon: time.Now().Add(time.Hour).Truncate(time.Millisecond)}
 		if _, err := r.Swap(t.Context(), worker.Record{Worker: id}, record); err != nil {
 			t.Fatal(err)
@@ -48,6 +50,7 @@ func TestFree(t *testing.T) {
 		"without a keeper":  {1, nil, nil},
 		"one never claimed": {2, &keeper{}, leaf.ErrInvalid},
 		"a negative one":    {-1, &keeper{}, leaf.ErrInvalid},
+		"one of a pool":     {pooled, &keeper{}, leaf.ErrInvalid},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

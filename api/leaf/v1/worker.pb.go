@@ -420,7 +420,7 @@ func (x *RenewLeaseResponse) GetLease() *PoolLease {
 type ReleaseLeaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Lease string                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
-	// The latest time in an issued ID. Absent: there is none.
+	// The latest time in an issued ID, needed. The Unix epoch if there is none.
 	Used          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=used,proto3" json:"used,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -105,11 +105,9 @@ func (s *workerService) ReleaseLease(ctx context.Context, req *leafv1.ReleaseLea
 	if err != nil {
 		return nil, err
 	}
-	var used time.Time
-	if req.Used != nil {
-		if used = req.GetUsed().AsTime(); !req.GetUsed().IsValid() {
-			return nil, fmt.Errorf("%w: used is no time", leaf.ErrInvalid)
-		}
+	used := req.GetUsed().AsTime()
+	if !req.GetUsed().IsValid() || used.UnixMilli() < 0 { // one that forgets it would lose the times that it has issued
+		return nil, fmt.Errorf("%w: used must be the latest time in an issued ID, or the Unix epoch if there is none", leaf.ErrInvalid)
 	}
 	return new(leafv1.ReleaseLeaseResponse), workers.Release(ctx, req.GetLease(), used)
 }

@@ -44,7 +44,9 @@ func TestLeases(t *testing.T) {
 	wantCode(t, "list an unknown pool", err, connect.CodeNotFound)
 	_, err = f.workers.ReleaseLease(ctx, &leafv1.ReleaseLeaseRequest{Lease: lease.GetLease(), Used: timestamppb.New(time.Now().Add(time.Hour))})
 	wantCode(t, "used beyond the limit", err, connect.CodeInvalidArgument)
-	if _, err = f.workers.ReleaseLease(ctx, &leafv1.ReleaseLeaseRequest{Lease: lease.GetLease()}); err != nil {
+	_, err = f.workers.ReleaseLease(ctx, &leafv1.ReleaseLeaseRequest{Lease: lease.GetLease()})
+	wantCode(t, "without the time used", err, connect.CodeInvalidArgument)
+	if _, err = f.workers.ReleaseLease(ctx, &leafv1.ReleaseLeaseRequest{Lease: lease.GetLease(), Used: timestamppb.New(time.UnixMilli(0))}); err != nil {
 		t.Error(err)
 	}
 	_, err = f.workers.RenewLease(ctx, &leafv1.RenewLeaseRequest{Lease: lease.GetLease()})

@@ -17,9 +17,6 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// leasesPath is the path of claims; renewals and releases add the lease.
-const leasesPath = "/v1/workers/leases"
-
 // maxLeaseBody bounds the body of a claim or a renewal, in bytes.
 const maxLeaseBody = 4096
 
@@ -51,7 +48,7 @@ type lease struct {
 	RenewAt int64  `json:"renew_at"`
 }
 
-// serveLeases serves the paths from [leasesPath] on; id is what follows.
+// serveLeases serves the paths from [frontend.LeasesPath] on; id is what follows.
 func (h *handler) serveLeases(w http.ResponseWriter, r *http.Request, id string) {
 	allow, serve := "POST, OPTIONS", h.claimLease
 	if id != "" {

@@ -24,8 +24,8 @@ const (
 // Routes are the paths of the description, each with its purpose.
 var Routes = [][2]string{
 	{idsPrefix + "{scheme}/{key}", "one ID; ?n=100 for a batch, ?ranges=1, ?contiguous=1, ?format=text"},
-	{leasesPath, "POST {\"pool\":\"NAME\"}: a lease of a worker ID, for a program with a generator of its own"},
-	{leasesPath + "/{lease}", "POST renews the lease, DELETE with ?used=MS releases it"},
+	{frontend.LeasesPath, "POST {\"pool\":\"NAME\"}: a lease of a worker ID, for a program with a generator of its own"},
+	{frontend.LeasesPath + "/{lease}", "POST renews the lease, DELETE with ?used=MS releases it"},
 	{decodePrefix + "{id}", "what an ID made of the time says; ?layout=NAME"},
 }
 
@@ -66,7 +66,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.serveIDs(w, r, names)
 		return
 	}
-	if id, ok := strings.CutPrefix(path, leasesPath); ok && (id == "" || id[0] == '/') {
+	if id, ok := strings.CutPrefix(path, frontend.LeasesPath); ok && (id == "" || id[0] == '/') {
 		h.serveLeases(w, r, id)
 		return
 	}
