@@ -160,6 +160,9 @@
 //     typo in its name would begin a second space of equal IDs.
 //   - A limit is the registry's time plus the TTL, whatever clock the program has. A server whose
 //     clock differs from the registry's by more than the tolerance grants nothing.
+//   - A floor is the replaced horizon, or the registry's time less the tolerance if that is later: a
+//     registry that was restored from a backup does not know the horizons since. Once the leases
+//     before the restore have ended, new ones begin above them.
 //   - The record's instance is the secret of the lease. If the answer to a claim is lost, nobody
 //     knows the secret, and the worker ID stays taken up to its limit.
 //   - A renewal needs the secret and always writes: an answer from a read alone may come from a

@@ -177,3 +177,18 @@ func TestPoolOfIntolerantServers(t *testing.T) {
 		}
 	})
 }
+
+// New leases begin above those of before a restore, which the backup does not know.
+func TestFloorAfterRestore(t *testing.T) {
+	inPoolBubble(t, 1, func(t *testing.T, w *world, brokers []broker) {
+		backup := w.reg.Backend.Snapshot()
+		lost := claimFrom(t, brokers[0], "web-1")
+		w.reg.Backend.Restore(backup)
+		time.Sleep(poolTTL + worker.DefaultTolerance)
+		for range 2 {
+			if l := claimFrom(t, brokers[0], "web-2"); l.Floor.Before(lost.Limit) {
+				t.Errorf("a lease from %v on; one lasted until %v", l.Floor, lost.Limit)
+			}
+		}
+	})
+}

@@ -84,7 +84,8 @@ func (p *Pools) Claim(ctx context.Context, c PoolClaim) (PoolLease, error) {
 	}
 	for _, cell := range ids {
 		old := v.record(cell)
-		next := Record{Worker: cell, Instance: NewInstance(), Term: old.Term + 1, Horizon: limit, Floor: k.poolFloor(v, pool, old)}
+		next := Record{Worker: cell, Instance: NewInstance(), Term: old.Term + 1, Horizon: limit,
+			Floor: later(k.poolFloor(v, pool, old), v.registry.Add(-k.opts.Tolerance))} // a restored backup does not know of the leases since
 		k.stamp(&next, v)
 		got, err := k.place(ctx, bid{old, next})
 		switch {

@@ -1,6 +1,6 @@
 // Package model_test checks the lease protocol of package worker with the model checker
-// Spin: the models lease.pml, loss.pml and generator.pml have no error, and without any one of
-// their safety rules an ID is issued twice.
+// Spin: the models lease.pml, loss.pml, generator.pml and pool.pml have no error, and without any
+// one of their safety rules an ID is issued twice.
 //
 //	go test -v -run Model ./worker/model
 //
@@ -49,6 +49,8 @@ var complete = []setup{
 	{"loss/switch-back", "loss", "TICKS=2 DELAY=1 HORIZON=2 EPOCHS=3 SWITCH_BACK=1"},
 	{"loss/clocks off", "loss", "TICKS=3 DELAY=1 HORIZON=2 TOLERANCE=1"},
 	{"generator", "generator", "TICKS=2 LEASES=2 CALLS=1"},
+	{"pool/hangs, crashes, a backup", "pool", "TICKS=2 TTL=1 CLAIMS=2"},
+	{"pool/a fail-over", "pool", "TICKS=3 TTL=1 CLAIMS=2 LOSSY=1"},
 }
 
 // completeLab lists what takes minutes.
@@ -65,6 +67,7 @@ var completeLab = []setup{
 	{"lab/loss/switch-back, two lives", "loss", "TICKS=2 DELAY=1 HORIZON=2 EPOCHS=3 LIVES=2 SWITCH_BACK=1"},
 	{"lab/loss/three nodes", "loss", "TICKS=3 DELAY=1 HORIZON=2 NODES=3"},
 	{"lab/loss/clocks off, two lives", "loss", "TICKS=3 DELAY=1 HORIZON=2 TOLERANCE=1 LIVES=2"},
+	{"lab/pool/hangs, crashes, a backup", "pool", "TICKS=3 TTL=1 CLAIMS=2"},
 	{"lab/generator/three ticks", "generator", "TICKS=3 LEASES=2 CALLS=1"},
 	{"lab/generator/two calls each", "generator", "TICKS=2 LEASES=2 CALLS=2"},
 }
@@ -102,6 +105,22 @@ var broken = []setup{
 	{"CURSOR_SWAP", "generator", "TICKS=2"},
 	{"EVERY_GENERATOR", "generator", "TICKS=2"},
 	{"ONE_OBJECT", "generator", "TICKS=2"},
+	{"FRESH_SECRET", "pool", "TICKS=4 TTL=1 CLAIMS=2"},
+	{"FLOOR_IS_OLD_HORIZON", "pool", "TICKS=4 TTL=2 CLAIMS=2 FLOOR_IS_NOW=0"},
+	{"FLOOR_IS_NOW", "pool", "TICKS=4 TTL=1 CLAIMS=2"},
+	{"RENEWAL_NAMES_SECRET", "pool", "TICKS=4 TTL=1 CLAIMS=2"},
+	{"RENEWAL_WRITES", "pool", "TICKS=3 TTL=2 CLAIMS=2"},
+	{"SECOND_SWAP", "pool", "TICKS=3 TTL=2 CLAIMS=2"},
+	{"NEVER_LOWER", "pool", "TICKS=4 TTL=2 CLAIMS=2"},
+	{"RENEWED_IN_TIME", "pool", "TICKS=3 TTL=1 CLAIMS=2"},
+	{"RENEWED_IN_EPOCH", "pool", "TICKS=3 TTL=2 CLAIMS=2 LOSSY=1 TOLERANCE=1"},
+	{"SEAL_BEFORE_RELEASE", "pool", "TICKS=4 TTL=2 CLAIMS=2"},
+	{"RELEASE_ABOVE_USED", "pool", "TICKS=4 TTL=2 CLAIMS=2"},
+	{"RELEASE_ABOVE_FLOOR", "pool", "TICKS=3 TTL=1 CLAIMS=3 FLOOR_IS_NOW=0"},
+	{"TIME_IN_ID", "pool", "TICKS=4 TTL=1 CLAIMS=2"},
+	{"FLOOR_AFTER_LOSS", "pool", "TICKS=4 TTL=2 CLAIMS=2 LOSSY=1"},
+	{"DELAY_COVERS_TTL", "pool", "TICKS=4 TTL=2 CLAIMS=2 LOSSY=1 TOLERANCE=1"},
+	{"EPOCH_AFTER_SWAP", "pool", "TICKS=4 TTL=1 CLAIMS=2 LOSSY=1"},
 }
 
 var issuedTwice = regexp.MustCompile(`assertion violated\s+!\(issued`)
@@ -153,7 +172,7 @@ func TestModelRules(t *testing.T) {
 		tested[s.model+" "+s.name] = true
 	}
 	tested["lease TERM_BUMP"] = true // is not needed
-	for _, model := range []string{"lease", "loss", "generator"} {
+	for _, model := range []string{"lease", "loss", "generator", "pool"} {
 		text, err := os.ReadFile(model + ".pml")
 		if err != nil {
 			t.Fatal(err)

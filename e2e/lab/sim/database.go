@@ -30,6 +30,7 @@ type database struct {
 	skew      atomic.Int64 // nanoseconds that its clock is ahead; see newLossWorld
 	unnamed   bool         // no incarnation of it is known
 	untracked bool         // others may answer within one incarnation
+	nameless  bool         // a write does not ask which server it meets
 
 	mu       sync.RWMutex // held for writing during a fail-over
 	stalled  *stall       // nil: writes are answered
@@ -72,7 +73,7 @@ func (d *database) takenOver() time.Time {
 }
 
 func (d *database) server() string {
-	if !d.lossy {
+	if !d.lossy || d.nameless {
 		return ""
 	}
 	return fmt.Sprintf("server %d", d.epoch)

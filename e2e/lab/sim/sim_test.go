@@ -21,7 +21,7 @@ import (
 
 var (
 	seedFlag      = flag.Uint64("seed", 0, "run the schedule of this seed alone, and print it")
-	kindFlag      = flag.String("kind", "", "run schedules of this kind alone: tags, relays, leases or losses")
+	kindFlag      = flag.String("kind", "", "run schedules of this kind alone: tags, relays, leases, losses or pools")
 	schedulesFlag = flag.Int("schedules", 0, "how many schedules of each kind to run (default 30, with LEAF_LAB set for 75 seconds)")
 )
 
@@ -38,6 +38,7 @@ var kinds = map[string]func(seed uint64, sabotage string) scenario{
 	"tags":   func(seed uint64, sabotage string) scenario { return newTagWorld(seed, sabotage) },
 	"leases": func(seed uint64, sabotage string) scenario { return newLeaseWorld(seed, sabotage) },
 	"relays": func(seed uint64, sabotage string) scenario { return newRelayWorld(seed, sabotage) },
+	"pools":  func(seed uint64, sabotage string) scenario { return newPoolWorld(seed, sabotage) },
 	"losses": func(seed uint64, sabotage string) scenario { return newLossWorld(seed, sabotage) },
 }
 
