@@ -166,7 +166,9 @@ func TestFrozenServer(t *testing.T) {
 func TestFrozenServerEndsCalls(t *testing.T) {
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
 	c := connect(t, &client.Options{CallTimeout: 100 * time.Millisecond}, server)
-	wantNext(t, c, 1)
+	if _, err := c.Next(t.Context(), "order"); err != nil { // not always 1: a slow machine may cut the first call
+		t.Fatal(err)
+	}
 	server.Hold()
 	defer server.Release()
 	if _, err := c.Ordered("", "order").Next(context.Background()); !errors.Is(err, leaf.ErrExhausted) {

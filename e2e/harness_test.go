@@ -83,13 +83,16 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// raceFlags are those of make test.
+var raceFlags = []string{"-race", "-gcflags=modernc.org/...=-race=false"}
+
 // build makes the command; in the lab without the race detector, which would spoil
 // the figures.
 func build(dir string) (string, error) {
 	binary := filepath.Join(dir, "leaf")
 	args := []string{"build", "-o", binary}
 	if !lab() {
-		args = append(args, "-race")
+		args = append(args, raceFlags...)
 	}
 	cmd := exec.Command("go", append(args, "./cmd/leaf")...)
 	cmd.Dir = ".." // the product's own module, with its own requirements

@@ -41,7 +41,7 @@ func labBuild(t testing.TB, version, tags string, more ...string) string {
 	}
 	args := []string{"build", "-tags", tags, "-ldflags", "-X github.com/leaf-id/leaf/internal/cli.Version=" + version, "-o", path}
 	if !lab() {
-		args = append(args, "-race")
+		args = append(args, raceFlags...)
 	}
 	args = append(args, more...)
 	cmd := exec.Command("go", append(args, "./cmd/leaf")...)

@@ -8,6 +8,7 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -21,9 +22,13 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// All worker IDs that there can be are listed.
 func TestMany(t *testing.T) {
 	drivertest.TestMany(t, memory.New().Store(), memory.New().Registry(), 1024)
+}
+
+// All worker IDs that there can be are listed.
+func TestEveryWorkerID(t *testing.T) {
+	testserver.Long(t)
 	const n = 524_288
 	db := memory.New()
 	text, err := worker.Record{Term: 1}.MarshalText()
