@@ -151,7 +151,7 @@ func (p *proxied) awaitUse(next *backend) {
 		if b == next {
 			continue
 		}
-		until(p.t, patience, "used by the proxy", func() error {
+		until(p.t, minWait, "used by the proxy", func() error {
 			page, err := get(b.server.url + "/cache")
 			if err == nil && !strings.Contains(page, sampleTag) {
 				err = fmt.Errorf("no request has come:\n%s", page)
@@ -186,12 +186,12 @@ func TestBehindHAProxy(t *testing.T) {
 
 // incr takes an ID over the Redis protocol.
 func incr(port int) (int64, error) {
-	c, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), patience)
+	c, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), minWait)
 	if err != nil {
 		return 0, err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(minWait))
 	if _, err := fmt.Fprintf(c, "INCR %s\r\n", sampleTag); err != nil {
 		return 0, err
 	}

@@ -21,7 +21,6 @@ type poolWorld struct {
 	*world
 	pool worker.Pool
 	kept []memory.Snapshot // what servers of the database have that may take over, the oldest first
-	all  []*program
 
 	mu     sync.Mutex
 	broken []error // promises, apart from unique IDs
