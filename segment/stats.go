@@ -101,6 +101,15 @@ func (s serverSet) Totals() iter.Seq[Stats] {
 	return totals(s.tags.all)
 }
 
+// Of returns a snapshot of one tag with its segments; false: the tag is not in use.
+func (s serverSet) Of(tag string) (Stats, bool) {
+	b := s.tags.get(tag)
+	if b == nil {
+		return Stats{}, false
+	}
+	return b.Stats(), true
+}
+
 // Failing yields snapshots as Totals does of the tags in use whose latest call to the store
 // failed. Its cost does not depend on the others.
 func (s serverSet) Failing() iter.Seq[Stats] {

@@ -33,6 +33,7 @@ type Layouts []NamedLayout
 // A Decoded has the fields of an ID in a layout.
 type Decoded struct {
 	Layout string
+	Of     snowflake.Layout // the layout of that name
 	snowflake.Parts
 }
 
@@ -44,10 +45,10 @@ func (ls Layouts) Decode(name string, id int64) (Decoded, error) {
 		return Decoded{}, err
 	}
 	if l.Name == "uid-baidu" && id < 0 {
-		return Decoded{l.Name, expired(l.Layout, id)}, nil
+		return Decoded{l.Name, l.Layout, expired(l.Layout, id)}, nil
 	}
 	parts, err := l.Layout.Decode(id)
-	return Decoded{l.Name, parts}, err
+	return Decoded{l.Name, l.Layout, parts}, err
 }
 
 // expired takes apart what uid-generator issued after its layout had run out: the time

@@ -104,6 +104,10 @@ func TestDecode(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := tt.layouts.Decode(tt.name, id)
+			if got.Layout != "" && got.Of.TimeBits == 0 {
+				t.Error("the layout has no bits")
+			}
+			got.Of = snowflake.Layout{}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}

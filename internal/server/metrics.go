@@ -59,7 +59,8 @@ func (s *Server) metricSources(opts *frontend.Options) telemetry.Sources {
 		sources.CertificateEnd = s.tls.expiry
 	}
 	if s.set != nil {
-		sources.Tags, sources.StoreErr, sources.StoreCalls = s.set.Server().Totals(), s.storeErr, s.counts.store
+		sources.Tags, sources.Tag = s.set.Server().Totals(), s.set.Server().Of
+		sources.StoreErr, sources.StoreCalls = s.storeErr, s.counts.store
 	}
 	if s.times != nil {
 		s.times.addSources(&sources)

@@ -247,7 +247,8 @@ func (s *Server) frontend() *frontend.Options {
 	if s.times != nil {
 		opts.Workers, opts.Layouts, opts.Registry = s.times.workers, s.times.layouts, s.times.backend.Name
 	}
-	opts.Metrics = telemetry.NewHandler(telemetry.NewCollector(s.metricSources(opts)), s.log)
+	collector := telemetry.NewCollector(s.metricSources(opts))
+	opts.Metrics, opts.Snapshot = telemetry.NewHandler(collector, s.log), collector.Snapshot
 	return opts
 }
 

@@ -77,7 +77,7 @@ func (s *Server) openTimes() error {
 		Settle:      backend.Traits.Settle,
 		ClaimDelay:  backend.Traits.ClaimDelay,
 		Lock:        s.lockWorker,
-		Owner:       owner(s.main().number()),
+		Owner:       owner(s.main().number()) + s.describe(),
 		Logger:      s.log,
 	}}
 	o.Layouts = nodeLayouts(schemes, backend.Traits.MaxAhead)

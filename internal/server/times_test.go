@@ -91,7 +91,7 @@ func TestServeBothSchemes(t *testing.T) {
 	}
 	record, err := reg.Load(t.Context(), 0)
 	_, port, _ := strings.Cut(r.addr, ":")
-	if err != nil || !record.Held() || !strings.HasSuffix(record.Owner, fmt.Sprintf(":%s pid %d", port, os.Getpid())) {
+	if err != nil || !record.Held() || !strings.Contains(record.Owner, fmt.Sprintf(":%s pid %d leaf v1.2.3 config store=", port, os.Getpid())) {
 		t.Errorf("record %+v, %v", record, err)
 	}
 	r.wantStop(t)

@@ -21,8 +21,9 @@ type Sources struct {
 	Schemes []string             // served ones
 	Health  func() health.Report // the server's problems
 
-	Tags       iter.Seq[segment.Stats] // every tag in use, each time anew
-	StoreErr   func() error            // why the latest look at the store failed
+	Tags       iter.Seq[segment.Stats]                 // every tag in use, each time anew
+	Tag        func(name string) (segment.Stats, bool) // one of them, with its segments
+	StoreErr   func() error                            // why the latest look at the store failed
 	StoreCalls *StoreCalls
 
 	Worker     func() worker.Status
@@ -88,7 +89,12 @@ var (
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out, now := sink(ch), time.Now()
+	c.collect(sink{toPrometheus(ch)}, c.tags.withSeries)
+}
+
+// collect puts all figures, and those of the tags that series selects.
+func (c *Collector) collect(out sink, series func(now time.Time) iter.Seq[*segment.Stats]) {
+	now := time.Now()
 	out.put(buildInfo, 1, c.Version, runtime.Version())
 	report := c.Health()
 	unasked := unaskedSchemes(report)
@@ -99,7 +105,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectRequests(out)
 	if c.Tags != nil {
 		c.collectStore(out)
-		c.tags.collect(out, c.Tags, now)
+		c.tags.update(c.Tags)
+		c.tags.sum().collect(out)
+		for s := range series(now) {
+			putTag(out, s)
+		}
 	}
 	if c.Worker != nil && len(unasked) == 0 {
 		c.collectWorker(out, now)

@@ -7,27 +7,43 @@ import (
 // A metric is one name with all values of its labels.
 type metric struct {
 	*prometheus.Desc
+	name string
 	kind prometheus.ValueType
 }
 
 func counter(name, help string, labels ...string) metric {
-	return metric{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue}
+	return metric{prometheus.NewDesc(name, help, labels, nil), name, prometheus.CounterValue}
 }
 
 func gauge(name, help string, labels ...string) metric {
-	return metric{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
+	return metric{prometheus.NewDesc(name, help, labels, nil), name, prometheus.GaugeValue}
 }
 
 func histogram(name, help string, labels ...string) metric {
-	return metric{Desc: prometheus.NewDesc(name, help, labels, nil)}
+	return metric{prometheus.NewDesc(name, help, labels, nil), name, prometheus.UntypedValue}
 }
 
-// A sink receives what one scrape finds.
-type sink chan<- prometheus.Metric
+// A sink receives the figures of one reading.
+type sink struct{ receiver }
 
-func (s sink) put(m metric, value float64, labels ...string) {
-	s <- prometheus.MustNewConstMetric(m.Desc, m.kind, value, labels...)
+// A receiver keeps figures, or passes them on.
+type receiver interface {
+	value(m metric, value float64, labels []string)
+	latencies(m metric, count uint64, seconds float64, buckets map[float64]uint64, labels []string)
 }
+
+// toPrometheus is the receiver for a scrape.
+type toPrometheus chan<- prometheus.Metric
+
+func (c toPrometheus) value(m metric, value float64, labels []string) {
+	c <- prometheus.MustNewConstMetric(m.Desc, m.kind, value, labels...)
+}
+
+func (c toPrometheus) latencies(m metric, count uint64, seconds float64, buckets map[float64]uint64, labels []string) {
+	c <- prometheus.MustNewConstHistogram(m.Desc, count, seconds, buckets, labels...)
+}
+
+func (s sink) put(m metric, value float64, labels ...string) { s.value(m, value, labels) }
 
 func (s sink) putBool(m metric, value bool, labels ...string) {
 	n := 0.0
@@ -52,7 +68,7 @@ func (s sink) putLatencies(m metric, r *Requests, labels ...string) {
 			buckets[bounds[i].Seconds()] = count
 		}
 	}
-	s <- prometheus.MustNewConstHistogram(m.Desc, count, r.took(), buckets, labels...)
+	s.latencies(m, count, r.took(), buckets, labels)
 }
 
 // putErrors writes the failed requests by cause. It writes zero causes as well, so that their first

@@ -92,24 +92,41 @@ type tags struct {
 	ranked time.Time
 }
 
-// collect puts the series of all tags.
-func (t *tags) collect(out sink, all iter.Seq[segment.Stats], now time.Time) {
+// update takes over the present statistics of all tags.
+func (t *tags) update(all iter.Seq[segment.Stats]) {
 	t.scrape++
 	for s := range all {
 		t.note(&s)
 	}
 	t.sweep()
-	t.rank(now)
-	sum := summary{Stats: t.gone, shortest: math.Inf(1)}
-	for name, h := range t.known {
+}
+
+// sum returns the summary as of the latest update.
+func (t *tags) sum() *summary {
+	sum := &summary{Stats: t.gone, shortest: math.Inf(1)}
+	for _, h := range t.known {
 		sum.add(&h.last)
-		if h.shown {
-			for _, m := range perTag {
-				out.put(m.metric, m.value(&h.last), name)
+	}
+	return sum
+}
+
+// withSeries ranks the tags, and returns those with series of their own.
+func (t *tags) withSeries(now time.Time) iter.Seq[*segment.Stats] {
+	t.rank(now)
+	return func(yield func(*segment.Stats) bool) {
+		for _, h := range t.known {
+			if h.shown && !yield(&h.last) {
+				return
 			}
 		}
 	}
-	sum.collect(out)
+}
+
+// putTag puts the series of one tag.
+func putTag(out sink, s *segment.Stats) {
+	for _, m := range perTag {
+		out.put(m.metric, m.value(s), s.Tag)
+	}
 }
 
 // A summary describes all tags together.

@@ -109,7 +109,13 @@ type ListTagsRequest struct {
 	// server answers only few such calls at the same time.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of the page before; any server of the store takes it. Empty: the first page.
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only tags whose name or description contains the text, in any case. Empty: all.
+	Contains string `protobuf:"bytes,3,opt,name=contains,proto3" json:"contains,omitempty"`
+	// The order instead of that of the names: step, max_id or updated; a minus before it, or before
+	// name, reverses it. page_token then has no meaning: skip counts the tags of the pages before.
+	OrderBy       string `protobuf:"bytes,4,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	Skip          int32  `protobuf:"varint,5,opt,name=skip,proto3" json:"skip,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -158,11 +164,34 @@ func (x *ListTagsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListTagsRequest) GetContains() string {
+	if x != nil {
+		return x.Contains
+	}
+	return ""
+}
+
+func (x *ListTagsRequest) GetOrderBy() string {
+	if x != nil {
+		return x.OrderBy
+	}
+	return ""
+}
+
+func (x *ListTagsRequest) GetSkip() int32 {
+	if x != nil {
+		return x.Skip
+	}
+	return 0
+}
+
 type ListTagsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Tags  []*Tag                 `protobuf:"bytes,1,rep,name=tags,proto3" json:"tags,omitempty"`
-	// For the next page. Empty: this is the last one.
+	// For the next page. Empty: this is the last one, or the request has an order or a skip.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// How many tags the request matches on all pages, where it has contains, order_by or skip.
+	Total         int32 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -209,6 +238,13 @@ func (x *ListTagsResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListTagsResponse) GetTotal() int32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
 }
 
 type CreateTagRequest struct {
@@ -773,7 +809,9 @@ func (x *ObserveTagResponse) GetOthersFor() *durationpb.Duration {
 }
 
 type StatusRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Leave the tags in use out of the answer; there may be very many.
+	SkipTags      bool `protobuf:"varint,1,opt,name=skip_tags,json=skipTags,proto3" json:"skip_tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -806,6 +844,13 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
 	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *StatusRequest) GetSkipTags() bool {
+	if x != nil {
+		return x.SkipTags
+	}
+	return false
 }
 
 // A Port is an address of a server that serves one protocol.
@@ -2405,14 +2450,18 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x06max_id\x18\x02 \x01(\x03R\x05maxId\x12\x12\n" +
 	"\x04step\x18\x03 \x01(\x03R\x04step\x12 \n" +
 	"\vdescription\x18\x04 \x01(\tR\vdescription\x124\n" +
-	"\aupdated\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aupdated\"M\n" +
+	"\aupdated\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aupdated\"\x98\x01\n" +
 	"\x0fListTagsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"\\\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x1a\n" +
+	"\bcontains\x18\x03 \x01(\tR\bcontains\x12\x19\n" +
+	"\border_by\x18\x04 \x01(\tR\aorderBy\x12\x12\n" +
+	"\x04skip\x18\x05 \x01(\x05R\x04skip\"r\n" +
 	"\x10ListTagsResponse\x12 \n" +
 	"\x04tags\x18\x01 \x03(\v2\f.leaf.v1.TagR\x04tags\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x83\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x05R\x05total\"\x83\x01\n" +
 	"\x10CreateTagRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x1a\n" +
@@ -2452,8 +2501,9 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\fothers_below\x18\x03 \x01(\x03H\x00R\vothersBelow\x88\x01\x01\x128\n" +
 	"\n" +
 	"others_for\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tothersForB\x0f\n" +
-	"\r_others_below\"\x0f\n" +
-	"\rStatusRequest\"J\n" +
+	"\r_others_below\",\n" +
+	"\rStatusRequest\x12\x1b\n" +
+	"\tskip_tags\x18\x01 \x01(\bR\bskipTags\"J\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x18\n" +

@@ -862,8 +862,11 @@ type DecodeResponse struct {
 	Tick     *int64 `protobuf:"varint,2,opt,name=tick,proto3,oneof" json:"tick,omitempty"`
 	Worker   *int64 `protobuf:"varint,3,opt,name=worker,proto3,oneof" json:"worker,omitempty"`
 	Sequence *int64 `protobuf:"varint,4,opt,name=sequence,proto3,oneof" json:"sequence,omitempty"`
-	// The name of the layout.
+	// The name of the layout, and how many bits of an ID its fields have, from the highest one down.
 	Layout        string `protobuf:"bytes,5,opt,name=layout,proto3" json:"layout,omitempty"`
+	TimeBits      int32  `protobuf:"varint,6,opt,name=time_bits,json=timeBits,proto3" json:"time_bits,omitempty"`
+	WorkerBits    int32  `protobuf:"varint,7,opt,name=worker_bits,json=workerBits,proto3" json:"worker_bits,omitempty"`
+	SequenceBits  int32  `protobuf:"varint,8,opt,name=sequence_bits,json=sequenceBits,proto3" json:"sequence_bits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -933,6 +936,27 @@ func (x *DecodeResponse) GetLayout() string {
 	return ""
 }
 
+func (x *DecodeResponse) GetTimeBits() int32 {
+	if x != nil {
+		return x.TimeBits
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetWorkerBits() int32 {
+	if x != nil {
+		return x.WorkerBits
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetSequenceBits() int32 {
+	if x != nil {
+		return x.SequenceBits
+	}
+	return 0
+}
+
 var File_leaf_v1_leaf_proto protoreflect.FileDescriptor
 
 const file_leaf_v1_leaf_proto_rawDesc = "" +
@@ -991,13 +1015,17 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x0eReturnResponse\"7\n" +
 	"\rDecodeRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
-	"\x06layout\x18\x02 \x01(\tR\x06layout\"\xd0\x01\n" +
+	"\x06layout\x18\x02 \x01(\tR\x06layout\"\xb3\x02\n" +
 	"\x0eDecodeResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x17\n" +
 	"\x04tick\x18\x02 \x01(\x03H\x00R\x04tick\x88\x01\x01\x12\x1b\n" +
 	"\x06worker\x18\x03 \x01(\x03H\x01R\x06worker\x88\x01\x01\x12\x1f\n" +
 	"\bsequence\x18\x04 \x01(\x03H\x02R\bsequence\x88\x01\x01\x12\x16\n" +
-	"\x06layout\x18\x05 \x01(\tR\x06layoutB\a\n" +
+	"\x06layout\x18\x05 \x01(\tR\x06layout\x12\x1b\n" +
+	"\ttime_bits\x18\x06 \x01(\x05R\btimeBits\x12\x1f\n" +
+	"\vworker_bits\x18\a \x01(\x05R\n" +
+	"workerBits\x12#\n" +
+	"\rsequence_bits\x18\b \x01(\x05R\fsequenceBitsB\a\n" +
 	"\x05_tickB\t\n" +
 	"\a_workerB\v\n" +
 	"\t_sequence2\xea\x02\n" +

@@ -87,3 +87,12 @@ func CallerIn(ctx context.Context) *access.Caller {
 	c, _ := ctx.Value(callerKey{}).(*access.Caller)
 	return c
 }
+
+// ErrorText returns the text of err for callers: all of it where only this machine reaches the
+// server, as an operator on it may read its log too.
+func (o *Options) ErrorText(err error) string {
+	if o.OnLoopback() {
+		return err.Error()
+	}
+	return Text(err)
+}

@@ -80,6 +80,9 @@ type Options struct {
 	// Metrics serves Prometheus; nil: no metrics.
 	Metrics http.Handler
 
+	// Snapshot reads the same figures for the console; nil: there are none.
+	Snapshot func(busiest int, named []string) *telemetry.Snapshot
+
 	// Listen is the address of this front end. If only this machine reaches it, only requests
 	// for this machine's own names are answered; nil: all.
 	Listen net.Addr

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaf-id/leaf/api"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/console"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/tinyid"
 	"github.com/leaf-id/leaf/internal/server/v1api"
@@ -113,7 +114,7 @@ func (h *handler) routes() []route {
 		{pprofPath, pprofPath, "profiles of the process, for administrators", get(h.admit(access.Admin, profiles)), false},
 		{"/openapi.yaml", "/openapi.yaml", "this API, described for machines", get(openAPI), false},
 		{protoPath, protoPath, "leaf.proto, admin.proto or worker.proto: the services of gRPC and Connect", get(h.proto), false},
-		{"/{$}", "/", "this page", get(h.index), false},
+		{"/{$}", "/", "the console for browsers, this page for others", get(h.index), false},
 	}
 }
 
@@ -167,7 +168,11 @@ func (h *handler) proto(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text) // a vanished client needs no answer
 }
 
-func (h *handler) index(w http.ResponseWriter, _ *http.Request) {
+func (h *handler) index(w http.ResponseWriter, r *http.Request) {
+	if negotiate(r.Header["Accept"]) == asHTML {
+		console.Page(w, r)
+		return
+	}
 	w.Header()["Content-Type"] = plainText
 	fmt.Fprint(w, "Leaf hands out unique IDs.\n\n")
 	for _, r := range v1api.Routes {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/leaf-id/leaf"
@@ -29,9 +28,8 @@ func NewAdmin(opts *frontend.Options) leafv1connect.AdminServiceHandler {
 
 // newAdmin returns the calls for callers elsewhere.
 func newAdmin(opts *frontend.Options) *adminService {
-	s := &adminService{opts, opts.StoreName, opts.Registry, error.Error, make(chan struct{}, wholeListing)} // an operator on this machine may read its log too
+	s := &adminService{opts, opts.StoreName, opts.Registry, opts.ErrorText, make(chan struct{}, wholeListing)}
 	if !opts.OnLoopback() {
-		s.tell = frontend.Text
 		s.store, _, _ = strings.Cut(opts.StoreName, ":")
 		s.registry, _, _ = strings.Cut(opts.Registry, ":")
 	}
@@ -69,45 +67,17 @@ func (s *adminService) ListTags(ctx context.Context, req *leafv1.ListTagsRequest
 			return nil, ctx.Err()
 		}
 	}
-	page := tagPage{size: size}
+	page, err := newTagPage(req, size)
+	if err != nil {
+		return nil, err
+	}
 	for tag, err := range tags.All(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if tag.Name > req.GetPageToken() {
-			page.add(tag)
-		}
+		page.add(tag)
 	}
 	return page.answer(), nil
-}
-
-// A tagPage keeps the first tags by name.
-type tagPage struct {
-	size int
-	tags []*leafv1.Tag
-}
-
-func (p *tagPage) add(tag segment.Tag) {
-	p.tags = append(p.tags, tagMessage(tag))
-	if len(p.tags) > 2*p.size {
-		p.sort()
-		clear(p.tags[p.size+1:])
-		p.tags = p.tags[:p.size+1]
-	}
-}
-
-func (p *tagPage) sort() {
-	slices.SortFunc(p.tags, func(a, b *leafv1.Tag) int { return strings.Compare(a.GetName(), b.GetName()) })
-}
-
-func (p *tagPage) answer() *leafv1.ListTagsResponse {
-	p.sort()
-	res := &leafv1.ListTagsResponse{Tags: p.tags}
-	if len(p.tags) > p.size {
-		res.Tags = p.tags[:p.size]
-		res.NextPageToken = p.tags[p.size-1].GetName()
-	}
-	return res
 }
 
 func (s *adminService) CreateTag(ctx context.Context, req *leafv1.CreateTagRequest) (*leafv1.CreateTagResponse, error) {

@@ -118,7 +118,9 @@ func (s *leafService) Decode(_ context.Context, req *leafv1.DecodeRequest) (*lea
 	if err != nil {
 		return nil, err
 	}
+	l := d.Of
 	return &leafv1.DecodeResponse{
 		Time: timestamp(d.Time), Tick: &d.Tick, Worker: &d.Worker, Sequence: &d.Sequence, Layout: d.Layout,
+		TimeBits: int32(l.TimeBits), WorkerBits: int32(l.WorkerBits), SequenceBits: int32(l.SequenceBits),
 	}, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-func (s *adminService) Status(ctx context.Context, _ *leafv1.StatusRequest) (*leafv1.StatusResponse, error) {
+func (s *adminService) Status(ctx context.Context, req *leafv1.StatusRequest) (*leafv1.StatusResponse, error) {
 	report := s.Report()
 	res := &leafv1.StatusResponse{
 		Version:    s.Version,
@@ -33,6 +33,9 @@ func (s *adminService) Status(ctx context.Context, _ *leafv1.StatusRequest) (*le
 		return res, nil
 	}
 	res.Store = s.storeStatus(ctx)
+	if req.GetSkipTags() {
+		return res, nil
+	}
 	for _, st := range s.Tags.Stats() {
 		res.Tags = append(res.Tags, s.stats(st))
 	}

@@ -123,7 +123,7 @@ func TestSnowflakeRPC(t *testing.T) {
 func TestDecode(t *testing.T) {
 	f := serve(t, loopback) // without the scheme: the default layout is Java Leaf's
 	d, err := f.ids.Decode(t.Context(), &leafv1.DecodeRequest{Id: 1169786042799259000})
-	want := &leafv1.DecodeResponse{Time: timestamppb.New(time.UnixMilli(1567733700834)), Tick: new(int64(278898726177)), Worker: new(int64(39)), Sequence: new(int64(3448)), Layout: "leaf"}
+	want := &leafv1.DecodeResponse{Time: timestamppb.New(time.UnixMilli(1567733700834)), Tick: new(int64(278898726177)), Worker: new(int64(39)), Sequence: new(int64(3448)), Layout: "leaf", TimeBits: 41, WorkerBits: 10, SequenceBits: 12}
 	if diff := cmp.Diff(want, d, protocmp.Transform()); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}

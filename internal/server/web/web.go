@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/server/browser"
 	"github.com/leaf-id/leaf/internal/server/conns"
+	"github.com/leaf-id/leaf/internal/server/console"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
@@ -21,6 +22,7 @@ import (
 type Server struct {
 	opts    *frontend.Options
 	browser *browser.Handler
+	console *console.Console
 	http    *http.Server                   // of HTTP/1 behind the lane; without one, of all
 	lane    *fastListener                  // nil: net/http has the port alone
 	conns   atomic.Pointer[conns.Listener] // of net/http alone; nil: it does not serve yet
@@ -31,6 +33,8 @@ func New(opts *frontend.Options) *Server {
 	s := &Server{opts: opts}
 	mux := http.NewServeMux()
 	rpcapi.Register(mux, opts)
+	s.console = console.New(opts)
+	s.console.Register(mux)
 	s.browser = browser.New(opts.CORSOrigins, boundBody(httpapi.New(mux, opts), frontend.BodyTimeout))
 	s.browser.CheckHost = opts.CheckPage
 	all := &observer{next: s.browser, access: opts.AccessLog, name: opts.CallerName}
@@ -72,6 +76,7 @@ func (s *Server) Reload(c config.Config) { s.browser.SetOrigins(c.CORSOrigins) }
 
 // Serve serves the connections of l until [Server.Shutdown].
 func (s *Server) Serve(l net.Listener) error {
+	go s.console.Run(s.opts.Context)
 	if s.lane != nil {
 		return s.lane.serve(l, s.http)
 	}
