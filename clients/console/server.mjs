@@ -16,8 +16,8 @@ export class Leaf {
 	async start() {
 		const log = `${this.folder}/log`
 		writeFileSync(log, '')
-		this.process = spawn('sh', ['-c', `exec "$0" "$@" 2>>${log}`, process.env.LEAF_BIN, 'serve', '--listen', `127.0.0.1:${this.port}`, '--resp', 'off', '--data', `${this.folder}/data`, ...this.options],
-			{ env: { ...environment, LEAF_LOG_FORMAT: 'text' }, stdio: 'ignore' })
+		this.process = spawn('sh', ['-c', `exec "$0" "$@" 2>>${log}`, process.env.LEAF_BIN, 'serve', '--listen', `127.0.0.1:${this.port}`, '--resp', 'off', '--data', 'data', ...this.options],
+			{ env: { ...environment, LEAF_LOG_FORMAT: 'text' }, stdio: 'ignore', cwd: this.folder })
 		await until(`${this.folder} serves`, async () => {
 			const found = /msg=serving.* url=(\S+)/.exec(readFileSync(log, 'utf8'))
 			if (!found) return false

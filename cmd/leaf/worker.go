@@ -144,7 +144,8 @@ type workerRow struct {
 
 func (r workerRow) cells() []string {
 	held := cli.Choose(r.Mine, "mine", cli.Choose(r.Held, "yes", "no"))
-	return []string{decimal(r.Worker), held, decimal(r.Term), moment(r.Horizon), moment(r.Seen), r.ClockOffset.String(), r.Owner,
+	owner, _, _ := strings.Cut(r.Owner, " leaf ") // the version and the digests of the configuration are for programs
+	return []string{decimal(r.Worker), held, decimal(r.Term), moment(r.Horizon), moment(r.Seen), r.ClockOffset.String(), owner,
 		strings.Join(r.Layouts, ",")}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -69,28 +70,28 @@ func TestSnapshotEqualsScrape(t *testing.T) {
 
 func compare(t *testing.T, s *Snapshot, family *dto.MetricFamily, m *dto.Metric, labels []string) int {
 	t.Helper()
-	key := ""
+	var key strings.Builder
 	for i, l := range labels {
 		if i > 0 {
-			key += "|"
+			key.WriteString("|")
 		}
-		key += l
+		key.WriteString(l)
 	}
 	want := map[string]float64{family.GetName(): m.GetGauge().GetValue() + m.GetCounter().GetValue()}
 	if h := m.GetHistogram(); h != nil {
 		want = map[string]float64{family.GetName() + "_count": float64(h.GetSampleCount()), family.GetName() + "_sum": h.GetSampleSum()}
 		total := uint64(0)
-		for _, n := range s.Latencies[family.GetName()][key] {
+		for _, n := range s.Latencies[family.GetName()][key.String()] {
 			total += n
 		}
 		if total != h.GetSampleCount() {
-			t.Errorf("%s{%s}: the buckets hold %d, want %d", family.GetName(), key, total, h.GetSampleCount())
+			t.Errorf("%s{%s}: the buckets hold %d, want %d", family.GetName(), key.String(), total, h.GetSampleCount())
 		}
 	}
 	for name, value := range want {
-		got, ok := s.Values[name][key]
+		got, ok := s.Values[name][key.String()]
 		if infinite := value > 1e300; ok == infinite || !infinite && got != value && name != "leaf_worker_horizon_seconds" { // that one runs
-			t.Errorf("%s{%s}: %v %v, want %v", name, key, got, ok, value)
+			t.Errorf("%s{%s}: %v %v, want %v", name, key.String(), got, ok, value)
 		}
 	}
 	return len(want)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -173,9 +174,7 @@ func (l *live) schemes() []map[string]float64 {
 	list := make([]map[string]float64, 0, maxPoints)
 	for _, p := range thin(l.points) {
 		m := map[string]float64{"": float64(p.at.UnixMilli())}
-		for scheme, n := range p.issued {
-			m[scheme] = n
-		}
+		maps.Copy(m, p.issued)
 		list = append(list, m)
 	}
 	return list
