@@ -294,6 +294,12 @@ func (w *poolWorld) run() {
 		w.action(w.machines[w.rng.IntN(len(w.machines))])
 		time.Sleep(time.Duration(w.rng.Int64N(int64(100*time.Millisecond) << w.rng.IntN(8))))
 	}
+	for _, m := range w.machines {
+		if p := m.proc.Load(); p != nil {
+			p.resume()
+		}
+	}
+	time.Sleep(5 * time.Second) // a call on its way may still pause its process, which end resumes
 	w.well = w.now()
 	w.end(func(m *machine) { m.proc.Load().shutDown() })
 }
