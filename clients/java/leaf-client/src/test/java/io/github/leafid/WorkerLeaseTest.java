@@ -127,7 +127,7 @@ class WorkerLeaseTest {
     void tellsInTime() throws Exception {
         try (Proxy proxy = new Proxy(server.port())) {
             BlockingQueue<LeafException> lost = new LinkedBlockingQueue<>();
-            WorkerLease a = WorkerLease.builder(proxy.url(), server.pool("in-time", 1, "1m")).ttl(Duration.ofSeconds(6)).callTimeout(Duration.ofMillis(200))
+            WorkerLease a = WorkerLease.builder(proxy.url(), server.pool("in-time", 1, "1m")).ttl(Duration.ofSeconds(6)).callTimeout(Duration.ofSeconds(2))
                     .onLost(lost::add).claim();
             proxy.close();
             assertEquals(LeafException.UNAVAILABLE, lost.poll(30, TimeUnit.SECONDS).reason());
