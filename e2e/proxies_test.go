@@ -101,11 +101,12 @@ func (p *proxied) askGRPC(ctx context.Context) {
 		for ctx.Err() == nil {
 			var res *leafv1.NextResponse
 			var err error
-			for range 3 { // as clients of gRPC do; nginx leaves it to them
+			for range 5 { // as clients of gRPC do; nginx leaves it to them, and HAProxy takes a second to notice a start
 				res, err = client.Next(ctx, &leafv1.NextRequest{Key: sampleTag})
 				if rpc.CodeOf(err) != rpc.CodeUnavailable {
 					break
 				}
+				time.Sleep(500 * time.Millisecond)
 			}
 			if err != nil && ctx.Err() != nil {
 				return
