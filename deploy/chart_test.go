@@ -145,7 +145,7 @@ func TestChartRefuses(t *testing.T) {
 // hookAnnotations mean something to helm alone.
 var hookAnnotations = regexp.MustCompile(`(?m)^  annotations: \{helm\.sh/.*\n`)
 
-// The plain manifests are what the chart makes.
+// The plain manifests equal the chart's.
 func TestManifests(t *testing.T) {
 	for name, values := range map[string]string{"database": database, "embedded": embedded} {
 		files, err := render(t, values)

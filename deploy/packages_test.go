@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build makes what a release has in bin/, of a version, in a folder like the repository's.
+// build fills a folder with a release's bin/, of the given version.
 func build(t *testing.T, version string) string {
 	t.Helper()
 	if dir, ok := built[version]; ok {

@@ -120,7 +120,7 @@ func TestNothingWithoutToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv, _ := serveConsole(t, gate)
-	for path, want := range map[string]int{"/": 200, "/console/app.js": 200, "/console/none.js": 400, "/console/events": 401, "/console/history?tag=order": 401} {
+	for path, want := range map[string]int{"/": 200, "/console/app.js": 200, "/console/none.js": 404, "/console/events": 401, "/console/history?tag=order": 401} {
 		if res := get(t, srv.URL+path, ""); res.StatusCode != want {
 			t.Errorf("%s: %s, want %d", path, res.Status, want)
 		}
@@ -172,14 +172,40 @@ func TestReadingsAreBounded(t *testing.T) {
 			}
 			c := &Console{live: l}
 			ctx, cancel := context.WithCancel(t.Context())
-			go c.Run(ctx)
+			done := make(chan struct{})
+			go func() { defer close(done); c.Run(ctx) }()
 			time.Sleep(10 * time.Minute)
 			cancel()
-			synctest.Wait()
+			<-done
 			share := float64(reads.Load()) * cost.Seconds() / 600
 			if most := map[bool]float64{false: 0.0025, true: 0.011}[open]; share > most || reads.Load() < 5 {
 				t.Errorf("open %v: %d readings take %.4f of a core, want %.4f at most", open, reads.Load(), share, most)
 			}
+		}
+	})
+}
+
+// Pages that come and go do not make readings more frequent than one that stays.
+func TestOpeningsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		l := newLive(snapshots(&reads))
+		ctx, cancel := context.WithCancel(t.Context())
+		go (&Console{live: l}).Run(ctx)
+		for range 1000 {
+			l.close(l.open([]string{"order"}))
+			time.Sleep(10 * time.Millisecond)
+		}
+		p := l.open([]string{"order"})
+		<-p.next // at once, the latest
+		opened := time.Now()
+		if s := <-p.next; len(s.Tags) != 1 || time.Since(opened) > watched {
+			t.Errorf("the tag came after %v, %v", time.Since(opened), s.Tags)
+		}
+		cancel()
+		synctest.Wait() // a reading takes no time here
+		if n := reads.Load(); n > 13 {
+			t.Errorf("%d readings in 11 s", n)
 		}
 	})
 }

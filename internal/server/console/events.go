@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	errNoFile = fmt.Errorf("%w: the console has no such file", leaf.ErrInvalid)
+	errNoFile = fmt.Errorf("%w: the console has no such file", frontend.ErrNoRoute)
 	errFull   = errors.New("too many consoles are open")
 )
 
@@ -29,7 +29,7 @@ const (
 	silence      = 10 * time.Second // before the server shows that it is alive
 )
 
-// A hello is the first event: what the page is to know of its reader, and the past.
+// A hello is the first event. It tells the page the rights of its reader, and the past.
 type hello struct {
 	Name    string               `json:"name"`
 	Read    bool                 `json:"read"`

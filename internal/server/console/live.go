@@ -12,7 +12,7 @@ import (
 const (
 	busiest  = 20               // tags of a snapshot, besides those that pages name
 	span     = 15 * time.Minute // of the history
-	maxPages = 64               // that are open at the same time
+	maxPages = 64               // open ones
 
 	// A reading takes place each second while a page is open. A share bounds what all readings cost
 	// where a server has very many tags: of a core, one in so many.
@@ -20,7 +20,7 @@ const (
 	unwatched, unwatchedShare = 5 * time.Second, 500
 )
 
-// A point is what the history keeps of a snapshot.
+// A point is the part of a snapshot that the history keeps.
 type point struct {
 	at     time.Time
 	issued map[string]float64    // IDs since the start, by scheme
@@ -53,24 +53,39 @@ func (c *Console) Run(ctx context.Context) {
 	if c.live.read == nil {
 		return
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-c.live.wake:
+		began := time.Now()
+		cost := c.live.sample()
+		for due := false; !due; { // a page that was opened may bring the next reading forward
+			timer := time.NewTimer(time.Until(began.Add(c.live.interval(cost))))
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+				due = true
+			case <-c.live.wake:
+				timer.Stop()
+			}
 		}
-		timer.Reset(c.live.sample())
 	}
 }
 
-// sample reads a snapshot, hands it to all pages, and returns the time until the next one.
-func (l *live) sample() time.Duration {
+// interval returns the time between the beginnings of two readings that take so long.
+func (l *live) interval(cost time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.pages) > 0 {
+		return max(watched, watchedShare*cost)
+	}
+	return max(unwatched, unwatchedShare*cost)
+}
+
+// sample reads a snapshot, hands it to all pages, and returns how long the reading took.
+func (l *live) sample() (cost time.Duration) {
 	began := time.Now()
 	s := l.read(busiest, l.named())
-	cost := time.Since(began)
+	cost = time.Since(began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = s
@@ -78,13 +93,10 @@ func (l *live) sample() time.Duration {
 	for p := range l.pages {
 		p.give(s)
 	}
-	if len(l.pages) > 0 {
-		return max(watched, watchedShare*cost)
-	}
-	return max(unwatched, unwatchedShare*cost)
+	return cost
 }
 
-// keep adds p to the history, in which points are a second apart, and forgets what is too old.
+// keep adds p to the history and forgets old points. Points are about a second apart.
 func (l *live) keep(p point) {
 	if n := len(l.points); n > 0 && p.at.Sub(l.points[n-1].at) < watched/2 {
 		l.points = l.points[:n-1]
@@ -121,7 +133,8 @@ func (l *live) named() (tags []string) {
 	return tags
 }
 
-// open adds a page, unless too many are open, and has it get a snapshot at once.
+// open adds a page, unless too many are open. It gets the latest snapshot at once, and the next one
+// as soon as that is due.
 func (l *live) open(tags []string) *page {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,9 +143,8 @@ func (l *live) open(tags []string) *page {
 	}
 	p := &page{tags, make(chan *telemetry.Snapshot, 1)}
 	l.pages[p] = true
-	if l.last != nil && time.Since(l.last.Time) < watched && len(tags) == 0 {
+	if l.last != nil {
 		p.give(l.last)
-		return p
 	}
 	select {
 	case l.wake <- struct{}{}:

@@ -116,7 +116,7 @@ func (h *handler) admit(q *request) (err error) {
 	return q.caller.Take(issuer.Segment, q.tag, 0)
 }
 
-// nextID answers with batchSize IDs. Like TinyID, it answers zero or fewer with none.
+// nextID answers with batchSize IDs. Zero or fewer give an empty answer, as in TinyID.
 func (h *handler) nextID(q *request) error {
 	n := 1
 	if text := q.http.Form.Get("batchSize"); text != "" {
@@ -181,6 +181,7 @@ func (h *handler) lend(q *request) (leaf.Range, error) {
 		}
 		r := grant.Range
 		if err := q.caller.Take(issuer.Segment, q.tag, r.Len()-1); err != nil {
+			q.caller.Refund(issuer.Segment, q.tag, 1)
 			_ = h.IDs.Return(q.http.Context(), q.tag, grant, r.Start) // else they are lost
 			return leaf.Range{}, err
 		}
@@ -190,7 +191,7 @@ func (h *handler) lend(q *request) (leaf.Range, error) {
 	}
 }
 
-// A malformed is the fault of a parameter that is no number. Only then TinyID answers 400.
+// A malformed error is about a parameter without a number. TinyID answers 400 for it alone.
 type malformed struct{ error }
 
 func (e malformed) Unwrap() error { return e.error }
