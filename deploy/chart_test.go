@@ -29,7 +29,7 @@ const (
 	embedded = "replicas: 1\npersistence: {enabled: true}"
 )
 
-// full turns on what the chart has.
+// full turns on every part of the chart.
 const full = database + `
 workers: {secret: leaf-workers}
 tokens: {secret: leaf-tokens}

@@ -121,7 +121,7 @@ func TestReleaseHasThePackagesFiles(t *testing.T) {
 	}
 	for dst, src := range sets[0] {
 		if src == "bin/leaf" || src == "bin/leaf-bench" {
-			continue // goreleaser adds what it builds
+			continue // goreleaser adds its binaries
 		}
 		if sets[1][dst] != src {
 			t.Errorf("%s is %s in the package and %q in the release", dst, src, sets[1][dst])

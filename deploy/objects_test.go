@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// objects are what a chart makes, in the types of Kubernetes.
+// objects are the output of a chart, in the types of Kubernetes.
 type objects struct {
 	kinds      []string
 	deployment *apps.Deployment
@@ -78,7 +78,7 @@ func (o *objects) pods() (template core.PodTemplateSpec, claims []core.Persisten
 	return o.deployment.Spec.Template, nil
 }
 
-// check compares what the objects say of each other.
+// check compares the references between the objects.
 func (o *objects) check(t *testing.T) {
 	t.Helper()
 	pods, claims := o.pods()
@@ -109,7 +109,7 @@ func (o *objects) check(t *testing.T) {
 	}
 }
 
-// checkPorts wants each port that is named to be one of the container.
+// checkPorts fails where a named port is not a port of the container.
 func (o *objects) checkPorts(t *testing.T, c *core.Container) {
 	t.Helper()
 	ports := make(map[string]bool)

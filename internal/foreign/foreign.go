@@ -15,7 +15,7 @@ type Counter struct {
 	Table  string // or the key of a key-value store
 	Name   string
 	Next   int64  // one past the highest ID that it has handed out
-	Step   int64  // 0: it has none
+	Step   int64  // 0: unknown
 	Skip   string // why it must not be taken over; "": nothing speaks against it
 
 	share share
@@ -27,7 +27,8 @@ const (
 	javaLeaf = "Java Leaf"
 )
 
-// Own reports whether the counter would be that of the store itself, if that were in this database.
+// Own reports whether the counter belongs to a store of Leaf's kind. It is then the target's own
+// counter if both URLs name one database.
 func (c Counter) Own() bool { return c.System == Leaf || c.System == javaLeaf }
 
 // A share is what one of several servers has of a counter: the numbers with a remainder.

@@ -189,7 +189,7 @@ func (r *reader) cosID(t table) error {
 	})
 }
 
-// addCosID adds a counter of CosId, unless it is one of several that are grouped by date.
+// addCosID adds a counter of CosId, unless CosId groups its counters by date.
 func (r *reader) addCosID(table, name string, high highest) {
 	if strings.Contains(name, "@") {
 		r.note("%s counts for one period, and is not taken over", name)
@@ -275,8 +275,8 @@ func (r *reader) increment(t table) error {
 var nextIncrement = regexp.MustCompile(`(?m)^\).* AUTO_INCREMENT=(\d+)`)
 
 // autoIncrement returns the counter of a column. The definition of the table shows the counter as it
-// is. The table of information_schema may be a day old. A number may have been handed out by an
-// INSERT that was undone.
+// is. The table of information_schema may be a day old. A rolled-back
+// INSERT uses up its number.
 func (r *reader) autoIncrement(t table, col string) (Counter, error) {
 	c := Counter{Table: t.name, Name: t.name}
 	var high highest

@@ -21,7 +21,7 @@ type Client struct {
 
 	mu            sync.Mutex
 	current, next *Segment
-	loading       chan struct{} // closed when the load under way ends; nil: none is
+	loading       chan struct{} // closed at the end of the running load; nil: no load runs
 	loads         int
 }
 
@@ -32,7 +32,7 @@ type Segment struct {
 	begun                 bool
 }
 
-// Next returns the next number; ok is false if there is none.
+// Next returns the next number; ok is false at the end of the segments.
 func (s *Segment) Next() (id int64, ok bool) {
 	s.begin()
 	s.Current += int64(s.Delta)
