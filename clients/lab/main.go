@@ -5,6 +5,7 @@
 //	POST   /worlds/{world}/{server}/{harm}     see [node.harm]
 //	GET    /worlds/{world}/calls               how many Advance calls each server was sent
 //	DELETE /worlds/{world}
+//	POST   /freezes?pid=N&ms=2000              stops a process of the caller for that long, then answers
 //
 // The addresses of a world are those of proxies, which stay when a server restarts.
 package main
@@ -18,6 +19,8 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
+	"time"
 )
 
 func main() {
@@ -38,12 +41,7 @@ func run() error {
 	}
 	l := &lab{binary: binary, worlds: make(map[string]*world)}
 	defer l.close()
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /worlds", l.create)
-	mux.HandleFunc("POST /worlds/{world}/{server}/{harm}", l.harm)
-	mux.HandleFunc("GET /worlds/{world}/calls", l.calls)
-	mux.HandleFunc("DELETE /worlds/{world}", l.remove)
-	go func() { _ = http.Serve(listener, mux) }() // until the process ends
+	go func() { _ = http.Serve(listener, l.handler()) }() // until the process ends
 	fmt.Printf("http://%s\n", listener.Addr())
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
@@ -56,6 +54,16 @@ type lab struct {
 	mu     sync.Mutex
 	worlds map[string]*world
 	made   int
+}
+
+func (l *lab) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /worlds", l.create)
+	mux.HandleFunc("POST /worlds/{world}/{server}/{harm}", l.harm)
+	mux.HandleFunc("GET /worlds/{world}/calls", l.calls)
+	mux.HandleFunc("DELETE /worlds/{world}", l.remove)
+	mux.HandleFunc("POST /freezes", freeze)
+	return mux
 }
 
 func (l *lab) close() {
@@ -129,6 +137,29 @@ func (l *lab) remove(rw http.ResponseWriter, r *http.Request) {
 	l.mu.Unlock()
 	if w != nil {
 		w.close()
+	}
+	rw.WriteHeader(http.StatusNoContent)
+}
+
+// maxFreeze bounds a freeze, which may be that of the program that would otherwise end it.
+const maxFreeze = 20_000
+
+// freeze stops a process and lets it go on, as platforms do that run a program only while it has a request.
+func freeze(rw http.ResponseWriter, r *http.Request) {
+	pid, err1 := strconv.Atoi(r.FormValue("pid"))
+	ms, err2 := strconv.Atoi(r.FormValue("ms"))
+	if err1 != nil || err2 != nil || pid < 2 || ms < 1 || ms > maxFreeze {
+		http.Error(rw, fmt.Sprintf("pid=%s for ms=%s is not possible", r.FormValue("pid"), r.FormValue("ms")), http.StatusBadRequest)
+		return
+	}
+	err := syscall.Kill(pid, syscall.SIGSTOP)
+	if err == nil {
+		time.Sleep(time.Duration(ms) * time.Millisecond)
+		err = syscall.Kill(pid, syscall.SIGCONT)
+	}
+	if err != nil {
+		http.Error(rw, err.Error(), http.StatusInternalServerError)
+		return
 	}
 	rw.WriteHeader(http.StatusNoContent)
 }
