@@ -63,7 +63,8 @@ type Call struct {
 	Server    string // host:port
 	Procedure string // such as Advance
 	Took      time.Duration
-	Err       error // nil: it succeeded
+	Err       error      // nil: it succeeded
+	Range     leaf.Range // the IDs that a successful Advance added to the program's stock
 }
 
 // A Client takes IDs from servers.

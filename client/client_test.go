@@ -61,10 +61,13 @@ func wantNext(t *testing.T, c *client.Client, want int64) {
 
 func TestNextAndTake(t *testing.T) {
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
-	var calls atomic.Int64
-	c := connect(t, &client.Options{OnCall: func(client.Call) { calls.Add(1) }}, server)
+	var calls, granted atomic.Int64
+	c := connect(t, &client.Options{OnCall: func(call client.Call) { calls.Add(1); granted.Add(call.Range.Len()) }}, server)
 	wantNext(t, c, 1)
 	before := calls.Load()
+	if st := c.Stats(); len(st) != 1 || granted.Load() == 0 || granted.Load() != st[0].Issued+st[0].Stock {
+		t.Errorf("calls brought %d IDs: %+v", granted.Load(), st)
+	}
 	for want := int64(2); want < 80; want++ {
 		wantNext(t, c, want)
 	}

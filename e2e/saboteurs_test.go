@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,6 +37,8 @@ var sabotagedServers = []sabotagedServer{
 	{"etcd revision", "a claim counts at once in an etcd that went back", "EtcdRestoredUnderServers", timed(etcdRestoredUnderServers)},
 	{"layout table", "layouts of one name are not compared where no record has them", "WorkerNodeOtherBits", timed(workerNodeOtherBits)},
 	{"two names", "an SQLite file is used under two names", "OneFileTwoNames", timed(twoNames)},
+	{"unread replies", "unread replies are not copied from the buffer of the event loop", "Clients", onClients("plain")},
+	{"unread replies TLS", "unread replies are not copied from a buffer that connections share", "Clients", onClients("tls")},
 	{"floor", "a lease begins below what was issued before", "Leases/postgres",
 		onWorkerIDs("postgres", leaseStore(labPostgres, scarce), "SIGSTOP beyond the lease, SIGCONT")},
 }
@@ -113,6 +116,21 @@ func onSegments(store, fault string) func(*testing.T, []string) (error, time.Dur
 		}
 		return firstTwice(t, &c.history, c.elapsed, func() { c.bout(d.deal(len(d.fit))) })
 	}
+}
+
+// onClients has clients use one of two servers in every way that clients do.
+func onClients(server string) func(*testing.T, []string) (error, time.Duration) {
+	return timed(func(t *testing.T, program ...string) error {
+		c := newClientele(t, program...)
+		defer c.stop()
+		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			_, err := c.history.Duplicates(func(r *labcheck.Receipt) bool { return r.Server == server })
+			if err = errors.Join(err, c.history.Fits()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // onWorkerIDs has servers that lease worker IDs meet a fault again and again.

@@ -5,6 +5,8 @@
 // the origin of the IDs:
 //
 //   - [History.Unique]: no two receipts of one ID space have an ID in common.
+//   - [History.Fits]: an answer has as many IDs as its request asked for.
+//   - [History.Explain]: the cause of each duplicate within a documented limit.
 //   - [History.Ordered]: a server's answer is above its earlier answers.
 //   - [History.Within]: the store granted each answer to its server.
 //   - [History.Above]: a server issues nothing below the IDs that an operator reported.

@@ -17,6 +17,8 @@ type Receipt struct {
 	Server string // one life of one server process; empty: unknown
 	Client string
 
+	Calls int // answered calls that it stands for, if not one: those of a pipeline
+
 	Unordered bool // the IDs of one server need not increase from call to call
 
 	// When the call began and when it had ended, on a clock that all clients share.
@@ -34,6 +36,7 @@ func (r *Receipt) String() string {
 // A Failure is a call that brought nothing.
 type Failure struct {
 	Client     string
+	Calls      int // that it stands for, if not one
 	Begin, End time.Duration
 	Err        error
 }
@@ -43,15 +46,17 @@ type Failure struct {
 type History struct {
 	mu       sync.Mutex
 	calls    int64 // that brought something
+	failed   int64 // calls that brought nothing
 	receipts []Receipt
 	failures []Failure
+	wrong    []error // answers that do not fit their request
 }
 
-// Add records ranges that one call brought.
+// Add records ranges that one call brought, or the calls of a pipeline.
 func (h *History) Add(call Receipt, ranges ...leaf.Range) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.calls++
+	h.calls += int64(max(call.Calls, 1))
 	for _, r := range ranges {
 		call.Range = r
 		h.receipts = append(h.receipts, call)
@@ -62,7 +67,26 @@ func (h *History) Add(call Receipt, ranges ...leaf.Range) {
 func (h *History) Fail(f Failure) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.failed += int64(max(f.Calls, 1))
 	h.failures = append(h.failures, f)
+}
+
+// Wrong records an answer that does not fit its request: it has another number of IDs, or it is
+// not of the protocol.
+func (h *History) Wrong(client string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wrong = append(h.wrong, fmt.Errorf("wrong answer: %s: %w", client, err))
+}
+
+// Fits reports the first wrong answer, and counts them.
+func (h *History) Fits() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d answers do not fit their request: %w", len(h.wrong), h.wrong[0])
 }
 
 // Count returns the number of IDs, and of failed calls.
@@ -72,7 +96,14 @@ func (h *History) Count() (ids, failed int64) {
 	for _, r := range h.receipts {
 		ids += r.Range.Len()
 	}
-	return ids, int64(len(h.failures))
+	return ids, h.failed
+}
+
+// Answered returns the number of answered calls.
+func (h *History) Answered() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls
 }
 
 // sorted returns the receipts that keep chooses, sorted.
@@ -126,14 +157,6 @@ func (h *History) Duplicates(keep func(*Receipt) bool) (twice int64, lowest erro
 		}
 	}
 	return twice, lowest
-}
-
-// UniqueBut is Duplicates for a documented limit, which issues so many IDs twice.
-func (h *History) UniqueBut(documented int64) (twice int64, err error) {
-	if twice, err = h.Duplicates(nil); twice > 0 && twice == documented {
-		err = nil
-	}
-	return twice, err
 }
 
 // Ordered reports a receipt below one that the same client or another one had
@@ -270,7 +293,7 @@ func (h *History) Clients(from, to time.Duration) []ClientReport {
 	for _, f := range h.failures {
 		if inside(f.End) {
 			c := get(f.Client)
-			c.Failed, c.Err = c.Failed+1, f.Err
+			c.Failed, c.Err = c.Failed+max(f.Calls, 1), f.Err
 		}
 	}
 	var all []ClientReport

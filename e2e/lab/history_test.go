@@ -60,22 +60,72 @@ func TestUnique(t *testing.T) {
 	}
 }
 
-// The documented limit hides neither other duplicates nor an invalid range.
-func TestUniqueBut(t *testing.T) {
-	twice := []lab.Receipt{call("a", 0, 1, 0, 10), call("b", 2, 3, 9, 20)}
-	none := []lab.Receipt{call("a", 0, 1, 0, 10), call("b", 2, 3, -1, 20)}
+// A limit explains the IDs that a store lost and a server without memory issued again, and no
+// other duplicates.
+func TestExplain(t *testing.T) {
+	limit := lab.Limit{
+		Space: "tag", Lost: leaf.Range{Start: 100, End: 200}, Event: "the fail-over",
+		Before: []string{"a.1", "b.1"}, Forgot: map[string]string{"a.2": "began with an emptied disk", "b.2": "began with an emptied disk"},
+	}
+	before := call("a.1", 0, 1, 100, 150)
+	other := call("a.1", 0, 1, 100, 150)
+	other.Space = "other"
+	again := func(server string, start, end int64) lab.Receipt { return call(server, 2, 3, start, end) }
 	for what, c := range map[string]struct {
-		receipts   []lab.Receipt
-		documented int64
-		want       string
+		receipts []lab.Receipt
+		causes   int64 // IDs that are explained
+		want     string
 	}{
-		"documented":        {twice, 1, ""},
-		"not documented":    {twice, 0, "issued twice"},
-		"fewer":             {twice, 2, "issued twice"},
-		"a negative number": {none, 0, "no range"},
+		"no duplicate":                  {[]lab.Receipt{before, again("a.2", 150, 160)}, 0, ""},
+		"forgotten":                     {[]lab.Receipt{before, again("a.2", 140, 160)}, 10, ""},
+		"forgotten, larger":             {[]lab.Receipt{before, again("b.2", 90, 160)}, 50, ""},
+		"taken from a stock afterwards": {[]lab.Receipt{call("a.1", 8, 9, 100, 150), again("a.2", 140, 160)}, 10, ""},
+		"of one life":                   {[]lab.Receipt{before, again("a.1", 140, 160)}, 0, "issued twice"},
+		"of one life without memory":    {[]lab.Receipt{again("a.2", 100, 110), again("a.2", 105, 110)}, 0, "issued twice"},
+		"of two lives before":           {[]lab.Receipt{before, again("b.1", 140, 160)}, 0, "issued twice"},
+		"with a memory":                 {[]lab.Receipt{before, again("a.3", 140, 160)}, 0, "issued twice"},
+		"a third time":                  {[]lab.Receipt{before, again("a.2", 140, 150), again("b.2", 140, 150)}, 20, "issued twice"},
+		"of an unknown server":          {[]lab.Receipt{before, again("", 140, 160)}, 0, "issued twice"},
+		"not lost":                      {[]lab.Receipt{call("a.1", 0, 1, 190, 210), again("a.2", 195, 210)}, 0, "issued twice"},
+		"of another tag":                {[]lab.Receipt{other, unlike(other, "a.2")}, 0, "issued twice"},
+		"a negative number":             {[]lab.Receipt{call("a.1", 0, 1, -1, 7)}, 0, "no range"},
 	} {
-		_, err := history(c.receipts...).UniqueBut(c.documented)
+		causes, twice, err := history(c.receipts...).Explain(limit)
 		wantError(t, what, err, c.want)
+		var ids int64
+		for _, cause := range causes {
+			if ids += cause.IDs; !strings.Contains(cause.Why, "the fail-over took the counter back from 200 to 100; "+cause.Second+" began with an emptied disk") {
+				t.Errorf("%s: %+v", what, cause)
+			}
+		}
+		if ids != c.causes || (twice > 0) != (c.want == "issued twice") {
+			t.Errorf("%s: %d IDs are explained, %d duplicates", what, ids, twice)
+		}
+	}
+}
+
+// unlike returns a receipt of another server.
+func unlike(r lab.Receipt, server string) lab.Receipt {
+	r.Server = server
+	return r
+}
+
+// An answer with another number of IDs counts, whatever the IDs.
+func TestFits(t *testing.T) {
+	h := history(call("a", 0, 1, 0, 10))
+	wantError(t, "all fit", h.Fits(), "")
+	h.Wrong("c", errors.New("9 instead of 10"))
+	wantError(t, "one does not", h.Fits(), "1 answers do not fit their request: wrong answer: c: 9 instead of 10")
+}
+
+// The calls of a pipeline count one by one.
+func TestPipelineCounts(t *testing.T) {
+	pipeline := call("a", 0, 1, 0, 10)
+	pipeline.Calls = 10
+	h := history(pipeline, call("a", 2, 3, 10, 20))
+	h.Fail(lab.Failure{Client: "c", Calls: 5})
+	if r := h.Result(0, 1); r.Answered != 11 || r.Calls != 16 || r.Failed != 5 || r.Ranges != 2 || r.Clients != 1 || r.IDs != 20 {
+		t.Errorf("%+v", r)
 	}
 }
 

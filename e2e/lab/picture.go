@@ -138,18 +138,18 @@ func (p *picture) curve(color string, n int, y func(int) float64) {
 }
 
 // ended returns, of each slice of the time, how long the calls took that were answered in it, and
-// how many failed.
+// how many failed. It leaves out pipelines.
 func (h *History) ended(slice, end time.Duration) (took [][]time.Duration, failed []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	took, failed = make([][]time.Duration, end/slice+1), make([]int, end/slice+1)
 	for _, r := range h.receipts {
-		if i := int(r.End / slice); i >= 0 && i < len(took) {
+		if i := int(r.End / slice); i >= 0 && i < len(took) && r.Calls <= 1 {
 			took[i] = append(took[i], r.End-r.Begin)
 		}
 	}
 	for _, f := range h.failures {
-		if i := int(f.End / slice); i >= 0 && i < len(failed) {
+		if i := int(f.End / slice); i >= 0 && i < len(failed) && f.Calls <= 1 {
 			failed[i]++
 		}
 	}

@@ -26,12 +26,17 @@ type Result struct {
 	Nemeses map[string]int    `json:"nemeses"`         // how often each struck
 	Holes   map[string]string `json:"holes,omitempty"` // why others cannot strike this store
 
-	IDs        int64  `json:"ids"`
-	Duplicates int64  `json:"duplicates"`      // of what the product promises
-	Documented int64  `json:"documented"`      // IDs issued twice within a limit that the documentation states
-	Limit      string `json:"limit,omitempty"` // that limit
+	Answered int64 `json:"answered"` // calls
+	Clients  int64 `json:"clients"`  // that were answered
+	Ranges   int64 `json:"ranges"`   // of consecutive IDs, in one answer or pipeline
 
-	Calls   int64         `json:"calls"`
+	IDs        int64   `json:"ids"`
+	Duplicates int64   `json:"duplicates"`       // of what the product promises
+	Documented int64   `json:"documented"`       // IDs issued twice within a limit that the documentation states
+	Limit      string  `json:"limit,omitempty"`  // that limit
+	Causes     []Cause `json:"causes,omitempty"` // of the documented ones
+
+	Calls   int64         `json:"calls"` // answered or failed
 	Failed  int64         `json:"failed"`
 	Silence time.Duration `json:"silence_ns"` // the longest of one client, while faults struck
 	Served  []Served      `json:"served,omitempty"`
@@ -53,14 +58,24 @@ type Served struct {
 	Availability float64       `json:"availability"` // the share of the time outside of silences of more than a second
 }
 
-// Result returns a scenario's IDs and calls from its history, and how each client was
-// served between two times.
-func (h *History) Result(from, to time.Duration) (r Result) {
+// Result returns a scenario's IDs and calls from its history, and how some clients, all by default,
+// were served between two times.
+func (h *History) Result(from, to time.Duration, names ...string) (r Result) {
 	r.IDs, r.Failed = h.Count()
+	r.Answered = h.Answered()
+	r.Calls = r.Answered + r.Failed
 	h.mu.Lock()
-	r.Calls = h.calls + r.Failed
+	r.Ranges = int64(len(h.receipts))
+	clients := map[string]bool{}
+	for i := range h.receipts {
+		clients[h.receipts[i].Client] = true
+	}
 	h.mu.Unlock()
+	r.Clients = int64(len(clients))
 	for _, c := range h.Clients(from, to) {
+		if len(names) > 0 && !slices.Contains(names, c.Client) {
+			continue
+		}
 		r.Silence = max(r.Silence, c.Silence)
 		r.Served = append(r.Served, Served{Client: c.Client, IDs: c.IDs, Failed: c.Failed, Silence: c.Silence,
 			Availability: 1 - float64(c.Away)/float64(max(to-from, 1))})

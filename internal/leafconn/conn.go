@@ -50,7 +50,8 @@ type Call struct {
 	Server    string // host:port
 	Procedure string // such as Advance
 	Took      time.Duration
-	Err       error // nil: it succeeded
+	Err       error      // nil: it succeeded
+	Range     leaf.Range // of a successful Advance
 }
 
 const (

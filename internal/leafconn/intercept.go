@@ -11,6 +11,8 @@ import (
 	"connectrpc.com/connect"
 	"go.opentelemetry.io/otel/propagation"
 
+	"github.com/leaf-id/leaf"
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/internal/hops"
 )
 
@@ -35,11 +37,20 @@ func (c *Conn) intercept(s *server) func(connect.UnaryFunc) connect.UnaryFunc {
 				s.learnRoute(res, err)
 			}
 			if c.opts.Observe != nil {
-				c.opts.Observe(Call{Server: s.host, Procedure: path.Base(req.Spec().Procedure), Took: time.Since(begun), Err: err})
+				c.opts.Observe(Call{Server: s.host, Procedure: path.Base(req.Spec().Procedure), Took: time.Since(begun), Err: err, Range: grantedBy(res, err)})
 			}
 			return res, err
 		}
 	}
+}
+
+// grantedBy returns the range in an answer; empty: it has none.
+func grantedBy(res connect.AnyResponse, err error) leaf.Range {
+	if err != nil {
+		return leaf.Range{}
+	}
+	answer, _ := res.Any().(*leafv1.AdvanceResponse)
+	return leaf.Range{Start: answer.GetRange().GetStart(), End: answer.GetRange().GetEnd()}
 }
 
 func (c *Conn) addHeaders(ctx context.Context, h http.Header) error {

@@ -38,7 +38,7 @@ func (c *client) loop(ctx context.Context) {
 			return
 		}
 		c.prepare()
-		do(ctx, c.conn, c.calls)
+		Do(ctx, c.conn, c.calls)
 		now := c.elapsed()
 		if ctx.Err() == nil {
 			c.note(due, now)

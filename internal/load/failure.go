@@ -24,6 +24,16 @@ func (f *Failure) Error() string {
 
 func failure(kind, text string) error { return &Failure{kind, text} }
 
+// Misfit reports whether err is an answer that does not fit its request: it has other IDs than
+// requested, or it is not of the protocol. A broken connection and a server's refusal are none.
+func Misfit(err error) bool {
+	f, answered := errors.AsType[*Failure](err)
+	return answered && (f.Kind == notIDs || f.Kind == wrongNumber) || errors.Is(err, errProtocol)
+}
+
+// errProtocol: the answer is not of the protocol.
+var errProtocol = errors.New("the answer is not of the protocol")
+
 // errConnect is wrapped by errors of connecting.
 var errConnect = errors.New("connect")
 

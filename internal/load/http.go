@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -72,6 +74,7 @@ type httpConn struct {
 	target *HTTP
 	wire
 	requests map[request][]byte
+	out      []byte
 	body     bytes.Buffer
 }
 
@@ -81,22 +84,41 @@ var get = &http.Request{Method: http.MethodGet}
 // maxBody bounds the read part of an answer: a million IDs, one a line.
 const maxBody = 1 << 26
 
-// Do makes the calls one after another.
+// Do sends all calls in one write.
 func (c *httpConn) Do(ctx context.Context, calls []*Call) {
-	for _, call := range calls {
-		call.Err = c.do(ctx, call)
+	if err := c.send(ctx, calls); err != nil {
+		fail(calls, err)
+		return
+	}
+	for i, call := range calls {
+		if call.Err = c.answer(call); c.conn == nil {
+			fail(calls[i+1:], errClosed)
+			return
+		}
 	}
 }
 
-func (c *httpConn) do(ctx context.Context, call *Call) error {
+// errClosed is the error of calls behind the last answer of a connection.
+var errClosed = fmt.Errorf("the server answered no further request on the connection: %w", io.EOF)
+
+func (c *httpConn) send(ctx context.Context, calls []*Call) error {
 	if err := c.ready(ctx); err != nil {
 		return err
 	}
-	if _, err := c.conn.Write(c.request(call)); err != nil {
+	c.out = c.out[:0]
+	for _, call := range calls {
+		c.out = append(c.out, c.request(call)...)
+	}
+	if _, err := c.conn.Write(c.out); err != nil {
 		c.drop()
 		return err
 	}
-	status, err := c.answer()
+	return nil
+}
+
+// answer reads the answer to a call. It drops a connection that brings no further one.
+func (c *httpConn) answer(call *Call) error {
+	status, err := c.read()
 	switch {
 	case err != nil:
 		c.drop()
@@ -124,14 +146,14 @@ func (c *httpConn) request(call *Call) []byte {
 	return text
 }
 
-// answer reads an answer, whose body is in c.body then.
-func (c *httpConn) answer() (status int, err error) {
+// read reads an answer, whose body is in c.body then.
+func (c *httpConn) read() (status int, err error) {
 	if status, ok := c.quick(); ok {
 		return status, nil
 	}
 	res, err := http.ReadResponse(c.r, get)
 	if err != nil {
-		return 0, err
+		return 0, c.malformed(err)
 	}
 	c.body.Reset()
 	if _, err := c.body.ReadFrom(io.LimitReader(res.Body, maxBody)); err != nil {
@@ -144,6 +166,18 @@ func (c *httpConn) answer() (status int, err error) {
 		c.drop()
 	}
 	return res.StatusCode, nil
+}
+
+// malformed returns the error of an answer that package net/http cannot read. Where the connection
+// has ended, the answer may only be cut short.
+func (c *httpConn) malformed(err error) error {
+	if kind, _ := kindOf(err); kind != kindOther {
+		return err
+	}
+	if _, ended := c.r.Peek(1); ended != nil && !errors.Is(ended, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("%w: %w", noEOF(ended), err)
+	}
+	return fmt.Errorf("%w: %w", errProtocol, err)
 }
 
 // clip shortens a server's message to a printable line.

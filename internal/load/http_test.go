@@ -99,6 +99,42 @@ func TestHTTPReconnects(t *testing.T) {
 	}
 }
 
+// Requests sent at once get their answers in turn; those behind a closed connection fail.
+func TestHTTPPipeline(t *testing.T) {
+	second := strings.Replace(oneID, "\n7", "\n8", 1)
+	bye := strings.Replace(oneID, "\r\n", "\r\nConnection: close\r\n", 1)
+	const busy = "HTTP/1.1 503 Wait\r\nContent-Length: 0\r\n\r\n"
+	conn := Routes(Server{Addr: serveText(t, []string{oneID + busy + second + bye}), Timeout: 30 * time.Second}, "segment").Open()
+	defer conn.Close()
+	calls := make([]*Call, 5)
+	for i := range calls {
+		calls[i] = &Call{Key: "order", Count: 1}
+	}
+	Do(t.Context(), conn, calls)
+	for i, want := range []string{"7", "HTTP 503", "8", "7", "connection closed by the server"} {
+		if got := outcome(calls[i]); got != want {
+			t.Errorf("call %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
+// An answer that does not fit its request is told from a failed call.
+func TestMisfit(t *testing.T) {
+	for text, want := range map[string]bool{
+		oneID: false, strings.Replace(oneID, "\n7", "\nx", 1): true, "ID 7\r\n\r\n": true, "": false, "HTTP/1": false, "HTTP/1.1 200 OK\r\nRetry": false,
+		"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n123": false, "HTTP/1.1 503 Wait\r\nContent-Length: 0\r\n\r\n": false,
+		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n7\n8": true, // two IDs
+	} {
+		conn := Routes(Server{Addr: serveText(t, []string{text}), Timeout: 30 * time.Second}, "segment").Open()
+		call := &Call{Key: "order", Count: 1}
+		Do(t.Context(), conn, []*Call{call})
+		conn.Close()
+		if Misfit(call.Err) != want {
+			t.Errorf("%q: %v", text, call.Err)
+		}
+	}
+}
+
 // The end of the context ends a call that waits.
 func TestHTTPCutShort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -65,8 +65,11 @@ func (ids *IDs) addLast(last int64, count int) error {
 	return ids.addRange(last-int64(count)+1, last+1)
 }
 
-// notIDs is the kind of an answer that cannot be read.
-const notIDs = "answer without IDs"
+// The kinds of answers that do not fit their request.
+const (
+	notIDs      = "answer without IDs"
+	wrongNumber = "wrong number of IDs"
+)
 
 // uuidLength is how long the text of a UUID is; that of a number has at most 19 digits.
 const uuidLength = 36

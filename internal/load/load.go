@@ -138,7 +138,7 @@ func (r *run) first(ctx context.Context) error {
 	defer feed.flush()
 	for i, key := range r.opts.Keys {
 		call := &Call{Key: key.Name, Count: r.opts.Count}
-		do(ctx, conn, []*Call{call})
+		Do(ctx, conn, []*Call{call})
 		if call.Err != nil {
 			return fmt.Errorf("%w: key %q: %w", ErrFirst, key.Name, call.Err)
 		}
@@ -147,12 +147,12 @@ func (r *run) first(ctx context.Context) error {
 	return nil
 }
 
-// do makes the calls and checks that all IDs have come.
-func do(ctx context.Context, conn Conn, calls []*Call) {
+// Do makes the calls, and checks that each brought as many IDs as it asked for.
+func Do(ctx context.Context, conn Conn, calls []*Call) {
 	conn.Do(ctx, calls)
 	for _, c := range calls {
 		if got := c.IDs.Len(); c.Err == nil && got != int64(c.Count) {
-			c.Err = failure("wrong number of IDs", fmt.Sprintf("%d instead of %d", got, c.Count))
+			c.Err = failure(wrongNumber, fmt.Sprintf("%d instead of %d", got, c.Count))
 		}
 	}
 }

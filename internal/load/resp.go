@@ -169,9 +169,6 @@ func (c *respConn) answer(call *Call) error {
 	})
 }
 
-// errProtocol: what answers does not speak the Redis protocol.
-var errProtocol = errors.New("the answer is not of the Redis protocol")
-
 // read reads one reply, and calls add for each number or string in it. The first error of
 // add is returned when all of the reply is read.
 func (c *respConn) read(add func(text []byte) error) error {

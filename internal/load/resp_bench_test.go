@@ -39,7 +39,7 @@ func BenchmarkRESP(b *testing.B) {
 	r.start = time.Now()
 	for b.Loop() {
 		c.prepare()
-		do(b.Context(), c.conn, c.calls)
+		Do(b.Context(), c.conn, c.calls)
 		c.note(0, c.elapsed())
 		c.keep()
 	}
