@@ -54,9 +54,9 @@ func (o *Ops) GiveBack(begin, end time.Duration, r leaf.Range, err error) {
 	o.add(begin, end, giveBack{r.End, r.Start, err != nil}, err != nil)
 }
 
-// CheckCounter reports whether no order of the calls, each between its beginning and its
-// end, explains what they brought: the counter of a tag began at first. It decides nothing,
-// and returns nil, where the search takes longer than limit.
+// CheckCounter returns an error if no order of the calls, each between its beginning and its
+// end, explains what they brought: the counter of a tag began at first. Where the search takes
+// longer than limit, the error wraps [ErrUndecided].
 func (o *Ops) CheckCounter(first int64, limit time.Duration) error {
 	return o.check(func() []any { return []any{first} }, counterStep, limit)
 }
