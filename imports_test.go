@@ -28,6 +28,8 @@ var importRules = []importRule{
 	{folder: "."},
 	{folder: "segment", ours: []string{"."}},
 	{folder: "worker", ours: []string{"."}},
+	{folder: "mask", ours: []string{"."}},
+	{folder: "textid", ours: []string{"."}},
 	{folder: "snowflake", ours: []string{".", "worker"}},
 	{folder: "internal/sqlstore", ours: driverMay},
 	{folder: "driver/sqldb", ours: sqlMay},

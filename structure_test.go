@@ -44,7 +44,7 @@ var rooms = []room{
 	{"clients of servers", []string{"client", "driver/relay", "internal/hops", "internal/leafconn"}},
 	{"key-value drivers", []string{"driver/*"}},
 	{"protocols", []string{"api", "api/*"}},
-	{"library", []string{".", "segment", "snowflake", "worker"}},
+	{"library", []string{".", "mask", "segment", "snowflake", "textid", "worker"}},
 }
 
 // TestStructure compares the pictures in the documentation with the imports. The go command

@@ -21,6 +21,7 @@ import (
 type decodeFlags struct {
 	cli.Client
 	layout string
+	form   string
 	json   bool
 }
 
@@ -28,23 +29,32 @@ func newDecode() *cobra.Command {
 	var f decodeFlags
 	cmd := &cobra.Command{
 		Use:   "decode ID",
-		Short: "Say when and where a time-based ID was made",
+		Short: "Say when and where a time-based ID was made, or read a form",
 		Long: `Take an ID of the scheme snowflake or uid apart: the time, the worker ID and the sequence
 number in it. Nothing in an ID says which layout it was made in: name it.
 
 The built-in layouts need no server: leaf, js53, uid, and uid-baidu, that of IDs made by
 uid-generator with its own defaults, also the negative ones that it has issued since
-2024: write -- before those. A layout of another name is one of the server's.`,
+2024: write -- before those. A layout of another name is one of the server's.
+
+With --form it reads the number in a text that 'leaf encode' wrote, or a server, and needs no
+server. It refuses a text with a wrong check digit.
+
+` + noteForm,
 		Example: `  leaf decode 2124187246151073968
   leaf decode 7250361098241 --layout js53
   leaf decode 1424155419563001856 --layout uid
   leaf decode --layout uid-baidu -- -7053501026443165696
-  leaf decode 7250361098241 --layout shop --server http://10.0.0.7:8080`,
+  leaf decode 7250361098241 --layout shop --server http://10.0.0.7:8080
+  leaf decode INV-0000422 --form 'INV-{n:6}{check:luhn}'`,
 		Args: args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := strconv.ParseInt(args[0], 10, 64)
-			if err != nil || id < 0 && f.layout != "uid-baidu" {
-				return cli.Usage(cmd, fmt.Errorf("%s is not an ID: write a whole number from 0 to %d", cli.Printable(args[0]), int64(1<<63-1)))
+			if f.form != "" {
+				return decodeText(cmd, f.form, args[0], f.json)
+			}
+			id, err := parseID(args[0])
+			if err != nil && (id >= 0 || f.layout != "uid-baidu") {
+				return cli.Usage(cmd, err)
 			}
 			d, err := f.decode(cmd.Context(), id)
 			if errors.Is(err, leaf.ErrInvalid) { // a server did not say this
@@ -58,8 +68,21 @@ uid-generator with its own defaults, also the negative ones that it has issued s
 	}
 	f.AddFlags(cmd)
 	cmd.Flags().StringVar(&f.layout, "layout", issuer.DefaultLayout, "`NAME` of the layout")
+	cmd.Flags().StringVar(&f.form, "form", "", "`TEMPLATE` of a text, in place of a layout")
 	cli.OutputVar(cmd, &f.json)
 	return cmd
+}
+
+// parseID returns the whole number in text. A negative one comes with an error.
+func parseID(text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		id = 0
+	}
+	if err != nil || id < 0 {
+		err = fmt.Errorf("%s is not an ID: write a whole number from 0 to %d", cli.Printable(text), int64(1<<63-1))
+	}
+	return id, err
 }
 
 func (f *decodeFlags) decode(ctx context.Context, id int64) (issuer.Decoded, error) {
