@@ -128,10 +128,7 @@ func TestDebianPackage(t *testing.T) {
 	leaf, data := filepath.Join(root, "usr/bin/leaf"), filepath.Join(root, "var/lib/leaf")
 	wantVersion(t, leaf, "v1.0.0")
 	config := filepath.Join(root, "etc/leaf/leaf.yaml")
-	own := "listen: 127.0.0.1:0\nresp: off\ndata: " + data + "\nlog: {format: text}\n"
-	if err := os.WriteFile(config, []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	own := ownConfig(t, config, data)
 	first := serve(t, leaf, config)
 	dpkg(t, root, "-i", pack(t, next, "1.0.1", "deb"))
 	wantVersion(t, leaf, "v1.0.1")
@@ -151,6 +148,26 @@ func TestDebianPackage(t *testing.T) {
 	if files, err := os.ReadDir(data); err != nil || len(files) == 0 {
 		t.Errorf("a purge removed the counters: %v, %v", files, err)
 	}
+	dpkg(t, root, "-i", pack(t, next, "1.0.1", "deb"))
+	t.Setenv("LEAF_REMOVE_DATA", "yes")
+	dpkg(t, root, "--remove", "leaf-id")
+	if _, err := os.Stat(data); err != nil {
+		t.Errorf("a removal that is no purge: %v", err)
+	}
+	dpkg(t, root, "--purge", "leaf-id")
+	if _, err := os.Stat(data); err == nil {
+		t.Error("the counters are still there")
+	}
+}
+
+// ownConfig is an operator's own configuration.
+func ownConfig(t *testing.T, path, data string) string {
+	t.Helper()
+	text := "listen: 127.0.0.1:0\nresp: off\ndata: " + data + "\ndrain_delay: 500ms\nlog: {format: text}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 func wantVersion(t *testing.T, leaf, want string) {
@@ -160,7 +177,7 @@ func wantVersion(t *testing.T, leaf, want string) {
 	}
 }
 
-// serve starts the server, takes an ID, reloads and stops it. It returns the ID.
+// serve starts the server, takes an ID, reloads, drains and stops it. It returns the ID.
 func serve(t *testing.T, leaf, config string) int64 {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -180,6 +197,12 @@ func serve(t *testing.T, leaf, config string) int64 {
 	signal(t, cmd, syscall.SIGHUP)
 	logged(t, log, "read again", "")
 	signal(t, cmd, syscall.SIGTERM)
+	logged(t, log, "stopping", "")
+	if res, err := http.Get(url + "/readyz"); err != nil || res.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a server that drains says %v, %v", res, err)
+	} else {
+		res.Body.Close()
+	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -228,7 +251,7 @@ func get(t *testing.T, url string) string {
 	return body.String()
 }
 
-// An RPM package is installed, upgraded and removed; the Alpine one is made of the same files.
+// An RPM package is installed, serves, is upgraded, downgraded and removed; the Alpine one is made of the same files.
 func TestPackageFormats(t *testing.T) {
 	old, next := build(t, "v1.0.0"), build(t, "v1.0.1")
 	if info, err := os.Stat(pack(t, old, "1.0.0", "apk")); err != nil || info.Size() < 5<<20 {
@@ -242,15 +265,24 @@ func TestPackageFormats(t *testing.T) {
 	leaf, config := filepath.Join(root, "usr/bin/leaf"), filepath.Join(root, "etc/leaf/leaf.yaml")
 	rpm("-i", pack(t, old, "1.0.0", "rpm"))
 	wantVersion(t, leaf, "v1.0.0")
-	if err := os.WriteFile(config, []byte("listen: 127.0.0.1:9999\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	data := filepath.Join(root, "var/lib/leaf")
+	own := ownConfig(t, config, data)
+	first := serve(t, leaf, config)
 	rpm("-U", pack(t, next, "1.0.1", "rpm"))
 	wantVersion(t, leaf, "v1.0.1")
-	if text, err := os.ReadFile(config); err != nil || !strings.Contains(string(text), "9999") {
+	second := serve(t, leaf, config)
+	rpm("-U", "--oldpackage", pack(t, old, "1.0.0", "rpm"))
+	wantVersion(t, leaf, "v1.0.0")
+	if third := serve(t, leaf, config); second <= first || third <= second {
+		t.Errorf("IDs %d, %d, %d", first, second, third)
+	}
+	if text, err := os.ReadFile(config); err != nil || string(text) != own {
 		t.Errorf("the configuration became %q, %v", text, err)
 	}
 	rpm("-e", "leaf-id")
+	if files, err := os.ReadDir(data); err != nil || len(files) == 0 {
+		t.Errorf("a removal took the counters: %v, %v", files, err)
+	}
 	if _, err := os.Stat(leaf); err == nil {
 		t.Error("the binary is still there")
 	}

@@ -1,7 +1,15 @@
 #!/bin/sh
-# The data stays, also after a purge: with it gone an embedded store would begin at 1 again.
-if [ "$1" = purge ] && [ -d "$DPKG_ROOT/var/lib/private/leaf" -o -d "$DPKG_ROOT/var/lib/leaf" ]; then
-	echo "leaf-id: the counters stay in /var/lib/leaf; remove them only if no ID was ever used"
-fi
+# The data stays, also after a purge: with it gone an embedded store would begin at 1 again. Who
+# wants that says so: LEAF_REMOVE_DATA=yes apt-get purge leaf-id
+data="$DPKG_ROOT/var/lib/private/leaf $DPKG_ROOT/var/lib/leaf"
+case "$1" in
+purge | 0) # dpkg, rpm
+	if [ "$LEAF_REMOVE_DATA" = yes ]; then
+		rm -rf $data
+	elif [ -e "$DPKG_ROOT/var/lib/private/leaf" ] || [ -e "$DPKG_ROOT/var/lib/leaf" ]; then
+		echo "leaf-id: the counters stay in /var/lib/leaf; remove them only if no ID was ever used"
+	fi
+	;;
+esac
 [ -z "$DPKG_ROOT" ] && [ -d /run/systemd/system ] && systemctl daemon-reload
 exit 0
