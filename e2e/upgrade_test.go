@@ -52,15 +52,15 @@ func TestUpgrade(t *testing.T) {
 // buildCommit builds the command as it was. It needs the history of the repository.
 func buildCommit(t *testing.T, commit string) string {
 	t.Helper()
+	const script = `set -e
+cd .. && git -c safe.directory=* archive --output="$1/old.tar" "$2"
+mkdir "$1/old" && tar -xf "$1/old.tar" -C "$1/old"
+cd "$1/old" && go build -buildvcs=false -trimpath -ldflags='-s -w' -o "$1/leaf-old" ./cmd/leaf`
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "leaf")
-	script := fmt.Sprintf("git -c safe.directory=* archive %s | tar x -C %s && cd %s && GOFLAGS=-buildvcs=false go build -o %s ./cmd/leaf", commit, dir, dir, binary+".old")
-	cmd := exec.Command("sh", "-c", script)
-	cmd.Dir = ".."
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build commit %s: %v: a shallow clone needs 'git fetch --unshallow'\n%s", commit, err, out)
+	if out, err := exec.Command("sh", "-c", script, "sh", dir, commit).CombinedOutput(); err != nil {
+		t.Fatalf("build commit %s: %v: the test needs the whole history, which a shallow clone gets by 'git fetch --unshallow'\n%s", commit, err, out)
 	}
-	return binary + ".old"
+	return filepath.Join(dir, "leaf-old")
 }
 
 // An upgrade is a data directory that servers of several releases use in turn.
