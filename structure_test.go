@@ -1,17 +1,13 @@
 package leaf_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
-
-var update = flag.Bool("update", false, "write docs/structure.md again")
 
 const structureFile = "docs/structure.md"
 
@@ -53,19 +49,7 @@ func TestStructure(t *testing.T) {
 	if len(rooms) > 12 {
 		t.Errorf("%d rooms: nobody keeps more than 12 in mind", len(rooms))
 	}
-	want := structureOf(t, listPackages(t))
-	if *update {
-		if err := os.WriteFile(structureFile, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(structureFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s differs from the imports; 'make structure' draws it again (-want +got):\n%s", structureFile, diff)
-	}
+	testserver.Page(t, structureFile, structureOf(t, listPackages(t)))
 }
 
 func structureOf(t *testing.T, packages []listed) string {
