@@ -11,7 +11,7 @@ RACE = -race '-gcflags=modernc.org/...=-race=false'
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-all clients deps lint vuln bench benchstat lab lab-short fuzz generate structure clean
+.PHONY: help run build test test-all clients site translated reference deps lint vuln bench benchstat lab lab-short fuzz generate structure clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,9 +33,19 @@ test-all: deps ## run all tests with the race detector, short figures
 	cd bench && go vet ./... && go test -run . ./...
 	cd examples && go vet ./... && go test ./...
 	cd deploy && go vet ./... && go test ./...
+	cd site && go vet ./... && go test ./...
 
 clients: ## have programs in other languages take IDs from a server (ARGS=node: only that one)
 	@clients/run $(ARGS)
+
+site: ## build the website of docs/ into bin/site, for any file server (needs Node)
+	@site/build
+
+translated: ## declare that Chinese pages say what the English ones say now (NAME="start which")
+	@cd site && go run ./translated $(NAME)
+
+reference: ## write the reference pages of docs/ again, from the code
+	go test -count=1 -run 'Reference|MetricsAreDocumented' -update ./api ./cmd/... ./internal/server/...
 
 deps: ## install what the tests need beside Go (Debian as root), or say what is missing
 	@scripts/deps.sh

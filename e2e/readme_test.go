@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -56,26 +55,6 @@ func TestReadmeInChineseHasTheSameBlocks(t *testing.T) {
 	for i, f := range english {
 		if chinese[i] != f {
 			t.Errorf("block %d differs:\n%s\nin Chinese:\n%s", i+1, f.body, chinese[i].body)
-		}
-	}
-}
-
-func TestLinksBetweenDocuments(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`)
-	documents, err := filepath.Glob("../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	documents = append(documents, "../README.md", "../README_CN.md", "../CONTRIBUTING.md", "../CHANGELOG.md")
-	for _, name := range documents {
-		text := read(t, name)
-		for _, m := range link.FindAllStringSubmatch(text, -1) {
-			if u, err := url.Parse(m[1]); err != nil || u.Scheme != "" {
-				continue
-			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
-				t.Errorf("%s: broken link: %v", name, err)
-			}
 		}
 	}
 }

@@ -31,5 +31,6 @@ want spin spin                                                          # checks
 want dpkg dpkg                       # installs the packages into empty folders
 want rpm rpm
 want systemd-analyze systemd         # checks the unit
+wantFile /usr/share/dict/british-english wbritish # the spelling of docs/
 
 install_missing "make: the tests"

@@ -2,7 +2,7 @@
 # Checks the form of the code. Every check runs; the script fails if one did.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-modules=(. e2e bench examples deploy)
+modules=(. e2e bench examples deploy site)
 failed=()
 
 # check TITLE COMMAND...: the command must succeed and print nothing on standard output.
@@ -35,7 +35,7 @@ other_systems() {
 	return $status
 }
 
-sources() { find . -name '*.go' -not -path './.git/*' "$@"; }
+sources() { find . -name '*.go' -not -path './.git/*' -not -path './site/node_modules/*' "$@"; }
 
 long_files() {
 	local file
