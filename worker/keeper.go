@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -289,6 +290,9 @@ func (k *Keeper) now(v view) time.Time {
 // stamp completes what next says about its writer.
 func (k *Keeper) stamp(next *Record, v view) {
 	next.Owner, next.Seen, next.Offset = k.opts.Owner, v.registry, v.offset
+	if k.opts.Health != nil {
+		next.Owner += " " + strings.ToValidUTF8(k.opts.Health(), "?")
+	}
 	k.losses.stamp(next, v)
 }
 

@@ -44,6 +44,10 @@ type Options struct {
 	// same over a restart, such as the host name and port.
 	Owner string
 
+	// Health tells people how this node is, in a few words. The keeper calls it whenever it writes
+	// its record, and adds the words to Owner; nil: nothing. It must return at once.
+	Health func() string
+
 	// Lock locks a worker ID of a layout against all other processes of this machine, with any
 	// registry, until the caller closes the result. If another process has it, the error wraps
 	// [ErrInUse]; the keeper then claims another worker ID. nil: no lock, and processes with

@@ -62,6 +62,19 @@ func (l ServedLayout) filled() ServedLayout {
 	return l
 }
 
+// checkTime returns an error that wraps [leaf.ErrInvalid] unless l has an ID for the time t.
+func (l ServedLayout) checkTime(t time.Time) error {
+	ticks := (t.UnixMilli() - l.Epoch) / l.Tick
+	switch {
+	case t.UnixMilli() < l.Epoch:
+		return fmt.Errorf("%w: the epoch %s is in the future", leaf.ErrInvalid, time.UnixMilli(l.Epoch).UTC().Format(time.RFC3339))
+	case ticks>>l.TimeBits > 0:
+		end := time.UnixMilli(l.Epoch + l.Tick<<l.TimeBits).UTC().Format(time.RFC3339)
+		return fmt.Errorf("%w: the layout has %d time bits, so its last ID is of %s", leaf.ErrInvalid, l.TimeBits, end)
+	}
+	return nil
+}
+
 // complete returns p with its defaults, or an error that wraps [leaf.ErrInvalid].
 func (p Pool) complete(tolerance time.Duration) (Pool, error) {
 	p.Layout = p.Layout.filled()
@@ -117,7 +130,7 @@ func NewPools(reg Registry, opts *Options) (*Pools, error) {
 // keeper returns a keeper for one call, which sees all cells.
 func (p *Pools) keeper(holder string) *Keeper {
 	o := p.opts
-	o.Owner = p.opts.Owner + leaseOf + holder
+	o.Owner, o.Health = p.opts.Owner+leaseOf+holder, nil
 	k := &Keeper{reg: p.reg, opts: o, log: o.Logger, clock: NewClockFrom(o.Clock.wall, o.Clock.mono), pools: true}
 	k.losses.Keeper = k
 	return k
@@ -151,6 +164,9 @@ func (p *Pools) Create(ctx context.Context, pool Pool) (Pool, error) {
 			return found, nil
 		case err == nil:
 			return Pool{}, fmt.Errorf("%w: %q", ErrPoolExists, pool.Name)
+		}
+		if err := pool.Layout.checkTime(v.registry); err != nil {
+			return Pool{}, err
 		}
 		old := v.record(firstFree(v)<<poolShift | poolDefinition)
 		next := Record{Worker: old.Worker, Instance: NewInstance(), Term: 1, Horizon: v.registry, Pool: pool}

@@ -131,6 +131,8 @@ func TestPools(t *testing.T) {
 			"no tick":             func(p *worker.Pool) { p.Layout.Tick = 0 },
 			"a TTL of 25 h":       func(p *worker.Pool) { p.MaxTTL = 25 * time.Hour },
 			"a TTL of 1 ms":       func(p *worker.Pool) { p.MaxTTL = time.Millisecond },
+			"a layout that ended": func(p *worker.Pool) { p.Layout.SequenceBits = 60 },
+			"a future epoch":      func(p *worker.Pool) { p.Layout.Epoch = time.Now().Add(time.Hour).UnixMilli() },
 			"a short claim delay": func(p *worker.Pool) { p.ClaimDelay = p.MaxTTL },
 		} {
 			pool := orders()

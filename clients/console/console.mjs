@@ -145,16 +145,35 @@ async function killed(leaf) {
 }
 
 async function workers(leaf) {
-	leaf.command('worker', 'pool', 'create', 'billing', '--layout', 'leaf')
 	const page = await open(leaf, '#/workers')
 	await see(page, 'this server')
 	await see(page, 'Map of the worker IDs: 1 of 1,024 held')
+	await act(page, '#create-pool', [[{ name: '' }, 'Write a name'], [{ name: 'billing', epoch: 'yesterday' }, 'Write a time'], [{ epoch: '2026-01-01T00:00:00Z', worker: '0' }, 'whole number'], [{ worker: '22', sequence: '22' }, 'Failed'], [{ worker: '10', sequence: '12', ttl: '0' }, 'whole number']],
+		{ name: 'billing', ttl: '600' }, 'The pool billing is there')
+	assert.match(leaf.command('worker', 'pool', 'list'), /billing/)
 	await page.getByRole('link', { name: 'pool billing' }).click()
 	await see(page, 'Map of the worker IDs: 0 of 1,024 held')
 	await go(page, '#/workers/none')
 	await see(page, 'Failed')
+	await page.context().close()
+}
+
+// A second server on the same database: it differs, it loses its store, it dies, and its worker ID
+// is freed.
+async function cluster(leaf) {
+	const other = await serve('other', ['--store', `sqlite:${leaf.folder}/data/leaf.db`], { LEAF_SNOWFLAKE_CLOCK_TOLERANCE: '4s' })
+	const page = await open(leaf, '#/cluster')
+	await page.getByRole('row').nth(2).waitFor()
+	await see(page, /differs in: .*snowflake/)
+	await see(page, 'well')
+	await other.kill()
+	await go(page, '#/workers')
+	const row = page.getByRole('row').filter({ hasText: `:${other.port} ` })
+	await act(page, `tr:has-text(":${other.port} ") button`, [], {}, 'Freed')
+	await row.getByText('free', { exact: true }).waitFor()
+	assert.match(leaf.command('worker', 'list'), new RegExp(` no .*:${other.port} `))
 	await go(page, '#/cluster')
-	await see(page, 'alive')
+	await see(page, 'stopped')
 	await page.context().close()
 }
 
@@ -239,15 +258,15 @@ try {
 	const leaf = await serve('plain')
 	leaf.command('tag', 'create', 'order', '--step', '1000')
 	leaf.command('next', 'order', '-n', '900')
-	for (const part of [actions, html, workers, decoding, keyboard, looks]) await part(leaf)
+	for (const part of [actions, html, workers, cluster, decoding, keyboard, looks]) await part(leaf)
 	await figures(leaf, '#/')
 	await figures(leaf, '#/tag/order')
-	console.log(await light(leaf))
+	const cost = await light(leaf)
 	await tokens()
 	await killed(leaf)
 	assert.deepEqual(problems.filter(p => !/ERR_|Failed to fetch/.test(p)), [], 'what the browser complained of')
 	assert.deepEqual(requests, [], 'requests to other hosts')
-	console.log(`ok: ${checks} checks`)
+	console.log(`ok: ${checks} checks, ${cost}`)
 } catch (e) {
 	failed = 1
 	console.log(e.stack)

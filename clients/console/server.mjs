@@ -6,10 +6,11 @@ const environment = Object.fromEntries(Object.entries(process.env).filter(([key]
 
 // A Leaf is a server on a data folder; it can be killed and started again on its port.
 export class Leaf {
-	constructor(name, options = []) {
+	constructor(name, options = [], more = {}) {
 		this.folder = `${process.env.LEAF_TMP}/${name}`
 		mkdirSync(this.folder)
 		this.options = options
+		this.environment = { ...environment, LEAF_LOG_FORMAT: 'text', ...more }
 		this.port = 0
 	}
 
@@ -17,7 +18,7 @@ export class Leaf {
 		const log = `${this.folder}/log`
 		writeFileSync(log, '')
 		this.process = spawn('sh', ['-c', `exec "$0" "$@" 2>>${log}`, process.env.LEAF_BIN, 'serve', '--listen', `127.0.0.1:${this.port}`, '--resp', 'off', '--data', 'data', ...this.options],
-			{ env: { ...environment, LEAF_LOG_FORMAT: 'text' }, stdio: 'ignore', cwd: this.folder })
+			{ env: this.environment, stdio: 'ignore', cwd: this.folder })
 		await until(`${this.folder} serves`, async () => {
 			const found = /msg=serving.* url=(\S+)/.exec(readFileSync(log, 'utf8'))
 			if (!found) return false

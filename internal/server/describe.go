@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"reflect"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf/internal/backend"
+	"github.com/leaf-id/leaf/internal/health"
 )
 
 // private are the sections of the configuration without a digest: they differ between servers, and
@@ -27,6 +29,25 @@ func (s *Server) describe() string {
 		}
 	}
 	return fmt.Sprintf(" leaf %s config %s", strings.Join(strings.Fields(s.opts.Version), "_"), strings.Join(digests, ","))
+}
+
+// lastHealth returns the names of the last known problems, for the record of the server's worker ID.
+func (s *Server) lastHealth() string {
+	names := s.conditions.Load()
+	if names == nil {
+		return ""
+	}
+	return "health " + cmp.Or(*names, "ok")
+}
+
+func conditionNames(r health.Report) string {
+	var names []string
+	for _, c := range r.Conditions {
+		if !c.Optional {
+			names = append(names, c.Name)
+		}
+	}
+	return strings.Join(names, ",")
 }
 
 func digest(name string, value any) string {

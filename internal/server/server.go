@@ -62,26 +62,27 @@ type Options struct {
 // A Server serves IDs over the network. [Server.Run] must be called once after New:
 // it also releases what New took.
 type Server struct {
-	opts     Options
-	cfg      config.Config
-	log      *slog.Logger
-	ports    []*port // the first one is never off
-	gate     *access.Gate
-	tls      *certificates       // nil: no TLS
-	dir      *datadir.Dir        // nil: no data directory
-	memory   *segment.FileMemory // nil: nothing is remembered of the counters
-	off      map[string]string   // why a scheme is not served, by its name
-	store    segment.Store       // nil: no segment scheme
-	set      *segment.Set        // likewise
-	times    *times              // nil: no time-based scheme
-	access   *frontend.AccessLog
-	traces   *telemetry.Traces       // nil: nothing is traced
-	cancel   context.CancelCauseFunc // ends the contexts of all requests
-	announce func()                  // ends what lasts longer than a request
-	unheard  []*backend.Backend      // with hosts that have not been compared yet; belongs to watch
-	stopping atomic.Bool
-	counts   counts // for the metrics
-	cached   cachedReport
+	opts       Options
+	cfg        config.Config
+	log        *slog.Logger
+	ports      []*port // the first one is never off
+	gate       *access.Gate
+	tls        *certificates       // nil: no TLS
+	dir        *datadir.Dir        // nil: no data directory
+	memory     *segment.FileMemory // nil: nothing is remembered of the counters
+	off        map[string]string   // why a scheme is not served, by its name
+	store      segment.Store       // nil: no segment scheme
+	set        *segment.Set        // likewise
+	times      *times              // nil: no time-based scheme
+	access     *frontend.AccessLog
+	traces     *telemetry.Traces       // nil: nothing is traced
+	cancel     context.CancelCauseFunc // ends the contexts of all requests
+	announce   func()                  // ends what lasts longer than a request
+	unheard    []*backend.Backend      // with hosts that have not been compared yet; belongs to watch
+	stopping   atomic.Bool
+	counts     counts // for the metrics
+	cached     cachedReport
+	conditions atomic.Pointer[string] // names of the problems of the last report
 
 	held       atomic.Bool // time-based IDs could be issued before
 	noRegistry atomic.Bool // the registry of worker IDs was not created when it last answered

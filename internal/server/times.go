@@ -78,6 +78,7 @@ func (s *Server) openTimes() error {
 		ClaimDelay:  backend.Traits.ClaimDelay,
 		Lock:        s.lockWorker,
 		Owner:       owner(s.main().number()) + s.describe(),
+		Health:      s.lastHealth,
 		Logger:      s.log,
 	}}
 	o.Layouts = nodeLayouts(schemes, backend.Traits.MaxAhead)

@@ -71,6 +71,7 @@ func (s *Server) watchHealth(ctx context.Context) {
 	var ends map[string]bool
 	every(ctx, healthInterval, func() {
 		report := s.health()
+		s.conditions.Store(new(conditionNames(report)))
 		ends = s.logEnds(report, ends)
 		if now := s.statusText(report); now != status {
 			status = now

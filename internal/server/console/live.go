@@ -16,7 +16,7 @@ const (
 
 	// A reading takes place each second while a page is open. A share bounds what all readings cost
 	// where a server has very many tags: of a core, one in so many.
-	watched, watchedShare     = time.Second, 100
+	watched, watchedShare     = time.Second, 50
 	unwatched, unwatchedShare = 5 * time.Second, 500
 )
 

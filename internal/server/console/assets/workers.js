@@ -2,7 +2,7 @@
 import { admin } from './api.js'
 import { render, state, watch } from './app.js'
 import { ago, card, dot, duration, el, moment, number, seconds, table } from './dom.js'
-import { ask } from './forms.js'
+import { ask, field, whole } from './forms.js'
 import { t } from './i18n.js'
 
 const MAP = 1024 // worker IDs in a map
@@ -11,7 +11,7 @@ const MAP = 1024 // worker IDs in a map
 export const kind = w => (w.mine ? 'mine' : w.held ? (w.horizon && new Date(w.horizon) < new Date() ? 'expired' : 'held') : 'free')
 
 // holder shows the first words of an owner's name; a server adds its version and configuration.
-const holder = owner => el('span', { title: owner ?? '' }, (owner ?? '–').replace(/ leaf \S+ config \S+/, ''))
+const holder = owner => el('span', { title: owner ?? '' }, (owner ?? '–').replace(/ leaf \S+ config \S+( health \S+)?/, ''))
 
 export function workers(pool) {
 	watch([])
@@ -28,7 +28,7 @@ export function workers(pool) {
 		const layouts = lease?.layouts ?? [], chosen = pools.find(p => p.name === pool)
 		const bits = chosen ? chosen.layout.workerBits : Math.min(...layouts.map(l => l.workerBits ?? 0))
 		render(el('h1', {}, t('workers')),
-			el('div', { class: 'row' }, el('span', { class: 'soft' }, t('poolOf')), el('a', { href: '#/workers', 'aria-current': pool ? null : 'true' }, t('servers')), pools.map(p => el('a', { href: `#/workers/${encodeURIComponent(p.name)}`, 'aria-current': p.name === pool ? 'true' : null }, t('pool', { name: p.name }))), el('button', { click: load }, t('refresh'))),
+			el('div', { class: 'row' }, el('span', { class: 'soft' }, t('poolOf')), el('a', { href: '#/workers', 'aria-current': pool ? null : 'true' }, t('servers')), pools.map(p => el('a', { href: `#/workers/${encodeURIComponent(p.name)}`, 'aria-current': p.name === pool ? 'true' : null }, t('pool', { name: p.name }))), el('button', { click: load }, t('refresh')), state.me.admin && !starts ? el('button', { id: 'create-pool', click: () => createPool(load) }, t('createPool')) : null),
 			error ? el('p', { class: 'error', role: 'alert' }, t('failed', { text: error.message })) : null,
 			starts ? el('p', {}, t('starts', { used: number(starts.used ?? '0'), left: number(starts.left ?? '0') })) : null,
 			list.length || isFinite(bits) ? map(list, 2 ** Math.min(isFinite(bits) ? bits : 0, 30)) : null,
@@ -42,6 +42,21 @@ export function workers(pool) {
 	load()
 	let turn = 0
 	return () => { if (++turn % 15 === 0 && !document.querySelector('dialog')) load() }
+}
+
+// createPool asks for a pool whose programs use the layout of most snowflake libraries, or another.
+function createPool(done) {
+	const read = v => {
+		if (!v.name) throw new Error(t('noName'))
+		const epoch = new Date(v.epoch)
+		if (isNaN(epoch)) throw new Error(t('noTime'))
+		const bits = { workerBits: Number(whole(v.worker, 1, 22)), sequenceBits: Number(whole(v.sequence, 1, 22)) }
+		return { name: v.name, maxTtl: `${whole(v.ttl, 1, 86400)}s`, layout: { epoch: epoch.toISOString(), tick: `${Number(whole(v.tick, 1, 60000)) / 1000}s`, timeBits: 63 - bits.workerBits - bits.sequenceBits, ...bits } }
+	}
+	const digits = (name, label, value) => field(name, label, { value, inputmode: 'numeric' })
+	ask(t('createPool'), [field('name', t('name'), { maxlength: 128 }), field('epoch', t('epoch'), { value: '2026-01-01T00:00:00Z' }), digits('tick', t('tickMillis'), '1'), digits('worker', t('workerBits'), '10'), digits('sequence', t('sequenceBits'), '12'), digits('ttl', t('ttl'), '600')],
+		v => { const { name, layout } = read(v); return t('createPoolPreview', { name, n: number(2 ** layout.workerBits), end: end(layout).slice(0, 10) }) },
+		async v => { const { pool } = await admin('CreatePool', { pool: read(v) }); return t('poolCreated', { name: pool.name }) }, { done })
 }
 
 const end = l => new Date(Math.min(new Date(l.epoch).getTime() + 2 ** l.timeBits * seconds(l.tick) * 1000, 8.64e15)).toISOString()
