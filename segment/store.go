@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"strings"
 	"time"
 	"unicode"
@@ -87,11 +88,16 @@ type Grant struct {
 
 // A Tag describes one counter.
 type Tag struct {
-	Name        string
-	MaxID       int64 // one past the highest ID allocated to anyone
-	Step        int64 // the least number of IDs to allocate at once, 1 … 2^31-1
-	Description string
-	Updated     time.Time // of the last change; zero where the store does not know
+	Name    string
+	MaxID   int64 // one past the highest ID allocated to anyone
+	Step    int64 // the least number of IDs to allocate at once, 1 … 2^31-1
+	Options TagOptions
+	Updated time.Time // of the last change; zero where the store does not know
+}
+
+// Same reports whether the tags are alike.
+func (t Tag) Same(u Tag) bool {
+	return t.Name == u.Name && t.MaxID == u.MaxID && t.Step == u.Step && maps.Equal(t.Options, u.Options) && t.Updated.Equal(u.Updated)
 }
 
 // A Lifter is a [Store] whose counters cannot be moved far by an Advance, because it
@@ -120,15 +126,16 @@ type Returner interface {
 
 // A Lister is a [Store] that can list names and steps for less than [Store.Tags] costs.
 type Lister interface {
-	// Steps lists the names and the steps of all tags as Tags does.
+	// Steps lists the names, the steps and the options of all tags as Tags does; it may leave out
+	// the description.
 	Steps(ctx context.Context) iter.Seq2[Tag, error]
 }
 
 // A Digester is a [Store] that can tell for much less than a listing costs whether its tags are
 // the same as before.
 type Digester interface {
-	// Digest returns a text that is the same as before if the store has the same tags with the
-	// same steps as then, and else another one. Empty: the store cannot tell.
+	// Digest returns a text that is the same as before if the store has the same tags with the same
+	// steps and options, apart from the description, as then, and else another one. Empty: the store cannot tell.
 	Digest(ctx context.Context) (string, error)
 }
 
@@ -151,11 +158,14 @@ type Catalog interface {
 
 // A Change says what [Catalog.Alter] is to change; nil fields stay as they are.
 type Change struct {
-	Step        *int64
-	MaxID       *int64
-	Force       bool // allow MaxID to lower the counter: IDs may then be issued twice
-	Description *string
+	Step    *int64
+	MaxID   *int64
+	Force   bool       // allow MaxID to lower the counter: IDs may then be issued twice
+	Options TagOptions // new values; an empty one removes the option
 }
+
+// IsZero reports whether c changes nothing.
+func (c Change) IsZero() bool { return c.Step == nil && c.MaxID == nil && len(c.Options) == 0 }
 
 // Apply returns tag with the change made. It wraps [leaf.ErrRegression] if that would lower
 // the counter without Force.
@@ -169,17 +179,14 @@ func (c Change) Apply(tag Tag) (Tag, error) {
 	if c.Step != nil {
 		tag.Step = *c.Step
 	}
-	if c.Description != nil {
-		tag.Description = *c.Description
-	}
+	tag.Options = tag.Options.With(c.Options)
 	return tag, nil
 }
 
 // Limits of tags, those of Java Leaf's table.
 const (
-	MaxTagLength         = 128       // characters
-	MaxStep              = 1<<31 - 1 // IDs
-	MaxDescriptionLength = 256       // characters
+	MaxTagLength = 128       // characters
+	MaxStep      = 1<<31 - 1 // IDs
 )
 
 // CheckTagName reports, wrapping [leaf.ErrInvalid], why name cannot name a tag: it
@@ -229,7 +236,7 @@ func (t Tag) Check() error {
 	if err := CheckTagName(t.Name); err != nil {
 		return err
 	}
-	return Change{Step: &t.Step, MaxID: &t.MaxID, Description: &t.Description}.Check()
+	return Change{Step: &t.Step, MaxID: &t.MaxID, Options: t.Options}.Check()
 }
 
 // CheckTags reports, wrapping [leaf.ErrInvalid], why tags cannot be created together: one
@@ -255,10 +262,6 @@ func (c Change) Check() error {
 		return fmt.Errorf("%w: step %d is not in 1 … %d", leaf.ErrInvalid, *c.Step, int64(MaxStep))
 	case c.MaxID != nil && *c.MaxID < 0:
 		return fmt.Errorf("%w: max_id %d is negative", leaf.ErrInvalid, *c.MaxID)
-	case c.Description != nil && utf8.RuneCountInString(*c.Description) > MaxDescriptionLength:
-		return fmt.Errorf("%w: the description is longer than %d characters", leaf.ErrInvalid, MaxDescriptionLength)
-	case c.Description != nil && !utf8.ValidString(*c.Description):
-		return fmt.Errorf("%w: the description is not valid UTF-8", leaf.ErrInvalid)
 	}
-	return nil
+	return c.Options.Check()
 }

@@ -141,16 +141,20 @@ func (a *admin) listTags(ctx context.Context) ([]tagRow, error) {
 }
 
 func (a *admin) createTag(ctx context.Context, tag segment.Tag) (tagRow, error) {
-	res, err := cli.Call(ctx, a, a.calls.CreateTag, &leafv1.CreateTagRequest{
-		Name: tag.Name, Step: tag.Step, MaxId: &tag.MaxID, Description: tag.Description,
-	})
+	res, err := cli.Call(ctx, a, a.calls.CreateTag, leafconn.CreateRequest(tag))
+	if err == nil {
+		err = leafconn.CheckOptions(tag.Options, res.GetTag())
+	}
 	return fromWire(res.GetTag()), explainTag(err, tag.Name)
 }
 
 func (a *admin) alterTag(ctx context.Context, name string, c issuer.Change) (tagRow, error) {
-	res, err := cli.Call(ctx, a, a.calls.AlterTag, &leafv1.AlterTagRequest{
-		Name: name, Step: c.Step, MaxId: c.MaxID, Force: c.Force, Description: c.Description, RaiseBy: c.RaiseBy,
-	})
+	req := leafconn.AlterRequest(name, c.Change)
+	req.RaiseBy = c.RaiseBy
+	res, err := cli.Call(ctx, a, a.calls.AlterTag, req)
+	if err == nil {
+		err = leafconn.CheckOptions(c.Options, res.GetTag())
+	}
 	return fromWire(res.GetTag()), explainTag(err, name)
 }
 
@@ -160,7 +164,8 @@ func (a *admin) deleteTag(ctx context.Context, name string) error {
 }
 
 func fromWire(t *leafv1.Tag) tagRow {
-	return tagRow{t.GetName(), t.GetMaxId(), t.GetStep(), t.GetDescription(), timeOf(t.GetUpdated())}
+	tag := leafconn.Tag(t)
+	return tagRow{tag.Name, tag.MaxID, tag.Step, tag.Options.Description(), tag.Options.Others(), tag.Updated}
 }
 
 // explainTag adds to err what to do where the tag itself is the trouble.

@@ -248,7 +248,7 @@ func (f *importFlags) apply(cmd *cobra.Command, row *importRow, step int64) erro
 		if step < 1 || step > segment.MaxStep {
 			step = defaultStep
 		}
-		tag, err = f.createTag(cmd.Context(), segment.Tag{Name: row.Tag, MaxID: row.MaxID, Step: step, Description: "imported from " + row.Table})
+		tag, err = f.createTag(cmd.Context(), segment.Tag{Name: row.Tag, MaxID: row.MaxID, Step: step, Options: segment.Describe("imported from " + row.Table)})
 	case importRaise:
 		tag, err = f.alterTag(cmd.Context(), row.Tag, issuer.Change{Change: segment.Change{MaxID: &row.MaxID}})
 		if errors.Is(err, leaf.ErrRegression) || connect.CodeOf(err) == connect.CodeFailedPrecondition {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -12,20 +14,33 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leaf-id/leaf/internal/cli"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // A tagRow is one tag as people see it. In JSON, IDs are strings, since many readers keep
 // only 53 bits of a number.
 type tagRow struct {
-	Tag         string    `json:"tag"`
-	MaxID       int64     `json:"max_id,string"`
-	Step        int64     `json:"step"`
-	Description string    `json:"description"`
-	Updated     time.Time `json:"updated,omitzero"`
+	Tag         string             `json:"tag"`
+	MaxID       int64              `json:"max_id,string"`
+	Step        int64              `json:"step"`
+	Description string             `json:"description"`
+	Options     segment.TagOptions `json:"options,omitempty"` // the others
+	Updated     time.Time          `json:"updated,omitzero"`
 }
 
 func (t tagRow) cells() []string {
-	return []string{t.Tag, decimal(t.Step), decimal(t.MaxID), moment(t.Updated), t.Description}
+	return []string{t.Tag, decimal(t.Step), decimal(t.MaxID), moment(t.Updated), strings.Join(t.about(), ", ")}
+}
+
+// about returns the options as people read them, and the description at the end.
+func (t tagRow) about() (texts []string) {
+	for _, name := range slices.Sorted(maps.Keys(t.Options)) {
+		texts = append(texts, name+"="+t.Options[name])
+	}
+	if t.Description != "" {
+		texts = append(texts, t.Description)
+	}
+	return texts
 }
 
 // printList writes rows as JSON or as a table.

@@ -76,6 +76,7 @@ func newTagCreate() *cobra.Command {
 	var a admin
 	var force, yes bool
 	tag := segment.Tag{}
+	options := make(optionFlags)
 	cmd := &cobra.Command{
 		Use:   "create TAG",
 		Short: "Create a tag",
@@ -93,7 +94,7 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
   leaf tag create invoice --step 100 --start 500000 --description "invoice numbers"`,
 		Args: args("TAG"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tag.Name = args[0]
+			tag.Name, tag.Options = args[0], options.given(cmd).With(nil)
 			start := given(cmd, "start", &tag.MaxID)
 			if start == nil {
 				start = given(cmd, "max-id", &tag.MaxID)
@@ -121,8 +122,28 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 	_ = cmd.Flags().MarkHidden("max-id") // it exists
 	cmd.Flags().BoolVar(&force, "force", false, "allow --start below the IDs of a deleted tag")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	cmd.Flags().StringVar(&tag.Description, "description", "", "what the tag is for")
+	options.add(cmd)
 	return cmd
+}
+
+// optionFlags are the flags of the options of a tag.
+type optionFlags map[string]*string
+
+func (f optionFlags) add(cmd *cobra.Command) {
+	for _, o := range segment.KnownOptions() {
+		f[o.Name] = cmd.Flags().String(o.Name, "", o.Usage)
+	}
+}
+
+// given returns the options on the command line.
+func (f optionFlags) given(cmd *cobra.Command) segment.TagOptions {
+	options := make(segment.TagOptions)
+	for name, value := range f {
+		if cmd.Flags().Changed(name) {
+			options[name] = *value
+		}
+	}
+	return options
 }
 
 // startHigher says that a new tag starts where a deleted one ended, or by force lowers it to start.
@@ -144,12 +165,13 @@ func (a *admin) startHigher(cmd *cobra.Command, created tagRow, start *int64, fo
 func newTagSet() *cobra.Command {
 	var a admin
 	var step, maxID int64
-	var description string
+	options := make(optionFlags)
 	var force, yes bool
 	cmd := &cobra.Command{
 		Use:   "set TAG",
-		Short: "Change step, counter or description of a tag",
-		Long: `Change the step, the counter or the description of a tag; what is not named stays.
+		Short: "Change step, counter or options of a tag",
+		Long: `Change the step, the counter or the options of a tag; what is not named stays. An empty
+value removes an option, such as the description.
 
 Servers take a new step up when they next take IDs from the store. A higher --max-id
 skips the IDs below it, once the servers have used up what they hold in memory. A
@@ -165,7 +187,7 @@ Mind: ` + noteLower,
 			change := issuer.Change{Change: segment.Change{Force: force}}
 			change.Step = given(cmd, "step", &step)
 			change.MaxID = given(cmd, "max-id", &maxID)
-			change.Description = given(cmd, "description", &description)
+			change.Options = options.given(cmd)
 			if err := change.Check(); err != nil {
 				return cli.Usage(cmd, err)
 			}
@@ -187,7 +209,7 @@ Mind: ` + noteLower,
 	cli.WholeVar(cmd, &maxID, "max-id", "", 0, "the next ID to take from the store")
 	cmd.Flags().BoolVar(&force, "force", false, "allow --max-id to lower the counter")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	cmd.Flags().StringVar(&description, "description", "", "what the tag is for")
+	options.add(cmd)
 	return cmd
 }
 
@@ -367,8 +389,8 @@ Mind: ` + noteDelete,
 // lost says what goes with a tag, and how to create it again.
 func lost(t tagRow) string {
 	text := fmt.Sprintf("%s will be lost: step %d, max_id %d, last used %s", cli.Printable(t.Tag), t.Step, t.MaxID, moment(t.Updated))
-	if t.Description != "" {
-		text += ", " + cli.Printable(t.Description)
+	for _, about := range t.about() {
+		text += ", " + cli.Printable(about)
 	}
 	return fmt.Sprintf("%s\nTo create it again above its IDs: leaf tag create %s --step %d", text, shellWord(t.Tag), t.Step)
 }

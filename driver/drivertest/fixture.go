@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ type fixture struct {
 }
 
 // order is the tag of the rules that need just one.
-var order = segment.Tag{Name: "order", MaxID: 1, Step: 2000, Description: "order numbers"}
+var order = segment.Tag{Name: "order", MaxID: 1, Step: 2000, Options: segment.Describe("order numbers")}
 
 // open returns a further client.
 func (b *fixture) open() segment.Store { return b.Open(b.t) }
@@ -112,8 +113,8 @@ func sameSteps(ctx context.Context, s segment.Store, tags map[string]segment.Tag
 		if err != nil {
 			return fmt.Errorf("list steps: %w", err)
 		}
-		if listed, ok := tags[tag.Name]; !ok || listed.Step != tag.Step {
-			return fmt.Errorf("tag %q has step %d among the steps, and is %+v (%t) among the tags", tag.Name, tag.Step, listed, ok)
+		if listed, ok := tags[tag.Name]; !ok || listed.Step != tag.Step || !maps.Equal(listed.Options.Others(), tag.Options.Others()) {
+			return fmt.Errorf("tag %q has step %d and options %v among the steps, and is %+v (%t) among the tags", tag.Name, tag.Step, tag.Options, listed, ok)
 		}
 		n++
 	}

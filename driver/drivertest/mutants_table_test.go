@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 
@@ -157,11 +158,18 @@ var mutants = []mutant{
 			return s.Alter(ctx, name, c)
 		}
 	}), []string{"catalog/alter"}},
+	{"drops the options of newer releases", onAlter(func(s *kv.Store) alterFunc {
+		return func(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
+			c.Options = maps.Clone(c.Options)
+			maps.DeleteFunc(c.Options, func(name, _ string) bool { return name != "description" })
+			return s.Alter(ctx, name, c)
+		}
+	}), []string{"catalog/options"}},
 	{"misses the row that stays the same", onAlter(func(s *kv.Store) alterFunc {
 		return func(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
 			was, _ := find(s, name)
 			is, err := s.Alter(ctx, name, c)
-			if was.Updated = is.Updated; err == nil && was == is {
+			if was.Updated = is.Updated; err == nil && was.Same(is) {
 				err = leaf.ErrUnknownTag
 			}
 			return is, err

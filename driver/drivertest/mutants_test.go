@@ -297,7 +297,7 @@ func countWrites(s *kv.Store) segment.Store {
 	var mu sync.Mutex
 	b := &broken{Store: s}
 	b.create = func(ctx context.Context, tag segment.Tag) error {
-		tag.Description = "0"
+		tag.Options = segment.Describe("0")
 		return s.Create(ctx, tag)
 	}
 	b.advance = func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
@@ -306,15 +306,15 @@ func countWrites(s *kv.Store) segment.Store {
 		t, _ := find(s, tag)
 		grant, err := s.Advance(ctx, tag, n)
 		if err == nil {
-			grant.Version = t.Description + "+1"
-			_, err = s.Alter(ctx, tag, segment.Change{Description: &grant.Version})
+			grant.Version = t.Options.Description() + "+1"
+			_, err = s.Alter(ctx, tag, segment.Change{Options: segment.Describe(grant.Version)})
 		}
 		return grant, err
 	}
 	b.giveBack = func(_ context.Context, tag string, last segment.Grant, start int64) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if t, _ := find(s, tag); t.MaxID != last.Range.End || t.Description != last.Version {
+		if t, _ := find(s, tag); t.MaxID != last.Range.End || t.Options.Description() != last.Version {
 			return errors.New("moved on")
 		}
 		return set(s, tag, start)

@@ -35,6 +35,7 @@ func catalogRules() []storeRule {
 		catalogRule("catalog/alter", "the given fields change, the others stay, and the tag is returned as it then is", alter),
 		catalogRule("catalog/alter to the same", "a change to what is so already succeeds", alterToSame),
 		catalogRule("catalog/alter invalid", "what Change.Check refuses is leaf.ErrInvalid and changes nothing", alterInvalid),
+		catalogRule("catalog/options", "options come back as they were set, also those of newer releases, and end with the tag", tagOptions),
 		catalogRule("catalog/lower", "lowering max_id is leaf.ErrRegression and changes nothing, unless forced", lower),
 		catalogRule("catalog/raise while advancing", "raising max_id beside advances repeats no ID", raiseWhileAdvancing),
 		catalogRule("catalog/unknown", "to alter or delete an unknown tag, or a lookalike, is leaf.ErrUnknownTag and changes nothing",
@@ -46,7 +47,7 @@ func catalogRules() []storeRule {
 }
 
 func createTwice(ctx context.Context, b *fixture, c catalog) error {
-	again := segment.Tag{Name: "order", MaxID: 9, Step: 9, Description: "again"}
+	again := segment.Tag{Name: "order", MaxID: 9, Step: 9, Options: segment.Describe("again")}
 	return first(
 		c.Create(ctx, order),
 		is("create again", c.Create(ctx, again), leaf.ErrTagExists),
@@ -80,7 +81,7 @@ func createAtOnce(ctx context.Context, b *fixture, c catalog) error {
 func createInvalid(ctx context.Context, b *fixture, c catalog) error {
 	tags := []segment.Tag{
 		{Name: "a", Step: 0}, {Name: "b", Step: -1}, {Name: "c", Step: segment.MaxStep + 1}, {Name: "d", Step: 1, MaxID: -1},
-		{Name: "e", Step: 1, Description: strings.Repeat("x", segment.MaxDescriptionLength+1)}, {Name: "f", Step: 1, Description: "\xff"},
+		{Name: "e", Step: 1, Options: segment.Describe(strings.Repeat("x", segment.MaxOptionValue+1))}, {Name: "f", Step: 1, Options: segment.Describe("\xff")},
 	}
 	for _, name := range badNames {
 		tags = append(tags, segment.Tag{Name: name, Step: 1})
@@ -124,10 +125,12 @@ func alter(ctx context.Context, b *fixture, c catalog) error {
 	}{
 		{segment.Change{Step: new(int64(50))}, func() { want.Step = 50 }},
 		{segment.Change{MaxID: new(int64(1000))}, func() { want.MaxID = 1000 }},
-		{segment.Change{Description: new("订单 'x'")}, func() { want.Description = "订单 'x'" }},
-		{segment.Change{Description: new("")}, func() { want.Description = "" }},
-		{segment.Change{Step: new(int64(segment.MaxStep)), MaxID: new(int64(2000)), Description: new("all")},
-			func() { want = segment.Tag{Name: "order", MaxID: 2000, Step: segment.MaxStep, Description: "all"} }},
+		{segment.Change{Options: segment.TagOptions{"description": "订单 'x'"}}, func() { want.Options = segment.Describe("订单 'x'") }},
+		{segment.Change{Options: segment.TagOptions{"description": ""}}, func() { want.Options = nil }},
+		{segment.Change{Step: new(int64(segment.MaxStep)), MaxID: new(int64(2000)), Options: segment.TagOptions{"description": "all"}},
+			func() {
+				want = segment.Tag{Name: "order", MaxID: 2000, Step: segment.MaxStep, Options: segment.Describe("all")}
+			}},
 	} {
 		got, err := c.Alter(ctx, "order", step.change)
 		step.apply()
@@ -143,7 +146,7 @@ func alterToSame(ctx context.Context, b *fixture, c catalog) error {
 		return err
 	}
 	for _, change := range []segment.Change{{}, {Step: new(order.Step)}, {MaxID: new(order.MaxID)}, {Force: true},
-		{Description: new(order.Description)}} {
+		{Options: segment.TagOptions{"description": order.Options.Description()}}} {
 		got, err := c.Alter(ctx, "order", change)
 		if err := first(err, b.same(got, order), b.lists(ctx, c, order)); err != nil {
 			return fmt.Errorf("alter: %w", err)
@@ -159,7 +162,7 @@ func alterInvalid(ctx context.Context, b *fixture, c catalog) error {
 	for _, change := range []segment.Change{
 		{Step: new(int64(0))}, {Step: new(int64(-1))}, {Step: new(int64(segment.MaxStep + 1))},
 		{Step: new(int64(5)), MaxID: new(int64(-1)), Force: true},
-		{MaxID: new(int64(500)), Description: new(strings.Repeat("界", segment.MaxDescriptionLength+1))}, {Description: new("\xff")},
+		{MaxID: new(int64(500)), Options: segment.TagOptions{"description": strings.Repeat("界", segment.MaxOptionValue+1)}}, {Options: segment.TagOptions{"description": "\xff"}},
 	} {
 		_, err := c.Alter(ctx, "order", change)
 		if err := first(is("alter", err, leaf.ErrInvalid), b.lists(ctx, c, order)); err != nil {

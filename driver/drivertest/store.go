@@ -37,6 +37,10 @@ type StoreCaps struct {
 	// those that it is given.
 	NoDescriptions bool
 
+	// NoOptions: the state has no place for options besides the description. The store must refuse
+	// them as unsupported.
+	NoOptions bool
+
 	// NoIdentity: the state has no place for the identity of the store.
 	NoIdentity bool
 }

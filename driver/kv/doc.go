@@ -8,6 +8,9 @@
 //	format/tags       {"v":1,"store":"…"}: the store exists and has that identity; written last by [DB.Init]
 //	format/workers    {"v":1,"store":"…"}: the same for the registry; written last by [DB.InitRegistry]
 //
+// A counter with options besides the description has "v":2 and a field "options". Older releases refuse
+// it: they would drop the options with their next write.
+//
 // The package never removes a key, so a version never returns with another content. The cell of a
 // deleted tag keeps its counter, and a new tag with that name starts there: other processes may
 // still issue IDs of the deleted one. The format stays 1, because older releases read such a cell

@@ -70,7 +70,7 @@ func (b adding) Add(ctx context.Context, key kv.Key, n int64) (now kv.Cell, by i
 		var t map[string]any
 		d := json.NewDecoder(strings.NewReader(now.Value))
 		d.UseNumber()
-		if d.Decode(&t) != nil || t["deleted"] == true || t["v"] != json.Number("1") {
+		if d.Decode(&t) != nil || t["deleted"] == true || t["v"] == json.Number("3") {
 			return now, 0, nil
 		}
 		maxID, _ := t["max_id"].(json.Number).Int64()
@@ -311,7 +311,7 @@ func TestNewerFormat(t *testing.T) {
 			t.Fatal(err)
 		}
 		now, _ := cells.Get(t.Context(), key)
-		if _, err := cells.Swap(t.Context(), now, `{"v":2}`); err != nil {
+		if _, err := cells.Swap(t.Context(), now, `{"v":3}`); err != nil {
 			t.Fatal(err)
 		}
 		db = open(t, cells)
@@ -320,7 +320,7 @@ func TestNewerFormat(t *testing.T) {
 			_, err = db.Registry().Load(t.Context(), 7)
 		}
 		if !errors.Is(err, want) {
-			t.Errorf("%s of format 2: got error %v, want one that wraps %v", key, err, want)
+			t.Errorf("%s of format 3: got error %v, want one that wraps %v", key, err, want)
 		}
 	}
 }

@@ -13,22 +13,23 @@ import (
 
 // tagText is the content of a tag's cell.
 type tagText struct {
-	Version     int    `json:"v"`
-	Deleted     bool   `json:"deleted,omitempty"`
-	MaxID       int64  `json:"max_id"`
-	Step        int64  `json:"step"`
-	Description string `json:"description,omitempty"`
-	Store       string `json:"store,omitempty"` // the store's identity: see marker.identity
-	Updated     int64  `json:"updated"`         // Unix milliseconds, by the clock of the writer
-	Late        int    `json:"late,omitempty"`  // see the package documentation, Fairness
+	Version     int                `json:"v"`
+	Deleted     bool               `json:"deleted,omitempty"`
+	MaxID       int64              `json:"max_id"`
+	Step        int64              `json:"step"`
+	Description string             `json:"description,omitempty"`
+	Options     segment.TagOptions `json:"options,omitempty"` // without the description
+	Store       string             `json:"store,omitempty"`   // the store's identity: see marker.identity
+	Updated     int64              `json:"updated"`           // Unix milliseconds, by the clock of the writer
+	Late        int                `json:"late,omitempty"`    // see the package documentation, Fairness
 }
 
 func newTagText(t segment.Tag) tagText {
-	return tagText{MaxID: t.MaxID, Step: t.Step, Description: t.Description}
+	return tagText{MaxID: t.MaxID, Step: t.Step, Description: t.Options.Description(), Options: t.Options.Others()}
 }
 
 func (t tagText) tag(name string) segment.Tag {
-	tag := segment.Tag{Name: name, MaxID: t.MaxID, Step: t.Step, Description: t.Description}
+	tag := segment.Tag{Name: name, MaxID: t.MaxID, Step: t.Step, Options: t.Options.With(segment.Describe(t.Description))}
 	if t.Updated > 0 {
 		tag.Updated = time.UnixMilli(t.Updated)
 	}
@@ -43,12 +44,19 @@ func (t tagText) later() string { return t.textAt(max(time.Now().UnixMilli(), t.
 
 func (t tagText) textAt(updated int64) string {
 	t.Version, t.Updated = format, updated
+	if len(t.Options) > 0 {
+		t.Version = optionFormat
+	}
 	text, err := json.Marshal(t)
 	if err != nil {
 		panic(err) // numbers and strings always have a text
 	}
 	return string(text)
 }
+
+// optionFormat is the version of a cell with options. Older releases refuse the cell: they would drop
+// the options with the next write.
+const optionFormat = format + 1
 
 // readTag parses the result of text. For a cell without a tag its error wraps [leaf.ErrUnknownTag];
 // a deleted tag still has its counter. For a cell without a counter the error wraps
@@ -60,11 +68,11 @@ func readTag(c Cell) (tagText, error) {
 	var t tagText
 	err := json.Unmarshal([]byte(c.Value), &t)
 	switch {
-	case err == nil && t.Version > format:
+	case err == nil && t.Version > optionFormat:
 		return tagText{}, fmt.Errorf("%w: %s has format %d, written by a newer release", leaf.ErrUnsupported, c.Key, t.Version)
-	case err == nil && t.Version == format && t.Deleted:
+	case err == nil && t.Version >= format && t.Deleted:
 		return tagText{MaxID: max(t.MaxID, 0)}, leaf.ErrUnknownTag
-	case err != nil || t.Version != format || t.MaxID < 0 || t.Step < 1 || t.Step > segment.MaxStep:
+	case err != nil || t.Version < format || t.MaxID < 0 || t.Step < 1 || t.Step > segment.MaxStep:
 		return tagText{}, damaged(c)
 	}
 	return t, nil

@@ -85,7 +85,8 @@ func newFacts(open string) *facts {
 		Bind: sqlstore.Positional, Equal: exact, ForUpdate: ` FOR UPDATE`,
 		Now: `CURRENT_TIMESTAMP`, Micros: micros,
 		Later:        `FROM_UNIXTIME(GREATEST(UNIX_TIMESTAMP(), UNIX_TIMESTAMP(update_time)) + 1)`,
-		Deleted:      `CREATE TABLE IF NOT EXISTS leaf_deleted (name VARBINARY(512) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL) ENGINE=InnoDB`,
+		OptionTable:  `CREATE TABLE IF NOT EXISTS leaf_option (name VARBINARY(512) NOT NULL PRIMARY KEY, options TEXT CHARACTER SET utf8mb4 NOT NULL) ENGINE=InnoDB`,
+		DeletedTable: `CREATE TABLE IF NOT EXISTS leaf_deleted (name VARBINARY(512) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL) ENGINE=InnoDB`,
 		StoreColumns: `(one TINYINT NOT NULL PRIMARY KEY, identity VARCHAR(64) CHARACTER SET ascii NOT NULL) ENGINE=InnoDB`,
 		CountTables:  `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = $1`,
 		// The session's time zone has no part in it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -100,14 +101,15 @@ type undescribed struct{ *sqldb.Store }
 
 func (u undescribed) Create(ctx context.Context, tag segment.Tag) error {
 	if tag.Check() == nil {
-		tag.Description = ""
+		tag.Options = tag.Options.Others()
 	}
 	return u.Store.Create(ctx, tag)
 }
 
 func (u undescribed) Alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
 	if change.Check() == nil {
-		change.Description = nil
+		change.Options = maps.Clone(change.Options)
+		delete(change.Options, "description")
 	}
 	return u.Store.Alter(ctx, name, change)
 }
@@ -178,16 +180,16 @@ func testCollation(t *testing.T, collation string) {
 
 func TestMySQLDescription(t *testing.T) {
 	s, _ := newMySQL(t, surrogateTable)
-	if err := s.Create(t.Context(), segment.Tag{Name: "order", Step: 1, Description: "x"}); !errors.Is(err, leaf.ErrUnsupported) {
+	if err := s.Create(t.Context(), segment.Tag{Name: "order", Step: 1, Options: segment.Describe("x")}); !errors.Is(err, leaf.ErrUnsupported) {
 		t.Errorf("create with a description: %v", err)
 	}
 	if err := s.Create(t.Context(), segment.Tag{Name: "order", Step: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Alter(t.Context(), "order", segment.Change{Step: new(int64(9)), Description: new("x")}); !errors.Is(err, leaf.ErrUnsupported) {
+	if _, err := s.Alter(t.Context(), "order", segment.Change{Step: new(int64(9)), Options: segment.TagOptions{"description": "x"}}); !errors.Is(err, leaf.ErrUnsupported) {
 		t.Errorf("alter with a description: %v", err)
 	}
-	tag, err := s.Alter(t.Context(), "order", segment.Change{Description: new("")})
+	tag, err := s.Alter(t.Context(), "order", segment.Change{Options: segment.TagOptions{"description": ""}})
 	if err != nil || tag.Step != 1 {
 		t.Errorf("%+v, %v: half of the refused change was made", tag, err)
 	}

@@ -101,7 +101,7 @@ func testPostgresStore(t *testing.T, url string, create func(testing.TB, *sql.DB
 // An init that fails leaves nothing behind.
 func TestPostgresInitAllOrNothing(t *testing.T) {
 	db := postgresDB(t, postgresServer.URL(postgresServer.NewDatabase(t)))
-	tags := []segment.Tag{{Name: "order", Step: 1}, {Name: "other", Step: 1, Description: "\x00"}}
+	tags := []segment.Tag{{Name: "order", Step: 1}, {Name: "other", Step: 1, Options: segment.Describe("\x00")}}
 	if err := initStore(t.Context(), db, tags); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("error %v, want ErrInvalid: the server holds no such text", err)
 	}

@@ -70,12 +70,12 @@ local function sum(a, b)
 	return string.format('%d%09d', high, low % 1000000000)
 end
 local largest, by = '9223372036854775807', '0'
-local max, step, rest = string.match(held, '^{"v":1,"max_id":(%d+),"step":(%d+),(.*"updated":)%d+}$')
+local v, max, step, rest = string.match(held, '^{"v":([12]),"max_id":(%d+),"step":(%d+),(.*"updated":)%d+}$')
 if max and string.find(rest, '"store":"', 1, true) and whole(max, largest) and step ~= '0' and whole(step, '` + strconv.Itoa(segment.MaxStep) + `') then
 	local n = ARGV[3] == '0' and step or ARGV[3]
 	local to = sum(max, n)
 	if whole(to, largest) then
-		held, by = '{"v":1,"max_id":' .. to .. ',"step":' .. step .. ',' .. rest .. now(3) .. '}', n
+		held, by = '{"v":' .. v .. ',"max_id":' .. to .. ',"step":' .. step .. ',' .. rest .. now(3) .. '}', n
 		redis.call('HSET', KEYS[1], ARGV[2], held)
 	end
 end

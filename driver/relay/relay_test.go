@@ -78,7 +78,7 @@ func TestStore(t *testing.T) {
 				db := open(t, nil, server)
 				return closingStore{db.Store(), db}
 			},
-			Caps: drivertest.StoreCaps{Units: true},
+			Caps: drivertest.StoreCaps{Units: true, NoOptions: true},
 		}
 	})
 }

@@ -1,10 +1,13 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/sqlstore"
@@ -38,7 +41,23 @@ func (d *DB) Registry() *Registry { return d.registry }
 // Init creates the table of tags, with these tags in it. If the table exists, the error wraps
 // [io/fs.ErrExist].
 func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
-	return d.store.create(ctx, tags)
+	var later []segment.Tag // their options need a further table
+	first := slices.DeleteFunc(slices.Clone(tags), func(tag segment.Tag) bool {
+		if tag.Options.Others() != nil {
+			later = append(later, tag)
+			return true
+		}
+		return false
+	})
+	if err := cmp.Or(segment.CheckTags(tags), d.store.create(ctx, first)); err != nil {
+		return err
+	}
+	for _, tag := range later {
+		if err := d.store.Create(ctx, tag); err != nil {
+			return fmt.Errorf("the table was created, not all of its tags were: %w", err)
+		}
+	}
+	return nil
 }
 
 // Ensure creates the table of tags if it is missing, and those of tags that it lacks. What

@@ -8,5 +8,5 @@
 //
 // [DB.Init] and [DB.InitRegistry] create the tables. Java Leaf can use the table leaf_alloc.
 // Further tables keep the identity of the store (leaf_store), the counters of deleted tags
-// (leaf_deleted) and the records of workers (leaf_worker).
+// (leaf_deleted), the options of tags (leaf_option) and the records of workers (leaf_worker).
 package sqldb

@@ -114,12 +114,12 @@ func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return s.list(ctx, (*sqlstore.Session).Tags)
 }
 
-// Steps is Tags with the names and the steps alone.
+// Steps is Tags without the counters and the descriptions.
 func (s *Store) Steps(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return s.list(ctx, (*sqlstore.Session).Steps)
 }
 
-// Digest returns a hash of all names and steps. The database joins the rows, which costs a tenth of
+// Digest returns a hash of all names, steps and options. The database joins the rows, which costs a tenth of
 // reading them one by one. Empty: the database cannot.
 func (s *Store) Digest(ctx context.Context) (string, error) {
 	return call(ctx, &s.handle, "compare tags", func() (string, error) {
@@ -127,27 +127,48 @@ func (s *Store) Digest(ctx context.Context) (string, error) {
 	})
 }
 
+// A page is a part of a listing.
+type page struct {
+	tags    []segment.Tag
+	options map[string]segment.TagOptions // of all tags, with the first page
+}
+
 // list lists what read reads, page by page.
 func (s *Store) list(ctx context.Context, read func(db *sqlstore.Session, after *string, limit int) ([]segment.Tag, error)) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
 		var after *string
+		var options map[string]segment.TagOptions
 		for limit := firstPage; ; limit = min(4*limit, maxPage) {
-			tags, err := call(ctx, &s.handle, "list tags", func() ([]segment.Tag, error) {
-				return in(ctx, s.db.Do, func(db *sqlstore.Session) ([]segment.Tag, error) { return read(db, after, limit) })
+			p, err := call(ctx, &s.handle, "list tags", func() (page, error) {
+				return in(ctx, s.db.Do, func(db *sqlstore.Session) (p page, err error) {
+					if after == nil {
+						p.options, err = db.Options()
+					}
+					if err == nil {
+						p.tags, err = read(db, after, limit)
+					}
+					return p, err
+				})
 			})
 			if err != nil {
 				yield(segment.Tag{}, err)
 				return
 			}
-			for _, tag := range tags {
+			if after == nil {
+				options = p.options
+			}
+			for _, tag := range p.tags {
+				if others := options[tag.Name]; others != nil {
+					tag.Options = tag.Options.With(others)
+				}
 				if s.listable(tag.Name) && !yield(tag, nil) {
 					return
 				}
 			}
-			if len(tags) < limit {
+			if len(p.tags) < limit {
 				return
 			}
-			after = &tags[limit-1].Name
+			after = &p.tags[limit-1].Name
 		}
 	}
 }
@@ -173,43 +194,47 @@ func (s *Store) listable(name string) bool {
 // Create adds a tag; the time of its last change is the database's. It starts where a deleted tag
 // of the name ended, or above.
 func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
-	return s.change(ctx, "create", tag.Name, tag.Check(), func(db *sqlstore.Session) error { return db.Create(tag) })
-}
-
-// Alter changes a tag and returns it as it then is.
-func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
-	return call(ctx, &s.handle, fmt.Sprintf("alter tag %q", name), func() (segment.Tag, error) {
-		if err := cmp.Or(change.Check(), segment.CheckKnown(name)); err != nil {
-			return segment.Tag{}, err
-		}
-		return in(ctx, s.db.Transact, func(db *sqlstore.Session) (segment.Tag, error) { return db.Alter(name, change) })
+	_, err := change(ctx, s, "create", tag.Name, tag.Check(), func(db *sqlstore.Session) (none struct{}, err error) {
+		return none, db.Create(tag)
 	})
-}
-
-// Delete removes a tag. The table leaf_deleted keeps its counter; Delete creates that table where
-// it is missing.
-func (s *Store) Delete(ctx context.Context, name string) error {
-	err := s.remove(ctx, name)
-	if !errors.Is(err, sqlstore.ErrNoDeleted) {
-		return err
-	}
-	failed := act(ctx, &s.handle, fmt.Sprintf("delete tag %q", name), func() error { return s.db.Transact(ctx, (*sqlstore.Session).CreateDeleted) })
-	if err = s.remove(ctx, name); errors.Is(err, sqlstore.ErrNoDeleted) { // else another process created it
-		return cmp.Or(failed, err)
-	}
 	return err
 }
 
-func (s *Store) remove(ctx context.Context, name string) error {
-	return s.change(ctx, "delete", name, segment.CheckKnown(name), func(db *sqlstore.Session) error { return db.Remove(name) })
+// Alter changes a tag and returns it as it then is.
+func (s *Store) Alter(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
+	return change(ctx, s, "alter", name, cmp.Or(c.Check(), segment.CheckKnown(name)), func(db *sqlstore.Session) (segment.Tag, error) {
+		return db.Alter(name, c)
+	})
 }
 
-// change makes a change in a transaction, unless it is invalid.
-func (s *Store) change(ctx context.Context, what, name string, invalid error, do func(*sqlstore.Session) error) error {
-	return act(ctx, &s.handle, fmt.Sprintf("%s tag %q", what, name), func() error {
-		if invalid != nil {
-			return invalid
-		}
-		return s.db.Transact(ctx, do)
+// Delete removes a tag. The table leaf_deleted keeps its counter.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	_, err := change(ctx, s, "delete", name, segment.CheckKnown(name), func(db *sqlstore.Session) (none struct{}, err error) {
+		return none, db.Remove(name)
 	})
+	return err
+}
+
+// change makes a change in a transaction, unless it is invalid. It creates the table that the change
+// lacks.
+func change[T any](ctx context.Context, s *Store, what, name string, invalid error, do func(*sqlstore.Session) (T, error)) (T, error) {
+	what = fmt.Sprintf("%s tag %q", what, name)
+	once := func() (T, error) {
+		if invalid != nil {
+			return *new(T), invalid
+		}
+		return in(ctx, s.db.Transact, do)
+	}
+	answer, err := call(ctx, &s.handle, what, once)
+	missing, ok := errors.AsType[sqlstore.MissingTable](err)
+	if !ok {
+		return answer, err
+	}
+	failed := act(ctx, &s.handle, what, func() error {
+		return s.db.Transact(ctx, func(db *sqlstore.Session) error { return db.CreateTable(missing) })
+	})
+	if answer, err = call(ctx, &s.handle, what, once); errors.Is(err, missing) { // else another process created it
+		return answer, cmp.Or(failed, err)
+	}
+	return answer, err
 }

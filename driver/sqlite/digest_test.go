@@ -48,6 +48,12 @@ func TestSQLiteDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNew(t, seen, digest(), "with zz")
+	for _, value := range []string{"1", "2"} {
+		if _, err := s.Alter(t.Context(), "zz", segment.Change{Options: segment.TagOptions{"later": value}}); err != nil {
+			t.Fatal(err)
+		}
+		wantNew(t, seen, digest(), "another option of zz, "+value)
+	}
 }
 
 func wantNew(t *testing.T, seen map[string]string, digest, what string) {

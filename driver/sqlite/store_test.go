@@ -101,7 +101,7 @@ func TestSQLiteAdvice(t *testing.T) {
 		}},
 		"full disk": {"_pragma=max_page_count(8)", "disk is full", func(ctx context.Context, s *sqldb.Store) (err error) {
 			for i := 0; i < 500 && err == nil; i++ {
-				err = s.Create(ctx, segment.Tag{Name: fmt.Sprint(i), Step: 1, Description: strings.Repeat("x", 200)})
+				err = s.Create(ctx, segment.Tag{Name: fmt.Sprint(i), Step: 1, Options: segment.Describe(strings.Repeat("x", 200))})
 			}
 			return err
 		}},
@@ -191,17 +191,31 @@ func TestSQLiteNotADatabase(t *testing.T) {
 	}
 }
 
+func TestSQLiteInitWithOptions(t *testing.T) {
+	want := segment.Tag{Name: "order", MaxID: 1, Step: 3, Options: segment.TagOptions{"description": "d", "later": "x"}}
+	s := openSQLite(t, newSQLite(t, segment.Tag{Name: "plain", Step: 1}, want))
+	n := 0
+	for tag, err := range s.Tags(t.Context()) {
+		if n++; err != nil || len(tag.Options) != map[string]int{"order": 2}[tag.Name] {
+			t.Errorf("%+v, %v", tag, err)
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d tags", n)
+	}
+}
+
 func TestSQLiteKeepsTheTable(t *testing.T) {
 	path := newSQLite(t)
 	s := openSQLite(t, path)
-	want := segment.Tag{Name: "Ünïcode 订单 😀 ", MaxID: 5, Step: 3, Description: "a; 'quoted' \"one\""}
+	want := segment.Tag{Name: "Ünïcode 订单 😀 ", MaxID: 5, Step: 3, Options: segment.Describe("a; 'quoted' \"one\"")}
 	if err := s.Create(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
 	for tag, err := range s.Tags(t.Context()) {
 		age := time.Since(tag.Updated)
 		tag.Updated = time.Time{}
-		if err != nil || tag != want || age < 0 || age > time.Minute {
+		if err != nil || !tag.Same(want) || age < 0 || age > time.Minute {
 			t.Errorf("%+v of age %v, %v, want %+v", tag, age, err, want)
 		}
 	}

@@ -145,5 +145,5 @@ func (a *adminConn) place(ctx context.Context, r row, floor int64, l Layout, s s
 	return a.exec(ctx, `INSERT INTO leaf_ticket_tag (name, generation, next_id, step, description) VALUES (?, ?, ?, ?, ?)
 		ON DUPLICATE KEY UPDATE generation = VALUES(generation), next_id = GREATEST(next_id, VALUES(next_id)),
 			step = VALUES(step), description = VALUES(description)`,
-		[]byte(r.name), r.generation, r.next, r.step, r.description)
+		[]byte(r.name), r.generation, r.next, r.step, r.options.Description())
 }

@@ -77,7 +77,7 @@ func findState(ctx context.Context, conns []*adminConn, name string) (tagState, 
 // Create could not add everywhere is completed. MaxID is where IDs begin: at it, or
 // above, and above those of a deleted tag of the name.
 func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
-	return s.administer(ctx, fmt.Sprintf("create tag %q", tag.Name), tag.Check(), func(conns []*adminConn) error {
+	return s.administer(ctx, fmt.Sprintf("create tag %q", tag.Name), cmp.Or(tag.Check(), onlyDescribed(tag.Options)), func(conns []*adminConn) error {
 		have, err := findState(ctx, conns, tag.Name)
 		if err == nil && have.n == len(conns) {
 			err = leaf.ErrTagExists
@@ -97,7 +97,7 @@ func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
 // write has every server know the tag so, and draw from tag.MaxID on.
 func (s *Store) write(ctx context.Context, conns []*adminConn, tag segment.Tag, have tagState) error {
 	for i, a := range conns {
-		r := row{name: tag.Name, generation: a.generation, next: have.rows[i].next, step: tag.Step, description: tag.Description}
+		r := row{name: tag.Name, generation: a.generation, next: have.rows[i].next, step: tag.Step, options: tag.Options}
 		if err := a.place(ctx, r, tag.MaxID, s.layout, a.share); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (s *Store) write(ctx context.Context, conns []*adminConn, tag segment.Tag, 
 // them. No counter can be lowered, not even by a deletion. A server that lacks the tag or its table
 // gets it with a MaxID only, since only it knew how far it was. A change of nothing writes nothing.
 func (s *Store) Alter(ctx context.Context, name string, change segment.Change) (tag segment.Tag, err error) {
-	invalid := cmp.Or(change.Check(), segment.CheckKnown(name))
+	invalid := cmp.Or(change.Check(), onlyDescribed(change.Options), segment.CheckKnown(name))
 	err = s.administer(ctx, fmt.Sprintf("alter tag %q", name), invalid, func(conns []*adminConn) error {
 		tag, err = s.alter(ctx, conns, name, change)
 		return err
@@ -129,7 +129,7 @@ func (s *Store) alter(ctx context.Context, conns []*adminConn, name string, chan
 		return segment.Tag{}, fmt.Errorf("%w: the counters of ticket servers cannot be lowered: create a tag with another name", leaf.ErrUnsupported)
 	case change.MaxID == nil && have.lacks != nil:
 		return segment.Tag{}, have.lacks.wrapErr(errLacksTag)
-	case change == segment.Change{}:
+	case change.IsZero():
 		return have.tag, nil
 	}
 	tag, err := change.Apply(have.tag)

@@ -199,7 +199,7 @@ func TestCatalogOfTickets(t *testing.T) {
 		initSet(t, s.servers(t), layout)
 		store := open(t, s.servers(t), layout, patient)
 		ctx := t.Context()
-		tag := segment.Tag{Name: "order", MaxID: 1000, Step: 5, Description: "订单"}
+		tag := segment.Tag{Name: "order", MaxID: 1000, Step: 5, Options: segment.Describe("订单")}
 		if err := errors.Join(store.Create(ctx, tag), store.Create(ctx, segment.Tag{Name: "a", MaxID: 1, Step: 1})); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestCatalogOfTickets(t *testing.T) {
 			t.Errorf("%v: lowered by force: %v", layout, err)
 		}
 		changed, err := store.Alter(ctx, "order", segment.Change{MaxID: new(int64(5000)), Step: new(int64(6))})
-		if changed.Updated = (time.Time{}); err != nil || changed != (segment.Tag{Name: "order", MaxID: 5000, Step: 6, Description: "订单"}) {
+		if changed.Updated = (time.Time{}); err != nil || !changed.Same(segment.Tag{Name: "order", MaxID: 5000, Step: 6, Options: segment.Describe("订单")}) {
 			t.Errorf("%v: altered: %+v, %v", layout, changed, err)
 		}
 		for range 4 {

@@ -208,7 +208,7 @@ func (r *resizer) read(ctx context.Context) error {
 	r.rows = make(map[string]row)
 	var highest int64
 	for _, tag := range r.tags {
-		r.rows[tag.Name] = row{name: tag.Name, step: tag.Step, description: tag.Description, next: tag.MaxID}
+		r.rows[tag.Name] = row{name: tag.Name, step: tag.Step, options: tag.Options, next: tag.MaxID}
 		highest = max(highest, tag.MaxID)
 	}
 	for _, a := range r.conns {
@@ -275,7 +275,7 @@ func (r *resizer) lift(ctx context.Context) error {
 	for i, a := range r.servers {
 		s := share{servers: int64(len(r.servers)), number: int64(i + 1), stride: r.layout.Stride}
 		for _, known := range r.rows {
-			if err := a.place(ctx, row{name: known.name, step: known.step, description: known.description}, known.next, r.layout, s); err != nil {
+			if err := a.place(ctx, row{name: known.name, step: known.step, options: known.options}, known.next, r.layout, s); err != nil {
 				return err
 			}
 		}

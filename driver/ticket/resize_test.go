@@ -103,7 +103,7 @@ func resizeDies(t *testing.T, layout ticket.Layout, stage string) {
 func TestResizeLiftsAboveTheHighest(t *testing.T) {
 	for _, layout := range layouts() {
 		s := newSet(t, shared[:]...)
-		initSet(t, s.servers(t, 1, 2), layout, order, segment.Tag{Name: "user", MaxID: 500, Step: 7, Description: "x"})
+		initSet(t, s.servers(t, 1, 2), layout, order, segment.Tag{Name: "user", MaxID: 500, Step: 7, Options: segment.Describe("x")})
 		one := open(t, s.servers(t, 1, 2), layout, patient)
 		if err := one.Lift(t.Context(), "order", "2", 1); err == nil {
 			t.Errorf("%v: lifted a server that has not answered", layout)

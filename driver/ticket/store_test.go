@@ -25,7 +25,7 @@ func testStore(t *testing.T, layout ticket.Layout) {
 		s := newSet(t, shared[:2]...)
 		initSet(t, s.servers(t), layout)
 		open := func(t testing.TB) *ticket.Store { return open(t, s.servers(t), layout, patient) }
-		b := drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return open(t) }, Caps: drivertest.StoreCaps{Units: true}}
+		b := drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return open(t) }, Caps: drivertest.StoreCaps{Units: true, NoOptions: true}}
 		if layout.Stride == 0 {
 			// The suite takes it for certain that an Advance by the step of 2000 draws
 			// more than 1000 IDs, and would find that MaxID can still be lowered to 2000.

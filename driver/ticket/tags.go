@@ -18,12 +18,12 @@ import (
 
 // A row is one of leaf_ticket_tag.
 type row struct {
-	name        string
-	generation  int64
-	next        int64 // 0 where the servers deal single tickets
-	step        int64
-	description string
-	updated     time.Time
+	name       string
+	generation int64
+	next       int64 // 0 where the servers deal single tickets
+	step       int64
+	options    segment.TagOptions
+	updated    time.Time
 }
 
 const selectRow = `SELECT name, generation, next_id, step, description, COALESCE(UNIX_TIMESTAMP(updated), 0) FROM leaf_ticket_tag`
@@ -37,12 +37,22 @@ func readRows(ctx context.Context, conn *sql.Conn, name ...string) ([]row, error
 	rows, err := conn.QueryContext(ctx, query, args...)
 	return sqlstore.Collect(rows, err, func(scan func(...any) error) (r row, err error) {
 		var updated float64
-		err = scan(&r.name, &r.generation, &r.next, &r.step, &r.description, &updated)
+		var description string
+		err = scan(&r.name, &r.generation, &r.next, &r.step, &description, &updated)
+		r.options = segment.Describe(description)
 		if updated > 0 {
 			r.updated = time.UnixMicro(int64(updated * 1e6))
 		}
 		return r, err
 	})
+}
+
+// onlyDescribed reports options that the tables have no place for.
+func onlyDescribed(o segment.TagOptions) error {
+	if o.Others() != nil {
+		return fmt.Errorf("%w: ticket servers keep a description, and no other option of a tag", leaf.ErrUnsupported)
+	}
+	return nil
 }
 
 // findTag returns the row of a tag, or [leaf.ErrUnknownTag].
@@ -57,7 +67,7 @@ func findTag(ctx context.Context, conn *sql.Conn, tag string) (row, error) {
 // tag returns a tag as one server has it. MaxID is one past the highest drawn ID, or 0 before the
 // first: the row of the last ticket still exists.
 func (m *meta) tag(ctx context.Context, conn *sql.Conn, r row) (segment.Tag, error) {
-	tag := segment.Tag{Name: r.name, Step: r.step, Description: r.description, Updated: r.updated}
+	tag := segment.Tag{Name: r.name, Step: r.step, Options: r.options, Updated: r.updated}
 	if m.layout.Stride > 0 {
 		tag.MaxID = m.share.drawn(r.next)
 		return tag, nil
@@ -124,7 +134,7 @@ func (s *Store) listOne(ctx context.Context, m *member, all map[string]segment.T
 		var tag segment.Tag
 		for i, r := range rows {
 			if shared := tag.MaxID; i > 0 && f.layout.shared() {
-				tag = segment.Tag{Name: r.name, MaxID: shared, Step: r.step, Description: r.description, Updated: r.updated}
+				tag = segment.Tag{Name: r.name, MaxID: shared, Step: r.step, Options: r.options, Updated: r.updated}
 			} else if tag, err = f.tag(ctx, conn, r); err != nil {
 				return err
 			}

@@ -58,6 +58,9 @@ func (db *DB) Store() *Store { return db.store }
 // Init.
 func (db *DB) Init(ctx context.Context, tags []segment.Tag) error {
 	err := segment.CheckTags(tags)
+	for _, tag := range tags {
+		err = cmp.Or(err, onlyDescribed(tag.Options))
+	}
 	if err == nil {
 		err = (&resizer{layout: db.store.layout, fresh: true, tags: tags}).run(ctx, db.servers, nil)
 	}

@@ -28,7 +28,11 @@ func audit(ctx context.Context, log *slog.Logger, what string, before, after *se
 	for i, tag := range []*segment.Tag{before, after} {
 		if tag != nil {
 			name := []string{"before", "after"}[i]
-			args = append(args, slog.Group(name, "max_id", tag.MaxID, "step", tag.Step, "description", tag.Description))
+			about := []any{"max_id", tag.MaxID, "step", tag.Step, "description", tag.Options.Description()}
+			for option, value := range tag.Options.Others() {
+				about = append(about, option, value)
+			}
+			args = append(args, slog.Group(name, about...))
 		}
 	}
 	slog.New(unfiltered{log.Handler()}).InfoContext(ctx, "audit: "+what, args...)

@@ -145,7 +145,7 @@ func (t *Tags) failed(err error) error {
 func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error) {
 	catalog, err := t.catalog()
 	if err == nil {
-		err = tag.Check()
+		err = cmp.Or(tag.Check(), tag.Options.CheckKnown())
 	}
 	if err != nil {
 		return segment.Tag{}, fmt.Errorf("create tag %q: %w", tag.Name, err)
@@ -206,17 +206,15 @@ type Change struct {
 // Check reports, wrapping [leaf.ErrInvalid], why c cannot be applied to any tag.
 func (c Change) Check() error {
 	switch {
-	case !c.alters() && c.RaiseBy == nil:
+	case c.Change.IsZero() && c.RaiseBy == nil:
 		return fmt.Errorf("%w: nothing to change", leaf.ErrInvalid)
 	case c.MaxID != nil && c.RaiseBy != nil:
 		return fmt.Errorf("%w: either set max_id or raise it, not both", leaf.ErrInvalid)
 	case c.RaiseBy != nil && *c.RaiseBy < 1:
 		return fmt.Errorf("%w: the counter cannot be raised by %d", leaf.ErrInvalid, *c.RaiseBy)
 	}
-	return c.Change.Check()
+	return cmp.Or(c.Change.Check(), c.Options.CheckKnown())
 }
-
-func (c Change) alters() bool { return c.Step != nil || c.MaxID != nil || c.Description != nil }
 
 // Alter changes a tag and returns it as it then is; where the counter was only raised,
 // its description may be left out. It wraps [leaf.ErrInvalid],
@@ -234,7 +232,7 @@ func (t *Tags) Alter(ctx context.Context, name string, c Change) (segment.Tag, e
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	tag := segment.Tag{Name: name}
-	if c.alters() {
+	if !c.Change.IsZero() {
 		if tag, err = t.alter(ctx, name, c.Change); err != nil {
 			return segment.Tag{}, err
 		}

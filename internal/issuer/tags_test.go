@@ -56,7 +56,7 @@ type fixture struct {
 func newFixture(t *testing.T) fixture {
 	f := fixture{store: memory.New().Store(), segments: new(recorder), log: new(bytes.Buffer)}
 	f.Tags = issuer.NewTags(f.store, f.segments, slog.New(slog.NewTextHandler(f.log, nil)))
-	if err := f.store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1000, Step: 10, Description: "d"}); err != nil {
+	if err := f.store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 1000, Step: 10, Options: segment.Describe("d")}); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -76,7 +76,7 @@ func (f fixture) list(t *testing.T) []segment.Tag {
 var ignoreUpdated = cmpopts.IgnoreFields(segment.Tag{}, "Updated")
 
 func TestAlter(t *testing.T) {
-	order := segment.Tag{Name: "order", MaxID: 1000, Step: 10, Description: "d"}
+	order := segment.Tag{Name: "order", MaxID: 1000, Step: 10, Options: segment.Describe("d")}
 	with := func(edit func(*segment.Tag)) segment.Tag { tag := order; edit(&tag); return tag }
 	tests := []struct {
 		name   string
@@ -88,8 +88,10 @@ func TestAlter(t *testing.T) {
 	}{
 		{name: "step", change: issuer.Change{Change: segment.Change{Step: new(int64(20))}},
 			want: with(func(t *segment.Tag) { t.Step = 20 })},
-		{name: "description to nothing", change: issuer.Change{Change: segment.Change{Description: new("")}},
-			want: with(func(t *segment.Tag) { t.Description = "" })},
+		{name: "description to nothing", change: issuer.Change{Change: segment.Change{Options: segment.TagOptions{"description": ""}}},
+			want: with(func(t *segment.Tag) { t.Options = nil })},
+		{name: "unknown option", change: issuer.Change{Change: segment.Change{Options: segment.TagOptions{"newer": "x"}}},
+			want: order, err: leaf.ErrUnsupported},
 		{name: "lift", change: issuer.Change{Change: segment.Change{MaxID: new(int64(5000))}},
 			want: with(func(t *segment.Tag) { t.MaxID = 5000 })},
 		{name: "lower", change: issuer.Change{Change: segment.Change{MaxID: new(int64(5))}}, want: order, err: leaf.ErrRegression},
@@ -123,7 +125,7 @@ func TestAlter(t *testing.T) {
 			if err == nil {
 				want := tt.want
 				if tt.name == "raise" { // an allocation does not tell the description
-					want.Description = ""
+					want.Options = nil
 				}
 				if diff := cmp.Diff(want, got, ignoreUpdated); diff != "" {
 					t.Errorf("returned: %s", diff)

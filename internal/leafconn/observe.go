@@ -40,7 +40,7 @@ func (c *Conn) Observe(ctx context.Context, tag string, largest int64) (all Obse
 			}
 			continue
 		}
-		if now := tagOf(res.GetTag()); now.MaxID > all.Tag.MaxID {
+		if now := Tag(res.GetTag()); now.MaxID > all.Tag.MaxID {
 			all.Tag = now
 		}
 		all.Dropped += res.GetDropped()
@@ -71,5 +71,5 @@ func (s Store) RaiseTag(ctx context.Context, tag string, n int64) (segment.Tag, 
 	if err != nil {
 		return segment.Tag{}, err
 	}
-	return tagOf(res.GetTag()), nil
+	return Tag(res.GetTag()), nil
 }

@@ -62,7 +62,7 @@ func (s Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 				return srv.admin.ListTags(ctx, req)
 			})
 		}) {
-			if !yield(tagOf(tag), err) {
+			if !yield(Tag(tag), err) {
 				return
 			}
 		}
@@ -91,8 +91,9 @@ func TagPages(list func(*leafv1.ListTagsRequest) (*leafv1.ListTagsResponse, erro
 	}
 }
 
-func tagOf(m *leafv1.Tag) segment.Tag {
-	t := segment.Tag{Name: m.GetName(), MaxID: m.GetMaxId(), Step: m.GetStep(), Description: m.GetDescription()}
+// Tag returns the tag in a message.
+func Tag(m *leafv1.Tag) segment.Tag {
+	t := segment.Tag{Name: m.GetName(), MaxID: m.GetMaxId(), Step: m.GetStep(), Options: optionsOf(m)}
 	if at := m.GetUpdated(); at != nil {
 		t.Updated = at.AsTime()
 	}
@@ -104,10 +105,13 @@ func (s Store) Create(ctx context.Context, tag segment.Tag) error {
 	if err := tag.Check(); err != nil {
 		return err
 	}
-	_, err := once(ctx, s.Conn, "", func(ctx context.Context, srv *server) (*leafv1.CreateTagResponse, error) {
-		return srv.admin.CreateTag(ctx, &leafv1.CreateTagRequest{Name: tag.Name, Step: tag.Step, MaxId: &tag.MaxID, Description: tag.Description})
+	res, err := once(ctx, s.Conn, "", func(ctx context.Context, srv *server) (*leafv1.CreateTagResponse, error) {
+		return srv.admin.CreateTag(ctx, CreateRequest(tag))
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return CheckOptions(tag.Options, res.GetTag())
 }
 
 // Alter changes a tag. The server drops its stock below a raised max_id.
@@ -118,11 +122,11 @@ func (s Store) Alter(ctx context.Context, name string, c segment.Change) (segmen
 	if err := c.Check(); err != nil {
 		return segment.Tag{}, err
 	}
-	if c.Step == nil && c.MaxID == nil && c.Description == nil {
+	if c.IsZero() {
 		return s.find(ctx, name)
 	}
 	res, err := once(ctx, s.Conn, "", func(ctx context.Context, srv *server) (*leafv1.AlterTagResponse, error) {
-		res, err := srv.admin.AlterTag(ctx, &leafv1.AlterTagRequest{Name: name, Step: c.Step, MaxId: c.MaxID, Force: c.Force, Description: c.Description})
+		res, err := srv.admin.AlterTag(ctx, AlterRequest(name, c))
 		if err == nil && c.MaxID != nil && *c.MaxID > 0 && !c.Force { // by force it forgets the tag
 			_, err = srv.admin.ObserveTag(ctx, &leafv1.ObserveTagRequest{Name: name, Max: *c.MaxID - 1})
 		}
@@ -131,7 +135,7 @@ func (s Store) Alter(ctx context.Context, name string, c segment.Change) (segmen
 	if err != nil {
 		return segment.Tag{}, err
 	}
-	return tagOf(res.GetTag()), nil
+	return Tag(res.GetTag()), CheckOptions(c.Options, res.GetTag())
 }
 
 func (s Store) find(ctx context.Context, name string) (segment.Tag, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // firstTag is the sample row that Java Leaf's documentation creates.
-var firstTag = segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Description: "Test leaf Segment Mode Get Id"}
+var firstTag = segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Options: segment.Describe("Test leaf Segment Mode Get Id")}
 
 // openData opens the data directory and the memory of the store, and creates an embedded database.
 // Only a server with the embedded store needs the directory.

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
@@ -11,19 +10,6 @@ import (
 
 // The table leaf_deleted keeps the counters of deleted tags. Other servers may still issue IDs of a
 // deleted tag, so a new tag of that name continues above them. Rows only rise, and stay.
-
-// ErrNoDeleted is a database without the table.
-var ErrNoDeleted = errors.New("the database has no table leaf_deleted")
-
-func (s *Session) hasDeleted() (bool, error) { return s.HasTable("leaf_deleted") }
-
-// CreateDeleted creates the table.
-func (s *Session) CreateDeleted() error {
-	if _, err := s.On.ExecContext(s.Context, s.Deleted); err != nil {
-		return fmt.Errorf("the counter is kept in the table leaf_deleted, which cannot be created; let another user run %q: %w", s.Deleted, err)
-	}
-	return nil
-}
 
 // keptEnd returns the end of the deleted tag with that name; not valid without such a tag.
 func (s *Session) keptEnd(name string) (end sql.Null[int64], err error) {
@@ -37,10 +23,16 @@ func (s *Session) keptEnd(name string) (end sql.Null[int64], err error) {
 // Create inserts a tag and then looks for a deleted one with that name: the insert waits for an
 // uncommitted deletion.
 func (s *Session) Create(tag segment.Tag) error {
+	if err := s.keepsOptions(tag.Options); err != nil {
+		return err
+	}
 	if err := s.Insert(tag); err != nil {
 		return err
 	}
-	if has, err := s.hasDeleted(); err != nil || !has {
+	if err := s.setOptions(tag.Name, tag.Options); err != nil {
+		return err
+	}
+	if has, err := s.HasTable(deletedTable); err != nil || !has {
 		return err
 	}
 	end, err := s.keptEnd(tag.Name)
@@ -56,9 +48,9 @@ func (s *Session) Remove(name string) error {
 	if err != nil {
 		return err
 	}
-	if has, err := s.hasDeleted(); err != nil || !has {
+	if has, err := s.HasTable(deletedTable); err != nil || !has {
 		if err == nil {
-			err = Refusal{ErrNoDeleted}
+			err = Refusal{MissingTable{deletedTable, s.DeletedTable}}
 		}
 		return err
 	}
@@ -69,6 +61,9 @@ func (s *Session) Remove(name string) error {
 		_, err = s.Change(`INSERT INTO leaf_deleted (name, max_id) VALUES ($1, $2)`, name, max(r.maxID.V, 0))
 	case end.V < r.maxID.V:
 		_, err = s.Change(`UPDATE leaf_deleted SET max_id = $2 WHERE name = $1`, name, r.maxID.V)
+	}
+	if err == nil {
+		err = s.setOptions(name, nil)
 	}
 	if err != nil {
 		return err

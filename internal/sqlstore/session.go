@@ -27,8 +27,10 @@ type Dialect struct {
 	Description string // the description of a tag; empty: the table has no such column
 	Joined      string // an aggregate of all biz_tag and step in a group, as a text; empty: unsupported
 	Unversioned error  // why update_time does not tell the writes of a row apart; nil: it does
-	Deleted     string // the statement that creates leaf_deleted, unless it is there
 	CountTables string // a query that counts the tables with the name $1
+
+	DeletedTable string // the statement that creates leaf_deleted, unless it is there
+	OptionTable  string // the statement that creates leaf_option, unless it is there
 
 	StoreTable   string // the name of the table leaf_store; empty: that
 	StoreColumns string // its columns, for the statement that creates it

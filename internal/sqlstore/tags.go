@@ -17,12 +17,12 @@ import (
 type row struct {
 	name          string
 	maxID, step   sql.Null[int64]
-	description   string
+	options       segment.TagOptions
 	updatedMicros sql.Null[int64]
 }
 
 func (r row) tag() segment.Tag {
-	tag := segment.Tag{Name: r.name, MaxID: r.maxID.V, Step: r.step.V, Description: r.description}
+	tag := segment.Tag{Name: r.name, MaxID: r.maxID.V, Step: r.step.V, Options: r.options}
 	if r.updatedMicros.V > 0 {
 		tag.Updated = time.UnixMicro(r.updatedMicros.V)
 	}
@@ -58,9 +58,7 @@ func (r row) amend(change segment.Change) (segment.Tag, error) {
 	if change.Step != nil {
 		r.step = sql.Null[int64]{V: *change.Step, Valid: true}
 	}
-	if change.Description != nil {
-		r.description = *change.Description
-	}
+	r.options = r.options.With(change.Options)
 	return r.tag(), r.fault()
 }
 
@@ -79,11 +77,12 @@ func scanStep(scan func(...any) error) (r row, err error) {
 
 func scanRow(scan func(...any) error) (r row, err error) {
 	var name sql.Null[string]
-	err = scan(&name, &r.maxID, &r.step, &r.description, &r.updatedMicros)
+	var description string
+	err = scan(&name, &r.maxID, &r.step, &description, &r.updatedMicros)
 	if err == nil && !name.Valid {
 		err = errNull // a key is never NULL
 	}
-	r.name = name.V
+	r.name, r.options = name.V, segment.Describe(description)
 	return r, err
 }
 
@@ -107,6 +106,17 @@ func (s *Session) load(name, lock string) (row, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return row{}, Refusal{leaf.ErrUnknownTag}
 	}
+	return r, err
+}
+
+// loadAll is load with all options.
+func (s *Session) loadAll(name, lock string) (row, error) {
+	r, err := s.load(name, lock)
+	if err != nil {
+		return row{}, err
+	}
+	others, err := s.optionsOf(name)
+	r.options = r.options.With(others)
 	return r, err
 }
 
@@ -138,7 +148,8 @@ func (s *Session) NotAdvanced(name string, n int64) error {
 }
 
 // Tags returns up to limit tags behind the one with the name after, in the order of the column's
-// collation. A nil after is before all.
+// collation. A nil after is before all. Of the options they have the description alone, see
+// [Session.Options].
 func (s *Session) Tags(after *string, limit int) ([]segment.Tag, error) {
 	return s.page(s.selectTags(), scanRow, after, limit)
 }
@@ -163,7 +174,7 @@ func (s *Session) page(query string, scan scanner, after *string, limit int) ([]
 // MaxPage is how many rows are read at once.
 const MaxPage = 8192
 
-// Digest returns a hash of all names and steps; empty where the database is not told how. It reads
+// Digest returns a hash of all names, steps and options; empty where the database is not told how. It reads
 // some rows at a time, as a listing does.
 func (s *Session) Digest() (string, error) {
 	if s.Joined == "" {
@@ -179,7 +190,8 @@ func (s *Session) Digest() (string, error) {
 		}
 		fmt.Fprintln(hash, rows, text.V)
 		if rows < MaxPage {
-			return string(hash.Sum(nil)), nil
+			options, err := s.digestOptions()
+			return string(hash.Sum(nil)) + options, err
 		}
 		after = last.V
 	}
@@ -187,12 +199,13 @@ func (s *Session) Digest() (string, error) {
 
 // Insert adds a tag.
 func (s *Session) Insert(tag segment.Tag) error {
-	if err := s.describable(tag.Description); err != nil {
+	description := tag.Options.Description()
+	if err := s.describable(description); err != nil {
 		return err
 	}
 	columns, values, args := `biz_tag, max_id, step, update_time`, `$1, $2, $3, `+s.Now, []any{tag.Name, tag.MaxID, tag.Step}
 	if s.Description != "" {
-		columns, values, args = columns+`, description`, values+`, $4`, append(args, tag.Description)
+		columns, values, args = columns+`, description`, values+`, $4`, append(args, description)
 	}
 	return s.changeOne(leaf.ErrTagExists, `INSERT INTO leaf_alloc (`+columns+`) VALUES (`+values+`)`+s.ifAbsent("biz_tag"), args...)
 }
@@ -217,7 +230,10 @@ func (s *Session) describable(description string) error {
 
 // Alter changes a tag and returns it as it then is.
 func (s *Session) Alter(name string, change segment.Change) (segment.Tag, error) {
-	r, err := s.load(name, s.ForUpdate)
+	if err := s.keepsOptions(change.Options); err != nil {
+		return segment.Tag{}, err
+	}
+	r, err := s.loadAll(name, s.ForUpdate)
 	if err != nil {
 		return segment.Tag{}, err
 	}
@@ -226,16 +242,21 @@ func (s *Session) Alter(name string, change segment.Change) (segment.Tag, error)
 		return segment.Tag{}, Refusal{err}
 	}
 	set, args := `max_id = $2, step = $3`, []any{name, tag.MaxID, tag.Step}
-	if change.Description != nil && s.Description != "" {
-		set, args = set+`, description = $4`, append(args, tag.Description)
-	} else if err := s.describable(tag.Description); err != nil {
+	if _, ok := change.Options[segment.OptionDescription]; ok && s.Description != "" {
+		set, args = set+`, description = $4`, append(args, tag.Options.Description())
+	} else if err := s.describable(tag.Options.Description()); err != nil {
 		return segment.Tag{}, err
 	}
 	// The number of rows says nothing: MySQL does not count a row that stays as it is.
 	if _, err := s.Change(`UPDATE leaf_alloc SET `+set+s.Touch+s.one(), args...); err != nil {
 		return segment.Tag{}, err
 	}
-	r, err = s.load(name, "")
+	if len(change.Options) > 0 {
+		if err := s.setOptions(name, tag.Options); err != nil {
+			return segment.Tag{}, err
+		}
+	}
+	r, err = s.loadAll(name, "")
 	return r.tag(), err
 }
 

@@ -33,7 +33,9 @@ type Tag struct {
 	Step        int64  `protobuf:"varint,3,opt,name=step,proto3" json:"step,omitempty"`
 	Description string `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
 	// When the tag last changed. Absent where the store does not know.
-	Updated       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=updated,proto3" json:"updated,omitempty"`
+	Updated *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=updated,proto3" json:"updated,omitempty"`
+	// The other options. An absent option has its default.
+	Options       map[string]string `protobuf:"bytes,6,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -99,6 +101,13 @@ func (x *Tag) GetDescription() string {
 func (x *Tag) GetUpdated() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Updated
+	}
+	return nil
+}
+
+func (x *Tag) GetOptions() map[string]string {
+	if x != nil {
+		return x.Options
 	}
 	return nil
 }
@@ -252,8 +261,10 @@ type CreateTagRequest struct {
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Step  int64                  `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
 	// The first ID. Absent: 1.
-	MaxId         *int64 `protobuf:"varint,3,opt,name=max_id,json=maxId,proto3,oneof" json:"max_id,omitempty"`
-	Description   string `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
+	MaxId       *int64 `protobuf:"varint,3,opt,name=max_id,json=maxId,proto3,oneof" json:"max_id,omitempty"`
+	Description string `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
+	// The other options.
+	Options       map[string]string `protobuf:"bytes,5,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -316,6 +327,13 @@ func (x *CreateTagRequest) GetDescription() string {
 	return ""
 }
 
+func (x *CreateTagRequest) GetOptions() map[string]string {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
 type CreateTagResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tag           *Tag                   `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
@@ -371,7 +389,9 @@ type AlterTagRequest struct {
 	Force       bool    `protobuf:"varint,4,opt,name=force,proto3" json:"force,omitempty"`
 	Description *string `protobuf:"bytes,5,opt,name=description,proto3,oneof" json:"description,omitempty"`
 	// How many IDs to skip: the counter goes up by so many from wherever it stands.
-	RaiseBy       *int64 `protobuf:"varint,6,opt,name=raise_by,json=raiseBy,proto3,oneof" json:"raise_by,omitempty"`
+	RaiseBy *int64 `protobuf:"varint,6,opt,name=raise_by,json=raiseBy,proto3,oneof" json:"raise_by,omitempty"`
+	// New values of the other options. An empty value removes the option.
+	Options       map[string]string `protobuf:"bytes,7,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -446,6 +466,13 @@ func (x *AlterTagRequest) GetRaiseBy() int64 {
 		return *x.RaiseBy
 	}
 	return 0
+}
+
+func (x *AlterTagRequest) GetOptions() map[string]string {
+	if x != nil {
+		return x.Options
+	}
+	return nil
 }
 
 type AlterTagResponse struct {
@@ -2444,13 +2471,17 @@ var File_leaf_v1_admin_proto protoreflect.FileDescriptor
 
 const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x13leaf/v1/admin.proto\x12\aleaf.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12leaf/v1/leaf.proto\x1a\x14leaf/v1/worker.proto\"\x9c\x01\n" +
+	"\x13leaf/v1/admin.proto\x12\aleaf.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12leaf/v1/leaf.proto\x1a\x14leaf/v1/worker.proto\"\x8d\x02\n" +
 	"\x03Tag\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
 	"\x06max_id\x18\x02 \x01(\x03R\x05maxId\x12\x12\n" +
 	"\x04step\x18\x03 \x01(\x03R\x04step\x12 \n" +
 	"\vdescription\x18\x04 \x01(\tR\vdescription\x124\n" +
-	"\aupdated\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aupdated\"\x98\x01\n" +
+	"\aupdated\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aupdated\x123\n" +
+	"\aoptions\x18\x06 \x03(\v2\x19.leaf.v1.Tag.OptionsEntryR\aoptions\x1a:\n" +
+	"\fOptionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x98\x01\n" +
 	"\x0fListTagsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -2461,22 +2492,30 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x10ListTagsResponse\x12 \n" +
 	"\x04tags\x18\x01 \x03(\v2\f.leaf.v1.TagR\x04tags\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x14\n" +
-	"\x05total\x18\x03 \x01(\x05R\x05total\"\x83\x01\n" +
+	"\x05total\x18\x03 \x01(\x05R\x05total\"\x81\x02\n" +
 	"\x10CreateTagRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x1a\n" +
 	"\x06max_id\x18\x03 \x01(\x03H\x00R\x05maxId\x88\x01\x01\x12 \n" +
-	"\vdescription\x18\x04 \x01(\tR\vdescriptionB\t\n" +
+	"\vdescription\x18\x04 \x01(\tR\vdescription\x12@\n" +
+	"\aoptions\x18\x05 \x03(\v2&.leaf.v1.CreateTagRequest.OptionsEntryR\aoptions\x1a:\n" +
+	"\fOptionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
 	"\a_max_id\"3\n" +
 	"\x11CreateTagResponse\x12\x1e\n" +
-	"\x03tag\x18\x01 \x01(\v2\f.leaf.v1.TagR\x03tag\"\xe8\x01\n" +
+	"\x03tag\x18\x01 \x01(\v2\f.leaf.v1.TagR\x03tag\"\xe5\x02\n" +
 	"\x0fAlterTagRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\x04step\x18\x02 \x01(\x03H\x00R\x04step\x88\x01\x01\x12\x1a\n" +
 	"\x06max_id\x18\x03 \x01(\x03H\x01R\x05maxId\x88\x01\x01\x12\x14\n" +
 	"\x05force\x18\x04 \x01(\bR\x05force\x12%\n" +
 	"\vdescription\x18\x05 \x01(\tH\x02R\vdescription\x88\x01\x01\x12\x1e\n" +
-	"\braise_by\x18\x06 \x01(\x03H\x03R\araiseBy\x88\x01\x01B\a\n" +
+	"\braise_by\x18\x06 \x01(\x03H\x03R\araiseBy\x88\x01\x01\x12?\n" +
+	"\aoptions\x18\a \x03(\v2%.leaf.v1.AlterTagRequest.OptionsEntryR\aoptions\x1a:\n" +
+	"\fOptionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
 	"\x05_stepB\t\n" +
 	"\a_max_idB\x0e\n" +
 	"\f_descriptionB\v\n" +
@@ -2660,7 +2699,7 @@ func file_leaf_v1_admin_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_admin_proto_rawDescData
 }
 
-var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_leaf_v1_admin_proto_goTypes = []any{
 	(*Tag)(nil),                   // 0: leaf.v1.Tag
 	(*ListTagsRequest)(nil),       // 1: leaf.v1.ListTagsRequest
@@ -2697,79 +2736,85 @@ var file_leaf_v1_admin_proto_goTypes = []any{
 	(*StoreStatus)(nil),           // 32: leaf.v1.StoreStatus
 	(*TagStats)(nil),              // 33: leaf.v1.TagStats
 	(*SegmentStats)(nil),          // 34: leaf.v1.SegmentStats
-	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 36: google.protobuf.Duration
-	(*PoolLayout)(nil),            // 37: leaf.v1.PoolLayout
-	(*Range)(nil),                 // 38: leaf.v1.Range
+	nil,                           // 35: leaf.v1.Tag.OptionsEntry
+	nil,                           // 36: leaf.v1.CreateTagRequest.OptionsEntry
+	nil,                           // 37: leaf.v1.AlterTagRequest.OptionsEntry
+	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 39: google.protobuf.Duration
+	(*PoolLayout)(nil),            // 40: leaf.v1.PoolLayout
+	(*Range)(nil),                 // 41: leaf.v1.Range
 }
 var file_leaf_v1_admin_proto_depIdxs = []int32{
-	35, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
-	0,  // 1: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
-	0,  // 2: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
-	0,  // 3: leaf.v1.AlterTagResponse.tag:type_name -> leaf.v1.Tag
-	0,  // 4: leaf.v1.PeekTagResponse.tag:type_name -> leaf.v1.Tag
-	0,  // 5: leaf.v1.ObserveTagResponse.tag:type_name -> leaf.v1.Tag
-	36, // 6: leaf.v1.ObserveTagResponse.others_for:type_name -> google.protobuf.Duration
-	35, // 7: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
-	17, // 8: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
-	32, // 9: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
-	33, // 10: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
-	18, // 11: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
-	14, // 12: leaf.v1.StatusResponse.ports:type_name -> leaf.v1.Port
-	16, // 13: leaf.v1.StatusResponse.conditions:type_name -> leaf.v1.Condition
-	35, // 14: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
-	35, // 15: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
-	35, // 16: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
-	35, // 17: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
-	36, // 18: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
-	19, // 19: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
-	35, // 20: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
-	36, // 21: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
-	35, // 22: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
-	37, // 23: leaf.v1.Pool.layout:type_name -> leaf.v1.PoolLayout
-	36, // 24: leaf.v1.Pool.max_ttl:type_name -> google.protobuf.Duration
-	36, // 25: leaf.v1.Pool.claim_delay:type_name -> google.protobuf.Duration
-	21, // 26: leaf.v1.CreatePoolRequest.pool:type_name -> leaf.v1.Pool
-	21, // 27: leaf.v1.CreatePoolResponse.pool:type_name -> leaf.v1.Pool
-	21, // 28: leaf.v1.ListPoolsResponse.pools:type_name -> leaf.v1.Pool
-	29, // 29: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
-	27, // 30: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
-	28, // 31: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
-	35, // 32: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
-	35, // 33: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
-	36, // 34: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
-	29, // 35: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
-	34, // 36: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
-	36, // 37: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
-	35, // 38: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
-	38, // 39: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
-	1,  // 40: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
-	3,  // 41: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
-	5,  // 42: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
-	7,  // 43: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
-	9,  // 44: leaf.v1.AdminService.PeekTag:input_type -> leaf.v1.PeekTagRequest
-	11, // 45: leaf.v1.AdminService.ObserveTag:input_type -> leaf.v1.ObserveTagRequest
-	20, // 46: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
-	30, // 47: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
-	22, // 48: leaf.v1.AdminService.CreatePool:input_type -> leaf.v1.CreatePoolRequest
-	24, // 49: leaf.v1.AdminService.ListPools:input_type -> leaf.v1.ListPoolsRequest
-	13, // 50: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
-	2,  // 51: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
-	4,  // 52: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
-	6,  // 53: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
-	8,  // 54: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
-	10, // 55: leaf.v1.AdminService.PeekTag:output_type -> leaf.v1.PeekTagResponse
-	12, // 56: leaf.v1.AdminService.ObserveTag:output_type -> leaf.v1.ObserveTagResponse
-	26, // 57: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
-	31, // 58: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
-	23, // 59: leaf.v1.AdminService.CreatePool:output_type -> leaf.v1.CreatePoolResponse
-	25, // 60: leaf.v1.AdminService.ListPools:output_type -> leaf.v1.ListPoolsResponse
-	15, // 61: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
-	51, // [51:62] is the sub-list for method output_type
-	40, // [40:51] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	38, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
+	35, // 1: leaf.v1.Tag.options:type_name -> leaf.v1.Tag.OptionsEntry
+	0,  // 2: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
+	36, // 3: leaf.v1.CreateTagRequest.options:type_name -> leaf.v1.CreateTagRequest.OptionsEntry
+	0,  // 4: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
+	37, // 5: leaf.v1.AlterTagRequest.options:type_name -> leaf.v1.AlterTagRequest.OptionsEntry
+	0,  // 6: leaf.v1.AlterTagResponse.tag:type_name -> leaf.v1.Tag
+	0,  // 7: leaf.v1.PeekTagResponse.tag:type_name -> leaf.v1.Tag
+	0,  // 8: leaf.v1.ObserveTagResponse.tag:type_name -> leaf.v1.Tag
+	39, // 9: leaf.v1.ObserveTagResponse.others_for:type_name -> google.protobuf.Duration
+	38, // 10: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	17, // 11: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
+	32, // 12: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
+	33, // 13: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
+	18, // 14: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
+	14, // 15: leaf.v1.StatusResponse.ports:type_name -> leaf.v1.Port
+	16, // 16: leaf.v1.StatusResponse.conditions:type_name -> leaf.v1.Condition
+	38, // 17: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
+	38, // 18: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
+	38, // 19: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
+	38, // 20: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
+	39, // 21: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
+	19, // 22: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
+	38, // 23: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
+	39, // 24: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
+	38, // 25: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
+	40, // 26: leaf.v1.Pool.layout:type_name -> leaf.v1.PoolLayout
+	39, // 27: leaf.v1.Pool.max_ttl:type_name -> google.protobuf.Duration
+	39, // 28: leaf.v1.Pool.claim_delay:type_name -> google.protobuf.Duration
+	21, // 29: leaf.v1.CreatePoolRequest.pool:type_name -> leaf.v1.Pool
+	21, // 30: leaf.v1.CreatePoolResponse.pool:type_name -> leaf.v1.Pool
+	21, // 31: leaf.v1.ListPoolsResponse.pools:type_name -> leaf.v1.Pool
+	29, // 32: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
+	27, // 33: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
+	28, // 34: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
+	38, // 35: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
+	38, // 36: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
+	39, // 37: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
+	29, // 38: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
+	34, // 39: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
+	39, // 40: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
+	38, // 41: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
+	41, // 42: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
+	1,  // 43: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
+	3,  // 44: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
+	5,  // 45: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
+	7,  // 46: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
+	9,  // 47: leaf.v1.AdminService.PeekTag:input_type -> leaf.v1.PeekTagRequest
+	11, // 48: leaf.v1.AdminService.ObserveTag:input_type -> leaf.v1.ObserveTagRequest
+	20, // 49: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
+	30, // 50: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
+	22, // 51: leaf.v1.AdminService.CreatePool:input_type -> leaf.v1.CreatePoolRequest
+	24, // 52: leaf.v1.AdminService.ListPools:input_type -> leaf.v1.ListPoolsRequest
+	13, // 53: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
+	2,  // 54: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
+	4,  // 55: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
+	6,  // 56: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
+	8,  // 57: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
+	10, // 58: leaf.v1.AdminService.PeekTag:output_type -> leaf.v1.PeekTagResponse
+	12, // 59: leaf.v1.AdminService.ObserveTag:output_type -> leaf.v1.ObserveTagResponse
+	26, // 60: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
+	31, // 61: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
+	23, // 62: leaf.v1.AdminService.CreatePool:output_type -> leaf.v1.CreatePoolResponse
+	25, // 63: leaf.v1.AdminService.ListPools:output_type -> leaf.v1.ListPoolsResponse
+	15, // 64: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
+	54, // [54:65] is the sub-list for method output_type
+	43, // [43:54] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_admin_proto_init() }
@@ -2791,7 +2836,7 @@ func file_leaf_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_admin_proto_rawDesc), len(file_leaf_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

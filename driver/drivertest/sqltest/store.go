@@ -28,7 +28,7 @@ func (d Driver) TestStoreInit(t *testing.T, db *sql.DB, ok func(server string) b
 	if err := d.Init(ctx, db, twice); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("init with one tag twice: %v, want leaf.ErrInvalid", err)
 	}
-	tags := []segment.Tag{{Name: "order", MaxID: 1, Step: 2000, Description: "x"}, {Name: "Order", Step: 1}}
+	tags := []segment.Tag{{Name: "order", MaxID: 1, Step: 2000, Options: segment.Describe("x")}, {Name: "Order", Step: 1}}
 	if err := d.Init(ctx, db, tags); err != nil {
 		t.Fatal(err)
 	}

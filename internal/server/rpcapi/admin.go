@@ -3,6 +3,7 @@ package rpcapi
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 
@@ -85,7 +86,7 @@ func (s *adminService) CreateTag(ctx context.Context, req *leafv1.CreateTagReque
 	if err != nil {
 		return nil, err
 	}
-	tag := segment.Tag{Name: req.GetName(), MaxID: 1, Step: req.GetStep(), Description: req.GetDescription()}
+	tag := segment.Tag{Name: req.GetName(), MaxID: 1, Step: req.GetStep(), Options: segment.Describe(req.GetDescription()).With(req.GetOptions())}
 	if req.MaxId != nil {
 		tag.MaxID = req.GetMaxId()
 	}
@@ -102,8 +103,12 @@ func (s *adminService) AlterTag(ctx context.Context, req *leafv1.AlterTagRequest
 		return nil, err
 	}
 	change := issuer.Change{
-		Change:  segment.Change{Step: req.Step, MaxID: req.MaxId, Force: req.GetForce(), Description: req.Description},
+		Change:  segment.Change{Step: req.Step, MaxID: req.MaxId, Force: req.GetForce(), Options: req.GetOptions()},
 		RaiseBy: req.RaiseBy,
+	}
+	if req.Description != nil {
+		change.Options = segment.TagOptions{segment.OptionDescription: req.GetDescription()}
+		maps.Copy(change.Options, req.GetOptions())
 	}
 	tag, err := tags.Alter(ctx, req.GetName(), change)
 	if err != nil {
@@ -125,6 +130,6 @@ func (s *adminService) DeleteTag(ctx context.Context, req *leafv1.DeleteTagReque
 
 func tagMessage(t segment.Tag) *leafv1.Tag {
 	return &leafv1.Tag{
-		Name: t.Name, MaxId: t.MaxID, Step: t.Step, Description: t.Description, Updated: timestamp(t.Updated),
+		Name: t.Name, MaxId: t.MaxID, Step: t.Step, Description: t.Options.Description(), Options: t.Options.Others(), Updated: timestamp(t.Updated),
 	}
 }

@@ -47,7 +47,7 @@ func serveGated(t *testing.T, gate *access.Gate) fixture { return serveStore(t, 
 
 func serveStore(t testing.TB, listen net.Addr, gate *access.Gate, opts ...connect.ClientOption) fixture {
 	store := memory.New().Store()
-	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 100, Step: 10, Description: "d"}); err != nil {
+	if err := store.Create(t.Context(), segment.Tag{Name: "order", MaxID: 100, Step: 10, Options: segment.Describe("d")}); err != nil {
 		t.Fatal(err)
 	}
 	set := segment.NewSet(store, nil)

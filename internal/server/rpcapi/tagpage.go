@@ -80,7 +80,7 @@ func (p *tagPage) add(tag segment.Tag) {
 
 func (p *tagPage) matches(tag segment.Tag) bool {
 	return p.contains == "" || strings.Contains(strings.ToLower(tag.Name), p.contains) ||
-		strings.Contains(strings.ToLower(tag.Description), p.contains)
+		strings.Contains(strings.ToLower(tag.Options.Description()), p.contains)
 }
 
 func (p *tagPage) sort() { slices.SortFunc(p.tags, p.order) }

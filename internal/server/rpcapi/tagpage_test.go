@@ -31,7 +31,7 @@ func pageOf(t *testing.T, req *leafv1.ListTagsRequest, tags []segment.Tag) (name
 func TestTagPage(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	tags := []segment.Tag{
-		{Name: "d", Step: 1, MaxID: 40, Updated: now}, {Name: "b", Step: 3, MaxID: 20, Description: "Refunds"},
+		{Name: "d", Step: 1, MaxID: 40, Updated: now}, {Name: "b", Step: 3, MaxID: 20, Options: segment.Describe("Refunds")},
 		{Name: "a", Step: 3, MaxID: 10, Updated: now.Add(1)}, {Name: "c-Order", Step: 2, MaxID: 30},
 	}
 	tests := []struct {

@@ -1,0 +1,126 @@
+package sqlstore
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/leaf-id/leaf/segment"
+)
+
+// The table leaf_option keeps the options of tags as one JSON object per tag, without the
+// description: leaf_alloc has a column for that. Older releases do not know the table, so their
+// deletions leave a row behind. Creating a tag removes such a row.
+
+// optionsOf returns the options of a tag in leaf_option.
+func (s *Session) optionsOf(name string) (segment.TagOptions, error) {
+	if has, err := s.HasTable(optionTable); err != nil || !has {
+		return nil, err
+	}
+	var text string
+	err := s.QueryRow(`SELECT options FROM leaf_option WHERE name = $1`, name).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseOptions(name, text)
+}
+
+func parseOptions(name, text string) (o segment.TagOptions, err error) {
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return nil, Mark(fmt.Errorf("the options of tag %q in leaf_option are malformed: %w", name, err), segment.ErrDamaged)
+	}
+	return o, nil
+}
+
+// eachOption calls do with each row of leaf_option, by name.
+func (s *Session) eachOption(do func(name, text string) error) error {
+	if has, err := s.HasTable(optionTable); err != nil || !has {
+		return err
+	}
+	rows, err := s.Query(`SELECT name, options FROM leaf_option ORDER BY name`)
+	_, err = Collect(rows, err, func(scan func(...any) error) (none struct{}, err error) {
+		var name, text string
+		if err = scan(&name, &text); err == nil {
+			err = do(name, text)
+		}
+		return none, err
+	})
+	return err
+}
+
+// Options returns the options of all tags in leaf_option.
+func (s *Session) Options() (map[string]segment.TagOptions, error) {
+	all := make(map[string]segment.TagOptions)
+	err := s.eachOption(func(name, text string) (err error) {
+		all[name], err = parseOptions(name, text)
+		return err
+	})
+	return all, err
+}
+
+// digestOptions returns a hash of leaf_option.
+func (s *Session) digestOptions() (string, error) {
+	hash := sha256.New()
+	err := s.eachOption(func(name, text string) error {
+		_, err := io.WriteString(hash, name+"\x00"+text+"\x00")
+		return err
+	})
+	return string(hash.Sum(nil)), err
+}
+
+// keepsOptions reports that the database cannot keep these options yet. A call asks before its first
+// change.
+func (s *Session) keepsOptions(o segment.TagOptions) error {
+	if o.Others() == nil {
+		return nil
+	}
+	has, err := s.HasTable(optionTable)
+	if err == nil && !has {
+		err = Refusal{MissingTable{optionTable, s.OptionTable}}
+	}
+	return err
+}
+
+// setOptions replaces the row of a tag in leaf_option. The transaction holds the lock on the tag.
+func (s *Session) setOptions(name string, o segment.TagOptions) error {
+	o = o.Others()
+	if has, err := s.HasTable(optionTable); err != nil || !has {
+		return err
+	}
+	if _, err := s.Change(`DELETE FROM leaf_option WHERE name = $1`, name); err != nil || len(o) == 0 {
+		return err
+	}
+	text, err := json.Marshal(o)
+	if err == nil {
+		_, err = s.Change(`INSERT INTO leaf_option (name, options) VALUES ($1, $2)`, name, string(text))
+	}
+	return err
+}
+
+// Tables that Leaf adds next to leaf_alloc when it first needs them.
+const (
+	deletedTable = "leaf_deleted"
+	optionTable  = "leaf_option"
+)
+
+// A MissingTable is a database without a table that a call needs.
+type MissingTable struct {
+	Name   string
+	create string // the statement that creates it, unless it is there
+}
+
+func (m MissingTable) Error() string { return "the database has no table " + m.Name }
+
+// CreateTable creates the table.
+func (s *Session) CreateTable(m MissingTable) error {
+	if _, err := s.On.ExecContext(s.Context, m.create); err != nil {
+		return fmt.Errorf("the call needs the table %s, which cannot be created: let another user run %q: %w", m.Name, m.create, err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package segment
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leaf-id/leaf"
+)
+
+// TagOptions are the settings of a tag besides its counter and its step, by name. Stores, servers
+// and clients pass them on as a whole and know no names, so they also keep the options of newer
+// releases. [KnownOptions] lists those of this one. An absent option has its default.
+type TagOptions map[string]string
+
+// An Option is one that tags can have.
+type Option struct {
+	Name  string // also the name of the command's flag
+	Usage string // one line for users
+}
+
+// OptionDescription tells people what a tag is for. Java Leaf's table has a column for it.
+const OptionDescription = "description"
+
+// KnownOptions returns the table of all options.
+func KnownOptions() []Option {
+	return []Option{
+		{Name: OptionDescription, Usage: "what the tag is for"},
+	}
+}
+
+// Describe returns options with a description and nothing else.
+func Describe(text string) TagOptions {
+	if text == "" {
+		return nil
+	}
+	return TagOptions{OptionDescription: text}
+}
+
+// Description returns the value of [OptionDescription].
+func (o TagOptions) Description() string { return o[OptionDescription] }
+
+// Others returns the options without the description, for a store with a place of its own for that;
+// nil without any.
+func (o TagOptions) Others() TagOptions { return o.With(TagOptions{OptionDescription: ""}) }
+
+// With returns o with the values of change, and leaves o as it is. An empty value removes an option.
+// The result is nil without any option.
+func (o TagOptions) With(change TagOptions) TagOptions {
+	if len(o)+len(change) == 0 {
+		return nil
+	}
+	all := make(TagOptions, len(o)+len(change))
+	maps.Copy(all, o)
+	maps.Copy(all, change)
+	maps.DeleteFunc(all, func(_, value string) bool { return value == "" })
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// Limits of an option. Java Leaf's table sets that of a value.
+const (
+	maxOptionName  = 32  // bytes
+	MaxOptionValue = 256 // characters
+)
+
+// Check reports, wrapping [leaf.ErrInvalid], why no tag can have these options. It accepts those of
+// newer releases, see [TagOptions.CheckKnown].
+func (o TagOptions) Check() error {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		switch value := o[name]; {
+		case name == "" || len(name) > maxOptionName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "":
+			return fmt.Errorf("%w: the name %.40q of an option is not 1 … %d small letters and underscores", leaf.ErrInvalid, name, maxOptionName)
+		case !utf8.ValidString(value):
+			return fmt.Errorf("%w: the %s is not valid UTF-8", leaf.ErrInvalid, name)
+		case utf8.RuneCountInString(value) > MaxOptionValue:
+			return fmt.Errorf("%w: the %s is longer than %d characters", leaf.ErrInvalid, name, MaxOptionValue)
+		}
+	}
+	return nil
+}
+
+// CheckKnown reports, wrapping [leaf.ErrUnsupported], an option that this release does not have.
+func (o TagOptions) CheckKnown() error {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if !slices.ContainsFunc(KnownOptions(), func(known Option) bool { return known.Name == name }) {
+			return fmt.Errorf("%w: this release has no option %q for tags", leaf.ErrUnsupported, name)
+		}
+	}
+	return nil
+}
