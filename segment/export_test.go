@@ -1,6 +1,16 @@
 package segment
 
-import "context"
+import (
+	"context"
+	"testing"
+)
+
+// AddOption adds an option for the time of a test.
+func AddOption(t *testing.T, o Option) {
+	before := optionTable
+	optionTable = append(KnownOptions(), o)
+	t.Cleanup(func() { optionTable = before })
+}
 
 // Advance lends IDs, as a server's set does.
 func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, error) {

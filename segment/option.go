@@ -19,16 +19,33 @@ type TagOptions map[string]string
 type Option struct {
 	Name  string // also the name of the command's flag
 	Usage string // one line for users
+
+	// Check reports, wrapping [leaf.ErrInvalid], why the option cannot have a value; nil accepts
+	// each. The value is not empty.
+	Check func(value string) error
+
+	// Fixed: a tag gets the option when it is created, and never another value.
+	Fixed bool
 }
 
 // OptionDescription tells people what a tag is for. Java Leaf's table has a column for it.
 const OptionDescription = "description"
 
-// KnownOptions returns the table of all options.
-func KnownOptions() []Option {
-	return []Option{
-		{Name: OptionDescription, Usage: "what the tag is for"},
+// optionTable has a row for each option.
+var optionTable = []Option{
+	{Name: OptionDescription, Usage: "what the tag is for"},
+}
+
+// KnownOptions returns all options of this release.
+func KnownOptions() []Option { return slices.Clone(optionTable) }
+
+// findOption returns the row of an option; it is zero for those of other releases.
+func findOption(name string) (o Option, known bool) {
+	i := slices.IndexFunc(optionTable, func(o Option) bool { return o.Name == name })
+	if i < 0 {
+		return Option{}, false
 	}
+	return optionTable[i], true
 }
 
 // Describe returns options with a description and nothing else.
@@ -79,6 +96,12 @@ func (o TagOptions) Check() error {
 			return fmt.Errorf("%w: the %s is not valid UTF-8", leaf.ErrInvalid, name)
 		case utf8.RuneCountInString(value) > MaxOptionValue:
 			return fmt.Errorf("%w: the %s is longer than %d characters", leaf.ErrInvalid, name, MaxOptionValue)
+		case value != "":
+			if known, _ := findOption(name); known.Check != nil {
+				if err := known.Check(value); err != nil {
+					return fmt.Errorf("the %s: %w", name, err)
+				}
+			}
 		}
 	}
 	return nil
@@ -87,9 +110,19 @@ func (o TagOptions) Check() error {
 // CheckKnown reports, wrapping [leaf.ErrUnsupported], an option that this release does not have.
 func (o TagOptions) CheckKnown() error {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
-		if !slices.ContainsFunc(KnownOptions(), func(known Option) bool { return known.Name == name }) {
+		if _, known := findOption(name); !known {
 			return fmt.Errorf("%w: this release has no option %q for tags", leaf.ErrUnsupported, name)
 		}
 	}
 	return nil
+}
+
+// checkChange reports, wrapping [leaf.ErrInvalid], an option that no change may set.
+func (o TagOptions) checkChange() error {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if known, _ := findOption(name); known.Fixed {
+			return fmt.Errorf("%w: the %s of a tag never changes: create another tag with it", leaf.ErrInvalid, name)
+		}
+	}
+	return o.Check()
 }

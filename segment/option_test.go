@@ -2,6 +2,7 @@ package segment_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -55,5 +56,27 @@ func TestTagOptionsCheck(t *testing.T) {
 	}
 	if err := (segment.TagOptions{"newer": "x"}).CheckKnown(); !errors.Is(err, leaf.ErrUnsupported) {
 		t.Errorf("an unknown option: %v", err)
+	}
+}
+
+func TestOptionRow(t *testing.T) {
+	segment.AddOption(t, segment.Option{Name: "order", Fixed: true, Check: func(value string) error {
+		if value != "strict" {
+			return fmt.Errorf("%w: %q", leaf.ErrInvalid, value)
+		}
+		return nil
+	}})
+	for value, valid := range map[string]bool{"strict": true, "loose": false, "": true} {
+		o := segment.TagOptions{"order": value}
+		err := segment.Tag{Name: "a", Step: 1, Options: o}.Check()
+		if (err == nil) != valid || err != nil && !errors.Is(err, leaf.ErrInvalid) {
+			t.Errorf("create with %q: %v", value, err)
+		}
+		if err := (segment.Change{Options: o}).Check(); !errors.Is(err, leaf.ErrInvalid) {
+			t.Errorf("change to %q: %v", value, err)
+		}
+		if err := o.CheckKnown(); err != nil {
+			t.Error(err)
+		}
 	}
 }

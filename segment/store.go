@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -236,7 +237,7 @@ func (t Tag) Check() error {
 	if err := CheckTagName(t.Name); err != nil {
 		return err
 	}
-	return Change{Step: &t.Step, MaxID: &t.MaxID, Options: t.Options}.Check()
+	return cmp.Or(Change{Step: &t.Step, MaxID: &t.MaxID}.Check(), t.Options.Check())
 }
 
 // CheckTags reports, wrapping [leaf.ErrInvalid], why tags cannot be created together: one
@@ -263,5 +264,5 @@ func (c Change) Check() error {
 	case c.MaxID != nil && *c.MaxID < 0:
 		return fmt.Errorf("%w: max_id %d is negative", leaf.ErrInvalid, *c.MaxID)
 	}
-	return c.Options.Check()
+	return c.Options.checkChange()
 }

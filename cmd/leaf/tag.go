@@ -122,16 +122,19 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 	_ = cmd.Flags().MarkHidden("max-id") // it exists
 	cmd.Flags().BoolVar(&force, "force", false, "allow --start below the IDs of a deleted tag")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	options.add(cmd)
+	options.add(cmd, false)
 	return cmd
 }
 
 // optionFlags are the flags of the options of a tag.
 type optionFlags map[string]*string
 
-func (f optionFlags) add(cmd *cobra.Command) {
+// add adds those of a new tag, or those that can change.
+func (f optionFlags) add(cmd *cobra.Command, change bool) {
 	for _, o := range segment.KnownOptions() {
-		f[o.Name] = cmd.Flags().String(o.Name, "", o.Usage)
+		if !change || !o.Fixed {
+			f[o.Name] = cmd.Flags().String(o.Name, "", o.Usage)
+		}
 	}
 }
 
@@ -209,7 +212,7 @@ Mind: ` + noteLower,
 	cli.WholeVar(cmd, &maxID, "max-id", "", 0, "the next ID to take from the store")
 	cmd.Flags().BoolVar(&force, "force", false, "allow --max-id to lower the counter")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	options.add(cmd)
+	options.add(cmd, true)
 	return cmd
 }
 

@@ -88,11 +88,40 @@ func newFacts(open string) *facts {
 		OptionTable:  `CREATE TABLE IF NOT EXISTS leaf_option (name VARBINARY(512) NOT NULL PRIMARY KEY, options TEXT CHARACTER SET utf8mb4 NOT NULL) ENGINE=InnoDB`,
 		DeletedTable: `CREATE TABLE IF NOT EXISTS leaf_deleted (name VARBINARY(512) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL) ENGINE=InnoDB`,
 		StoreColumns: `(one TINYINT NOT NULL PRIMARY KEY, identity VARCHAR(64) CHARACTER SET ascii NOT NULL) ENGINE=InnoDB`,
-		CountTables:  `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = $1`,
+		Mark:         `INSERT IGNORE INTO leaf_store (one, identity) VALUES ($1, $2)`, Has: hasTable,
 		// The session's time zone has no part in it.
 		Clock: `TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))`,
 		Guard: guard, Check: checkGuard, Guarded: true, Undone: undone,
 	}}
+}
+
+// hasTable reads from the table. The server refuses a user without rights on it whether it exists or
+// not; a mark in leaf_store then decides. Releases without marks read the first row alone.
+func hasTable(s *sqlstore.Session, table string) (bool, error) {
+	var none int
+	refused := s.QueryRow(`SELECT 1 FROM ` + table + ` LIMIT 0`).Scan(&none)
+	switch {
+	case errors.Is(refused, sql.ErrNoRows):
+		return true, nil
+	case !mysqlconn.IsNumber(refused, mysqlconn.TableDenied):
+		return false, ifNot(refused, mysqlconn.NoTable)
+	}
+	err := s.QueryRow(`SELECT 1 FROM leaf_store WHERE one > 1 AND identity = $1`, table).Scan(&none)
+	if err == nil {
+		return false, refused
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return false, ifNot(err, mysqlconn.NoTable, mysqlconn.TableDenied)
+}
+
+// ifNot returns err unless it has one of these numbers.
+func ifNot(err error, numbers ...uint16) error {
+	if mysqlconn.IsNumber(err, numbers...) {
+		return nil
+	}
+	return err
 }
 
 // Do runs do on a connection. Reads of records wait for all that a Galera cluster has

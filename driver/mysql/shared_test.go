@@ -9,6 +9,7 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -59,6 +60,64 @@ func TestNoIdentity(t *testing.T) {
 		if g, err := openMySQL(t, mysqlDB(t, mysqlConfig(t, mariadb, database))).Advance(t.Context(), "order", 1); err != nil || g.Store == "" {
 			t.Errorf("as the owner: %+v, %v", g, err)
 		}
+	}
+}
+
+// Users without rights on a table of options see an error as soon as it has rows; a store without
+// options works as before.
+func TestUnreadableOptions(t *testing.T) {
+	s, database := newMySQL(t, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)",
+		"CREATE OR REPLACE USER writer@'127.0.0.1'", "GRANT SELECT, INSERT, UPDATE, DELETE ON leaf_alloc TO writer@'127.0.0.1'")
+	cfg := mysqlConfig(t, mariadb, database)
+	cfg.User, cfg.Passwd = "writer", ""
+	writer := openMySQL(t, mysqlDB(t, cfg))
+	list := func() error {
+		for _, err := range writer.Tags(t.Context()) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	change := segment.Change{Options: segment.TagOptions{"later": "x"}}
+	step := segment.Change{Step: new(int64(20))}
+	if err := list(); err != nil {
+		t.Errorf("no such table: %v", err)
+	}
+	if _, err := writer.Alter(t.Context(), "order", step); err != nil {
+		t.Errorf("no such table: %v", err)
+	}
+	if _, err := writer.Alter(t.Context(), "order", change); err == nil || !strings.Contains(err.Error(), "GRANT") {
+		t.Errorf("set an option: %v", err)
+	}
+	if _, err := s.Advance(t.Context(), "order", 1); err != nil { // creates leaf_store
+		t.Fatal(err)
+	}
+	mariadb.Exec(t, database, "GRANT SELECT ON leaf_store TO writer@'127.0.0.1'")
+	if err := list(); err != nil {
+		t.Errorf("no such table, and rights on leaf_store: %v", err)
+	}
+	if _, err := s.Alter(t.Context(), "order", change); err != nil {
+		t.Fatal(err)
+	}
+	if err := list(); err == nil || !strings.Contains(err.Error(), "GRANT") || !strings.Contains(err.Error(), "leaf_option") {
+		t.Errorf("hidden options: %v", err)
+	}
+	if _, err := writer.Alter(t.Context(), "order", step); err == nil || !strings.Contains(err.Error(), "leaf_option") {
+		t.Errorf("alter beside hidden options: %v", err)
+	}
+	if _, err := writer.Advance(t.Context(), "order", 1); err != nil {
+		t.Error(err)
+	}
+	mariadb.Exec(t, database, "GRANT SELECT ON leaf_option TO writer@'127.0.0.1'")
+	if err := list(); err != nil {
+		t.Errorf("with the right: %v", err)
+	}
+	if err := s.Delete(t.Context(), "order"); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Create(t.Context(), segment.Tag{Name: "order", Step: 1}); err == nil || !strings.Contains(err.Error(), "leaf_deleted") {
+		t.Errorf("create beside hidden ends of deleted tags: %v", err)
 	}
 }
 

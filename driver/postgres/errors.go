@@ -107,7 +107,11 @@ func explain(err error, t *table) error {
 	case t.meanings[e.Code] != nil:
 		return fmt.Errorf("%w: %w", t.meanings[e.Code], err)
 	}
-	return advise(strings.Replace(advice[e.Code], "{table}", t.Name, 1), err)
+	name := t.Name
+	if denied, ok := strings.CutPrefix(e.Message, "permission denied for table "); ok {
+		name = denied
+	}
+	return advise(strings.Replace(advice[e.Code], "{table}", name, 1), err)
 }
 
 func advise(advice string, err error) error {

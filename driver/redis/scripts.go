@@ -70,8 +70,8 @@ local function sum(a, b)
 	return string.format('%d%09d', high, low % 1000000000)
 end
 local largest, by = '9223372036854775807', '0'
-local v, max, step, rest = string.match(held, '^{"v":([12]),"max_id":(%d+),"step":(%d+),(.*"updated":)%d+}$')
-if max and string.find(rest, '"store":"', 1, true) and whole(max, largest) and step ~= '0' and whole(step, '` + strconv.Itoa(segment.MaxStep) + `') then
+local v, max, step, rest = string.match(held, '^{"v":([12]),"max_id":(%d+),"step":(%d+),(.*"store":"[^"]*","updated":)%d+}$')
+if max and whole(max, largest) and step ~= '0' and whole(step, '` + strconv.Itoa(segment.MaxStep) + `') then
 	local n = ARGV[3] == '0' and step or ARGV[3]
 	local to = sum(max, n)
 	if whole(to, largest) then

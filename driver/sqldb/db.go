@@ -1,7 +1,6 @@
 package sqldb
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +48,10 @@ func (d *DB) Init(ctx context.Context, tags []segment.Tag) error {
 		}
 		return false
 	})
-	if err := cmp.Or(segment.CheckTags(tags), d.store.create(ctx, first)); err != nil {
+	if err := segment.CheckTags(tags); err != nil {
+		return err
+	}
+	if err := d.store.create(ctx, first); err != nil {
 		return err
 	}
 	for _, tag := range later {

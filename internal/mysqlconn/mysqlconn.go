@@ -26,6 +26,7 @@ const (
 	NoColumn     = 1054
 	Duplicate    = 1062
 	Syntax       = 1064
+	TableDenied  = 1142
 	NoTable      = 1146
 	CommitFailed = 1180
 	Deadlock     = 1213

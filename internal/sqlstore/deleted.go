@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 
@@ -63,7 +64,7 @@ func (s *Session) Remove(name string) error {
 		_, err = s.Change(`UPDATE leaf_deleted SET max_id = $2 WHERE name = $1`, name, r.maxID.V)
 	}
 	if err == nil {
-		err = s.setOptions(name, nil)
+		err = cmp.Or(s.mark(deletedTable), s.setOptions(name, nil))
 	}
 	if err != nil {
 		return err

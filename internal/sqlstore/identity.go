@@ -16,6 +16,9 @@ const NoIdentity = "the store has no identity, so another one behind the same UR
 
 // HasTable reports whether the database has a table.
 func (s *Session) HasTable(name string) (bool, error) {
+	if s.Has != nil {
+		return s.Has(s, name)
+	}
 	var tables int64
 	err := s.QueryRow(s.CountTables, name).Scan(&tables)
 	return tables > 0, err

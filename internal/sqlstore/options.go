@@ -100,7 +100,10 @@ func (s *Session) setOptions(name string, o segment.TagOptions) error {
 	if err == nil {
 		_, err = s.Change(`INSERT INTO leaf_option (name, options) VALUES ($1, $2)`, name, string(text))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.mark(optionTable)
 }
 
 // Tables that Leaf adds next to leaf_alloc when it first needs them.
@@ -108,6 +111,19 @@ const (
 	deletedTable = "leaf_deleted"
 	optionTable  = "leaf_option"
 )
+
+// mark tells users who may not read a table that it has rows. A store without leaf_store has no place
+// for that.
+func (s *Session) mark(table string) error {
+	if s.Mark == "" {
+		return nil
+	}
+	has, err := s.HasTable(s.storeTable())
+	if err == nil && has {
+		_, err = s.Change(s.Mark, map[string]int{optionTable: 2, deletedTable: 3}[table], table)
+	}
+	return err
+}
 
 // A MissingTable is a database without a table that a call needs.
 type MissingTable struct {

@@ -27,10 +27,15 @@ type Dialect struct {
 	Description string // the description of a tag; empty: the table has no such column
 	Joined      string // an aggregate of all biz_tag and step in a group, as a text; empty: unsupported
 	Unversioned error  // why update_time does not tell the writes of a row apart; nil: it does
-	CountTables string // a query that counts the tables with the name $1
+	CountTables string // a query that counts the tables with the name $1; empty: Has tells
+
+	// Has reports whether the database has a table, where tables that the user may not read do not
+	// show in a count.
+	Has func(s *Session, table string) (bool, error)
 
 	DeletedTable string // the statement that creates leaf_deleted, unless it is there
 	OptionTable  string // the statement that creates leaf_option, unless it is there
+	Mark         string // the statement that records in leaf_store, for Has, that the table $2 has rows; $1 is the row
 
 	StoreTable   string // the name of the table leaf_store; empty: that
 	StoreColumns string // its columns, for the statement that creates it
