@@ -109,7 +109,7 @@ func TestUnreadableOptions(t *testing.T) {
 	if _, err := writer.Advance(t.Context(), "order", 1); err != nil {
 		t.Error(err)
 	}
-	mariadb.Exec(t, database, "GRANT SELECT ON leaf_option TO writer@'127.0.0.1'")
+	mariadb.Exec(t, database, "GRANT SELECT, DELETE ON leaf_option TO writer@'127.0.0.1'")
 	if err := list(); err != nil {
 		t.Errorf("with the right: %v", err)
 	}

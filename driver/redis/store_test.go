@@ -109,18 +109,6 @@ func TestDamagedCells(t *testing.T) {
 	}
 }
 
-// An option of the same name is not the identity of the store.
-func TestOptionNamedStore(t *testing.T) {
-	config := fresh(t, shared.URL())
-	s := newStore(t, config, order)
-	do(t, shared, "HSET", "{"+config.Prefix+"}:store", "tags/order", `{"v":2,"max_id":11,"step":20,"options":{"store":"x"},"updated":1}`)
-	for range 2 {
-		if g, err := s.Advance(t.Context(), "order", 1); err != nil || g.Store == "" || g.Store == "x" {
-			t.Errorf("%+v, %v", g, err)
-		}
-	}
-}
-
 // An Advance leaves the rest of the cell unchanged, for every description.
 func TestAdvanceKeepsTheRest(t *testing.T) {
 	want := segment.Tag{Name: "订单", MaxID: 1, Step: 20, Options: segment.Describe(`"updated":5} %d \ "max_id":7,"step":8, 订单<>&`)}
