@@ -240,6 +240,29 @@ async function keyboard(leaf) {
 	await page.context().close()
 }
 
+// A hidden page has no stream; a visible one has figures again. Rare samples are enough for a rate.
+async function hidden(leaf) {
+	const page = await open(leaf)
+	await see(page, 'Leaf is well')
+	const show = visible => page.evaluate(hide => {
+		Object.defineProperty(document, 'hidden', { value: hide, configurable: true })
+		document.dispatchEvent(new Event('visibilitychange'))
+	}, !visible)
+	const ended = page.waitForEvent('requestfailed', r => r.url().includes('/console/events'))
+	await show(false)
+	await ended
+	const again = page.waitForRequest(r => r.url().includes('/console/events'))
+	await show(true)
+	await again
+	await see(page, 'Leaf is well')
+	assert.deepEqual(await page.evaluate(async () => {
+		const { lately } = await import('/console/chart.js'), at = time => ({ time }), now = at(20_000)
+		return [[at(0), now], [at(0), at(16_000), at(19_000), now], [now]].map(list => lately(list, now, 5000).time)
+	}), [0, 16_000, 20_000])
+	checks += 2
+	await page.context().close()
+}
+
 // The first picture comes soon and is small.
 async function light(leaf) {
 	const page = await open(leaf, '#/')
@@ -258,7 +281,7 @@ try {
 	const leaf = await serve('plain')
 	leaf.command('tag', 'create', 'order', '--step', '1000')
 	leaf.command('next', 'order', '-n', '900')
-	for (const part of [actions, html, workers, cluster, decoding, keyboard, looks]) await part(leaf)
+	for (const part of [actions, html, workers, cluster, decoding, keyboard, hidden, looks]) await part(leaf)
 	await figures(leaf, '#/')
 	await figures(leaf, '#/tag/order')
 	const cost = await light(leaf)

@@ -21,9 +21,16 @@ export function watch(tags) {
 	const key = JSON.stringify(tags)
 	if (key === watching) return
 	watching = key
+	open()
+}
+
+// open opens the stream anew, unless nobody sees the page: a browser has six connections to a host,
+// which hidden pages must not use up.
+function open() {
 	stop.abort()
+	if (document.hidden) return
 	stop = new AbortController()
-	listen(tags, on, stop.signal)
+	listen(JSON.parse(watching), on, stop.signal)
 }
 
 function on(name, data) {
@@ -107,6 +114,7 @@ function route() {
 	if (state.samples.length) update(state.samples.at(-1))
 }
 
+document.addEventListener('visibilitychange', open)
 addEventListener('hashchange', () => { route(); main.focus() })
 document.getElementById('skip').addEventListener('click', e => { e.preventDefault(); main.focus() })
 route()

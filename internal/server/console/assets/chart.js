@@ -46,6 +46,13 @@ export function rates(points) {
 	return out
 }
 
+// lately returns a sample of about so many milliseconds before now, or the one before now if that is
+// older; now itself if there is none.
+export function lately(samples, now, ms) {
+	const older = samples.filter(s => s.time < now.time)
+	return older.find(s => s.time >= now.time - ms) ?? older.at(-1) ?? now
+}
+
 // quantile estimates a quantile from the numbers of a histogram's buckets, as Prometheus does.
 export function quantile(q, counts, bounds) {
 	const total = counts.reduce((a, b) => a + b, 0)

@@ -1,7 +1,7 @@
 // The overview: health in a sentence, rates, latency, stock, store, lease.
 import { admin } from './api.js'
 import { state, render, watch } from './app.js'
-import { lines, quantile, rates } from './chart.js'
+import { lately, lines, quantile, rates } from './chart.js'
 import { card, cards, duration, el, metric, moment, number, table } from './dom.js'
 import { t } from './i18n.js'
 
@@ -35,16 +35,13 @@ function issued() {
 
 const sum = object => Object.values(object ?? {}).reduce((a, b) => a + b, 0)
 
-// lately returns a sample of about so many milliseconds ago.
-const lately = (now, ms) => state.samples.find(s => s.time >= now.time - ms) ?? now
-
 function perSecond(now, value) {
-	const before = lately(now, 5000)
+	const before = lately(state.samples, now, 5000)
 	return now.time > before.time ? Math.max(0, (value(now) - value(before)) / (now.time - before.time) * 1000) : undefined
 }
 
 function latencies(now) {
-	const before = lately(now, 60_000), counts = []
+	const before = lately(state.samples, now, 60_000), counts = []
 	for (const [end, list] of Object.entries(now.latencies.leaf_request_duration_seconds ?? {})) {
 		const old = before === now ? [] : before.latencies.leaf_request_duration_seconds?.[end] ?? []
 		list.forEach((n, i) => { counts[i] = (counts[i] ?? 0) + n - (old[i] ?? 0) })
