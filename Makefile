@@ -45,7 +45,7 @@ translated: ## declare that Chinese pages say what the English ones say now (NAM
 	@cd site && go run ./translated $(NAME)
 
 reference: ## write the reference pages of docs/ again, from the code
-	go test -count=1 -run 'Reference|MetricsAreDocumented' -update ./api ./cmd/... ./internal/server/...
+	go test -count=1 -run 'Reference|MetricsAreDocumented' ./api ./cmd/... ./internal/server/... -update
 
 pictures: ## draw the pictures of docs/ again
 	@cd site && go run ./pictures

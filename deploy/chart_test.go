@@ -67,11 +67,26 @@ func render(t *testing.T, values string) (map[string]string, error) {
 	}
 	files, err := engine.Render(chart, all)
 	for name, text := range files {
-		if strings.HasSuffix(name, "NOTES.txt") || strings.TrimSpace(text) == "" {
+		if strings.TrimSpace(text) == "" {
 			delete(files, name)
 		}
 	}
 	return files, err
+}
+
+// noted returns what the group of a pattern matches in the notes for the user.
+func noted(t *testing.T, values, pattern string) string {
+	t.Helper()
+	files, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := files["leaf/templates/NOTES.txt"]
+	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("the notes have no %s:\n%s", pattern, text)
+	}
+	return m[1]
 }
 
 // mustRender returns the objects that the chart makes.
@@ -135,6 +150,8 @@ func TestChartRefuses(t *testing.T) {
 		database + "\ndrainDelay: 5":                   "/drainDelay",
 		database + "\nconfig: {listen: ':1'}":          "config.listen would be overruled",
 		database + "\nserviceMonitor: {enabled: true}": "refuse /metrics to Prometheus",
+		database + "\nenv: [{name: LEAF_LISTEN, value: ':1'}]":  "env must not set LEAF_LISTEN",
+		database + "\npodLabels: {app.kubernetes.io/name: ids}": "podLabels must not set app.kubernetes.io/name",
 	} {
 		if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\nis answered %v, want %s", values, err, want)

@@ -36,7 +36,7 @@ func TestImage(t *testing.T) {
 	}
 	inImage := func(args ...string) *exec.Cmd {
 		cmd := exec.Command("/leaf", args...)
-		cmd.Env, cmd.Dir = append(imageEnv(t), "LEAF_LISTEN=127.0.0.1:"+port, "LEAF_RESP=off", "LEAF_SERVER=127.0.0.1:"+port), "/"
+		cmd.Env, cmd.Dir = append(imageEnv(t), "LEAF_LISTEN=:"+port, "LEAF_RESP=off", "LEAF_SERVER=127.0.0.1:"+port), "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
 		if os.Geteuid() == 0 {
 			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}
@@ -54,7 +54,7 @@ func TestImage(t *testing.T) {
 	}
 	defer func() { _ = server.Process.Kill() }()
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		out, err := inImage("status", "--timeout", "3s").CombinedOutput()
+		out, err := inImage(healthCheck(t)...).CombinedOutput()
 		if err == nil {
 			break
 		}
@@ -86,15 +86,28 @@ var port = func() string {
 // imageEnv returns the variables that the Dockerfile sets.
 func imageEnv(t *testing.T) []string {
 	t.Helper()
+	return strings.Fields(dockerfile(t, `(?m)^ENV (.*)$`))
+}
+
+// healthCheck returns the arguments of leaf in the Dockerfile's check.
+func healthCheck(t *testing.T) []string {
+	t.Helper()
+	args := dockerfile(t, `(?m)^HEALTHCHECK .* CMD \["/leaf", "(.*)"\]$`)
+	return strings.Split(args, `", "`)
+}
+
+// dockerfile returns what the group of a pattern matches in the Dockerfile.
+func dockerfile(t *testing.T, pattern string) string {
+	t.Helper()
 	text, err := os.ReadFile("docker/Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^ENV (.*)$`).FindSubmatch(text)
+	m := regexp.MustCompile(pattern).FindSubmatch(text)
 	if m == nil {
-		t.Fatal("the Dockerfile has no ENV")
+		t.Fatalf("the Dockerfile has no %s", pattern)
 	}
-	return strings.Fields(string(m[1]))
+	return string(m[1])
 }
 
 func TestWorkflows(t *testing.T) {

@@ -14,15 +14,23 @@ import (
 	core "k8s.io/api/core/v1"
 )
 
-// The Job of the chart makes a store that the pods serve from, with the settings of the chart, and
-// the probes succeed.
+// The Job of the chart makes a store that the pods serve from, with the settings of the chart, the
+// probes succeed, and the notes for the user make a tag.
 func TestPodServes(t *testing.T) {
-	o := mustRender(t, database+"\nconfig: {ready_for: 20s, snowflake: {max_ahead: 1s}}\n")
+	t.Run("database", func(t *testing.T) {
+		podServes(t, database+"\nworkers: {secret: leaf-workers}\nconfig: {ready_for: 20s, snowflake: {max_ahead: 1s}}\n", "snowflake/any")
+	})
+	t.Run("embedded", func(t *testing.T) { podServes(t, embedded, "segment/leaf-segment-test") })
+}
+
+func podServes(t *testing.T, values, first string) {
+	o := mustRender(t, values)
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"secrets/store/url":  "sqlite:" + root + "/store.db\n",
-		"etc/leaf/leaf.yaml": o.config.Data["leaf.yaml"],
-		"data/empty":         "",
+		"secrets/store/url":   "sqlite:" + root + "/store.db\n",
+		"secrets/workers/url": "sqlite:" + root + "/store.db\n",
+		"etc/leaf/leaf.yaml":  o.config.Data["leaf.yaml"],
+		"data/empty":          "",
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -32,14 +40,16 @@ func TestPodServes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	job := container(t, root, &o.job.Spec.Template.Spec.Containers[0], "")
-	if err := job.Run(); err != nil {
-		t.Fatal(err)
+	if o.job != nil {
+		if err := container(t, root, &o.job.Spec.Template.Spec.Containers[0], "").Run(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	address := freeAddress(t)
 	pods, _ := o.pods()
 	pod := &pods.Spec.Containers[0]
-	server := container(t, root, pod, address)
+	_, port, _ := net.SplitHostPort(address)
+	server := container(t, root, pod, ":"+port) // as other machines reach it
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +57,13 @@ func TestPodServes(t *testing.T) {
 	for _, probe := range []*core.Probe{pod.ReadinessProbe, pod.LivenessProbe} {
 		eventuallyOK(t, "http://"+address+probe.HTTPGet.Path)
 	}
-	get(t, "http://"+address+"/v1/ids/snowflake/any")
+	get(t, "http://"+address+"/v1/ids/"+first)
+	advised := *pod
+	advised.Args = strings.Fields(noted(t, values, `-- /leaf (.*)\n`))
+	if err := container(t, root, &advised, ":"+port).Run(); err != nil {
+		t.Error(err)
+	}
+	get(t, "http://"+address+noted(t, values, `localhost:8080(.*)\n`))
 	signal(t, server, syscall.SIGTERM)
 	if err := server.Wait(); err != nil {
 		t.Error(err)
@@ -67,7 +83,7 @@ func container(t *testing.T, root string, c *core.Container, address string) *ex
 				return root + text
 			}
 		}
-		return strings.NewReplacer(":8080", address, ":6380", "off").Replace(text)
+		return strings.NewReplacer(":8080", address, ":6380", "off", "sqlite:/data", "sqlite:"+root+"/data").Replace(text)
 	}
 	cmd := exec.Command(filepath.Join(build(t, "v1.0.0"), "bin/leaf"))
 	for _, arg := range c.Args {

@@ -91,6 +91,30 @@ func (c *Client) Workers() (leafv1connect.WorkerServiceClient, error) {
 	return leafv1connect.NewWorkerServiceClient(h, base), nil
 }
 
+// Alive asks whether the server's process lives. It needs no right.
+func (c *Client) Alive(ctx context.Context, _ *struct{}) (*struct{}, error) {
+	h, base, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/healthz", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	res, err := h.Do(req)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, connect.NewError(connect.CodeDeadlineExceeded, err)
+	case err != nil:
+		return nil, connect.NewError(connect.CodeUnavailable, errors.Unwrap(err)) // without the URL
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("/healthz is answered %s", res.Status)
+	}
+	return nil, nil
+}
+
 // A Caller makes calls within a time-out and explains their errors.
 type Caller interface {
 	Limit() time.Duration

@@ -26,6 +26,12 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- if and .Values.serviceMonitor.enabled (not .Values.serviceMonitor.tokenSecret) (not .Values.config.public_read) }}
 {{- fail "the servers refuse /metrics to Prometheus: set config.public_read, or name a Secret with a token in serviceMonitor.tokenSecret" }}
 {{- end }}
+{{- range .Values.env }}
+{{- if has .name (list "LEAF_LISTEN" "LEAF_RESP" "LEAF_GRPC" "LEAF_DATA" "LEAF_DRAIN_DELAY") }}{{ fail (printf "env must not set %s: the chart does" .name) }}{{ end }}
+{{- end }}
+{{- range list "name" "instance" "version" }}
+{{- if hasKey $.Values.podLabels (printf "app.kubernetes.io/%s" .) }}{{ fail (printf "podLabels must not set app.kubernetes.io/%s: the chart does" .) }}{{ end }}
+{{- end }}
 {{- range list "listen" "resp" "grpc" "data" "store" "store_file" "workers" "workers_file" "tokens_file" "drain_delay" }}
 {{- if hasKey $.Values.config . }}{{ fail (printf "config.%s would be overruled: the chart sets it" .) }}{{ end }}
 {{- end }}
