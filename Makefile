@@ -59,7 +59,7 @@ lint: ## check form: gofmt, vet, staticcheck, go fix, go.mod, sizes, generated c
 vuln: ## look for known vulnerabilities (needs vuln.go.dev)
 	go tool -modfile=tools.mod govulncheck ./...
 
-bench: deps ## measure all beside its peers into docs/performance.md, or NAME=http alone (20 minutes)
+bench: deps ## measure all beside its peers into docs/performance-tables.md, or NAME=http alone (20 minutes)
 	@scripts/benchdeps.sh
 	cd bench && go run ./lab $(NAME)
 

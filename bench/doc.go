@@ -3,6 +3,6 @@
 // module so that the product does not require its peers.
 //
 // `make bench` runs package lab, which measures all in turns and writes the tables of
-// docs/performance.md. The benchmarks here are for `make benchstat`, which compares the
+// docs/performance-tables.md. The benchmarks here are for `make benchstat`, which compares the
 // working tree with another commit.
 package bench

