@@ -35,7 +35,7 @@ test-all: deps ## run all tests with the race detector, short figures
 	cd deploy && go vet ./... && go test ./...
 	cd site && go vet ./... && go test ./...
 
-clients: ## have programs in other languages take IDs from a server (ARGS=node: only that one)
+clients: ## have programs in other languages take IDs from a server (ARGS=fetch: only that one)
 	@clients/run $(ARGS)
 
 site: ## build the website of docs/ into bin/site, for any file server (needs Node)

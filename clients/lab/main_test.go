@@ -88,7 +88,7 @@ func TestHarms(t *testing.T) {
 	}
 	reach(0, true)
 	reach(1, true)
-	for _, pair := range [][2]string{{"kill", "start"}, {"lose", "pass"}, {"refuse", "pass"}, {"pause", "resume"}} {
+	for _, pair := range [][2]string{{"kill", "start"}, {"lose", "pass"}, {"refuse", "pass"}, {"silence", "pass"}, {"pause", "resume"}} {
 		harm(0, pair[0])
 		reach(0, false)
 		reach(1, true)

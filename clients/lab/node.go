@@ -41,7 +41,8 @@ func newNode(w *world, i int) (*node, error) {
 //	kill     ends it, as kill -9 does      start   starts it
 //	pause    freezes it                    resume  ends that
 //	lose     its answers are lost          slow    its answers take half a second longer
-//	refuse   nobody can connect            pass    ends lose, slow and refuse
+//	refuse   nobody can connect            silence it takes requests and does not answer
+//	pass     ends these four
 //	empty    kill, and its store is replaced by an empty one with the same tags; then start
 func (n *node) harm(name string) error {
 	n.mu.Lock()
@@ -55,7 +56,7 @@ func (n *node) harm(name string) error {
 		return n.signal(syscall.SIGSTOP)
 	case "resume":
 		return n.signal(syscall.SIGCONT)
-	case "lose", "slow", "refuse", "pass":
+	case "lose", "slow", "refuse", "silence", "pass":
 		n.proxy.set(name)
 		return nil
 	case "empty":
@@ -94,8 +95,11 @@ func (n *node) signal(s syscall.Signal) error {
 	return n.cmd.Process.Signal(s)
 }
 
-// empty replaces the store.
+// empty replaces the store, and has nobody connect before it is complete.
 func (n *node) empty() error {
+	_, mode := n.proxy.now()
+	n.proxy.set("refuse")
+	defer n.proxy.set(mode)
 	if err := n.stop(); err != nil {
 		return err
 	}

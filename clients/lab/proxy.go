@@ -108,27 +108,31 @@ func (p *proxy) serve(client net.Conn) {
 	}
 	p.keep(client, server)
 	defer p.forget(client, server)
-	go p.forward(server, client, func(chunk []byte) bool {
+	go p.forward(server, client, func(chunk []byte) string {
 		p.calls.Add(int64(bytes.Count(chunk, []byte("/leaf.v1.LeafService/Advance "))))
-		return true
+		return "pass"
 	})
-	p.forward(client, server, func([]byte) bool {
+	p.forward(client, server, func([]byte) string {
 		_, mode := p.now()
 		if mode == "slow" {
 			time.Sleep(slowness)
 		}
-		return mode != "lose" // the server has answered: its client does not learn it
+		return mode
 	})
 }
 
-// forward copies from src to dst until one ends, or pass says so.
-func (p *proxy) forward(dst, src net.Conn, pass func([]byte) bool) {
+// forward copies from src to dst until one ends. After "lose" it ends the connection instead, after
+// "silence" it drops the chunk.
+func (p *proxy) forward(dst, src net.Conn, mode func([]byte) string) {
 	defer p.forget(dst, src)
 	for buf := make([]byte, 64<<10); ; {
 		n, err := src.Read(buf)
 		if n > 0 {
-			if !pass(buf[:n]) {
+			switch mode(buf[:n]) {
+			case "lose":
 				return
+			case "silence":
+				continue
 			}
 			if _, err := dst.Write(buf[:n]); err != nil {
 				return

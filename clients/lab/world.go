@@ -130,9 +130,11 @@ func (w *world) initStore() error {
 	return w.leaf("init", "--store", "sqlite:"+w.store(), "--workers", "sqlite:"+w.store())
 }
 
-// command runs leaf as a client of the first server.
+// command runs leaf as a client of the first server, without its proxy.
 func (w *world) command(args ...string) error {
-	return w.leaf(append(args, "--server", w.Servers[0])...)
+	scheme, _, _ := strings.Cut(w.URL, "://")
+	target, _ := w.nodes[0].proxy.now()
+	return w.leaf(append(args, "--server", scheme+"://"+target)...)
 }
 
 func (w *world) leaf(args ...string) error {
@@ -154,7 +156,8 @@ func environment() []string {
 
 // writeTokens makes two tokens.
 func (w *world) writeTokens() error {
-	file := "tokens:\n"
+	var file strings.Builder
+	file.WriteString("tokens:\n")
 	for name, token := range map[string]*string{"all": &w.Token, "weak": &w.WeakToken} {
 		secret := filepath.Join(w.dir, name)
 		args := []string{"token", "new", "--name", name, "--secret-file", secret, "--take", name}
@@ -174,9 +177,9 @@ func (w *world) writeTokens() error {
 			return err
 		}
 		*token = strings.TrimSpace(string(text))
-		file += string(out)
+		file.WriteString(string(out))
 	}
 	path := filepath.Join(w.dir, "tokens.yaml")
 	w.env = append(w.env, "LEAF_TOKENS_FILE="+path)
-	return os.WriteFile(path, []byte(file), 0o600)
+	return os.WriteFile(path, []byte(file.String()), 0o600)
 }

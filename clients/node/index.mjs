@@ -1,0 +1,3 @@
+import leaf from './index.cjs'
+
+export const { LeafClient, LeafError, LeafSnowflake, Layout, WorkerLease } = leaf
