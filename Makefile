@@ -11,7 +11,7 @@ RACE = -race '-gcflags=modernc.org/...=-race=false'
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-all clients site translated reference pictures deps lint vuln bench benchstat lab lab-short fuzz generate structure clean
+.PHONY: help run build test test-all clients site translated reference pictures deps lint vuln bench benchstat lab lab-short mutants fuzz generate structure clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ lab-short: deps ## run the fault lab in short: simulator, saboteurs, clusters of
 
 lab: deps ## run the fault lab in full and write its tables (40 minutes), or NAME=simulator alone
 	cd e2e && go run ./lab/report $(if $(NAME),-only '$(NAME)')
+
+mutants: deps ## plant small faults in the code that decides which IDs come, and name those that no test notices (ARGS="-seed 7 -n 50 worker")
+	cd e2e && go run ./lab/mutants $(ARGS)
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@scripts/fuzz.sh $(FUZZTIME)

@@ -55,7 +55,7 @@ var linearStores = map[string]func(t *testing.T) linearStore{
 }
 
 // Drivers call real servers, which the test freezes and kills, as one counter and as one cell:
-// porcupine finds an order that explains all answers.
+// an order of the calls explains all answers.
 func TestLinearizable(t *testing.T) {
 	for name, start := range linearStores {
 		t.Run(name, func(t *testing.T) {
@@ -241,19 +241,22 @@ func (l *linear) enough() error {
 	return nil
 }
 
-// check has porcupine look for the order, and saves the result.
+// check looks for an order of the calls, and saves the results.
 func (l *linear) check(t *testing.T, seed uint64) {
 	t.Helper()
 	t.Logf("%d advances, %d swaps, seed %d", l.advances, l.swaps, seed)
-	limit := figure(10*time.Second, time.Minute)
-	err := errors.Join(l.counter.CheckCounter(1, limit), l.cell.CheckCell(recordText(worker.Record{Worker: 1}), limit))
-	if err != nil {
-		t.Errorf("%v\nreplay: LEAF_SEED=%d go test -run '%s$' .", err, seed, t.Name())
-	}
-	if dir := os.Getenv("LEAF_REPORT"); dir != "" {
-		line := fmt.Sprintf("%s: %d advances, %d swaps, in one order: %v\n", t.Name(), l.advances, l.swaps, err == nil)
-		if err := os.WriteFile(filepath.Join(dir, "linear-"+filepath.Base(t.Name())+".txt"), []byte(line), 0o600); err != nil {
-			t.Error(err)
+	for _, c := range []struct {
+		of  *labcheck.Ops
+		err error
+	}{{&l.counter, l.counter.CheckCounter(1)}, {&l.cell, l.cell.CheckCell(recordText(worker.Record{Worker: 1}))}} {
+		if c.err != nil {
+			t.Errorf("%v\nreplay: LEAF_SEED=%d go test -run '%s$' .", c.err, seed, t.Name())
+		}
+		if dir := os.Getenv("LEAF_REPORT"); dir != "" {
+			found := labcheck.Search{Test: t.Name(), Calls: c.of.Len(), Undecided: errors.Is(c.err, labcheck.ErrUndecided)}
+			if err := found.Save(dir); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

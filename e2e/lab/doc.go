@@ -14,7 +14,7 @@
 //   - [History.Clients], [History.CheckSilence]: failed calls, and how long each client got
 //     nothing.
 //   - [History.CheckLoss]: a crash costs at most the loss budget.
-//   - [CheckCounter], [CheckCells]: the calls of the store are linearizable, also those
+//   - [Ops.CheckCounter], [Ops.CheckCell]: the calls of the store are linearizable, also those
 //     of unknown outcome.
 //
 // A [Result] is the outcome of a scenario, for the tables of a report.

@@ -3,7 +3,6 @@ package lab_test
 import (
 	"encoding/xml"
 	"errors"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -292,7 +291,7 @@ func TestCheckCounter(t *testing.T) {
 	} {
 		var o lab.Ops
 		c.calls(&o)
-		wantError(t, what, o.CheckCounter(1, time.Minute), c.want)
+		wantError(t, what, o.CheckCounter(1), c.want)
 	}
 }
 
@@ -321,18 +320,8 @@ func TestCheckCell(t *testing.T) {
 	} {
 		var o lab.Ops
 		c.calls(&o)
-		wantError(t, what, o.CheckCell("", time.Minute), c.want)
+		wantError(t, what, o.CheckCell(""), c.want)
 	}
-}
-
-// An aborted search proves nothing.
-func TestLinearUndecided(t *testing.T) {
-	var o lab.Ops
-	for i := range 40 {
-		o.Swap(0, 9, "", strconv.Itoa(i), lab.Unknown) // at the same time, in 40! orders
-	}
-	o.Load(0, 9, "never written")
-	wantError(t, "in no time", o.CheckCell("", time.Millisecond), "no order was found, nor that there is none")
 }
 
 func TestPicture(t *testing.T) {

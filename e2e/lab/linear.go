@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,13 @@ import (
 type Ops struct {
 	mu  sync.Mutex
 	all []porcupine.Operation
+}
+
+// Len returns the number of calls.
+func (o *Ops) Len() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.all)
 }
 
 // add records a call. Where its outcome is unknown it may have happened at any time after
@@ -46,6 +54,9 @@ type giveBack struct {
 
 // Advance records an allocation of n IDs; with an error its outcome is unknown.
 func (o *Ops) Advance(begin, end time.Duration, n int64, got leaf.Range, err error) {
+	if err != nil {
+		got = leaf.Range{}
+	}
 	o.add(begin, end, advance{n, got, err != nil}, err != nil)
 }
 
@@ -56,34 +67,46 @@ func (o *Ops) GiveBack(begin, end time.Duration, r leaf.Range, err error) {
 
 // CheckCounter returns an error if no order of the calls, each between its beginning and its
 // end, explains what they brought: the counter of a tag began at first. Where the search takes
-// longer than limit, the error wraps [ErrUndecided].
-func (o *Ops) CheckCounter(first int64, limit time.Duration) error {
-	return o.check(func() []any { return []any{first} }, counterStep, limit)
-}
+// too many steps, the error wraps [ErrUndecided].
+func (o *Ops) CheckCounter(first int64) error { return o.check(first, counterStep, counterReach) }
 
-// ErrUndecided is wrapped where the search for an order took too long.
+// ErrUndecided is wrapped where the search for an order took too many steps.
 var ErrUndecided = errors.New("no order was found, nor that there is none,")
 
-func (o *Ops) check(init func() []any, step func(state, input any) []any, limit time.Duration) error {
+func (o *Ops) check(first any, step func(state, input any) []any, reach func(state any, next, unknown []any) bool) error {
 	all := o.proven()
-	model := porcupine.NondeterministicModel{
-		Init:              init,
-		Step:              func(state, input, _ any) []any { return step(state, input) },
-		DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
-	}
-	result, info := porcupine.CheckOperationsVerbose(model.ToModel(), all, limit)
-	switch result {
-	case porcupine.Ok:
+	found, decided := newSearch(all, step, reach).run(first)
+	switch {
+	case found:
 		return nil
-	case porcupine.Unknown:
-		return fmt.Errorf("%w for the %d calls to the store within %v", ErrUndecided, len(all), limit)
+	case !decided:
+		return fmt.Errorf("%w for the %d calls to the store, in %d steps", ErrUndecided, len(all), mostSteps)
+	}
+	picture, err := draw(first, all, step)
+	return errors.Join(fmt.Errorf("no order of the %d calls to the store explains their answers: see %s", len(all), picture), err)
+}
+
+// draw has porcupine draw calls without an order, if it sees that in time.
+func draw(first any, all []porcupine.Operation, step func(state, input any) []any) (name string, err error) {
+	result, model, info := byPorcupine(first, all, step, 10*time.Second)
+	if result != porcupine.Illegal {
+		return fmt.Sprintf("no picture (porcupine: %s)", result), nil
 	}
 	kept, err := os.CreateTemp("", "leaf-linear-*.html")
 	if err != nil {
-		return err
+		return "", err
 	}
-	err = errors.Join(porcupine.Visualize(model.ToModel(), info, kept), kept.Close())
-	return errors.Join(fmt.Errorf("no order of the %d calls to the store explains their answers: see %s", len(all), kept.Name()), err)
+	return kept.Name(), errors.Join(porcupine.Visualize(model, info, kept), kept.Close())
+}
+
+func byPorcupine(first any, all []porcupine.Operation, step func(state, input any) []any, limit time.Duration) (porcupine.CheckResult, porcupine.Model, porcupine.LinearizationInfo) {
+	model := (&porcupine.NondeterministicModel{
+		Init:              func() []any { return []any{first} },
+		Step:              func(state, input, _ any) []any { return step(state, input) },
+		DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
+	}).ToModel()
+	result, info := porcupine.CheckOperationsVerbose(model, all, limit)
+	return result, model, info
 }
 
 // proven returns the calls without those that met what a swap wrote that was not acknowledged: a
@@ -132,6 +155,25 @@ func counterStep(state, input any) []any {
 	return nil
 }
 
+// counterReach reports whether unknown calls may take a counter to where one of the next begins:
+// allocations move it up, and a give-back moves it down from its end alone.
+func counterReach(state any, next, unknown []any) bool {
+	at := state.(int64)
+	for _, input := range slices.Concat(next, unknown) {
+		switch op := input.(type) {
+		case advance:
+			if !op.unknown && op.got.Start > at {
+				return true
+			}
+		case giveBack:
+			if op.from > at || op.unknown && op.from == at {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 type load struct{ value string }
 
 type swap struct {
@@ -158,8 +200,21 @@ func (o *Ops) Swap(begin, end time.Duration, old, new string, outcome Outcome) {
 }
 
 // CheckCell is [Ops.CheckCounter] for a cell that began with the value first.
-func (o *Ops) CheckCell(first string, limit time.Duration) error {
-	return o.check(func() []any { return []any{first} }, cellStep, limit)
+func (o *Ops) CheckCell(first string) error {
+	return o.check(first, cellStep, func(any, []any, []any) bool { return true })
+}
+
+// isUnknown reports whether the outcome of a call is unknown.
+func isUnknown(input any) bool {
+	switch op := input.(type) {
+	case advance:
+		return op.unknown
+	case giveBack:
+		return op.unknown
+	case swap:
+		return op.outcome == Unknown
+	}
+	return false
 }
 
 // cellStep returns the values that a cell may have after a call.

@@ -7,8 +7,10 @@ type Schedules struct {
 	Kind      string        `json:"kind"`
 	Schedules int64         `json:"schedules"`
 	IDs       int64         `json:"ids"`
-	Failed    int64         `json:"failed"` // calls
-	Faults    int64         `json:"faults"` // and steps of the schedules
+	Failed    int64         `json:"failed"`   // calls
+	Faults    int64         `json:"faults"`   // and steps of the schedules
+	Searches  int64         `json:"searches"` // for an order of the calls to the store
+	Undecided int64         `json:"undecided"`
 	Virtual   time.Duration `json:"virtual_ns"`
 	Took      time.Duration `json:"took_ns"`
 	Error     string        `json:"error,omitempty"` // what a checker found
@@ -19,6 +21,19 @@ func (s *Schedules) Save(dir string) error { return appendLine(dir, "schedules.j
 
 // Simulated returns what [Schedules.Save] saved in the folder of a report.
 func Simulated(dir string) ([]Schedules, error) { return readLines[Schedules](dir, "schedules.jsonl") }
+
+// A Search is one that looked for an order of the calls to a real store.
+type Search struct {
+	Test      string `json:"test"`
+	Calls     int    `json:"calls"`
+	Undecided bool   `json:"undecided"`
+}
+
+// Save adds it to those in the folder of a report.
+func (s *Search) Save(dir string) error { return appendLine(dir, "searches.jsonl", s) }
+
+// Searches returns what [Search.Save] saved in the folder of a report.
+func Searches(dir string) ([]Search, error) { return readLines[Search](dir, "searches.jsonl") }
 
 // A Saboteur is a broken rule, and how long the lab needed to notice.
 type Saboteur struct {

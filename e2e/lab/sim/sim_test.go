@@ -127,8 +127,11 @@ func playAll(t *testing.T, kind string, known []uint64) {
 			t.Error(err)
 		}
 	}
-	t.Logf("%d schedules in %v, %v of virtual time: %d IDs, %d failed calls, %d faults",
-		sum.Schedules, sum.Took.Round(time.Millisecond), sum.Virtual.Round(time.Second), sum.IDs, sum.Failed, sum.Faults)
+	t.Logf("%d schedules in %v, %v of virtual time: %d IDs, %d failed calls, %d faults; %d of %d searches for an order undecided", sum.Schedules,
+		sum.Took.Round(time.Millisecond), sum.Virtual.Round(time.Second), sum.IDs, sum.Failed, sum.Faults, sum.Undecided, sum.Searches)
+	if sum.Undecided*100 > sum.Searches {
+		t.Errorf("%d of %d searches for an order are undecided: more than one of a hundred", sum.Undecided, sum.Searches)
+	}
 }
 
 // add adds what happened in a schedule.
@@ -139,6 +142,8 @@ func add(sum *lab.Schedules, w *world) {
 	sum.Failed += failed
 	sum.Faults += w.faults.Load() + int64(len(w.happens))
 	sum.Virtual += w.well
+	sum.Searches += w.searches
+	sum.Undecided += w.undecided
 }
 
 // inParallel calls do with 0, 1, … on all processors until it returns false.

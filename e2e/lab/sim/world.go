@@ -34,6 +34,8 @@ type world struct {
 	over       chan struct{} // closed when clients are to end
 	well       time.Duration // when everything should work again
 
+	searches, undecided int64 // for an order of the calls to the store
+
 	mu      sync.Mutex
 	happens []string
 }

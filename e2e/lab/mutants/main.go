@@ -1,0 +1,148 @@
+// Mutants plants faults of one token or one statement in a copy of the code, and names those that
+// the tests of their package do not notice:
+//
+//	go run ./lab/mutants -seed 7 -n 100 -for 3m segment worker
+//
+// It is run in the folder e2e. A test program has many faults, of which an environment variable
+// switches one on: one build of a package tries them all.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// folders are the packages that decide which IDs come.
+var folders = []string{"segment", "worker", "snowflake", "driver/kv", "client", "internal/server/respapi", "internal/server/fastlane", "internal/server/conns"}
+
+func main() {
+	log.SetFlags(0)
+	seed := flag.Uint64("seed", uint64(time.Now().Unix()), "choose the faults by this number")
+	most := flag.Int("n", 100, "plant so many in each package; 0: all")
+	long := flag.Duration("for", 10*time.Minute, "try the faults of one package for at most so long")
+	workers := flag.Int("p", runtime.NumCPU(), "run so many tests at a time")
+	match := flag.String("match", "", "plant only faults whose text has this in it")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		log.Fatal(err)
+	}
+	chosen := flag.Args()
+	if len(chosen) == 0 {
+		chosen = folders
+	}
+	r := runner{root: root, seed: *seed, most: *most, long: *long, workers: *workers, match: *match}
+	fmt.Printf("mutants: seed %d\n", *seed)
+	rows, err := r.all(ctx, chosen)
+	fmt.Printf("\n%s", table(rows))
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+type runner struct {
+	root    string
+	seed    uint64
+	most    int
+	long    time.Duration
+	workers int
+	match   string
+}
+
+// A row is the result of one package.
+type row struct {
+	folder                    string
+	all, tried, hung, refused int
+	unnoticed, equal          []string
+}
+
+func (r *runner) all(ctx context.Context, chosen []string) (rows []row, err error) {
+	known, err := readExplained(explained)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range chosen {
+		row, err := r.one(ctx, folder, known)
+		if err != nil {
+			return rows, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// one tries the faults of one package.
+func (r *runner) one(ctx context.Context, folder string, known map[string]string) (row, error) {
+	faults, err := find(ctx, r.root, folder)
+	if err != nil {
+		return row{}, err
+	}
+	result := row{folder: folder, all: len(faults)}
+	dir, err := os.MkdirTemp("", "leaf-mutants-")
+	if err != nil {
+		return row{}, err
+	}
+	defer os.RemoveAll(dir)
+	s, err := newSuite(ctx, r.root, folder, dir, r.sample(faults))
+	if err != nil {
+		return row{}, err
+	}
+	result.refused = s.refused
+	for _, o := range s.try(ctx, r.long, r.workers) {
+		result.tried++
+		switch {
+		case errors.Is(o.err, errHung):
+			result.hung++
+		case o.err != nil:
+		case known[o.key] != "":
+			result.equal = append(result.equal, o.key)
+		default:
+			result.unnoticed = append(result.unnoticed, o.key)
+			fmt.Printf("not noticed: line %d: %s\n", o.line, o.key)
+		}
+	}
+	fmt.Printf("%s: %d of %d faults tried, %d not noticed\n", folder, result.tried, result.all, len(result.unnoticed))
+	return result, ctx.Err()
+}
+
+// sample chooses faults by the seed.
+func (r *runner) sample(faults []fault) []fault {
+	some := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !strings.Contains(f.key, r.match) })
+	rng := rand.New(rand.NewPCG(r.seed, 0))
+	rng.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+	if r.most > 0 && len(some) > r.most {
+		some = some[:r.most]
+	}
+	return some
+}
+
+// find returns all faults that can be planted in a package.
+func find(ctx context.Context, root, folder string) ([]fault, error) {
+	loaded, err := packages.Load(&packages.Config{Context: ctx, Dir: root,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports}, "./"+folder)
+	if err != nil {
+		return nil, err
+	}
+	if len(loaded) != 1 || len(loaded[0].Errors) > 0 {
+		return nil, fmt.Errorf("read the package in %s: %v", folder, loaded[0].Errors)
+	}
+	return candidates(root, loaded[0], func(name string) (string, error) {
+		text, err := os.ReadFile(name)
+		return string(text), err
+	})
+}
