@@ -27,10 +27,11 @@ type importRule struct {
 var importRules = []importRule{
 	{folder: "."},
 	{folder: "segment", ours: []string{"."}},
-	{folder: "worker", ours: []string{"."}},
+	{folder: "internal/filelock"},
+	{folder: "worker", ours: []string{".", "internal/filelock"}},
 	{folder: "mask", ours: []string{"."}},
 	{folder: "textid", ours: []string{"."}},
-	{folder: "snowflake", ours: []string{".", "worker"}},
+	{folder: "snowflake", ours: []string{".", "worker", "internal/filelock"}},
 	{folder: "internal/sqlstore", ours: driverMay},
 	{folder: "driver/sqldb", ours: sqlMay},
 	{folder: "internal/mysqlconn", ours: sqlMay, libs: []string{"github.com/go-sql-driver/mysql"}},
@@ -41,7 +42,7 @@ var importRules = []importRule{
 	{folder: "internal/leafconn", ours: leafMay, libs: []string{
 		"connectrpc.com/connect", "google.golang.org/genproto/googleapis/rpc/errdetails", "go.opentelemetry.io/otel/propagation"}},
 	{folder: "client", ours: leafMay, libs: []string{"connectrpc.com/connect"}},
-	{folder: "driver/kv", ours: []string{".", "segment", "worker"}},
+	{folder: "driver/kv", ours: driverMay},
 	{folder: "driver/memory", ours: kvMay},
 	{folder: "driver/drivertest/sqltest", ours: append([]string{"driver/drivertest", "driver/memory", "driver/sqldb", "internal/sqlstore"}, kvMay...)},
 	{folder: "driver/drivertest", ours: append([]string{"driver/memory"}, kvMay...)},
@@ -55,7 +56,7 @@ var importRules = []importRule{
 }
 
 var (
-	driverMay = []string{".", "segment", "worker"}
+	driverMay = []string{".", "segment", "worker", "internal/filelock"}
 	sqlMay    = append([]string{"driver/sqldb", "internal/sqlstore"}, driverMay...)
 	mysqlMay  = append([]string{"internal/mysqlconn"}, sqlMay...)
 	leafMay   = append([]string{"internal/leafconn", "internal/hops", "api/leaf/v1"}, driverMay...)

@@ -38,7 +38,7 @@ func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	if err := k.checkClock(v); err != nil {
 		return nil, err
 	}
-	if err := k.checkLayouts(v.records); err != nil {
+	if err := checkLayouts(k.opts.Layouts, v.records); err != nil {
 		return nil, err
 	}
 	if err := k.losses.checkDelay(v); err != nil {
@@ -371,7 +371,7 @@ func (h *heldLease) confirmClaim(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnreadable, err)
 	}
-	if err := errors.Join(h.checkClaim(v.records), h.checkLayouts(v.records), h.losses.checkDelay(v)); err != nil {
+	if err := errors.Join(h.checkClaim(v.records), checkLayouts(h.opts.Layouts, v.records), h.losses.checkDelay(v)); err != nil {
 		return err
 	}
 	floor, err := h.losses.claimFloor(v, h.record)
@@ -399,13 +399,9 @@ func (h *heldLease) checkClaim(records map[int64]Record) error {
 	return nil
 }
 
-func (k *Keeper) checkLayouts(records map[int64]Record) error {
-	return CheckLayouts(k.opts.Layouts, records)
-}
-
-// CheckLayouts reports a layout that a record has with other values: the IDs of that name would
-// not be unique. The error is a [LayoutError]. A claim makes the same comparison.
-func CheckLayouts(layouts []ServedLayout, records map[int64]Record) error {
+// checkLayouts reports a layout that a record has with other values: the IDs of that name would
+// not be unique. The error is a [LayoutError].
+func checkLayouts(layouts []ServedLayout, records map[int64]Record) error {
 	for _, ours := range layouts {
 		known := false
 		for _, r := range records {

@@ -1,7 +1,4 @@
 package worker
 
-// What tests look at.
-var (
-	Identity    = identity
-	RemoteKinds = remoteKinds
-)
+// Identity is for tests.
+var Identity = identity

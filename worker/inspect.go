@@ -6,9 +6,21 @@ import (
 	"os"
 )
 
+// An inspector has the functions that only the command of a server needs.
+type inspector struct{}
+
+// Inspect returns functions for the command of a server: they read files of processes that may run.
+func Inspect() inspector { return inspector{} }
+
+// CheckLayouts reports a layout that a record has with other values. The error is a [LayoutError]. A
+// claim makes the same comparison.
+func (inspector) CheckLayouts(layouts []ServedLayout, records map[int64]Record) error {
+	return checkLayouts(layouts, records)
+}
+
 // ReadState returns the lease in the state file at path, as a record, and the lease's registry; a
 // zero record without a lease. It changes nothing, and a process may have the file open.
-func ReadState(path string) (r Record, registry string, err error) {
+func (inspector) ReadState(path string) (r Record, registry string, err error) {
 	text, err := readSlots(path, stateSlot, stateVersion)
 	if err != nil || text == nil {
 		return Record{}, "", err
@@ -22,7 +34,7 @@ func ReadState(path string) (r Record, registry string, err error) {
 
 // ReadStatic returns the record in the file of a [Static]; a zero record without one. It changes
 // nothing, and a process may have the file open.
-func ReadStatic(path string, worker int64) (Record, error) {
+func (inspector) ReadStatic(path string, worker int64) (Record, error) {
 	r := Record{Worker: worker}
 	text, err := readSlots(path, recordSlot, staticVersion)
 	if err == nil && text != nil {

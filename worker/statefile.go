@@ -6,7 +6,12 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+
+	"github.com/leaf-id/leaf/internal/filelock"
 )
+
+// ErrInUse: another process has the file locked.
+var ErrInUse = filelock.ErrInUse
 
 // A StateFile remembers a lease across restarts of the process, see [OpenStateFile].
 type StateFile struct {
@@ -55,12 +60,12 @@ type savedLease struct {
 // The file must not be rolled back in place while the machine runs, nor a process or
 // virtual machine be restored from a snapshot of its memory.
 func OpenStateFile(path string) (*StateFile, error) {
-	f, err := openLocked(path)
+	f, err := filelock.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the state file: %w", err)
 	}
 	s := &StateFile{slots: slots{file: f, size: stateSlot, version: stateVersion}, closer: f}
-	if s.noIdentity = CheckLocal(path); s.noIdentity == nil {
+	if s.noIdentity = filelock.CheckLocal(path); s.noIdentity == nil {
 		s.identity, s.noIdentity = identity(f)
 	}
 	return s, nil

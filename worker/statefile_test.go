@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/filelock"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -131,7 +132,7 @@ func TestOpenStateFile(t *testing.T) {
 		if _, err := worker.OpenStateFile(path); !errors.Is(err, worker.ErrInUse) || !strings.Contains(err.Error(), path) {
 			t.Errorf("opened a second time: %v", err)
 		}
-		if _, err := worker.LockFile(path); !errors.Is(err, worker.ErrInUse) {
+		if _, err := filelock.OpenLocal(path); !errors.Is(err, worker.ErrInUse) {
 			t.Errorf("locked a second time: %v", err)
 		}
 		if err := state.Close(); err != nil {

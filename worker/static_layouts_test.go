@@ -23,7 +23,7 @@ func TestStaticKeepsManyLayouts(t *testing.T) {
 			t.Fatalf("with %d layouts ever served: %v", i+1, err)
 		}
 		old = next
-		if read, err := worker.ReadStatic(path, 1); err != nil || !read.Equal(next) {
+		if read, err := worker.Inspect().ReadStatic(path, 1); err != nil || !read.Equal(next) {
 			t.Fatalf("the file holds %+v, %v, want %+v", read, err, next)
 		}
 	}

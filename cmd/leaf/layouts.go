@@ -46,7 +46,7 @@ func compareLayouts(ctx context.Context, cfg config.Config) (notes []string, res
 	for i, r := range records { // a worker ID can be in several files
 		known[int64(i)] = r
 	}
-	if err := worker.CheckLayouts(layouts, known); err != nil {
+	if err := worker.Inspect().CheckLayouts(layouts, known); err != nil {
 		notes = append(notes, fmt.Sprintf("a server issues no time-based IDs with this configuration: %v", err))
 	}
 	if !own {
@@ -72,9 +72,9 @@ func remembered(dir string, b *backend.Backend) (records []worker.Record, failed
 		registry, readErr := b.Key, error(nil)
 		switch {
 		case kind == "worker":
-			r, registry, readErr = worker.ReadState(path)
+			r, registry, readErr = worker.Inspect().ReadState(path)
 		case kind == "static" && b.Traits.Assigned && number == b.Key:
-			r, readErr = worker.ReadStatic(path, id)
+			r, readErr = worker.Inspect().ReadStatic(path, id)
 		}
 		if readErr == nil && registry == b.Key && len(r.Layouts) > 0 {
 			records = append(records, r)

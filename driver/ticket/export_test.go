@@ -1,13 +1,22 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 )
 
 // ResizeUntil is [DB.Resize], broken off by the error that after returns.
-func ResizeUntil(ctx context.Context, servers []Server, layout Layout, opts ResizeOptions, after func(stage string) error) error {
-	return (&resizer{layout: layout, lost: opts.Lost, jump: opts.Jump, after: after}).run(ctx, servers, opts.Retired)
+func ResizeUntil(ctx context.Context, servers []Server, layout Layout, opts ResizeOptions, after func(step string) error) error {
+	r := &resizer{layout: layout, lost: opts.Lost, jump: opts.Jump}
+	return r.locked(ctx, servers, opts.Retired, func() error {
+		for step, err := range r.steps(ctx) {
+			if err := cmp.Or(err, after(step)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Share is a share for tests of its arithmetic.

@@ -75,7 +75,7 @@ func TestResizeWithoutALostServer(t *testing.T) {
 // Where it dies half-way it is run again.
 func TestResizeWithoutALostServerDies(t *testing.T) {
 	layout := ticket.Layout{Stride: 10}
-	for _, stage := range []string{"prepare", "stop server1", "lift server1", "start server1", "start server2"} {
+	for _, stage := range []string{"prepare server3", "stop server1", "lift server1", "start server1", "start server2"} {
 		var got drivertest.Ranges
 		s, _ := aheadSet(t, layout, &got)
 		opts := ticket.ResizeOptions{Lost: s.lostName(2), Jump: 1000}

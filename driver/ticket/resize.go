@@ -3,9 +3,9 @@ package ticket
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -39,40 +39,20 @@ type resizer struct {
 	layout Layout
 	fresh  bool
 	tags   []segment.Tag
-	lost   []string                 // names of servers of the set as it was
-	jump   int64                    // above every counter, where servers are lost
-	after  func(stage string) error // for tests; nil: nothing
+	lost   []string // names of servers of the set as it was
+	jump   int64    // above every counter, where servers are lost
 
-	conns   []*adminConn // to all of them
-	servers []*adminConn // the set to be
-	leaving []*adminConn
-	cluster string
-	rows    map[string]row // of all tags; next is where they go on
+	conns      []*adminConn // to all of them
+	servers    []*adminConn // the set to be
+	cluster    string
+	rows       map[string]row // of all tags; next is where they go on
+	generation int64          // of the set to be
 }
 
-// run executes the stages, each of which is repeatable. Their order makes it safe: it reads a
-// counter after no server can move it any more, and starts a server after it has lifted every
-// counter.
 func (r *resizer) run(ctx context.Context, servers, retired []Server) error {
-	members, err := newMembers(slices.Concat(servers, retired))
-	if err != nil {
-		return err
-	}
-	if r.after == nil {
-		r.after = func(string) error { return nil }
-	}
-	return lockAll(ctx, members, func(conns []*adminConn) error {
-		r.conns, r.servers, r.leaving = conns, conns[:len(servers)], conns[len(servers):]
-		for _, stage := range []struct {
-			name string
-			do   func(context.Context) error
-		}{
-			{"check", r.check}, {"prepare", r.prepare}, {"stop", r.stop}, {"read", r.read}, {"lift", r.lift}, {"start", r.start}, {"retire", r.retire},
-		} {
-			if err := stage.do(ctx); err != nil {
-				return err
-			}
-			if err := r.after(stage.name); err != nil {
+	return r.locked(ctx, servers, retired, func() error {
+		for _, err := range r.steps(ctx) {
+			if err != nil {
 				return err
 			}
 		}
@@ -80,8 +60,48 @@ func (r *resizer) run(ctx context.Context, servers, retired []Server) error {
 	})
 }
 
+// locked runs do with a connection to every server.
+func (r *resizer) locked(ctx context.Context, servers, retired []Server, do func() error) error {
+	members, err := newMembers(slices.Concat(servers, retired))
+	if err != nil {
+		return err
+	}
+	return lockAll(ctx, members, func(conns []*adminConn) error {
+		r.conns, r.servers = conns, conns[:len(servers)]
+		return do()
+	})
+}
+
+// steps takes one step after the other, until one fails. Each stage is repeatable. Their order makes
+// them safe: read finds a counter after no server can move it any more, and start comes after every
+// counter was lifted.
+func (r *resizer) steps(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, stage := range []struct {
+			name string
+			on   []*adminConn // one step for each
+			do   func(context.Context, *adminConn) error
+		}{
+			{"check", r.conns[:1], r.check},
+			{"prepare", r.conns, r.prepare},
+			{"stop", r.conns, r.stop},
+			{"read", r.conns[:1], r.read},
+			{"lift", r.servers, r.lift},
+			{"start", r.servers, r.start},
+			{"retire", r.conns[len(r.servers):], r.retire},
+		} {
+			for _, a := range stage.on {
+				err := stage.do(ctx, a)
+				if !yield(stage.name+" "+a.Name, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
 // check changes nothing.
-func (r *resizer) check(context.Context) error {
+func (r *resizer) check(context.Context, *adminConn) error {
 	given := make(map[string]*adminConn) // by the member's name that stays with its data
 	for _, a := range r.conns {
 		if a.meta == nil {
@@ -152,8 +172,8 @@ func (r *resizer) checkLost(members []string, given map[string]*adminConn) error
 	return nil
 }
 
-// prepare gives each server the tables, and a name that stays with its data.
-func (r *resizer) prepare(ctx context.Context) error {
+// prepare gives a server the tables, and a name that stays with its data.
+func (r *resizer) prepare(ctx context.Context, a *adminConn) error {
 	if r.cluster == "" {
 		r.cluster = rand.Text()
 	}
@@ -161,50 +181,38 @@ func (r *resizer) prepare(ctx context.Context) error {
 	if r.layout.shared() {
 		tables = append(tables, fmt.Sprintf(ticketTable, sharedTable))
 	}
-	for _, a := range r.conns {
-		for _, table := range tables {
-			if err := a.exec(ctx, table); err != nil {
-				return err
-			}
-		}
-		if err := a.checkTables(ctx, a.conn, r.layout, "leaf_ticket", "leaf_ticket_tag"); err != nil {
-			return a.wrapErr(err)
-		}
-		if a.meta != nil && a.state != stateNew {
-			continue
-		}
-		member := rand.Text()
-		if a.meta != nil {
-			member = a.meta.member
-		}
-		a.meta = &meta{state: stateNew, cluster: r.cluster, member: member, layout: r.layout}
-		if err := a.exec(ctx, `REPLACE INTO leaf_ticket (one, format, state, cluster, member, generation, servers, number, stride, table_per_tag, members)
-			VALUES (1, ?, ?, ?, ?, 0, 0, 0, ?, ?, '')`, format, stateNew, r.cluster, member, r.layout.Stride, r.layout.TablePerTag); err != nil {
+	for _, table := range tables {
+		if err := a.exec(ctx, table); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// stop has no server issue any more, and waits for the draws under way.
-func (r *resizer) stop(ctx context.Context) error {
-	for _, a := range r.conns {
-		if a.state != stateNew && a.state != stateRetired {
-			a.state = stateResizing
-		}
-		if err := a.both(ctx, `UPDATE leaf_ticket SET state = ?`, `UPDATE leaf_ticket_tag SET generation = 0`, a.state); err != nil {
-			return err
-		}
-		if err := r.after("stop " + a.Name); err != nil {
-			return err
-		}
+	if err := a.checkTables(ctx, a.conn, r.layout, "leaf_ticket", "leaf_ticket_tag"); err != nil {
+		return a.wrapErr(err)
 	}
-	return nil
+	if a.meta != nil && a.state != stateNew {
+		return nil
+	}
+	member := rand.Text()
+	if a.meta != nil {
+		member = a.meta.member
+	}
+	a.meta = &meta{state: stateNew, cluster: r.cluster, member: member, layout: r.layout}
+	return a.exec(ctx, `REPLACE INTO leaf_ticket (one, format, state, cluster, member, generation, servers, number, stride, table_per_tag, members)
+		VALUES (1, ?, ?, ?, ?, 0, 0, 0, ?, ?, '')`, format, stateNew, r.cluster, member, r.layout.Stride, r.layout.TablePerTag)
 }
 
-// read finds the tags of all servers and the highest counter of each. Where all share
+// stop has a server issue no more, and waits for the draws under way.
+func (r *resizer) stop(ctx context.Context, a *adminConn) error {
+	if a.state != stateNew && a.state != stateRetired {
+		a.state = stateResizing
+	}
+	return a.both(ctx, `UPDATE leaf_ticket SET state = ?`, `UPDATE leaf_ticket_tag SET generation = 0`, a.state)
+}
+
+// read chooses the generation, and finds the tags of all servers and the highest counter of each. Where all share
 // a table, also one without any tag yet, all have the highest of that.
-func (r *resizer) read(ctx context.Context) error {
+func (r *resizer) read(ctx context.Context, _ *adminConn) error {
+	r.generation = r.nextGeneration()
 	r.rows = make(map[string]row)
 	var highest int64
 	for _, tag := range r.tags {
@@ -269,29 +277,27 @@ func (r *resizer) readOne(ctx context.Context, a *adminConn) (highest int64, err
 	return highest, nil
 }
 
-// lift gives every server every tag, above all drawn IDs. It also lifts the leaving servers: their
-// counters matter if they return.
-func (r *resizer) lift(ctx context.Context) error {
-	for i, a := range r.servers {
-		s := share{servers: int64(len(r.servers)), number: int64(i + 1), stride: r.layout.Stride}
-		for _, known := range r.rows {
-			if err := a.place(ctx, row{name: known.name, step: known.step, options: known.options}, known.next, r.layout, s); err != nil {
-				return err
-			}
-		}
-		if err := r.after("lift " + a.Name); err != nil {
+// lift gives a server every tag, above all drawn IDs. A leaving server keeps its counters: if it
+// returns, another resize lifts them.
+func (r *resizer) lift(ctx context.Context, a *adminConn) error {
+	for _, known := range r.rows {
+		if err := a.place(ctx, row{name: known.name, step: known.step, options: known.options}, known.next, r.layout, r.share(a)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// share returns the share that a server is going to have.
+func (r *resizer) share(a *adminConn) share {
+	return share{servers: int64(len(r.servers)), number: int64(slices.Index(r.servers, a) + 1), stride: r.layout.Stride}
+}
+
 // lostGenerations is more than a lost server can have been ahead of the others: each
 // resize that died after its first start put that one server ahead by one.
 const lostGenerations = 1 << 20
 
-// start puts the servers to work, one after the other.
-func (r *resizer) start(ctx context.Context) error {
+func (r *resizer) nextGeneration() int64 {
 	generation := int64(1)
 	for _, a := range r.conns {
 		generation = max(generation, a.generation+1)
@@ -299,27 +305,21 @@ func (r *resizer) start(ctx context.Context) error {
 	if len(r.lost) > 0 {
 		generation += lostGenerations
 	}
+	return generation
+}
+
+// start puts a server to work.
+func (r *resizer) start(ctx context.Context, a *adminConn) error {
 	var members []string
 	for _, a := range r.servers {
 		members = append(members, a.meta.member)
 	}
-	for i, a := range r.servers {
-		if err := a.both(ctx, `UPDATE leaf_ticket SET state = ?, cluster = ?, generation = ?, servers = ?, number = ?, members = ?`,
-			`UPDATE leaf_ticket_tag SET generation = ?`,
-			stateReady, r.cluster, generation, len(r.servers), i+1, strings.Join(members, " "), generation); err != nil {
-			return err
-		}
-		if err := r.after("start " + a.Name); err != nil {
-			return err
-		}
-	}
-	return nil
+	s := r.share(a)
+	return a.both(ctx, `UPDATE leaf_ticket SET state = ?, cluster = ?, generation = ?, servers = ?, number = ?, members = ?`,
+		`UPDATE leaf_ticket_tag SET generation = ?`,
+		stateReady, r.cluster, r.generation, s.servers, s.number, strings.Join(members, " "), r.generation)
 }
 
-func (r *resizer) retire(ctx context.Context) error {
-	var errs []error
-	for _, a := range r.leaving {
-		errs = append(errs, a.exec(ctx, `UPDATE leaf_ticket SET state = ?, members = ''`, stateRetired))
-	}
-	return errors.Join(errs...)
+func (r *resizer) retire(ctx context.Context, a *adminConn) error {
+	return a.exec(ctx, `UPDATE leaf_ticket SET state = ?, members = ''`, stateRetired)
 }

@@ -49,7 +49,7 @@ func keepDrawing(t *testing.T, s set, layout ticket.Layout, got *drivertest.Rang
 func TestResizeDiesHalfWay(t *testing.T) {
 	testserver.Long(t)
 	for _, layout := range layouts() {
-		for _, stage := range []string{"prepare", "stop server1", "lift server1", "start server1", "start server2"} {
+		for _, stage := range []string{"prepare server3", "stop server1", "lift server1", "start server1", "start server2"} {
 			t.Run(layout.String()+"/"+stage, func(t *testing.T) { resizeDies(t, layout, stage) })
 		}
 	}
@@ -211,8 +211,9 @@ func TestResizeStopsOldClients(t *testing.T) {
 		var got drivertest.Ranges
 		drawFrom(t, old, &got, "1", "2")
 		refused := 0
-		err := ticket.ResizeUntil(t.Context(), s.servers(t), layout, ticket.ResizeOptions{}, func(stage string) error {
-			if stage != "stop" && stage != "read" && stage != "lift" {
+		err := ticket.ResizeUntil(t.Context(), s.servers(t), layout, ticket.ResizeOptions{}, func(step string) error {
+			stage, server, _ := strings.Cut(step, " ")
+			if stage != "read" && (stage != "stop" && stage != "lift" || !strings.HasPrefix(server, "server3/")) {
 				return nil
 			}
 			for _, client := range []*ticket.Store{old, open(t, s.servers(t, 1, 2), layout, patient), open(t, s.servers(t), layout, patient)} {

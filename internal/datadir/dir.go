@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/filelock"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -142,7 +143,7 @@ func takeOver(m *segment.FileMemory, path string, logger *slog.Logger) error {
 // lockMemories keeps other processes from opening memories meanwhile.
 func (d *Dir) lockMemories() (*os.File, error) {
 	for deadline := time.Now().Add(lockWait); ; time.Sleep(10 * time.Millisecond) {
-		lock, err := worker.LockFile(filepath.Join(d.path, "counters.lock"))
+		lock, err := filelock.OpenLocal(filepath.Join(d.path, "counters.lock"))
 		if err == nil || !errors.Is(err, worker.ErrInUse) || time.Now().After(deadline) {
 			return lock, err
 		}
@@ -152,7 +153,7 @@ func (d *Dir) lockMemories() (*os.File, error) {
 // Lock opens, or makes, a further file of the directory and locks it for as long as
 // it stays open.
 func (d *Dir) Lock(name string) (*os.File, error) {
-	f, err := worker.LockFile(filepath.Join(d.path, name))
+	f, err := filelock.OpenLocal(filepath.Join(d.path, name))
 	if errors.Is(err, worker.ErrInUse) {
 		return nil, fmt.Errorf("%w on this data directory", err)
 	}

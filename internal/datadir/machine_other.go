@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/leaf-id/leaf/internal/filelock"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -16,7 +17,7 @@ import (
 // which on some systems are those of the same user, until the caller closes the result or the
 // process ends.
 func LockMachine(name string) (io.Closer, error) {
-	f, err := worker.LockFile(filepath.Join(os.TempDir(), "leaf-"+name))
+	f, err := filelock.OpenLocal(filepath.Join(os.TempDir(), "leaf-"+name))
 	if errors.Is(err, worker.ErrInUse) {
 		return nil, fmt.Errorf("%s is %w on this machine", name, worker.ErrInUse)
 	}

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leaf-id/leaf/internal/filelock"
 	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // Earlier releases kept what they knew of all counters in one file for each slot, marks-N. Its
@@ -52,7 +52,7 @@ func (d *Dir) upgrade(logger *slog.Logger) error {
 
 func (d *Dir) upgradeSlot(path string, slot int) error {
 	if slot != d.slot {
-		lock, err := worker.LockFile(filepath.Join(d.path, fmt.Sprintf("worker-%d", slot)))
+		lock, err := filelock.OpenLocal(filepath.Join(d.path, fmt.Sprintf("worker-%d", slot)))
 		if err != nil {
 			return err
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-id/leaf/internal/filelock"
 	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 const marksOfSlot0 = `leaf-marks 1 JX4BEZ3QPU7SZVQXJ5YQXG5KNE
@@ -38,7 +38,7 @@ func TestUpgrade(t *testing.T) {
 	write("marks-2", "leaf-marks 2 X\n")
 	running := open(t, path) // slot 0
 	write("marks-3", "leaf-marks 1 X\nmark \"store\" \"late\" \"\" 5 \"\"\n")
-	older, err := worker.LockFile(filepath.Join(path, "worker-3"))
+	older, err := filelock.OpenLocal(filepath.Join(path, "worker-3"))
 	if err != nil {
 		t.Fatal(err)
 	}

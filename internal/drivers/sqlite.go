@@ -16,8 +16,8 @@ import (
 
 	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/driver/sqlite"
+	"github.com/leaf-id/leaf/internal/filelock"
 	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // sqliteConns bounds the files held open: one connection writes, listings use others.
@@ -35,7 +35,7 @@ func openSQLite(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = worker.CheckLocal(path)
+	err = filelock.CheckLocal(path)
 	if _, ok := errors.AsType[syscall.Errno](err); err != nil && !ok { // an unreadable path shows at the first call
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin && !freebsd
 
-package worker
+package filelock
 
 // remoteKind: this operating system does not say; the folder passes as local.
 func remoteKind(string) (string, error) { return "", nil }

@@ -1,4 +1,5 @@
-package worker
+// Package filelock locks files against the other processes of this machine.
+package filelock
 
 import (
 	"errors"
@@ -11,14 +12,13 @@ import (
 // ErrInUse: another process has the file locked.
 var ErrInUse = errors.New("in use by another process")
 
-// LockFile opens the file at path, or creates it, and locks it against other processes of this
-// machine until it is closed or the process ends. If another process has the lock, the error wraps
-// [ErrInUse]. LockFile fails if locks prove nothing there, see [CheckLocal].
-func LockFile(path string) (*os.File, error) {
+// OpenLocal is [Open] for a new file that survives a crash of the machine. It fails if locks prove
+// nothing there, see [CheckLocal].
+func OpenLocal(path string) (*os.File, error) {
 	if err := CheckLocal(path); err != nil {
 		return nil, err
 	}
-	f, err := openLocked(path)
+	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,9 @@ func LockFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-func openLocked(path string) (*os.File, error) {
+// Open opens the file at path, or creates it, and locks it until it is closed or the process ends. If
+// another process has the lock, the error wraps [ErrInUse].
+func Open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // close-on-exec, as always in package os
 	if err != nil {
 		return nil, err

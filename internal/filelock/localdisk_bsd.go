@@ -1,6 +1,6 @@
 //go:build darwin || freebsd
 
-package worker
+package filelock
 
 import (
 	"strings"

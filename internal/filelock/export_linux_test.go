@@ -1,0 +1,4 @@
+package filelock
+
+// RemoteKinds is for tests.
+var RemoteKinds = remoteKinds
