@@ -13,11 +13,11 @@ import (
 
 // untranslated lists the English pages without a Chinese one. It only gets shorter.
 var untranslated = []string{
-	"commands", "configuration", "console", "containers", "design", "errors", "forms", "go-sdk",
-	"grpc", "http-api", "http-routes", "install", "leaf-bench", "metrics", "migrating",
-	"migrating-from-auto-increment", "migrating-from-cosid", "migrating-from-java-leaf",
-	"migrating-from-mybatis-plus", "migrating-from-ticket-servers", "migrating-from-tinyid",
-	"migrating-from-uid-generator", "performance", "redis-protocol", "reliability", "structure",
+	"commands", "comparison", "configuration", "console", "design", "errors", "forms", "go-sdk",
+	"grpc", "http-api", "http-routes", "leaf-bench", "measure", "metrics",
+	"migrating-from-auto-increment", "migrating-from-cosid", "migrating-from-mybatis-plus",
+	"migrating-from-ticket-servers", "migrating-from-tinyid", "migrating-from-uid-generator",
+	"performance", "performance-tables", "redis-protocol", "reliability", "structure",
 	"worker-leases",
 }
 
