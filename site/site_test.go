@@ -14,11 +14,8 @@ import (
 // untranslated lists the English pages without a Chinese one. It only gets shorter.
 var untranslated = []string{
 	"commands", "comparison", "configuration", "console", "design", "errors", "forms", "go-sdk",
-	"grpc", "http-api", "http-routes", "leaf-bench", "measure", "metrics",
-	"migrating-from-auto-increment", "migrating-from-cosid", "migrating-from-mybatis-plus",
-	"migrating-from-ticket-servers", "migrating-from-tinyid", "migrating-from-uid-generator",
-	"performance", "performance-tables", "redis-protocol", "reliability", "structure",
-	"worker-leases",
+	"grpc", "http-api", "http-routes", "leaf-bench", "measure", "metrics", "performance",
+	"performance-tables", "redis-protocol", "reliability", "structure", "worker-leases",
 }
 
 func read(t *testing.T, file string) string {
