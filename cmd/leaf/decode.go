@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type decodeFlags struct {
 	cli.Client
 	layout string
 	form   string
+	mask   maskFlags
 	json   bool
 }
 
@@ -38,7 +40,7 @@ uid-generator with its own defaults, also the negative ones that it has issued s
 2024: write -- before those. A layout of another name is one of the server's.
 
 With --form it reads the number in a text that 'leaf encode' wrote, or a server, and needs no
-server. It refuses a text with a wrong check digit.
+server. It refuses a text with a wrong check digit. With --mask it reveals the number.
 
 ` + noteForm,
 		Example: `  leaf decode 2124187246151073968
@@ -49,8 +51,8 @@ server. It refuses a text with a wrong check digit.
   leaf decode INV-0000422 --form 'INV-{n:6}{check:luhn}'`,
 		Args: args("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.form != "" {
-				return decodeText(cmd, f.form, args[0], f.json)
+			if f.form != "" || f.mask.domain != "" {
+				return decodeText(cmd, cmp.Or(f.form, "{n}"), args[0], f.mask, f.json)
 			}
 			id, err := parseID(args[0])
 			if err != nil && (id >= 0 || f.layout != "uid-baidu") {
@@ -69,6 +71,7 @@ server. It refuses a text with a wrong check digit.
 	f.AddFlags(cmd)
 	cmd.Flags().StringVar(&f.layout, "layout", issuer.DefaultLayout, "`NAME` of the layout")
 	cmd.Flags().StringVar(&f.form, "form", "", "`TEMPLATE` of a text, in place of a layout")
+	f.mask.addFlags(cmd)
 	cli.OutputVar(cmd, &f.json)
 	return cmd
 }
