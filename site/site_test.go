@@ -15,6 +15,7 @@ import (
 var untranslated = []string{
 	"commands", "configuration", "design", "grpc", "http-api", "http-routes", "leaf-bench", "measure",
 	"metrics", "performance", "performance-tables", "redis-protocol", "reliability", "structure",
+	"masks", "numbers-in-transactions",
 }
 
 func read(t *testing.T, file string) string {

@@ -16,7 +16,10 @@ import (
 // The tests share mariadb. Each has a database of its own.
 var mariadb *testserver.MariaDBServer
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+func TestMain(m *testing.M) {
+	series.BookIfChild()
+	os.Exit(runTests(m))
+}
 
 func runTests(m *testing.M) int {
 	var err error

@@ -14,6 +14,7 @@ import (
 var postgresServer *testserver.PostgresServer
 
 func TestMain(m *testing.M) {
+	series.BookIfChild()
 	os.Exit(testserver.Main(m, &postgresServer, func() (*testserver.PostgresServer, error) {
 		// No test of the shared server cuts the power, and a database a test is much to sync.
 		return testserver.StartPostgres(&testserver.PostgresOptions{Settings: []string{"fsync=off"}})

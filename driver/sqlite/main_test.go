@@ -24,6 +24,7 @@ const childFile = "LEAF_TEST_SQLITE_CHILD"
 const childRegistry = "LEAF_TEST_SQLITE_REGISTRY_CHILD"
 
 func TestMain(m *testing.M) {
+	series.BookIfChild()
 	for env, child := range map[string]func(string) error{childFile: child, childRegistry: registryChild} {
 		path := os.Getenv(env)
 		if path == "" {
