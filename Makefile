@@ -46,6 +46,7 @@ translated: ## declare that Chinese pages say what the English ones say now (NAM
 
 reference: ## write the reference pages of docs/ again, from the code
 	go test -count=1 -run 'Reference|MetricsAreDocumented' ./api ./cmd/... ./internal/server/... -update
+	@cd site && go run ./translated $(basename $(notdir $(wildcard site/phrases/*.json)))
 
 pictures: ## draw the pictures of docs/ again
 	@cd site && go run ./pictures
@@ -82,6 +83,7 @@ fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 
 structure: ## draw docs/structure.md again, from the imports
 	go test -count=1 -run TestStructure -update .
+	@cd site && go run ./translated structure
 
 generate: ## write the generated code again (needs protoc)
 	sh api/generate.sh

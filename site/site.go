@@ -62,17 +62,36 @@ func Digest(page string) (string, error) {
 	return hex.EncodeToString(sum[:6]), err
 }
 
-// Stamp declares that the Chinese page says what the English one says now.
+// Stamp declares that the Chinese page says what the English one says now. It writes a page that has
+// phrases.
 func Stamp(page string) error {
 	digest, err := Digest(page)
 	if err != nil {
 		return err
 	}
 	file := filepath.Join(Docs, "zh", page+".md")
-	text, err := os.ReadFile(file)
+	text, err := Chinese(page)
 	if err != nil {
 		return err
 	}
-	body := stamp.ReplaceAllString(string(text), "")
+	body := stamp.ReplaceAllString(text, "")
 	return os.WriteFile(file, fmt.Appendf(nil, "<!-- english: %s -->\n%s", digest, body), 0o644)
+}
+
+// Chinese returns the text of a Chinese page, made of its phrases if it has any.
+func Chinese(page string) (string, error) {
+	phrases, err := PhrasesOf(page)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(Docs, "zh")
+	if phrases != nil {
+		folder = Docs
+	}
+	text, err := os.ReadFile(filepath.Join(folder, page+".md"))
+	if err != nil || phrases == nil {
+		return string(text), err
+	}
+	chinese, _ := phrases.Translate(string(text))
+	return chinese, nil
 }

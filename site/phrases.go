@@ -1,0 +1,78 @@
+package site
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Phrases of a page written by `make reference` are its English texts with the Chinese ones:
+// headings, paragraphs, list items and cells of tables, each on one line. The Chinese page is made of
+// them, so it follows the code as the English one does.
+type Phrases map[string]string
+
+// PhrasesOf returns the phrases of a page, nil for a page that people translate.
+func PhrasesOf(page string) (phrases Phrases, err error) {
+	text, err := os.ReadFile(filepath.Join("phrases", page+".json"))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return phrases, json.Unmarshal(text, &phrases)
+}
+
+var (
+	marked = regexp.MustCompile(`^(#{1,6} |\* )(.*)$`)
+	cells  = regexp.MustCompile(`(?:\\\||[^|])+`)
+)
+
+// Translate returns the English page in Chinese, and the keys of all texts in it. A text without a
+// phrase stays as it is, like a block of code.
+func (p Phrases) Translate(english string) (chinese string, texts []string) {
+	var out []string
+	var text []string // the lines of a paragraph or an item so far
+	phrase := func(s string) string {
+		texts = append(texts, s)
+		if zh, ok := p[s]; ok {
+			return zh
+		}
+		return s
+	}
+	flush := func() {
+		if len(text) == 0 {
+			return
+		}
+		whole := strings.Join(text, " ")
+		if m := marked.FindStringSubmatch(whole); m != nil {
+			out = append(out, m[1]+phrase(m[2]))
+		} else {
+			out = append(out, phrase(whole))
+		}
+		text = nil
+	}
+	code := false
+	for line := range strings.SplitSeq(strings.TrimSuffix(english, "\n"), "\n") {
+		fence := strings.HasPrefix(line, "```")
+		if marked.MatchString(line) || fence || code || line == "" || line[0] == '|' {
+			flush()
+		}
+		switch {
+		case fence || code || line == "" || strings.HasPrefix(line, "|--"):
+			out = append(out, line)
+		case line[0] == '|':
+			out = append(out, cells.ReplaceAllStringFunc(line, func(cell string) string {
+				s := strings.TrimSpace(cell)
+				return strings.Replace(cell, s, phrase(s), 1)
+			}))
+		default:
+			text = append(text, strings.TrimSpace(line))
+		}
+		code = code != fence
+	}
+	flush()
+	return strings.Join(out, "\n") + "\n", texts
+}

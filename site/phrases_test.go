@@ -1,0 +1,48 @@
+package site_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leaf-id/leaf/site"
+)
+
+// The Chinese pages of the reference that the code writes are made of the English ones and the
+// phrases, all of which are in use.
+func TestPhrases(t *testing.T) {
+	files, err := filepath.Glob("phrases/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no phrases: %v", err)
+	}
+	for _, file := range files {
+		page := strings.TrimSuffix(filepath.Base(file), ".json")
+		phrases, err := site.PhrasesOf(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, texts := phrases.Translate(read(t, filepath.Join(site.Docs, page+".md")))
+		for english := range phrases {
+			if !slices.Contains(texts, english) {
+				t.Errorf("docs/%s.md has no text %q any more: remove it from site/%s, or translate the new one", page, english, file)
+			}
+		}
+		_, body, _ := strings.Cut(read(t, filepath.Join(site.Docs, "zh", page+".md")), "\n")
+		if body != want {
+			t.Errorf("docs/zh/%s.md is not the English page with its phrases: run 'make translated NAME=%[1]s'", page)
+		}
+	}
+}
+
+func TestTranslate(t *testing.T) {
+	phrases := site.Phrases{"One": "一", "two lines": "两行", "a cell": "格", "an item": "项"}
+	got, texts := phrases.Translate("# One\n\ntwo\nlines\n\n| a cell | x \\| y |\n|---|---|\n* an\n  item\n* other\n```\nOne\n```\n")
+	want := "# 一\n\n两行\n\n| 格 | x \\| y |\n|---|---|\n* 项\n* other\n```\nOne\n```\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if want := []string{"One", "two lines", "a cell", `x \| y`, "an item", "other"}; !slices.Equal(texts, want) {
+		t.Errorf("texts %q, want %q", texts, want)
+	}
+}
