@@ -6,6 +6,7 @@ const https = require('node:https')
 const { performance } = require('node:perf_hooks')
 const { LeafError, invalid, numberOption } = require('./error.cjs')
 const { exchange, interpret } = require('./exchange.cjs')
+const { patientTimer } = require('./timer.cjs')
 const { parseServers } = require('./url.cjs')
 
 const FIRST_BACKOFF = 100
@@ -154,9 +155,9 @@ class Servers {
 		const begun = performance.now()
 		let stop = () => {}
 		const ended = new Promise(resolve => { stop = resolve })
-		const timer = setTimeout(() => stop({ error: unavailable(server, `has not answered within ${this.timeout} ms`), faulty: true }), this.timeout)
+		const cancel = patientTimer(this.timeout, () => stop({ error: unavailable(server, `has not answered within ${this.timeout} ms`), faulty: true }))
 		const done = Promise.race([ended, this.#exchange(server, request, ended)]).then(outcome => {
-			clearTimeout(timer)
+			cancel()
 			this.onCall?.({ server: server.host, procedure: request.procedure, took: performance.now() - begun, error: outcome.error })
 			return outcome
 		})

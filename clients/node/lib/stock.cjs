@@ -4,6 +4,7 @@ const { performance } = require('node:perf_hooks')
 const { LeafError, invalid } = require('./error.cjs')
 const { StoreHealth, isTold } = require('./health.cjs')
 const { RecentUse, refillSize } = require('./sizing.cjs')
+const { patientTimer } = require('./timer.cjs')
 
 /** A granted range with a cursor. */
 class Span {
@@ -159,7 +160,7 @@ class Stock {
 		}
 		return new Promise((resolve, reject) => {
 			waiter.settle = (settle, value) => {
-				clearTimeout(waiter.timer)
+				waiter.cancel()
 				settle(value)
 			}
 			Object.assign(waiter, { resolve, reject })
@@ -169,11 +170,11 @@ class Stock {
 	}
 
 	#setTimer(waiter) {
-		clearTimeout(waiter.timer)
-		waiter.timer = setTimeout(() => {
+		waiter.cancel?.()
+		waiter.cancel = patientTimer(this.options.wait, () => {
 			this.#waiters.splice(this.#waiters.indexOf(waiter), 1)
 			waiter.reject(this.#exhausted(this.#health.error))
-		}, this.options.wait)
+		})
 	}
 
 	#rejectAll(error) {

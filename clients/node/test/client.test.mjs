@@ -142,3 +142,12 @@ test('idle clients end with the program', () => {
 	assert.match(stdout, /^\d+\n$/)
 	assert.ok(performance.now() - begun < 10_000)
 })
+
+test('a blocked program does not take answers for missing', async () => {
+	const client = new LeafClient(url, { wait: 300, callTimeout: 300, hedge: 0 })
+	const id = client.next('order')
+	await new Promise(resolve => setImmediate(resolve)) // the request is on its way
+	for (const end = performance.now() + 1000; performance.now() < end;);
+	assert.equal(typeof await id, 'bigint')
+	await client.close()
+})
