@@ -1,6 +1,23 @@
-"""Leased worker IDs from a Leaf server, and a snowflake generator on them."""
+"""IDs from Leaf servers at the speed of memory, leased worker IDs, and a snowflake generator on them."""
 
-from ._lease import LeafError, Layout, WorkerLease
+from ._aio import AsyncLeafClient
+from ._client import LeafClient, OrderedGenerator, TagGenerator
+from ._errors import LeafError
+from ._lease import IdParts, Layout, WorkerLease
+from ._servers import Call
 from ._snowflake import Snowflake
+from ._stock import TagStats
 
-__all__ = ["LeafError", "Layout", "Snowflake", "WorkerLease"]
+__all__ = [
+    "AsyncLeafClient",
+    "Call",
+    "IdParts",
+    "Layout",
+    "LeafClient",
+    "LeafError",
+    "OrderedGenerator",
+    "Snowflake",
+    "TagGenerator",
+    "TagStats",
+    "WorkerLease",
+]

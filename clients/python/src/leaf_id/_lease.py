@@ -1,27 +1,18 @@
 from __future__ import annotations
 
-import json
 import os
 import socket
 import ssl
 import threading
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from dataclasses import dataclass
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
-_RETRY = 1.0  # seconds after a renewal that failed
+from ._errors import LeafError, invalid
+from ._servers import Call, Request, Server, Servers
 
-
-class LeafError(Exception):
-    """A call failed. reason is the server's, or empty if no server answered."""
-
-    def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.reason = reason
+_PATH = "/v1/workers/leases"
+_MAX_RETRY, _MIN_RETRY = 1000, 50  # milliseconds after a renewal that failed
 
 
 @dataclass(frozen=True)
@@ -34,108 +25,190 @@ class Layout:
     worker_bits: int
     sequence_bits: int
 
+    def __post_init__(self) -> None:
+        bits = (self.time_bits, self.worker_bits, self.sequence_bits)
+        if self.tick_ms < 1 or self.time_bits < 1 or min(bits) < 0 or sum(bits) > 63:
+            raise invalid(f"a layout of {bits} bits with ticks of {self.tick_ms} ms")
+
+    def compose(self, tick: int, worker: int, sequence: int) -> int:
+        """Makes an ID."""
+        parts = ((tick, self.time_bits), (worker, self.worker_bits), (sequence, self.sequence_bits))
+        if any(not 0 <= value < 1 << bits for value, bits in parts):
+            raise invalid(f"tick {tick}, worker ID {worker} or sequence {sequence} does not fit the layout")
+        return (tick << self.worker_bits | worker) << self.sequence_bits | sequence
+
+    def decode(self, id: int) -> "IdParts":
+        """Takes an ID apart."""
+        if not 0 <= id < 1 << self.time_bits + self.worker_bits + self.sequence_bits:
+            raise invalid(f"{id} has bits beyond the layout")
+        tick = id >> self.worker_bits + self.sequence_bits
+        worker = id >> self.sequence_bits & (1 << self.worker_bits) - 1
+        return IdParts(tick, worker, id & (1 << self.sequence_bits) - 1, self.epoch + tick * self.tick_ms)
+
+
+@dataclass(frozen=True)
+class IdParts:
+    """What an ID consists of. time is when its tick begins, in Unix milliseconds."""
+
+    tick: int
+    worker: int
+    sequence: int
+    time: int
+
+
+class _RegistryClock:
+    """The registry's clock, as far as the answers tell it. Between them the monotonic clock counts, so
+    this machine's date does not matter."""
+
+    def __init__(self, millis: int, sent: float) -> None:
+        self._earliest = millis - time.monotonic() * 1000
+        self._latest = millis - sent * 1000
+
+    def earliest(self) -> int:
+        """Returns the time that has certainly come."""
+        return int(self._earliest + time.monotonic() * 1000)
+
+    def latest(self) -> int:
+        """Returns the time that has come at most."""
+        return int(self._latest + time.monotonic() * 1000) + 1
+
 
 class WorkerLease:
-    """The right of this process to make IDs of one worker ID.
+    """The right of this process to make IDs of one worker ID, for a snowflake library of your own.
 
-    The IDs must have a time t, in Unix milliseconds, with floor <= t < limit. The lease renews itself
-    in the background, so limit grows. It may be used up to limit, whatever happens to the server.
+    The time t inside each ID, in Unix milliseconds, must be floor <= t < limit: ask use(t) before you
+    return an ID. The lease renews itself in the background, so limit grows. It may be used up to limit,
+    whatever happens to the servers. No clock has to be right for that. Several threads may use it; a
+    child of a fork may not: it claims a lease of its own.
     """
 
     def __init__(
         self,
-        servers: Sequence[str],
+        servers: Union[str, Sequence[str]],
         pool: str,
         *,
         ttl: Optional[str] = None,
         holder: Optional[str] = None,
         token: Optional[str] = None,
+        token_file: Union[str, "os.PathLike[str]", None] = None,
         timeout: float = 5.0,
         context: Optional[ssl.SSLContext] = None,
+        on_call: Optional[Callable[[Call], None]] = None,
         on_lost: Optional[Callable[[LeafError], None]] = None,
+        on_renewed: Optional[Callable[[], None]] = None,
     ) -> None:
-        """Claims the lease: of ttl, such as "90s", by default 5 minutes. on_lost is called, in another
-        thread, when the lease can be renewed no more; it lasts up to limit."""
-        if not servers:
-            raise ValueError("no server")
-        self._servers = [s.rstrip("/") for s in servers]
-        self._token, self._timeout, self._context = token, timeout, context
-        self._on_lost = on_lost
+        """Claims the lease: of ttl, such as "90s", by default 5 minutes. on_lost is called once, in another
+        thread, when the lease will not be renewed any more; it may be used up to limit."""
+        self._servers = Servers(
+            servers, token=token, token_file=token_file, context=context, timeout=timeout, hedge=0, on_call=on_call
+        )
+        self._on_lost, self._on_renewed = on_lost, on_renewed
         self._ttl = {"ttl": ttl} if ttl else {}
         self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._used: Optional[int] = None  # latest time in an ID
+        self._sealed = self._lost = self._released = False
         self.pid = os.getpid()
-        claim = {"pool": pool, "holder": holder or socket.gethostname(), **self._ttl}
-        got = self._call("POST", "", claim)
+        try:
+            got, self._clock = self._call("ClaimLease", "POST", "", {"pool": pool, "holder": holder or socket.gethostname(), **self._ttl})
+        except BaseException:
+            self._servers.close()
+            raise
         self.id: str = got["lease"]
         self.pool: str = got["pool"]
         self.worker: int = got["worker"]
         self.layout = Layout(**got["layout"])
         self.floor: int = got["floor"]
         self.limit: int = got["limit"]
+        self._lasts = self.limit - got["now"]
         self._renewer = threading.Thread(target=self._renew, args=(got,), name="leaf-lease", daemon=True)
         self._renewer.start()
 
-    def _renew(self, got: dict[str, Any]) -> None:
-        pause = (got["renew_at"] - got["now"]) / 1000
-        while not self._ended.wait(pause):
-            try:
-                got = self._call("POST", "/" + self.id, self._ttl)
-                self.limit = max(self.limit, got["limit"])
-                pause = (got["renew_at"] - got["now"]) / 1000
-            except LeafError as err:
-                pause = _RETRY
-                if err.status == 409 and err.reason == "LEASE_LOST":
-                    if self._on_lost is not None:
-                        self._on_lost(err)
-                    return
+    def __repr__(self) -> str:  # without the secret
+        return f"<worker ID {self.worker} of pool {self.pool} for times from {self.floor} up to {self.limit}>"
 
-    def release(self, used: Optional[int]) -> None:
-        """Ends the lease. used is the latest time in an ID, in Unix milliseconds; None if there is
-        none. Stop the generator first. After an error the worker ID is free at limit."""
+    def _renew(self, got: Dict[str, Any]) -> None:
+        pause = got["renew_at"] - got["now"]
+        while not self._ended.wait(max(1, pause) / 1000):
+            try:
+                got, clock = self._call("RenewLease", "POST", "/" + self.id, self._ttl)
+                self.limit = max(self.limit, got["limit"])
+                self._clock = clock
+                pause = got["renew_at"] - got["now"]
+                if self._on_renewed is not None:
+                    self._on_renewed()
+            except LeafError as err:
+                left = self.limit - self._clock.latest()
+                if err.reason == "LEASE_LOST" or left < self._lasts / 10:
+                    self._lose(err)
+                    return
+                pause = max(_MIN_RETRY, min(_MAX_RETRY, int(left - self._lasts / 10) // 4))
+
+    def _lose(self, err: LeafError) -> None:
+        self._lost = True
+        if not self._sealed and self._on_lost is not None:
+            self._on_lost(err)
+
+    def use(self, time: int, last: Optional[int] = None) -> bool:
+        """Reports whether an ID with this time, or with the times up to last, may be returned, and
+        remembers the latest time for the release. Call it after the ID was made."""
+        last = time if last is None else last
+        with self._lock:
+            if self._sealed or time < self.floor or last >= self.limit or os.getpid() != self.pid:
+                return False
+            if self._used is None or last > self._used:
+                self._used = last
+            return True
+
+    def seal(self) -> None:
+        """Ends the use of the lease: use returns False from now on."""
+        with self._lock:
+            self._sealed = True
         self._ended.set()
+
+    def release(self, used: Optional[int] = None) -> None:
+        """Seals the lease and gives the worker ID back. used is the latest time in an ID, in Unix
+        milliseconds, unless use has been told all. After an error the worker ID is free at limit."""
         if os.getpid() != self.pid:
             return  # the lease is the parent's
-        text = "none" if used is None else str(used)
+        self.seal()
+        latest = max((t for t in (used, self._used) if t is not None), default=None)
+        with self._lock:
+            if self._released:
+                return
+        path = f"{_PATH}/{self.id}?used={'none' if latest is None else latest}"
         try:
-            self._call("DELETE", "/" + self.id + "?used=" + text, None)
+            self._servers.repeat(Request("ReleaseLease", "DELETE", path, None, lambda answer, server: None))
         except LeafError as err:
-            if err.reason != "LEASE_LOST":
+            if err.reason != "LEASE_LOST":  # it is over already
                 raise
+        with self._lock:
+            self._released = True
 
-    def _call(self, method: str, path: str, body: Optional[dict[str, Any]]) -> dict[str, Any]:
+    def close(self) -> None:
+        """Releases the lease, and does not tell if that fails."""
+        try:
+            self.release()
+        except LeafError:
+            pass
+        self._servers.close()
+
+    def now(self) -> int:
+        """Returns the time of the registry's clock, in Unix milliseconds."""
+        return self._clock.earliest()
+
+    def is_valid(self) -> bool:
+        """Reports whether the lease has certainly not ended, by the registry's clock."""
+        return not self._sealed and os.getpid() == self.pid and self._clock.latest() < self.limit
+
+    def _call(self, procedure: str, method: str, path: str, body: Dict[str, Any]) -> Tuple[Dict[str, Any], _RegistryClock]:
         """Asks one server after the other. A claim whose answer is lost costs a worker ID for one ttl;
         renewals and releases may be repeated."""
-        problem = LeafError("no server")
-        for server in list(self._servers):
-            try:
-                return self._ask(server, method, path, body)
-            except LeafError as err:
-                problem = err
-                if 0 < err.status < 500 and err.status != 429:
-                    raise
-                self._servers = [s for s in self._servers if s != server] + [server]
-        raise problem
+        sent = time.monotonic()  # of the first request: earlier than that of the one which is answered
 
-    def _ask(self, server: str, method: str, path: str, body: Optional[dict[str, Any]]) -> dict[str, Any]:
-        request = urllib.request.Request(server + "/v1/workers/leases" + path, method=method)
-        if body is not None:
-            request.data = json.dumps(body).encode()
-            request.add_header("Content-Type", "application/json")
-        if self._token:
-            request.add_header("Authorization", "Bearer " + self._token)
-        try:
-            with urllib.request.urlopen(request, timeout=self._timeout, context=self._context) as answer:
-                text = answer.read()
-                return json.loads(text) if text else {}
-        except urllib.error.HTTPError as err:
-            raise _problem(err) from None
-        except (OSError, ValueError) as err:
-            raise LeafError(f"no usable answer from {urllib.parse.urlsplit(server).netloc}: {err}") from err
+        def read(answer: Dict[str, Any], server: Server) -> Tuple[Dict[str, Any], _RegistryClock]:
+            if not all(isinstance(answer[name], int) for name in ("now", "limit", "renew_at")):
+                raise ValueError("it has no lease")
+            return answer, _RegistryClock(answer["now"], sent)
 
-
-def _problem(err: urllib.error.HTTPError) -> LeafError:
-    try:
-        p = json.loads(err.read())
-        return LeafError(p["detail"], err.code, p["reason"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return LeafError(f"HTTP status {err.code}", err.code)
+        return self._servers.repeat(Request(procedure, method, _PATH + path, body, read))

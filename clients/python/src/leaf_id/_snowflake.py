@@ -3,98 +3,194 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, List, Optional, Sequence, Union
 
-from ._lease import LeafError, WorkerLease
+from ._errors import LeafError, again, invalid
+from ._fork import watch
+from ._lease import Layout, WorkerLease
 
 _AHEAD = 2000  # milliseconds that IDs may be ahead of the clock
-_WAIT = 1000  # milliseconds that a call waits for the clock
+_MAX_PAUSE = 2.0  # seconds between two claims that failed
+_SPREAD = 3  # bits of the sequence that an idle tick leaves to those that follow
+_MIX = 0x9E3779B97F4A7C15
 
 
 class Snowflake:
-    """Makes IDs of the layout of a pool. Its methods may be called by several threads."""
+    """Makes snowflake IDs in this process, with a worker ID that it leases from Leaf servers.
 
-    def __init__(self, servers: Sequence[str], pool: str, *, clock: Optional[Callable[[], float]] = None, **options: Any) -> None:
-        """options are those of WorkerLease. clock returns the Unix time in seconds."""
-        self._claim = lambda: WorkerLease(servers, pool, **options)
-        self._clock = clock or time.time
-        self._lock = threading.Lock()
+    It renews the lease, and claims another one when that fails. It compares the time inside each ID
+    with the lease before it returns the ID, so a process that was paused makes no old IDs. Its time is
+    that of the registry, counted by the monotonic clock: the date of this machine does not matter.
+    Several threads may use it. A child of a fork claims a lease of its own.
+    """
+
+    def __init__(
+        self, servers: Union[str, Sequence[str]], pool: str, *, wait: float = 1.0, start_wait: float = 10.0, **options: Any
+    ) -> None:
+        """options are those of WorkerLease. wait: the seconds that a call waits for a lease, or for the
+        clock. start_wait: how long the claim is repeated while no server answers or no worker ID is free."""
+        if not wait > 0 or not start_wait >= 0:
+            raise invalid("wait is above 0, and start_wait is not negative")
+        self._servers, self._pool, self._options = servers, pool, options
+        self._wait = wait
         self._closed = False
-        self._take(self._claim())
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forked)
+        self._error: Optional[LeafError] = None  # why there is no lease
+        self._begin()
+        self._take(self._first_claim(start_wait))
+        watch(self)
 
-    def _forked(self) -> None:
-        self._lock = threading.Lock()  # another thread may have held it
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)  # another lease, a later limit, or the end
+        self._lease: Optional[WorkerLease] = None
+
+    def forked(self) -> None:
+        self._begin()  # the lease is the parent's
+
+    def _claim(self) -> WorkerLease:
+        return WorkerLease(self._servers, self._pool, on_lost=self._replace, on_renewed=self._signal, **self._options)
+
+    def _first_claim(self, start_wait: float) -> WorkerLease:
+        """Claims a lease, and waits if there may be one soon: a stopped process may have been ahead of the clock."""
+        deadline = time.monotonic() + start_wait
+        tries = 0
+        while True:
+            try:
+                return self._claim()
+            except LeafError as err:
+                soon = err.status == 503 or err.reason in ("UNAVAILABLE", "CONFLICT")
+                if not soon or time.monotonic() + _pause(tries) > deadline:
+                    raise
+                time.sleep(_pause(tries))
+                tries += 1
 
     def _take(self, lease: WorkerLease) -> None:
-        l = lease.layout
-        self._lease: Optional[WorkerLease] = lease
-        self._tick = -(-(max(lease.floor, l.epoch) - l.epoch) // l.tick_ms)  # the first whole tick
-        self._sequence = 0
-        self._used: Optional[int] = None
+        layout = lease.layout
+        first = -(-(max(lease.floor, layout.epoch) - layout.epoch) // layout.tick_ms)
+        self._tick, self._sequence = first - 1, (1 << layout.sequence_bits) - 1  # the next ID is of the first whole tick
+        self._lease = lease
 
     def next(self) -> int:
-        """Returns an ID that no process of the pool has returned or will return. Raises LeafError
-        without a lease, and if this machine's clock is off."""
-        while True:
-            with self._lock:
-                made, wait = self._try()
-            if wait <= 0:
+        """Returns an ID that no process of the pool has returned or will return."""
+        with self._changed:
+            made, why = self._try()
+            if made >= 0:
                 return made
-            time.sleep(wait)
+            deadline = time.monotonic() + self._wait
+            while True:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise why
+                self._changed.wait(min(left, 0.001) if why.reason == "EXHAUSTED" else left)
+                made, why = self._try()
+                if made >= 0:
+                    return made
 
-    def _try(self) -> tuple[int, float]:
-        """Returns an ID, or how many seconds to wait for one."""
+    def take(self, n: int) -> List[int]:
+        """Returns n IDs."""
+        if n < 1:
+            raise invalid(f"n = {n} is below 1")
+        return [self.next() for _ in range(n)]
+
+    def _try(self) -> "tuple[int, LeafError]":
+        """Returns an ID, or a negative number and why a call fails unless that changes."""
         if self._closed:
-            raise LeafError("the generator is closed")
-        if self._lease is None or self._lease.pid != os.getpid():
+            raise LeafError("the generator is closed", reason="CLOSED")
+        if self._lease is None:  # after a fork
             self._take(self._claim())
-        assert self._lease is not None
-        l = self._lease.layout
-        now = int(self._clock() * 1000)
-        tick = max((now - l.epoch) // l.tick_ms, self._tick)
-        sequence = self._sequence if tick == self._tick else 0
-        if sequence >> l.sequence_bits:
-            tick, sequence = tick + 1, 0
-        begin = l.epoch + tick * l.tick_ms
-        if begin + l.tick_ms > self._lease.limit:
-            self._replace(begin)
-            return 0, 0.001
-        if begin > now + _AHEAD + _WAIT:
-            raise LeafError(f"this machine's clock is {begin - now} ms behind the last ID: set the clock")
-        if begin > now + _AHEAD:
-            return 0, (begin - now - _AHEAD) / 1000
-        if tick >> l.time_bits or tick < 0 or begin < self._lease.floor:
-            raise LeafError("the layout has no ID of this time")
-        self._tick, self._sequence, self._used = tick, sequence + 1, begin + l.tick_ms - 1
-        return (tick << l.worker_bits | self._lease.worker) << l.sequence_bits | sequence, 0
+        lease = self._lease
+        assert lease is not None
+        layout = lease.layout
+        now = lease.now()
+        tick, sequence = self._candidate(layout, now)
+        begin = layout.epoch + tick * layout.tick_ms
+        last = begin + layout.tick_ms - 1
+        if tick >> layout.time_bits:
+            raise LeafError("the layout has no ID of this time", reason="OVERFLOW")
+        if last < lease.limit and begin > now + _AHEAD:
+            return -1, LeafError("more IDs in a second than the layout has", reason="EXHAUSTED")
+        if last >= lease.limit or not lease.use(begin, last):
+            return -1, self._no_lease()
+        self._tick, self._sequence = tick, sequence
+        return (tick << layout.worker_bits | lease.worker) << layout.sequence_bits | sequence, _NOTHING
 
-    def _replace(self, begin: int) -> None:
-        """Claims another lease, because the next time lies beyond this one."""
-        lease, self._lease = self._lease, None  # nothing is issued under a released lease
-        try:
-            if lease is not None:
-                lease.release(self._used)
-        except LeafError:
-            pass  # it ends at its limit
-        lease = self._claim()
-        if begin >= lease.limit:
-            lease.release(None)
-            raise LeafError(f"this machine's clock is at least {begin - lease.limit} ms ahead of the registry's leases: set the clock")
-        self._take(lease)
+    def _candidate(self, layout: Layout, now: int) -> "tuple[int, int]":
+        """Returns tick and sequence number of the ID after the latest one."""
+        tick = (now - layout.epoch) // layout.tick_ms
+        if tick > self._tick:
+            bits = layout.sequence_bits - _SPREAD  # so that IDs of quiet times are not all even
+            return tick, 0 if bits <= 0 else (tick * _MIX & (1 << 64) - 1) >> 64 - bits
+        if self._sequence + 1 < 1 << layout.sequence_bits:
+            return self._tick, self._sequence + 1
+        return self._tick + 1, 0
+
+    def _no_lease(self) -> LeafError:
+        text = "this process has no lease of a worker ID"
+        if self._error is None:
+            return LeafError(text, reason="NO_WORKER_ID")
+        return again(self._error, f"{text}: {self._error}", "NO_WORKER_ID")
+
+    def _signal(self) -> None:
+        with self._changed:
+            self._error = None
+            self._changed.notify_all()
+
+    def _replace(self, why: LeafError) -> None:
+        """Claims another lease, in the thread that renewed the lost one, and gives that back."""
+        pid, failures = os.getpid(), 0
+        while not self._closed and os.getpid() == pid:
+            try:
+                lease = self._claim()
+            except LeafError as err:
+                with self._changed:
+                    self._error = err
+                time.sleep(_pause(failures))
+                failures += 1
+                continue
+            with self._changed:
+                old = lease if self._closed else self._lease
+                if not self._closed:
+                    self._take(lease)
+                self._error = None
+                self._changed.notify_all()
+            if old is not None:
+                old.close()
+            return
+
+    @property
+    def layout(self) -> Layout:
+        """The bits of the pool's IDs."""
+        return self.lease.layout
+
+    @property
+    def lease(self) -> WorkerLease:
+        """The present lease, for figures."""
+        with self._lock:
+            if self._lease is None:
+                self._take(self._claim())
+            assert self._lease is not None
+            return self._lease
 
     def close(self) -> None:
-        """Stops the generator and gives the worker ID back."""
-        with self._lock:
+        """Gives the worker ID back. Later calls fail."""
+        with self._changed:
             if self._closed:
                 return
             self._closed = True
-        if self._lease is not None:
-            self._lease.release(self._used)
+            self._changed.notify_all()
+            lease = self._lease
+        if lease is not None:
+            lease.close()
 
     def __enter__(self) -> "Snowflake":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_NOTHING = LeafError("")
+
+
+def _pause(failures: int) -> float:
+    return min(_MAX_PAUSE, 0.05 * float(2 ** min(failures, 10)))

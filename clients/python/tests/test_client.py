@@ -1,0 +1,108 @@
+"""What the scenarios leave out. LEAF_URL is a server with the tag "order"."""
+
+import asyncio
+import os
+import pathlib
+import tempfile
+import threading
+import unittest
+
+from leaf_id import AsyncLeafClient, LeafClient, LeafError
+
+URL = os.environ["LEAF_URL"]
+
+
+class Client(unittest.TestCase):
+    def test_threads(self):
+        """Threads of two programs take IDs and batches while processes fork."""
+        seen = [[] for _ in range(8)]
+        with LeafClient(URL, wait=20) as a, LeafClient([URL], wait=20) as b:
+
+            def take(i):
+                client = (a, b)[i % 2]
+                for n in range(3000):
+                    seen[i].append(client.next("order"))
+                    if i > 5 and n % 10 == 0:
+                        seen[i].extend(x for r in client.take("order", 17) for x in r)
+
+            threads = [threading.Thread(target=take, args=(i,)) for i in range(8)]
+            for t in threads:
+                t.start()
+            children = [self.fork(a) for _ in range(5)]
+            for t in threads:
+                t.join()
+            for child in children:
+                seen.append(child())
+        every = [i for s in seen for i in s]
+        self.assertEqual(len(every), 8 * 3000 + 2 * 300 * 17 + 5 * 50)
+        self.assertEqual(len(set(every)), len(every))
+
+    def fork(self, client):
+        """Has a child take 50 IDs, and returns how to get them."""
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.write(write, " ".join(str(client.next("order")) for _ in range(50)).encode())
+                client.close()
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(write)
+
+        def ids():
+            with os.fdopen(read) as pipe:
+                got = [int(i) for i in pipe.read().split()]
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            return got
+
+        return ids
+
+    def test_asyncio(self):
+        async def main():
+            async with AsyncLeafClient(URL, wait=20) as client:
+                got = await asyncio.gather(*(client.next("order") for _ in range(3000)), *(client.take("order", 50) for _ in range(50)))
+                ids = got[:3000] + [i for ranges in got[3000:] for r in ranges for i in r]
+                self.assertEqual(len(ids), 5500)
+                self.assertEqual(len(set(ids)), 5500)
+                self.assertGreaterEqual(client.stats()[0].issued, 5500)
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(client.take("order", 10_000_000), 0.01)  # its caller gives up
+            with self.assertRaises(LeafError) as closed:
+                await client.next("order")
+            self.assertEqual(closed.exception.reason, "CLOSED")
+
+        asyncio.run(main())
+
+    def test_bad_options(self):
+        for servers, options in (
+            ("h", {}), ("ftp://h", {}), ("http://", {}), ("http://h/path", {}), ("http://a,http://b", {}), ("http://a:b@h", {}), ([], {}),
+            ("http://x@h", {"token": "y"}), ("http://h", {"token": "y", "token_file": "z"}), ("http://h", {"max_stock": 0}),
+            ("http://h", {"wait": -1}), ("http://h", {"hedge": -1}), ("http://h", {"call_timeout": 0}), (["http://x@h", "http://y@h"], {}),
+        ):
+            with self.subTest(servers=servers, options=options), self.assertRaises(LeafError) as bad:
+                LeafClient(servers, **options)
+            self.assertEqual(bad.exception.reason, "INVALID_ARGUMENT")
+        LeafClient("leafs://to%2Fken@h1:8443,h2/")
+
+    def test_token_file_and_observer(self):
+        calls = []
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "token"
+            with LeafClient(URL, token_file=file, on_call=calls.append) as client:
+                ids = client.ordered("segment", "order")
+                with self.assertRaises(LeafError) as missing:
+                    ids.next()
+                self.assertEqual(missing.exception.reason, "UNAVAILABLE")
+                file.write_text("a token\n")
+                self.assertIsInstance(ids.next(), int)
+                with self.assertRaises(LeafError) as unknown:
+                    client.ordered("segment", "nope").next()
+        self.assertEqual((unknown.exception.reason, unknown.exception.status), ("UNKNOWN_TAG", 404))
+        self.assertEqual([(c.procedure, c.error and c.error.reason) for c in calls], [("Take", "UNAVAILABLE"), ("Take", None), ("Take", "UNKNOWN_TAG")])
+        self.assertTrue(all(URL.endswith(c.server) for c in calls))
+
+
+if __name__ == "__main__":
+    unittest.main()
