@@ -133,7 +133,7 @@ func (f *importFlags) run(cmd *cobra.Command) error {
 		existing, ok := before[c.Name]
 		row := planImport(c, existing, ok, f.margin)
 		if !f.dryRun {
-			if err := f.apply(cmd, &row, c.Step); err != nil {
+			if err := f.apply(cmd, &row, c); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", cli.Printable(row.Tag), err))
 				continue
 			}
@@ -240,15 +240,19 @@ func planImport(c foreign.Counter, existing tagRow, exists bool, margin int64) i
 }
 
 // apply does what row says. Where a deleted tag of the name was higher, the new one starts there.
-func (f *importFlags) apply(cmd *cobra.Command, row *importRow, step int64) error {
+func (f *importFlags) apply(cmd *cobra.Command, row *importRow, c foreign.Counter) error {
 	var tag tagRow
 	var err error
 	switch row.Result {
 	case importCreate:
-		if step < 1 || step > segment.MaxStep {
-			step = defaultStep
+		created := segment.Tag{Name: row.Tag, MaxID: row.MaxID, Step: c.Step, Options: c.Options}
+		if c.Step < 1 || c.Step > segment.MaxStep {
+			created.Step = defaultStep
 		}
-		tag, err = f.createTag(cmd.Context(), segment.Tag{Name: row.Tag, MaxID: row.MaxID, Step: step, Options: segment.Describe("imported from " + row.Table)})
+		if !c.Own() {
+			created.Options = segment.Describe("imported from " + row.Table)
+		}
+		tag, err = f.createTag(cmd.Context(), created)
 	case importRaise:
 		tag, err = f.alterTag(cmd.Context(), row.Tag, issuer.Change{Change: segment.Change{MaxID: &row.MaxID}})
 		if errors.Is(err, leaf.ErrRegression) || connect.CodeOf(err) == connect.CodeFailedPrecondition {

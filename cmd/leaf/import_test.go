@@ -15,7 +15,7 @@ import (
 var oldTables = []string{
 	`CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint NOT NULL DEFAULT 1, step int NOT NULL,
 		description varchar(256) DEFAULT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag))`,
-	`INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('java-order', 2001, 2000), ('java-broken', -5, 10)`,
+	`INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('java-order', 2001, 2000, 'orders'), ('java-broken', -5, 10, NULL)`,
 	`CREATE TABLE tiny_id_info (id bigint unsigned NOT NULL AUTO_INCREMENT, biz_type varchar(63) NOT NULL DEFAULT '', begin_id bigint NOT NULL DEFAULT 0,
 		max_id bigint NOT NULL DEFAULT 0, step int DEFAULT 0, delta int NOT NULL DEFAULT 1, remainder int NOT NULL DEFAULT 0,
 		create_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00', update_time timestamp NOT NULL DEFAULT '2010-01-01 00:00:00',
@@ -97,7 +97,7 @@ func TestImport(t *testing.T) {
 		t.Fatalf("%s\n%s", stderr, cmp.Diff(want, rows))
 	}
 	_, stdout, _ := leafRun(t.Context(), "tag", "list", "--store", store)
-	for _, line := range []string{`tiny-order 100000 300102 .* imported from tiny_id_info`, `java-order 2000 2101`, `Tickets64 1000 104`} {
+	for _, line := range []string{`tiny-order 100000 300102 .* imported from tiny_id_info`, `java-order 2000 2101 .* orders`, `Tickets64 1000 104`} {
 		wantLine(t, strings.Join(strings.Fields(stdout), " "), strings.ReplaceAll(line, " ", ` +`))
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -32,9 +33,13 @@ func ReadForeign(ctx context.Context, rawURL string, increments []string) (found
 	case strings.HasPrefix(d.scheme, "redis"):
 		found, err = u.foreignRedis(ctx)
 	}
-	if err == nil && d.scheme != "mysql" {
-		var own foreign.Found
+	var own foreign.Found
+	if err == nil && (d.scheme != "mysql" || slices.ContainsFunc(found.Counters, foreign.Counter.Own)) {
 		own, err = readOwn(ctx, rawURL)
+	}
+	if d.scheme == "mysql" {
+		found.Describe(own)
+	} else {
 		found.Add(own)
 	}
 	if err != nil {
@@ -88,7 +93,7 @@ func readOwn(ctx context.Context, rawURL string) (found foreign.Found, err error
 		case err != nil:
 			return found, err
 		}
-		found.Counters = append(found.Counters, foreign.Counter{System: foreign.Leaf, Table: "tags", Name: tag.Name, Next: tag.MaxID, Step: tag.Step})
+		found.Counters = append(found.Counters, foreign.Counter{System: foreign.Leaf, Table: "tags", Name: tag.Name, Next: tag.MaxID, Step: tag.Step, Options: tag.Options})
 	}
 	return found, nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/leaf-id/leaf/segment"
 )
 
 // A Counter is a counter of another system.
@@ -17,6 +19,8 @@ type Counter struct {
 	Next   int64  // one past the highest ID that it has handed out
 	Step   int64  // 0: unknown
 	Skip   string // why it must not be taken over; "": nothing speaks against it
+
+	Options segment.TagOptions // of a tag of Leaf's own
 
 	share share
 }
@@ -44,6 +48,19 @@ type Found struct {
 func (f *Found) Add(more Found) {
 	f.Counters = append(f.Counters, more.Counters...)
 	f.Notes = append(f.Notes, more.Notes...)
+}
+
+// Describe adds the options of Leaf's tags. A store of Leaf's in MySQL looks like one of Java Leaf.
+func (f *Found) Describe(own Found) {
+	options := make(map[string]segment.TagOptions)
+	for _, c := range own.Counters {
+		options[c.Name] = c.Options
+	}
+	for i := range f.Counters {
+		if c := &f.Counters[i]; c.Own() {
+			c.Options = options[c.Name]
+		}
+	}
 }
 
 // Merge joins the counters of one name, which servers may share, to the highest of them. It skips
