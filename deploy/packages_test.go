@@ -251,43 +251,6 @@ func get(t *testing.T, url string) string {
 	return body.String()
 }
 
-// An RPM package is installed, serves, is upgraded, downgraded and removed; the Alpine one is made of the same files.
-func TestPackageFormats(t *testing.T) {
-	old, next := build(t, "v1.0.0"), build(t, "v1.0.1")
-	if info, err := os.Stat(pack(t, old, "1.0.0", "apk")); err != nil || info.Size() < 5<<20 {
-		t.Errorf("apk: %v, %v", info, err)
-	}
-	root := t.TempDir()
-	rpm := func(args ...string) {
-		t.Helper()
-		run(t, ".", "rpm", append([]string{"--root", root, "--nodeps", "--noscripts"}, args...)...)
-	}
-	leaf, config := filepath.Join(root, "usr/bin/leaf"), filepath.Join(root, "etc/leaf/leaf.yaml")
-	rpm("-i", pack(t, old, "1.0.0", "rpm"))
-	wantVersion(t, leaf, "v1.0.0")
-	data := filepath.Join(root, "var/lib/leaf")
-	own := ownConfig(t, config, data)
-	first := serve(t, leaf, config)
-	rpm("-U", pack(t, next, "1.0.1", "rpm"))
-	wantVersion(t, leaf, "v1.0.1")
-	second := serve(t, leaf, config)
-	rpm("-U", "--oldpackage", pack(t, old, "1.0.0", "rpm"))
-	wantVersion(t, leaf, "v1.0.0")
-	if third := serve(t, leaf, config); second <= first || third <= second {
-		t.Errorf("IDs %d, %d, %d", first, second, third)
-	}
-	if text, err := os.ReadFile(config); err != nil || string(text) != own {
-		t.Errorf("the configuration became %q, %v", text, err)
-	}
-	rpm("-e", "leaf-id")
-	if files, err := os.ReadDir(data); err != nil || len(files) == 0 {
-		t.Errorf("a removal took the counters: %v, %v", files, err)
-	}
-	if _, err := os.Stat(leaf); err == nil {
-		t.Error("the binary is still there")
-	}
-}
-
 // systemd understands every line of the unit.
 func TestUnit(t *testing.T) {
 	text, err := os.ReadFile("systemd/leaf.service")

@@ -25,7 +25,10 @@ var oldFormats = []struct {
 	{"marks of counters", "7d43d2e2390393af90052d61157d9e554d4a1100", false, false},
 	{"worker records of version 1", "1d3300448c2350607bcf4037990e49a1a288b349", true, false},
 	{"no pools of worker IDs", "11bb035ae9bfc1f5fd3afd8b014b465076b83ec1", true, true},
+	{"no options of tags", beforeOptions, true, true},
 }
+
+const beforeOptions = "c61edfa381415b5473b05348f583a383a91f450a"
 
 // A server goes on with the data directory, and the embedded store in it, that an older release
 // left, after a stop and after a crash, and no ID comes twice. The older release goes on with what

@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// A server from before options of tags runs beside one of this release on a store where a tag has
+// one. In SQL it serves the tag, ignores the option and leaves it there. In a key-value store it
+// refuses the tag. No ID comes twice.
+func TestOptionsBesideAnOlderServer(t *testing.T) {
+	testserver.Long(t)
+	t.Parallel()
+	old := buildCommit(t, beforeOptions)
+	for name, url := range map[string]string{
+		"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "ids.db"),
+		"mysql":  mariadb.URL(mariadb.NewDatabase(t)),
+		"redis":  testserver.Redis(t, nil).URL(),
+	} {
+		t.Run(name, func(t *testing.T) { besideOlder(t, old, url, name != "redis") })
+	}
+}
+
+func besideOlder(t *testing.T, old, url string, serves bool) {
+	const plain, marked = "plain", "marked"
+	leafCommand(t, "init", "--store", url)
+	for _, tag := range []string{plain, marked} {
+		leafCommand(t, "tag", "create", tag, "--step", "10", "--store", url)
+	}
+	option := segment.TagOptions{"later": "1"} // of a release to come: this one has the description alone
+	wantOption(t, url, marked, option, true)
+
+	servers := []*server{serve(t, "--store", url), serveBy(t, old, "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--store", url)}
+	var seen drivertest.IDs
+	shard, answered := seen.Shard(), map[string]int{}
+	for range 50 {
+		for i, s := range servers {
+			for _, tag := range []string{plain, marked} {
+				ids, err := s.ids(tag, 7)
+				if wanted := i == 0 || serves; wanted && err != nil {
+					t.Fatalf("%s of server %d: %v\n%s", tag, i, err, s.output())
+				} else if !wanted && tag == marked && err == nil {
+					t.Fatalf("the older server issued %v of a tag that it cannot read", ids)
+				}
+				shard.Add(ids...)
+				answered[tag] += len(ids)
+			}
+		}
+	}
+	t.Log(answered)
+	if _, err := command(t, "tag", "set", marked, "--step", "20", "--server", servers[1].url); (err == nil) != serves {
+		t.Errorf("the older server changes the tag: %v", err)
+	}
+	wantOption(t, url, marked, option, false)
+	if err := seen.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// wantOption compares the options of a tag in a store, after it has set them where that is asked for.
+func wantOption(t *testing.T, url, tag string, option segment.TagOptions, set bool) {
+	t.Helper()
+	b, err := drivers.Open(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	store, err := b.Store()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var change segment.Change
+	if set {
+		change.Options = option
+	} else {
+		change.Step = new(int64(30))
+	}
+	got, err := store.(segment.Catalog).Alter(t.Context(), tag, change)
+	if err != nil || got.Options["later"] != option["later"] {
+		t.Fatalf("the tag has %v, %v", got, err)
+	}
+}
