@@ -51,6 +51,16 @@ function links(md) {
 // slugify makes anchors as Git hosts do.
 const slugify = title => title.trim().toLowerCase().replace(/[^\p{L}\p{N}\p{M} _-]/gu, '').replaceAll(' ', '-')
 
+// breaks drops the line breaks of the source between Chinese characters, which a browser would show
+// as spaces.
+function breaks(md) {
+  const chinese = token => /^[\p{Script=Han}（《“]/u.test(token?.content ?? '')
+  md.renderer.rules.softbreak = (tokens, i) => {
+    const before = tokens[i - 1]?.content ?? ''
+    return /[，。；：、？！）》”]$/u.test(before) || (/\p{Script=Han}$/u.test(before) && chinese(tokens[i + 1])) ? '' : '\n'
+  }
+}
+
 // mermaid hands blocks of Mermaid to the component that draws them.
 function mermaid(md) {
   const fence = md.renderer.rules.fence
@@ -147,7 +157,7 @@ export default {
       },
     },
   },
-  markdown: { anchor: { slugify }, config(md) { links(md); mermaid(md) } },
+  markdown: { anchor: { slugify }, config(md) { links(md); mermaid(md); breaks(md) } },
   transformPageData: home,
   vite: {
     build: { chunkSizeWarningLimit: 3000 }, // Mermaid, which only pages with such pictures load
