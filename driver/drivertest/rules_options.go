@@ -41,7 +41,22 @@ func keepOptions(ctx context.Context, b *fixture, c catalog) error {
 		tag = want
 	}
 	fresh := segment.Tag{Name: "order", MaxID: 500, Step: 10}
-	return first(c.Delete(ctx, "order"), c.Create(ctx, fresh), b.lists(ctx, b.open(), fresh, plain))
+	return first(c.Delete(ctx, "order"), c.Create(ctx, fresh), b.lists(ctx, b.open(), fresh, plain), manyOptions(ctx, b, c, fresh, plain))
+}
+
+// manyOptions has more tags than a store reads at once.
+func manyOptions(ctx context.Context, b *fixture, c catalog, tags ...segment.Tag) error {
+	for i := range 40 {
+		tag := segment.Tag{Name: fmt.Sprintf("tag-%d", i), MaxID: 1, Step: 1}
+		if i%2 == 0 {
+			tag.Options = segment.TagOptions{"later": tag.Name}
+		}
+		if err := c.Create(ctx, tag); err != nil {
+			return err
+		}
+		tags = append(tags, tag)
+	}
+	return b.lists(ctx, b.open(), tags...)
 }
 
 // refuseOptions is for a state without a place for them.

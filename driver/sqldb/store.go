@@ -127,48 +127,27 @@ func (s *Store) Digest(ctx context.Context) (string, error) {
 	})
 }
 
-// A page is a part of a listing.
-type page struct {
-	tags    []segment.Tag
-	options map[string]segment.TagOptions // of all tags, with the first page
-}
-
 // list lists what read reads, page by page.
 func (s *Store) list(ctx context.Context, read func(db *sqlstore.Session, after *string, limit int) ([]segment.Tag, error)) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
 		var after *string
-		var options map[string]segment.TagOptions
 		for limit := firstPage; ; limit = min(4*limit, maxPage) {
-			p, err := call(ctx, &s.handle, "list tags", func() (page, error) {
-				return in(ctx, s.db.Do, func(db *sqlstore.Session) (p page, err error) {
-					if after == nil {
-						p.options, err = db.Options()
-					}
-					if err == nil {
-						p.tags, err = read(db, after, limit)
-					}
-					return p, err
-				})
+			tags, err := call(ctx, &s.handle, "list tags", func() ([]segment.Tag, error) {
+				return in(ctx, s.db.Do, func(db *sqlstore.Session) ([]segment.Tag, error) { return read(db, after, limit) })
 			})
 			if err != nil {
 				yield(segment.Tag{}, err)
 				return
 			}
-			if after == nil {
-				options = p.options
-			}
-			for _, tag := range p.tags {
-				if others := options[tag.Name]; others != nil {
-					tag.Options = tag.Options.With(others)
-				}
+			for _, tag := range tags {
 				if s.listable(tag.Name) && !yield(tag, nil) {
 					return
 				}
 			}
-			if len(p.tags) < limit {
+			if len(tags) < limit {
 				return
 			}
-			after = &p.tags[limit-1].Name
+			after = &tags[limit-1].Name
 		}
 	}
 }

@@ -38,12 +38,12 @@ func parseOptions(name, text string) (o segment.TagOptions, err error) {
 	return o, nil
 }
 
-// eachOption calls do with each row of leaf_option, by name.
-func (s *Session) eachOption(do func(name, text string) error) error {
+// eachOption calls do with rows of leaf_option, by name.
+func (s *Session) eachOption(where string, args []any, do func(name, text string) error) error {
 	if has, err := s.HasTable(optionTable); err != nil || !has {
 		return err
 	}
-	rows, err := s.Query(`SELECT name, options FROM leaf_option ORDER BY name`)
+	rows, err := s.Query(`SELECT name, options FROM leaf_option`+where+` ORDER BY name`, args...)
 	_, err = Collect(rows, err, func(scan func(...any) error) (none struct{}, err error) {
 		var name, text string
 		if err = scan(&name, &text); err == nil {
@@ -54,20 +54,33 @@ func (s *Session) eachOption(do func(name, text string) error) error {
 	return err
 }
 
-// Options returns the options of all tags in leaf_option.
-func (s *Session) Options() (map[string]segment.TagOptions, error) {
-	all := make(map[string]segment.TagOptions)
-	err := s.eachOption(func(name, text string) (err error) {
-		all[name], err = parseOptions(name, text)
+// addOptions adds the options of tags. It reads the rows between the first name and the last one, by
+// their bytes, as leaf_option orders them.
+func (s *Session) addOptions(tags []segment.Tag) error {
+	if len(tags) == 0 {
+		return nil
+	}
+	index := make(map[string]int, len(tags))
+	first, last := tags[0].Name, tags[0].Name
+	for i, tag := range tags {
+		index[tag.Name] = i
+		first, last = min(first, tag.Name), max(last, tag.Name)
+	}
+	return s.eachOption(` WHERE name BETWEEN $1 AND $2`, []any{first, last}, func(name, text string) error {
+		i, ok := index[name]
+		if !ok {
+			return nil
+		}
+		others, err := parseOptions(name, text)
+		tags[i].Options = tags[i].Options.With(others)
 		return err
 	})
-	return all, err
 }
 
 // digestOptions returns a hash of leaf_option.
 func (s *Session) digestOptions() (string, error) {
 	hash := sha256.New()
-	err := s.eachOption(func(name, text string) error {
+	err := s.eachOption("", nil, func(name, text string) error {
 		_, err := io.WriteString(hash, name+"\x00"+text+"\x00")
 		return err
 	})

@@ -148,13 +148,12 @@ func (s *Session) NotAdvanced(name string, n int64) error {
 }
 
 // Tags returns up to limit tags behind the one with the name after, in the order of the column's
-// collation. A nil after is before all. Of the options they have the description alone, see
-// [Session.Options].
+// collation. A nil after is before all.
 func (s *Session) Tags(after *string, limit int) ([]segment.Tag, error) {
 	return s.page(s.selectTags(), scanRow, after, limit)
 }
 
-// Steps is Tags with the names and the steps alone.
+// Steps is Tags without the counters and the descriptions.
 func (s *Session) Steps(after *string, limit int) ([]segment.Tag, error) {
 	return s.page(`SELECT biz_tag, step FROM leaf_alloc`, scanStep, after, limit)
 }
@@ -165,10 +164,14 @@ func (s *Session) page(query string, scan scanner, after *string, limit int) ([]
 		where, args = ` WHERE biz_tag > $2`, append(args, *after)
 	}
 	rows, err := s.Query(query+where+` ORDER BY biz_tag LIMIT $1`, args...)
-	return Collect(rows, err, func(dest func(...any) error) (segment.Tag, error) {
+	tags, err := Collect(rows, err, func(dest func(...any) error) (segment.Tag, error) {
 		r, err := scan(dest)
 		return r.tag(), err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return tags, s.addOptions(tags)
 }
 
 // MaxPage is how many rows are read at once.
