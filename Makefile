@@ -63,6 +63,7 @@ vuln: ## look for known vulnerabilities (needs vuln.go.dev)
 bench: deps ## measure all beside its peers into docs/performance-tables.md, or NAME=http alone (20 minutes)
 	@scripts/benchdeps.sh
 	cd bench && go run ./lab $(NAME)
+	@cd site && go run ./translated performance-tables
 
 benchstat: ## compare benchmarks of the working tree with those of REF=main, in turns (3 minutes)
 	@scripts/benchstat.sh $(REF) $(ARGS)

@@ -10,7 +10,7 @@ import (
 
 // Phrases of a page written by `make reference` are its English texts with the Chinese ones:
 // headings, paragraphs, list items and cells of tables, each on one line. The Chinese page is made of
-// them, so it follows the code as the English one does.
+// them, so it follows the code as the English one does. A # in both texts is any number.
 type Phrases map[string]string
 
 // PhrasesOf returns the phrases of a page, nil for a page that people translate.
@@ -28,19 +28,34 @@ func PhrasesOf(page string) (phrases Phrases, err error) {
 var (
 	marked = regexp.MustCompile(`^(#{1,6} |\* )(.*)$`)
 	cells  = regexp.MustCompile(`(?:\\\||[^|])+`)
+	number = regexp.MustCompile(`\d(?:[\d,.]*\d)?`)
 )
+
+// find returns the Chinese of a text, which is the text itself without a phrase, and the phrase's key.
+func (p Phrases) find(s string) (chinese, key string) {
+	if zh, ok := p[s]; ok {
+		return zh, s
+	}
+	key = number.ReplaceAllString(s, "#")
+	zh, ok := p[key]
+	if !ok {
+		return s, s
+	}
+	for _, n := range number.FindAllString(s, -1) {
+		zh = strings.Replace(zh, "#", n, 1)
+	}
+	return zh, key
+}
 
 // Translate returns the English page in Chinese, and the keys of all texts in it. A text without a
 // phrase stays as it is, like a block of code.
-func (p Phrases) Translate(english string) (chinese string, texts []string) {
+func (p Phrases) Translate(english string) (chinese string, keys []string) {
 	var out []string
 	var text []string // the lines of a paragraph or an item so far
 	phrase := func(s string) string {
-		texts = append(texts, s)
-		if zh, ok := p[s]; ok {
-			return zh
-		}
-		return s
+		zh, key := p.find(s)
+		keys = append(keys, key)
+		return zh
 	}
 	flush := func() {
 		if len(text) == 0 {
@@ -74,5 +89,5 @@ func (p Phrases) Translate(english string) (chinese string, texts []string) {
 		code = code != fence
 	}
 	flush()
-	return strings.Join(out, "\n") + "\n", texts
+	return strings.Join(out, "\n") + "\n", keys
 }

@@ -22,9 +22,9 @@ func TestPhrases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, texts := phrases.Translate(read(t, filepath.Join(site.Docs, page+".md")))
+		want, keys := phrases.Translate(read(t, filepath.Join(site.Docs, page+".md")))
 		for english := range phrases {
-			if !slices.Contains(texts, english) {
+			if !slices.Contains(keys, english) {
 				t.Errorf("docs/%s.md has no text %q any more: remove it from site/%s, or translate the new one", page, english, file)
 			}
 		}
@@ -36,13 +36,13 @@ func TestPhrases(t *testing.T) {
 }
 
 func TestTranslate(t *testing.T) {
-	phrases := site.Phrases{"One": "一", "two lines": "两行", "a cell": "格", "an item": "项"}
-	got, texts := phrases.Translate("# One\n\ntwo\nlines\n\n| a cell | x \\| y |\n|---|---|\n* an\n  item\n* other\n```\nOne\n```\n")
-	want := "# 一\n\n两行\n\n| 格 | x \\| y |\n|---|---|\n* 项\n* other\n```\nOne\n```\n"
+	phrases := site.Phrases{"One": "一", "two lines": "两行", "a cell": "格", "an item": "项", "# of #": "#（共 #）"}
+	got, keys := phrases.Translate("# One\n\ntwo\nlines\n\n| a cell | x \\| y |\n|---|---|\n* an\n  item\n* 7 of 1,000.5\n* other\n```\nOne\n```\n")
+	want := "# 一\n\n两行\n\n| 格 | x \\| y |\n|---|---|\n* 项\n* 7（共 1,000.5）\n* other\n```\nOne\n```\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if want := []string{"One", "two lines", "a cell", `x \| y`, "an item", "other"}; !slices.Equal(texts, want) {
-		t.Errorf("texts %q, want %q", texts, want)
+	if want := []string{"One", "two lines", "a cell", `x \| y`, "an item", "# of #", "other"}; !slices.Equal(keys, want) {
+		t.Errorf("keys %q, want %q", keys, want)
 	}
 }
