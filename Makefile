@@ -46,7 +46,7 @@ translated: ## declare that Chinese pages say what the English ones say now (NAM
 
 reference: ## write the reference pages of docs/ again, from the code
 	go test -count=1 -run 'Reference|MetricsAreDocumented' ./api ./cmd/... ./internal/server/... -update
-	@cd site && go run ./translated $(basename $(notdir $(wildcard site/phrases/*.json)))
+	@cd site && go run ./translated $(filter-out measured,$(basename $(notdir $(wildcard site/phrases/*.json))))
 
 pictures: ## draw the pictures of docs/ again
 	@cd site && go run ./pictures

@@ -13,6 +13,9 @@ import (
 // them, so it follows the code as the English one does. A # in both texts is any number.
 type Phrases map[string]string
 
+// measured are the phrases for texts of measurements, which may come and go with each run.
+const measured = "measured"
+
 // PhrasesOf returns the phrases of a page, nil for a page that people translate.
 func PhrasesOf(page string) (phrases Phrases, err error) {
 	text, err := os.ReadFile(filepath.Join("phrases", page+".json"))
@@ -28,7 +31,7 @@ func PhrasesOf(page string) (phrases Phrases, err error) {
 var (
 	marked = regexp.MustCompile(`^(#{1,6} |\* )(.*)$`)
 	cells  = regexp.MustCompile(`(?:\\\||[^|])+`)
-	number = regexp.MustCompile(`\d(?:[\d,.]*\d)?`)
+	number = regexp.MustCompile(`\d(?:[\d,.]*\d)?|^[a-z]:`) // or the letter of a note
 )
 
 // find returns the Chinese of a text, which is the text itself without a phrase, and the phrase's key.
@@ -89,5 +92,5 @@ func (p Phrases) Translate(english string) (chinese string, keys []string) {
 		code = code != fence
 	}
 	flush()
-	return strings.Join(out, "\n") + "\n", keys
+	return strings.ReplaceAll(strings.Join(out, "\n")+"\n", "](img/", "](../img/"), keys
 }

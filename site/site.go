@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -92,6 +93,11 @@ func Chinese(page string) (string, error) {
 	if err != nil || phrases == nil {
 		return string(text), err
 	}
-	chinese, _ := phrases.Translate(string(text))
+	all, err := PhrasesOf(measured)
+	if err != nil {
+		return "", err
+	}
+	maps.Copy(all, phrases)
+	chinese, _ := all.Translate(string(text))
 	return chinese, nil
 }
