@@ -29,7 +29,7 @@ func PhrasesOf(page string) (phrases Phrases, err error) {
 }
 
 var (
-	marked = regexp.MustCompile(`^(#{1,6} |\* )(.*)$`)
+	marked = regexp.MustCompile(`^(#{1,6} |\* |\d+\. )(.*)$`)
 	cells  = regexp.MustCompile(`(?:\\\||[^|])+`)
 	number = regexp.MustCompile(`\d(?:[\d,.]*\d)?|^[a-z]:`) // or the letter of a note
 )
@@ -75,11 +75,12 @@ func (p Phrases) Translate(english string) (chinese string, keys []string) {
 	code := false
 	for line := range strings.SplitSeq(strings.TrimSuffix(english, "\n"), "\n") {
 		fence := strings.HasPrefix(line, "```")
+		indented := len(text) == 0 && strings.HasPrefix(line, "    ")
 		if marked.MatchString(line) || fence || code || line == "" || line[0] == '|' {
 			flush()
 		}
 		switch {
-		case fence || code || line == "" || strings.HasPrefix(line, "|--"):
+		case fence || code || indented || line == "" || strings.HasPrefix(line, "|--") || strings.HasPrefix(line, "| --"):
 			out = append(out, line)
 		case line[0] == '|':
 			out = append(out, cells.ReplaceAllStringFunc(line, func(cell string) string {

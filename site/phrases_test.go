@@ -44,12 +44,12 @@ func TestPhrases(t *testing.T) {
 
 func TestTranslate(t *testing.T) {
 	phrases := site.Phrases{"One": "一", "two lines": "两行", "a cell": "格", "an item": "项", "# of #": "#（共 #）", "# a note": "# 注"}
-	got, keys := phrases.Translate("# One\n\ntwo\nlines\n\n| a cell | x \\| y |\n|---|---|\n* an\n  item\n* 7 of 1,000.5\n* b: a note\n* [other](img/x.svg)\n```\nOne\n```\n")
-	want := "# 一\n\n两行\n\n| 格 | x \\| y |\n|---|---|\n* 项\n* 7（共 1,000.5）\n* b: 注\n* [other](../img/x.svg)\n```\nOne\n```\n"
+	got, keys := phrases.Translate("# One\n\ntwo\nlines\n\n| a cell | x \\| y |\n|---|---|\n* an\n  item\n* 7 of 1,000.5\n* b: a note\n1. One\n\n    One\n* [other](img/x.svg)\n```\nOne\n```\n")
+	want := "# 一\n\n两行\n\n| 格 | x \\| y |\n|---|---|\n* 项\n* 7（共 1,000.5）\n* b: 注\n1. 一\n\n    One\n* [other](../img/x.svg)\n```\nOne\n```\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if want := []string{"One", "two lines", "a cell", `x \| y`, "an item", "# of #", "# a note", "[other](img/x.svg)"}; !slices.Equal(keys, want) {
+	if want := []string{"One", "two lines", "a cell", `x \| y`, "an item", "# of #", "# a note", "One", "[other](img/x.svg)"}; !slices.Equal(keys, want) {
 		t.Errorf("keys %q, want %q", keys, want)
 	}
 }
