@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,16 +33,29 @@ func TestReadme(t *testing.T) {
 	sh.stopServer()
 }
 
-// TestOperations runs the commands of docs/operations.md.
-func TestOperations(t *testing.T) {
+// guides are the pages whose commands a reader runs from top to bottom. On a page that starts no
+// server one runs with an embedded store.
+var guides = []string{"start", "production", "layouts", "segment-mode", "worker-leases", "operations"}
+
+func TestGuides(t *testing.T) {
 	testserver.Long(t)
 	sh := newShell(t)
-	for _, f := range fences(t, "docs/operations.md") {
-		if f.lang != "sh" {
-			continue
+	env := sh.env
+	for _, page := range guides {
+		blocks := fences(t, "docs/"+page+".md")
+		sh.startOver(slices.Clip(env))
+		if !slices.ContainsFunc(blocks, func(f fence) bool { return f.lang == "sh" && strings.Contains(f.body, "leaf serve") }) {
+			sh.run(command{line: "leaf serve"})
 		}
-		for _, c := range commands(t, f.body) {
-			sh.run(c)
+		for _, f := range blocks {
+			switch {
+			case f.lang == "yaml" && page == "production":
+				sh.write("leaf.yaml", f.body)
+			case f.lang == "sh":
+				for _, c := range commands(t, f.body) {
+					sh.run(c)
+				}
+			}
 		}
 	}
 	sh.stopServer()

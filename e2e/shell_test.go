@@ -54,7 +54,7 @@ func newShell(t *testing.T) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sh.private = strings.NewReplacer("localhost:8080", sh.addr, "127.0.0.1:3306", dsn.Host, "-p 6380", "-p "+port)
+	sh.private = strings.NewReplacer("localhost:8080", sh.addr, "127.0.0.1:3306", dsn.Host, "-p 6380", "-p "+port, "drain_delay: 5s", "drain_delay: 0s")
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "LEAF_") && !strings.HasPrefix(v, "PATH=") {
 			sh.env = append(sh.env, v)
@@ -84,6 +84,9 @@ func (sh *shell) run(c command) {
 		sh.stopServer()
 		sh.serve(line + " --listen " + sh.addr + " --resp " + sh.resp)
 		return
+	case strings.HasPrefix(line, "export "):
+		sh.export(line)
+		return
 	case strings.HasPrefix(line, "make "):
 		line = strings.Replace(line, "make", "make --dry-run", 1) // make test would run this test
 	}
@@ -97,6 +100,27 @@ func (sh *shell) run(c command) {
 	got, want := strings.TrimSpace(string(out)), strings.Join(c.want, "\n")
 	if c.want != nil && got != want {
 		sh.t.Fatalf("%s: printed\n%s\nand not\n%s", c.line, got, want)
+	}
+}
+
+// export sets a variable for the commands that follow, as a line of a terminal does.
+func (sh *shell) export(line string) {
+	sh.t.Helper()
+	name, _, _ := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+	value, err := sh.command(line + `; printf %s "$` + name + `"`).Output()
+	if err != nil {
+		sh.t.Fatalf("%s: %v", line, err)
+	}
+	sh.env = append(sh.env, name+"="+string(value))
+}
+
+// startOver ends the server, and forgets its data and what was exported since.
+func (sh *shell) startOver(env []string) {
+	sh.t.Helper()
+	sh.stopServer()
+	sh.env = env
+	if err := os.RemoveAll(filepath.Join(sh.dir, "leaf-data")); err != nil {
+		sh.t.Fatal(err)
 	}
 }
 
@@ -182,7 +206,7 @@ func copyCheckout(t *testing.T, dir string) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && slices.Contains([]string{".git", "bin", "leaf-data"}, d.Name()):
+		case d.IsDir() && slices.Contains([]string{".git", "bin", "leaf-data", "node_modules"}, d.Name()):
 			return fs.SkipDir
 		case d.IsDir():
 			return os.MkdirAll(to, 0o755)

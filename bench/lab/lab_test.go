@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,5 +52,35 @@ func TestReplaceBetween(t *testing.T) {
 	}
 	if _, err := replaceBetween(page, "z", func(string) string { return "" }); err == nil {
 		t.Error("there are no marks of z")
+	}
+}
+
+// The page has a place for each experiment, and publish writes there.
+func TestPublish(t *testing.T) {
+	const file = "docs/performance-tables.md"
+	l := &lab{root: t.TempDir()}
+	page, err := os.ReadFile(filepath.Join("../..", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(l.root, "docs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(l.root, file), page, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range experiments {
+		if err := l.publish(e.name, report{table: "| table of " + e.name + " |"}, "*here*"); err != nil {
+			t.Error(err)
+		}
+	}
+	page, err = os.ReadFile(filepath.Join(l.root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range experiments {
+		if !strings.Contains(string(page), "<!-- bench "+e.name+" -->\n\n| table of "+e.name+" |\n\n*here*\n\n<!-- end "+e.name+" -->\n") {
+			t.Errorf("%s has no table of %s", file, e.name)
+		}
 	}
 }
