@@ -23,11 +23,12 @@ build: ## build bin/leaf and bin/leaf-bench
 	go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
 
 test: SHORT = -short
-test: test-all ## run the tests with the race detector, but for those of ten seconds and more
+test: test-all ## run the tests with the race detector, but for the long ones
 
 test-all: deps ## run all tests with the race detector, short figures
 	go vet ./...
-	go test $(RACE) -vet=off $(SHORT) -p 4 -parallel 6 ./... # they mostly wait
+	go test $(RACE) -vet=off $(SHORT) -p 4 -parallel 6 $$(go list ./... | grep -v /cmd/) # they mostly wait
+	go test -vet=off $(SHORT) -p 2 -parallel 6 ./cmd/... # e2e runs the programs with the race detector
 	go test -count=1 -run 'Imports|Structure' .
 	cd e2e && go vet ./... && go test $(RACE) -vet=off $(SHORT) -count=1 -parallel 6 -timeout 30m ./...
 	cd bench && go vet ./... && go test -run . ./...

@@ -125,7 +125,7 @@ func (c *clientele) dial(s *clientServer, http bool) (net.Conn, error) {
 	}
 	conn, err := new(net.Dialer).DialContext(c.over, "tcp", addr)
 	if err == nil {
-		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Minute)) // the machine may be busy
 		context.AfterFunc(c.over, func() { conn.Close() })
 	}
 	if err != nil || s.tls == nil {
@@ -260,7 +260,7 @@ func (c *clientele) exchange(s *clientServer, name string, conn net.Conn, r *buf
 // streams makes many calls at a time over one connection of gRPC.
 func (c *clientele) streams(s *clientServer, rng *rand.Rand, name string) {
 	addr := []string{s.http, s.grpc}[rng.IntN(2)]
-	target := loadgen.NewGRPC(loadgen.Server{Addr: addr, TLS: s.tls, Timeout: time.Minute}, "segment", 1)
+	target := loadgen.NewGRPC(loadgen.Server{Addr: addr, TLS: s.tls, Timeout: 5 * time.Minute}, "segment", 1)
 	defer target.Close()
 	var wg sync.WaitGroup
 	for i := range 30 {

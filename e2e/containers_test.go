@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // Pods on one database crash again and again under load, each time with an empty data directory.
 // The first ones are there before the tables are. Nothing is issued twice.
 func TestCrashLoopsWithoutVolumes(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	url := "sqlite:" + filepath.Join(t.TempDir(), "ids.db")
 	var orders drivertest.IDs

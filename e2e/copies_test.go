@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // mariadbAs returns the URL of a database for a user of its own, who can be locked out.
@@ -64,6 +66,7 @@ func inMounts(t testing.TB, from, to string) []string {
 // The data directory is copied to the same path in another mount namespace, and a second server
 // starts on the copy: it takes another worker ID, whatever happened to the first server.
 func TestCopiedDataDirectory(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	for _, original := range []string{"running", "paused", "cut off", "killed", "cut off after the copy"} {
 		t.Run(original, func(t *testing.T) { copied(t, original) })

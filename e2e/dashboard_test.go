@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // panelQueries returns the expressions of all panels of the dashboard by panel, with values in
@@ -47,6 +49,7 @@ func panelQueries(t *testing.T) map[string][]string {
 
 // Each query of the dashboard has an answer where a server is used over all front ends.
 func TestDashboard(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	cert, key := t.TempDir()+"/cert.pem", t.TempDir()+"/key.pem"
 	writeCertificate(t, cert, key, time.Hour)

@@ -8,11 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // A database is emptied and created again under two servers. One of them has never served the tag,
 // so its memory does not show that the counter has restarted: only the identity of the store does.
 func TestStoreEmptiedUnderServers(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	if err := emptiedUnderServers(t, leafBinary); err != nil {
 		t.Error(err)

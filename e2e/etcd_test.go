@@ -26,6 +26,7 @@ func leader(t testing.TB, c *testserver.EtcdCluster) (leader int) {
 // until the members have elected another leader, half a second to a second here. A server that waits
 // for a lost member notices after a second, and asks another member.
 func TestEtcdMembersFail(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	most := figure(20*time.Second, 4*time.Second) // on a busy machine
 	c := testserver.Etcd(t, &testserver.EtcdOptions{Members: 3})

@@ -86,6 +86,7 @@ func trips(servers []*server) (n int) {
 // dies; the replica takes over without the last writes. Servers that knew the lost primary issue
 // nothing twice: the guard of the first that asks lifts the counter above all of them.
 func TestFailOverLosesWrites(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	for _, servers := range []int{1, 3} {
 		for range figure(1, 5) {
@@ -137,6 +138,7 @@ func maxID(t *testing.T, db *testserver.MariaDBServer, database string) (n int64
 // What stays possible: a server without a memory of the lost primary asks first, while
 // those that remember do not ask. It deals the lost IDs again, until one of them does.
 func TestFailOverWithoutMemory(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	pair, url, _ := newPair(t, impatient)
 	old := servePair(t, url, 2)
@@ -204,6 +206,7 @@ func shared(a, b map[int64]bool) (n int) {
 
 // A fail-over to a replica that had confirmed every commit.
 func TestFailOverLosesNothing(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	for range figure(1, 5) {
 		pair, url, _ := newPair(t, testserver.MariaDBPairOptions{AfterSync: true})

@@ -128,6 +128,7 @@ func TestOutage(t *testing.T) {
 
 // Beyond the stock calls fail quickly, and the server recovers by itself.
 func TestOutageBeyondTheStock(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	db, url := startDatabase(t)
 	s := serveWith(t, "LEAF_SEGMENT_MAX_STOCK=3000", "--store", url)
@@ -163,6 +164,7 @@ func TestOutageBeyondTheStock(t *testing.T) {
 // A server whose store is down when it starts is alive, not ready, and serves as
 // soon as the store is up.
 func TestStoreDownAtStart(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	db, url := startDatabase(t)
 	if err := db.Stop(); err != nil {

@@ -16,6 +16,7 @@ import (
 // server since. When the first one stops it must not give back the other's range. (Both issue the
 // same IDs: that is the price of the lost write, which the second server could not know.)
 func TestPostgresGiveBackAfterFailOver(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	if err := giveBackAfterFailOver(t, leafBinary); err != nil {
 		t.Error(err)

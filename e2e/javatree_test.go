@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // onlySnowflake turns the other scheme off.
@@ -53,6 +55,7 @@ func startTogether(t testing.TB, tr *tree, ports ...int) []*server {
 // Three servers start at once on an empty ZooKeeper, next to a server of Java Leaf that found no
 // tree, and so keeps worker 0 whatever its node says.
 func TestFirstStartBesideJavaLeaf(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	for _, first := range []string{"anybody", "ours"} {
 		t.Run(first+" first", func(t *testing.T) { firstStart(t, first == "ours") })
@@ -122,6 +125,7 @@ func checkJavaTree(t testing.TB, tr *tree) {
 
 // A server of Java Leaf joins ours, is started again, and leaves.
 func TestJavaLeafJoins(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	tr := newTree(t, sharedZooKeeper.get(t))
 	servers := startTogether(t, tr, 8081, 8082)

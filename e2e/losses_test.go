@@ -53,6 +53,7 @@ func takeBoth(a, b *node, d time.Duration, want string) {
 // A claim is lost before it is confirmed, because the network fails between the two;
 // another node claims the worker ID, and then the first one reaches the registry.
 func TestClaimLostBeforeItIsConfirmed(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	r := newLossyRegistry(t, 15*time.Millisecond)
 	var all drivertest.Ranges

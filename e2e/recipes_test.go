@@ -249,6 +249,7 @@ func postgresSite(t *testing.T) *site {
 // A backup is restored twice. The second raise must be the larger one: the first one led to the
 // same counters, above which IDs were issued since.
 func TestRestoredTwice(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	const once, twice = "--by 1000000000000 ", "--by 2000000000000 "
 	s := sqliteSite(t)

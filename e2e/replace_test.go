@@ -170,6 +170,7 @@ func TestReplaceJavaLeafBehindNginx(t *testing.T) {
 // A proxy that takes every answer for one sends no request too early either: the port
 // opens when the worker ID is there, as Java Leaf's does.
 func TestReplaceJavaLeafBehindPlainProxy(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	r := startReplacement(t, func(t testing.TB, ports [2]int) string {
 		return strings.Replace(nginxRecipe(t, ports), "http_500", "", 1)

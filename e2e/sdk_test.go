@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	sdk "github.com/leaf-id/leaf/client"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // connect returns a Go client of servers until t ends.
@@ -134,6 +135,7 @@ func ways(ids *sdk.Client, tag string, atOnce int) []way {
 // A server behind a server behind a server: while the one in between is away, the last one
 // serves from its stock, and each crash costs no more than the loss budget of who crashed.
 func TestRelayTree(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	const budget = 100_000
 	of := func(s *server) string { return "leaf://" + s.url[len("http://"):] }

@@ -210,6 +210,7 @@ func TestServerPaused(t *testing.T) {
 // The registry is down when servers start: one that finds its lease in its data directory serves,
 // another one reports the problem, and both serve once the registry is back.
 func TestRegistryDownAtStart(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	zookeeper := testserver.ZooKeeper(t)
 	db := testserver.MariaDB(t, nil)

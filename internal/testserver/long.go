@@ -2,8 +2,8 @@ package testserver
 
 import "testing"
 
-// Long leaves a test of ten seconds and more to make test-all, which the CI runs: in short mode the
-// test stops here.
+// Long leaves a test that takes many seconds, or much of the processor, to make test-all, which the
+// CI runs: in short mode the test stops here.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/e2e/lab/saboteurs"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // TestSaboteurs breaks one rule after the other in that build of this package and runs its tests.
 func TestSaboteurs(t *testing.T) {
+	testserver.Long(t)
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)

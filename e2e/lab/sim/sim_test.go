@@ -60,6 +60,9 @@ func schedules() (n int, limit time.Duration) {
 	case os.Getenv("LEAF_LAB") != "":
 		return math.MaxInt32, 75 * time.Second
 	}
+	if testing.Short() {
+		return 10, 3 * time.Second
+	}
 	return 30, 10 * time.Second
 }
 
