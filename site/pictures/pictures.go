@@ -48,7 +48,7 @@ func request(c *canvas) {
 	c.arrow(130, 196, 130, 256, "line")
 	c.arrow(390, 196, 390, 256, "line")
 	c.box(10, 258, 240, 52, "b", "on", c.say("store", "存储"), c.say("a segment at a time", "一次一个号段"))
-	c.box(270, 258, 240, 52, "b", "on", c.say("registry of worker IDs", "worker ID 注册表"), c.say("every 10 s", "每 10 秒一次"))
+	c.box(270, 258, 240, 52, "b", "on", c.say("registry of worker IDs", "worker ID 注册中心"), c.say("every 10 s", "每 10 秒一次"))
 }
 
 // lease shows one worker ID from its claim to the next holder.
