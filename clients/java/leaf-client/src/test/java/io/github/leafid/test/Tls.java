@@ -4,6 +4,7 @@ import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
 import java.util.Base64;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
@@ -38,9 +39,16 @@ public final class Tls {
 
     /** A context that trusts this certificate alone. */
     public SSLContext context() throws Exception {
+        return trusting(certificate);
+    }
+
+    /** A context that trusts the certificate in a file alone. */
+    public static SSLContext trusting(Path file) throws Exception {
         KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
         trusted.load(null, null);
-        trusted.setCertificateEntry("leaf", store.getCertificate("leaf"));
+        try (InputStream in = Files.newInputStream(file)) {
+            trusted.setCertificateEntry("leaf", CertificateFactory.getInstance("X.509").generateCertificate(in));
+        }
         TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
         trust.init(trusted);
         SSLContext context = SSLContext.getInstance("TLS");
