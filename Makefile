@@ -3,6 +3,7 @@
 FUZZTIME ?= 10s
 ARGS     ?=
 NAME     ?=
+KEEP     ?=
 REF      ?= main
 
 # The race detector leaves out SQLite, which is C translated to Go, and took more than half of the time of its tests.
@@ -74,8 +75,8 @@ lab-short: deps ## run the fault lab in short: simulator, saboteurs, clusters of
 	cd e2e && go test -count=1 -v -run Saboteurs ./lab/sim
 	cd e2e && go test -count=1 -v -parallel 6 -run '^Test(Cluster|Leases|Linearizable)' . # they mostly wait
 
-lab: deps ## run the fault lab in full and write its tables (40 minutes), or NAME=simulator alone
-	cd e2e && go run ./lab/report $(if $(NAME),-only '$(NAME)')
+lab: deps ## run the fault lab in full and write its tables (40 minutes), or NAME=simulator alone; KEEP=DIR adds to earlier runs
+	cd e2e && go run ./lab/report $(if $(NAME),-only '$(NAME)') $(if $(KEEP),-keep "$(abspath $(KEEP))")
 
 mutants: deps ## plant small faults in the code that decides which IDs come, and name those that no test notices (ARGS="-seed 7 -n 50 worker")
 	cd e2e && go run ./lab/mutants $(ARGS)

@@ -11,7 +11,7 @@
 // build with the tag leaflab, in which the clock can be wrong.
 //
 // Folder lab holds checkers over the clients' answers, and a simulator in virtual time; see
-// docs/reliability.md.
+// docs/reliability-detail.md.
 //
 // The folder is a separate module, so that the product does not require the tests' libraries.
 package e2e

@@ -6,6 +6,7 @@ import "time"
 type Schedules struct {
 	Kind      string        `json:"kind"`
 	Schedules int64         `json:"schedules"`
+	Answered  int64         `json:"answered"` // calls
 	IDs       int64         `json:"ids"`
 	Failed    int64         `json:"failed"`   // calls
 	Faults    int64         `json:"faults"`   // and steps of the schedules

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/e2e/lab"
 )
 
@@ -20,46 +22,90 @@ func must(t *testing.T, err error) {
 
 // A run with a failed part still writes a page, with the results of the others.
 func TestPage(t *testing.T) {
-	dir := t.TempDir()
+	dir, evening := t.TempDir(), t.TempDir()
 	must(t, (&lab.Part{Name: "simulator", Budget: time.Minute, Took: 90 * time.Second, Error: "exit status 1"}).Save(dir))
 	must(t, (&lab.Part{Name: "clusters", Budget: time.Minute, Took: 31 * time.Second}).Save(dir))
 	for _, c := range []lab.Result{
-		{Test: "TestCluster/redis", Scheme: "segment", Seed: 17, IDs: 12_345_678_901, Failed: 7, Silence: 1234 * time.Millisecond,
+		{Test: "TestCluster/redis", Scheme: "segment", Seed: 17, Answered: 1500, Clients: 10, Ranges: 30, IDs: 12_345_678_901, Failed: 7, Silence: 1234 * time.Millisecond,
 			Nemeses: map[string]int{"killed": 3}, Holes: map[string]string{"fail-over": "there is one server"}},
-		{Test: "TestClusterLimits/pair", Scheme: "segment", Documented: 1002, Limit: "no memory", Nemeses: map[string]int{"lost": 1}},
+		{Test: "TestClusterLimits/pair", Scheme: "segment", Documented: 1002, Limit: "no memory",
+			Causes: []lab.Cause{{First: "s0.1", Second: "s1.2", IDs: 1002, Within: leaf.Range{Start: 5, End: 1007}, Why: "it forgot"}}, Nemeses: map[string]int{"lost": 1}},
 		{Test: "TestCluster/pair", Scheme: "segment", Nemeses: map[string]int{"fail-over": 1, "killed": 1}},
 		{Test: "TestLeases/etcd", Scheme: "snowflake, uid", Seed: 18, Duplicates: 1, Nemeses: map[string]int{"paused": 1}},
-		{Test: "TestLeases/mariadb", Scheme: "snowflake, uid", Seed: 19, IDs: 1000, Nemeses: map[string]int{"killed": 2}},
+		{Test: "TestLeases/mariadb", Scheme: "snowflake, uid", Seed: 19, Answered: 1000, IDs: 1000, Nemeses: map[string]int{"killed": 2}},
 	} {
 		must(t, c.Save(dir))
 	}
-	must(t, (&lab.Schedules{Kind: "tags", Schedules: 100, IDs: 99, Took: time.Second, Error: "1 duplicates: issued twice\nand more"}).Save(dir))
+	must(t, (&lab.Result{Test: "TestCluster/redis", Scheme: "segment", Seed: 27, Answered: 500, Clients: 2, Ranges: 10, IDs: 1000,
+		Nemeses: map[string]int{"killed": 1}}).Save(evening))
+	must(t, (&lab.Schedules{Kind: "tags", Schedules: 100, IDs: 99, Searches: 11, Undecided: 1, Took: time.Second, Error: "1 duplicates: issued twice\nand more"}).Save(dir))
 	must(t, (&lab.Saboteur{Rule: "CAS", What: "no compare", Kind: "tags", Schedules: 2, Took: time.Second, Sign: "3 duplicates: issued twice: a and b"}).Save(dir))
 	must(t, (&lab.Saboteur{Rule: "W9 wait", What: "no wait", Kind: "losses", Schedules: 3000}).Save(dir))
 	must(t, os.WriteFile(filepath.Join(dir, "lab-leases-mariadb.svg"), []byte("<svg/>"), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "lab-cluster-redis.svg"), make([]byte, mostBytes+1), 0o600))
+	must(t, (&lab.Search{Test: "TestLinearizable/etcd", Calls: 99}).Save(dir))
 	page := filepath.Join(t.TempDir(), "page.md")
 	must(t, os.Mkdir(filepath.Join(filepath.Dir(page), pictures), 0o700))
-	must(t, os.WriteFile(page, []byte("# Title\n\n"+saboteurs+"former\n"+end+begin+"former\n"+end+"\nrest\n"), 0o600))
-	must(t, run(t.Context(), "", dir, page))
-	must(t, run(t.Context(), "", dir, page)) // again changes nothing
-	text, err := os.ReadFile(page)
-	must(t, err)
-	for _, want := range []string{
-		"# Title\n\n" + saboteurs, end + begin, end + "\nrest\n", "12,345,680,000 IDs in all", "Duplicates: 1, and 1,002 within documented limits",
-		"| Cluster/redis | 3 | 12,345,678,901 | 0 | 0 | 1.2 s | 7 | 17 |", "| ClusterLimits/pair | 1 | 0 | 0 | 1,002 (no memory) |",
-		"| **all** | 6 |", "| fail-over | 1 | a |\n| killed | 1 | 3 |\n\n* a: there is one server", "LEAF_SEED=0 go test . -v -run '^TestCluster$/^pair$'",
-		"| [Leases/mariadb](img/lab-leases-mariadb.svg) | 2 | 1,000 | 0 | 0 | 0.0 s | 0 | 19 |", "](img/lab-leases-mariadb.svg)\n\n### The sim",
-		"| killed | **no reason** | 2 |\n| paused | 1 | **no reason** |",
-		"| tags | 100 | 6,000 |", "| 1 duplicates: issued twice |", "| CAS | no compare | tags | 2 | 1.0 s | issued twice |",
-		"| W9 wait | no wait | losses | 3,000 | 0.0 s | **nothing** |", "| simulator | 1:00 | 1:30 | **red** |", "| **all** | 2:00 | 2:01 |",
-	} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("the page lacks %q:\n%s", want, text)
+	must(t, os.WriteFile(page, []byte("# Title\n\n"+sums+"former\n"+end+"\nrest\n"), 0o600))
+	must(t, os.WriteFile(detail(page), []byte("# Detail\n\n"+saboteurs+"former\n"+end+begin+"former\n"+end+"\nrest\n"), 0o600))
+	for range 2 { // again changes nothing
+		if err := run(t.Context(), "", "", dir+","+evening, page); !errors.Is(err, errShare) {
+			t.Fatalf("got %v", err)
 		}
 	}
-	if strings.Contains(string(text), "former") || strings.Contains(string(text), "lab-cluster") || strings.Count(string(text), begin) != 1 {
-		t.Errorf("the page has too much:\n%s", text)
+	wantPage(t, page,
+		"# Title\n\n"+sums, end+"\nrest\n", "**3,000 answered calls** of real servers to 12 distinct clients", "in 5 scenarios with 10 faults",
+		"12,345,680,901 IDs", "**1 of them came twice**; 1,002 more did within documented limits", "66.7 %, is that of\n  Cluster/redis.",
+		"**0 answered calls of the simulator** in 100 schedules", "12 searches for an order of the calls to a store; undecided: 1.")
+	wantPage(t, detail(page),
+		"# Detail\n\n"+saboteurs, end+begin, end+"\nrest\n",
+		"| Cluster/redis | 4 | 2,000 | 12 | 40 | 12,345,679,901 | 0 | 0 | 1.2 s | 7 | 17, 27 |",
+		"| ClusterLimits/pair | 1 | 0 | 0 | 0 | 0 | 0 | 1,002 (no memory) |",
+		"| ClusterLimits/pair | s0.1 | s1.2 | 1,002 | [5, 1007) | it forgot |",
+		"| **all** | 7 |", "| fail-over | 1 | a |\n| killed | 1 | 4 |\n\n* a: there is one server", "LEAF_SEED=0 go test . -v -run '^TestCluster$/^pair$'",
+		"| [Leases/mariadb](img/lab-leases-mariadb.svg) | 2 | 1,000 | 0 | 0 | 1,000 | 0 | 0 | 0.0 s | 0 | 19 |", "](img/lab-leases-mariadb.svg)\n\n### Dup",
+		"| killed | **no reason** | 2 |\n| paused | 1 | **no reason** |",
+		"| tags | 100 | 6,000 |", "| 99 | 11 | 1 | 0 h | 1 duplicates: issued twice |", "| CAS | no compare | tags | 2 | 1.0 s | issued twice |",
+		"| W9 wait | no wait | losses | 3,000 | 0.0 s | **nothing** |", "| simulator | 1:00 | 1:30 | **red** |", "| **all** | 2:00 | 2:01 |")
+}
+
+// wantPage checks what a page has, and that nothing of its former text is left.
+func wantPage(t *testing.T, page string, want ...string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	must(t, err)
+	for _, want := range want {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q:\n%s", filepath.Base(page), want, text)
+		}
+	}
+	if strings.Contains(string(text), "former") || strings.Contains(string(text), "lab-cluster") || strings.Count(string(text), begin) > 1 {
+		t.Errorf("%s has too much:\n%s", filepath.Base(page), text)
+	}
+}
+
+// A whole of which one scenario has most, or whose searches do not decide, is red.
+func TestBalanced(t *testing.T) {
+	equal := func(n int) (r report) {
+		for range n {
+			r.results = append(r.results, scenario{Result: lab.Result{Answered: 7}})
+		}
+		return r
+	}
+	ten, nine := equal(10), equal(9)
+	if err := ten.balanced(); err != nil {
+		t.Error(err)
+	}
+	if err := nine.balanced(); !errors.Is(err, errShare) {
+		t.Errorf("got %v", err)
+	}
+	ten.simulated = []lab.Schedules{{Searches: 100, Undecided: 1}}
+	if err := ten.balanced(); err != nil {
+		t.Error(err)
+	}
+	ten.searches = []lab.Search{{Undecided: true}}
+	if err := ten.balanced(); !errors.Is(err, errUndecided) {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -67,9 +113,9 @@ func TestPage(t *testing.T) {
 func TestPageOfSaboteurs(t *testing.T) {
 	dir, page := t.TempDir(), filepath.Join(t.TempDir(), "page.md")
 	must(t, (&lab.Saboteur{Rule: "CAS", Kind: "tags", Schedules: 2, Sign: "issued twice"}).Save(dir))
-	must(t, os.WriteFile(page, []byte(saboteurs+"former\n"+end+begin+"mine\n"+end), 0o600))
-	must(t, run(t.Context(), "", dir, page))
-	text, err := os.ReadFile(page)
+	must(t, os.WriteFile(detail(page), []byte(saboteurs+"former\n"+end+begin+"mine\n"+end), 0o600))
+	must(t, run(t.Context(), "", "", dir, page))
+	text, err := os.ReadFile(detail(page))
 	must(t, err)
 	if !strings.HasSuffix(string(text), end+begin+"mine\n"+end) || strings.Contains(string(text), "former") || !strings.Contains(string(text), "| CAS |") {
 		t.Errorf("the page is now:\n%s", text)
@@ -79,13 +125,13 @@ func TestPageOfSaboteurs(t *testing.T) {
 func TestPageWithoutMarks(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	must(t, os.WriteFile(page, []byte("mine"), 0o600))
-	if err := run(t.Context(), "", t.TempDir(), page); err == nil || !strings.Contains(err.Error(), "no marks") {
+	if err := run(t.Context(), "", "", t.TempDir(), page); err == nil || !strings.Contains(err.Error(), "no marks") {
 		t.Errorf("got %v", err)
 	}
 	if text, _ := os.ReadFile(page); string(text) != "mine" {
 		t.Errorf("the page is now %q", text)
 	}
-	if err := run(t.Context(), "simulator,nothing", "", page); err == nil || !strings.Contains(err.Error(), `"nothing": there is no such part`) {
+	if err := run(t.Context(), "simulator,nothing", "", "", page); err == nil || !strings.Contains(err.Error(), `"nothing": there is no such part`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,42 +18,52 @@ import (
 // A report holds the results of a run.
 type report struct {
 	parts     []lab.Part
-	results   []lab.Result
+	results   []scenario
 	simulated []lab.Schedules
+	searches  []lab.Search
 	saboteurs []lab.Saboteur
 	drawn     map[string]bool // by name: a picture next to the page
 }
 
-func read(dir string) (r report, err error) {
-	if r.parts, err = lab.Parts(dir); err != nil {
-		return r, err
+func read(dirs ...string) (r report, err error) {
+	var results []lab.Result
+	for _, dir := range dirs {
+		err = errors.Join(err, add(&r.parts, dir, lab.Parts), add(&results, dir, lab.Results), add(&r.simulated, dir, lab.Simulated),
+			add(&r.searches, dir, lab.Searches), add(&r.saboteurs, dir, lab.Saboteurs))
 	}
-	if r.results, err = lab.Results(dir); err != nil {
-		return r, err
-	}
-	if r.simulated, err = lab.Simulated(dir); err != nil {
-		return r, err
-	}
-	r.saboteurs, err = lab.Saboteurs(dir)
+	r.results, r.simulated = sumResults(results), sumSchedules(r.simulated)
 	return r, err
 }
 
-// text returns the new text of the page.
+func add[T any](all *[]T, dir string, read func(dir string) ([]T, error)) error {
+	more, err := read(dir)
+	*all = append(*all, more...)
+	return err
+}
+
+// text returns the tables.
 func (r *report) text(now time.Time) string {
 	text := []string{
-		fmt.Sprintf("Written by `make lab` on %s, on %d processors.", now.Format(time.DateOnly), runtime.NumCPU()),
-		r.summary(),
+		r.headline(now),
 		"Each client calls one server, also while that is killed, frozen or without its store. Servers hold\n" +
 			"little in memory there, and leases are short, so that faults of the store reach the clients: that\n" +
-			"is the silence. The name of a scenario leads to its picture.",
+			"is the silence. The name of a scenario leads to its picture. A scenario with several seeds ran\n" +
+			"several times.",
 	}
-	for _, g := range []struct{ title, is string }{{"### Tags on real servers", "segment"}, {"### Worker IDs on real servers", "snowflake, uid"}} {
-		some := slices.DeleteFunc(slices.Clone(r.results), func(c lab.Result) bool { return c.Scheme != g.is })
-		if len(some) > 0 {
-			text = append(text, g.title, r.clusters(some), "The faults of one are repeated, in the folder `e2e`, by its seed:", repeat(some[0]), "How often each nemesis struck each of them, or why it does not:", matrix(some), r.picture(some))
+	for _, g := range []struct{ title, is string }{
+		{"### Tags on real servers", "segment"}, {"### Worker IDs on real servers", "snowflake, uid"}, {"### Clients as they are", "clients"},
+	} {
+		some := slices.DeleteFunc(slices.Clone(r.results), func(c scenario) bool { return c.Scheme != g.is })
+		if len(some) == 0 {
+			continue
 		}
+		text = append(text, g.title, r.clusters(some), "The faults of one are repeated, in the folder `e2e`, by its seed:", repeat(some[0]))
+		if table := matrix(some); table != "" {
+			text = append(text, "How often each nemesis struck each of them, or why it does not:", table)
+		}
+		text = append(text, r.picture(some))
 	}
-	text = append(text, "### The simulator", r.schedules(), "### How long it takes", r.budget())
+	text = append(text, r.causes(), "### The simulator", r.schedules(), "### How long it takes", r.budget())
 	return strings.Join(slices.DeleteFunc(text, func(s string) bool { return s == "" }), "\n\n") + "\n"
 }
 
@@ -80,25 +89,6 @@ func table(titles []string, rows [][]string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// summary tells the sum of it all.
-func (r *report) summary() string {
-	var ids, twice, documented, failed int64
-	faults := 0
-	for _, c := range r.results {
-		ids, twice, documented, failed = ids+c.IDs, twice+c.Duplicates, documented+c.Documented, failed+c.Failed
-		faults += c.Strikes()
-	}
-	var simulated, schedules, simFaults int64
-	for _, s := range r.simulated {
-		simulated, schedules, simFaults = simulated+s.IDs, schedules+s.Schedules, simFaults+s.Faults
-	}
-	text := fmt.Sprintf("%s IDs in all: %s by real servers in %d scenarios with %s faults, %s by the simulator in %s schedules with %s faults. "+
-		"Duplicates: %s, and %s within documented limits. Failed calls of clients of real servers: %s.",
-		number(ids+simulated), number(ids), len(r.results), number(int64(faults)), number(simulated), number(schedules), number(simFaults),
-		number(twice), number(documented), number(failed))
-	return wrap(text, 100)
-}
-
 // wrap breaks a text into lines of at most so many characters.
 func wrap(text string, most int) string {
 	var lines []string
@@ -112,42 +102,45 @@ func wrap(text string, most int) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-func (r *report) clusters(some []lab.Result) string {
+func (r *report) clusters(some []scenario) string {
 	var rows [][]string
-	sum := lab.Result{Nemeses: map[string]int{}}
+	sum := scenario{Result: lab.Result{Nemeses: map[string]int{}}}
 	for _, c := range some {
 		name := c.Name()
 		if r.drawn[c.Picture()] {
 			name = fmt.Sprintf("[%s](%s)", name, pictures+c.Picture())
 		}
-		rows = append(rows, clusterRow(name, strconv.FormatUint(c.Seed, 10), c))
-		sum.Nemeses["all"] += c.Strikes()
-		sum.IDs, sum.Duplicates, sum.Documented, sum.Failed = sum.IDs+c.IDs, sum.Duplicates+c.Duplicates, sum.Documented+c.Documented, sum.Failed+c.Failed
-		sum.Silence = max(sum.Silence, c.Silence)
+		rows = append(rows, clusterRow(name, c))
+		sum.add(c.Result)
 	}
-	rows = append(rows, clusterRow("**all**", "", sum))
-	return table([]string{"Scenario", " Faults", " IDs", " Duplicates", " Within documented limits", " Longest silence", " Failed calls", " Seed"}, rows)
+	sum.Limit, sum.seeds = "", nil
+	rows = append(rows, clusterRow("**all**", sum))
+	return table([]string{"Scenario", " Faults", " Answered calls", " Clients", " Ranges", " IDs", " Duplicates", " Within documented limits",
+		" Longest silence", " Failed calls", " Seeds"}, rows)
 }
 
-func clusterRow(name, seed string, c lab.Result) []string {
+func clusterRow(name string, c scenario) []string {
 	documented := number(c.Documented)
 	if c.Limit != "" {
 		documented += " (" + c.Limit + ")"
 	}
-	return []string{name, strconv.Itoa(c.Strikes()), number(c.IDs), number(c.Duplicates), documented,
-		fmt.Sprintf("%.1f s", c.Silence.Seconds()), number(c.Failed), seed}
+	return []string{name, strconv.Itoa(c.Strikes()), number(c.Answered), number(c.Clients), number(c.Ranges), number(c.IDs), number(c.Duplicates), documented,
+		fmt.Sprintf("%.1f s", c.Silence.Seconds()), number(c.Failed), strings.Join(c.seeds, ", ")}
 }
 
 // repeat returns the command that repeats the faults of a scenario.
-func repeat(c lab.Result) string {
-	test, store, _ := strings.Cut(c.Test, "/")
-	return fmt.Sprintf("    LEAF_LAB=1 LEAF_SEED=%d go test . -v -run '^%s$/^%s$'", c.Seed, test, store)
+func repeat(c scenario) string {
+	test, store, below := strings.Cut(c.Test, "/")
+	if below {
+		store = "/^" + store + "$"
+	}
+	return fmt.Sprintf("    LEAF_LAB=1 LEAF_SEED=%d go test . -v -run '^%s$%s'", c.Seed, test, store)
 }
 
 // matrix returns how often each nemesis struck each scenario, with the reasons below. Scenarios
 // of a limit have one fault, which belongs to that.
-func matrix(some []lab.Result) string {
-	some = slices.DeleteFunc(slices.Clone(some), func(c lab.Result) bool { return c.Limit != "" })
+func matrix(some []scenario) string {
+	some = slices.DeleteFunc(slices.Clone(some), func(c scenario) bool { return c.Limit != "" })
 	titles := []string{"Nemesis"}
 	for _, c := range some {
 		_, store, _ := strings.Cut(c.Name(), "/")
@@ -155,7 +148,7 @@ func matrix(some []lab.Result) string {
 	}
 	var rows [][]string
 	var reasons []string
-	for _, name := range lab.Struck(some) {
+	for _, name := range lab.Struck(plain(some)) {
 		row := []string{name}
 		for _, c := range some {
 			cell := "**no reason**"
@@ -181,7 +174,7 @@ func matrix(some []lab.Result) string {
 }
 
 // picture shows one picture of several.
-func (r *report) picture(some []lab.Result) string {
+func (r *report) picture(some []scenario) string {
 	for _, c := range some {
 		if r.drawn[c.Picture()] {
 			return fmt.Sprintf("![%s: faults, calls answered and failed, and how long they took](%s)", c.Name(), pictures+c.Picture())
@@ -202,10 +195,10 @@ func (r *report) schedules() string {
 	var rows [][]string
 	for _, s := range r.simulated {
 		perMinute := float64(s.Schedules) / max(s.Took.Minutes(), 1e-9)
-		rows = append(rows, []string{s.Kind, number(s.Schedules), number(int64(perMinute)), number(s.Faults), number(s.IDs),
+		rows = append(rows, []string{s.Kind, number(s.Schedules), number(int64(perMinute)), number(s.Faults), number(s.Answered), number(s.IDs), number(s.Searches), number(s.Undecided),
 			fmt.Sprintf("%.0f h", s.Virtual.Hours()), cmp.Or(firstLine(s.Error), "none")})
 	}
-	return table([]string{"Kind", " Schedules", " in a minute", " Faults", " IDs", " Virtual time", "Found"}, rows)
+	return table([]string{"Kind", " Schedules", " in a minute", " Faults", " Answered calls", " IDs", " Searches for an order", " Undecided", " Virtual time", "Found"}, rows)
 }
 
 func (r *report) caught() string {
@@ -264,8 +257,17 @@ const pictures = "img/"
 const mostBytes = 100_000
 
 // copyPictures copies the pictures of the scenarios from the folder of a run.
-func (r *report) copyPictures(from, to string) error {
+func (r *report) copyPictures(from []string, to string) error {
 	r.drawn = map[string]bool{}
+	for i := range from {
+		if err := r.copyPicturesOf(from[i], to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *report) copyPicturesOf(from, to string) error {
 	for _, c := range r.results {
 		picture, err := os.ReadFile(filepath.Join(from, c.Picture()))
 		if errors.Is(err, fs.ErrNotExist) || len(picture) > mostBytes {

@@ -130,8 +130,8 @@ func playAll(t *testing.T, kind string, known []uint64) {
 			t.Error(err)
 		}
 	}
-	t.Logf("%d schedules in %v, %v of virtual time: %d IDs, %d failed calls, %d faults; %d of %d searches for an order undecided", sum.Schedules,
-		sum.Took.Round(time.Millisecond), sum.Virtual.Round(time.Second), sum.IDs, sum.Failed, sum.Faults, sum.Undecided, sum.Searches)
+	t.Logf("%d schedules in %v, %v of virtual time: %d answered calls, %d IDs, %d failed calls, %d faults; %d of %d searches for an order undecided", sum.Schedules,
+		sum.Took.Round(time.Millisecond), sum.Virtual.Round(time.Second), sum.Answered, sum.IDs, sum.Failed, sum.Faults, sum.Undecided, sum.Searches)
 	if sum.Undecided*100 > sum.Searches {
 		t.Errorf("%d of %d searches for an order are undecided: more than one of a hundred", sum.Undecided, sum.Searches)
 	}
@@ -141,6 +141,7 @@ func playAll(t *testing.T, kind string, known []uint64) {
 func add(sum *lab.Schedules, w *world) {
 	ids, failed := w.history.Count()
 	sum.Schedules++
+	sum.Answered += w.history.Answered()
 	sum.IDs += ids
 	sum.Failed += failed
 	sum.Faults += w.faults.Load() + int64(len(w.happens))

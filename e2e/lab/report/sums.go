@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leaf-id/leaf/e2e/lab"
+)
+
+// A scenario is the sum of all runs of one test.
+type scenario struct {
+	lab.Result
+	seeds []string
+}
+
+// add adds a run.
+func (s *scenario) add(r lab.Result) {
+	s.Answered, s.Clients, s.Ranges = s.Answered+r.Answered, s.Clients+r.Clients, s.Ranges+r.Ranges
+	s.IDs, s.Duplicates, s.Documented, s.Failed = s.IDs+r.IDs, s.Duplicates+r.Duplicates, s.Documented+r.Documented, s.Failed+r.Failed
+	s.Silence, s.Causes = max(s.Silence, r.Silence), append(s.Causes, r.Causes...)
+	for name, n := range r.Nemeses {
+		s.Nemeses[name] += n
+	}
+	s.Error = cmp.Or(s.Error, r.Error)
+	s.seeds = append(s.seeds, strconv.FormatUint(r.Seed, 10))
+}
+
+func sumResults(all []lab.Result) (sums []scenario) {
+	for _, r := range all {
+		if i := slices.IndexFunc(sums, func(s scenario) bool { return s.Test == r.Test }); i >= 0 {
+			sums[i].add(r)
+			continue
+		}
+		s := scenario{Result: lab.Result{Test: r.Test, Seed: r.Seed, Store: r.Store, Scheme: r.Scheme, Limit: r.Limit, Holes: r.Holes, Nemeses: map[string]int{}}}
+		s.add(r)
+		sums = append(sums, s)
+	}
+	slices.SortFunc(sums, func(a, b scenario) int { return cmp.Compare(a.Test, b.Test) })
+	return sums
+}
+
+func sumSchedules(all []lab.Schedules) (sums []lab.Schedules) {
+	for _, s := range all {
+		i := slices.IndexFunc(sums, func(o lab.Schedules) bool { return o.Kind == s.Kind })
+		if i < 0 {
+			sums = append(sums, s)
+			continue
+		}
+		o := &sums[i]
+		o.Schedules, o.Answered, o.IDs, o.Failed, o.Faults = o.Schedules+s.Schedules, o.Answered+s.Answered, o.IDs+s.IDs, o.Failed+s.Failed, o.Faults+s.Faults
+		o.Searches, o.Undecided, o.Virtual, o.Took = o.Searches+s.Searches, o.Undecided+s.Undecided, o.Virtual+s.Virtual, o.Took+s.Took
+		o.Error = cmp.Or(o.Error, s.Error)
+	}
+	return sums
+}
+
+func plain(some []scenario) (results []lab.Result) {
+	for _, s := range some {
+		results = append(results, s.Result)
+	}
+	return results
+}
+
+// headline returns the sum of all, with its day.
+func (r *report) headline(now time.Time) string {
+	return fmt.Sprintf("Written by `make lab` on %s, on %d processors.\n\n%s", now.Format(time.DateOnly), runtime.NumCPU(), r.summary())
+}
+
+// summary counts answers first: one answer may bring a million IDs, which prove little more than one.
+func (r *report) summary() string {
+	all := scenario{Result: lab.Result{Nemeses: map[string]int{}}}
+	for _, c := range r.results {
+		all.add(c.Result)
+	}
+	var sim lab.Schedules
+	for _, s := range r.simulated {
+		s.Kind = ""
+		sim = sumSchedules([]lab.Schedules{sim, s})[0]
+	}
+	searches, undecided := r.searched()
+	name, share := r.largest()
+	lines := []string{
+		fmt.Sprintf("**%s answered calls** of real servers to %s distinct clients, in %d scenarios with %s faults: %s ranges, %s IDs. "+
+			"**%s of them came twice**; %s more did within documented limits, each with its cause. %s calls failed. The largest share of the answers, %.1f %%, is that of %s.",
+			number(all.Answered), number(all.Clients), len(r.results), number(int64(all.Strikes())), number(all.Ranges), number(all.IDs),
+			number(all.Duplicates), number(all.Documented), number(all.Failed), 100*share, name),
+		fmt.Sprintf("**%s answered calls of the simulator** in %s schedules with %s faults: %s IDs.", number(sim.Answered), number(sim.Schedules), number(sim.Faults), number(sim.IDs)),
+		fmt.Sprintf("%s searches for an order of the calls to a store; undecided: %s.", number(searches), number(undecided)),
+	}
+	for i := range lines {
+		lines[i] = "* " + strings.ReplaceAll(wrap(lines[i], 98), "\n", "\n  ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// largest returns the scenario with the most answered calls, and its share.
+func (r *report) largest() (name string, share float64) {
+	var sum int64
+	most := scenario{Result: lab.Result{Test: "none"}}
+	for _, c := range r.results {
+		if sum += c.Answered; c.Answered > most.Answered {
+			most = c
+		}
+	}
+	return most.Name(), float64(most.Answered) / float64(max(sum, 1))
+}
+
+// searched counts the searches for an order, and those that did not decide.
+func (r *report) searched() (searches, undecided int64) {
+	for _, s := range r.searches {
+		if searches++; s.Undecided {
+			undecided++
+		}
+	}
+	for _, s := range r.simulated {
+		searches, undecided = searches+s.Searches, undecided+s.Undecided
+	}
+	return searches, undecided
+}
+
+// Errors of the whole: it may be red though each part is green.
+var (
+	errShare     = errors.New("one scenario has more than a tenth of the answered calls")
+	errUndecided = errors.New("more than one of a hundred searches for an order is undecided")
+)
+
+// balanced checks that no scenario has most of the answers, and that searches decide.
+func (r *report) balanced() error {
+	var errs []error
+	if name, share := r.largest(); share > 0.1 {
+		errs = append(errs, fmt.Errorf("%w: %s has %.1f %%", errShare, name, 100*share))
+	}
+	searches, undecided := r.searched()
+	if undecided*100 > searches {
+		errs = append(errs, fmt.Errorf("%w: %d of %d", errUndecided, undecided, searches))
+	}
+	return errors.Join(errs...)
+}
+
+// causes lists the duplicates within documented limits.
+func (r *report) causes() string {
+	var rows [][]string
+	for _, c := range r.results {
+		for _, cause := range c.Causes {
+			rows = append(rows, []string{c.Name(), cause.First, cause.Second, number(cause.IDs), fmt.Sprint(cause.Within), cause.Why})
+		}
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	return "### Duplicates within documented limits\n\n" + table([]string{"Scenario", "Issued by", "Again by", " IDs", "All in", "Why"}, rows)
+}
