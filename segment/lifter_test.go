@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/segment"
@@ -13,6 +14,7 @@ import (
 type tickets struct {
 	*drivertest.Faulty
 	lifts []int64
+	down  error // what lifts fail with
 }
 
 func (s *tickets) Advance(ctx context.Context, tag string, _ int64) (segment.Grant, error) {
@@ -21,6 +23,9 @@ func (s *tickets) Advance(ctx context.Context, tag string, _ int64) (segment.Gra
 
 func (s *tickets) Lift(ctx context.Context, tag, _ string, floor int64) error {
 	s.lifts = append(s.lifts, floor)
+	if s.down != nil {
+		return s.down
+	}
 	_, err := s.Alter(ctx, tag, segment.Change{MaxID: &floor})
 	return err
 }
@@ -52,6 +57,36 @@ func TestGuardHasALifterLift(t *testing.T) {
 		}
 		if len(store.lifts) != 1 || store.lifts[0] < 50_000 || b.Stats().Regressions != 1 {
 			t.Errorf("lifted to %v after %d regressions", store.lifts, b.Stats().Regressions)
+		}
+	})
+}
+
+// A failed lift fails the calls, with its reason, and nothing below it is issued.
+func TestGuardFailedLift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tickets{Faulty: newStore(t, 1, 1)}
+		b := segment.NewBuffer(store, "order", &segment.Options{RegressionJump: 50_000})
+		defer b.Close(t.Context())
+		var ranges drivertest.Ranges
+		take := func(n int) error {
+			got, err := b.Take(t.Context(), nil, n)
+			ranges.Add(got...)
+			synctest.Wait()
+			return err
+		}
+		for range 10 {
+			wantError(t, take(1), nil)
+		}
+		loseWrites(t, store.Faulty, 7)
+		store.down = errDown
+		wantError(t, take(50), errDown)
+		store.down = nil
+		time.Sleep(time.Minute)
+		for range 10 {
+			wantError(t, take(5), nil)
+		}
+		if err := ranges.Check(); err != nil {
+			t.Error(err)
 		}
 	})
 }

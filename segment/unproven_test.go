@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 	"sync"
@@ -162,6 +163,36 @@ func TestHas(t *testing.T) {
 		wantError(t, err, leaf.ErrUnknownTag)
 		if set.Has("none") {
 			t.Error("an unknown tag is known")
+		}
+	})
+}
+
+// A frozenList is a store that is down, and whose listing never ends.
+type frozenList struct{ segment.Store }
+
+func (f frozenList) Advance(context.Context, string, int64) (segment.Grant, error) {
+	return segment.Grant{}, errDown
+}
+
+func (f frozenList) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
+	return func(yield func(segment.Tag, error) bool) {
+		<-ctx.Done()
+		yield(segment.Tag{}, ctx.Err())
+	}
+}
+
+// A tag that no caller asks for any more ends without a listing.
+func TestUnknownTagExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := segment.NewSet(frozenList{newStore(t, 1, 10)}, &segment.SetOptions{Options: segment.Options{CallTimeout: time.Hour}})
+		defer set.Close(t.Context())
+		flood(t, set, 0, 100)
+		if n := len(set.Stats()); n != 100 {
+			t.Fatalf("%d tags in memory", n)
+		}
+		time.Sleep(10 * time.Second)
+		if n := len(set.Stats()); n != 0 {
+			t.Errorf("%d tags in memory, of which the store never said anything", n)
 		}
 	})
 }
