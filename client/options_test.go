@@ -1,0 +1,135 @@
+package client_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/client"
+	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/testserver/testleaf"
+)
+
+// The generator of a tag takes ranges of it.
+func TestTag(t *testing.T) {
+	c := connect(t, nil, testleaf.Start(t, testleaf.Options{Store: newStore(t)}))
+	g := c.Tag("order")
+	got, err := g.Take(t.Context(), []leaf.Range{{Start: 90, End: 91}}, 5)
+	if err != nil || len(got) != 2 || got[1] != (leaf.Range{Start: 1, End: 6}) {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	if id, err := g.Next(t.Context()); err != nil || id != 6 {
+		t.Errorf("got %d, %v", id, err)
+	}
+}
+
+// Each way to give a token works; without one, or with another, calls are denied.
+func TestTokens(t *testing.T) {
+	gate := access.New(access.Options{})
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t), Gate: gate})
+	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const secret = "a-secret-of-more-than-16-letters"
+	write(tokens, fmt.Sprintf("tokens:\n  - name: app\n    hash: sha256:%x\n    take: [order]\n", sha256.Sum256([]byte(secret))))
+	if err := gate.Reload(tokens); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "token")
+	write(file, secret+"\n")
+	for name, tt := range map[string]struct {
+		before string
+		opts   client.Options
+		denied bool
+	}{
+		"in the URL":    {secret + "@", client.Options{}, false},
+		"as an option":  {"", client.Options{Token: secret}, false},
+		"in a file":     {"", client.Options{TokenFile: file}, false},
+		"none":          {"", client.Options{}, true},
+		"another":       {"", client.Options{Token: secret[1:]}, true},
+		"a missing one": {"", client.Options{TokenFile: file + "x"}, true},
+	} {
+		c, err := client.New("http://"+tt.before+server.Host(), &tt.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = c.Ordered("", "order").Next(t.Context()); (err != nil) != tt.denied {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = c.Close(t.Context())
+	}
+}
+
+// A lockedText is a log that a test reads.
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// eventually waits until something is true.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it is not true in a minute that %s", what)
+		}
+	}
+}
+
+// The options reach what they are for.
+func TestOptions(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	few := connect(t, &client.Options{MaxStock: 1}, server)
+	many := connect(t, nil, server)
+	for range 3000 { // three steps: the stock grows with use
+		for _, c := range []*client.Client{few, many} {
+			if _, err := c.Next(t.Context(), "order"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	eventually(t, "the stock grows with use", func() bool { return many.Stats()[0].Stock > 1000 })
+	if stock := few.Stats()[0].Stock; stock > 1000 {
+		t.Errorf("MaxStock 1 leads to a stock of %d", stock)
+	}
+
+	log := new(lockedText)
+	server.Stop()
+	defer server.Resume(t)
+	begin := time.Now()
+	c := connect(t, &client.Options{Wait: time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}, server)
+	if _, err := c.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrExhausted) {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(begin); took >= time.Second {
+		t.Errorf("a Wait of a millisecond took %v, as long as the default", took)
+	}
+	eventually(t, "the logger learns of a server that is down", func() bool { return strings.Contains(log.String(), "order") })
+	if _, err := c.Observe(t.Context(), "order", 7); err == nil || !strings.Contains(err.Error(), `observe 7 of tag "order"`) {
+		t.Errorf("got %v", err)
+	}
+}
