@@ -299,6 +299,7 @@ func TestAnswers(t *testing.T) {
 // A client with a token gets IDs within its rights, and net/http writes the refusals.
 func TestTokens(t *testing.T) {
 	p := newPair(t, true)
+	const allowed = "GET /v1/ids/segment/order-1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n"
 	for request, ours := range map[string]bool{
 		"GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n":                           true,
 		"GET /api/segment/get/wait HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n":                            true,
@@ -312,6 +313,11 @@ func TestTokens(t *testing.T) {
 		}
 		p.check(t, []byte(understoodRequests[0]+request+understoodRequests[4]), 1<<20)
 		p.check(t, []byte(request+request), 11)
+		// Another request on the connection of a known caller needs its own token.
+		if _, taken, _ := p.lane.answer([]byte(allowed+request), 1<<20); (taken == len(allowed+request)) != ours {
+			t.Errorf("%q behind one with a token: the lane answers %v", request, !ours)
+		}
+		p.check(t, []byte(allowed+request), 1<<20)
 	}
 }
 
