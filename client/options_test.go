@@ -133,3 +133,22 @@ func TestOptions(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Observe drops what this program has below, to the ID, and counts it with what servers dropped.
+func TestObserveDropsExactly(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	c, other := connect(t, nil, server), connect(t, nil, server)
+	wantNext(t, c, 1)
+	eventually(t, "the program has IDs", func() bool { return c.Stats()[0].Stock > 10 && !c.Stats()[0].Refilling })
+	if o, err := c.Observe(t.Context(), "order", 5); err != nil || o.Dropped < 4 {
+		t.Errorf("got %+v, %v, want at least the 4 from 2 to 5", o, err)
+	}
+	wantNext(t, c, 6)
+	if _, err := other.Observe(t.Context(), "order", 50_000); err != nil { // the server has none below now
+		t.Fatal(err)
+	}
+	stock := c.Stats()[0].Stock
+	if o, err := c.Observe(t.Context(), "order", 50_000); err != nil || o.Dropped != stock {
+		t.Errorf("got %+v, %v, want %d dropped", o, err, stock)
+	}
+}
