@@ -81,6 +81,7 @@ var saboteurs = []saboteur{
 	{"W9 one delay", "losses", "each node waits as long as its own lease needs", twice},
 	{"W9 agreed late", "losses", "the registry agrees to a lease from the state file after others could have had it", twice},
 	{"W9 put back", "losses", "a lease from the state file is put back", twice},
+	{"W9 gap", "losses", "stamps with a gap between them count, where others may have answered meanwhile", twice},
 	{"W12 creation", "pools", "a claim creates the pool that a typo names", twice},
 	{"W12 layout", "pools", "a claim does not compare the program's layout", "another layout"},
 	{"W12 values", "pools", "a pool gets other values", "a pool's values were changed"},
