@@ -13,8 +13,7 @@ import (
 
 // untranslated lists the English pages without a Chinese one. It only gets shorter.
 var untranslated = []string{
-	"reliability-detail",
-	"clients", "reliability",
+	"reliability", "reliability-detail",
 }
 
 func read(t *testing.T, file string) string {
