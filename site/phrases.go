@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Phrases of a page written by `make reference` are its English texts with the Chinese ones:
-// headings, paragraphs, list items and cells of tables, each on one line. The Chinese page is made of
-// them, so it follows the code as the English one does. A # in both texts is any number.
+// Phrases map the English texts of a page to Chinese ones: headings, paragraphs, list items and cells
+// of tables. The Chinese pages of the reference and of the measurements consist of them, so these
+// pages follow the code as the English ones do. A # in both texts stands for any number.
 type Phrases map[string]string
 
-// measured are the phrases for texts of measurements, which may come and go with each run.
+// measured names the phrases for texts of measurements, which may come and go with each run.
 const measured = "measured"
 
 // PhrasesOf returns the phrases of a page, nil for a page that people translate.
@@ -34,7 +34,7 @@ var (
 	number = regexp.MustCompile(`\d(?:[\d,.]*\d)?|^[a-z]:`) // or the letter of a note
 )
 
-// find returns the Chinese of a text, which is the text itself without a phrase, and the phrase's key.
+// find returns the Chinese of a text and the key of its phrase. A text without a phrase stays English.
 func (p Phrases) find(s string) (chinese, key string) {
 	if zh, ok := p[s]; ok {
 		return zh, s
@@ -50,8 +50,7 @@ func (p Phrases) find(s string) (chinese, key string) {
 	return zh, key
 }
 
-// Translate returns the English page in Chinese, and the keys of all texts in it. A text without a
-// phrase stays as it is, like a block of code.
+// Translate returns a page in Chinese, and the keys of all texts in it.
 func (p Phrases) Translate(english string) (chinese string, keys []string) {
 	var out []string
 	var text []string // the lines of a paragraph or an item so far

@@ -9,8 +9,7 @@ import (
 	"github.com/leaf-id/leaf/site"
 )
 
-// The Chinese pages of the reference that the code writes are made of the English ones and the
-// phrases, all of which are in use.
+// Pages with phrases consist of them, and use each one.
 func TestPhrases(t *testing.T) {
 	files, err := filepath.Glob("phrases/*.json")
 	if err != nil || len(files) == 0 {
@@ -18,12 +17,17 @@ func TestPhrases(t *testing.T) {
 	}
 	for _, file := range files {
 		page := strings.TrimSuffix(filepath.Base(file), ".json")
-		if page == "measured" {
-			continue
-		}
 		phrases, err := site.PhrasesOf(page)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for english, chinese := range phrases {
+			if strings.Count(english, "#") != strings.Count(chinese, "#") {
+				t.Errorf("site/%s: %q has another number of # than its Chinese", file, english)
+			}
+		}
+		if page == "measured" {
+			continue
 		}
 		_, keys := phrases.Translate(read(t, filepath.Join(site.Docs, page+".md")))
 		for english := range phrases {

@@ -63,8 +63,8 @@ func Digest(page string) (string, error) {
 	return hex.EncodeToString(sum[:6]), err
 }
 
-// Stamp declares that the Chinese page says what the English one says now. It writes a page that has
-// phrases.
+// Stamp declares that the Chinese page says what the English one says now. It writes the whole page
+// if the page has phrases.
 func Stamp(page string) error {
 	digest, err := Digest(page)
 	if err != nil {
@@ -79,7 +79,7 @@ func Stamp(page string) error {
 	return os.WriteFile(file, fmt.Appendf(nil, "<!-- english: %s -->\n%s", digest, body), 0o644)
 }
 
-// Chinese returns the text of a Chinese page, made of its phrases if it has any.
+// Chinese returns the text of a Chinese page. Phrases make it if the page has any.
 func Chinese(page string) (string, error) {
 	phrases, err := PhrasesOf(page)
 	if err != nil {
