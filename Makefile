@@ -77,6 +77,7 @@ lab-short: deps ## run the fault lab in short: simulator, saboteurs, clusters of
 
 lab: deps ## run the fault lab in full and write its tables (40 minutes), or NAME=simulator alone; KEEP=DIR adds to earlier runs
 	cd e2e && go run ./lab/report $(if $(NAME),-only '$(NAME)') $(if $(KEEP),-keep "$(abspath $(KEEP))")
+	@cd site && go run ./translated reliability reliability-detail
 
 mutants: deps ## plant small faults in the code that decides which IDs come, and name those that no test notices (ARGS="-seed 7 -n 50 worker")
 	cd e2e && go run ./lab/mutants $(ARGS)

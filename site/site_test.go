@@ -11,11 +11,6 @@ import (
 	"github.com/leaf-id/leaf/site"
 )
 
-// untranslated lists the English pages without a Chinese one. It only gets shorter.
-var untranslated = []string{
-	"reliability", "reliability-detail",
-}
-
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -71,14 +66,8 @@ func TestNavigation(t *testing.T) {
 func TestChineseIsUpToDate(t *testing.T) {
 	english, chinese := pages(t, site.Docs), pages(t, filepath.Join(site.Docs, "zh"))
 	for _, page := range english {
-		missing, allowed := !slices.Contains(chinese, page), slices.Contains(untranslated, page)
-		if missing && !allowed {
+		if !slices.Contains(chinese, page) {
 			t.Errorf("docs/zh/%s.md is missing: translate docs/%[1]s.md", page)
-		}
-		if allowed && !missing {
-			t.Errorf("docs/zh/%s.md exists: take it out of untranslated", page)
-		}
-		if missing {
 			continue
 		}
 		digest, err := site.Digest(page)
@@ -89,7 +78,7 @@ func TestChineseIsUpToDate(t *testing.T) {
 			t.Errorf("docs/%s.md has changed since docs/zh/%[1]s.md was written (%q, now %s): bring the Chinese page up to date, then 'make translated NAME=%[1]s'", page, found, digest)
 		}
 	}
-	for _, page := range append(slices.Clone(chinese), untranslated...) {
+	for _, page := range chinese {
 		if !slices.Contains(english, page) {
 			t.Errorf("there is no English page %s", page)
 		}
