@@ -391,11 +391,13 @@ Mind: ` + noteDelete,
 
 // lost says what goes with a tag, and how to create it again.
 func lost(t tagRow) string {
-	text := fmt.Sprintf("%s will be lost: step %d, max_id %d, last used %s", cli.Printable(t.Tag), t.Step, t.MaxID, moment(t.Updated))
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s will be lost: step %d, max_id %d, last used %s", cli.Printable(t.Tag), t.Step, t.MaxID, moment(t.Updated))
 	for _, about := range t.about() {
-		text += ", " + cli.Printable(about)
+		text.WriteString(", " + cli.Printable(about))
 	}
-	return fmt.Sprintf("%s\nTo create it again above its IDs: leaf tag create %s --step %d", text, shellWord(t.Tag), t.Step)
+	fmt.Fprintf(&text, "\nTo create it again above its IDs: leaf tag create %s --step %d", shellWord(t.Tag), t.Step)
+	return text.String()
 }
 
 // findTag returns a tag as it is listed.
