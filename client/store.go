@@ -19,16 +19,27 @@ type store struct {
 }
 
 func (s *store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
-	g, err := s.Store.Advance(ctx, tag, n)
-	if err == nil {
+	return s.remember(tag)(s.Store.Advance(ctx, tag, n))
+}
+
+func (s *store) AdvanceStrict(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	return s.remember(tag)(s.Store.AdvanceStrict(ctx, tag, n))
+}
+
+// remember returns a function that passes a grant on.
+func (s *store) remember(tag string) func(segment.Grant, error) (segment.Grant, error) {
+	return func(g segment.Grant, err error) (segment.Grant, error) {
+		if err != nil {
+			return g, err
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.steps == nil {
 			s.steps = make(map[string]int64)
 		}
 		s.steps[tag] = g.Step
+		return g, nil
 	}
-	return g, err
 }
 
 func (s *store) Tags(context.Context) iter.Seq2[segment.Tag, error] {

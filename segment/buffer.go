@@ -21,6 +21,7 @@ type Buffer struct {
 	guard guard // owned by the refill in flight, then by Close
 
 	current atomic.Pointer[span]
+	strict  atomic.Pointer[strictQueue] // nil: the tag has a stock
 
 	// Cursors issue no ID of their blocks below it: floor, or the largest int64 once end is set.
 	cursorFloor atomic.Int64
@@ -172,6 +173,13 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, s *span, r leaf.Ran
 	var timer *time.Timer
 	delivered := false // the store is alive: it has delivered while the call waited
 	for {
+		if q := b.strict.Load(); q != nil {
+			g, err := q.take(ctx, n)
+			if err != nil {
+				return dst, err
+			}
+			return append(dst, g.Range), nil
+		}
 		if !r.Empty() {
 			out = appendRange(out, len(dst), r)
 			n -= r.Len()

@@ -46,6 +46,12 @@ func (b *Buffer) takeContiguous(ctx context.Context, n int64) (leaf.Range, error
 		if b.end != nil {
 			return leaf.Range{}, b.end
 		}
+		if q := b.strict.Load(); q != nil {
+			b.mu.Unlock()
+			g, err := q.take(ctx, n)
+			b.mu.Lock()
+			return g.Range, err
+		}
 		fed, err := b.waitForStore(ctx, &w.need, timer)
 		switch {
 		case !w.run.Empty(): // also where ctx ended at the same time

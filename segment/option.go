@@ -31,9 +31,13 @@ type Option struct {
 // OptionDescription tells people what a tag is for. Java Leaf's table has a column for it.
 const OptionDescription = "description"
 
+// OptionOrder makes the IDs of a tag increase over all servers.
+const OptionOrder = "order"
+
 // optionTable has a row for each option.
 var optionTable = []Option{
 	{Name: OptionDescription, Usage: "what the tag is for"},
+	{Name: OptionOrder, Usage: "strict: IDs increase over all servers, and each call waits for the store", Check: checkOrder, Fixed: true},
 }
 
 // KnownOptions returns all options of this release.

@@ -30,7 +30,7 @@ type refill struct {
 // startRefill starts a refill, for a caller with that context, unless one is in flight; b.mu
 // is held.
 func (b *Buffer) startRefill(caller context.Context) {
-	if b.refill != nil || b.over() {
+	if b.refill != nil || b.over() || b.strict.Load() != nil {
 		return
 	}
 	b.health.resume(time.Now(), b.opts.Wait)
@@ -163,6 +163,8 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 		if b.opts.set != nil {
 			b.opts.set.forget(b)
 		}
+	case errors.Is(err, ErrStrict):
+		b.becomeStrict()
 	default:
 		b.account.failures++
 		now := time.Now()
@@ -277,7 +279,11 @@ func (b *Buffer) call(ctx context.Context, n int64) (Grant, error) {
 	}
 	start := time.Now()
 	ctx, ended := b.begin(ctx, Call{Tag: b.tag, Asked: n})
-	grant, err := b.opts.store.Advance(ctx, b.tag, n)
+	advance := b.opts.store.Advance
+	if b.strict.Load() != nil {
+		advance = b.opts.store.(StrictStore).AdvanceStrict // a Store with ErrStrict is one
+	}
+	grant, err := advance(ctx, b.tag, n)
 	ended(grant.Range.Len(), err)
 	b.called(time.Since(start))
 	if err != nil {

@@ -137,7 +137,12 @@ func (s *Set) Check(ctx context.Context, tag string) error {
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(s.opts.Wait)
+	return b.awaitLoaded(ctx)
+}
+
+// awaitLoaded waits until the store has granted IDs of the tag.
+func (b *Buffer) awaitLoaded(ctx context.Context) error {
+	timer := time.NewTimer(b.opts.Wait)
 	defer timer.Stop()
 	for !b.loaded() {
 		if _, err := b.await(ctx, b.current.Load(), 1, true, timer); err != nil {

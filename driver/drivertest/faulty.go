@@ -66,9 +66,22 @@ func (f *Faulty) Returned(tag string) []leaf.Range {
 }
 
 // Advance forwards to the store behind.
-func (f *Faulty) Advance(ctx context.Context, tag string, n int64) (grant segment.Grant, err error) {
+func (f *Faulty) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	return f.advance(ctx, tag, n, f.Store.Advance)
+}
+
+// AdvanceStrict forwards to the store behind.
+func (f *Faulty) AdvanceStrict(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	s, ok := f.Store.(segment.StrictStore)
+	if !ok {
+		return segment.Grant{}, leaf.ErrUnsupported
+	}
+	return f.advance(ctx, tag, n, s.AdvanceStrict)
+}
+
+func (f *Faulty) advance(ctx context.Context, tag string, n int64, advance func(context.Context, string, int64) (segment.Grant, error)) (grant segment.Grant, err error) {
 	err = f.do(ctx, Call{Op: OpAdvance, Tag: tag, N: n}, func() (err error) {
-		if grant, err = f.Store.Advance(ctx, tag, n); err == nil {
+		if grant, err = advance(ctx, tag, n); err == nil {
 			f.record(&f.granted, tag, grant.Range)
 		}
 		return err

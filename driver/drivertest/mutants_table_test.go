@@ -165,6 +165,15 @@ var mutants = []mutant{
 			return s.Alter(ctx, name, c)
 		}
 	}), []string{"catalog/options"}},
+	{"has a stock of a strict tag", onAdvance(func(s *kv.Store) advanceFunc {
+		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+			g, err := s.Advance(ctx, tag, n)
+			if errors.Is(err, segment.ErrStrict) {
+				return s.AdvanceStrict(ctx, tag, max(n, 10))
+			}
+			return g, err
+		}
+	}), []string{"catalog/strict order"}},
 	{"misses the row that stays the same", onAlter(func(s *kv.Store) alterFunc {
 		return func(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
 			was, _ := find(s, name)

@@ -49,6 +49,9 @@ type call struct {
 	ctx  context.Context
 	n    int64
 	done chan outcome // of one
+
+	strict bool // it is for a tag with strict order
+	lossy  bool // and the backend may lose writes
 }
 
 type outcome struct {
@@ -56,8 +59,8 @@ type outcome struct {
 	err   error
 }
 
-func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
-	c := &call{ctx: ctx, n: n, done: make(chan outcome, 1)}
+func (s *Store) advance(ctx context.Context, tag string, n int64, strict, lossy bool) (segment.Grant, error) {
+	c := &call{ctx: ctx, n: n, done: make(chan outcome, 1), strict: strict, lossy: lossy}
 	if err := s.join(tag, c); err != nil {
 		return segment.Grant{}, err
 	}
@@ -216,7 +219,9 @@ func (c *counter) move(ctx context.Context, calls []*call, late int) ([]outcome,
 	was := t.MaxID
 	outcomes := make([]outcome, len(calls))
 	for i, call := range calls {
-		outcomes[i].grant, outcomes[i].err = t.advance(call.n)
+		if outcomes[i].err = t.checkOrder(call.strict, call.lossy); outcomes[i].err == nil {
+			outcomes[i].grant, outcomes[i].err = t.advance(call.n)
+		}
 	}
 	if t.MaxID == was {
 		return outcomes, errNothing

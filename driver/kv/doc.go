@@ -9,7 +9,8 @@
 //	format/workers    {"v":1,"store":"…"}: the same for the registry; written last by [DB.InitRegistry]
 //
 // A counter with options besides the description has "v":2 and a field "options". Older releases refuse
-// it: they would drop the options with their next write.
+// it: they would drop the options with their next write. A tag with strict order has such an option, and
+// its counter moves by a swap alone.
 //
 // The package never removes a key, so a version never returns with another content. The cell of a
 // deleted tag keeps its counter, and a new tag with that name starts there: other processes may

@@ -50,8 +50,35 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (grant segment
 		if a, ok := s.db.backend.(Adder); ok {
 			grant, err = s.add(ctx, a, tag, n)
 		} else {
-			grant, err = s.advance(ctx, tag, n)
+			grant, err = s.advance(ctx, tag, n, false, false)
 		}
+		return err
+	})
+	if err != nil {
+		return segment.Grant{}, fmt.Errorf("advance %q: %w", tag, err)
+	}
+	return grant, nil
+}
+
+// AdvanceStrict moves the counter of a tag with strict order forward by n. It swaps the cell even
+// where the backend could add: only the swap tells the order of the tag.
+func (s *Store) AdvanceStrict(ctx context.Context, tag string, n int64) (grant segment.Grant, err error) {
+	err = s.db.do(ctx, func() error {
+		if n < 1 {
+			return fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
+		}
+		if err := segment.CheckKnown(tag); err != nil {
+			return err
+		}
+		lossy := false
+		if b, ok := s.db.backend.(Lossy); ok {
+			epoch, err := b.ServerEpoch(ctx)
+			if err != nil {
+				return err
+			}
+			lossy = epoch.Lossy
+		}
+		grant, err = s.advance(ctx, tag, n, true, lossy)
 		return err
 	})
 	if err != nil {
@@ -104,7 +131,10 @@ func (s *Store) addOnce(ctx context.Context, a Adder, tag string, n int64) (segm
 		return segment.Grant{}, errNoIdentity // the moved IDs are lost
 	}
 	if err == nil && by == 0 {
-		if _, err = t.advance(n); err == nil {
+		if err = t.checkOrder(false, false); err == nil {
+			_, err = t.advance(n)
+		}
+		if err == nil {
 			err = damaged(cell) // in another way than this program writes it
 		}
 	}

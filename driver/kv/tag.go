@@ -82,6 +82,17 @@ func damaged(c Cell) error {
 	return fmt.Errorf(`%w: %s holds %.100q, which is not a counter such as {"v":%d,"max_id":N,"step":1000}`, segment.ErrDamaged, c.Key, c.Value, format)
 }
 
+// checkOrder reports why a call must not move the counter.
+func (t *tagText) checkOrder(strict, lossy bool) error {
+	switch {
+	case strict:
+		return t.Options.CheckStrict(lossy)
+	case t.Options.Strict():
+		return segment.ErrStrict
+	}
+	return nil
+}
+
 // advance moves the counter, or changes nothing and returns an error.
 func (t *tagText) advance(n int64) (segment.Grant, error) {
 	if n == 0 {

@@ -86,6 +86,7 @@ func newFacts(open string) *facts {
 		Now: `CURRENT_TIMESTAMP`, Micros: micros,
 		Later:        `FROM_UNIXTIME(GREATEST(UNIX_TIMESTAMP(), UNIX_TIMESTAMP(update_time)) + 1)`,
 		OptionTable:  `CREATE TABLE IF NOT EXISTS leaf_option (name VARBINARY(512) NOT NULL PRIMARY KEY, options TEXT CHARACTER SET utf8mb4 NOT NULL) ENGINE=InnoDB`,
+		StrictTable:  `CREATE TABLE IF NOT EXISTS leaf_strict (name VARBINARY(512) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL) ENGINE=InnoDB`,
 		DeletedTable: `CREATE TABLE IF NOT EXISTS leaf_deleted (name VARBINARY(512) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL) ENGINE=InnoDB`,
 		StoreColumns: `(one TINYINT NOT NULL PRIMARY KEY, identity VARCHAR(64) CHARACTER SET ascii NOT NULL) ENGINE=InnoDB`,
 		Mark:         `INSERT IGNORE INTO leaf_store (one, identity) VALUES ($1, $2)`, Has: hasTable,
@@ -258,6 +259,9 @@ func (p *pool) inspect(ctx context.Context, conn *sql.Conn) (*facts, error) {
 	s := newSession(ctx, conn, known)
 	if err := checkTable(s, known, p.table); err != nil {
 		return nil, err
+	}
+	if known.mayLose() {
+		known.dialect.Server = `CAST(@@server_id AS CHAR)`
 	}
 	if p.table.Identified {
 		if err := p.identify(s); err != nil {

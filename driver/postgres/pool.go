@@ -48,7 +48,12 @@ func newDialect(f *facts) *sqlstore.Dialect {
 	if f.kind == cockroach { // which compares by bytes, and knows no other way to say so
 		names = "text"
 	}
+	server := ""
+	if f.mayLose() {
+		server = f.server
+	}
 	return &sqlstore.Dialect{
+		Server: server,
 		// A query prepares nothing that outlives it, in one round trip: a pooler may have
 		// another session serve the next.
 		Bind: func(query string, args []any) (string, []any) {
@@ -58,6 +63,7 @@ func newDialect(f *facts) *sqlstore.Dialect {
 		Now: `now()`, Touch: `, update_time = now()`, Later: `GREATEST(now(), update_time) + interval '1 microsecond'`,
 		Micros: micros, Description: `COALESCE(description, '')`,
 		OptionTable:  `CREATE TABLE IF NOT EXISTS leaf_option (name ` + names + ` PRIMARY KEY, options text NOT NULL)`,
+		StrictTable:  `CREATE TABLE IF NOT EXISTS leaf_strict (name ` + names + ` PRIMARY KEY, max_id bigint NOT NULL)`,
 		DeletedTable: `CREATE TABLE IF NOT EXISTS leaf_deleted (name ` + names + ` PRIMARY KEY, max_id bigint NOT NULL)`,
 		StoreColumns: `(one smallint PRIMARY KEY, identity text NOT NULL)`,
 		CountTables:  `SELECT CASE WHEN to_regclass($1) IS NULL THEN 0 ELSE 1 END`,

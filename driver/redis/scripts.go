@@ -52,7 +52,7 @@ return {}
 
 // ARGV[3]: n. It returns the content of the field, the distance that its counter moved, and the
 // server's information on replicas. The text is that of package kv; one without the identity of the
-// store does not change. The script adds in two parts, because its numbers are exact only to 2^53.
+// store does not change, nor does one of a tag with an order. The script adds in two parts, because its numbers are exact only to 2^53.
 var addScript = goredis.NewScript(cellPrelude + `
 local held = redis.call('HGET', KEYS[1], ARGV[2])
 if not held then
@@ -71,7 +71,7 @@ local function sum(a, b)
 end
 local largest, by = '9223372036854775807', '0'
 local v, max, step, rest = string.match(held, '^{"v":([12]),"max_id":(%d+),"step":(%d+),(.*"store":"[^"]*","updated":)%d+}$')
-if max and whole(max, largest) and step ~= '0' and whole(step, '` + strconv.Itoa(segment.MaxStep) + `') then
+if max and not string.find(rest, '"order":"', 1, true) and whole(max, largest) and step ~= '0' and whole(step, '` + strconv.Itoa(segment.MaxStep) + `') then
 	local n = ARGV[3] == '0' and step or ARGV[3]
 	local to = sum(max, n)
 	if whole(to, largest) then

@@ -21,6 +21,8 @@ var (
 	_ segment.Lister   = (*Store)(nil)
 	_ segment.Digester = (*Store)(nil)
 	_ segment.Catalog  = (*Store)(nil)
+
+	_ segment.StrictStore = (*Store)(nil)
 )
 
 // A Store keeps tags in a database. It is a [segment.Store], a [segment.Returner],
@@ -81,7 +83,8 @@ func in[T any](ctx context.Context, run func(context.Context, func(*sqlstore.Ses
 
 // Advance moves tag's counter forward by n, or by the tag's step if n is 0.
 func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
-	return call(ctx, &s.handle, fmt.Sprintf("advance %q", tag), func() (segment.Grant, error) {
+	what := fmt.Sprintf("advance %q", tag)
+	grant, err := call(ctx, &s.handle, what, func() (segment.Grant, error) {
 		if n < 0 {
 			return segment.Grant{}, fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
 		}
@@ -89,6 +92,31 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 			return segment.Grant{}, err
 		}
 		return s.db.Advance(ctx, tag, n)
+	})
+	if errors.Is(err, leaf.ErrOverflow) { // PostgreSQL reports it before it knows the order
+		strict, failed := call(ctx, &s.handle, what, func() (bool, error) {
+			return in(ctx, s.db.Do, func(db *sqlstore.Session) (bool, error) { return db.IsStrict(tag) })
+		})
+		switch {
+		case failed != nil:
+			err = failed
+		case strict:
+			err = fmt.Errorf("%s: %w", what, segment.ErrStrict)
+		}
+	}
+	return grant, err
+}
+
+// AdvanceStrict moves the counter of a tag with strict order forward by n.
+func (s *Store) AdvanceStrict(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	return call(ctx, &s.handle, fmt.Sprintf("advance %q", tag), func() (segment.Grant, error) {
+		if n < 1 {
+			return segment.Grant{}, fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
+		}
+		if err := segment.CheckKnown(tag); err != nil {
+			return segment.Grant{}, err
+		}
+		return in(ctx, s.db.Transact, func(db *sqlstore.Session) (segment.Grant, error) { return db.AdvanceStrict(tag, n) })
 	})
 }
 
@@ -194,7 +222,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// change makes a change in a transaction, unless it is invalid. It creates the table that the change
+// change makes a change in a transaction, unless it is invalid. It creates the tables that the change
 // lacks.
 func change[T any](ctx context.Context, s *Store, what, name string, invalid error, do func(*sqlstore.Session) (T, error)) (T, error) {
 	what = fmt.Sprintf("%s tag %q", what, name)
@@ -204,16 +232,20 @@ func change[T any](ctx context.Context, s *Store, what, name string, invalid err
 		}
 		return in(ctx, s.db.Transact, do)
 	}
-	answer, err := call(ctx, &s.handle, what, once)
-	missing, ok := errors.AsType[sqlstore.MissingTable](err)
-	if !ok {
-		return answer, err
+	var lacked error // the last missing table
+	var failed error // why it could not be created
+	for {
+		answer, err := call(ctx, &s.handle, what, once)
+		missing, ok := errors.AsType[sqlstore.MissingTable](err)
+		switch {
+		case !ok:
+			return answer, err
+		case missing == lacked: // else another process created it
+			return answer, cmp.Or(failed, err)
+		}
+		lacked = missing
+		failed = act(ctx, &s.handle, what, func() error {
+			return s.db.Transact(ctx, func(db *sqlstore.Session) error { return db.CreateTable(missing) })
+		})
 	}
-	failed := act(ctx, &s.handle, what, func() error {
-		return s.db.Transact(ctx, func(db *sqlstore.Session) error { return db.CreateTable(missing) })
-	})
-	if answer, err = call(ctx, &s.handle, what, once); errors.Is(err, missing) { // else another process created it
-		return answer, cmp.Or(failed, err)
-	}
-	return answer, err
 }

@@ -39,6 +39,7 @@ var dialect = sqlstore.Dialect{
 	Joined:      `group_concat(biz_tag || char(9) || ifnull(step, ''), char(10))`,
 	Description: `COALESCE(description, '')`, Guard: `''`,
 	OptionTable:  `CREATE TABLE IF NOT EXISTS leaf_option (name TEXT NOT NULL PRIMARY KEY COLLATE BINARY, options TEXT NOT NULL) STRICT, WITHOUT ROWID`,
+	StrictTable:  `CREATE TABLE IF NOT EXISTS leaf_strict (name TEXT NOT NULL PRIMARY KEY COLLATE BINARY, max_id INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
 	DeletedTable: `CREATE TABLE IF NOT EXISTS leaf_deleted (name TEXT NOT NULL PRIMARY KEY COLLATE BINARY, max_id INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
 	StoreColumns: `(one INTEGER NOT NULL PRIMARY KEY, identity TEXT NOT NULL) STRICT`,
 	CountTables:  `SELECT count(*) FROM sqlite_schema WHERE name = $1`,

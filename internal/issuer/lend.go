@@ -11,6 +11,7 @@ import (
 // A lender lends ranges to processes with a stock of their own.
 type lender interface {
 	Advance(ctx context.Context, tag string, n int64, before string) (segment.Grant, error)
+	AdvanceStrict(ctx context.Context, tag string, n int64) (segment.Grant, error)
 	Return(ctx context.Context, tag string, last segment.Grant, start int64) error
 }
 
@@ -22,6 +23,18 @@ func (i *Issuer) Advance(ctx context.Context, tag string, n int64, before string
 		return segment.Grant{}, err
 	}
 	return l.Advance(ctx, tag, min(n, int64(i.maxRange)), before)
+}
+
+// AdvanceStrict takes a range of n IDs, 1 … [Issuer.MaxRange], of a tag with strict order.
+func (i *Issuer) AdvanceStrict(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	l, err := i.lender(tag)
+	if err == nil {
+		err = checkCount(int(n), i.maxRange)
+	}
+	if err != nil {
+		return segment.Grant{}, err
+	}
+	return l.AdvanceStrict(ctx, tag, n)
 }
 
 // Return puts the unused end of such a range back into the stock.

@@ -126,7 +126,7 @@ func (t *Tags) liftAbove(ctx context.Context, tag segment.Tag, largest int64) (s
 		return t.liftAll(ctx, tag.Name, largest)
 	}
 	for moved := false; !moved || tag.MaxID <= largest; moved = true {
-		grant, err := t.store.Advance(ctx, tag.Name, max(1, largest+1-tag.MaxID))
+		grant, err := segment.AdvanceAny(ctx, t.store, tag.Name, max(1, largest+1-tag.MaxID))
 		if err != nil {
 			return segment.Tag{}, t.failed(err)
 		}

@@ -284,7 +284,7 @@ func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag
 		}
 	}()
 	for left > 0 {
-		grant, err := t.store.Advance(ctx, tag.Name, left)
+		grant, err := segment.AdvanceAny(ctx, t.store, tag.Name, left)
 		switch {
 		case errors.Is(err, leaf.ErrUnknownTag):
 			return segment.Tag{}, fmt.Errorf("raise tag %q: %w", tag.Name, leaf.ErrUnknownTag)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -36,6 +37,7 @@ var reasons = map[string]error{
 	"SCHEME_DISABLED":    leaf.ErrUnsupported,
 	"STOPPING":           errAway,
 	"STORE_UNAVAILABLE":  errAway,
+	"STRICT_ORDER":       segment.ErrStrict,
 	"TAG_EXISTS":         leaf.ErrTagExists,
 	"UNAUTHENTICATED":    ErrDenied,
 	"UNKNOWN_TAG":        leaf.ErrUnknownTag,

@@ -16,13 +16,26 @@ type Store struct{ *Conn }
 
 // Advance takes a range of up to n IDs. An error may have cost IDs.
 func (s Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
-	if err := segment.CheckKnown(tag); err != nil {
-		return segment.Grant{}, err
-	}
 	before, _ := s.latest.Load(tag)
 	version, _ := before.(string)
-	grant, err := repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (segment.Grant, error) {
-		res, err := srv.ids.Advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n, Before: version})
+	grant, err := s.advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n, Before: version})
+	if err == nil {
+		s.latest.Store(tag, grant.Version)
+	}
+	return grant, err
+}
+
+// AdvanceStrict passes a call for a tag with strict order on to the servers' store.
+func (s Store) AdvanceStrict(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	return s.advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n, Strict: true})
+}
+
+func (s Store) advance(ctx context.Context, req *leafv1.AdvanceRequest) (segment.Grant, error) {
+	if err := segment.CheckKnown(req.GetTag()); err != nil {
+		return segment.Grant{}, err
+	}
+	return repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (segment.Grant, error) {
+		res, err := srv.ids.Advance(ctx, req)
 		if loop := s.checkRoute(srv); loop != nil {
 			return segment.Grant{}, loop
 		}
@@ -32,15 +45,14 @@ func (s Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant,
 		if err := s.checkStore(res.GetStore()); err != nil {
 			return segment.Grant{}, err
 		}
+		if req.GetStrict() && !res.GetStrict() { // an older server
+			return segment.Grant{}, fmt.Errorf("%w: leaf server %s has no strict order: upgrade it", leaf.ErrUnsupported, srv.host)
+		}
 		return segment.Grant{
 			Range: leaf.Range{Start: res.GetRange().GetStart(), End: res.GetRange().GetEnd()},
 			Step:  res.GetStep(), Source: srv.host, Version: res.GetVersion(), Store: res.GetStore(), Guarded: true,
 		}, nil
 	})
-	if err == nil {
-		s.latest.Store(tag, grant.Version)
-	}
-	return grant, err
 }
 
 // Return gives the unused end of a grant back to the server that it came from.

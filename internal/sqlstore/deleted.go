@@ -27,16 +27,24 @@ func (s *Session) Create(tag segment.Tag) error {
 	if err := s.keepsOptions(tag.Options); err != nil {
 		return err
 	}
+	start, strict := tag.MaxID, tag.Options.Strict()
+	if strict {
+		tag.MaxID = full
+	}
 	if err := s.Insert(tag); err != nil {
 		return err
 	}
 	if err := s.setOptions(tag.Name, tag.Options); err != nil {
 		return err
 	}
-	if has, err := s.HasTable(deletedTable); err != nil || !has {
-		return err
+	has, err := s.HasTable(deletedTable)
+	var end sql.Null[int64]
+	if err == nil && has {
+		end, err = s.keptEnd(tag.Name)
 	}
-	end, err := s.keptEnd(tag.Name)
+	if err == nil && strict {
+		return s.createStrict(tag.Name, max(start, end.V))
+	}
 	if err == nil && end.V > tag.MaxID {
 		_, err = s.Change(`UPDATE leaf_alloc SET max_id = $2`+s.Touch+s.one(), tag.Name, end.V)
 	}
@@ -65,6 +73,9 @@ func (s *Session) Remove(name string) error {
 	}
 	if err == nil {
 		err = cmp.Or(s.mark(deletedTable), s.setOptions(name, nil))
+	}
+	if err == nil && r.strict {
+		err = s.dropStrict(name)
 	}
 	if err != nil {
 		return err

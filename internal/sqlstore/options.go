@@ -95,7 +95,14 @@ func (s *Session) keepsOptions(o segment.TagOptions) error {
 	}
 	has, err := s.HasTable(optionTable)
 	if err == nil && !has {
-		err = Refusal{MissingTable{optionTable, s.OptionTable}}
+		return Refusal{MissingTable{optionTable, s.OptionTable}}
+	}
+	if err != nil || !o.Strict() {
+		return err
+	}
+	has, err = s.HasTable(strictTable)
+	if err == nil && !has {
+		err = Refusal{MissingTable{strictTable, s.StrictTable}}
 	}
 	return err
 }
@@ -123,6 +130,7 @@ func (s *Session) setOptions(name string, o segment.TagOptions) error {
 const (
 	deletedTable = "leaf_deleted"
 	optionTable  = "leaf_option"
+	strictTable  = "leaf_strict"
 )
 
 // mark tells users who may not read a table that it has rows. A store without leaf_store has no place
@@ -133,7 +141,7 @@ func (s *Session) mark(table string) error {
 	}
 	has, err := s.HasTable(s.storeTable())
 	if err == nil && has {
-		_, err = s.Change(s.Mark, map[string]int{optionTable: 2, deletedTable: 3}[table], table)
+		_, err = s.Change(s.Mark, map[string]int{optionTable: 2, deletedTable: 3, strictTable: 4}[table], table)
 	}
 	return err
 }

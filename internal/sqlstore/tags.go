@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"database/sql"
 	"errors"
@@ -19,6 +20,7 @@ type row struct {
 	maxID, step   sql.Null[int64]
 	options       segment.TagOptions
 	updatedMicros sql.Null[int64]
+	strict        bool // maxID is that of leaf_strict
 }
 
 func (r row) tag() segment.Tag {
@@ -106,7 +108,10 @@ func (s *Session) load(name, lock string) (row, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return row{}, Refusal{leaf.ErrUnknownTag}
 	}
-	return r, err
+	if err != nil {
+		return row{}, err
+	}
+	return s.counted(r, lock)
 }
 
 // loadAll is load with all options.
@@ -135,6 +140,9 @@ func (s *Session) NotAdvanced(name string, n int64) error {
 	if err != nil {
 		return err
 	}
+	if r.strict {
+		return Refusal{segment.ErrStrict}
+	}
 	if n > 0 {
 		r.step = sql.Null[int64]{V: n, Valid: true}
 	}
@@ -150,7 +158,12 @@ func (s *Session) NotAdvanced(name string, n int64) error {
 // Tags returns up to limit tags behind the one with the name after, in the order of the column's
 // collation. A nil after is before all.
 func (s *Session) Tags(after *string, limit int) ([]segment.Tag, error) {
-	return s.page(s.selectTags(), scanRow, after, limit)
+	tags, err := s.page(s.selectTags(), scanRow, after, limit)
+	for i, tag := range tags {
+		r, failed := s.counted(row{name: tag.Name, maxID: sql.Null[int64]{V: tag.MaxID}}, "")
+		tags[i].MaxID, err = r.maxID.V, cmp.Or(err, failed)
+	}
+	return tags, err
 }
 
 // Steps is Tags without the counters and the descriptions.
@@ -244,7 +257,14 @@ func (s *Session) Alter(name string, change segment.Change) (segment.Tag, error)
 	if err != nil {
 		return segment.Tag{}, Refusal{err}
 	}
-	set, args := `max_id = $2, step = $3`, []any{name, tag.MaxID, tag.Step}
+	stored := tag.MaxID
+	if r.strict {
+		if err := s.setStrict(name, tag.MaxID); err != nil {
+			return segment.Tag{}, err
+		}
+		stored = full
+	}
+	set, args := `max_id = $2, step = $3`, []any{name, stored, tag.Step}
 	if _, ok := change.Options[segment.OptionDescription]; ok && s.Description != "" {
 		set, args = set+`, description = $4`, append(args, tag.Options.Description())
 	} else if err := s.describable(tag.Options.Description()); err != nil {

@@ -566,7 +566,11 @@ type AdvanceRequest struct {
 	Count int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// The version of the range that this program was given before. Where this one follows it,
 	// both can be given back together.
-	Before        string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
+	Before string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
+	// The tag has strict order: the server passes the call on to its store. The IDs belong to
+	// those who waited for them before the call. Without it such a tag fails with STRICT_ORDER, with
+	// it any other one with UNKNOWN_TAG. Before is empty, and the range has exactly count IDs.
+	Strict        bool `protobuf:"varint,4,opt,name=strict,proto3" json:"strict,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -622,6 +626,13 @@ func (x *AdvanceRequest) GetBefore() string {
 	return ""
 }
 
+func (x *AdvanceRequest) GetStrict() bool {
+	if x != nil {
+		return x.Strict
+	}
+	return false
+}
+
 type AdvanceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Range *Range                 `protobuf:"bytes,1,opt,name=range,proto3" json:"range,omitempty"`
@@ -631,7 +642,9 @@ type AdvanceResponse struct {
 	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	// The identity of the store at the end of the chain of servers; empty: it has none. Discard
 	// a range with another identity than the ranges before: its IDs may be in use.
-	Store         string `protobuf:"bytes,4,opt,name=store,proto3" json:"store,omitempty"`
+	Store string `protobuf:"bytes,4,opt,name=store,proto3" json:"store,omitempty"`
+	// The tag has strict order. Discard the range if the request said so and the answer does not.
+	Strict        bool `protobuf:"varint,5,opt,name=strict,proto3" json:"strict,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -692,6 +705,13 @@ func (x *AdvanceResponse) GetStore() string {
 		return x.Store
 	}
 	return ""
+}
+
+func (x *AdvanceResponse) GetStrict() bool {
+	if x != nil {
+		return x.Strict
+	}
+	return false
 }
 
 type ReturnRequest struct {
@@ -997,16 +1017,18 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12:\n" +
 	"\vretry_delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryDelay\"P\n" +
+	"retryDelay\"h\n" +
 	"\x0eAdvanceRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x16\n" +
-	"\x06before\x18\x03 \x01(\tR\x06before\"{\n" +
+	"\x06before\x18\x03 \x01(\tR\x06before\x12\x16\n" +
+	"\x06strict\x18\x04 \x01(\bR\x06strict\"\x93\x01\n" +
 	"\x0fAdvanceResponse\x12$\n" +
 	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x14\n" +
-	"\x05store\x18\x04 \x01(\tR\x05store\"c\n" +
+	"\x05store\x18\x04 \x01(\tR\x05store\x12\x16\n" +
+	"\x06strict\x18\x05 \x01(\bR\x06strict\"c\n" +
 	"\rReturnRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x03R\x05start\x12\x10\n" +

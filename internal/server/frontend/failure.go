@@ -13,6 +13,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -84,6 +85,7 @@ var kinds = []struct {
 	{issuer.ErrNoScheme, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeUnimplemented, Reason: "UNKNOWN_SCHEME"}},
 	{leaf.ErrUnknownTag, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeNotFound, Java: -2, Reason: "UNKNOWN_TAG"}},
 	{leaf.ErrTagExists, Kind{HTTP: http.StatusConflict, RPC: connect.CodeAlreadyExists, Reason: "TAG_EXISTS"}},
+	{segment.ErrStrict, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "STRICT_ORDER"}},
 	{issuer.ErrHeld, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "WORKER_HELD"}},
 	{worker.ErrNewer, Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeFailedPrecondition, Reason: "NEWER_FORMAT"}},
 	{worker.ErrConflict, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "CONFLICT"}},

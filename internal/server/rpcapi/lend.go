@@ -18,7 +18,13 @@ func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (
 	if err := s.mayTake(ctx, issuer.Segment, req.GetTag(), charged); err != nil {
 		return nil, err
 	}
-	grant, err := s.IDs.Advance(ctx, req.GetTag(), req.GetCount(), req.GetBefore())
+	advance := func() (segment.Grant, error) {
+		return s.IDs.Advance(ctx, req.GetTag(), req.GetCount(), req.GetBefore())
+	}
+	if req.GetStrict() {
+		advance = func() (segment.Grant, error) { return s.IDs.AdvanceStrict(ctx, req.GetTag(), req.GetCount()) }
+	}
+	grant, err := advance()
 	if err != nil {
 		s.refund(ctx, req.GetTag(), charged)
 		return nil, err
@@ -32,6 +38,7 @@ func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (
 	}
 	return &leafv1.AdvanceResponse{
 		Range: &leafv1.Range{Start: grant.Range.Start, End: grant.Range.End}, Step: grant.Step, Version: grant.Version, Store: grant.Store,
+		Strict: req.GetStrict(),
 	}, nil
 }
 

@@ -1,0 +1,210 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leaf-id/leaf"
+)
+
+// Values of [OptionOrder].
+const (
+	OrderStrict      = "strict"       // a store that can lose writes refuses
+	OrderStrictLossy = "strict-lossy" // the order holds unless the store loses writes
+)
+
+// ErrStrict refuses a call that would make a stock of a tag with strict order.
+var ErrStrict = errors.New("the tag has strict order: its IDs come one call at a time")
+
+// A StrictStore is a [Store] that can have tags with strict order. Its Advance refuses them with
+// [ErrStrict]: whoever knows nothing of them cannot issue their IDs from a stock.
+type StrictStore interface {
+	// AdvanceStrict is Advance for a tag with strict order, with n of at least 1 and a grant of
+	// exactly n IDs. It wraps [leaf.ErrUnknownTag] for a tag without. The IDs belong to those who
+	// waited for them before the call, and to nobody else.
+	AdvanceStrict(ctx context.Context, tag string, n int64) (Grant, error)
+}
+
+// Strict reports whether the tag has strict order.
+func (o TagOptions) Strict() bool { return o[OptionOrder] != "" }
+
+// CheckStrict reports why a store with these options for a tag must not grant its IDs by
+// AdvanceStrict. Lossy: the store may lose acknowledged writes.
+func (o TagOptions) CheckStrict(lossy bool) error {
+	switch {
+	case !o.Strict():
+		return fmt.Errorf("%w: it has no strict order", leaf.ErrUnknownTag)
+	case o[OptionOrder] == OrderStrict && lossy:
+		return fmt.Errorf("%w: the store can lose acknowledged writes, and with them the strict order: create the tag with the order %q to accept that",
+			leaf.ErrUnsupported, OrderStrictLossy)
+	}
+	return nil
+}
+
+func checkOrder(value string) error {
+	if value != OrderStrict && value != OrderStrictLossy {
+		return fmt.Errorf("%w: %.40q is not %s or %s", leaf.ErrInvalid, value, OrderStrict, OrderStrictLossy)
+	}
+	return nil
+}
+
+// AdvanceAny advances a tag of either order by n, at least 1, and grants the IDs to nobody.
+func AdvanceAny(ctx context.Context, store Store, tag string, n int64) (Grant, error) {
+	grant, err := store.Advance(ctx, tag, n)
+	if strict, ok := store.(StrictStore); ok && errors.Is(err, ErrStrict) {
+		return strict.AdvanceStrict(ctx, tag, n)
+	}
+	return grant, err
+}
+
+// A strictQueue issues the IDs of a tag with strict order. There is no stock: one call to the store
+// has exactly the IDs of those who wait when it is sent, and who comes later waits for the next one.
+// So an ID is above all those that anybody had before the request for it.
+type strictQueue struct {
+	buffer *Buffer
+
+	mu      sync.Mutex
+	waiting []*strictCall
+	serving bool // a goroutine takes from waiting
+}
+
+// A strictCall is a caller that waits for n IDs.
+type strictCall struct {
+	ctx  context.Context // ended: the caller has left
+	n    int64
+	done chan struct{} // closed once what follows is set
+	got  Grant
+	err  error
+}
+
+// maxStrict bounds the IDs of several callers in one call to the store.
+const maxStrict = 10_000
+
+// take waits for n IDs that follow one another.
+func (q *strictQueue) take(ctx context.Context, n int64) (Grant, error) {
+	wait, cancel := context.WithTimeoutCause(ctx, q.buffer.opts.Wait, errWaited)
+	defer cancel()
+	c := &strictCall{ctx: wait, n: n, done: make(chan struct{})}
+	q.mu.Lock()
+	q.waiting = append(q.waiting, c)
+	if !q.serving {
+		q.serving = true
+		go q.serve()
+	}
+	q.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.got, c.err
+	case <-wait.Done():
+	}
+	if cause := context.Cause(wait); !errors.Is(cause, errWaited) {
+		return Grant{}, fmt.Errorf("wait for IDs of %q: %w", q.buffer.tag, cause)
+	}
+	return Grant{}, q.buffer.exhausted(nil)
+}
+
+// next takes the callers of the next call to the store, and leaves out those who have gone. Without
+// any the goroutine ends.
+func (q *strictQueue) next() (calls []*strictCall, n int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.waiting) > 0 {
+		c := q.waiting[0]
+		if c.ctx.Err() == nil {
+			if n > 0 && n+c.n > maxStrict {
+				return calls, n
+			}
+			calls, n = append(calls, c), n+c.n
+		}
+		q.waiting = q.waiting[1:]
+	}
+	q.serving = len(calls) > 0
+	return calls, n
+}
+
+func (q *strictQueue) serve() {
+	for calls, n := q.next(); len(calls) > 0; calls, n = q.next() {
+		grant, err := q.fetch(calls[0].ctx, n)
+		for _, c := range calls {
+			c.got, c.err = grant, err
+			if err == nil {
+				c.got.Range.End = grant.Range.Start + c.n
+				grant.Range.Start = c.got.Range.End
+			}
+			close(c.done)
+		}
+	}
+}
+
+// fetch gets exactly n IDs, for a first caller with that context. A failed call is not repeated:
+// the callers learn of it at once.
+func (q *strictQueue) fetch(caller context.Context, n int64) (Grant, error) {
+	b := q.buffer
+	ctx := context.Background() // other callers may wait longer than the first
+	if b.opts.RefillContext != nil {
+		ctx = b.opts.RefillContext(caller)
+	}
+	b.mu.Lock()
+	end := b.end
+	b.mu.Unlock()
+	if end != nil {
+		return Grant{}, end
+	}
+	grant, err := b.fetch(ctx, n)
+	if err == nil && grant.Range.Len() != n {
+		err = fmt.Errorf("tag %q: the store granted %v when asked for %d", b.tag, grant.Range, n)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := &b.account
+	switch {
+	case err == nil:
+		a.grants++
+		a.step, a.last, a.lastAt = grant.Step, n, time.Now()
+		a.retired += n
+	case errors.Is(err, leaf.ErrUnknownTag): // deleted, and perhaps created again with another order
+		b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
+		if b.opts.set != nil {
+			b.opts.set.forget(b)
+		}
+		err = b.end
+	case isUnfit(err):
+		a.failures++
+		err = fmt.Errorf("tag %q: %w", b.tag, err)
+	default:
+		a.failures++
+		err = b.exhausted(err)
+	}
+	return grant, err
+}
+
+// becomeStrict has the buffer issue by a queue from now on, because the store said so; b.mu is held.
+func (b *Buffer) becomeStrict() {
+	b.account.grants++ // the tag exists
+	b.opts.loaded.Store(true)
+	b.notFailing()
+	b.health = storeHealth{}
+	b.strict.Store(&strictQueue{buffer: b})
+	b.wakeAll()
+}
+
+// AdvanceStrict passes a call of a process with a [Set] of its own on to the store.
+func (s serverSet) AdvanceStrict(ctx context.Context, tag string, n int64) (Grant, error) {
+	if err := s.Check(ctx, tag); err != nil { // looks the tag up
+		return Grant{}, err
+	}
+	b, err := s.buffer(ctx, tag)
+	if err != nil {
+		return Grant{}, err
+	}
+	if err := b.awaitLoaded(ctx); err != nil {
+		return Grant{}, err
+	}
+	if q := b.strict.Load(); q != nil {
+		return q.take(ctx, n)
+	}
+	return Grant{}, fmt.Errorf("tag %q: %w: it has no strict order", tag, leaf.ErrUnknownTag)
+}
