@@ -140,7 +140,7 @@ func titles() (all []string) {
 
 // testOnly reports whether a folder has nothing but tests and what they need.
 func testOnly(folder string) bool {
-	return within(folder, "driver/drivertest") || within(folder, "internal/testserver") || folder == "worker/model" || folder == "clients/lab"
+	return within(folder, "driver/drivertest") || within(folder, "internal/testserver") || folder == "worker/model" || within(folder, "clients")
 }
 
 // summary is the first sentence of a package comment without the name of the package.
