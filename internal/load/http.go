@@ -13,6 +13,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // An HTTP is a target for HTTP/1.1, with one connection for each client. It writes prepared bytes:
@@ -169,10 +170,14 @@ func (c *httpConn) read() (status int, err error) {
 }
 
 // malformed returns the error of an answer that package net/http cannot read. Where the connection
-// has ended, the answer may only be cut short.
+// has ended, or the time is over, the answer may only be cut short: the package takes the first half
+// of a line for all of it.
 func (c *httpConn) malformed(err error) error {
 	if kind, _ := kindOf(err); kind != kindOther {
 		return err
+	}
+	if !time.Now().Before(c.deadline) {
+		return fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, err)
 	}
 	if _, ended := c.r.Peek(1); ended != nil && !errors.Is(ended, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("%w: %w", noEOF(ended), err)

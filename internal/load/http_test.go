@@ -72,6 +72,32 @@ func TestHTTPAnswers(t *testing.T) {
 	}
 }
 
+// A server that stops in the middle of a line makes a call take too long, and answers nothing wrong.
+func TestHTTPStalls(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Len"))
+		}
+	}()
+	conn := Routes(Server{Addr: l.Addr().String(), Timeout: 50 * time.Millisecond}, "segment").Open()
+	defer conn.Close()
+	call := &Call{Key: "order", Count: 1}
+	conn.Do(t.Context(), []*Call{call})
+	if kind, _ := kindOf(call.Err); kind != kindTimeout || Misfit(call.Err) {
+		t.Errorf("got %v", call.Err)
+	}
+}
+
 func rangesText(ids *IDs) string {
 	var parts []string
 	for _, r := range ids.Ranges {
