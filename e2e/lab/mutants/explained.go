@@ -13,7 +13,7 @@ var explained string
 // fault; the indented lines below say why.
 func readExplained(text string) (map[string]string, error) {
 	reasons := map[string]string{}
-	var group []string // the faults that have one reason
+	var group []string // faults with the same reason
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimSpace(line)
 		switch indented := strings.HasPrefix(line, "\t"); {

@@ -3,8 +3,8 @@
 //
 //	go run ./lab/mutants -seed 7 -n 100 -for 3m segment worker
 //
-// It is run in the folder e2e. A test program has many faults, of which an environment variable
-// switches one on: one build of a package tries them all.
+// Run it in the folder e2e. A test program has many faults, and an environment variable switches one
+// of them on: one build of a package tries them all.
 package main
 
 import (

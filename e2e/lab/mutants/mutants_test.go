@@ -138,7 +138,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// What is explained is still in the code.
+// Every explained fault can still be planted.
 func TestExplained(t *testing.T) {
 	known, err := readExplained(explained)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// A fault is one change of the code, which [mutate] writes next to what it changes.
+// A fault is one change of the code. [mutate] writes it next to the original.
 type fault struct {
 	key   string // file, function, code, change: no line, so that it stays as code around it moves
 	line  int
@@ -184,8 +184,8 @@ func (p *planter) removable(s ast.Stmt) bool {
 	return false
 }
 
-// dull tells calls that no mutant leaves out: a panic ends a function, locks that are not released
-// hang and those that are not taken are the race detector's, and lines of the log promise nothing.
+// dull reports calls that mutants keep: a panic ends a function, a missing Unlock hangs, a missing
+// Lock belongs to the race detector, and log lines promise nothing.
 func (p *planter) dull(call *ast.CallExpr) bool {
 	switch f := call.Fun.(type) {
 	case *ast.Ident:
@@ -231,7 +231,7 @@ func (p *planter) cases(s *ast.SwitchStmt) {
 	}
 }
 
-// results drops errors, and takes results that are compared for true and false.
+// results drops errors, and replaces computed boolean results by true and by false.
 func (p *planter) results(r *ast.ReturnStmt) {
 	for _, e := range r.Results {
 		t := p.info.TypeOf(e)

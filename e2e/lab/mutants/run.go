@@ -133,7 +133,7 @@ func (s *suite) measure(ctx context.Context) error {
 	return nil
 }
 
-// run runs the tests with one fault; 0: with none.
+// run runs the tests with one fault; 0: without a fault.
 func (s *suite) run(ctx context.Context, n int) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.most, errHung)
 	defer cancel()
