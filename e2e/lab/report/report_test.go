@@ -115,6 +115,9 @@ func TestPageOfSaboteurs(t *testing.T) {
 	must(t, (&lab.Saboteur{Rule: "CAS", Kind: "tags", Schedules: 2, Sign: "issued twice"}).Save(dir))
 	must(t, os.WriteFile(detail(page), []byte(saboteurs+"former\n"+end+begin+"mine\n"+end), 0o600))
 	must(t, run(t.Context(), "", "", dir, page))
+	if text := new(report).text(time.Time{}); strings.Contains(text, "###") {
+		t.Errorf("a title without a table: %s", text)
+	}
 	text, err := os.ReadFile(detail(page))
 	must(t, err)
 	if !strings.HasSuffix(string(text), end+begin+"mine\n"+end) || strings.Contains(string(text), "former") || !strings.Contains(string(text), "| CAS |") {

@@ -151,8 +151,5 @@ func (r *report) causes() string {
 			rows = append(rows, []string{c.Name(), cause.First, cause.Second, number(cause.IDs), fmt.Sprint(cause.Within), cause.Why})
 		}
 	}
-	if len(rows) == 0 {
-		return ""
-	}
-	return "### Duplicates within documented limits\n\n" + table([]string{"Scenario", "Issued by", "Again by", " IDs", "All in", "Why"}, rows)
+	return titled("### Duplicates within documented limits", table([]string{"Scenario", "Issued by", "Again by", " IDs", "All in", "Why"}, rows))
 }

@@ -63,8 +63,16 @@ func (r *report) text(now time.Time) string {
 		}
 		text = append(text, r.picture(some))
 	}
-	text = append(text, r.causes(), "### The simulator", r.schedules(), "### How long it takes", r.budget())
+	text = append(text, r.causes(), titled("### The simulator", r.schedules()), titled("### How long it takes", r.budget()))
 	return strings.Join(slices.DeleteFunc(text, func(s string) bool { return s == "" }), "\n\n") + "\n"
+}
+
+// titled returns a table below its title; empty: the table is.
+func titled(title, table string) string {
+	if table == "" {
+		return ""
+	}
+	return title + "\n\n" + table
 }
 
 // table returns a table in Markdown; columns whose title begins with a space are numbers.
