@@ -204,7 +204,8 @@ func (s serverSet) AdvanceStrict(ctx context.Context, tag string, n int64) (Gran
 		return Grant{}, err
 	}
 	if q := b.strict.Load(); q != nil {
-		return q.take(ctx, n)
+		g, err := q.take(ctx, n)
+		return Grant{Range: g.Range, Step: g.Step, Store: g.Store}, err // nothing goes back
 	}
 	return Grant{}, fmt.Errorf("tag %q: %w: it has no strict order", tag, leaf.ErrUnknownTag)
 }
