@@ -35,7 +35,7 @@ func TestReadme(t *testing.T) {
 
 // guides are the pages whose commands a reader runs from top to bottom. On a page that starts no
 // server one runs with an embedded store.
-var guides = []string{"start", "production", "layouts", "segment-mode", "worker-leases", "operations"}
+var guides = []string{"start", "production", "layouts", "segment-mode", "worker-leases", "operations", "forms", "security", "strict-order"}
 
 func TestGuides(t *testing.T) {
 	testserver.Long(t)
