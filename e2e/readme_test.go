@@ -35,7 +35,24 @@ func TestReadme(t *testing.T) {
 
 // guides are the pages whose commands a reader runs from top to bottom. On a page that starts no
 // server one runs with an embedded store.
-var guides = []string{"start", "production", "layouts", "segment-mode", "worker-leases", "operations", "forms", "security", "strict-order"}
+var guides = []string{"start", "production", "layouts", "segment-mode", "worker-leases", "operations", "forms",
+	"masks", "security", "strict-order", "configuration", "snowflake-mode", "uid-mode"}
+
+// TestAllBlocksRun sees to it that no page has commands that no test runs.
+func TestAllBlocksRun(t *testing.T) {
+	elsewhere := []string{"backup", "stores", "use-from"} // TestRecipes, clients/use-from
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(pages) < 30 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, file := range pages {
+		page := strings.TrimSuffix(filepath.Base(file), ".md")
+		runs := strings.Contains(read(t, file), "\n```sh\n")
+		if runs && !slices.Contains(guides, page) && !slices.Contains(elsewhere, page) {
+			t.Errorf("docs/%s.md has blocks marked sh, which no test runs: name it in guides, or indent them", page)
+		}
+	}
+}
 
 func TestGuides(t *testing.T) {
 	testserver.Long(t)

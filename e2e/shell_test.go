@@ -114,13 +114,18 @@ func (sh *shell) export(line string) {
 	sh.env = append(sh.env, name+"="+string(value))
 }
 
-// startOver ends the server, and forgets its data and what was exported since.
+// startOver ends the server, and forgets its data, the files of the page, and what was exported since.
 func (sh *shell) startOver(env []string) {
 	sh.t.Helper()
 	sh.stopServer()
 	sh.env = env
-	if err := os.RemoveAll(filepath.Join(sh.dir, "leaf-data")); err != nil {
-		sh.t.Fatal(err)
+	for _, pattern := range []string{"leaf-data", "store", "*.token", "*.yaml", "*.key"} {
+		files, _ := filepath.Glob(filepath.Join(sh.dir, pattern)) // the patterns are right
+		for _, file := range files {
+			if err := os.RemoveAll(file); err != nil {
+				sh.t.Fatal(err)
+			}
+		}
 	}
 }
 

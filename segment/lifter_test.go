@@ -2,6 +2,7 @@ package segment_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,7 @@ import (
 type tickets struct {
 	*drivertest.Faulty
 	lifts []int64
-	down  error // what lifts fail with
+	down  atomic.Bool // lifts fail
 }
 
 func (s *tickets) Advance(ctx context.Context, tag string, _ int64) (segment.Grant, error) {
@@ -23,8 +24,8 @@ func (s *tickets) Advance(ctx context.Context, tag string, _ int64) (segment.Gra
 
 func (s *tickets) Lift(ctx context.Context, tag, _ string, floor int64) error {
 	s.lifts = append(s.lifts, floor)
-	if s.down != nil {
-		return s.down
+	if s.down.Load() {
+		return errDown
 	}
 	_, err := s.Alter(ctx, tag, segment.Change{MaxID: &floor})
 	return err
@@ -78,9 +79,9 @@ func TestGuardFailedLift(t *testing.T) {
 			wantError(t, take(1), nil)
 		}
 		loseWrites(t, store.Faulty, 7)
-		store.down = errDown
+		store.down.Store(true)
 		wantError(t, take(50), errDown)
-		store.down = nil
+		store.down.Store(false)
 		time.Sleep(time.Minute)
 		for range 10 {
 			wantError(t, take(5), nil)

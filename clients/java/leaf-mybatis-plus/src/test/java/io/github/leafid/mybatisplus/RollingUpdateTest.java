@@ -82,7 +82,7 @@ class RollingUpdateTest {
             if (COMPARISON) {
                 byte[] mac = new byte[2];
                 ThreadLocalRandom.current().nextBytes(mac);
-                String setUp = String.format("ip link add eth0 type dummy && ip link set eth0 address 02:42:0a:00:%02x:%02x && "
+                String setUp = String.format("ip link add eth0 address 02:42:0a:00:%02x:%02x type veth peer name peer0 && ip link set peer0 up && "
                         + "ip addr add %s/8 dev eth0 && ip link set eth0 up && exec \"$@\"", mac[0], mac[1], address);
                 command.addAll(List.of("unshare", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c", setUp, "sh"));
             }
