@@ -56,7 +56,9 @@ func TestUpgrade(t *testing.T) {
 func buildCommit(t *testing.T, commit string) string {
 	t.Helper()
 	const script = `set -e
-cd .. && git -c safe.directory=* archive --output="$1/old.tar" "$2"
+cd .. && git="git -c safe.directory=*"
+$git cat-file -e "$2" 2>/dev/null || $git fetch --quiet --unshallow
+$git archive --output="$1/old.tar" "$2"
 mkdir "$1/old" && tar -xf "$1/old.tar" -C "$1/old"
 cd "$1/old" && go build -buildvcs=false -trimpath -ldflags='-s -w' -o "$1/leaf-old" ./cmd/leaf`
 	dir := t.TempDir()
