@@ -87,21 +87,28 @@ func TestFailOverLosesClaim(t *testing.T) {
 				if i == 0 {
 					t.Parallel()
 				}
-				failOverLosesClaim(t, start(t), figure(60_000, 3_400_000))
+				for !failOverLosesClaim(t, start(t), figure(60_000, 3_400_000)) {
+					t.Log("the first node lost its lease, because the machine is busy: once more")
+				}
 			})
 		}
 	}
 }
 
-func failOverLosesClaim(t *testing.T, p lossyPair, part int) {
+// failOverLosesClaim reports false if the second node got the first one's worker ID.
+func failOverLosesClaim(t *testing.T, p lossyPair, part int) bool {
 	initWorkers(t, p.url)
 	var all drivertest.Ranges
 	a := startNode(t, &all, p.config(t))
-	a.take(part)
+	first := a.take(part).Worker
 	p.catchUp()
 	p.cut()
 	b := startNode(t, &all, p.config(t)) // its claim is lost
 	lost := b.take(part).Worker
+	if lost == first {
+		checkRanges(t, &all, 2*int64(part))
+		return false
+	}
 	b.signal(syscall.SIGSTOP)
 	p.failOver()
 	c := startNode(t, &all, p.config(t))
@@ -126,4 +133,5 @@ func failOverLosesClaim(t *testing.T, p lossyPair, part int) {
 		t.Error("two nodes issue under one worker ID")
 	}
 	checkRanges(t, &all, 3*int64(part))
+	return true
 }
