@@ -11,7 +11,7 @@ import org.hibernate.service.ServiceRegistry;
 import org.hibernate.type.Type;
 
 /**
- * Gives entities IDs of Leaf, in Hibernate 5.6, 6 and 7. The key is a Long or a String.
+ * Gives entities IDs of Leaf, in Hibernate 5.6 and 6. The key is a Long or a String.
  *
  * <pre>{@code
  * @Id
