@@ -187,7 +187,7 @@ func (c *cluster) launch(m *member) {
 	s := serveBy(c.t, slices.Concat(m.host.inside, c.program, args)...)
 	addr := strings.TrimPrefix(s.url, "http://")
 	l := &life{server: s, name: fmt.Sprintf("s%d.%d", m.id, m.lives), resp: resp, grpc: portAddress(c.t, s, "grpc")}
-	m.begin(l.name, c.elapsed())
+	m.begin(l)
 	m.front.target.Store(&addr)
 	m.now.Store(l)
 }

@@ -131,6 +131,7 @@ type server struct {
 	logMu  sync.Mutex
 	urls   chan string
 	exited chan struct{}
+	ended  time.Time // valid once exited is closed
 }
 
 var servingURL = regexp.MustCompile(`msg=serving.* url=(https?://\S+)`)
@@ -204,6 +205,7 @@ func (s *server) follow(stderr io.Reader) {
 		}
 	}
 	_ = s.cmd.Wait()
+	s.ended = time.Now()
 	close(s.exited)
 }
 
@@ -220,6 +222,16 @@ func (s *server) running() error {
 		return fmt.Errorf("leaf serve ended:\n%s", s.output())
 	default:
 		return nil
+	}
+}
+
+// endedBefore reports whether the process was gone by then.
+func (s *server) endedBefore(t time.Time) bool {
+	select {
+	case <-s.exited:
+		return s.ended.Before(t)
+	default:
+		return false
 	}
 }
 

@@ -15,28 +15,29 @@ import (
 
 // A lifeSpan is when a life of a server began to serve.
 type lifeSpan struct {
-	name string
-	from time.Duration
+	*life
+	from time.Time
 }
 
-func (m *member) begin(name string, now time.Duration) {
+func (m *member) begin(l *life) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.since = append(m.since, lifeSpan{name, now})
+	m.since = append(m.since, lifeSpan{l, time.Now()})
 }
 
-// lifeAt returns which life answered a call; empty: it may have been either of two.
-func (m *member) lifeAt(begin, end time.Duration) string {
+// lifeAt returns which life answered a call: the only one that served at some time of it; empty: two
+// did.
+func (m *member) lifeAt(begin, end time.Time) (name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	name := ""
 	for _, l := range m.since {
-		switch {
-		case l.from <= begin:
-			name = l.name
-		case l.from <= end:
+		if l.from.After(end) || l.endedBefore(begin) {
+			continue
+		}
+		if name != "" {
 			return ""
 		}
+		name = l.name
 	}
 	return name
 }
@@ -88,8 +89,8 @@ func (p *sdkProgram) called(call leafsdk.Call) {
 	if call.Range.Empty() {
 		return
 	}
-	end := p.c.elapsed()
-	server := p.hosts[call.Server].lifeAt(end-call.Took, end)
+	end := time.Now()
+	server := p.hosts[call.Server].lifeAt(end.Add(-call.Took), end)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.granted = append(p.granted, serverGrant{call.Range, server})
