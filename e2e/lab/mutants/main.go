@@ -35,6 +35,7 @@ func main() {
 	long := flag.Duration("for", 10*time.Minute, "try the faults of one package for at most so long")
 	workers := flag.Int("p", runtime.NumCPU(), "run so many tests at a time")
 	match := flag.String("match", "", "plant only faults whose text has this in it")
+	again := flag.String("again", "", "plant only the unnoticed faults in this file, the output of an earlier run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -47,6 +48,11 @@ func main() {
 		chosen = folders
 	}
 	r := runner{root: root, seed: *seed, most: *most, long: *long, workers: *workers, match: *match}
+	if *again != "" {
+		if r.again, err = unnoticedIn(*again); err != nil {
+			log.Fatal(err)
+		}
+	}
 	fmt.Printf("mutants: seed %d\n", *seed)
 	rows, err := r.all(ctx, chosen)
 	fmt.Printf("\n%s", table(rows))
@@ -62,6 +68,27 @@ type runner struct {
 	long    time.Duration
 	workers int
 	match   string
+	again   map[string]bool // nil: all faults
+}
+
+const notNoticed, notRun = "not noticed: ", "not run: "
+
+// unnoticedIn returns the keys of the unnoticed faults in the output of an earlier run.
+func unnoticedIn(name string) (map[string]bool, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		for _, prefix := range []string{notNoticed, notRun} {
+			if rest, ok := strings.CutPrefix(line, prefix); ok {
+				_, key, _ := strings.Cut(strings.TrimPrefix(rest, "line "), ": ")
+				keys[strings.TrimSpace(key)] = true
+			}
+		}
+	}
+	return keys, nil
 }
 
 // A row is the result of one package.
@@ -98,7 +125,7 @@ func (r *runner) one(ctx context.Context, folder string, known map[string]string
 		return row{}, err
 	}
 	defer os.RemoveAll(dir)
-	s, err := newSuite(ctx, r.root, folder, dir, r.sample(faults))
+	s, err := newSuite(ctx, r.root, folder, dir, r.sample(faults), r.workers)
 	if err != nil {
 		return row{}, err
 	}
@@ -108,12 +135,16 @@ func (r *runner) one(ctx context.Context, folder string, known map[string]string
 		switch {
 		case errors.Is(o.err, errHung):
 			result.hung++
-		case o.err != nil:
+		case o.err != nil && !errors.Is(o.err, errUnrun):
 		case known[o.key] != "":
 			result.equal = append(result.equal, o.key)
 		default:
 			result.unnoticed = append(result.unnoticed, o.key)
-			fmt.Printf("not noticed: line %d: %s\n", o.line, o.key)
+			prefix := notNoticed
+			if o.err != nil {
+				prefix = notRun
+			}
+			fmt.Printf("%sline %d: %s\n", prefix, o.line, o.key)
 		}
 	}
 	fmt.Printf("%s: %d of %d faults tried, %d not noticed\n", folder, result.tried, result.all, len(result.unnoticed))
@@ -122,7 +153,9 @@ func (r *runner) one(ctx context.Context, folder string, known map[string]string
 
 // sample chooses faults by the seed.
 func (r *runner) sample(faults []fault) []fault {
-	some := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !strings.Contains(f.key, r.match) })
+	some := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool {
+		return !strings.Contains(f.key, r.match) || r.again != nil && !r.again[f.key]
+	})
 	rng := rand.New(rand.NewPCG(r.seed, 0))
 	rng.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 	if r.most > 0 && len(some) > r.most {

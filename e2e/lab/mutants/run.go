@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -27,15 +25,15 @@ type suite struct {
 	root, folder string
 	dir          string // for the copy
 	faults       []numbered
-	refused      int           // faults that do not compile
-	most         time.Duration // that a run may take
-	flags        []string      // of the test program
+	refused      int      // faults that do not compile
+	flags        []string // of the test program
+	tests        []*test  // the fastest first
 }
 
 func (s *suite) program() string { return filepath.Join(s.dir, "suite.test") }
 
 // newSuite plants the faults and builds the tests. It leaves out faults that do not compile.
-func newSuite(ctx context.Context, root, folder, dir string, faults []fault) (*suite, error) {
+func newSuite(ctx context.Context, root, folder, dir string, faults []fault, workers int) (*suite, error) {
 	s := &suite{root: root, folder: folder, dir: dir}
 	for i, f := range faults {
 		s.faults = append(s.faults, numbered{f, i + 1})
@@ -50,7 +48,7 @@ func newSuite(ctx context.Context, root, folder, dir string, faults []fault) (*s
 		out, err := build.CombinedOutput()
 		if err == nil {
 			s.setFlags(ctx)
-			return s, s.measure(ctx)
+			return s, s.measure(ctx, workers)
 		}
 		before := len(s.faults)
 		s.leaveOut(string(out))
@@ -121,49 +119,13 @@ func (s *suite) setFlags(ctx context.Context) {
 	}
 }
 
-// measure runs the tests without a fault.
-func (s *suite) measure(ctx context.Context) error {
-	s.most = 5 * time.Minute
-	start := time.Now()
-	out, err := s.run(ctx, 0)
-	if err != nil {
-		return fmt.Errorf("the tests of %s fail without a fault: %w\n%s", s.folder, err, out)
-	}
-	s.most = 10*time.Second + 4*time.Since(start)
-	return nil
-}
-
-// run runs the tests with one fault; 0: without a fault.
-func (s *suite) run(ctx context.Context, n int) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.most, errHung)
-	defer cancel()
-	temp, err := os.MkdirTemp(s.dir, "run-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(temp)
-	test := exec.CommandContext(ctx, s.program(), s.flags...)
-	test.Dir = filepath.Join(s.root, s.folder)
-	test.Env = append(os.Environ(), fmt.Sprintf("LEAFLAB_MUTANT=%d", n), "TMPDIR="+temp)
-	test.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	test.Cancel = func() error { return syscall.Kill(-test.Process.Pid, syscall.SIGKILL) }
-	test.WaitDelay = time.Second
-	out, err := test.CombinedOutput()
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause
-	}
-	return out, err
-}
-
-var errHung = errors.New("the tests do not end")
-
 // An outcome is how the tests took a fault.
 type outcome struct {
 	fault
 	err error // nil: not noticed
 }
 
-// try runs the tests once for each fault, several at a time, until the time is over.
+// try runs the tests for each fault, several at a time, until the time is over.
 func (s *suite) try(ctx context.Context, at time.Duration, workers int) (all []outcome) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -180,7 +142,7 @@ func (s *suite) try(ctx context.Context, at time.Duration, workers int) (all []o
 	for range workers {
 		wg.Go(func() {
 			for f, ok := take(); ok; f, ok = take() {
-				_, err := s.run(ctx, f.n)
+				err := s.tryOne(ctx, f)
 				if ctx.Err() != nil {
 					return
 				}
