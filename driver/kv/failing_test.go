@@ -148,11 +148,17 @@ func TestFailuresAreTold(t *testing.T) {
 // failEach fails each call to the backend that a call to a DB makes, in turn.
 func failEach(t *testing.T, name string, call kvCall, writes bool, prepare func(*testing.T, *memory.Backend)) {
 	t.Helper()
+	failEachOf(t, name, call, writes, func(b *breaking) kv.Backend { return b }, prepare)
+}
+
+// failEachOf is failEach over a backend with more parts.
+func failEachOf(t *testing.T, name string, call kvCall, writes bool, of func(*breaking) kv.Backend, prepare func(*testing.T, *memory.Backend)) {
+	t.Helper()
 	for nth := 0; ; nth++ {
 		cells := memory.NewBackend()
 		prepare(t, cells)
 		b := &breaking{Backend: cells, nth: nth, writes: writes}
-		err := call(t.Context(), open(t, b))
+		err := call(t.Context(), open(t, of(b)))
 		if b.calls <= nth { // it makes no more
 			if err != nil || nth == 0 {
 				t.Errorf("%s after %d calls: %v", name, nth, err)
