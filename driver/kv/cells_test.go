@@ -55,6 +55,7 @@ func TestAnswersOfAdders(t *testing.T) {
 		{`{"v":2,"max_id":17,"options":{"order":"strict"},` + rest, 0, 7, segment.ErrStrict},
 		{`{"v":2,"max_id":17,"options":{"order":"strict"},"step":10,"store":"abc"}`, 0, 7, segment.ErrStrict},
 		{`{"max_id":17,"step":10}`, 0, 7, damage},
+		{`{"v":1, "max_id":17,"step":10,"updated":5}`, 0, 7, damage},
 		{`{"v":3}`, 0, 7, leaf.ErrUnsupported},
 		{"", 0, 7, leaf.ErrUnknownTag},
 	} {
@@ -75,10 +76,23 @@ func TestAnswersOfAdders(t *testing.T) {
 		}
 	}
 	cells := memory.NewBackend()
-	newStore(t, cells)
+	newStore(t, cells, order)
+	s := open(t, answering{Backend: cells}).Store()
+	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, leaf.ErrUnknownTag) {
+		t.Errorf("without a cell: %v", err)
+	}
 	cells.Restore(memory.Snapshot{})
-	if _, err := open(t, answering{Backend: cells}).Store().Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) {
+	if _, err := s.Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrNotCreated) {
 		t.Errorf("without a store: %v", err)
+	}
+	newStore(t, cells)
+	const old = `{"v":2,"max_id":17,"step":10,"options":{"order":"strict"},"updated":5}`
+	set(t, cells, orderKey, old)
+	if _, err := open(t, adding{Backend: cells}).Store().Advance(t.Context(), "order", 1); !errors.Is(err, segment.ErrStrict) {
+		t.Errorf("a strict tag without an identity: %v", err)
+	}
+	if got := value(t, cells, orderKey); !strings.Contains(got, `"store":"`) {
+		t.Errorf("the cell is %s", got)
 	}
 }
 
@@ -142,6 +156,9 @@ func TestIdentityOfOldStore(t *testing.T) {
 	}
 	if b.count("swap format/tags") != 1 {
 		t.Error("the first use does not give the store an identity")
+	}
+	if _, err := open(t, b).Store().Advance(t.Context(), "order", 1); !errors.Is(err, errBroken) {
+		t.Errorf("an Advance that cannot give the store an identity: %v", err)
 	}
 	b.before = func(_ context.Context, call string) error {
 		if call == "swap format/tags" {
@@ -257,6 +274,7 @@ func TestCells(t *testing.T) {
 		`{"v":0,"max_id":5,"step":1}`:             segment.ErrDamaged,
 		`{"max_id":5,"step":1,"deleted":true}`:    segment.ErrDamaged,
 		`{"v":1,"max_id":5,"step":1`:              segment.ErrDamaged,
+		`{"v":1,"max_id":5,"step":1,"late":"x"}`:  segment.ErrDamaged,
 		`{"v":3,"max_id":5,"step":"x"}`:           segment.ErrDamaged,
 		`{"v":1,"deleted":true,"step":"x"}`:       segment.ErrDamaged,
 		``:                                        segment.ErrDamaged,
@@ -333,8 +351,23 @@ func TestAlterRepairs(t *testing.T) {
 	if names, err := listed(t, s); err != nil || len(names) != 1 {
 		t.Errorf("after a refused change: %v, %v", names, err)
 	}
-	if err := s.Delete(t.Context(), "a\nb"); !errors.Is(err, leaf.ErrUnknownTag) {
-		t.Errorf("delete of an impossible name: %v", err)
+}
+
+// The store asks no backend for a name that no tag can have.
+func TestImpossibleNames(t *testing.T) {
+	b := &hooked{Backend: memory.NewBackend()}
+	s := newStore(t, b, order)
+	if _, err := s.Advance(t.Context(), "order", 1); err != nil {
+		t.Fatal(err)
+	}
+	b.log = nil
+	_, advance := s.Advance(t.Context(), "a\nb", 1)
+	_, strict := s.AdvanceStrict(t.Context(), "a\nb", 1)
+	_, alter := s.Alter(t.Context(), "a\nb", segment.Change{})
+	for _, err := range []error{advance, strict, alter, s.Delete(t.Context(), "a\nb")} {
+		if !errors.Is(err, leaf.ErrUnknownTag) || len(b.log) > 0 {
+			t.Errorf("%v and calls %v", err, b.log)
+		}
 	}
 }
 
@@ -345,8 +378,7 @@ func TestStrictOrder(t *testing.T) {
 	strict := segment.Tag{Name: "strict", Step: 1, Options: segment.TagOptions{segment.OptionOrder: segment.OrderStrict}}
 	newStore(t, cells, order, ticket, strict)
 	b := &hooked{Backend: cells}
-	plain := open(t, b).Store()
-	safe, lossy := plain, open(t, complete{&breaking{Backend: cells, nth: -1}}).Store()
+	safe, lossy := open(t, b).Store(), open(t, complete{&breaking{Backend: cells, nth: -1}}).Store()
 	for _, c := range []struct {
 		s    *kv.Store
 		tag  string
@@ -370,10 +402,6 @@ func TestStrictOrder(t *testing.T) {
 		if _, err := s.Advance(t.Context(), "strict", 1); !errors.Is(err, segment.ErrStrict) {
 			t.Errorf("Advance of a strict tag: %v", err)
 		}
-	}
-	b.log = nil
-	if _, err := plain.Advance(t.Context(), "a\nb", 1); !errors.Is(err, leaf.ErrUnknownTag) || len(b.log) > 0 {
-		t.Errorf("an impossible name: %v and calls %v", err, b.log)
 	}
 }
 

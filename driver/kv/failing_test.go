@@ -23,6 +23,8 @@ type breaking struct {
 	*memory.Backend
 	calls, nth int
 	writes     bool
+
+	strict, prepared bool // of a complete backend: cells come after Prepare
 }
 
 func (b *breaking) fails() bool {
@@ -173,7 +175,7 @@ func failEachOf(t *testing.T, name string, call kvCall, writes bool, of func(*br
 
 // A cell that no release wrote is an error that says what to do, for the store and the registry.
 func TestForeignMarker(t *testing.T) {
-	for _, text := range []string{"mine", `{"v":0}`, `{}`, "[]"} {
+	for _, text := range []string{"mine", `{"v":0}`, `{}`, "[]", `{"v":1,"store":5}`} {
 		cells := memory.NewBackend()
 		for _, name := range []string{"tags", "workers"} {
 			if _, err := cells.Swap(t.Context(), kv.Cell{Key: kv.Key{Kind: kv.Format, Name: name}}, text); err != nil {
