@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -60,7 +61,7 @@ func newTree(t testing.TB, server *testserver.ZooKeeperServer) *tree {
 // connect begins a session of the test's own, which ends with the test.
 func (tr *tree) connect() {
 	tr.t.Helper()
-	conn, events, err := zk.Connect([]string{tr.addr}, 10*time.Second, zk.WithLogger(silent{}))
+	conn, events, err := zk.Connect([]string{tr.addr}, 10*time.Second, zk.WithLogger(silent{}), zk.WithDialer(dialPrompt))
 	if err != nil {
 		tr.t.Fatal(err)
 	}
@@ -70,6 +71,21 @@ func (tr *tree) connect() {
 	}()
 	tr.t.Cleanup(conn.Close)
 	tr.conn = conn
+}
+
+// dialPrompt makes connections on which the library waits ten seconds for a session, not a minute.
+func dialPrompt(network, addr string, timeout time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, addr, timeout)
+	return promptConn{conn}, err
+}
+
+type promptConn struct{ net.Conn }
+
+func (c promptConn) SetReadDeadline(t time.Time) error {
+	if limit := time.Now().Add(10 * time.Second); t.After(limit) {
+		t = limit
+	}
+	return c.Conn.SetReadDeadline(t)
 }
 
 type silent struct{}
