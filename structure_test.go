@@ -32,7 +32,7 @@ var rooms = []room{
 	{"commands", []string{"cmd/*", "internal/cli", "internal/load"}},
 	{"assembly of a server", []string{"internal/filewatch", "internal/sdnotify", "internal/server"}},
 	{"front ends", []string{"internal/server/*"}},
-	{"table of URLs", []string{"internal/drivers", "internal/foreign"}},
+	{"table of URLs", []string{"internal/cluster", "internal/drivers", "internal/foreign"}},
 	{"backends", []string{"internal/backend", "internal/datadir"}},
 	{"configuration", []string{"internal/config", "internal/edit"}},
 	{"issuer and health", []string{"internal/issuer", "internal/health", "internal/hint", "internal/telemetry"}},

@@ -40,7 +40,7 @@ func newRoot() *cobra.Command {
 		Short: "Unique IDs from one command",
 		Long:  rootLong,
 	})
-	root.AddCommand(newServe(), newInit(), newNext(), newDecode(), newEncode(), newTag(), newWorker(), newImport(), newStatus(), newToken(), newConfig(), newVersion())
+	root.AddCommand(newServe(), newInit(), newNext(), newDecode(), newEncode(), newTag(), newWorker(), newCluster(), newImport(), newStatus(), newToken(), newConfig(), newVersion())
 	root.InitDefaultCompletionCmd("")
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		group(completion)

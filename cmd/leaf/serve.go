@@ -75,7 +75,7 @@ func newServe() *cobra.Command {
 				}
 			}
 			for _, u := range []urlFlag{storeFlag(), workersFlag()} {
-				if u.url = src.Flags[u.name]; u.url != "" {
+				if u.url = src.Flags[u.name]; u.url != "" && u.url != clusterScheme {
 					if err := u.checkFlag(); err != nil {
 						return err
 					}
@@ -93,6 +93,12 @@ func newServe() *cobra.Command {
 	flags["store"] = cmd.Flags().String("store", "", "`URL` of the store (default: an SQLite database in the data directory)")
 	flags["store_file"] = cmd.Flags().String("store-file", "", "`FILE` that holds the URL of the store")
 	flags["workers"] = cmd.Flags().String("workers", "", "`URL` of the registry of worker IDs (default: the store's database)")
+	flags["cluster"] = cmd.Flags().String("cluster", "", "`PEERS` of this server's cluster, HOST:PORT with commas; they keep the counters, without a store")
+	flags["cluster_address"] = cmd.Flags().String("cluster-address", "", "`ADDR` at which peers reach this server, to join them (default: the one of PEERS that this machine has)")
+	flags["cluster_listen"] = cmd.Flags().String("cluster-listen", "", "`ADDR` to listen on for peers (default: this server's among them)")
+	flags["cluster_ca"] = cmd.Flags().String("cluster-ca", "", "`FILE` of the authority that signs the peers' certificates")
+	flags["cluster_cert"] = cmd.Flags().String("cluster-cert", "", "`FILE` of this server's certificate for its peers")
+	flags["cluster_key"] = cmd.Flags().String("cluster-key", "", "`FILE` of that certificate's key")
 	flags["workers_file"] = cmd.Flags().String("workers-file", "", "`FILE` that holds the URL of the registry")
 	return cmd
 }
@@ -125,7 +131,7 @@ func serve(cmd *cobra.Command, src config.Source) error {
 	opts := server.Options{Config: cfg, ConfigFile: src.Path(), Version: cli.ThisBuild().String(), Logger: log, Level: level, Notify: notify}
 	opts.Load = func() (config.Config, error) {
 		cfg, _, err := config.Load(src)
-		return cfg, err
+		return withCluster(cfg), err
 	}
 	return runServer(ctx, opts, hangups)
 }
@@ -180,6 +186,10 @@ func durationText(_ []string, a slog.Attr) slog.Attr {
 
 // runServer opens the backends of the configuration and serves until ctx ends.
 func runServer(ctx context.Context, opts server.Options, hangups <-chan os.Signal) (err error) {
+	if err := joinCluster(ctx, opts.Config, opts.Logger); err != nil {
+		return err
+	}
+	opts.Config = withCluster(opts.Config)
 	cfg, log := opts.Config, opts.Logger
 	if cfg.NeedsStore() {
 		url := cmp.Or(cfg.Store, "sqlite:"+filepath.Join(cfg.Data, "leaf.db"))

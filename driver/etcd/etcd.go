@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -39,6 +41,10 @@ type Options struct {
 	// (--listen-client-http-urls). Default: the endpoints. Only the clock of the registry uses it.
 	HTTP []string
 
+	// Clock replaces the members' HTTP servers as the registry's clock. The zero time means that the
+	// registry has no clock of its own.
+	Clock func(context.Context) (time.Time, error)
+
 	// Logger gets a line when a member is given up for a new reason, and an error when the
 	// revision goes back. Default: nothing is logged.
 	Logger *slog.Logger
@@ -69,7 +75,8 @@ func Open(endpoints []string, opts *Options) (*kv.DB, error) {
 }
 
 // New returns the store and the registry in the etcd of a client, which [kv.DB.Close]
-// leaves open. What becomes of a member that fails is the client's work. The client should be
+// leaves open. A client without endpoints is that of an etcd in this process, and needs
+// [Options].Clock. What becomes of a member that fails is the client's work. The client should be
 // made with MaxUnaryRetries 1. Otherwise it may send a write again whose answer was
 // lost: that does no harm, because each write compares the revision that it replaces, but a
 // write that succeeded is then reported as a conflict.
@@ -80,6 +87,9 @@ func New(client *clientv3.Client, opts *Options) (*kv.DB, error) {
 		if !strings.Contains(endpoint, "://") { // the client library takes both forms
 			urls[i] = o.scheme() + endpoint
 		}
+	}
+	if len(urls) == 0 {
+		urls = []string{"this process"}
 	}
 	b, err := newBackend(client, urls, o)
 	if err != nil {
@@ -102,7 +112,7 @@ func newBackend(etcd *clientv3.Client, urls []string, o Options) (*backend, erro
 			return nil, err
 		}
 	}
-	return &backend{client: newClient(etcd, urls, o), prefix: o.Prefix + "/", clock: newClock(web, o.TLS)}, nil
+	return &backend{client: newClient(etcd, urls, o), prefix: o.Prefix + "/", clock: newClock(web, o.TLS), now: o.Clock}, nil
 }
 
 // withDefaults returns a copy of o with its defaults.

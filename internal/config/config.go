@@ -18,7 +18,7 @@ import (
 // segment.max_stock is LEAF_SEGMENT_MAX_STOCK.
 //
 // The check tag has the valid values: "1..10" or "1.." for bounds, ">0", "a|b" for words,
-// "host:port", "host:port|off", "origins", "collector", or "required". A running server applies
+// "host:port", "host:port|off", "peers", "origins", "collector", or "required". A running server applies
 // changes of keys with the tag live, see [Changed].
 type Config struct {
 	Listen          string        `yaml:"listen" check:"host:port"`
@@ -29,6 +29,12 @@ type Config struct {
 	StoreFile       string        `yaml:"store_file"` // [Load] reads it into Store
 	Workers         string        `yaml:"workers"`
 	WorkersFile     string        `yaml:"workers_file"` // [Load] reads it into Workers
+	Cluster         []string      `yaml:"cluster" check:"peers"`
+	ClusterAddress  string        `yaml:"cluster_address"`
+	ClusterListen   string        `yaml:"cluster_listen"`
+	ClusterCA       string        `yaml:"cluster_ca"`
+	ClusterCert     string        `yaml:"cluster_cert"`
+	ClusterKey      string        `yaml:"cluster_key"`
 	IDSpace         string        `yaml:"id_space"`
 	StartWait       time.Duration `yaml:"start_wait" check:"0s..1h"`
 	ReadyFor        time.Duration `yaml:"ready_for" check:"0s..1h" live:"yes"`

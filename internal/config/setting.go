@@ -103,6 +103,8 @@ func (s setting) check() string {
 		return checkAddress(value)
 	case s.rule == "collector":
 		return checkCollector(value)
+	case s.rule == "peers":
+		return checkPeers(s.value.Interface().([]string))
 	case s.rule == "origins":
 		return checkOrigins(s.value.Interface().([]string))
 	case s.rule == addressOrOff && value != Off:
@@ -146,6 +148,16 @@ func checkAddress(addr string) string {
 	}
 	if err != nil {
 		return fmt.Sprintf("%q is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces", addr)
+	}
+	return ""
+}
+
+// checkPeers names a peer that is not HOST:PORT with a host.
+func checkPeers(peers []string) string {
+	for _, peer := range peers {
+		if host, port, err := net.SplitHostPort(peer); err != nil || host == "" || port == "" {
+			return fmt.Sprintf("%q is not HOST:PORT of a peer, such as h1:2380", peer)
+		}
 	}
 	return ""
 }

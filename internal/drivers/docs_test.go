@@ -13,7 +13,7 @@ func examples() map[string]string {
 	all := map[string]string{
 		"sqlite": "sqlite:x", "mysql": "mysql://h/db", "postgres": "postgres://h/db", "etcd": "etcd://h", "nats": "nats://h",
 		"zookeeper": "zookeeper://h", "ticket+mysql": "ticket+mysql://h/db", "static": "static:7", "redis+unix": "redis+unix:///s",
-		"leaf": "leaf://h", "leafs": "leafs://h",
+		"cluster": "cluster:x", "leaf": "leaf://h", "leafs": "leafs://h",
 	}
 	for _, scheme := range []string{"redis", "rediss", "redis+cluster", "rediss+cluster"} {
 		all[scheme] = scheme + "://h"

@@ -31,6 +31,7 @@ func table() []driver {
 		{"rediss+sentinel", "rediss+sentinel://host:26379/MASTER", openRedis},
 		{"rediss+cluster", "rediss+cluster://host:6379", openRedis},
 		{"redis+unix", "redis+unix:///run/redis/redis.sock", openRedis},
+		{"cluster", "cluster:DIRECTORY?peers=h1:2380,h2:2380", openCluster},
 		{"leaf", "leaf://host:8080, or leaf://TOKEN@h1:8080,h2:8080, or leaf://host:8080?token_file=FILE", openLeaf},
 		{"leafs", "leafs://host:8443, or leafs://TOKEN@h1:8443,h2:8443?ca=FILE", openLeaf},
 	}

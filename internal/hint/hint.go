@@ -20,6 +20,20 @@ var (
 	ErrServersOwn  = errors.New("its record is in the data directory of a server")
 )
 
+// Problems with a member of a cluster, from internal/cluster.
+var (
+	ErrNoMember      = errors.New("there is no member of a cluster")
+	ErrHasMember     = errors.New("there is a member of a cluster already")
+	ErrNotAdded      = errors.New("this server was not added to the cluster")
+	ErrEmptied       = errors.New("this member has lost its log, and others could have relied on that")
+	ErrRemoved       = errors.New("this member was removed from the cluster")
+	ErrOtherCluster  = errors.New("it is a member of another cluster")
+	ErrMemberExists  = errors.New("the cluster has a member with this address")
+	ErrUnknownMember = errors.New("the cluster has no such member")
+	ErrQuorum        = errors.New("too few members of the cluster answer, or would then")
+	ErrPeerTLS       = errors.New("peers on other machines need certificates")
+)
+
 // Problems with the configuration of a server, from internal/server.
 var (
 	ErrDataDir   = errors.New("the data directory cannot be used")
@@ -51,6 +65,19 @@ var advice = []struct {
 	{ErrServersOwn, "ask that server: 'leaf worker list --server URL'"},
 	{ErrTokens, "'leaf token new' prints an entry of the file; docs/security.md describes it"},
 	{ErrDataDir, "make it writable for this user, and a folder; another directory (--data DIR) starts counters again"},
+	{ErrNoMember, "'leaf cluster init' creates a cluster; to join one, 'leaf cluster add ADDRESS' at a member, then start this server with " +
+		"--cluster PEERS --cluster-address ADDRESS"},
+	{ErrHasMember, "start it with 'leaf serve --cluster PEERS'; if no ID of it is in use, remove that directory"},
+	{ErrNotAdded, "add it with 'leaf cluster add ADDRESS --cluster PEERS'"},
+	{ErrEmptied, "remove the member ('leaf cluster remove ID --cluster PEERS'), remove the directory of the cluster in the data directory of this server, " +
+		"add it again ('leaf cluster add ADDRESS --cluster PEERS'), and start it: docs/cluster.md"},
+	{ErrRemoved, "to bring this server back, remove the directory of the cluster in its data directory, " +
+		"add it ('leaf cluster add ADDRESS --cluster PEERS'), and start it: docs/cluster.md"},
+	{ErrOtherCluster, "correct the list of peers (--cluster), or the data directory (--data)"},
+	{ErrMemberExists, "'leaf cluster status' shows the members; to replace one, remove it first ('leaf cluster remove ID')"},
+	{ErrUnknownMember, "'leaf cluster status' shows the members"},
+	{ErrQuorum, "start the other members first, or remove those that are gone for good one by one, each while most of the rest run: docs/cluster.md"},
+	{ErrPeerTLS, "'leaf cluster certs HOST…' makes them; name them with --cluster-ca, --cluster-cert and --cluster-key"},
 	{ErrGone, "put the file back, or restore a backup as docs/backup.md says; if no ID of it is in use, remove the whole data directory"},
 	{ErrNoWorkers, "name where worker IDs come from with --workers URL, which may be the store's if this is the only machine"},
 }

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leaf-id/leaf/internal/cli"
+	"github.com/leaf-id/leaf/internal/cluster"
+	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/hint"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// clusterScheme is the URL of the store in the server's own cluster.
+const clusterScheme = "cluster:"
+
+// clusterConfig returns the member of a server's configuration.
+func clusterConfig(cfg config.Config) cluster.Config {
+	return cluster.Config{
+		Dir: clusterDir(cfg.Data), Peers: cfg.Cluster, Address: cfg.ClusterAddress, Listen: cfg.ClusterListen,
+		TLS: cluster.TLS{CA: cfg.ClusterCA, Cert: cfg.ClusterCert, Key: cfg.ClusterKey},
+	}
+}
+
+func clusterDir(data string) string { return filepath.Join(data, "cluster") }
+
+// withCluster puts the member into the URLs of a configuration with a cluster.
+func withCluster(cfg config.Config) config.Config {
+	if len(cfg.Cluster) == 0 {
+		return cfg
+	}
+	own := drivers.ClusterURL(clusterConfig(cfg))
+	if cfg.Store == "" || cfg.Store == clusterScheme {
+		cfg.Store = own
+	}
+	if cfg.Workers == clusterScheme {
+		cfg.Workers = own
+	}
+	if cfg.Workers == cfg.Store { // one member serves both
+		cfg.Workers = ""
+	}
+	return cfg
+}
+
+// joinTimeout is how long a new server asks its peers.
+const joinTimeout = 30 * time.Second
+
+// joinCluster has a new server join its cluster, if the configuration names one.
+func joinCluster(ctx context.Context, cfg config.Config, log *slog.Logger) error {
+	c := clusterConfig(cfg)
+	if len(cfg.Cluster) == 0 {
+		switch _, err := os.Lstat(c.Dir); {
+		case cfg.Store == clusterScheme || cfg.Workers == clusterScheme:
+			return cli.Hinted(errors.New("the cluster's peers are not named"), "name them with --cluster PEERS")
+		case err == nil && cfg.Store == "" && cfg.NeedsStore():
+			return cli.Hinted(fmt.Errorf("the data directory has a member of a cluster in %s, and neither a cluster nor a store is named", c.Dir),
+				"start it with --cluster PEERS; another data directory (--data DIR) starts counters again")
+		}
+		return nil
+	}
+	if c.Address == "" {
+		c.Address = cluster.OwnAddress(ctx, c.Peers)
+	}
+	c.Logger = log
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	return hinted(cluster.Join(ctx, c))
+}
+
+// hinted adds the remedy to an error that has one.
+func hinted(err error) error {
+	if text := hint.Of(err); err != nil && text != "" {
+		return cli.Hinted(err, "%s", text)
+	}
+	return err
+}
+
+func newCluster() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "cluster",
+		Short: "Create, grow and show a cluster of servers without a database",
+		Long: `Create, grow and show a cluster: servers that keep the counters and the worker IDs
+themselves, each with a copy, by the engine of etcd. Three of them survive the loss of any one.
+
+  on h1     leaf cluster init h1:2380
+            leaf serve --cluster h1:2380,h2:2380,h3:2380
+            leaf cluster add h2:2380 h3:2380
+  on h2, h3 leaf serve --cluster h1:2380,h2:2380,h3:2380
+
+Servers on several machines need certificates for each other: see 'leaf cluster certs'.`,
+	})
+	cmd.AddCommand(newClusterInit(), newClusterAdd(), newClusterRemove(), newClusterStatus(), newClusterCerts())
+	return cmd
+}
+
+// clusterFlags say which cluster a command acts on.
+type clusterFlags struct {
+	data    string
+	peers   string
+	tls     cluster.TLS
+	timeout time.Duration
+	json    bool
+}
+
+func (f *clusterFlags) addFlags(cmd *cobra.Command) {
+	cli.TextVar(cmd, &f.data, "data", "data `DIR` of the server on this machine (default $LEAF_DATA, or ./leaf-data)")
+	cli.TextVar(cmd, &f.tls.CA, "cluster-ca", "`FILE` of the authority that signs the peers' certificates (default $LEAF_CLUSTER_CA)")
+	cli.TextVar(cmd, &f.tls.Cert, "cluster-cert", "`FILE` of this machine's certificate (default $LEAF_CLUSTER_CERT)")
+	cli.TextVar(cmd, &f.tls.Key, "cluster-key", "`FILE` of that certificate's key (default $LEAF_CLUSTER_KEY)")
+}
+
+// addPeers defines the flags of commands that ask a member.
+func (f *clusterFlags) addPeers(cmd *cobra.Command) {
+	f.addFlags(cmd)
+	cli.TextVar(cmd, &f.peers, "cluster", "`PEERS` to ask, HOST:PORT with commas (default $LEAF_CLUSTER, or the server on this machine)")
+	cli.TimeoutVar(cmd, &f.timeout, "timeout", 20*time.Second, "how long to wait for it")
+	cli.OutputVar(cmd, &f.json)
+}
+
+// config returns the flags with the environment's defaults.
+func (f *clusterFlags) config() (c cluster.Config, err error) {
+	c.Dir = clusterDir(cmp.Or(f.data, os.Getenv("LEAF_DATA"), "leaf-data"))
+	c.TLS.CA = cmp.Or(f.tls.CA, os.Getenv("LEAF_CLUSTER_CA"))
+	c.TLS.Cert = cmp.Or(f.tls.Cert, os.Getenv("LEAF_CLUSTER_CERT"))
+	c.TLS.Key = cmp.Or(f.tls.Key, os.Getenv("LEAF_CLUSTER_KEY"))
+	c.Peers = strings.FieldsFunc(cmp.Or(f.peers, os.Getenv("LEAF_CLUSTER")), func(r rune) bool { return r == ',' || r == ' ' })
+	if len(c.Peers) > 0 {
+		return c, nil
+	}
+	own, err := cluster.Address(c.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, cli.Hinted(errors.New("no member to ask is named, and this machine has none"), "name members with --cluster PEERS, or the data directory of one with --data DIR")
+	}
+	c.Peers = []string{own}
+	return c, err
+}
+
+// ask runs do with the members that the flags name.
+func (f *clusterFlags) ask(cmd *cobra.Command, do func(context.Context, *cluster.Admin) error) error {
+	c, err := f.config()
+	if err != nil {
+		return err
+	}
+	admin, err := cluster.NewAdmin(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	defer cancel()
+	return hinted(do(ctx, admin))
+}
+
+func newClusterInit() *cobra.Command {
+	var f clusterFlags
+	cmd := &cobra.Command{
+		Use:   "init ADDRESS",
+		Short: "Create a cluster of one server",
+		Long: `Create a cluster with one member, in the data directory of this machine, with the tag
+leaf-segment-test in it. ADDRESS is HOST:PORT at which the others will reach this server,
+on a port of its own. Run it once per cluster, on one machine; others join it by 'leaf
+cluster add'.`,
+		Example: `  leaf cluster init h1:2380 --data /var/lib/leaf
+  leaf cluster init 127.0.0.1:2380`,
+		Args: args("ADDRESS"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.peers = args[0]
+			c, err := f.config()
+			if err != nil {
+				return err
+			}
+			c.Address = args[0]
+			ctx, cancel := context.WithTimeout(cmd.Context(), joinTimeout)
+			defer cancel()
+			if err := hinted(cluster.Create(c, func(dir string) error { return fillCluster(ctx, dir) })); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "created a cluster in %s: start its server with 'leaf serve --cluster %s'\n", c.Dir, c.Address)
+			return err
+		},
+	}
+	f.addFlags(cmd)
+	return cmd
+}
+
+// fillCluster creates the store and the registry of a new cluster.
+func fillCluster(ctx context.Context, dir string) (err error) {
+	b, err := drivers.Open(drivers.ClusterURL(cluster.Config{Dir: dir}), nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	first := segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Options: segment.Describe("Test leaf Segment Mode Get Id")}
+	if err := b.Tags.Init(ctx, first); err != nil {
+		return err
+	}
+	return b.Workers.Init(ctx)
+}
+
+func newClusterAdd() *cobra.Command {
+	var f clusterFlags
+	cmd := &cobra.Command{
+		Use:   "add ADDRESS…",
+		Short: "Let servers join the cluster",
+		Long: `Let a server at each ADDRESS join the cluster, once, with an empty directory: start it
+with 'leaf serve --cluster PEERS'. It copies the data first, and gets a vote when it has
+caught up. Most members must run.`,
+		Example: `  leaf cluster add h2:2380 h3:2380 --cluster h1:2380`,
+		Args: func(cmd *cobra.Command, given []string) error {
+			if len(given) == 0 {
+				return args("ADDRESS")(cmd, given)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, addresses []string) error {
+			return f.ask(cmd, func(ctx context.Context, admin *cluster.Admin) error {
+				var added []cluster.MemberInfo
+				for _, addr := range addresses {
+					member, err := admin.Add(ctx, addr)
+					if err != nil {
+						return errors.Join(fmt.Errorf("add %s: %w", addr, err), f.printMembers(cmd, added))
+					}
+					added = append(added, member)
+				}
+				return f.printMembers(cmd, added)
+			})
+		},
+	}
+	f.addPeers(cmd)
+	return cmd
+}
+
+func newClusterRemove() *cobra.Command {
+	var f clusterFlags
+	cmd := &cobra.Command{
+		Use:   "remove ID|ADDRESS",
+		Short: "Remove a server from the cluster for good",
+		Long: `Remove a member from the cluster, by its ID or its address. It never comes back under
+this ID: to bring the machine back, empty its directory DATA/cluster and add it again. A
+removal that would leave too few running members is refused.`,
+		Example: `  leaf cluster remove h3:2380
+  leaf cluster remove 8211f1d0f64f3269 --cluster h1:2380,h2:2380`,
+		Args: args("ID or ADDRESS"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.ask(cmd, func(ctx context.Context, admin *cluster.Admin) error {
+				if err := admin.Remove(ctx, args[0]); err != nil {
+					return err
+				}
+				status, err := admin.Status(ctx)
+				if err != nil { // the member that was asked may be the removed one
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", args[0])
+					return err
+				}
+				return f.printMembers(cmd, status.Members)
+			})
+		},
+	}
+	f.addPeers(cmd)
+	return cmd
+}
+
+func newClusterStatus() *cobra.Command {
+	var f clusterFlags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the servers of the cluster",
+		Long: `Show the members of the cluster as one of them knows them, and which of them answer. It
+also works while too few of them run.`,
+		Example: `  leaf cluster status
+  leaf cluster status --cluster h1:2380,h2:2380 -o json`,
+		Args: args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.ask(cmd, func(ctx context.Context, admin *cluster.Admin) error {
+				status, err := admin.Status(ctx)
+				if err != nil {
+					return err
+				}
+				if f.json {
+					return cli.PrintJSON(cmd.OutOrStdout(), status)
+				}
+				if status.Leader == "" {
+					cli.Say(cmd, "note", "the cluster has no leader: most members must run")
+				}
+				return f.printMembers(cmd, status.Members)
+			})
+		},
+	}
+	f.addPeers(cmd)
+	return cmd
+}
+
+const memberHeader = "MEMBER\tADDRESS\tROLE\tSTATE"
+
+func (f *clusterFlags) printMembers(cmd *cobra.Command, members []cluster.MemberInfo) error {
+	return printList(cmd.OutOrStdout(), members, f.json, memberHeader, func(m cluster.MemberInfo) []string {
+		role := "follower"
+		switch {
+		case m.Learner:
+			role = "learner"
+		case m.Leader:
+			role = "leader"
+		}
+		state := "answers"
+		switch {
+		case !m.Started:
+			state = "added, not started yet"
+		case m.Error != "":
+			state = m.Error
+		}
+		return []string{m.ID, m.Address, role, state}
+	})
+}
+
+func newClusterCerts() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "certs HOST…",
+		Short: "Make certificates for the servers of a cluster",
+		Long: `Make a certificate for each HOST, a name or an IP address as the peers call it, and an
+authority that signs them, in files of a folder. Give each machine ca.pem, its HOST.pem
+and its HOST-key.pem, and keep ca-key.pem off the servers: who has it can make a member.
+Run again with other hosts, it signs with the same authority. The certificates are valid
+for 5 years; servers take up replaced files of their own certificate without a restart.`,
+		Example: `  leaf cluster certs h1 h2 h3 --dir certs
+  leaf serve --cluster h1:2380,h2:2380,h3:2380 --cluster-ca certs/ca.pem \
+    --cluster-cert certs/h1.pem --cluster-key certs/h1-key.pem`,
+		Args: func(cmd *cobra.Command, given []string) error {
+			if len(given) == 0 {
+				return args("HOST")(cmd, given)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, hosts []string) error {
+			if err := cluster.Certify(dir, hosts); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "wrote certificates for %s to %s, signed by %s\n", strings.Join(hosts, ", "), dir, filepath.Join(dir, cluster.CAFile))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "certs", "`DIR` of the certificates")
+	return cmd
+}

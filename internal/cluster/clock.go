@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Clock returns the median of the other members' clocks; of two middle ones, that nearer to this
+// machine's. Without other members it returns the zero time.
+func (m *Member) Clock(ctx context.Context) (time.Time, error) {
+	server := m.running()
+	if server == nil {
+		return time.Time{}, fmt.Errorf("the member of the cluster has not started")
+	}
+	var others []string
+	for _, other := range server.Cluster().Members() {
+		if other.ID != server.MemberID() && other.IsStarted() {
+			others = append(others, addressOf(other))
+		}
+	}
+	if len(others) == 0 {
+		return time.Time{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	type answer struct {
+		offset time.Duration
+		err    error
+	}
+	answers := make(chan answer, len(others))
+	for _, addr := range others {
+		go func() {
+			var status Status
+			sent := time.Now()
+			err := m.config.ask(ctx, m.http, http.MethodGet, addr, pathMembers, nil, &status)
+			middle := sent.Add(time.Since(sent) / 2)
+			answers <- answer{status.Now.Sub(middle), err}
+		}()
+	}
+	var offsets []time.Duration
+	var failed []error
+	for range others {
+		if a := <-answers; a.err != nil {
+			failed = append(failed, a.err)
+		} else {
+			offsets = append(offsets, a.offset)
+		}
+	}
+	if len(offsets) == 0 {
+		return time.Time{}, fmt.Errorf("no other member tells its time: %w", joined(failed))
+	}
+	return time.Now().Add(median(offsets)), nil
+}
+
+// median returns the middle one of offsets; of two, the one nearer to 0.
+func median(offsets []time.Duration) time.Duration {
+	slices.Sort(offsets)
+	n := len(offsets)
+	low, high := offsets[(n-1)/2], offsets[n/2]
+	if high.Abs() < low.Abs() {
+		return high
+	}
+	return low
+}

@@ -1,0 +1,202 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/hint"
+)
+
+// Create creates a cluster of one member in a directory that does not exist. fill gets a folder with
+// the member, which may start, and creates the store in it; the directory appears once fill has
+// succeeded.
+func Create(c Config, fill func(dir string) error) error {
+	c, err := c.withDefaults()
+	if err != nil {
+		return err
+	}
+	if err := c.checkTLS(c.Address); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(c.Dir); err == nil {
+		return fmt.Errorf("%w: %s", hint.ErrHasMember, c.Dir)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(c.Dir)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(parent, filepath.Base(c.Dir)+".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) // of a failed attempt
+	id := identity{State: stateNew, Address: c.Address, TLS: c.TLS.CA != "", Token: rand.Text()}
+	if err := id.write(dir); err != nil {
+		return err
+	}
+	if err := fill(dir); err != nil {
+		return err
+	}
+	if id, err = readIdentity(dir); err != nil {
+		return err
+	}
+	id.State = stateStarted
+	if err := errors.Join(id.write(dir), syncFolder(dir)); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, c.Dir); err != nil {
+		return err
+	}
+	return syncFolder(parent)
+}
+
+// Join takes the start of the member that an operator added at c.Address, unless the directory has a
+// member. It asks the peers until one decides, or ctx ends.
+func Join(ctx context.Context, c Config) error {
+	c, err := c.withDefaults()
+	if err != nil {
+		return err
+	}
+	id, err := readIdentity(c.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		id = identity{State: stateJoining, Address: c.Address, TLS: c.TLS.CA != "", Nonce: rand.Text()}
+	case err != nil:
+		return err
+	case id.State != stateJoining:
+		return nil
+	}
+	if c.Address == "" {
+		return fmt.Errorf("%w in %s, and no address of this server is known, so it cannot join one", hint.ErrNoMember, c.Dir)
+	}
+	id.Address = c.Address
+	if err := c.checkTLS(c.Address); err != nil {
+		return err
+	}
+	if hasLog(c.Dir) {
+		return fmt.Errorf("%w: %s has a log, and nothing says whose", hint.ErrEmptied, c.Dir)
+	}
+	answer, err := c.takeStart(ctx, id)
+	if err != nil {
+		return fmt.Errorf("join the cluster: %w", err)
+	}
+	id.State, id.Token = stateAdded, answer.Token
+	var err1, err2 error
+	id.ID, err1 = types.IDFromString(answer.ID)
+	id.Cluster, err2 = types.IDFromString(answer.Cluster)
+	return errors.Join(err1, err2, id.write(c.Dir))
+}
+
+// takeStart asks peers for the start. It writes the nonce first: an answer may be lost.
+func (c Config) takeStart(ctx context.Context, id identity) (answer joinAnswer, err error) {
+	client, err := c.httpClient()
+	if err != nil {
+		return answer, err
+	}
+	defer client.CloseIdleConnections()
+	peers := slices.DeleteFunc(slices.Clone(c.Peers), func(p string) bool { return p == c.Address })
+	if len(peers) == 0 {
+		return answer, fmt.Errorf("%w: no peer is named besides this server", leaf.ErrInvalid)
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return answer, err
+	}
+	if err := id.write(c.Dir); err != nil {
+		return answer, err
+	}
+	for wait := time.NewTicker(time.Second); ; {
+		var failed []error
+		for _, peer := range peers {
+			err := c.ask(ctx, client, http.MethodPost, peer, pathJoin, joinRequest{c.Address, id.Nonce}, &answer)
+			if err == nil {
+				return answer, nil
+			}
+			if errors.Is(err, hint.ErrNotAdded) || errors.Is(err, hint.ErrEmptied) {
+				return answer, fmt.Errorf("peer %s: %w", peer, err)
+			}
+			failed = append(failed, err)
+		}
+		select {
+		case <-ctx.Done():
+			return answer, fmt.Errorf("no peer has answered: %w", joined(failed))
+		case <-wait.C:
+		}
+	}
+}
+
+// joined is [errors.Join] on one line.
+func joined(errs []error) error {
+	var all error
+	for _, err := range errs {
+		if all == nil {
+			all = err
+		} else {
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
+}
+
+// checkPeers asks the named peers whether this member is still of their cluster. Silent ones decide
+// nothing.
+func (m *Member) checkPeers() error {
+	ctx, cancel := context.WithTimeout(m.ctx, dialTimeout)
+	defer cancel()
+	peers := slices.DeleteFunc(slices.Clone(m.config.Peers), func(p string) bool { return p == m.id.Address })
+	answers := make(chan error, len(peers))
+	for _, peer := range peers {
+		go func() {
+			var status Status
+			err := m.config.ask(ctx, m.http, http.MethodGet, peer, pathMembers+"?id="+m.id.ID.String(), nil, &status)
+			switch {
+			case err != nil:
+				answers <- nil
+			case status.Token != m.id.Token:
+				answers <- fmt.Errorf("%w: peer %s", hint.ErrOtherCluster, peer)
+			case status.Removed:
+				answers <- fmt.Errorf("%w: member %s, says peer %s", hint.ErrRemoved, m.id.ID, peer)
+			default:
+				answers <- nil
+			}
+		}()
+	}
+	var refused error
+	for range peers {
+		refused = cmp.Or(refused, <-answers)
+	}
+	return refused
+}
+
+// askMembers returns the members as a peer knows them, this one included.
+func (m *Member) askMembers() ([]*membership.Member, error) {
+	ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
+	defer cancel()
+	var failed []error
+	for _, peer := range m.config.Peers {
+		if peer == m.id.Address {
+			continue
+		}
+		var members []*membership.Member
+		err := m.config.ask(ctx, m.http, http.MethodGet, peer, "/members", nil, &members)
+		if err == nil && slices.ContainsFunc(members, func(o *membership.Member) bool { return o.ID == m.id.ID }) {
+			return members, nil
+		}
+		failed = append(failed, cmp.Or(err, fmt.Errorf("peer %s does not know member %s yet", peer, m.id.ID)))
+	}
+	return nil, cmp.Or(joined(failed), hint.ErrNotAdded)
+}

@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// newLog returns a logger for etcd that writes to ours. What etcd finds fatal ends the goroutine
+// instead of the process, after failed: the rest of this server goes on.
+func newLog(log *slog.Logger, failed func(reason string)) *zap.Logger {
+	hook := fatalHook{failed}
+	return zap.New(logCore{log: log, recent: &recent{last: make(map[string]time.Time)}}, zap.WithFatalHook(hook), zap.WithPanicHook(hook))
+}
+
+type fatalHook struct{ failed func(string) }
+
+func (h fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	text := zapcore.NewMapObjectEncoder()
+	reason := entry.Message
+	for _, f := range fields {
+		if f.Type == zapcore.ErrorType {
+			f.AddTo(text)
+			reason += ": " + f.Interface.(error).Error()
+		}
+	}
+	h.failed(reason)
+	runtime.Goexit()
+}
+
+// A logCore is a [zapcore.Core] over a [slog.Logger].
+type logCore struct {
+	log    *slog.Logger
+	recent *recent
+	fields []zapcore.Field
+}
+
+// A recent bounds repeated messages: etcd writes some for each heartbeat to a silent peer.
+type recent struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// repeatAfter is when the same message appears again.
+const repeatAfter = time.Minute
+
+func (r *recent) again(message string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.last[message]) < repeatAfter {
+		return true
+	}
+	r.last[message] = now
+	return false
+}
+
+// ordinary are messages that etcd finds worth a warning, and that each new member causes.
+var ordinary = []string{"Failed to detect schema version", "failed to update storage version", "failed to reach the peer URL", "failed to get version",
+	"failed to convert response", "failed to get downgrade enabled status"}
+
+// level returns ours for one of etcd's, which reports each of its steps as information.
+func level(l zapcore.Level) slog.Level {
+	switch {
+	case l >= zapcore.ErrorLevel:
+		return slog.LevelError
+	case l == zapcore.WarnLevel:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+func (c logCore) Enabled(l zapcore.Level) bool { return c.log.Enabled(context.Background(), level(l)) }
+
+func (c logCore) With(fields []zapcore.Field) zapcore.Core {
+	return logCore{c.log, c.recent, append(c.fields[:len(c.fields):len(c.fields)], fields...)}
+}
+
+func (c logCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if l := level(e.Level); l > slog.LevelDebug && slices.Contains(ordinary, e.Message) {
+		e.Level = zapcore.DebugLevel
+	}
+	if c.Enabled(e.Level) && (level(e.Level) == slog.LevelDebug || !c.recent.again(e.Message, e.Time)) {
+		return checked.AddCore(e, c)
+	}
+	return checked
+}
+
+func (c logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	encoded := zapcore.NewMapObjectEncoder()
+	for _, f := range append(c.fields[:len(c.fields):len(c.fields)], fields...) {
+		f.AddTo(encoded)
+	}
+	attrs := make([]slog.Attr, 0, len(encoded.Fields))
+	for name, value := range encoded.Fields {
+		attrs = append(attrs, slog.Any(name, value))
+	}
+	c.log.LogAttrs(context.Background(), level(e.Level), "cluster: "+e.Message, attrs...)
+	return nil
+}
+
+func (c logCore) Sync() error { return nil }

@@ -1,0 +1,404 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/config"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
+	"go.etcd.io/etcd/server/v3/features"
+	"go.uber.org/zap"
+
+	"github.com/leaf-id/leaf/internal/filelock"
+	"github.com/leaf-id/leaf/internal/hint"
+)
+
+// A Member is this process's part of a cluster. It starts with [Member.Start].
+type Member struct {
+	config Config
+	id     identity
+	client *clientv3.Client
+	http   *http.Client // for requests to peers
+
+	starting sync.Once
+	startErr error
+	closing  sync.Once
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu     sync.Mutex
+	server *etcdserver.EtcdServer // nil: not started
+	failed chan struct{}          // closes with reason
+	reason error
+	lock   interface{ Close() error }
+	port   *http.Server
+}
+
+// Open returns the member in a directory. It neither locks nor starts anything. The start fails,
+// wrapping [hint.ErrNoMember], if the directory has no member.
+func Open(c Config) (*Member, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{config: c, failed: make(chan struct{})}
+	if m.id, err = readIdentity(c.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.client = m.newClient()
+	return m, nil
+}
+
+// Client returns the client of the store, which is in this process. Its calls fail before the start,
+// and while most members do not answer.
+func (m *Member) Client() *clientv3.Client { return m.client }
+
+// Token returns the token of the cluster; "" if the directory has no member.
+func (m *Member) Token() string { return m.id.Token }
+
+// Ready waits until this member is one of a cluster with a leader.
+func (m *Member) Ready(ctx context.Context) error {
+	select {
+	case <-m.running().ReadyNotify():
+		return nil
+	case <-m.failed:
+		return m.failure()
+	case <-ctx.Done():
+		return fmt.Errorf("the member of the cluster is not ready: %w", ctx.Err())
+	}
+}
+
+// Start starts the member, the first time it is called. It does not wait for the other members.
+func (m *Member) Start() error {
+	m.starting.Do(func() {
+		if m.startErr = m.start(); m.startErr != nil {
+			m.stop()
+			m.startErr = fmt.Errorf("start the member of the cluster: %w", m.startErr)
+		}
+	})
+	return m.startErr
+}
+
+func (m *Member) start() (err error) {
+	if m.id.Token == "" {
+		return fmt.Errorf("%w in %s", hint.ErrNoMember, m.config.Dir)
+	}
+	founder := m.id.State == stateNew
+	listen := m.config.Listen
+	if listen == "" {
+		listen = m.id.Address
+	}
+	if !founder {
+		if err := m.config.checkTLS(m.id.Address, listen); err != nil {
+			return err
+		}
+	}
+	if m.lock, err = lockDir(m.config.Dir); err != nil {
+		return err
+	}
+	if m.http, err = m.config.httpClient(); err != nil {
+		return err
+	}
+	if err := m.checkLog(); err != nil {
+		return err
+	}
+	var listener net.Listener
+	if !founder { // a founder runs for its first writes only, and has no peers yet
+		info := m.config.TLS.info()
+		listener, err = transport.NewListenerWithOpts(listen, m.config.scheme(), transport.WithTLSInfo(&info),
+			transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout))
+		if err != nil {
+			return err
+		}
+	}
+	server, err := m.newServer(founder)
+	if err != nil {
+		if listener != nil {
+			_ = listener.Close()
+		}
+		return err
+	}
+	if err := m.confirm(server); err != nil {
+		server.Cleanup()
+		if listener != nil {
+			_ = listener.Close()
+		}
+		return err
+	}
+	server.Start()
+	m.mu.Lock()
+	m.server = server
+	m.mu.Unlock()
+	if listener != nil {
+		m.serve(listener)
+	}
+	m.work.Go(func() { m.watch(server) })
+	m.work.Go(func() { m.promote(server) })
+	m.awaitLeader(server)
+	return nil
+}
+
+// leaderWait is how long a start waits for a leader: an election takes one to two seconds.
+const leaderWait = 3 * time.Second
+
+// awaitLeader spares the first calls of this server an error. Without a leader the start goes on.
+func (m *Member) awaitLeader(server *etcdserver.EtcdServer) {
+	elected := server.LeaderChangedNotify()
+	if server.Leader() != 0 {
+		return
+	}
+	select {
+	case <-elected:
+	case <-m.failed:
+	case <-time.After(leaderWait):
+	}
+}
+
+func lockDir(dir string) (interface{ Close() error }, error) {
+	lock, err := filelock.OpenLocal(filepath.Join(dir, lockFile))
+	if errors.Is(err, filelock.ErrInUse) {
+		return nil, fmt.Errorf("the directory %s is in use by another process: %w", dir, err)
+	}
+	return lock, err
+}
+
+// checkLog refuses to start where this member could have acknowledged what is not in its log.
+func (m *Member) checkLog() error {
+	log := hasLog(m.config.Dir)
+	switch m.id.State {
+	case stateNew:
+		return nil
+	case stateStarted:
+		if !log {
+			return fmt.Errorf("%w: the log of member %s is not in %s", hint.ErrEmptied, m.id.ID, m.config.Dir)
+		}
+		return m.checkPeers()
+	case stateAdded:
+		if log {
+			return fmt.Errorf("%w: %s has the log of another member", hint.ErrEmptied, m.config.Dir)
+		}
+		m.id.State = stateStarted
+		return m.id.write(m.config.Dir)
+	}
+	return fmt.Errorf("%w in %s", hint.ErrNoMember, m.config.Dir)
+}
+
+// confirm compares the log with the identity, and completes that of a founder.
+func (m *Member) confirm(server *etcdserver.EtcdServer) error {
+	member, cluster := server.MemberID(), server.Cluster().ID()
+	if m.id.State == stateNew && m.id.ID == 0 {
+		m.id.ID, m.id.Cluster = member, cluster
+		return m.id.write(m.config.Dir)
+	}
+	if m.id.ID != member || m.id.Cluster != cluster {
+		return fmt.Errorf("%w: the log in %s is of member %s of cluster %s, not of member %s of cluster %s", hint.ErrOtherCluster,
+			m.config.Dir, member, cluster, m.id.ID, m.id.Cluster)
+	}
+	return nil
+}
+
+// newServer reads the log, or starts one. etcd ends the calling goroutine if it cannot.
+func (m *Member) newServer(founder bool) (server *etcdserver.EtcdServer, err error) {
+	c, err := m.serverConfig(founder)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.New("etcd ended without an error")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		server, err = etcdserver.NewServer(c)
+	}()
+	<-done
+	if reason := m.failure(); reason != nil {
+		return nil, reason
+	}
+	return server, err
+}
+
+// The settings of etcd where Leaf decides: a member is missed after a second, history is for nobody,
+// and the database of counters is small.
+const (
+	tick          = 100 * time.Millisecond
+	electionTicks = 10
+	history       = 5 * time.Minute
+	quota         = 2 << 30
+	maxMembers    = 9
+	bcryptCost    = 10 // of passwords; there are none
+)
+
+func (m *Member) serverConfig(founder bool) (config.ServerConfig, error) {
+	log := newLog(m.config.Logger, func(reason string) { m.fail(fmt.Errorf("etcd stopped: %s", reason)) })
+	c := config.ServerConfig{
+		Name:                        m.id.Address,
+		PeerURLs:                    m.config.peerURLs(m.id.Address),
+		DataDir:                     m.config.Dir,
+		SnapshotCount:               etcdserver.DefaultSnapshotCount,
+		SnapshotCatchUpEntries:      etcdserver.DefaultSnapshotCatchUpEntries,
+		MaxSnapFiles:                2,
+		MaxWALFiles:                 2,
+		InitialClusterToken:         m.id.Token,
+		NewCluster:                  founder,
+		PeerTLSInfo:                 m.config.TLS.info(),
+		TickMs:                      uint(tick / time.Millisecond),
+		ElectionTicks:               electionTicks,
+		InitialElectionTickAdvance:  true,
+		AutoCompactionMode:          "periodic",
+		AutoCompactionRetention:     history,
+		QuotaBackendBytes:           quota,
+		MaxTxnOps:                   128,
+		MaxRequestBytes:             1 << 20,
+		WarningApplyDuration:        100 * time.Millisecond,
+		WarningUnaryRequestDuration: 300 * time.Millisecond,
+		StrictReconfigCheck:         true,
+		BcryptCost:                  bcryptCost,
+		CompactHashCheckTime:        time.Minute,
+		PreVote:                     true,
+		DowngradeCheckTime:          5 * time.Second,
+		MaxLearners:                 maxMembers,
+		V2Deprecation:               config.V2DeprDefault,
+		ServerFeatureGate:           features.NewDefaultServerFeatureGate("leaf", zap.NewNop()),
+		Metrics:                     "basic",
+		Logger:                      log,
+	}
+	if founder || hasLog(m.config.Dir) {
+		c.InitialPeerURLsMap = types.URLsMap{c.Name: c.PeerURLs}
+		return c, nil
+	}
+	members, err := m.askMembers()
+	if err != nil {
+		return c, err
+	}
+	c.InitialPeerURLsMap = make(types.URLsMap)
+	for _, other := range members {
+		if c.InitialPeerURLsMap[addressOf(other)], err = types.NewURLs(other.PeerURLs); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func addressOf(m *membership.Member) string {
+	if len(m.PeerURLs) == 0 {
+		return m.ID.String()
+	}
+	urls, err := types.NewURLs(m.PeerURLs[:1])
+	if err != nil {
+		return m.PeerURLs[0]
+	}
+	return urls[0].Host
+}
+
+// fail notes why this member has ended.
+func (m *Member) fail(reason error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.reason == nil && m.ctx.Err() == nil {
+		m.reason = reason
+		close(m.failed)
+		m.config.Logger.Error("this server has left the cluster until it restarts: its stock and its leases go on", "err", reason)
+	}
+}
+
+func (m *Member) failure() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reason
+}
+
+func (m *Member) running() *etcdserver.EtcdServer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.server
+}
+
+// watch notices when etcd ends by itself, as it does in a removed member.
+func (m *Member) watch(server *etcdserver.EtcdServer) {
+	select {
+	case <-m.ctx.Done():
+	case <-server.StopNotify():
+		if server.IsIDRemoved(uint64(server.MemberID())) {
+			m.fail(fmt.Errorf("%w: member %s", hint.ErrRemoved, server.MemberID()))
+		}
+		m.fail(errors.New("etcd stopped"))
+	}
+}
+
+// promote gives learners a vote once they have caught up. Only the leader knows that.
+func (m *Member) promote(server *etcdserver.EtcdServer) {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.failed:
+			return
+		case <-look.C:
+		}
+		if server.Leader() != server.MemberID() {
+			continue
+		}
+		for _, other := range server.Cluster().Members() {
+			if !other.IsLearner || !other.IsStarted() {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
+			if _, err := server.PromoteMember(ctx, uint64(other.ID)); err == nil {
+				m.config.Logger.Info("a new member of the cluster has caught up and may vote", "member", other.ID.String(), "address", addressOf(other))
+			}
+			cancel()
+		}
+	}
+}
+
+// Close hands leadership to another member, and stops this one.
+func (m *Member) Close() error {
+	m.closing.Do(m.stop)
+	return nil
+}
+
+// stopTimeout is how long etcd may take to stop; a member with a damaged log never does.
+const stopTimeout = 10 * time.Second
+
+func (m *Member) stop() {
+	m.cancel()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		if server := m.running(); server != nil {
+			server.Stop()
+		}
+		m.work.Wait()
+	}()
+	limit := stopTimeout
+	if m.failure() != nil {
+		limit = time.Second
+	}
+	select {
+	case <-stopped:
+	case <-time.After(limit):
+		m.config.Logger.Warn("the member of the cluster did not stop in time", "after", limit)
+	}
+	if m.port != nil {
+		_ = m.port.Close()
+	}
+	if m.lock != nil {
+		_ = m.lock.Close()
+	}
+}
