@@ -57,7 +57,7 @@ func labSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// A cluster is three servers on one store, with their clients.
+// A cluster is servers on one store, three as a rule, with their clients.
 type cluster struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -93,6 +93,25 @@ const (
 var labConfig = fmt.Sprintf("segment: {max_stock: %d, regression_jump: %d}\nsnowflake: {enable: false}\n", labStock, labJump)
 
 func newCluster(t *testing.T, name string, start func(*testing.T) *labStore, program ...string) *cluster {
+	c := newMembers(t, name, start, program, func(c *cluster) {
+		for tag, step := range labTags {
+			leafCommand(t, "tag", "create", tag, "--step", fmt.Sprint(step), "--store", c.store.admin)
+		}
+	})
+	for range 3 {
+		c.join()
+	}
+	for _, m := range c.members {
+		for _, protocol := range []string{"api", "v1", "grpc", "grpc-port", "resp"} {
+			c.client(protocol, m)
+		}
+		c.sdk(m)
+	}
+	return c
+}
+
+// newMembers returns a cluster without members, on a new store with some tags.
+func newMembers(t *testing.T, name string, start func(*testing.T) *labStore, program []string, createTags func(*cluster)) *cluster {
 	seed, hash := labSeed(t), fnv.New64a()
 	hash.Write([]byte(name))
 	c := &cluster{t: t, store: start(t), program: program, over: make(chan struct{}), start: time.Now(), rng: rand.New(rand.NewPCG(seed, hash.Sum64()))}
@@ -105,24 +124,9 @@ func newCluster(t *testing.T, name string, start func(*testing.T) *labStore, pro
 		}
 	})
 	leafCommand(t, "init", "--store", c.store.admin)
-	for tag, step := range labTags {
-		leafCommand(t, "tag", "create", tag, "--step", fmt.Sprint(step), "--store", c.store.admin)
-	}
+	createTags(c)
 	if c.store.backup != nil {
 		c.must("back up", c.store.backup())
-	}
-	file := config(t, "leaf.yaml", labConfig)
-	for i := range 3 {
-		m := &member{id: i, host: c.newHost(), data: filepath.Join(t.TempDir(), "data"), front: startProxy(t, "", 0)}
-		url := c.store.url
-		for _, addr := range c.store.addrs {
-			link := startProxyAt(t, m.host.peer, addr, 0)
-			m.links = append(m.links, link)
-			url = strings.Replace(url, addr, link.addr, 1)
-		}
-		m.args = []string{"--config", file, "--store", url, "--data", m.data}
-		c.members = append(c.members, m)
-		c.launch(m)
 	}
 	t.Cleanup(func() {
 		c.finish()
@@ -130,14 +134,28 @@ func newCluster(t *testing.T, name string, start func(*testing.T) *labStore, pro
 			c.keep()
 		}
 	})
-	for _, m := range c.members {
-		for _, protocol := range []string{"api", "v1", "grpc", "grpc-port", "resp"} {
-			c.client(protocol, m)
-		}
-		c.sdk(m)
-	}
 	return c
 }
+
+// join adds a server on the store, and starts it.
+func (c *cluster) join() { c.joinAt(c.store.url, c.store.addrs...) }
+
+// joinAt adds a server on a store with these addresses in its URL, to which a proxy each leads.
+func (c *cluster) joinAt(url string, addrs ...string) {
+	c.t.Helper()
+	m := &member{id: len(c.members), host: c.newHost(), data: filepath.Join(c.t.TempDir(), "data"), front: startProxy(c.t, "", 0)}
+	for _, addr := range addrs {
+		link := startProxyAt(c.t, m.host.peer, addr, 0)
+		m.links = append(m.links, link)
+		url = strings.Replace(url, addr, link.addr, 1)
+	}
+	m.args = []string{"--config", c.config(), "--store", url, "--data", m.data}
+	c.members = append(c.members, m)
+	c.launch(m)
+}
+
+// config returns the name of the members' configuration file.
+func (c *cluster) config() string { return config(c.t, "leaf.yaml", labConfig) }
 
 // must fails the test with err.
 func (c *cluster) must(what string, err error) {

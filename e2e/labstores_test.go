@@ -189,11 +189,16 @@ func dump(t *testing.T, database string, server func() *testserver.MariaDBServer
 }
 
 func labMariaDBPair(t *testing.T) *labStore {
-	p := testserver.MariaDBPair(t, &impatient)
+	s, _ := mariaDBPairStore(t, impatient)
+	return s
+}
+
+func mariaDBPairStore(t *testing.T, opts testserver.MariaDBPairOptions) (s *labStore, p *testserver.MariaDBPairServer) {
+	p = testserver.MariaDBPair(t, &opts)
 	database := p.Primary.NewDatabase(t)
 	labUser(t, p.Primary, database)
 	p.CatchUp(t)
-	s := &labStore{most: labBatch, url: asLabUser(p.URL(database)), addrs: []string{loopback(p.Primary.Port), loopback(p.Replica.Port)}}
+	s = &labStore{most: labBatch, url: asLabUser(p.URL(database)), addrs: []string{loopback(p.Primary.Port), loopback(p.Replica.Port)}}
 	s.admin = s.url
 	primary := func() *testserver.MariaDBServer { return p.Primary }
 	s.loss = &loss{
@@ -205,7 +210,7 @@ func labMariaDBPair(t *testing.T) *labStore {
 	s.faults[readOnly] = mariadbReadOnly(t, func() []*testserver.MariaDBServer { return []*testserver.MariaDBServer{p.Primary} })
 	s.backup, s.restore = dump(t, database, primary)
 	s.holes = map[string]string{diskFull: fullAlone}
-	return s
+	return s, p
 }
 
 const fullAlone = "as one server of its kind: the replica has no part in it"
@@ -272,8 +277,13 @@ func postgresDump(t *testing.T, url string) (backup, restore func() error) {
 }
 
 func labPostgresPair(t *testing.T) *labStore {
-	p := testserver.PostgresPair(t)
-	s := &labStore{most: labBatch, url: p.URL(p.Primary.NewDatabase(t)), addrs: []string{loopback(p.Primary.Port), loopback(p.Standby.Port)}}
+	s, _ := postgresPairStore(t)
+	return s
+}
+
+func postgresPairStore(t *testing.T) (s *labStore, p *testserver.PostgresPairServer) {
+	p = testserver.PostgresPair(t)
+	s = &labStore{most: labBatch, url: p.URL(p.Primary.NewDatabase(t)), addrs: []string{loopback(p.Primary.Port), loopback(p.Standby.Port)}}
 	p.CatchUp(t)
 	s.admin = s.url
 	s.loss = &loss{
@@ -285,7 +295,7 @@ func labPostgresPair(t *testing.T) *labStore {
 	s.faults[readOnly] = postgresReadOnly(t, func() *testserver.PostgresServer { return p.Primary })
 	s.backup, s.restore = postgresDump(t, s.url)
 	s.holes = map[string]string{diskFull: fullAlone}
-	return s
+	return s, p
 }
 
 func labEtcd(t *testing.T) *labStore {

@@ -83,8 +83,12 @@ type strictCall struct {
 // maxStrict bounds the IDs of several callers in one call to the store.
 const maxStrict = 10_000
 
-// take waits for n IDs that follow one another.
+// take waits for n IDs that follow one another. A caller that does not wait gets an error with
+// [ErrStrict].
 func (q *strictQueue) take(ctx context.Context, n int64) (Grant, error) {
+	if ctx.Err() != nil {
+		return Grant{}, fmt.Errorf("take IDs of %q: %w: %w", q.buffer.tag, ErrStrict, context.Cause(ctx))
+	}
 	wait, cancel := context.WithTimeoutCause(ctx, q.buffer.opts.Wait, errWaited)
 	defer cancel()
 	c := &strictCall{ctx: wait, n: n, done: make(chan struct{})}

@@ -41,12 +41,12 @@ async function act(page, button, wrong, right, answer) {
 	const dialog = page.locator('dialog')
 	await dialog.waitFor()
 	for (const [values, text] of wrong) {
-		for (const [name, value] of Object.entries(values)) await dialog.locator(`[name=${name}]`).fill(value)
+		for (const [name, value] of Object.entries(values)) await dialog.locator(`[name="${name}"]`).fill(value)
 		await dialog.getByRole('button', { name: 'Confirm' }).click()
 		await dialog.locator('[role=alert]').getByText(text).waitFor()
 		checks++
 	}
-	for (const [name, value] of Object.entries(right)) await dialog.locator(`[name=${name}]`).fill(value)
+	for (const [name, value] of Object.entries(right)) await dialog.locator(`[name="${name}"]`).fill(value)
 	await until('the preview', async () => (await dialog.locator('.preview').textContent()).length > 10)
 	await accessible(page, button)
 	await dialog.getByRole('button', { name: 'Confirm' }).click()
@@ -57,6 +57,26 @@ async function act(page, button, wrong, right, answer) {
 	await dialog.waitFor({ state: 'detached' })
 	checks++
 	return text
+}
+
+// The options of tags are fields by themselves: all of them for a new tag, later those that may change.
+async function options(leaf) {
+	const page = await open(leaf, '#/tags')
+	await act(page, 'text=Create a tag', [[{ name: 'invoice', 'option.order': 'loose' }, /Failed: .*strict/]], { 'option.order': 'strict' }, 'max_id 1')
+	assert.match(leaf.command('next', 'invoice', '-n', '3'), /^1\n2\n3\n/)
+	await page.getByRole('link', { name: 'invoice', exact: true }).click()
+	await page.locator('dl.cards div').filter({ hasText: /^Order\s*strict$/ }).waitFor()
+	await page.locator('#change-step').click()
+	const names = await page.locator('dialog input').evaluateAll(all => all.map(e => e.name))
+	assert(names.includes('description') && !names.includes('option.order'), `fields of a change: ${names}`)
+	await page.keyboard.press('Escape')
+	await act(page, '#change-step', [], { description: 'Invoices' }, 'max_id 4')
+	await page.locator('dl.cards div').filter({ hasText: /^Order\s*strict$/ }).waitFor()
+	await page.context().close()
+	const chinese = await open(leaf, '#/tag/invoice', { locale: 'zh-CN' })
+	await chinese.locator('dl.cards div').filter({ hasText: /^顺序\s*strict$/ }).waitFor()
+	await chinese.context().close()
+	checks += 5
 }
 
 async function actions(leaf) {
@@ -281,7 +301,7 @@ try {
 	const leaf = await serve('plain')
 	leaf.command('tag', 'create', 'order', '--step', '1000')
 	leaf.command('next', 'order', '-n', '900')
-	for (const part of [actions, html, workers, cluster, decoding, keyboard, hidden, looks]) await part(leaf)
+	for (const part of [actions, options, html, workers, cluster, decoding, keyboard, hidden, looks]) await part(leaf)
 	await figures(leaf, '#/')
 	await figures(leaf, '#/tag/order')
 	const cost = await light(leaf)

@@ -113,6 +113,15 @@ func (p *MariaDBPairServer) Break(t TB) {
 	p.Replica.Exec(t, "", "STOP SLAVE IO_THREAD")
 }
 
+// AwaitApplied returns when the replica has done all that it has received.
+func (p *MariaDBPairServer) AwaitApplied(t TB) {
+	t.Helper()
+	const idle = "SELECT count(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Slave has read all relay log%'"
+	if err := p.Replica.awaitValue(idle, "1"); err != nil {
+		t.Fatalf("wait for the replica: %v", err)
+	}
+}
+
 // Promote makes the replica a server of its own that can be written. It does not ask
 // whether the primary is dead.
 func (p *MariaDBPairServer) Promote(t TB) {
@@ -136,7 +145,8 @@ func (p *MariaDBPairServer) SwitchRoles(t TB) {
 	p.Primary, p.Replica = p.Replica, p.Primary
 	p.Primary.args = slices.DeleteFunc(p.Primary.args, func(arg string) bool { return arg == readOnly })
 	p.servers++
-	p.Replica.args = append(p.Replica.args, readOnly, fmt.Sprintf("--server-id=%d", p.servers)) // the last one counts
+	p.Replica.args = append(p.Replica.args, readOnly, "--rpl-semi-sync-slave-enabled=1", // the last one counts
+		"--rpl-semi-sync-master-enabled=0", fmt.Sprintf("--server-id=%d", p.servers))
 	for _, step := range []func() error{p.Replica.Kill, p.Replica.reinstall, p.Replica.Start, p.follow} {
 		if err := step(); err != nil {
 			t.Fatalf("make a replica of the former primary: %v", err)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/telemetry"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // snapshots counts the readings.
@@ -93,6 +95,10 @@ func TestEvents(t *testing.T) {
 	event(t, buf, "hello", &h)
 	if !h.Read || !h.Admin || h.Tokens || len(h.Bounds) < 10 {
 		t.Errorf("hello %+v", h)
+	}
+	if i := slices.IndexFunc(h.Options, func(o option) bool { return o.Name == segment.OptionOrder }); i < 0 || !h.Options[i].Fixed || h.Options[i].Usage == "" ||
+		len(h.Options) != len(segment.KnownOptions())-1 {
+		t.Errorf("options %+v", h.Options)
 	}
 	var last sample
 	for range 3 {
@@ -272,7 +278,7 @@ func TestFiles(t *testing.T) {
 // Each key that the script uses has words in both languages, and each has a user.
 func TestWords(t *testing.T) {
 	words := string(files()["i18n.js"].plain)
-	rows := regexp.MustCompile(`(?:^|[\s,{])(\w+): \['((?:[^'\\]|\\.)*)', '((?:[^'\\]|\\.)*)'\]`).FindAllStringSubmatch(words, -1)
+	rows := regexp.MustCompile(`(?:^|[\s,{])'?([\w.]+)'?: \['((?:[^'\\]|\\.)*)', '((?:[^'\\]|\\.)*)'\]`).FindAllStringSubmatch(words, -1)
 	if len(rows) < 100 {
 		t.Fatalf("found %d rows", len(rows))
 	}
@@ -291,6 +297,9 @@ func TestWords(t *testing.T) {
 				t.Errorf("%s: the Chinese lacks %s", row[1], p)
 			}
 		}
+		if strings.HasPrefix(row[1], "option") { // of a row in the table of options, or one to come
+			continue
+		}
 		if !regexp.MustCompile(`['"]`+row[1]+`['"]`).MatchString(script.String()) && !strings.Contains(script.String(), row[1]) && !strings.Contains(words, "t('"+row[1]+"'") {
 			t.Errorf("%s: no script uses it", row[1])
 		}
@@ -298,6 +307,11 @@ func TestWords(t *testing.T) {
 	for _, use := range regexp.MustCompile(`\bt\('(\w+)'`).FindAllStringSubmatch(script.String(), -1) {
 		if !known[use[1]] {
 			t.Errorf("no words for %s", use[1])
+		}
+	}
+	for _, o := range tagOptions() {
+		if !known["option."+o.Name] {
+			t.Errorf("no words for the option %s: add option.%[1]s to i18n.js", o.Name)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/telemetry"
+	"github.com/leaf-id/leaf/segment"
 )
 
 var (
@@ -37,6 +38,24 @@ type hello struct {
 	Tokens  bool                 `json:"tokens"` // the server knows some
 	Bounds  []float64            `json:"bounds"` // of latencies, in seconds
 	History []map[string]float64 `json:"history"`
+	Options []option             `json:"options"`
+}
+
+// An option is one that tags can have: the page makes a field of it. The description is not among
+// them: it has a place of its own.
+type option struct {
+	Name  string `json:"name"`
+	Usage string `json:"usage"`
+	Fixed bool   `json:"fixed"` // only new tags get it
+}
+
+func tagOptions() (all []option) {
+	for _, o := range segment.KnownOptions() {
+		if o.Name != segment.OptionDescription {
+			all = append(all, option{o.Name, o.Usage, o.Fixed})
+		}
+	}
+	return all
 }
 
 // A sample is an event with a snapshot. Numbers of IDs are strings: they exceed 2^53.
@@ -82,7 +101,7 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", frontend.NoStore[0])
 	s := stream{w, http.NewResponseController(w)}
-	err = s.send("hello", hello{caller.Name(), true, caller.May(access.Admin) == nil, c.opts.Access.Tokens() > 0, boundSeconds(), c.live.schemes()})
+	err = s.send("hello", hello{caller.Name(), true, caller.May(access.Admin) == nil, c.opts.Access.Tokens() > 0, boundSeconds(), c.live.schemes(), tagOptions()})
 	for err == nil {
 		select {
 		case <-r.Context().Done():

@@ -10,6 +10,7 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // maxRun is how many equal INCRs are served as one batch.
@@ -90,11 +91,27 @@ func (s *session) incr(args [][]byte, frame []byte) {
 }
 
 // incrRun serves n INCRs at once; false: the stock does not hold so many, and nothing was
-// answered.
+// answered. With strict order they wait for the store together.
 func (s *session) incrRun(tag string, n int) bool {
-	ranges, err := s.IDs.AppendRanges(frontend.NoWait, issuer.Segment, tag, s.ranges[:0], n)
+	err := s.integersOf(frontend.NoWait, tag, n)
+	if errors.Is(err, segment.ErrStrict) && errors.Is(err, frontend.ErrWaits) {
+		s.later(func(ctx context.Context) {
+			if err := s.integersOf(ctx, tag, n); err != nil {
+				for range n {
+					s.failed(err)
+				}
+			}
+		})
+		return true
+	}
+	return err == nil
+}
+
+// integersOf replies with n IDs, each as one command's answer.
+func (s *session) integersOf(ctx context.Context, tag string, n int) error {
+	ranges, err := s.IDs.AppendRanges(ctx, issuer.Segment, tag, s.ranges[:0], n)
 	if err != nil {
-		return false
+		return err
 	}
 	if s.ranges = ranges; cap(ranges) > keepArgs {
 		s.ranges = nil
@@ -102,7 +119,7 @@ func (s *session) incrRun(tag string, n int) bool {
 	for _, r := range ranges {
 		s.integers(r)
 	}
-	return true
+	return nil
 }
 
 // may asks whether the caller may take n IDs, and tells it if not.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/leaf-id/leaf/segment"
 )
 
 // TestCommands is one connection, whose commands follow one another.
@@ -131,5 +133,47 @@ func TestPipeline(t *testing.T) {
 			i++
 		}
 		t.Errorf("the replies are not 1, 2, 3, …: 328 is at %d; from byte %d on %.80q, want %.80q", strings.Index(string(got), ":328\r\n"), i, got[max(0, i-20):], w[max(0, i-20):])
+	}
+}
+
+// INCRs of one pipeline for a tag with strict order share a call to the store, which each of them
+// would have to wait for, and its failure.
+func TestStrictRun(t *testing.T) {
+	f := serve(t, nil)
+	tag := segment.Tag{Name: "strict", MaxID: 1, Step: 1, Options: segment.TagOptions{segment.OptionOrder: segment.OrderStrict}}
+	if err := f.store.Create(t.Context(), tag); err != nil {
+		t.Fatal(err)
+	}
+	c := f.dial(t)
+	if got := c.do("INCR", "strict"); got != ":1" {
+		t.Fatalf("got %s", got)
+	}
+	before := len(f.store.Granted("strict"))
+	c.send(strings.Repeat(command("INCR", "strict"), 100) + command("PING"))
+	for n := range 100 {
+		if got := c.reply(); got != fmt.Sprint(":", n+2) {
+			t.Fatalf("reply %d is %s", n, got)
+		}
+	}
+	if got := c.reply(); got != "+PONG" {
+		t.Errorf("the reply after the run is %s", got)
+	}
+	if calls := len(f.store.Granted("strict")) - before; calls < 1 || calls > 3 { // one for each read of the pipeline
+		t.Errorf("100 INCRs took %d calls to the store", calls)
+	}
+	if all := f.store.Granted("strict"); all[len(all)-1].End != 102 {
+		t.Errorf("granted %v", all)
+	}
+	if err := f.store.Delete(t.Context(), "strict"); err != nil {
+		t.Fatal(err)
+	}
+	c.send(strings.Repeat(command("INCR", "strict"), 3) + command("PING"))
+	for range 3 {
+		if got := c.reply(); !strings.HasPrefix(got, "-") {
+			t.Errorf("INCR of a deleted tag: %s", got)
+		}
+	}
+	if got := c.reply(); got != "+PONG" {
+		t.Errorf("the reply after the failed run is %s", got)
 	}
 }

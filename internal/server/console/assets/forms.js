@@ -1,6 +1,6 @@
 // Dialogs for changes: a form, a preview of the effect, and what the server says.
 import { el } from './dom.js'
-import { t } from './i18n.js'
+import { has, t } from './i18n.js'
 
 // whole reads a whole number within bounds, or throws the text for people.
 export function whole(text, from, to) {
@@ -12,6 +12,15 @@ export const LARGEST = '9223372036854775807', LARGEST_STEP = '2147483647'
 
 // field makes an input with its label.
 export const field = (name, label, attributes = {}) => el('label', {}, el('span', {}, label), el('input', { name, autocomplete: 'off', ...attributes }))
+
+// optionLabel is the name of a tag's option for people; one without words has the server's name.
+export const optionLabel = name => (has(`option.${name}`) ? t(`option.${name}`) : name)
+
+// optionFields makes an input for each option of tags that this server knows; values are a tag's.
+export const optionFields = (options, values = {}) => options.map(o => field(`option.${o.name}`, optionLabel(o.name), { value: values[o.name] ?? '', title: o.usage, placeholder: has(`optionHint.${o.name}`) ? t(`optionHint.${o.name}`) : o.usage }))
+
+// optionsOf reads those inputs; an empty one removes the option.
+export const optionsOf = (options, v) => Object.fromEntries(options.map(o => [o.name, v[`option.${o.name}`].trim()]))
 
 // ask opens a dialog. preview returns the effect of the values, or throws why they are wrong; act
 // does it and returns the text for people.

@@ -55,6 +55,8 @@ const words = {
 	noID: ['{id} is not an ID: write a whole number from 0 to 9223372036854775807.', '{id} 不是 ID：请输入 0 到 9223372036854775807 之间的整数。'], tooMany: ['At most {n} IDs at a time.', '一次最多 {n} 个 ID。'],
 	server: ['Server', '服务器'], configuration: ['Configuration', '配置'], same: ['like this server', '与本机一致'], differs: ['differs in: {what}', '不同之处：{what}'], unknown: ['not told', '未知'], health: ['Health', '健康'], alive: ['alive', '存活'], fine: ['well', '正常'], silent: ['silent', '无响应'], gone: ['stopped', '已停止'],
 	clusterText: ['Servers that hold or held a worker ID of the same registry. A server without time-based IDs is not listed.', '在同一注册中心持有或曾持有节点 ID 的服务器。未启用时间类 ID 的服务器不在此列。'],
+	'option.order': ['Order', '顺序'], 'optionHint.order': ['empty, or strict: IDs increase over all servers', '留空，或 strict：所有服务器上 ID 递增'],
+	'option.period': ['Period', '周期'], 'option.zone': ['Time zone', '时区'], 'option.form': ['Form', '格式'], 'option.mask': ['Mask', '掩码'],
 	refresh: ['Refresh', '刷新'], failed: ['Failed: {text}', '失败：{text}'],
 }
 
@@ -65,6 +67,8 @@ export function setLang(name) {
 	document.documentElement.lang = column ? 'zh-CN' : 'en'
 }
 setLang(new URLSearchParams(location.search).get('lang') ?? (navigator.language.startsWith('zh') ? 'zh' : 'en'))
+
+export const has = key => key in words
 
 // t returns the words for a key, with {name} replaced by the value of that name.
 export function t(key, values = {}) {

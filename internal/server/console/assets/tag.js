@@ -3,7 +3,7 @@ import { admin, call, history } from './api.js'
 import { render, state, watch } from './app.js'
 import { lines, rates, segments } from './chart.js'
 import { card, cards, duration, el, metric, moment, number } from './dom.js'
-import { ask, field, LARGEST, LARGEST_STEP, whole } from './forms.js'
+import { ask, field, LARGEST, LARGEST_STEP, optionFields, optionLabel, optionsOf, whole } from './forms.js'
 import { t } from './i18n.js'
 
 export function tag(name) {
@@ -19,7 +19,7 @@ export function tag(name) {
 		const points = (value, m) => [...past.filter(p => !state.samples.length || p[0] < state.samples[0].time).map(p => [p[0], p[value]]), ...state.samples.filter(x => x.values[m]?.[name] !== undefined).map(x => [x.time, x.values[m][name]])]
 		render(el('p', {}, el('a', { href: '#/tags' }, t('back'))), el('h1', {}, name),
 			error ? el('p', { class: 'error', role: 'alert' }, t('failed', { text: error.message })) : null,
-			stored ? [el('h2', {}, t('inStore')), cards(card(t('maxID'), number(stored.maxId)), card(t('step'), number(stored.step)), card(t('updated'), moment(stored.updated)), card(t('description'), stored.description || '–'), card(t('nextID'), number(peek.next ?? '0')))] : null,
+			stored ? [el('h2', {}, t('inStore')), cards(card(t('maxID'), number(stored.maxId)), card(t('step'), number(stored.step)), card(t('updated'), moment(stored.updated)), card(t('description'), stored.description || '–'), Object.entries(stored.options ?? {}).map(([name, value]) => card(optionLabel(name), value)), card(t('nextID'), number(peek.next ?? '0')))] : null,
 			actions(name, stored, load),
 			el('h2', {}, t('inMemory')),
 			here ? [
@@ -42,9 +42,10 @@ function actions(name, stored, done) {
 	const max = BigInt(stored.maxId ?? 0)
 	const said = res => t('done', { max: res.tag?.maxId ?? '–', step: res.tag?.step ?? '–' })
 	const button = (id, title, open, danger) => el('button', { id, class: danger ? 'danger' : null, disabled: !state.me.admin, title: state.me.admin ? null : t('readOnly'), click: open }, title)
-	const changeStep = () => ask(t('changeStep'), [field('step', t('step'), { value: stored.step, inputmode: 'numeric' }), field('description', t('description'), { value: stored.description ?? '' })],
+	const changeable = state.me.options.filter(o => !o.fixed)
+	const changeStep = () => ask(t('changeStep'), [field('step', t('step'), { value: stored.step, inputmode: 'numeric' }), field('description', t('description'), { value: stored.description ?? '' }), ...optionFields(changeable, stored.options)],
 		v => t('stepPreview', { from: stored.step, to: whole(v.step, 1, LARGEST_STEP) }),
-		async v => said(await admin('AlterTag', { name, step: whole(v.step, 1, LARGEST_STEP), ...(v.description !== (stored.description ?? '') ? { description: v.description } : {}) })), { done })
+		async v => said(await admin('AlterTag', { name, step: whole(v.step, 1, LARGEST_STEP), ...(v.description !== (stored.description ?? '') ? { description: v.description } : {}), options: optionsOf(changeable, v) })), { done })
 	const raise = () => ask(t('raise'), [field('by', t('raiseBy'), { inputmode: 'numeric' })],
 		v => t('raisePreview', { from: max, to: max + BigInt(whole(v.by, 1, LARGEST)) }),
 		async v => said(await admin('AlterTag', { name, raiseBy: whole(v.by, 1, LARGEST) })), { done })

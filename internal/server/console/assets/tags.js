@@ -2,7 +2,7 @@
 import { admin } from './api.js'
 import { render, state, watch } from './app.js'
 import { duration, el, metric, moment, number, table } from './dom.js'
-import { ask, field, LARGEST, LARGEST_STEP, whole } from './forms.js'
+import { ask, field, LARGEST, LARGEST_STEP, optionFields, optionsOf, whole } from './forms.js'
 import { t } from './i18n.js'
 
 const SIZE = 50
@@ -52,9 +52,9 @@ export function tags() {
 function create(done) {
 	const read = v => {
 		if (!v.name) throw new Error(t('noName'))
-		return { name: v.name, step: whole(v.step, 1, LARGEST_STEP), maxId: whole(v.first, 1, LARGEST), description: v.description }
+		return { name: v.name, step: whole(v.step, 1, LARGEST_STEP), maxId: whole(v.first, 1, LARGEST), description: v.description, options: optionsOf(state.me.options, v) }
 	}
-	ask(t('create'), [field('name', t('name'), { maxlength: 128 }), field('step', t('step'), { value: '1000', inputmode: 'numeric' }), field('first', t('firstID'), { value: '1', inputmode: 'numeric' }), field('description', t('description'))],
+	ask(t('create'), [field('name', t('name'), { maxlength: 128 }), field('step', t('step'), { value: '1000', inputmode: 'numeric' }), field('first', t('firstID'), { value: '1', inputmode: 'numeric' }), field('description', t('description')), ...optionFields(state.me.options)],
 		v => { const tag = read(v); return t('createPreview', { name: tag.name, first: tag.maxId, step: tag.step }) },
 		async v => { const { tag } = await admin('CreateTag', read(v)); return t('done', { max: tag.maxId, step: tag.step }) }, { done })
 }

@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/leaf-id/leaf/client"
+	labcheck "github.com/leaf-id/leaf/e2e/lab"
+	loadgen "github.com/leaf-id/leaf/internal/load"
+	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// TestStrictOrder has five servers and a relay serve a tag with strict order, from stores that lose
+// no acknowledged write, to more than 20 clients of five protocols, while faults strike. A call that
+// begins after another one has ended gets larger IDs, whatever servers they are at.
+func TestStrictOrder(t *testing.T) {
+	for name, store := range strictStores {
+		t.Run(name, func(t *testing.T) {
+			testserver.Long(t)
+			t.Parallel()
+			c := newStrictCluster(t, name, store, leafBinary)
+			c.runStrict()
+			c.checkStrict()
+		})
+	}
+}
+
+// A strictStore is a store that loses no acknowledged write, whatever faults strike it.
+type strictStore struct {
+	start func(t *testing.T) *labStore
+	order string
+}
+
+var strictStores = map[string]strictStore{
+	"sqlite":        {labSQLite, segment.OrderStrict},
+	"etcd":          {labEtcd, segment.OrderStrict},
+	"redis":         {labRedis, segment.OrderStrict},
+	"galera":        {labGalera, segment.OrderStrict},
+	"mariadb-pair":  {labMariaDBSynced, segment.OrderStrictLossy},
+	"postgres-pair": {labPostgresSynced, segment.OrderStrictLossy},
+}
+
+func newStrictCluster(t *testing.T, name string, s strictStore, program ...string) *cluster {
+	c := newMembers(t, name, s.start, program, func(c *cluster) {
+		leafCommand(t, "tag", "create", labTag, "--order", s.order, "--store", c.store.admin)
+	})
+	c.result.Scheme = "strict order"
+	for range 5 {
+		c.join()
+	}
+	for _, m := range c.members {
+		for _, form := range []strictForm{{"resp", 100, 1}, {"v1", 1, 1}, {"api", 1, 1}, {"grpc-port", 1, 20}} {
+			c.strictClient(form, m)
+		}
+	}
+	fronts := []string{c.members[0].front.addr, c.members[1].front.addr}
+	c.joinAt("leaf://"+strings.Join(fronts, ","), fronts...)
+	relay := c.members[len(c.members)-1]
+	c.strictClient(strictForm{"v1", 1, 1}, relay)
+	c.strictClient(strictForm{"resp", 100, 1}, relay)
+	c.strictSDK(4, c.members...)
+	return c
+}
+
+// A strictForm is how a client calls: by a protocol, with so many calls at once, for one ID or for a
+// random number of IDs up to most.
+type strictForm struct {
+	protocol string
+	calls    int
+	most     int
+}
+
+// strictClient takes IDs from whichever life a member is in.
+func (c *cluster) strictClient(form strictForm, m *member) {
+	name := fmt.Sprintf("%s@%d", form.protocol, m.id)
+	c.loop(name, func(rng *rand.Rand) {
+		l := m.now.Load()
+		conn := l.target(form.protocol).Open()
+		defer conn.Close()
+		for m.now.Load() == l && !c.ended() {
+			calls := make([]*loadgen.Call, form.calls)
+			for i := range calls {
+				calls[i] = &loadgen.Call{Key: labTag, Count: 1 + rng.IntN(form.most)}
+			}
+			r := labcheck.Receipt{Server: l.name, Client: name, Begin: c.elapsed()}
+			loadgen.Do(context.Background(), conn, calls)
+			r.End = c.elapsed()
+			if c.notePipeline(r, calls) > 0 {
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+	})
+}
+
+// strictSDK has callers take IDs through one Go client of some members.
+func (c *cluster) strictSDK(callers int, members ...*member) {
+	var hosts []string
+	for _, m := range members {
+		hosts = append(hosts, m.front.addr)
+	}
+	ids, err := sdk.New("http://"+strings.Join(hosts, ","), nil)
+	c.must("open a client", err)
+	c.closed = append(c.closed, func() { _ = ids.Close(context.Background()) })
+	for i := range callers {
+		name := fmt.Sprintf("sdk-%d", i)
+		way := ways(ids, labTag, 10)[i%4]
+		c.loop(name, func(*rand.Rand) {
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+			defer cancel()
+			r := labcheck.Receipt{Space: labTag, Client: name, Begin: c.elapsed()}
+			got, err := way(ctx)
+			if r.End = c.elapsed(); err != nil {
+				c.fail(r, 1, err)
+				time.Sleep(20 * time.Millisecond)
+				return
+			}
+			c.history.Add(r, got)
+		})
+	}
+}
+
+// runStrict has one bout of faults after the other, until enough have struck and enough calls have
+// been answered.
+func (c *cluster) runStrict() {
+	c.awaitServed()
+	deck, faults, calls := newDeck(c), figure(3, 60), figure[int64](5_000, 1_700_000)
+	for deck.dealt < faults || c.history.Answered() < calls {
+		c.bout(deck.deal(1 + c.rng.IntN(2)))
+		c.pause(time.Second)
+	}
+	c.well = c.elapsed()
+	c.awaitServed()
+	c.finish()
+}
+
+// checkStrict looks at all that the clients received, and saves the result.
+func (c *cluster) checkStrict() {
+	pieces, wrong := c.history.StrictPieces(labTag, 20, 1000)
+	err := errors.Join(c.history.Strict(labTag), wrong, c.history.Fits())
+	r, h := &c.result, c.history.Result(0, c.well, c.clients...)
+	r.Answered, r.Clients, r.Ranges, r.IDs, r.Calls, r.Failed, r.Silence = h.Answered, h.Clients, h.Ranges, h.IDs, h.Calls, h.Failed, h.Silence
+	r.Took = c.elapsed()
+	if err != nil {
+		r.Error = err.Error()
+		c.t.Error(err)
+	}
+	c.t.Logf("%s: %d faults, %d answered calls of %d clients in %v, %d ranges (porcupine: %d), %d IDs, %d of %d calls failed, longest silence %v, seed %d, struck: %v",
+		r.Store, r.Strikes(), r.Answered, r.Clients, r.Took.Round(time.Second), r.Ranges, pieces, r.IDs, r.Failed, r.Calls,
+		r.Silence.Round(time.Millisecond), r.Seed, slices.Sorted(maps.Keys(r.Nemeses)))
+	if dir := os.Getenv("LEAF_REPORT"); dir != "" {
+		c.must("report", r.Save(dir))
+	}
+}
+
+// labMariaDBSynced is a primary that waits for its replica before it commits, so a fail-over to a
+// replica that has done all of that loses nothing.
+func labMariaDBSynced(t *testing.T) *labStore {
+	s, p := mariaDBPairStore(t, testserver.MariaDBPairOptions{AfterSync: true, Timeout: time.Hour})
+	s.loss, s.restore = nil, nil
+	s.holes[restored] = "as mariadb"
+	s.faults[failedOver] = labFault{func() error {
+		if err := p.Primary.Kill(); err != nil {
+			return err
+		}
+		p.AwaitApplied(t)
+		p.Replica.Exec(t, "", "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'", "SET GLOBAL rpl_semi_sync_master_timeout = 3600000",
+			"SET GLOBAL rpl_semi_sync_master_enabled = 1")
+		p.Promote(t)
+		return nil
+	}, func() error { p.SwitchRoles(t); return nil }}
+	return s
+}
+
+// labPostgresSynced is a primary that waits for its standby.
+func labPostgresSynced(t *testing.T) *labStore {
+	s, p := postgresPairStore(t)
+	for _, server := range []*testserver.PostgresServer{p.Primary, p.Standby} {
+		server.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+	}
+	s.loss, s.restore = nil, nil
+	s.holes[restored] = "as postgres"
+	s.faults[failedOver] = labFault{func() error { p.FailOver(t); return nil }, func() error { p.SwitchRoles(t); return nil }}
+	return s
+}
