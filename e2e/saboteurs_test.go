@@ -39,6 +39,13 @@ var sabotagedServers = []sabotagedServer{
 	{"two names", "an SQLite file is used under two names", "OneFileTwoNames", timed(twoNames)},
 	{"unread replies", "unread replies are not copied from the buffer of the event loop", "Clients", onClients("plain")},
 	{"unread replies TLS", "unread replies are not copied from a buffer that connections share", "Clients", onClients("tls")},
+	{"strict stock", "a tag with strict order is served from a stock", "StrictOrder/redis", onStrict("redis")},
+	{"strict joined", "callers get IDs of a call to the store that was sent before they came", "StrictOrder/redis", onStrict("redis", slowLink)},
+	{"strict relay", "a relay keeps IDs of a tag with strict order for later calls", "StrictOrder/redis", onStrict("redis")},
+	{"strict answer", "a later call gets the IDs of a swap without an answer", "StrictOrder/redis", onStrict("redis", "answers of the store dropped", "connections to the store cut")},
+	{"strict refusal", "a store grants stock of a tag with strict order", "StrictOrder/redis", onStrict("redis")},
+	{"strict table", "the counter of a tag with strict order is where other programs take their stock", "StrictBesideJavaLeaf", timed(strictBesideJavaLeaf)},
+	{"strict consent", "a store that can lose writes serves strict order without consent", "StrictWithoutConsent", timed(strictWithoutConsent)},
 	{"floor", "a lease begins below what was issued before", "Leases/postgres",
 		onWorkerIDs("postgres", leaseStore(labPostgres, scarce), "SIGSTOP beyond the lease, SIGCONT")},
 }
@@ -118,6 +125,21 @@ func onSegments(store, fault string) func(*testing.T, []string) (error, time.Dur
 	}
 }
 
+// onStrict subjects servers with strict order on one store to faults, until the order is wrong.
+func onStrict(store string, faults ...string) func(*testing.T, []string) (error, time.Duration) {
+	return func(t *testing.T, program []string) (error, time.Duration) {
+		c := newStrictCluster(t, store, strictStores[store], program...)
+		defer c.finish()
+		d := &deck{cluster: c}
+		for i := range nemeses {
+			if slices.Contains(faults, nemeses[i].name) {
+				d.fit = append(d.fit, &nemeses[i])
+			}
+		}
+		return firstSign(t, func() error { return c.history.Strict(labTag) }, c.elapsed, func() { c.bout(d.deal(len(d.fit))) })
+	}
+}
+
 // onClients has clients use one of two servers in every way that clients do.
 func onClients(server string) func(*testing.T, []string) (error, time.Duration) {
 	return timed(func(t *testing.T, program ...string) error {
@@ -151,12 +173,17 @@ func onWorkerIDs(store string, registry func(*testing.T) *leaseRegistry, fault s
 // firstTwice has faults strike until clients have received an ID twice, and tells when they had;
 // nil: not within two minutes.
 func firstTwice(t *testing.T, h *labcheck.History, elapsed func() time.Duration, strike func()) (sign error, took time.Duration) {
+	return firstSign(t, func() error { return h.Unique() }, elapsed, strike)
+}
+
+// firstSign has faults strike until a check fails, and tells when it did.
+func firstSign(t *testing.T, check func() error, elapsed func() time.Duration, strike func()) (sign error, took time.Duration) {
 	seen := make(chan struct{})
 	go func() {
 		defer close(seen)
 		for sign == nil && took < 2*time.Minute && t.Context().Err() == nil {
 			time.Sleep(100 * time.Millisecond)
-			_, sign = h.Duplicates(nil)
+			sign = check()
 			took = elapsed()
 		}
 	}()

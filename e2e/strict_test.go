@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -132,7 +134,7 @@ func (c *cluster) strictSDK(callers int, members ...*member) {
 // been answered.
 func (c *cluster) runStrict() {
 	c.awaitServed()
-	deck, faults, calls := newDeck(c), figure(3, 60), figure[int64](5_000, 1_700_000)
+	deck, faults, calls := newDeck(c), figure(3, 60), figure[int64](3_000, 1_700_000)
 	for deck.dealt < faults || c.history.Answered() < calls {
 		c.bout(deck.deal(1 + c.rng.IntN(2)))
 		c.pause(time.Second)
@@ -190,4 +192,77 @@ func labPostgresSynced(t *testing.T) *labStore {
 	s.holes[restored] = "as postgres"
 	s.faults[failedOver] = labFault{func() error { p.FailOver(t); return nil }, func() error { p.SwitchRoles(t); return nil }}
 	return s
+}
+
+// Java Leaf beside our server cannot take IDs of a tag with strict order: it reports an error.
+func TestStrictBesideJavaLeaf(t *testing.T) {
+	testserver.Long(t)
+	t.Parallel()
+	if err := strictBesideJavaLeaf(t, leafBinary); err != nil {
+		t.Error(err)
+	}
+}
+
+func strictBesideJavaLeaf(t *testing.T, program ...string) error {
+	database := mariadb.NewDatabase(t)
+	url := mariadb.URL(database)
+	leafCommand(t, "init", "--store", url)
+	s := serveBy(t, slices.Concat(program, serveArgs([]string{"--store", url}))...)
+	leafCommand(t, "tag", "create", sampleTag, "--order", segment.OrderStrictLossy, "--server", s.url)
+	first := s.next(sampleTag)
+	java := &javaLeaf{db: openDB(t, database), tag: sampleTag, step: 1000}
+	start, end, err := java.load(t.Context())
+	if err == nil {
+		return fmt.Errorf("after %d of our server, Java Leaf issues %d to %d of a tag with strict order", first, start, end)
+	}
+	if next := s.next(sampleTag); next != first+1 {
+		t.Errorf("%d after %d", next, first)
+	}
+	return nil
+}
+
+// A store that can lose writes serves no tag with strict order unless the operator has consented:
+// after a fail-over that lost writes, a server without a memory of them would issue lower IDs.
+func TestStrictWithoutConsent(t *testing.T) {
+	testserver.Long(t)
+	t.Parallel()
+	if err := strictWithoutConsent(t, leafBinary); err != nil {
+		t.Error(err)
+	}
+}
+
+func strictWithoutConsent(t *testing.T, program ...string) error {
+	pair, url, _ := newPair(t, impatient)
+	leafCommand(t, "init", "--store", url)
+	leafCommand(t, "tag", "create", labTag, "--order", segment.OrderStrict, "--store", url)
+	pair.CatchUp(t)
+	start := func() *server { return serveBy(t, slices.Concat(program, serveArgs([]string{"--store", url}))...) }
+	var h labcheck.History
+	began := time.Now()
+	take := func(s *server, calls int) {
+		for range calls {
+			r := labcheck.Receipt{Space: labTag, Server: s.url, Begin: time.Since(began)}
+			until(t, 20*time.Second, "answered", func() error {
+				ranges, err := s.takeOf("segment", labTag, 10)
+				if r.End = time.Since(began); err == nil {
+					h.Add(r, ranges...)
+				}
+				if err != nil && strings.Contains(err.Error(), "UNSUPPORTED") {
+					err = nil
+				}
+				return err
+			})
+		}
+	}
+	old := start()
+	take(old, 5)
+	pair.Break(t)
+	take(old, 20)
+	signalAll(t, []*server{old}, syscall.SIGSTOP)
+	failOver(t, pair)
+	take(start(), 5)
+	if h.Answered() > 0 {
+		return cmp.Or(h.Strict(labTag), errors.New("a store that can lose writes serves strict order, and the fail-over lost none"))
+	}
+	return nil
 }

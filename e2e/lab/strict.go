@@ -36,11 +36,12 @@ func (h *History) Strict(space string) error {
 	return nil
 }
 
-// StrictPieces has porcupine decide the same as [History.Strict], for pieces of so many receipts in
-// a row, spread over the history. It returns how many receipts it saw. A part of linearizable calls
+// StrictPieces has porcupine decide the same as [History.Strict], for a few pieces of so many receipts
+// in a row, spread over the history. It returns how many receipts it saw. A part of linearizable calls
 // is linearizable: the calls that are missing only leave gaps.
 func (h *History) StrictPieces(space string, pieces, size int) (seen int, err error) {
 	all := h.sorted(byBegin, of(space))
+	pieces = min(pieces, 1+len(all)/size)
 	for i := range pieces {
 		first := max(0, len(all)-size) * i / max(1, pieces-1)
 		piece := all[first:min(len(all), first+size)]

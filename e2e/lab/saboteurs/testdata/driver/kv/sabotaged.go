@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"errors"
+	"sync"
 
 	sabotage "github.com/leaf-id/leaf"
 )
@@ -32,4 +33,34 @@ func (b brokenBackend) Swap(ctx context.Context, old Cell, value string) (Cell, 
 		return Cell{Key: old.Key, Value: value, Version: "unknown", Server: old.Server}, nil
 	}
 	return now, err
+}
+
+// unanswered are the grants of swaps with an unknown outcome, by tag.
+var (
+	unansweredMu sync.Mutex
+	unanswered   = map[string][]outcome{}
+)
+
+// keepUnanswered keeps the grants of a swap without an answer for later calls.
+func (c *counter) keepUnanswered(outcomes []outcome, store, server string) {
+	unansweredMu.Lock()
+	defer unansweredMu.Unlock()
+	for _, o := range outcomes {
+		o.grant.Store, o.grant.Server = store, server
+		unanswered[c.tag] = append(unanswered[c.tag], o)
+	}
+}
+
+// takeUnanswered returns such a grant for one call; nil: there is none.
+func (c *counter) takeUnanswered(calls []*call) []outcome {
+	unansweredMu.Lock()
+	defer unansweredMu.Unlock()
+	for i, o := range unanswered[c.tag] {
+		if len(calls) == 1 && calls[0].strict && o.grant.Range.Len() >= calls[0].n {
+			unanswered[c.tag] = append(unanswered[c.tag][:i:i], unanswered[c.tag][i+1:]...)
+			o.grant.Range.End = o.grant.Range.Start + calls[0].n
+			return []outcome{o}
+		}
+	}
+	return nil
 }
