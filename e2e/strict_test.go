@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -130,11 +131,20 @@ func (c *cluster) strictSDK(callers int, members ...*member) {
 	}
 }
 
+// strictCalls returns how many calls a scenario needs answered. LEAF_CALLS=1700000 makes them 10
+// million over all stores.
+func strictCalls() int64 {
+	if n, err := strconv.ParseInt(os.Getenv("LEAF_CALLS"), 10, 64); err == nil {
+		return n
+	}
+	return figure[int64](3_000, 150_000)
+}
+
 // runStrict has one bout of faults after the other, until enough have struck and enough calls have
 // been answered.
 func (c *cluster) runStrict() {
 	c.awaitServed()
-	deck, faults, calls := newDeck(c), figure(3, 60), figure[int64](3_000, 1_700_000)
+	deck, faults, calls := newDeck(c), figure(3, 15), strictCalls()
 	for deck.dealt < faults || c.history.Answered() < calls {
 		c.bout(deck.deal(1 + c.rng.IntN(2)))
 		c.pause(time.Second)

@@ -51,7 +51,7 @@ func (r *report) text(now time.Time) string {
 			"several times.",
 	}
 	for _, g := range []struct{ title, is string }{
-		{"### Tags on real servers", "segment"}, {"### Worker IDs on real servers", "snowflake, uid"}, {"### Clients as they are", "clients"},
+		{"### Tags on real servers", "segment"}, {"### Worker IDs on real servers", "snowflake, uid"}, {"### Clients as they are", "clients"}, {"### Strict order on real servers", "strict order"},
 	} {
 		some := slices.DeleteFunc(slices.Clone(r.results), func(c scenario) bool { return c.Scheme != g.is })
 		if len(some) == 0 {
