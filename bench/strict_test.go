@@ -55,7 +55,7 @@ func strictSet(tb testing.TB, s advancer) *segment.Set {
 	if err := s.(segment.Catalog).Create(tb.Context(), tag); err != nil {
 		tb.Fatal(err)
 	}
-	set := segment.NewSet(s.(segment.Store), &segment.SetOptions{Buffer: segment.Options{Wait: time.Minute}})
+	set := segment.NewSet(s.(segment.Store), &segment.SetOptions{Options: segment.Options{Wait: time.Minute}})
 	if _, err := set.Next(tb.Context(), strictTag); err != nil {
 		tb.Fatal(err)
 	}

@@ -52,8 +52,6 @@ const (
 	fileBeside   = "files beside the store's removed"
 )
 
-const slowLink = "the way to the store slow"
-
 // restored is a nemesis that all stores have in the same way, once they can be restored.
 const restored = "restored from an old backup, counters raised"
 
@@ -76,7 +74,7 @@ var nemeses = []nemesis{
 	{"connections to the store cut", onLink, linked, each((*proxy).cut), each((*proxy).mend)},
 	{"connections to the store half open", onLink, linked, each((*proxy).halve), nothing},
 	{"answers of the store dropped", onLink, linked, each(func(p *proxy) { p.mute.Store(true) }), each(unmute)},
-	{slowLink, onLink, linked, delayed(300 * time.Millisecond), delayed(0)},
+	{"the way to the store slow", onLink, linked, delayed(300 * time.Millisecond), delayed(0)},
 	{"connections to the store closed late", onLink, linked, each(func(p *proxy) {
 		p.linger.Store(int64(2 * time.Second))
 		p.cut()

@@ -61,25 +61,27 @@ func newStrictCluster(t *testing.T, name string, s strictStore, program ...strin
 		c.join()
 	}
 	for _, m := range c.members {
-		for _, form := range []strictForm{{"resp", 100, 1}, {"v1", 1, 1}, {"api", 1, 1}, {"grpc-port", 1, 20}} {
+		for _, form := range []strictForm{{"resp", 100, 1, 0}, {"v1", 1, 1, 0}, {"api", 1, 1, time.Second}, {"grpc-port", 1, 20, 50 * time.Millisecond}} {
 			c.strictClient(form, m)
 		}
 	}
 	fronts := []string{c.members[0].front.addr, c.members[1].front.addr}
 	c.joinAt("leaf://"+strings.Join(fronts, ","), fronts...)
 	relay := c.members[len(c.members)-1]
-	c.strictClient(strictForm{"v1", 1, 1}, relay)
-	c.strictClient(strictForm{"resp", 100, 1}, relay)
+	c.strictClient(strictForm{"v1", 1, 1, 0}, relay)
+	c.strictClient(strictForm{"resp", 100, 1, 0}, relay)
 	c.strictSDK(4, c.members...)
 	return c
 }
 
 // A strictForm is how a client calls: by a protocol, with so many calls at once, for one ID or for a
-// random number of IDs up to most.
+// random number of IDs up to most. It pauses between its calls, at most: clients that do not, call in
+// step with the answers of their server, and none of them comes while a call is on its way back.
 type strictForm struct {
 	protocol string
 	calls    int
 	most     int
+	pause    time.Duration
 }
 
 // strictClient takes IDs from whichever life a member is in.
@@ -99,6 +101,8 @@ func (c *cluster) strictClient(form strictForm, m *member) {
 			r.End = c.elapsed()
 			if c.notePipeline(r, calls) > 0 {
 				time.Sleep(20 * time.Millisecond)
+			} else if form.pause > 0 {
+				time.Sleep(time.Duration(manyOrFew(rng, int(form.pause))))
 			}
 		}
 	})

@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	sabotage "github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf"
+	sabotage "github.com/leaf-id/leaf"
 )
 
 // ahead is how many IDs a broken server takes that nobody waits for.
