@@ -189,7 +189,7 @@ func (s *server) awaitListening() {
 	case s.url = <-s.urls:
 	case <-s.exited:
 		s.t.Fatalf("leaf serve ended:\n%s", s.output())
-	case <-time.After(30 * time.Second):
+	case <-time.After(90 * time.Second):
 		s.t.Fatalf("leaf serve does not listen:\n%s", s.output())
 	}
 }

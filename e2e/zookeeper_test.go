@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -113,9 +114,13 @@ func (tr *tree) path(elements ...string) string {
 // make makes one node without data.
 func (tr *tree) make(path string) {
 	tr.t.Helper()
-	if _, err := tr.conn.Create(path, []byte{}, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		tr.t.Fatalf("create %s: %v", path, err)
-	}
+	until(tr.t, time.Minute, "created "+path, func() error {
+		_, err := tr.conn.Create(path, []byte{}, 0, zk.WorldACL(zk.PermAll))
+		if errors.Is(err, zk.ErrNodeExists) { // an attempt before, whose answer was lost, made it
+			return nil
+		}
+		return err
+	})
 }
 
 func (tr *tree) read(path string) string {
