@@ -141,7 +141,7 @@ func resize(ctx context.Context, servers []ticket.Server, layout ticket.Layout, 
 
 func exists(ctx context.Context, servers []ticket.Server) (ok bool, err error) {
 	err = in(servers, ticket.Layout{}, func(db *ticket.DB) (err error) {
-		ok, err = db.Exists(ctx)
+		ok, err = db.Store().Exists(ctx)
 		return err
 	})
 	return ok, err

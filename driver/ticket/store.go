@@ -60,6 +60,24 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// Exists reports whether any of the servers is part of a set.
+func (s *Store) Exists(ctx context.Context) (bool, error) {
+	for _, m := range s.members {
+		var known *meta
+		err := m.within(ctx, func(conn *sql.Conn) (err error) {
+			known, err = readMeta(ctx, conn)
+			return err
+		})
+		if err != nil {
+			return false, wrap(m.wrapErr(err), "look for the ticket store")
+		}
+		if known != nil && known.state != stateNew {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 func (s *Store) usable(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		return leaf.ErrClosed

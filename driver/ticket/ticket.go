@@ -3,7 +3,6 @@ package ticket
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"time"
@@ -77,24 +76,6 @@ func (db *DB) Resize(ctx context.Context, opts *ResizeOptions) error {
 	}
 	r := &resizer{layout: db.store.layout, lost: opts.Lost, jump: cmp.Or(opts.Jump, DefaultJump)}
 	return wrap(r.run(ctx, db.servers, opts.Retired), "resize ticket store")
-}
-
-// Exists reports whether any of the servers is part of a set.
-func (db *DB) Exists(ctx context.Context) (bool, error) {
-	for _, m := range db.store.members {
-		var known *meta
-		err := m.within(ctx, func(conn *sql.Conn) (err error) {
-			known, err = readMeta(ctx, conn)
-			return err
-		})
-		if err != nil {
-			return false, wrap(m.wrapErr(err), "look for the ticket store")
-		}
-		if known != nil && known.state != stateNew {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // Close ends the use of the databases, which stay open: they are the caller's. Later calls fail

@@ -12,30 +12,13 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
 // ErrNothingToCreate is wrapped by an Init where nothing has to be created.
 var ErrNothingToCreate = errors.New("there is nothing to create")
-
-// A DB is the driver's side of a [Backend]. It is a [Tags], a [Workers] or both, over one pool of
-// connections.
-type DB interface{ Close() error }
-
-// A Tags is a [DB] with a store of tags.
-type Tags interface {
-	Store() (segment.Store, error)
-	Init(context.Context, []segment.Tag) error
-	Exists(context.Context) (bool, error)
-}
-
-// A Workers is a [DB] with a registry of worker IDs.
-type Workers interface {
-	Registry(*RegistryOptions) (worker.Registry, error)
-	InitRegistry(context.Context) error
-	RegistryExists(context.Context) (bool, error)
-}
 
 // A Backend is the thing behind a URL.
 type Backend struct {
@@ -46,12 +29,33 @@ type Backend struct {
 	// have one key, as far as the URLs tell.
 	Key string
 
-	DB            DB
+	DB             io.Closer       // the driver's side, with any of the interfaces below
+	TagStore       segment.Store   // nil: it keeps no tags
+	WorkerRegistry worker.Registry // nil: it keeps no worker IDs, or DB opens the registry
+
 	Hosts         []Host // those of a URL with several, where each can be asked by itself
-	Tags, Workers Part   // of DB, after Complete
+	Tags, Workers Part   // after Complete
 
 	opened []io.Closer
 }
+
+// The interfaces of a driver's side.
+type (
+	registryOpener interface { // of a registry that depends on the process
+		OpenRegistry(*RegistryOptions) (worker.Registry, error)
+	}
+	registryCreator interface{ InitRegistry(context.Context) error }
+	storeCreator    interface {
+		Init(context.Context, []segment.Tag) error
+	}
+	exister interface { // of what a creator has made
+		Exists(context.Context) (bool, error)
+	}
+	resizer interface {
+		Resize(context.Context, Resize) error
+	}
+	routed interface{ Route() []string }
+)
 
 // Traits are the properties of a backend. The zero value is that of a database server.
 type Traits struct {
@@ -91,36 +95,29 @@ type RegistryOptions struct {
 }
 
 // Store returns the store of tags, which ends with the backend.
-func (b *Backend) Store() (segment.Store, error) {
-	return open(b, &b.Tags, func() (segment.Store, error) { return b.DB.(Tags).Store() })
-}
+func (b *Backend) Store() (segment.Store, error) { return b.TagStore, b.Tags.Unfit }
 
 // Registry returns the registry of worker IDs, which ends with the backend. It locks the
 // file of static:.
 func (b *Backend) Registry(o *RegistryOptions) (worker.Registry, error) {
+	db, ok := b.DB.(registryOpener)
+	if !ok || b.Workers.Unfit != nil {
+		return b.WorkerRegistry, b.Workers.Unfit
+	}
 	if o == nil {
 		o = &RegistryOptions{}
 	}
-	return open(b, &b.Workers, func() (worker.Registry, error) { return b.DB.(Workers).Registry(o) })
-}
-
-// open opens one part of a backend, which closes it.
-func open[T any](b *Backend, p *Part, open func() (T, error)) (T, error) {
-	var none T
-	if p.Unfit != nil {
-		return none, p.Unfit
-	}
-	opened, err := open()
+	registry, err := db.OpenRegistry(o)
 	if err != nil {
-		return none, p.wrap(err)
+		return nil, b.Workers.wrap(err)
 	}
-	if c, ok := any(opened).(io.Closer); ok {
+	if c, ok := registry.(io.Closer); ok {
 		b.opened = append(b.opened, c)
 	}
-	return opened, nil
+	return registry, nil
 }
 
-// Close closes the opened parts, and the connections.
+// Close closes the opened registries, and the connections.
 func (b *Backend) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(b.opened) {
@@ -131,7 +128,7 @@ func (b *Backend) Close() error {
 
 // Route returns the names of the servers that the IDs come through; nil: it is not a server.
 func (b *Backend) Route() func() []string {
-	if r, ok := b.DB.(interface{ Route() []string }); ok {
+	if r, ok := b.DB.(routed); ok {
 		return r.Route
 	}
 	return nil
@@ -146,9 +143,7 @@ type Resize struct {
 
 // Resize changes the number of ticket servers to that of the URL.
 func (b *Backend) Resize(ctx context.Context, r Resize) error {
-	db, ok := b.DB.(interface {
-		Resize(context.Context, Resize) error
-	})
+	db, ok := b.DB.(resizer)
 	if !ok {
 		return fmt.Errorf("resize store %s: %w: only ticket servers have a number", b.Name, leaf.ErrInvalid)
 	}
@@ -158,79 +153,13 @@ func (b *Backend) Resize(ctx context.Context, r Resize) error {
 // Complete sets the name, which is the URL without its password, and the two parts.
 func (b *Backend) Complete(name string) *Backend {
 	b.Name = name
-	b.Tags = Part{name: "store " + name, check: b.checkStore}
-	if db, ok := b.DB.(Tags); ok {
-		b.Tags.init, b.Tags.exists = db.Init, db.Exists
+	b.Tags = Part{b: b, name: "store " + name}
+	b.Workers = Part{b: b, name: "worker registry " + name, workers: true}
+	if b.TagStore == nil {
+		b.Tags.Unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, name, hint.ErrWorkersOnly)
 	}
-	b.Workers = Part{name: "worker registry " + name, check: b.checkRegistry}
-	if db, ok := b.DB.(Workers); ok {
-		b.Workers.init = func(ctx context.Context, _ []segment.Tag) error { return db.InitRegistry(ctx) }
-		b.Workers.exists = db.RegistryExists
+	if _, ok := b.DB.(registryOpener); !ok && b.WorkerRegistry == nil {
+		b.Workers.Unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, name, hint.ErrTagsOnly)
 	}
 	return b
-}
-
-func (b *Backend) checkStore(ctx context.Context) error {
-	store, err := b.Store()
-	if err != nil {
-		return err
-	}
-	if c, ok := store.(interface{ Check(context.Context) error }); ok {
-		return b.Tags.wrap(c.Check(ctx))
-	}
-	for _, err = range store.Tags(ctx) {
-		break
-	}
-	return b.Tags.wrap(err)
-}
-
-func (b *Backend) checkRegistry(ctx context.Context) error {
-	registry, err := b.Registry(&RegistryOptions{Observe: true})
-	if err != nil {
-		return err
-	}
-	_, err = registry.List(ctx)
-	if d, ok := registry.(worker.Disposable); ok && err == nil {
-		_, err = d.Starts(ctx, 1)
-	}
-	return b.Workers.wrap(err)
-}
-
-// A Part is one of the two things that a backend may keep: tags, or worker IDs.
-type Part struct {
-	Unfit error // reports why the backend does not keep it; nil: it does
-
-	name   string // for people
-	init   func(context.Context, []segment.Tag) error
-	exists func(context.Context) (bool, error)
-	check  func(context.Context) error
-}
-
-// Init creates the durable state, a store with these tags in it. If the state exists, Init leaves it
-// as it is, and the error wraps [io/fs.ErrExist]. It wraps [ErrNothingToCreate] where nothing has to
-// be created.
-func (p *Part) Init(ctx context.Context, tags ...segment.Tag) error {
-	if p.Unfit != nil {
-		return p.Unfit
-	}
-	return p.wrap(p.init(ctx, tags))
-}
-
-// Exists reports whether [Part.Init] has created the state, or need not.
-func (p *Part) Exists(ctx context.Context) (bool, error) {
-	if p.Unfit != nil {
-		return false, p.Unfit
-	}
-	ok, err := p.exists(ctx)
-	return ok, p.wrap(err)
-}
-
-// Check reports why the state cannot be used as it is. It changes nothing.
-func (p *Part) Check(ctx context.Context) error { return p.check(ctx) }
-
-func (p *Part) wrap(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", p.name, err)
 }

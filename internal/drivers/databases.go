@@ -11,49 +11,7 @@ import (
 	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/sqlstore"
-	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
-
-// A database is the DB of a driver, with a store and a registry, as a [backend.DB].
-type database[S tagStore, R workerRegistry] struct{ both[S, R] }
-
-type both[S tagStore, R workerRegistry] interface {
-	Store() S
-	Registry() R
-	Init(context.Context, []segment.Tag) error
-	InitRegistry(context.Context) error
-	io.Closer
-}
-
-type tagStore interface {
-	segment.Store
-	Exists(context.Context) (bool, error)
-}
-
-type workerRegistry interface {
-	worker.Registry
-	Exists(context.Context) (bool, error)
-}
-
-func (d database[S, R]) Store() (segment.Store, error) { return d.both.Store(), nil }
-func (d database[S, R]) Registry(*RegistryOptions) (worker.Registry, error) {
-	return d.both.Registry(), nil
-}
-
-func (d database[S, R]) Exists(ctx context.Context) (bool, error) { return d.both.Store().Exists(ctx) }
-func (d database[S, R]) RegistryExists(ctx context.Context) (bool, error) {
-	return d.both.Registry().Exists(ctx)
-}
-
-// nothing is embedded where nothing has to be created.
-type nothing struct{}
-
-func (nothing) Init(context.Context, []segment.Tag) error    { return ErrNothingToCreate }
-func (nothing) InitRegistry(context.Context) error           { return ErrNothingToCreate }
-func (nothing) Exists(context.Context) (bool, error)         { return true, nil }
-func (nothing) RegistryExists(context.Context) (bool, error) { return true, nil }
-func (nothing) Close() error                                 { return nil }
 
 // hostsAlone returns the hosts of a URL with several; open opens the one with that number by itself.
 func hostsAlone[D interface {
@@ -82,13 +40,13 @@ func kvBackend(key string, hosts []string, open func(hosts ...string) (*kv.DB, e
 	if err != nil {
 		return nil, err
 	}
-	return &Backend{Key: key, DB: database[*kv.Store, *kv.Registry]{db},
+	return &Backend{Key: key, DB: db, TagStore: db.Store(), WorkerRegistry: db.Registry(),
 		Hosts: hostsAlone(hosts, func(i int) (*kv.DB, error) { return open(hosts[i]) })}, nil
 }
 
 // A sqlDB is the tables in an SQL database, and the pool of connections to it.
 type sqlDB struct {
-	database[*sqldb.Store, *sqldb.Registry]
+	*sqldb.DB
 	pool *sql.DB
 }
 
@@ -97,10 +55,14 @@ func newSQL(pool *sql.DB, open func(*sql.DB, *sqldb.Options) (*sqldb.DB, error),
 	if err != nil {
 		return sqlDB{}, errors.Join(err, pool.Close())
 	}
-	return sqlDB{database[*sqldb.Store, *sqldb.Registry]{db}, pool}, nil
+	return sqlDB{db, pool}, nil
 }
 
-func (d sqlDB) Close() error { return errors.Join(d.database.Close(), d.pool.Close()) }
+func (d sqlDB) backend(key string) *Backend {
+	return &Backend{Key: key, DB: d, TagStore: d.Store(), WorkerRegistry: d.Registry()}
+}
+
+func (d sqlDB) Close() error { return errors.Join(d.DB.Close(), d.pool.Close()) }
 
 // newPool returns a pool of connections to a server, for a store and a registry together.
 func newPool(c sqldriver.Connector) *sql.DB {

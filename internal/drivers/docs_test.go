@@ -4,8 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/leaf-id/leaf/internal/backend"
 )
 
 // examples are URLs of each scheme.
@@ -32,10 +30,10 @@ func TestDocsNameEveryDriver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := b.DB.(backend.Tags); ok {
+		if b.Tags.Unfit == nil {
 			stores = append(stores, d.scheme)
 		}
-		if _, ok := b.DB.(backend.Workers); ok {
+		if b.Workers.Unfit == nil {
 			registries = append(registries, d.scheme)
 		}
 		if err := b.Close(); err != nil {

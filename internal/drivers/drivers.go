@@ -62,13 +62,8 @@ func Open(rawURL string, o *Options) (*Backend, error) {
 func (u *target) complete(b *Backend) error {
 	t := &b.Traits
 	t.Reclaim, t.ClaimDelay, t.StoreID = u.reclaim, u.claimDelay, u.storeID
-	if _, ok := b.DB.(backend.Tags); !ok {
-		b.Tags.Unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, b.Name, hint.ErrWorkersOnly)
-	} else if u.forWorkers != "" {
+	if u.forWorkers != "" && b.Tags.Unfit == nil {
 		b.Tags.Unfit = fmt.Errorf("%w: URL %s: %s is %w", leaf.ErrInvalid, b.Name, u.forWorkers, hint.ErrWorkersOnly)
-	}
-	if _, ok := b.DB.(backend.Workers); !ok {
-		b.Workers.Unfit = fmt.Errorf("%w: URL %s is %w", leaf.ErrInvalid, b.Name, hint.ErrTagsOnly)
 	}
 	switch {
 	case t.Reclaim && !t.Assigned:

@@ -42,13 +42,18 @@ func openMySQL(u *target) (*Backend, error) {
 		return &Backend{Key: key + "?" + paramLayout + "=" + layoutNodes, Traits: Traits{Disposable: true}, DB: nodesDB{pool, opts}}, nil
 	}
 	db, err := newSQL(pool, mysql.New, opts)
-	return &Backend{Key: key, DB: db, Hosts: hostsAlone(addrs, func(i int) (sqlHost, error) {
+	if err != nil {
+		return nil, err
+	}
+	b := db.backend(key)
+	b.Hosts = hostsAlone(addrs, func(i int) (sqlHost, error) {
 		connector, err := gomysql.NewConnector(mysqlServer(cfg, addrs[i]))
 		if err != nil {
 			return sqlHost{}, err
 		}
 		return sqlHost{sql.OpenDB(connector)}, nil
-	})}, err
+	})
+	return b, nil
 }
 
 // A nodesDB is the registry in the table WORKER_NODE.
@@ -57,7 +62,7 @@ type nodesDB struct {
 	opts *sqldb.Options
 }
 
-func (d nodesDB) Registry(r *RegistryOptions) (worker.Registry, error) {
+func (d nodesDB) OpenRegistry(r *RegistryOptions) (worker.Registry, error) {
 	opts := &mysql.NodesOptions{Options: *d.opts, Memory: r.Memory}
 	if !r.Observe {
 		var err error
@@ -68,13 +73,13 @@ func (d nodesDB) Registry(r *RegistryOptions) (worker.Registry, error) {
 	return mysql.NewNodes(d.DB, opts)
 }
 
-func (d nodesDB) nodes() *mysql.Nodes {
-	nodes, _ := mysql.NewNodes(d.DB, &mysql.NodesOptions{Options: *d.opts}) // fails without a pool only
-	return nodes
+func (d nodesDB) InitRegistry(ctx context.Context) error {
+	nodes, err := mysql.NewNodes(d.DB, &mysql.NodesOptions{Options: *d.opts})
+	if err != nil {
+		return err
+	}
+	return nodes.Init(ctx)
 }
-
-func (d nodesDB) InitRegistry(ctx context.Context) error           { return d.nodes().Init(ctx) }
-func (d nodesDB) RegistryExists(ctx context.Context) (bool, error) { return d.nodes().Exists(ctx) }
 
 // mysqlServers returns a pool of connections to the servers, and their key, which is their set and
 // the database.

@@ -32,6 +32,9 @@ func openPostgres(u *target) (*Backend, error) {
 	}
 	names, alone := postgresAlone(cfg)
 	db, err := newSQL(newPool(postgres.NewConnector(cfg)), postgres.New, &sqldb.Options{Logger: u.log})
+	if err != nil {
+		return nil, err
+	}
 	key := "//" + sortedList(names) + "/" + cfg.Database
 	schema := make(url.Values) // the parameters that decide on it
 	for _, name := range []string{"options", "search_path"} {
@@ -42,8 +45,9 @@ func openPostgres(u *target) (*Backend, error) {
 	if len(schema) > 0 {
 		key += "?" + schema.Encode()
 	}
-	return &Backend{Key: key, DB: db,
-		Hosts: hostsAlone(names, func(i int) (sqlHost, error) { return sqlHost{stdlib.OpenDB(*alone[i])}, nil })}, err
+	b := db.backend(key)
+	b.Hosts = hostsAlone(names, func(i int) (sqlHost, error) { return sqlHost{stdlib.OpenDB(*alone[i])}, nil })
+	return b, nil
 }
 
 // postgresAlone returns the hosts of a URL, and the configuration of each by itself.

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/redis"
 )
 
@@ -29,12 +28,15 @@ func openRedis(u *target) (*Backend, error) {
 		return nil, u.err
 	}
 	db, err := redis.Open(c, &redis.Options{Logger: u.log})
+	if err != nil {
+		return nil, err
+	}
 	master := ""
 	if c.Mode == redis.Sentinel {
 		master = "/" + c.Master
 	}
 	key := fmt.Sprintf("//%s%s/%d?prefix=%s", sortedList(c.Addrs), master, c.DB, c.Prefix)
-	return &Backend{Key: key, DB: database[*kv.Store, *kv.Registry]{db}}, err
+	return &Backend{Key: key, DB: db, TagStore: db.Store(), WorkerRegistry: db.Registry()}, nil
 }
 
 // redisConfig reads a URL as far as its parts are well-formed.

@@ -4,8 +4,6 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf/driver/relay"
-	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // paramTokenFile names a file that holds the token of another Leaf server.
@@ -33,16 +31,9 @@ func openLeaf(u *target) (*Backend, error) {
 		urls[i] = scheme + server
 	}
 	db, err := relay.Open(urls, &opts)
-	return &Backend{Key: "//" + sortedList(servers), DB: relayDB{DB: db},
-		Hosts: hostsAlone(servers, func(i int) (*relay.DB, error) { return relay.Open(urls[i:i+1], &opts) })}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Backend{Key: "//" + sortedList(servers), DB: db, TagStore: db.Store(), WorkerRegistry: db.Registry(),
+		Hosts: hostsAlone(servers, func(i int) (*relay.DB, error) { return relay.Open(urls[i:i+1], &opts) })}, nil
 }
-
-// A relayDB is other servers.
-type relayDB struct {
-	*relay.DB
-	nothing
-}
-
-func (d relayDB) Store() (segment.Store, error)                      { return d.DB.Store(), nil }
-func (d relayDB) Registry(*RegistryOptions) (worker.Registry, error) { return d.DB.Registry(), nil }
-func (d relayDB) Close() error                                       { return d.DB.Close() }

@@ -40,7 +40,12 @@ func openSQLite(u *target) (*Backend, error) {
 		return nil, err
 	}
 	db, err := sqliteDB(path, "rw", &sqldb.Options{Logger: u.log, File: path})
-	return &Backend{Key: realPath(path, maxLinks), Traits: Traits{Local: true}, DB: sqliteFile{db, path}}, err
+	if err != nil {
+		return nil, err
+	}
+	b := db.backend(realPath(path, maxLinks))
+	b.Traits.Local, b.DB = true, sqliteFile{db, path}
+	return b, nil
 }
 
 // sqlitePath returns the absolute path of sqlite:PATH.

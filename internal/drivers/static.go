@@ -33,12 +33,11 @@ func openStatic(u *target) (*Backend, error) {
 }
 
 // A staticDB is a worker ID that the operator has chosen.
-type staticDB struct {
-	nothing
-	id int64
-}
+type staticDB struct{ id int64 }
 
-func (d staticDB) Registry(o *RegistryOptions) (worker.Registry, error) {
+func (staticDB) Close() error { return nil }
+
+func (d staticDB) OpenRegistry(o *RegistryOptions) (worker.Registry, error) {
 	if o.Lock == nil {
 		return nil, hint.ErrServersOwn
 	}

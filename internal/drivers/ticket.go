@@ -10,7 +10,6 @@ import (
 
 	"github.com/leaf-id/leaf/driver/ticket"
 	"github.com/leaf-id/leaf/internal/backend"
-	"github.com/leaf-id/leaf/segment"
 )
 
 // openTicket reads the URLs of several MySQL servers, separated by commas.
@@ -23,7 +22,7 @@ func openTicket(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, errors.Join(err, closeTickets(servers))
 	}
-	return &Backend{Key: sortedList(keys), Traits: Traits{Ticket: true}, DB: ticketDB{db, servers}}, nil
+	return &Backend{Key: sortedList(keys), Traits: Traits{Ticket: true}, DB: ticketDB{db, servers}, TagStore: db.Store()}, nil
 }
 
 // A ticketDB is a set of ticket servers, and the pools of connections to them.
@@ -32,8 +31,7 @@ type ticketDB struct {
 	servers []ticket.Server
 }
 
-func (d ticketDB) Store() (segment.Store, error) { return d.DB.Store(), nil }
-func (d ticketDB) Close() error                  { return errors.Join(d.DB.Close(), closeTickets(d.servers)) }
+func (d ticketDB) Close() error { return errors.Join(d.DB.Close(), closeTickets(d.servers)) }
 
 func (d ticketDB) Resize(ctx context.Context, r backend.Resize) error {
 	o := ticket.ResizeOptions{Lost: r.Lost, Jump: r.Jump}

@@ -79,10 +79,11 @@ func openZooKeeper(u *target) (*Backend, error) {
 
 // A javaTree is Java Leaf's tree.
 type javaTree struct {
-	nothing
 	servers []string
 	opts    zookeeper.Options
 }
+
+func (t javaTree) Close() error { return nil }
 
 func (t javaTree) open(ip string, port int, now func() time.Time) (*zookeeper.Leaf, error) {
 	opts := t.opts
@@ -90,7 +91,7 @@ func (t javaTree) open(ip string, port int, now func() time.Time) (*zookeeper.Le
 	return zookeeper.OpenLeaf(t.servers, &opts)
 }
 
-func (t javaTree) Registry(o *RegistryOptions) (worker.Registry, error) {
+func (t javaTree) OpenRegistry(o *RegistryOptions) (worker.Registry, error) {
 	switch {
 	case o.Observe:
 		return t.open("127.0.0.1", 1, nil) // it will not appear under it

@@ -1,11 +1,11 @@
 package load_test
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,7 +21,6 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // startServer starts a server with the tags order and "a b/c", snowflake and UUIDs.
@@ -42,8 +41,8 @@ func startServer(t *testing.T, edit func(*config.Config)) *server.Server {
 	}
 	s, err := server.New(t.Context(), server.Options{
 		Config:  cfg,
-		Store:   &backend.Backend{Name: "memory:", Key: "memory:", DB: memoryDB{store: store}},
-		Workers: &backend.Backend{Name: "memory:workers", Key: "memory:workers", DB: memoryDB{}},
+		Store:   &backend.Backend{Name: "memory:", Key: "memory:", DB: io.NopCloser(nil), TagStore: store},
+		Workers: &backend.Backend{Name: "memory:workers", Key: "memory:workers", DB: io.NopCloser(nil), WorkerRegistry: memory.New().Registry()},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,20 +50,6 @@ func startServer(t *testing.T, edit func(*config.Config)) *server.Server {
 	testserver.Background(t, s.Run)
 	return s
 }
-
-// A memoryDB is a store, or a registry.
-type memoryDB struct {
-	backend.Workers
-	store segment.Store
-}
-
-func (d memoryDB) Store() (segment.Store, error) { return d.store, nil }
-func (d memoryDB) Registry(*backend.RegistryOptions) (worker.Registry, error) {
-	return memory.New().Registry(), nil
-}
-func (memoryDB) Init(context.Context, []segment.Tag) error { return nil }
-func (memoryDB) Exists(context.Context) (bool, error)      { return true, nil }
-func (memoryDB) Close() error                              { return nil }
 
 const timeout = 30 * time.Second
 

@@ -120,7 +120,7 @@ func TestRedisPortTaken(t *testing.T) {
 	defer taken.Close()
 	opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New().Store())}
 	closed := false
-	opts.Store.DB.(*memoryDB).onClose = func() { closed = true }
+	opts.Store.DB = onClose(func() { closed = true })
 	opts.Config.RESP = taken.Addr().String()
 	_, err = server.New(t.Context(), opts)
 	if port, ok := errors.AsType[*server.PortError](err); !ok || port.FrontEnd.Key != "resp" || !strings.Contains(err.Error(), opts.Config.RESP) || !closed {

@@ -19,7 +19,6 @@ import (
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // A running is a server that serves.
@@ -46,27 +45,14 @@ func segmentOnly(t *testing.T) config.Config {
 }
 
 func storeBackend(store segment.Store) *backend.Backend {
-	return &backend.Backend{Name: "memory:", Key: "memory:", DB: &memoryDB{store: store}}
+	return &backend.Backend{Name: "memory:", Key: "memory:", DB: onClose(func() {}), TagStore: store}
 }
 
-// A memoryDB is a store, or a registry.
-type memoryDB struct {
-	backend.Workers
-	store   segment.Store
-	workers worker.Registry
-	err     error  // of opening the store
-	onClose func() // nil: nothing
-}
+// An onClose is the closing of a backend.
+type onClose func()
 
-func (d *memoryDB) Store() (segment.Store, error)                              { return d.store, d.err }
-func (d *memoryDB) Registry(*backend.RegistryOptions) (worker.Registry, error) { return d.workers, nil }
-func (d *memoryDB) Init(context.Context, []segment.Tag) error                  { return backend.ErrNothingToCreate }
-func (d *memoryDB) Exists(context.Context) (bool, error)                       { return true, nil }
-
-func (d *memoryDB) Close() error {
-	if d.onClose != nil {
-		d.onClose()
-	}
+func (f onClose) Close() error {
+	f()
 	return nil
 }
 

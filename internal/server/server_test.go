@@ -220,7 +220,7 @@ func TestNewFails(t *testing.T) {
 		t.Helper()
 		opts := server.Options{Config: segmentOnly(t), Store: storeBackend(memory.New().Store())}
 		closed := false
-		opts.Store.DB.(*memoryDB).onClose = func() { closed = true }
+		opts.Store.DB = onClose(func() { closed = true })
 		edit(&opts)
 		if _, err := server.New(t.Context(), opts); err == nil || !strings.Contains(err.Error(), want) || !closed {
 			t.Errorf("%v, want %q; the store was closed: %v", err, want, closed)
@@ -228,7 +228,7 @@ func TestNewFails(t *testing.T) {
 	}
 	fails("nothing is left to serve", func(o *server.Options) { o.Config.Segment.Enable = false })
 	fails("the store has no file", func(o *server.Options) {
-		o.Store.DB.(*memoryDB).err = errors.New("the store has no file")
+		o.Store.Tags.Unfit = errors.New("the store has no file")
 	})
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

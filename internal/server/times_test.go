@@ -70,7 +70,7 @@ func newRegistry() *registry { return &registry{Registry: memory.New().Registry(
 // timeBased has the server serve snowflake with worker IDs of r.
 func timeBased(o *server.Options, r worker.Registry) {
 	o.Config.Snowflake.Enable, o.Config.Snowflake.Wait = true, 50*time.Millisecond
-	o.Workers = &backend.Backend{Name: "memory:workers", Key: "memory:workers", DB: &memoryDB{workers: r}}
+	o.Workers = &backend.Backend{Name: "memory:workers", Key: "memory:workers", DB: onClose(func() {}), WorkerRegistry: r}
 }
 
 func TestServeBothSchemes(t *testing.T) {
@@ -268,7 +268,7 @@ func TestCloseIsBounded(t *testing.T) {
 	defer close(hold)
 	r := run(t, nil, func(o *server.Options) {
 		o.Config.ShutdownTimeout = limit
-		o.Store.DB.(*memoryDB).onClose = func() { close(closing); <-hold }
+		o.Store.DB = onClose(func() { close(closing); <-hold })
 	})
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
 	if took := r.wantStop(t); took > 4*limit {
