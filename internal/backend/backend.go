@@ -41,7 +41,8 @@ type Backend struct {
 
 // The interfaces of a driver's side.
 type (
-	registryOpener interface { // of a registry that depends on the process
+	starter        interface{ Start() error } // before the first use
+	registryOpener interface {                // of a registry that depends on the process
 		OpenRegistry(*RegistryOptions) (worker.Registry, error)
 	}
 	registryCreator interface{ InitRegistry(context.Context) error }
@@ -95,14 +96,22 @@ type RegistryOptions struct {
 }
 
 // Store returns the store of tags, which ends with the backend.
-func (b *Backend) Store() (segment.Store, error) { return b.TagStore, b.Tags.Unfit }
+func (b *Backend) Store() (segment.Store, error) {
+	if err := b.start(&b.Tags); err != nil {
+		return nil, err
+	}
+	return b.TagStore, nil
+}
 
 // Registry returns the registry of worker IDs, which ends with the backend. It locks the
 // file of static:.
 func (b *Backend) Registry(o *RegistryOptions) (worker.Registry, error) {
+	if err := b.start(&b.Workers); err != nil {
+		return nil, err
+	}
 	db, ok := b.DB.(registryOpener)
-	if !ok || b.Workers.Unfit != nil {
-		return b.WorkerRegistry, b.Workers.Unfit
+	if !ok {
+		return b.WorkerRegistry, nil
 	}
 	if o == nil {
 		o = &RegistryOptions{}
@@ -115,6 +124,13 @@ func (b *Backend) Registry(o *RegistryOptions) (worker.Registry, error) {
 		b.opened = append(b.opened, c)
 	}
 	return registry, nil
+}
+
+func (b *Backend) start(p *Part) error {
+	if db, ok := b.DB.(starter); ok && p.Unfit == nil {
+		return p.wrap(db.Start())
+	}
+	return p.Unfit
 }
 
 // Close closes the opened registries, and the connections.

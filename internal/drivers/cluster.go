@@ -10,7 +10,6 @@ import (
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/cluster"
 	"github.com/leaf-id/leaf/segment"
-	"github.com/leaf-id/leaf/worker"
 )
 
 // ClusterURL returns the URL of the member that c describes.
@@ -47,41 +46,29 @@ func openCluster(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, errors.Join(err, member.Close())
 	}
-	return &Backend{Key: member.Token(), DB: clusterDB{database[*kv.Store, *kv.Registry]{db}, member}}, nil
+	return &Backend{Key: member.Token(), DB: clusterDB{db, member}, TagStore: db.Store(), WorkerRegistry: db.Registry()}, nil
 }
 
 // A clusterDB starts its member at the first use.
 type clusterDB struct {
-	database[*kv.Store, *kv.Registry]
+	*kv.DB
 	member *cluster.Member
 }
 
-func (d clusterDB) Store() (segment.Store, error) {
-	if err := d.member.Start(); err != nil {
-		return nil, err
-	}
-	return d.database.Store()
-}
-
-func (d clusterDB) Registry(o *RegistryOptions) (worker.Registry, error) {
-	if err := d.member.Start(); err != nil {
-		return nil, err
-	}
-	return d.database.Registry(o)
-}
+func (d clusterDB) Start() error { return d.member.Start() }
 
 func (d clusterDB) Init(ctx context.Context, tags []segment.Tag) error {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
-	return d.database.Init(ctx, tags)
+	return d.DB.Init(ctx, tags)
 }
 
 func (d clusterDB) InitRegistry(ctx context.Context) error {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
-	return d.database.InitRegistry(ctx)
+	return d.DB.InitRegistry(ctx)
 }
 
 func (d clusterDB) ready(ctx context.Context) error {
@@ -91,4 +78,4 @@ func (d clusterDB) ready(ctx context.Context) error {
 	return d.member.Ready(ctx)
 }
 
-func (d clusterDB) Close() error { return errors.Join(d.database.Close(), d.member.Close()) }
+func (d clusterDB) Close() error { return errors.Join(d.DB.Close(), d.member.Close()) }
