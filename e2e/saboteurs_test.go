@@ -43,7 +43,7 @@ var sabotagedServers = []sabotagedServer{
 	{"strict joined", "callers get IDs of a call to the store that was sent before they came", "StrictOrder/redis", onStrict("redis", "SIGSTOP, SIGCONT")},
 	{"strict relay", "a relay keeps IDs of a tag with strict order for later calls", "StrictOrder/redis", onStrict("redis")},
 	{"strict answer", "a later call gets the IDs of a swap without an answer", "StrictOrder/redis", onStrict("redis", "answers of the store dropped", "connections to the store cut")},
-	{"strict refusal", "a store grants stock of a tag with strict order", "StrictOrder/redis", onStrict("redis")},
+	{"strict refusal", "a store grants stock of a tag with strict order", "StrictOrder/etcd", onStrict("etcd")},
 	{"strict table", "the counter of a tag with strict order is where other programs take their stock", "StrictBesideJavaLeaf", timed(strictBesideJavaLeaf)},
 	{"strict consent", "a store that can lose writes serves strict order without consent", "StrictWithoutConsent", timed(strictWithoutConsent)},
 	{"floor", "a lease begins below what was issued before", "Leases/postgres",

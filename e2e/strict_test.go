@@ -61,7 +61,7 @@ func newStrictCluster(t *testing.T, name string, s strictStore, program ...strin
 		c.join()
 	}
 	for _, m := range c.members {
-		for _, form := range []strictForm{{"resp", 100, 1, 0}, {"v1", 1, 1, 0}, {"api", 1, 1, time.Second}, {"grpc-port", 1, 20, 50 * time.Millisecond}} {
+		for _, form := range []strictForm{{"resp", 100, 1, 0}, {"v1", 1, 1, 300 * time.Millisecond}, {"api", 1, 1, time.Second}, {"grpc-port", 1, 20, 50 * time.Millisecond}} {
 			c.strictClient(form, m)
 		}
 	}
