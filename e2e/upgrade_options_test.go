@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"maps"
 	"path/filepath"
 	"testing"
 
@@ -80,7 +81,52 @@ func wantOption(t *testing.T, url, tag string, option segment.TagOptions, set bo
 		change.Step = new(int64(30))
 	}
 	got, err := store.(segment.Catalog).Alter(t.Context(), tag, change)
-	if err != nil || got.Options["later"] != option["later"] {
+	if err != nil || !maps.Equal(got.Options, option) {
 		t.Fatalf("the tag has %v, %v", got, err)
 	}
+}
+
+// A server from before options of tags runs beside one of this release on a store with a tag of
+// strict order. It issues no ID of it, and whatever an operator has it do, the order holds.
+func TestStrictBesideAnOlderServer(t *testing.T) {
+	testserver.Long(t)
+	t.Parallel()
+	old := buildCommit(t, beforeOptions)
+	for name, url := range map[string]string{
+		"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "ids.db"),
+		"mysql":  mariadb.URL(mariadb.NewDatabase(t)),
+		"redis":  testserver.Redis(t, nil).URL(),
+	} {
+		t.Run(name, func(t *testing.T) { strictBesideOlder(t, old, url) })
+	}
+}
+
+func strictBesideOlder(t *testing.T, old, url string) {
+	leafCommand(t, "init", "--store", url)
+	leafCommand(t, "tag", "create", labTag, "--order", segment.OrderStrictLossy, "--store", url)
+	ours := serve(t, "--store", url)
+	older := serveBy(t, old, "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--store", url)
+	last := ours.next(labTag)
+	again := func(after string) {
+		t.Helper()
+		for range 3 {
+			if ids, err := older.ids(labTag, 7); err == nil {
+				t.Fatalf("after %s the older server issued %v of a tag with strict order", after, ids)
+			}
+			id := ours.next(labTag)
+			if id <= last {
+				t.Fatalf("after %s: %d after %d", after, id, last)
+			}
+			last = id
+		}
+	}
+	again("its start")
+	for _, args := range [][]string{
+		{"tag", "set", labTag, "--step", "20"}, {"tag", "raise", labTag, "--by", "1000"}, {"tag", "observe", labTag, "--max", "5000"},
+	} {
+		_, err := command(t, append(args, "--server", older.url)...)
+		t.Logf("the older server: leaf %q: %v", args, err)
+		again(args[1])
+	}
+	wantOption(t, url, labTag, segment.TagOptions{segment.OptionOrder: segment.OrderStrictLossy}, false)
 }
