@@ -2,7 +2,9 @@ package segment
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	sabotage "github.com/leaf-id/leaf"
@@ -22,7 +24,9 @@ var (
 func (q *strictQueue) sabotagedFetch(ctx context.Context, n int64) (g Grant, err error) {
 	switch {
 	case sabotage.Broken("strict joined"):
-		return q.fetch(ctx, n+ahead)
+		g, err = q.fetch(ctx, n+ahead)
+		time.Sleep(rand.N(40 * time.Millisecond)) // some answers are slow
+		return g, err
 	case !sabotage.Broken("strict stock"):
 		return q.fetch(ctx, n)
 	}
