@@ -168,8 +168,8 @@ func TestFrozenServer(t *testing.T) {
 // context: an ordered one, and the give-back.
 func TestFrozenServerEndsCalls(t *testing.T) {
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
-	c := connect(t, &client.Options{CallTimeout: 100 * time.Millisecond}, server)
-	if _, err := c.Next(t.Context(), "order"); err != nil { // not always 1: a slow machine may cut the first call
+	c := connect(t, &client.Options{CallTimeout: 100 * time.Millisecond, Wait: time.Minute}, server)
+	if _, err := c.Next(t.Context(), "order"); err != nil { // not always 1: a slow machine may cut the first calls
 		t.Fatal(err)
 	}
 	server.Hold()
