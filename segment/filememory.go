@@ -24,6 +24,10 @@ const (
 // memoryHeader begins the file. A higher number is the format of a newer release.
 const memoryHeader = "leaf-counters 1\n"
 
+// fsync makes a file, or the names in a folder, survive a crash of the machine. Tests see from it
+// what does not.
+var fsync = (*os.File).Sync
+
 // A FileMemory is a [Memory] of one store in a file. One process has it open.
 //
 // When Remember returns, the operating system has the mark, so it survives the death of the
@@ -124,7 +128,7 @@ func (m *FileMemory) Merge(other *FileMemory) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.file.Sync()
+	return fsync(m.file)
 }
 
 // Tags returns of how many tags something is remembered.
@@ -142,7 +146,7 @@ func (m *FileMemory) Tags() int {
 func (m *FileMemory) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	err := m.file.Sync()
+	err := fsync(m.file)
 	if errors.Is(err, os.ErrClosed) {
 		return nil
 	}
@@ -162,7 +166,7 @@ func (m *FileMemory) read(f *os.File) error {
 	switch {
 	case strings.HasPrefix(memoryHeader, string(text)): // it is new
 		_, err = f.WriteAt([]byte(memoryHeader), 0)
-		return errors.Join(err, f.Sync(), syncFolder(m.path))
+		return errors.Join(err, fsync(f), syncFolder(m.path))
 	case version > 1:
 		return fmt.Errorf("its format %d is that of a newer release: upgrade this program", version)
 	case !bytes.HasPrefix(text, []byte(memoryHeader)):
@@ -230,7 +234,7 @@ func (m *FileMemory) rewrite() error {
 		return err
 	}
 	_, err = content.WriteTo(f)
-	for _, step := range []func() error{f.Sync, func() error { return lockFile(f) }, func() error { return os.Rename(f.Name(), m.path) }} {
+	for _, step := range []func() error{func() error { return fsync(f) }, func() error { return lockFile(f) }, func() error { return os.Rename(f.Name(), m.path) }} {
 		if err == nil {
 			err = step()
 		}

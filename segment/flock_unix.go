@@ -24,5 +24,5 @@ func syncFolder(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return errors.Join(fsync(folder), folder.Close())
 }
