@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leaf-id/leaf/internal/filelock"
 	"github.com/leaf-id/leaf/worker"
 )
 
@@ -50,5 +51,31 @@ func TestIdentityTellsFileFromCopy(t *testing.T) {
 	}
 	if identity() == first {
 		t.Error("a copy in the place of the file has its identity")
+	}
+}
+
+// A lock on a network file system says nothing of processes on other machines, so a file there
+// proves nothing.
+func TestStateFileOnRemoteFileSystem(t *testing.T) {
+	dir := t.TempDir()
+	proves := func() bool {
+		s, err := worker.OpenStateFile(filepath.Join(dir, "state"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		return s.Proves()
+	}
+	if !proves() {
+		t.Error("a file on a local disk proves nothing")
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		t.Fatal(err)
+	}
+	filelock.RemoteKinds[uint32(fs.Type)] = "remote"
+	defer delete(filelock.RemoteKinds, uint32(fs.Type))
+	if proves() {
+		t.Error("a file on a remote file system proves that no other machine has it")
 	}
 }

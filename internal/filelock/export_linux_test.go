@@ -1,4 +1,0 @@
-package filelock
-
-// RemoteKinds is for tests.
-var RemoteKinds = remoteKinds
