@@ -17,6 +17,9 @@
  *              looks for its claim until the incarnation has stood for the claim delay, issues
  *              ticks, extends its lease. It may die after every step; what is in its file
  *              then, the next process of the node goes on from alone, or hands back.
+ *              With SENT the swap of an extension may arrive at any time after the node has
+ *              compared the horizon with its clock, also at a server that has taken over, and
+ *              after the end of the node; its answer may be lost, or it never arrives.
  *
  * What is assumed of a node that holds a lease: it issues nothing DELAY beyond the time
  * at which the registry last agreed, because it extends the lease often enough, or is
@@ -25,11 +28,11 @@
  *
  * The property: no tick is issued twice.
  *
- * lease.pml has what is not here: swaps of unknown outcome, copied files, clocks of nodes
+ * lease.pml has what is not here: claims of unknown outcome, copied files, clocks of nodes
  * that are wrong. Not modelled at all: two primaries at a time.
  *
  * Bounds: TICKS, DELAY, HORIZON (beyond the clock), NODES, LIVES (of each node), EPOCHS,
- * TOLERANCE, SWITCH_BACK.
+ * TOLERANCE, SWITCH_BACK, SENT.
  *
  * Each rule below can be taken out: -DRULE=0.
  */
@@ -56,6 +59,9 @@
 #endif
 #ifndef SWITCH_BACK
 #define SWITCH_BACK 0
+#endif
+#ifndef SENT
+#define SENT 0
 #endif
 
 /* A claim counts only once the incarnation has stood for the claim delay. Out: it counts when
@@ -100,6 +106,15 @@
  * claimed the cell, and that claim been lost. */
 #ifndef EXTEND_BEFORE_HORIZON
 #define EXTEND_BEFORE_HORIZON 1
+#endif
+/* The answer to an extension counts only before the horizon, too. Out: the node compares them
+ * before it sends the swap. */
+#ifndef ANSWER_BEFORE_HORIZON
+#define ANSWER_BEFORE_HORIZON 1
+#endif
+/* A swap compares the whole record. Out: a swap that arrives compares the instance. */
+#ifndef LATE_SWAP_COMPARES
+#define LATE_SWAP_COMPARES 1
 #endif
 /* A start from the file alone issues nothing DELAY beyond the time at which the registry
  * last agreed. Out: up to the horizon in the file. */
@@ -163,6 +178,10 @@ bit issued[TICKS];
 #define restorable (older && in_time && clock < heard + DELAY)
 #define heard_now() heard = clock; horizon = least(clock + HORIZON, TICKS)
 
+/* arrives: the swap under way finds what it expects. */
+#define arrives (cell.inst == sender && (cell.horizon == expects || !LATE_SWAP_COMPARES))
+#define landed() sent = 0; expects = 0; sender = 0; sentInc = 0; sentSince = 0
+
 /* remember notes since when the present incarnation is known, which is now if it was not. */
 #define remember(s) \
 	since = (inc == incarnation -> least(since, s) : s); inc = incarnation; \
@@ -196,6 +215,9 @@ proctype node(byte id) {
 	byte lives = 1;
 	bool stood;   /* a look before the swap found that the incarnation has stood */
 	bool file;    /* says what the variables above do; else they mean nothing */
+	byte sent;    /* the horizon in a swap under way, 0 without one, */
+	byte expects, sender; /* the horizon and the instance that the swap expects, */
+	byte sentInc; short sentSince; /* and its stamp */
 
 end:	do
 	/* start */
@@ -276,6 +298,29 @@ end:	do
 		at = HOLD;
 		printf("%c extends term %d at %d to %d\n", NAME, term, clock, horizon)
 	   }
+	:: atomic { SENT && at == HOLD && sent == 0 && agreeable && in_time && clock + HORIZON > horizon && horizon < TICKS ->
+		sent = least(clock + HORIZON, TICKS); expects = horizon; sender = inst;
+		if
+		:: rightClock -> remember(stamped); sentInc = inc; sentSince = since
+		:: else
+		fi;
+		printf("%c sends an extension to %d at %d\n", NAME, sent, clock)
+	   }
+	:: atomic { sent != 0 && arrives ->
+		cell.horizon = sent; stamp(cell, sentInc, sentSince);
+		if
+		:: !(at == HOLD && inst == sender && horizon == expects) -> printf("a late extension of %c arrives at %d\n", NAME, clock)
+		:: else -> printf("the extension of %c arrives at %d, the answer is lost\n", NAME, clock)
+		:: at == HOLD && inst == sender && horizon == expects && (in_time || !ANSWER_BEFORE_HORIZON) ->
+			heard = clock; horizon = sent;
+			printf("%c hears at %d that its lease reaches %d\n", NAME, clock, horizon)
+		:: at == HOLD && inst == sender && horizon == expects && !in_time && ANSWER_BEFORE_HORIZON ->
+			file = false; forget(); at = CLAIM;
+			printf("%c hears too late, at %d\n", NAME, clock)
+		fi;
+		landed()
+	   }
+	:: atomic { sent != 0 -> printf("a swap of %c is lost\n", NAME); landed() }
 	:: atomic { at == HOLD && restorable || at == ALONE && cell.term == 0 && !ALONE_PUTS_NOTHING_BACK ->
 		heard_now();
 		put(cell, inst, term, horizon);
