@@ -40,7 +40,13 @@ func withCluster(cfg config.Config) config.Config {
 	if len(cfg.Cluster) == 0 {
 		return cfg
 	}
-	own := drivers.ClusterURL(clusterConfig(cfg))
+	c := clusterConfig(cfg)
+	for _, addr := range []string{cfg.Listen, cfg.GRPC, cfg.RESP} {
+		if addr != config.Off && !cluster.IsLoopback(addr) && cfg.Workers == "" {
+			c.NotAlone = true
+		}
+	}
+	own := drivers.ClusterURL(c)
 	if cfg.Store == "" || cfg.Store == clusterScheme {
 		cfg.Store = own
 	}
@@ -73,9 +79,12 @@ func joinCluster(ctx context.Context, cfg config.Config, log *slog.Logger) error
 		c.Address = cluster.OwnAddress(ctx, c.Peers)
 	}
 	c.Logger = log
-	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	limited, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	return hinted(cluster.Join(ctx, c))
+	if err := cluster.Join(limited, c); err != nil {
+		return hinted(err)
+	}
+	return cluster.Await(ctx, c)
 }
 
 // hinted adds the remedy to an error that has one.
@@ -100,7 +109,7 @@ themselves, each with a copy, by the engine of etcd. Three of them survive the l
 
 Servers on several machines need certificates for each other: see 'leaf cluster certs'.`,
 	})
-	cmd.AddCommand(newClusterInit(), newClusterAdd(), newClusterRemove(), newClusterStatus(), newClusterCerts())
+	cmd.AddCommand(newClusterInit(), newClusterAdd(), newClusterRemove(), newClusterStatus(), newClusterSnapshot(), newClusterRestore(), newClusterCerts())
 	return cmd
 }
 
@@ -182,7 +191,7 @@ cluster add'.`,
 			c.Address = args[0]
 			ctx, cancel := context.WithTimeout(cmd.Context(), joinTimeout)
 			defer cancel()
-			if err := hinted(cluster.Create(c, func(dir string) error { return fillCluster(ctx, dir) })); err != nil {
+			if err := hinted(cluster.Create(c, func(dir string) (time.Duration, error) { return 0, fillCluster(ctx, dir) })); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "created a cluster in %s: start its server with 'leaf serve --cluster %s'\n", c.Dir, c.Address)
@@ -319,35 +328,4 @@ func (f *clusterFlags) printMembers(cmd *cobra.Command, members []cluster.Member
 		}
 		return []string{m.ID, m.Address, role, state}
 	})
-}
-
-func newClusterCerts() *cobra.Command {
-	var dir string
-	cmd := &cobra.Command{
-		Use:   "certs HOST…",
-		Short: "Make certificates for the servers of a cluster",
-		Long: `Make a certificate for each HOST, a name or an IP address as the peers call it, and an
-authority that signs them, in files of a folder. Give each machine ca.pem, its HOST.pem
-and its HOST-key.pem, and keep ca-key.pem off the servers: who has it can make a member.
-Run again with other hosts, it signs with the same authority. The certificates are valid
-for 5 years; servers take up replaced files of their own certificate without a restart.`,
-		Example: `  leaf cluster certs h1 h2 h3 --dir certs
-  leaf serve --cluster h1:2380,h2:2380,h3:2380 --cluster-ca certs/ca.pem \
-    --cluster-cert certs/h1.pem --cluster-key certs/h1-key.pem`,
-		Args: func(cmd *cobra.Command, given []string) error {
-			if len(given) == 0 {
-				return args("HOST")(cmd, given)
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, hosts []string) error {
-			if err := cluster.Certify(dir, hosts); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "wrote certificates for %s to %s, signed by %s\n", strings.Join(hosts, ", "), dir, filepath.Join(dir, cluster.CAFile))
-			return err
-		},
-	}
-	cmd.Flags().StringVar(&dir, "dir", "certs", "`DIR` of the certificates")
-	return cmd
 }

@@ -32,8 +32,10 @@ func TestMain(m *testing.M) {
 //	                           that of its Redis protocol, if that is on, $NAME_RESP
 //	logged NAME TEXT           wait until the server has logged TEXT
 //	shutdown NAME              stop it cleanly; its log becomes the file NAME.log
+//	killed NAME                end it with SIGKILL
+//	eventually leaf ARG...     run leaf until it succeeds
 //
-// $STATIC is a worker ID that no other process of this machine has by static:.
+// $PEER1 to $PEER4 are free addresses. $STATIC is a worker ID that no other process of this machine has by static:.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -43,15 +45,24 @@ func TestScripts(t *testing.T) {
 			env.Setenv("TZ", "UTC")
 			env.Setenv("STATIC", strconv.Itoa(testserver.FreeWorker(t, 31))) // that of the smallest layout
 			env.Setenv("LEAF_RESP", "off")
+			for i := range 4 {
+				port, err := testserver.FreePort()
+				if err != nil {
+					return err
+				}
+				env.Setenv(fmt.Sprintf("PEER%d", i+1), fmt.Sprintf("127.0.0.1:%d", port))
+			}
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector's second at each exit
 			env.Values[serversKey{}] = map[string]*process{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":    scriptExits,
-			"server":   scriptServer,
-			"logged":   scriptLogged,
-			"shutdown": scriptShutdown,
+			"exits":      scriptExits,
+			"server":     scriptServer,
+			"logged":     scriptLogged,
+			"shutdown":   scriptShutdown,
+			"killed":     scriptKilled,
+			"eventually": scriptEventually,
 		},
 	})
 }
@@ -122,6 +133,30 @@ func scriptShutdown(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".log"), []byte(p.text()), 0o600))
 	if err != nil {
 		ts.Fatalf("server %s: %v\n%s", args[0], err, p.text())
+	}
+}
+
+func scriptKilled(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: killed NAME")
+	}
+	serverNamed(ts, args[0]).kill()
+}
+
+func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: eventually leaf ARG...")
+	}
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-again.C {
+		err := ts.Exec(args[0], args[1:]...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%v", err)
+		}
 	}
 }
 

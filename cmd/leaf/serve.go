@@ -187,6 +187,9 @@ func durationText(_ []string, a slog.Attr) slog.Attr {
 // runServer opens the backends of the configuration and serves until ctx ends.
 func runServer(ctx context.Context, opts server.Options, hangups <-chan os.Signal) (err error) {
 	if err := joinCluster(ctx, opts.Config, opts.Logger); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop before it ever served
+		}
 		return err
 	}
 	opts.Config = withCluster(opts.Config)

@@ -6,10 +6,13 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/leaf-id/leaf/internal/hint"
 )
 
 // Clock returns the median of the other members' clocks; of two middle ones, that nearer to this
-// machine's. Without other members it returns the zero time.
+// machine's. Without other members it returns the zero time, or an error if the configuration demands
+// others.
 func (m *Member) Clock(ctx context.Context) (time.Time, error) {
 	server := m.running()
 	if server == nil {
@@ -21,7 +24,10 @@ func (m *Member) Clock(ctx context.Context) (time.Time, error) {
 			others = append(others, addressOf(other))
 		}
 	}
-	if len(others) == 0 {
+	switch {
+	case len(others) == 0 && m.config.NotAlone:
+		return time.Time{}, fmt.Errorf("%w: this server is the only one of its cluster, and other machines reach it", hint.ErrAlone)
+	case len(others) == 0:
 		return time.Time{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)

@@ -53,22 +53,22 @@ func nodes(t *testing.T, n int) (all []*node) {
 // create makes the node the only one of a new cluster, with the key "counter".
 func create(t *testing.T, n *node) {
 	t.Helper()
-	err := cluster.Create(n.config, func(dir string) error {
+	err := cluster.Create(n.config, func(dir string) (time.Duration, error) {
 		c := n.config
 		c.Dir = dir
 		m, err := cluster.Open(c)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		defer m.Close()
 		if err := m.Start(); err != nil {
-			return err
+			return 0, err
 		}
 		if err := m.Ready(t.Context()); err != nil {
-			return err
+			return 0, err
 		}
 		_, err = m.Client().Put(t.Context(), "counter", "0")
-		return err
+		return 0, err
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,10 @@ type Config struct {
 	Listen  string   // host:port of the member's listener; default: its address
 	TLS     TLS
 	Logger  *slog.Logger // default: nothing is logged
+
+	// NotAlone refuses the registry's clock while the cluster has one member: it would be the clock of
+	// this machine, and a second machine with a cluster of its own would use the same worker IDs.
+	NotAlone bool
 }
 
 // TLS names the PEM files of the connections between peers: who signs the certificates, and the
@@ -53,16 +57,18 @@ func (c Config) withDefaults() (Config, error) {
 // checkTLS refuses a member that other machines reach without certificates.
 func (c Config) checkTLS(addresses ...string) error {
 	for _, addr := range addresses {
-		if host, _, err := net.SplitHostPort(addr); c.TLS.CA == "" && (err != nil || !isLoopback(host)) {
+		if c.TLS.CA == "" && !IsLoopback(addr) {
 			return fmt.Errorf("%w: other machines reach %s", hint.ErrPeerTLS, addr)
 		}
 	}
 	return nil
 }
 
-func isLoopback(host string) bool {
+// IsLoopback reports whether no other machine reaches an address, HOST:PORT.
+func IsLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 func (c Config) scheme() string {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
 )
@@ -36,6 +37,10 @@ type identity struct {
 	Token   string   `json:"token,omitempty"` // of the cluster
 	Cluster types.ID `json:"cluster,omitempty"`
 	ID      types.ID `json:"id,omitempty"`
+
+	// NotBefore is when the first member of a restored cluster may start: holders of worker IDs that
+	// the backup does not know have ended by then.
+	NotBefore time.Time `json:"not_before,omitzero"`
 }
 
 const identityVersion = 1

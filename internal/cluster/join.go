@@ -22,8 +22,8 @@ import (
 
 // Create creates a cluster of one member in a directory that does not exist. fill gets a folder with
 // the member, which may start, and creates the store in it; the directory appears once fill has
-// succeeded.
-func Create(c Config, fill func(dir string) error) error {
+// succeeded. The member starts again after the wait that fill returns.
+func Create(c Config, fill func(dir string) (wait time.Duration, err error)) error {
 	c, err := c.withDefaults()
 	if err != nil {
 		return err
@@ -49,13 +49,17 @@ func Create(c Config, fill func(dir string) error) error {
 	if err := id.write(dir); err != nil {
 		return err
 	}
-	if err := fill(dir); err != nil {
+	wait, err := fill(dir)
+	if err != nil {
 		return err
 	}
 	if id, err = readIdentity(dir); err != nil {
 		return err
 	}
 	id.State = stateStarted
+	if wait > 0 {
+		id.NotBefore = time.Now().Add(wait)
+	}
 	if err := errors.Join(id.write(dir), syncFolder(dir)); err != nil {
 		return err
 	}
@@ -63,6 +67,22 @@ func Create(c Config, fill func(dir string) error) error {
 		return err
 	}
 	return syncFolder(parent)
+}
+
+// Await waits until the member in a directory may start.
+func Await(ctx context.Context, c Config) error {
+	id, err := readIdentity(c.Dir)
+	left := time.Until(id.NotBefore)
+	if err != nil || left <= 0 {
+		return nil // the start itself reports what is wrong
+	}
+	c.Logger.Warn("the cluster was restored: this server waits for the end of worker IDs that the backup does not know", "until", id.NotBefore)
+	select {
+	case <-time.After(left):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Join takes the start of the member that an operator added at c.Address, unless the directory has a

@@ -184,6 +184,9 @@ func (m *Member) checkLog() error {
 	case stateNew:
 		return nil
 	case stateStarted:
+		if time.Now().Before(m.id.NotBefore) {
+			return fmt.Errorf("the cluster was restored, and may start at %s", m.id.NotBefore.UTC().Format(time.RFC3339))
+		}
 		if !log {
 			return fmt.Errorf("%w: the log of member %s is not in %s", hint.ErrEmptied, m.id.ID, m.config.Dir)
 		}
@@ -327,15 +330,24 @@ func (m *Member) running() *etcdserver.EtcdServer {
 	return m.server
 }
 
-// watch notices when etcd ends by itself, as it does in a removed member.
+// watch logs elections, and notices when etcd ends by itself, as it does in a removed member.
 func (m *Member) watch(server *etcdserver.EtcdServer) {
-	select {
-	case <-m.ctx.Done():
-	case <-server.StopNotify():
-		if server.IsIDRemoved(uint64(server.MemberID())) {
-			m.fail(fmt.Errorf("%w: member %s", hint.ErrRemoved, server.MemberID()))
+	for {
+		elected := server.LeaderChangedNotify()
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-elected:
+			if leader := server.Cluster().Member(server.Leader()); leader != nil {
+				m.config.Logger.Info("the cluster has a leader", "address", addressOf(leader), "member", leader.ID.String())
+			}
+		case <-server.StopNotify():
+			if server.IsIDRemoved(uint64(server.MemberID())) {
+				m.fail(fmt.Errorf("%w: member %s", hint.ErrRemoved, server.MemberID()))
+			}
+			m.fail(errors.New("etcd stopped"))
+			return
 		}
-		m.fail(errors.New("etcd stopped"))
 	}
 }
 
@@ -360,7 +372,7 @@ func (m *Member) promote(server *etcdserver.EtcdServer) {
 			}
 			ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
 			if _, err := server.PromoteMember(ctx, uint64(other.ID)); err == nil {
-				m.config.Logger.Info("a new member of the cluster has caught up and may vote", "member", other.ID.String(), "address", addressOf(other))
+				m.config.Logger.Info("a new member of the cluster has caught up and may vote", "address", addressOf(other), "member", other.ID.String())
 			}
 			cancel()
 		}

@@ -32,6 +32,7 @@ func (m *Member) serve(listener net.Listener) {
 		respond(w, struct{}{}, m.remove(r.Context(), r.PathValue("id")))
 	})
 	mux.HandleFunc("POST "+pathJoin, handle(m.join))
+	mux.HandleFunc("GET "+pathSnapshot, m.serveSnapshot)
 	m.port = &http.Server{Handler: mux, ReadTimeout: 5 * time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	m.work.Go(func() {
 		if err := m.port.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

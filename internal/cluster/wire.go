@@ -120,6 +120,11 @@ func (c Config) ask(ctx context.Context, client *http.Client, method, addr, path
 	if resp.StatusCode == http.StatusOK {
 		return json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(answer)
 	}
+	return c.refusal(addr, resp)
+}
+
+// refusal returns the error in an answer.
+func (c Config) refusal(addr string, resp *http.Response) error {
 	var wrong wireError
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&wrong); err != nil || wrong.Error == "" {
 		return fmt.Errorf("peer %s answers %s: it is no member of a cluster", addr, resp.Status)

@@ -3,9 +3,12 @@ package drivers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/etcd"
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/cluster"
@@ -15,7 +18,8 @@ import (
 // ClusterURL returns the URL of the member that c describes.
 func ClusterURL(c cluster.Config) string {
 	params := url.Values{}
-	for name, value := range map[string]string{"peers": strings.Join(c.Peers, ","), "listen": c.Listen, "ca": c.TLS.CA, "cert": c.TLS.Cert, "key": c.TLS.Key} {
+	for name, value := range map[string]string{"peers": strings.Join(c.Peers, ","), "listen": c.Listen, "ca": c.TLS.CA, "cert": c.TLS.Cert, "key": c.TLS.Key,
+		"alone": map[bool]string{true: "refuse"}[c.NotAlone]} {
 		if value != "" {
 			params.Set(name, value)
 		}
@@ -26,8 +30,8 @@ func ClusterURL(c cluster.Config) string {
 // openCluster reads PATH?parameters: the directory of a member, and how it reaches its peers. The
 // member starts with the first use of the store or the registry.
 func openCluster(u *target) (*Backend, error) {
-	u.query("peers", "listen", "ca", "cert", "key")
-	c := cluster.Config{Dir: u.address, Listen: u.params.Get("listen"), Logger: u.log,
+	u.query("peers", "listen", "ca", "cert", "key", "alone")
+	c := cluster.Config{Dir: u.address, Listen: u.params.Get("listen"), Logger: u.log, NotAlone: u.oneOf("alone", "refuse") != "",
 		TLS: cluster.TLS{CA: u.params.Get("ca"), Cert: u.params.Get("cert"), Key: u.params.Get("key")}}
 	if list := u.params.Get("peers"); list != "" {
 		c.Peers = strings.Split(list, ",")
@@ -42,7 +46,7 @@ func openCluster(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := etcd.New(member.Client(), &etcd.Options{Clock: member.Clock, Logger: u.log})
+	db, err := etcd.New(member.Client(), &etcd.Options{Prefix: cluster.Prefix, Clock: member.Clock, Logger: u.log})
 	if err != nil {
 		return nil, errors.Join(err, member.Close())
 	}
@@ -79,3 +83,21 @@ func (d clusterDB) ready(ctx context.Context) error {
 }
 
 func (d clusterDB) Close() error { return errors.Join(d.DB.Close(), d.member.Close()) }
+
+// RestoreCluster fills the new cluster of b with the store of a snapshot. The cluster may start again
+// after the wait. See [kv.DB.Restore].
+func RestoreCluster(ctx context.Context, b *Backend, snapshot []cluster.Pair, jump int64) (wait time.Duration, err error) {
+	db, ok := b.DB.(clusterDB)
+	if !ok {
+		return 0, fmt.Errorf("%w: URL %s is no cluster", leaf.ErrInvalid, b.Name)
+	}
+	if err := db.ready(ctx); err != nil {
+		return 0, err
+	}
+	var cells []kv.Cell
+	for _, pair := range snapshot {
+		kind, name, _ := strings.Cut(pair.Key, "/")
+		cells = append(cells, kv.Cell{Key: kv.Key{Kind: kv.Kind(kind), Name: name}, Value: pair.Value, Version: "backup"})
+	}
+	return db.Restore(ctx, cells, jump, time.Now())
+}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf/internal/cluster"
 	"github.com/leaf-id/leaf/internal/drivers"
@@ -21,10 +22,10 @@ func TestClusterMemberStartsWithTheFirstUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := cluster.Config{Dir: filepath.Join(t.TempDir(), "cluster"), Peers: []string{addr}, Address: addr}
-	err = cluster.Create(c, func(dir string) error {
+	err = cluster.Create(c, func(dir string) (time.Duration, error) {
 		filled := c
 		filled.Dir = dir
-		return with(drivers.ClusterURL(filled), func(b *drivers.Backend) error {
+		return 0, with(drivers.ClusterURL(filled), func(b *drivers.Backend) error {
 			return errors.Join(b.Tags.Init(t.Context(), sample), b.Workers.Init(t.Context()))
 		})
 	})

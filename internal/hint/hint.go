@@ -31,6 +31,7 @@ var (
 	ErrMemberExists  = errors.New("the cluster has a member with this address")
 	ErrUnknownMember = errors.New("the cluster has no such member")
 	ErrQuorum        = errors.New("too few members of the cluster answer, or would then")
+	ErrAlone         = errors.New("worker IDs need a second server, or your word that there is only this one")
 	ErrPeerTLS       = errors.New("peers on other machines need certificates")
 )
 
@@ -77,6 +78,7 @@ var advice = []struct {
 	{ErrMemberExists, "'leaf cluster status' shows the members; to replace one, remove it first ('leaf cluster remove ID')"},
 	{ErrUnknownMember, "'leaf cluster status' shows the members"},
 	{ErrQuorum, "start the other members first, or remove those that are gone for good one by one, each while most of the rest run: docs/cluster.md"},
+	{ErrAlone, "add a server ('leaf cluster add ADDRESS'), or start this one with --workers cluster: if no other machine has a cluster of its own for these IDs"},
 	{ErrPeerTLS, "'leaf cluster certs HOST…' makes them; name them with --cluster-ca, --cluster-cert and --cluster-key"},
 	{ErrGone, "put the file back, or restore a backup as docs/backup.md says; if no ID of it is in use, remove the whole data directory"},
 	{ErrNoWorkers, "name where worker IDs come from with --workers URL, which may be the store's if this is the only machine"},
