@@ -7,7 +7,6 @@ import (
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
-	"connectrpc.com/grpcreflect"
 	_ "google.golang.org/grpc/health/grpc_health_v1" // reflection finds the definition of Health there
 
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
@@ -39,12 +38,4 @@ func (h healthChecker) Check(_ context.Context, req *grpchealth.CheckRequest) (*
 		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
 	}
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
-}
-
-// registerReflection lets tools such as grpcurl list the services, which are no secret.
-func registerReflection(mux *http.ServeMux) {
-	reflector := grpcreflect.NewStaticReflector(leafv1connect.LeafServiceName, leafv1connect.AdminServiceName,
-		leafv1connect.WorkerServiceName, grpchealth.HealthV1ServiceName)
-	mux.Handle(grpcreflect.NewHandlerV1(reflector, connect.WithReadMaxBytes(maxRequest)))
-	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, connect.WithReadMaxBytes(maxRequest)))
 }

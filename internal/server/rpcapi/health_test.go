@@ -1,21 +1,22 @@
 package rpcapi_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
-	"connectrpc.com/grpcreflect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/leaf-id/leaf"
@@ -73,19 +74,41 @@ func TestHealth(t *testing.T) {
 }
 
 func TestReflection(t *testing.T) {
-	f := serve(t, everyone)
-	stream := grpcreflect.NewClient(f.http, f.url, connect.WithGRPC()).NewStream(t.Context())
-	services, err := stream.ListServices()
-	if err != nil || !slices.Contains(services, "leaf.v1.LeafService") || !slices.Contains(services, "leaf.v1.AdminService") {
-		t.Errorf("%v: %v", services, err)
+	conn := dial(t, serve(t, everyone).url)
+	for _, version := range []string{"v1", "v1alpha"} {
+		t.Run(version, func(t *testing.T) {
+			stream := openStream(t, conn, "/grpc.reflection."+version+".ServerReflection/ServerReflectionInfo")
+			ask := func(req *reflectionv1.ServerReflectionRequest) (*reflectionv1.ServerReflectionResponse, error) {
+				res := new(reflectionv1.ServerReflectionResponse)
+				return res, cmp.Or(stream.SendMsg(req), stream.RecvMsg(res))
+			}
+			res, err := ask(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}})
+			services := res.GetListServicesResponse().GetService()
+			if err != nil || len(services) != 4 {
+				t.Errorf("%v: %v", services, err)
+			}
+			for _, service := range services {
+				res, err := ask(&reflectionv1.ServerReflectionRequest{
+					MessageRequest: &reflectionv1.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: service.GetName()}})
+				if err != nil || len(res.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
+					t.Errorf("%s: %v, %v", service.GetName(), res, err)
+				}
+			}
+			if res, err := ask(&reflectionv1.ServerReflectionRequest{}); status.Code(err) != codes.InvalidArgument {
+				t.Errorf("empty request: %v, %v", res, err)
+			}
+		})
 	}
-	for _, service := range services {
-		if files, err := stream.FileContainingSymbol(service); err != nil || len(files) == 0 {
-			t.Errorf("%s: %d files, %v", service, len(files), err)
-		}
-	}
-	if _, err := stream.Close(); err != nil {
+}
+
+// A client that has no more questions ends the stream.
+func TestReflectionEnds(t *testing.T) {
+	stream := openStream(t, dial(t, serve(t, everyone).url), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
+	if err := stream.CloseSend(); err != nil {
 		t.Error(err)
+	}
+	if err := stream.RecvMsg(new(reflectionv1.ServerReflectionResponse)); !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: %v", err)
 	}
 }
 
