@@ -87,7 +87,7 @@ func newServe() *cobra.Command {
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE`: YAML, or a leaf.properties")
 	flags["listen"] = cmd.Flags().String("listen", "", "`ADDR` to listen on, HOST:PORT (default 127.0.0.1:8080)")
 	for _, f := range server.FrontEnds[1:] {
-		flags[f.Key] = cmd.Flags().String(f.Key, "", fmt.Sprintf("`ADDR` for %s, HOST:PORT or off (default %s)", f.Title, f.Default()))
+		flags[f.Key] = cmd.Flags().String(f.Key, "", fmt.Sprintf("`ADDR` for %s, HOST:PORT or off (default %s)", f.Title, f.Default))
 	}
 	flags["data"] = cmd.Flags().String("data", "", "`DIR` for what the server remembers (default ./leaf-data)")
 	flags["store"] = cmd.Flags().String("store", "", "`URL` of the store (default: an SQLite database in the data directory)")

@@ -175,6 +175,14 @@ var example string
 // default.
 func Example() string { return example }
 
+// The default addresses of the front ends, which are those of the example: the texts of the help name
+// them without reading it.
+const (
+	DefaultListen = "127.0.0.1:8080"
+	DefaultRESP   = "127.0.0.1:6380"
+	DefaultGRPC   = Off
+)
+
 // Default returns the default configuration, which is that of the example.
 func Default() Config {
 	l := newLoader(new(Config))

@@ -33,6 +33,16 @@ func TestSegmentOptions(t *testing.T) {
 	}
 }
 
+// The defaults of the table are those of the configuration.
+func TestDefaultAddresses(t *testing.T) {
+	cfg := config.Default()
+	for _, f := range FrontEnds {
+		if address := f.address(&cfg); address != f.Default {
+			t.Errorf("%s: %q by default, the table says %q", f.Key, address, f.Default)
+		}
+	}
+}
+
 func TestTimeSchemes(t *testing.T) {
 	cfg := config.Default()
 	schemes, off := timeSchemes(cfg, map[string]string{})

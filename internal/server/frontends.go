@@ -20,6 +20,9 @@ type FrontEnd struct {
 
 	onlyIDs bool // it serves no administrators
 
+	// Default is the default address, which may be [config.Off].
+	Default string
+
 	address func(*config.Config) string
 	serve   func(*frontend.Options) protocol
 }
@@ -27,17 +30,17 @@ type FrontEnd struct {
 // FrontEnds is the one table of front ends. The server always serves the first one.
 var FrontEnds = []FrontEnd{
 	{
-		Key: "listen", Name: "http", Title: "HTTP, gRPC", url: "http",
+		Key: "listen", Default: config.DefaultListen, Name: "http", Title: "HTTP, gRPC", url: "http",
 		address: func(c *config.Config) string { return c.Listen },
 		serve:   func(o *frontend.Options) protocol { return web.New(o) },
 	},
 	{
-		Key: "resp", Name: "resp", Title: "the Redis protocol", onlyIDs: true,
+		Key: "resp", Default: config.DefaultRESP, Name: "resp", Title: "the Redis protocol", onlyIDs: true,
 		address: func(c *config.Config) string { return c.RESP },
 		serve:   func(o *frontend.Options) protocol { return respapi.Server(o) },
 	},
 	{
-		Key: "grpc", Name: "grpc", Title: "gRPC alone",
+		Key: "grpc", Default: config.DefaultGRPC, Name: "grpc", Title: "gRPC alone",
 		address: func(c *config.Config) string { return c.GRPC },
 		serve:   func(o *frontend.Options) protocol { return rpcapi.NewGRPC(o) },
 	},
@@ -62,6 +65,3 @@ type protocol interface {
 	// Stats returns the number of open connections, and of refused ones.
 	Stats() (open int, refused int64)
 }
-
-// Default returns the default address, which may be [config.Off].
-func (f *FrontEnd) Default() string { return f.address(new(config.Default())) }

@@ -68,7 +68,7 @@ func (p *port) listen(address string) (err error) {
 // servesWithout reports whether err is a taken default address of a front end: the operator did not
 // choose it, so the server runs without that front end. It logs that.
 func (s *Server) servesWithout(p *port, err error) bool {
-	if !errors.Is(err, syscall.EADDRINUSE) || p.first || p.asked != p.Default() {
+	if !errors.Is(err, syscall.EADDRINUSE) || p.first || p.asked != p.Default {
 		return false
 	}
 	s.log.Warn(fmt.Sprintf("another program listens on the default port of %s: this server runs without that protocol; "+
