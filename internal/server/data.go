@@ -82,14 +82,20 @@ func (s *Server) createEmbedded(ctx context.Context) error {
 	if err == nil && !there && s.memory.Tags() > 0 {
 		return fmt.Errorf("%w: there is no %s, and the data directory remembers IDs of it", hint.ErrGone, store.Name)
 	}
-	made, err := makeMissing(ctx, &store.Tags, firstTag)
+	made := false
+	if err == nil && !there {
+		made, err = create(ctx, &store.Tags, firstTag)
+	}
 	if err != nil {
 		return fmt.Errorf("create the embedded database: %w", err)
 	}
 	if made {
 		s.log.Info("created an embedded database, because no store is configured and there was none", "store", store.Name, "tag", firstTag.Name)
 	}
-	added, err := makeMissing(ctx, &store.Workers)
+	added := false
+	if there, err = store.Workers.Exists(ctx); err == nil && !there {
+		added, err = create(ctx, &store.Workers)
+	}
 	if err != nil {
 		return fmt.Errorf("add the table of worker IDs to the embedded database: %w", err)
 	}
@@ -99,13 +105,9 @@ func (s *Server) createEmbedded(ctx context.Context) error {
 	return nil
 }
 
-// makeMissing creates a missing part, and reports whether it did. Of several servers that start at
-// once one creates it.
-func makeMissing(ctx context.Context, part *backend.Part, tags ...segment.Tag) (made bool, err error) {
-	ok, err := part.Exists(ctx)
-	if err != nil || ok {
-		return false, err
-	}
+// create creates a part, and reports whether it did. Of several servers that start at once one
+// creates it.
+func create(ctx context.Context, part *backend.Part, tags ...segment.Tag) (made bool, err error) {
 	err = part.Init(ctx, tags...)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
