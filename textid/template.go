@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -19,8 +20,10 @@ const (
 )
 
 // pattern matches one part of a template, or a brace that does not belong there.
-var pattern = regexp.MustCompile(`[^{}]+|\{(n)(?::(base10|base36|base58|base32))?(?::([1-9]\d?))?\}` +
-	`|\{(period):([yMd./_-]+)\}|\{(key)\}|\{(check):([a-z0-9-]+)\}|\{[^}]*\}?|\}`)
+var pattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[^{}]+|\{(n)(?::(base10|base36|base58|base32))?(?::([1-9]\d?))?\}` +
+		`|\{(period):([yMd./_-]+)\}|\{(key)\}|\{(check):([a-z0-9-]+)\}|\{[^}]*\}?|\}`)
+})
 
 // layouts turns the pattern of a period into a layout of package time.
 var layouts = strings.NewReplacer("yyyy", "2006", "MM", "01", "dd", "02")
@@ -32,7 +35,7 @@ func New(template string) (*Form, error) {
 	if len(template) > maxTemplate || !utf8.ValidString(template) || strings.ContainsFunc(template, unicode.IsControl) {
 		return nil, f.malformed("it is longer than %d bytes, not UTF-8, or holds a control character", maxTemplate)
 	}
-	for _, m := range pattern.FindAllStringSubmatch(template, -1) {
+	for _, m := range pattern().FindAllStringSubmatch(template, -1) {
 		var part field
 		var err error
 		switch {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -51,7 +52,9 @@ type Pool struct {
 
 const defaultMaxTTL = 10 * time.Minute
 
-var poolName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+var poolName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+})
 
 // filled returns l without its name, and with all 63 bits if it has no time bits.
 func (l ServedLayout) filled() ServedLayout {
@@ -87,7 +90,7 @@ func (p Pool) complete(tolerance time.Duration) (Pool, error) {
 	}
 	p.MaxTTL, p.ClaimDelay = p.MaxTTL.Truncate(time.Millisecond), p.ClaimDelay.Truncate(time.Millisecond)
 	switch {
-	case !poolName.MatchString(p.Name):
+	case !poolName().MatchString(p.Name):
 		return p, fmt.Errorf("%w: a pool's name has 1 to 128 letters, digits and the characters - . _", leaf.ErrInvalid)
 	case l.WorkerBits < 1 || l.WorkerBits > maxPoolBits:
 		return p, fmt.Errorf("%w: a pool has 1 to %d worker bits, not %d", leaf.ErrInvalid, maxPoolBits, l.WorkerBits)

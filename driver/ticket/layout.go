@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"sync"
 
 	"github.com/leaf-id/leaf"
 )
@@ -55,7 +56,9 @@ const sharedTable = "Tickets64"
 func (l Layout) shared() bool { return l.Stride == 0 && !l.TablePerTag }
 
 // plainTag is a name that can be part of a table's, on servers that fold case too.
-var plainTag = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,49}$`)
+var plainTag = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,49}$`)
+})
 
 // table returns the name of the table that a tag's tickets come from. It holds
 // nothing that would have to be quoted. Names that cannot be part of one are hashed;
@@ -64,7 +67,7 @@ func (l Layout) table(tag string) string {
 	switch {
 	case !l.TablePerTag:
 		return sharedTable
-	case plainTag.MatchString(tag):
+	case plainTag().MatchString(tag):
 		return sharedTable + "_" + tag
 	}
 	sum := sha256.Sum256([]byte(tag))

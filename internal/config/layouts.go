@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -37,7 +38,9 @@ func newLayout() Layout { return Layout{Time: missing, Worker: missing, Sequence
 // maxLayouts is how many layouts fit in the record of a worker ID and its state file.
 const maxLayouts = 16
 
-var layoutName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
+var layoutName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
+})
 
 // resolve returns l as a layout of package snowflake, or its fault.
 func (l Layout) resolve() (snowflake.Layout, error) {

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -127,7 +128,9 @@ func (l *loader) environment(vars map[string]string) {
 }
 
 // kubernetes matches the variables of Kubernetes for a service named leaf or leaf-*.
-var kubernetes = regexp.MustCompile(`^LEAF_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_|PORT=\w+://)`)
+var kubernetes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^LEAF_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_|PORT=\w+://)`)
+})
 
 // unknownVariables notices misspelled variables.
 func (l *loader) unknownVariables(vars map[string]string) {
@@ -138,7 +141,7 @@ func (l *loader) unknownVariables(vars map[string]string) {
 	for _, variable := range slices.Sorted(maps.Keys(vars)) {
 		name, ours := strings.CutPrefix(variable, "LEAF_")
 		value := vars[variable]
-		if !ours || value == "" || slices.Contains(known, name) || kubernetes.MatchString(variable+"="+value) {
+		if !ours || value == "" || slices.Contains(known, name) || kubernetes().MatchString(variable+"="+value) {
 			continue
 		}
 		notice := variable + " is not a setting and is ignored"

@@ -79,7 +79,7 @@ func (v *validator) layouts(s Snowflake) {
 
 // layout checks the name of a layout.
 func (v *validator) layout(path, name string, l snowflake.Layout) {
-	v.require(layoutName.MatchString(name), path, "the name of a layout is made of 1 to 32 letters, digits, dots, dashes and underscores")
+	v.require(layoutName().MatchString(name), path, "the name of a layout is made of 1 to 32 letters, digits, dots, dashes and underscores")
 	preset, builtIn := snowflake.Preset(name)
 	v.require(!builtIn || preset.Record("") == l.Record(""), path, name+" is the name of a built-in layout with other values: choose another name, "+
 		"which must stand for these values from then on")

@@ -8,18 +8,21 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
 
-var tabIndent = regexp.MustCompile(`(?m)^ *\t`)
+var tabIndent = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^ *\t`)
+})
 
 // yaml puts what data says into the Config.
 func (l *loader) yaml(file string, data []byte) {
 	root, err := parseYAML(data)
 	if err != nil {
 		text := strings.TrimPrefix(err.Error(), "yaml: ")
-		if tabIndent.Match(data) {
+		if tabIndent().Match(data) {
 			text += "; indent with spaces, not with tabs"
 		}
 		l.problem(file, "", text)

@@ -7,13 +7,16 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/leaf-id/leaf"
 )
 
 // jdbcHead is the beginning of a JDBC URL of MySQL or MariaDB. In the middle it names the Java
 // drivers' use of several hosts; here a list of hosts always means the writable one.
-var jdbcHead = regexp.MustCompile(`(?i)^jdbc:(mysql|mariadb)(:(loadbalance|replication|sequential|failover))?://`)
+var jdbcHead = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^jdbc:(mysql|mariadb)(:(loadbalance|replication|sequential|failover))?://`)
+})
 
 // FromJDBC returns the mysql: URL of a jdbc:mysql: or jdbc:mariadb: URL in a leaf.properties, with
 // the user name and the password next to it; if these are empty, the URL's own parameters user and
@@ -22,7 +25,7 @@ var jdbcHead = regexp.MustCompile(`(?i)^jdbc:(mysql|mariadb)(:(loadbalance|repli
 // unverified, if the server offers it, as Connector/J does.
 func FromJDBC(jdbcURL, user, password string) (string, error) {
 	jdbcURL = strings.TrimSpace(jdbcURL)
-	head := jdbcHead.FindString(jdbcURL)
+	head := jdbcHead().FindString(jdbcURL)
 	if head == "" {
 		return "", badJDBC("it does not begin with jdbc:mysql:// or jdbc:mariadb://")
 	}

@@ -4,14 +4,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
-var (
-	portFirst = regexp.MustCompile(`^\d+([/?,]|$)`)
+var portFirst = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\d+([/?,]|$)`)
+})
 
-	// secretParam matches a parameter whose name tells a secret.
-	secretParam = regexp.MustCompile(`(?i)([?&][^?&=]*(?:pass|pwd|secret|token)[^?&=]*=)[^&]*`)
-)
+// secretParam matches a parameter whose name tells a secret.
+var secretParam = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)([?&][^?&=]*(?:pass|pwd|secret|token)[^?&=]*=)[^&]*`)
+})
 
 // Redact returns a URL fit for logs and errors: without the password, however
 // malformed it is. Rather than a part of a password it leaves out too much.
@@ -24,7 +27,7 @@ func Redact(storeURL string) string {
 		if at := strings.LastIndex(storeURL, "@"); at >= 0 {
 			return "xxxxx" + storeURL[at:]
 		}
-		return secretParam.ReplaceAllString(storeURL, "${1}xxxxx")
+		return secretParam().ReplaceAllString(storeURL, "${1}xxxxx")
 	}
 	if strings.HasPrefix(strings.ToLower(head), "ticket+") {
 		return head + "//" + redactServers(rest)
@@ -35,10 +38,10 @@ func Redact(storeURL string) string {
 		} else if slices.Contains([]string{"nats:", "leaf:", "leafs:"}, strings.ToLower(head)) {
 			rest = "xxxxx" + rest[at:] // a token
 		}
-	} else if host, port, found := strings.Cut(rest, ":"); found && !portFirst.MatchString(port) {
+	} else if host, port, found := strings.Cut(rest, ":"); found && !portFirst().MatchString(port) {
 		rest = host + ":xxxxx" // user:password whose host was forgotten
 	}
-	return head + "//" + secretParam.ReplaceAllString(rest, "${1}xxxxx")
+	return head + "//" + secretParam().ReplaceAllString(rest, "${1}xxxxx")
 }
 
 // redactServers is [Redact] for servers between commas, each with a user and a password, which may

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
@@ -272,7 +273,9 @@ func (r *reader) increment(t table) error {
 	return errors.New("the table has no AUTO_INCREMENT column")
 }
 
-var nextIncrement = regexp.MustCompile(`(?m)^\).* AUTO_INCREMENT=(\d+)`)
+var nextIncrement = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\).* AUTO_INCREMENT=(\d+)`)
+})
 
 // autoIncrement returns the counter of a column. The definition of the table shows the counter as it
 // is. The table of information_schema may be a day old. A rolled-back
@@ -288,7 +291,7 @@ func (r *reader) autoIncrement(t table, col string) (Counter, error) {
 	if err := r.db.QueryRowContext(r.ctx, `SHOW CREATE TABLE `+quote(t.name)).Scan(&name, &definition); err != nil {
 		return c, err
 	}
-	if m := nextIncrement.FindStringSubmatch(definition); m != nil {
+	if m := nextIncrement().FindStringSubmatch(definition); m != nil {
 		next, err := strconv.ParseInt(m[1], 10, 64)
 		if err != nil {
 			c.Skip = "its counter " + m[1] + " is beyond 2^63"

@@ -95,13 +95,14 @@ func ParseFile(data []byte) (*File, error) {
 	return file, nil
 }
 
-var (
-	bareList     = regexp.MustCompile(`cannot unmarshal !!seq into access.File`)
-	quotedText   = regexp.MustCompile("!!(\\w+)(?: `[^`]*`)?")
-	unknownField = regexp.MustCompile(`field (.*) (?:not found|already set) in type \S+`)
-	goType       = regexp.MustCompile(`into (\S+)`)
-	tokenText    = regexp.MustCompile(tokenPrefix + `\w*`)
-)
+// discretion lists patterns of texts of the YAML library, each followed by its replacement.
+var discretion = []string{
+	`cannot unmarshal !!seq into access.File`, `here is a list: put "tokens:" on a line before it`,
+	"!!(\\w+)(?: `[^`]*`)?", "a $1",
+	`field (.*) (?:not found|already set) in type \S+`, "there is no key $1, or it stands there twice",
+	`into (\S+)`, "into what belongs here",
+	tokenPrefix + `\w*`, "(a token)",
+}
 
 // discreet returns err, of the YAML library, without text of the file and names of Go types.
 func discreet(err error) error {
@@ -109,12 +110,11 @@ func discreet(err error) error {
 	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
 		texts = wrong.Errors
 	}
-	for i, text := range texts {
-		text = bareList.ReplaceAllString(text, `here is a list: put "tokens:" on a line before it`)
-		text = quotedText.ReplaceAllString(text, "a $1")
-		text = unknownField.ReplaceAllString(text, "there is no key $1, or it stands there twice")
-		text = goType.ReplaceAllString(text, "into what belongs here")
-		texts[i] = tokenText.ReplaceAllString(text, "(a token)")
+	for rule := range slices.Chunk(discretion, 2) {
+		pattern := regexp.MustCompile(rule[0])
+		for i := range texts {
+			texts[i] = pattern.ReplaceAllString(texts[i], rule[1])
+		}
 	}
 	return errors.New(strings.Join(texts, "\n"))
 }
