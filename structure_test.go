@@ -30,7 +30,7 @@ type room struct {
 // rooms lists the groups, at most twelve. A folder belongs to the first one with a matching pattern.
 var rooms = []room{
 	{"commands", []string{"cmd/*", "internal/cli", "internal/load"}},
-	{"assembly of a server", []string{"internal/filewatch", "internal/sdnotify", "internal/server"}},
+	{"assembly of a server", []string{"internal/filewatch", "internal/footprint", "internal/sdnotify", "internal/server"}},
 	{"front ends", []string{"internal/server/*"}},
 	{"table of URLs", []string{"internal/cluster", "internal/drivers", "internal/foreign"}},
 	{"backends", []string{"internal/backend", "internal/datadir"}},

@@ -33,6 +33,10 @@ type footing struct {
 const (
 	callers = 64
 
+	// A server gives the memory of its start back after 5 s, and has done all that an idle one does after
+	// 10 more.
+	rest = 17 * time.Second
+
 	// An idle server compares its tags with the store every 30 s. The second time after its start it
 	// lists them.
 	checkEvery = 30 * time.Second
@@ -118,7 +122,7 @@ func routes(s *bench.Leaf) load.Target {
 
 // memory measures the server's memory, and its work when idle.
 func (f *footing) memory(ctx context.Context, s *bench.Leaf, server load.Target) error {
-	time.Sleep(2 * time.Second) // until it rests
+	time.Sleep(rest)
 	idle, err := bench.MemoryOf(s.PID())
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ var goals = []goal{
 	{key: "slow", part: "latency", what: "the same, over changes and store calls of 100 ms", unit: "×"},
 	{key: "slow-wire", part: "latency", what: "the same over HTTP", unit: "×"},
 	{key: "flood", part: "floods", what: "p99 of ten clients while others flood the server (worst)", limit: 50, unit: " ms"},
-	{key: "start", part: "footprint", what: "start to the first ID, embedded store", limit: 25, unit: " ms",
+	{key: "start", part: "footprint", what: "start to the first ID, embedded store", limit: 15, unit: " ms",
 		missed: "the program alone takes 6 ms of the processor (`leaf version`); the rest opens the store and serves"},
 	{key: "idle-memory", part: "footprint", what: "resident memory, idle", limit: 20, unit: " MB",
 		missed: "most are pages of the program's file, which the kernel takes back where memory is short: see below"},

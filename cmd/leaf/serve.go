@@ -14,12 +14,14 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/footprint"
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/sdnotify"
 	"github.com/leaf-id/leaf/internal/server"
@@ -184,6 +186,9 @@ func durationText(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
+// startTime is the time after which a server needs little of what its start needed.
+const startTime = 5 * time.Second
+
 // runServer opens the backends of the configuration and serves until ctx ends.
 func runServer(ctx context.Context, opts server.Options, hangups <-chan os.Signal) (err error) {
 	if err := joinCluster(ctx, opts.Config, opts.Logger); err != nil {
@@ -210,6 +215,7 @@ func runServer(ctx context.Context, opts server.Options, hangups <-chan os.Signa
 		return explainListen(err)
 	}
 	defer reloadOn(hangups, srv.Reload)()
+	defer time.AfterFunc(startTime, footprint.Shrink).Stop()
 	return explainListen(srv.Run(ctx))
 }
 
