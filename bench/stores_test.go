@@ -86,6 +86,18 @@ func openURL(tb testing.TB, url string) advancer {
 	for i := range maxCallers {
 		tags = append(tags, segment.Tag{Name: benchTag(i), MaxID: 1, Step: 1000})
 	}
+	b := openBackend(tb, url)
+	if err := b.Tags.Init(tb.Context(), tags...); err != nil {
+		tb.Fatal(err)
+	}
+	return storeOf(tb, b)
+}
+
+// openExisting opens a store that openURL has made.
+func openExisting(tb testing.TB, url string) advancer { return storeOf(tb, openBackend(tb, url)) }
+
+func openBackend(tb testing.TB, url string) *drivers.Backend {
+	tb.Helper()
 	b, err := drivers.Open(url, nil)
 	if err != nil {
 		tb.Fatal(err)
@@ -95,9 +107,11 @@ func openURL(tb testing.TB, url string) advancer {
 			tb.Error(err)
 		}
 	})
-	if err := b.Tags.Init(tb.Context(), tags...); err != nil {
-		tb.Fatal(err)
-	}
+	return b
+}
+
+func storeOf(tb testing.TB, b *drivers.Backend) advancer {
+	tb.Helper()
 	s, err := b.Store()
 	if err != nil {
 		tb.Fatal(err)
