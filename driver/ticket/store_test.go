@@ -6,6 +6,7 @@ import (
 
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/ticket"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -16,7 +17,12 @@ func TestStore(t *testing.T) {
 		"blocks":        {Stride: 4096},
 	}
 	for name, layout := range layouts {
-		t.Run(name, func(t *testing.T) { testStore(t, layout) })
+		t.Run(name, func(t *testing.T) {
+			if layout.TablePerTag { // only the names of the tables differ from the layout with one
+				testserver.Long(t)
+			}
+			testStore(t, layout)
+		})
 	}
 }
 
