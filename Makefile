@@ -28,8 +28,9 @@ test: test-all ## run the tests with the race detector, but for the long ones
 
 test-all: deps ## run all tests with the race detector, short figures
 	go vet ./...
-	go test $(RACE) -vet=off $(SHORT) -p 4 -parallel 6 $$(go list ./... | grep -v /cmd/) # they mostly wait
-	go test -vet=off $(SHORT) -p 2 -parallel 6 ./cmd/... # e2e runs the programs with the race detector
+	go test -vet=off $(SHORT) -p 1 -parallel 6 ./cmd/... & cmd=$$!; \
+	go test $(RACE) -vet=off $(SHORT) -p 3 -parallel 6 $$(go list ./... | grep -v /cmd/); others=$$?; \
+	wait $$cmd && exit $$others # e2e runs the programs with the race detector
 	go test -count=1 -run 'Imports|Structure' .
 	cd e2e && go vet ./... && go test $(RACE) -vet=off $(SHORT) -count=1 -parallel 6 -timeout 30m ./...
 	cd bench && go vet ./... && go test -run . ./...
