@@ -119,7 +119,10 @@ func testGRPCDrains(t *testing.T, port func(*server.Options)) {
 }
 
 // A call that still waits late in a stop gets the reason.
-func TestGRPCTellsOfTheStop(t *testing.T) { onBothPorts(t, testGRPCTellsOfTheStop) }
+func TestGRPCTellsOfTheStop(t *testing.T) {
+	t.Parallel()
+	onBothPorts(t, testGRPCTellsOfTheStop)
+}
 
 func testGRPCTellsOfTheStop(t *testing.T, port func(*server.Options)) {
 	r, _ := runHeld(t, func(o *server.Options) {

@@ -116,6 +116,7 @@ func (s *stuck) Handle(ctx context.Context, r slog.Record) error {
 
 // The watchdog is fed while the store is away, and not while a generator hangs.
 func TestWatchdog(t *testing.T) {
+	t.Parallel()
 	systemd, notify := newSystemd(t)
 	log := &stuck{Handler: slog.NewTextHandler(io.Discard, nil), on: "store call failed", entered: make(chan struct{}), leave: make(chan struct{})}
 	var away atomic.Bool

@@ -64,6 +64,7 @@ func TestRedisProtocol(t *testing.T) {
 
 // A command that waits for the store when the stop begins is answered, or told why not.
 func TestStopWaitsForCommands(t *testing.T) {
+	t.Parallel()
 	for _, answered := range []bool{true, false} {
 		r, release := runHeld(t, func(o *server.Options) {
 			withRESP(o)

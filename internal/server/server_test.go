@@ -103,6 +103,7 @@ func TestStopWaitsForRequests(t *testing.T) {
 
 // A request that would wait for longer than the stop may take gets its error in time.
 func TestStopIsBounded(t *testing.T) {
+	t.Parallel()
 	const limit = 2 * time.Second
 	r, _ := runHeld(t, func(o *server.Options) { o.Config.ShutdownTimeout = limit })
 	answer := make(chan string, 1)
@@ -151,6 +152,7 @@ func TestStoreDownAtStart(t *testing.T) {
 
 // Between the signal and the stop the server is not ready but still serves.
 func TestDrainDelay(t *testing.T) {
+	t.Parallel()
 	const delay = time.Second
 	r := run(t, nil, func(o *server.Options) { o.Config.DrainDelay = delay })
 	until(t, "ready", func() bool { return r.status("/readyz") == 200 })
@@ -252,6 +254,7 @@ func TestGiveBackFails(t *testing.T) {
 // Whatever a store calls its unfitness, no caller's argument was wrong; and one that
 // becomes unfit later makes the server not ready, as long as it lasts.
 func TestStoreBecomesUnfit(t *testing.T) {
+	t.Parallel()
 	for _, cause := range []error{leaf.ErrInvalid, leaf.ErrUnsupported} {
 		unfit := func(drivertest.Call) drivertest.Fault {
 			return drivertest.Fault{Before: fmt.Errorf("%w: the URL names 2 of 3 servers", cause)}

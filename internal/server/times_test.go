@@ -173,6 +173,7 @@ func TestStopHandsBackLast(t *testing.T) {
 
 // A registry that hangs does not hold up the stop for longer than it may take.
 func TestStopWithHungRegistry(t *testing.T) {
+	t.Parallel()
 	const limit = 3 * time.Second // a tenth of it is left for the log
 	reg, gaveUp := newRegistry(), make(chan struct{}, 100)
 	r := run(t, nil, func(o *server.Options) {
