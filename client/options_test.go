@@ -2,9 +2,17 @@ package client_test
 
 import (
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,8 +113,9 @@ func TestOptions(t *testing.T) {
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
 	few := connect(t, &client.Options{MaxStock: 1}, server)
 	many := connect(t, nil, server)
+	brief := connect(t, &client.Options{OutageBudget: time.Nanosecond}, server)
 	for range 3000 { // three steps: the stock grows with use
-		for _, c := range []*client.Client{few, many} {
+		for _, c := range []*client.Client{few, many, brief} {
 			if _, err := c.Next(t.Context(), "order"); err != nil {
 				t.Fatal(err)
 			}
@@ -115,6 +124,9 @@ func TestOptions(t *testing.T) {
 	eventually(t, "the stock grows with use", func() bool { return many.Stats()[0].Stock > 1000 })
 	if stock := few.Stats()[0].Stock; stock > 1000 {
 		t.Errorf("MaxStock 1 leads to a stock of %d", stock)
+	}
+	if stock := brief.Stats()[0].Stock; stock > 1000 {
+		t.Errorf("an outage budget of nothing leads to a stock of %d", stock)
 	}
 
 	log := new(lockedText)
@@ -144,11 +156,66 @@ func TestObserveDropsExactly(t *testing.T) {
 		t.Errorf("got %+v, %v, want at least the 4 from 2 to 5", o, err)
 	}
 	wantNext(t, c, 6)
-	if _, err := other.Observe(t.Context(), "order", 50_000); err != nil { // the server has none below now
-		t.Fatal(err)
+	if o, err := other.Observe(t.Context(), "order", 50_000); err != nil || o.Dropped == 0 { // the server has none below now
+		t.Fatalf("got %+v, %v, want what the server dropped", o, err)
 	}
 	stock := c.Stats()[0].Stock
 	if o, err := c.Observe(t.Context(), "order", 50_000); err != nil || o.Dropped != stock {
 		t.Errorf("got %+v, %v, want %d dropped", o, err, stock)
+	}
+}
+
+// Peek says what Next then returns, also at the end of each range in stock.
+func TestPeekAtTheEndOfARange(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	c, other := connect(t, nil, server), connect(t, nil, server)
+	for range 4 {
+		wantPeeked(t, c)
+		wantPeeked(t, other) // a range of its own, between those of the first program
+		eventually(t, "no call is under way", func() bool { return !c.Stats()[0].Refilling })
+		first := c.Stats()[0].Segments[0]
+		if _, err := c.Take(t.Context(), "order", nil, int(first.Range.End-first.Next)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the next range is there", func() bool { return c.Stats()[0].Stock > 0 })
+		wantPeeked(t, c)
+	}
+}
+
+func wantPeeked(t *testing.T, c *client.Client) {
+	t.Helper()
+	peeked, err := c.Peek(t.Context(), "order")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Stats()) > 0 { // else another program may take what the server would give
+		wantNext(t, c, peeked)
+	} else if _, err := c.Next(t.Context(), "order"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An https URL uses the given settings of TLS.
+func TestTLS(t *testing.T) {
+	target, err := url.Parse(testleaf.Start(t, testleaf.Options{Store: newStore(t)}).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := new(http.Transport)
+	t.Cleanup(transport.CloseIdleConnections)
+	front := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport})
+	t.Cleanup(front.Close)
+	front.Config.ErrorLog = log.New(io.Discard, "", 0)
+	roots := x509.NewCertPool()
+	roots.AddCert(front.Certificate())
+	for name, settings := range map[string]*tls.Config{"trusted": {RootCAs: roots}, "unknown": nil} {
+		c, err := client.New(front.URL, &client.Options{TLS: settings})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Ordered("", "order").Next(t.Context()); (err == nil) != (settings != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = c.Close(t.Context())
 	}
 }

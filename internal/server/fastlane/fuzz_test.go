@@ -164,11 +164,12 @@ type laneConn struct {
 	addr  net.Addr
 	later func(context.Context, []byte) []byte
 	given bool
+	heir  func(net.Conn)
 }
 
 func (c *laneConn) RemoteAddr() net.Addr                         { return c.addr }
 func (c *laneConn) Later(f func(context.Context, []byte) []byte) { c.later = f }
-func (c *laneConn) HandOver(func(net.Conn))                      { c.given = true }
+func (c *laneConn) HandOver(heir func(net.Conn))                 { c.given, c.heir = true, heir }
 
 // answer sends input in pieces of that size and closes the client's side. It returns the lane's
 // answer, the number of answered bytes, and whether the lane hands the rest over.
@@ -389,17 +390,26 @@ func TestKeysAreNotKept(t *testing.T) {
 	runtime.KeepAlive(open)
 }
 
-// A request allocates nothing, whether it repeats the last one or not.
+// A request allocates nothing, whether it repeats the last one or not, and whether it has a token.
 func TestAllocations(t *testing.T) {
-	p := newPair(t, false)
-	s := p.lane.newSession(&laneConn{addr: newAddress()})
-	input := []byte(understoodRequests[0] + understoodRequests[0] + understoodRequests[2])
-	out := make([]byte, 0, 4096)
-	if n := testing.AllocsPerRun(1000, func() {
-		if taken, _ := s.Serve(input, out); taken != len(input) {
-			t.Fatalf("%d bytes of %d are answered", taken, len(input))
+	for _, guarded := range []bool{false, true} {
+		s := newPair(t, guarded).lane.newSession(&laneConn{addr: newAddress()})
+		one, other := understoodRequests[0], understoodRequests[2]
+		if guarded {
+			one, other = withToken(one), withToken(other)
 		}
-	}); n > 0.1 { // a second begins now and then
-		t.Errorf("%v allocations for three requests", n)
+		input := []byte(one + one + other)
+		out := make([]byte, 0, 4096)
+		if n := testing.AllocsPerRun(1000, func() {
+			if taken, _ := s.Serve(input, out); taken != len(input) {
+				t.Fatalf("%d bytes of %d are answered", taken, len(input))
+			}
+		}); n > 0.1 { // a second begins now and then
+			t.Errorf("%v allocations for three requests, with tokens: %v", n, guarded)
+		}
 	}
+}
+
+func withToken(request string) string {
+	return strings.TrimSuffix(request, "\r\n") + "Authorization: Bearer " + token + "\r\n\r\n"
 }
