@@ -201,7 +201,9 @@ func (b *Buffer) accept(grant Grant) {
 	}
 	b.notFailing()
 	b.health = storeHealth{}
-	if usable := b.aboveFloor(grant.Range); !usable.Empty() {
+	usable := b.aboveFloor(grant.Range)
+	a.lost += grant.Range.Len() - usable.Len()
+	if !usable.Empty() {
 		s := newSpan(grant)
 		s.known = b.guard.before
 		b.queue = append(b.queue, s.cut(usable))
