@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,8 +16,11 @@ import (
 // others.
 func (m *Member) Clock(ctx context.Context) (time.Time, error) {
 	server := m.running()
+	if reason := m.failure(); reason != nil {
+		return time.Time{}, reason
+	}
 	if server == nil {
-		return time.Time{}, fmt.Errorf("the member of the cluster has not started")
+		return time.Time{}, errors.New("the member of the cluster has not started")
 	}
 	var others []string
 	for _, other := range server.Cluster().Members() {

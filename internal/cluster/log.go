@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -12,8 +11,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLog returns a logger for etcd that writes to ours. What etcd finds fatal ends the goroutine
-// instead of the process, after failed: the rest of this server goes on.
+// newLog returns a logger for etcd that writes to ours. What etcd finds fatal stops the goroutine
+// for good, after failed, instead of the process: the rest of this server goes on. The goroutine must
+// not end: its deferred calls would close what others of etcd still use, which panics.
 func newLog(log *slog.Logger, failed func(reason string)) *zap.Logger {
 	hook := fatalHook{failed}
 	return zap.New(logCore{log: log, recent: &recent{last: make(map[string]time.Time)}}, zap.WithFatalHook(hook), zap.WithPanicHook(hook))
@@ -31,7 +31,7 @@ func (h fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) 
 		}
 	}
 	h.failed(reason)
-	runtime.Goexit()
+	select {}
 }
 
 // A logCore is a [zapcore.Core] over a [slog.Logger].

@@ -215,23 +215,27 @@ func (m *Member) confirm(server *etcdserver.EtcdServer) error {
 	return nil
 }
 
-// newServer reads the log, or starts one. etcd ends the calling goroutine if it cannot.
-func (m *Member) newServer(founder bool) (server *etcdserver.EtcdServer, err error) {
+// newServer reads the log, or starts one. etcd stops the calling goroutine if it cannot.
+func (m *Member) newServer(founder bool) (*etcdserver.EtcdServer, error) {
 	c, err := m.serverConfig(founder)
 	if err != nil {
 		return nil, err
 	}
-	err = errors.New("etcd ended without an error")
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		server, err = etcdserver.NewServer(c)
-	}()
-	<-done
-	if reason := m.failure(); reason != nil {
-		return nil, reason
+	type result struct {
+		server *etcdserver.EtcdServer
+		err    error
 	}
-	return server, err
+	done := make(chan result, 1)
+	go func() {
+		server, err := etcdserver.NewServer(c)
+		done <- result{server, err}
+	}()
+	select {
+	case r := <-done:
+		return r.server, r.err
+	case <-m.failed:
+		return nil, m.failure()
+	}
 }
 
 // The settings of etcd where Leaf decides: a member is missed after a second, history is for nobody,
