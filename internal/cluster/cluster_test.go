@@ -56,6 +56,7 @@ func create(t *testing.T, n *node) {
 	err := cluster.Create(n.config, func(dir string) (time.Duration, error) {
 		c := n.config
 		c.Dir = dir
+		c.TLS = cluster.TLS{} // as 'leaf cluster init' does
 		m, err := cluster.Open(c)
 		if err != nil {
 			return 0, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -77,6 +78,16 @@ func (id identity) write(dir string) error {
 		return err
 	}
 	return syncFolder(dir)
+}
+
+// peerURLs is how etcd writes the member's address. A founder needs no certificates for its first
+// writes, but its peers will.
+func (id identity) peerURLs() types.URLs {
+	scheme := "http"
+	if id.TLS {
+		scheme = "https"
+	}
+	return types.URLs{url.URL{Scheme: scheme, Host: id.Address}}
 }
 
 func writeSynced(path string, text []byte, mode fs.FileMode) error {

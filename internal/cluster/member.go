@@ -253,7 +253,7 @@ func (m *Member) serverConfig(founder bool) (config.ServerConfig, error) {
 	log := newLog(m.config.Logger, func(reason string) { m.fail(fmt.Errorf("etcd stopped: %s", reason)) })
 	c := config.ServerConfig{
 		Name:                        m.id.Address,
-		PeerURLs:                    m.config.peerURLs(m.id.Address),
+		PeerURLs:                    m.id.peerURLs(),
 		DataDir:                     m.config.Dir,
 		SnapshotCount:               etcdserver.DefaultSnapshotCount,
 		SnapshotCatchUpEntries:      etcdserver.DefaultSnapshotCatchUpEntries,
