@@ -22,8 +22,8 @@ func (s *store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 	return s.remember(tag)(s.Store.Advance(ctx, tag, n))
 }
 
-func (s *store) AdvanceStrict(ctx context.Context, tag string, n int64) (segment.Grant, error) {
-	return s.remember(tag)(s.Store.AdvanceStrict(ctx, tag, n))
+func (s *store) AdvanceStrict(ctx context.Context, tag, period string, n int64) (segment.Grant, error) {
+	return s.remember(tag)(s.Store.AdvanceStrict(ctx, tag, period, n))
 }
 
 // remember returns a function that passes a grant on.

@@ -36,7 +36,7 @@ func TestReadme(t *testing.T) {
 // guides are the pages whose commands a reader runs from top to bottom. On a page that starts no
 // server one runs with an embedded store.
 var guides = []string{"start", "production", "layouts", "segment-mode", "worker-leases", "operations", "forms",
-	"masks", "security", "strict-order", "configuration", "snowflake-mode", "uid-mode"}
+	"masks", "security", "strict-order", "periods", "configuration", "snowflake-mode", "uid-mode"}
 
 // TestAllBlocksRun sees to it that no page has commands that no test runs.
 func TestAllBlocksRun(t *testing.T) {

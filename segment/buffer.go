@@ -174,7 +174,7 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, s *span, r leaf.Ran
 	delivered := false // the store is alive: it has delivered while the call waited
 	for {
 		if q := b.strict.Load(); q != nil {
-			g, err := q.take(ctx, n)
+			g, err := q.take(ctx, "", n)
 			if err != nil {
 				return dst, err
 			}

@@ -48,7 +48,7 @@ func (b *Buffer) takeContiguous(ctx context.Context, n int64) (leaf.Range, error
 		}
 		if q := b.strict.Load(); q != nil {
 			b.mu.Unlock()
-			g, err := q.take(ctx, n)
+			g, err := q.take(ctx, "", n)
 			b.mu.Lock()
 			return g.Range, err
 		}

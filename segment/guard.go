@@ -74,6 +74,9 @@ func (g *guard) admit(grant Grant) (distance int64, err error) {
 		// The guard is there for faults of the store, and must not be one itself.
 		g.buffer.opts.Logger.Warn("the counter will not be remembered across a restart", "tag", g.buffer.tag, "err", err)
 	}
+	if grant.Period != "" && g.before == 0 {
+		g.dropPeriods() // there is one more
+	}
 	return -1, nil
 }
 

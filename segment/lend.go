@@ -35,8 +35,8 @@ func (b *Buffer) advance(ctx context.Context, n int64, before string) (Grant, er
 	timer := time.NewTimer(b.opts.Wait)
 	defer timer.Stop()
 	for delivered := false; ; {
-		if b.strict.Load() != nil {
-			return Grant{}, fmt.Errorf("tag %q: %w", b.tag, ErrStrict)
+		if q := b.strict.Load(); q != nil {
+			return Grant{}, fmt.Errorf("tag %q: %w", b.tag, q.refusal)
 		}
 		s, g, need := b.lend(ctx, n, before, delivered)
 		if !g.Range.Empty() {

@@ -34,10 +34,18 @@ const OptionDescription = "description"
 // OptionOrder makes the IDs of a tag increase over all servers.
 const OptionOrder = "order"
 
+// Options of a tag whose numbers start again with each period.
+const (
+	OptionPeriod = "period" // day, week, month, year or fiscal:MM-DD
+	OptionZone   = "zone"   // where the days begin; default UTC
+)
+
 // optionTable has a row for each option.
 var optionTable = []Option{
 	{Name: OptionDescription, Usage: "what the tag is for"},
 	{Name: OptionOrder, Usage: "strict: IDs increase over all servers, and each call waits for the store", Check: checkOrder, Fixed: true},
+	{Name: OptionPeriod, Usage: "day, week, month, year or fiscal:MM-DD: numbers start again with each one", Check: checkPeriod, Fixed: true},
+	{Name: OptionZone, Usage: "time zone of the periods, such as Europe/Berlin (default UTC)", Check: checkZone, Fixed: true},
 }
 
 // KnownOptions returns all options of this release.
@@ -108,7 +116,7 @@ func (o TagOptions) Check() error {
 			}
 		}
 	}
-	return nil
+	return o.checkPeriods()
 }
 
 // CheckKnown reports, wrapping [leaf.ErrUnsupported], an option that this release does not have.

@@ -53,7 +53,7 @@ func (b *Buffer) run(r *refill) {
 		if !due {
 			return
 		}
-		grant, err := b.fetch(r.ctx, n)
+		grant, err := b.fetch(r.ctx, "", n)
 		if !b.apply(grant, err) {
 			return
 		}
@@ -164,7 +164,7 @@ func (b *Buffer) apply(grant Grant, err error) (again bool) {
 			b.opts.set.forget(b)
 		}
 	case errors.Is(err, ErrStrict):
-		b.becomeStrict()
+		b.becomeStrict(err)
 	default:
 		b.account.failures++
 		now := time.Now()
@@ -220,15 +220,16 @@ func (b *Buffer) notFailing() {
 }
 
 // fetch gets a range that may be issued: one that the guard admits.
-func (b *Buffer) fetch(ctx context.Context, n int64) (Grant, error) {
+func (b *Buffer) fetch(ctx context.Context, period string, n int64) (Grant, error) {
 	const maxCalls = 8 // calls; lifting a counter takes two where the store deals in any size
 	b.guard.recall()
 	ask := n
 	for range maxCalls {
-		grant, err := b.call(ctx, ask)
+		grant, err := b.call(ctx, period, ask)
 		if err != nil {
 			return Grant{}, err
 		}
+		period = grant.Period // also where a lift goes on after midnight
 		if err := b.opts.checkStore(grant); err != nil {
 			b.lose(grant.Range.Len())
 			return Grant{}, &leaf.StoreError{Err: fmt.Errorf("tag %q: %w", b.tag, err)}
@@ -269,7 +270,7 @@ func (b *Buffer) lift(ctx context.Context, lifter Lifter, source string, floor i
 }
 
 // call makes one call to the store and checks the result.
-func (b *Buffer) call(ctx context.Context, n int64) (Grant, error) {
+func (b *Buffer) call(ctx context.Context, period string, n int64) (Grant, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.CallTimeout)
 	defer cancel()
 	if b.opts.set != nil {
@@ -281,11 +282,13 @@ func (b *Buffer) call(ctx context.Context, n int64) (Grant, error) {
 	}
 	start := time.Now()
 	ctx, ended := b.begin(ctx, Call{Tag: b.tag, Asked: n})
-	advance := b.opts.store.Advance
+	var grant Grant
+	var err error
 	if b.strict.Load() != nil {
-		advance = b.opts.store.(StrictStore).AdvanceStrict // a Store with ErrStrict is one
+		grant, err = b.opts.store.(StrictStore).AdvanceStrict(ctx, b.tag, period, n) // a Store with ErrStrict is one
+	} else {
+		grant, err = b.opts.store.Advance(ctx, b.tag, n)
 	}
-	grant, err := advance(ctx, b.tag, n)
 	ended(grant.Range.Len(), err)
 	b.called(time.Since(start))
 	if err != nil {

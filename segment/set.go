@@ -166,8 +166,10 @@ func (s *Set) Server() serverSet { return serverSet{s} }
 // know the tag.
 func (s *Set) Known(tag string) int64 {
 	var high int64
-	for _, mark := range s.opts.Memory.Recall(tag) {
-		high = max(high, mark.High)
+	for source, mark := range s.opts.Memory.Recall(tag) {
+		if !isPeriod(source) { // its counter is not that of the tag
+			high = max(high, mark.High)
+		}
 	}
 	return high
 }

@@ -77,6 +77,10 @@ type Grant struct {
 	// ones is discarded. Empty: the store has no place for one.
 	Store string
 
+	// Period is that of the counter, of a tag with periods; Source is then the same, unless the
+	// grant is Guarded.
+	Period string
+
 	// Guarded says that the source is another server with a regression guard of its own. Its
 	// ranges come in no order, and nothing is remembered of them.
 	Guarded bool
@@ -188,6 +192,8 @@ func (c Change) Apply(tag Tag) (Tag, error) {
 const (
 	MaxTagLength = 128       // characters
 	MaxStep      = 1<<31 - 1 // IDs
+
+	maxPeriodicName = 100 // characters: stores add the period
 )
 
 // CheckTagName reports, wrapping [leaf.ErrInvalid], why name cannot name a tag: it
@@ -236,6 +242,9 @@ func CheckKnown(name string) error {
 func (t Tag) Check() error {
 	if err := CheckTagName(t.Name); err != nil {
 		return err
+	}
+	if t.Options.Periodic() && utf8.RuneCountInString(t.Name) > maxPeriodicName {
+		return fmt.Errorf("%w: the name of a tag with periods has at most %d characters", leaf.ErrInvalid, maxPeriodicName)
 	}
 	return cmp.Or(Change{Step: &t.Step, MaxID: &t.MaxID}.Check(), t.Options.Check())
 }

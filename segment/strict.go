@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,11 @@ type StrictStore interface {
 	// AdvanceStrict is Advance for a tag with strict order, with n of at least 1 and a grant of
 	// exactly n IDs. It wraps [leaf.ErrUnknownTag] for a tag without. The IDs belong to those who
 	// waited for them before the call, and to nobody else.
-	AdvanceStrict(ctx context.Context, tag string, n int64) (Grant, error)
+	//
+	// It also advances the counter of a period, which it creates at the tag's MaxID; a counter
+	// never grants less than that. Without a name it is the present period, by the clock of the
+	// process that calls the database; see [TagOptions.PeriodOf].
+	AdvanceStrict(ctx context.Context, tag, period string, n int64) (Grant, error)
 }
 
 // Strict reports whether the tag has strict order.
@@ -35,6 +40,8 @@ func (o TagOptions) Strict() bool { return o[OptionOrder] != "" }
 // AdvanceStrict. Lossy: the store may lose acknowledged writes.
 func (o TagOptions) CheckStrict(lossy bool) error {
 	switch {
+	case o.Periodic():
+		return nil // it promises no order
 	case !o.Strict():
 		return fmt.Errorf("%w: it has no strict order", leaf.ErrUnknownTag)
 	case o[OptionOrder] == OrderStrict && lossy:
@@ -51,11 +58,15 @@ func checkOrder(value string) error {
 	return nil
 }
 
-// AdvanceAny advances a tag of either order by n, at least 1, and grants the IDs to nobody.
+// AdvanceAny advances a tag of either order by n, at least 1, and grants the IDs to nobody. A tag
+// with periods is [ErrPeriodic].
 func AdvanceAny(ctx context.Context, store Store, tag string, n int64) (Grant, error) {
 	grant, err := store.Advance(ctx, tag, n)
 	if strict, ok := store.(StrictStore); ok && errors.Is(err, ErrStrict) {
-		return strict.AdvanceStrict(ctx, tag, n)
+		if errors.Is(err, ErrPeriodic) {
+			return Grant{}, err
+		}
+		return strict.AdvanceStrict(ctx, tag, "", n)
 	}
 	return grant, err
 }
@@ -64,7 +75,8 @@ func AdvanceAny(ctx context.Context, store Store, tag string, n int64) (Grant, e
 // has exactly the IDs of those who wait when it is sent, and who comes later waits for the next one.
 // So an ID is above all those that anybody had before the request for it.
 type strictQueue struct {
-	buffer *Buffer
+	buffer  *Buffer
+	refusal error // of calls that would make a stock: [ErrStrict] or [ErrPeriodic]
 
 	mu      sync.Mutex
 	waiting []*strictCall
@@ -73,25 +85,26 @@ type strictQueue struct {
 
 // A strictCall is a caller that waits for n IDs.
 type strictCall struct {
-	ctx  context.Context // ended: the caller has left
-	n    int64
-	done chan struct{} // closed once what follows is set
-	got  Grant
-	err  error
+	ctx    context.Context // ended: the caller has left
+	period string          // as named; empty: the present one
+	n      int64
+	done   chan struct{} // closed once what follows is set
+	got    Grant
+	err    error
 }
 
 // maxStrict bounds the IDs of several callers in one call to the store.
 const maxStrict = 10_000
 
-// take waits for n IDs that follow one another. A caller that does not wait gets an error with
-// [ErrStrict].
-func (q *strictQueue) take(ctx context.Context, n int64) (Grant, error) {
+// take waits for n IDs of a period that follow one another. A caller that does not wait gets an error
+// with [ErrStrict].
+func (q *strictQueue) take(ctx context.Context, period string, n int64) (Grant, error) {
 	if ctx.Err() != nil {
 		return Grant{}, fmt.Errorf("take IDs of %q: %w: %w", q.buffer.tag, ErrStrict, context.Cause(ctx))
 	}
 	wait, cancel := context.WithTimeoutCause(ctx, q.buffer.opts.Wait, errWaited)
 	defer cancel()
-	c := &strictCall{ctx: wait, n: n, done: make(chan struct{})}
+	c := &strictCall{ctx: wait, period: period, n: n, done: make(chan struct{})}
 	q.mu.Lock()
 	q.waiting = append(q.waiting, c)
 	if !q.serving {
@@ -115,23 +128,24 @@ func (q *strictQueue) take(ctx context.Context, n int64) (Grant, error) {
 func (q *strictQueue) next() (calls []*strictCall, n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.waiting) > 0 {
-		c := q.waiting[0]
-		if c.ctx.Err() == nil {
-			if n > 0 && n+c.n > maxStrict {
-				return calls, n
-			}
+	var later []*strictCall
+	for _, c := range q.waiting {
+		switch {
+		case c.ctx.Err() != nil:
+		case n > 0 && (n+c.n > maxStrict || c.period != calls[0].period):
+			later = append(later, c)
+		default:
 			calls, n = append(calls, c), n+c.n
 		}
-		q.waiting = q.waiting[1:]
 	}
+	q.waiting = later
 	q.serving = len(calls) > 0
 	return calls, n
 }
 
 func (q *strictQueue) serve() {
 	for calls, n := q.next(); len(calls) > 0; calls, n = q.next() {
-		grant, err := q.fetch(calls[0].ctx, n)
+		grant, err := q.fetch(calls[0].ctx, calls[0].period, n)
 		for _, c := range calls {
 			c.got, c.err = grant, err
 			if err == nil {
@@ -145,7 +159,7 @@ func (q *strictQueue) serve() {
 
 // fetch gets exactly n IDs, for a first caller with that context. A failed call is not repeated:
 // the callers learn of it at once.
-func (q *strictQueue) fetch(caller context.Context, n int64) (Grant, error) {
+func (q *strictQueue) fetch(caller context.Context, period string, n int64) (Grant, error) {
 	b := q.buffer
 	ctx := context.Background() // other callers may wait longer than the first
 	if b.opts.RefillContext != nil {
@@ -157,7 +171,7 @@ func (q *strictQueue) fetch(caller context.Context, n int64) (Grant, error) {
 	if end != nil {
 		return Grant{}, end
 	}
-	grant, err := b.fetch(ctx, n)
+	grant, err := b.fetch(ctx, period, n)
 	if err == nil && grant.Range.Len() != n {
 		err = fmt.Errorf("tag %q: the store granted %v when asked for %d", b.tag, grant.Range, n)
 	}
@@ -175,6 +189,8 @@ func (q *strictQueue) fetch(caller context.Context, n int64) (Grant, error) {
 			b.opts.set.forget(b)
 		}
 		err = b.end
+	case errors.Is(err, leaf.ErrInvalid): // the named period
+		err = fmt.Errorf("tag %q: %w", b.tag, err)
 	case isUnfit(err):
 		a.failures++
 		err = fmt.Errorf("tag %q: %w", b.tag, err)
@@ -185,31 +201,53 @@ func (q *strictQueue) fetch(caller context.Context, n int64) (Grant, error) {
 	return grant, err
 }
 
-// becomeStrict has the buffer issue by a queue from now on, because the store said so; b.mu is held.
-func (b *Buffer) becomeStrict() {
+// becomeStrict has the buffer issue by a queue from now on, because the store refused a stock; b.mu
+// is held.
+func (b *Buffer) becomeStrict(err error) {
 	b.account.grants++ // the tag exists
 	b.opts.loaded.Store(true)
 	b.notFailing()
 	b.health = storeHealth{}
-	b.strict.Store(&strictQueue{buffer: b})
+	q := &strictQueue{buffer: b, refusal: ErrStrict}
+	if errors.Is(err, ErrPeriodic) {
+		q.refusal = ErrPeriodic
+	}
+	b.strict.Store(q)
 	b.wakeAll()
 }
 
-// AdvanceStrict passes a call of a process with a [Set] of its own on to the store.
-func (s serverSet) AdvanceStrict(ctx context.Context, tag string, n int64) (Grant, error) {
-	if err := s.Check(ctx, tag); err != nil { // looks the tag up
-		return Grant{}, err
-	}
+// Stockless reports whether a tag has no stock, so that its IDs come from AdvanceStrict.
+func (s serverSet) Stockless(ctx context.Context, tag string) (bool, error) {
+	q, err := s.queue(ctx, tag)
+	return q != nil, err
+}
+
+// queue returns the queue of a tag without a stock, nil for any other one.
+func (s serverSet) queue(ctx context.Context, tag string) (*strictQueue, error) {
 	b, err := s.buffer(ctx, tag)
+	if err == nil && b.current.Load() == noIDs && b.strict.Load() == nil { // perhaps not looked up yet
+		err = b.awaitLoaded(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.strict.Load(), nil
+}
+
+// AdvanceStrict passes a call of a process with a [Set] of its own on to the store.
+//
+// The period is nil where the caller knows nothing of periods.
+func (s serverSet) AdvanceStrict(ctx context.Context, tag string, period *string, n int64) (Grant, error) {
+	q, err := s.queue(ctx, tag)
 	if err != nil {
 		return Grant{}, err
 	}
-	if err := b.awaitLoaded(ctx); err != nil {
-		return Grant{}, err
-	}
-	if q := b.strict.Load(); q != nil {
-		g, err := q.take(ctx, n)
-		return Grant{Range: g.Range, Step: g.Step, Store: g.Store}, err // nothing goes back
+	if q != nil {
+		if period == nil && q.refusal == ErrPeriodic {
+			return Grant{}, fmt.Errorf("tag %q: %w", tag, ErrPeriodic)
+		}
+		g, err := q.take(ctx, *cmp.Or(period, new(string)), n)
+		return Grant{Range: g.Range, Step: g.Step, Store: g.Store, Period: g.Period}, err // nothing goes back
 	}
 	return Grant{}, fmt.Errorf("tag %q: %w: it has no strict order", tag, leaf.ErrUnknownTag)
 }

@@ -30,7 +30,7 @@ func (s *strictStore) Advance(context.Context, string, int64) (segment.Grant, er
 	return segment.Grant{}, segment.ErrStrict
 }
 
-func (s *strictStore) AdvanceStrict(ctx context.Context, _ string, n int64) (segment.Grant, error) {
+func (s *strictStore) AdvanceStrict(ctx context.Context, _, _ string, n int64) (segment.Grant, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, n)
 	s.mu.Unlock()
@@ -153,7 +153,7 @@ func TestStrictSets(t *testing.T) {
 			},
 			func() (leaf.Range, error) { return set.TakeContiguous(t.Context(), "order", 5) },
 			func() (leaf.Range, error) {
-				g, err := set.Server().AdvanceStrict(t.Context(), "order", 3)
+				g, err := set.Server().AdvanceStrict(t.Context(), "order", nil, 3)
 				return g.Range, err
 			},
 		} {

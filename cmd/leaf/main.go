@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	_ "time/tzdata" // for periods, where the machine has no time zones
 
 	"github.com/leaf-id/leaf/internal/drivers"
 )

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -21,6 +22,7 @@ import (
 const takeAtOnce = 10_000
 
 type nextFlags struct {
+	period string
 	cli.Client
 	n      int64
 	scheme string
@@ -59,6 +61,7 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
 	f.AddFlags(cmd)
 	cli.WholeVar(cmd, &f.n, "count", "n", 1, "how many IDs")
 	cmd.Flags().StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: "+strings.Join(issuer.SchemeNames(), ", "))
+	cmd.Flags().StringVar(&f.period, "period", "", "first day of a period of the tag, such as 2026-11-23 (default: the present one)")
 	cli.OutputVar(cmd, &f.json)
 	return cmd
 }
@@ -105,7 +108,7 @@ func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
 }
 
 func (f *nextFlags) take(ctx context.Context, ids leafv1connect.LeafServiceClient, tag string, n int64) (*leafv1.TakeResponse, error) {
-	req := &leafv1.TakeRequest{Scheme: f.scheme, Key: tag, Count: int32(n)}
+	req := &leafv1.TakeRequest{Scheme: f.scheme, Key: tag, Count: int32(n), Period: f.period}
 	res, err := cli.Call(ctx, &f.Client, ids.Take, req)
 	if err != nil {
 		return nil, err
@@ -113,6 +116,9 @@ func (f *nextFlags) take(ctx context.Context, ids leafv1connect.LeafServiceClien
 	got := int64(len(res.GetTexts()))
 	for _, r := range res.GetRanges() {
 		got += r.GetEnd() - r.GetStart()
+	}
+	if f.period != "" && res.GetPeriod() != f.period {
+		return nil, fmt.Errorf("%w: the server knows no periods: upgrade it", leaf.ErrUnsupported)
 	}
 	if got != n {
 		return nil, fmt.Errorf("the server answered with %d IDs instead of %d", got, n)

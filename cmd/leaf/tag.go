@@ -46,7 +46,7 @@ once; the description is for people.
 
 ` + fmt.Sprintf(noteTarget, "store", "store", "LEAF_STORE"),
 	})
-	cmd.AddCommand(newTagList(), newTagCreate(), newTagSet(), newTagRaise(), newTagPeek(), newTagObserve(), newTagDelete())
+	cmd.AddCommand(newTagList(), newTagCreate(), newTagSet(), newTagRaise(), newTagPeek(), newTagObserve(), newTagPeriods(), newTagDelete())
 	return cmd
 }
 
@@ -91,7 +91,8 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 
 --max-id is another name of --start.`,
 		Example: `  leaf tag create order
-  leaf tag create invoice --step 100 --start 500000 --description "invoice numbers"`,
+  leaf tag create invoice --step 100 --start 500000 --description "invoice numbers"
+  leaf tag create receipt --period day --zone Europe/Berlin`,
 		Args: args("TAG"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tag.Name, tag.Options = args[0], options.given(cmd).With(nil)

@@ -71,12 +71,14 @@ func (f *Faulty) Advance(ctx context.Context, tag string, n int64) (segment.Gran
 }
 
 // AdvanceStrict forwards to the store behind.
-func (f *Faulty) AdvanceStrict(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+func (f *Faulty) AdvanceStrict(ctx context.Context, tag, period string, n int64) (segment.Grant, error) {
 	s, ok := f.Store.(segment.StrictStore)
 	if !ok {
 		return segment.Grant{}, leaf.ErrUnsupported
 	}
-	return f.advance(ctx, tag, n, s.AdvanceStrict)
+	return f.advance(ctx, tag, n, func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+		return s.AdvanceStrict(ctx, tag, period, n)
+	})
 }
 
 func (f *Faulty) advance(ctx context.Context, tag string, n int64, advance func(context.Context, string, int64) (segment.Grant, error)) (grant segment.Grant, err error) {
@@ -90,6 +92,22 @@ func (f *Faulty) advance(ctx context.Context, tag string, n int64, advance func(
 		return segment.Grant{}, err
 	}
 	return grant, nil
+}
+
+// Periods forwards to the store behind.
+func (f *Faulty) Periods(ctx context.Context, tag string) ([]segment.Period, error) {
+	if c, ok := f.Store.(segment.PeriodCatalog); ok {
+		return c.Periods(ctx, tag)
+	}
+	return nil, leaf.ErrUnsupported
+}
+
+// RemovePeriod forwards to the store behind.
+func (f *Faulty) RemovePeriod(ctx context.Context, tag, period string) error {
+	if c, ok := f.Store.(segment.PeriodCatalog); ok {
+		return c.RemovePeriod(ctx, tag, period)
+	}
+	return leaf.ErrUnsupported
 }
 
 // Return forwards to the store behind.

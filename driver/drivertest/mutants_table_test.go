@@ -169,11 +169,20 @@ var mutants = []mutant{
 		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 			g, err := s.Advance(ctx, tag, n)
 			if errors.Is(err, segment.ErrStrict) {
-				return s.AdvanceStrict(ctx, tag, max(n, 10))
+				return s.AdvanceStrict(ctx, tag, "", max(n, 10))
 			}
 			return g, err
 		}
 	}), []string{"catalog/strict order"}},
+	{"has a stock of a tag with periods", onAdvance(func(s *kv.Store) advanceFunc {
+		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+			g, err := s.Advance(ctx, tag, n)
+			if errors.Is(err, segment.ErrPeriodic) {
+				return s.AdvanceStrict(ctx, tag, "", max(n, 10))
+			}
+			return g, err
+		}
+	}), []string{"catalog/periods"}},
 	{"misses the row that stays the same", onAlter(func(s *kv.Store) alterFunc {
 		return func(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
 			was, _ := find(s, name)

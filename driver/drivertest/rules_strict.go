@@ -34,16 +34,16 @@ func strictOrder(ctx context.Context, b *fixture, c catalog) error {
 		return nil
 	}
 	exact := func(n, start int64) error {
-		g, err := s.AdvanceStrict(ctx, "order", n)
+		g, err := s.AdvanceStrict(ctx, "order", "", n)
 		if want := (leaf.Range{Start: start, End: start + n}); err != nil || g.Step < 1 ||
 			g.Range != want && !(b.Caps.Units && g.Range.Len() == n && g.Range.Start > start) {
 			return fmt.Errorf("advance a strict tag by %d: got %+v, %v, want %v", n, g, err, want)
 		}
 		return nil
 	}
-	_, unknown := s.AdvanceStrict(ctx, "nope", 1)
-	_, noOrder := s.AdvanceStrict(ctx, "plain", 1)
-	_, invalid := s.AdvanceStrict(ctx, "order", 0)
+	_, unknown := s.AdvanceStrict(ctx, "nope", "", 1)
+	_, noOrder := s.AdvanceStrict(ctx, "plain", "", 1)
+	_, invalid := s.AdvanceStrict(ctx, "order", "", 0)
 	_, fixed := c.Alter(ctx, "order", segment.Change{Options: segment.TagOptions{segment.OptionOrder: ""}})
 	if err := first(refused(), exact(1, 5), exact(3, 6), refused(),
 		is("advance an unknown tag", unknown, leaf.ErrUnknownTag), is("advance a tag without order", noOrder, leaf.ErrUnknownTag),
@@ -61,7 +61,7 @@ func strictOrder(ctx context.Context, b *fixture, c catalog) error {
 	if err := first(b.lists(ctx, b.open(), now, plain), c.Delete(ctx, "order")); err != nil {
 		return err
 	}
-	_, gone := s.AdvanceStrict(ctx, "order", 1)
+	_, gone := s.AdvanceStrict(ctx, "order", "", 1)
 	fresh := segment.Tag{Name: "order", MaxID: 1, Step: 10}
 	if err := first(is("advance a deleted tag", gone, leaf.ErrUnknownTag), c.Create(ctx, fresh),
 		b.advance(ctx, b.open(), "order", 2, leaf.Range{Start: 1001, End: 1003}), c.Delete(ctx, "order"), c.Create(ctx, strictTag),
@@ -85,7 +85,7 @@ func strictTogether(ctx context.Context, b *fixture) error {
 			wg.Go(func() {
 				for range 6 {
 					began := clock.Add(1)
-					g, err := s.(segment.StrictStore).AdvanceStrict(ctx, "order", int64(caller+1))
+					g, err := s.(segment.StrictStore).AdvanceStrict(ctx, "order", "", int64(caller+1))
 					ended := clock.Add(1)
 					mu.Lock()
 					all, errs = append(all, granted{began, ended, g.Range.Start, g.Range.End}), append(errs, err)

@@ -18,6 +18,7 @@ type Kind string
 
 const (
 	Tags    Kind = "tags"    // a counter; the name is the tag's
+	Periods Kind = "periods" // the counter of a period; the name is the period, a space and the tag's name
 	Workers Kind = "workers" // a record; the name is the worker ID, in decimal
 	Format  Kind = "format"  // a marker; the name is the [Kind] that it is about
 )
@@ -73,7 +74,7 @@ type Backend interface {
 	// outcome is unknown. The backend and its client library send the write once.
 	Swap(ctx context.Context, old Cell, value string) (now Cell, err error)
 
-	// List yields every cell of a kind, Tags or Workers, in any order. A cell that is
+	// List yields every cell of a kind, not Format, in any order. A cell that is
 	// written meanwhile is yielded as it was before or after. An error ends the listing.
 	List(ctx context.Context, kind Kind) iter.Seq2[Cell, error]
 

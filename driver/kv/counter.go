@@ -32,7 +32,7 @@ const (
 // A counter is one tag as this process moves it.
 type counter struct {
 	store *Store
-	tag   string
+	key   Key
 
 	waiting []*call // guarded by Store.mu
 	serving bool    // a goroutine takes from waiting; guarded by Store.mu
@@ -52,6 +52,8 @@ type call struct {
 
 	strict bool // it is for a tag with strict order
 	lossy  bool // and the backend may lose writes
+
+	parent *tagText // the tag, if the counter is that of a period
 }
 
 type outcome struct {
@@ -59,9 +61,9 @@ type outcome struct {
 	err   error
 }
 
-func (s *Store) advance(ctx context.Context, tag string, n int64, strict, lossy bool) (segment.Grant, error) {
-	c := &call{ctx: ctx, n: n, done: make(chan outcome, 1), strict: strict, lossy: lossy}
-	if err := s.join(tag, c); err != nil {
+func (s *Store) advance(ctx context.Context, key Key, c *call) (segment.Grant, error) {
+	c.ctx, c.done = ctx, make(chan outcome, 1)
+	if err := s.join(key, c); err != nil {
 		return segment.Grant{}, err
 	}
 	select {
@@ -74,16 +76,16 @@ func (s *Store) advance(ctx context.Context, tag string, n int64, strict, lossy 
 
 // join adds a call to the queue of its counter, unless the DB is closed: Close waits for the
 // goroutines of the counters, so no goroutine may start after it.
-func (s *Store) join(tag string, call *call) error {
+func (s *Store) join(key Key, call *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.db.ctx.Err() != nil {
 		return leaf.ErrClosed
 	}
-	c := s.counters[tag]
+	c := s.counters[key]
 	if c == nil {
-		c = &counter{store: s, tag: tag}
-		s.counters[tag] = c
+		c = &counter{store: s, key: key}
+		s.counters[key] = c
 	}
 	c.waiting = append(c.waiting, call)
 	if !c.serving {
@@ -102,8 +104,8 @@ func (c *counter) next() []*call {
 	c.waiting = nil
 	if len(calls) == 0 {
 		c.serving = false
-		if c.cell.Version == "" {
-			delete(c.store.counters, c.tag)
+		if c.cell.Version == "" || c.key.Kind == Periods { // there are ever more periods
+			delete(c.store.counters, c.key)
 		}
 	}
 	return calls
@@ -199,8 +201,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // read reads the cell.
 func (c *counter) read(ctx context.Context) (err error) {
-	c.cell, err = c.store.db.backend.Get(ctx, tagKey(c.tag))
-	if err == nil && c.cell.Version == "" {
+	c.cell, err = c.store.db.backend.Get(ctx, c.key)
+	if err == nil && c.cell.Version == "" && c.key.Kind == Tags {
 		return cmp.Or(c.store.marker.recheck(ctx), leaf.ErrUnknownTag)
 	}
 	return err
@@ -212,6 +214,9 @@ var errNothing = errors.New("no call can be granted anything")
 // move tries once to move the counter, from the known cell.
 func (c *counter) move(ctx context.Context, calls []*call, late int) ([]outcome, error) {
 	t, err := readTag(c.cell)
+	if parent := calls[0].parent; parent != nil {
+		t, err = periodText(c.key, t, err, parent)
+	}
 	if err != nil {
 		c.cell = Cell{}
 		return nil, err

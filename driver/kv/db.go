@@ -53,7 +53,7 @@ func New(b Backend, opts *Options) *DB {
 		d.name = named.String()
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.store = &Store{db: d, counters: make(map[string]*counter)}
+	d.store = &Store{db: d, counters: make(map[Key]*counter)}
 	d.store.marker = marker{db: d, key: tagFormat, missing: segment.ErrNotCreated, newer: leaf.ErrUnsupported}
 	d.registry = &Registry{db: d, marker: marker{db: d, key: workerFormat, missing: worker.ErrNotCreated, newer: worker.ErrNewer, create: opts.Create}}
 	return d

@@ -25,7 +25,7 @@ type Store struct {
 	marker marker
 
 	mu       sync.Mutex
-	counters map[string]*counter
+	counters map[Key]*counter
 }
 
 // do makes a call once the store is known to exist.
@@ -50,7 +50,7 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (grant segment
 		if a, ok := s.db.backend.(Adder); ok {
 			grant, err = s.add(ctx, a, tag, n)
 		} else {
-			grant, err = s.advance(ctx, tag, n, false, false)
+			grant, err = s.advance(ctx, tagKey(tag), &call{n: n})
 		}
 		return err
 	})
@@ -60,9 +60,9 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (grant segment
 	return grant, nil
 }
 
-// AdvanceStrict moves the counter of a tag with strict order forward by n. It swaps the cell even
-// where the backend could add: only the swap tells the order of the tag.
-func (s *Store) AdvanceStrict(ctx context.Context, tag string, n int64) (grant segment.Grant, err error) {
+// AdvanceStrict moves the counter of a tag with strict order, or of a period, forward by n. It swaps
+// the cell even where the backend could add: only the swap tells the order of the tag.
+func (s *Store) AdvanceStrict(ctx context.Context, tag, period string, n int64) (grant segment.Grant, err error) {
 	err = s.db.do(ctx, func() error {
 		if n < 1 {
 			return fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
@@ -78,7 +78,7 @@ func (s *Store) AdvanceStrict(ctx context.Context, tag string, n int64) (grant s
 			}
 			lossy = epoch.Lossy
 		}
-		grant, err = s.advance(ctx, tag, n, true, lossy)
+		grant, err = s.advanceIn(ctx, tag, period, &call{n: n, strict: true, lossy: lossy})
 		return err
 	})
 	if err != nil {
@@ -276,8 +276,12 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 // edit changes the cell of a tag. If another writer is faster, it retries at once: an operator
 // waits, and operators are few. Change gets the tag, or the error of a cell without one.
 func (s *Store) edit(ctx context.Context, name string, change func(*tagText, error) error) error {
+	return s.editCell(ctx, tagKey(name), change)
+}
+
+func (s *Store) editCell(ctx context.Context, key Key, change func(*tagText, error) error) error {
 	for {
-		cell, err := s.db.backend.Get(ctx, tagKey(name))
+		cell, err := s.db.backend.Get(ctx, key)
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,10 @@ func (t tagText) later() string { return t.textAt(max(time.Now().UnixMilli(), t.
 
 func (t tagText) textAt(updated int64) string {
 	t.Version, t.Updated = format, updated
-	if len(t.Options) > 0 {
+	switch {
+	case t.Options.Periodic():
+		t.Version = periodFormat
+	case len(t.Options) > 0:
 		t.Version = optionFormat
 	}
 	text, err := json.Marshal(t)
@@ -58,6 +61,10 @@ func (t tagText) textAt(updated int64) string {
 // the options with the next write.
 const optionFormat = format + 1
 
+// periodFormat is the version of a cell of a tag with periods. Releases with other options refuse it:
+// they would serve the tag's own counter.
+const periodFormat = format + 2
+
 // readTag parses the result of text. For a cell without a tag its error wraps [leaf.ErrUnknownTag];
 // a deleted tag still has its counter. For a cell without a counter the error wraps
 // [segment.ErrDamaged].
@@ -68,7 +75,7 @@ func readTag(c Cell) (tagText, error) {
 	var t tagText
 	err := json.Unmarshal([]byte(c.Value), &t)
 	switch {
-	case err == nil && t.Version > optionFormat:
+	case err == nil && t.Version > periodFormat:
 		return tagText{}, fmt.Errorf("%w: %s has format %d, written by a newer release", leaf.ErrUnsupported, c.Key, t.Version)
 	case err == nil && t.Version >= format && t.Deleted:
 		return tagText{MaxID: max(t.MaxID, 0)}, leaf.ErrUnknownTag
@@ -84,13 +91,10 @@ func damaged(c Cell) error {
 
 // checkOrder reports why a call must not move the counter.
 func (t *tagText) checkOrder(strict, lossy bool) error {
-	switch {
-	case strict:
+	if strict {
 		return t.Options.CheckStrict(lossy)
-	case t.Options.Strict():
-		return segment.ErrStrict
 	}
-	return nil
+	return t.Options.Stockless()
 }
 
 // advance moves the counter, or changes nothing and returns an error.

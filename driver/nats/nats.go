@@ -255,7 +255,7 @@ func (b *backend) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
 // getWithServer returns the cell of a key, and the server with that of a tag: somebody may create
 // the stream again while it is in use.
 func (b *backend) getWithServer(ctx context.Context, of jetstream.Stream, key kv.Key) (kv.Cell, error) {
-	if key.Kind != kv.Tags {
+	if key.Kind != kv.Tags && key.Kind != kv.Periods {
 		return b.get(ctx, of, key)
 	}
 	var server string

@@ -58,6 +58,7 @@ type Store interface {
 	segment.Catalog
 	segment.Expecter
 	segment.StrictStore // passed on to the servers' store
+	segment.PeriodCatalog
 
 	// ObserveTag tells the servers that IDs of a tag up to largest are in use. It returns the tag
 	// after the change, and the ID below which other processes may still issue from their stock.

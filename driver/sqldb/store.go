@@ -22,7 +22,8 @@ var (
 	_ segment.Digester = (*Store)(nil)
 	_ segment.Catalog  = (*Store)(nil)
 
-	_ segment.StrictStore = (*Store)(nil)
+	_ segment.StrictStore   = (*Store)(nil)
+	_ segment.PeriodCatalog = (*Store)(nil)
 )
 
 // A Store keeps tags in a database. It is a [segment.Store], a [segment.Returner],
@@ -94,21 +95,17 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 		return s.db.Advance(ctx, tag, n)
 	})
 	if errors.Is(err, leaf.ErrOverflow) { // PostgreSQL reports it before it knows the order
-		strict, failed := call(ctx, &s.handle, what, func() (bool, error) {
-			return in(ctx, s.db.Do, func(db *sqlstore.Session) (bool, error) { return db.IsStrict(tag) })
-		})
-		switch {
-		case failed != nil:
-			err = failed
-		case strict:
-			err = fmt.Errorf("%s: %w", what, segment.ErrStrict)
+		if stockless := act(ctx, &s.handle, what, func() error {
+			return s.db.Do(ctx, func(db *sqlstore.Session) error { return db.Stockless(tag) })
+		}); stockless != nil {
+			err = stockless
 		}
 	}
 	return grant, err
 }
 
-// AdvanceStrict moves the counter of a tag with strict order forward by n.
-func (s *Store) AdvanceStrict(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+// AdvanceStrict moves the counter of a tag with strict order, or of a period, forward by n.
+func (s *Store) AdvanceStrict(ctx context.Context, tag, period string, n int64) (segment.Grant, error) {
 	return call(ctx, &s.handle, fmt.Sprintf("advance %q", tag), func() (segment.Grant, error) {
 		if n < 1 {
 			return segment.Grant{}, fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
@@ -116,7 +113,7 @@ func (s *Store) AdvanceStrict(ctx context.Context, tag string, n int64) (segment
 		if err := segment.CheckKnown(tag); err != nil {
 			return segment.Grant{}, err
 		}
-		return in(ctx, s.db.Transact, func(db *sqlstore.Session) (segment.Grant, error) { return db.AdvanceStrict(tag, n) })
+		return in(ctx, s.db.Transact, func(db *sqlstore.Session) (segment.Grant, error) { return db.AdvanceStrict(tag, period, n) })
 	})
 }
 
@@ -218,6 +215,21 @@ func (s *Store) Alter(ctx context.Context, name string, c segment.Change) (segme
 func (s *Store) Delete(ctx context.Context, name string) error {
 	_, err := change(ctx, s, "delete", name, segment.CheckKnown(name), func(db *sqlstore.Session) (none struct{}, err error) {
 		return none, db.Remove(name)
+	})
+	return err
+}
+
+// Periods lists the periods of a tag.
+func (s *Store) Periods(ctx context.Context, tag string) ([]segment.Period, error) {
+	return call(ctx, &s.handle, fmt.Sprintf("list the periods of %q", tag), func() ([]segment.Period, error) {
+		return in(ctx, s.db.Do, func(db *sqlstore.Session) ([]segment.Period, error) { return db.Periods(tag) })
+	})
+}
+
+// RemovePeriod removes a period. The table leaf_deleted keeps its counter.
+func (s *Store) RemovePeriod(ctx context.Context, tag, period string) error {
+	_, err := change(ctx, s, "remove the period "+period+" of", tag, segment.CheckKnown(tag), func(db *sqlstore.Session) (none struct{}, err error) {
+		return none, db.RemovePeriod(tag, period)
 	})
 	return err
 }

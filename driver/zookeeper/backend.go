@@ -107,7 +107,7 @@ func (b *backend) path(key kv.Key) string {
 	case kv.Workers:
 		id, _ := strconv.ParseInt(key.Name, 10, 64)
 		folder = fmt.Sprintf("%s/%d", folder, id/perShard)
-	case kv.Tags:
+	case kv.Tags, kv.Periods:
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(key.Name))
 		folder = fmt.Sprintf("%s/%d", folder, h.Sum32()%tagShards)

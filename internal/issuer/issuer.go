@@ -58,6 +58,7 @@ func (id ID) Append(dst []byte) []byte {
 type IDs struct {
 	Ranges []leaf.Range
 	Texts  Texts
+	Period string // that the numbers belong to; empty: they have none
 }
 
 // Texts are text IDs. Reading makes them, so that an unwritten answer takes no memory.
@@ -72,7 +73,7 @@ func (t Texts) Len() int { return t.n }
 // All yields the IDs one by one. Texts are other ones each time.
 func (ids IDs) All() iter.Seq[ID] {
 	return func(yield func(ID) bool) {
-		rest := IDs{slices.Clone(ids.Ranges), ids.Texts}
+		rest := IDs{slices.Clone(ids.Ranges), ids.Texts, ids.Period}
 		for id, ok := rest.Shift(); ok && yield(id); id, ok = rest.Shift() {
 		}
 	}

@@ -127,6 +127,9 @@ func (t *Tags) liftAbove(ctx context.Context, tag segment.Tag, largest int64) (s
 	}
 	for moved := false; !moved || tag.MaxID <= largest; moved = true {
 		grant, err := segment.AdvanceAny(ctx, t.store, tag.Name, max(1, largest+1-tag.MaxID))
+		if errors.Is(err, segment.ErrPeriodic) { // the least number of each period rises
+			return t.liftAll(ctx, tag.Name, largest)
+		}
 		if err != nil {
 			return segment.Tag{}, t.failed(err)
 		}

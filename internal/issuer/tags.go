@@ -286,6 +286,8 @@ func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag
 	for left > 0 {
 		grant, err := segment.AdvanceAny(ctx, t.store, tag.Name, left)
 		switch {
+		case errors.Is(err, segment.ErrPeriodic): // the least number of each period rises
+			return t.raiseAll(ctx, tag.Name, n)
 		case errors.Is(err, leaf.ErrUnknownTag):
 			return segment.Tag{}, fmt.Errorf("raise tag %q: %w", tag.Name, leaf.ErrUnknownTag)
 		case err != nil && left == n:

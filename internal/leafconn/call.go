@@ -92,6 +92,14 @@ type outcome[T any] struct {
 // the next one already while an answer takes long. It drops late answers. If all fail, the error
 // has one line from each.
 func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, *server) (T, error)) (T, error) {
+	return inTurn(ctx, c, c.hedge, call)
+}
+
+// never has [inTurn] ask one server at a time: a late answer would be a gap among the numbers.
+func never() <-chan time.Time { return nil }
+
+// inTurn is repeatable where hedging tells when the next server should be asked, too.
+func inTurn[T any](ctx context.Context, c *Conn, hedging func() <-chan time.Time, call func(context.Context, *server) (T, error)) (T, error) {
 	if err := c.refuse(ctx); err != nil {
 		var none T
 		return none, err
@@ -114,7 +122,7 @@ func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, 
 			outcomes <- outcome[T]{s, result, err}
 		}()
 	}
-	hedge := c.hedge()
+	hedge := hedging()
 	for ask(); ; {
 		select {
 		case o := <-outcomes:
@@ -133,7 +141,7 @@ func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, 
 		case <-hedge:
 			if asked < len(servers) {
 				ask()
-				hedge = c.hedge()
+				hedge = hedging()
 			}
 		}
 	}

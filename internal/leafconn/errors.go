@@ -34,6 +34,7 @@ var reasons = map[string]error{
 	"NOT_CONTIGUOUS":     leaf.ErrNotContiguous,
 	"NO_WORKER_ID":       leaf.ErrNoLease,
 	"OVERFLOW":           leaf.ErrOverflow,
+	"PERIODIC":           segment.ErrPeriodic,
 	"SCHEME_DISABLED":    leaf.ErrUnsupported,
 	"STOPPING":           errAway,
 	"STORE_UNAVAILABLE":  errAway,

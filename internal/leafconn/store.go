@@ -25,16 +25,20 @@ func (s Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant,
 	return grant, err
 }
 
-// AdvanceStrict passes a call for a tag with strict order on to the servers' store.
-func (s Store) AdvanceStrict(ctx context.Context, tag string, n int64) (segment.Grant, error) {
-	return s.advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n, Strict: true})
+// AdvanceStrict passes a call for a tag with strict order, or for a period, on to the servers' store.
+func (s Store) AdvanceStrict(ctx context.Context, tag, period string, n int64) (segment.Grant, error) {
+	return s.advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n, Strict: true, Period: &period})
 }
 
 func (s Store) advance(ctx context.Context, req *leafv1.AdvanceRequest) (segment.Grant, error) {
 	if err := segment.CheckKnown(req.GetTag()); err != nil {
 		return segment.Grant{}, err
 	}
-	return repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (segment.Grant, error) {
+	hedging := s.hedge
+	if req.GetStrict() {
+		hedging = never
+	}
+	return inTurn(ctx, s.Conn, hedging, func(ctx context.Context, srv *server) (segment.Grant, error) {
 		res, err := srv.ids.Advance(ctx, req)
 		if loop := s.checkRoute(srv); loop != nil {
 			return segment.Grant{}, loop
@@ -51,6 +55,7 @@ func (s Store) advance(ctx context.Context, req *leafv1.AdvanceRequest) (segment
 		return segment.Grant{
 			Range: leaf.Range{Start: res.GetRange().GetStart(), End: res.GetRange().GetEnd()},
 			Step:  res.GetStep(), Source: srv.host, Version: res.GetVersion(), Store: res.GetStore(), Guarded: true,
+			Period: res.GetPeriod(),
 		}, nil
 	})
 }
@@ -157,6 +162,29 @@ func (s Store) find(ctx context.Context, name string) (segment.Tag, error) {
 		}
 	}
 	return segment.Tag{}, fmt.Errorf("tag %q: %w", name, leaf.ErrUnknownTag)
+}
+
+// Periods lists the periods of a tag.
+func (s Store) Periods(ctx context.Context, tag string) ([]segment.Period, error) {
+	res, err := repeatable(ctx, s.Conn, func(ctx context.Context, srv *server) (*leafv1.ListPeriodsResponse, error) {
+		return srv.admin.ListPeriods(ctx, &leafv1.ListPeriodsRequest{Name: tag})
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []segment.Period
+	for _, p := range res.GetPeriods() {
+		all = append(all, segment.Period{Name: p.GetName(), MaxID: p.GetMaxId()})
+	}
+	return all, nil
+}
+
+// RemovePeriod removes a period.
+func (s Store) RemovePeriod(ctx context.Context, tag, period string) error {
+	_, err := once(ctx, s.Conn, "", func(ctx context.Context, srv *server) (*leafv1.RemovePeriodResponse, error) {
+		return srv.admin.RemovePeriod(ctx, &leafv1.RemovePeriodRequest{Name: tag, Period: period})
+	})
+	return err
 }
 
 // Delete removes a tag.

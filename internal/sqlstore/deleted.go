@@ -27,7 +27,7 @@ func (s *Session) Create(tag segment.Tag) error {
 	if err := s.keepsOptions(tag.Options); err != nil {
 		return err
 	}
-	start, strict := tag.MaxID, tag.Options.Strict()
+	start, strict := tag.MaxID, tag.Options.Stockless() != nil
 	if strict {
 		tag.MaxID = full
 	}

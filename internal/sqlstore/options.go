@@ -97,7 +97,7 @@ func (s *Session) keepsOptions(o segment.TagOptions) error {
 	if err == nil && !has {
 		return Refusal{MissingTable{optionTable, s.OptionTable}}
 	}
-	if err != nil || !o.Strict() {
+	if err != nil || o.Stockless() == nil {
 		return err
 	}
 	has, err = s.HasTable(strictTable)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
@@ -18,33 +19,62 @@ import (
 // full is the max_id in leaf_alloc of a tag with strict order.
 const full = math.MaxInt64
 
-// AdvanceStrict moves a counter in leaf_strict, within a transaction.
-func (s *Session) AdvanceStrict(name string, n int64) (g segment.Grant, err error) {
-	moved, err := s.Change(`UPDATE leaf_strict SET max_id = max_id + $2 WHERE name = $1 AND max_id <= $3`, name, n, full-n)
+// AdvanceStrict moves a counter in leaf_strict, within a transaction: that of the tag, or of one of
+// its periods.
+func (s *Session) AdvanceStrict(name, period string, n int64) (g segment.Grant, err error) {
+	r, err := s.loadAll(name, "")
 	if err != nil {
 		return segment.Grant{}, err
 	}
-	r, err := s.loadAll(name, "")
-	switch {
-	case err != nil:
-		return segment.Grant{}, err
-	case !r.strict:
+	if !r.strict {
 		return segment.Grant{}, Refusal{fmt.Errorf("%w: it has no strict order", leaf.ErrUnknownTag)}
-	case moved != 1:
-		return segment.Grant{}, Refusal{fmt.Errorf("%w: %d IDs from %d", leaf.ErrOverflow, n, r.maxID.V)}
 	}
-	err = s.QueryRow(`SELECT `+s.ReadIdentity()+`, `+cmp.Or(s.Server, `''`)).Scan(&g.Store, &g.Server)
+	period, err = r.options.PeriodOf(period, time.Now())
+	if err != nil {
+		return segment.Grant{}, Refusal{err}
+	}
+	counter, start := name, int64(0)
+	if period != "" {
+		counter, start = periodName(name, period), r.maxID.V
+	}
+	moved, err := s.moveStrict(counter, start, n)
+	if err == nil && !moved && period != "" {
+		moved, err = s.createPeriod(name, period, start, n)
+	}
+	if err == nil && !moved {
+		err = Refusal{fmt.Errorf("%w: %d IDs from %d", leaf.ErrOverflow, n, r.maxID.V)}
+	}
+	if err != nil {
+		return segment.Grant{}, err
+	}
+	g = segment.Grant{Step: max(r.step.V, 1), Period: period, Source: period}
+	err = s.QueryRow(`SELECT max_id, `+s.ReadIdentity()+`, `+cmp.Or(s.Server, `''`)+` FROM leaf_strict WHERE name = $1`, counter).
+		Scan(&g.Range.End, &g.Store, &g.Server)
 	if err == nil {
 		err = r.options.CheckStrict(g.Server != "")
 	}
-	g.Range, g.Step = leaf.Range{Start: r.maxID.V - n, End: r.maxID.V}, max(r.step.V, 1)
+	g.Range.Start = g.Range.End - n
 	return g, err
 }
 
-// IsStrict reports whether a tag has strict order.
-func (s *Session) IsStrict(name string) (bool, error) {
-	r, err := s.load(name, "")
-	return r.strict, err
+// moveStrict moves a counter in leaf_strict by n, from at least start; false: it is not there, or at
+// its end.
+func (s *Session) moveStrict(name string, start, n int64) (bool, error) {
+	if start > full-n {
+		return false, nil
+	}
+	moved, err := s.Change(`UPDATE leaf_strict SET max_id = $2 + CASE WHEN max_id < $4 THEN $4 ELSE max_id END WHERE name = $1 AND max_id <= $3`,
+		name, n, full-n, start)
+	return moved == 1, err
+}
+
+// Stockless returns the error of a call that would make a stock of the tag.
+func (s *Session) Stockless(name string) error {
+	r, err := s.loadAll(name, "")
+	if err == nil && r.strict {
+		err = Refusal{cmp.Or(r.options.Stockless(), segment.ErrStrict)}
+	}
+	return err
 }
 
 // counted returns r with the counter in leaf_strict if that is its own; there may be a word about

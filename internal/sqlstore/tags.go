@@ -141,7 +141,7 @@ func (s *Session) NotAdvanced(name string, n int64) error {
 		return err
 	}
 	if r.strict {
-		return Refusal{segment.ErrStrict}
+		return cmp.Or(s.Stockless(name), error(Refusal{errors.New("the row has changed meanwhile: try again")}))
 	}
 	if n > 0 {
 		r.step = sql.Null[int64]{V: n, Valid: true}

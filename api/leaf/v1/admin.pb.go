@@ -600,6 +600,239 @@ func (*DeleteTagResponse) Descriptor() ([]byte, []int) {
 	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
+// A Period is one of a tag whose numbers start again with each period.
+type Period struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its first day, YYYY-MM-DD.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// One past its highest number.
+	MaxId         int64 `protobuf:"varint,2,opt,name=max_id,json=maxId,proto3" json:"max_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Period) Reset() {
+	*x = Period{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Period) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Period) ProtoMessage() {}
+
+func (x *Period) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Period.ProtoReflect.Descriptor instead.
+func (*Period) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Period) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Period) GetMaxId() int64 {
+	if x != nil {
+		return x.MaxId
+	}
+	return 0
+}
+
+type ListPeriodsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tag.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPeriodsRequest) Reset() {
+	*x = ListPeriodsRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPeriodsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPeriodsRequest) ProtoMessage() {}
+
+func (x *ListPeriodsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPeriodsRequest.ProtoReflect.Descriptor instead.
+func (*ListPeriodsRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ListPeriodsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ListPeriodsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Periods       []*Period              `protobuf:"bytes,1,rep,name=periods,proto3" json:"periods,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPeriodsResponse) Reset() {
+	*x = ListPeriodsResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPeriodsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPeriodsResponse) ProtoMessage() {}
+
+func (x *ListPeriodsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPeriodsResponse.ProtoReflect.Descriptor instead.
+func (*ListPeriodsResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListPeriodsResponse) GetPeriods() []*Period {
+	if x != nil {
+		return x.Periods
+	}
+	return nil
+}
+
+type RemovePeriodRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tag.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Period        string `protobuf:"bytes,2,opt,name=period,proto3" json:"period,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovePeriodRequest) Reset() {
+	*x = RemovePeriodRequest{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovePeriodRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovePeriodRequest) ProtoMessage() {}
+
+func (x *RemovePeriodRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovePeriodRequest.ProtoReflect.Descriptor instead.
+func (*RemovePeriodRequest) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RemovePeriodRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RemovePeriodRequest) GetPeriod() string {
+	if x != nil {
+		return x.Period
+	}
+	return ""
+}
+
+type RemovePeriodResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovePeriodResponse) Reset() {
+	*x = RemovePeriodResponse{}
+	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovePeriodResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovePeriodResponse) ProtoMessage() {}
+
+func (x *RemovePeriodResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovePeriodResponse.ProtoReflect.Descriptor instead.
+func (*RemovePeriodResponse) Descriptor() ([]byte, []int) {
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{13}
+}
+
 type PeekTagRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -609,7 +842,7 @@ type PeekTagRequest struct {
 
 func (x *PeekTagRequest) Reset() {
 	*x = PeekTagRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[9]
+	mi := &file_leaf_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +854,7 @@ func (x *PeekTagRequest) String() string {
 func (*PeekTagRequest) ProtoMessage() {}
 
 func (x *PeekTagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[9]
+	mi := &file_leaf_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +867,7 @@ func (x *PeekTagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekTagRequest.ProtoReflect.Descriptor instead.
 func (*PeekTagRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PeekTagRequest) GetName() string {
@@ -659,7 +892,7 @@ type PeekTagResponse struct {
 
 func (x *PeekTagResponse) Reset() {
 	*x = PeekTagResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[10]
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +904,7 @@ func (x *PeekTagResponse) String() string {
 func (*PeekTagResponse) ProtoMessage() {}
 
 func (x *PeekTagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[10]
+	mi := &file_leaf_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +917,7 @@ func (x *PeekTagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekTagResponse.ProtoReflect.Descriptor instead.
 func (*PeekTagResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PeekTagResponse) GetNext() int64 {
@@ -719,7 +952,7 @@ type ObserveTagRequest struct {
 
 func (x *ObserveTagRequest) Reset() {
 	*x = ObserveTagRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -731,7 +964,7 @@ func (x *ObserveTagRequest) String() string {
 func (*ObserveTagRequest) ProtoMessage() {}
 
 func (x *ObserveTagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[11]
+	mi := &file_leaf_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -744,7 +977,7 @@ func (x *ObserveTagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveTagRequest.ProtoReflect.Descriptor instead.
 func (*ObserveTagRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ObserveTagRequest) GetName() string {
@@ -779,7 +1012,7 @@ type ObserveTagResponse struct {
 
 func (x *ObserveTagResponse) Reset() {
 	*x = ObserveTagResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +1024,7 @@ func (x *ObserveTagResponse) String() string {
 func (*ObserveTagResponse) ProtoMessage() {}
 
 func (x *ObserveTagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[12]
+	mi := &file_leaf_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +1037,7 @@ func (x *ObserveTagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveTagResponse.ProtoReflect.Descriptor instead.
 func (*ObserveTagResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ObserveTagResponse) GetTag() *Tag {
@@ -845,7 +1078,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -857,7 +1090,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[13]
+	mi := &file_leaf_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -870,7 +1103,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StatusRequest) GetSkipTags() bool {
@@ -892,7 +1125,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +1137,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[14]
+	mi := &file_leaf_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +1150,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Port) GetName() string {
@@ -965,7 +1198,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1210,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[15]
+	mi := &file_leaf_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1223,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StatusResponse) GetVersion() string {
@@ -1084,7 +1317,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1329,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[16]
+	mi := &file_leaf_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1342,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Condition) GetName() string {
@@ -1163,7 +1396,7 @@ type SchemeStatus struct {
 
 func (x *SchemeStatus) Reset() {
 	*x = SchemeStatus{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1408,7 @@ func (x *SchemeStatus) String() string {
 func (*SchemeStatus) ProtoMessage() {}
 
 func (x *SchemeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[17]
+	mi := &file_leaf_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +1421,7 @@ func (x *SchemeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchemeStatus.ProtoReflect.Descriptor instead.
 func (*SchemeStatus) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SchemeStatus) GetName() string {
@@ -1255,7 +1488,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +1500,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[18]
+	mi := &file_leaf_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1280,7 +1513,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Lease) GetHeld() bool {
@@ -1397,7 +1630,7 @@ type Layout struct {
 
 func (x *Layout) Reset() {
 	*x = Layout{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1642,7 @@ func (x *Layout) String() string {
 func (*Layout) ProtoMessage() {}
 
 func (x *Layout) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[19]
+	mi := &file_leaf_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1655,7 @@ func (x *Layout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Layout.ProtoReflect.Descriptor instead.
 func (*Layout) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Layout) GetName() string {
@@ -1484,7 +1717,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1496,7 +1729,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[20]
+	mi := &file_leaf_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1509,7 +1742,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListWorkersRequest) GetPool() string {
@@ -1536,7 +1769,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1548,7 +1781,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[21]
+	mi := &file_leaf_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1561,7 +1794,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Pool) GetName() string {
@@ -1601,7 +1834,7 @@ type CreatePoolRequest struct {
 
 func (x *CreatePoolRequest) Reset() {
 	*x = CreatePoolRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +1846,7 @@ func (x *CreatePoolRequest) String() string {
 func (*CreatePoolRequest) ProtoMessage() {}
 
 func (x *CreatePoolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[22]
+	mi := &file_leaf_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +1859,7 @@ func (x *CreatePoolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePoolRequest.ProtoReflect.Descriptor instead.
 func (*CreatePoolRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CreatePoolRequest) GetPool() *Pool {
@@ -1645,7 +1878,7 @@ type CreatePoolResponse struct {
 
 func (x *CreatePoolResponse) Reset() {
 	*x = CreatePoolResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1890,7 @@ func (x *CreatePoolResponse) String() string {
 func (*CreatePoolResponse) ProtoMessage() {}
 
 func (x *CreatePoolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[23]
+	mi := &file_leaf_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1903,7 @@ func (x *CreatePoolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePoolResponse.ProtoReflect.Descriptor instead.
 func (*CreatePoolResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CreatePoolResponse) GetPool() *Pool {
@@ -1688,7 +1921,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1700,7 +1933,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[24]
+	mi := &file_leaf_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1713,7 +1946,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 type ListPoolsResponse struct {
@@ -1725,7 +1958,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	mi := &file_leaf_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1737,7 +1970,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[25]
+	mi := &file_leaf_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1750,7 +1983,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListPoolsResponse) GetPools() []*Pool {
@@ -1772,7 +2005,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[26]
+	mi := &file_leaf_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +2017,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[26]
+	mi := &file_leaf_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +2030,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -1831,7 +2064,7 @@ type Starts struct {
 
 func (x *Starts) Reset() {
 	*x = Starts{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[27]
+	mi := &file_leaf_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +2076,7 @@ func (x *Starts) String() string {
 func (*Starts) ProtoMessage() {}
 
 func (x *Starts) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[27]
+	mi := &file_leaf_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +2089,7 @@ func (x *Starts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Starts.ProtoReflect.Descriptor instead.
 func (*Starts) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Starts) GetUsed() int64 {
@@ -1905,7 +2138,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[28]
+	mi := &file_leaf_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2150,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[28]
+	mi := &file_leaf_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2163,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Start) GetWorker() int64 {
@@ -2002,7 +2235,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[29]
+	mi := &file_leaf_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2014,7 +2247,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[29]
+	mi := &file_leaf_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2027,7 +2260,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Worker) GetWorker() int64 {
@@ -2103,7 +2336,7 @@ type FreeWorkerRequest struct {
 
 func (x *FreeWorkerRequest) Reset() {
 	*x = FreeWorkerRequest{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[30]
+	mi := &file_leaf_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2348,7 @@ func (x *FreeWorkerRequest) String() string {
 func (*FreeWorkerRequest) ProtoMessage() {}
 
 func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[30]
+	mi := &file_leaf_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2361,7 @@ func (x *FreeWorkerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerRequest.ProtoReflect.Descriptor instead.
 func (*FreeWorkerRequest) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FreeWorkerRequest) GetWorker() int64 {
@@ -2148,7 +2381,7 @@ type FreeWorkerResponse struct {
 
 func (x *FreeWorkerResponse) Reset() {
 	*x = FreeWorkerResponse{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[31]
+	mi := &file_leaf_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2393,7 @@ func (x *FreeWorkerResponse) String() string {
 func (*FreeWorkerResponse) ProtoMessage() {}
 
 func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[31]
+	mi := &file_leaf_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2406,7 @@ func (x *FreeWorkerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FreeWorkerResponse.ProtoReflect.Descriptor instead.
 func (*FreeWorkerResponse) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FreeWorkerResponse) GetWorker() *Worker {
@@ -2201,7 +2434,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[32]
+	mi := &file_leaf_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2446,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[32]
+	mi := &file_leaf_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2459,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *StoreStatus) GetName() string {
@@ -2288,7 +2521,7 @@ type TagStats struct {
 
 func (x *TagStats) Reset() {
 	*x = TagStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[33]
+	mi := &file_leaf_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2533,7 @@ func (x *TagStats) String() string {
 func (*TagStats) ProtoMessage() {}
 
 func (x *TagStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[33]
+	mi := &file_leaf_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2546,7 @@ func (x *TagStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStats.ProtoReflect.Descriptor instead.
 func (*TagStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TagStats) GetTag() string {
@@ -2425,7 +2658,7 @@ type SegmentStats struct {
 
 func (x *SegmentStats) Reset() {
 	*x = SegmentStats{}
-	mi := &file_leaf_v1_admin_proto_msgTypes[34]
+	mi := &file_leaf_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2670,7 @@ func (x *SegmentStats) String() string {
 func (*SegmentStats) ProtoMessage() {}
 
 func (x *SegmentStats) ProtoReflect() protoreflect.Message {
-	mi := &file_leaf_v1_admin_proto_msgTypes[34]
+	mi := &file_leaf_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2683,7 @@ func (x *SegmentStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentStats.ProtoReflect.Descriptor instead.
 func (*SegmentStats) Descriptor() ([]byte, []int) {
-	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_leaf_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SegmentStats) GetRange() *Range {
@@ -2524,7 +2757,18 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\x03tag\x18\x01 \x01(\v2\f.leaf.v1.TagR\x03tag\"&\n" +
 	"\x10DeleteTagRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x13\n" +
-	"\x11DeleteTagResponse\"$\n" +
+	"\x11DeleteTagResponse\"3\n" +
+	"\x06Period\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
+	"\x06max_id\x18\x02 \x01(\x03R\x05maxId\"(\n" +
+	"\x12ListPeriodsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"@\n" +
+	"\x13ListPeriodsResponse\x12)\n" +
+	"\aperiods\x18\x01 \x03(\v2\x0f.leaf.v1.PeriodR\aperiods\"A\n" +
+	"\x13RemovePeriodRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06period\x18\x02 \x01(\tR\x06period\"\x16\n" +
+	"\x14RemovePeriodResponse\"$\n" +
 	"\x0ePeekTagRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"[\n" +
 	"\x0fPeekTagResponse\x12\x12\n" +
@@ -2670,12 +2914,14 @@ const file_leaf_v1_admin_proto_rawDesc = "" +
 	"\rfailing_since\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\ffailingSince\"H\n" +
 	"\fSegmentStats\x12$\n" +
 	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x03R\x04next2\xf4\x05\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next2\x8b\a\n" +
 	"\fAdminService\x12?\n" +
 	"\bListTags\x12\x18.leaf.v1.ListTagsRequest\x1a\x19.leaf.v1.ListTagsResponse\x12B\n" +
 	"\tCreateTag\x12\x19.leaf.v1.CreateTagRequest\x1a\x1a.leaf.v1.CreateTagResponse\x12?\n" +
 	"\bAlterTag\x12\x18.leaf.v1.AlterTagRequest\x1a\x19.leaf.v1.AlterTagResponse\x12B\n" +
-	"\tDeleteTag\x12\x19.leaf.v1.DeleteTagRequest\x1a\x1a.leaf.v1.DeleteTagResponse\x12<\n" +
+	"\tDeleteTag\x12\x19.leaf.v1.DeleteTagRequest\x1a\x1a.leaf.v1.DeleteTagResponse\x12H\n" +
+	"\vListPeriods\x12\x1b.leaf.v1.ListPeriodsRequest\x1a\x1c.leaf.v1.ListPeriodsResponse\x12K\n" +
+	"\fRemovePeriod\x12\x1c.leaf.v1.RemovePeriodRequest\x1a\x1d.leaf.v1.RemovePeriodResponse\x12<\n" +
 	"\aPeekTag\x12\x17.leaf.v1.PeekTagRequest\x1a\x18.leaf.v1.PeekTagResponse\x12E\n" +
 	"\n" +
 	"ObserveTag\x12\x1a.leaf.v1.ObserveTagRequest\x1a\x1b.leaf.v1.ObserveTagResponse\x12H\n" +
@@ -2699,7 +2945,7 @@ func file_leaf_v1_admin_proto_rawDescGZIP() []byte {
 	return file_leaf_v1_admin_proto_rawDescData
 }
 
-var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_leaf_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_leaf_v1_admin_proto_goTypes = []any{
 	(*Tag)(nil),                   // 0: leaf.v1.Tag
 	(*ListTagsRequest)(nil),       // 1: leaf.v1.ListTagsRequest
@@ -2710,111 +2956,121 @@ var file_leaf_v1_admin_proto_goTypes = []any{
 	(*AlterTagResponse)(nil),      // 6: leaf.v1.AlterTagResponse
 	(*DeleteTagRequest)(nil),      // 7: leaf.v1.DeleteTagRequest
 	(*DeleteTagResponse)(nil),     // 8: leaf.v1.DeleteTagResponse
-	(*PeekTagRequest)(nil),        // 9: leaf.v1.PeekTagRequest
-	(*PeekTagResponse)(nil),       // 10: leaf.v1.PeekTagResponse
-	(*ObserveTagRequest)(nil),     // 11: leaf.v1.ObserveTagRequest
-	(*ObserveTagResponse)(nil),    // 12: leaf.v1.ObserveTagResponse
-	(*StatusRequest)(nil),         // 13: leaf.v1.StatusRequest
-	(*Port)(nil),                  // 14: leaf.v1.Port
-	(*StatusResponse)(nil),        // 15: leaf.v1.StatusResponse
-	(*Condition)(nil),             // 16: leaf.v1.Condition
-	(*SchemeStatus)(nil),          // 17: leaf.v1.SchemeStatus
-	(*Lease)(nil),                 // 18: leaf.v1.Lease
-	(*Layout)(nil),                // 19: leaf.v1.Layout
-	(*ListWorkersRequest)(nil),    // 20: leaf.v1.ListWorkersRequest
-	(*Pool)(nil),                  // 21: leaf.v1.Pool
-	(*CreatePoolRequest)(nil),     // 22: leaf.v1.CreatePoolRequest
-	(*CreatePoolResponse)(nil),    // 23: leaf.v1.CreatePoolResponse
-	(*ListPoolsRequest)(nil),      // 24: leaf.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 25: leaf.v1.ListPoolsResponse
-	(*ListWorkersResponse)(nil),   // 26: leaf.v1.ListWorkersResponse
-	(*Starts)(nil),                // 27: leaf.v1.Starts
-	(*Start)(nil),                 // 28: leaf.v1.Start
-	(*Worker)(nil),                // 29: leaf.v1.Worker
-	(*FreeWorkerRequest)(nil),     // 30: leaf.v1.FreeWorkerRequest
-	(*FreeWorkerResponse)(nil),    // 31: leaf.v1.FreeWorkerResponse
-	(*StoreStatus)(nil),           // 32: leaf.v1.StoreStatus
-	(*TagStats)(nil),              // 33: leaf.v1.TagStats
-	(*SegmentStats)(nil),          // 34: leaf.v1.SegmentStats
-	nil,                           // 35: leaf.v1.Tag.OptionsEntry
-	nil,                           // 36: leaf.v1.CreateTagRequest.OptionsEntry
-	nil,                           // 37: leaf.v1.AlterTagRequest.OptionsEntry
-	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 39: google.protobuf.Duration
-	(*PoolLayout)(nil),            // 40: leaf.v1.PoolLayout
-	(*Range)(nil),                 // 41: leaf.v1.Range
+	(*Period)(nil),                // 9: leaf.v1.Period
+	(*ListPeriodsRequest)(nil),    // 10: leaf.v1.ListPeriodsRequest
+	(*ListPeriodsResponse)(nil),   // 11: leaf.v1.ListPeriodsResponse
+	(*RemovePeriodRequest)(nil),   // 12: leaf.v1.RemovePeriodRequest
+	(*RemovePeriodResponse)(nil),  // 13: leaf.v1.RemovePeriodResponse
+	(*PeekTagRequest)(nil),        // 14: leaf.v1.PeekTagRequest
+	(*PeekTagResponse)(nil),       // 15: leaf.v1.PeekTagResponse
+	(*ObserveTagRequest)(nil),     // 16: leaf.v1.ObserveTagRequest
+	(*ObserveTagResponse)(nil),    // 17: leaf.v1.ObserveTagResponse
+	(*StatusRequest)(nil),         // 18: leaf.v1.StatusRequest
+	(*Port)(nil),                  // 19: leaf.v1.Port
+	(*StatusResponse)(nil),        // 20: leaf.v1.StatusResponse
+	(*Condition)(nil),             // 21: leaf.v1.Condition
+	(*SchemeStatus)(nil),          // 22: leaf.v1.SchemeStatus
+	(*Lease)(nil),                 // 23: leaf.v1.Lease
+	(*Layout)(nil),                // 24: leaf.v1.Layout
+	(*ListWorkersRequest)(nil),    // 25: leaf.v1.ListWorkersRequest
+	(*Pool)(nil),                  // 26: leaf.v1.Pool
+	(*CreatePoolRequest)(nil),     // 27: leaf.v1.CreatePoolRequest
+	(*CreatePoolResponse)(nil),    // 28: leaf.v1.CreatePoolResponse
+	(*ListPoolsRequest)(nil),      // 29: leaf.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 30: leaf.v1.ListPoolsResponse
+	(*ListWorkersResponse)(nil),   // 31: leaf.v1.ListWorkersResponse
+	(*Starts)(nil),                // 32: leaf.v1.Starts
+	(*Start)(nil),                 // 33: leaf.v1.Start
+	(*Worker)(nil),                // 34: leaf.v1.Worker
+	(*FreeWorkerRequest)(nil),     // 35: leaf.v1.FreeWorkerRequest
+	(*FreeWorkerResponse)(nil),    // 36: leaf.v1.FreeWorkerResponse
+	(*StoreStatus)(nil),           // 37: leaf.v1.StoreStatus
+	(*TagStats)(nil),              // 38: leaf.v1.TagStats
+	(*SegmentStats)(nil),          // 39: leaf.v1.SegmentStats
+	nil,                           // 40: leaf.v1.Tag.OptionsEntry
+	nil,                           // 41: leaf.v1.CreateTagRequest.OptionsEntry
+	nil,                           // 42: leaf.v1.AlterTagRequest.OptionsEntry
+	(*timestamppb.Timestamp)(nil), // 43: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 44: google.protobuf.Duration
+	(*PoolLayout)(nil),            // 45: leaf.v1.PoolLayout
+	(*Range)(nil),                 // 46: leaf.v1.Range
 }
 var file_leaf_v1_admin_proto_depIdxs = []int32{
-	38, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
-	35, // 1: leaf.v1.Tag.options:type_name -> leaf.v1.Tag.OptionsEntry
+	43, // 0: leaf.v1.Tag.updated:type_name -> google.protobuf.Timestamp
+	40, // 1: leaf.v1.Tag.options:type_name -> leaf.v1.Tag.OptionsEntry
 	0,  // 2: leaf.v1.ListTagsResponse.tags:type_name -> leaf.v1.Tag
-	36, // 3: leaf.v1.CreateTagRequest.options:type_name -> leaf.v1.CreateTagRequest.OptionsEntry
+	41, // 3: leaf.v1.CreateTagRequest.options:type_name -> leaf.v1.CreateTagRequest.OptionsEntry
 	0,  // 4: leaf.v1.CreateTagResponse.tag:type_name -> leaf.v1.Tag
-	37, // 5: leaf.v1.AlterTagRequest.options:type_name -> leaf.v1.AlterTagRequest.OptionsEntry
+	42, // 5: leaf.v1.AlterTagRequest.options:type_name -> leaf.v1.AlterTagRequest.OptionsEntry
 	0,  // 6: leaf.v1.AlterTagResponse.tag:type_name -> leaf.v1.Tag
-	0,  // 7: leaf.v1.PeekTagResponse.tag:type_name -> leaf.v1.Tag
-	0,  // 8: leaf.v1.ObserveTagResponse.tag:type_name -> leaf.v1.Tag
-	39, // 9: leaf.v1.ObserveTagResponse.others_for:type_name -> google.protobuf.Duration
-	38, // 10: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
-	17, // 11: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
-	32, // 12: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
-	33, // 13: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
-	18, // 14: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
-	14, // 15: leaf.v1.StatusResponse.ports:type_name -> leaf.v1.Port
-	16, // 16: leaf.v1.StatusResponse.conditions:type_name -> leaf.v1.Condition
-	38, // 17: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
-	38, // 18: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
-	38, // 19: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
-	38, // 20: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
-	39, // 21: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
-	19, // 22: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
-	38, // 23: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
-	39, // 24: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
-	38, // 25: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
-	40, // 26: leaf.v1.Pool.layout:type_name -> leaf.v1.PoolLayout
-	39, // 27: leaf.v1.Pool.max_ttl:type_name -> google.protobuf.Duration
-	39, // 28: leaf.v1.Pool.claim_delay:type_name -> google.protobuf.Duration
-	21, // 29: leaf.v1.CreatePoolRequest.pool:type_name -> leaf.v1.Pool
-	21, // 30: leaf.v1.CreatePoolResponse.pool:type_name -> leaf.v1.Pool
-	21, // 31: leaf.v1.ListPoolsResponse.pools:type_name -> leaf.v1.Pool
-	29, // 32: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
-	27, // 33: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
-	28, // 34: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
-	38, // 35: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
-	38, // 36: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
-	39, // 37: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
-	29, // 38: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
-	34, // 39: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
-	39, // 40: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
-	38, // 41: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
-	41, // 42: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
-	1,  // 43: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
-	3,  // 44: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
-	5,  // 45: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
-	7,  // 46: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
-	9,  // 47: leaf.v1.AdminService.PeekTag:input_type -> leaf.v1.PeekTagRequest
-	11, // 48: leaf.v1.AdminService.ObserveTag:input_type -> leaf.v1.ObserveTagRequest
-	20, // 49: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
-	30, // 50: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
-	22, // 51: leaf.v1.AdminService.CreatePool:input_type -> leaf.v1.CreatePoolRequest
-	24, // 52: leaf.v1.AdminService.ListPools:input_type -> leaf.v1.ListPoolsRequest
-	13, // 53: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
-	2,  // 54: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
-	4,  // 55: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
-	6,  // 56: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
-	8,  // 57: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
-	10, // 58: leaf.v1.AdminService.PeekTag:output_type -> leaf.v1.PeekTagResponse
-	12, // 59: leaf.v1.AdminService.ObserveTag:output_type -> leaf.v1.ObserveTagResponse
-	26, // 60: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
-	31, // 61: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
-	23, // 62: leaf.v1.AdminService.CreatePool:output_type -> leaf.v1.CreatePoolResponse
-	25, // 63: leaf.v1.AdminService.ListPools:output_type -> leaf.v1.ListPoolsResponse
-	15, // 64: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
-	54, // [54:65] is the sub-list for method output_type
-	43, // [43:54] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	9,  // 7: leaf.v1.ListPeriodsResponse.periods:type_name -> leaf.v1.Period
+	0,  // 8: leaf.v1.PeekTagResponse.tag:type_name -> leaf.v1.Tag
+	0,  // 9: leaf.v1.ObserveTagResponse.tag:type_name -> leaf.v1.Tag
+	44, // 10: leaf.v1.ObserveTagResponse.others_for:type_name -> google.protobuf.Duration
+	43, // 11: leaf.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	22, // 12: leaf.v1.StatusResponse.schemes:type_name -> leaf.v1.SchemeStatus
+	37, // 13: leaf.v1.StatusResponse.store:type_name -> leaf.v1.StoreStatus
+	38, // 14: leaf.v1.StatusResponse.tags:type_name -> leaf.v1.TagStats
+	23, // 15: leaf.v1.StatusResponse.lease:type_name -> leaf.v1.Lease
+	19, // 16: leaf.v1.StatusResponse.ports:type_name -> leaf.v1.Port
+	21, // 17: leaf.v1.StatusResponse.conditions:type_name -> leaf.v1.Condition
+	43, // 18: leaf.v1.Lease.floor:type_name -> google.protobuf.Timestamp
+	43, // 19: leaf.v1.Lease.horizon:type_name -> google.protobuf.Timestamp
+	43, // 20: leaf.v1.Lease.since:type_name -> google.protobuf.Timestamp
+	43, // 21: leaf.v1.Lease.extended:type_name -> google.protobuf.Timestamp
+	44, // 22: leaf.v1.Lease.clock_step:type_name -> google.protobuf.Duration
+	24, // 23: leaf.v1.Lease.layouts:type_name -> leaf.v1.Layout
+	43, // 24: leaf.v1.Layout.epoch:type_name -> google.protobuf.Timestamp
+	44, // 25: leaf.v1.Layout.tick:type_name -> google.protobuf.Duration
+	43, // 26: leaf.v1.Layout.last:type_name -> google.protobuf.Timestamp
+	45, // 27: leaf.v1.Pool.layout:type_name -> leaf.v1.PoolLayout
+	44, // 28: leaf.v1.Pool.max_ttl:type_name -> google.protobuf.Duration
+	44, // 29: leaf.v1.Pool.claim_delay:type_name -> google.protobuf.Duration
+	26, // 30: leaf.v1.CreatePoolRequest.pool:type_name -> leaf.v1.Pool
+	26, // 31: leaf.v1.CreatePoolResponse.pool:type_name -> leaf.v1.Pool
+	26, // 32: leaf.v1.ListPoolsResponse.pools:type_name -> leaf.v1.Pool
+	34, // 33: leaf.v1.ListWorkersResponse.workers:type_name -> leaf.v1.Worker
+	32, // 34: leaf.v1.ListWorkersResponse.starts:type_name -> leaf.v1.Starts
+	33, // 35: leaf.v1.Starts.latest:type_name -> leaf.v1.Start
+	43, // 36: leaf.v1.Worker.horizon:type_name -> google.protobuf.Timestamp
+	43, // 37: leaf.v1.Worker.seen:type_name -> google.protobuf.Timestamp
+	44, // 38: leaf.v1.Worker.clock_offset:type_name -> google.protobuf.Duration
+	34, // 39: leaf.v1.FreeWorkerResponse.worker:type_name -> leaf.v1.Worker
+	39, // 40: leaf.v1.TagStats.segments:type_name -> leaf.v1.SegmentStats
+	44, // 41: leaf.v1.TagStats.lasts:type_name -> google.protobuf.Duration
+	43, // 42: leaf.v1.TagStats.failing_since:type_name -> google.protobuf.Timestamp
+	46, // 43: leaf.v1.SegmentStats.range:type_name -> leaf.v1.Range
+	1,  // 44: leaf.v1.AdminService.ListTags:input_type -> leaf.v1.ListTagsRequest
+	3,  // 45: leaf.v1.AdminService.CreateTag:input_type -> leaf.v1.CreateTagRequest
+	5,  // 46: leaf.v1.AdminService.AlterTag:input_type -> leaf.v1.AlterTagRequest
+	7,  // 47: leaf.v1.AdminService.DeleteTag:input_type -> leaf.v1.DeleteTagRequest
+	10, // 48: leaf.v1.AdminService.ListPeriods:input_type -> leaf.v1.ListPeriodsRequest
+	12, // 49: leaf.v1.AdminService.RemovePeriod:input_type -> leaf.v1.RemovePeriodRequest
+	14, // 50: leaf.v1.AdminService.PeekTag:input_type -> leaf.v1.PeekTagRequest
+	16, // 51: leaf.v1.AdminService.ObserveTag:input_type -> leaf.v1.ObserveTagRequest
+	25, // 52: leaf.v1.AdminService.ListWorkers:input_type -> leaf.v1.ListWorkersRequest
+	35, // 53: leaf.v1.AdminService.FreeWorker:input_type -> leaf.v1.FreeWorkerRequest
+	27, // 54: leaf.v1.AdminService.CreatePool:input_type -> leaf.v1.CreatePoolRequest
+	29, // 55: leaf.v1.AdminService.ListPools:input_type -> leaf.v1.ListPoolsRequest
+	18, // 56: leaf.v1.AdminService.Status:input_type -> leaf.v1.StatusRequest
+	2,  // 57: leaf.v1.AdminService.ListTags:output_type -> leaf.v1.ListTagsResponse
+	4,  // 58: leaf.v1.AdminService.CreateTag:output_type -> leaf.v1.CreateTagResponse
+	6,  // 59: leaf.v1.AdminService.AlterTag:output_type -> leaf.v1.AlterTagResponse
+	8,  // 60: leaf.v1.AdminService.DeleteTag:output_type -> leaf.v1.DeleteTagResponse
+	11, // 61: leaf.v1.AdminService.ListPeriods:output_type -> leaf.v1.ListPeriodsResponse
+	13, // 62: leaf.v1.AdminService.RemovePeriod:output_type -> leaf.v1.RemovePeriodResponse
+	15, // 63: leaf.v1.AdminService.PeekTag:output_type -> leaf.v1.PeekTagResponse
+	17, // 64: leaf.v1.AdminService.ObserveTag:output_type -> leaf.v1.ObserveTagResponse
+	31, // 65: leaf.v1.AdminService.ListWorkers:output_type -> leaf.v1.ListWorkersResponse
+	36, // 66: leaf.v1.AdminService.FreeWorker:output_type -> leaf.v1.FreeWorkerResponse
+	28, // 67: leaf.v1.AdminService.CreatePool:output_type -> leaf.v1.CreatePoolResponse
+	30, // 68: leaf.v1.AdminService.ListPools:output_type -> leaf.v1.ListPoolsResponse
+	20, // 69: leaf.v1.AdminService.Status:output_type -> leaf.v1.StatusResponse
+	57, // [57:70] is the sub-list for method output_type
+	44, // [44:57] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_leaf_v1_admin_proto_init() }
@@ -2826,17 +3082,17 @@ func file_leaf_v1_admin_proto_init() {
 	file_leaf_v1_worker_proto_init()
 	file_leaf_v1_admin_proto_msgTypes[3].OneofWrappers = []any{}
 	file_leaf_v1_admin_proto_msgTypes[5].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[12].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[18].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[29].OneofWrappers = []any{}
-	file_leaf_v1_admin_proto_msgTypes[30].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[17].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[23].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[34].OneofWrappers = []any{}
+	file_leaf_v1_admin_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leaf_v1_admin_proto_rawDesc), len(file_leaf_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,7 +30,9 @@ type NextRequest struct {
 	// For "segment" and "ticket": the tag. For "snowflake" and "uid": the name of a
 	// layout; any other key, or none, means the default one. For "uuid": v4; any other
 	// key, or none, means v7.
-	Key           string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// Of a tag with periods: the first day of one, YYYY-MM-DD. Empty: the present one.
+	Period        string `protobuf:"bytes,3,opt,name=period,proto3" json:"period,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -79,11 +81,20 @@ func (x *NextRequest) GetKey() string {
 	return ""
 }
 
+func (x *NextRequest) GetPeriod() string {
+	if x != nil {
+		return x.Period
+	}
+	return ""
+}
+
 type NextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// The ID where it is no number, which is so for "uuid"; id is 0 then.
-	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// The period that the number belongs to. Empty: the tag has none.
+	Period        string `protobuf:"bytes,3,opt,name=period,proto3" json:"period,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -132,6 +143,13 @@ func (x *NextResponse) GetText() string {
 	return ""
 }
 
+func (x *NextResponse) GetPeriod() string {
+	if x != nil {
+		return x.Period
+	}
+	return ""
+}
+
 type TakeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The scheme that makes the IDs. Empty: "segment".
@@ -148,7 +166,9 @@ type TakeRequest struct {
 	// server skips what it holds below them, if other servers take from the tag as well.
 	Contiguous bool `protobuf:"varint,4,opt,name=contiguous,proto3" json:"contiguous,omitempty"`
 	// Whether the answer should name the store, for a caller that uses several servers.
-	TellStore     bool `protobuf:"varint,5,opt,name=tell_store,json=tellStore,proto3" json:"tell_store,omitempty"`
+	TellStore bool `protobuf:"varint,5,opt,name=tell_store,json=tellStore,proto3" json:"tell_store,omitempty"`
+	// Of a tag with periods: the first day of one, YYYY-MM-DD. Empty: the present one.
+	Period        string `protobuf:"bytes,6,opt,name=period,proto3" json:"period,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -218,6 +238,13 @@ func (x *TakeRequest) GetTellStore() bool {
 	return false
 }
 
+func (x *TakeRequest) GetPeriod() string {
+	if x != nil {
+		return x.Period
+	}
+	return ""
+}
+
 type TakeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order in which the IDs are issued. Together they hold exactly as many
@@ -227,7 +254,10 @@ type TakeResponse struct {
 	Texts []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
 	// The identity of the store that the IDs come from. Empty: nobody asked, the scheme has
 	// no store, or the store has no identity.
-	Store         string `protobuf:"bytes,3,opt,name=store,proto3" json:"store,omitempty"`
+	Store string `protobuf:"bytes,3,opt,name=store,proto3" json:"store,omitempty"`
+	// The period that the numbers belong to. Empty: the tag has none. An older server knows no
+	// periods: discard an answer without the period of the request.
+	Period        string `protobuf:"bytes,4,opt,name=period,proto3" json:"period,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -279,6 +309,13 @@ func (x *TakeResponse) GetTexts() []string {
 func (x *TakeResponse) GetStore() string {
 	if x != nil {
 		return x.Store
+	}
+	return ""
+}
+
+func (x *TakeResponse) GetPeriod() string {
+	if x != nil {
+		return x.Period
 	}
 	return ""
 }
@@ -432,7 +469,9 @@ type StreamAnswer struct {
 	Ranges []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
 	Texts  []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
 	// Why there are no IDs. Absent: there are.
-	Error         *StreamError `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	Error *StreamError `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	// As in TakeResponse.
+	Period        string `protobuf:"bytes,4,opt,name=period,proto3" json:"period,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -486,6 +525,13 @@ func (x *StreamAnswer) GetError() *StreamError {
 		return x.Error
 	}
 	return nil
+}
+
+func (x *StreamAnswer) GetPeriod() string {
+	if x != nil {
+		return x.Period
+	}
+	return ""
 }
 
 type StreamError struct {
@@ -570,7 +616,10 @@ type AdvanceRequest struct {
 	// The tag has strict order: the server passes the call on to its store. The IDs belong to
 	// those who waited for them before the call. Without it such a tag fails with STRICT_ORDER, with
 	// it any other one with UNKNOWN_TAG. Before is empty, and the range has exactly count IDs.
-	Strict        bool `protobuf:"varint,4,opt,name=strict,proto3" json:"strict,omitempty"`
+	Strict bool `protobuf:"varint,4,opt,name=strict,proto3" json:"strict,omitempty"`
+	// Present, together with strict, if the program knows tags with periods: the first day of one,
+	// or empty for the present one. Without it such a tag fails with PERIODIC.
+	Period        *string `protobuf:"bytes,5,opt,name=period,proto3,oneof" json:"period,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -633,6 +682,13 @@ func (x *AdvanceRequest) GetStrict() bool {
 	return false
 }
 
+func (x *AdvanceRequest) GetPeriod() string {
+	if x != nil && x.Period != nil {
+		return *x.Period
+	}
+	return ""
+}
+
 type AdvanceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Range *Range                 `protobuf:"bytes,1,opt,name=range,proto3" json:"range,omitempty"`
@@ -644,7 +700,9 @@ type AdvanceResponse struct {
 	// a range with another identity than the ranges before: its IDs may be in use.
 	Store string `protobuf:"bytes,4,opt,name=store,proto3" json:"store,omitempty"`
 	// The tag has strict order. Discard the range if the request said so and the answer does not.
-	Strict        bool `protobuf:"varint,5,opt,name=strict,proto3" json:"strict,omitempty"`
+	Strict bool `protobuf:"varint,5,opt,name=strict,proto3" json:"strict,omitempty"`
+	// The period that the numbers belong to. Empty: the tag has none.
+	Period        string `protobuf:"bytes,6,opt,name=period,proto3" json:"period,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -712,6 +770,13 @@ func (x *AdvanceResponse) GetStrict() bool {
 		return x.Strict
 	}
 	return false
+}
+
+func (x *AdvanceResponse) GetPeriod() string {
+	if x != nil {
+		return x.Period
+	}
+	return ""
 }
 
 type ReturnRequest struct {
@@ -981,13 +1046,15 @@ var File_leaf_v1_leaf_proto protoreflect.FileDescriptor
 
 const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\n" +
-	"\x12leaf/v1/leaf.proto\x12\aleaf.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"7\n" +
+	"\x12leaf/v1/leaf.proto\x12\aleaf.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"O\n" +
 	"\vNextRequest\x12\x16\n" +
 	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key\"2\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x16\n" +
+	"\x06period\x18\x03 \x01(\tR\x06period\"J\n" +
 	"\fNextResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\x8c\x01\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
+	"\x06period\x18\x03 \x01(\tR\x06period\"\xa4\x01\n" +
 	"\vTakeRequest\x12\x16\n" +
 	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
@@ -996,39 +1063,45 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"contiguous\x18\x04 \x01(\bR\n" +
 	"contiguous\x12\x1d\n" +
 	"\n" +
-	"tell_store\x18\x05 \x01(\bR\ttellStore\"b\n" +
+	"tell_store\x18\x05 \x01(\bR\ttellStore\x12\x16\n" +
+	"\x06period\x18\x06 \x01(\tR\x06period\"z\n" +
 	"\fTakeResponse\x12&\n" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12\x14\n" +
 	"\x05texts\x18\x02 \x03(\tR\x05texts\x12\x14\n" +
-	"\x05store\x18\x03 \x01(\tR\x05store\"/\n" +
+	"\x05store\x18\x03 \x01(\tR\x05store\x12\x16\n" +
+	"\x06period\x18\x04 \x01(\tR\x06period\"/\n" +
 	"\x05Range\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x03R\x05start\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x03R\x03end\"9\n" +
 	"\rStreamRequest\x12(\n" +
 	"\x04asks\x18\x01 \x03(\v2\x14.leaf.v1.TakeRequestR\x04asks\"A\n" +
 	"\x0eStreamResponse\x12/\n" +
-	"\aanswers\x18\x01 \x03(\v2\x15.leaf.v1.StreamAnswerR\aanswers\"x\n" +
+	"\aanswers\x18\x01 \x03(\v2\x15.leaf.v1.StreamAnswerR\aanswers\"\x90\x01\n" +
 	"\fStreamAnswer\x12&\n" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12\x14\n" +
 	"\x05texts\x18\x02 \x03(\tR\x05texts\x12*\n" +
-	"\x05error\x18\x03 \x01(\v2\x14.leaf.v1.StreamErrorR\x05error\"\x8f\x01\n" +
+	"\x05error\x18\x03 \x01(\v2\x14.leaf.v1.StreamErrorR\x05error\x12\x16\n" +
+	"\x06period\x18\x04 \x01(\tR\x06period\"\x8f\x01\n" +
 	"\vStreamError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12:\n" +
 	"\vretry_delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryDelay\"h\n" +
+	"retryDelay\"\x90\x01\n" +
 	"\x0eAdvanceRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x16\n" +
 	"\x06before\x18\x03 \x01(\tR\x06before\x12\x16\n" +
-	"\x06strict\x18\x04 \x01(\bR\x06strict\"\x93\x01\n" +
+	"\x06strict\x18\x04 \x01(\bR\x06strict\x12\x1b\n" +
+	"\x06period\x18\x05 \x01(\tH\x00R\x06period\x88\x01\x01B\t\n" +
+	"\a_period\"\xab\x01\n" +
 	"\x0fAdvanceResponse\x12$\n" +
 	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x14\n" +
 	"\x05store\x18\x04 \x01(\tR\x05store\x12\x16\n" +
-	"\x06strict\x18\x05 \x01(\bR\x06strict\"c\n" +
+	"\x06strict\x18\x05 \x01(\bR\x06strict\x12\x16\n" +
+	"\x06period\x18\x06 \x01(\tR\x06period\"c\n" +
 	"\rReturnRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x03R\x05start\x12\x10\n" +
@@ -1124,6 +1197,7 @@ func file_leaf_v1_leaf_proto_init() {
 	if File_leaf_v1_leaf_proto != nil {
 		return
 	}
+	file_leaf_v1_leaf_proto_msgTypes[9].OneofWrappers = []any{}
 	file_leaf_v1_leaf_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -185,6 +185,11 @@ func (s *session) answer(out []byte, size int, now time.Time) (_ []byte, ok bool
 func (s *session) later(size int, arrived time.Duration) {
 	s.served = true // the client has done its part
 	s.conn.Later(func(ctx context.Context, out []byte) []byte {
+		stockless, err := s.IDs.Stockless(ctx, s.want.scheme, s.want.key)
+		if err != nil || stockless && s.want.api != 0 { // the answer may have a period
+			s.leave()
+			return out
+		}
 		id, err := s.IDs.Next(ctx, s.want.scheme, s.want.key)
 		if err != nil {
 			s.leave()

@@ -85,6 +85,7 @@ var kinds = []struct {
 	{issuer.ErrNoScheme, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeUnimplemented, Reason: "UNKNOWN_SCHEME"}},
 	{leaf.ErrUnknownTag, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeNotFound, Java: -2, Reason: "UNKNOWN_TAG"}},
 	{leaf.ErrTagExists, Kind{HTTP: http.StatusConflict, RPC: connect.CodeAlreadyExists, Reason: "TAG_EXISTS"}},
+	{segment.ErrPeriodic, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "PERIODIC"}},
 	{segment.ErrStrict, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "STRICT_ORDER"}},
 	{issuer.ErrHeld, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "WORKER_HELD"}},
 	{worker.ErrNewer, Kind{HTTP: http.StatusInternalServerError, RPC: connect.CodeFailedPrecondition, Reason: "NEWER_FORMAT"}},

@@ -28,8 +28,8 @@ func (o *Options) WriteIDs(w http.ResponseWriter, r *http.Request, ids issuer.ID
 	p.end(after)
 }
 
-// WriteRanges answers r with ranges as JSON.
-func (o *Options) WriteRanges(w http.ResponseWriter, r *http.Request, ranges []leaf.Range) {
+// WriteRanges answers r with ranges as JSON, whose rest is after.
+func (o *Options) WriteRanges(w http.ResponseWriter, r *http.Request, ranges []leaf.Range, after string) {
 	p := o.newPieces(w, r, `{"ranges":[`)
 	defer p.endTurn()
 	for i, r := range ranges {
@@ -43,7 +43,7 @@ func (o *Options) WriteRanges(w http.ResponseWriter, r *http.Request, ranges []l
 		p.buf = strconv.AppendInt(append(p.buf, `","count":"`...), r.Len(), 10)
 		p.buf = append(p.buf, `"}`...)
 	}
-	p.end("]}\n")
+	p.end(after)
 }
 
 // A pieces writes an answer in pieces, so that memory does not grow with its size. All but the

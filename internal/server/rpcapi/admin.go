@@ -128,6 +128,33 @@ func (s *adminService) DeleteTag(ctx context.Context, req *leafv1.DeleteTagReque
 	return new(leafv1.DeleteTagResponse), nil
 }
 
+func (s *adminService) ListPeriods(ctx context.Context, req *leafv1.ListPeriodsRequest) (*leafv1.ListPeriodsResponse, error) {
+	tags, err := s.tags()
+	if err != nil {
+		return nil, err
+	}
+	all, err := tags.Periods(ctx, req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	res := new(leafv1.ListPeriodsResponse)
+	for _, p := range all {
+		res.Periods = append(res.Periods, &leafv1.Period{Name: p.Name, MaxId: p.MaxID})
+	}
+	return res, nil
+}
+
+func (s *adminService) RemovePeriod(ctx context.Context, req *leafv1.RemovePeriodRequest) (*leafv1.RemovePeriodResponse, error) {
+	tags, err := s.tags()
+	if err == nil {
+		err = tags.RemovePeriod(ctx, req.GetName(), req.GetPeriod())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return new(leafv1.RemovePeriodResponse), nil
+}
+
 func tagMessage(t segment.Tag) *leafv1.Tag {
 	return &leafv1.Tag{
 		Name: t.Name, MaxId: t.MaxID, Step: t.Step, Description: t.Options.Description(), Options: t.Options.Others(), Updated: timestamp(t.Updated),

@@ -59,6 +59,8 @@ func (g *GRPC) adminService() *grpc.ServiceDesc {
 			unary(s, leafv1connect.AdminServiceCreateTagProcedure, admin.CreateTag),
 			unary(s, leafv1connect.AdminServiceAlterTagProcedure, admin.AlterTag),
 			unary(s, leafv1connect.AdminServiceDeleteTagProcedure, admin.DeleteTag),
+			unary(s, leafv1connect.AdminServiceListPeriodsProcedure, admin.ListPeriods),
+			unary(s, leafv1connect.AdminServiceRemovePeriodProcedure, admin.RemovePeriod),
 			unary(s, leafv1connect.AdminServicePeekTagProcedure, admin.PeekTag),
 			unary(s, leafv1connect.AdminServiceObserveTagProcedure, admin.ObserveTag),
 			unary(s, leafv1connect.AdminServiceListWorkersProcedure, admin.ListWorkers),

@@ -19,35 +19,45 @@ type leafService struct {
 }
 
 func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv1.NextResponse, error) {
-	id, err := s.takeOne(ctx, req.GetScheme(), req.GetKey())
+	id, period, err := s.takeOne(ctx, req.GetScheme(), req.GetKey(), req.GetPeriod())
 	if err != nil {
 		return nil, err
 	}
-	return &leafv1.NextResponse{Id: id.Number, Text: id.Text}, nil
+	return &leafv1.NextResponse{Id: id.Number, Text: id.Text, Period: period}, nil
 }
 
-// takeOne returns an ID, if the caller may have it.
-func (s *leafService) takeOne(ctx context.Context, scheme, key string) (issuer.ID, error) {
+// takeOne returns an ID and its period, if the caller may have it.
+func (s *leafService) takeOne(ctx context.Context, scheme, key, period string) (issuer.ID, string, error) {
 	if err := s.mayTake(ctx, scheme, key, 1); err != nil {
-		return issuer.ID{}, err
+		return issuer.ID{}, "", err
 	}
-	return s.next(ctx, scheme, key)
+	return s.next(ctx, scheme, key, period)
 }
 
-// next returns an ID. Only where it has to wait for one does it cost to watch for the stop.
-func (s *leafService) next(ctx context.Context, scheme, key string) (issuer.ID, error) {
-	if s.stop == nil {
-		return s.IDs.Next(ctx, scheme, key)
-	}
-	if s.Traces == nil { // else a call of the store would not be in the span of this call
+// next returns an ID and its period. Only where it has to wait for one does it cost to watch for the
+// stop. A tag without a stock always has to.
+func (s *leafService) next(ctx context.Context, scheme, key, period string) (issuer.ID, string, error) {
+	if s.Traces == nil && period == "" { // else a call of the store would not be in the span of this call
 		id, err := s.IDs.Next(frontend.NoWait, scheme, key)
 		if !errors.Is(err, frontend.ErrWaits) {
-			return id, err
+			return id, "", err
 		}
 	}
-	ctx, cancel := untilStop(ctx, s.stop)
-	defer cancel()
-	return s.IDs.Next(ctx, scheme, key)
+	if s.stop != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = untilStop(ctx, s.stop)
+		defer cancel()
+	}
+	stockless, err := s.IDs.Stockless(ctx, scheme, key)
+	switch {
+	case err != nil:
+		return issuer.ID{}, "", err
+	case !stockless && period == "":
+		id, err := s.IDs.Next(ctx, scheme, key)
+		return id, "", err
+	}
+	r, period, err := s.IDs.TakeIn(ctx, scheme, key, period, 1)
+	return issuer.ID{Number: r.Start}, period, err
 }
 
 func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv1.TakeResponse, error) {
@@ -74,7 +84,7 @@ func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv
 		}
 		return nil, err
 	}
-	res := &leafv1.TakeResponse{Texts: texts, Ranges: make([]*leafv1.Range, len(ids.Ranges))}
+	res := &leafv1.TakeResponse{Texts: texts, Period: ids.Period, Ranges: make([]*leafv1.Range, len(ids.Ranges))}
 	for i, r := range ids.Ranges {
 		res.Ranges[i] = &leafv1.Range{Start: r.Start, End: r.End}
 	}
@@ -94,7 +104,15 @@ func (s *leafService) mayTake(ctx context.Context, scheme, key string, n int64) 
 
 func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (ids issuer.IDs, err error) {
 	n := int(req.GetCount())
+	stockless, err := s.IDs.Stockless(ctx, req.GetScheme(), req.GetKey())
 	switch {
+	case err != nil:
+		return issuer.IDs{}, err
+	case stockless || req.GetPeriod() != "":
+		var r leaf.Range
+		r, ids.Period, err = s.IDs.TakeIn(ctx, req.GetScheme(), req.GetKey(), req.GetPeriod(), n)
+		ids.Ranges = []leaf.Range{r}
+		return ids, err
 	case req.GetContiguous():
 		var r leaf.Range
 		r, err = s.IDs.TakeContiguous(ctx, req.GetScheme(), req.GetKey(), n)

@@ -22,7 +22,9 @@ func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (
 		return s.IDs.Advance(ctx, req.GetTag(), req.GetCount(), req.GetBefore())
 	}
 	if req.GetStrict() {
-		advance = func() (segment.Grant, error) { return s.IDs.AdvanceStrict(ctx, req.GetTag(), req.GetCount()) }
+		advance = func() (segment.Grant, error) {
+			return s.IDs.AdvanceStrict(ctx, req.GetTag(), req.Period, req.GetCount())
+		}
 	}
 	grant, err := advance()
 	if err != nil {
@@ -38,7 +40,7 @@ func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (
 	}
 	return &leafv1.AdvanceResponse{
 		Range: &leafv1.Range{Start: grant.Range.Start, End: grant.Range.End}, Step: grant.Step, Version: grant.Version, Store: grant.Store,
-		Strict: req.GetStrict(),
+		Strict: req.GetStrict(), Period: grant.Period,
 	}, nil
 }
 

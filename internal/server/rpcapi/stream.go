@@ -168,24 +168,24 @@ type single struct {
 
 func (s *leafService) answerOne(ctx context.Context, ask *leafv1.TakeRequest) *leafv1.StreamAnswer {
 	if ask.GetCount() == 1 && !ask.GetContiguous() && !issuer.SchemeOf(ask.GetScheme()).Text {
-		return s.answerSingle(ctx, ask.GetScheme(), ask.GetKey())
+		return s.answerSingle(ctx, ask)
 	}
 	res, err := s.Take(ctx, ask)
 	if err != nil {
 		return s.failure(err)
 	}
-	return &leafv1.StreamAnswer{Ranges: res.GetRanges(), Texts: res.GetTexts()}
+	return &leafv1.StreamAnswer{Ranges: res.GetRanges(), Texts: res.GetTexts(), Period: res.GetPeriod()}
 }
 
-func (s *leafService) answerSingle(ctx context.Context, scheme, key string) *leafv1.StreamAnswer {
-	id, err := s.takeOne(ctx, scheme, key)
+func (s *leafService) answerSingle(ctx context.Context, ask *leafv1.TakeRequest) *leafv1.StreamAnswer {
+	id, period, err := s.takeOne(ctx, ask.GetScheme(), ask.GetKey(), ask.GetPeriod())
 	if err != nil {
 		return s.failure(err)
 	}
 	one := new(single)
 	one.id.Start, one.id.End = id.Number, id.Number+1
 	one.ranges[0] = &one.id
-	one.answer.Ranges = one.ranges[:]
+	one.answer.Ranges, one.answer.Period = one.ranges[:], period
 	return &one.answer
 }
 

@@ -11,6 +11,9 @@ import (
 	"github.com/leaf-id/leaf/internal/server/frontend"
 )
 
+// periodHeader says in answers of every format which period the numbers belong to.
+const periodHeader = "Leaf-Period"
+
 const allowIDs = "GET, HEAD, POST, OPTIONS"
 
 // A request is a request for IDs.
@@ -60,12 +63,18 @@ func (q *request) serve(w http.ResponseWriter) error {
 			return err
 		}
 	}
-	switch {
-	case q.http.Method == http.MethodHead:
+	if q.http.Method == http.MethodHead {
 		return q.head(w, p)
-	case p.n == 0:
+	}
+	var err error
+	p.stockless, err = q.IDs.Stockless(q.http.Context(), q.scheme, q.key)
+	switch {
+	case err != nil:
+		return err
+	case p.n == 0 && !p.stockless && p.period == "":
 		return q.one(w, p)
 	}
+	p.n = max(p.n, 1)
 	return q.batch(w, p)
 }
 
@@ -108,13 +117,18 @@ func (q *request) batch(w http.ResponseWriter, p params) error {
 		return err
 	}
 	setType(w, p)
+	end := "]}\n"
+	if ids.Period != "" {
+		end = `],"period":"` + ids.Period + "\"}\n"
+		w.Header().Set(periodHeader, ids.Period)
+	}
 	switch {
 	case p.ranges:
-		q.WriteRanges(w, q.http, ids.Ranges)
+		q.WriteRanges(w, q.http, ids.Ranges, end)
 	case p.text:
 		q.WriteIDs(w, q.http, ids, "", "\n", "\n")
 	default:
-		q.WriteIDs(w, q.http, ids, `{"ids":["`, `","`, "\"]}\n")
+		q.WriteIDs(w, q.http, ids, `{"ids":["`, `","`, `"`+end)
 	}
 	return nil
 }
@@ -122,6 +136,11 @@ func (q *request) batch(w http.ResponseWriter, p params) error {
 func (q *request) take(p params) (ids issuer.IDs, err error) {
 	ctx := q.http.Context()
 	switch {
+	case p.stockless || p.period != "":
+		var r leaf.Range
+		r, ids.Period, err = q.IDs.TakeIn(ctx, q.scheme, q.key, p.period, p.n)
+		ids.Ranges = []leaf.Range{r}
+		return ids, err
 	case p.contiguous:
 		var r leaf.Range
 		r, err = q.IDs.TakeContiguous(ctx, q.scheme, q.key, p.n)

@@ -15,11 +15,13 @@ type params struct {
 	text       bool
 	ranges     bool
 	contiguous bool
+	period     string // of a tag without a stock; empty: the present one
+	stockless  bool
 }
 
 // params reads the query. The error wraps [leaf.ErrInvalid].
 func (q *request) params() (p params, err error) {
-	query, err := frontend.ParseQuery(q.http.URL.RawQuery, "n", "format", "ranges", "contiguous")
+	query, err := frontend.ParseQuery(q.http.URL.RawQuery, "n", "format", "ranges", "contiguous", "period")
 	if err != nil {
 		return p, err
 	}
@@ -32,7 +34,10 @@ func (q *request) params() (p params, err error) {
 	if p.contiguous, err = flag(query, "contiguous"); err != nil {
 		return p, err
 	}
+	p.period = query.Get("period")
 	switch {
+	case query.Has("period") && p.period == "":
+		return p, fmt.Errorf("%w: period must name the first day of a period, such as 2026-11-23", leaf.ErrInvalid)
 	case p.text && p.ranges:
 		return p, fmt.Errorf("%w: ranges are answered in JSON only: leave out format=text", leaf.ErrInvalid)
 	case p.ranges && issuer.SchemeOf(q.scheme).Text:

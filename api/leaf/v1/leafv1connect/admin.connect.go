@@ -41,6 +41,12 @@ const (
 	AdminServiceAlterTagProcedure = "/leaf.v1.AdminService/AlterTag"
 	// AdminServiceDeleteTagProcedure is the fully-qualified name of the AdminService's DeleteTag RPC.
 	AdminServiceDeleteTagProcedure = "/leaf.v1.AdminService/DeleteTag"
+	// AdminServiceListPeriodsProcedure is the fully-qualified name of the AdminService's ListPeriods
+	// RPC.
+	AdminServiceListPeriodsProcedure = "/leaf.v1.AdminService/ListPeriods"
+	// AdminServiceRemovePeriodProcedure is the fully-qualified name of the AdminService's RemovePeriod
+	// RPC.
+	AdminServiceRemovePeriodProcedure = "/leaf.v1.AdminService/RemovePeriod"
 	// AdminServicePeekTagProcedure is the fully-qualified name of the AdminService's PeekTag RPC.
 	AdminServicePeekTagProcedure = "/leaf.v1.AdminService/PeekTag"
 	// AdminServiceObserveTagProcedure is the fully-qualified name of the AdminService's ObserveTag RPC.
@@ -69,6 +75,11 @@ type AdminServiceClient interface {
 	AlterTag(context.Context, *v1.AlterTagRequest) (*v1.AlterTagResponse, error)
 	// DeleteTag removes a tag. A new tag of the name starts where it ended, or higher.
 	DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error)
+	// ListPeriods lists the periods of a tag that have numbers, the first one first.
+	ListPeriods(context.Context, *v1.ListPeriodsRequest) (*v1.ListPeriodsResponse, error)
+	// RemovePeriod removes a period that is over. Its numbers never come back: calls for the period
+	// fail from then on.
+	RemovePeriod(context.Context, *v1.RemovePeriodRequest) (*v1.RemovePeriodResponse, error)
 	// PeekTag tells which ID would come next, and takes none.
 	PeekTag(context.Context, *v1.PeekTagRequest) (*v1.PeekTagResponse, error)
 	// ObserveTag tells that IDs up to a largest one are in use that no server issued, because
@@ -129,6 +140,18 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(adminServiceMethods.ByName("DeleteTag")),
 			connect.WithClientOptions(opts...),
 		),
+		listPeriods: connect.NewClient[v1.ListPeriodsRequest, v1.ListPeriodsResponse](
+			httpClient,
+			baseURL+AdminServiceListPeriodsProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ListPeriods")),
+			connect.WithClientOptions(opts...),
+		),
+		removePeriod: connect.NewClient[v1.RemovePeriodRequest, v1.RemovePeriodResponse](
+			httpClient,
+			baseURL+AdminServiceRemovePeriodProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("RemovePeriod")),
+			connect.WithClientOptions(opts...),
+		),
 		peekTag: connect.NewClient[v1.PeekTagRequest, v1.PeekTagResponse](
 			httpClient,
 			baseURL+AdminServicePeekTagProcedure,
@@ -176,17 +199,19 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 
 // adminServiceClient implements AdminServiceClient.
 type adminServiceClient struct {
-	listTags    *connect.Client[v1.ListTagsRequest, v1.ListTagsResponse]
-	createTag   *connect.Client[v1.CreateTagRequest, v1.CreateTagResponse]
-	alterTag    *connect.Client[v1.AlterTagRequest, v1.AlterTagResponse]
-	deleteTag   *connect.Client[v1.DeleteTagRequest, v1.DeleteTagResponse]
-	peekTag     *connect.Client[v1.PeekTagRequest, v1.PeekTagResponse]
-	observeTag  *connect.Client[v1.ObserveTagRequest, v1.ObserveTagResponse]
-	listWorkers *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
-	freeWorker  *connect.Client[v1.FreeWorkerRequest, v1.FreeWorkerResponse]
-	createPool  *connect.Client[v1.CreatePoolRequest, v1.CreatePoolResponse]
-	listPools   *connect.Client[v1.ListPoolsRequest, v1.ListPoolsResponse]
-	status      *connect.Client[v1.StatusRequest, v1.StatusResponse]
+	listTags     *connect.Client[v1.ListTagsRequest, v1.ListTagsResponse]
+	createTag    *connect.Client[v1.CreateTagRequest, v1.CreateTagResponse]
+	alterTag     *connect.Client[v1.AlterTagRequest, v1.AlterTagResponse]
+	deleteTag    *connect.Client[v1.DeleteTagRequest, v1.DeleteTagResponse]
+	listPeriods  *connect.Client[v1.ListPeriodsRequest, v1.ListPeriodsResponse]
+	removePeriod *connect.Client[v1.RemovePeriodRequest, v1.RemovePeriodResponse]
+	peekTag      *connect.Client[v1.PeekTagRequest, v1.PeekTagResponse]
+	observeTag   *connect.Client[v1.ObserveTagRequest, v1.ObserveTagResponse]
+	listWorkers  *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
+	freeWorker   *connect.Client[v1.FreeWorkerRequest, v1.FreeWorkerResponse]
+	createPool   *connect.Client[v1.CreatePoolRequest, v1.CreatePoolResponse]
+	listPools    *connect.Client[v1.ListPoolsRequest, v1.ListPoolsResponse]
+	status       *connect.Client[v1.StatusRequest, v1.StatusResponse]
 }
 
 // ListTags calls leaf.v1.AdminService.ListTags.
@@ -219,6 +244,24 @@ func (c *adminServiceClient) AlterTag(ctx context.Context, req *v1.AlterTagReque
 // DeleteTag calls leaf.v1.AdminService.DeleteTag.
 func (c *adminServiceClient) DeleteTag(ctx context.Context, req *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error) {
 	response, err := c.deleteTag.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListPeriods calls leaf.v1.AdminService.ListPeriods.
+func (c *adminServiceClient) ListPeriods(ctx context.Context, req *v1.ListPeriodsRequest) (*v1.ListPeriodsResponse, error) {
+	response, err := c.listPeriods.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemovePeriod calls leaf.v1.AdminService.RemovePeriod.
+func (c *adminServiceClient) RemovePeriod(ctx context.Context, req *v1.RemovePeriodRequest) (*v1.RemovePeriodResponse, error) {
+	response, err := c.removePeriod.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -299,6 +342,11 @@ type AdminServiceHandler interface {
 	AlterTag(context.Context, *v1.AlterTagRequest) (*v1.AlterTagResponse, error)
 	// DeleteTag removes a tag. A new tag of the name starts where it ended, or higher.
 	DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error)
+	// ListPeriods lists the periods of a tag that have numbers, the first one first.
+	ListPeriods(context.Context, *v1.ListPeriodsRequest) (*v1.ListPeriodsResponse, error)
+	// RemovePeriod removes a period that is over. Its numbers never come back: calls for the period
+	// fail from then on.
+	RemovePeriod(context.Context, *v1.RemovePeriodRequest) (*v1.RemovePeriodResponse, error)
 	// PeekTag tells which ID would come next, and takes none.
 	PeekTag(context.Context, *v1.PeekTagRequest) (*v1.PeekTagResponse, error)
 	// ObserveTag tells that IDs up to a largest one are in use that no server issued, because
@@ -355,6 +403,18 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(adminServiceMethods.ByName("DeleteTag")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminServiceListPeriodsHandler := connect.NewUnaryHandlerSimple(
+		AdminServiceListPeriodsProcedure,
+		svc.ListPeriods,
+		connect.WithSchema(adminServiceMethods.ByName("ListPeriods")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceRemovePeriodHandler := connect.NewUnaryHandlerSimple(
+		AdminServiceRemovePeriodProcedure,
+		svc.RemovePeriod,
+		connect.WithSchema(adminServiceMethods.ByName("RemovePeriod")),
+		connect.WithHandlerOptions(opts...),
+	)
 	adminServicePeekTagHandler := connect.NewUnaryHandlerSimple(
 		AdminServicePeekTagProcedure,
 		svc.PeekTag,
@@ -407,6 +467,10 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceAlterTagHandler.ServeHTTP(w, r)
 		case AdminServiceDeleteTagProcedure:
 			adminServiceDeleteTagHandler.ServeHTTP(w, r)
+		case AdminServiceListPeriodsProcedure:
+			adminServiceListPeriodsHandler.ServeHTTP(w, r)
+		case AdminServiceRemovePeriodProcedure:
+			adminServiceRemovePeriodHandler.ServeHTTP(w, r)
 		case AdminServicePeekTagProcedure:
 			adminServicePeekTagHandler.ServeHTTP(w, r)
 		case AdminServiceObserveTagProcedure:
@@ -444,6 +508,14 @@ func (UnimplementedAdminServiceHandler) AlterTag(context.Context, *v1.AlterTagRe
 
 func (UnimplementedAdminServiceHandler) DeleteTag(context.Context, *v1.DeleteTagRequest) (*v1.DeleteTagResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.DeleteTag is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ListPeriods(context.Context, *v1.ListPeriodsRequest) (*v1.ListPeriodsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.ListPeriods is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) RemovePeriod(context.Context, *v1.RemovePeriodRequest) (*v1.RemovePeriodResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("leaf.v1.AdminService.RemovePeriod is not implemented"))
 }
 
 func (UnimplementedAdminServiceHandler) PeekTag(context.Context, *v1.PeekTagRequest) (*v1.PeekTagResponse, error) {

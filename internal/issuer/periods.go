@@ -1,0 +1,73 @@
+package issuer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// Periods lists the periods of a tag that have a counter. It wraps [leaf.ErrUnknownTag] or
+// [leaf.ErrUnsupported].
+func (t *Tags) Periods(ctx context.Context, name string) ([]segment.Period, error) {
+	catalog, err := t.periods(name)
+	if err != nil {
+		return nil, fmt.Errorf("list the periods of %q: %w", name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	all, err := catalog.Periods(ctx, name)
+	return all, failed(err)
+}
+
+// RemovePeriod removes a period that is over, for good. It wraps [leaf.ErrInvalid] for any other.
+func (t *Tags) RemovePeriod(ctx context.Context, name, period string) error {
+	catalog, err := t.periods(name)
+	if err != nil {
+		return fmt.Errorf("remove a period of %q: %w", name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	if err := catalog.RemovePeriod(ctx, name, period); err != nil {
+		return t.failed(err)
+	}
+	audit(ctx, t.log, "period removed", nil, nil, "tag", name, "period", period)
+	return nil
+}
+
+func (t *Tags) periods(name string) (segment.PeriodCatalog, error) {
+	if err := segment.CheckTagName(name); err != nil {
+		return nil, err
+	}
+	catalog, ok := t.store.(segment.PeriodCatalog)
+	if !ok {
+		return nil, leaf.ErrUnsupported
+	}
+	return catalog, nil
+}
+
+// Stockless reports whether the IDs of a tag come from [Issuer.TakeIn], which also says their period.
+func (i *Issuer) Stockless(ctx context.Context, scheme, key string) (bool, error) {
+	if SchemeOf(scheme).Name != Segment {
+		return false, nil
+	}
+	if l, err := i.lender(key); err == nil {
+		return l.Stockless(ctx, key)
+	}
+	return false, nil // the call itself tells why
+}
+
+// TakeIn returns n IDs, 1 … [Issuer.MaxRange], of a tag without a stock, and the period that they
+// belong to; empty: the tag has no periods. An empty period means the present one.
+func (i *Issuer) TakeIn(ctx context.Context, scheme, key, period string, n int) (leaf.Range, string, error) {
+	stockless, err := i.Stockless(ctx, scheme, key)
+	if err == nil && !stockless {
+		err = fmt.Errorf("%w: %q has no periods", leaf.ErrInvalid, key)
+	}
+	if err != nil {
+		return leaf.Range{}, "", err
+	}
+	grant, err := i.AdvanceStrict(ctx, key, &period, int64(n))
+	return grant.Range, grant.Period, err
+}
