@@ -11,8 +11,8 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
-	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf"
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/issuer"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
@@ -12,27 +13,56 @@ import (
 
 // Take returns n IDs, of one call. It wraps [leaf.ErrExhausted] where no server answers.
 func (c *Conn) Take(ctx context.Context, scheme, key string, n int) ([]leaf.Range, error) {
+	res, err := c.take(ctx, c.hedge, &leafv1.TakeRequest{Scheme: scheme, Key: key}, n)
+	if err == nil && len(res.GetTexts()) > 0 {
+		err = fmt.Errorf("%w: the IDs of %s are text", leaf.ErrInvalid, scheme)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rangesOf(res), nil
+}
+
+// An Issued is the answer to [Conn.Issue].
+type Issued struct {
+	Ranges []leaf.Range
+	Texts  []string
+	Period string
+}
+
+// Issue returns n IDs, of one call, as the servers answer. It asks one server at a time.
+func (c *Conn) Issue(ctx context.Context, scheme, key, period string, n int) (Issued, error) {
+	res, err := c.take(ctx, never, &leafv1.TakeRequest{Scheme: scheme, Key: key, Period: period}, n)
+	if err == nil && period != "" && res.GetPeriod() != period {
+		err = fmt.Errorf("%w: the server knows no periods: upgrade it", leaf.ErrUnsupported)
+	}
+	if err != nil {
+		return Issued{}, err
+	}
+	return Issued{rangesOf(res), res.GetTexts(), res.GetPeriod()}, nil
+}
+
+func (c *Conn) take(ctx context.Context, hedging func() <-chan time.Time, req *leafv1.TakeRequest, n int) (*leafv1.TakeResponse, error) {
 	if n < 1 || n > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: %d IDs at once", leaf.ErrInvalid, n)
 	}
-	res, err := repeatable(ctx, c, func(ctx context.Context, srv *server) (*leafv1.TakeResponse, error) {
-		res, err := srv.ids.Take(ctx, &leafv1.TakeRequest{Scheme: scheme, Key: key, Count: int32(n), TellStore: true})
+	req.Count, req.TellStore = int32(n), true
+	res, err := inTurn(ctx, c, hedging, func(ctx context.Context, srv *server) (*leafv1.TakeResponse, error) {
+		res, err := srv.ids.Take(ctx, req)
 		if err == nil {
 			err = c.checkStore(res.GetStore())
 		}
 		return res, err
 	})
-	if err == nil && len(res.GetTexts()) > 0 {
-		err = fmt.Errorf("%w: the IDs of %s are text", leaf.ErrInvalid, scheme)
-	}
-	if err != nil {
-		return nil, noIDs(err)
-	}
+	return res, noIDs(err)
+}
+
+func rangesOf(res *leafv1.TakeResponse) []leaf.Range {
 	ranges := make([]leaf.Range, len(res.GetRanges()))
 	for i, r := range res.GetRanges() {
 		ranges[i] = leaf.Range{Start: r.GetStart(), End: r.GetEnd()}
 	}
-	return ranges, nil
+	return ranges
 }
 
 // noIDs returns err as the error of a call for IDs: without a server the client has no IDs.

@@ -1,0 +1,30 @@
+package client
+
+import (
+	"context"
+
+	"github.com/leaf-id/leaf"
+)
+
+// A Request names IDs for [Client.Issue].
+type Request struct {
+	Scheme string // empty: segment
+	Key    string
+	Period string // of a tag with periods: the first day of one, YYYY-MM-DD; empty: the present one
+	Count  int
+}
+
+// An Answer has the IDs of a [Request], as the server gives them.
+type Answer struct {
+	Ranges []leaf.Range
+	Texts  []string // in place of Ranges, where the IDs are text
+	Period string   // that the numbers belong to; empty: the tag has no periods
+}
+
+// Issue makes one call to a server for each request and keeps no stock: for IDs that are text, and
+// for tags whose numbers start again with each period. Its errors are those of [Client.Ordered]; it
+// does not ask a second server while the first one takes long.
+func (c *Client) Issue(ctx context.Context, r Request) (Answer, error) {
+	got, err := c.conn.Issue(ctx, r.Scheme, r.Key, r.Period, r.Count)
+	return Answer(got), err
+}
