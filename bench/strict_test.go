@@ -1,10 +1,12 @@
 package bench_test
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,71 +18,95 @@ var strictCallers = []int{1, 64, 1024}
 
 const strictTag = "strict"
 
-// BenchmarkStrict measures IDs of a tag with strict order beside the store's own round trips, which
-// are allocations by one caller for a usual tag, and logs them as a table at its end.
-func BenchmarkStrict(b *testing.B) {
+// TestStrictRate measures IDs of a tag with strict order beside the store's own round trips, which
+// are allocations by one caller for a usual tag. They take turns, round by round, and a ratio is
+// formed within each round: both meet the same load of the machine. With LEAF_LAB it logs a table of
+// all stores.
+func TestStrictRate(t *testing.T) {
+	rounds, slice, some := 7, 200*time.Millisecond, engines[1:]
+	if os.Getenv("LEAF_LAB") == "" {
+		rounds, slice, some = 1, 20*time.Millisecond, engines[1:2]
+	}
 	var table strings.Builder
 	table.WriteString("\n| store | round trips/s | IDs/s (a round trip): 1 caller | 64 callers | 1,024 callers |" +
 		" p50 / p99 in ms: 1 caller | 64 | 1,024 |\n|---|---|---|---|---|---|---|---|\n")
-	for _, e := range engines {
-		if e.name == "file" || strings.HasPrefix(e.name, "ticket") {
+	for _, e := range some {
+		if strings.HasPrefix(e.name, "ticket") {
 			continue // no strict order
 		}
-		b.Run(e.name, func(b *testing.B) {
-			s := e.open(b)
-			set := strictSet(b, s)
-			var trips figure
-			b.Run("round-trips", func(b *testing.B) { trips = measure(b, s, 1, false) })
-			got := make([]figure, len(strictCallers))
-			for i, callers := range strictCallers {
-				b.Run(fmt.Sprint(callers), func(b *testing.B) { got[i] = measureStrict(b, set, callers) })
-			}
-			fmt.Fprintf(&table, "| %s | %.0f |", e.name, trips.perSecond)
-			for _, f := range got {
-				fmt.Fprintf(&table, " %.0f (%.2f) |", f.perSecond, f.perSecond/trips.perSecond)
-			}
-			for _, f := range got {
-				fmt.Fprintf(&table, " %.1f / %.1f |", f.p50.Seconds()*1000, f.p99.Seconds()*1000)
-			}
-			table.WriteString("\n")
-		})
+		t.Run(e.name, func(t *testing.T) { table.WriteString(strictRow(t, e.name, e.open(t), rounds, slice)) })
 	}
-	b.Log(table.String())
+	t.Log(table.String())
+}
+
+// strictRow measures one store.
+func strictRow(t *testing.T, name string, s advancer, rounds int, slice time.Duration) string {
+	set := strictSet(t, s)
+	var trips []float64
+	rates, shares := make([][]float64, len(strictCallers)), make([][]float64, len(strictCallers))
+	took := make([][]time.Duration, len(strictCallers))
+	for range rounds {
+		trip, _ := during(t, slice, 1, func(ctx context.Context) (int64, error) {
+			g, err := s.Advance(ctx, benchTag(0), 1000)
+			return g.Range.Start, err
+		})
+		trips = append(trips, trip)
+		for i, callers := range strictCallers {
+			rate, each := during(t, slice, callers, func(ctx context.Context) (int64, error) { return set.Next(ctx, strictTag) })
+			rates[i], shares[i], took[i] = append(rates[i], rate), append(shares[i], rate/trip), append(took[i], each...)
+		}
+	}
+	row := fmt.Sprintf("| %s | %.0f |", name, middle(trips))
+	for i := range strictCallers {
+		row += fmt.Sprintf(" %.0f (%.2f) |", middle(rates[i]), middle(shares[i]))
+	}
+	for _, each := range took {
+		slices.Sort(each)
+		row += fmt.Sprintf(" %.1f / %.1f |", each[len(each)/2].Seconds()*1000, each[len(each)*99/100].Seconds()*1000)
+	}
+	return row + "\n"
+}
+
+func middle(all []float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2]
 }
 
 // strictSet returns a set with a tag of strict order. Some of these stores can lose writes.
-func strictSet(tb testing.TB, s advancer) *segment.Set {
-	tb.Helper()
+func strictSet(t *testing.T, s advancer) *segment.Set {
+	t.Helper()
 	tag := segment.Tag{Name: strictTag, MaxID: 1, Step: 1, Options: segment.TagOptions{segment.OptionOrder: segment.OrderStrictLossy}}
-	if err := s.(segment.Catalog).Create(tb.Context(), tag); err != nil {
-		tb.Fatal(err)
+	if err := s.(segment.Catalog).Create(t.Context(), tag); err != nil {
+		t.Fatal(err)
 	}
 	set := segment.NewSet(s.(segment.Store), &segment.SetOptions{Options: segment.Options{Wait: time.Minute}})
-	if _, err := set.Next(tb.Context(), strictTag); err != nil {
-		tb.Fatal(err)
+	if _, err := set.Next(t.Context(), strictTag); err != nil {
+		t.Fatal(err)
 	}
 	return set
 }
 
-// measureStrict has callers take b.N IDs one by one, together. Each caller's IDs ascend.
-func measureStrict(b *testing.B, set *segment.Set, callers int) figure {
-	var next atomic.Int64
-	took := make([]time.Duration, b.N)
-	b.ResetTimer()
+// during has callers take IDs for a time, and returns how many they took in a second and how long
+// each took. The IDs of a caller ascend.
+func during(t *testing.T, slice time.Duration, callers int, next func(context.Context) (int64, error)) (perSecond float64, took []time.Duration) {
+	t.Helper()
+	var mu sync.Mutex
+	began := time.Now()
 	everyCaller(callers, func(int) {
+		var own []time.Duration
 		last := int64(0)
-		for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
-			began := time.Now()
-			id, err := set.Next(b.Context(), strictTag)
-			if took[n-1] = time.Since(began); err != nil || id <= last {
-				b.Errorf("%d after %d, %v", id, last, err)
+		for len(own) == 0 || time.Since(began) < slice {
+			at := time.Now()
+			id, err := next(t.Context())
+			if own = append(own, time.Since(at)); err != nil || id <= last {
+				t.Errorf("%d after %d, %v", id, last, err)
+				return
 			}
 			last = id
 		}
+		mu.Lock()
+		defer mu.Unlock()
+		took = append(took, own...)
 	})
-	b.StopTimer()
-	slices.Sort(took)
-	f := figure{float64(b.N) / b.Elapsed().Seconds(), took[len(took)/2], took[len(took)*99/100]}
-	b.ReportMetric(f.perSecond, "IDs/s")
-	return f
+	return float64(len(took)) / time.Since(began).Seconds(), took
 }
