@@ -297,13 +297,13 @@ func TestImpossibleGrants(t *testing.T) {
 		"no step": {Range: leaf.Range{Start: 1, End: 7}},
 	} {
 		b := NewBuffer(&lyingStore{grant: g}, "order", nil)
-		if got, err := b.call(t.Context(), 6); err == nil || got != (Grant{}) || !strings.Contains(err.Error(), "when asked for 6") {
+		if got, err := b.call(t.Context(), "", 6); err == nil || got != (Grant{}) || !strings.Contains(err.Error(), "when asked for 6") {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 	for n, size := range map[int64]int64{0: 1000, 6: 6, 7: 1} {
 		b := NewBuffer(&lyingStore{grant: Grant{Range: leaf.Range{Start: 0, End: size}, Step: 1}}, "order", nil)
-		if got, err := b.call(t.Context(), n); err != nil || got.Range.Len() != size {
+		if got, err := b.call(t.Context(), "", n); err != nil || got.Range.Len() != size {
 			t.Errorf("%d when asked for %d: %+v, %v", size, n, got, err)
 		}
 	}

@@ -56,7 +56,7 @@ func TestAnswersOfAdders(t *testing.T) {
 		{`{"v":2,"max_id":17,"options":{"order":"strict"},"step":10,"store":"abc"}`, 0, 7, segment.ErrStrict},
 		{`{"max_id":17,"step":10}`, 0, 7, damage},
 		{`{"v":1, "max_id":17,"step":10,"updated":5}`, 0, 7, damage},
-		{`{"v":3}`, 0, 7, leaf.ErrUnsupported},
+		{`{"v":9}`, 0, 7, leaf.ErrUnsupported},
 		{"", 0, 7, leaf.ErrUnknownTag},
 	} {
 		cells := memory.NewBackend()
@@ -275,10 +275,10 @@ func TestCells(t *testing.T) {
 		`{"max_id":5,"step":1,"deleted":true}`:    segment.ErrDamaged,
 		`{"v":1,"max_id":5,"step":1`:              segment.ErrDamaged,
 		`{"v":1,"max_id":5,"step":1,"late":"x"}`:  segment.ErrDamaged,
-		`{"v":3,"max_id":5,"step":"x"}`:           segment.ErrDamaged,
+		`{"v":9,"max_id":5,"step":"x"}`:           segment.ErrDamaged,
 		`{"v":1,"deleted":true,"step":"x"}`:       segment.ErrDamaged,
 		``:                                        segment.ErrDamaged,
-		`{"v":3,"max_id":5,"step":1}`:             leaf.ErrUnsupported,
+		`{"v":9,"max_id":5,"step":1}`:             leaf.ErrUnsupported,
 		`{"v":1,"deleted":true,"max_id":5}`:       leaf.ErrUnknownTag,
 		`{"v":1,"deleted":true,"max_id":-9}`:      leaf.ErrUnknownTag,
 		`{"v":2,"deleted":true,"max_id":5,"x":1}`: leaf.ErrUnknownTag,
@@ -328,7 +328,7 @@ func TestAlterRepairs(t *testing.T) {
 		{Step: step, MaxID: high}, {Step: step, Force: true}, {MaxID: high, Force: true}, {Step: step, MaxID: high, Force: true},
 	} {
 		whole := c.Step != nil && c.MaxID != nil && c.Force
-		for text, damage := range map[string]error{"damaged": segment.ErrDamaged, `{"v":1,"deleted":true,"max_id":5}`: leaf.ErrUnknownTag, `{"v":3}`: leaf.ErrUnsupported} {
+		for text, damage := range map[string]error{"damaged": segment.ErrDamaged, `{"v":1,"deleted":true,"max_id":5}`: leaf.ErrUnknownTag, `{"v":9}`: leaf.ErrUnsupported} {
 			cells := memory.NewBackend()
 			s := newStore(t, cells)
 			set(t, cells, orderKey, text)
@@ -362,7 +362,7 @@ func TestImpossibleNames(t *testing.T) {
 	}
 	b.log = nil
 	_, advance := s.Advance(t.Context(), "a\nb", 1)
-	_, strict := s.AdvanceStrict(t.Context(), "a\nb", 1)
+	_, strict := s.AdvanceStrict(t.Context(), "a\nb", "", 1)
 	_, alter := s.Alter(t.Context(), "a\nb", segment.Change{})
 	for _, err := range []error{advance, strict, alter, s.Delete(t.Context(), "a\nb")} {
 		if !errors.Is(err, leaf.ErrUnknownTag) || len(b.log) > 0 {
@@ -390,7 +390,7 @@ func TestStrictOrder(t *testing.T) {
 		{lossy, "strict", 3, leaf.ErrUnsupported}, {lossy, "ticket", 3, nil}, {lossy, "order", 3, leaf.ErrUnknownTag},
 	} {
 		b.log = nil
-		g, err := c.s.AdvanceStrict(t.Context(), c.tag, c.n)
+		g, err := c.s.AdvanceStrict(t.Context(), c.tag, "", c.n)
 		if !errors.Is(err, c.want) || err == nil && g.Range.Len() != c.n {
 			t.Errorf("%s, %d: %+v, %v, want %v", c.tag, c.n, g, err, c.want)
 		}

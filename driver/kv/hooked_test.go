@@ -138,7 +138,7 @@ var (
 func TestOptionalParts(t *testing.T) {
 	calls := maps.Clone(inUse)
 	calls["AdvanceStrict"] = func(ctx context.Context, db *kv.DB) error {
-		_, err := db.Store().AdvanceStrict(ctx, "ticket", 5)
+		_, err := db.Store().AdvanceStrict(ctx, "ticket", "", 5)
 		return err
 	}
 	calls["ServerEpoch"] = func(ctx context.Context, db *kv.DB) error {

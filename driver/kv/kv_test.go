@@ -311,7 +311,7 @@ func TestNewerFormat(t *testing.T) {
 			t.Fatal(err)
 		}
 		now, _ := cells.Get(t.Context(), key)
-		if _, err := cells.Swap(t.Context(), now, `{"v":3}`); err != nil {
+		if _, err := cells.Swap(t.Context(), now, `{"v":9}`); err != nil {
 			t.Fatal(err)
 		}
 		db = open(t, cells)
@@ -320,7 +320,7 @@ func TestNewerFormat(t *testing.T) {
 			_, err = db.Registry().Load(t.Context(), 7)
 		}
 		if !errors.Is(err, want) {
-			t.Errorf("%s of format 3: got error %v, want one that wraps %v", key, err, want)
+			t.Errorf("%s of format 9: got error %v, want one that wraps %v", key, err, want)
 		}
 	}
 }
