@@ -21,20 +21,20 @@ var (
 
 // sabotagedFetch takes IDs ahead. They are for later calls, or for those that come before the
 // answer.
-func (q *strictQueue) sabotagedFetch(ctx context.Context, n int64) (g Grant, err error) {
+func (q *strictQueue) sabotagedFetch(ctx context.Context, period string, n int64) (g Grant, err error) {
 	switch {
 	case sabotage.Broken("strict joined"):
-		g, err = q.fetch(ctx, n+ahead)
+		g, err = q.fetch(ctx, period, n+ahead)
 		time.Sleep(rand.N(40 * time.Millisecond)) // some answers are slow
 		return g, err
 	case !sabotage.Broken("strict stock"):
-		return q.fetch(ctx, n)
+		return q.fetch(ctx, period, n)
 	}
 	stocksMu.Lock()
 	g = stocks[q]
 	stocksMu.Unlock()
 	if g.Range.Len() < n {
-		if g, err = q.fetch(ctx, n+ahead); err != nil {
+		if g, err = q.fetch(ctx, period, n+ahead); err != nil {
 			return g, err
 		}
 	}

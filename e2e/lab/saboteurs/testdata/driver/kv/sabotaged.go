@@ -51,7 +51,7 @@ func (c *counter) keepUnanswered(outcomes []outcome, store, server string) {
 	for _, o := range outcomes {
 		o.grant.Store, o.grant.Server = store, server
 		o.grant.Range.End += beyond
-		unanswered[c.tag] = append(unanswered[c.tag], o)
+		unanswered[c.key.Name] = append(unanswered[c.key.Name], o)
 	}
 }
 
@@ -59,9 +59,9 @@ func (c *counter) keepUnanswered(outcomes []outcome, store, server string) {
 func (c *counter) takeUnanswered(calls []*call) []outcome {
 	unansweredMu.Lock()
 	defer unansweredMu.Unlock()
-	for i, o := range unanswered[c.tag] {
+	for i, o := range unanswered[c.key.Name] {
 		if len(calls) == 1 && calls[0].strict && o.grant.Range.Len() >= calls[0].n {
-			unanswered[c.tag] = append(unanswered[c.tag][:i:i], unanswered[c.tag][i+1:]...)
+			unanswered[c.key.Name] = append(unanswered[c.key.Name][:i:i], unanswered[c.key.Name][i+1:]...)
 			o.grant.Range.End = o.grant.Range.Start + calls[0].n
 			return []outcome{o}
 		}
