@@ -48,7 +48,7 @@ translated: ## declare that Chinese pages say what the English ones say now (NAM
 	@cd site && go run ./translated $(NAME)
 
 reference: ## write the reference pages of docs/ again, from the code
-	go test -count=1 -run 'Reference|MetricsAreDocumented' ./api ./cmd/... ./internal/server/... -update
+	go test -count=1 -run 'Reference|MetricsAreDocumented' ./api ./cmd/... ./internal/server ./internal/server/frontend -update
 	@cd site && go run ./translated $(filter-out measured,$(basename $(notdir $(wildcard site/phrases/*.json))))
 
 pictures: ## draw the pictures of docs/ again
