@@ -67,11 +67,6 @@ func strictRow(t *testing.T, name string, s advancer, rounds int, slice time.Dur
 	return row + "\n"
 }
 
-func middle(all []float64) float64 {
-	all = slices.Sorted(slices.Values(all))
-	return all[len(all)/2]
-}
-
 // strictSet returns a set with a tag of strict order. Some of these stores can lose writes.
 func strictSet(t *testing.T, s advancer) *segment.Set {
 	t.Helper()
