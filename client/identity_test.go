@@ -48,7 +48,7 @@ func (b *switchboard) lead(t *testing.T, to *testleaf.Server) {
 
 func newClient(t *testing.T, url string) *client.Client {
 	t.Helper()
-	c, err := client.New(url, &client.Options{MaxStock: 2000, Wait: 200 * time.Millisecond})
+	c, err := client.New(url, &client.Options{MaxStock: 2000, Wait: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestEmptiedServerBehindARelay(t *testing.T) {
 	}
 	t.Cleanup(func() { db.Close() })
 	front := testleaf.Start(t, testleaf.Options{
-		Store: db.Store(), Route: db.Route, Segment: segment.SetOptions{Options: segment.Options{MaxStock: 2000, Wait: 100 * time.Millisecond}},
+		Store: db.Store(), Route: db.Route, Segment: segment.SetOptions{Options: segment.Options{MaxStock: 2000, Wait: time.Second}},
 	})
 	c := newClient(t, front.URL())
 	var ranges drivertest.Ranges
