@@ -56,15 +56,16 @@ func strictRow(t *testing.T, name string, s advancer, rounds int, slice time.Dur
 			rates[i], shares[i], took[i] = append(rates[i], rate), append(shares[i], rate/trip), append(took[i], each...)
 		}
 	}
-	row := fmt.Sprintf("| %s | %.0f |", name, middle(trips))
+	var row strings.Builder
+	row.WriteString(fmt.Sprintf("| %s | %.0f |", name, middle(trips)))
 	for i := range strictCallers {
-		row += fmt.Sprintf(" %.0f (%.2f) |", middle(rates[i]), middle(shares[i]))
+		row.WriteString(fmt.Sprintf(" %.0f (%.2f) |", middle(rates[i]), middle(shares[i])))
 	}
 	for _, each := range took {
 		slices.Sort(each)
-		row += fmt.Sprintf(" %.1f / %.1f |", each[len(each)/2].Seconds()*1000, each[len(each)*99/100].Seconds()*1000)
+		row.WriteString(fmt.Sprintf(" %.1f / %.1f |", each[len(each)/2].Seconds()*1000, each[len(each)*99/100].Seconds()*1000))
 	}
-	return row + "\n"
+	return row.String() + "\n"
 }
 
 // strictSet returns a set with a tag of strict order. Some of these stores can lose writes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,14 +24,15 @@ type fatalHook struct{ failed func(string) }
 
 func (h fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	text := zapcore.NewMapObjectEncoder()
-	reason := entry.Message
+	var reason strings.Builder
+	reason.WriteString(entry.Message)
 	for _, f := range fields {
 		if f.Type == zapcore.ErrorType {
 			f.AddTo(text)
-			reason += ": " + f.Interface.(error).Error()
+			reason.WriteString(": " + f.Interface.(error).Error())
 		}
 	}
-	h.failed(reason)
+	h.failed(reason.String())
 	select {}
 }
 
