@@ -35,6 +35,7 @@ type database struct {
 	mu       sync.RWMutex // held for writing during a fail-over
 	stalled  *stall       // nil: writes are answered
 	epoch    int          // counts the fail-overs
+	renamed  int          // so many of them left the incarnation's name as it was
 	since    time.Time    // of the last one
 	replica  memory.Snapshot
 	caughtUp int                  // the epoch that the replica has seen
@@ -150,12 +151,9 @@ func (b *port) call(ctx context.Context, write bool, do func() error) error {
 	case b.db.down.Load(), b.p.cutOff(), f.kind == lost, f.kind == late && !write:
 		return b.broken(ctx, f)
 	case f.kind == late:
-		epoch := b.epoch()
 		b.p.w.background.Go(func() {
 			time.Sleep(f.late)
-			if b.epoch() == epoch {
-				_ = do()
-			}
+			_ = do()
 		})
 		return b.broken(ctx, f)
 	}
@@ -318,7 +316,7 @@ func (d *database) incarnation() string {
 	if d.w.sabotaged("W9 name") {
 		return fmt.Sprint("epoch ", d.epoch%2)
 	}
-	return fmt.Sprint("epoch ", d.epoch)
+	return fmt.Sprint("epoch ", d.epoch-d.renamed)
 }
 
 // Close does nothing.

@@ -11,14 +11,12 @@
 // the database. The product's own random numbers, such as those of its back-off, differ from
 // run to run: replay a schedule several times.
 //
-// Failed seeds are in testdata/seeds and run first; a new one gets a line in that file. A change of
-// the simulator changes the meaning of a seed, so each finding also gets its own test.
-//
 // TestSaboteurs builds these tests with faults in the product's code (package saboteurs). It breaks
-// one rule after the other and shows that the simulator finds the consequence. The schedules in
-// testdata/saboteurs are known to notice and run first. With LEAF_LAB set, schedules are tried from
-// the first one on. After a change of the simulator this command, in folder e2e, writes the known
-// ones again:
+// one rule after the other and shows that the simulator finds the consequence. For each of them,
+// testdata/saboteurs keeps a schedule, and the test fails if that does not find it any more. With
+// LEAF_LAB set, schedules are also tried from the first one on. A finding of [TestSchedules] becomes
+// a saboteur, with the mended fault and the failed schedule. After a change of the simulator this
+// command, in folder e2e, writes the schedules again; -run Saboteurs/NAME does so for one:
 //
 //	go test -tags leafsabotage -overlay "$(go run ./lab/saboteurs/overlay)" ./lab/sim -run Saboteurs -record
 package sim

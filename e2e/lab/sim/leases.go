@@ -1,13 +1,17 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/e2e/lab"
 	"github.com/leaf-id/leaf/snowflake"
@@ -25,6 +29,9 @@ type leaseWorld struct {
 	mixed   bool           // the machines do not mean the same by a layout's name
 	renamed bool           // and the first one calls it by another name, which callers do not say
 	older   bool           // and the others do not record which layout is the default one
+
+	mu     sync.Mutex
+	broken []error // promises of the keeper, apart from unique IDs
 }
 
 var epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -49,6 +56,7 @@ func newLeaseWorld(seed uint64, sabotage string) *leaseWorld {
 			Options: snowflake.Options{MaxAhead: maxAhead, RandomStart: rng.Int64N(2)}, // 1: two that issue in one tick issue the same
 		})
 	}
+	w.reserves()
 	w.clocks, w.mixed = rng.IntN(2) == 0, rng.IntN(8) == 0
 	defaults := w.random("defaults")
 	w.renamed = w.mixed && defaults.IntN(2) == 0
@@ -81,6 +89,16 @@ func newLeaseWorld(seed uint64, sabotage string) *leaseWorld {
 	return w
 }
 
+// reserves gives some layouts a reserve, as uid mode has one. Its IDs are older than the clock.
+func (w *leaseWorld) reserves() {
+	rng := w.random("reserves")
+	for i := range w.layouts {
+		if rng.IntN(3) == 0 {
+			w.layouts[i].Options.Reserve = snowflake.Reserve{Size: 1 << rng.IntN(10)}
+		}
+	}
+}
+
 // initial returns the record of a worker ID before the first claim.
 func (w *leaseWorld) initial(id int64) worker.Record {
 	r := worker.Record{Worker: id}
@@ -100,6 +118,12 @@ type leaseServer struct {
 	clock *worker.Clock
 
 	layouts []snowflake.NodeLayout // the first one is the default
+
+	calls atomic.Int64 // of clients
+	held  struct {     // the last lease
+		instance worker.Instance
+		ahead    time.Duration // of the registry's clock, at first
+	}
 
 	asked  worker.ServerEpoch  // for a saboteur: the last answer,
 	judged *worker.ServerEpoch // and the next answer
@@ -135,9 +159,23 @@ func (s *leaseServer) take(ctx context.Context, layout string, rng *rand.Rand) (
 	if layout == s.w.layouts[0].Name { // of callers without a layout
 		g = s.node.Generator(s.layouts[0].Name)
 	}
-	got.ranges, err = g.Take(ctx, nil, 1+rng.IntN(1<<rng.IntN(7)))
+	got.ranges, err = s.takeFrom(ctx, g, 1+rng.IntN(1<<rng.IntN(7)))
 	got.clockEnd = s.clock.Now().UnixMilli()
 	return got, err
+}
+
+// takeFrom uses the ways to take IDs in turn.
+func (s *leaseServer) takeFrom(ctx context.Context, g *snowflake.Generator, n int) ([]leaf.Range, error) {
+	switch s.calls.Add(1) % 4 {
+	case 0:
+		id, err := g.Next(ctx)
+		return []leaf.Range{{Start: id, End: id + 1}}, err
+	case 1:
+		r, err := g.TakeContiguous(ctx, min(n, int(g.Layout().MaxSequence()+1)/4))
+		return []leaf.Range{r}, err
+	default:
+		return g.Take(ctx, nil, n)
+	}
 }
 
 func text(r worker.Record) string {
@@ -162,8 +200,11 @@ func (s *leaseServer) Load(ctx context.Context, id int64) (worker.Record, error)
 
 // Swap forwards to the registry and records the call.
 func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) (worker.Record, error) {
-	begin := s.w.now()
+	begin, off := s.w.now(), s.offset()
 	now, err := s.Registry.Swap(ctx, old, next)
+	if err == nil && next.Held() {
+		s.bounded(old, next, min(off, s.offset()))
+	}
 	if next.Term > old.Term && next.Held() {
 		s.claimed()
 		s.p.pauseAt("claim")
@@ -177,6 +218,45 @@ func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) (worker
 	}
 	s.w.opsOf(cellName(next.Worker)).Swap(begin, s.w.now(), text(old), text(next), outcome)
 	return now, err
+}
+
+// offset is how far the clocks of the process and of the registry differ; 0 if it has none.
+func (s *leaseServer) offset() time.Duration {
+	registry, _ := s.w.db.cells.Clock(context.Background())
+	if registry.IsZero() {
+		return 0
+	}
+	return s.clock.Now().Sub(registry).Abs()
+}
+
+// bounded compares a granted horizon with the registry's clock, and a claimer's clock, too.
+func (s *leaseServer) bounded(old, next worker.Record, off time.Duration) {
+	registry, _ := s.w.db.cells.Clock(context.Background())
+	if registry.IsZero() || s.w.db.lossy { // which may set that clock at any time
+		return
+	}
+	tolerance := cmp.Or(s.w.keeper.Tolerance, worker.DefaultTolerance)
+	if next.Term > old.Term && off > tolerance+2*time.Second {
+		s.w.breach("%s claimed worker ID %d by a clock that is off by %v", s.p.name, next.Worker, off)
+	}
+	if s.held.instance != next.Instance {
+		s.held.instance, s.held.ahead = next.Instance, old.Horizon.Sub(registry)
+	}
+	if next.Term > old.Term {
+		s.held.ahead = next.Horizon.Sub(registry)
+	}
+	most := max(2*s.w.keeper.Horizon, s.held.ahead)
+	if ahead := next.Horizon.Sub(registry); next.Horizon.After(old.Horizon) && ahead > most+2*time.Second {
+		s.w.breach("%s has a lease that reaches %v beyond the registry's time", s.p.name, ahead)
+	}
+}
+
+// breach records a broken promise.
+func (w *leaseWorld) breach(format string, args ...any) {
+	w.note(format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = append(w.broken, fmt.Errorf(format, args...))
 }
 
 // Watch forwards to the registry. A process calls it before its first ID.
@@ -391,7 +471,7 @@ func (w *leaseWorld) recovery() time.Duration {
 
 // check looks at all that happened.
 func (w *leaseWorld) check() error {
-	errs := []error{w.history.Unique(), w.history.Ordered()}
+	errs := append(w.broken, w.history.Unique(), w.history.Ordered())
 	if !w.clocks && !w.mixed && !w.skewed && w.layouts[0].MaxWorker() >= int64(len(w.machines)) {
 		errs = append(errs, w.history.CheckSilence(w.well, w.well+10*time.Second, 5*time.Second, w.names...))
 	}
@@ -417,7 +497,7 @@ func (w *leaseWorld) bound(l snowflake.NodeLayout) lab.TimeBound {
 	if w.far {
 		ahead = farAhead
 	}
-	if w.clocks || w.skewed {
+	if w.clocks || w.skewed || l.Options.Reserve.Size > 0 {
 		behind = 1 << 60
 	}
 	return lab.TimeBound{

