@@ -87,8 +87,17 @@ func wantOption(t *testing.T, url, tag string, option segment.TagOptions, set bo
 }
 
 // A server from before options of tags runs beside one of this release on a store with a tag of
-// strict order. It issues no ID of it, and whatever an operator has it do, the order holds.
+// strict order or with periods. It issues no ID of it, and whatever an operator has it do, the order
+// holds.
 func TestStrictBesideAnOlderServer(t *testing.T) {
+	stocklessBesideOlder(t, segment.TagOptions{segment.OptionOrder: segment.OrderStrictLossy})
+}
+
+func TestPeriodsBesideAnOlderServer(t *testing.T) {
+	stocklessBesideOlder(t, segment.TagOptions{segment.OptionPeriod: "year", segment.OptionZone: "Asia/Tokyo"})
+}
+
+func stocklessBesideOlder(t *testing.T, options segment.TagOptions) {
 	testserver.Long(t)
 	t.Parallel()
 	old := buildCommit(t, beforeOptions)
@@ -97,13 +106,17 @@ func TestStrictBesideAnOlderServer(t *testing.T) {
 		"mysql":  mariadb.URL(mariadb.NewDatabase(t)),
 		"redis":  testserver.Redis(t, nil).URL(),
 	} {
-		t.Run(name, func(t *testing.T) { strictBesideOlder(t, old, url) })
+		t.Run(name, func(t *testing.T) { strictBesideOlder(t, old, url, options) })
 	}
 }
 
-func strictBesideOlder(t *testing.T, old, url string) {
+func strictBesideOlder(t *testing.T, old, url string, options segment.TagOptions) {
 	leafCommand(t, "init", "--store", url)
-	leafCommand(t, "tag", "create", labTag, "--order", segment.OrderStrictLossy, "--store", url)
+	args := []string{"tag", "create", labTag, "--store", url}
+	for name, value := range options {
+		args = append(args, "--"+name, value)
+	}
+	leafCommand(t, args...)
 	ours := serve(t, "--store", url)
 	older := serveBy(t, old, "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--store", url)
 	last := ours.next(labTag)
@@ -111,7 +124,7 @@ func strictBesideOlder(t *testing.T, old, url string) {
 		t.Helper()
 		for range 3 {
 			if ids, err := older.ids(labTag, 7); err == nil {
-				t.Fatalf("after %s the older server issued %v of a tag with strict order", after, ids)
+				t.Fatalf("after %s the older server issued %v of a tag with %v", after, ids, options)
 			}
 			id := ours.next(labTag)
 			if id <= last {
@@ -128,5 +141,5 @@ func strictBesideOlder(t *testing.T, old, url string) {
 		t.Logf("the older server: leaf %q: %v", args, err)
 		again(args[1])
 	}
-	wantOption(t, url, labTag, segment.TagOptions{segment.OptionOrder: segment.OrderStrictLossy}, false)
+	wantOption(t, url, labTag, options, false)
 }
