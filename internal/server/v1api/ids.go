@@ -66,8 +66,10 @@ func (q *request) serve(w http.ResponseWriter) error {
 	if q.http.Method == http.MethodHead {
 		return q.head(w, p)
 	}
-	var err error
-	p.stockless, err = q.IDs.Stockless(q.http.Context(), q.scheme, q.key)
+	err := q.caller.Take(q.scheme, q.key, int64(max(p.n, 1)))
+	if err == nil {
+		p.stockless, err = q.IDs.Stockless(q.http.Context(), q.scheme, q.key)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -89,9 +91,6 @@ func hasBody(r *http.Request) bool {
 }
 
 func (q *request) one(w http.ResponseWriter, p params) error {
-	if err := q.caller.Take(q.scheme, q.key, 1); err != nil {
-		return err
-	}
 	id, err := q.IDs.Next(q.http.Context(), q.scheme, q.key)
 	if err != nil {
 		return err
@@ -109,9 +108,6 @@ func (q *request) one(w http.ResponseWriter, p params) error {
 }
 
 func (q *request) batch(w http.ResponseWriter, p params) error {
-	if err := q.caller.Take(q.scheme, q.key, int64(p.n)); err != nil {
-		return err
-	}
 	ids, err := q.take(p)
 	if err != nil {
 		return err
