@@ -23,7 +23,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A counter stands for client.Client.Tag.
+// A counter takes the place of client.Client.Tag.
 type counter struct{ last int64 }
 
 func (c *counter) Next(context.Context) (int64, error) { c.last++; return c.last, nil }
@@ -98,7 +98,7 @@ func TestFenced(t *testing.T) {
 	}
 }
 
-// A worker ID that the library does not take is told by Next.
+// Next reports a worker ID that the library refuses.
 func TestFencedFails(t *testing.T) {
 	for name, make := range map[string]func(int64) (func() (int64, error), func(int64) time.Time, error){
 		"snowflake": fenced.Snowflake, "sonyflake": fenced.Sonyflake,

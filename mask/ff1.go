@@ -18,7 +18,7 @@ type ff1 struct {
 	block  cipher.Block
 	b, d   int        // bytes of a half, and of a round's result
 	prefix [size]byte // the state of CBC-MAC after P and the full blocks of Q before the round number
-	last   [size]byte // the last block of Q: what is left of the tweak, zeros, the round and the half
+	last   [size]byte // the last block of Q: the rest of the tweak, zeros, the round and the half
 }
 
 func newFF1(block cipher.Block, domain Domain, tweak []byte) ff1 {
@@ -48,7 +48,7 @@ func (f *ff1) chain(state *[size]byte, q []byte) {
 	f.block.Encrypt(state[:], state[:])
 }
 
-// Buffers are what a round writes. They are on the heap, since AES is behind an interface.
+// A round writes into buffers. They are on the heap, since AES is behind an interface.
 type buffers struct{ q, r [size]byte }
 
 // round returns the number y of round i modulo m.

@@ -44,7 +44,7 @@ func TestNIST(t *testing.T) {
 	}
 }
 
-// TestSmallDomains maps whole domains that are too small for use.
+// TestSmallDomains maps every number of domains too small for use.
 func TestSmallDomains(t *testing.T) {
 	block, err := aes.NewCipher(make([]byte, 32))
 	if err != nil {

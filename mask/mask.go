@@ -102,7 +102,7 @@ func New(key Key, d Domain, series string) (*Mask, error) {
 	return &Mask{d, newFF1(block, d, []byte(series))}, nil
 }
 
-// Hide returns the number that stands for n.
+// Hide returns the masked number of n.
 func (m *Mask) Hide(n int64) (int64, error) { return m.apply(n, m.cipher.encrypt) }
 
 // Reveal returns the number that Hide hid as n.

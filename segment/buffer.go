@@ -38,7 +38,7 @@ type Buffer struct {
 	queue   []*span       // what follows current
 	short   int64         // how many IDs the waiting callers need
 	runs    []*runWait    // waiting callers whose IDs must follow one another
-	wake    chan struct{} // closes when waiting callers should check again; nil: nobody waits
+	wake    chan struct{} // closes when waiting callers should check again; nil without callers
 	refill  *refill       // in flight; nil: no call is
 	asking  int64         // how many IDs the refill in flight asks for
 	end     error         // why no ID will ever be issued again; nil while there may be

@@ -65,7 +65,7 @@ func (d *crashDisk) sync(f *os.File) error {
 	return nil
 }
 
-// crash shows what crashes may leave: the old or the new names, and of each file what was synced,
+// crash lists the possible contents after a crash: the old or the new names, and of each file what was synced,
 // or all or half of what was written since.
 func (d *crashDisk) crash() {
 	for _, names := range []map[string]uint64{d.look(), maps.Clone(d.names)} {

@@ -6,7 +6,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A set drops the IDs of the named tag, and of no other; an unused tag has none.
+// A set drops the IDs of the named tag alone; an unused tag has no IDs to drop.
 func TestSetDropBelow(t *testing.T) {
 	set := segment.NewSet(newStore(t, 1, 1000), nil)
 	defer set.Close(t.Context())

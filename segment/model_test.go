@@ -52,12 +52,12 @@ func (l *ledger) Return(ctx context.Context, tag string, last segment.Grant, sta
 	return l.Store.(segment.Returner).Return(ctx, tag, last, start)
 }
 
-// A model is what a buffer must have: spans of granted IDs, the first of which it issues next.
+// A model predicts a buffer: spans of granted IDs, issued from the first span on.
 type model struct {
 	t       *testing.T
 	b       *segment.Buffer
 	store   *ledger
-	spans   []leaf.Range // the first may be empty: the buffer goes on from it at the next call
+	spans   []leaf.Range // the first may be empty: the buffer leaves it at the next call
 	seen    int          // how many grants are in spans
 	granted int64        // IDs
 	issued  int64

@@ -229,7 +229,7 @@ func (b *Buffer) fetch(ctx context.Context, period string, n int64) (Grant, erro
 		if err != nil {
 			return Grant{}, err
 		}
-		period = grant.Period // also where a lift goes on after midnight
+		period = grant.Period // also if a lift ends after midnight
 		if err := b.opts.checkStore(grant); err != nil {
 			b.lose(grant.Range.Len())
 			return Grant{}, &leaf.StoreError{Err: fmt.Errorf("tag %q: %w", b.tag, err)}

@@ -106,7 +106,7 @@ func TestUnfit(t *testing.T) {
 		unfit(false) // it is only down
 		store.Set(drivertest.Fault{Before: fmt.Errorf("%w: its data is of a newer release", leaf.ErrUnsupported)})
 		time.Sleep(20 * time.Second)
-		unfit(true) // nobody has any IDs
+		unfit(true) // every stock is empty
 		store.Set(drivertest.Fault{})
 		time.Sleep(20 * time.Second)
 		unfit(false)

@@ -36,9 +36,9 @@ type Set struct {
 	closed      bool                // no buffer is made any more
 	lastCheck   error               // how the latest look at the store ended
 	listed      map[string]struct{} // the tags of the latest listing, at most maxListed
-	digest      string              // the store's digest just before it; empty: none
+	digest      string              // the store's digest just before it, or empty
 	unknownTags int                 // buffers of tags that may not exist
-	nextList    *relisting          // that callers wait for; nil: none do
+	nextList    *relisting          // that callers wait for, or nil
 	checking    bool                // a check is under way
 	checked     time.Time           // when the latest one ended
 	took        time.Duration       // how long that was under way

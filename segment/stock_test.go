@@ -90,7 +90,7 @@ var (
 )
 
 // Callers wait for the store only while a tag is new to the process, and no call fails; the
-// stock comes to what the outage budget used, and no further.
+// stock grows to the use of one outage budget, and no further.
 func TestStockFollowsUse(t *testing.T) {
 	testserver.Long(t)
 	ramp := func(t time.Duration) float64 { return 10 * math.Pow(2, min(10, t.Minutes())) }

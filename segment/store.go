@@ -56,7 +56,7 @@ type Store interface {
 
 // A Grant is what one [Store.Advance] returns.
 type Grant struct {
-	// Range is what the caller now owns.
+	// The caller owns Range from now on.
 	Range leaf.Range
 
 	// Step is the tag's configured step at the time of the call, at least 1.

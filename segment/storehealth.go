@@ -21,7 +21,7 @@ const (
 	maxBackoff    = time.Second
 )
 
-// storeHealth is what is wrong with the store at present; the zero value: nothing.
+// storeHealth is the present problem of the store. The zero value is a healthy store.
 type storeHealth struct {
 	err      error
 	since    time.Time
@@ -83,7 +83,7 @@ func isUnfit(err error) bool {
 // isPermanent reports whether waiting does not help against err.
 func isPermanent(err error) bool { return isFinal(err) || isUnfit(err) }
 
-// errWaited ends a wait that has lasted [Options.Wait].
+// errWaited ends a wait after [Options.Wait].
 var errWaited = errors.New("waited long enough")
 
 // exhausted is the error of a caller that gets no ID because of cause; nil: the

@@ -105,7 +105,7 @@ func TestBatchLeavesTheStockOnRefusal(t *testing.T) {
 			synctest.Wait()
 			store.Set(drivertest.Fault{Before: fault, Latency: 10 * time.Millisecond})
 			defer store.Set(drivertest.Fault{})
-			for range 110 { // a tenth is used: the store is asked
+			for range 110 { // a tenth is used: a call to the store
 				next(t, b)
 			}
 			time.Sleep(500 * time.Millisecond)
@@ -154,7 +154,7 @@ func TestOldFailure(t *testing.T) {
 	})
 }
 
-// Replies that are lost again and again cost a step each, not the whole target.
+// Each lost reply costs a step, not the whole target.
 func TestLostRepliesCostLittle(t *testing.T) {
 	testserver.Long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestErrorAfterCommit(t *testing.T) {
 			return drivertest.Fault{}
 		})
 		b := segment.NewBuffer(store, "order", &segment.Options{Policy: segment.Leaf})
-		defer b.Close(t.Context()) // what it cannot give back is lost
+		defer b.Close(t.Context()) // the rest is lost
 		var ranges drivertest.Ranges
 		for range 5000 {
 			id := next(t, b)

@@ -15,7 +15,7 @@ type table struct {
 	slots atomic.Pointer[[]slot]
 
 	mu     sync.Mutex // held to write
-	filled int        // slots that are not free
+	filled int        // used slots
 }
 
 type slot = atomic.Pointer[Buffer]
@@ -29,7 +29,7 @@ func newTable() *table {
 	return t
 }
 
-// get returns the buffer of tag, nil if there is none.
+// get returns the buffer of tag or nil.
 func (t *table) get(tag string) *Buffer {
 	slots, hash := *t.slots.Load(), maphash.String(t.seed, tag)
 	if b := slots[hash&uint64(len(slots)-1)].Load(); b != nil && b.tag == tag && b != gone {
@@ -50,7 +50,7 @@ func find(slots []slot, hash uint64, tag string) (*slot, *Buffer) {
 	}
 }
 
-// put makes b the buffer of its tag and returns the one before, nil if there was none.
+// put makes b the buffer of its tag and returns the one before or nil.
 func (t *table) put(b *Buffer) (before *Buffer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +95,7 @@ func (t *table) remove(b *Buffer) {
 	}
 }
 
-// all iterates over the buffers. It sees those that are in the table all the while.
+// all iterates over the buffers. It may miss buffers that come or go meanwhile.
 func (t *table) all() iter.Seq[*Buffer] {
 	return func(yield func(*Buffer) bool) {
 		slots := *t.slots.Load()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A table does what a map does, through growth and removals.
+// A table behaves as a map, through growth and removals.
 func TestTableIsAMap(t *testing.T) {
 	table, want := newTable(), make(map[string]*Buffer)
 	for range 50_000 {

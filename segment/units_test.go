@@ -15,7 +15,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// The size of the next allocation, at and beside each bound.
+// The size of the next allocation, at each bound and one off it.
 func TestAdaptiveSize(t *testing.T) {
 	for _, c := range []struct{ stock, short, step, issued, recent, max, want int64 }{
 		{0, 0, 10, 0, 0, 100, 10},
@@ -52,7 +52,7 @@ func TestRecentUse(t *testing.T) {
 			t.Errorf("at %v with %d issued: %d are recent, want %d", now, issued, got, want)
 		}
 	}
-	at(5*time.Second, 7, 7) // the first sample is of what there was before
+	at(5*time.Second, 7, 7) // the first sample counts the calls before
 	for i := range 20 {
 		at(5*time.Second+time.Duration(i)*tick, int64(10*i+7), int64(10*i+7))
 	}
@@ -250,7 +250,7 @@ func TestSameAndZero(t *testing.T) {
 	}
 }
 
-// A grant is small if it is, was asked for larger, and does not follow the one before.
+// A grant counts as small if the caller asked for more and it does not follow the one before.
 func TestTooSmall(t *testing.T) {
 	for _, c := range []struct {
 		asked, granted int64
@@ -289,7 +289,7 @@ func (s *lyingStore) Tags(context.Context) iter.Seq2[Tag, error] {
 	return func(func(Tag, error) bool) {}
 }
 
-// Impossible grants fail, and are issued by nobody.
+// An impossible grant fails, and its IDs are never issued.
 func TestImpossibleGrants(t *testing.T) {
 	for name, g := range map[string]Grant{
 		"negative": {Range: leaf.Range{Start: -1, End: 5}, Step: 10}, "empty": {Range: leaf.Range{Start: 5, End: 5}, Step: 10},

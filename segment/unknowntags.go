@@ -14,7 +14,7 @@ import (
 // that those that exist are served however many others are asked for.
 const (
 	maxUnknown = 1024    // buffers of unknown tags
-	maxListed  = 100_000 // tags of a listing that are kept in memory
+	maxListed  = 100_000 // tags of a listing in memory
 )
 
 // admit counts the buffer of an unknown tag, or refuses it; s.mu is held.

@@ -167,7 +167,7 @@ func TestHas(t *testing.T) {
 	})
 }
 
-// A frozenList is a store that is down, and whose listing never ends.
+// A frozenList is a store whose calls fail and whose listing never ends.
 type frozenList struct{ segment.Store }
 
 func (f frozenList) Advance(context.Context, string, int64) (segment.Grant, error) {

@@ -62,7 +62,7 @@ func TestNavigation(t *testing.T) {
 	}
 }
 
-// Each Chinese page says what the English one says now.
+// Each Chinese page follows the present English one.
 func TestChineseIsUpToDate(t *testing.T) {
 	english, chinese := pages(t, site.Docs), pages(t, filepath.Join(site.Docs, "zh"))
 	for _, page := range english {

@@ -60,7 +60,7 @@ func TestFirstDefaultLayout(t *testing.T) {
 	})
 }
 
-// A claim refused for its layouts leaves none of them in the record.
+// A claim refused for its layouts changes no layout of the record.
 func TestRefusedClaimIsRestored(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
 		// The second node claims between the first one's look and its claim.

@@ -140,7 +140,7 @@ func TestRenewalsLeaveClaimsAlone(t *testing.T) {
 		w.untracked.Store(true)
 		keepStamping(t, brokers[0], poolDelay)
 		l := claimFrom(t, brokers[0], "web-1")
-		for range 10 { // servers go on writing
+		for range 10 { // servers still write
 			keepStamping(t, brokers[1], 3500*time.Millisecond)
 			time.Sleep(500 * time.Millisecond)
 			var err error

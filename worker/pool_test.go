@@ -60,7 +60,7 @@ func inPoolBubble(t *testing.T, nodes int, test func(t *testing.T, w *world, bro
 	})
 }
 
-// A program is what leases a worker ID. It issues whatever its lease allows, in any hurry.
+// A program leases a worker ID. It issues all IDs that its lease allows, as fast as it can.
 type program struct {
 	w      *world
 	name   string

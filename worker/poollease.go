@@ -51,7 +51,7 @@ type PoolClaim struct {
 	Pool   string        // its name
 	TTL    time.Duration // 0: [DefaultTTL], or the pool's MaxTTL if that is shorter
 	Holder string        // the program, for people
-	Layout ServedLayout  // if set: what the program takes for the pool's layout
+	Layout ServedLayout  // if set: the program's idea of the pool's layout
 }
 
 // Claim leases a free worker ID of a pool to a program. The error wraps [ErrNoPool],
@@ -247,7 +247,7 @@ func (r *renewal) write(ctx context.Context) (l PoolLease, sent bool, err error)
 	if err != nil {
 		return l, true, err
 	}
-	if _, ok := r.reg.(LossyRegistry); ok { // the server that has answered before may have ended
+	if _, ok := r.reg.(LossyRegistry); ok { // the earlier server may have ended
 		v, err = r.readClock(ctx)
 	}
 	if err == nil {

@@ -100,10 +100,10 @@ func (l ServedLayout) MaxWorker() int64 { return 1<<l.WorkerBits - 1 }
 // List and Swap set it. A registry without versions leaves it empty.
 type Record struct {
 	Worker  int64
-	Version string // set by the registry, which alone can read it; empty: none
+	Version string // set by the registry, which alone can read it, or empty
 
-	Instance Instance  // the holder; zero: none
-	Term     int64     // how many claims there were
+	Instance Instance  // the holder, or zero
+	Term     int64     // the number of claims so far
 	Horizon  time.Time // times below it may have been issued, by the holder or before it
 
 	Layouts []ServedLayout // every layout ever served under the worker ID, by name

@@ -21,7 +21,7 @@ type laggingRegistry struct {
 	written []version
 }
 
-// A version is what the replica has from a time on.
+// A version is the content of the replica from a time on.
 type version struct {
 	at      time.Time
 	records []worker.Record

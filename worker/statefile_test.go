@@ -147,7 +147,7 @@ func TestOpenStateFile(t *testing.T) {
 	}
 }
 
-// A disk that fails stops IDs at the mark, and they go on when it works again.
+// A failing disk stops IDs at the mark; they continue once it works.
 func TestDiskFails(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		n := w.nodes[0]
@@ -248,7 +248,7 @@ func TestAssignedWorkerIDFreed(t *testing.T) {
 	})
 }
 
-// A worker ID that is assigned is waited for.
+// A server waits for its assigned worker ID.
 func TestAssignedWorkerIDWaits(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		static, err := worker.OpenStatic(openFile(t, filepath.Join(t.TempDir(), "static-3")), 3, 0)

@@ -7,7 +7,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A record that has seen many layouts.
+// A record with many layouts.
 func TestStaticKeepsManyLayouts(t *testing.T) {
 	path := t.TempDir() + "/static-1"
 	s, err := worker.OpenStatic(openFile(t, path), 1, 0)

@@ -154,7 +154,7 @@ func (r *scenarioRun) take(name string, n, batch int) error {
 	return nil
 }
 
-// reason is what the other clients name the error.
+// reason is the other clients' name of the error.
 func reason(err error) string {
 	for text, target := range map[string]error{"UNKNOWN_TAG": leaf.ErrUnknownTag, "INVALID_ARGUMENT": leaf.ErrInvalid, "CLOSED": leaf.ErrClosed} {
 		if errors.Is(err, target) {
@@ -245,7 +245,7 @@ func wantReason(err error, want any) error {
 	return nil
 }
 
-// drain takes IDs until there are none.
+// drain takes IDs until the store is empty.
 func (r *scenarioRun) drain(name, want string) error {
 	for {
 		if err := r.take(name, 1, 1); err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A spec is what a test wants of a world.
+// A spec describes the world that a test needs.
 type spec struct {
 	servers int      // with one store; default 1
 	tags    []string // NAME:STEP

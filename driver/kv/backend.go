@@ -13,7 +13,7 @@ import (
 // ErrConflict is wrapped by [Backend.Swap] if the cell has changed.
 var ErrConflict = errors.New("the cell has changed")
 
-// A Kind is what a cell holds.
+// A Kind is the type of a cell.
 type Kind string
 
 const (

@@ -35,7 +35,7 @@ func (b answering) Add(context.Context, kv.Key, int64) (kv.Cell, int64, error) {
 	return kv.Cell{Key: orderKey, Version: "9", Value: b.text, Server: "east"}, b.by, nil
 }
 
-// Of the answers to an Add the store accepts those that are possible.
+// The store accepts only possible answers to an Add.
 func TestAnswersOfAdders(t *testing.T) {
 	const rest = `"step":10,"store":"abc","updated":5}`
 	damage := segment.ErrDamaged
@@ -171,7 +171,7 @@ func TestIdentityOfOldStore(t *testing.T) {
 	}
 }
 
-// What stands in a cell is what a tag is, to the letter.
+// A tag has exactly this text in its cell.
 func TestCellText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cells := memory.NewBackend()
@@ -457,7 +457,7 @@ func TestRegistryCalls(t *testing.T) {
 	}
 }
 
-// An edit that meets another writer starts over from what that wrote.
+// An edit that meets another writer starts over from the other's text.
 func TestEditAfterConflict(t *testing.T) {
 	b := &hooked{Backend: memory.NewBackend()}
 	s := newStore(t, b, order)

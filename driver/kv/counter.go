@@ -104,7 +104,7 @@ func (c *counter) next() []*call {
 	c.waiting = nil
 	if len(calls) == 0 {
 		c.serving = false
-		if c.cell.Version == "" || c.key.Kind == Periods { // there are ever more periods
+		if c.cell.Version == "" || c.key.Kind == Periods { // the number of periods grows forever
 			delete(c.store.counters, c.key)
 		}
 	}

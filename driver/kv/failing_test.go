@@ -194,7 +194,7 @@ func TestForeignMarker(t *testing.T) {
 	}
 }
 
-// Of a DB that is closed all calls fail so, and a second Close does nothing.
+// All calls of a closed DB fail so, and a second Close does nothing.
 func TestClosedDB(t *testing.T) {
 	cells := memory.NewBackend()
 	newStore(t, cells, order)

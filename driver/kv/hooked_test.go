@@ -134,7 +134,7 @@ var (
 	ticket    = segment.Tag{Name: "ticket", Step: 1, Options: segment.TagOptions{segment.OptionOrder: segment.OrderStrictLossy}}
 )
 
-// A backend with all optional parts passes on what they say, and each of their failures.
+// A backend with all optional parts passes on their answers and failures.
 func TestOptionalParts(t *testing.T) {
 	calls := maps.Clone(inUse)
 	calls["AdvanceStrict"] = func(ctx context.Context, db *kv.DB) error {
@@ -321,7 +321,7 @@ func TestCloseDuringCalls(t *testing.T) {
 	}
 }
 
-// A call that has succeeded says so, also where the DB was closed meanwhile.
+// A successful call returns its result, even if the DB was closed meanwhile.
 func TestCloseAfterSuccess(t *testing.T) {
 	b := &hooked{Backend: memory.NewBackend()}
 	db := kv.New(b, nil)

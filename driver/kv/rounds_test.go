@@ -119,7 +119,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Where rivals were late, a round reads once, and goes on from what conflicts show.
+// If rivals were late, a round reads once, then continues from the cells that conflicts return.
 func TestRetriesWhereCrowded(t *testing.T) {
 	b := &hooked{Backend: memory.NewBackend()}
 	s := newStore(t, b, order)
@@ -173,7 +173,7 @@ func TestWaitForRivals(t *testing.T) {
 	}
 }
 
-// A process that has won 32 times in a row lets others try once, and only if it goes on at once.
+// After 32 wins in a row a process lets others try once, but only if it has another call at once.
 func TestLongRunPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cells := memory.NewBackend()

@@ -16,7 +16,7 @@ type CreateOrderParams struct {
 	Item string
 }
 
-// Queries is what the generated type of that name has.
+// Queries has the methods of the generated type of that name.
 type Queries interface {
 	CreateOrder(ctx context.Context, arg CreateOrderParams) error
 }

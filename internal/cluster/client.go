@@ -19,7 +19,7 @@ func (m *Member) newClient() *clientv3.Client {
 }
 
 // A localKV is etcd's service for keys in this process. A call ends with its context, and at the
-// election of a leader: the new leader may not have what the old one was sent.
+// election of a leader, because the new leader may have missed the request.
 type localKV struct {
 	etcdserverpb.UnimplementedKVServer
 	m *Member

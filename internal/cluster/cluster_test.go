@@ -38,7 +38,7 @@ func addresses(t *testing.T, n int) (all []string) {
 	return all
 }
 
-// nodes returns the servers of a cluster, none of which runs. The first one has a cluster by itself.
+// nodes returns stopped servers for a cluster. The first one has a cluster by itself.
 func nodes(t *testing.T, n int) (all []*node) {
 	t.Helper()
 	addrs := addresses(t, n)
@@ -76,7 +76,7 @@ func create(t *testing.T, n *node) {
 	}
 }
 
-// start starts a node that has joined, or has been added.
+// start starts a node after it joined or was added.
 func (n *node) start(t *testing.T) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -35,7 +35,7 @@ type Config struct {
 }
 
 // TLS names the PEM files of the connections between peers: who signs the certificates, and the
-// certificate of this machine with its key. All are empty, or none is.
+// certificate of this machine with its key. Set all of them, or leave all empty.
 type TLS struct{ CA, Cert, Key string }
 
 func (c Config) withDefaults() (Config, error) {
@@ -90,7 +90,7 @@ func (t TLS) info() transport.TLSInfo {
 	return transport.TLSInfo{CertFile: t.Cert, KeyFile: t.Key, TrustedCAFile: t.CA, ClientCertAuth: t.CA != "", SkipClientSANVerify: true}
 }
 
-// client returns the encryption of requests to peers; nil: none.
+// client returns the encryption of requests to peers; nil without certificates.
 func (t TLS) client() (*tls.Config, error) {
 	if t.CA == "" {
 		return nil, nil

@@ -4,7 +4,7 @@
 //
 // # What must always hold
 //
-// A member acknowledges a write for the cluster, so nobody may start it without the log of its
+// A member acknowledges a write for the cluster, so it must not start without the log of its
 // acknowledgements. (Three members: two acknowledge 200 while the third is down; one of the two
 // restarts with an empty disk under its old ID next to the third; both agree on 100.) Therefore:
 //

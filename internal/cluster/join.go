@@ -74,7 +74,7 @@ func Await(ctx context.Context, c Config) error {
 	id, err := readIdentity(c.Dir)
 	left := time.Until(id.NotBefore)
 	if err != nil || left <= 0 {
-		return nil // the start itself reports what is wrong
+		return nil // Start reports the error
 	}
 	c.Logger.Warn("the cluster was restored: this server waits for the end of worker IDs that the backup does not know", "until", id.NotBefore)
 	select {

@@ -177,7 +177,7 @@ func lockDir(dir string) (interface{ Close() error }, error) {
 	return lock, err
 }
 
-// checkLog refuses to start where this member could have acknowledged what is not in its log.
+// checkLog refuses a start if this member may have acknowledged more than its log contains.
 func (m *Member) checkLog() error {
 	log := hasLog(m.config.Dir)
 	switch m.id.State {
@@ -238,15 +238,15 @@ func (m *Member) newServer(founder bool) (*etcdserver.EtcdServer, error) {
 	}
 }
 
-// The settings of etcd where Leaf decides: a member is missed after a second, history is for nobody,
-// and the database of counters is small.
+// The settings of etcd that Leaf chooses. The others elect a new leader after a second of silence.
+// Nobody reads the history, and a database of counters is small.
 const (
 	tick          = 100 * time.Millisecond
 	electionTicks = 10
 	history       = 5 * time.Minute
 	quota         = 2 << 30
 	maxMembers    = 9
-	bcryptCost    = 10 // of passwords; there are none
+	bcryptCost    = 10 // etcd asks for it; the cluster has no users
 )
 
 func (m *Member) serverConfig(founder bool) (config.ServerConfig, error) {

@@ -185,7 +185,7 @@ func quorumError(err error) error {
 	return err
 }
 
-// join lets a server take the start of the member that was added at its address.
+// join gives a server the only start of the member that an operator added at its address.
 func (m *Member) join(ctx context.Context, r joinRequest) (joinAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -134,7 +134,7 @@ func (c Config) refusal(addr string, resp *http.Response) error {
 
 func writeJSON(w http.ResponseWriter, answer any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // a caller that has gone needs no answer
+	_ = json.NewEncoder(w).Encode(answer) // only a caller that has left can miss it
 }
 
 func writeError(w http.ResponseWriter, err error) {

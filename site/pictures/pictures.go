@@ -129,7 +129,7 @@ func layouts(c *canvas) {
 	}
 }
 
-// crash shows that a crash costs numbers and repeats none.
+// crash shows a crash: it costs numbers, and each number comes once.
 func crash(c *canvas) {
 	c.open(170, "A crash leaves a gap, never a duplicate", "崩溃只会留下空洞，不会产生重复")
 	c.text(10, 24, "start", "dim", c.say("numbers of one tag", "同一个 tag 的编号"))
@@ -187,7 +187,7 @@ func relays(c *canvas) {
 	c.text(width/2, 312, "middle", "dim", c.say("an arrow leads to the server that is asked for ranges", "箭头指向被请求号段的一方"))
 }
 
-// rollingUpdate shows three servers that are replaced one after the other.
+// rollingUpdate shows the replacement of three servers one by one.
 func rollingUpdate(c *canvas) {
 	c.open(250, "A rolling update of three servers", "三台服务器的滚动升级")
 	for i := range 3 {
