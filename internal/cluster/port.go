@@ -26,13 +26,19 @@ func (m *Member) serve(listener net.Listener) {
 	server := m.running()
 	mux := http.NewServeMux()
 	mux.Handle("/", etcdhttp.NewPeerHandler(server.Logger(), server))
-	mux.HandleFunc("GET "+pathMembers, m.serveStatus)
-	mux.HandleFunc("POST "+pathMembers, handle(m.add))
-	mux.HandleFunc("DELETE "+pathMembers+"/{id}", func(w http.ResponseWriter, r *http.Request) {
+	// The read timeout of etcd's listener, five seconds, ends the context of a request.
+	own := func(pattern string, do http.HandlerFunc) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			do(w, r.WithContext(context.WithoutCancel(r.Context())))
+		})
+	}
+	own("GET "+pathMembers, m.serveStatus)
+	own("POST "+pathMembers, handle(m.add))
+	own("DELETE "+pathMembers+"/{id}", func(w http.ResponseWriter, r *http.Request) {
 		respond(w, struct{}{}, m.remove(r.Context(), r.PathValue("id")))
 	})
-	mux.HandleFunc("POST "+pathJoin, handle(m.join))
-	mux.HandleFunc("GET "+pathSnapshot, m.serveSnapshot)
+	own("POST "+pathJoin, handle(m.join))
+	own("GET "+pathSnapshot, m.serveSnapshot)
 	m.port = &http.Server{Handler: mux, ReadTimeout: 5 * time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	m.work.Go(func() {
 		if err := m.port.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
