@@ -32,7 +32,7 @@ func (w *poolWorld) lapse() {
 	w.db.skew.Store(slow)
 	w.db.takeOver(before)
 	for range 3 {
-		if victim.renew(); victim.lease == nil {
+		if w.unhung(victim.renew); victim.lease == nil {
 			return
 		}
 		victim.cursor = max(victim.cursor, limit.UnixMilli())
@@ -44,12 +44,26 @@ func (w *poolWorld) lapse() {
 func (w *poolWorld) lessee(name string, via *machine) *program {
 	p := &program{w: w, name: name, rng: w.random(fmt.Sprint(name, w.now())), via: via}
 	for range 10 {
-		if p.claim(); p.lease != nil {
+		if w.unhung(p.claim); p.lease != nil {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	return p
+}
+
+// unhung makes a call in the schedule's own turn, in which nobody else resumes a paused server.
+func (w *poolWorld) unhung(call func()) {
+	done := make(chan struct{})
+	w.clients.Go(func() { call(); close(done) })
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(time.Minute):
+			w.resumeAll()
+		}
+	}
 }
 
 // straggle pauses a server after it has read the registry for a claim. Another program gets the
@@ -59,7 +73,7 @@ func (w *poolWorld) straggle(m *machine) {
 	w.resumeAll()
 	if free := w.lessee("the former", nil); free.lease == nil {
 		return
-	} else if free.release(); free.lease != nil {
+	} else if w.unhung(free.release); free.lease != nil {
 		return
 	}
 	before, p := w.db.cells.Snapshot(), m.proc.Load()
