@@ -3,6 +3,7 @@ package v1api
 import (
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -36,7 +37,7 @@ func (q *request) params() (p params, err error) {
 	}
 	p.period = query.Get("period")
 	switch {
-	case query.Has("period") && p.period == "":
+	case query.Has("period") && !isDate(p.period):
 		return p, fmt.Errorf("%w: period must name the first day of a period, such as 2026-11-23", leaf.ErrInvalid)
 	case p.text && p.ranges:
 		return p, fmt.Errorf("%w: ranges are answered in JSON only: leave out format=text", leaf.ErrInvalid)
@@ -81,4 +82,9 @@ func flag(query url.Values, name string) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("%w: %s must be 0, 1, false or true", leaf.ErrInvalid, name)
+}
+
+func isDate(text string) bool {
+	_, err := time.Parse(time.DateOnly, text)
+	return err == nil
 }
