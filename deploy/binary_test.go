@@ -17,7 +17,8 @@ func TestSizeOfServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if limit := int64(40_000_000); info.Size() > limit {
+	// 37.8 MB, but the cluster links go-cmp, whose reflection has the linker keep every method.
+	if limit := int64(52_000_000); info.Size() > limit {
 		t.Errorf("the server has %d bytes, more than %d", info.Size(), limit)
 	}
 	image, err := os.ReadFile("docker/Dockerfile")
