@@ -268,10 +268,13 @@ func (c *cluster) client(protocol string, m *member) {
 		defer conn.Close()
 		for m.now.Load() == l && !c.ended() {
 			c.ask(conn, name, l.name, manyOrFew(rng, most))
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(clientRest())
 		}
 	})
 }
+
+// clientRest returns how long a client rests after a call. Six clusters at a time share the machine in the short form.
+func clientRest() time.Duration { return figure(25*time.Millisecond, 5*time.Millisecond) }
 
 // loop begins a client, which does one thing again and again.
 func (c *cluster) loop(name string, do func(rng *rand.Rand)) {
@@ -399,7 +402,7 @@ func (c *cluster) issueAndKill() (n int64) {
 // take has a member issue once, and returns how many IDs.
 func (c *cluster) take(m *member) (n int64) {
 	l := m.now.Load()
-	until(c.t, 30*time.Second, "served", func() error {
+	until(c.t, 2*time.Minute, "served", func() error {
 		ranges, err := l.takeOf("segment", labTag, manyOrFew(c.rng, c.store.most))
 		for _, r := range ranges {
 			n += r.Len()

@@ -33,7 +33,7 @@ func crowdCalls() int {
 	if n, err := strconv.Atoi(os.Getenv("LEAF_CALLS")); err == nil {
 		return n
 	}
-	return figure(200_000, 8_000_000)
+	return figure(100_000, 8_000_000)
 }
 
 // crowds starts the crowd.

@@ -121,7 +121,7 @@ var recordFlag = flag.Bool("record", false, "write the schedules that notice sab
 // make a schedule miss a saboteur that it noticed before.
 const (
 	mostSchedules = 3000
-	repeats       = 40 // of the kept schedule
+	repeats       = 400 // of the kept schedule, which may find the fault in one run of ten
 )
 
 // The candidates for a recorded seed, and the criterion.
