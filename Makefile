@@ -21,7 +21,7 @@ run: ## start a server with the embedded store (ARGS="--listen :9000" adds flags
 	go run ./cmd/leaf serve $(ARGS)
 
 build: ## build bin/leaf and bin/leaf-bench
-	go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
+	GOWORK=$(CURDIR)/deploy/release/release.work go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
 
 test: SHORT = -short
 test: test-all ## run the tests with the race detector, but for the long ones

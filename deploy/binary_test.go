@@ -2,10 +2,12 @@ package deploy
 
 import (
 	"compress/gzip"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,20 +19,40 @@ func TestSizeOfServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 37.8 MB, but the cluster links go-cmp, whose reflection has the linker keep every method.
-	if limit := int64(52_000_000); info.Size() > limit {
+	if limit := int64(40_000_000); info.Size() > limit {
 		t.Errorf("the server has %d bytes, more than %d", info.Size(), limit)
 	}
-	image, err := os.ReadFile("docker/Dockerfile")
+	image, err1 := os.ReadFile("docker/Dockerfile")
+	makefile, err2 := os.ReadFile("../Makefile")
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, option := range append(releaseFlags(t, "$VERSION"), releaseEnv(t, "/src")...) {
+		option = strings.NewReplacer("-tags=", "-tags ", "-ldflags=", "").Replace(option)
+		if !strings.Contains(string(image), option) {
+			t.Errorf("the image is built without %s", option)
+		}
+	}
+	if workspace := releaseEnv(t, "$(CURDIR)")[1]; !strings.Contains(string(makefile), workspace) {
+		t.Errorf("make build is without %s", workspace)
+	}
+}
+
+// The workspace of a release replaces go-cmp, and nothing else.
+func TestReleaseWorkspace(t *testing.T) {
+	list := []string{"go", "list", "-m", "-f", "{{.Path}} {{.Version}}{{with .Replace}} => {{.Path}}{{end}}", "all"}
+	tested := strings.Split(run(t, "..", "env", list...), "\n")
+	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, flag := range releaseFlags(t, "$VERSION") {
-		flag = strings.NewReplacer("-tags=", "-tags ", "-ldflags=", "").Replace(flag)
-		if !strings.Contains(string(image), flag) {
-			t.Errorf("the image is built without %s", flag)
-		}
+	released := strings.Split(run(t, "..", "env", append(releaseEnv(t, root), list...)...), "\n")
+	released = slices.DeleteFunc(released, func(m string) bool { return slices.Contains(tested, m) })
+	if len(released) != 1 || !strings.Contains(released[0], "google/go-cmp ") {
+		t.Errorf("a release differs by %q", released)
 	}
+	run(t, "release/go-cmp", "go", "vet", "./...")
+	run(t, "release/go-cmp", "go", "test", "./...")
 }
 
 // Each page that a man page refers to exists, up to the last subcommand, and each program has its

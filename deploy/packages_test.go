@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,8 +51,8 @@ func build(t *testing.T, version string) string {
 		}
 	}
 	bin := filepath.Join(dir, "bin") + "/"
-	flags := append([]string{"CGO_ENABLED=0", "go", "build", "-buildvcs=false"}, releaseFlags(t, version)...)
-	run(t, root, "env", append(flags, "-o", bin, "./cmd/...")...)
+	line := slices.Concat(releaseEnv(t, root), []string{"go", "build", "-buildvcs=false"}, releaseFlags(t, version), []string{"-o", bin, "./cmd/..."})
+	run(t, root, "env", line...)
 	docs := filepath.Join(folder, "docs") + "/"
 	run(t, root, "go", "build", "-buildvcs=false", "-tags=docs", "-o", docs, "./cmd/...")
 	run(t, root, docs+"leaf", bin)
@@ -63,16 +64,30 @@ func build(t *testing.T, version string) string {
 // releaseFlags returns the flags of the compiler in the release's configuration.
 func releaseFlags(t *testing.T, version string) []string {
 	t.Helper()
+	m := releaseConfig(t, `(?m)^    flags: \[(.*)\].*\n    ldflags: \["(.*)"\]$`)
+	linker := strings.ReplaceAll(m[2], "{{ .Tag }}", version)
+	return append(strings.Split(m[1], ", "), "-ldflags="+linker)
+}
+
+// releaseEnv returns the environment of the compiler there.
+func releaseEnv(t *testing.T, root string) []string {
+	t.Helper()
+	m := releaseConfig(t, `(?m)^    env: \[(\w+=\w+), '(\w+)={{ abs "(.*)" }}'\]$`)
+	return []string{m[1], m[2] + "=" + filepath.Join(root, m[3])}
+}
+
+// releaseConfig returns what a pattern and its groups match in the release's configuration.
+func releaseConfig(t *testing.T, pattern string) []string {
+	t.Helper()
 	text, err := os.ReadFile("../.goreleaser.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^    flags: \[(.*)\].*\n    ldflags: \["(.*)"\]$`).FindSubmatch(text)
+	m := regexp.MustCompile(pattern).FindStringSubmatch(string(text))
 	if m == nil {
-		t.Fatal(".goreleaser.yaml has no flags and ldflags")
+		t.Fatalf(".goreleaser.yaml has no %s", pattern)
 	}
-	linker := strings.ReplaceAll(string(m[2]), "{{ .Tag }}", version)
-	return append(strings.Split(string(m[1]), ", "), "-ldflags="+linker)
+	return m
 }
 
 // pack makes a package of a built folder.
