@@ -8,7 +8,8 @@
 // Tests of clocks and leases start the test binary itself as nodes: processes that hold a worker ID,
 // with a clock that can be wrong and a horizon of seconds. The tests pause and kill them. The test of
 // copied data directories needs a mount namespace, and so root. Clusters that lease worker IDs run a
-// build with the tag leaflab, in which the clock can be wrong.
+// build with the tag leaflab, in which the clock can be wrong. Around the end of a period the released
+// command runs with time zones of the test's own, whose midnight is now.
 //
 // Folder lab holds checkers over the clients' answers, and a simulator in virtual time; see
 // docs/reliability-detail.md.

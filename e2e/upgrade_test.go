@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,20 +53,33 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// buildCommit builds the command as it was. It needs the history of the repository.
+var oldBuilds = struct {
+	mu   sync.Mutex
+	done map[string]string // commit to path
+}{done: map[string]string{}}
+
+// buildCommit returns the command as it was, which it builds once. It needs the history of the
+// repository.
 func buildCommit(t *testing.T, commit string) string {
 	t.Helper()
+	oldBuilds.mu.Lock()
+	defer oldBuilds.mu.Unlock()
+	if path := oldBuilds.done[commit]; path != "" {
+		return path
+	}
 	const script = `set -e
 cd .. && git="git -c safe.directory=*"
 $git cat-file -e "$2" 2>/dev/null || $git fetch --quiet --unshallow
+rm -rf "$1" && mkdir "$1"
 $git archive --output="$1/old.tar" "$2"
 mkdir "$1/old" && tar -xf "$1/old.tar" -C "$1/old"
 cd "$1/old" && go build -buildvcs=false -trimpath -ldflags='-s -w' -o "$1/leaf-old" ./cmd/leaf`
-	dir := t.TempDir()
+	dir := filepath.Join(filepath.Dir(leafBinary), commit)
 	if out, err := exec.Command("sh", "-c", script, "sh", dir, commit).CombinedOutput(); err != nil {
 		t.Fatalf("build commit %s: %v: the test needs the whole history, which a shallow clone gets by 'git fetch --unshallow'\n%s", commit, err, out)
 	}
-	return filepath.Join(dir, "leaf-old")
+	oldBuilds.done[commit] = filepath.Join(dir, "leaf-old")
+	return oldBuilds.done[commit]
 }
 
 // An upgrade is a data directory that servers of several releases use in turn.

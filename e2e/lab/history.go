@@ -71,6 +71,16 @@ func (h *History) Fail(f Failure) {
 	h.failures = append(h.failures, f)
 }
 
+// FirstFailure returns the error of the first call that brought nothing.
+func (h *History) FirstFailure() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.failures) == 0 {
+		return nil
+	}
+	return h.failures[0].Err
+}
+
 // Wrong records an answer that does not fit its request: it has another number of IDs, or it is
 // not of the protocol.
 func (h *History) Wrong(client string, err error) {

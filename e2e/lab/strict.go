@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/leaf-id/leaf"
 )
 
 // Strict reports two calls for IDs of a space with strict order of which the later one, which began
@@ -32,6 +34,18 @@ func (h *History) Strict(space string) error {
 		if i == 0 || r.Begin > latest.Begin {
 			latest = r
 		}
+	}
+	return nil
+}
+
+// Gapless reports the lowest number of a space, from first on, that is missing below others.
+func (h *History) Gapless(space string, first int64) error {
+	next := first
+	for _, r := range h.sorted(byRange, of(space)) {
+		if r.Range.Start > next {
+			return fmt.Errorf("nobody received %v of %s, and later %v", leaf.Range{Start: next, End: r.Range.Start}, space, r)
+		}
+		next = max(next, r.Range.End)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,5 +73,20 @@ func TestStrictAgrees(t *testing.T) {
 	}
 	if found[true] < 500 || found[false] < 500 {
 		t.Errorf("in order, and not: %v", found)
+	}
+}
+
+func TestGapless(t *testing.T) {
+	for want, ranges := range map[string][]leaf.Range{
+		"":           {{Start: 3, End: 5}, {Start: 1, End: 3}, {Start: 5, End: 6}},
+		"[3, 5) of ": {{Start: 1, End: 3}, {Start: 5, End: 6}},
+		"[1, 2) of ": {{Start: 2, End: 3}},
+	} {
+		var h History
+		h.Add(Receipt{Space: "day"}, ranges...)
+		h.Add(Receipt{Space: "other"}, leaf.Range{Start: 3, End: 5})
+		if err := h.Gapless("day", 1); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want %q", ranges, err, want)
+		}
 	}
 }
