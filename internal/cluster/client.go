@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -41,6 +42,13 @@ func (k localKV) Txn(ctx context.Context, r *etcdserverpb.TxnRequest) (*etcdserv
 	return call(ctx, k.m, r, etcdserverpb.KVServer.Txn)
 }
 
+func (k localKV) Compact(ctx context.Context, r *etcdserverpb.CompactionRequest) (*etcdserverpb.CompactionResponse, error) {
+	return call(ctx, k.m, r, etcdserverpb.KVServer.Compact)
+}
+
+// errFull replaces etcd's error, whose remedies are work for people.
+var errFull = status.Error(codes.ResourceExhausted, "the cluster's store is full, and refuses writes until the members have made room: wait a minute")
+
 func call[Q, A any](ctx context.Context, m *Member, request Q, do func(etcdserverpb.KVServer, context.Context, Q) (A, error)) (A, error) {
 	var none A
 	server := m.running()
@@ -65,6 +73,9 @@ func call[Q, A any](ctx context.Context, m *Member, request Q, do func(etcdserve
 	}()
 	select {
 	case a := <-answers:
+		if errors.Is(a.err, rpctypes.ErrGRPCNoSpace) {
+			return none, errFull
+		}
 		return a.resp, a.err
 	case <-elected:
 		return none, rpctypes.ErrGRPCLeaderChanged

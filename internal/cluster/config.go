@@ -28,6 +28,7 @@ type Config struct {
 	Listen  string   // host:port of the member's listener; default: its address
 	TLS     TLS
 	Logger  *slog.Logger // default: nothing is logged
+	Quota   int64        // of the database, in bytes; default 2 GiB
 
 	// NotAlone refuses the registry's clock while the cluster has one member: it would be the clock of
 	// this machine, and a second machine with a cluster of its own would use the same worker IDs.
@@ -40,6 +41,7 @@ type TLS struct{ CA, Cert, Key string }
 
 func (c Config) withDefaults() (Config, error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Quota = cmp.Or(c.Quota, defaultQuota)
 	if n := len(slices.DeleteFunc([]string{c.TLS.CA, c.TLS.Cert, c.TLS.Key}, func(s string) bool { return s == "" })); n != 0 && n != 3 {
 		return c, fmt.Errorf("%w: peers need three files: the authority, the certificate and its key", leaf.ErrInvalid)
 	}

@@ -18,6 +18,8 @@ const (
 	identityFile = "member.json"
 	lockFile     = "lock"
 	logFolder    = "member/wal"
+
+	databaseFolder = "member/snap"
 )
 
 // The states of a member, in order.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -35,6 +36,7 @@ type Member struct {
 	starting sync.Once
 	startErr error
 	closing  sync.Once
+	copying  atomic.Bool // the database is being defragmented
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -149,6 +151,7 @@ func (m *Member) start() (err error) {
 	}
 	m.work.Go(func() { m.watch(server) })
 	m.work.Go(func() { m.promote(server) })
+	m.work.Go(func() { m.upkeep(server) })
 	m.awaitLeader(server)
 	return nil
 }
@@ -244,7 +247,7 @@ const (
 	tick          = 100 * time.Millisecond
 	electionTicks = 10
 	history       = 5 * time.Minute
-	quota         = 2 << 30
+	defaultQuota  = 2 << 30
 	maxMembers    = 9
 	bcryptCost    = 10 // etcd asks for it; the cluster has no users
 )
@@ -267,7 +270,7 @@ func (m *Member) serverConfig(founder bool) (config.ServerConfig, error) {
 		InitialElectionTickAdvance:  true,
 		AutoCompactionMode:          "periodic",
 		AutoCompactionRetention:     history,
-		QuotaBackendBytes:           quota,
+		QuotaBackendBytes:           m.config.Quota,
 		MaxTxnOps:                   128,
 		MaxRequestBytes:             1 << 20,
 		WarningApplyDuration:        100 * time.Millisecond,

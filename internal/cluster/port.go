@@ -39,6 +39,10 @@ func (m *Member) serve(listener net.Listener) {
 	})
 	own("POST "+pathJoin, handle(m.join))
 	own("GET "+pathSnapshot, m.serveSnapshot)
+	own("POST "+pathDefragment, func(w http.ResponseWriter, _ *http.Request) {
+		err := m.defragment(server)
+		respond(w, m.database(server), err)
+	})
 	m.port = &http.Server{Handler: mux, ReadTimeout: 5 * time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	m.work.Go(func() {
 		if err := m.port.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -76,6 +80,8 @@ func (m *Member) serveStatus(w http.ResponseWriter, r *http.Request) {
 		Token:   m.id.Token,
 		Member:  server.MemberID().String(),
 		Now:     time.Now(),
+
+		Database: m.database(server),
 	}
 	if leader := server.Leader(); leader != 0 {
 		status.Leader = leader.String()

@@ -35,6 +35,8 @@ type Status struct {
 	Leader  string       `json:"leader"`  // "": none
 	Removed bool         `json:"removed"` // the member of the request was removed
 	Members []MemberInfo `json:"members"`
+
+	Database Database `json:"database"` // of the member that answered
 }
 
 // A MemberInfo is one member of a cluster.
