@@ -144,6 +144,7 @@ func TestRedact(t *testing.T) {
 		"ticket+mysql://u:se?cret@h2/db":                     "ticket+mysql://xxxxx",
 		"ticket+mysql://u:secret":                            "ticket+mysql://xxxxx",
 		"sqlite:/a/b@c:d":                                    "sqlite:/a/b@c:d",
+		"cluster:/a/b?ca=x&peers=h1:2380,h2:2380":            "cluster:/a/b",
 		"u:secret@h":                                         "xxxxx@h",
 		"\x00://u:secret@%zz":                                "\x00://u:xxxxx@%zz",
 		"":                                                   "",

@@ -22,6 +22,10 @@ func Redact(storeURL string) string {
 	if strings.HasPrefix(strings.ToLower(storeURL), "sqlite:") {
 		return storeURL // the path may hold any character, and no password
 	}
+	if strings.HasPrefix(strings.ToLower(storeURL), "cluster:") {
+		name, _, _ := strings.Cut(storeURL, "?") // the files of certificates would fill a line
+		return name
+	}
 	head, rest, ok := strings.Cut(storeURL, "//")
 	if !ok {
 		if at := strings.LastIndex(storeURL, "@"); at >= 0 {
