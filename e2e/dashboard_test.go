@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -47,13 +48,23 @@ func panelQueries(t *testing.T) map[string][]string {
 	return queries
 }
 
-// Each query of the dashboard has an answer where a server is used over all front ends.
+// Each query of the dashboard has an answer where a server is used over all front ends. The server is
+// its own store, as the only member of a cluster.
 func TestDashboard(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()
 	cert, key := t.TempDir()+"/cert.pem", t.TempDir()+"/key.pem"
 	writeCertificate(t, cert, key, time.Hour)
-	s := serveBy(t, append([]string{"env", "LEAF_TLS_CERT=" + cert, "LEAF_TLS_KEY=" + key, "LEAF_RESP=127.0.0.1:0", leafBinary}, serveArgs(nil)...)...)
+	port, err := testserver.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, peer := t.TempDir()+"/data", fmt.Sprint("127.0.0.1:", port)
+	if out, err := exec.CommandContext(t.Context(), leafBinary, "cluster", "init", peer, "--data", data).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s := serveBy(t, append([]string{"env", "LEAF_TLS_CERT=" + cert, "LEAF_TLS_KEY=" + key, "LEAF_RESP=127.0.0.1:0", "LEAF_UID_ENABLE=true", leafBinary},
+		serveArgs([]string{"--data", data, "--cluster", peer})...)...)
 	insecure := &tls.Config{InsecureSkipVerify: true}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: insecure}}
 	defer client.CloseIdleConnections()

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 )
@@ -15,7 +17,7 @@ import (
 func TestFatalStopsTheGoroutineAlone(t *testing.T) {
 	for _, fatal := range []func(*zap.Logger, string, ...zap.Field){(*zap.Logger).Fatal, (*zap.Logger).Panic} {
 		reasons, ended := make(chan string, 1), make(chan struct{})
-		log := newLog(slog.New(slog.DiscardHandler), func(reason string) { reasons <- reason })
+		log := newLog(slog.New(slog.DiscardHandler), new(atomic.Int64), func(reason string) { reasons <- reason })
 		go func() {
 			defer close(ended)
 			fatal(log, "failed to save", zap.Error(errors.New("no space left on device")))
@@ -33,12 +35,27 @@ func TestFatalStopsTheGoroutineAlone(t *testing.T) {
 
 func TestLogBoundsRepeatedMessages(t *testing.T) {
 	var out bytes.Buffer
-	log := newLog(slog.New(slog.NewTextHandler(&out, nil)), nil)
+	log := newLog(slog.New(slog.NewTextHandler(&out, nil)), new(atomic.Int64), nil)
 	for range 5 {
 		log.Warn("a peer is silent")
 		log.Info("a step")
 	}
 	if n := strings.Count(out.String(), "a peer is silent"); n != 1 || strings.Contains(out.String(), "a step") {
 		t.Errorf("%d warnings, want one, and no steps:\n%s", n, out.String())
+	}
+}
+
+// A slow disk is one clear warning, and each slow step counts.
+func TestSlowStepsAreOneWarning(t *testing.T) {
+	var out bytes.Buffer
+	var slow atomic.Int64
+	log := newLog(slog.New(slog.NewTextHandler(&out, nil)), &slow, nil)
+	for range 3 {
+		log.Warn("slow fdatasync", zap.Duration("took", 2*time.Second), zap.Duration("expected-duration", time.Second))
+		log.Warn("apply request took too long", zap.Duration("took", time.Second), zap.String("request", "header:<ID:1 > txn:<>"))
+	}
+	text := out.String()
+	if slow.Load() != 6 || strings.Count(text, "\n") != 1 || !strings.Contains(text, slowText) || !strings.Contains(text, "took=2s") || strings.Contains(text, "request=") {
+		t.Errorf("%d slow steps, want 6, and one line:\n%s", slow.Load(), text)
 	}
 }

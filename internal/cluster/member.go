@@ -36,7 +36,8 @@ type Member struct {
 	starting sync.Once
 	startErr error
 	closing  sync.Once
-	copying  atomic.Bool // the database is being defragmented
+	copying  atomic.Bool  // the database is being defragmented
+	slow     atomic.Int64 // steps of etcd that took too long
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -253,7 +254,7 @@ const (
 )
 
 func (m *Member) serverConfig(founder bool) (config.ServerConfig, error) {
-	log := newLog(m.config.Logger, func(reason string) { m.fail(fmt.Errorf("etcd stopped: %s", reason)) })
+	log := newLog(m.config.Logger, &m.slow, func(reason string) { m.fail(fmt.Errorf("etcd stopped: %s", reason)) })
 	c := config.ServerConfig{
 		Name:                        m.id.Address,
 		PeerURLs:                    m.id.peerURLs(),

@@ -12,6 +12,7 @@ import (
 	"github.com/leaf-id/leaf/driver/etcd"
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/cluster"
+	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -58,6 +59,8 @@ type clusterDB struct {
 	*kv.DB
 	member *cluster.Member
 }
+
+func (d clusterDB) Stats() health.Cluster { return d.member.Stats() }
 
 func (d clusterDB) Start() error { return d.member.Start() }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/telemetry"
@@ -54,6 +55,11 @@ func (s *Server) metricSources(opts *frontend.Options) telemetry.Sources {
 	}
 	for _, p := range s.ports {
 		sources.Ports = append(sources.Ports, telemetry.Port{Name: p.Name, Stats: func() (int, int64) { return p.protocol.Stats() }})
+	}
+	for _, b := range []*backend.Backend{s.opts.Store, s.opts.Workers} {
+		if b != nil && sources.Cluster == nil {
+			sources.Cluster = b.ClusterStats()
+		}
 	}
 	if s.tls != nil {
 		sources.CertificateEnd = s.tls.expiry

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/server"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
@@ -27,6 +28,13 @@ func (supplied) Discard(int64)                                       {}
 func (supplied) Supply() worker.Supply                               { return worker.Supply{Used: 4, Max: 1023} }
 func (supplied) Starts(context.Context, int) ([]worker.Start, error) { return nil, nil }
 
+// A memberDB is also a member of a cluster.
+type memberDB struct{ io.Closer }
+
+func (memberDB) Stats() health.Cluster {
+	return health.Cluster{HasLeader: true, Changes: 2, Database: 4096, Syncs: 3, SyncSeconds: 0.5, SyncBuckets: map[float64]uint64{0.1: 2, 0.2: 2}}
+}
+
 // runWithAll runs a server with every part that has metrics.
 func runWithAll(t *testing.T) (e *encrypted, get func(path string) (int, string)) {
 	t.Helper()
@@ -34,6 +42,7 @@ func runWithAll(t *testing.T) (e *encrypted, get func(path string) (int, string)
 		withRESP(o)
 		timeBased(o, supplied{newRegistry()})
 		o.Store.Name = "mysql://db/leaf"
+		o.Store.DB = memberDB{o.Store.DB}
 	})
 	client := e.trusting(t, false, new(tls.Config))
 	get = func(path string) (int, string) {
@@ -111,11 +120,17 @@ func TestRequestsAreCounted(t *testing.T) {
 		`leaf_ready{scheme="snowflake"}`:                                       "1",
 		`leaf_store_up`:                                                        "1",
 		`leaf_store_call_errors_total{cause="TIMEOUT"}`:                        "0",
-		`leaf_worker_held`:        "1",
-		`leaf_worker_id`:          "3",
-		`leaf_worker_term`:        "1",
-		`leaf_worker_starts_left`: "1019",
-		`leaf_request_duration_seconds_bucket{front_end="grpc",le="+Inf"}`: "3",
+		`leaf_cluster_has_leader`:                                              "1",
+		`leaf_cluster_is_leader`:                                               "0",
+		`leaf_cluster_leader_changes_total`:                                    "2",
+		`leaf_cluster_database_bytes`:                                          "4096",
+		`leaf_cluster_sync_duration_seconds_bucket{le="0.1"}`:                  "2",
+		`leaf_cluster_sync_duration_seconds_bucket{le="+Inf"}`:                 "3",
+		`leaf_worker_held`:                                                     "1",
+		`leaf_worker_id`:                                                       "3",
+		`leaf_worker_term`:                                                     "1",
+		`leaf_worker_starts_left`:                                              "1019",
+		`leaf_request_duration_seconds_bucket{front_end="grpc",le="+Inf"}`:     "3",
 	}
 	until(t, "the last command is counted", func() bool { // after it was answered
 		_, metrics := get("/metrics")

@@ -34,6 +34,8 @@ type Sources struct {
 	Requests *FrontEnds
 	Ports    []Port
 
+	Cluster func() health.Cluster // of this server's member
+
 	CutKeys func() int64 // requests of Java Leaf's route for a tag whose name was cut at its last dot
 
 	CertificateEnd func() time.Time // when the server's certificate expires
@@ -113,6 +115,9 @@ func (c *Collector) collect(out sink, series func(now time.Time) iter.Seq[*segme
 	}
 	if c.Worker != nil && len(unasked) == 0 {
 		c.collectWorker(out, now)
+	}
+	if c.Cluster != nil {
+		c.collectCluster(out)
 	}
 }
 

@@ -89,6 +89,9 @@ func (s *Snapshot) value(m metric, value float64, labels []string) {
 func (s *Snapshot) latencies(m metric, count uint64, seconds float64, buckets map[float64]uint64, labels []string) {
 	into(s.Values, m.name+"_count", labels, float64(count))
 	into(s.Values, m.name+"_sum", labels, seconds)
+	if _, ours := buckets[bounds[0].Seconds()]; !ours {
+		return // the buckets of a library
+	}
 	each, before := make([]uint64, 0, len(bounds)+1), uint64(0)
 	for _, bound := range bounds {
 		n := buckets[bound.Seconds()]
