@@ -28,7 +28,7 @@ import (
 func TestMembers(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()
-	m := newMemberSet(t)
+	m := newMemberSet(t, memberConfig, true)
 	rng := rand.New(rand.NewPCG(labSeed(t), 32))
 	faults := slices.Clone(memberFaults)
 	for round := 0; ; round++ {
@@ -55,6 +55,7 @@ func TestMembers(t *testing.T) {
 type memberSet struct {
 	t       *testing.T
 	config  string // the configuration file
+	hungry  bool   // each server has a client
 	certs   string // the folder of certificates; "": none, all are on loopback
 	lan     *host  // the switch between the servers' hosts; nil: they have none
 	servers []*memberServer
@@ -81,8 +82,11 @@ type memberServer struct {
 	now   atomic.Pointer[server]
 }
 
-func newMemberSet(t *testing.T) *memberSet {
-	m := &memberSet{t: t, config: config(t, "leaf.yaml", labConfig+"public_read: true\n"), begin: time.Now(), over: make(chan struct{})}
+var memberConfig = labConfig + "public_read: true\n"
+
+// newMemberSet returns three servers. With hungry each has a client that takes all kinds of batches.
+func newMemberSet(t *testing.T, text string, hungry bool) *memberSet {
+	m := &memberSet{t: t, config: config(t, "leaf.yaml", text), hungry: hungry, begin: time.Now(), over: make(chan struct{})}
 	if canHost() {
 		m.lan, m.certs = newHost(t), filepath.Join(t.TempDir(), "certs")
 		m.must(m.lan.ip(true, "link add lan type bridge"), m.lan.ip(true, "link set lan up"))
@@ -109,7 +113,7 @@ func (m *memberSet) must(errs ...error) {
 // lanAddr returns the address of a host on the switch, which nobody else reaches.
 func lanAddr(i int) string { return fmt.Sprint("192.0.2.", i+1) }
 
-// newServer returns a server that has not started, and begins its client.
+// newServer returns a server that has not started, and may begin its client.
 func (m *memberSet) newServer() *memberServer {
 	m.t.Helper()
 	port, err := testserver.FreePort()
@@ -124,7 +128,9 @@ func (m *memberSet) newServer() *memberServer {
 		leafCommand(m.t, "cluster", "certs", lanAddr(m.count), "--dir", m.certs)
 	}
 	m.count++
-	m.wg.Go(func() { m.client(s) })
+	if m.hungry {
+		m.wg.Go(func() { m.client(s) })
+	}
 	return s
 }
 
