@@ -35,7 +35,7 @@ var experiments = []experiment{
 	{"footprint", 240 * time.Second, footprint},
 	{"fleet", 120 * time.Second, test("TestFleet")},
 	{"stores", 180 * time.Second, benchmark("Stores")},
-	{"drivers", 70 * time.Second, benchmark("Drivers")},
+	{"drivers", 130 * time.Second, benchmark("Drivers")},
 	{"strict", 120 * time.Second, test("TestStrictRate")},
 }
 

@@ -58,8 +58,10 @@ func (b *backend) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
 // comes back when the cluster is restored from a backup.
 func (b *backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
 	key := b.path(old.Key)
-	compare := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
-	if old.Version != "" {
+	var compare []clientv3.Cmp
+	if old.Version == "" {
+		compare = []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
+	} else {
 		revision, err := strconv.ParseInt(old.Version, 10, 64)
 		if err != nil {
 			return kv.Cell{}, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -57,10 +58,11 @@ const guardFormat = `CONCAT_WS(' ', @@autocommit, FIND_IN_SET('STRICT_ALL_TABLES
 
 // checkGuard reports that the session, or its server, must not be used.
 func checkGuard(guard string) error {
-	var autocommit, strict, open, readOnly, completion string
-	if _, err := fmt.Sscan(guard, &autocommit, &strict, &open, &readOnly, &completion); err != nil {
-		return fmt.Errorf("read the settings of the session, %q: %w", guard, err)
+	settings := strings.Fields(guard)
+	if len(settings) != 5 {
+		return fmt.Errorf("the settings of the session are %q, which has not five parts", guard)
 	}
+	autocommit, strict, open, readOnly, completion := settings[0], settings[1], settings[2], settings[3], settings[4]
 	switch {
 	case mysqlconn.IsOn(readOnly):
 		return mysqlconn.ReadOnly("read_only", readOnly)

@@ -49,3 +49,26 @@ func TestCheckRows(t *testing.T) {
 		}
 	}
 }
+
+// The answer to an Advance has all its parts, or is refused.
+func TestParseAdvanced(t *testing.T) {
+	full := advanced{rows: 1, end: 1001, server: "7", found: true, maxID: 1001, step: 1000, micros: "5", guard: "1 1 0 0 NO_CHAIN", identity: "ABC"}
+	gone := advanced{server: "7", micros: "-", guard: "1 1 0 0 NO_CHAIN"}
+	for text, want := range map[string]*advanced{
+		"1 1001 7 1001 1000 5 1 1 0 0 NO_CHAIN ABC": &full,
+		"0 0 7 - - - 1 1 0 0 NO_CHAIN ":             &gone,
+		"1 1001 7 1001 1000 5":                      nil,
+		"1 1001 7 1001 1000 5 1":                    nil,
+		"x 1001 7 1001 1000 5 1 1 0 0 NO_CHAIN ABC": nil,
+		"1 -1 7 1001 1000 5 1 1 0 0 NO_CHAIN ABC":   nil,
+		"1 1001 7 1e3 1000 5 1 1 0 0 NO_CHAIN ABC":  nil,
+		"1 1001 7 1001 1.5 5 1 1 0 0 NO_CHAIN ABC":  nil,
+		"": nil,
+	} {
+		var got advanced
+		err := got.parse(text)
+		if want == nil && err == nil || want != nil && (err != nil || got != *want) {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+}

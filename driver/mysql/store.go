@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -42,13 +45,15 @@ const micros = `CAST(UNIX_TIMESTAMP(update_time) * 1000000 AS SIGNED)`
 // advanceFormat makes one packet; its first statement commits it. It does not move a counter that
 // cannot move by n, and the packet then reports no changed row instead of a failed statement. The
 // guard shows a transaction around the UPDATE, and a read-only server (by now a replica) on which a
-// user with enough rights can still write.
-const advanceFormat = `UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + $1) WHERE %[1]s AND max_id BETWEEN 0 AND $3;
-	SELECT ROW_COUNT(), LAST_INSERT_ID(), @@server_id, %[2]s, %[3]s, max_id, step, ` + micros + `
+// user with enough rights can still write. The answer is one short text: the server describes, and
+// the library reads, each column at a price. A missing row has dashes.
+const advanceFormat = `UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?) WHERE %[1]s AND max_id BETWEEN 0 AND ?;
+	SELECT CONCAT_WS(' ', ROW_COUNT(), LAST_INSERT_ID(), @@server_id, COALESCE(max_id, '-'), COALESCE(step, '-'),
+		COALESCE(` + micros + `, '-'), %[2]s, %[3]s) AS a
 		FROM (SELECT 1) AS one LEFT JOIN leaf_alloc ON %[1]s`
 
 func advanceStatement(guard, identity string) string {
-	return fmt.Sprintf(advanceFormat, fmt.Sprintf(exact, "biz_tag", "$2"), guard, identity)
+	return fmt.Sprintf(advanceFormat, fmt.Sprintf(exact, "biz_tag", "?"), guard, identity)
 }
 
 // Advance moves a counter.
@@ -71,32 +76,74 @@ func (s *session) advance(tag string, n int64) (grant segment.Grant, err error) 
 			return segment.Grant{}, err
 		}
 	}
-	var rows, server int64
-	var end uint64 // LAST_INSERT_ID(): says something only if rows is 1
-	var guard, identity string
-	var maxID, step, micros sql.Null[int64] // of the row as it stands; null if it is gone
-	err = s.QueryRow(s.facts.advance, n, tag, math.MaxInt64-n).Scan(&rows, &end, &server, &guard, &identity, &maxID, &step, &micros)
-	if err == nil {
-		err = cmp.Or(s.Check(guard), checkRows(rows))
+	text, err := mysqlconn.Value(s.Context, s.conn, s.facts.advance, n, tag, tag, math.MaxInt64-n, tag, tag)
+	if err != nil {
+		return segment.Grant{}, err
 	}
+	var a advanced
+	if err := a.parse(text); err != nil {
+		return segment.Grant{}, fmt.Errorf("the server's answer is %q: %w", text, err)
+	}
+	err = cmp.Or(s.Check(a.guard), checkRows(a.rows))
 	switch {
 	case err != nil:
 		return segment.Grant{}, err
-	case rows == 0:
+	case a.rows == 0:
 		return segment.Grant{}, s.NotAdvanced(tag, n)
-	case maxID.Valid && uint64(maxID.V) < end:
+	case a.found && uint64(a.maxID) < a.end:
 		return segment.Grant{}, fmt.Errorf("max_id is %d although %d was just written: it was lowered by hand, "+
-			"or the column is too small and clamps", maxID.V, end)
+			"or the column is too small and clamps", a.maxID, a.end)
 	}
-	grant = segment.Grant{Range: leaf.Range{Start: int64(end) - n, End: int64(end)}, Step: max(step.V, 1), Store: identity}
+	grant = segment.Grant{Range: leaf.Range{Start: int64(a.end) - n, End: int64(a.end)}, Step: max(a.step, 1), Store: a.identity}
 	if !s.facts.agreed {
-		grant.Server = strconv.FormatInt(server, 10)
+		grant.Server = a.server
 	}
-	if uint64(maxID.V) == end && s.Unversioned == nil { // else another call has written the row since
-		grant.Version = strconv.FormatInt(micros.V, 10)
+	if uint64(a.maxID) == a.end && s.Unversioned == nil { // else another call has written the row since
+		grant.Version = a.micros
 	}
 	return grant, nil
 }
+
+// An advanced is the answer to advanceFormat.
+type advanced struct {
+	rows   int64
+	end    uint64 // LAST_INSERT_ID(): says something only if rows is 1
+	server string
+
+	found  bool // the row is still there
+	maxID  int64
+	step   int64 // 0: none
+	micros string
+
+	guard, identity string
+}
+
+func (a *advanced) parse(text string) (err error) {
+	fields := strings.SplitN(text, " ", 7)
+	if len(fields) < 7 {
+		return errors.New("it lacks a part")
+	}
+	last := strings.LastIndexByte(fields[6], ' ')
+	if last < 0 {
+		return errors.New("it lacks the identity")
+	}
+	a.server, a.micros, a.guard, a.identity = fields[2], fields[5], fields[6][:last], fields[6][last+1:]
+	a.found = fields[3] != missing
+	a.rows, err = strconv.ParseInt(fields[0], 10, 64)
+	if err == nil {
+		a.end, err = strconv.ParseUint(fields[1], 10, 64)
+	}
+	if err == nil && a.found {
+		a.maxID, err = strconv.ParseInt(fields[3], 10, 64)
+	}
+	if err == nil && fields[4] != missing {
+		a.step, err = strconv.ParseInt(fields[4], 10, 64)
+	}
+	return err
+}
+
+// missing stands for NULL.
+const missing = "-"
 
 // checkRows reports that ROW_COUNT(), and so LAST_INSERT_ID(), do not speak of an UPDATE of at
 // most one row.

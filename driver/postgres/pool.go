@@ -189,6 +189,7 @@ func (p *pool) run(ctx context.Context, do func(*session) error) error {
 	known := p.facts.Load()
 	if known == nil {
 		if known, err = p.inspect(s); err == nil {
+			known.advance = fmt.Sprintf(advance, known.store, known.server, known.commits)
 			p.facts.Store(known)
 		}
 	}

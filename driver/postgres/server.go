@@ -24,6 +24,7 @@ type facts struct {
 	standby string // an expression: whether the server repeats what another one writes, as text
 
 	dialect *sqlstore.Dialect // made of these by know
+	advance string            // the statement that moves a counter, made of them too
 }
 
 // unknown returns the facts before a check of the server.

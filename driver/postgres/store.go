@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/sqlstore"
@@ -50,39 +53,56 @@ func (c counters) Advance(ctx context.Context, tag string, n int64) (segment.Gra
 	return grant, err
 }
 
-func (s *session) advance(tag string, n int64) (segment.Grant, error) {
-	var changed error
-	rows, err := s.Query(fmt.Sprintf(advance, s.facts.store, s.facts.server, s.facts.commits), n, tag)
-	grants, err := sqlstore.Collect(rows, err, func(scan func(...any) error) (segment.Grant, error) {
-		var was, end, micros int64
-		var step sql.Null[int64]
-		var store, server, commits string
-		if err := scan(&was, &end, &step, &micros, &store, &server, &commits); err != nil {
-			return segment.Grant{}, err
+func (s *session) advance(tag string, n int64) (grant segment.Grant, err error) {
+	granted := 0
+	var odd error // the row is not as it should be
+	// By the client library itself: database/sql starts a goroutine for each result.
+	err = s.conn.Raw(func(c any) error {
+		rows, err := c.(*stdlib.Conn).Conn().Query(s.Context, s.facts.advance, pgx.QueryExecModeExec, n, tag)
+		if err != nil {
+			return err
 		}
-		size := n
-		if n == 0 {
-			size = step.V
+		defer rows.Close()
+		for ; rows.Next(); granted++ {
+			grant, odd = readGrant(rows, n)
 		}
-		if end-was != size {
-			changed = fmt.Errorf("max_id moved from %d to %d, not by %d: a trigger changes it: drop the trigger", was, end, size)
-		}
-		grant := segment.Grant{Range: leaf.Range{Start: end - size, End: end}, Step: max(step.V, 1), Server: server, Store: store,
-			Version: strconv.FormatInt(micros, 10)}
-		return grant, commitFault(commits)
+		return rows.Err() // the commit may fail after the last row
 	})
 	switch {
 	case err != nil:
 		return segment.Grant{}, err
-	case len(grants) == 0:
+	case granted == 0:
 		return segment.Grant{}, s.NotAdvanced(tag, n)
-	case len(grants) > 1:
+	case granted > 1:
 		return segment.Grant{}, fmt.Errorf("%d rows have this biz_tag: delete all but the one with the highest max_id, "+
-			"and make biz_tag a unique key", len(grants))
-	case changed != nil:
-		return segment.Grant{}, changed
+			"and make biz_tag a unique key", granted)
 	}
-	return grants[0], nil
+	return grant, odd
+}
+
+// readGrant reads a row of the statement advance.
+func readGrant(rows pgx.Rows, n int64) (segment.Grant, error) {
+	var was, end, micros int64
+	var step *int64
+	var store, server, commits string
+	if err := rows.Scan(&was, &end, &step, &micros, &store, &server, &commits); err != nil {
+		return segment.Grant{}, err
+	}
+	size, own := n, int64(0)
+	if step != nil {
+		own = *step
+	}
+	if n == 0 {
+		size = own
+	}
+	if err := commitFault(commits); err != nil {
+		return segment.Grant{}, err
+	}
+	if end-was != size {
+		return segment.Grant{}, fmt.Errorf("max_id moved from %d to %d, not by %d: a trigger changes it: drop the trigger", was, end, size)
+	}
+	return segment.Grant{Range: leaf.Range{Start: end - size, End: end}, Step: max(own, 1), Server: server, Store: store,
+		Version: strconv.FormatInt(micros, 10)}, nil
 }
 
 // Return is sent once.

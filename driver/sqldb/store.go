@@ -84,24 +84,29 @@ func in[T any](ctx context.Context, run func(context.Context, func(*sqlstore.Ses
 
 // Advance moves tag's counter forward by n, or by the tag's step if n is 0.
 func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
-	what := fmt.Sprintf("advance %q", tag)
-	grant, err := call(ctx, &s.handle, what, func() (segment.Grant, error) {
+	var grant segment.Grant
+	err := sqlstore.Attempt(ctx, &s.closed, s.handle.db.Explain, func() (err error) {
 		if n < 0 {
-			return segment.Grant{}, fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
+			return fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
 		}
 		if err := segment.CheckKnown(tag); err != nil {
-			return segment.Grant{}, err
+			return err
 		}
-		return s.db.Advance(ctx, tag, n)
+		grant, err = s.db.Advance(ctx, tag, n)
+		return err
 	})
+	if err == nil {
+		return grant, nil
+	}
+	what := fmt.Sprintf("advance %q", tag)
 	if errors.Is(err, leaf.ErrOverflow) { // PostgreSQL reports it before it knows the order
 		if stockless := act(ctx, &s.handle, what, func() error {
 			return s.db.Do(ctx, func(db *sqlstore.Session) error { return db.Stockless(tag) })
 		}); stockless != nil {
-			err = stockless
+			return segment.Grant{}, stockless
 		}
 	}
-	return grant, err
+	return segment.Grant{}, fmt.Errorf("%s: %w", what, err)
 }
 
 // AdvanceStrict moves the counter of a tag with strict order, or of a period, forward by n.
