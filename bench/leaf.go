@@ -142,6 +142,11 @@ func (s *Leaf) figure(ctx context.Context, page, name string) (float64, error) {
 	return strconv.ParseFloat(line, 64)
 }
 
+// Get returns a page.
+func (s *Leaf) Get(ctx context.Context, path string) (body string, err error) {
+	return s.get(ctx, path)
+}
+
 func (s *Leaf) get(ctx context.Context, path string) (body string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
 	if err != nil {

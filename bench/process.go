@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -25,6 +26,37 @@ func CPUSeconds(pid int) (float64, error) {
 	}
 	system, err := strconv.ParseFloat(fields[12], 64)
 	return (user + system) / 100, err
+}
+
+// TreeSeconds is CPUSeconds of a process and its children, also those that have ended.
+func TreeSeconds(pid int) (total float64, err error) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0, err
+	}
+	for _, file := range stats {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) < 15 || fields[1] != strconv.Itoa(pid) && filepath.Dir(file) != fmt.Sprintf("/proc/%d", pid) {
+			continue
+		}
+		times := fields[11:13]
+		if fields[1] != strconv.Itoa(pid) {
+			times = fields[11:15] // with those of the children that have ended
+		}
+		for _, field := range times {
+			ticks, err := strconv.ParseFloat(field, 64)
+			if err != nil {
+				return 0, err
+			}
+			total += ticks / 100
+		}
+	}
+	return total, nil
 }
 
 // A Memory is how many bytes of memory a process has.

@@ -88,3 +88,32 @@ func TestDigestOfATagThatCameAndWent(t *testing.T) {
 		wantError(t, err, leaf.ErrUnknownTag)
 	})
 }
+
+// A long comparison, as of a million tags, does not keep the store and the server busy.
+func TestLongChecksAreRare(t *testing.T) {
+	for took, want := range map[time.Duration]int64{100 * time.Millisecond: 120, time.Second: 18, 10 * time.Second: 12} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &tardy{Faulty: newStore(t, 1, 1000), took: took}
+			set := segment.NewSet(store, nil)
+			defer set.Close(t.Context())
+			<-set.Ready()
+			time.Sleep(time.Hour)
+			if n := store.listings.Load(); n < want-2 || n > want+2 {
+				t.Errorf("%d checks of %v each in an hour, want %d", n, took, want)
+			}
+		})
+	}
+}
+
+// A tardy store takes its time to list the tags.
+type tardy struct {
+	*drivertest.Faulty
+	took     time.Duration
+	listings atomic.Int64
+}
+
+func (s *tardy) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
+	s.listings.Add(1)
+	time.Sleep(s.took)
+	return s.Faulty.Tags(ctx)
+}

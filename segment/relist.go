@@ -38,6 +38,13 @@ func (s *Set) relist(tag string) <-chan struct{} {
 // enough for them, and the store is busy with checks for half of the time at most.
 func (s *Set) relistPause() time.Duration { return max(s.opts.Wait/4, s.took) }
 
+// lastTook is how long the latest check took.
+func (s *Set) lastTook() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.took
+}
+
 // beginRelist returns the tags that callers wait for. The check that calls it must list them, and
 // then call end.
 func (s *Set) beginRelist() (wanted map[string]struct{}, end func()) {

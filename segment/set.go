@@ -58,7 +58,8 @@ type SetOptions struct {
 	MaxCalls int
 
 	// CheckInterval is how often the tags in use are compared with the store, to
-	// notice removed ones and changed steps; default 30 s.
+	// notice removed ones and changed steps; default 30 s. Where a comparison takes more than
+	// 1/200 of it, as with a million tags, the pauses grow, to five minutes at most.
 	CheckInterval time.Duration
 }
 
@@ -272,6 +273,7 @@ func (s *Set) watch(ctx context.Context) {
 		pause := s.opts.CheckInterval
 		switch err := s.latestErr(); {
 		case err == nil:
+			pause = max(pause, min(checkFactor*s.lastTook(), maxCheckPause))
 		case isUnfit(err):
 			wake, pause = nil, min(maxBackoff, pause)
 		default: // a check may take long where there are many tags
@@ -286,6 +288,13 @@ func (s *Set) watch(ctx context.Context) {
 		_ = s.checkStore(ctx) // it has logged why; the next one may succeed
 	}
 }
+
+// An idle server spends at most 1/checkFactor of the time on checks, however many tags it has, as
+// far as maxCheckPause allows.
+const (
+	checkFactor   = 200
+	maxCheckPause = 5 * time.Minute
+)
 
 // checkStore checks the tags in use, and logs when the outcome differs from the last one.
 func (s *Set) checkStore(ctx context.Context) error {

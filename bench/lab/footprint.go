@@ -24,6 +24,7 @@ import (
 type footing struct {
 	tags   int
 	rounds int
+	visit  func(*bench.Leaf) error // once every tag was used; nil: nothing
 
 	first, idle, own, used, then, heap, share, most figure      // ms, MB, MB, s, MB, bytes a tag, %, MB
 	served, asked                                   figure      // processor time of the server and of its callers in used, s
@@ -136,6 +137,11 @@ func (f *footing) memory(ctx context.Context, s *bench.Leaf, server load.Target)
 	}
 	if err := f.use(ctx, s, server); err != nil {
 		return err
+	}
+	if f.visit != nil {
+		if err := f.visit(s); err != nil {
+			return err
+		}
 	}
 	settle, watch := f.settle()
 	time.Sleep(settle)

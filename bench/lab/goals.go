@@ -81,6 +81,12 @@ var goals = []goal{
 		missed: "the server and its callers fill both cores: below its table stands whose processor time it is"},
 	{key: "tags-cpu", part: "footprint", what: "100,000 tags: idle, of a core", limit: 0.5, unit: " %",
 		missed: "SQLite joins the names and steps of all tags every 30 s"},
+	{key: "scale-tag-memory", part: "scale", what: "1,000,000 tags: heap of a tag used once", limit: 1152, unit: " bytes"},
+	{key: "scale-tags-cpu", part: "scale", what: "1,000,000 tags: idle, of a core", limit: 0.5, unit: " %"},
+	{key: "scale-tags-use", part: "scale", what: "1,000,000 tags: CPU of the first use of one, to that with 100,000 tags", limit: 1.2, unit: "×"},
+	{key: "scale-conns-cpu", part: "scale", what: "10,000 idle connections, of a core", limit: 0.5, unit: " %"},
+	{key: "scale-idle", part: "scale", what: "1,000 idle servers on one store, its transactions a second", limit: 500},
+	{key: "scale-restart", part: "scale", what: "1,000 servers that restart at once, until the last has an ID and a worker ID", limit: 60, unit: " s"},
 }
 
 const goalsHead = "| what | part | asked | median | least … most | reached |\n|---|---|---|---|---|---|\n"

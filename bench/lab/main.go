@@ -23,7 +23,7 @@ type experiment struct {
 	run    func(context.Context, *lab) (report, error)
 }
 
-// experiments lists all experiments in the order of `make bench`; together they take less than 20
+// experiments lists the experiments of `make bench` in their order; together they take about 23
 // minutes. Some are tests and benchmarks of the package above.
 var experiments = []experiment{
 	{"peers", 100 * time.Second, peers},
@@ -39,12 +39,21 @@ var experiments = []experiment{
 	{"strict", 120 * time.Second, test("TestStrictRate")},
 }
 
+// longer lists the experiments that run only by name.
+var longer = []experiment{
+	{"scale", 10 * time.Minute, scale},
+}
+
+// allExperiments are those and these.
+func allExperiments() []experiment { return slices.Concat(experiments, longer) }
+
 // lab is the shared state of the experiments.
 type lab struct {
 	root   string // of the repository
 	rounds int
 	slice  time.Duration // that one row is measured for at a time, in process
 	load   time.Duration // the same of one run of load
+	scale  float64       // of the numbers of tags, servers, connections and clients
 	dir    string        // temporary
 	binary string        // of the server; see leaf
 }
@@ -70,6 +79,7 @@ func main() {
 	flag.IntVar(&l.rounds, "rounds", 5, "interleaved rounds of each figure")
 	flag.DurationVar(&l.slice, "slice", 100*time.Millisecond, "duration of one measurement in process")
 	flag.DurationVar(&l.load, "load", 2*time.Second, "duration of one run of load")
+	flag.Float64Var(&l.scale, "scale", 1, "of the numbers of tags, servers, connections and clients in the experiment scale")
 	echo := flag.Bool("echo", false, "be the bare gRPC server that gRPC is measured beside")
 	flood := flag.String("flood", "", "be the clients of a flood: `NUMBER@ADDRESS`")
 	flag.Parse()
@@ -98,15 +108,16 @@ func run(ctx context.Context, l *lab, names []string) (err error) {
 	}
 	defer os.RemoveAll(l.dir)
 	for _, name := range names {
-		if !slices.ContainsFunc(experiments, func(e experiment) bool { return e.name == name }) {
+		if !slices.ContainsFunc(allExperiments(), func(e experiment) bool { return e.name == name }) {
 			return fmt.Errorf("there is no experiment %q: there are %s", name, strings.Join(experimentNames(), ", "))
 		}
 	}
 	began := time.Now()
-	for _, e := range experiments {
-		if len(names) > 0 && !slices.Contains(names, e.name) {
-			continue
-		}
+	chosen := experiments
+	if len(names) > 0 {
+		chosen = slices.DeleteFunc(allExperiments(), func(e experiment) bool { return !slices.Contains(names, e.name) })
+	}
+	for _, e := range chosen {
 		if err := l.do(ctx, e); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
@@ -116,7 +127,7 @@ func run(ctx context.Context, l *lab, names []string) (err error) {
 }
 
 func experimentNames() (names []string) {
-	for _, e := range experiments {
+	for _, e := range allExperiments() {
 		names = append(names, e.name)
 	}
 	return names

@@ -40,6 +40,11 @@ func (f figure) with(other figure, of func(a, b float64) float64) figure {
 	return all
 }
 
+// each is a function of the figure of each round.
+func (f figure) each(of func(float64) float64) figure {
+	return f.with(f, func(x, _ float64) float64 { return of(x) })
+}
+
 // spread is the median and, in brackets, the least and the most.
 func (f figure) spread() string {
 	return fmt.Sprintf("%s (%s … %s)", short(f.median()), short(f.least()), short(f.most()))

@@ -3,6 +3,7 @@
 package mysqlconn
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -127,4 +128,34 @@ func Pairs(ctx context.Context, q driver.QueryerContext, query string) (map[stri
 		}
 		found[fmt.Sprintf("%s", pair[0])] = fmt.Sprintf("%s", pair[1])
 	}
+}
+
+// Value runs a query of one row and one column, a text, and returns it. It asks the driver itself:
+// database/sql starts a goroutine for each result.
+func Value(ctx context.Context, conn *sql.Conn, query string, args ...any) (text string, err error) {
+	named := make([]driver.NamedValue, len(args))
+	for i, arg := range args {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
+	}
+	err = conn.Raw(func(c any) error {
+		q, ok := c.(driver.QueryerContext)
+		if !ok {
+			return errors.New("the database was opened with another driver: open it with github.com/go-sql-driver/mysql")
+		}
+		rows, err := q.QueryContext(ctx, query, named)
+		if err != nil {
+			return err
+		}
+		var value [1]driver.Value
+		err = rows.Next(value[:])
+		if b, ok := value[0].([]byte); ok {
+			text = string(b) // before Close, which frees the memory
+		}
+		closed := rows.Close()
+		if errors.Is(err, io.EOF) {
+			err = sql.ErrNoRows
+		}
+		return cmp.Or(err, closed)
+	})
+	return text, err
 }
