@@ -27,7 +27,7 @@ type part struct {
 var parts = []part{
 	{"simulator", "e2e", 5 * time.Minute, "-run Schedules ./lab/sim"},
 	{"saboteurs", "e2e", 3 * time.Minute, "-run Saboteurs ./lab/sim"},
-	{"sabotaged servers", "e2e", 3 * time.Minute, "-tags leafsabotage -run SabotagedServers ."},
+	{"sabotaged servers", "e2e", 3 * time.Minute, "-tags leafsabotage -run Sabotaged(Servers|Members) ."},
 	{"clusters", "e2e", 12 * time.Minute, "-parallel 6 -run ^Test(Cluster|Leases|Linearizable) ."},
 	{"strict order", "e2e", 3 * time.Minute, "-parallel 6 -run ^TestStrictOrder ."},
 	{"scenarios", "e2e", 12 * time.Minute, "-parallel 6 -skip ^Test(Cluster|Leases|Linearizable|StrictOrder) ."},
