@@ -15,6 +15,10 @@
 //   - An added member starts once with an empty log. The cluster records who took this start, and the
 //     directory records it, on disk, before the log exists. A member without its log never starts
 //     again: an operator removes it and adds a new one.
+//   - Each member records in the store how far its log reached on its disk. A start is refused if a
+//     peer knows of more than the member's log has, as after the return of an older copy of the
+//     directory, or if the member knows of more than a running peer's log has. Peers that do not
+//     answer decide nothing.
 //   - A list of peers tells where to ask, and decides nothing. The log has the members. A directory of
 //     another cluster, or of a removed member, is refused.
 //   - Peers on other than loopback addresses need mutual TLS: whoever reaches the port of a member

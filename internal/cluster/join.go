@@ -172,13 +172,18 @@ func joined(errs []error) error {
 	return all
 }
 
-// checkPeers asks the named peers whether this member is still of their cluster. Silent ones decide
+// checkPeers asks the named peers whether this member is still of their cluster, and how far its log
+// must reach, and notes how far theirs do. Nobody may answer at its own address. Silent peers decide
 // nothing.
 func (m *Member) checkPeers() error {
 	ctx, cancel := context.WithTimeout(m.ctx, dialTimeout)
 	defer cancel()
-	peers := slices.DeleteFunc(slices.Clone(m.config.Peers), func(p string) bool { return p == m.id.Address })
+	peers := m.config.Peers
+	if !slices.Contains(peers, m.id.Address) {
+		peers = append(slices.Clone(peers), m.id.Address)
+	}
 	answers := make(chan error, len(peers))
+	statuses := make(chan Status, len(peers))
 	for _, peer := range peers {
 		go func() {
 			var status Status
@@ -190,7 +195,12 @@ func (m *Member) checkPeers() error {
 				answers <- fmt.Errorf("%w: peer %s", hint.ErrOtherCluster, peer)
 			case status.Removed:
 				answers <- fmt.Errorf("%w: member %s, says peer %s", hint.ErrRemoved, m.id.ID, peer)
+			case status.Member == m.id.ID.String():
+				answers <- fmt.Errorf("%w: member %s answers at %s", hint.ErrRunsElsewhere, m.id.ID, peer)
+			case status.Recorded > m.last:
+				answers <- rolledBack(m.id.ID, m.last, status.Recorded)
 			default:
+				statuses <- status
 				answers <- nil
 			}
 		}()
@@ -198,6 +208,12 @@ func (m *Member) checkPeers() error {
 	var refused error
 	for range peers {
 		refused = cmp.Or(refused, <-answers)
+	}
+	close(statuses)
+	for status := range statuses {
+		if id, err := types.IDFromString(status.Member); err == nil {
+			m.heard[id] = status.LastEntry
+		}
 	}
 	return refused
 }

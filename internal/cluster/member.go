@@ -39,6 +39,9 @@ type Member struct {
 	copying  atomic.Bool  // the database is being defragmented
 	slow     atomic.Int64 // steps of etcd that took too long
 
+	last  uint64              // the index of the last entry in the log at the start
+	heard map[types.ID]uint64 // the same of the peers that answered then
+
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup
@@ -194,6 +197,7 @@ func (m *Member) checkLog() error {
 		if !log {
 			return fmt.Errorf("%w: the log of member %s is not in %s", hint.ErrEmptied, m.id.ID, m.config.Dir)
 		}
+		m.last, m.heard = lastIndex(m.config.Dir), make(map[types.ID]uint64)
 		return m.checkPeers()
 	case stateAdded:
 		if log {
@@ -216,7 +220,7 @@ func (m *Member) confirm(server *etcdserver.EtcdServer) error {
 		return fmt.Errorf("%w: the log in %s is of member %s of cluster %s, not of member %s of cluster %s", hint.ErrOtherCluster,
 			m.config.Dir, member, cluster, m.id.ID, m.id.Cluster)
 	}
-	return nil
+	return m.checkRecords(server)
 }
 
 // newServer reads the log, or starts one. etcd stops the calling goroutine if it cannot.

@@ -81,13 +81,17 @@ func (m *Member) serveStatus(w http.ResponseWriter, r *http.Request) {
 		Member:  server.MemberID().String(),
 		Now:     time.Now(),
 
-		Database: m.database(server),
+		LastEntry: m.lastEntry(server),
+		Database:  m.database(server),
 	}
 	if leader := server.Leader(); leader != 0 {
 		status.Leader = leader.String()
 	}
 	if id, err := types.IDFromString(r.FormValue("id")); err == nil {
 		status.Removed = server.IsIDRemoved(uint64(id))
+		if known, _, err := indexes(r.Context(), server); err == nil {
+			status.Recorded = known[id].index
+		}
 	}
 	for _, other := range server.Cluster().Members() {
 		status.Members = append(status.Members, MemberInfo{

@@ -59,10 +59,12 @@ func (m *Member) defragment(server *etcdserver.EtcdServer) error {
 	return syncFolder(filepath.Join(m.config.Dir, databaseFolder))
 }
 
-// upkeep has the leader keep the databases of all members below the quota.
+// upkeep records how far this member's log reaches, and has the leader keep the databases of all
+// members below the quota.
 func (m *Member) upkeep(server *etcdserver.EtcdServer) {
 	look := time.NewTicker(upkeepEvery)
 	defer look.Stop()
+	var own recorder
 	for logged := ""; ; {
 		select {
 		case <-m.ctx.Done():
@@ -71,6 +73,9 @@ func (m *Member) upkeep(server *etcdserver.EtcdServer) {
 			return
 		case <-look.C:
 		}
+		ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
+		_ = own.record(ctx, m, server) // again next time
+		cancel()
 		problem := ""
 		if server.Leader() == server.MemberID() {
 			problem = errorText(m.makeRoom(server))

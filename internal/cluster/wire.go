@@ -36,6 +36,9 @@ type Status struct {
 	Removed bool         `json:"removed"` // the member of the request was removed
 	Members []MemberInfo `json:"members"`
 
+	LastEntry uint64 `json:"last_entry"` // that its log has, at least
+	Recorded  uint64 `json:"recorded"`   // entry that the log of the member of the request has had
+
 	Database Database `json:"database"` // of the member that answered
 }
 

@@ -26,6 +26,8 @@ var (
 	ErrHasMember     = errors.New("there is a member of a cluster already")
 	ErrNotAdded      = errors.New("this server was not added to the cluster")
 	ErrEmptied       = errors.New("this member has lost its log, and others could have relied on that")
+	ErrRolledBack    = errors.New("a member has an older copy of its log, and others could have relied on the rest")
+	ErrRunsElsewhere = errors.New("this member runs already")
 	ErrRemoved       = errors.New("this member was removed from the cluster")
 	ErrOtherCluster  = errors.New("it is a member of another cluster")
 	ErrMemberExists  = errors.New("the cluster has a member with this address")
@@ -72,6 +74,10 @@ var advice = []struct {
 	{ErrNotAdded, "add it with 'leaf cluster add ADDRESS --cluster PEERS'"},
 	{ErrEmptied, "remove the member ('leaf cluster remove ID --cluster PEERS'), remove the directory of the cluster in the data directory of this server, " +
 		"add it again ('leaf cluster add ADDRESS --cluster PEERS'), and start it: docs/cluster.md"},
+	{ErrRolledBack, "stop the server of that member, start the others, remove the member ('leaf cluster remove ID --cluster PEERS'), remove the directory " +
+		"of the cluster in the data directory of its server, add it again ('leaf cluster add ADDRESS --cluster PEERS'), and start it: docs/cluster.md"},
+	{ErrRunsElsewhere, "a copied data directory makes no new server: on the one of the two machines that should not have it, " +
+		"remove the directory of the cluster in the data directory, and add that machine with 'leaf cluster add ADDRESS': docs/cluster.md"},
 	{ErrRemoved, "to bring this server back, remove the directory of the cluster in its data directory, " +
 		"add it ('leaf cluster add ADDRESS --cluster PEERS'), and start it: docs/cluster.md"},
 	{ErrOtherCluster, "correct the list of peers (--cluster), or the data directory (--data)"},
