@@ -58,6 +58,9 @@ func (s serverSet) DropBelow(tag string, below int64) (dropped int64) {
 // Changed tells the set that this process created or changed a tag: the tag is usable at once, and
 // has this step.
 func (s serverSet) Changed(tag Tag) {
+	if tag.Options[OptionForm] != "" {
+		s.checkSoon() // the present form may be another one
+	}
 	b := s.tags.get(tag.Name)
 	switch {
 	case b == nil:

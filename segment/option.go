@@ -40,12 +40,16 @@ const (
 	OptionZone   = "zone"   // where the days begin; default UTC
 )
 
+// OptionForm is the template of the texts of the tag's numbers, as package textid has it.
+const OptionForm = "form"
+
 // optionTable has a row for each option.
 var optionTable = []Option{
 	{Name: OptionDescription, Usage: "what the tag is for"},
 	{Name: OptionOrder, Usage: "strict: IDs increase over all servers, and each call waits for the store", Check: checkOrder, Fixed: true},
 	{Name: OptionPeriod, Usage: "day, week, month, year or fiscal:MM-DD: numbers start again with each one", Check: checkPeriod, Fixed: true},
 	{Name: OptionZone, Usage: "time zone of the periods, such as Europe/Berlin (default UTC)", Check: checkZone, Fixed: true},
+	{Name: OptionForm, Usage: "how to write a number as text, such as INV-{n:6}{check:luhn}", Check: checkForm},
 }
 
 // KnownOptions returns all options of this release.

@@ -36,6 +36,7 @@ type Set struct {
 	closed      bool                // no buffer is made any more
 	lastCheck   error               // how the latest look at the store ended
 	listed      map[string]struct{} // the tags of the latest listing, at most maxListed
+	forms       forms               // of tags in that listing
 	digest      string              // the store's digest just before it, or empty
 	unknownTags int                 // buffers of tags that may not exist
 	nextList    *relisting          // that callers wait for, or nil
@@ -361,7 +362,7 @@ func (s *Set) askDigest(ctx context.Context) string {
 func (s *Set) list(ctx context.Context, digest string, wanted map[string]struct{}) error {
 	missing := s.expect()
 	s.digest = ""
-	listed := make(map[string]struct{}, len(s.listed))
+	listed, written := make(map[string]struct{}, len(s.listed)), make(forms)
 	for tag, err := range s.steps(ctx) {
 		switch {
 		case err != nil && len(listed) > 0 && missing == 0:
@@ -379,12 +380,13 @@ func (s *Set) list(ctx context.Context, digest string, wanted map[string]struct{
 		}
 		if _, ok := wanted[tag.Name]; ok || len(listed) < maxListed {
 			listed[tag.Name] = struct{}{}
+			written.take(tag, s.forms)
 		} else if missing == 0 && len(wanted) == 0 {
 			break
 		}
 	}
 	s.mu.Lock()
-	s.listed, s.digest = listed, digest
+	s.listed, s.forms, s.digest = listed, written, digest
 	s.mu.Unlock()
 	if missing > 0 {
 		s.dropMissing()

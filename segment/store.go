@@ -184,8 +184,9 @@ func (c Change) Apply(tag Tag) (Tag, error) {
 	if c.Step != nil {
 		tag.Step = *c.Step
 	}
-	tag.Options = tag.Options.With(c.Options)
-	return tag, nil
+	var err error
+	tag.Options, err = tag.Options.Change(c.Options)
+	return tag, err
 }
 
 // Limits of tags, those of Java Leaf's table.
@@ -246,7 +247,7 @@ func (t Tag) Check() error {
 	if t.Options.Periodic() && utf8.RuneCountInString(t.Name) > maxPeriodicName {
 		return fmt.Errorf("%w: the name of a tag with periods has at most %d characters", leaf.ErrInvalid, maxPeriodicName)
 	}
-	return cmp.Or(Change{Step: &t.Step, MaxID: &t.MaxID}.Check(), t.Options.Check())
+	return cmp.Or(Change{Step: &t.Step, MaxID: &t.MaxID}.Check(), t.Options.Check(), t.Options.checkForm())
 }
 
 // CheckTags reports, wrapping [leaf.ErrInvalid], why tags cannot be created together: one

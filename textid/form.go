@@ -45,6 +45,18 @@ func (f *Form) HasKey() bool { return f.hasKey }
 // Max returns the highest number that fits.
 func (f *Form) Max() int64 { return f.max }
 
+// Lengths returns the bytes of the shortest text and of the longest one.
+func (f *Form) Lengths() (least, most int) {
+	for i := range f.fields {
+		most += f.fields[i].width
+		if least += f.fields[i].width; f.fields[i].width == 0 { // the number
+			least++
+			most += len(appendNumber(nil, f.max, f.digits, 0))
+		}
+	}
+	return least, most
+}
+
 // Encode returns the text of v.
 func (f *Form) Encode(v Number) (string, error) {
 	text, err := f.Append(nil, v)

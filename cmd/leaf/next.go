@@ -27,6 +27,7 @@ type nextFlags struct {
 	n      int64
 	scheme string
 	json   bool
+	form   bool
 }
 
 func newNext() *cobra.Command {
@@ -45,6 +46,7 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
 		Example: `  leaf next order                  one ID
   leaf next order -n 100           a hundred
   leaf next order -n 3 -o json     as a JSON array of strings
+  leaf next invoice --form         as a text, such as INV-0000424
   leaf next --scheme snowflake     one made of the time
   leaf next --scheme uuid          a UUID of version 7`,
 		Args: f.args,
@@ -62,6 +64,7 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
 	cli.WholeVar(cmd, &f.n, "count", "n", 1, "how many IDs")
 	cmd.Flags().StringVar(&f.scheme, "scheme", issuer.Segment, "what makes the IDs: "+strings.Join(issuer.SchemeNames(), ", "))
 	cmd.Flags().StringVar(&f.period, "period", "", "first day of a period of the tag, such as 2026-11-23 (default: the present one)")
+	cmd.Flags().BoolVar(&f.form, "form", false, "print the texts that the tag's form makes of the numbers")
 	cli.OutputVar(cmd, &f.json)
 	return cmd
 }
@@ -108,7 +111,7 @@ func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
 }
 
 func (f *nextFlags) take(ctx context.Context, ids leafv1connect.LeafServiceClient, tag string, n int64) (*leafv1.TakeResponse, error) {
-	req := &leafv1.TakeRequest{Scheme: f.scheme, Key: tag, Count: int32(n), Period: f.period}
+	req := &leafv1.TakeRequest{Scheme: f.scheme, Key: tag, Count: int32(n), Period: f.period, Form: f.form}
 	res, err := cli.Call(ctx, &f.Client, ids.Take, req)
 	if err != nil {
 		return nil, err
@@ -119,6 +122,9 @@ func (f *nextFlags) take(ctx context.Context, ids leafv1connect.LeafServiceClien
 	}
 	if f.period != "" && res.GetPeriod() != f.period {
 		return nil, fmt.Errorf("%w: the server knows no periods: upgrade it", leaf.ErrUnsupported)
+	}
+	if f.form && len(res.GetTexts()) == 0 {
+		return nil, fmt.Errorf("%w: the server knows no forms: upgrade it", leaf.ErrUnsupported)
 	}
 	if got != n {
 		return nil, fmt.Errorf("the server answered with %d IDs instead of %d", got, n)

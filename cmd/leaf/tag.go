@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -92,7 +93,8 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 --max-id is another name of --start.`,
 		Example: `  leaf tag create order
   leaf tag create invoice --step 100 --start 500000 --description "invoice numbers"
-  leaf tag create receipt --period day --zone Europe/Berlin`,
+  leaf tag create receipt --period day --zone Europe/Berlin
+  leaf tag create ticket --form 'T-{n:8}{check:luhn}'`,
 		Args: args("TAG"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tag.Name, tag.Options = args[0], options.given(cmd).With(nil)
@@ -398,6 +400,10 @@ func lost(t tagRow) string {
 		text.WriteString(", " + cli.Printable(about))
 	}
 	fmt.Fprintf(&text, "\nTo create it again above its IDs: leaf tag create %s --step %d", shellWord(t.Tag), t.Step)
+	options := t.Options.With(segment.Describe(t.Description))
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		fmt.Fprintf(&text, " --%s %s", name, shellWord(options[name]))
+	}
 	return text.String()
 }
 

@@ -40,8 +40,21 @@ func keepOptions(ctx context.Context, b *fixture, c catalog) error {
 		}
 		tag = want
 	}
+	if err := formChanges(ctx, c); err != nil {
+		return err
+	}
 	fresh := segment.Tag{Name: "order", MaxID: 500, Step: 10}
 	return first(c.Delete(ctx, "order"), c.Create(ctx, fresh), b.lists(ctx, b.open(), fresh, plain), manyOptions(ctx, b, c, fresh, plain))
+}
+
+// formChanges has a form give way to a longer one alone, see [segment.TagOptions.Change].
+func formChanges(ctx context.Context, c catalog) error {
+	change := func(form string) error {
+		_, err := c.Alter(ctx, "order", segment.Change{Options: segment.TagOptions{segment.OptionForm: form}})
+		return err
+	}
+	return first(change("{n:3}"), is("a form of the same length", change("9{n:2}"), leaf.ErrInvalid),
+		is("no form", change(""), leaf.ErrInvalid), change("9{n:3}"))
 }
 
 // manyOptions has more tags than a store reads at once.

@@ -30,14 +30,16 @@ type Issued struct {
 	Period string
 }
 
-// Issue returns n IDs, of one call, as the servers answer. It asks one server at a time.
-func (c *Conn) Issue(ctx context.Context, scheme, key, period string, n int) (Issued, error) {
-	res, err := c.take(ctx, never, &leafv1.TakeRequest{Scheme: scheme, Key: key, Period: period}, n)
-	if err == nil && period != "" && res.GetPeriod() != period {
-		err = fmt.Errorf("%w: the server knows no periods: upgrade it", leaf.ErrUnsupported)
-	}
-	if err != nil {
+// Issue returns the IDs of one call, as the servers answer. It asks one server at a time.
+func (c *Conn) Issue(ctx context.Context, req *leafv1.TakeRequest, n int) (Issued, error) {
+	res, err := c.take(ctx, never, req, n)
+	switch {
+	case err != nil:
 		return Issued{}, err
+	case req.GetPeriod() != "" && res.GetPeriod() != req.GetPeriod():
+		return Issued{}, fmt.Errorf("%w: the server knows no periods: upgrade it", leaf.ErrUnsupported)
+	case req.GetForm() && len(res.GetTexts()) == 0:
+		return Issued{}, fmt.Errorf("%w: the server knows no forms: upgrade it", leaf.ErrUnsupported)
 	}
 	return Issued{rangesOf(res), res.GetTexts(), res.GetPeriod()}, nil
 }

@@ -60,7 +60,10 @@ func (r row) amend(change segment.Change) (segment.Tag, error) {
 	if change.Step != nil {
 		r.step = sql.Null[int64]{V: *change.Step, Valid: true}
 	}
-	r.options = r.options.With(change.Options)
+	var err error
+	if r.options, err = r.options.Change(change.Options); err != nil {
+		return segment.Tag{}, err
+	}
 	return r.tag(), r.fault()
 }
 

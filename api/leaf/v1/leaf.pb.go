@@ -32,7 +32,9 @@ type NextRequest struct {
 	// key, or none, means v7.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	// Of a tag with periods: the first day of one, YYYY-MM-DD. Empty: the present one.
-	Period        string `protobuf:"bytes,3,opt,name=period,proto3" json:"period,omitempty"`
+	Period string `protobuf:"bytes,3,opt,name=period,proto3" json:"period,omitempty"`
+	// Whether the answer should be the text that the tag's form makes of the number.
+	Form          bool `protobuf:"varint,4,opt,name=form,proto3" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -88,10 +90,18 @@ func (x *NextRequest) GetPeriod() string {
 	return ""
 }
 
+func (x *NextRequest) GetForm() bool {
+	if x != nil {
+		return x.Form
+	}
+	return false
+}
+
 type NextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The ID where it is no number, which is so for "uuid"; id is 0 then.
+	// The ID where it is no number, which is so for "uuid", and with form; id is 0 then. An older
+	// server knows no form: discard an answer without a text then.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// The period that the number belongs to. Empty: the tag has none.
 	Period        string `protobuf:"bytes,3,opt,name=period,proto3" json:"period,omitempty"`
@@ -168,7 +178,10 @@ type TakeRequest struct {
 	// Whether the answer should name the store, for a caller that uses several servers.
 	TellStore bool `protobuf:"varint,5,opt,name=tell_store,json=tellStore,proto3" json:"tell_store,omitempty"`
 	// Of a tag with periods: the first day of one, YYYY-MM-DD. Empty: the present one.
-	Period        string `protobuf:"bytes,6,opt,name=period,proto3" json:"period,omitempty"`
+	Period string `protobuf:"bytes,6,opt,name=period,proto3" json:"period,omitempty"`
+	// Whether the answer should have the texts that the tag's form makes of the numbers. They bound
+	// count as other texts do.
+	Form          bool `protobuf:"varint,7,opt,name=form,proto3" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -245,12 +258,20 @@ func (x *TakeRequest) GetPeriod() string {
 	return ""
 }
 
+func (x *TakeRequest) GetForm() bool {
+	if x != nil {
+		return x.Form
+	}
+	return false
+}
+
 type TakeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order in which the IDs are issued. Together they hold exactly as many
 	// IDs as were asked for.
 	Ranges []*Range `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
-	// The IDs where they are no numbers, which is so for "uuid"; ranges is empty then.
+	// The IDs where they are no numbers, which is so for "uuid", and with form; ranges is empty then.
+	// An older server knows no form: discard an answer with ranges then.
 	Texts []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
 	// The identity of the store that the IDs come from. Empty: nobody asked, the scheme has
 	// no store, or the store has no identity.
@@ -1046,15 +1067,16 @@ var File_leaf_v1_leaf_proto protoreflect.FileDescriptor
 
 const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\n" +
-	"\x12leaf/v1/leaf.proto\x12\aleaf.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"O\n" +
+	"\x12leaf/v1/leaf.proto\x12\aleaf.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"c\n" +
 	"\vNextRequest\x12\x16\n" +
 	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x16\n" +
-	"\x06period\x18\x03 \x01(\tR\x06period\"J\n" +
+	"\x06period\x18\x03 \x01(\tR\x06period\x12\x12\n" +
+	"\x04form\x18\x04 \x01(\bR\x04form\"J\n" +
 	"\fNextResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
-	"\x06period\x18\x03 \x01(\tR\x06period\"\xa4\x01\n" +
+	"\x06period\x18\x03 \x01(\tR\x06period\"\xb8\x01\n" +
 	"\vTakeRequest\x12\x16\n" +
 	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
@@ -1064,7 +1086,8 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"contiguous\x12\x1d\n" +
 	"\n" +
 	"tell_store\x18\x05 \x01(\bR\ttellStore\x12\x16\n" +
-	"\x06period\x18\x06 \x01(\tR\x06period\"z\n" +
+	"\x06period\x18\x06 \x01(\tR\x06period\x12\x12\n" +
+	"\x04form\x18\a \x01(\bR\x04form\"z\n" +
 	"\fTakeResponse\x12&\n" +
 	"\x06ranges\x18\x01 \x03(\v2\x0e.leaf.v1.RangeR\x06ranges\x12\x14\n" +
 	"\x05texts\x18\x02 \x03(\tR\x05texts\x12\x14\n" +

@@ -19,6 +19,13 @@ type leafService struct {
 }
 
 func (s *leafService) Next(ctx context.Context, req *leafv1.NextRequest) (*leafv1.NextResponse, error) {
+	if req.GetForm() {
+		res, err := s.Take(ctx, &leafv1.TakeRequest{Scheme: req.GetScheme(), Key: req.GetKey(), Count: 1, Period: req.GetPeriod(), Form: true})
+		if err != nil {
+			return nil, err
+		}
+		return &leafv1.NextResponse{Text: res.GetTexts()[0], Period: res.GetPeriod()}, nil
+	}
 	id, period, err := s.takeOne(ctx, req.GetScheme(), req.GetKey(), req.GetPeriod())
 	if err != nil {
 		return nil, err
@@ -70,7 +77,7 @@ func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv
 	if err := s.mayTake(ctx, req.GetScheme(), req.GetKey(), int64(req.GetCount())); err != nil {
 		return nil, err
 	}
-	ids, err := s.take(ctx, req)
+	ids, err := s.takeFormed(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +109,22 @@ func (s *leafService) mayTake(ctx context.Context, scheme, key string, n int64) 
 	return frontend.CallerIn(ctx).Take(scheme, key, n)
 }
 
+// takeFormed is take, with texts if the caller wants them. It takes nothing of a tag without a form.
+func (s *leafService) takeFormed(ctx context.Context, req *leafv1.TakeRequest) (issuer.IDs, error) {
+	if !req.GetForm() {
+		return s.take(ctx, req)
+	}
+	form, err := s.IDs.Form(ctx, req.GetScheme(), req.GetKey())
+	if err != nil {
+		return issuer.IDs{}, err
+	}
+	ids, err := s.take(ctx, req)
+	if err != nil {
+		return issuer.IDs{}, err
+	}
+	return issuer.Write(form, ids)
+}
+
 func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (ids issuer.IDs, err error) {
 	n := int(req.GetCount())
 	stockless, err := s.IDs.Stockless(ctx, req.GetScheme(), req.GetKey())
@@ -125,7 +148,7 @@ func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (ids is
 }
 
 func (s *leafService) checkCount(req *leafv1.TakeRequest) error {
-	if issuer.SchemeOf(req.GetScheme()).Text {
+	if req.GetForm() || issuer.SchemeOf(req.GetScheme()).Text {
 		return s.IDs.CheckCount(int(req.GetCount()))
 	}
 	return s.IDs.CheckRange(int(req.GetCount()))

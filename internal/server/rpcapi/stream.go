@@ -167,7 +167,7 @@ type single struct {
 }
 
 func (s *leafService) answerOne(ctx context.Context, ask *leafv1.TakeRequest) *leafv1.StreamAnswer {
-	if ask.GetCount() == 1 && !ask.GetContiguous() && !issuer.SchemeOf(ask.GetScheme()).Text {
+	if ask.GetCount() == 1 && !ask.GetContiguous() && !ask.GetForm() && !issuer.SchemeOf(ask.GetScheme()).Text {
 		return s.answerSingle(ctx, ask)
 	}
 	res, err := s.Take(ctx, ask)

@@ -73,7 +73,7 @@ func (q *request) serve(w http.ResponseWriter) error {
 	switch {
 	case err != nil:
 		return err
-	case p.n == 0 && !p.stockless && p.period == "":
+	case p.n == 0 && !p.stockless && !p.form && p.period == "":
 		return q.one(w, p)
 	}
 	p.n = max(p.n, 1)
@@ -108,7 +108,7 @@ func (q *request) one(w http.ResponseWriter, p params) error {
 }
 
 func (q *request) batch(w http.ResponseWriter, p params) error {
-	ids, err := q.take(p)
+	ids, err := q.takeFormed(p)
 	if err != nil {
 		return err
 	}
@@ -127,6 +127,22 @@ func (q *request) batch(w http.ResponseWriter, p params) error {
 		q.WriteIDs(w, q.http, ids, `{"ids":["`, `","`, `"`+end)
 	}
 	return nil
+}
+
+// takeFormed is take, with texts if the caller wants them. It takes nothing of a tag without a form.
+func (q *request) takeFormed(p params) (issuer.IDs, error) {
+	if !p.form {
+		return q.take(p)
+	}
+	form, err := q.IDs.Form(q.http.Context(), q.scheme, q.key)
+	if err != nil {
+		return issuer.IDs{}, err
+	}
+	ids, err := q.take(p)
+	if err != nil {
+		return issuer.IDs{}, err
+	}
+	return issuer.Write(form, ids)
 }
 
 func (q *request) take(p params) (ids issuer.IDs, err error) {
@@ -150,7 +166,11 @@ func (q *request) take(p params) (ids issuer.IDs, err error) {
 
 // head answers like a GET, without taking IDs.
 func (q *request) head(w http.ResponseWriter, p params) error {
-	if err := q.IDs.Exists(q.http.Context(), q.scheme, q.key); err != nil {
+	err := q.IDs.Exists(q.http.Context(), q.scheme, q.key)
+	if err == nil && p.form {
+		_, err = q.IDs.Form(q.http.Context(), q.scheme, q.key)
+	}
+	if err != nil {
 		return err
 	}
 	setType(w, p)

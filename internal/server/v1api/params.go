@@ -16,13 +16,14 @@ type params struct {
 	text       bool
 	ranges     bool
 	contiguous bool
+	form       bool   // texts in place of numbers
 	period     string // of a tag without a stock; empty: the present one
 	stockless  bool
 }
 
 // params reads the query. The error wraps [leaf.ErrInvalid].
 func (q *request) params() (p params, err error) {
-	query, err := frontend.ParseQuery(q.http.URL.RawQuery, "n", "format", "ranges", "contiguous", "period")
+	query, err := frontend.ParseQuery(q.http.URL.RawQuery, "n", "format", "ranges", "contiguous", "period", "form")
 	if err != nil {
 		return p, err
 	}
@@ -35,12 +36,17 @@ func (q *request) params() (p params, err error) {
 	if p.contiguous, err = flag(query, "contiguous"); err != nil {
 		return p, err
 	}
+	if p.form, err = flag(query, "form"); err != nil {
+		return p, err
+	}
 	p.period = query.Get("period")
 	switch {
 	case query.Has("period") && !isDate(p.period):
 		return p, fmt.Errorf("%w: period must name the first day of a period, such as 2026-11-23", leaf.ErrInvalid)
 	case p.text && p.ranges:
 		return p, fmt.Errorf("%w: ranges are answered in JSON only: leave out format=text", leaf.ErrInvalid)
+	case p.ranges && p.form:
+		return p, fmt.Errorf("%w: texts have no ranges: leave out ranges or form", leaf.ErrInvalid)
 	case p.ranges && issuer.SchemeOf(q.scheme).Text:
 		return p, fmt.Errorf("%w: the IDs of %s are text, which has no ranges", leaf.ErrInvalid, q.scheme)
 	}

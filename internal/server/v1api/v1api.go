@@ -23,7 +23,7 @@ const (
 
 // Routes are the paths of the description, each with its purpose.
 var Routes = [][2]string{
-	{idsPrefix + "{scheme}/{key}", "one ID; ?n=100 for a batch, ?ranges=1, ?contiguous=1, ?period=DAY, ?format=text"},
+	{idsPrefix + "{scheme}/{key}", "one ID; ?n=100 for a batch, ?ranges=1, ?contiguous=1, ?period=DAY, ?form=1, ?format=text"},
 	{frontend.LeasesPath, "POST {\"pool\":\"NAME\"}: a lease of a worker ID, for a program with a generator of its own"},
 	{frontend.LeasesPath + "/{lease}", "POST renews the lease, DELETE with ?used=MS releases it"},
 	{decodePrefix + "{id}", "what an ID made of the time says; ?layout=NAME"},
