@@ -251,7 +251,7 @@ func appendRange(ranges []leaf.Range, keep int, r leaf.Range) []leaf.Range {
 func (b *Buffer) await(ctx context.Context, s *span, n int64, delivered bool, timer *time.Timer) (fed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.current.Load() != s || s.remaining() == 0 && b.pop() || s.remaining() > 0 && b.affords(ctx, n, delivered) {
+	if b.strict.Load() != nil || b.current.Load() != s || s.remaining() == 0 && b.pop() || s.remaining() > 0 && b.affords(ctx, n, delivered) {
 		return false, nil
 	}
 	if b.end != nil {

@@ -3,6 +3,7 @@ package segment
 import (
 	"context"
 	"testing"
+	"time"
 )
 
 // AddOption adds an option for the time of a test.
@@ -15,6 +16,12 @@ func AddOption(t *testing.T, o Option) {
 // Advance lends IDs, as a server's set does.
 func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, error) {
 	return b.advance(ctx, n, before)
+}
+
+// Await waits for the store as a caller does that has found no stock.
+func (b *Buffer) Await(ctx context.Context) error {
+	_, err := b.await(ctx, b.current.Load(), 1, false, time.NewTimer(b.opts.Wait))
+	return err
 }
 
 // Return ends a loan.

@@ -242,3 +242,19 @@ func TestCheckStrict(t *testing.T) {
 		}
 	}
 }
+
+// A caller that finds no stock just before the store refuses to give one does not wait for it.
+func TestStrictMeanwhile(t *testing.T) {
+	store := newStore(t, 1, 10)
+	if err := store.Create(t.Context(), segment.Tag{Name: "strict", MaxID: 1, Step: 1, Options: segment.TagOptions{segment.OptionOrder: segment.OrderStrict}}); err != nil {
+		t.Fatal(err)
+	}
+	b := segment.NewBuffer(store, "strict", nil)
+	defer b.Close(t.Context())
+	if _, err := b.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Await(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
