@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -60,7 +61,7 @@ func TestScenarios(t *testing.T) {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			r := &scenarioRun{T: t, lab: lab, scenario: s, clients: make(map[string]*client.Client), seen: make(map[int64]bool)}
+			r := &scenarioRun{T: t, lab: lab, scenario: s, clients: make(map[string]*client.Client), seen: make(map[string]bool)}
 			send(t, http.MethodPost, lab+"/worlds?"+s.World, &r.world)
 			t.Cleanup(r.end)
 			for i, step := range s.Steps {
@@ -79,7 +80,7 @@ type scenarioRun struct {
 	scenario scenario
 	world    world
 	clients  map[string]*client.Client
-	seen     map[int64]bool
+	seen     map[string]bool // by period and ID
 	latest   []int64
 }
 
@@ -120,36 +121,55 @@ func (r *scenarioRun) client(name string) *client.Client {
 	return c
 }
 
-// take takes n IDs in calls of batch.
-func (r *scenarioRun) take(name string, n, batch int) error {
-	c := r.client(name)
-	ids := c.Tag("order")
-	if r.scenario.Kind == "ordered" {
-		ids = c.Ordered("segment", "order")
-	}
+// take takes n IDs in calls of batch, of a period if the scenario has them.
+func (r *scenarioRun) take(name, period string, n, batch int) error {
 	r.latest = nil
 	for range n / max(1, batch) {
-		var ranges []leaf.Range
-		var err error
-		if batch == 1 {
-			var id int64
-			id, err = ids.Next(r.Context())
-			ranges = []leaf.Range{{Start: id, End: id + 1}}
-		} else {
-			ranges, err = ids.Take(r.Context(), nil, batch)
-		}
+		got, err := r.call(name, period, batch)
 		if err != nil {
 			return err
 		}
-		for _, span := range ranges {
+		for _, span := range got.Ranges {
 			for id := span.Start; id < span.End; id++ {
-				if r.seen[id] {
-					return fmt.Errorf("%d came twice", id)
+				key := fmt.Sprint(got.Period, " ", id)
+				if r.seen[key] {
+					return fmt.Errorf("%s came twice", key)
 				}
-				r.seen[id] = true
+				r.seen[key] = true
 				r.latest = append(r.latest, id)
 			}
 		}
+	}
+	return nil
+}
+
+// call takes n IDs in one call.
+func (r *scenarioRun) call(name, period string, n int) (got client.Answer, err error) {
+	c := r.client(name)
+	ids := c.Tag("order")
+	switch r.scenario.Kind {
+	case "issue":
+		got, err = c.Issue(r.Context(), client.Request{Key: "order", Period: period, Count: n})
+		return got, cmp.Or(err, r.checkPeriod(period, got.Period))
+	case "ordered":
+		ids = c.Ordered("segment", "order")
+	}
+	if n == 1 {
+		id, err := ids.Next(r.Context())
+		return client.Answer{Ranges: []leaf.Range{{Start: id, End: id + 1}}}, err
+	}
+	got.Ranges, err = ids.Take(r.Context(), nil, n)
+	return got, err
+}
+
+// checkPeriod compares the period of an answer with the one of the call; the present one is a year.
+func (r *scenarioRun) checkPeriod(asked, got string) error {
+	present := ""
+	if strings.Contains(r.scenario.World, "period=year") {
+		present = time.Now().UTC().Format("2006") + "-01-01"
+	}
+	if want := cmp.Or(asked, present); got != want {
+		return fmt.Errorf("the numbers are of the period %q, want %q", got, want)
 	}
 	return nil
 }
@@ -198,27 +218,28 @@ func (r *scenarioRun) step(step map[string]any) error {
 }
 
 func (r *scenarioRun) act(name string, step map[string]any) error {
+	period, _ := step["period"].(string)
 	if want, ok := step["fails"]; ok {
 		n, batch := 1, 1
 		if size, ok := step["batch"]; ok {
 			n, batch = max(1, int(size.(float64))), int(size.(float64))
 		}
-		return wantReason(r.take(name, n, batch), want)
+		return wantReason(r.take(name, period, n, batch), want)
 	}
 	for kind, value := range step {
 		n, _ := value.(float64)
 		text, _ := value.(string)
 		switch kind {
 		case "take":
-			return r.take(name, int(n), 1)
+			return r.take(name, period, int(n), 1)
 		case "batch":
-			return r.take(name, int(n), int(n))
+			return r.take(name, period, int(n), int(n))
 		case "drain":
 			return r.drain(name, text)
 		case "recover":
-			return poll(time.Duration(n)*time.Millisecond, func() error { return r.take(name, 1, 1) })
+			return poll(time.Duration(n)*time.Millisecond, func() error { return r.take(name, period, 1, 1) })
 		case "is":
-			if err := r.take(name, 1, 1); err != nil || r.latest[0] != int64(n) {
+			if err := r.take(name, period, 1, 1); err != nil || r.latest[0] != int64(n) {
 				return fmt.Errorf("got %d, %w", r.latest, err)
 			}
 			return nil
@@ -230,7 +251,7 @@ func (r *scenarioRun) act(name string, step map[string]any) error {
 		case "close":
 			_ = r.client(text).Close(r.Context()) // the servers may not take the IDs back
 			return nil
-		case "by", "within":
+		case "by", "within", "period":
 		default:
 			return r.observe(name, kind, text, int64(n))
 		}
@@ -248,7 +269,7 @@ func wantReason(err error, want any) error {
 // drain takes IDs until the store is empty.
 func (r *scenarioRun) drain(name, want string) error {
 	for {
-		if err := r.take(name, 1, 1); err != nil {
+		if err := r.take(name, "", 1, 1); err != nil {
 			return wantReason(err, want)
 		}
 	}
@@ -268,7 +289,7 @@ func (r *scenarioRun) observe(name, kind, text string, n int64) error {
 		return atMost(sum(counts), n)
 	case "stock":
 		return poll(20*time.Second, func() error {
-			if err := r.take(name, 1, 1); err != nil { // after a failed call the next caller has it repeated
+			if err := r.take(name, "", 1, 1); err != nil { // after a failed call the next caller has it repeated
 				return err
 			}
 			return atMost(n, r.client(name).Stats()[0].Stock)

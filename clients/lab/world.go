@@ -15,7 +15,7 @@ import (
 // A spec describes the world that a test needs.
 type spec struct {
 	servers int      // with one store; default 1
-	tags    []string // NAME:STEP
+	tags    []string // NAME:STEP, and possibly :OPTION=VALUE
 	pools   []string // NAME:WORKERBITS:SEQUENCEBITS of milliseconds since 2026
 	tls     bool     // the servers speak https
 	tokens  bool     // the servers want a token
@@ -102,11 +102,15 @@ func (w *world) close() {
 // fill creates the tags and the pools.
 func (w *world) fill() error {
 	for _, tag := range w.spec.tags {
-		name, step, ok := strings.Cut(tag, ":")
-		if !ok {
+		parts := strings.Split(tag, ":")
+		if len(parts) < 2 {
 			return fmt.Errorf("tag=%s is not NAME:STEP", tag)
 		}
-		if err := w.command("tag", "create", name, "--step", step); err != nil {
+		args := []string{"tag", "create", parts[0], "--step", parts[1]}
+		for _, option := range parts[2:] {
+			args = append(args, "--"+option)
+		}
+		if err := w.command(args...); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ export type Reason =
 	| 'UNAVAILABLE' // no server has given a usable answer
 	| 'FOREIGN_STORE' // a server of another store has answered: its IDs may be in use
 	| 'OVERFLOW' // the counter or the layout is at its end, for good
+	| 'STRICT_ORDER' // nobody has a stock of the tag: make a call for each ID, by ordered
+	| 'PERIODIC' // the numbers of the tag start again with each period: make a call for them, by issue
 	| 'UNAUTHENTICATED'
 	| 'FORBIDDEN'
 	| 'NO_WORKER_ID' // the process holds no lease of a worker ID at present
@@ -64,6 +66,12 @@ export interface IdRange {
 	end: bigint
 }
 
+/** Numbers of a tag, and the first day of the period that they belong to; empty: the tag has no periods. */
+export interface Issued {
+	ranges: IdRange[]
+	period: string
+}
+
 export interface IdGenerator {
 	/** Returns the next ID. */
 	next(): Promise<bigint>
@@ -106,6 +114,9 @@ export class LeafClient {
 	tag(tag: string): TagGenerator
 	/** A generator that makes a call for each ID. key is a tag or the name of a layout. */
 	ordered(scheme: 'segment' | 'snowflake' | 'uid' | 'ticket', key?: string): IdGenerator
+	/** Makes one call for n numbers (default 1) of a tag, and keeps no stock: for tags whose numbers start
+	 * again with each period. period is its first day, such as 2026-11-23; the default is the present one. */
+	issue(tag: string, options?: { n?: number; period?: string }): Promise<Issued>
 	stats(): TagStats[]
 	/** Gives unused IDs back and ends the connections. Later calls fail. */
 	close(): Promise<void>

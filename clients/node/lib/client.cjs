@@ -87,27 +87,36 @@ class Ordered {
 		return String(await this.next())
 	}
 
-	nextMany(n) {
+	async nextMany(n) {
+		return flatten((await this.issue(n, '', true)).ranges)
+	}
+
+	/** Makes one call. An empty period means the present one. */
+	async issue(n, period, hedged) {
 		if (!Number.isSafeInteger(n) || n < 1) {
-			return Promise.reject(invalid(`n = ${n} is below 1`))
+			throw invalid(`n = ${n} is below 1`)
 		}
-		const fields = { scheme: this.scheme, key: this.key, count: n, tellStore: true }
+		const fields = { scheme: this.scheme, key: this.key, count: n, tellStore: true, period }
 		return this.servers.repeat(connect('Take', fields, (answer, server) => {
 			this.source.checkStore(server, answer?.store)
-			const ids = flatten((answer?.ranges ?? []).map(readRange), n)
-			if (ids.length !== n) {
-				throw new Error(`it has ${ids.length} IDs when asked for ${n}`)
+			if (period && answer?.period !== period) {
+				throw new LeafError('UNSUPPORTED', `leaf server ${server.host} knows no periods: upgrade it`)
 			}
-			return ids
-		}), true)
+			const ranges = (answer?.ranges ?? []).map(readRange)
+			const count = ranges.reduce((sum, { start, end }) => sum + (end - start), 0n)
+			if (count !== BigInt(n)) {
+				throw new Error(`it has ${count} IDs when asked for ${n}`)
+			}
+			return { ranges, period: answer.period ?? '' }
+		}), hedged)
 	}
 }
 
-/** Returns the IDs of ranges, one more than n at most. */
-function flatten(ranges, n) {
+/** Returns the IDs of ranges. */
+function flatten(ranges) {
 	const ids = []
 	for (const { start, end } of ranges) {
-		for (let id = start; id < end && ids.length <= n; id++) {
+		for (let id = start; id < end; id++) {
 			ids.push(id)
 		}
 	}
@@ -186,7 +195,7 @@ class LeafClient {
 		return {
 			next: async () => this.#stock(tag).next(),
 			nextString: async () => this.#stock(tag).nextString(),
-			nextMany: async n => flatten(await this.#stock(tag).take(n), n),
+			nextMany: async n => flatten(await this.#stock(tag).take(n)),
 			tryNext: () => this.#stock(tag).tryNext(),
 			tryNextString: () => this.#stock(tag).tryNextString(),
 			take: async n => this.#stock(tag).take(n),
@@ -196,6 +205,11 @@ class LeafClient {
 	/** Returns a generator that makes a call for each ID, for IDs that increase over all programs. */
 	ordered(scheme, key = '') {
 		return new Ordered(this.#servers, this.#source, scheme, key)
+	}
+
+	/** Makes one call for numbers of a tag, for tags whose numbers start again with each period. */
+	async issue(tag, { n = 1, period = '' } = {}) {
+		return this.ordered('segment', tag).issue(n, period, false)
 	}
 
 	stats() {

@@ -55,19 +55,33 @@ class Run {
 		}
 		const client = new LeafClient(this.world.url, this.options())
 		const ids = this.scenario.kind === 'ordered' ? client.ordered('segment', 'order') : client.tag('order')
-		return { ids, close: () => client.close(), stats: () => client.stats().find(s => s.tag === 'order') }
+		return { client, ids, close: () => client.close(), stats: () => client.stats().find(s => s.tag === 'order') }
 	}
 
-	/** Takes in IDs that a client gave. */
-	add(ids) {
+	/** Takes in IDs that a client gave, of a period if the tag has some. */
+	add(ids, period = '') {
 		for (const id of ids) {
-			assert.ok(!this.seen.has(id), `${id} came twice`)
-			this.seen.add(id)
+			assert.ok(!this.seen.has(`${period} ${id}`), `${id} came twice`)
+			this.seen.add(`${period} ${id}`)
 		}
 		this.latest = ids
 	}
 
-	async take(name, n) {
+	/** Makes one call for numbers of a period, or of the present one, which is a year. */
+	async issue(name, n, period) {
+		const { client } = await this.program(name)
+		const got = await client.issue('order', { n, period })
+		const present = this.scenario.world.includes('period=year') ? `${new Date().getUTCFullYear()}-01-01` : ''
+		assert.equal(got.period, period ?? present)
+		const ids = got.ranges.flatMap(({ start, end }) => Array.from({ length: Number(end - start) }, (_, i) => start + BigInt(i)))
+		assert.equal(ids.length, n)
+		this.add(ids, got.period)
+	}
+
+	async take(name, n, period) {
+		if (this.scenario.kind === 'issue') {
+			return this.issue(name, n, period)
+		}
 		const { ids } = await this.program(name)
 		const got = []
 		for (let i = 0; i < n; i++) {
@@ -76,7 +90,10 @@ class Run {
 		this.add(got)
 	}
 
-	async batch(name, n) {
+	async batch(name, n, period) {
+		if (this.scenario.kind === 'issue') {
+			return this.issue(name, n, period)
+		}
 		const { ids } = await this.program(name)
 		const got = await ids.nextMany(n)
 		assert.equal(got.length, n)
@@ -100,9 +117,9 @@ class Run {
 		}
 	}
 
-	async fails(name, reason, within) {
+	async fails(name, reason, within = Infinity, period = undefined) {
 		const begun = performance.now()
-		assert.equal(await this.reason(() => this.take(name, 1)), reason)
+		assert.equal(await this.reason(() => this.take(name, 1, period)), reason)
 		assert.ok(performance.now() - begun < within, `took ${performance.now() - begun} ms`)
 	}
 
@@ -118,13 +135,13 @@ class Run {
 		const name = step.by ?? 'a'
 		const begun = performance.now()
 		if ('fails' in step) {
-			await ('batch' in step ? assert.rejects(this.batch(name, step.batch), { reason: step.fails }) : this.fails(name, step.fails, step.within))
+			await ('batch' in step ? assert.rejects(this.batch(name, step.batch), { reason: step.fails }) : this.fails(name, step.fails, step.within, step.period))
 			return
 		}
 		const does = {
 			take: n => this.take(name, n),
-			batch: n => this.batch(name, n),
-			is: async n => { await this.take(name, 1); assert.equal(this.latest[0], BigInt(n)) },
+			batch: n => this.batch(name, n, step.period),
+			is: async n => { await this.take(name, 1, step.period); assert.equal(this.latest[0], BigInt(n)) },
 			drain: async reason => {
 				let end
 				while ((end = await this.reason(() => this.take(name, 1))) === undefined) {

@@ -49,6 +49,15 @@ test('layouts', () => {
 	}
 })
 
+test('a server from before periods', async () => {
+	await withServers(2, () => ({ status: 200, body: { ranges: [{ start: '1', end: '2' }] } }), async url => {
+		const client = new LeafClient(url)
+		await assert.rejects(client.issue('order', { period: '2026-11-23' }), { reason: 'UNSUPPORTED' })
+		assert.deepEqual(await client.issue('order'), { ranges: [{ start: 1n, end: 2n }], period: '' })
+		await client.close()
+	})
+})
+
 test('leases', async () => {
 	for (const v of vectors('leases').leases) {
 		const released = []

@@ -16,7 +16,7 @@ from leaf_id import AsyncLeafClient, LeafClient, LeafError, Snowflake
 
 with open(os.environ["LEAF_SCENARIOS"]) as file:
     FILE = json.load(file)
-ASYNC = {"prefetch", "outage budget", "batches", "answers lost", "unknown tag", "shutdown", "token refused"}  # with asyncio, too
+ASYNC = {"prefetch", "outage budget", "batches", "answers lost", "unknown tag", "shutdown", "token refused", "periods"}  # with asyncio, too
 lab = subprocess.Popen([os.environ["LEAF_LAB"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 URL = lab.stdout.readline().strip()
 
@@ -59,6 +59,13 @@ class Program:
         self.client = LeafClient(world["url"], **options)
         self.ids = self.client.ordered("segment", "order") if self.kind == "ordered" else self.client.tag("order")
 
+    def issue(self, n, period):
+        """Makes one call. Returns the numbers and their period."""
+        given = {"period": period} if period else {}
+        got = self.client.issue("order", n, **given)
+        got = got if self.loop is None else self.loop.run_until_complete(got)
+        return [i for r in got.ranges for i in r], got.period
+
     def take(self, n):
         if self.loop is None:
             return [self.ids.next() for _ in range(n)]
@@ -97,15 +104,15 @@ class Run:
             self.programs[name] = Program(self.scenario, self.world, self.asynchronous)
         return self.programs[name]
 
-    def add(self, ids):
+    def add(self, ids, period=""):
         before = len(self.seen)
-        self.seen.update(ids)
+        self.seen.update((period, i) for i in ids)
         self.test.assertEqual(len(self.seen), before + len(ids), "an ID came twice")
         self.latest = ids
 
-    def reason(self, name):
+    def reason(self, name, period=""):
         try:
-            self.add(self.program(name).take(1))
+            self.take(name, 1, period)
         except LeafError as err:
             return err.reason
         return None
@@ -116,16 +123,21 @@ class Run:
             self.test.assertLess(time.monotonic(), end, what)
             time.sleep(0.005)
 
-    def take(self, name, n):
-        self.add(self.program(name).take(n))
+    def take(self, name, n, period=""):
+        self.batch(name, n, period) if self.scenario.get("kind") == "issue" else self.add(self.program(name).take(n))
 
-    def batch(self, name, n):
-        got = self.program(name).batch(n)
+    def batch(self, name, n, period=""):
+        if self.scenario.get("kind") != "issue":
+            got, of = self.program(name).batch(n), ""
+        else:
+            got, of = self.program(name).issue(n, period)
+            present = time.strftime("%Y-01-01", time.gmtime()) if "period=year" in self.scenario["world"] else ""
+            self.test.assertEqual(of, period or present)
         self.test.assertEqual(len(got), n)
-        self.add(got)
+        self.add(got, of)
 
-    def is_(self, name, n):
-        self.take(name, 1)
+    def is_(self, name, n, period=""):
+        self.take(name, 1, period)
         self.test.assertEqual(self.latest, [n])
 
     def drain(self, name, reason):
@@ -193,15 +205,16 @@ class Run:
 
     def step(self, step):
         name, begun = step.get("by", "a"), time.monotonic()
+        period = {"period": step["period"]} if "period" in step else {}
         if "fails" in step and "batch" in step:
             with self.test.assertRaises(LeafError) as failed:
                 self.batch(name, step["batch"])
             self.test.assertEqual(failed.exception.reason, step["fails"])
         elif "fails" in step:
-            self.test.assertEqual(self.reason(name), step["fails"])
+            self.test.assertEqual(self.reason(name, **period), step["fails"])
         else:
-            (kind,) = set(step) - {"by", "within"}
-            getattr(self, {"is": "is_", "pass": "pass_"}.get(kind, kind))(name, step[kind])
+            (kind,) = set(step) - {"by", "within", "period"}
+            getattr(self, {"is": "is_", "pass": "pass_"}.get(kind, kind))(name, step[kind], **period)
         self.test.assertLess((time.monotonic() - begun) * 1000, step.get("within", 1e9))
 
     def end(self):

@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-from leaf_id import Layout, LeafClient, LeafError, WorkerLease
+from leaf_id import Issued, Layout, LeafClient, LeafError, WorkerLease
 
 
 def vectors(name):
@@ -59,6 +59,14 @@ def take(url):
 
 
 class Vectors(unittest.TestCase):
+    def test_server_from_before_periods(self):
+        answer = {"ranges": [{"start": "1", "end": "2"}]}
+        with servers(2, lambda *_: (200, answer)) as url, LeafClient(url) as client:
+            with self.assertRaises(LeafError) as failed:
+                client.issue("order", period="2026-11-23")
+            self.assertEqual(failed.exception.reason, "UNSUPPORTED")
+            self.assertEqual(client.issue("order"), Issued([range(1, 2)], ""))
+
     def test_layouts(self):
         file = vectors("layouts")
         for v in file["layouts"]:

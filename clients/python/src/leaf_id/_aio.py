@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Any, List, Sequence, Union
 
-from ._client import LeafClient
+from ._client import Issued, LeafClient
 from ._stock import Stock, TagStats
 
 
@@ -25,6 +25,11 @@ class AsyncLeafClient:
     async def take(self, tag: str, n: int) -> List[range]:
         """Takes n IDs of a tag as few ranges."""
         return await _take(self._client.stock(tag), n)
+
+    async def issue(self, tag: str, n: int = 1, *, period: str = "") -> Issued:
+        """Makes one call for n numbers of a tag, see LeafClient.issue."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, lambda: self._client.issue(tag, n, period=period))
 
     def stats(self) -> List[TagStats]:
         """Describes each tag in use."""

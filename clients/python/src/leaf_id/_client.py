@@ -4,6 +4,7 @@ import os
 import ssl
 import threading
 import time
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from ._errors import LeafError, invalid
@@ -82,6 +83,14 @@ class TagGenerator:
         return self._client.take(self._tag, n)
 
 
+@dataclass(frozen=True)
+class Issued:
+    """Numbers of a tag, and the first day of the period that they belong to; empty: the tag has no periods."""
+
+    ranges: List[range]
+    period: str
+
+
 class OrderedGenerator:
     """Makes a call for each ID and keeps no stock, for IDs that increase over all programs, as those of
     one server do. A call that repeats after a slow or lost answer may bring IDs of another server."""
@@ -95,18 +104,24 @@ class OrderedGenerator:
 
     def take(self, n: int) -> List[range]:
         """Takes n IDs as few ranges."""
+        return self._issue(n, "", hedged=True).ranges
+
+    def _issue(self, n: int, period: str, hedged: bool) -> Issued:
         if n < 1:
             raise invalid(f"n = {n} is below 1")
 
-        def read(answer: Dict[str, Any], server: Server) -> List[range]:
+        def read(answer: Dict[str, Any], server: Server) -> Issued:
             self._source.check_store(server, answer.get("store", ""))
+            got = str(answer.get("period", ""))
+            if period and got != period:
+                raise LeafError(f"leaf server {server.host} knows no periods: upgrade it", reason="UNSUPPORTED")
             ranges = [read_range(r) for r in answer.get("ranges", [])]
             if sum(len(r) for r in ranges) != n:
                 raise ValueError(f"it has the ranges {ranges} when asked for {n} IDs")
-            return ranges
+            return Issued(ranges, got)
 
-        body = {"scheme": self._scheme, "key": self._key, "count": n, "tellStore": True}
-        return self._servers.repeat(connect("Take", body, read), hedged=True)
+        body = {"scheme": self._scheme, "key": self._key, "count": n, "tellStore": True, "period": period}
+        return self._servers.repeat(connect("Take", body, read), hedged=hedged)
 
 
 class LeafClient:
@@ -194,6 +209,11 @@ class LeafClient:
         """Returns a generator that makes a call for each ID. scheme is segment, snowflake, uid or ticket;
         key is a tag or the name of a layout."""
         return OrderedGenerator(self._servers, self._source, scheme, key)
+
+    def issue(self, tag: str, n: int = 1, *, period: str = "") -> Issued:
+        """Makes one call for n numbers of a tag, and keeps no stock: for tags whose numbers start again with
+        each period. period is its first day, such as 2026-11-23; empty: the present one."""
+        return self.ordered("segment", tag)._issue(n, period, hedged=False)
 
     def stats(self) -> List[TagStats]:
         """Describes each tag in use."""

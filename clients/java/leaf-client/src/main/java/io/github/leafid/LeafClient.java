@@ -131,6 +131,20 @@ public final class LeafClient implements AutoCloseable {
     }
 
     /**
+     * Makes one call for numbers of a tag, and keeps no stock: for tags whose numbers start again with
+     * each period. A lost answer costs numbers.
+     *
+     * @param tag the tag
+     * @param period the first day of a period, such as 2026-11-23; empty: the present one
+     * @param n how many
+     * @return the numbers and their period
+     * @throws LeafException INVALID_ARGUMENT for a day on which no period begins, UNKNOWN_TAG and others
+     */
+    public Issued issue(String tag, String period, int n) {
+        return new Ordered(servers, source, "segment", tag).issue(period, n, false);
+    }
+
+    /**
      * Describes each tag in use.
      *
      * @return figures by tag, sorted by name

@@ -20,6 +20,10 @@ public class LeafException extends RuntimeException {
     public static final String INTERRUPTED = "INTERRUPTED";
     /** The counter or the layout is at its end, for good. */
     public static final String OVERFLOW = "OVERFLOW";
+    /** The tag has strict order, so nobody has a stock of it: make a call for each ID, by LeafClient.ordered. */
+    public static final String STRICT_ORDER = "STRICT_ORDER";
+    /** The numbers of the tag start again with each period: make a call for them, by LeafClient.issue. */
+    public static final String PERIODIC = "PERIODIC";
     /** The server wants a valid token. */
     public static final String UNAUTHENTICATED = "UNAUTHENTICATED";
     /** The token lacks the right. */

@@ -26,6 +26,11 @@ final class Ordered implements IdGenerator {
 
     @Override
     public long[] next(int n) {
+        return IdRange.flatten(issue("", n, true).ranges(), n);
+    }
+
+    /** Makes one call. An empty period means the present one. */
+    Issued issue(String period, int n, boolean hedged) {
         if (n < 1) {
             throw LeafException.invalid("n = " + n + " is below 1");
         }
@@ -34,11 +39,16 @@ final class Ordered implements IdGenerator {
         fields.put("key", key);
         fields.put("count", n);
         fields.put("tellStore", true);
-        return servers.repeat(Request.connect("Take", fields, (server, answer) -> read(server, answer, n)), true);
+        fields.put("period", period);
+        return servers.repeat(Request.connect("Take", fields, (server, answer) -> read(server, answer, period, n)), hedged);
     }
 
-    private long[] read(Server server, Map<String, Object> answer, int n) {
+    private Issued read(Server server, Map<String, Object> answer, String period, int n) {
         source.checkStore(server, Json.string(answer, "store"));
+        String got = Json.string(answer, "period");
+        if (!period.isEmpty() && !got.equals(period)) {
+            throw new LeafException("UNSUPPORTED", "leaf server " + server.host + " knows no periods: upgrade it");
+        }
         List<IdRange> ranges = new ArrayList<>();
         long count = 0;
         for (Object o : Json.list(answer, "ranges")) {
@@ -49,6 +59,6 @@ final class Ordered implements IdGenerator {
         if (count != n) {
             throw new IllegalArgumentException("it has " + count + " IDs when asked for " + n);
         }
-        return IdRange.flatten(ranges, n);
+        return new Issued(ranges, got);
     }
 }

@@ -394,7 +394,7 @@ final class Stock implements IdGenerator {
             return new LeafException(LeafException.EXHAUSTED, prefix + "no IDs in memory, and no server has answered within " + ms + " ms");
         }
         boolean keep = StoreHealth.isFinal(cause) || cause.is(LeafException.UNAUTHENTICATED) || cause.is(LeafException.FORBIDDEN)
-                || cause.is(LeafException.INVALID_ARGUMENT) || cause.is("BAD_KEY");
+                || StoreHealth.isRefusal(cause);
         String reason = keep ? cause.reason() : LeafException.EXHAUSTED;
         return new LeafException(reason, cause.status(), prefix + "no IDs in memory: " + cause.getMessage(), cause);
     }

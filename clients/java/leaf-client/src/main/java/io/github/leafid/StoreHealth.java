@@ -1,10 +1,15 @@
 package io.github.leafid;
 
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 
 /** What is wrong with the servers at present, as one tag sees it. */
 final class StoreHealth {
+    private static final Set<String> REFUSALS = new HashSet<>(Arrays.asList(
+            LeafException.INVALID_ARGUMENT, LeafException.STRICT_ORDER, LeafException.PERIODIC, "BAD_KEY"));
     private static final long FIRST_BACKOFF = TimeUnit.MILLISECONDS.toNanos(10);
     private static final long WAITED_BACKOFF = TimeUnit.MILLISECONDS.toNanos(100);
     private static final long MAX_BACKOFF = TimeUnit.SECONDS.toNanos(1);
@@ -54,7 +59,12 @@ final class StoreHealth {
 
     /** Reports whether waiting does not help. */
     boolean isVerdict() {
-        return error != null && (isFinal(error) || error.is("UNSUPPORTED") || error.is(LeafException.INVALID_ARGUMENT) || error.is("BAD_KEY"));
+        return error != null && (isFinal(error) || isRefusal(error) || error.is("UNSUPPORTED"));
+    }
+
+    /** Reports whether the servers refuse the tag as such. */
+    static boolean isRefusal(LeafException e) {
+        return REFUSALS.contains(e.reason());
     }
 
     static boolean isFinal(LeafException e) {

@@ -9,6 +9,8 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.Year;
+import java.time.ZoneOffset;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -78,7 +80,7 @@ class ScenarioTest {
         final Map<Object, Object> options = new HashMap<>();
         final Map<String, Object> world;
         final Map<String, Program> programs = new HashMap<>();
-        final Set<Long> seen = new HashSet<>();
+        final Set<String> seen = new HashSet<>();
         long[] latest = {};
 
         Run(Map<?, ?> scenario, Map<?, ?> defaults, Map<String, Object> world) {
@@ -141,24 +143,39 @@ class ScenarioTest {
             return options.containsKey("hedge") ? b.hedge(ms("hedge")) : b;
         }
 
-        private Object take(String name, int n) throws Exception {
+        /** Makes one call for numbers of a period, or of the present one, which is a year. */
+        private Object issue(String name, String period, int n) throws Exception {
+            Issued got = program(name).client.issue("order", period, n);
+            String present = Json.string(scenario, "world").contains("period=year") ? Year.now(ZoneOffset.UTC) + "-01-01" : "";
+            assertEquals(period.isEmpty() ? present : period, got.period());
+            assertEquals(n, got.ranges().stream().mapToLong(IdRange::size).sum());
+            return add(got.period(), IdRange.flatten(got.ranges(), n));
+        }
+
+        private Object take(String name, String period, int n) throws Exception {
+            if (Json.string(scenario, "kind").equals("issue")) {
+                return issue(name, period, n);
+            }
             IdGenerator ids = program(name).ids;
             long[] got = new long[n];
             for (int i = 0; i < n; i++) {
                 got[i] = ids.next();
             }
-            return add(got);
+            return add("", got);
         }
 
-        private Object batch(String name, int n) throws Exception {
+        private Object batch(String name, String period, int n) throws Exception {
+            if (Json.string(scenario, "kind").equals("issue")) {
+                return issue(name, period, n);
+            }
             long[] got = program(name).ids.next(n);
             assertEquals(n, got.length);
-            return add(got);
+            return add("", got);
         }
 
-        private Object add(long[] ids) {
+        private Object add(String period, long[] ids) {
             for (long id : ids) {
-                assertTrue(seen.add(id), id + " came twice");
+                assertTrue(seen.add(period + " " + id), id + " came twice");
             }
             latest = ids;
             return null;
@@ -187,27 +204,28 @@ class ScenarioTest {
 
         void step(Map<?, ?> step) throws Exception {
             String name = step.containsKey("by") ? Json.string(step, "by") : "a";
+            String period = Json.string(step, "period");
             long begun = System.nanoTime();
             if (step.containsKey("fails")) {
                 int size = (int) Json.number(step, "batch");
-                assertEquals(Json.string(step, "fails"), reason(() -> step.containsKey("batch") ? batch(name, size) : take(name, 1)));
+                assertEquals(Json.string(step, "fails"), reason(() -> step.containsKey("batch") ? batch(name, period, size) : take(name, period, 1)));
             } else {
                 for (Map.Entry<?, ?> e : step.entrySet()) {
-                    act(name, (String) e.getKey(), String.valueOf(e.getValue()));
+                    act(name, period, (String) e.getKey(), String.valueOf(e.getValue()));
                 }
             }
             long took = (System.nanoTime() - begun) / 1_000_000;
             assertTrue(!step.containsKey("within") || took < Json.number(step, "within"), "took " + took + " ms");
         }
 
-        private void act(String name, String kind, String value) throws Exception {
+        private void act(String name, String period, String kind, String value) throws Exception {
             int n = value.matches("[0-9]+") ? Integer.parseInt(value) : 0;
             String path = "/worlds/" + Json.string(world, "world");
             switch (kind) {
-                case "take" -> take(name, n);
-                case "batch" -> batch(name, n);
+                case "take" -> take(name, period, n);
+                case "batch" -> batch(name, period, n);
                 case "is" -> {
-                    take(name, 1);
+                    take(name, period, 1);
                     assertEquals(n, latest[0]);
                 }
                 case "increasing" -> {
@@ -217,7 +235,7 @@ class ScenarioTest {
                 }
                 case "drain" -> drain(name, value);
                 case "recover" -> poll("calls still fail", n, () -> {
-                    String reason = reason(() -> take(name, 1));
+                    String reason = reason(() -> take(name, period, 1));
                     assertTrue(List.of("", LeafException.EXHAUSTED, LeafException.NO_WORKER_ID).contains(reason), reason);
                     return reason.isEmpty();
                 });
@@ -232,7 +250,7 @@ class ScenarioTest {
                 case "pass" -> Thread.sleep(n);
                 case "freeze" -> lab.call("POST", "/freezes?pid=" + ProcessHandle.current().pid() + "&ms=" + n);
                 case "close" -> program(value).close.close();
-                case "by", "within" -> { }
+                case "by", "within", "period" -> { }
                 default -> throw new AssertionError("unknown step " + kind);
             }
         }
@@ -240,7 +258,7 @@ class ScenarioTest {
         private void drain(String name, String want) throws Exception {
             String reason = "";
             while (reason.isEmpty()) {
-                reason = reason(() -> take(name, 1));
+                reason = reason(() -> take(name, "", 1));
                 if (Json.string(scenario, "kind").equals("lease")) {
                     Thread.sleep(1);
                 }

@@ -85,6 +85,16 @@ class VectorsTest {
     }
 
     @Test
+    void serverFromBeforePeriods() throws IOException {
+        try (Answering servers = new Answering(2, 200, "{\"ranges\":[{\"start\":\"1\",\"end\":\"2\"}]}");
+                LeafClient client = LeafClient.builder(servers.url()).build()) {
+            LeafException e = assertThrows(LeafException.class, () -> client.issue("order", "2026-11-23", 1));
+            assertEquals("UNSUPPORTED", e.reason());
+            assertEquals("", client.issue("order", "", 1).period());
+        }
+    }
+
+    @Test
     void leases() throws IOException {
         for (Map<?, ?> v : maps(vectors("leases"), "leases")) {
             String body = String.format("{\"lease\":\"secret\",\"pool\":\"p\",\"worker\":%d,\"layout\":%s,\"floor\":%d,\"limit\":%d,\"now\":%d,\"renew_at\":%d}",
