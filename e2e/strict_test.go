@@ -152,6 +152,7 @@ func (c *cluster) runStrict() {
 	for deck.dealt < faults || c.history.Answered() < calls {
 		c.bout(deck.deal(1 + c.rng.IntN(2)))
 		c.pause(time.Second)
+		c.t.Logf("%v %d calls answered", c.elapsed().Round(time.Millisecond), c.history.Answered())
 	}
 	c.well = c.elapsed()
 	c.awaitServed()
