@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -102,6 +103,14 @@ func (s *Leaf) Log() string {
 
 // PID is the server's process.
 func (s *Leaf) PID() int { return s.cmd.Process.Pid }
+
+// Dir is its data directory, as its arguments name it.
+func (s *Leaf) Dir() string {
+	if i := slices.Index(s.cmd.Args, "--data"); i >= 0 && i+1 < len(s.cmd.Args) {
+		return s.cmd.Args[i+1]
+	}
+	return ""
+}
 
 // Stop ends the server in good order.
 func (s *Leaf) Stop() {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/load"
@@ -82,5 +83,21 @@ func TestPublish(t *testing.T) {
 		if !strings.Contains(string(page), "<!-- bench "+e.name+" -->\n\n| table of "+e.name+" |\n\n*here*\n\n<!-- end "+e.name+" -->\n") {
 			t.Errorf("%s has no table of %s", file, e.name)
 		}
+	}
+}
+
+// Slow requests are explained by what happened meanwhile, and by nothing else.
+func TestExplain(t *testing.T) {
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	r := &tailRun{began: at(0)}
+	r.saw("scrape", at(100), at(120))
+	r.saw("listing", at(110), at(900))
+	r.addCollections("gc 7 @2.000s 0%: 0.1+4.0+0.2 ms clock, 0.2+0/1/0+0.4 ms cpu, 7->7->3 MB, 8 MB goal, 2 P\n")
+	r.slow = []span{{"", at(90), at(115)}, {"", at(880), at(890)}, {"", at(900), at(910)}, {"", at(2001), at(2003)}, {"", at(1000), at(1990)}}
+	var text strings.Builder
+	share := r.explain(&text)
+	want := "| listing | 2 | 25 |\n| nothing of this | 2 | 990 |\n| collection of garbage | 1 | 2 |\n| scrape | 1 | 25 |\n"
+	if !strings.HasSuffix(text.String(), want) || share != 60 {
+		t.Errorf("%v %%:\n%s", share, text.String())
 	}
 }

@@ -41,11 +41,15 @@ var experiments = []experiment{
 
 // longer lists the experiments that run only by name.
 var longer = []experiment{
-	{"scale", 10 * time.Minute, scale},
+	{"scale", 15 * time.Minute, scale},
+	{"tail", 31 * time.Minute, tails},
 }
 
 // allExperiments are those and these.
 func allExperiments() []experiment { return slices.Concat(experiments, longer) }
+
+// tailTime is long enough for requests that happen once in a million.
+const tailTime = 30 * time.Minute
 
 // lab is the shared state of the experiments.
 type lab struct {
@@ -53,6 +57,7 @@ type lab struct {
 	rounds int
 	slice  time.Duration // that one row is measured for at a time, in process
 	load   time.Duration // the same of one run of load
+	tail   time.Duration // of the experiment tail
 	scale  float64       // of the numbers of tags, servers, connections and clients
 	dir    string        // temporary
 	binary string        // of the server; see leaf
@@ -80,6 +85,7 @@ func main() {
 	flag.DurationVar(&l.slice, "slice", 100*time.Millisecond, "duration of one measurement in process")
 	flag.DurationVar(&l.load, "load", 2*time.Second, "duration of one run of load")
 	flag.Float64Var(&l.scale, "scale", 1, "of the numbers of tags, servers, connections and clients in the experiment scale")
+	flag.DurationVar(&l.tail, "tail", tailTime, "duration of the load in the experiment tail")
 	echo := flag.Bool("echo", false, "be the bare gRPC server that gRPC is measured beside")
 	flood := flag.String("flood", "", "be the clients of a flood: `NUMBER@ADDRESS`")
 	flag.Parse()
@@ -144,5 +150,8 @@ func (l *lab) do(ctx context.Context, e experiment) error {
 		return err
 	}
 	fmt.Printf("%s: %v of %v\n\n%s\n%s\n", e.name, time.Since(began).Round(time.Second), e.budget, r.table, goalsTable(e.name, r.found))
+	if l.scale != 1 || l.tail != tailTime {
+		return nil // a trial
+	}
 	return l.publish(e.name, r, origin)
 }

@@ -106,13 +106,14 @@ func pageCosts(ctx context.Context, s *bench.Leaf) (costs []string, err error) {
 
 // manyConnections has idle connections to a server, each after one request.
 func manyConnections(ctx context.Context, l *lab, t *strings.Builder, found map[string]result) error {
-	t.WriteString("\n| connections | opened and used in, s | resident before, MB | with them, MB | for one, kB | CPU idle, % of a core |\n|---|---|---|---|---|---|\n")
+	t.WriteString("\n| connections | opened and used in, s | memory not of files before, MB | with them, MB | for one, kB | CPU idle, % of a core |\n|---|---|---|---|---|---|\n")
 	for _, protocol := range []string{"HTTP", "Redis protocol"} {
 		err := l.serveLeaf(ctx, func(s *bench.Leaf) error {
 			addr, request := strings.TrimPrefix(s.URL, "http://"), "GET /api/segment/get/"+wireTag+" HTTP/1.1\r\nHost: leaf\r\n\r\n"
 			if protocol != "HTTP" {
 				addr, request = s.RESP, "INCR "+wireTag+"\r\n"
 			}
+			time.Sleep(rest)
 			before, err := bench.MemoryOf(s.PID())
 			if err != nil {
 				return err
@@ -137,8 +138,8 @@ func manyConnections(ctx context.Context, l *lab, t *strings.Builder, found map[
 			if err != nil {
 				return err
 			}
-			each := (with.Resident - before.Resident) / 1e3 / float64(n)
-			fmt.Fprintf(t, "| %d, %s | %s | %s | %s | %s | %s |\n", n, protocol, short(took.Seconds()), short(before.Resident/1e6), short(with.Resident/1e6),
+			each := (with.Own - before.Own) / 1e3 / float64(n)
+			fmt.Fprintf(t, "| %d, %s | %s | %s | %s | %s | %s |\n", n, protocol, short(took.Seconds()), short(before.Own/1e6), short(with.Own/1e6),
 				short(each), short(share))
 			found["scale-conns-cpu"] = result{figure: append(found["scale-conns-cpu"].figure, share)}
 			return nil
@@ -184,7 +185,7 @@ func connectAll(addr, request string, n int) ([]net.Conn, error) {
 }
 
 // manyClients has programs with a stock each take IDs of one tag.
-func manyClients(ctx context.Context, l *lab, t *strings.Builder, found map[string]result) error {
+func manyClients(ctx context.Context, l *lab, t *strings.Builder, _ map[string]result) error {
 	n := l.scaled(scaleClients)
 	t.WriteString("\n| clients with stock | IDs a second, all | calls a second to the server | CPU of the server, % of a core | IDs a call |\n|---|---|---|---|---|\n")
 	return l.serveLeaf(ctx, func(s *bench.Leaf) error {
@@ -198,12 +199,13 @@ func manyClients(ctx context.Context, l *lab, t *strings.Builder, found map[stri
 			defer c.Close(context.WithoutCancel(ctx))
 			clients[i] = c
 		}
-		if err := takeAll(ctx, clients, l.load); err != nil { // the stock grows with its use
+		const window = 30 * time.Second
+		if err := takeAll(ctx, clients, window); err != nil { // the stock grows with its use
 			return err
 		}
 		var share float64
 		watched := make(chan error, 1)
-		before, window := counted.Load(), 5*l.load
+		before := counted.Load()
 		go func() (err error) {
 			defer func() { watched <- err }()
 			share, err = busy(s.PID(), window)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,8 +26,21 @@ import (
 type storeFleet struct {
 	store   *testserver.PostgresServer
 	db      *sql.DB
+	sent    statementCount
 	servers []*storeServer
 }
+
+// A statementCount counts the statements that a client library sends.
+type statementCount struct{ atomic.Int64 }
+
+// TraceQueryStart counts.
+func (c *statementCount) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	c.Add(1)
+	return ctx
+}
+
+// TraceQueryEnd does nothing.
+func (c *statementCount) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 type storeServer struct {
 	db     *sqldb.DB
@@ -45,7 +59,7 @@ const (
 // manyServers measures the load on a PostgreSQL of servers that do nothing, and of all restarting at
 // once.
 func manyServers(ctx context.Context, l *lab, t *strings.Builder, found map[string]result) error {
-	t.WriteString("\n| servers on a PostgreSQL | transactions a second, idle | its CPU, % of a core, idle | restart of all, s | transactions for it | its CPU, s |\n|---|---|---|---|---|---|\n")
+	t.WriteString("\n| servers on a PostgreSQL | statements a second, idle | its CPU, % of a core, idle | restart of all, s | statements for it | its CPU, s |\n|---|---|---|---|---|---|\n")
 	for _, n := range []int{l.scaled(scaleServers / 10), l.scaled(scaleServers)} {
 		f, err := newStoreFleet(ctx)
 		if err == nil {
@@ -68,6 +82,7 @@ func newStoreFleet(ctx context.Context) (*storeFleet, error) {
 	if err != nil {
 		return f, err
 	}
+	cfg.Tracer = &f.sent
 	f.db = sql.OpenDB(postgres.NewConnector(cfg))
 	f.db.SetMaxOpenConns(poolConns)
 	f.db.SetMaxIdleConns(poolConns)
@@ -98,47 +113,40 @@ func (f *storeFleet) measure(ctx context.Context, n int, t *strings.Builder, fou
 	if err := f.stop(); err != nil {
 		return err
 	}
-	restart, err := f.during(ctx, func() error { return f.start(ctx, n) })
+	restart, err := f.during(func() error { return f.start(ctx, n) })
 	if err != nil {
 		return err
 	}
 	time.Sleep(15 * time.Second) // what follows a start
 	// Two comparisons of the tags, six extensions of the lease.
-	idle, err := f.during(ctx, func() error { time.Sleep(time.Minute); return nil })
+	idle, err := f.during(func() error { time.Sleep(time.Minute); return nil })
 	if err != nil {
 		return err
 	}
-	rate := idle.transactions / idle.seconds
+	rate := idle.statements / idle.seconds
 	fmt.Fprintf(t, "| %d | %s | %s | %s | %s | %s |\n", n, short(rate), short(100*idle.cpu/idle.seconds),
-		short(restart.seconds), short(restart.transactions), short(restart.cpu))
+		short(restart.seconds), short(restart.statements), short(restart.cpu))
 	found["scale-idle"], found["scale-restart"] = result{figure: figure{rate}}, result{figure: figure{restart.seconds}}
 	return nil
 }
 
-// A storeLoad is the work of the store, since its start or meanwhile.
-type storeLoad struct{ seconds, transactions, cpu float64 }
-
-func (f *storeFleet) load(ctx context.Context) (l storeLoad, err error) {
-	if l.cpu, err = bench.TreeSeconds(f.store.PID()); err != nil {
-		return l, err
-	}
-	err = f.db.QueryRowContext(ctx, "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()").Scan(&l.transactions)
-	return l, err
-}
+// A storeLoad is the work of the store in a time.
+type storeLoad struct{ seconds, statements, cpu float64 }
 
 // during returns the work of the store while do runs.
-func (f *storeFleet) during(ctx context.Context, do func() error) (storeLoad, error) {
-	before, err := f.load(ctx)
+func (f *storeFleet) during(do func() error) (l storeLoad, err error) {
+	cpu, err := bench.TreeSeconds(f.store.PID())
 	if err != nil {
-		return before, err
+		return l, err
 	}
-	began := time.Now()
+	began, sent := time.Now(), f.sent.Load()
 	if err := do(); err != nil {
-		return before, err
+		return l, err
 	}
-	took := time.Since(began)
-	after, err := f.load(ctx)
-	return storeLoad{took.Seconds(), after.transactions - before.transactions, after.cpu - before.cpu}, err
+	l.seconds, l.statements = time.Since(began).Seconds(), float64(f.sent.Load()-sent)
+	l.cpu, err = bench.TreeSeconds(f.store.PID())
+	l.cpu -= cpu
+	return l, err
 }
 
 // start starts n servers at once, and returns when each has an ID of all of its tags and a worker ID.
