@@ -99,7 +99,7 @@ func (c logCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.
 	message := e.Message
 	if slices.Contains(slowSteps, message) {
 		c.slow.Add(1)
-		message = slowText // whichever step comes first stands for all
+		message = slowText // one line for all steps
 	}
 	if c.Enabled(e.Level) && (level(e.Level) == slog.LevelDebug || !c.recent.again(message, e.Time)) {
 		return checked.AddCore(e, c)

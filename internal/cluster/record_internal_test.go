@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A record has what was applied before the previous one, so that it is on the disk, and an idle member
-// writes none.
+// A record has the last entry before the previous record, which the disk has by then. An idle member
+// stops writing records.
 func TestRecordsLagAndEnd(t *testing.T) {
 	c := Config{Dir: filepath.Join(t.TempDir(), "cluster"), Address: "127.0.0.1:1"}
 	err := Create(c, func(dir string) (time.Duration, error) {

@@ -40,9 +40,9 @@ type recorder struct {
 	recorded int64 // the writes that the record contains
 }
 
-// record records the last entry that is known to be on this member's disk. etcd may apply an entry
-// before it has synced it, and sends nothing of a later batch before that. So each write of a record
-// has the entry that was applied before the previous write began: that write's batch is synced by now.
+// record writes the last entry known to be on this member's disk. etcd may apply an entry before it
+// has synced it, and sends nothing of a later batch before that. So each record contains the last
+// entry applied before the previous record began: the batch of that one is synced by now.
 func (r *recorder) record(ctx context.Context, m *Member, server *etcdserver.EtcdServer) error {
 	if err := server.LinearizableReadNotify(ctx); err != nil { // it may be stopping
 		return err

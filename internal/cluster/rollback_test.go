@@ -23,7 +23,7 @@ func status(t *testing.T, n *node) cluster.Status {
 	return status
 }
 
-// recorded returns how far the log of a member reaches, by what another one knows.
+// recorded returns how far the log of a member reaches, as another one knows it.
 func recorded(t *testing.T, by *node, member string) (index uint64) {
 	t.Helper()
 	resp, err := by.member.Client().Get(t.Context(), "/leaf-cluster/index/"+member, clientv3.WithSerializable())

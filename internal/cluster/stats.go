@@ -6,7 +6,7 @@ import (
 	"github.com/leaf-id/leaf/internal/health"
 )
 
-// Stats returns the figures of this member. Most are etcd's, which has one set in a process.
+// Stats returns the figures of this member. Most come from etcd, and cover all members in the process.
 func (m *Member) Stats() health.Cluster {
 	stats := health.Cluster{Slow: float64(m.slow.Load()), Quota: float64(m.config.Quota)}
 	if server := m.running(); server != nil && m.failure() == nil {

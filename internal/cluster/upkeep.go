@@ -45,7 +45,7 @@ func (m *Member) database(server *etcdserver.EtcdServer) Database {
 }
 
 // defragment copies the used part of this member's database to a new file. Reads and writes of this
-// server wait for that; the log, and thereby the rest of the cluster, does not.
+// server wait for that; the log and the rest of the cluster do not.
 func (m *Member) defragment(server *etcdserver.EtcdServer) error {
 	if !m.copying.CompareAndSwap(false, true) {
 		return errors.New("a defragmentation is under way")
@@ -87,9 +87,9 @@ func (m *Member) upkeep(server *etcdserver.EtcdServer) {
 	}
 }
 
-// makeRoom defragments the members with much unused space, one after the other, and ends the alarm
-// that has the cluster refuse writes, once no running member is full. The leader comes last, after it
-// has handed over: its own next leader then finds it among the others.
+// makeRoom defragments the members with much unused space, one after the other. Once all running
+// members have room, it ends the alarm, with which the cluster refuses writes. The leader comes last
+// and hands over first: the next leader then finds it among the others.
 func (m *Member) makeRoom(server *etcdserver.EtcdServer) error {
 	ctx, cancel := context.WithTimeout(m.ctx, defragmentTimeout)
 	defer cancel()
