@@ -19,10 +19,12 @@ import (
 	"time"
 )
 
-// Build builds the server of the repository at root and returns its path, below dir.
-func Build(ctx context.Context, root, dir string) (binary string, err error) {
+// Build builds the server of the repository at root and returns its path, below dir. Flags are
+// further ones of go build.
+func Build(ctx context.Context, root, dir string, flags ...string) (binary string, err error) {
 	binary = filepath.Join(dir, "leaf")
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-o", binary, "./cmd/leaf")
+	args := append([]string{"build", "-buildvcs=false", "-trimpath", "-o", binary}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/leaf")...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build leaf: %w\n%s", err, out)

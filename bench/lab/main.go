@@ -43,6 +43,7 @@ var experiments = []experiment{
 var longer = []experiment{
 	{"scale", 15 * time.Minute, scale},
 	{"tail", 31 * time.Minute, tails},
+	{"pgo", 8 * time.Minute, profiled},
 }
 
 // allExperiments are those and these.
