@@ -63,7 +63,7 @@ lint: ## check form: gofmt, vet, staticcheck, go fix, go.mod, sizes, generated c
 vuln: ## look for known vulnerabilities (needs vuln.go.dev)
 	go tool -modfile=tools.mod govulncheck ./...
 
-bench: deps ## measure all beside its peers into docs/performance-tables.md, or NAME=http alone (20 minutes)
+bench: deps ## measure all beside its peers into docs/performance-tables.md, or NAME=http alone (25 minutes)
 	@scripts/benchdeps.sh
 	cd bench && go run ./lab $(NAME)
 	@cd site && go run ./translated performance-tables

@@ -81,6 +81,7 @@ func port(rest, name string) string {
 // read reads the log to its end, and tells once whether the server serves.
 func (s *Leaf) read(log io.Reader, serving chan<- bool) {
 	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 64<<20) // a server would wait for ever for a reader that gave up a long line
 	told := false
 	for lines.Scan() {
 		if m := servingLine.FindStringSubmatch(lines.Text()); m != nil && !told {

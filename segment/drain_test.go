@@ -2,6 +2,8 @@ package segment_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -234,4 +236,23 @@ func TestCloseWakesWaiters(t *testing.T) {
 			t.Fatalf("told after %v", waited)
 		}
 	})
+}
+
+// The error of a set that cannot give anything back names some tags, not all of a million.
+func TestCloseErrorIsShort(t *testing.T) {
+	store := newStore(t, 1, 10)
+	set := segment.NewSet(store, nil)
+	for i := range 1000 {
+		tag := fmt.Sprint("tag-", i)
+		create(t, store, tag, 1, 10)
+		if _, err := set.Next(t.Context(), tag); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.Set(drivertest.Fault{Before: errDown})
+	err := set.Close(t.Context())
+	wantError(t, err, errDown)
+	if text := err.Error(); len(text) > 4000 || !strings.HasSuffix(text, "and 990 tags more") {
+		t.Errorf("%d bytes: %.200q", len(text), text)
+	}
 }

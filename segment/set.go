@@ -237,21 +237,32 @@ func (s *Set) Close(ctx context.Context) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var errs []error
+	failed := 0
 	places := make(chan struct{}, s.opts.MaxCalls)
 	for b := range s.tags.all() {
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
-			if err := b.Close(ctx); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
+			err := b.Close(ctx)
+			if err == nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if failed++; failed <= maxCloseErrors {
 				errs = append(errs, err)
 			}
 		})
 	}
 	wg.Wait()
+	if more := failed - len(errs); more > 0 {
+		errs = append(errs, fmt.Errorf("and %d tags more", more))
+	}
 	return errors.Join(errs...)
 }
+
+// maxCloseErrors is how many tags Close names whose IDs did not go back.
+const maxCloseErrors = 10
 
 // recheck is how soon a store whose tags could not be listed is checked again.
 const recheck = 5 * time.Second

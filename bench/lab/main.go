@@ -23,7 +23,7 @@ type experiment struct {
 	run    func(context.Context, *lab) (report, error)
 }
 
-// experiments lists the experiments of `make bench` in their order; together they take about 23
+// experiments lists the experiments of `make bench` in their order; together they take about 25
 // minutes. Some are tests and benchmarks of the package above.
 var experiments = []experiment{
 	{"peers", 100 * time.Second, peers},
@@ -31,6 +31,7 @@ var experiments = []experiment{
 	{"http", 110 * time.Second, httpWire},
 	{"resp", 130 * time.Second, respWire},
 	{"grpc", 100 * time.Second, grpcWire},
+	{"tls", 70 * time.Second, encrypted},
 	{"floods", 90 * time.Second, underFloods},
 	{"footprint", 240 * time.Second, footprint},
 	{"fleet", 120 * time.Second, test("TestFleet")},

@@ -25,6 +25,7 @@ type wireServer struct {
 	target   load.Target
 	clients  int
 	pipeline int
+	count    int  // IDs of a request; 0: one
 	ours     bool // a duplicate is an error
 
 	full         wireFigures // as many requests as there can be
@@ -90,7 +91,7 @@ func (s *wireServer) openLoop(ctx context.Context, f *wireFigures, rate float64,
 
 // measure runs load once, and returns how many IDs it had.
 func (s *wireServer) measure(ctx context.Context, f *wireFigures, o load.Options) (ids int64, err error) {
-	o.Target, o.Keys, o.Count, o.Memory = s.target, []load.Key{{Name: wireTag, Space: wireTag}}, 1, 1<<30
+	o.Target, o.Keys, o.Count, o.Memory = s.target, []load.Key{{Name: wireTag, Space: wireTag}}, max(1, s.count), 1<<30
 	o.Clients, o.Pipeline = s.clients, s.pipeline
 	before, err := bench.CPUSeconds(s.pid)
 	if err != nil {

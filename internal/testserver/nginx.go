@@ -15,7 +15,7 @@ type NginxServer struct {
 }
 
 // Nginx starts an nginx that ends with the test. http is the content of the block of that name; its
-// "listen 80;" becomes the port.
+// "listen 80" becomes the port.
 func Nginx(t TB, http string) *NginxServer {
 	t.Helper()
 	s, err := StartNginx(http)
@@ -56,7 +56,7 @@ func (s *NginxServer) config() string {
 	for _, what := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		fmt.Fprintf(&b, "%s_temp_path %s;\n", what, what)
 	}
-	b.WriteString(strings.ReplaceAll(s.http, "listen 80;", fmt.Sprintf("listen 127.0.0.1:%d;", s.Port)))
+	b.WriteString(strings.ReplaceAll(s.http, "listen 80", fmt.Sprintf("listen 127.0.0.1:%d", s.Port)))
 	b.WriteString("\n}\n")
 	return b.String()
 }
