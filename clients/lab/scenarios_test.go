@@ -243,6 +243,12 @@ func (r *scenarioRun) act(name string, step map[string]any) error {
 				return fmt.Errorf("got %d, %w", r.latest, err)
 			}
 			return nil
+		case "text":
+			got, err := r.client(name).Issue(r.Context(), client.Request{Key: "order", Form: true, Count: len(strings.Fields(text))})
+			if err != nil || strings.Join(got.Texts, " ") != text {
+				return fmt.Errorf("got %v, %w", got, err)
+			}
+			return nil
 		case "increasing":
 			if !slices.IsSorted(r.latest) {
 				return errors.New("it does not increase")

@@ -66,9 +66,10 @@ export interface IdRange {
 	end: bigint
 }
 
-/** Numbers of a tag, and the first day of the period that they belong to; empty: the tag has no periods. */
+/** Numbers of a tag or their texts, and the first day of the period that they belong to; empty: the tag has no periods. */
 export interface Issued {
 	ranges: IdRange[]
+	texts: string[]
 	period: string
 }
 
@@ -115,8 +116,9 @@ export class LeafClient {
 	/** A generator that makes a call for each ID. key is a tag or the name of a layout. */
 	ordered(scheme: 'segment' | 'snowflake' | 'uid' | 'ticket', key?: string): IdGenerator
 	/** Makes one call for n numbers (default 1) of a tag, and keeps no stock: for tags whose numbers start
-	 * again with each period. period is its first day, such as 2026-11-23; the default is the present one. */
-	issue(tag: string, options?: { n?: number; period?: string }): Promise<Issued>
+	 * again with each period. period is its first day, such as 2026-11-23; the default is the present one.
+	 * form: the texts that the tag's form makes of the numbers, in place of ranges. */
+	issue(tag: string, options?: { n?: number; period?: string; form?: boolean }): Promise<Issued>
 	stats(): TagStats[]
 	/** Gives unused IDs back and ends the connections. Later calls fail. */
 	close(): Promise<void>

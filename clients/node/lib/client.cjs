@@ -88,26 +88,30 @@ class Ordered {
 	}
 
 	async nextMany(n) {
-		return flatten((await this.issue(n, '', true)).ranges)
+		return flatten((await this.issue({ n, hedged: true })).ranges)
 	}
 
-	/** Makes one call. An empty period means the present one. */
-	async issue(n, period, hedged) {
+	/** Makes one call. An empty period means the present one; form: texts in place of numbers. */
+	async issue({ n = 1, period = '', form = false, hedged = false }) {
 		if (!Number.isSafeInteger(n) || n < 1) {
 			throw invalid(`n = ${n} is below 1`)
 		}
-		const fields = { scheme: this.scheme, key: this.key, count: n, tellStore: true, period }
+		const fields = { scheme: this.scheme, key: this.key, count: n, tellStore: true, period, form }
 		return this.servers.repeat(connect('Take', fields, (answer, server) => {
 			this.source.checkStore(server, answer?.store)
 			if (period && answer?.period !== period) {
 				throw new LeafError('UNSUPPORTED', `leaf server ${server.host} knows no periods: upgrade it`)
 			}
+			const texts = answer?.texts ?? []
+			if (form && texts.length === 0) {
+				throw new LeafError('UNSUPPORTED', `leaf server ${server.host} knows no forms: upgrade it`)
+			}
 			const ranges = (answer?.ranges ?? []).map(readRange)
-			const count = ranges.reduce((sum, { start, end }) => sum + (end - start), 0n)
+			const count = ranges.reduce((sum, { start, end }) => sum + (end - start), BigInt(texts.length))
 			if (count !== BigInt(n)) {
 				throw new Error(`it has ${count} IDs when asked for ${n}`)
 			}
-			return { ranges, period: answer.period ?? '' }
+			return { ranges, texts, period: answer.period ?? '' }
 		}), hedged)
 	}
 }
@@ -207,9 +211,9 @@ class LeafClient {
 		return new Ordered(this.#servers, this.#source, scheme, key)
 	}
 
-	/** Makes one call for numbers of a tag, for tags whose numbers start again with each period. */
-	async issue(tag, { n = 1, period = '' } = {}) {
-		return this.ordered('segment', tag).issue(n, period, false)
+	/** Makes one call for numbers of a tag with periods, or for their texts. */
+	async issue(tag, { n, period, form } = {}) {
+		return this.ordered('segment', tag).issue({ n, period, form })
 	}
 
 	stats() {

@@ -142,6 +142,10 @@ class Run {
 			take: n => this.take(name, n),
 			batch: n => this.batch(name, n, step.period),
 			is: async n => { await this.take(name, 1, step.period); assert.equal(this.latest[0], BigInt(n)) },
+			text: async text => {
+				const { client } = await this.program(name)
+				assert.deepEqual(await client.issue('order', { n: text.split(' ').length, form: true }), { ranges: [], texts: text.split(' '), period: '' })
+			},
 			drain: async reason => {
 				let end
 				while ((end = await this.reason(() => this.take(name, 1))) === undefined) {

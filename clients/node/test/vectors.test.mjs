@@ -49,11 +49,12 @@ test('layouts', () => {
 	}
 })
 
-test('a server from before periods', async () => {
+test('a server from before periods and forms', async () => {
 	await withServers(2, () => ({ status: 200, body: { ranges: [{ start: '1', end: '2' }] } }), async url => {
 		const client = new LeafClient(url)
 		await assert.rejects(client.issue('order', { period: '2026-11-23' }), { reason: 'UNSUPPORTED' })
-		assert.deepEqual(await client.issue('order'), { ranges: [{ start: 1n, end: 2n }], period: '' })
+		await assert.rejects(client.issue('order', { form: true }), { reason: 'UNSUPPORTED' })
+		assert.deepEqual(await client.issue('order'), { ranges: [{ start: 1n, end: 2n }], texts: [], period: '' })
 		await client.close()
 	})
 })

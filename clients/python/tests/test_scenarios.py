@@ -16,7 +16,7 @@ from leaf_id import AsyncLeafClient, LeafClient, LeafError, Snowflake
 
 with open(os.environ["LEAF_SCENARIOS"]) as file:
     FILE = json.load(file)
-ASYNC = {"prefetch", "outage budget", "batches", "answers lost", "unknown tag", "shutdown", "token refused", "periods"}  # with asyncio, too
+ASYNC = {"prefetch", "outage budget", "batches", "answers lost", "unknown tag", "shutdown", "token refused", "periods", "forms"}  # with asyncio, too
 lab = subprocess.Popen([os.environ["LEAF_LAB"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 URL = lab.stdout.readline().strip()
 
@@ -139,6 +139,12 @@ class Run:
     def is_(self, name, n, period=""):
         self.take(name, 1, period)
         self.test.assertEqual(self.latest, [n])
+
+    def text(self, name, text):
+        program = self.program(name)
+        got = program.client.issue("order", len(text.split()), form=True)
+        got = got if program.loop is None else program.loop.run_until_complete(got)
+        self.test.assertEqual((got.texts, got.ranges), (text.split(), []))
 
     def drain(self, name, reason):
         end = None

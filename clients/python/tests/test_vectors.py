@@ -59,13 +59,16 @@ def take(url):
 
 
 class Vectors(unittest.TestCase):
-    def test_server_from_before_periods(self):
+    def test_server_from_before_periods_and_forms(self):
         answer = {"ranges": [{"start": "1", "end": "2"}]}
         with servers(2, lambda *_: (200, answer)) as url, LeafClient(url) as client:
             with self.assertRaises(LeafError) as failed:
                 client.issue("order", period="2026-11-23")
             self.assertEqual(failed.exception.reason, "UNSUPPORTED")
-            self.assertEqual(client.issue("order"), Issued([range(1, 2)], ""))
+            with self.assertRaises(LeafError) as failed:
+                client.issue("order", form=True)
+            self.assertEqual(failed.exception.reason, "UNSUPPORTED")
+            self.assertEqual(client.issue("order"), Issued([range(1, 2)], "", []))
 
     def test_layouts(self):
         file = vectors("layouts")

@@ -26,10 +26,10 @@ class AsyncLeafClient:
         """Takes n IDs of a tag as few ranges."""
         return await _take(self._client.stock(tag), n)
 
-    async def issue(self, tag: str, n: int = 1, *, period: str = "") -> Issued:
-        """Makes one call for n numbers of a tag, see LeafClient.issue."""
+    async def issue(self, tag: str, n: int = 1, *, period: str = "", form: bool = False) -> Issued:
+        """Makes one call for n numbers of a tag, or their texts: see LeafClient.issue."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, lambda: self._client.issue(tag, n, period=period))
+        return await loop.run_in_executor(None, lambda: self._client.issue(tag, n, period=period, form=form))
 
     def stats(self) -> List[TagStats]:
         """Describes each tag in use."""

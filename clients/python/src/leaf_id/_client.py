@@ -85,10 +85,11 @@ class TagGenerator:
 
 @dataclass(frozen=True)
 class Issued:
-    """Numbers of a tag, and the first day of the period that they belong to; empty: the tag has no periods."""
+    """Numbers of a tag or their texts, and the first day of the period that they belong to; empty: the tag has no periods."""
 
     ranges: List[range]
     period: str
+    texts: List[str]
 
 
 class OrderedGenerator:
@@ -104,9 +105,9 @@ class OrderedGenerator:
 
     def take(self, n: int) -> List[range]:
         """Takes n IDs as few ranges."""
-        return self._issue(n, "", hedged=True).ranges
+        return self._issue(n, "", False, hedged=True).ranges
 
-    def _issue(self, n: int, period: str, hedged: bool) -> Issued:
+    def _issue(self, n: int, period: str, form: bool, hedged: bool) -> Issued:
         if n < 1:
             raise invalid(f"n = {n} is below 1")
 
@@ -115,12 +116,15 @@ class OrderedGenerator:
             got = str(answer.get("period", ""))
             if period and got != period:
                 raise LeafError(f"leaf server {server.host} knows no periods: upgrade it", reason="UNSUPPORTED")
+            texts = [str(t) for t in answer.get("texts", [])]
+            if form and not texts:
+                raise LeafError(f"leaf server {server.host} knows no forms: upgrade it", reason="UNSUPPORTED")
             ranges = [read_range(r) for r in answer.get("ranges", [])]
-            if sum(len(r) for r in ranges) != n:
+            if sum(len(r) for r in ranges) + len(texts) != n:
                 raise ValueError(f"it has the ranges {ranges} when asked for {n} IDs")
-            return Issued(ranges, got)
+            return Issued(ranges, got, texts)
 
-        body = {"scheme": self._scheme, "key": self._key, "count": n, "tellStore": True, "period": period}
+        body = {"scheme": self._scheme, "key": self._key, "count": n, "tellStore": True, "period": period, "form": form}
         return self._servers.repeat(connect("Take", body, read), hedged=hedged)
 
 
@@ -210,10 +214,11 @@ class LeafClient:
         key is a tag or the name of a layout."""
         return OrderedGenerator(self._servers, self._source, scheme, key)
 
-    def issue(self, tag: str, n: int = 1, *, period: str = "") -> Issued:
+    def issue(self, tag: str, n: int = 1, *, period: str = "", form: bool = False) -> Issued:
         """Makes one call for n numbers of a tag, and keeps no stock: for tags whose numbers start again with
-        each period. period is its first day, such as 2026-11-23; empty: the present one."""
-        return self.ordered("segment", tag)._issue(n, period, hedged=False)
+        each period. period is its first day, such as 2026-11-23; empty: the present one. form: the texts that
+        the tag's form makes of the numbers, in place of ranges."""
+        return self.ordered("segment", tag)._issue(n, period, form, hedged=False)
 
     def stats(self) -> List[TagStats]:
         """Describes each tag in use."""

@@ -3,23 +3,34 @@ package io.github.leafid;
 import java.util.Collections;
 import java.util.List;
 
-/** Numbers of a tag, and the period that they belong to. */
+/** Numbers of a tag or their texts, and the period that they belong to. */
 public final class Issued {
     private final List<IdRange> ranges;
+    private final List<String> texts;
     private final String period;
 
-    Issued(List<IdRange> ranges, String period) {
+    Issued(List<IdRange> ranges, List<String> texts, String period) {
         this.ranges = Collections.unmodifiableList(ranges);
+        this.texts = Collections.unmodifiableList(texts);
         this.period = period;
     }
 
     /**
      * Returns the numbers.
      *
-     * @return few ranges, which hold as many numbers as the caller wanted
+     * @return few ranges, which hold as many numbers as the caller wanted; empty if there are texts
      */
     public List<IdRange> ranges() {
         return ranges;
+    }
+
+    /**
+     * Returns the texts that the tag's form makes of the numbers.
+     *
+     * @return one text for each number if the caller wanted texts
+     */
+    public List<String> texts() {
+        return texts;
     }
 
     /**
@@ -33,6 +44,6 @@ public final class Issued {
 
     @Override
     public String toString() {
-        return ranges + (period.isEmpty() ? "" : " of " + period);
+        return (texts.isEmpty() ? ranges : texts) + (period.isEmpty() ? "" : " of " + period);
     }
 }

@@ -141,7 +141,20 @@ public final class LeafClient implements AutoCloseable {
      * @throws LeafException INVALID_ARGUMENT for a day on which no period begins, UNKNOWN_TAG and others
      */
     public Issued issue(String tag, String period, int n) {
-        return new Ordered(servers, source, "segment", tag).issue(period, n, false);
+        return new Ordered(servers, source, "segment", tag).issue(period, false, n, false);
+    }
+
+    /**
+     * Is {@link #issue} with the texts that the tag's form makes of the numbers.
+     *
+     * @param tag the tag, which has a form
+     * @param period the first day of a period; empty: the present one, or the tag has none
+     * @param n how many
+     * @return the texts and the period of the numbers
+     * @throws LeafException INVALID_ARGUMENT for a tag without a form, and others
+     */
+    public Issued issueTexts(String tag, String period, int n) {
+        return new Ordered(servers, source, "segment", tag).issue(period, true, n, false);
     }
 
     /**

@@ -26,11 +26,11 @@ final class Ordered implements IdGenerator {
 
     @Override
     public long[] next(int n) {
-        return IdRange.flatten(issue("", n, true).ranges(), n);
+        return IdRange.flatten(issue("", false, n, true).ranges(), n);
     }
 
-    /** Makes one call. An empty period means the present one. */
-    Issued issue(String period, int n, boolean hedged) {
+    /** Makes one call. An empty period means the present one; form: texts in place of numbers. */
+    Issued issue(String period, boolean form, int n, boolean hedged) {
         if (n < 1) {
             throw LeafException.invalid("n = " + n + " is below 1");
         }
@@ -40,17 +40,25 @@ final class Ordered implements IdGenerator {
         fields.put("count", n);
         fields.put("tellStore", true);
         fields.put("period", period);
-        return servers.repeat(Request.connect("Take", fields, (server, answer) -> read(server, answer, period, n)), hedged);
+        fields.put("form", form);
+        return servers.repeat(Request.connect("Take", fields, (server, answer) -> read(server, answer, period, form, n)), hedged);
     }
 
-    private Issued read(Server server, Map<String, Object> answer, String period, int n) {
+    private Issued read(Server server, Map<String, Object> answer, String period, boolean form, int n) {
         source.checkStore(server, Json.string(answer, "store"));
         String got = Json.string(answer, "period");
         if (!period.isEmpty() && !got.equals(period)) {
             throw new LeafException("UNSUPPORTED", "leaf server " + server.host + " knows no periods: upgrade it");
         }
+        List<String> texts = new ArrayList<>();
+        for (Object o : Json.list(answer, "texts")) {
+            texts.add((String) o);
+        }
+        if (form && texts.isEmpty()) {
+            throw new LeafException("UNSUPPORTED", "leaf server " + server.host + " knows no forms: upgrade it");
+        }
         List<IdRange> ranges = new ArrayList<>();
-        long count = 0;
+        long count = texts.size();
         for (Object o : Json.list(answer, "ranges")) {
             IdRange range = new IdRange(Json.number((Map<?, ?>) o, "start"), Json.number((Map<?, ?>) o, "end"));
             ranges.add(range);
@@ -59,6 +67,6 @@ final class Ordered implements IdGenerator {
         if (count != n) {
             throw new IllegalArgumentException("it has " + count + " IDs when asked for " + n);
         }
-        return new Issued(ranges, got);
+        return new Issued(ranges, texts, got);
     }
 }

@@ -228,6 +228,10 @@ class ScenarioTest {
                     take(name, period, 1);
                     assertEquals(n, latest[0]);
                 }
+                case "text" -> {
+                    List<String> texts = List.of(value.split(" "));
+                    assertEquals(texts, program(name).client.issueTexts("order", "", texts.size()).texts());
+                }
                 case "increasing" -> {
                     for (int i = 1; i < latest.length; i++) {
                         assertTrue(latest[i] > latest[i - 1]);

@@ -85,11 +85,12 @@ class VectorsTest {
     }
 
     @Test
-    void serverFromBeforePeriods() throws IOException {
+    void serverFromBeforePeriodsAndForms() throws IOException {
         try (Answering servers = new Answering(2, 200, "{\"ranges\":[{\"start\":\"1\",\"end\":\"2\"}]}");
                 LeafClient client = LeafClient.builder(servers.url()).build()) {
             LeafException e = assertThrows(LeafException.class, () -> client.issue("order", "2026-11-23", 1));
             assertEquals("UNSUPPORTED", e.reason());
+            assertEquals("UNSUPPORTED", assertThrows(LeafException.class, () -> client.issueTexts("order", "", 1)).reason());
             assertEquals("", client.issue("order", "", 1).period());
         }
     }
