@@ -201,7 +201,9 @@ func labMariaDBSynced(t *testing.T) *labStore {
 func labPostgresSynced(t *testing.T) *labStore {
 	s, p := postgresPairStore(t)
 	for _, server := range []*testserver.PostgresServer{p.Primary, p.Standby} {
-		server.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+		server.Exec(t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'",
+			"ALTER SYSTEM SET wal_retrieve_retry_interval = '100ms'", // else no commit for 5 s after a restart of the primary
+			"SELECT pg_reload_conf()")
 	}
 	s.loss, s.restore = nil, nil
 	s.holes[restored] = "as postgres"
