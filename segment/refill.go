@@ -192,6 +192,9 @@ func (b *Buffer) accept(grant Grant) {
 	a := &b.account
 	if a.grants++; a.grants == 1 {
 		b.opts.loaded.Store(true)
+		if b.opts.set != nil {
+			b.opts.set.unknownTags.remove(b)
+		}
 	}
 	a.step, a.asked, a.granted = grant.Step, b.asking, grant.Range.Len()
 	b.follows, a.end = grant.Range.Start == a.end, grant.Range.End

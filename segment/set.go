@@ -32,17 +32,18 @@ type Set struct {
 
 	changing chan struct{} // holds one while a Forget is under way
 
-	mu          sync.Mutex
-	closed      bool                // no buffer is made any more
-	lastCheck   error               // how the latest look at the store ended
-	listed      map[string]struct{} // the tags of the latest listing, at most maxListed
-	forms       forms               // of tags in that listing
-	digest      string              // the store's digest just before it, or empty
-	unknownTags int                 // buffers of tags that may not exist
-	nextList    *relisting          // that callers wait for, or nil
-	checking    bool                // a check is under way
-	checked     time.Time           // when the latest one ended
-	took        time.Duration       // how long that was under way
+	unknownTags unknownTags // buffers of tags that may not exist
+
+	mu        sync.Mutex
+	closed    bool                // no buffer is made any more
+	lastCheck error               // how the latest look at the store ended
+	listed    map[string]struct{} // the tags of the latest listing, at most maxListed
+	forms     forms               // of tags in that listing
+	digest    string              // the store's digest just before it, or empty
+	nextList  *relisting          // that callers wait for, or nil
+	checking  bool                // a check is under way
+	checked   time.Time           // when the latest one ended
+	took      time.Duration       // how long that was under way
 
 	ready  chan struct{}
 	wake   chan struct{} // holds one when the store must be checked now

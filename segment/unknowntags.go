@@ -17,13 +17,39 @@ const (
 	maxListed  = 100_000 // tags of a listing in memory
 )
 
-// admit counts the buffer of an unknown tag, or refuses it; s.mu is held.
+// An unknownTags is the buffers of unknown tags. Its lock is the innermost.
+type unknownTags struct {
+	mu      sync.Mutex
+	buffers map[*Buffer]struct{} // at most maxUnknown
+}
+
+// add counts a buffer, or refuses it.
+func (u *unknownTags) add(b *Buffer) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.buffers) >= maxUnknown {
+		return false
+	}
+	if u.buffers == nil {
+		u.buffers = make(map[*Buffer]struct{})
+	}
+	u.buffers[b] = struct{}{}
+	return true
+}
+
+// remove ends the counting of a buffer.
+func (u *unknownTags) remove(b *Buffer) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.buffers, b)
+}
+
+// admit counts the buffer of an unknown tag, or refuses it. Its first grant ends that.
 func (s *Set) admit(b *Buffer) error {
-	if s.unknownTags >= maxUnknown {
+	if !s.unknownTags.add(b) {
 		return fmt.Errorf("tag %q: %w: the store has not said yet whether it has %d other tags: ask again later",
 			b.tag, leaf.ErrExhausted, maxUnknown)
 	}
-	s.unknownTags++
 	time.AfterFunc(unknownFor, func() { s.review(b) })
 	return nil
 }
@@ -35,9 +61,7 @@ func (s *Set) review(b *Buffer) {
 		time.AfterFunc(unknownFor, func() { s.review(b) })
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unknownTags--
+	s.unknownTags.remove(b)
 }
 
 // acquire waits for a place among the calls to the store. leave gives it back.

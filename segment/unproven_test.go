@@ -196,3 +196,28 @@ func TestUnknownTagExpires(t *testing.T) {
 		}
 	})
 }
+
+// A grant ends the doubt about a tag: the first use of many tags beyond those that a set keeps of a
+// listing goes as fast as the store.
+func TestGrantedTagsAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		set := segment.NewSet(unlisted{store}, nil)
+		defer set.Close(t.Context())
+		<-set.Ready()
+		for i := range 3000 {
+			tag := fmt.Sprint("tag-", i)
+			create(t, store, tag, 1, 10)
+			if _, err := set.Next(t.Context(), tag); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// An unlisted store lists none of its tags.
+type unlisted struct{ segment.Store }
+
+func (unlisted) Tags(context.Context) iter.Seq2[segment.Tag, error] {
+	return func(func(segment.Tag, error) bool) {}
+}
