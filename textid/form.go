@@ -59,7 +59,7 @@ func (f *Form) Lengths() (least, most int) {
 
 // Encode returns the text of v.
 func (f *Form) Encode(v Number) (string, error) {
-	text, err := f.Append(nil, v)
+	text, err := f.Append(make([]byte, 0, 64), v) // most are shorter
 	return string(text), err
 }
 

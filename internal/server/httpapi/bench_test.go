@@ -26,11 +26,20 @@ func BenchmarkNext(b *testing.B) { benchmark(b, "/api/segment/get/leaf-segment-t
 // The API for new clients must cost no more than Java Leaf's route.
 func BenchmarkV1Next(b *testing.B) { benchmark(b, "/v1/ids/segment/leaf-segment-test") }
 
+func BenchmarkV1Form(b *testing.B) { benchmark(b, "/v1/ids/segment/leaf-segment-test?form=1") }
+
+func BenchmarkV1Batch100(b *testing.B) { benchmark(b, "/v1/ids/segment/leaf-segment-test?n=100") }
+
+func BenchmarkV1Form100(b *testing.B) {
+	benchmark(b, "/v1/ids/segment/leaf-segment-test?n=100&form=1")
+}
+
 func BenchmarkBatch100(b *testing.B) { benchmark(b, "/api/segment/get/leaf-segment-test?n=100") }
 
 func benchmark(b *testing.B, target string) {
 	store := memory.New().Store()
-	if err := store.Create(b.Context(), segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 1 << 30}); err != nil {
+	if err := store.Create(b.Context(), segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 1 << 30,
+		Options: segment.TagOptions{segment.OptionForm: "INV-{n:12}{check:luhn}"}}); err != nil {
 		b.Fatal(err)
 	}
 	set := segment.NewSet(store, nil)

@@ -9,6 +9,7 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/textid"
 )
 
 // periodHeader says in answers of every format which period the numbers belong to.
@@ -73,7 +74,7 @@ func (q *request) serve(w http.ResponseWriter) error {
 	switch {
 	case err != nil:
 		return err
-	case p.n == 0 && !p.stockless && !p.form && p.period == "":
+	case p.n == 0 && !p.stockless && p.period == "":
 		return q.one(w, p)
 	}
 	p.n = max(p.n, 1)
@@ -91,7 +92,17 @@ func hasBody(r *http.Request) bool {
 }
 
 func (q *request) one(w http.ResponseWriter, p params) error {
+	var form *textid.Form
+	var err error
+	if p.form {
+		if form, err = q.IDs.Form(q.http.Context(), q.scheme, q.key); err != nil {
+			return err
+		}
+	}
 	id, err := q.IDs.Next(q.http.Context(), q.scheme, q.key)
+	if err == nil && form != nil {
+		id.Text, err = form.Encode(textid.Number{N: id.Number})
+	}
 	if err != nil {
 		return err
 	}
