@@ -205,7 +205,7 @@ func (s *bareNATS) Advance(ctx context.Context, tag string, n int64) (g segment.
 	old, _ := s.known.LoadOrStore(tag, natsCounter{})
 	c := old.(natsCounter)
 	g.Range.End = c.maxID + n
-	ack, err := s.js.Publish(ctx, bareStream+"."+tag, []byte(fmt.Sprint(g.Range.End)), jetstream.WithExpectLastSequencePerSubject(c.sequence))
+	ack, err := s.js.Publish(ctx, bareStream+"."+tag, fmt.Append(nil, g.Range.End), jetstream.WithExpectLastSequencePerSubject(c.sequence))
 	if err == nil {
 		s.known.Store(tag, natsCounter{g.Range.End, ack.Sequence})
 	}
@@ -243,7 +243,7 @@ func (s *bareZooKeeper) Advance(_ context.Context, tag string, n int64) (g segme
 	old, _ := s.known.LoadOrStore(tag, zkCounter{})
 	c := old.(zkCounter)
 	g.Range.End = c.maxID + n
-	stat, err := s.conn.Set("/"+tag, []byte(fmt.Sprint(g.Range.End)), c.version)
+	stat, err := s.conn.Set("/"+tag, fmt.Append(nil, g.Range.End), c.version)
 	if err == nil {
 		s.known.Store(tag, zkCounter{g.Range.End, stat.Version})
 	}

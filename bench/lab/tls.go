@@ -76,7 +76,7 @@ func (l *lab) startEncrypted(ctx context.Context, cert, key string) (*bench.Leaf
 		return nil, err
 	}
 	config := filepath.Join(dir, "leaf.yaml")
-	if err := os.WriteFile(config, []byte(fmt.Sprintf("tls:\n  cert: %s\n  key: %s\n", cert, key)), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, "tls:\n  cert: %s\n  key: %s\n", cert, key), 0o600); err != nil {
 		return nil, err
 	}
 	return bench.Start(binary, "--config", config, "--listen", "127.0.0.1:0", "--resp", "off", "--data", filepath.Join(dir, "data"))
