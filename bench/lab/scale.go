@@ -34,7 +34,7 @@ func scale(ctx context.Context, l *lab) (report, error) {
 	found := make(map[string]result)
 	for _, part := range []func(context.Context, *lab, *strings.Builder, map[string]result) error{manyTags, manyServers, manyConnections, manyClients} {
 		if err := part(ctx, l, &t, found); err != nil {
-			return report{}, err
+			return report{}, fmt.Errorf("%w\n%s", err, t.String())
 		}
 	}
 	return report{table: t.String(), found: found}, nil
