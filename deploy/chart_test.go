@@ -23,10 +23,12 @@ var update = flag.Bool("update", false, "write deploy/kubernetes again, from the
 
 const chartDir = "helm/leaf"
 
-// database and embedded are the values of the plain manifests.
+// These are the values of the plain manifests.
 const (
 	database = "store: {secret: leaf-store}"
 	embedded = "replicas: 1\npersistence: {enabled: true}"
+	cluster  = "cluster: {secret: leaf-peers}\npersistence: {enabled: true}"
+	found    = "cluster: {secret: leaf-peers, found: true}\npersistence: {enabled: true}"
 )
 
 // full turns on every part of the chart.
@@ -99,14 +101,16 @@ func mustRender(t *testing.T, values string) *objects {
 	var o objects
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(name, ".yaml") {
-			o.decode(t, name, files[name])
+			for text := range strings.SplitSeq(files[name], "\n---\n") {
+				o.decode(t, name, text)
+			}
 		}
 	}
 	return &o
 }
 
 func TestChartLint(t *testing.T) {
-	for _, values := range []string{database, embedded, full} {
+	for _, values := range []string{database, embedded, cluster, found, full} {
 		given, err := chartutil.ReadValues([]byte(values))
 		if err != nil {
 			t.Fatal(err)
@@ -125,6 +129,7 @@ func TestChart(t *testing.T) {
 	}{
 		{database, "ConfigMap Job PodDisruptionBudget Service Deployment"},
 		{embedded, "ConfigMap Service StatefulSet"},
+		{cluster + "\nnetworkPolicy: {enabled: true}\n", "ConfigMap NetworkPolicy Service PodDisruptionBudget Service StatefulSet"},
 		{full, "ConfigMap Job NetworkPolicy PodDisruptionBudget Service ServiceMonitor StatefulSet"},
 		{database + "\nreplicas: 1\ninit: {enabled: false}\nresp: {enabled: false}\n", "ConfigMap Service Deployment"},
 		{database + "\nconfig: {public_read: true}\nserviceMonitor: {enabled: true}\nnetworkPolicy: {enabled: true}\n",
@@ -142,14 +147,18 @@ func TestChart(t *testing.T) {
 // The chart refuses values under which servers would give out the same IDs, or do nothing.
 func TestChartRefuses(t *testing.T) {
 	for values, want := range map[string]string{
-		"{}":                                           "set persistence.enabled",
-		"replicas: 1":                                  "set persistence.enabled",
-		"persistence: {enabled: true}":                 "give out the same IDs",
-		database + "\nreplica: 2":                      "additional properties 'replica' not allowed",
-		"store: {url: mysql://}":                       "additional properties 'url' not allowed",
-		database + "\ndrainDelay: 5":                   "/drainDelay",
-		database + "\nconfig: {listen: ':1'}":          "config.listen would be overruled",
-		database + "\nserviceMonitor: {enabled: true}": "refuse /metrics to Prometheus",
+		"{}":                                                    "set persistence.enabled",
+		"replicas: 1":                                           "set persistence.enabled",
+		"persistence: {enabled: true}":                          "give out the same IDs",
+		database + "\n" + cluster:                               "set store.secret or cluster.secret",
+		"cluster: {secret: leaf-peers}":                         "set persistence.enabled",
+		"cluster: {found: true}":                                "cluster.found needs cluster.secret",
+		cluster + "\nconfig: {cluster: ['a:1']}":                "config.cluster would be overruled",
+		database + "\nreplica: 2":                               "additional properties 'replica' not allowed",
+		"store: {url: mysql://}":                                "additional properties 'url' not allowed",
+		database + "\ndrainDelay: 5":                            "/drainDelay",
+		database + "\nconfig: {listen: ':1'}":                   "config.listen would be overruled",
+		database + "\nserviceMonitor: {enabled: true}":          "refuse /metrics to Prometheus",
 		database + "\nenv: [{name: LEAF_LISTEN, value: ':1'}]":  "env must not set LEAF_LISTEN",
 		database + "\npodLabels: {app.kubernetes.io/name: ids}": "podLabels must not set app.kubernetes.io/name",
 	} {
@@ -164,7 +173,7 @@ var hookAnnotations = regexp.MustCompile(`(?m)^  annotations: \{helm\.sh/.*\n`)
 
 // The plain manifests equal the chart's.
 func TestManifests(t *testing.T) {
-	for name, values := range map[string]string{"database": database, "embedded": embedded} {
+	for name, values := range map[string]string{"database": database, "embedded": embedded, "cluster": cluster, "cluster-found": found} {
 		files, err := render(t, values)
 		if err != nil {
 			t.Fatal(err)

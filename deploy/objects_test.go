@@ -23,6 +23,8 @@ type objects struct {
 	job        *batch.Job
 	config     *core.ConfigMap
 	service    *core.Service
+	peers      *core.Service // without an address of its own
+	claim      *core.PersistentVolumeClaim
 	budget     *policy.PodDisruptionBudget
 	network    *networking.NetworkPolicy
 	monitor    *monitoring.ServiceMonitor
@@ -50,8 +52,15 @@ func (o *objects) decode(t *testing.T, name, text string) {
 		o.config = new(core.ConfigMap)
 		into = o.config
 	case "v1 Service":
-		o.service = new(core.Service)
-		into = o.service
+		service := &o.service
+		if strings.Contains(text, "clusterIP: None") {
+			service = &o.peers
+		}
+		*service = new(core.Service)
+		into = *service
+	case "v1 PersistentVolumeClaim":
+		o.claim = new(core.PersistentVolumeClaim)
+		into = o.claim
 	case "policy/v1 PodDisruptionBudget":
 		o.budget = new(policy.PodDisruptionBudget)
 		into = o.budget
@@ -94,6 +103,12 @@ func (o *objects) check(t *testing.T) {
 	if o.network != nil {
 		selected["network policy"] = &o.network.Spec.PodSelector
 	}
+	if o.peers != nil {
+		selected["peers"] = &v1.LabelSelector{MatchLabels: o.peers.Spec.Selector}
+		if o.set.Spec.ServiceName != o.peers.Name || !o.peers.Spec.PublishNotReadyAddresses || o.set.Spec.PodManagementPolicy != apps.ParallelPodManagement {
+			t.Errorf("the members do not find each other: %+v, %+v", o.set.Spec, o.peers)
+		}
+	}
 	for name, selector := range selected {
 		if s, err := v1.LabelSelectorAsSelector(selector); err != nil || s.Empty() || !s.Matches(labels.Set(pods.Labels)) {
 			t.Errorf("the %s selects %v, the pods have %v", name, selector, pods.Labels)
@@ -118,8 +133,13 @@ func (o *objects) checkPorts(t *testing.T, c *core.Container) {
 	}
 	want := []string{c.ReadinessProbe.HTTPGet.Port.StrVal, c.LivenessProbe.HTTPGet.Port.StrVal}
 	named := make(map[string]bool)
-	for _, p := range o.service.Spec.Ports {
-		want, named[p.Name] = append(want, p.TargetPort.StrVal), true
+	for _, service := range []*core.Service{o.service, o.peers} {
+		if service == nil {
+			continue
+		}
+		for _, p := range service.Spec.Ports {
+			want, named[p.Name] = append(want, p.TargetPort.StrVal), true
+		}
 	}
 	if len(named) != len(ports) {
 		t.Errorf("the service has the ports %v, the pods %v", named, ports)
