@@ -44,6 +44,7 @@ var importRules = []importRule{
 	{folder: "client", ours: leafMay, libs: []string{"connectrpc.com/connect"}},
 	{folder: "driver/kv", ours: driverMay},
 	{folder: "driver/memory", ours: kvMay},
+	{folder: "driver/drivertest/kvtest", ours: kvMay},
 	{folder: "driver/drivertest/sqltest", ours: append([]string{"driver/drivertest", "driver/memory", "driver/sqldb", "internal/sqlstore"}, kvMay...)},
 	{folder: "driver/drivertest", ours: append([]string{"driver/memory"}, kvMay...)},
 	{folder: "driver/nats", ours: kvMay, libs: []string{"github.com/nats-io/nats.go"}},

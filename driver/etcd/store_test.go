@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/drivertest/kvtest"
 	"github.com/leaf-id/leaf/driver/etcd"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -16,8 +17,9 @@ import (
 // TestStore holds the store against the definition of one.
 func TestStore(t *testing.T) {
 	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
-		open := newStore(t, shared, newOptions())
-		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return open(t) }}
+		o := newOptions()
+		newStore(t, shared, o)
+		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return kvtest.Store(openDB(t, shared.Endpoints(), o)) }}
 	})
 }
 
@@ -25,9 +27,9 @@ func TestStore(t *testing.T) {
 func TestRegistry(t *testing.T) {
 	drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 		o := newOptions()
-		open := newRegistry(t, shared, o)
+		newRegistry(t, shared, o)
 		return drivertest.RegistryBackend{
-			Open: func(t testing.TB) worker.Registry { return open(t) },
+			Open: func(t testing.TB) worker.Registry { return kvtest.Registry(openDB(t, shared.Endpoints(), o)) },
 			Corrupt: func(t testing.TB, id int64, text string) {
 				put(t, shared.Endpoints(), o.Prefix+"/workers/"+strconv.FormatInt(id, 10), text)
 			},

@@ -19,6 +19,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/drivertest/kvtest"
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/segment"
@@ -136,7 +137,7 @@ func TestStore(t *testing.T) {
 			drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
 				cells := memory.NewBackend()
 				newStore(t, cells)
-				return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return open(t, client(cells)).Store() }}
+				return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return kvtest.Store(open(t, client(cells))) }}
 			})
 		})
 	}
@@ -151,7 +152,7 @@ func TestRegistry(t *testing.T) {
 					t.Fatal(err)
 				}
 				return drivertest.RegistryBackend{
-					Open: func(t testing.TB) worker.Registry { return open(t, client(cells)).Registry() },
+					Open: func(t testing.TB) worker.Registry { return kvtest.Registry(open(t, client(cells))) },
 					Corrupt: func(t testing.TB, id int64, text string) {
 						now, err := cells.Get(t.Context(), kv.Key{Kind: kv.Workers, Name: strconv.FormatInt(id, 10)})
 						if err == nil {

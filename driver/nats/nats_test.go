@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/drivertest/kvtest"
 	"github.com/leaf-id/leaf/driver/kv"
 	leafnats "github.com/leaf-id/leaf/driver/nats"
 	"github.com/leaf-id/leaf/internal/testserver"
@@ -59,7 +60,7 @@ func TestStore(t *testing.T) {
 	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
 		o := newOptions()
 		create(t, shared.URL(), o)
-		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return open(t, shared.URL(), o).Store() }}
+		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return kvtest.Store(open(t, shared.URL(), o)) }}
 	})
 }
 
@@ -67,7 +68,7 @@ func TestRegistry(t *testing.T) {
 	drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 		o := newOptions()
 		create(t, shared.URL(), o)
-		return drivertest.RegistryBackend{Open: func(t testing.TB) worker.Registry { return open(t, shared.URL(), o).Registry() }}
+		return drivertest.RegistryBackend{Open: func(t testing.TB) worker.Registry { return kvtest.Registry(open(t, shared.URL(), o)) }}
 	})
 }
 

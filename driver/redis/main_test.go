@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/drivertest/kvtest"
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/redis"
 	"github.com/leaf-id/leaf/internal/testserver"
@@ -139,7 +140,7 @@ func TestStore(t *testing.T) {
 			drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
 				config := fresh(t, server.url)
 				newStore(t, config)
-				return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return openStore(t, config) }}
+				return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return kvtest.Store(open(t, config)) }}
 			})
 		})
 	}
@@ -152,7 +153,7 @@ func TestRegistry(t *testing.T) {
 				config := fresh(t, server.url)
 				newRegistry(t, config)
 				return drivertest.RegistryBackend{
-					Open: func(t testing.TB) worker.Registry { return openRegistry(t, config) },
+					Open: func(t testing.TB) worker.Registry { return kvtest.Registry(open(t, config)) },
 					Corrupt: func(t testing.TB, id int64, text string) {
 						do(t, server, "HSET", "{"+config.Prefix+"}:registry", fmt.Sprintf("workers/%d", id), text)
 					},

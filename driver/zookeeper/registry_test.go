@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/drivertest/kvtest"
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/zookeeper"
 	"github.com/leaf-id/leaf/segment"
@@ -34,7 +35,8 @@ func (tr *tree) backend(open func(t testing.TB) worker.Registry) drivertest.Regi
 func TestPoolRegistry(t *testing.T) {
 	drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 		tr := newTree(t)
-		return tr.backend(func(t testing.TB) worker.Registry { return tr.pool(t) })
+		tr.pool(t)
+		return tr.backend(func(t testing.TB) worker.Registry { return kvtest.Registry(tr.bare(t)) })
 	})
 }
 
@@ -48,7 +50,8 @@ func TestLeafRegistry(t *testing.T) {
 func TestStore(t *testing.T) {
 	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
 		tr := newTree(t)
-		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return tr.store(t) }}
+		tr.store(t)
+		return drivertest.StoreBackend{Open: func(t testing.TB) segment.Store { return kvtest.Store(tr.bare(t)) }}
 	})
 }
 

@@ -130,7 +130,7 @@ func (r *runner) one(ctx context.Context, folder string, known map[string]string
 		return row{}, err
 	}
 	result.refused = s.refused
-	for _, o := range s.try(ctx, r.long, r.workers) {
+	s.try(ctx, r.long, r.workers, func(o outcome) {
 		result.tried++
 		switch {
 		case errors.Is(o.err, errHung):
@@ -146,7 +146,7 @@ func (r *runner) one(ctx context.Context, folder string, known map[string]string
 			}
 			fmt.Printf("%sline %d: %s\n", prefix, o.line, o.key)
 		}
-	}
+	})
 	fmt.Printf("%s: %d of %d faults tried, %d not noticed\n", folder, result.tried, result.all, len(result.unnoticed))
 	return result, ctx.Err()
 }

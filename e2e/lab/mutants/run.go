@@ -125,8 +125,9 @@ type outcome struct {
 	err error // nil: not noticed
 }
 
-// try runs the tests for each fault, several at a time, until the time is over.
-func (s *suite) try(ctx context.Context, at time.Duration, workers int) (all []outcome) {
+// try runs the tests for each fault, several at a time, until the time is over. It reports one outcome
+// after the other.
+func (s *suite) try(ctx context.Context, at time.Duration, workers int, report func(outcome)) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	next, over := 0, time.Now().Add(at)
@@ -147,11 +148,10 @@ func (s *suite) try(ctx context.Context, at time.Duration, workers int) (all []o
 					return
 				}
 				mu.Lock()
-				all = append(all, outcome{f.fault, err})
+				report(outcome{f.fault, err})
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	return all
 }

@@ -3,6 +3,7 @@
 package saboteurs
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -15,12 +16,27 @@ import (
 )
 
 var (
-	//go:embed faults.txt
-	faults string
+	//go:embed faults
+	files embed.FS
 
 	//go:embed testdata
 	added embed.FS // files that the copy has and the product has not
 )
+
+// faults returns the texts of all faults.
+func faults() string {
+	var all strings.Builder
+	names, err := fs.Glob(files, "faults/*.txt")
+	for _, name := range names {
+		text, failed := files.ReadFile(name)
+		err = cmp.Or(err, failed)
+		all.Write(append(text, '\n'))
+	}
+	if err != nil {
+		panic(err) // the program holds them
+	}
+	return all.String()
+}
 
 const importLine = `; import sabotage "github.com/leaf-id/leaf"`
 
@@ -30,7 +46,7 @@ var packageClause = regexp.MustCompile(`(?m)^package \w+$`)
 // is the folder of the product's module. Every fault is in the copy; the environment variable
 // LEAFLAB_SABOTAGE names the one that a process is to have.
 func Overlay(root, dir string) (string, error) {
-	files, err := plant(root, faults)
+	files, err := plant(root, faults())
 	if err != nil {
 		return "", err
 	}
@@ -95,7 +111,9 @@ type hunk struct {
 	old, new    string // whole lines
 }
 
-// hunks reads the form that faults.txt describes.
+// hunks reads the faults. A block names one, or several, the file, and the lines: those with a minus or
+// a blank before them are in the file once, and in that order; the copy has those with a plus or a
+// blank. sabotage.Broken reports whether a fault is switched on.
 func hunks(text string) (all []hunk) {
 	fault := ""
 	for line := range strings.Lines(text) {
@@ -105,7 +123,7 @@ func hunks(text string) (all []hunk) {
 			fault = strings.TrimSpace(rest)
 		case strings.HasPrefix(line, "--- "):
 			all = append(all, hunk{fault: fault, file: strings.TrimSpace(line[4:])})
-		case fault == "" || rest == "": // what is said of the form, and the lines between faults
+		case fault == "" || rest == "": // the lines between faults
 		case line[0] == '-':
 			all[last].old += rest
 		case line[0] == '+':

@@ -137,7 +137,7 @@ func TestSaboteurs(t *testing.T) {
 	known := knownNoticers(t)
 	for _, s := range saboteurs {
 		t.Run(s.name, func(t *testing.T) {
-			leaf.Rule = s.name
+			leaf.Break(s.name)
 			var got noticed
 			if !*recordFlag {
 				got = notice(t, s, repeats, func(int) uint64 { return known[s.name] })
@@ -279,7 +279,7 @@ func record(t *testing.T, known map[string]uint64) {
 // The files of a failed schedule describe its replay, and the replay fails again.
 func TestFailureIsReplayed(t *testing.T) {
 	s := saboteurs[0]
-	leaf.Rule = ""
+	leaf.Break("")
 	fails := func(seed uint64) (*world, error) {
 		for range repeats {
 			if w, err := play(t, s.kind, seed, s.name); err != nil {

@@ -9,8 +9,7 @@ import (
 )
 
 func sabotaged(b Backend) Backend {
-	switch sabotage.Rule {
-	case "CAS", "outcome":
+	if sabotage.Broken("CAS") || sabotage.Broken("outcome") {
 		return brokenBackend{b}
 	}
 	return b

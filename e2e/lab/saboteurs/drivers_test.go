@@ -1,0 +1,164 @@
+//go:build leafsabotage
+
+package saboteurs
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	labcheck "github.com/leaf-id/leaf/e2e/lab"
+)
+
+// A driver is a package whose conformance suites have to notice the faults of its code.
+type driver struct {
+	folder   string
+	run      string   // its suites, of one server each
+	families []string // whose code it runs
+	without  []string // rules, by their beginnings, that do not concern it
+}
+
+var drivers = []driver{
+	{"driver/kv", "^Test(Store|Registry)$/^(memory|adding)$", []string{"kv"}, nil},
+	{"driver/etcd", "^Test(Store|Registry)$", []string{"kv", "etcd"}, nil},
+	{"driver/redis", "^Test(Store|Registry)$/^single$", []string{"kv", "redis"}, []string{"registry watch/"}},
+	{"driver/nats", "^Test(Store|Registry)$", []string{"kv", "nats"}, []string{"registry watch/", "registry record/newer", "registry record/garbage"}},
+	{"driver/zookeeper", "^Test(Store|PoolRegistry)$", []string{"kv", "zookeeper"}, nil},
+	{"driver/sqlite", "^TestSQLite(Store|Registry)$", []string{"sql", "sqlite"}, nil},
+	{"driver/mysql", "^TestMySQL(Store|Registry)$/^(java|plain)$", []string{"sql", "mysql"}, []string{"registry swap/version"}},
+	{"driver/postgres", "^TestPostgres(Store|Registry)$", []string{"sql", "postgres"}, nil},
+	{"driver/ticket", "^TestStore$", []string{"ticket"}, []string{"store return/"}},
+}
+
+// unshown are rules for which a driver still lacks a fault: those of the shared code do not show there.
+var unshown = map[string][]string{
+	"driver/etcd":      {"store sharing/only upwards"},
+	"driver/nats":      {"store sharing/only upwards"},
+	"driver/zookeeper": {"store sharing/only upwards"},
+	"driver/ticket":    {"store advance/overflow", "store advance/huge n"},
+}
+
+// The suites of every driver notice a fault for each rule, and every fault is noticed by the rule
+// that has to, over some driver.
+func TestDrivers(t *testing.T) {
+	all, err := readProofs(proofs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, overlay := copyOf(t)
+	signs, tried := map[proof]string{}, map[string]bool{}
+	for _, d := range drivers {
+		t.Run(d.folder, func(t *testing.T) {
+			tried[d.folder] = true
+			for p, sign := range d.prove(t, root, overlay, all) {
+				signs[p] = cmp.Or(signs[p], sign)
+			}
+		})
+	}
+	if len(tried) < len(drivers) {
+		return // some were chosen
+	}
+	for _, p := range all {
+		if signs[p] == "" {
+			t.Errorf("no driver notices %s", p)
+		}
+	}
+}
+
+// prove runs the suites of a driver with one fault at a time, and returns the signs of those that
+// its rules noticed.
+func (d driver) prove(t *testing.T, root, overlay string, all []proof) map[proof]string {
+	var lines []string
+	for _, p := range all {
+		if family, _, _ := strings.Cut(p.fault, " "); slices.Contains(d.families, family) {
+			lines = append(lines, p.String())
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	program := buildTests(t, root, overlay, d.folder)
+	begun := time.Now()
+	suite := exec.CommandContext(ctx, program, "-test.count=1", "-test.timeout=0", "-test.run="+d.run)
+	suite.Dir = filepath.Join(root, filepath.FromSlash(d.folder))
+	suite.Env = append(os.Environ(), "LEAFLAB_FAULTS="+strings.Join(lines, "\n"))
+	suite.Cancel = func() error { return suite.Process.Signal(os.Interrupt) }
+	suite.WaitDelay = 10 * time.Second
+	out, _ := suite.CombinedOutput() // a fault may also fail what cleans up
+	rules, signs := readSigns(string(out))
+	if len(rules) == 0 || ctx.Err() != nil {
+		t.Fatalf("the suites have not run to their end: %v\n%s", ctx.Err(), out)
+	}
+	got := labcheck.Saboteur{Rule: d.folder, Kind: "conformance suites", Schedules: int64(len(signs)), Took: time.Since(begun)}
+	noticed := map[string]bool{}
+	for p, sign := range signs {
+		noticed[p.rule] = true
+		got.Sign = max(got.Sign, sign)
+	}
+	for _, rule := range rules {
+		if !noticed[rule] && !d.lacks(rule) {
+			t.Errorf("%s: no fault in %s shows that the rule %q can fail", d.folder, strings.Join(d.families, " or "), rule)
+		}
+	}
+	t.Logf("%s: %d of %d rules noticed their faults in %v", d.folder, len(noticed), len(rules), got.Took.Round(time.Second))
+	got.What = "a fault for each rule of the conformance suites"
+	if dir := os.Getenv("LEAF_REPORT"); dir != "" {
+		if err := got.Save(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	return signs
+}
+
+// lacks reports whether a rule does not concern a driver: those with a version that every read checks
+// keep no version, and so on.
+func (d driver) lacks(rule string) bool {
+	return rule == "registry assign" || slices.Contains(unshown[d.folder], rule) || slices.Contains(lacking[rule], d.families[0]) ||
+		slices.ContainsFunc(d.without, func(beginning string) bool { return strings.HasPrefix(rule, beginning) })
+}
+
+// readSigns reads what the patched suites print: their rules, and how they noticed faults.
+func readSigns(out string) (rules []string, signs map[proof]string) {
+	signs = map[proof]string{}
+	for line := range strings.Lines(out) {
+		line = strings.TrimSpace(line)
+		if rule, ok := strings.CutPrefix(line, "rule: "); ok && !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
+		if rest, ok := strings.CutPrefix(line, "proved: "); ok {
+			if part := strings.SplitN(rest, ": ", 3); len(part) == 3 && part[2] != "nothing" {
+				signs[proof{part[0], part[1]}] = part[2]
+			}
+		}
+	}
+	return rules, signs
+}
+
+// copyOf plants all faults.
+func copyOf(t *testing.T) (root, overlay string) {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err = Overlay(root, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root, overlay
+}
+
+// buildTests builds the tests of a package of the copy.
+func buildTests(t *testing.T, root, overlay, folder string) string {
+	program := filepath.Join(t.TempDir(), "package.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", program, "./"+folder)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
