@@ -37,6 +37,22 @@ func (s *Store) keepConnection() {
 
 func escaped(name string) string { return strings.ReplaceAll(name, "%", "%25") }
 
+// sabotagedAdvance changes what Advance does.
+func (s *Store) sabotagedAdvance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	if sabotage.Broken("sql negative") {
+		n = max(n, -n)
+	}
+	s.returnAgain(ctx, tag)
+	grant, err := s.reallyAdvance(ctx, tag, n)
+	if sabotage.Broken("sql impossible names") && segment.CheckKnown(tag) != nil {
+		return grant, errors.New("the server refuses the text")
+	}
+	if sabotage.Broken("sql overflow") && errors.Is(err, leaf.ErrOverflow) {
+		return segment.Grant{Range: leaf.Range{Start: 1 << 62, End: 1<<62 + 1}, Step: 1}, nil
+	}
+	return s.sabotagedGrant(ctx, tag, n, grant, err)
+}
+
 // sabotagedGrant changes what Advance answers.
 func (s *Store) sabotagedGrant(ctx context.Context, tag string, n int64, g segment.Grant, err error) (segment.Grant, error) {
 	unknown := errors.Is(err, leaf.ErrUnknownTag)
