@@ -274,9 +274,18 @@ func (k *Keeper) candidates(ctx context.Context, v view, now time.Time) ([]int64
 		return nil, &notYet{first, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended",
 			ErrNoneFree, k.max+1, first.UTC().Format(time.RFC3339))}
 	}
-	rest := ids[1:min(len(ids), 2*maxRivals)] // all nodes try the first; after that each has an order of its own
-	rand.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
+	spread(ids)
 	return ids, nil
+}
+
+// spread orders candidates. All nodes try the first, so that few nodes have low worker IDs. Each
+// candidate that is lost to another node shows a crowd, so the next one is drawn from twice as many:
+// n nodes that start at once need about log n candidates each.
+func spread(ids []int64) {
+	for i := 1; i < min(len(ids), maxRivals); i++ {
+		j := i + rand.IntN(min(len(ids), maxRivals<<i)-i)
+		ids[i], ids[j] = ids[j], ids[i]
+	}
 }
 
 // unused returns the cells from base up to base + limit that may be claimed at the time now: those

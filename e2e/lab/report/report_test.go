@@ -158,7 +158,7 @@ func TestLetters(t *testing.T) {
 	}
 }
 
-// The whole takes about 45 minutes.
+// The whole takes about 65 minutes.
 func TestBudgets(t *testing.T) {
 	var all time.Duration
 	for _, p := range parts {
