@@ -90,12 +90,13 @@ func TestMembersRestart(t *testing.T) {
 	}
 	for i, s := range m.servers {
 		m.awaitAnswers()
+		begin := time.Now()
 		clients[i].turn.Lock() // as a load balancer does before the restart
 		s.now.Load().stop()
 		m.launch(s)
 		m.await(s)
 		clients[i].turn.Unlock()
-		m.struck++
+		m.struck("a restart", begin)
 	}
 	begin := time.Now()
 	for i, c := range clients {

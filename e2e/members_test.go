@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -29,7 +30,8 @@ func TestMembers(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()
 	m := newMemberSet(t, memberConfig, true)
-	rng := rand.New(rand.NewPCG(labSeed(t), 32))
+	seed := labSeed(t)
+	rng := rand.New(rand.NewPCG(seed, 32))
 	faults := slices.Clone(memberFaults)
 	for round := 0; ; round++ {
 		for _, f := range faults {
@@ -40,7 +42,7 @@ func TestMembers(t *testing.T) {
 			begin := time.Now()
 			f.strike(m)
 			m.await(m.servers...)
-			m.struck++
+			m.struck(f.name, begin)
 			t.Logf("%v: %s took %v", time.Since(m.begin).Round(time.Second), f.name, time.Since(begin).Round(time.Millisecond))
 		}
 		if ids, _ := m.history.Count(); !lab() || ids >= 1e9 {
@@ -49,6 +51,7 @@ func TestMembers(t *testing.T) {
 		rng.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 	}
 	m.check()
+	m.report(seed)
 }
 
 // A memberSet is the servers of one cluster with their clients.
@@ -61,7 +64,7 @@ type memberSet struct {
 	servers []*memberServer
 	count   int // of servers that there have been
 	begin   time.Time
-	struck  int
+	events  []labcheck.Event // the faults
 
 	history labcheck.History
 	highest atomic.Int64 // of the IDs received so far
@@ -352,5 +355,25 @@ func (m *memberSet) check() {
 	m.finish()
 	m.must(m.history.Unique(), m.history.Ordered(), m.history.Fits())
 	ids, failed := m.history.Count()
-	m.t.Logf("%d faults, %d answered calls, %d IDs, no duplicate, %d calls failed, %v", m.struck, m.history.Answered(), ids, failed, time.Since(m.begin).Round(time.Second))
+	m.t.Logf("%d faults, %d answered calls, %d IDs, no duplicate, %d calls failed, %v", len(m.events), m.history.Answered(), ids, failed, time.Since(m.begin).Round(time.Second))
+}
+
+// struck notes a fault that is over.
+func (m *memberSet) struck(name string, begin time.Time) {
+	m.events = append(m.events, labcheck.Event{Name: name, Begin: begin.Sub(m.begin), End: time.Since(m.begin)})
+}
+
+// report saves the result.
+func (m *memberSet) report(seed uint64) {
+	dir := os.Getenv("LEAF_REPORT")
+	if dir == "" {
+		return
+	}
+	took := time.Since(m.begin)
+	r := m.history.Result(0, took)
+	r.Test, r.Seed, r.Store, r.Scheme, r.Took, r.Nemeses = m.t.Name(), seed, "cluster", "members", took, map[string]int{}
+	for _, e := range m.events {
+		r.Nemeses[e.Name]++
+	}
+	m.must(r.Save(dir), m.history.Draw(dir, &r, m.events, took))
 }

@@ -52,6 +52,7 @@ func (r *report) text(now time.Time) string {
 	}
 	for _, g := range []struct{ title, is string }{
 		{"### Tags on real servers", "segment"}, {"### Worker IDs on real servers", "snowflake, uid"}, {"### Clients as they are", "clients"}, {"### Strict order on real servers", "strict order"},
+		{"### A cluster without a database", "members"},
 	} {
 		some := slices.DeleteFunc(slices.Clone(r.results), func(c scenario) bool { return c.Scheme != g.is })
 		if len(some) == 0 {
@@ -152,7 +153,7 @@ func matrix(some []scenario) string {
 	titles := []string{"Nemesis"}
 	for _, c := range some {
 		_, store, _ := strings.Cut(c.Name(), "/")
-		titles = append(titles, " "+store)
+		titles = append(titles, " "+cmp.Or(store, c.Store))
 	}
 	var rows [][]string
 	var reasons []string
