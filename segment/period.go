@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf"
@@ -101,7 +102,7 @@ func (o TagOptions) PeriodOf(name string, now time.Time) (string, error) {
 		}
 		return "", nil
 	}
-	zone, err := time.LoadLocation(o[OptionZone]) // UTC without one
+	zone, err := zoneOf(o[OptionZone]) // UTC without one
 	if err != nil {
 		return "", fmt.Errorf("%w: this machine does not know the tag's time zone: %w", leaf.ErrUnsupported, err)
 	}
@@ -121,6 +122,20 @@ func (o TagOptions) PeriodOf(name string, now time.Time) (string, error) {
 		return "", fmt.Errorf("%w: the period %s is before the year 2000, or too far ahead", leaf.ErrInvalid, name)
 	}
 	return name, nil
+}
+
+// zones are the known time zones, by name: each call with a period needs one, and it comes from a file.
+var zones sync.Map
+
+func zoneOf(name string) (*time.Location, error) {
+	if zone, ok := zones.Load(name); ok {
+		return zone.(*time.Location), nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err == nil {
+		zones.Store(name, zone)
+	}
+	return zone, err
 }
 
 // firstDay returns the first day of the period of a day; both are dates in UTC.
