@@ -1,0 +1,98 @@
+package leafconn
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A numbered answer is for one caller, and has a number of its own.
+type numbered struct{ caller, number int }
+
+// A servant answers calls late, also those that nobody waits for any more.
+type servant struct {
+	mu     sync.Mutex
+	issued int
+	given  map[int]bool
+}
+
+func (s *servant) call(caller int, most time.Duration) func(context.Context, *server) (numbered, error) {
+	return func(context.Context, *server) (numbered, error) {
+		time.Sleep(rand.N(most))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.issued++
+		return numbered{caller, s.issued}, nil
+	}
+}
+
+// give notes what a caller received.
+func (s *servant) give(t *testing.T, caller int, got numbered) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if got.caller != caller || s.given[got.number] {
+		t.Errorf("caller %d received %+v, which is another one's or came before: %v", caller, got, s.given[got.number])
+	}
+	s.given[got.number] = true
+}
+
+// An answer goes to the call that asked for it, once, however late it is.
+func TestHedgedAnswersGoToTheirCall(t *testing.T) {
+	const callers, calls = 50, 20
+	for name, hedged := range map[string]bool{"hedged": true, "one server at a time": false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := openThree(t)
+			hedging := never
+			if hedged {
+				hedging = c.hedge
+			}
+			s := &servant{given: map[int]bool{}}
+			var wg sync.WaitGroup
+			for caller := range callers {
+				wg.Go(func() {
+					for range calls {
+						got, err := inTurn(t.Context(), c, hedging, s.call(caller, 4*defaultHedge))
+						if err != nil {
+							t.Error(err)
+						}
+						s.give(t, caller, got)
+					}
+				})
+			}
+			wg.Wait()
+			time.Sleep(4 * defaultHedge) // for the late answers
+			if len(s.given) != callers*calls || hedged != (s.issued > len(s.given)) {
+				t.Errorf("%s: %d answers of %d were given, to %d calls", name, len(s.given), s.issued, callers*calls)
+			}
+		})
+	}
+}
+
+// A silent server costs a call no more than the time after which it asks the next one.
+func TestHedgeAfterSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := openThree(t)
+		silent := c.order()[0]
+		begin := time.Now()
+		_, err := inTurn(t.Context(), c, c.hedge, func(ctx context.Context, s *server) (numbered, error) {
+			if s == silent {
+				<-ctx.Done()
+			}
+			return numbered{}, ctx.Err()
+		})
+		if took := time.Since(begin); err != nil || took != defaultHedge {
+			t.Errorf("answered after %v, %v", took, err)
+		}
+	})
+}
+
+func openThree(t *testing.T) *Conn {
+	c, err := Open([]string{"http://a:1", "http://b:1", "http://c:1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
