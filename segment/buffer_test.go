@@ -152,7 +152,7 @@ func TestConcurrentCallersShareNothing(t *testing.T) {
 
 // A batch is whole, also where other callers take the rest of a grant from under it.
 func TestConcurrentBatchesAreWhole(t *testing.T) {
-	b := segment.NewBuffer(newStore(t, 1, 8), "order", &segment.Options{MaxStock: 100})
+	b := segment.NewBuffer(newStore(t, 1, 8), "order", &segment.Options{MaxStock: 100, Wait: time.Minute})
 	defer closeBuffer(t, b)
 	var wg sync.WaitGroup
 	for range 8 {
