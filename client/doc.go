@@ -10,7 +10,7 @@
 // # What always holds
 //
 //  1. No ID is issued twice, by this program or any other: a range leaves a server's memory
-//     before it enters this one. A call whose answer is lost costs IDs, which are lost.
+//     before it enters this one. A lost answer costs its IDs.
 //  2. Next and Take make no call while there is stock. The stock has as many IDs as the
 //     program took in the last outage budget, 10 minutes, at least a step of the tag, as far as
 //     the loss budget allows.
@@ -22,7 +22,7 @@
 //     increase over all programs.
 //  5. Every method ends with its context when it has to wait, and is safe for concurrent use.
 //
-// # Which server is asked
+// # Choice of the server
 //
 // The servers of one URL have one store. The one that answered last is asked; when it takes
 // longer than [Options.Hedge] another one is asked as well, and the first answer counts. One

@@ -23,7 +23,7 @@ type Answer struct {
 	Period string   // that the numbers belong to; empty: the tag has no periods
 }
 
-// Issue makes one call to a server for each request and keeps no stock: for IDs that are text, for
+// Issue makes one call to a server for each request and keeps no stock: for text IDs, for
 // the texts of a tag with a form, and for tags whose numbers start again with each period. Its errors are those of [Client.Ordered]; it
 // does not ask a second server while the first one takes long.
 func (c *Client) Issue(ctx context.Context, r Request) (Answer, error) {

@@ -108,7 +108,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// The options reach what they are for.
+// Each option has its effect.
 func TestOptions(t *testing.T) {
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
 	few := connect(t, &client.Options{MaxStock: 1}, server)

@@ -49,7 +49,7 @@ func TestStrictOrder(t *testing.T) {
 					ranges, err := c.Take(t.Context(), "order", nil, n+1)
 					if err != nil {
 						failed.Add(1)
-						time.Sleep(time.Millisecond) // a server that is away answers at once
+						time.Sleep(time.Millisecond) // a dead server answers at once
 						continue
 					}
 					c1.Range, c1.ended = ranges[0], clock.Add(1)

@@ -12,7 +12,7 @@ import (
 // TakeContiguous returns n consecutive IDs. Its errors are those of [Buffer.Take], and one that
 // wraps [leaf.ErrNotContiguous] if the store deals in smaller units. IDs of one tag only rise, so
 // the buffer never issues the IDs in memory below the returned ones. If no other process takes from
-// the tag, it loses none; otherwise at most the stock.
+// the tag, it loses no ID; otherwise at most the stock.
 func (b *Buffer) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) {
 	if err := b.checkCount(n); err != nil {
 		return leaf.Range{}, err

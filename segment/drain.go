@@ -13,7 +13,7 @@ import (
 // Close stops the buffer for good: later calls fail with [leaf.ErrClosed]. It waits for a call to
 // the store in flight. Then it gives the unused end of the stock back if the store takes it, so
 // that a single node's next ID after a restart follows its last. If ctx ends first, the rest is
-// lost, which is safe. An error reports that giving back failed; the buffer is closed all the same.
+// lost, safely. An error reports that giving back failed; the buffer is closed all the same.
 func (b *Buffer) Close(ctx context.Context) error {
 	b.mu.Lock()
 	if b.over() {

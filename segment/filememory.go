@@ -216,7 +216,7 @@ func (m *FileMemory) apply(tag, source string, mark Mark) {
 	m.marks[tag] = marks
 }
 
-// rewrite replaces the file by one with a line for each mark, if that is much shorter.
+// rewrite replaces the file by one with a line for each mark, if this shortens it much.
 func (m *FileMemory) rewrite() error {
 	content := bytes.NewBufferString(memoryHeader)
 	for tag, sources := range m.marks {

@@ -29,9 +29,9 @@ func checkForm(template string) error {
 	return nil
 }
 
-// form returns the form of a tag; nil: it has none.
+// form returns the form of a tag; nil without one.
 func (o TagOptions) form() *textid.Form {
-	form, _ := textid.New(o[OptionForm]) // the empty template is none
+	form, _ := textid.New(o[OptionForm]) // the empty template does not count
 	return form
 }
 

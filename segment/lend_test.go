@@ -114,7 +114,7 @@ func TestReturnOnlyWhatWasLent(t *testing.T) {
 	}
 }
 
-// The rest of a loan returns only to the current span: in another one nobody would take it, or out
+// The rest of a loan returns only to the current span: in another one it would stay unused, or go out
 // of order.
 func TestReturnToASpanThatWasFollowed(t *testing.T) {
 	store := newStore(t, 1, 50)

@@ -67,7 +67,7 @@ type Options struct {
 	// must not end with the caller's context. The function must be fast.
 	RefillContext func(caller context.Context) context.Context
 
-	// StoreID is the required identity of the store, whatever the memory remembers; empty: the
+	// StoreID is the required identity of the store, regardless of the memory; empty: the
 	// remembered one, or else that of the first grant. After an intended replacement of the store,
 	// with every counter above the IDs in use, name the new one here once.
 	StoreID string

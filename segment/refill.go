@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// topUp tops up the stock if that is due, for a caller with that context.
+// topUp tops up the stock when due, for a caller with that context.
 func (b *Buffer) topUp(caller context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

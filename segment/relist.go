@@ -68,7 +68,7 @@ func (s *Set) beginRelist() (wanted map[string]struct{}, end func()) {
 	}
 }
 
-// open returns the buffer of tag, and makes it if there is none. Where too many unknown tags
+// open returns the buffer of tag, and makes a missing one. Where too many unknown tags
 // are looked up, it waits for the next listing.
 func (s *Set) open(ctx context.Context, tag string) (*Buffer, error) {
 	if err := CheckTagName(tag); err != nil {
@@ -112,7 +112,7 @@ func (s *Set) tryOpen(tag string) (b *Buffer, relisted <-chan struct{}, err erro
 }
 
 // takeLookupSlot waits for one of the places of unknown tags. taken is false once a listing has had
-// the tag, which then needs none.
+// the tag: it then needs no place.
 func (s *Set) takeLookupSlot(ctx context.Context, tag string) (taken bool, err error) {
 	for {
 		select {

@@ -83,7 +83,7 @@ func (m *manyTags) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	}
 }
 
-// A tag beyond those of a listing that are kept is found too.
+// The set also finds a tag beyond the kept part of a listing.
 func TestFirstUseAmongManyTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &manyTags{frozen{newStore(t, 1, 10)}}

@@ -364,7 +364,7 @@ func TestStockBound(t *testing.T) {
 	})
 }
 
-// A caller who gives up leaves nothing behind that grows: others who come with a batch that is as
+// A caller who gives up leaves no growing memory behind: others who come with a batch that is as
 // large, and as short of time, get it in the end.
 func TestAbandonedBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

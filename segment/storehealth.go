@@ -48,8 +48,8 @@ func (h *storeHealth) failed(now time.Time, err error, waited bool) (first bool)
 	return first
 }
 
-// resume is for a store that is asked again: a failure that is older than a
-// caller waits does not tell how long the store has been failing.
+// resume is for a call after a rest: a failure from before the last wait of a caller does not show how
+// long the store has been failing.
 func (h *storeHealth) resume(now time.Time, wait time.Duration) {
 	if h.err != nil && now.Sub(h.retryAt) > wait {
 		h.since = now

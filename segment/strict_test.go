@@ -189,7 +189,7 @@ func TestStrictSets(t *testing.T) {
 	}
 }
 
-// A strict tag that is deleted, and created again without an order, gets a stock.
+// A deleted strict tag, created again without an order, gets a stock.
 func TestStrictDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memory.New()

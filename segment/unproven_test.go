@@ -215,7 +215,7 @@ func TestGrantedTagsAreKnown(t *testing.T) {
 	})
 }
 
-// An unlisted store lists none of its tags.
+// An unlisted store lists no tags.
 type unlisted struct{ segment.Store }
 
 func (unlisted) Tags(context.Context) iter.Seq2[segment.Tag, error] {

@@ -49,7 +49,7 @@ type (
 	storeCreator    interface {
 		Init(context.Context, []segment.Tag) error
 	}
-	exister interface { // of what a creator has made
+	exister interface { // of the store that a creator makes
 		Exists(context.Context) (bool, error)
 	}
 	resizer interface {
@@ -166,7 +166,7 @@ func (b *Backend) Resize(ctx context.Context, r Resize) error {
 	return b.Tags.wrap(db.Resize(ctx, r))
 }
 
-// Complete sets the name, which is the URL without its password, and the two parts.
+// Complete sets the name (the URL without its password) and the two parts.
 func (b *Backend) Complete(name string) *Backend {
 	b.Name = name
 	b.Tags = Part{b: b, name: "store " + name}

@@ -122,7 +122,7 @@ func (d driver) lacks(rule string) bool {
 		slices.ContainsFunc(d.without, func(beginning string) bool { return strings.HasPrefix(rule, beginning) })
 }
 
-// readSigns reads what the patched suites print: their rules, and how they noticed faults.
+// readSigns reads the output of the patched suites: their rules, and the signs of faults.
 func readSigns(out string) (rules []string, signs map[proof]string) {
 	signs = map[proof]string{}
 	for line := range strings.Lines(out) {

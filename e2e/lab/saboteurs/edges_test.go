@@ -21,7 +21,7 @@ import (
 var edges string
 
 // An edge is a fault in front of the generators: in an event loop, TLS, a protocol or the client; and
-// the tests of a package that have to notice it.
+// the tests of a package to notice it.
 type edge struct{ fault, folder, tests string }
 
 // readEdges reads lines such as "loop drain: internal/server/conns TestShutdown".
@@ -37,7 +37,7 @@ func readEdges(text string) (all []edge, err error) {
 	return all, nil
 }
 
-// The tests that have to notice a fault of the edge do, and pass without it.
+// The named tests notice each fault of the edge, and pass without it.
 func TestEdges(t *testing.T) {
 	all, err := readEdges(edges)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 //go:embed proofs.txt
 var proofs string
 
-// A proof is a fault, and a rule of a conformance suite that has to notice it.
+// A proof is a fault, with the rule of a conformance suite to notice it.
 type proof struct{ fault, rule string }
 
 func (p proof) String() string { return p.fault + ": " + p.rule }

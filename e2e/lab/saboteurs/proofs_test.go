@@ -54,7 +54,7 @@ func TestRulesHaveFaults(t *testing.T) {
 	}
 }
 
-// suiteRules returns the names of all rules, which are the first strings of their literals and calls.
+// suiteRules returns the names of all rules: the first strings of their literals and calls.
 func suiteRules(t *testing.T) (names []string) {
 	files, err := filepath.Glob("../../../driver/drivertest/rules_*.go")
 	if err != nil {

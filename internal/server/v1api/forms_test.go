@@ -58,7 +58,7 @@ func TestForms(t *testing.T) {
 		{"invoice?n=50", 200, `{"ids":["50",`},
 		{"invoice?form=1", 500, "OVERFLOW"}, // 100 does not fit
 		{"invoice?form=1&n=2", 500, "OVERFLOW"},
-		{"invoice", 200, `{"ids":["103"]}`}, // and comes to nobody
+		{"invoice", 200, `{"ids":["103"]}`}, // and does not come out
 	} {
 		res := ask(h, http.MethodGet, "/v1/ids/segment/"+c.query)
 		if got := strings.TrimSpace(res.Body.String()); res.Code != c.status || !strings.HasPrefix(got, c.want) && (res.Code == 200 || !strings.Contains(got, c.want)) {

@@ -130,7 +130,7 @@ func (h *handler) changeLease(r *http.Request, workers *issuer.Workers, id strin
 	return leaseOf(workers.Renew(r.Context(), id, ttl))
 }
 
-// usedIn returns the parameter used, which is required: a program that forgets it would lose the
+// usedIn returns the required parameter used: a program that forgets it would lose the
 // times that it has issued. "none" means that it issued nothing.
 func usedIn(rawQuery string) (time.Time, error) {
 	query, err := frontend.ParseQuery(rawQuery, "used")
