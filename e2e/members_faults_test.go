@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/leaf-id/leaf/internal/hint"
@@ -22,6 +23,7 @@ var memberFaults = []memberFault{
 	{"kill -9 of the leader", false, (*memberSet).loseLeader},
 	{"two of three killed", false, (*memberSet).loseTwo},
 	{"all killed at once, other peer lists", false, (*memberSet).loseAll},
+	{"the leader paused", false, (*memberSet).freeze},
 	{"the leader cut off", true, (*memberSet).cutOff},
 	{"all cut off from each other", true, (*memberSet).scatter},
 	{"a member wiped, removed, added again", false, (*memberSet).wipe},
@@ -106,6 +108,16 @@ func (m *memberSet) loseAll() {
 			return err
 		})
 	}
+}
+
+// freeze pauses the leader until the others have one of their own. Its late allocations may count for
+// nothing.
+func (m *memberSet) freeze() {
+	leader, others := m.leader()
+	process := leader.now.Load().cmd.Process
+	m.fromStock(others, func() { m.must(process.Signal(syscall.SIGSTOP)) })
+	m.await(others...)
+	m.must(process.Signal(syscall.SIGCONT))
 }
 
 func (m *memberSet) cutOff() {
