@@ -64,6 +64,8 @@ func TestHedgedAnswersGoToTheirCall(t *testing.T) {
 			}
 			wg.Wait()
 			time.Sleep(4 * defaultHedge) // for the late answers
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			if len(s.given) != callers*calls || hedged != (s.issued > len(s.given)) {
 				t.Errorf("%s: %d answers of %d were given, to %d calls", name, len(s.given), s.issued, callers*calls)
 			}
