@@ -47,6 +47,9 @@ var longer = []experiment{
 	{"pgo", 8 * time.Minute, profiled},
 }
 
+// everything names both.
+const everything = "everything"
+
 // allExperiments are those and these.
 func allExperiments() []experiment { return slices.Concat(experiments, longer) }
 
@@ -115,9 +118,12 @@ func run(ctx context.Context, l *lab, names []string) (err error) {
 		return err
 	}
 	defer os.RemoveAll(l.dir)
+	if slices.Contains(names, everything) {
+		names = experimentNames()
+	}
 	for _, name := range names {
 		if !slices.ContainsFunc(allExperiments(), func(e experiment) bool { return e.name == name }) {
-			return fmt.Errorf("there is no experiment %q: there are %s", name, strings.Join(experimentNames(), ", "))
+			return fmt.Errorf("there is no experiment %q: there are %s", name, strings.Join(append(experimentNames(), everything), ", "))
 		}
 	}
 	began := time.Now()
@@ -151,6 +157,7 @@ func (l *lab) do(ctx context.Context, e experiment) error {
 	if err != nil {
 		return err
 	}
+	r.table = judged(e.name, r.table, r.found)
 	fmt.Printf("%s: %v of %v\n\n%s\n%s\n", e.name, time.Since(began).Round(time.Second), e.budget, r.table, goalsTable(e.name, r.found))
 	if l.scale != 1 || l.tail != tailTime {
 		return nil // a trial

@@ -119,9 +119,12 @@ func (s *wireServer) measure(ctx context.Context, f *wireFigures, o load.Options
 	return res.Check.Checked, nil
 }
 
+// wireCPU is the head of a column.
+const wireCPU = "CPU of the server for one, µs"
+
 func (w *wireRun) table() string {
 	var t strings.Builder
-	t.WriteString("| server | load | requests a second | CPU of the server for one, µs | of the generator | p50, ms | p99, ms | p99.9, ms |\n|---|---|---|---|---|---|---|---|\n")
+	t.WriteString("| server | load | requests a second | " + wireCPU + " | of the generator | p50, ms | p99, ms | p99.9, ms |\n|---|---|---|---|---|---|---|---|\n")
 	for _, s := range w.servers {
 		for _, l := range []struct {
 			name string
