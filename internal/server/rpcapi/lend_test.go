@@ -80,6 +80,24 @@ func TestAdvanceChargesFirst(t *testing.T) {
 	}
 }
 
+// A loan without a count is charged with the granted IDs. One that goes beyond the limits returns to
+// the stock.
+func TestAdvanceChargesTheGrant(t *testing.T) {
+	gate := access.New(access.Options{Local: true, Limits: access.Limits{Client: access.Limit{Quota: 25}}})
+	f := serveGated(t, gate)
+	for _, want := range []int64{100, 110} {
+		got, err := f.ids.Advance(t.Context(), &leafv1.AdvanceRequest{Tag: "order"})
+		if err != nil || got.GetRange().GetStart() != want || got.GetRange().GetEnd() != want+10 {
+			t.Fatalf("got %v, %v, want ten IDs from %d", got, err, want)
+		}
+	}
+	_, err := f.ids.Advance(t.Context(), &leafv1.AdvanceRequest{Tag: "order"})
+	wantCode(t, "beyond the quota", err, connect.CodeResourceExhausted)
+	if got, err := f.ids.Advance(t.Context(), &leafv1.AdvanceRequest{Tag: "order", Count: 2}); err != nil || got.GetRange().GetStart() != 120 {
+		t.Errorf("got %v, %v, want a range from 120", got, err)
+	}
+}
+
 func maxID(t *testing.T, s segment.Store, name string) int64 {
 	t.Helper()
 	for tag, err := range s.Tags(t.Context()) {

@@ -1,0 +1,124 @@
+package relay_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/testserver/testleaf"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
+)
+
+// Calls for two tags at once get the ranges and steps of their own tags.
+func TestTagsAtOnce(t *testing.T) {
+	far := segment.Tag{Name: "far", MaxID: 1 << 40, Step: 50}
+	s := open(t, nil, testleaf.Start(t, testleaf.Options{Store: newStore(t, order, far)})).Store()
+	var all sync.WaitGroup
+	for _, tag := range []segment.Tag{order, far} {
+		all.Go(func() {
+			for range 100 {
+				g, err := s.Advance(t.Context(), tag.Name, 10)
+				if err != nil || g.Step != tag.Step || g.Range.Start>>40 != tag.MaxID>>40 {
+					t.Errorf("%s: %+v, %v", tag.Name, g, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The unused end of two ranges goes back once, to the server that granted them, although another
+// one has answered since.
+func TestReturn(t *testing.T) {
+	store := newStore(t, order)
+	servers := map[string]*testleaf.Server{}
+	for range 2 {
+		server := testleaf.Start(t, testleaf.Options{Store: store})
+		servers[server.Host()] = server
+	}
+	var both []*testleaf.Server
+	for _, server := range servers {
+		both = append(both, server)
+	}
+	s := open(t, nil, both...).Store()
+	advance := func() segment.Grant {
+		t.Helper()
+		g, err := s.Advance(t.Context(), "order", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	first, second := advance(), advance()
+	origin := servers[first.Source]
+	if second.Source != first.Source || second.Range.Start != first.Range.End {
+		t.Fatalf("got %+v after %+v", second, first)
+	}
+	origin.Stop()
+	if other := advance(); other.Source == first.Source {
+		t.Fatal("a stopped server answered")
+	}
+	origin.Resume(t)
+	start := first.Range.Start + 5
+	if err := s.Return(t.Context(), "order", second, start); err != nil {
+		t.Fatal(err)
+	}
+	for host, server := range servers {
+		if n := server.Calls("Return"); n != 1 && server == origin || n != 0 && server != origin {
+			t.Errorf("server %s, of which %v is asked, received %d returns", host, origin.Host(), n)
+		}
+	}
+	want := leaf.Range{Start: start, End: second.Range.End}
+	if g, err := open(t, nil, origin).Store().Advance(t.Context(), "order", 15); err != nil || g.Range != want {
+		t.Errorf("next: %v, %v, want %v", g.Range, err, want)
+	}
+}
+
+// A call for a strict tag asks one server, however long that takes: a late answer would be a gap.
+func TestStrictAsksOneServer(t *testing.T) {
+	strict := order
+	strict.Options = segment.TagOptions{segment.OptionOrder: segment.OrderStrict}
+	store := newStore(t, strict)
+	a, b := testleaf.Start(t, testleaf.Options{Store: store}), testleaf.Start(t, testleaf.Options{Store: store})
+	s := open(t, nil, a, b).Store()
+	g, err := s.AdvanceStrict(t.Context(), "order", "", 3)
+	if err != nil || g.Range.Len() != 3 {
+		t.Fatalf("got %+v, %v", g, err)
+	}
+	if g.Source == b.Host() {
+		a, b = b, a
+	}
+	a.Hold()
+	defer a.Release()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if g, err := s.AdvanceStrict(ctx, "order", "", 3); err == nil {
+		t.Errorf("a held server answered %+v", g)
+	}
+	if n := b.Calls("Advance"); n != 0 {
+		t.Errorf("another server received %d calls", n)
+	}
+}
+
+// The server epoch of the registry at the end of a chain arrives as it is.
+func TestServerEpoch(t *testing.T) {
+	for _, want := range []worker.ServerEpoch{{}, {Lossy: true, Incarnation: "one"}, {Lossy: true, Untracked: true}} {
+		server := testleaf.Start(t, testleaf.Options{Registry: epochRegistry{memory.New().Registry(), want}})
+		server = testleaf.Start(t, testleaf.Options{Registry: open(t, nil, server).Registry()})
+		if got, err := open(t, nil, server).Registry().ServerEpoch(t.Context()); err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	}
+}
+
+type epochRegistry struct {
+	worker.Registry
+	epoch worker.ServerEpoch
+}
+
+// ServerEpoch implements [worker.LossyRegistry].
+func (r epochRegistry) ServerEpoch(context.Context) (worker.ServerEpoch, error) { return r.epoch, nil }

@@ -1,0 +1,61 @@
+package fastlane
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/segment"
+)
+
+// The answer of one session stays while another session answers.
+func TestSessionsShareNoBytes(t *testing.T) {
+	lane := newPair(t, false).lane
+	want := map[string]string{"order": "5111", "shop": "4115"}
+	answers := map[string][]byte{}
+	for key := range want {
+		request := "GET /api/segment/get/" + key + " HTTP/1.1\r\nHost: x\r\n\r\n"
+		_, answers[key] = lane.newSession(&laneConn{addr: newAddress()}).Serve([]byte(request), nil)
+	}
+	for key, id := range want {
+		if !bytes.HasSuffix(answers[key], []byte("\r\n\r\n"+id)) {
+			t.Errorf("%s: %q, want %s at its end", key, answers[key], id)
+		}
+	}
+}
+
+// Each second has its own date.
+func TestDate(t *testing.T) {
+	lane, begun := newPair(t, false).lane, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for api := range beforeDate {
+		for _, now := range []time.Time{begun, begun.Add(time.Second - 1), begun.Add(time.Second)} {
+			if want := "Date: " + now.Format(dateFormat) + "\r\n"; !bytes.Contains(lane.head(api, now), []byte(want)) {
+				t.Errorf("at %v: %q", now, lane.head(api, now))
+			}
+		}
+	}
+}
+
+// A tag without a stock waits for its store. Only net/http tells the period, and Java Leaf's route has
+// no place for it.
+func TestPeriods(t *testing.T) {
+	store := memory.New().Store()
+	daily := segment.Tag{Name: "invoice", MaxID: 1, Step: 10, Options: segment.TagOptions{segment.OptionPeriod: "day"}}
+	if err := store.Create(t.Context(), daily); err != nil {
+		t.Fatal(err)
+	}
+	set := segment.NewSet(store, nil)
+	defer set.Close(t.Context())
+	opts := &frontend.Options{IDs: issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, nil), Access: access.New(access.Options{Local: true})}
+	lane := New(opts, Behind{Wants: func(bool) bool { return false }})
+	for path, ours := range map[string]bool{"/api/segment/get/invoice": true, "/v1/ids/segment/invoice": false} {
+		request := []byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n")
+		if _, taken, handed := lane.answer(request, len(request)); (taken == len(request)) != ours || handed == ours {
+			t.Errorf("%s: answered up to %d, handed over %v", path, taken, handed)
+		}
+	}
+}
