@@ -36,20 +36,21 @@ func readExplained(text string) (map[string]string, error) {
 // table returns the result in Markdown.
 func table(rows []row) string {
 	var b strings.Builder
-	b.WriteString("| Package | Faults | Tried | Noticed | of them hung | Explained | Not noticed | Share |\n|---|---:|---:|---:|---:|---:|---:|---:|\n")
+	b.WriteString("| Package | Faults | Tried | Noticed | of them hung | Explained | Not run | Not noticed | Share |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	sum := row{folder: "**all**"}
 	for _, r := range rows {
 		b.WriteString(r.line())
 		sum.all, sum.tried, sum.hung = sum.all+r.all, sum.tried+r.tried, sum.hung+r.hung
-		sum.equal, sum.unnoticed = append(sum.equal, r.equal...), append(sum.unnoticed, r.unnoticed...)
+		sum.equal, sum.unrun, sum.unnoticed = append(sum.equal, r.equal...), append(sum.unrun, r.unrun...), append(sum.unnoticed, r.unnoticed...)
 	}
 	b.WriteString(sum.line())
 	return b.String()
 }
 
-// line returns the share of the faults that a test can notice.
+// line returns the share of the faults that a test can notice. Those that no test runs count against it.
 func (r *row) line() string {
-	noticed := r.tried - len(r.equal) - len(r.unnoticed)
+	noticed := r.tried - len(r.equal) - len(r.unrun) - len(r.unnoticed)
 	share := 100 * float64(noticed) / float64(max(1, r.tried-len(r.equal)))
-	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %.1f %% |\n", r.folder, r.all, r.tried, noticed, r.hung, len(r.equal), len(r.unnoticed), share)
+	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %.1f %% |\n",
+		r.folder, r.all, r.tried, noticed, r.hung, len(r.equal), len(r.unrun), len(r.unnoticed), share)
 }

@@ -171,3 +171,25 @@ func TestExplained(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
+
+// A fault that a test notices though explained.txt says that none can is named; one that no test runs
+// has a column of its own.
+func TestCount(t *testing.T) {
+	r := row{folder: "sample", all: 9}
+	for _, o := range []struct {
+		key       string
+		err       error
+		explained bool
+	}{
+		{"failed", errors.New("failed"), false}, {"hung", errHung, false}, {"outdated", errHung, true},
+		{"equal", nil, true}, {"survivor", nil, false}, {"unrun", errUnrun, false}, {"unrun, explained", errUnrun, true},
+	} {
+		r.count(outcome{fault{key: o.key}, o.err}, o.explained)
+	}
+	if !slices.Equal(r.outdated, []string{"outdated"}) || !slices.Equal(r.equal, []string{"equal", "unrun, explained"}) {
+		t.Errorf("outdated %v, equal %v", r.outdated, r.equal)
+	}
+	if got, want := r.line(), "| sample | 9 | 7 | 3 | 2 | 2 | 1 | 1 | 60.0 % |\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -25,7 +25,7 @@ type test struct {
 const (
 	longestRun = 5 * time.Minute        // of a test without a fault
 	firstShare = 500 * time.Millisecond // the fastest tests, which run first, take so long together
-	patience   = 5 * time.Second        // for the tests of a fault, above four times their time
+	patience   = 2 * time.Second        // for the tests of a fault, above three times their time
 )
 
 var (
@@ -102,9 +102,9 @@ func (s *suite) tryOne(ctx context.Context, f numbered) error {
 	if len(first)+len(rest) == 0 {
 		return errUnrun
 	}
-	_, err := s.run(ctx, f.n, first, patience+4*took)
+	_, err := s.run(ctx, f.n, first, patience+3*took)
 	if err == nil {
-		_, err = s.run(ctx, f.n, rest, patience+4*(all-took))
+		_, err = s.run(ctx, f.n, rest, patience+3*(all-took))
 	}
 	return err
 }
