@@ -221,3 +221,64 @@ type unlisted struct{ segment.Store }
 func (unlisted) Tags(context.Context) iter.Seq2[segment.Tag, error] {
 	return func(func(segment.Tag, error) bool) {}
 }
+
+// A listing ends the buffer of a listed tag that has no IDs and that no caller asks for any more: its
+// failure would be reported for ever.
+func TestListedTagExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore(t, 1, 10)
+		set := segment.NewSet(struct{ segment.Store }{store}, &segment.SetOptions{CheckInterval: time.Minute})
+		defer set.Close(t.Context())
+		<-set.Ready()
+		store.Set(drivertest.Fault{Before: errDown})
+		_, err := set.Next(t.Context(), "order")
+		wantError(t, err, errDown)
+		time.Sleep(5 * time.Second) // the buffer does not call the store any more
+		if n := len(set.Stats()); n != 1 {
+			t.Fatalf("%d tags in memory", n)
+		}
+		store.Set(drivertest.Fault{})
+		time.Sleep(5 * time.Minute)
+		if n := len(set.Stats()); n != 0 {
+			t.Errorf("%d tags in memory", n)
+		}
+		if id, err := set.Next(t.Context(), "order"); id != 1 || err != nil {
+			t.Errorf("got %d, %v", id, err)
+		}
+	})
+}
+
+// A new tag with stock, or with a call to the store in flight, does not expire.
+func TestNewTagStays(t *testing.T) {
+	for name, trip := range map[string]time.Duration{"stock": 0, "in flight": 5 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := newStore(t, 1, 10)
+				store := &slowGrants{inner, trip}
+				set := segment.NewSet(store, &segment.SetOptions{CheckInterval: time.Hour, Options: segment.Options{CallTimeout: time.Minute}})
+				defer set.Close(t.Context())
+				<-set.Ready()
+				create(t, inner, "new", 1, 10)
+				_, err := set.Next(t.Context(), "new")
+				if (err == nil) != (trip == 0) {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				if stats := set.Stats(); len(stats) != 1 || stats[0].Refills != 1 || stats[0].Stock < 9 {
+					t.Errorf("got %+v", stats)
+				}
+			})
+		})
+	}
+}
+
+// A slowGrants takes its time to grant.
+type slowGrants struct {
+	segment.Store
+	trip time.Duration
+}
+
+func (s *slowGrants) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	time.Sleep(s.trip)
+	return s.Store.Advance(ctx, tag, n)
+}
