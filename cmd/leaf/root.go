@@ -55,12 +55,7 @@ func group(cmd *cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		err := fmt.Errorf("unknown command %q for '%s'", args[0], cmd.CommandPath())
-		cmd.SuggestionsMinimumDistance = 2
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			return &cli.Error{Err: err, Code: cli.ExitUsage, Hint: fmt.Sprintf("did you mean '%s %s'?", cmd.CommandPath(), near[0])}
-		}
-		return cli.Usage(cmd, err)
+		return cli.UnknownCommand(cmd, args[0])
 	}
 	return cmd
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leaf-id/leaf/internal/cli"
+	"github.com/leaf-id/leaf/internal/cluster"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/footprint"
@@ -224,6 +225,9 @@ func explainListen(err error) error {
 	if port, ok := errors.AsType[*server.PortError](err); ok {
 		key := "--" + port.FrontEnd.Key
 		flag, off, all = key+" HOST:PORT", fmt.Sprintf(", or turn %s off with %s off", port.FrontEnd.Title, key), key+" :PORT"
+	}
+	if errors.Is(err, cluster.ErrListen) {
+		flag, off, all = "--cluster-listen HOST:PORT", "", "--cluster-listen :PORT"
 	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

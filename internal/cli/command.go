@@ -30,8 +30,12 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	return 0
 }
 
-// flagError adds the flag of the nearest name to the error of an unknown one.
+// flagError adds the flag of the nearest name to the error of an unknown one. A group of commands has
+// few flags: after a word that is none of its commands, that word is the error.
 func flagError(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return UnknownCommand(cmd, words[0])
+	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return Usage(cmd, err)
@@ -46,6 +50,16 @@ func flagError(cmd *cobra.Command, err error) error {
 		return Usage(cmd, err)
 	}
 	return &Error{Err: err, Code: ExitUsage, Hint: fmt.Sprintf("did you mean '--%s'?", near)}
+}
+
+// UnknownCommand reports a word that is no command of a group.
+func UnknownCommand(group *cobra.Command, word string) error {
+	err := fmt.Errorf("unknown command %q for '%s'", word, group.CommandPath())
+	group.SuggestionsMinimumDistance = 2
+	if near := group.SuggestionsFor(word); len(near) > 0 {
+		return &Error{Err: err, Code: ExitUsage, Hint: fmt.Sprintf("did you mean '%s %s'?", group.CommandPath(), near[0])}
+	}
+	return Usage(group, err)
 }
 
 // CheckTag reports a name that no tag may have as a wrong use of cmd.

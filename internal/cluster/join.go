@@ -16,7 +16,6 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/hint"
 )
 
@@ -32,6 +31,9 @@ func Create(c Config, fill func(dir string) (wait time.Duration, err error)) err
 		return err
 	}
 	if _, err := os.Lstat(c.Dir); err == nil {
+		if id, err := readIdentity(c.Dir); err == nil && id.State == stateJoining {
+			return fmt.Errorf("%w: %s, which has asked to join a cluster and does not know the answer", hint.ErrHasMember, c.Dir)
+		}
 		return fmt.Errorf("%w: %s", hint.ErrHasMember, c.Dir)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -122,7 +124,7 @@ func Join(ctx context.Context, c Config) error {
 	return errors.Join(err1, err2, id.write(c.Dir))
 }
 
-// takeStart asks peers for the start. It writes the nonce first: an answer may be lost.
+// takeStart asks peers for the start until one decides.
 func (c Config) takeStart(ctx context.Context, id identity) (answer joinAnswer, err error) {
 	client, err := c.httpClient()
 	if err != nil {
@@ -131,18 +133,12 @@ func (c Config) takeStart(ctx context.Context, id identity) (answer joinAnswer, 
 	defer client.CloseIdleConnections()
 	peers := slices.DeleteFunc(slices.Clone(c.Peers), func(p string) bool { return p == c.Address })
 	if len(peers) == 0 {
-		return answer, fmt.Errorf("%w: no peer is named besides this server", leaf.ErrInvalid)
-	}
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return answer, err
-	}
-	if err := id.write(c.Dir); err != nil {
-		return answer, err
+		return answer, fmt.Errorf("%w in %s, and no peer is named besides this server", hint.ErrNoMember, c.Dir)
 	}
 	for wait := time.NewTicker(time.Second); ; {
 		var failed []error
 		for _, peer := range peers {
-			err := c.ask(ctx, client, http.MethodPost, peer, pathJoin, joinRequest{c.Address, id.Nonce}, &answer)
+			answer, err := c.joinThrough(ctx, client, peer, id)
 			if err == nil {
 				return answer, nil
 			}
@@ -157,6 +153,26 @@ func (c Config) takeStart(ctx context.Context, id identity) (answer joinAnswer, 
 		case <-wait.C:
 		}
 	}
+}
+
+// joinThrough asks a peer for the start. It writes the nonce first, because the answer may be lost,
+// but not before the peer answers at all, and removes it if there is no start to take: what it leaves
+// would stand in the way of [Create].
+func (c Config) joinThrough(ctx context.Context, client *http.Client, peer string, id identity) (answer joinAnswer, err error) {
+	if err := c.ask(ctx, client, http.MethodGet, peer, pathMembers, nil, &Status{}); err != nil {
+		return answer, err
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return answer, err
+	}
+	if err := id.write(c.Dir); err != nil {
+		return answer, err
+	}
+	err = c.ask(ctx, client, http.MethodPost, peer, pathJoin, joinRequest{c.Address, id.Nonce}, &answer)
+	if errors.Is(err, hint.ErrNotAdded) {
+		return answer, errors.Join(err, os.Remove(filepath.Join(c.Dir, identityFile)), os.Remove(c.Dir))
+	}
+	return answer, err
 }
 
 // joined is [errors.Join] on one line.
@@ -218,21 +234,63 @@ func (m *Member) checkPeers() error {
 	return refused
 }
 
-// askMembers returns the members as a peer knows them, this one included.
+// membersTimeout is how long a new member waits until its peers know it.
+const membersTimeout = 20 * time.Second
+
+// askMembers returns the members, this one included. It waits until all that answer know the same
+// ones: etcd compares the list with that of one of them, which may be a new member that lags.
 func (m *Member) askMembers() ([]*membership.Member, error) {
-	ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(m.ctx, membersTimeout)
 	defer cancel()
+	for look := time.NewTicker(membersTimeout / 100); ; {
+		members, err := m.agreedMembers(ctx)
+		if err == nil {
+			return members, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-look.C:
+		}
+	}
+}
+
+func (m *Member) agreedMembers(ctx context.Context) ([]*membership.Member, error) {
+	members, err := m.knownMembers(ctx)
+	for _, other := range members {
+		if its, err := m.membersOf(ctx, addressOf(other)); err == nil && !slices.Equal(memberIDs(its), memberIDs(members)) {
+			return nil, fmt.Errorf("peer %s knows other members than the rest", addressOf(other))
+		}
+	}
+	return members, err
+}
+
+// knownMembers returns the members as the first peer knows them that knows this one.
+func (m *Member) knownMembers(ctx context.Context) ([]*membership.Member, error) {
 	var failed []error
 	for _, peer := range m.config.Peers {
-		if peer == m.id.Address {
-			continue
-		}
-		var members []*membership.Member
-		err := m.config.ask(ctx, m.http, http.MethodGet, peer, "/members", nil, &members)
-		if err == nil && slices.ContainsFunc(members, func(o *membership.Member) bool { return o.ID == m.id.ID }) {
+		members, err := m.membersOf(ctx, peer)
+		if err == nil && slices.Contains(memberIDs(members), m.id.ID) {
 			return members, nil
 		}
 		failed = append(failed, cmp.Or(err, fmt.Errorf("peer %s does not know member %s yet", peer, m.id.ID)))
 	}
 	return nil, cmp.Or(joined(failed), hint.ErrNotAdded)
+}
+
+func (m *Member) membersOf(ctx context.Context, peer string) (members []*membership.Member, err error) {
+	if peer == m.id.Address {
+		return nil, errors.New("this member does not run yet")
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return members, m.config.ask(ctx, m.http, http.MethodGet, peer, "/members", nil, &members)
+}
+
+func memberIDs(members []*membership.Member) (ids []types.ID) {
+	for _, m := range members {
+		ids = append(ids, m.ID)
+	}
+	slices.Sort(ids)
+	return ids
 }

@@ -26,6 +26,9 @@ import (
 	"github.com/leaf-id/leaf/internal/hint"
 )
 
+// ErrListen reports that the port for peers cannot be used.
+var ErrListen = errors.New("listen for peers")
+
 // A Member is this process's part of a cluster. It starts with [Member.Start].
 type Member struct {
 	config Config
@@ -41,6 +44,8 @@ type Member struct {
 
 	last  uint64              // the index of the last entry in the log at the start
 	heard map[types.ID]uint64 // the same of the peers that answered then
+
+	members []*membership.Member // as peers know them before the first start of an added one
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -125,10 +130,7 @@ func (m *Member) start() (err error) {
 	}
 	var listener net.Listener
 	if !founder { // a founder runs for its first writes only, and has no peers yet
-		info := m.config.TLS.info()
-		listener, err = transport.NewListenerWithOpts(listen, m.config.scheme(), transport.WithTLSInfo(&info),
-			transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout))
-		if err != nil {
+		if listener, err = m.listen(listen); err != nil {
 			return err
 		}
 	}
@@ -203,8 +205,9 @@ func (m *Member) checkLog() error {
 		if log {
 			return fmt.Errorf("%w: %s has the log of another member", hint.ErrEmptied, m.config.Dir)
 		}
-		m.id.State = stateStarted
-		return m.id.write(m.config.Dir)
+		var err error
+		m.members, err = m.askMembers()
+		return err
 	}
 	return fmt.Errorf("%w in %s", hint.ErrNoMember, m.config.Dir)
 }
@@ -223,11 +226,28 @@ func (m *Member) confirm(server *etcdserver.EtcdServer) error {
 	return m.checkRecords(server)
 }
 
-// newServer reads the log, or starts one. etcd stops the calling goroutine if it cannot.
+func (m *Member) listen(addr string) (net.Listener, error) {
+	info := m.config.TLS.info()
+	listener, err := transport.NewListenerWithOpts(addr, m.config.scheme(), transport.WithTLSInfo(&info),
+		transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrListen, err)
+	}
+	return listener, nil
+}
+
+// newServer reads the log, or starts one: the only start of an added member counts from here on. etcd
+// stops the calling goroutine if it cannot.
 func (m *Member) newServer(founder bool) (*etcdserver.EtcdServer, error) {
 	c, err := m.serverConfig(founder)
 	if err != nil {
 		return nil, err
+	}
+	if m.id.State == stateAdded {
+		m.id.State = stateStarted
+		if err := m.id.write(m.config.Dir); err != nil {
+			return nil, err
+		}
 	}
 	type result struct {
 		server *etcdserver.EtcdServer
@@ -295,12 +315,9 @@ func (m *Member) serverConfig(founder bool) (config.ServerConfig, error) {
 		c.InitialPeerURLsMap = types.URLsMap{c.Name: c.PeerURLs}
 		return c, nil
 	}
-	members, err := m.askMembers()
-	if err != nil {
-		return c, err
-	}
 	c.InitialPeerURLsMap = make(types.URLsMap)
-	for _, other := range members {
+	for _, other := range m.members {
+		var err error
 		if c.InitialPeerURLsMap[addressOf(other)], err = types.NewURLs(other.PeerURLs); err != nil {
 			return c, err
 		}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leaf-id/leaf/internal/hint"
 )
 
 // Prefix begins all keys of the store, before a slash.
@@ -106,6 +109,9 @@ func (h *hashedLines) line(v any) {
 
 // Snapshot writes the store of the cluster to a new file, and returns the number of its keys.
 func (a *Admin) Snapshot(ctx context.Context, file string) (pairs int, err error) {
+	if _, err := os.Lstat(file); err == nil {
+		return 0, fmt.Errorf("%w: %s", hint.ErrFileExists, file)
+	}
 	var failed []error
 	for _, peer := range a.config.Peers {
 		text, err := a.config.fetch(ctx, a.http, peer, pathSnapshot)
@@ -135,7 +141,10 @@ func writeNew(path string, text []byte) error {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(f.Name(), path); err != nil {
+	switch err := os.Link(f.Name(), path); {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%w: %s", hint.ErrFileExists, path)
+	case err != nil:
 		return err
 	}
 	return syncFolder(filepath.Dir(path))

@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+)
+
+// A new member waits for a peer that lags: etcd refuses a list that differs from that peer's.
+func TestNewMemberWaitsForLaggingPeer(t *testing.T) {
+	var servers []*httptest.Server
+	var members []*membership.Member
+	asked := make([]int, 2)
+	for i := range asked {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			its := members
+			if asked[i]++; i == 1 && asked[i] < 4 {
+				its = members[:2]
+			}
+			_ = json.NewEncoder(w).Encode(its)
+		}))
+		defer s.Close()
+		servers = append(servers, s)
+	}
+	addrs := []string{servers[0].Listener.Addr().String(), servers[1].Listener.Addr().String(), "127.0.0.1:1"}
+	for i, addr := range addrs {
+		members = append(members, &membership.Member{ID: types.ID(i + 1), RaftAttributes: membership.RaftAttributes{PeerURLs: []string{"http://" + addr}}})
+	}
+	m, err := Open(Config{Dir: t.TempDir(), Peers: addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.id.ID, m.id.Address, m.http = 3, addrs[2], http.DefaultClient
+	if found, err := m.askMembers(); err != nil || len(found) != 3 || asked[1] < 4 {
+		t.Errorf("%d members after %d answers of the peer that lags, %v", len(found), asked[1], err)
+	}
+}
